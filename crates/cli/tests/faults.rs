@@ -1,10 +1,14 @@
 //! Power cuts and failing disks: after any operation on files, what is visible is whole or not there.
 
+#[allow(dead_code)]
+mod common;
+
 use anabranch_report::{
     Fault, check_files, damage,
     disk::{self, Operation},
     is_data, verify,
 };
+use common::Folder;
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
@@ -16,25 +20,16 @@ use std::{
 /// One process has one disk.
 static ALONE: Mutex<()> = Mutex::new(());
 
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+/// The only test that uses the disk; at its end nobody watches it.
+struct Alone(#[expect(dead_code, reason = "held")] MutexGuard<'static, ()>);
+
+fn alone() -> Alone {
+    Alone(ALONE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("anabranch-faults-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
+impl Drop for Alone {
     fn drop(&mut self) {
         disk::watch(None);
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

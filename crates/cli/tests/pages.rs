@@ -132,14 +132,10 @@ fn check(slow: bool) -> usize {
 
 /// The four numbers that the README quotes of its first result.
 fn readme_numbers(folder: &Folder) {
-    let rows = std::fs::read_to_string(folder.0.join("results/first-run/comparison.csv")).unwrap();
-    let header: Vec<&str> = rows.lines().next().unwrap().split(',').collect();
-    let column = |name: &str| header.iter().position(|other| *other == name).unwrap_or_else(|| panic!("no {name}"));
-    let (scheme, metric, mean) = (column("scheme"), column("metric"), column("mean"));
+    let rows = folder.rows("results/first-run/comparison.csv");
     let of = |wanted: &str| {
-        let mut others = rows.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
-        let row = others.find(|row| row[scheme] == wanted && row[metric] == "fct_ratio_max").unwrap();
-        row[mean].parse::<f64>().unwrap()
+        let row = rows.iter().find(|row| row["scheme"] == wanted && row["metric"] == "fct_ratio_max").unwrap();
+        row["mean"].parse::<f64>().unwrap()
     };
     let said = text("README.md").split_whitespace().collect::<Vec<_>>().join(" ");
     let expected = format!(

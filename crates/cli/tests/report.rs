@@ -1,10 +1,10 @@
 //! `report` as a user meets it: what stands on the page, and what happens to damaged results.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Output},
-};
+#[allow(dead_code)]
+mod common;
+
+use common::{Folder, code, stderr, stdout};
+use std::fs;
 
 /// Two workloads and a cable that is down.
 const SCENARIO: &str = r#"
@@ -30,22 +30,16 @@ links = ["leaf0-spine1"]
 detect_after = "0us"
 "#;
 
-fn folder(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("anabranch-cli-report-{name}-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
-    fs::write(path.join("two.toml"), SCENARIO).unwrap();
-    path
+fn folder(name: &str) -> Folder {
+    let folder = Folder::new(name);
+    folder.file("two.toml", SCENARIO);
+    folder
 }
 
-fn anabranch(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_anabranch")).args(arguments).current_dir(folder).output().unwrap()
-}
-
-fn succeeds(folder: &Path, arguments: &[&str]) -> String {
-    let output = anabranch(folder, arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+fn succeeds(folder: &Folder, arguments: &[&str]) -> String {
+    let output = folder.run(arguments);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    stdout(&output)
 }
 
 #[test]
@@ -54,7 +48,7 @@ fn the_page_says_what_was_run() {
     let table = succeeds(&folder, &["compare", "two.toml", "--schemes", "ecmp,ops", "--seeds", "2", "--out", "out"]);
     assert!(table.contains("workload bulk") && table.contains("workload burst"), "{table}");
     assert!(table.contains("too few seeds to tell schemes apart"), "{table}");
-    let page = || fs::read_to_string(folder.join("out/report.html")).unwrap().replace("&#x2f;", "/");
+    let page = || fs::read_to_string(folder.0.join("out/report.html")).unwrap().replace("&#x2f;", "/");
     for said in [
         "anabranch compare two.toml --schemes ecmp,ops --seeds 2 --out out",
         "8 hosts, 4 switches, 24 directed links",
@@ -66,27 +60,25 @@ fn the_page_says_what_was_run() {
         assert!(page().contains(said), "{said}");
     }
     assert!(!page().contains("pooled"));
-    let rows = fs::read_to_string(folder.join("out/runs/ecmp/seed1/links.csv")).unwrap();
+    let rows = fs::read_to_string(folder.0.join("out/runs/ecmp/seed1/links.csv")).unwrap();
     assert_eq!(rows.lines().filter(|line| line.contains("down at 0us")).count(), 2);
     succeeds(&folder, &["report", "out", "--all-flows"]);
     assert!(page().contains("all 2 workloads pooled"));
     succeeds(&folder, &["report", "out"]);
     assert!(!page().contains("pooled"));
-    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
 fn damaged_results_are_refused_and_kept() {
     let folder = folder("damaged");
     succeeds(&folder, &["run", "two.toml", "--out", "out"]);
-    let flows = folder.join("out/flows.parquet");
+    let flows = folder.0.join("out/flows.parquet");
     let bytes = fs::read(&flows).unwrap();
     fs::write(&flows, &bytes[..bytes.len() / 2]).unwrap();
-    let before = fs::read(folder.join("out/report.html")).unwrap();
-    let output = anabranch(&folder, &["report", "out"]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let before = fs::read(folder.0.join("out/report.html")).unwrap();
+    let output = folder.run(&["report", "out"]);
+    let said = stderr(&output);
+    assert_eq!(code(&output), 2, "{said}");
     assert!(said.contains("flows.parquet"), "{said}");
-    assert_eq!(fs::read(folder.join("out/report.html")).unwrap(), before);
-    fs::remove_dir_all(folder).unwrap();
+    assert_eq!(fs::read(folder.0.join("out/report.html")).unwrap(), before);
 }

@@ -224,18 +224,9 @@ fn replaced_runs_are_refused_and_done_again() {
     copy(&out, &kept);
     let of_another = Folder::new("seal-replaced-other");
     assert_eq!(
-        code(&of_another.run(&[
-            "compare",
-            "tiny",
-            "--schemes",
-            "ecmp",
-            "--seeds",
-            "1",
-            "--set",
-            "workload.0.size=4KiB",
-            "--out",
-            "out"
-        ])),
+        code(&of_another.run(&anabranch_testkit::words(
+            "compare tiny --schemes ecmp --seeds 1 --set workload.0.size=4KiB --out out"
+        ))),
         0
     );
     let own = out.join("runs/ecmp/seed1");

@@ -3,38 +3,18 @@
 mod common;
 
 use anabranch_report::Frame;
+use anabranch_testkit::words;
 use common::{Folder, assert_has, code, json, stderr, stdout};
 use serde_json::Value;
 use std::{
-    collections::BTreeMap,
     path::Path,
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
 /// A small sweep: two sizes, two load balancers, two seeds.
-const SMALL: &[&str] = &[
-    "sweep",
-    "tiny",
-    "--over",
-    "workload.0.size=32KiB,64KiB",
-    "--schemes",
-    "ecmp,prime",
-    "--seeds",
-    "2",
-    "--out",
-    "out",
-    "--format",
-    "json",
-];
-
-/// The rows of a CSV file, by column.
-fn rows(path: &Path) -> Vec<BTreeMap<String, String>> {
-    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let mut lines = text.lines();
-    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
-    let row = |line: &str| header.iter().map(ToString::to_string).zip(line.split(',').map(str::to_string)).collect();
-    lines.map(row).collect()
+fn small() -> Vec<&'static str> {
+    words("sweep tiny --over workload.0.size=32KiB,64KiB --schemes ecmp,prime --seeds 2 --out out --format json")
 }
 
 /// Lines of the log of starts.
@@ -58,7 +38,7 @@ fn assert_whole(folder: &Folder) -> usize {
 #[test]
 fn a_sweep_leaves_a_table_figures_a_page_and_one_parquet_over_all_runs() {
     let folder = Folder::new("sweep");
-    let first = json(&folder.run(SMALL));
+    let first = json(&folder.run(&small()));
     assert_has(&first, &["scenario", "over", "schemes", "seeds", "baseline", "runs", "sweep", "directory"]);
     assert_eq!((first["runs"].as_u64(), first["reused_runs"].as_u64()), (Some(8), Some(0)));
     assert_eq!((assert_whole(&folder), starts(&folder)), (8, 8));
@@ -71,7 +51,7 @@ fn a_sweep_leaves_a_table_figures_a_page_and_one_parquet_over_all_runs() {
         assert!(folder.0.join("out/figures").join(file).exists(), "no {file}");
     }
     // Two points, two load balancers, every metric.
-    let table = rows(&folder.0.join("out/sweep.csv"));
+    let table = folder.rows("out/sweep.csv");
     let of = |size: &str, scheme: &str| {
         table
             .iter()
@@ -82,22 +62,12 @@ fn a_sweep_leaves_a_table_figures_a_page_and_one_parquet_over_all_runs() {
     let mean = |size: &str| of(size, "prime")["mean"].parse::<f64>().unwrap();
     assert!(mean("64KiB") > mean("32KiB"), "larger flows take longer");
     // What a run gave here is what `run` gives.
-    let listed = rows(&folder.0.join("out/runs.csv"));
+    let listed = folder.rows("out/runs.csv");
     assert_eq!(listed.len(), 8);
-    let alone = json(&folder.run(&[
-        "run",
-        "tiny",
-        "--set",
-        "workload.0.size=32KiB",
-        "--set",
-        "load_balancer.scheme=ecmp",
-        "--seed",
-        "2",
-        "--out",
-        "alone",
-        "--format",
-        "json",
-    ]));
+    let alone = json(&folder.run(&words(
+        "run tiny --set workload.0.size=32KiB --set \
+        load_balancer.scheme=ecmp --seed 2 --out alone --format json",
+    )));
     let same =
         listed.iter().find(|row| row["workload.0.size"] == "32KiB" && row["scheme"] == "ecmp" && row["seed"] == "2");
     let same = same.unwrap();
@@ -121,10 +91,10 @@ fn a_sweep_leaves_a_table_figures_a_page_and_one_parquet_over_all_runs() {
     // Again: nothing is done, nothing is written.
     let stamp = |file: &str| std::fs::metadata(folder.0.join("out").join(file)).unwrap().modified().unwrap();
     let before = (stamp("report.html"), stamp("flows.parquet"), stamp("sweep.json"));
-    assert_eq!(json(&folder.run(SMALL))["reused_runs"].as_u64(), Some(8));
+    assert_eq!(json(&folder.run(&small()))["reused_runs"].as_u64(), Some(8));
     assert_eq!((stamp("report.html"), stamp("flows.parquet"), stamp("sweep.json")), before);
     // One value and one seed more: what is there is kept.
-    let more: Vec<&str> = SMALL
+    let more: Vec<&str> = small()
         .iter()
         .map(|word| match *word {
             "workload.0.size=32KiB,64KiB" => "workload.0.size=32KiB,64KiB,128KiB",
@@ -151,24 +121,14 @@ fn a_sweep_leaves_a_table_figures_a_page_and_one_parquet_over_all_runs() {
 #[test]
 fn two_keys_make_a_heat_map_and_a_zip_goes_hand_in_hand() {
     let folder = Folder::new("two-keys");
-    let arguments = [
-        "sweep",
-        "tiny",
-        "--over",
-        "workload.0.size=32KiB..64KiB:32KiB",
-        "--over",
-        "topology.link_rate=100Gbps,400Gbps",
-        "--schemes",
-        "ecmp,prime",
-        "--out",
-        "out",
-        "--format",
-        "json",
-    ];
+    let arguments = words(
+        "sweep tiny --over workload.0.size=32KiB..64KiB:32KiB --over \
+        topology.link_rate=100Gbps,400Gbps --schemes ecmp,prime --out out --format json",
+    );
     let grid = json(&folder.run(&arguments));
     // Two by two points, two load balancers, the two seeds of the scenario's own [compare].
     assert_eq!(grid["runs"].as_u64(), Some(16));
-    let cells = rows(&folder.0.join("out/figures/sweep_heat.csv"));
+    let cells = folder.rows("out/figures/sweep_heat.csv");
     assert_eq!(cells.len(), 4 * 2, "a cell per point and load balancer");
     let zip = json(&folder.run(&[&arguments[..], &["--zip", "--replace"]].concat()));
     assert_eq!((zip["runs"].as_u64(), zip["reused_runs"].as_u64()), (Some(8), Some(8)), "two of the four points");
@@ -203,7 +163,7 @@ fn a_sweep_file_fills_the_same_store_in_shares() {
     listed.sort();
     assert_eq!(found, listed);
     // The flags say the same sweep.
-    assert_eq!(json(&folder.run(SMALL))["reused_runs"].as_u64(), Some(8));
+    assert_eq!(json(&folder.run(&small()))["reused_runs"].as_u64(), Some(8));
     for (arguments, words) in [
         (&["sweep", "study.toml", "--over", "seed=1"][..], &["--over", "study.toml"][..]),
         (&["sweep", "study.toml", "--task", "0/4"], &["0/4", "from 1 to N"]),
@@ -272,7 +232,7 @@ fn mistakes_in_a_sweep_are_said_before_anything_runs() {
 #[test]
 fn a_dry_run_measures_one_run_and_writes_nothing() {
     let folder = Folder::new("dry");
-    let dry = json(&folder.run(&[SMALL, &["--dry-run"]].concat()));
+    let dry = json(&folder.run(&[&small()[..], &["--dry-run"]].concat()));
     assert_has(&dry, &["points", "runs", "missing", "measured.seconds", "measured.run", "side_by_side", "seconds"]);
     assert_eq!((dry["points"].as_u64(), dry["runs"].as_u64(), dry["missing"].as_u64()), (Some(2), Some(8), Some(8)));
     assert!(folder.entries(".").is_empty());
@@ -284,22 +244,10 @@ fn a_dry_run_measures_one_run_and_writes_nothing() {
 
 /// Runs of a second or so each, so that something can happen to them.
 fn long() -> Vec<&'static str> {
-    vec![
-        "sweep",
-        "tiny",
-        "--set",
-        "workload.0.size=256MiB",
-        "--over",
-        "topology.link_delay=1us,2us,3us",
-        "--schemes",
-        "ecmp,ops",
-        "--seeds",
-        "1",
-        "--threads",
-        "1",
-        "--out",
-        "out",
-    ]
+    words(
+        "sweep tiny --set workload.0.size=256MiB --over topology.link_delay=1us,2us,3us --schemes \
+        ecmp,ops --seeds 1 --threads 1 --out out",
+    )
 }
 
 fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
@@ -348,8 +296,7 @@ fn a_killed_process_costs_its_run_alone() {
         "one start more than runs, for the one killed"
     );
     assert_eq!(begun - done, 1);
-    let attempts: Vec<String> =
-        rows(&folder.0.join("out/runs.csv")).iter().map(|row| row["attempts"].clone()).collect();
+    let attempts: Vec<String> = folder.rows("out/runs.csv").iter().map(|row| row["attempts"].clone()).collect();
     assert_eq!(attempts.iter().filter(|attempts| *attempts == "2").count(), 1, "{attempts:?}");
     assert!(folder.entries("out/.writing").is_empty() && folder.entries("out/.claims").is_empty());
     // A process that is interrupted ends its run and leaves nothing of it.
@@ -367,13 +314,13 @@ fn a_killed_process_costs_its_run_alone() {
 #[test]
 fn a_run_that_kills_its_process_three_times_is_given_up() {
     let folder = Folder::new("thrice");
-    let list = json(&folder.run(&[SMALL, &["--list"]].concat()));
+    let list = json(&folder.run(&[&small()[..], &["--list"]].concat()));
     let run = list["runs"][0]["run"].as_str().unwrap().to_string();
     // What three processes leave that were killed while they did it.
     anabranch_report::begin_store(&folder.0.join("out"), "0", &[]).unwrap();
     std::fs::create_dir_all(folder.0.join("out/.claims")).unwrap();
     std::fs::write(folder.0.join("out/.claims").join(&run), "x a 1 1\nx a 2 2\nx a 3 3\n").unwrap();
-    let output = folder.run(SMALL);
+    let output = folder.run(&small());
     assert_eq!(code(&output), 3);
     assert!(stderr(&output).contains("killed 3 times"), "{}", stderr(&output));
     let answer: Value = serde_json::from_str(&stdout(&output)).unwrap();
@@ -384,8 +331,8 @@ fn a_run_that_kills_its_process_three_times_is_given_up() {
     let page = std::fs::read_to_string(folder.0.join("out/report.html")).unwrap();
     assert!(page.contains("Failed: "), "the page says so");
     // It stays failed until it is asked for.
-    assert_eq!((code(&folder.run(SMALL)), starts(&folder)), (3, 7));
-    assert_eq!(code(&folder.run(&[SMALL, &["--again=failed"]].concat())), 0);
+    assert_eq!((code(&folder.run(&small())), starts(&folder)), (3, 7));
+    assert_eq!(code(&folder.run(&[&small()[..], &["--again=failed"]].concat())), 0);
     assert_eq!((assert_whole(&folder), starts(&folder)), (8, 8));
 }
 
@@ -422,20 +369,20 @@ fn a_full_or_read_only_disk_leaves_whole_runs_and_the_same_command_goes_on() {
         anabranch_testkit::skip("only root may mount the small disk that this test fills", "run as root");
         return;
     };
-    let output = folder.run(SMALL);
+    let output = folder.run(&small());
     assert_eq!(code(&output), 2, "{}", stderr(&output));
     assert!(stderr(&output).contains("No space left"), "{}", stderr(&output));
     let done = assert_whole(&folder);
     assert!((1..8).contains(&done), "{done} runs fit on it");
     assert!(folder.entries("out/.writing").is_empty() && folder.entries("out/failed").is_empty());
     disk.remount("ro");
-    let output = folder.run(SMALL);
+    let output = folder.run(&small());
     assert_eq!(code(&output), 2, "{}", stderr(&output));
     assert!(stderr(&output).contains("Read-only file system"), "{}", stderr(&output));
     let output = folder.run(&["compare", "tiny", "--out", "out/compare"]);
     assert_eq!((code(&output), stderr(&output).contains("Read-only file system")), (2, true), "{}", stderr(&output));
     disk.remount("rw,size=64M");
-    let answer = json(&folder.run(SMALL));
+    let answer = json(&folder.run(&small()));
     assert_eq!(answer["reused_runs"].as_u64(), Some(done as u64));
     assert_eq!(assert_whole(&folder), 8);
 }
@@ -443,20 +390,10 @@ fn a_full_or_read_only_disk_leaves_whole_runs_and_the_same_command_goes_on() {
 #[test]
 fn variants_stand_beside_load_balancers() {
     let folder = Folder::new("variants");
-    let compared = json(&folder.run(&[
-        "compare",
-        "tiny",
-        "--schemes",
-        "ecmp,prime",
-        "--variant",
-        "short=load_balancer.prime.p_ecn=2;transport.ack_every=1",
-        "--seeds",
-        "2",
-        "--out",
-        "out",
-        "--format",
-        "json",
-    ]));
+    let compared = json(&folder.run(&words(
+        "compare tiny --schemes ecmp,prime --variant \
+        short=load_balancer.prime.p_ecn=2;transport.ack_every=1 --seeds 2 --out out --format json",
+    )));
     assert_eq!(compared["schemes"], serde_json::json!(["ecmp", "prime", "short"]));
     let run =
         |scheme: &str| folder.json_file(&format!("out/runs/{scheme}/seed1/manifest.json"))["scenario"].to_string();
@@ -483,20 +420,10 @@ fn variants_stand_beside_load_balancers() {
     assert_eq!(code(&output), 1);
     assert!(stdout(&output).contains("DIFFERS") && stderr(&output).contains("1 of 6"), "{}", stderr(&output));
     // In a sweep too; with no load balancer named, the scenario's own [compare] stands beside.
-    let swept = json(&folder.run(&[
-        "sweep",
-        "tiny",
-        "--over",
-        "workload.0.size=32KiB,64KiB",
-        "--variant",
-        "short=load_balancer.prime.p_ecn=2",
-        "--seeds",
-        "1",
-        "--out",
-        "swept",
-        "--format",
-        "json",
-    ]));
+    let swept = json(&folder.run(&words(
+        "sweep tiny --over workload.0.size=32KiB,64KiB --variant \
+        short=load_balancer.prime.p_ecn=2 --seeds 1 --out swept --format json",
+    )));
     assert_eq!(
         (swept["schemes"].clone(), swept["runs"].as_u64()),
         (serde_json::json!(["ecmp", "prime", "short"]), Some(6))
@@ -710,13 +637,13 @@ fn a_deadlock_is_a_status() {
     let over = ["--over", "fabric.shared_buffer=300kB,256MB", "--schemes", "ops", "--seeds", "2", "--out", "out"];
     let output = folder.run(&[&["sweep", "ring.toml"], &over[..]].concat());
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    let standing: Vec<String> = rows(&folder.0.join("out/runs.csv")).iter().map(|row| row["status"].clone()).collect();
+    let standing: Vec<String> = folder.rows("out/runs.csv").iter().map(|row| row["status"].clone()).collect();
     assert_eq!(standing, ["deadlock", "deadlock", "finished", "finished"]);
     let variant = ["--variant", "roomy=fabric.shared_buffer=256MB", "--seeds", "2", "--out", "compared"];
     let output = folder.run(&[&["compare", "ring.toml", "--schemes", "ops"], &variant[..]].concat());
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert!(stderr(&output).contains("ops, seed 1: The run ended as a PFC deadlock"), "{}", stderr(&output));
-    for row in rows(&folder.0.join("compared/comparison.csv")) {
+    for row in folder.rows("compared/comparison.csv") {
         let expected = if row["scheme"] == "ops" { "deadlock" } else { "finished" };
         assert_eq!(row["status"], expected, "{row:?}");
     }
@@ -728,20 +655,10 @@ fn a_failed_run_does_not_stop_the_others_and_is_told_at_the_end() {
     let folder = Folder::new("failed");
     // A packet that is lost for good, with no timeout to find out: flows are open and no event is pending.
     ring(&folder, "[[fault]]\nkind = \"packet-loss\"\nfraction = 1.0\nloss = 0.3\n");
-    let arguments = [
-        "sweep",
-        "ring.toml",
-        "--set",
-        "fabric.shared_buffer=256MB",
-        "--over",
-        "fault.0.at=0us,900ms",
-        "--schemes",
-        "ops",
-        "--seeds",
-        "2",
-        "--out",
-        "out",
-    ];
+    let arguments = words(
+        "sweep ring.toml --set fabric.shared_buffer=256MB --over fault.0.at=0us,900ms \
+        --schemes ops --seeds 2 --out out",
+    );
     let output = folder.run(&arguments);
     assert_eq!(code(&output), 3, "{}", stderr(&output));
     for part in [
@@ -752,28 +669,16 @@ fn a_failed_run_does_not_stop_the_others_and_is_told_at_the_end() {
         assert!(stderr(&output).contains(part), "no {part:?} in {}", stderr(&output));
     }
     assert_eq!((assert_whole(&folder), folder.entries("out/failed").len()), (2, 2));
-    let standing: Vec<String> = rows(&folder.0.join("out/runs.csv")).iter().map(|row| row["status"].clone()).collect();
+    let standing: Vec<String> = folder.rows("out/runs.csv").iter().map(|row| row["status"].clone()).collect();
     assert_eq!(standing, ["failed", "failed", "finished", "finished"]);
     // What failed is not tried again unasked; asked for, it fails again.
     assert_eq!((code(&folder.run(&arguments)), starts(&folder)), (3, 4));
     assert_eq!((code(&folder.run(&[&arguments[..], &["--again=failed"]].concat())), starts(&folder)), (3, 6));
     // The same in a comparison.
-    let output = folder.run(&[
-        "compare",
-        "ring.toml",
-        "--set",
-        "fabric.shared_buffer=256MB",
-        "--schemes",
-        "ops",
-        "--variant",
-        "late=fault.0.at=900ms",
-        "--seeds",
-        "2",
-        "--out",
-        "compared",
-        "--format",
-        "json",
-    ]);
+    let output = folder.run(&words(
+        "compare ring.toml --set fabric.shared_buffer=256MB --schemes ops \
+        --variant late=fault.0.at=900ms --seeds 2 --out compared --format json",
+    ));
     assert_eq!(code(&output), 3, "{}", stderr(&output));
     let answer: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!((answer["failed"].as_array().map(Vec::len), answer["interrupted"].as_bool()), (Some(2), Some(false)));

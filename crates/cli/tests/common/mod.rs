@@ -1,10 +1,13 @@
 //! What the tests of the command share: a directory of their own, and what the command said.
 
+use anabranch_testkit::rows;
 use serde_json::Value;
 use std::{
+    collections::BTreeMap,
     path::PathBuf,
     process::{Command, Output, Stdio},
 };
+use tempfile::TempDir;
 
 /// Ports and endpoints of testbeds with links of 200 Mbit/s: queues of 12 ms that mark from 60 kB on, windows of less than half of one.
 #[allow(dead_code)]
@@ -23,16 +26,14 @@ ack_every = 1
 "#;
 
 /// A directory of this test's own, removed at its end.
-pub(crate) struct Folder(pub(crate) PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf, #[expect(dead_code, reason = "removes it")] TempDir);
 
 // Each file of tests uses some of them.
 #[allow(dead_code)]
 impl Folder {
     pub(crate) fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("anabranch-command-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        let folder = tempfile::Builder::new().prefix(&format!("anabranch-{name}-")).tempdir().unwrap();
+        Folder(folder.path().to_path_buf(), folder)
     }
     pub(crate) fn file(&self, name: &str, text: &str) -> String {
         std::fs::write(self.0.join(name), text).unwrap();
@@ -52,14 +53,13 @@ impl Folder {
         names.sort();
         names
     }
+    /// The rows of a CSV file.
+    pub(crate) fn rows(&self, path: &str) -> Vec<BTreeMap<String, String>> {
+        let path = self.0.join(path);
+        rows(&std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+    }
     pub(crate) fn json_file(&self, path: &str) -> Value {
         serde_json::from_str(&std::fs::read_to_string(self.0.join(path)).unwrap()).unwrap()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

@@ -160,29 +160,12 @@ fn kind(kind: FileType) -> Option<&'static str> {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
-    use std::{fs, path::PathBuf, process::Command};
-
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("anabranch-input-{name}-{}", std::process::id()));
-            let _ = fs::remove_dir_all(&path);
-            fs::create_dir_all(&path).unwrap();
-            Folder(path)
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
+    use std::{fs, process::Command};
 
     #[test]
     fn only_regular_files_are_read() {
-        let folder = Folder::new("kinds");
-        let (fifo, link, socket) = (folder.0.join("fifo"), folder.0.join("link"), folder.0.join("socket"));
+        let folder = anabranch_testkit::folder();
+        let (fifo, link, socket) = (folder.join("fifo"), folder.join("link"), folder.join("socket"));
         assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         std::os::unix::fs::symlink(&fifo, &link).unwrap();
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
@@ -190,7 +173,7 @@ mod tests {
             (fifo.as_path(), "a pipe (FIFO)"),
             (&link, "a pipe (FIFO)"),
             (&socket, "a socket"),
-            (&folder.0, "a directory"),
+            (&folder, "a directory"),
             (Path::new("/dev/zero"), "a character device"),
         ] {
             let error = read(path, MAX_TEXT).unwrap_err().to_string();
@@ -199,14 +182,14 @@ mod tests {
         }
         let error = read(Path::new("/proc/self/status"), MAX_TEXT).unwrap_err().to_string();
         assert!(error.contains("more than the 0 B of its size: a file of /proc"), "{error}");
-        assert_eq!(read(&folder.0.join("none"), 1).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(read(&folder.join("none"), 1).unwrap_err().kind(), ErrorKind::NotFound);
     }
 
     #[test]
     fn files_of_our_own_are_no_links_and_do_not_block() {
-        let folder = Folder::new("own");
+        let folder = anabranch_testkit::folder();
         let (fifo, link, dangling, file) =
-            (folder.0.join("fifo"), folder.0.join("link"), folder.0.join("dangling"), folder.0.join("file"));
+            (folder.join("fifo"), folder.join("link"), folder.join("dangling"), folder.join("file"));
         let all = || {
             let mut options = OpenOptions::new();
             options.create(true).truncate(false).read(true).write(true);
@@ -218,7 +201,7 @@ mod tests {
         assert_eq!(read_own_text(&file, 3).unwrap_err().kind(), ErrorKind::FileTooLarge);
         assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        std::os::unix::fs::symlink(folder.0.join("none"), &dangling).unwrap();
+        std::os::unix::fs::symlink(folder.join("none"), &dangling).unwrap();
         for (path, what) in [(&fifo, "a pipe (FIFO)"), (&link, "a symbolic link"), (&dangling, "a symbolic link")] {
             for mut options in [all(), OpenOptions::new().read(true).clone()] {
                 let error = open_own(path, &mut options).unwrap_err().to_string();
@@ -226,13 +209,13 @@ mod tests {
             }
             assert!(read_own_text(path, 4).is_err());
         }
-        assert!(!folder.0.join("none").exists(), "made through a link");
+        assert!(!folder.join("none").exists(), "made through a link");
     }
 
     #[test]
     fn the_limit_holds_to_the_byte() {
-        let folder = Folder::new("limit");
-        let path = folder.0.join("text");
+        let folder = anabranch_testkit::folder();
+        let path = folder.join("text");
         fs::write(&path, "abc").unwrap();
         assert_eq!(read(&path, 3).unwrap(), b"abc");
         let error = read(&path, 2).unwrap_err();

@@ -1,13 +1,17 @@
-//! How a test reports that it cannot run on this machine. For tests alone.
+//! What tests of several crates share: how a test reports that it cannot run on this machine, tables as CSV, command lines.
+//! For tests alone.
 
 use std::{
+    collections::BTreeMap,
     env,
     fmt::Display,
     fs::OpenOptions,
     io::{self, Write},
+    ops::Deref,
     path::Path,
     process::Command,
 };
+use tempfile::TempDir;
 
 /// Names the file that collects the lines of skipped tests; `./test` sets it.
 pub const LIST: &str = "ANABRANCH_TEST_SKIPPED";
@@ -56,6 +60,53 @@ pub fn has_no_testbed(message: &str) -> bool {
         return false;
     }
     true
+}
+
+/// A directory of a test's own, removed when dropped.
+pub struct Folder(TempDir);
+
+/// Makes a directory of the test's own.
+///
+/// # Panics
+/// Where the system's directory for temporary files cannot be written.
+pub fn folder() -> Folder {
+    Folder(tempfile::Builder::new().prefix("anabranch-test-").tempdir().expect("a temporary directory"))
+}
+
+impl Deref for Folder {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl AsRef<Path> for Folder {
+    fn as_ref(&self) -> &Path {
+        self
+    }
+}
+
+/// Returns the rows of a CSV table, each by the names of its columns.
+///
+/// # Panics
+/// Where `text` is no such table.
+pub fn rows(text: &str) -> Vec<BTreeMap<String, String>> {
+    csv::Reader::from_reader(text.as_bytes()).deserialize().map(|row| row.expect("a row of CSV")).collect()
+}
+
+/// Returns the columns of a CSV table in their order.
+///
+/// # Panics
+/// Where `text` is no such table.
+pub fn columns(text: &str) -> Vec<String> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    reader.headers().expect("a header of CSV").iter().map(str::to_string).collect()
+}
+
+/// Returns the words of a command line without quotes.
+pub fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
 }
 
 /// Sends a signal, `INT` for example, by the `kill` that every shell has; the command of that name is in a package of its own.
@@ -141,13 +192,13 @@ mod tests {
 
     #[test]
     fn skips_are_collected_in_a_file() {
-        let list = env::temp_dir().join(format!("anabranch-testkit-{}", std::process::id()));
+        let folder = folder();
+        let list = folder.join("skipped");
         for _ in 0..2 {
             let (passed, said) = run("tests::skips", "--test-threads=2", &[(LIST, list.to_str().unwrap())]);
             assert!(passed && !said.contains("SKIPPED"), "{said}");
         }
         let lines = std::fs::read_to_string(&list).unwrap();
-        std::fs::remove_file(&list).unwrap();
         assert_eq!(lines, LINE.repeat(2));
     }
 

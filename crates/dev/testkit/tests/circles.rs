@@ -328,7 +328,7 @@ fn no_circle_of_folders() {
 
 #[test]
 fn circles_are_seen() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("circles-{}", std::process::id()));
+    let folder = anabranch_testkit::folder();
     let write = |name: &str, text: &str| {
         let path = folder.join("src").join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -347,6 +347,5 @@ fn circles_are_seen() {
         circles(&whole.needs(), 1).iter().map(|circle| circle.iter().map(name).collect()).collect();
     found.iter_mut().for_each(|circle| circle.sort());
     found.sort();
-    fs::remove_dir_all(&folder).unwrap();
     assert_eq!(found, [vec!["a.rs", "b.rs"], vec!["other.rs", "room/deep.rs", "room/mod.rs"]]);
 }

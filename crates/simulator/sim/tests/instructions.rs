@@ -101,8 +101,7 @@ fn read(text: &str) -> BTreeMap<String, f64> {
 #[ignore = "needs valgrind and the profile dist"]
 fn instructions_per_packet_hop() {
     if cfg!(debug_assertions) {
-        println!("figures are those of the profile dist; nothing counted");
-        return;
+        return anabranch_testkit::skip("figures are those of optimised code", "test with --profile dist");
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/instructions.toml");
     let text = fs::read_to_string(&path).expect("the figures on record");

@@ -21,7 +21,7 @@ enum Of {
 
 /// Which links count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LinkFilter {
+pub(crate) struct LinkFilter {
     rate: Option<Rate>,
     tier: Option<String>,
     direction: Option<String>,

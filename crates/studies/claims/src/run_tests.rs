@@ -6,25 +6,8 @@ use super::{
 };
 use anabranch_backend::Progress;
 use anabranch_study::{schedule::Observer, sweep::Again};
-use std::{
-    path::PathBuf,
-    sync::atomic::{AtomicUsize, Ordering},
-};
-
-/// A directory of the test's own.
-struct Folder(PathBuf);
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("anabranch-claims-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        Folder(path)
-    }
-}
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use anabranch_testkit::folder;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Ends after so many runs.
 struct Patience(AtomicUsize);
@@ -61,8 +44,8 @@ fn seen(outcome: &Outcome) -> (Vec<String>, Vec<Judged>, Vec<String>) {
 #[test]
 fn the_same_rows_in_one_go_interrupted_and_on_two_threads() {
     let patient = || Patience(AtomicUsize::new(usize::MAX));
-    let (one, two, parts) = (Folder::new("one"), Folder::new("two"), Folder::new("parts"));
-    let whole = reproduction().execute(&one.0, &settings(1), &patient()).unwrap();
+    let (one, two, parts) = (folder(), folder(), folder());
+    let whole = reproduction().execute(&one, &settings(1), &patient()).unwrap();
     // Two sizes and four entries with three seeds; two schemes and four seeds at the scenario's own size, 64 KiB, of which
     // three seeds are the same runs.
     assert_eq!((whole.runs, whole.reused, whole.missing, whole.failed.len()), (24 + 8 - 6, 0, 0, 0));
@@ -70,13 +53,13 @@ fn the_same_rows_in_one_go_interrupted_and_on_two_threads() {
     assert_eq!((rows.len(), claims.len(), tables.len()), (2, 2, 1));
     assert!(tables[0].contains("| PRIME |"), "{}", tables[0]);
     assert!(tables[0].contains("(1.5)"), "the published value: {}", tables[0]);
-    let together = reproduction().execute(&two.0, &settings(2), &patient()).unwrap();
+    let together = reproduction().execute(&two, &settings(2), &patient()).unwrap();
     assert_eq!(seen(&together), seen(&whole));
     for _ in 0..5 {
-        let part = reproduction().execute(&parts.0, &settings(1), &Patience(AtomicUsize::new(5))).unwrap();
+        let part = reproduction().execute(&parts, &settings(1), &Patience(AtomicUsize::new(5))).unwrap();
         assert!(part.interrupted && part.missing > 0);
     }
-    let last = reproduction().execute(&parts.0, &settings(1), &patient()).unwrap();
+    let last = reproduction().execute(&parts, &settings(1), &patient()).unwrap();
     assert_eq!((last.reused, last.missing), (25, 0), "what was done is not repeated");
     assert_eq!(seen(&last), seen(&whole));
     // Kept rows say the same as the runs.
@@ -99,21 +82,21 @@ fn the_same_rows_in_one_go_interrupted_and_on_two_threads() {
         "figures/fig1.png",
         "figures/fig1.csv",
     ] {
-        let path = one.0.join("reproduce/full/hopper").join(file);
+        let path = one.join("reproduce/full/hopper").join(file);
         assert!(path.exists(), "no {}", path.display());
     }
 }
 
 #[test]
 fn runs_of_another_commit_count_where_that_is_asked() {
-    let folder = Folder::new("commit");
+    let folder = folder();
     let patient = Patience(AtomicUsize::new(usize::MAX));
     let only = vec!["large".to_string()];
     let new = || Reproduction::new(vec![book(EXAMPLE).unwrap()], Scale::Full, None, &only).unwrap();
-    let first = new().execute(&folder.0, &settings(1), &patient).unwrap();
+    let first = new().execute(&folder, &settings(1), &patient).unwrap();
     assert_eq!((first.runs, first.missing), (8, 0));
     // As another commit leaves them: other names, another commit in manifest and summary.
-    for entry in std::fs::read_dir(folder.0.join("runs")).unwrap().flatten() {
+    for entry in std::fs::read_dir(folder.join("runs")).unwrap().flatten() {
         for file in ["manifest.json", "summary.json"] {
             let path = entry.path().join(file);
             let text = std::fs::read_to_string(&path).unwrap();
@@ -128,37 +111,37 @@ fn runs_of_another_commit_count_where_that_is_asked() {
         }
         let hash = anabranch_report::Manifest::read(&entry.path()).unwrap().unwrap().scenario_hash;
         let name = anabranch_report::run_key(&hash, "sim", "0123456789ab");
-        std::fs::rename(entry.path(), folder.0.join("runs").join(name)).unwrap();
+        std::fs::rename(entry.path(), folder.join("runs").join(name)).unwrap();
     }
     let none = Settings { only_finished: true, ..settings(1) };
-    assert_eq!(new().execute(&folder.0, &none, &patient).unwrap().missing, 8);
+    assert_eq!(new().execute(&folder, &none, &patient).unwrap().missing, 8);
     let any = Settings { any_commit: true, ..none };
-    let found = new().execute(&folder.0, &any, &patient).unwrap();
+    let found = new().execute(&folder, &any, &patient).unwrap();
     assert_eq!(found.missing, 0);
     let rows = &found.papers[0].rows["large"];
     assert_eq!(rows.commits().into_iter().collect::<Vec<_>>(), ["0123456789ab"]);
     let values = |rows: &Rows| rows.rows.iter().map(|row| row.values.clone()).collect::<Vec<_>>();
     assert_eq!(values(rows), values(&first.papers[0].rows["large"]));
     // Another version is another program.
-    for entry in std::fs::read_dir(folder.0.join("runs")).unwrap().flatten() {
+    for entry in std::fs::read_dir(folder.join("runs")).unwrap().flatten() {
         let path = entry.path().join("manifest.json");
         let text = std::fs::read_to_string(&path).unwrap();
         let version = format!("\"version\": \"{}\"", anabranch_scenario::machine::VERSION);
         std::fs::write(&path, text.replace(&version, "\"version\": \"0.0.1\"")).unwrap();
     }
-    assert_eq!(new().execute(&folder.0, &any, &patient).unwrap().missing, 8);
+    assert_eq!(new().execute(&folder, &any, &patient).unwrap().missing, 8);
 }
 
 #[test]
 fn what_is_not_there_is_not_run_and_costs_are_told() {
-    let folder = Folder::new("none");
+    let folder = folder();
     let patient = Patience(AtomicUsize::new(usize::MAX));
     let none = Settings { only_finished: true, ..settings(1) };
-    let outcome = reproduction().execute(&folder.0, &none, &patient).unwrap();
+    let outcome = reproduction().execute(&folder, &none, &patient).unwrap();
     assert_eq!((outcome.runs, outcome.missing), (26, 26));
     assert!(outcome.papers[0].claims.iter().all(|(_, judged)| judged.verdict == Verdict::NotRun));
     assert!(outcome.papers[0].figures.iter().all(|(_, shown)| shown.is_none()));
-    let costs = reproduction().costs(&folder.0, false).unwrap();
+    let costs = reproduction().costs(&folder, false).unwrap();
     assert_eq!(costs.iter().map(|cost| (cost.runs, cost.missing)).collect::<Vec<_>>(), [(8, 8), (18, 18)]);
     assert!(costs.iter().all(|cost| cost.seconds > 0.0));
 }

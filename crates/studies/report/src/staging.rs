@@ -227,12 +227,6 @@ fn remove_leftovers(directory: &Path) {
 mod tests {
     use super::*;
 
-    fn directory(name: &str) -> PathBuf {
-        let path = std::env::temp_dir().join(format!("anabranch-staging-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        path
-    }
-
     fn listing(path: &Path) -> Vec<String> {
         let mut names: Vec<_> =
             fs::read_dir(path).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
@@ -250,7 +244,8 @@ mod tests {
 
     #[test]
     fn nothing_is_visible_before_all_is_complete() {
-        let path = directory("publish");
+        let folder = anabranch_testkit::folder();
+        let path = folder.join("out");
         let mut staging = staging(&path);
         staging.write_all("a", "1").unwrap();
         staging.write_all("figures/b", "2").unwrap();
@@ -260,12 +255,12 @@ mod tests {
         let manifest = Manifest::read(&path).unwrap().unwrap();
         // Of the empty string and "1", as `b3sum` prints them.
         assert_eq!(manifest.file("a").unwrap().content().unwrap().bytes, 1);
-        fs::remove_dir_all(path).unwrap();
     }
 
     #[test]
     fn a_failure_leaves_the_old_files_as_they_were() {
-        let path = directory("failure");
+        let folder = anabranch_testkit::folder();
+        let path = folder.join("out");
         let mut first = staging(&path);
         first.write_all("a", "old").unwrap();
         first.publish(manifest()).unwrap();
@@ -276,12 +271,12 @@ mod tests {
         drop(second);
         assert_eq!(listing(&path), ["a", MANIFEST]);
         assert_eq!(fs::read_to_string(path.join("a")).unwrap(), "old");
-        fs::remove_dir_all(path).unwrap();
     }
 
     #[test]
     fn stale_files_go_and_foreign_ones_stay() {
-        let path = directory("stale");
+        let folder = anabranch_testkit::folder();
+        let path = folder.join("out");
         let mut first = staging(&path);
         first.write_all("series.csv", "old").unwrap();
         first.write_all("a", "old").unwrap();
@@ -298,12 +293,12 @@ mod tests {
         let refused = third.publish(manifest()).unwrap_err().to_string();
         assert!(refused.contains("no manifest lists it"), "{refused}");
         assert_eq!(fs::read_to_string(path.join("trace.csv")).unwrap(), "foreign");
-        fs::remove_dir_all(path).unwrap();
     }
 
     #[test]
     fn what_a_killed_process_left_goes() {
-        let path = directory("leftover");
+        let folder = anabranch_testkit::folder();
+        let path = folder.join("out");
         let mut first = staging(&path);
         first.write_all("a", "old").unwrap();
         first._lock = None;
@@ -313,6 +308,5 @@ mod tests {
         let third = staging(&path);
         assert!(other.hidden.exists(), "somebody works there");
         drop(third);
-        fs::remove_dir_all(path).unwrap();
     }
 }

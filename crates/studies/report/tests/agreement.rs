@@ -7,7 +7,7 @@ use anabranch_outcome::{FlowRow, Measures, RunResult, RunRows};
 use anabranch_report::{Agreement, Formats, Metric, Side, Verdict};
 use anabranch_units::Time;
 use common::{flow, link, meta, provenance, result, unfinish};
-use std::{fs, path::Path};
+use std::path::Path;
 
 fn rows(slowdown: f64, change: impl Fn(&mut FlowRow)) -> RunRows {
     let mut flows = vec![flow(0, 300_000, Time::ZERO, slowdown), flow(1, 300_000, Time::ZERO, slowdown)];
@@ -29,7 +29,7 @@ fn side(dir: &Path, backend: &str, measures: &Measures, runs: &[RunRows]) -> Sid
 
 #[test]
 fn ratios_are_of_whole_runs_and_unknown_counts_stay_unknown() {
-    let dir = std::env::temp_dir().join(format!("anabranch-agreement-{}", std::process::id()));
+    let dir = anabranch_testkit::folder();
     let whole = |slowdown| rows(slowdown, |_| {});
     let open = rows(9.0, |flow| {
         if flow.flow_id == 1 {
@@ -63,5 +63,4 @@ fn ratios_are_of_whole_runs_and_unknown_counts_stay_unknown() {
     let row = &agreement.rows[0];
     assert_eq!((row.reference, row.value, row.verdict), (Some(10.0), None, Verdict::Missing));
     assert!(agreement.notes.iter().any(|note| note.contains("`other` has no values of")), "{:?}", agreement.notes);
-    fs::remove_dir_all(dir).unwrap();
 }

@@ -13,7 +13,6 @@ use anabranch_report::{
 use anabranch_units::Time;
 use common::{Behaviour, SCHEMES, add_measurements, meta, provenance, run};
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -36,8 +35,7 @@ fn passes(script: &str, arguments: &[&Path]) {
 #[test]
 #[ignore = "needs chromium, chromium-driver and selenium"]
 fn pages_load_whole_in_a_browser() {
-    let dir = std::env::temp_dir().join(format!("anabranch-browser-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&dir);
+    let dir = anabranch_testkit::folder();
     let mut pages = vec![];
     for (name, workloads, seeds) in [("comparison", &["web"][..], 3), ("workloads", &["web", "incast"][..], 1)] {
         let dir = dir.join(name);
@@ -64,7 +62,6 @@ fn pages_load_whole_in_a_browser() {
     pages.push(report(&single).unwrap());
     pages.push(sweep(&dir.join("sweep")));
     passes("check.py", &pages.iter().map(PathBuf::as_path).collect::<Vec<_>>());
-    fs::remove_dir_all(dir).unwrap();
 }
 
 /// The page of a sweep over two keys: curves, a heat map and a table.
@@ -170,8 +167,7 @@ fn add_trace(result: &mut RunRows) {
 #[test]
 #[ignore = "needs chromium, chromium-driver and selenium"]
 fn views_play_in_a_browser_and_show_the_rows() {
-    let dir = std::env::temp_dir().join(format!("anabranch-view-browser-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&dir);
+    let dir = anabranch_testkit::folder();
     let mut runs = vec![];
     for (number, scheme) in SCHEMES[..2].iter().enumerate() {
         let (mut result, mut meta) = (run(scheme, 1, 400, false), meta(scheme.name, 1));
@@ -199,5 +195,4 @@ fn views_play_in_a_browser_and_show_the_rows() {
         .unwrap();
     write_view(std::slice::from_ref(&plain), &file(&still)).unwrap();
     passes("view.py", &[&still, &plain]);
-    fs::remove_dir_all(dir).unwrap();
 }

@@ -8,6 +8,7 @@ use anabranch_report::{
     ALL, Comparison, Formats, LinkFault, RunMeta, Summary, WorkloadMeta, report, report_pooled, run_directory,
     write_comparison,
 };
+use anabranch_testkit::{folder, rows};
 use anabranch_units::Time;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use common::{Behaviour, SCHEMES, add_measurements, flow, link, meta, provenance, result, run};
@@ -15,12 +16,6 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
-
-fn directory(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("anabranch-honest-{name}-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&path);
-    path
-}
 
 fn names(schemes: &[&str]) -> Vec<String> {
     schemes.iter().map(|scheme| scheme.to_string()).collect()
@@ -75,7 +70,7 @@ fn said(comparison: &Comparison) -> String {
 
 #[test]
 fn workloads_are_not_pooled_unless_asked_for() {
-    let dir = directory("pooled");
+    let dir = folder();
     let runs: Vec<_> = ["ecmp", "prime"].iter().flat_map(|scheme| (1..=5).map(|seed| paradox(scheme, seed))).collect();
     let comparison = write(&dir, &runs, &["ecmp", "prime"]);
     // Pooled, ecmp looks four times as good.
@@ -110,7 +105,6 @@ fn workloads_are_not_pooled_unless_asked_for() {
     // And the next report does not keep it.
     page(&dir, false);
     assert!(!dir.join("figures/slowdown_cdf.csv").exists());
-    fs::remove_dir_all(dir).unwrap();
 }
 
 /// A run of one flow per seed with the scheme's value there.
@@ -182,7 +176,7 @@ fn no_variance_is_no_tiny_p_value() {
     assert_eq!((row.p_value, row.p_holm, row.significant), (None, None, None));
     let text = said(&comparison);
     assert!(text.contains("no variance to test against") && !text.contains("p <"), "{text}");
-    let dir = directory("variance");
+    let dir = folder();
     let runs: Vec<_> = [("ecmp", 8.0), ("prime", 3.0)]
         .into_iter()
         .flat_map(|(scheme, v)| (1..=3).map(move |seed| (result(flows(0, [v])), meta(scheme, seed))))
@@ -193,7 +187,6 @@ fn no_variance_is_no_tiny_p_value() {
         !shown.contains("p &lt; 0.001") && shown.contains("the same difference at every seed"),
         "a p-value is shown"
     );
-    fs::remove_dir_all(dir).unwrap();
 }
 
 /// Five schemes and five seeds of a network.
@@ -208,7 +201,7 @@ fn network(dir: &Path, schemes: &[Behaviour], seeds: u64, count: u32) -> Compari
 
 #[test]
 fn one_number_for_one_thing() {
-    let dir = directory("one-number");
+    let dir = folder();
     let comparison = network(&dir, &SCHEMES[..2], 4, 1500);
     let page = page(&dir, false);
     let mut reader = csv::Reader::from_path(dir.join("figures/slowdown_cdf.csv")).unwrap();
@@ -223,12 +216,11 @@ fn one_number_for_one_thing() {
         assert!(page.contains(&format!("{scheme} · p99 {shown}")), "{mean}");
         assert!(page.contains(&format!("<span class=\"mean\">{shown}</span>")), "{mean}");
     }
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn an_interrupted_comparison_says_what_is_missing() {
-    let dir = directory("interrupted");
+    let dir = folder();
     let schemes = &SCHEMES[..3];
     let runs: Vec<_> = schemes
         .iter()
@@ -261,12 +253,11 @@ fn an_interrupted_comparison_says_what_is_missing() {
     assert_eq!(comparison.compared_seeds, [1, 2, 3, 5]);
     let mut reader = csv::Reader::from_path(dir.join("figures/slowdown_by_size.csv")).unwrap();
     assert!(reader.records().all(|row| &row.unwrap()[12] == "4"));
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn the_page_holds_its_fonts_and_figures() {
-    let dir = directory("embedded");
+    let dir = folder();
     network(&dir, &SCHEMES[..2], 3, 600);
     // Unescaped on purpose: this is what a browser reads.
     let page = fs::read_to_string(report(&dir).unwrap()).unwrap();
@@ -293,12 +284,11 @@ fn the_page_holds_its_fonts_and_figures() {
     assert!(hits.len() > 10 && hits[0][3].as_str().unwrap().contains("slowdown"), "{:?}", hits.first());
     assert!(page.contains("data-s=\"1\" data-key=\"1\">hf2t+letflow"));
     assert!(page.contains("<button type=\"button\" data-key=\"0\""));
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn what_was_run_stands_at_the_top() {
-    let dir = directory("setup");
+    let dir = folder();
     let mut own = provenance();
     own.command = "anabranch run web.toml --seed 3 --out 'my results'".to_string();
     own.scenario_toml = "name = \"x\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 16\nspines = 8\nhosts_per_leaf = 8\nlink_delay = \"1us\"\n\
@@ -329,18 +319,13 @@ fn what_was_run_stands_at_the_top() {
     }
     assert!(shown.find("id=\"setup\"").unwrap() < shown.find("<figure").unwrap());
     // The failed link is marked: both directions in the figures' rows, a cross in the drawing, its fault in the hover.
-    let rows = fs::read_to_string(dir.join("figures/link_heat.csv")).unwrap();
-    assert_eq!(rows.lines().filter(|line| line.ends_with("down at 20us")).count(), 2);
+    let heat = fs::read_to_string(dir.join("figures/link_heat.csv")).unwrap();
+    assert_eq!(heat.lines().filter(|line| line.ends_with("down at 20us")).count(), 2);
     assert!(shown.contains("leaf3 → spine5: 0 % (down at 20us)"));
     assert!(shown.contains("a red cross marks a link that a fault struck"));
-    let failed: usize = fs::read_to_string(dir.join("figures/link_utilisation.csv"))
-        .unwrap()
-        .lines()
-        .skip(1)
-        .map(|line| line.rsplit(',').next().unwrap().parse::<usize>().unwrap())
-        .sum();
+    let rows = rows(&fs::read_to_string(dir.join("figures/link_utilisation.csv")).unwrap());
+    let failed: usize = rows.iter().map(|row| row["failed_seeds"].parse::<usize>().unwrap()).sum();
     assert_eq!(failed, 2);
-    fs::remove_dir_all(dir).unwrap();
 }
 
 /// A leaf-spine of two leaves with four hosts each, all links of 400 Gb/s, `uplinks` per leaf.
@@ -405,7 +390,7 @@ fn more_load_than_the_network_can_carry_is_a_warning() {
 
 #[test]
 fn utilisation_says_over_which_time() {
-    let dir = directory("window");
+    let dir = folder();
     // Flows start up to 2 ms of a run of 10 ms.
     let mut result = run(&SCHEMES[4], 1, 500, false);
     result
@@ -426,12 +411,11 @@ fn utilisation_says_over_which_time() {
     assert!(!shown.contains("the drain included") && !shown.contains("drain the network"));
     let rows = fs::read_to_string(dir.join("figures/link_heat.csv")).unwrap();
     assert!(rows.lines().skip(1).all(|line| line.ends_with(",0.75,")), "{}", rows.lines().nth(1).unwrap());
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn ports_are_listed_by_waiting_time_not_by_a_maximum_at_its_limit() {
-    let dir = directory("ports");
+    let dir = folder();
     let mut result = run(&SCHEMES[4], 1, 200, false);
     // Every port once reached the trim limit; at one packets really waited, at another they were trimmed.
     for link in &mut result.links {
@@ -452,7 +436,6 @@ fn ports_are_listed_by_waiting_time_not_by_a_maximum_at_its_limit() {
     assert!(first.starts_with("<tr><td>spine7 → leaf9</td>"), "{}", &first[..80]);
     assert!(first.split("</tr>").next().unwrap().contains(">120 ms</td>"));
     assert!(table.contains("spine6 → leaf8"), "a port that trimmed is listed too");
-    fs::remove_dir_all(dir).unwrap();
 }
 
 /// Tick labels that stand left of the panels of a figure on the page.
@@ -465,7 +448,7 @@ fn value_ticks(page: &str, id: &str) -> Vec<String> {
 
 #[test]
 fn panels_side_by_side_share_their_scale() {
-    let dir = directory("scales");
+    let dir = folder();
     network(&dir, SCHEMES, 3, 4000);
     let shown = page(&dir, false);
     for id in ["slowdown_by_size", "link_utilisation"] {
@@ -474,9 +457,9 @@ fn panels_side_by_side_share_their_scale() {
         assert!(left.len() > 2 && left == right, "{id}: {left:?} {right:?}");
     }
     // The tail of the smallest bins is there with an interval; every axis has its title.
-    let rows = fs::read_to_string(dir.join("figures/slowdown_by_size.csv")).unwrap();
-    assert!(rows.lines().next().unwrap().contains("slowdown_p99_ci95_low,slowdown_p99_ci95_high"));
-    assert!(rows.lines().skip(1).all(|row| row.split(',').all(|cell| !cell.is_empty())), "a bin has no tail");
+    let rows = rows(&fs::read_to_string(dir.join("figures/slowdown_by_size.csv")).unwrap());
+    assert!(["slowdown_p99_ci95_low", "slowdown_p99_ci95_high"].iter().all(|name| rows[0].contains_key(*name)));
+    assert!(rows.iter().flat_map(|row| row.values()).all(|cell| !cell.is_empty()), "a bin has no tail");
     for title in [
         "times the ideal",
         "Waiting data per port",
@@ -486,22 +469,19 @@ fn panels_side_by_side_share_their_scale() {
     ] {
         assert!(shown.contains(&format!(">{title}</text>")), "{title}");
     }
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn bins_with_too_few_flows_have_no_tail() {
-    let dir = directory("few");
+    let dir = folder();
     network(&dir, &SCHEMES[..2], 3, 90);
     let shown = page(&dir, false);
     assert!(shown.contains("a 99th percentile stands where every seed has 100 flows or more (here nowhere)"));
     let mut reader = csv::Reader::from_path(dir.join("figures/slowdown_by_size.csv")).unwrap();
     assert!(reader.records().all(|row| row.as_ref().unwrap()[7].is_empty()));
-    fs::remove_dir_all(&dir).unwrap();
     // With fewer still the figure is left out, and that is said.
     network(&dir, &SCHEMES[..2], 3, 12);
     assert!(page(&dir, false).contains("Left out: `slowdown_by_size`: each seed has too few flows for two sizes"));
-    fs::remove_dir_all(dir).unwrap();
 }
 
 /// Every file below `dir` with its bytes.
@@ -533,7 +513,7 @@ fn without(path: &Path, columns: &[&str]) {
 
 #[test]
 fn rows_of_an_older_version_leave_figures_out_and_say_so() {
-    let dir = directory("older");
+    let dir = folder();
     let csv = Formats { csv: true, parquet: false };
     let mut result = run(&SCHEMES[2], 1, 2000, false);
     add_measurements(&mut result);
@@ -564,12 +544,11 @@ fn rows_of_an_older_version_leave_figures_out_and_say_so() {
         assert!(shown.contains(said), "{said}");
     }
     assert!(shown.contains("id=\"link_heat\"") && shown.contains("id=\"link_utilisation\""));
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn what_cannot_be_read_is_said_and_nothing_is_overwritten() {
-    let dir = directory("broken");
+    let dir = folder();
     network(&dir, &SCHEMES[..2], 3, 300);
     report(&dir).unwrap();
     let own = dir.join("runs/ecmp/seed2");
@@ -611,12 +590,11 @@ fn what_cannot_be_read_is_said_and_nothing_is_overwritten() {
         whole.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
     }
     report(&dir).unwrap();
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn runs_of_different_builds_are_not_compared_in_silence() {
-    let dir = directory("builds");
+    let dir = folder();
     let runs: Vec<_> = ["ecmp", "prime"]
         .iter()
         .flat_map(|scheme| {
@@ -631,5 +609,4 @@ fn runs_of_different_builds_are_not_compared_in_silence() {
         .collect();
     write(&dir, &runs, &["ecmp", "prime"]);
     assert!(page(&dir, false).contains("The runs come from different builds: 0.1.0 (0123abc), 0.1.0 (fedcba9)."));
-    fs::remove_dir_all(dir).unwrap();
 }

@@ -6,14 +6,10 @@ mod common;
 
 use anabranch_outcome::RunRows;
 use anabranch_report::{Formats, LinkFault, Provenance, RunMeta, WorkloadMeta, export_perfetto};
+use anabranch_testkit::{Folder, folder};
 use anabranch_units::Time;
 use common::{SCHEMES, add_measurements, flow, meta, provenance, run};
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
 /// A field of a message: a number or bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -171,9 +167,8 @@ fn invented() -> (RunRows, RunMeta, Provenance) {
     (result, meta, from)
 }
 
-fn written(name: &str) -> (PathBuf, RunRows) {
-    let dir = std::env::temp_dir().join(format!("anabranch-perfetto-{name}-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&dir);
+fn written() -> (Folder, RunRows) {
+    let dir = folder();
     let (result, meta, from) = invented();
     common::write_run(&dir, &result, &meta, &from, Formats::BOTH).unwrap();
     (dir, result)
@@ -181,7 +176,7 @@ fn written(name: &str) -> (PathBuf, RunRows) {
 
 #[test]
 fn tracks_slices_and_counters_are_the_rows() {
-    let (dir, result) = written("rows");
+    let (dir, result) = written();
     let file = dir.join("run.pftrace");
     let counts = export(&dir, &file).unwrap();
     let tracks = read(&file);
@@ -249,12 +244,11 @@ fn tracks_slices_and_counters_are_the_rows() {
     assert_eq!(packets.instants[0], (1_000, "hop data 3".to_string()));
     assert_eq!(packets.instants.len(), result.watched.trace.len());
     assert_eq!((counts.values, counts.instants), (values as u64, 1 + packets.instants.len() as u64));
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn what_is_no_run_is_refused_and_nothing_is_left() {
-    let dir = std::env::temp_dir().join(format!("anabranch-perfetto-none-{}", std::process::id()));
+    let dir = folder();
     fs::create_dir_all(dir.join("runs")).unwrap();
     let file = dir.join("run.pftrace");
     let error = export(&dir, &file).unwrap_err().to_string();
@@ -263,20 +257,18 @@ fn what_is_no_run_is_refused_and_nothing_is_left() {
     let error = export(&dir, &file).unwrap_err().to_string();
     assert!(error.contains("holds no results"), "{error}");
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
-    fs::remove_dir_all(dir).unwrap();
 }
 
 /// Read back with Perfetto's own messages: `tests/perfetto/check.py`.
 #[test]
 #[ignore = "needs the package perfetto of PyPI"]
 fn perfetto_reads_the_same() {
-    let (dir, _) = written("python");
+    let (dir, _) = written();
     let file = dir.join("run.pftrace");
     export(&dir, &file).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/perfetto/check.py");
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_string());
-    let answer = Command::new(python).arg(script).args([&dir, &file]).output().unwrap();
+    let answer = Command::new(python).arg(script).args([&*dir, &file]).output().unwrap();
     let said = String::from_utf8_lossy(&answer.stdout).into_owned() + &String::from_utf8_lossy(&answer.stderr);
     assert!(answer.status.success(), "{said}");
-    fs::remove_dir_all(dir).unwrap();
 }

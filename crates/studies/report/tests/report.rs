@@ -6,17 +6,9 @@ mod common;
 use anabranch_report::{
     Formats, Manifest, ReportError, Summary, read_comparison, report, run_directory, write_comparison,
 };
+use anabranch_testkit::folder;
 use common::{Behaviour, SCHEMES, add_measurements, meta, provenance, result, run, unfinish};
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
-
-fn directory(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("anabranch-report-{name}-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&path);
-    path
-}
+use std::{fs, path::Path};
 
 fn compare(dir: &Path, schemes: &[Behaviour], seeds: u64, flows: u32) -> Vec<Summary> {
     let mut summaries = vec![];
@@ -53,7 +45,7 @@ fn assert_self_contained(page: &str) {
 
 #[test]
 fn a_comparison_of_five_schemes() {
-    let dir = directory("comparison");
+    let dir = folder();
     let summaries = compare(&dir, SCHEMES, 3, 4000);
     let path = report(&dir).unwrap();
     let page = fs::read_to_string(&path).unwrap();
@@ -85,12 +77,11 @@ fn a_comparison_of_five_schemes() {
     report(&dir).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), page);
     assert_eq!(Manifest::read(&dir).unwrap().unwrap(), manifest);
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn the_rows_beside_a_figure_are_what_it_shows() {
-    let dir = directory("rows");
+    let dir = folder();
     compare(&dir, &SCHEMES[..2], 2, 1000);
     report(&dir).unwrap();
     let mut reader = csv::Reader::from_path(dir.join("figures/slowdown_by_size.csv")).unwrap();
@@ -100,12 +91,11 @@ fn the_rows_beside_a_figure_are_what_it_shows() {
     let mut reader = csv::Reader::from_path(dir.join("figures/link_heat.csv")).unwrap();
     // 16 leaves, 8 spines, both directions, two schemes.
     assert_eq!(reader.records().count(), 16 * 8 * 2 * 2);
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn a_single_run_with_measurements_and_unfinished_flows() {
-    let dir = directory("single");
+    let dir = folder();
     let mut result = run(&SCHEMES[2], 1, 5000, false);
     add_measurements(&mut result);
     result.flows.iter_mut().take(7).for_each(unfinish);
@@ -123,22 +113,20 @@ fn a_single_run_with_measurements_and_unfinished_flows() {
     let page = page_of(&dir);
     assert!(!page.contains("id=\"queue_occupancy\""));
     assert!(!dir.join("figures/queue_occupancy.svg").exists());
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn nothing_to_show_is_still_a_page() {
-    let dir = directory("empty");
+    let dir = folder();
     common::write_run(&dir, &result(vec![]), &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
     let page = page_of(&dir);
     assert!(page.contains("No finished flow enters the statistics."));
     assert!(!page.contains("<figure"));
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn one_seed_and_one_size_say_so() {
-    let dir = directory("one");
+    let dir = folder();
     let mut summaries = vec![];
     for scheme in &SCHEMES[..2] {
         let path = run_directory(&dir, scheme.name, 1);
@@ -155,29 +143,26 @@ fn one_seed_and_one_size_say_so() {
             && page.contains("Too few seeds to tell which scheme is best: one seed so far")
     );
     assert!(!page.contains("id=\"slowdown_by_size\""), "one size is no axis");
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn names_cannot_break_the_page_or_the_drawings() {
-    let dir = directory("escape");
+    let dir = folder();
     let mut meta = meta("a<b>&\"c\"", 1);
     meta.scenario = "</style><script>alert(1)</script>".to_string();
     common::write_run(&dir, &run(&SCHEMES[0], 1, 300, false), &meta, &provenance(), Formats::BOTH).unwrap();
     let page = page_of(&dir);
     assert!(!page.contains("<script>alert"));
     assert!(page.contains("a&lt;b&gt;&amp;"));
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn a_directory_without_results_is_the_users_mistake() {
-    let dir = directory("none");
+    let dir = folder();
     fs::create_dir_all(&dir).unwrap();
     let error = report(&dir).unwrap_err();
     assert!(matches!(error, ReportError::NoResults { .. }));
     assert!(error.to_string().contains("give the directory that `--out` named"));
-    fs::remove_dir_all(&dir).unwrap();
     assert!(matches!(report(&dir), Err(ReportError::NoResults { .. })));
 }
 

@@ -5,19 +5,10 @@ mod common;
 
 use anabranch_outcome::{Measures, RunResult};
 use anabranch_report::{Formats, Frame, Manifest, ReportError, TABLES};
+use anabranch_testkit::folder;
 use common::{SCHEMES, add_measurements, meta, provenance, run, unfinish};
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-};
-
-fn directory(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("anabranch-tables-{name}-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&path);
-    path
-}
+use std::{collections::BTreeSet, fs, path::Path};
 
 fn files(dir: &Path) -> BTreeSet<String> {
     fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
@@ -28,20 +19,8 @@ fn names(words: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn flows_have_the_columns_of_the_contract_in_order() {
-    let dir = directory("columns");
-    common::write_run(&dir, &run(&SCHEMES[0], 1, 10, false), &meta("ecmp", 1), &provenance(), Formats::BOTH).unwrap();
-    let text = fs::read_to_string(dir.join("flows.csv")).unwrap();
-    let contract = "flow_id,src,dst,size_bytes,start_ps,fct_rx_ps,fct_ack_ps,ideal_rx_ps,ideal_ack_ps,slowdown,status,\
-                    workload,scheme,class,retransmitted_packets,out_of_order_packets,max_reorder_bytes,path_switches";
-    assert!(text.lines().next().unwrap().starts_with(contract));
-    assert_eq!(text.lines().count(), 11);
-    fs::remove_dir_all(dir).unwrap();
-}
-
-#[test]
 fn both_formats_hold_the_same_and_what_the_run_gave() {
-    let dir = directory("formats");
+    let dir = folder();
     let (csv, parquet) = (dir.join("csv"), dir.join("parquet"));
     let mut result = run(&SCHEMES[1], 3, 30_000, false);
     add_measurements(&mut result);
@@ -66,12 +45,11 @@ fn both_formats_hold_the_same_and_what_the_run_gave() {
         assert_eq!(frame.integers("start_ps")[i], flow.start.map(|t| t.ps()));
     }
     assert_eq!((frame.reals("slowdown")[17], frame.texts("status")[17].as_str()), (None, "unfinished"));
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn parquet_says_where_it_comes_from() {
-    let dir = directory("provenance");
+    let dir = folder();
     common::write_run(&dir, &run(&SCHEMES[4], 2, 10, false), &meta("prime", 2), &provenance(), Formats::PARQUET)
         .unwrap();
     let reader = SerializedFileReader::new(fs::File::open(dir.join("flows.parquet")).unwrap()).unwrap();
@@ -81,12 +59,11 @@ fn parquet_says_where_it_comes_from() {
     assert_eq!(value("anabranch.scenario_hash").as_deref(), Some("0123456789abcdef"));
     assert_eq!(value("unit.start_ps").as_deref(), Some("ps"));
     assert_eq!(value("anabranch.fingerprint").unwrap().len(), 16);
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn only_what_was_measured_is_written_and_stale_tables_go() {
-    let dir = directory("stale");
+    let dir = folder();
     let mut measured = run(&SCHEMES[4], 1, 10, false);
     add_measurements(&mut measured);
     let formats = Formats { csv: true, parquet: false };
@@ -96,12 +73,11 @@ fn only_what_was_measured_is_written_and_stale_tables_go() {
     assert_eq!(files(&dir), names(&[&base[..], &extra[..]].concat()));
     common::write_run(&dir, &run(&SCHEMES[4], 1, 10, false), &meta("prime", 1), &provenance(), formats).unwrap();
     assert_eq!(files(&dir), names(&base));
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn the_manifest_explains_every_column_of_every_file() {
-    let dir = directory("manifest");
+    let dir = folder();
     let mut result = run(&SCHEMES[4], 1, 10, false);
     add_measurements(&mut result);
     common::write_run(&dir, &result, &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
@@ -129,12 +105,11 @@ fn the_manifest_explains_every_column_of_every_file() {
             "{key} is not explained"
         );
     }
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn names_may_hold_commas_and_quotes() {
-    let dir = directory("quotes");
+    let dir = folder();
     let mut meta = meta("prime", 1);
     meta.workloads[0].name = "web, \"search\"\n2".to_string();
     common::write_run(
@@ -147,12 +122,11 @@ fn names_may_hold_commas_and_quotes() {
     .unwrap();
     let frame = Frame::read(&dir, "flows", &["workload"]).unwrap().unwrap();
     assert!(frame.texts("workload").iter().all(|name| name == "web, \"search\"\n2"));
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn damaged_files_are_errors_with_a_place() {
-    let dir = directory("damaged");
+    let dir = folder();
     fs::create_dir_all(&dir).unwrap();
     fs::write(dir.join("flows.csv"), "flow_id,size_bytes\n0,1000\n1,many\n").unwrap();
     let message = |columns: &[&str]| Frame::read(&dir, "flows", columns).unwrap_err().to_string();
@@ -164,5 +138,4 @@ fn damaged_files_are_errors_with_a_place() {
     fs::write(dir.join("flows.parquet"), "not parquet").unwrap();
     assert!(matches!(Frame::read(&dir, "flows", &["flow_id"]), Err(ReportError::Content { .. })));
     assert!(Frame::read(&dir, "links", &["from"]).unwrap().is_none());
-    fs::remove_dir_all(dir).unwrap();
 }

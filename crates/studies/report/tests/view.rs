@@ -8,6 +8,7 @@ use anabranch_report::{
     Formats, Inputs, LinkFault, Manifest, OutputFile, ReportError, report, run_directory, viewed_runs,
     write_comparison, write_view, write_view_into,
 };
+use anabranch_testkit::{Folder, folder};
 use anabranch_units::Time;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use common::{SCHEMES, link, meta, provenance, result, run};
@@ -19,13 +20,6 @@ use std::{
     io::Read,
     path::{Path, PathBuf},
 };
-
-fn folder(name: &str) -> PathBuf {
-    let dir = std::env::temp_dir().join(format!("anabranch-view-{name}-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&dir);
-    fs::create_dir_all(&dir).unwrap();
-    dir
-}
 
 /// A column of the page's data.
 #[derive(Debug)]
@@ -137,8 +131,8 @@ fn small() -> RunRows {
     result
 }
 
-fn written(name: &str, result: &RunRows, formats: Formats) -> PathBuf {
-    let dir = folder(name);
+fn written(result: &RunRows, formats: Formats) -> Folder {
+    let dir = folder();
     let mut meta = meta("prime", 1);
     let fault = |at, what: &str| LinkFault {
         from: "leaf0".to_string(),
@@ -155,9 +149,9 @@ fn written(name: &str, result: &RunRows, formats: Formats) -> PathBuf {
 fn the_data_of_the_page_are_the_rows() {
     let result = small();
     // The same from Parquet and from CSV.
-    for (name, formats) in [("parquet", Formats::PARQUET), ("csv", Formats { csv: true, parquet: false })] {
-        let dir = written(name, &result, formats);
-        let page = write_view_into(&dir, std::slice::from_ref(&dir)).unwrap();
+    for formats in [Formats::PARQUET, Formats { csv: true, parquet: false }] {
+        let dir = written(&result, formats);
+        let page = write_view_into(&dir, &[dir.to_path_buf()]).unwrap();
         let blocks = blocks(&fs::read_to_string(page).unwrap());
         let [(head, columns)] = &blocks[..] else { panic!("{} blocks", blocks.len()) };
         let names = columns["node.name"].text();
@@ -208,17 +202,16 @@ fn the_data_of_the_page_are_the_rows() {
         assert_eq!(columns["node.flows_received"].whole()[of("host2")], 1);
         assert_eq!(columns["node.slowdown_max"].real()[of("host0")], 1.5);
         assert_eq!((&head["hosts"], &head["switches"], &head["links"]), (&4.into(), &3.into(), &16.into()));
-        fs::remove_dir_all(dir).unwrap();
     }
 }
 
 #[test]
 fn the_page_is_whole_and_the_report_links_to_it() {
-    let dir = written("whole", &run(&SCHEMES[0], 1, 50, false), Formats::BOTH);
+    let dir = written(&run(&SCHEMES[0], 1, 50, false), Formats::BOTH);
     let linked = |dir: &Path| fs::read_to_string(dir.join("report.html")).unwrap().contains("<a href=\"view.html\">");
     report(&dir).unwrap();
     assert!(!linked(&dir));
-    let page = fs::read_to_string(write_view_into(&dir, std::slice::from_ref(&dir)).unwrap()).unwrap();
+    let page = fs::read_to_string(write_view_into(&dir, &[dir.to_path_buf()]).unwrap()).unwrap();
     assert!(linked(&dir));
     report(&dir).unwrap();
     assert!(linked(&dir), "written again, the report links to the view that is there");
@@ -234,13 +227,12 @@ fn the_page_is_whole_and_the_report_links_to_it() {
     // Results of another run take the view of the old one away.
     common::write_run(&dir, &small(), &meta("ecmp", 2), &provenance(), Formats::BOTH).unwrap();
     assert!(!dir.join("view.html").exists());
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn nodes_stand_apart_tiers_above_each_other() {
-    let dir = written("places", &run(&SCHEMES[0], 1, 5, false), Formats::PARQUET);
-    let page = fs::read_to_string(write_view_into(&dir, std::slice::from_ref(&dir)).unwrap()).unwrap();
+    let dir = written(&run(&SCHEMES[0], 1, 5, false), Formats::PARQUET);
+    let page = fs::read_to_string(write_view_into(&dir, &[dir.to_path_buf()]).unwrap()).unwrap();
     let (_, columns) = blocks(&page).remove(0);
     let (x, y, height) = (columns["node.x"].real(), columns["node.y"].real(), columns["node.height"].whole());
     for a in 0..x.len() {
@@ -250,7 +242,6 @@ fn nodes_stand_apart_tiers_above_each_other() {
             assert!(height[a] <= height[b] || y[a] < y[b], "node {a} is not above {b}");
         }
     }
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
@@ -266,8 +257,8 @@ fn groups_stand_in_a_circle() {
         result.links.push(link(format!("sw{group}.0"), format!("sw{group}.1"), "local", "flat", 0.5, 0.0));
         result.links.push(link(format!("sw{group}.1"), format!("sw{}.0", (group + 1) % 3), "global", "flat", 0.5, 0.0));
     }
-    let dir = written("groups", &result, Formats::PARQUET);
-    let page = fs::read_to_string(write_view_into(&dir, std::slice::from_ref(&dir)).unwrap()).unwrap();
+    let dir = written(&result, Formats::PARQUET);
+    let page = fs::read_to_string(write_view_into(&dir, &[dir.to_path_buf()]).unwrap()).unwrap();
     let (head, columns) = blocks(&page).remove(0);
     assert_eq!(head["grouped"], true);
     let (x, y, group) = (columns["node.x"].real(), columns["node.y"].real(), columns["node.group"].whole());
@@ -286,12 +277,11 @@ fn groups_stand_in_a_circle() {
         let (cx, cy) = centres[group[node] as usize - 1];
         assert!((x[node] - cx).hypot(y[node] - cy) < apart / 2.0, "{} stands outside its group", names[node]);
     }
-    fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]
 fn runs_of_a_comparison_are_chosen_by_name_and_seed() {
-    let dir = folder("comparison");
+    let dir = folder();
     let mut summaries = vec![];
     for (scheme, seeds) in [("ecmp", 1..=2), ("prime", 2..=3)] {
         for seed in seeds {
@@ -313,8 +303,7 @@ fn runs_of_a_comparison_are_chosen_by_name_and_seed() {
     assert!(said(viewed_runs(&dir, &one("hopper"), None, 2)).contains("it compares ecmp, prime"));
     assert!(said(viewed_runs(&dir, &one("prime"), Some(1), 2)).contains("its seeds are 2, 3"));
     assert!(said(viewed_runs(&run_directory(&dir, "ecmp", 1), &one("ecmp"), None, 2)).contains("a single run"));
-    assert!(said(viewed_runs(&folder("empty"), &[], None, 2)).contains("holds no results"));
-    fs::remove_dir_all(dir).unwrap();
+    assert!(said(viewed_runs(&folder(), &[], None, 2)).contains("holds no results"));
 }
 
 #[test]
@@ -326,9 +315,9 @@ fn what_cannot_be_shown_is_said_and_nothing_is_written() {
         }
         assert!(!dir.join("view.html").exists(), "{error}");
     };
-    let whole = written("broken", &small(), Formats::BOTH);
-    let damage = |name: &str, change: &dyn Fn(&Path)| {
-        let dir = folder(name);
+    let whole = written(&small(), Formats::BOTH);
+    let damage = |change: &dyn Fn(&Path)| {
+        let dir = folder();
         for file in fs::read_dir(&whole).unwrap().map(|file| file.unwrap().path()) {
             fs::copy(&file, dir.join(file.file_name().unwrap())).unwrap();
         }
@@ -341,29 +330,29 @@ fn what_cannot_be_shown_is_said_and_nothing_is_written() {
         assert!(text.contains(from));
         fs::write(dir.join(file), text.replace(from, to)).unwrap();
     };
-    let cut = damage("cut", &|dir| {
+    let cut = damage(&|dir| {
         let bytes = fs::read(dir.join("series.parquet")).unwrap();
         fs::write(dir.join("series.parquet"), &bytes[..bytes.len() / 2]).unwrap();
     });
     refused(&cut, &["series.parquet", "run the scenario again"]);
-    let gone = damage("gone", &|dir| without(dir, &["links.csv", "links.parquet"]));
+    let gone = damage(&|dir| without(dir, &["links.csv", "links.parquet"]));
     refused(&gone, &["no rows of `links`"]);
-    let older = damage("older", &|dir| {
+    let older = damage(&|dir| {
         without(dir, &["links.parquet"]);
         replace(dir, "links.csv", "from,to,tier,", "from,to,layer,");
     });
     refused(&older, &["no column `tier`"]);
-    let newer = damage("newer", &|dir| {
+    let newer = damage(&|dir| {
         without(dir, &["links.parquet"]);
         replace(dir, "links.csv", "tier0-1", "torus");
     });
     refused(&newer, &["`torus`", "this version does not know"]);
-    let foreign = damage("foreign", &|dir| {
+    let foreign = damage(&|dir| {
         without(dir, &["series.parquet"]);
         replace(dir, "series.csv", "leaf1,spine0", "leaf7,spine0");
     });
     refused(&foreign, &["leaf7->spine0", "`links` does not name"]);
-    let uneven = damage("uneven", &|dir| {
+    let uneven = damage(&|dir| {
         without(dir, &["series.parquet"]);
         replace(dir, "series.csv", "leaf1,spine0,9000000,", "leaf1,spine0,9000001,");
     });
@@ -375,11 +364,8 @@ fn what_cannot_be_shown_is_said_and_nothing_is_written() {
     let error = file(&other, false).unwrap_err().to_string();
     assert!(error.contains("this file is there"), "{error}");
     assert_eq!(fs::read_to_string(&other).unwrap(), "mine");
-    write_view(std::slice::from_ref(&whole), &file(&other, true).unwrap()).unwrap();
+    write_view(&[whole.to_path_buf()], &file(&other, true).unwrap()).unwrap();
     assert!(fs::read_to_string(&other).unwrap().contains("Anabranch"));
-    for dir in [whole, cut, gone, older, newer, foreign, uneven] {
-        fs::remove_dir_all(dir).unwrap();
-    }
 }
 
 /// What happens to the packets of flow 0, from host 0 over both leaves to host 2: marked, trimmed, lost and sent again, dropped.
@@ -437,8 +423,8 @@ fn traced() -> RunRows {
 
 #[test]
 fn packets_of_traced_flows_are_put_together_from_their_rows() {
-    let dir = written("traced", &traced(), Formats::PARQUET);
-    let page = fs::read_to_string(write_view_into(&dir, std::slice::from_ref(&dir)).unwrap()).unwrap();
+    let dir = written(&traced(), Formats::PARQUET);
+    let page = fs::read_to_string(write_view_into(&dir, &[dir.to_path_buf()]).unwrap()).unwrap();
     let (head, columns) = blocks(&page).remove(0);
     let of = |name: &str| columns[&format!("trace.{name}")].whole().to_vec();
     assert_eq!(head["trace"]["journeys"], 6);
@@ -461,5 +447,4 @@ fn packets_of_traced_flows_are_put_together_from_their_rows() {
     assert_eq!(of("waited")[..4], [0, 100, 0, 100].map(|time| time * 1000));
     // Marked at leaf 0, trimmed at the spine.
     assert_eq!(of("flags")[..10], [0, 1, 0, 0, 0, 0, 2, 0, 0, 0]);
-    fs::remove_dir_all(dir).unwrap();
 }

@@ -1,13 +1,8 @@
 //! Files that a scenario names, given as the scenario: the message says what they are, and the scenario it shows runs.
 
 use anabranch_scenario::library;
-use std::{fs, path::PathBuf};
-
-fn folder() -> PathBuf {
-    let folder = std::env::temp_dir().join(format!("anabranch-foreign-{}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    folder
-}
+use anabranch_testkit::folder;
+use std::fs;
 
 #[test]
 fn other_files_are_told_and_the_scenario_shown_can_be_run() {
@@ -50,5 +45,4 @@ fn other_files_are_told_and_the_scenario_shown_can_be_run() {
     fs::write(&path, "[topology]\nkind = fat-tree\n").unwrap();
     let error = library::load(path.to_str().unwrap(), &[], None).unwrap_err();
     assert!(error.to_string().contains("not valid TOML"), "{error}");
-    fs::remove_dir_all(&folder).unwrap();
 }

@@ -499,8 +499,7 @@ fn what_does_not_fit_into_memory_is_refused() {
 /// A flow file of one line without end: neither read where it is too large, nor quoted whole where it is not.
 #[test]
 fn a_flow_file_of_one_long_line() {
-    let folder = std::env::temp_dir().join(format!("anabranch-long-line-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = anabranch_testkit::folder();
     let path = folder.join("long.csv");
     std::fs::write(&path, "src,".repeat(1 << 20)).unwrap();
     let file = format!("workload.0={{ kind = \"file\", path = \"{}\" }}", path.display());
@@ -514,7 +513,6 @@ fn a_flow_file_of_one_long_line() {
     let error = error_of(GOOD, &[&file, "run.memory_limit=20MB"]);
     assert_says(&error, &["`path`", "memory while it is read", "memory_limit"], "too large");
     assert!(error.line_column().is_some());
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 /// Sizes, starts and times beyond 2^63 - 1 were found when results were written, after the run.
@@ -549,15 +547,13 @@ fn what_clocks_and_tables_cannot_hold_is_refused() {
     // 8.8 million s, and 1.6 % for headers.
     let long = [&permutation("size = \"1100GB\"")[..], "topology.link_rate=1Mbps"];
     read(GOOD, &long).and_then(|scenario| scenario.setup(1)).unwrap();
-    let folder = std::env::temp_dir().join(format!("anabranch-large-numbers-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = anabranch_testkit::folder();
     let path = folder.join("flows.csv");
     let file = format!("workload.0={{ kind = \"file\", path = \"{}\" }}", path.display());
     for (row, found) in [("0,1,9223372036854775808,0", "size"), ("0,1,1,9223372036854775808", "start")] {
         std::fs::write(&path, format!("src,dst,size_bytes,start_ps\n0,1,1,0\n{row}\n")).unwrap();
         assert_says(&error_of(GOOD, &[&file]), &["flows.csv:3", found, "9223372036854775808", MAX], row);
     }
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 /// The limit decides whether a run begins, not what it gives.

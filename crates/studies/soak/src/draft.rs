@@ -139,7 +139,7 @@ const CAPTURE: &str = "# capture: ";
 
 #[test]
 fn kept_scenarios_are_read_with_their_captures_and_files() {
-    let folder = super::scratch::Scratch::new().expect("a temporary directory");
+    let folder = tempfile::tempdir().expect("a temporary directory");
     let topology = Section::new("[topology]").text("kind", "file").text("path", "graph.adj");
     let mut draft = Draft::new(7).with(topology).with(Section::new("[[workload]]").text("kind", "permutation"));
     draft.captures.push("host0->switch0".into());

@@ -3,7 +3,6 @@
 use super::{
     check::{FIRST, Failure, Kind, Verdict, Way},
     draft::{Draft, REPORT, SCENARIO},
-    scratch::Scratch,
     shrink::shrink,
 };
 use anabranch_scenario::{
@@ -111,7 +110,7 @@ impl Kept {
         draft: &Draft,
         failure: Failure,
         again: &str,
-        scratch: &Scratch,
+        scratch: &tempfile::TempDir,
         check: &mut dyn FnMut(&Draft, Way) -> Verdict,
     ) -> Result<Failed, ScenarioError> {
         let folder = self.0.join(format!("case-{number}"));

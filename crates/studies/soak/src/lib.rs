@@ -10,7 +10,6 @@ mod draw;
 mod ending;
 mod kept;
 mod only;
-mod scratch;
 mod shrink;
 mod tally;
 #[cfg(test)]
@@ -25,7 +24,6 @@ use anabranch_scenario::ScenarioError;
 use check::{Failure, Limits, OTHERS, Verdict, check, check_setup};
 use draft::SCENARIO;
 use kept::Kept;
-use scratch::Scratch;
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -136,7 +134,7 @@ pub fn soak(
 ) -> Result<Outcome, ScenarioError> {
     let started = Instant::now();
     let limits = Limits { run: RUN, stop };
-    let scratch = Scratch::new().map_err(|error| ScenarioError::new(format!("a temporary directory: {error}")))?;
+    let scratch = tempfile::tempdir().map_err(|error| ScenarioError::new(format!("a temporary directory: {error}")))?;
     let kept = request.out.as_deref().map(Kept::new).transpose()?;
     can_be_drawn(request, &scratch)?;
     let share = |outcome: &Outcome| {
@@ -189,7 +187,7 @@ pub fn soak(
 }
 
 /// Refuses what can never be drawn.
-fn can_be_drawn(request: &Request, scratch: &Scratch) -> Result<(), ScenarioError> {
+fn can_be_drawn(request: &Request, scratch: &tempfile::TempDir) -> Result<(), ScenarioError> {
     let mut refused: Vec<(usize, String)> = Vec::new();
     for number in 0..FIRST_CASES {
         match draw::case(request.seed, request.first.wrapping_add(number), &request.only, scratch.path()) {
@@ -213,7 +211,7 @@ fn can_be_drawn(request: &Request, scratch: &Scratch) -> Result<(), ScenarioErro
 fn one(
     request: &Request,
     number: u64,
-    scratch: &Scratch,
+    scratch: &tempfile::TempDir,
     limits: Limits,
     drawn: &mut Tally,
 ) -> (Option<draft::Draft>, Verdict) {

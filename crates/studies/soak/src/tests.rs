@@ -6,7 +6,6 @@ use super::{
     draft::{self, Draft},
     draw,
     kept::Kept,
-    scratch::Scratch,
 };
 use anabranch_lb::registry::{HostParameters, SwitchParameters};
 use anabranch_scenario::scenario::PROFILES;
@@ -16,7 +15,7 @@ use anabranch_workload::WorkloadParameters;
 
 #[test]
 fn cases_follow_from_seed_and_number() {
-    let scratch = Scratch::new().expect("a temporary directory");
+    let scratch = tempfile::tempdir().expect("a temporary directory");
     let texts = |seed: u64| -> Vec<String> {
         (0..8).map(|n| draw::case(seed, n, &Only::default(), scratch.path()).expect("a case").text()).collect()
     };
@@ -29,7 +28,7 @@ fn cases_follow_from_seed_and_number() {
 /// Of 200 cases 25 have a seed of all bits, and half of those one above 2^63-1, which scenarios have as text.
 #[test]
 fn seeds_of_all_sizes_are_drawn() {
-    let scratch = Scratch::new().expect("a temporary directory");
+    let scratch = tempfile::tempdir().expect("a temporary directory");
     let seeds: Vec<u64> = (0..200)
         .filter_map(|number| draw::case(3, number, &Only::default(), scratch.path()).ok()?.load(scratch.path()).ok())
         .map(|(scenario, _)| scenario.seed)
@@ -45,7 +44,7 @@ const CASES: u64 = 500;
 
 #[test]
 fn every_registered_name_is_drawn() {
-    let scratch = Scratch::new().expect("a temporary directory");
+    let scratch = tempfile::tempdir().expect("a temporary directory");
     let mut tally = Tally::default();
     for number in 0..CASES {
         if let Ok(draft) = draw::case(1, number, &Only::default(), scratch.path()) {
@@ -103,8 +102,8 @@ fn planted(draft: &Draft) -> Verdict {
 
 #[test]
 fn a_failing_case_is_made_smaller_and_kept_with_its_commands() {
-    let scratch = Scratch::new().expect("a temporary directory");
-    let out = Scratch::new().expect("a temporary directory");
+    let scratch = tempfile::tempdir().expect("a temporary directory");
+    let out = tempfile::tempdir().expect("a temporary directory");
     let drawn =
         (0..200).map(|number| (number, draw::case(5, number, &Only::default(), scratch.path()).expect("a case")));
     let (number, draft, failure) = drawn

@@ -149,10 +149,12 @@ pub(crate) fn is_unsupported(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch_testkit::folder;
 
     #[test]
     fn files_of_others_stay_as_they_are() {
-        let path = std::env::temp_dir().join(format!("anabranch-foreign-lock-{}", std::process::id()));
+        let folder = folder();
+        let path = folder.join(".lock");
         for text in ["mine\n", ""] {
             fs::write(&path, text).unwrap();
             let lock = Lock::try_take_among_others(&path).unwrap().unwrap();
@@ -172,8 +174,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn what_is_no_regular_file_is_refused_at_once() {
-        let folder = std::env::temp_dir().join(format!("anabranch-lock-kinds-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
+        let folder = folder();
         let (lock, foreign) = (folder.join(".lock"), folder.join("foreign"));
         fs::write(&foreign, "mine\n").unwrap();
         let make_fifo = || assert!(std::process::Command::new("mkfifo").arg(&lock).status().unwrap().success());
@@ -193,12 +194,12 @@ mod tests {
             fs::remove_file(&lock).unwrap();
         }
         assert_eq!(fs::read_to_string(&foreign).unwrap(), "mine\n");
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn one_holds_it_and_what_the_dead_left_is_read() {
-        let path = std::env::temp_dir().join(format!("anabranch-lock-{}", std::process::id()));
+        let folder = folder();
+        let path = folder.join(".lock");
         let mut first = Lock::try_take(&path).unwrap().unwrap();
         first.append("one").unwrap();
         assert!(Lock::try_take(&path).unwrap().is_none(), "held");

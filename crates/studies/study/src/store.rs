@@ -343,20 +343,7 @@ fn host() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Folder(PathBuf);
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("anabranch-store-{name}-{}", process::id()));
-            let _ = fs::remove_dir_all(&path);
-            Folder(path)
-        }
-    }
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
+    use anabranch_testkit::folder;
 
     /// What a run writes aside, as far as the store cares.
     fn write_aside(aside: &Path, text: &str) {
@@ -397,25 +384,25 @@ mod tests {
 
     #[test]
     fn the_first_result_stays_and_nothing_is_left_aside() {
-        let folder = Folder::new("first");
-        let (one, other) = (Store::open(&folder.0).unwrap(), Store::open(&folder.0).unwrap());
+        let folder = folder();
+        let (one, other) = (Store::open(&folder).unwrap(), Store::open(&folder).unwrap());
         write(&one, "a1", "first", false);
         write(&other, "a1", "second", false);
-        let text = || fs::read_to_string(store_directory(&folder.0, "a1").join("summary.json")).unwrap();
+        let text = || fs::read_to_string(store_directory(&folder, "a1").join("summary.json")).unwrap();
         assert_eq!(text(), "first");
         write(&one, "a1", "again", true);
         assert_eq!(text(), "again");
-        assert_eq!(entries(&folder.0.join(".writing")), 0);
+        assert_eq!(entries(&folder.join(".writing")), 0);
     }
 
     #[test]
     fn what_is_gathered_is_no_leftover_while_it_is_written() {
-        let folder = Folder::new("gathered");
-        let store = Store::open(&folder.0).unwrap();
+        let folder = folder();
+        let store = Store::open(&folder).unwrap();
         let aside = store.aside_unclaimed("a1").unwrap();
         write_aside(&aside.path, "{}");
         // Another process opens the store, and one does the very same run meanwhile.
-        let other = Store::open(&folder.0).unwrap();
+        let other = Store::open(&folder).unwrap();
         assert!(aside.path.join("summary.json").exists(), "taken for a leftover");
         drop(other.claim("a1").unwrap().unwrap());
         assert_ne!(other.aside("a1"), store.aside("a1"), "of one process");
@@ -423,16 +410,16 @@ mod tests {
         assert!(store.is_finished("a1"));
         drop(aside);
         // Whoever is killed while writing does leave something, which is removed.
-        fs::create_dir(folder.0.join(".writing/b2_elsewhere_1_1-gathered")).unwrap();
-        Store::open(&folder.0).unwrap();
-        assert_eq!((entries(&folder.0.join(".writing")), entries(&folder.0.join(".claims"))), (0, 0));
+        fs::create_dir(folder.join(".writing/b2_elsewhere_1_1-gathered")).unwrap();
+        Store::open(&folder).unwrap();
+        assert_eq!((entries(&folder.join(".writing")), entries(&folder.join(".claims"))), (0, 0));
     }
 
     #[test]
     fn a_run_that_lost_bytes_is_not_there_and_is_done_again() {
-        let folder = Folder::new("cut");
-        let store = Store::open(&folder.0).unwrap();
-        let file = |name: &str| store_directory(&folder.0, "a1").join(name);
+        let folder = folder();
+        let store = Store::open(&folder).unwrap();
+        let file = |name: &str| store_directory(&folder, "a1").join(name);
         // What is on the disk after the power failed: the names, not all of the bytes.
         for cut in ["flows.csv", "summary.json", "attempt.json"] {
             let aside = store.aside("a1");
@@ -443,7 +430,7 @@ mod tests {
             assert!(!store.is_finished("a1"), "{cut} is empty");
         }
         // Nothing of it is kept, since its manifest lists all of it.
-        assert!(!folder.0.join("earlier-runs").exists());
+        assert!(!folder.join("earlier-runs").exists());
         // What an older version wrote has no digests, but sizes.
         fs::write(file("manifest.json"), r#"{"version": "0", "files": [{"name": "flows.csv", "meaning": ""}]}"#)
             .unwrap();
@@ -456,55 +443,55 @@ mod tests {
 
     #[test]
     fn files_of_others_beside_a_run_stay() {
-        let folder = Folder::new("beside");
-        let store = Store::open(&folder.0).unwrap();
+        let folder = folder();
+        let store = Store::open(&folder).unwrap();
         write(&store, "a1", "first", false);
-        fs::write(store_directory(&folder.0, "a1").join("notes.txt"), "mine").unwrap();
+        fs::write(store_directory(&folder, "a1").join("notes.txt"), "mine").unwrap();
         write(&store, "a1", "again", true);
-        assert_eq!(fs::read_to_string(store_directory(&folder.0, "a1").join("notes.txt")).unwrap(), "mine");
-        assert!(!folder.0.join("earlier-runs").exists());
+        assert_eq!(fs::read_to_string(store_directory(&folder, "a1").join("notes.txt")).unwrap(), "mine");
+        assert!(!folder.join("earlier-runs").exists());
         // A damaged run is nobody's: it is kept whole.
-        fs::write(store_directory(&folder.0, "a1").join("manifest.json"), "{").unwrap();
+        fs::write(store_directory(&folder, "a1").join("manifest.json"), "{").unwrap();
         write(&store, "a1", "again", true);
-        assert_eq!(entries(&folder.0.join("earlier-runs/a1")), 5);
+        assert_eq!(entries(&folder.join("earlier-runs/a1")), 5);
     }
 
     #[test]
     fn a_directory_of_others_is_no_store() {
-        let folder = Folder::new("foreign");
+        let folder = folder();
         for name in ["runs/mine", "failed/mine", ".writing/mine-a-1-2", ".claims/mine"] {
-            let _ = fs::remove_dir_all(&folder.0);
-            fs::create_dir_all(folder.0.join(name).parent().unwrap()).unwrap();
-            fs::write(folder.0.join(name), "mine").unwrap();
-            let refused = Store::open(&folder.0).unwrap_err().to_string();
+            let _ = fs::remove_dir_all(&folder);
+            fs::create_dir_all(folder.join(name).parent().unwrap()).unwrap();
+            fs::write(folder.join(name), "mine").unwrap();
+            let refused = Store::open(&folder).unwrap_err().to_string();
             assert!(refused.contains("no manifest lists it"), "{refused}");
-            assert_eq!(fs::read_to_string(folder.0.join(name)).unwrap(), "mine");
-            assert_eq!(entries(&folder.0), 1, "{name}");
+            assert_eq!(fs::read_to_string(folder.join(name)).unwrap(), "mine");
+            assert_eq!(entries(&folder), 1, "{name}");
         }
     }
 
     #[test]
     fn a_run_is_claimed_by_one_and_what_the_dead_began_is_counted() {
-        let folder = Folder::new("claim");
-        let (one, other) = (Store::open(&folder.0).unwrap(), Store::open(&folder.0).unwrap());
+        let folder = folder();
+        let (one, other) = (Store::open(&folder).unwrap(), Store::open(&folder).unwrap());
         let mut claim = one.claim("a1").unwrap().unwrap();
         one.note_start("a1", &mut claim).unwrap();
         assert!(other.claim("a1").unwrap().is_none());
         assert!(other.claim("b2").unwrap().is_some(), "another run is free");
         // A process that is killed leaves its claim's file and what it wrote, but holds no lock.
-        let left = fs::read_to_string(folder.0.join(".claims/a1")).unwrap();
+        let left = fs::read_to_string(folder.join(".claims/a1")).unwrap();
         drop(claim);
-        fs::write(folder.0.join(".claims/a1"), left).unwrap();
-        fs::create_dir(folder.0.join(".writing/a1-elsewhere-1-1")).unwrap();
-        let later = Store::open(&folder.0).unwrap();
-        assert_eq!(entries(&folder.0.join(".writing")), 0, "what it wrote is removed");
+        fs::write(folder.join(".claims/a1"), left).unwrap();
+        fs::create_dir(folder.join(".writing/a1-elsewhere-1-1")).unwrap();
+        let later = Store::open(&folder).unwrap();
+        assert_eq!(entries(&folder.join(".writing")), 0, "what it wrote is removed");
         assert_eq!(later.claim("a1").unwrap().unwrap().killed, 1, "what it began is counted");
     }
 
     #[test]
     fn failures_are_kept_until_they_are_forgotten_or_the_run_succeeds() {
-        let folder = Folder::new("failed");
-        let store = Store::open(&folder.0).unwrap();
+        let folder = folder();
+        let store = Store::open(&folder).unwrap();
         store.keep_failure("a1", "ecmp, seed 1", "it stalled", 1).unwrap();
         store.keep_failure("b2", "ecmp, seed 2", "it stalled", 1).unwrap();
         assert!(store.has_failed("a1") && store.has_failed("b2"));

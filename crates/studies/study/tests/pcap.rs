@@ -7,13 +7,9 @@ use anabranch_study::{
     pcap::{Captured, Captures},
     results::{RunError, run_into},
 };
+use anabranch_testkit::folder;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
 /// An incast over two spines, which marks, trims, drops or pauses.
 const INCAST: &str = r#"
@@ -72,13 +68,6 @@ fn links(rest: &str) -> [String; 4] {
 fn scenario(rest: &str) -> Scenario {
     let text = format!("{INCAST}{rest}");
     Scenario::read(Tree::parse("test.toml", &text).unwrap(), "test", Path::new(".")).unwrap()
-}
-
-fn directory(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("anabranch-pcap-{name}-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&path);
-    fs::create_dir_all(&path).unwrap();
-    path
 }
 
 fn flag(link: &str, dir: &Path) -> String {
@@ -173,7 +162,7 @@ fn kind_of(frame: &[u8], length: u32) -> String {
 fn files_hold_what_the_rows_say() {
     let mut seen = std::collections::BTreeSet::new();
     for (name, rest, wider) in CASES {
-        let dir = directory(name);
+        let dir = folder();
         for captured in capture(rest, &dir, 1) {
             let (packets_sent, bytes_sent) = row(&dir, &captured.link);
             let found = packets(&captured.file);
@@ -186,13 +175,11 @@ fn files_hold_what_the_rows_say() {
             seen.extend(found.iter().map(|(_, length, frame)| format!("{name}: {}", kind_of(frame, *length))));
         }
         // The same bytes for any number of threads.
-        let again = directory(&format!("{name}-again"));
+        let again = folder();
         for (captured, link) in capture(rest, &again, 2).iter().zip(links(rest)) {
             let first = fs::read(dir.join(format!("{link}.pcapng"))).unwrap();
             assert!(fs::read(&captured.file).unwrap() == first, "{name}, {link}");
         }
-        fs::remove_dir_all(dir).unwrap();
-        fs::remove_dir_all(again).unwrap();
     }
     for kind in [
         "uet: ours 0 ecn 2",
@@ -218,7 +205,7 @@ fn files_hold_what_the_rows_say() {
 /// One message each, and nothing is run or left behind.
 #[test]
 fn what_cannot_be_written_is_refused() {
-    let dir = directory("refused");
+    let dir = folder();
     let there = dir.join("there.pcapng");
     fs::write(&there, "mine").unwrap();
     let refused = |flags: &[String], words: &[&str]| {
@@ -244,7 +231,6 @@ fn what_cannot_be_written_is_refused() {
     let captures = read(&[format!("leaf0->spine1={}", there.display())], true).unwrap();
     run(CASES[0].1, &dir, &captures, 1).unwrap();
     assert_eq!(packets(&there).len() as u64, row(&dir, "leaf0->spine1").0);
-    fs::remove_dir_all(dir).unwrap();
 }
 
 /// Lines that `tshark` prints of a file.
@@ -259,7 +245,7 @@ fn tshark(file: &Path, arguments: &[&str]) -> Vec<String> {
 #[ignore = "slow: needs tshark"]
 fn wireshark_agrees() {
     for (name, rest, _) in CASES {
-        let dir = directory(&format!("{name}-tshark"));
+        let dir = folder();
         for captured in capture(rest, &dir, 1) {
             let file = &captured.file;
             let told = tshark(file, &[]);
@@ -289,6 +275,5 @@ fn wireshark_agrees() {
             assert!(if *name == "uet" { known == 0 } else { known > 10 });
             println!("{name}, {}: {packets} packets, {bytes} bytes, {known} read as RoCEv2 or PFC", captured.link);
         }
-        fs::remove_dir_all(dir).unwrap();
     }
 }

@@ -100,8 +100,7 @@ fn the_hash_names_what_a_run_depends_on() {
 
 #[test]
 fn files_count_by_their_content() {
-    let folder = std::env::temp_dir().join(format!("anabranch-hash-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = anabranch_testkit::folder();
     let flows = "src,dst,size_bytes,start_ps\n0,7,1000,0\n1,6,1000,0\n";
     std::fs::write(folder.join("flows.csv"), flows).unwrap();
     let text = "[topology]\nkind = \"fat-tree\"\nradix = 4\n[[workload]]\nkind = \"file\"\npath = \"flows.csv\"\n";
@@ -114,7 +113,6 @@ fn files_count_by_their_content() {
     assert_eq!(read(&scenario.to_toml()).hash(), before);
     std::fs::write(folder.join("flows.csv"), flows.replace("1000", "2000")).unwrap();
     assert_ne!(scenario.hash(), before);
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
@@ -126,8 +124,7 @@ fn a_binary_schedule_is_read_from_its_file() {
     };
     let table: Vec<u8> = [38u64, 38 + 51, 38 + 51, 38 + 102].iter().flat_map(|at| at.to_le_bytes()).collect();
     let schedule = [&4223u64.to_le_bytes()[..], &[2, 0, 0, 0, 1, 1], &table, &rank(1, 1), &rank(2, 0)].concat();
-    let folder = std::env::temp_dir().join(format!("anabranch-goal-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = anabranch_testkit::folder();
     std::fs::write(folder.join("schedule.bin"), schedule).unwrap();
     let text = "[topology]\nkind = \"fat-tree\"\nradix = 4\n[[workload]]\nkind = \"file\"\npath = \"schedule.bin\"\n";
     let path = folder.join("scenario.toml");
@@ -140,7 +137,6 @@ fn a_binary_schedule_is_read_from_its_file() {
     std::fs::write(&path, format!("{text}format = \"csv\"\n")).unwrap();
     let error = load(path.to_str().unwrap(), &[], None).unwrap().setup(1).unwrap_err().to_string();
     assert!(error.contains("schedule.bin:1: found bytes that are not text (UTF-8)"), "{error}");
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

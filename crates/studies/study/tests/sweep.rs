@@ -56,8 +56,7 @@ fn points_that_come_to_the_same_run_share_it() {
 
 #[test]
 fn a_run_is_known_by_all_it_depends_on() {
-    let folder = std::env::temp_dir().join(format!("anabranch-run-key-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = anabranch_testkit::folder();
     let write = |name: &str, text: &str| {
         std::fs::write(folder.join(name), text).unwrap();
         folder.join(name).to_string_lossy().into_owned()
@@ -82,7 +81,6 @@ fn a_run_is_known_by_all_it_depends_on() {
     assert_eq!(plain, key(&["workload.0.path=b.csv"], None));
     write("b.csv", "src,dst,size_bytes,start_ps\n0,4,1001,0\n");
     assert_ne!(plain, key(&["workload.0.path=b.csv"], None));
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
@@ -131,7 +129,7 @@ impl Observer for Patience {
 
 #[test]
 fn the_same_tables_in_one_go_interrupted_five_times_and_on_two_threads() {
-    let root = std::env::temp_dir().join(format!("anabranch-sweep-parts-{}", std::process::id()));
+    let root = anabranch_testkit::folder();
     let sweep = sweep(&["workload.0.size=16KiB,32KiB"], false, &request(&["ecmp", "prime"], 3));
     let execute = |name: &str, threads: usize, runs: usize| {
         let options = Options { threads, again: Again::No, replace: false, task: None };
@@ -152,5 +150,4 @@ fn the_same_tables_in_one_go_interrupted_five_times_and_on_two_threads() {
         let bytes = |name: &str| std::fs::read(root.join(name).join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
         assert!(bytes("one") == bytes("two") && bytes("one") == bytes("parts"), "{file}");
     }
-    std::fs::remove_dir_all(root).unwrap();
 }
