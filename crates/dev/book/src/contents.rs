@@ -96,6 +96,7 @@ pub(crate) const PARTS: &[Part] = &[
             ("Hopper: its testbed", "evidence/hopper-testbed.md"),
             ("Hopper: all claims", "evidence/hopper-claims.md"),
             ("HF2T", "evidence/hf2t.md"),
+            ("HF2T: all claims", "evidence/hf2t-claims.md"),
             ("PRIME", "evidence/prime.md"),
             ("PRIME: faults, mixed traffic", "evidence/prime-faults.md"),
             ("Spritz", "evidence/spritz.md"),
