@@ -40,7 +40,7 @@ pub(crate) const PARTS: &[Part] = &[
             ("View the fabric", "how-to/fabric-view.md"),
             ("Draw figures for a paper", "how-to/figures.md"),
             ("Reproduce a paper", "how-to/reproduce.md"),
-            ("Use htsim's files", "how-to/htsim.md"),
+            ("Use htsim files", "how-to/htsim.md"),
             ("Simulate an AllReduce in groups", "how-to/allreduce-groups.md"),
             ("Use Python", "how-to/python.md"),
             ("Add a column to the results", "how-to/add-a-column.md"),
