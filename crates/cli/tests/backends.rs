@@ -3,7 +3,7 @@
 #[allow(dead_code)]
 mod common;
 
-use common::{Folder, code, has_no_testbed, json, stderr, stdout};
+use common::{Folder, code, json, stderr, stdout, testbed::has_no_testbed};
 use serde_json::Value;
 use std::{path::Path, process::Command, process::Output, process::Stdio};
 

@@ -6,17 +6,16 @@
 #[allow(dead_code)]
 mod common;
 
-use common::{AT_200_MBPS, Folder, code, has_no_testbed, json, stderr, stdout};
+use common::{
+    Folder, code, json, stderr, stdout,
+    testbed::{AT_200_MBPS, Bed, has_no_testbed, turn},
+};
 use serde_json::Value;
 use std::{
     path::Path,
     process::{Child, Command, Output, Stdio},
-    sync::Mutex,
     time::{Duration, Instant},
 };
-
-/// One at a time.
-static TURN: Mutex<()> = Mutex::new(());
 
 /// So many spines of 200 Mbit/s, of which some are slow, two leaves with hosts of 200 Mbit/s, paced just below.
 fn network(hosts_per_leaf: u32, spines: u32, slow: &[u32]) -> String {
@@ -52,50 +51,35 @@ size = "1MB"
 }
 
 /// A testbed that stands as long as this.
-struct Standing<'a>(&'a Folder, String);
+struct Standing(Bed);
 
-impl<'a> Standing<'a> {
-    fn up(folder: &'a Folder, scenario: &str) -> Option<Self> {
-        folder.file("net.toml", scenario);
-        let name = format!("coll-{}", std::process::id());
-        let output = folder.run(&["testbed", "up", "--fabric", "net.toml", "--name", &name]);
-        if has_no_testbed(&output) {
-            return None;
-        }
-        assert_eq!(code(&output), 0, "{}", stderr(&output));
-        Some(Standing(folder, name))
+impl Standing {
+    fn up(name: &str, scenario: &str) -> Option<Self> {
+        let bed = Bed::new(name, &[("net.toml", scenario)]);
+        bed.up("net.toml", &[])?;
+        Some(Standing(bed))
+    }
+
+    fn command(&self, words: &[&str], variables: &[(&str, &str)]) -> Command {
+        let mut command = self.0.command(&[words, &["--at", "default"]].concat());
+        command.env("ANABRANCH_CONFIG", self.0.folder.0.join("net.toml")).envs(variables.iter().copied());
+        command
     }
 
     fn run(&self, words: &[&str], variables: &[(&str, &str)]) -> Output {
-        let words = [words, &["--at", &self.1, "--format", "json"]].concat();
-        let config = self.0.0.join("net.toml");
-        self.0
-            .command(&words)
-            .env("ANABRANCH_CONFIG", config)
-            .envs(variables.iter().copied())
-            .output()
-            .expect("the command")
+        self.command(&[words, &["--format", "json"]].concat(), variables).output().expect("the command")
     }
 
     fn begin(&self, words: &[&str], variables: &[(&str, &str)]) -> Child {
-        let words = [words, &["--at", &self.1]].concat();
-        let mut command = self.0.command(&words);
-        command.env("ANABRANCH_CONFIG", self.0.0.join("net.toml")).envs(variables.iter().copied());
-        command.stdout(Stdio::null()).spawn().expect("the command")
+        self.command(words, variables).stdout(Stdio::null()).spawn().expect("the command")
     }
 
     /// Bytes that have left leaf 0 for each spine.
     fn uplinks(&self) -> Vec<u64> {
-        let status = json(&self.0.run(&["testbed", "status", "--name", &self.1, "--format", "json"]));
+        let status = json(&self.0.run(&["testbed", "status", "--format", "json"]));
         let ports = status["ports"].as_array().expect("ports").iter();
         let up = ports.filter(|port| port["port"].as_str().is_some_and(|name| name.starts_with("leaf0->spine")));
         up.map(|port| port["counters"]["bytes"].as_u64().expect("bytes")).collect()
-    }
-}
-
-impl Drop for Standing<'_> {
-    fn drop(&mut self) {
-        self.0.run(&["testbed", "down", "--name", &self.1]);
     }
 }
 
@@ -107,7 +91,7 @@ const KINDS: [&str; 6] = ["ring", "tree", "reduce-scatter", "all-gather", "all-t
 const ABIS: [&str; 5] = ["v8", "v9", "v10", "v11", "v12"];
 const RANKS: [&str; 5] = ["2", "3", "4", "5", "8"];
 
-fn correct(standing: &Standing<'_>, runs: impl Iterator<Item = (usize, usize)>) {
+fn correct(standing: &Standing, runs: impl Iterator<Item = (usize, usize)>) {
     for (kind, at) in runs {
         let (abi, ranks) = (ABIS[at], RANKS[(kind + at) % 5]);
         let words = ["collective", KINDS[kind], "--abi", abi, "--ranks", ranks, "--bytes", "512KiB", "--rounds", "1"];
@@ -120,9 +104,8 @@ fn correct(standing: &Standing<'_>, runs: impl Iterator<Item = (usize, usize)>) 
 /// Each collective once, every version and number of ranks among them, with two slow spines of six.
 #[test]
 fn collectives_are_correct_with_two_slow_spines() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let folder = Folder::new("collective-slow");
-    let Some(standing) = Standing::up(&folder, &network(4, 6, &[4, 5])) else { return };
+    let _turn = turn();
+    let Some(standing) = Standing::up("collective-slow", &network(4, 6, &[4, 5])) else { return };
     correct(&standing, (0..6).map(|kind| (kind, kind % 5)));
 }
 
@@ -130,21 +113,19 @@ fn collectives_are_correct_with_two_slow_spines() {
 #[test]
 #[ignore = "a minute or two on a testbed"]
 fn every_collective_of_every_version_with_two_slow_spines() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let folder = Folder::new("collective-every");
-    let Some(standing) = Standing::up(&folder, &network(4, 6, &[4, 5])) else { return };
+    let _turn = turn();
+    let Some(standing) = Standing::up("collective-every", &network(4, 6, &[4, 5])) else { return };
     correct(&standing, (0..6).flat_map(|kind| (0..5).map(move |at| (kind, at))));
 }
 
 /// With one path all messages of a connection take one spine, which the counters name.
 #[test]
 fn one_path_is_one_spine() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let folder = Folder::new("collective-one");
-    folder.file("net.toml", &network(1, 4, &[]));
+    let _turn = turn();
+    let bed = Bed::new("collective-one", &[("net.toml", &network(1, 4, &[]))]);
     let words = ["collective", "pairs", "--ranks", "2", "--channels", "1", "--bytes", "4MiB", "--rounds", "1"];
     let words = [&words[..], &["--testbed", "net.toml", "--format", "json"]].concat();
-    let output = folder.command(&words).env("ANABRANCH_PATHS", "1").output().expect("the command");
+    let output = bed.command(&words).env("ANABRANCH_PATHS", "1").output().expect("the command");
     if has_no_testbed(&output) {
         return;
     }
@@ -162,12 +143,10 @@ fn one_path_is_one_spine() {
     }
 }
 
-/// Names of this user's testbeds that stand, where the folder is the user's home.
-fn standing_in(folder: &Folder) -> Vec<String> {
-    let entries = std::fs::read_dir(&folder.0).expect("a folder").flatten();
-    let testbeds = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("anabranch-testbeds"));
-    let files = testbeds.flat_map(|entry| std::fs::read_dir(entry.path()).expect("a folder").flatten());
-    files.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+/// Files of testbeds that stand.
+fn standing_in(bed: &Bed) -> Vec<String> {
+    let testbeds = bed.folder.entries("").into_iter().filter(|name| name.starts_with("anabranch-testbeds"));
+    testbeds.flat_map(|folder| bed.folder.entries(&folder)).collect()
 }
 
 /// Waits for something that must come to pass.
@@ -182,37 +161,32 @@ fn until(what: &str, mut is: impl FnMut() -> bool) {
 /// However a job ends, its testbed goes with it, and so do its ranks and its files.
 #[test]
 fn a_job_that_is_ended_leaves_no_testbed() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let folder = Folder::new("collective-ended");
-    folder.file("net.toml", &network(1, 2, &[]));
+    let _turn = turn();
+    let bed = Bed::new("collective-ended", &[("net.toml", &network(1, 2, &[]))]);
     let words = ["collective", "ring", "--ranks", "2", "--bytes", "64MiB", "--rounds", "100", "--testbed", "net.toml"];
-    let probe = ["testbed", "up", "--fabric", "net.toml", "--name", &format!("probe-{}", std::process::id())];
-    let up = folder.run(&probe);
-    if has_no_testbed(&up) {
+    if bed.up("net.toml", &[]).is_none() {
         return;
     }
-    folder.run(&["testbed", "down", "--name", probe[5]]);
+    bed.done(&["testbed", "down"]);
     let ranks = || {
         // Ranks are children of none of ours where `nsenter` has gone: they are known by their variable.
-        let mark = format!("ANABRANCH_CONFIG={}", folder.0.display());
+        let mark = format!("ANABRANCH_CONFIG={}", bed.folder.0.display());
         let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
         processes
             .filter(|of| has(&std::fs::read(of.path().join("environ")).unwrap_or_default(), mark.as_bytes()))
             .count()
     };
     for signal in ["INT", "TERM", "KILL"] {
-        let mut command = folder.command(&words);
-        command.env("TMPDIR", &folder.0).env_remove("XDG_RUNTIME_DIR").stdout(Stdio::null()).stderr(Stdio::null());
-        let mut job = command.spawn().expect("the command");
+        let mut job = bed.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the command");
         until("two ranks", || ranks() >= 2);
         std::thread::sleep(Duration::from_millis(300));
-        assert!(!standing_in(&folder).is_empty(), "a testbed stands");
+        assert!(!standing_in(&bed).is_empty(), "a testbed stands");
         anabranch_testkit::send_signal(job.id(), signal);
         let status = job.wait().expect("its end");
         if signal == "INT" {
             assert_eq!(status.code(), Some(130));
         }
-        until(signal, || standing_in(&folder).is_empty() && ranks() == 0);
+        until(signal, || standing_in(&bed).is_empty() && ranks() == 0);
     }
 }
 
@@ -223,15 +197,11 @@ fn has(bytes: &[u8], word: &[u8]) -> bool {
 /// A rank at a host of a testbed that is killed: the others find out, and close.
 #[test]
 fn a_rank_at_a_host_is_killed() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let folder = Folder::new("collective-killed");
-    folder.file("net.toml", &network(2, 2, &[]));
+    let _turn = turn();
+    let bed = Bed::new("collective-killed", &[("net.toml", &network(2, 2, &[]))]);
     let words = ["collective", "ring", "--ranks", "3", "--bytes", "16MiB", "--rounds", "3", "--kill", "1@300ms"];
     let words = [&words[..], &["--testbed", "net.toml", "--set", "wire.give_up=2s", "--format", "json"]].concat();
-    let output = folder.run(&words);
-    if has_no_testbed(&output) {
-        return;
-    }
+    let Some(output) = bed.run_real(&words) else { return };
     let outcome = json(&output);
     assert_eq!(outcome["closed"], 2, "{outcome}");
     let failures = outcome["failures"].as_array().expect("a list");
@@ -247,7 +217,7 @@ fn a_rank_at_a_host_is_killed() {
 /// scheme of the command line holds and not that of a variable.
 #[test]
 fn a_workload_of_ranks_gives_rows_like_any_other() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _turn = turn();
     let folder = Folder::new("collective-workload");
     let job = "[[workload]]\nkind = \"nccl\"\nranks = 4\nsize = \"1MiB\"\nrounds = 2\nchannels = 1\nabi = \"v9\"\n\
                start = \"100ms\"\n[run]\ntime_limit = \"60s\"\n";
@@ -268,14 +238,10 @@ fn a_workload_of_ranks_gives_rows_like_any_other() {
     assert_eq!(summary["workloads"]["permutation"]["flows"]["finished"], 4, "{summary}");
     let flows = &summary["workloads"]["nccl"]["flows"];
     assert_eq!((flows["total"].as_u64(), flows["finished"].as_u64()), (Some(48), Some(48)), "{summary}");
-    let rows = std::fs::read_to_string(folder.0.join("out/flows.csv")).expect("rows");
-    let mut rows = rows.lines().map(|line| line.split(',').collect::<Vec<_>>());
-    let header = rows.next().expect("a header");
-    let at = |name: &str| header.iter().position(|column| *column == name).expect("a column");
     let (mut count, mut hosts) = (0, std::collections::BTreeSet::new());
-    for row in rows.filter(|row| row[at("workload")] == "nccl") {
-        let number = |name: &str| row[at(name)].parse::<u64>().unwrap_or_else(|_| panic!("{name}: {row:?}"));
-        assert_eq!((number("size_bytes"), row[at("status")]), (256 << 10, "finished"));
+    for row in folder.rows("out/flows.csv").iter().filter(|row| row["workload"] == "nccl") {
+        let number = |name: &str| row[name].parse::<u64>().unwrap_or_else(|_| panic!("{name}: {row:?}"));
+        assert_eq!((number("size_bytes"), row["status"].as_str()), (256 << 10, "finished"));
         assert!(number("start_ps") >= 100_000_000_000, "ranks begin at 100 ms: {row:?}");
         // Links carry 200 Mbit/s, and a few packets at once.
         assert!(number("fct_rx_ps") <= number("fct_ack_ps") && number("fct_ack_ps") > 9_000_000_000, "{row:?}");
@@ -350,9 +316,9 @@ fn a_scenario_names_no_plugin() {
 #[test]
 #[ignore = "times on a testbed: a machine that is not overloaded"]
 fn hopper_leaves_a_spine_that_becomes_slow() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let folder = Folder::new("collective-hopper");
-    let Some(standing) = Standing::up(&folder, &network(1, 2, &[])) else { return };
+    let _turn = turn();
+    let Some(standing) = Standing::up("collective-hopper", &network(1, 2, &[])) else { return };
+    let folder = &standing.0.folder;
     let words = ["collective", "pairs", "--ranks", "2", "--channels", "1", "--bytes", "8MiB", "--rounds", "30"];
     let pages = folder.0.to_str().expect("a path").to_string();
     let variables =
@@ -384,7 +350,7 @@ fn hopper_leaves_a_spine_that_becomes_slow() {
     let used = usize::from(after[1] - before[1] > after[0] - before[0]);
     let cable = format!("leaf0-spine{used}");
     let moves = look().0;
-    assert_eq!(code(&folder.run(&["testbed", "fault", "slow", &cable, "20Mbps", "--name", &standing.1])), 0);
+    assert_eq!(code(&standing.0.run(&["testbed", "fault", "slow", &cable, "20Mbps"])), 0);
     let struck = Instant::now();
     let (mut page, mut counters, mut last) = (None, None, standing.uplinks());
     while struck.elapsed() < Duration::from_secs(10) && (page.is_none() || counters.is_none()) {
@@ -411,12 +377,11 @@ fn hopper_leaves_a_spine_that_becomes_slow() {
 #[test]
 #[ignore = "times on a testbed: a machine that is not overloaded"]
 fn bus_bandwidth() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let folder = Folder::new("collective-bandwidth");
+    let _turn = turn();
     let ring = ["collective", "ring", "--ranks", "4", "--bytes", "4MiB", "--rounds", "5"];
     let mut seen = Vec::new();
     for (what, slow) in [("symmetric", &[][..]), ("two slow spines", &[2, 3])] {
-        let Some(standing) = Standing::up(&folder, &network(2, 4, slow)) else { return };
+        let Some(standing) = Standing::up("collective-bandwidth", &network(2, 4, slow)) else { return };
         for scheme in ["ecmp", "hopper", "reps"] {
             let outcome = json(&standing.run(&ring, &[("ANABRANCH_SCHEME", scheme)]));
             println!("{what}, {scheme}: {:.0} Mbit/s", bandwidth(&outcome));
@@ -468,20 +433,19 @@ fn mpich(folder: &Folder) -> Vec<String> {
 #[test]
 #[ignore = "fetches MPICH (13 MB); times on a testbed: a machine that is not overloaded"]
 fn no_slower_than_mpich() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let folder = Folder::new("collective-mpich");
+    let _turn = turn();
     let ring = ["collective", "ring", "--ranks", "4", "--bytes", "4MiB", "--rounds", "5"];
     let median = |mut all: Vec<f64>| {
         all.sort_by(f64::total_cmp);
         all[all.len() / 2]
     };
     for (what, slow, wanted) in [("symmetric", &[][..], 1.0), ("two slow spines", &[2, 3], 2.0)] {
-        let Some(standing) = Standing::up(&folder, &network(2, 4, slow)) else { return };
-        let words = mpich(&folder);
+        let Some(standing) = Standing::up("collective-mpich", &network(2, 4, slow)) else { return };
+        let words = mpich(&standing.0.folder);
         let theirs = || {
-            let at = ["testbed", "exec", "host0", "--name", &standing.1, "--"].map(String::from);
+            let at = ["testbed", "exec", "host0", "--"].map(String::from);
             let words: Vec<String> = at.into_iter().chain(words.iter().cloned()).collect();
-            let output = folder.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
+            let output = standing.0.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
             let said = stdout(&output);
             assert!(said.contains("ranks 4 wrong 0"), "{said}{}", stderr(&output));
             let seconds: f64 = said.split_whitespace().last().and_then(|word| word.parse().ok()).expect("seconds");
@@ -505,9 +469,8 @@ fn no_slower_than_mpich() {
 #[test]
 #[ignore = "times on a testbed: a machine that is not overloaded"]
 fn jobs_share_a_fabric() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let folder = Folder::new("collective-share");
-    let Some(standing) = Standing::up(&folder, &network(4, 4, &[])) else { return };
+    let _turn = turn();
+    let Some(standing) = Standing::up("collective-share", &network(4, 4, &[])) else { return };
     let words = ["collective", "ring", "--ranks", "8", "--bytes", "1MiB", "--rounds", "1"];
     let outcome = json(&standing.run(&words, &[("ANABRANCH_PATHS", "1")]));
     assert_eq!(outcome["closed"], 8);

@@ -5,26 +5,18 @@
 #[allow(dead_code)]
 mod common;
 
-use common::{Folder, code, has_no_testbed, json, stderr, stdout};
+use common::{
+    Folder, Row, code, json, stderr, stdout,
+    testbed::{Bed, has_no_testbed, refused, scenario, turn},
+};
 use serde_json::Value;
 use std::{
     io::{BufRead, BufReader},
-    process::{Output, Stdio},
-    sync::Mutex,
+    process::Stdio,
 };
 
-/// One at a time.
-static TURN: Mutex<()> = Mutex::new(());
-
-/// Two hosts, SPINES spines, and a flow of 10 MB: 2442 packets of 4096 B.
-const SCENARIO: &str = r#"
-name = "harm"
-[topology]
-kind = "leaf-spine"
-leaves = 2
-spines = SPINES
-hosts_per_leaf = 1
-link_rate = "200Mbps"
+/// Of a flow of 10 MB between two hosts: 2442 packets of 4096 B.
+const SECTIONS: &str = r#"
 [fabric]
 queue_limit = "300kB"
 trimming = false
@@ -33,107 +25,32 @@ kind = "uet"
 mtu = "4096B"
 window = "131072B"
 ack_every = 1
-[load_balancer]
-scheme = "reps"
-[wire]
-labels = 8
-rate = "180Mbps"
-rtt_floor = "1ms"
-least_timeout = "20ms"
-[[workload]]
-kind = "file"
-path = "flow.csv"
-[run]
-time_limit = "60s"
 "#;
-
-struct Bed(Folder);
-
-impl Drop for Bed {
-    fn drop(&mut self) {
-        // Where a test has failed.
-        let _ = self.run(&["testbed", "down"]);
-    }
-}
 
 /// Ports by name, with packets and drops.
 type PortRows = Vec<(String, f64, f64)>;
 
-impl Bed {
-    fn new(name: &str, spines: u32, faults: &str) -> Self {
-        let folder = Folder::new(name);
-        folder.file("flow.csv", "src,dst,size_bytes,start_ps\n0,1,10000000,0\n");
-        folder.file("harm.toml", &(SCENARIO.replace("SPINES", &spines.to_string()) + faults));
-        Bed(folder)
-    }
-
-    fn command(&self, words: &[&str]) -> std::process::Command {
-        let mut command = self.0.command(words);
-        command.env("TMPDIR", &self.0.0).env_remove("XDG_RUNTIME_DIR");
-        command
-    }
-
-    fn run(&self, words: &[&str]) -> Output {
-        self.command(words).output().unwrap()
-    }
-
-    fn done(&self, words: &[&str]) -> Output {
-        let output = self.run(words);
-        assert_eq!(code(&output), 0, "{words:?}: {}", stderr(&output));
-        output
-    }
-
-    /// False where there can be no testbed here, or links cannot harm packets; both are skips.
-    fn up(&self, harms: bool) -> bool {
-        let up = self.run(&["testbed", "up", "--fabric", "harm.toml", "--format", "json"]);
-        if has_no_testbed(&up) {
-            return false;
-        }
-        assert_eq!(code(&up), 0, "{}", stderr(&up));
-        !harms || can_harm(&self.run(&["testbed", "fault", "loss", "leaf0-spine0", "0"]))
-    }
-
-    /// The summary of a run and, by port, packets and drops; `None` where it cannot be here, which is a skip.
-    fn carried(&self) -> Option<(Value, PortRows)> {
-        let output = self.run(&["testbed", "run", "harm.toml", "--out", "out", "--replace", "--progress", "never"]);
-        if has_no_testbed(&output) || !can_harm(&output) {
-            return None;
-        }
-        assert_eq!(code(&output), 0, "{}", stderr(&output));
-        let links = std::fs::read_to_string(self.0.0.join("out/links.csv")).unwrap();
-        let mut rows = links.lines().map(|line| line.split(',').collect::<Vec<_>>());
-        let header = rows.next().unwrap();
-        let column = |name: &str| header.iter().position(|column| *column == name).unwrap();
-        let (from, to, packets, drops) = (column("from"), column("to"), column("packets"), column("drops"));
-        // Without its program a port that went down does not know what it dropped.
-        let number = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
-        let ports = rows.map(|row| (format!("{}->{}", row[from], row[to]), number(row[packets]), number(row[drops])));
-        Some((self.0.json_file("out/summary.json"), ports.collect()))
-    }
+fn bed(name: &str, spines: u32, faults: &str) -> Bed {
+    let scenario = scenario(spines, 1, SECTIONS, "labels = 8\nleast_timeout = \"20ms\"") + faults;
+    Bed::new(name, &[("flows.csv", "src,dst,size_bytes,start_ps\n0,1,10000000,0\n"), ("harm.toml", &scenario)])
 }
 
-/// Whether links could be made to harm packets; else it is a skip.
-fn can_harm(output: &Output) -> bool {
-    if stderr(output).contains("only root may load those") {
-        anabranch_testkit::skip("links harm packets by a BPF program", "run as root");
-        return false;
-    }
-    true
-}
-
-fn refused(output: &Output, words: &[&str]) {
-    assert_eq!(code(output), 2, "{}{}", stdout(output), stderr(output));
-    let said = stderr(output).split_whitespace().collect::<Vec<_>>().join(" ");
-    for word in words {
-        assert!(said.contains(word), "no {word:?} in {said}");
-    }
+/// The summary of a run and, by port, packets and drops; `None` where it cannot be here, which is a skip.
+fn carried(bed: &Bed) -> Option<(Value, PortRows)> {
+    let output = bed.run_real(&["testbed", "run", "harm.toml", "--out", "out", "--replace", "--progress", "never"])?;
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    // Without its program a port that went down does not know what it dropped.
+    let number = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
+    let port = |row: Row| (format!("{}->{}", row["from"], row["to"]), number(&row["packets"]), number(&row["drops"]));
+    let ports = bed.folder.rows("out/links.csv").into_iter().map(port).collect();
+    Some((bed.folder.json_file("out/summary.json"), ports))
 }
 
 #[test]
 fn signals_reach_what_exec_runs_and_its_end_is_ours() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let bed = Bed::new("exec-signals", 1, "");
-    if !bed.up(false) {
+    let _turn = turn();
+    let bed = bed("exec-signals", 1, "");
+    if bed.up("harm.toml", &[]).is_none() {
         return;
     }
     let ends = |script: &str, signal: Option<&str>| {
@@ -164,7 +81,7 @@ fn signals_reach_what_exec_runs_and_its_end_is_ours() {
     assert_eq!(ends("echo ready; exit 3", None).0, Some(3));
     assert_eq!(ends("echo ready; kill -9 $$", None).0, Some(137));
     let here = bed.done(&["testbed", "exec", "host0", "--", "pwd"]);
-    assert_eq!(stdout(&here).trim(), bed.0.0.to_str().unwrap());
+    assert_eq!(stdout(&here).trim(), bed.folder.0.to_str().unwrap());
     let fails = bed.run(&["testbed", "exec", "host0", "--", "no-such-program"]);
     assert_eq!(code(&fails), 127, "{}", stderr(&fails));
     refused(&bed.run(&["testbed", "exec", "host9", "--", "true"]), &["no `host9`", "host1"]);
@@ -187,9 +104,10 @@ fn paths(bed: &Bed) -> (Vec<f64>, usize) {
 
 #[test]
 fn a_testbed_that_stands_loses_and_delays_as_it_is_told() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let bed = Bed::new("harm-stands", 1, "");
-    if !bed.up(true) {
+    let _turn = turn();
+    let bed = bed("harm-stands", 1, "");
+    if bed.up("harm.toml", &[]).is_none() || bed.run_real(&["testbed", "fault", "loss", "leaf0-spine0", "0"]).is_none()
+    {
         return;
     }
     let port = |name: &str| {
@@ -237,7 +155,7 @@ fn is_share(count: f64, of: f64, share: f64) -> bool {
 
 #[test]
 fn what_links_do_to_packets_is_repaired_and_counted() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _turn = turn();
     let fault = |keys: &str| format!("[[fault]]\nlinks = [\"leaf0-spine0\"]\n{keys}\n");
     let lossy = fault("kind = \"packet-loss\"\nloss = 0.03");
     let all = [
@@ -246,8 +164,8 @@ fn what_links_do_to_packets_is_repaired_and_counted() {
         fault("kind = \"packet-delay\"\ndelay = \"2ms\"\njitter = \"500us\""),
     ];
     for (name, faults, share) in [("loss", lossy, 0.03), ("damage, copies, delay", all.concat(), 0.0)] {
-        let bed = Bed::new("harm-run", 1, &faults);
-        let Some((summary, ports)) = bed.carried() else { return };
+        let bed = bed("harm-run", 1, &faults);
+        let Some((summary, ports)) = carried(&bed) else { return };
         // The receiver compares every byte, and refuses those that come twice.
         assert_eq!(summary["flows"]["finished"].as_u64(), Some(1), "{name}");
         for (port, packets, drops) in &ports {
@@ -266,11 +184,11 @@ fn what_links_do_to_packets_is_repaired_and_counted() {
 
 #[test]
 fn a_link_that_flaps_costs_the_time_that_it_is_down() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _turn = turn();
     let flaps = "[[fault]]\nkind = \"link-flap\"\nat = \"100ms\"\nperiod = \"300ms\"\ndown_for = \"150ms\"\nflaps = 2\n\
                  links = [\"leaf0-spine0\"]\n";
-    let bed = Bed::new("harm-flaps", 1, flaps);
-    let Some((summary, _)) = bed.carried() else { return };
+    let bed = bed("harm-flaps", 1, flaps);
+    let Some((summary, _)) = carried(&bed) else { return };
     assert_eq!(summary["flows"]["finished"].as_u64(), Some(1));
     // 10 MB at 180 Mbit/s take 0.456 s with headers, and the only path is down for 0.3 s meanwhile.
     let seconds = summary["fct_us"]["max"].as_f64().unwrap() / 1e6;
@@ -300,7 +218,7 @@ fn simulations_flap_and_refuse_what_only_real_packets_meet() {
     refused(&run(&["fault.0.kind=link-flap", "fault.0.count=1", "fault.0.flaps=1"]), &["period"]);
     // On a testbed, links cannot tell data from answers.
     let data = "[[fault]]\nkind = \"packet-loss\"\nloss = 0.1\naffects = \"data\"\nlinks = [\"leaf0-spine0\"]\n";
-    let bed = Bed::new("harm-data", 1, data);
+    let bed = bed("harm-data", 1, data);
     let output = bed.run(&["testbed", "run", "harm.toml", "--progress", "never"]);
     if !has_no_testbed(&output) {
         refused(&output, &["`affects`", "\"data\"", "\"all\""]);

@@ -2,13 +2,13 @@
 
 #![cfg(target_os = "linux")]
 
+#[path = "../../network/testbed/tests/common/apart.rs"]
+mod apart;
 #[allow(dead_code)]
 mod common;
 
-use anabranch_testbed::space;
 use common::{Folder, code, json, stderr};
 use std::{
-    ffi::OsString,
     fs,
     io::{BufRead, BufReader},
     os::unix::fs::PermissionsExt,
@@ -70,15 +70,10 @@ fn transfer(folder: &Folder, receiver: &str, to: &str, sender: &str, more: &[&st
 
 #[test]
 fn the_address_decides_the_interface() {
-    if !space::is_inside() {
-        let arguments = ["the_address_decides_the_interface", "--exact", "--nocapture"].map(OsString::from);
-        let (mut command, _) = match space::apart(&arguments) {
-            Ok(apart) => apart,
-            Err(error) => return anabranch_testkit::skip(error, "run as root"),
-        };
-        return assert!(command.status().unwrap().success(), "it failed inside its namespaces");
-    }
-    space::settle().unwrap();
+    apart::apart("the_address_decides_the_interface", addresses);
+}
+
+fn addresses() {
     let built = Command::new("sh").args(["-ec", NETWORK]).output().unwrap();
     assert!(built.status.success(), "{}", stderr(&built));
     let folder = Folder::new("interfaces");

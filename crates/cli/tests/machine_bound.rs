@@ -5,49 +5,26 @@
 #[allow(dead_code)]
 mod common;
 
-use common::{AT_200_MBPS, Folder, code, has_no_testbed, stderr, stdout};
+use common::{
+    code, stderr, stdout,
+    testbed::{AT_200_MBPS, Bed, has_no_testbed, scenario, skip_machine_bound, turn},
+};
 use serde_json::Value;
 use std::{
     os::unix::process::CommandExt,
     process::{Command, Stdio},
-    sync::Mutex,
     time::Duration,
 };
 
-/// One at a time.
-static TURN: Mutex<()> = Mutex::new(());
-
-/// Two flows from leaf to leaf, which take 2 s each at 180 Mbit/s.
-const SCENARIO: &str = r#"
-name = "two flows"
-[topology]
-kind = "leaf-spine"
-leaves = 2
-spines = 2
-hosts_per_leaf = 2
-link_rate = "200Mbps"
-PORTS
-[load_balancer]
-scheme = "reps"
-[wire]
-labels = 16
-find_labels = "paths"
-rate = "180Mbps"
-rtt_floor = "1ms"
-least_timeout = "100ms"
-[[workload]]
-kind = "file"
-path = "flows.csv"
-[run]
-time_limit = "60s"
-"#;
+/// Of two flows from leaf to leaf, which take 2 s each at 180 Mbit/s.
+const WIRE: &str = "labels = 16\nfind_labels = \"paths\"\nleast_timeout = \"100ms\"";
 
 /// Runs it, with every process of it stopped for 30 ms of each 100 ms where it `stalls`; `None` where there can be no testbed.
-fn run(folder: &Folder, stalls: bool) -> Option<(Value, String, String)> {
-    folder.file("flows.csv", "src,dst,size_bytes,start_ps\n0,2,45000000,0\n1,3,45000000,0\n");
-    folder.file("two.toml", &SCENARIO.replace("PORTS", AT_200_MBPS));
+fn run(bed: &Bed, stalls: bool) -> Option<(Value, String, String)> {
+    bed.folder.file("flows.csv", "src,dst,size_bytes,start_ps\n0,2,45000000,0\n1,3,45000000,0\n");
+    bed.folder.file("two.toml", &scenario(2, 2, AT_200_MBPS, WIRE));
     let words = ["testbed", "run", "two.toml", "--out", "out", "--replace", "--progress", "never"];
-    let mut command = folder.command(&words);
+    let mut command = bed.command(&words);
     command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     // The run lives in namespaces, below a process that only waits for it and leads a group of its own.
@@ -73,8 +50,8 @@ fn run(folder: &Folder, stalls: bool) -> Option<(Value, String, String)> {
         return None;
     }
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    let manifest = folder.json_file("out/manifest.json");
-    let load = folder.json_file("out/summary.json")["machine_load"].clone();
+    let manifest = bed.folder.json_file("out/manifest.json");
+    let load = bed.folder.json_file("out/summary.json")["machine_load"].clone();
     let bound = load["bound"].as_bool().unwrap();
     assert_eq!(manifest["machine_bound"].as_array().map_or(0, Vec::len), usize::from(bound), "{manifest}");
     Some((load, stdout(&output).replace('\n', " "), stderr(&output)))
@@ -86,9 +63,9 @@ fn share(load: &Value, key: &str) -> f64 {
 
 #[test]
 fn endpoints_that_are_stopped_are_machine_bound() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let folder = Folder::new("machine-bound");
-    let Some((load, said, warned)) = run(&folder, true) else { return };
+    let _turn = turn();
+    let bed = Bed::new("machine-bound", &[]);
+    let Some((load, said, warned)) = run(&bed, true) else { return };
     // Stopped for three tenths of the time, and late by at most what is asked.
     assert!((0.1..0.9).contains(&share(&load, "late_share")), "{load}");
     assert!((0.1..0.9).contains(&share(&load, "offered_share")), "{load}");
@@ -100,10 +77,10 @@ fn endpoints_that_are_stopped_are_machine_bound() {
 
 #[test]
 fn a_light_run_is_not() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let folder = Folder::new("machine-free");
+    let _turn = turn();
+    let bed = Bed::new("machine-free", &[]);
     for _ in 0..3 {
-        let Some((load, said, warned)) = run(&folder, false) else { return };
+        let Some((load, said, warned)) = run(&bed, false) else { return };
         println!("{load}");
         if load["bound"].as_bool() == Some(false) {
             assert!(share(&load, "offered_share") >= 0.95 && share(&load, "late_share") <= 0.02, "{load}");
@@ -113,6 +90,5 @@ fn a_light_run_is_not() {
             return;
         }
     }
-    // Without the real-time class, which only root has, other work delays endpoints.
-    anabranch_testkit::skip("each of three runs was machine-bound", "run as root, on a machine without other work");
+    skip_machine_bound();
 }

@@ -5,16 +5,15 @@
 #[allow(dead_code)]
 mod common;
 
-use common::{Folder, code, has_no_testbed, json, stderr, stdout};
+use common::{
+    code, json, stderr, stdout,
+    testbed::{Bed, has_no_testbed, turn},
+};
 use std::{
     path::Path,
     process::{Output, Stdio},
-    sync::Mutex,
     time::{Duration, Instant},
 };
-
-/// One at a time.
-static TURN: Mutex<()> = Mutex::new(());
 
 /// Two hosts and two spines.
 const SMALL: &str = r#"
@@ -35,40 +34,9 @@ kind = "permutation"
 size = "1MB"
 "#;
 
-/// A folder, and testbeds of its own that no other test sees.
-struct Beds {
-    folder: Folder,
-}
-
-impl Drop for Beds {
-    fn drop(&mut self) {
-        // Whatever still stands after a failure.
-        for name in ["default", "other", "wide"] {
-            let _ = self.run(&["testbed", "down", "--name", name]);
-        }
-    }
-}
-
-impl Beds {
-    fn new(name: &str) -> Self {
-        let folder = Folder::new(name);
-        folder.file("small.toml", SMALL);
-        Beds { folder }
-    }
-
-    fn run(&self, words: &[&str]) -> Output {
-        self.folder.command(words).env("TMPDIR", &self.folder.0).env_remove("XDG_RUNTIME_DIR").output().unwrap()
-    }
-
-    /// Builds one; `None` where that cannot be done here, which is reported as a skip.
-    fn up(&self, more: &[&str]) -> Option<serde_json::Value> {
-        let output = self.run(&[&["testbed", "up", "--fabric", "small.toml", "--format", "json"], more].concat());
-        if has_no_testbed(&output) {
-            return None;
-        }
-        assert_eq!(code(&output), 0, "{}", stderr(&output));
-        Some(json(&output))
-    }
+/// A folder with the scenario.
+fn bed(name: &str) -> Bed {
+    Bed::new(name, &[("small.toml", SMALL)])
 }
 
 fn said(output: &Output, expected: i32, words: &[&str]) {
@@ -81,16 +49,14 @@ fn said(output: &Output, expected: i32, words: &[&str]) {
 /// Labels over the same spine are one path: to `send`, and to flows of both directions, of which one label is enough.
 #[test]
 fn paths_are_found_before_anything_is_sent() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let beds = Beds::new("testbed-paths");
-    if beds.up(&[]).is_none() {
+    let _turn = turn();
+    let beds = bed("testbed-paths");
+    if beds.up("small.toml", &[]).is_none() {
         return;
     }
     let anabranch = env!("CARGO_BIN_EXE_anabranch");
     let serve = ["testbed", "exec", "host1", "--", anabranch, "serve", "small.toml", "--at", "10.2.1.2:7000", "--once"];
-    let mut serve = beds.folder.command(&serve);
-    serve.env("TMPDIR", &beds.folder.0).env_remove("XDG_RUNTIME_DIR").stdout(Stdio::null()).stderr(Stdio::null());
-    let mut serve = serve.spawn().unwrap();
+    let mut serve = beds.command(&serve).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let send = ["send", "small.toml", "--to", "10.2.1.2:7000", "--bytes", "200kB", "--set", "wire.find_labels=paths"];
     let sent = beds.run(&[&["testbed", "exec", "host0", "--", anabranch][..], &send].concat());
     said(&sent, 0, &["of 8 labels lead over 2 paths"]);
@@ -128,7 +94,7 @@ fn lives(process: i64) -> bool {
 #[test]
 fn a_folder_of_somebody_else_is_refused() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-    let beds = Beds::new("testbed-squatted");
+    let beds = bed("testbed-squatted");
     let own = std::fs::metadata(&beds.folder.0).unwrap().uid();
     let (folder, theirs) = (beds.folder.0.join(format!("anabranch-testbeds-{own}")), beds.folder.0.join("theirs"));
     std::fs::create_dir(&theirs).unwrap();
@@ -150,9 +116,9 @@ fn a_folder_of_somebody_else_is_refused() {
 
 #[test]
 fn a_testbed_stands_and_goes_and_leaves_nothing() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let beds = Beds::new("testbed-stands");
-    let Some(up) = beds.up(&[]) else { return };
+    let _turn = turn();
+    let beds = bed("testbed-stands");
+    let Some(up) = beds.up("small.toml", &[]) else { return };
     assert_eq!(up["nodes"].as_array().unwrap().len(), 6);
     said(
         &beds.run(&["testbed", "up", "--fabric", "small.toml"]),
@@ -161,13 +127,12 @@ fn a_testbed_stands_and_goes_and_leaves_nothing() {
     );
     // In 80 columns, whatever it has.
     let wide = ["testbed", "up", "--fabric", "hopper-testbed-small", "--name", "wide"];
-    let mut wide = beds.folder.command(&wide);
-    let wide = wide.env("COLUMNS", "80").env("TMPDIR", &beds.folder.0).env_remove("XDG_RUNTIME_DIR").output().unwrap();
+    let wide = beds.command(&wide).env("COLUMNS", "80").output().unwrap();
     let long: Vec<_> = stdout(&wide).lines().filter(|line| line.chars().count() > 80).map(String::from).collect();
     assert!(code(&wide) == 0 && long.is_empty(), "{long:#?}{}", stderr(&wide));
     said(&beds.run(&["testbed", "down", "--name", "wide"]), 0, &[]);
     // Another one beside it, under another name.
-    assert!(beds.up(&["--name", "other"]).is_some());
+    assert!(beds.up("small.toml", &["--name", "other"]).is_some());
 
     let pinged = beds.run(&["testbed", "exec", "host0", "--", "cat", "/proc/sys/net/ipv4/ip_forward"]);
     assert_eq!((code(&pinged), stdout(&pinged).trim()), (0, "1"));
@@ -272,7 +237,7 @@ fn a_testbed_stands_and_goes_and_leaves_nothing() {
     assert_ends(holder);
     said(&beds.run(&["testbed", "status"]), 2, &["no testbed `default`", "other"]);
     // The name is free again at once.
-    assert!(beds.up(&[]).is_some());
+    assert!(beds.up("small.toml", &[]).is_some());
     for name in ["default", "other"] {
         said(&beds.run(&["testbed", "down", "--name", name]), 0, &[]);
     }
@@ -283,8 +248,8 @@ fn a_testbed_stands_and_goes_and_leaves_nothing() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// As [`Beds::run`], by a user without privileges, who owns the folder: another one where this is root.
-fn as_user(beds: &Beds, is_root: bool, words: &[&str]) -> Output {
+/// As [`Bed::run`], by a user without privileges, who owns the folder: another one where this is root.
+fn as_user(beds: &Bed, is_root: bool, words: &[&str]) -> Output {
     let program = beds.folder.0.join("anabranch");
     let mut command = std::process::Command::new(if is_root { Path::new("setpriv") } else { &program });
     if is_root {
@@ -306,8 +271,8 @@ fn as_user(beds: &Beds, is_root: bool, words: &[&str]) -> Output {
 
 #[test]
 fn a_plain_user_builds_one_without_marks() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let beds = Beds::new("testbed-user");
+    let _turn = turn();
+    let beds = bed("testbed-user");
     let (folder, program) = (&beds.folder.0, beds.folder.0.join("anabranch"));
     std::fs::copy(env!("CARGO_BIN_EXE_anabranch"), &program).unwrap();
     let is_root = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap()) == 0;
@@ -365,7 +330,7 @@ fn a_plain_user_builds_one_without_marks() {
 
 #[test]
 fn what_cannot_be_built_is_said_in_one_message() {
-    let beds = Beds::new("testbed-wrong");
+    let beds = bed("testbed-wrong");
     let up = |scenario: &str, more: &[&str], words: &[&str]| {
         let output = beds.run(&[&["testbed", "up", "--fabric", scenario], more].concat());
         said(&output, 2, words);
@@ -387,7 +352,12 @@ fn what_cannot_be_built_is_said_in_one_message() {
     said(&output.unwrap(), 2, &["`ip` is missing", "apt-get install iproute2"]);
     // What tries the namespaces out needs `mount`: without it nothing is said of rights.
     for program in ["ip", "tc", "unshare", "nsenter", "chrt"] {
-        let Some(found) = anabranch_testbed::find(program) else { return };
+        let Some(found) = anabranch_testbed::find(program) else {
+            return anabranch_testkit::skip(
+                format!("the program `{program}` is missing"),
+                "install iproute2 and util-linux",
+            );
+        };
         std::os::unix::fs::symlink(found, empty.join(program)).unwrap();
     }
     let output =
@@ -397,9 +367,9 @@ fn what_cannot_be_built_is_said_in_one_message() {
 
 #[test]
 fn a_scenario_on_namespaces_leaves_the_results_of_a_simulation() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let beds = Beds::new("testbed-run");
-    if beds.up(&[]).is_none() {
+    let _turn = turn();
+    let beds = bed("testbed-run");
+    if beds.up("small.toml", &[]).is_none() {
         return;
     }
     said(&beds.run(&["testbed", "down"]), 0, &[]);
@@ -423,21 +393,13 @@ fn a_scenario_on_namespaces_leaves_the_results_of_a_simulation() {
             assert!((0.0..=1.0).contains(&load[share].as_f64().unwrap()), "{load}");
         }
         // Three messages of 500 kB over the only leaf that sends, in packets with 106 B of headers per 4096 B, and hellos.
-        let links = std::fs::read_to_string(beds.folder.0.join(format!("{run}/links.csv"))).unwrap();
-        let mut rows = links.lines().map(|line| line.split(',').collect::<Vec<_>>());
-        let header = rows.next().unwrap();
-        let column = |name: &str| header.iter().position(|column| *column == name).unwrap();
-        let (from, to, bytes) = (column("from"), column("to"), column("bytes"));
-        let up: u64 = rows
-            .filter(|row| row[from] == "leaf0" && row[to].starts_with("spine"))
-            .map(|row| row[bytes].parse::<u64>().unwrap())
-            .sum();
+        let links = beds.folder.rows(&format!("{run}/links.csv"));
+        let up = links.iter().filter(|row| row["from"] == "leaf0" && row["to"].starts_with("spine"));
+        let up: u64 = up.map(|row| row["bytes"].parse::<u64>().unwrap()).sum();
         assert!((1_500_000..2_500_000).contains(&up), "{scheme}: {up}");
         // OPS takes any of 14 labels or so for each of 123 packets, ECMP keeps its path.
-        let flows = std::fs::read_to_string(beds.folder.0.join(format!("{run}/flows.csv"))).unwrap();
-        let mut rows = flows.lines().map(|line| line.split(',').collect::<Vec<_>>());
-        let at = rows.next().unwrap().iter().position(|column| *column == "path_switches").unwrap();
-        for switches in rows.map(|row| row[at].parse::<u64>().unwrap()) {
+        let flows = beds.folder.rows(&format!("{run}/flows.csv"));
+        for switches in flows.iter().map(|row| row["path_switches"].parse::<u64>().unwrap()) {
             match scheme {
                 "ops" => assert!((80..=200).contains(&switches), "{switches}"),
                 "ecmp" => assert_eq!(switches, 0),
@@ -448,14 +410,8 @@ fn a_scenario_on_namespaces_leaves_the_results_of_a_simulation() {
     // What a testbed does not measure is unknown: neither 0, nor drawn.
     let run = "out/runs/ops/seed1";
     let rows = |table: &str| {
-        let text = std::fs::read_to_string(beds.folder.0.join(format!("{run}/{table}.csv"))).unwrap();
-        let mut rows = text.lines().map(|line| line.split(',').map(String::from).collect::<Vec<_>>());
-        let header = rows.next().unwrap();
-        let rows: Vec<Vec<String>> = rows.collect();
-        move |name: &str| -> Vec<String> {
-            let at = header.iter().position(|column| column == name).unwrap();
-            rows.iter().map(|row| row[at].clone()).collect()
-        }
+        let rows = beds.folder.rows(&format!("{run}/{table}.csv"));
+        move |name: &str| -> Vec<String> { rows.iter().map(|row| row[name].clone()).collect() }
     };
     let (flows, links) = (rows("flows"), rows("links"));
     for unknown in ["out_of_order_packets", "max_reorder_bytes", "out_of_sequence_packets"] {
@@ -484,8 +440,8 @@ fn a_scenario_on_namespaces_leaves_the_results_of_a_simulation() {
 /// Two schemes, a second of traffic in each world.
 #[test]
 fn agree_sets_a_simulation_beside_real_packets() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let beds = Beds::new("testbed-agree");
+    let _turn = turn();
+    let beds = bed("testbed-agree");
     // Four flows of 1 MB over two cables of 100 Mbit/s, one after the other at each host.
     let more = "[transport]\nmtu = \"4096B\"\nheader = \"98B\"\ncongestion_control = \"dctcp\"\nwindow = \"131072B\"\n\
                 [wire]\nlabels = 16\nfind_labels = \"paths\"\nreal_time = true\n";

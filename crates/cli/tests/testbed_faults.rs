@@ -5,26 +5,18 @@
 #[allow(dead_code)]
 mod common;
 
-use common::{Folder, code, has_no_testbed, stderr};
+use common::{
+    Folder, code, stderr,
+    testbed::{Bed, has_no_testbed, refused, said, scenario, turn},
+};
 use serde_json::Value;
 use std::{
     process::{Output, Stdio},
-    sync::Mutex,
     time::{Duration, Instant},
 };
 
-/// One at a time.
-static TURN: Mutex<()> = Mutex::new(());
-
-/// Four hosts, two spines, two flows of 5 MB from leaf to leaf, which take 0.23 s each at 180 Mbit/s.
-const SCENARIO: &str = r#"
-name = "faults"
-[topology]
-kind = "leaf-spine"
-leaves = 2
-spines = 2
-hosts_per_leaf = 2
-link_rate = "200Mbps"
+/// Of two flows of 5 MB from leaf to leaf, which take 0.23 s each at 180 Mbit/s.
+const SECTIONS: &str = r#"
 [fabric]
 queue_limit = "300kB"
 ecn_kmin = "60kB"
@@ -35,91 +27,39 @@ kind = "uet"
 mtu = "4096B"
 window = "131072B"
 ack_every = 1
-[load_balancer]
-scheme = "reps"
-[wire]
-labels = 16
-find_labels = "paths"
-rate = "180Mbps"
-rtt_floor = "1ms"
-least_timeout = "20ms"
-give_up = "1s"
-[[workload]]
-kind = "file"
-path = "flows.csv"
-[run]
-time_limit = "20s"
 "#;
+const WIRE: &str = "labels = 16\nfind_labels = \"paths\"\nleast_timeout = \"20ms\"\ngive_up = \"1s\"";
 
-struct Bed(Folder);
-
-impl Bed {
-    fn new(name: &str, faults: &str) -> Self {
-        let folder = Folder::new(name);
-        folder.file("flows.csv", "src,dst,size_bytes,start_ps\n0,2,5000000,0\n1,3,5000000,0\n");
-        folder.file("faults.toml", &(SCENARIO.to_string() + faults));
-        Bed(folder)
-    }
-
-    fn command(&self, words: &[&str]) -> std::process::Command {
-        let mut command = self.0.command(words);
-        command.env("TMPDIR", &self.0.0).env_remove("XDG_RUNTIME_DIR");
-        command
-    }
-
-    /// A run on a testbed; `None` where it cannot be here, which is a skip.
-    fn run(&self, more: &[&str]) -> Option<Output> {
-        let words = ["run", "faults.toml", "--backend", "testbed", "--out", "out", "--replace", "--progress", "never"];
-        let output = self.command(&[&words[..], more].concat()).output().unwrap();
-        (!has_no_testbed(&output) && can_harm(&output)).then_some(output)
-    }
-
-    fn summary(&self) -> Value {
-        self.0.json_file("out/summary.json")
-    }
-
-    /// A column of the rows of links by their ports.
-    fn links(&self, column: &str) -> Vec<(String, String)> {
-        let text = std::fs::read_to_string(self.0.0.join("out/links.csv")).unwrap();
-        let mut rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
-        let header = rows.next().unwrap();
-        let at = |name: &str| header.iter().position(|column| *column == name).unwrap();
-        let (from, to, column) = (at("from"), at("to"), at(column));
-        rows.map(|row| (format!("{}->{}", row[from], row[to]), row[column].to_string())).collect()
-    }
-
-    fn link(&self, port: &str, column: &str) -> String {
-        self.links(column).into_iter().find(|(of, _)| of == port).unwrap().1
-    }
+fn bed(name: &str, faults: &str) -> Bed {
+    let flows = "src,dst,size_bytes,start_ps\n0,2,5000000,0\n1,3,5000000,0\n";
+    Bed::new(name, &[("flows.csv", flows), ("faults.toml", &(scenario(2, 2, SECTIONS, WIRE) + faults))])
 }
 
-/// Whether links could be made to harm packets; else it is a skip.
-fn can_harm(output: &Output) -> bool {
-    if stderr(output).contains("needs root") {
-        anabranch_testkit::skip("links harm packets by a BPF program", "run as root");
-        return false;
-    }
-    true
+/// A run on a testbed; `None` where it cannot be here, which is a skip.
+fn run(bed: &Bed, more: &[&str]) -> Option<Output> {
+    let words = ["run", "faults.toml", "--backend", "testbed", "--out", "out", "--replace", "--progress", "never"];
+    bed.run_real(&[&words[..], more].concat())
 }
 
-/// An error or warnings in one line.
-fn said(output: &Output) -> String {
-    stderr(output).split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
+fn summary(bed: &Bed) -> Value {
+    bed.folder.json_file("out/summary.json")
 }
 
-fn refused(output: &Output, words: &[&str]) {
-    let said = said(output);
-    assert_eq!(code(output), 2, "{said}");
-    for word in words {
-        assert!(said.contains(word), "no {word:?} in {said}");
-    }
+/// A column of the rows of links by their ports.
+fn links(bed: &Bed, column: &str) -> Vec<(String, String)> {
+    let rows = bed.folder.rows("out/links.csv").into_iter();
+    rows.map(|row| (format!("{}->{}", row["from"], row["to"]), row[column].clone())).collect()
+}
+
+fn link(bed: &Bed, port: &str, column: &str) -> String {
+    links(bed, column).into_iter().find(|(of, _)| of == port).unwrap().1
 }
 
 const CUT: &str = "[[fault]]\nat = \"50ms\"\nlinks = [\"leaf0-spine0\"]\n";
 
 #[test]
 fn faults_take_effect_at_their_times_and_say_when() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _turn = turn();
     let kinds = [
         ("kind = \"link-down\"\n", 2),
         ("kind = \"link-degrade\"\nrate = \"100Mbps\"\n", 2),
@@ -127,28 +67,28 @@ fn faults_take_effect_at_their_times_and_say_when() {
         ("kind = \"packet-delay\"\ndelay = \"1ms\"\n", 2),
     ];
     for (kind, ports) in kinds {
-        let bed = Bed::new("faults-on-time", &format!("{CUT}{kind}"));
+        let bed = bed("faults-on-time", &format!("{CUT}{kind}"));
         // On a quiet machine a fault is late by less than a millisecond, whatever it is.
         let tries: Vec<f64> = (0..3)
             .map_while(|_| {
-                let output = bed.run(&[])?;
+                let output = run(&bed, &[])?;
                 assert_eq!(code(&output), 0, "{kind}: {}", stderr(&output));
-                let summary = bed.summary();
+                let summary = summary(&bed);
                 let fault = &summary["faults"][0];
                 let (planned, at) = (fault["planned_s"].as_f64().unwrap(), fault["took_effect_s"].as_f64().unwrap());
                 assert_eq!((fault["fault"].as_u64(), planned), (Some(1), 0.05));
-                assert_eq!(bed.0.json_file("out/manifest.json")["faults"], summary["faults"]);
+                assert_eq!(bed.folder.json_file("out/manifest.json")["faults"], summary["faults"]);
                 let late = at - planned;
                 assert!(late >= 0.0, "{kind}: {late}");
                 // Beyond 5 ms it is a finding.
                 assert_eq!(said(&output).contains("took effect more than 5 ms late: [[fault]] 1"), late > 0.005);
                 // The rows have the time that was measured, to a microsecond.
-                let text = bed.link("leaf0->spine0", "fault");
+                let text = link(&bed, "leaf0->spine0", "fault");
                 let micros = (at * 1e6).floor();
                 let time = text.rsplit(" at ").next().unwrap();
                 let ms: f64 = time.trim_end_matches("ms").parse().unwrap_or_else(|_| panic!("{text}"));
                 assert!((ms * 1e3 - micros).abs() < 1.5, "{text}, {at}");
-                let struck = bed.links("fault").into_iter().filter(|(_, text)| !text.is_empty()).count();
+                let struck = links(&bed, "fault").into_iter().filter(|(_, text)| !text.is_empty()).count();
                 assert_eq!(struck, ports, "{kind}");
                 println!("{kind:?}: {:.2} ms late", late * 1e3);
                 (late > 0.005).then_some(late)
@@ -160,7 +100,7 @@ fn faults_take_effect_at_their_times_and_say_when() {
 
 #[test]
 fn a_fault_does_not_hold_up_flows() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _turn = turn();
     // Twenty changes of a rate from 10 ms on, a millisecond apart, and flows that start meanwhile.
     let fault = |number: u32| {
         format!(
@@ -170,17 +110,15 @@ fn a_fault_does_not_hold_up_flows() {
         )
     };
     let faults: String = (0..20).map(fault).collect();
-    let bed = Bed::new("faults-beside-flows", &faults);
+    let bed = bed("faults-beside-flows", &faults);
     let flows: String = (0..20).map(|n: u64| format!("{},2,1000,{}\n", n % 2, (10 + n) * 1_000_000_000)).collect();
-    bed.0.file("flows.csv", &format!("src,dst,size_bytes,start_ps\n{flows}"));
+    bed.folder.file("flows.csv", &format!("src,dst,size_bytes,start_ps\n{flows}"));
     let mut late = Vec::new();
     for _ in 0..3 {
-        let Some(output) = bed.run(&[]) else { return };
+        let Some(output) = run(&bed, &[]) else { return };
         assert_eq!(code(&output), 0, "{}", stderr(&output));
-        let text = std::fs::read_to_string(bed.0.0.join("out/flows.csv")).unwrap();
-        let mut rows = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
-        let start = rows.next().unwrap().iter().position(|column| *column == "start_ps").unwrap();
-        let starts: Vec<f64> = rows.map(|row| row[start].parse::<f64>().unwrap() / 1e9).collect();
+        let rows = bed.folder.rows("out/flows.csv");
+        let starts: Vec<f64> = rows.iter().map(|row| row["start_ps"].parse::<f64>().unwrap() / 1e9).collect();
         let by = |(number, start): (usize, &f64)| start - (10 + number) as f64;
         let mut lateness: Vec<f64> = starts.iter().enumerate().map(by).collect();
         lateness.sort_unstable_by(f64::total_cmp);
@@ -196,18 +134,21 @@ fn a_fault_does_not_hold_up_flows() {
 
 #[test]
 fn losses_behind_a_cut_are_counted() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _turn = turn();
     // The far leaf does not notice: what spine 0 receives for leaf 1 it has no route for.
-    let bed = Bed::new("faults-drops", "[[fault]]\nat = \"50ms\"\nkind = \"link-down\"\nlinks = [\"leaf1-spine0\"]\n");
-    let Some(output) = bed.run(&["--set", "load_balancer.scheme=ops", "--set", "run.time_limit=300ms"]) else { return };
+    let bed = bed("faults-drops", "[[fault]]\nat = \"50ms\"\nkind = \"link-down\"\nlinks = [\"leaf1-spine0\"]\n");
+    let Some(output) = run(&bed, &["--set", "load_balancer.scheme=ops", "--set", "run.time_limit=300ms"]) else {
+        return;
+    };
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    if bed.link("spine0->leaf1", "drops").is_empty() {
+    if link(&bed, "spine0->leaf1", "drops").is_empty() {
         anabranch_testkit::skip("what a port loses that goes down is counted by a BPF program", "run as root");
         return;
     }
-    let drops: u64 = bed.link("spine0->leaf1", "drops").parse().unwrap_or_else(|_| panic!("{:?}", bed.links("drops")));
+    let drops: u64 =
+        link(&bed, "spine0->leaf1", "drops").parse().unwrap_or_else(|_| panic!("{:?}", links(&bed, "drops")));
     // Half of what two hosts send into the cut is lost until they notice, at least what fits into the window of one path.
-    let sent = |port: &str| bed.link(port, "packets").parse::<u64>().unwrap();
+    let sent = |port: &str| link(&bed, port, "packets").parse::<u64>().unwrap();
     let through = sent("spine0->leaf1");
     let arrived = sent("leaf0->spine0");
     println!("{drops} dropped of {arrived} that came, {through} left");
@@ -216,31 +157,30 @@ fn losses_behind_a_cut_are_counted() {
         (arrived as i64 - through as i64 - drops as i64).abs() <= 5,
         "{arrived} came, {through} left, {drops} dropped"
     );
-    assert!(bed.summary()["counters"]["dropped"].as_u64().unwrap() >= drops);
+    assert!(summary(&bed)["counters"]["dropped"].as_u64().unwrap() >= drops);
 }
 
 #[test]
 fn one_direction_of_a_cable_goes_down_alone() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let bed =
-        Bed::new("faults-one-way", "[[fault]]\nat = \"50ms\"\nkind = \"link-down\"\nlinks = [\"leaf0->spine0\"]\n");
-    let Some(output) = bed.run(&[]) else { return };
+    let _turn = turn();
+    let bed = bed("faults-one-way", "[[fault]]\nat = \"50ms\"\nkind = \"link-down\"\nlinks = [\"leaf0->spine0\"]\n");
+    let Some(output) = run(&bed, &[]) else { return };
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    assert_eq!(bed.summary()["flows"]["finished"].as_u64(), Some(2));
-    let drops = |port: &str| bed.link(port, "drops").parse::<u64>().unwrap();
+    assert_eq!(summary(&bed)["flows"]["finished"].as_u64(), Some(2));
+    let drops = |port: &str| link(&bed, port, "drops").parse::<u64>().unwrap();
     println!("{} and {}", drops("leaf0->spine0"), drops("spine0->leaf0"));
     assert!(drops("leaf0->spine0") > 0, "what went that way is lost");
     assert_eq!(drops("spine0->leaf0"), 0, "the other direction carries answers");
     let marked: Vec<String> =
-        bed.links("fault").into_iter().filter(|(_, text)| !text.is_empty()).map(|(port, _)| port).collect();
+        links(&bed, "fault").into_iter().filter(|(_, text)| !text.is_empty()).map(|(port, _)| port).collect();
     assert_eq!(marked, ["leaf0->spine0"]);
 }
 
 #[test]
 fn what_namespaces_cannot_do_to_links_is_refused_by_key() {
     let check = |faults: &str| {
-        let bed = Bed::new("faults-refused", faults);
-        bed.command(&["check", "faults.toml", "--backend", "testbed"]).output().unwrap()
+        let bed = bed("faults-refused", faults);
+        bed.run(&["check", "faults.toml", "--backend", "testbed"])
     };
     let down = format!("{CUT}kind = \"link-down\"\n");
     assert_eq!(code(&check(&down)), 0);
@@ -258,10 +198,10 @@ fn what_namespaces_cannot_do_to_links_is_refused_by_key() {
 
 #[test]
 fn switch_schemes_are_refused_before_the_first_run() {
-    let bed = Bed::new("faults-schemes", "");
+    let bed = bed("faults-schemes", "");
     let check = |scheme: &str| {
         let set = format!("load_balancer.scheme={scheme}");
-        bed.command(&["check", "faults.toml", "--backend", "testbed", "--set", &set]).output().unwrap()
+        bed.run(&["check", "faults.toml", "--backend", "testbed", "--set", &set])
     };
     for (scheme, nearest) in
         [("letflow", "flowlet"), ("conga", "flowlet"), ("conweave", "flowlet"), ("drill", "reps"), ("ar", "reps")]
@@ -276,20 +216,20 @@ fn switch_schemes_are_refused_before_the_first_run() {
         assert_eq!(code(&check(scheme)), 0, "{scheme}: {}", stderr(&check(scheme)));
     }
     let words = ["compare", "faults.toml", "--backend", "testbed", "--schemes", "reps,conga", "--out", "out"];
-    let compared = bed.command(&words).output().unwrap();
+    let compared = bed.run(&words);
     if !has_no_testbed(&compared) {
         refused(&compared, &["`conga`", "`flowlet`"]);
-        assert!(!bed.0.0.join("out/runs").exists());
+        assert!(!bed.folder.0.join("out/runs").exists());
     }
 }
 
 #[test]
 fn what_is_not_measured_is_said_by_key() {
-    let bed = Bed::new(
+    let bed = bed(
         "faults-measure",
         "[measure]\nseries_links = [\"leaf0->spine0\"]\nseries_interval = \"1ms\"\noccupancy = true\nuplink_counts = true\ntrace_flows = [0]\n",
     );
-    let check = |backend: &str| said(&bed.command(&["check", "faults.toml", "--backend", backend]).output().unwrap());
+    let check = |backend: &str| said(&bed.run(&["check", "faults.toml", "--backend", backend]));
     let told = check("testbed");
     for key in ["series_links", "occupancy", "uplink_counts", "trace_flows"] {
         assert!(
@@ -302,45 +242,43 @@ fn what_is_not_measured_is_said_by_key() {
 
 #[test]
 fn a_host_that_is_cut_off_ends_its_flows_alone() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let bed =
-        Bed::new("faults-lost-host", "[[fault]]\nat = \"50ms\"\nkind = \"link-down\"\nlinks = [\"host3-leaf1\"]\n");
-    let Some(output) = bed.run(&[]) else { return };
+    let _turn = turn();
+    let bed = bed("faults-lost-host", "[[fault]]\nat = \"50ms\"\nkind = \"link-down\"\nlinks = [\"host3-leaf1\"]\n");
+    let Some(output) = run(&bed, &[]) else { return };
     let told = said(&output);
     assert_eq!(code(&output), 0, "{told}");
     assert!(told.contains("Hosts lost each other: host1 and host3 (") && !told.contains("simulation"), "{told}");
-    let summary = bed.summary();
+    let summary = summary(&bed);
     assert_eq!((summary["flows"]["finished"].as_u64(), summary["status"].as_str()), (Some(1), Some("lost-peers")));
     assert_eq!(summary["lost_peers"][0]["hosts"], serde_json::json!(["host1", "host3"]));
-    let flows = std::fs::read_to_string(bed.0.0.join("out/flows.csv")).unwrap();
-    let rows: Vec<&str> = flows.lines().skip(1).collect();
-    assert!(rows[0].contains(",finished,") && rows[1].contains(",unfinished,"), "{flows}");
+    let flows = bed.folder.rows("out/flows.csv");
+    assert_eq!(flows.iter().map(|row| row["status"].as_str()).collect::<Vec<_>>(), ["finished", "unfinished"]);
     // The port of the host that was cut off has no program: what waited in it went uncounted.
-    assert_eq!(bed.link("host3->leaf1", "drops"), "");
+    assert_eq!(link(&bed, "host3->leaf1", "drops"), "");
 }
 
 #[test]
 fn a_time_limit_is_the_end() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let bed = Bed::new("faults-limit", "");
-    let Some(output) = bed.run(&["--set", "run.time_limit=100ms"]) else { return };
+    let _turn = turn();
+    let bed = bed("faults-limit", "");
+    let Some(output) = run(&bed, &["--set", "run.time_limit=100ms"]) else { return };
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    let summary = bed.summary();
+    let summary = summary(&bed);
     assert_eq!((summary["status"].as_str(), summary["flows"]["finished"].as_u64()), (Some("time-limit"), Some(0)));
     let took = summary["simulated_s"].as_f64().unwrap();
     assert!((0.1..0.12).contains(&took), "{took}");
     // Bytes and time are taken at one moment: what a bucket lets pass at once is a millisecond's.
-    for (port, share) in bed.links("utilisation") {
+    for (port, share) in links(&bed, "utilisation") {
         assert!(share.parse::<f64>().unwrap() <= 1.0 + 0.001 / took + 0.01, "{port}: {share}");
     }
 }
 
 #[test]
 fn a_signal_to_the_process_keeps_what_there_is() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let bed = Bed::new("faults-signals", "");
-    bed.0.file("flows.csv", "src,dst,size_bytes,start_ps\n0,2,5000000,0\n1,3,200000000,0\n");
-    if bed.run(&["--set", "run.time_limit=10ms"]).is_none() {
+    let _turn = turn();
+    let bed = bed("faults-signals", "");
+    bed.folder.file("flows.csv", "src,dst,size_bytes,start_ps\n0,2,5000000,0\n1,3,200000000,0\n");
+    if run(&bed, &["--set", "run.time_limit=10ms"]).is_none() {
         return;
     }
     for signal in ["INT", "TERM"] {
@@ -355,7 +293,7 @@ fn a_signal_to_the_process_keeps_what_there_is() {
         let since = Instant::now();
         assert_eq!(child.wait().unwrap().code(), Some(130), "{signal}");
         assert!(since.elapsed() < Duration::from_secs(4), "{signal}: {:?}", since.elapsed());
-        let summary = bed.0.json_file(&format!("{signal}/summary.json"));
+        let summary = bed.folder.json_file(&format!("{signal}/summary.json"));
         assert_eq!((summary["status"].as_str(), summary["interrupted"].as_bool()), (Some("interrupted"), Some(true)));
         assert_eq!(summary["flows"]["finished"].as_u64(), Some(1), "what was done is kept");
     }

@@ -6,43 +6,20 @@
 mod common;
 
 use anabranch_lb::registry::HostParameters;
-use common::{AT_200_MBPS, Folder, code, has_no_testbed, stderr};
-use serde_json::Value;
-use std::{
-    collections::BTreeMap,
-    process::{Output, Stdio},
-    sync::Mutex,
-    time::Duration,
+use common::{
+    code, stderr,
+    testbed::{AT_200_MBPS, Bed, scenario, skip_machine_bound, turn},
 };
+use serde_json::Value;
+use std::{collections::BTreeMap, process::Stdio, time::Duration};
 
-/// One at a time.
-static TURN: Mutex<()> = Mutex::new(());
-
-/// One flow between two hosts over two spines of 200 Mbit/s, paced at 180.
-const TWO: &str = r#"
-name = "one flow, two spines"
-[topology]
-kind = "leaf-spine"
-leaves = 2
-spines = 2
-hosts_per_leaf = 1
-link_rate = "200Mbps"
-PORTS
-[load_balancer]
-scheme = "reps"
-[wire]
+/// One flow between two hosts over two spines of 200 Mbit/s.
+const WIRE: &str = r#"
 labels = 16
 find_labels = "paths"
-rate = "180Mbps"
-rtt_floor = "1ms"
 rtt_window = "60s"
 least_timeout = "20ms"
 give_up = "30s"
-[[workload]]
-kind = "file"
-path = "flow.csv"
-[run]
-time_limit = "60s"
 "#;
 
 /// What is sent while a queue at which marking begins (60 kB, 14 packets) drains at a tenth of the rate; a full one (300 kB). A share of the
@@ -75,66 +52,54 @@ impl Ran {
 }
 
 /// A flow between the two, and what strikes it.
-fn scenario(folder: &Folder, bytes: u64, fault: Option<&str>) {
-    folder.file("flow.csv", &format!("src,dst,size_bytes,start_ps\n0,1,{bytes},0\n"));
+fn put(bed: &Bed, bytes: u64, fault: Option<&str>) {
+    bed.folder.file("flows.csv", &format!("src,dst,size_bytes,start_ps\n0,1,{bytes},0\n"));
     let strikes = FAULTS.iter().find(|(name, _)| Some(*name) == fault);
     let strikes = strikes.map_or_else(String::new, |(_, what)| format!("[[fault]]\nat = \"500ms\"\n{what}\n"));
-    folder.file("two.toml", &format!("{}{strikes}", TWO.replace("PORTS", AT_200_MBPS)));
+    bed.folder.file("two.toml", &(scenario(2, 1, AT_200_MBPS, WIRE) + &strikes));
 }
 
 /// Runs a flow with a fault; `None` where there can be no testbed here, which is reported as a skip.
-fn run(folder: &Folder, scheme: &str, bytes: u64, fault: Option<&str>) -> Option<Ran> {
-    let ran = attempt(folder, scheme, bytes, fault)?;
+fn run(bed: &Bed, scheme: &str, bytes: u64, fault: Option<&str>) -> Option<Ran> {
+    let ran = attempt(bed, scheme, bytes, fault)?;
     Some(ran.unwrap_or_else(|why| panic!("{scheme}, {fault:?}: {why}")))
 }
 
 /// The same, where it may well come to nothing.
-fn attempt(folder: &Folder, scheme: &str, bytes: u64, fault: Option<&str>) -> Option<Result<Ran, String>> {
-    scenario(folder, bytes, fault);
-    carried(folder, scheme)
+fn attempt(bed: &Bed, scheme: &str, bytes: u64, fault: Option<&str>) -> Option<Result<Ran, String>> {
+    put(bed, bytes, fault);
+    carried(bed, scheme)
 }
 
 /// What the scenario that lies there comes to.
-fn carried(folder: &Folder, scheme: &str) -> Option<Result<Ran, String>> {
+fn carried(bed: &Bed, scheme: &str) -> Option<Result<Ran, String>> {
     let scheme_is = format!("load_balancer.scheme={scheme}");
     let words = ["testbed", "run", "two.toml", "--set", &scheme_is, "--out", "out", "--replace", "--progress", "never"];
-    let output: Output = folder.run(&words);
-    if has_no_testbed(&output) {
-        return None;
-    }
+    let output = bed.run_real(&words)?;
     if code(&output) != 0 {
         return Some(Err(stderr(&output)));
     }
-    let summary = folder.json_file("out/summary.json");
+    let summary = bed.folder.json_file("out/summary.json");
     // Received means: whole, in order, and with the sender's checksums.
     if summary["flows"]["finished"].as_u64() != Some(1) {
         return Some(Err(stderr(&output)));
     }
-    let links = std::fs::read_to_string(folder.0.join("out/links.csv")).unwrap();
-    let mut rows = links.lines().map(|line| line.split(',').collect::<Vec<_>>());
-    let header = rows.next().unwrap();
-    let column = |name: &str| header.iter().position(|column| *column == name).unwrap();
-    let (from, to, sent) = (column("from"), column("to"), column("bytes"));
-    let up = rows.filter(|row| row[from] == "leaf0" && row[to].starts_with("spine"));
-    let uplinks = up.map(|row| (row[to].to_string(), row[sent].parse().unwrap())).collect();
-    let manifest = folder.json_file("out/manifest.json");
+    let rows = bed.folder.rows("out/links.csv").into_iter();
+    let up = rows.filter(|row| row["from"] == "leaf0" && row["to"].starts_with("spine"));
+    let uplinks = up.map(|row| (row["to"].clone(), row["bytes"].parse().unwrap())).collect();
+    let manifest = bed.folder.json_file("out/manifest.json");
     let marks = !manifest["missing"].to_string().contains("marking");
     let machine_bound = manifest["machine_bound"].as_array().is_some_and(|runs| !runs.is_empty());
     Some(Ok(Ran { summary, marks, machine_bound, uplinks }))
 }
 
-/// Without the real-time class, which only root has, a busy machine delays endpoints by more than links do.
-fn skip_machine_bound() {
-    anabranch_testkit::skip("each of three runs was machine-bound", "run as root");
-}
-
 #[test]
 fn a_lone_flow_has_nine_tenths_of_its_rate() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let folder = Folder::new("testbed-lone");
+    let _turn = turn();
+    let bed = Bed::new("testbed-lone", &[]);
     let (mut seen, mut machine_bound) = (Vec::new(), true);
     for _ in 0..3 {
-        let Some(ran) = run(&folder, "ecmp", 22_500_000, None) else { return };
+        let Some(ran) = run(&bed, "ecmp", 22_500_000, None) else { return };
         machine_bound &= ran.machine_bound;
         seen.push(22_500_000.0 / ran.seconds() / PACED);
         if seen.iter().any(|share| *share > 0.9) {
@@ -151,8 +116,8 @@ fn a_lone_flow_has_nine_tenths_of_its_rate() {
 /// Within a time that says that another way was found: five times what was seen (docs/reference/testbed.md), ten seconds at least.
 #[test]
 fn every_byte_arrives_whatever_fails() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let folder = Folder::new("testbed-faults");
+    let _turn = turn();
+    let bed = Bed::new("testbed-faults", &[]);
     for (scheme, fault) in [
         ("reps", "near cut"),
         ("reps", "far cut"),
@@ -161,7 +126,7 @@ fn every_byte_arrives_whatever_fails() {
         ("prime", "slow link"),
         ("prime", "far cut"),
     ] {
-        let Some(ran) = run(&folder, scheme, 22_500_000, Some(fault)) else { return };
+        let Some(ran) = run(&bed, scheme, 22_500_000, Some(fault)) else { return };
         println!("{scheme}, {fault}: {:.2} s", ran.seconds());
         // With a penalty of its BDP for a timeout PRIME took 11 to 30 s.
         let most = if (scheme, fault) == ("prime", "far cut") { 5.0 } else { 20.0 };
@@ -173,15 +138,15 @@ fn every_byte_arrives_whatever_fails() {
 /// 9 %). Until then half of a second and a half of the rate may have gone that way, a little more than what is paced.
 #[test]
 fn a_path_that_has_become_slow_is_left() {
-    let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let folder = Folder::new("testbed-slow");
+    let _turn = turn();
+    let bed = Bed::new("testbed-slow", &[]);
     for scheme in ["reps", "prime", "hopper"] {
         let (mut seen, mut machine_bound) = (Vec::new(), true);
         for _ in 0..3 {
-            scenario(&folder, 90_000_000, Some("slow link"));
-            let two = std::fs::read_to_string(folder.0.join("two.toml")).unwrap();
-            folder.file("two.toml", &format!("{two}{PENALTIES}"));
-            let Some(ran) = carried(&folder, scheme) else { return };
+            put(&bed, 90_000_000, Some("slow link"));
+            let two = std::fs::read_to_string(bed.folder.0.join("two.toml")).unwrap();
+            bed.folder.file("two.toml", &format!("{two}{PENALTIES}"));
+            let Some(ran) = carried(&bed, scheme) else { return };
             let ran = ran.unwrap_or_else(|why| panic!("{scheme}: {why}"));
             machine_bound &= ran.machine_bound;
             if scheme == "prime" && !ran.marks {
@@ -208,20 +173,14 @@ fn a_path_that_has_become_slow_is_left() {
 }
 
 /// A receiver that is stopped for a second, half a second into a flow: seconds that `send` takes.
-fn stopped(folder: &Folder, scheme: &str, bytes: u64, stops: bool) -> f64 {
+fn stopped(bed: &Bed, scheme: &str, bytes: u64, stops: bool) -> f64 {
     let anabranch = env!("CARGO_BIN_EXE_anabranch");
-    let run = |words: &[&str]| {
-        let output = folder.command(words).env("TMPDIR", &folder.0).env_remove("XDG_RUNTIME_DIR").output().unwrap();
-        assert_eq!(code(&output), 0, "{words:?}: {}", stderr(&output));
-        output
-    };
+    let run = |words: &[&str]| bed.done(words);
     run(&["testbed", "up", "--fabric", "two.toml", "--format", "json"]);
     // In the background: `nsenter`, which watches the shell, would stop with it and never go on.
     let serve = format!("{anabranch} serve two.toml --at 10.2.1.2:7000 --once & echo $! > serving; wait $!");
     let words = ["testbed", "exec", "host1", "--", "sh", "-c", &serve];
-    let mut server = folder.command(&words);
-    server.env("TMPDIR", &folder.0).env_remove("XDG_RUNTIME_DIR").stdout(Stdio::null()).stderr(Stdio::null());
-    let mut server = server.spawn().unwrap();
+    let mut server = bed.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(500));
     let bytes = format!("{bytes}B");
     let send = ["send", "two.toml", "--to", "10.2.1.2:7000", "--scheme", scheme, "--bytes", &bytes, "--format", "json"];
@@ -229,7 +188,7 @@ fn stopped(folder: &Folder, scheme: &str, bytes: u64, stops: bool) -> f64 {
     let sent = std::thread::scope(|scope| {
         let sent = scope.spawn(|| run(&words));
         if stops {
-            let serving = std::fs::read_to_string(folder.0.join("serving")).unwrap();
+            let serving = std::fs::read_to_string(bed.folder.0.join("serving")).unwrap();
             // `send` asks the switches for 0.6 s before its half second.
             for (wait, signal) in [(1300, "-STOP"), (1000, "-CONT")] {
                 std::thread::sleep(Duration::from_millis(wait));
@@ -247,7 +206,7 @@ fn stopped(folder: &Folder, scheme: &str, bytes: u64, stops: bool) -> f64 {
 #[test]
 #[ignore = "prints a table: a quarter of an hour"]
 fn time_lost_to_faults() {
-    let folder = Folder::new("testbed-table");
+    let bed = Bed::new("testbed-table", &[]);
     let names: Vec<String> = FAULTS.iter().map(|(name, _)| format!("{name} (s)")).collect();
     println!("| scheme | no fault (s) | {} | receiver stopped for 1 s (s) |", names.join(" | "));
     let setting = |name: &str| std::env::var(name).ok();
@@ -263,18 +222,18 @@ fn time_lost_to_faults() {
         // What is given up, or not done after a minute, took for ever.
         let seconds = |ran: Result<Ran, String>| ran.map_or(f64::INFINITY, |ran| ran.seconds());
         let took = |fault: Option<&str>, text: &str| {
-            scenario(&folder, 22_500_000, fault);
-            let two = std::fs::read_to_string(folder.0.join("two.toml")).unwrap();
-            folder.file("two.toml", &two.replace("spine1\"", text));
-            median(&|| carried(&folder, scheme).map_or(f64::NAN, seconds))
+            put(&bed, 22_500_000, fault);
+            let two = std::fs::read_to_string(bed.folder.0.join("two.toml")).unwrap();
+            bed.folder.file("two.toml", &two.replace("spine1\"", text));
+            median(&|| carried(&bed, scheme).map_or(f64::NAN, seconds))
         };
         let without = took(None, "");
         // Who keeps a path may be on the other one: the worse of both spines.
         let worse = |fault| took(Some(fault), "spine0\"").max(took(Some(fault), "spine1\""));
         let mut lost: Vec<f64> = FAULTS.iter().map(|(fault, _)| worse(fault) - without).collect();
-        scenario(&folder, 22_500_000, None);
-        let whole = median(&|| stopped(&folder, scheme, 22_500_000, false));
-        lost.push(median(&|| stopped(&folder, scheme, 22_500_000, true)) - whole);
+        put(&bed, 22_500_000, None);
+        let whole = median(&|| stopped(&bed, scheme, 22_500_000, false));
+        lost.push(median(&|| stopped(&bed, scheme, 22_500_000, true)) - whole);
         let lost: Vec<String> = lost.iter().map(|lost| format!("{:.2}", lost.max(0.0))).collect();
         println!("| `{scheme}` | {without:.2} | {} |", lost.join(" | "));
     }

@@ -1,5 +1,8 @@
 //! What the tests of the command share: a directory of their own, and what the command said.
 
+#[allow(dead_code)]
+pub(crate) mod testbed;
+
 use anabranch_testkit::rows;
 use serde_json::Value;
 use std::{
@@ -9,24 +12,12 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Ports and endpoints of testbeds with links of 200 Mbit/s: queues of 12 ms that mark from 60 kB on, windows of less than half of one.
-#[allow(dead_code)]
-pub(crate) const AT_200_MBPS: &str = r#"
-[fabric]
-queue_limit = "300kB"
-ecn_kmin = "60kB"
-ecn_kmax = "180kB"
-trimming = false
-[transport]
-mtu = "4096B"
-header = "98B"
-congestion_control = "dctcp"
-window = "131072B"
-ack_every = 1
-"#;
-
 /// A directory of this test's own, removed at its end.
 pub(crate) struct Folder(pub(crate) PathBuf, #[expect(dead_code, reason = "removes it")] TempDir);
+
+/// A row of a table by its columns.
+#[allow(dead_code)]
+pub(crate) type Row = BTreeMap<String, String>;
 
 // Each file of tests uses some of them.
 #[allow(dead_code)]
@@ -54,7 +45,7 @@ impl Folder {
         names
     }
     /// The rows of a CSV file.
-    pub(crate) fn rows(&self, path: &str) -> Vec<BTreeMap<String, String>> {
+    pub(crate) fn rows(&self, path: &str) -> Vec<Row> {
         let path = self.0.join(path);
         rows(&std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
     }
@@ -81,12 +72,6 @@ pub(crate) fn json(output: &Output) -> Value {
     let value: Value = serde_json::from_str(&stdout(output)).unwrap();
     assert!(value.is_object());
     value
-}
-
-/// Returns `true`, having reported the skip, if the command found that there can be no testbed of namespaces here.
-#[allow(dead_code)]
-pub(crate) fn has_no_testbed(output: &Output) -> bool {
-    code(output) == 2 && anabranch_testkit::has_no_testbed(&stderr(output))
 }
 
 pub(crate) fn assert_has(value: &Value, keys: &[&str]) {

@@ -1,25 +1,21 @@
 //! What an endpoint knows of another one.
 
 use crate::{
-    auth::{GreetingKeys, Key, Session},
+    auth::{GreetingKeys, Key, PacketKey, Session, Side},
     header::{Cookie, Greeting, Protection},
-    stream::Incoming,
-    stream::Outgoing,
+    stream::{Incoming, Outgoing, Stored},
 };
 use anabranch_units::Time;
-use bytes::Bytes;
-use std::{
-    collections::BTreeMap,
-    net::{IpAddr, SocketAddr},
-};
+use std::{collections::BTreeMap, net::IpAddr};
 
 /// Round trips without which nothing is said of a window.
 const FEWEST: u64 = 64;
 
 /// How far two endpoints know each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// We have been greeted and wait for whatever comes.
+    #[default]
     Greeted,
     /// We say hello until we are welcome.
     Greeting,
@@ -49,33 +45,15 @@ pub(crate) struct ProbeBase {
     pub(crate) longer: Time,
 }
 
-/// Memory that messages take before they are complete and handed over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stored {
-    pub(crate) bytes: u64,
-    /// Of them those of messages whose sender had not delivered as much before.
-    pub(crate) unearned: u64,
-}
-
-impl Stored {
-    /// Of a message of this kind.
-    pub(crate) fn new(bytes: u64, is_earned: bool) -> Self {
-        Stored { bytes, unearned: if is_earned { 0 } else { bytes } }
-    }
-
-    pub(crate) fn add(&mut self, more: Stored) {
-        self.bytes += more.bytes;
-        self.unearned += more.unearned;
-    }
-
-    pub(crate) fn take(&mut self, less: Stored) {
-        self.bytes = self.bytes.saturating_sub(less.bytes);
-        self.unearned = self.unearned.saturating_sub(less.unearned);
-    }
+/// What seals a datagram to a peer that is forgotten by the time it leaves.
+#[derive(Clone, Debug)]
+pub(crate) struct LastSeal {
+    pub(crate) key: PacketKey,
+    pub(crate) number: u64,
 }
 
 /// Another endpoint.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Peer {
     pub(crate) phase: Phase,
     /// Where it connected from; `None`: we have called it, or the datapath vouches for it.
@@ -150,46 +128,19 @@ impl Peer {
     pub(crate) fn new(phase: Phase, ours: u32, nonce: u64, now: Time) -> Self {
         Peer {
             phase,
-            host: None,
-            is_proven: false,
             made_at: now,
-            candidate: None,
-            cookie: None,
-            control: 0,
             ours,
-            theirs: 0,
             nonce,
-            their_nonce: None,
             most_message: u64::MAX,
             span: 1,
-            wanted: Vec::new(),
             paths: vec![vec![0]],
             labels: 1,
-            asked: 0,
-            hellos: Hellos::default(),
-            samples: Vec::new(),
-            probe_samples: Vec::new(),
-            probe_base: ProbeBase::default(),
-            base_rtt: Time::ZERO,
-            noise: Time::ZERO,
-            told: Time::ZERO,
             shortest: Time::MAX,
             window_since: now,
-            full_packets: 0,
-            streams: BTreeMap::new(),
-            waiting: Vec::new(),
-            incoming: BTreeMap::new(),
-            reserved: 0,
-            stored: Stored::default(),
-            delivered: 0,
             stored_since: now,
-            quiet_since: None,
             heard_at: now,
             timer_at: Time::MAX,
-            key: None,
-            greeting_keys: None,
-            session: None,
-            class: 0,
+            ..Peer::default()
         }
     }
 
@@ -250,133 +201,36 @@ impl Peer {
         }
         rises
     }
-}
 
-/// What has happened to an endpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
-    /// The base round trip of a peer is known; its streams open.
-    Open {
-        /// Which peer.
-        peer: u32,
-        /// Shortest round trip of a full packet.
-        base_rtt: Time,
-        /// What lies this much above it counts as nothing.
-        noise: Time,
-    },
-    /// A message has come whole; those of a stream come in order.
-    Received {
-        /// From which peer.
-        peer: u32,
-        /// Over which of its streams.
-        stream: u32,
-        /// Its number in that stream, from 0.
-        message: u32,
-        /// What it says; of one that was placed, how it begins.
-        bytes: Vec<u8>,
-        /// Where the rest of it lies, if not here.
-        placed: Option<Placed>,
-        /// When its first packet arrived.
-        began: Time,
-    },
-    /// A message has been acknowledged whole.
-    Sent {
-        /// To which peer.
-        peer: u32,
-        /// Over which stream.
-        stream: u32,
-        /// Its number in that stream, from 0.
-        message: u32,
-        /// How it went.
-        delivered: Delivered,
-    },
-    /// A HELLO was refused, and its sender told why; told here once a second at most.
-    Refused {
-        /// The number that the datapath has for its sender, and its address, as far as it has them.
-        peer: Option<u32>,
-        /// See `peer`.
-        from: Option<SocketAddr>,
-        /// Why.
-        why: Why,
-    },
-    /// A peer is gone, and with it whatever was on its way to it or from it.
-    Lost {
-        /// Which peer.
-        peer: u32,
-        /// Why.
-        why: Why,
-    },
-}
+    /// The keys of greetings, made when they are first needed.
+    pub(crate) fn greeting_keys(&mut self, own: &Key) -> &GreetingKeys {
+        let key = self.key.as_ref();
+        self.greeting_keys.get_or_insert_with(|| Box::new(GreetingKeys::new(own, key)))
+    }
 
-/// What of a message lies with its owner already ([`crate::Place`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placed {
-    /// Where it was to be put.
-    pub steering: u64,
-    /// Its bytes that were put there.
-    pub bytes: u64,
-}
+    /// The keys of packets with this connection number: of the peer, or of whoever may take its place.
+    pub(crate) fn session_of(&mut self, connection: u32) -> Option<&mut Box<Session>> {
+        match &mut self.candidate {
+            Some(candidate) if candidate.ours == connection => candidate.session.as_mut(),
+            _ => self.session.as_mut(),
+        }
+    }
 
-/// How a message went.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Delivered {
-    /// When it was appended to its stream.
-    pub queued: Time,
-    /// When its first packet left.
-    pub first_sent: Time,
-    /// Packets, those that were sent again included.
-    pub packets: u64,
-    /// Of them those that were sent again.
-    pub retransmitted: u64,
-    /// Packets that timed out.
-    pub timeouts: u64,
-    /// Packets that went another way than the one before them.
-    pub path_switches: u64,
-    /// Packets per label, by number of the label.
-    pub per_label: Vec<u64>,
-}
+    pub(crate) fn derive(&mut self, own: &Key, greeting: &Greeting, protection: Protection) {
+        let here = Side { nonce: self.nonce, connection: self.ours };
+        let there = Side { nonce: greeting.own_nonce, connection: greeting.connection };
+        // What is said twice begins nothing anew: numbers would repeat, and the window would forget what has come.
+        if self.session.as_ref().is_none_or(|session| session.sides() != [here, there]) {
+            self.session = Some(Box::new(Session::new(own, self.key.as_ref(), here, there, protection)));
+        }
+    }
 
-/// Why a peer is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// It owed an answer for too long.
-    Silent,
-    /// It said nothing for too long, though it owed nothing.
-    Idle,
-    /// It said so, or knows nothing of us.
-    Left,
-    /// It has started anew.
-    Restarted,
-    /// Others needed its place, or the memory that its incomplete messages held.
-    Evicted,
-    /// It speaks another version of the format.
-    Version {
-        /// That of its datagrams.
-        theirs: u8,
-        /// Of ours.
-        ours: u8,
-    },
-    /// It has another key, or one of both ends has none.
-    Key {
-        /// What it authenticates.
-        theirs: Protection,
-        /// And we.
-        ours: Protection,
-    },
-    /// Its packets are of another size.
-    Mtu {
-        /// Payload bytes of its full packets.
-        theirs: u16,
-        /// Of ours.
-        ours: u16,
-    },
-    /// Its full HELLOs were not answered, and a short one was: the path drops large packets.
-    LargePackets {
-        /// Bytes of a full datagram.
-        full: u32,
-        /// Bytes of the datagram that was answered.
-        short: u32,
-    },
+    /// What seals the last datagram to this peer.
+    pub(crate) fn last_seal(&mut self) -> Option<Box<LastSeal>> {
+        let session = self.session.as_mut()?;
+        let number = session.number();
+        Some(Box::new(LastSeal { key: session.headers().clone(), number }))
+    }
 }
 
 /// Which HELLOs to a peer were answered. One of several is short, to tell a path that drops large packets from one that drops all.
@@ -388,28 +242,6 @@ pub(crate) struct Hellos {
     pub(crate) full_answered: bool,
     /// When the first short one was.
     pub(crate) short_answered_at: Option<Time>,
-}
-
-/// What a message is besides its bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SendOptions {
-    /// The traffic class of its packets, of which the upper six bits count (DSCP).
-    pub class: u8,
-    /// Where the receiver is to put it, in words on which its owner and the message's agree ([`crate::Place`]); 0: it does not say.
-    pub steering: u64,
-    /// How it begins: bytes, of a packet at most, that do not lie where the others do.
-    pub head: Bytes,
-}
-
-/// Why a message cannot be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SendError {
-    /// There is no such peer, or it is gone.
-    NoPeer,
-    /// The peer takes no message of this size; the largest that it takes, in bytes.
-    TooLarge(u64),
-    /// Too much waits already: try again when something has been sent.
-    Full,
 }
 
 #[cfg(test)]

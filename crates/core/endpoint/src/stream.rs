@@ -6,10 +6,35 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::{
+    event::{Delivered, Placed, SendOptions},
     header::Data,
-    peer::{Delivered, Placed, SendOptions, Stored},
     watched::Watched,
 };
+
+/// Memory that messages take before they are complete and handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) bytes: u64,
+    /// Of them those of messages whose sender had not delivered as much before.
+    pub(crate) unearned: u64,
+}
+
+impl Stored {
+    /// Of a message of this kind.
+    pub(crate) fn new(bytes: u64, is_earned: bool) -> Self {
+        Stored { bytes, unearned: if is_earned { 0 } else { bytes } }
+    }
+
+    pub(crate) fn add(&mut self, more: Stored) {
+        self.bytes += more.bytes;
+        self.unearned += more.unearned;
+    }
+
+    pub(crate) fn take(&mut self, less: Stored) {
+        self.bytes = self.bytes.saturating_sub(less.bytes);
+        self.unearned = self.unearned.saturating_sub(less.unearned);
+    }
+}
 
 /// A message on its way out.
 #[derive(Debug)]
@@ -40,7 +65,7 @@ impl Message {
 }
 
 /// What the endpoint keeps of a stream that it sends.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     /// The peer, by its place among the endpoint's.
     pub(crate) peer: u32,
@@ -71,22 +96,7 @@ pub(crate) struct Outgoing {
 
 impl Outgoing {
     pub(crate) fn new(peer: u32, stream: u32, connection: u32, mtu: u64) -> Self {
-        Outgoing {
-            peer,
-            stream,
-            connection,
-            mtu,
-            messages: VecDeque::new(),
-            next_message: 0,
-            packets: 0,
-            offered: 0,
-            held: 0,
-            switches: 0,
-            run_tag: 0,
-            run_left: 0,
-            turn: stream,
-            watched: None,
-        }
+        Outgoing { peer, stream, connection, mtu, turn: stream, ..Outgoing::default() }
     }
 
     /// Appends a message, at `now`; returns its number.
@@ -195,7 +205,7 @@ pub(crate) struct Taken {
 }
 
 /// A message that is being put together.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Assembly {
     /// The PSN of its first packet.
     first: u64,
@@ -460,16 +470,13 @@ impl Incoming {
         let mut assembly = Assembly {
             first,
             length,
-            bytes: Vec::new(),
-            ahead: BTreeMap::new(),
-            arrived: 0,
-            counted: 0,
             is_earned: data.length <= limits.earned,
             is_short: limits.is_short,
             missing,
             began: Time::MAX,
             steering,
             head,
+            ..Assembly::default()
         };
         let more = assembly.reserved();
         if *reserved + more > most {

@@ -46,21 +46,24 @@ fn sent(endpoint: &mut Endpoint, now: &mut Time) -> Vec<Vec<u8>> {
     all
 }
 
+/// What peer 0 says of itself.
+const GREETING: Greeting = Greeting {
+    connection: 77,
+    nonce: 5,
+    own_nonce: 5,
+    protection: Protection::Off,
+    mtu: MTU,
+    labels: 2,
+    span: 128,
+    most_message: 10_000,
+    stamp: Time::ZERO,
+    held: Time::ZERO,
+};
+
 /// An endpoint that has a stream open to peer 0, which has greeted it; what peer 0 must call the connection.
 fn accepted(transport: &str) -> (Endpoint, u32, Time) {
     let (mut endpoint, mut now, mut out) = (Endpoint::new(settings(transport)), Time::ZERO, Vec::new());
-    let greeting = Greeting {
-        connection: 77,
-        nonce: 5,
-        own_nonce: 5,
-        protection: Protection::Off,
-        mtu: MTU,
-        labels: 2,
-        span: 128,
-        most_message: 10_000,
-        stamp: Time::ZERO,
-        held: Time::ZERO,
-    };
+    let greeting = GREETING;
     header::hello(&mut out, &greeting, &[0; header::COOKIE], 1056);
     endpoint.handle(now, &arrival(0, now, &out));
     let welcome = sent(&mut endpoint, &mut now);
@@ -211,18 +214,7 @@ proptest! {
 #[test]
 fn a_peer_of_another_size_is_told_so() {
     let (mut endpoint, mut now, mut out) = (Endpoint::new(settings("uet")), Time::ZERO, Vec::new());
-    let greeting = Greeting {
-        connection: 77,
-        nonce: 5,
-        own_nonce: 5,
-        protection: Protection::Off,
-        mtu: 4096,
-        labels: 1,
-        span: 128,
-        most_message: 1,
-        stamp: Time::ZERO,
-        held: Time::ZERO,
-    };
+    let greeting = Greeting { mtu: 4096, ..GREETING };
     header::hello(&mut out, &greeting, &[0; header::COOKIE], 4152);
     endpoint.handle(now, &arrival(0, now, &out));
     let answers = sent(&mut endpoint, &mut now);
@@ -241,18 +233,7 @@ fn check(greeting: &mut [u8]) {
 fn a_peer_of_another_version_is_told_so() {
     // Of a later version of ours the first sixteen bytes, the nonce and the check are what they are now.
     let (mut endpoint, mut now, mut out) = (Endpoint::new(settings("uet")), Time::ZERO, Vec::new());
-    let greeting = Greeting {
-        connection: 77,
-        nonce: 5,
-        own_nonce: 5,
-        protection: Protection::Off,
-        mtu: MTU,
-        labels: 1,
-        span: 128,
-        most_message: 1,
-        stamp: Time::ZERO,
-        held: Time::ZERO,
-    };
+    let greeting = GREETING;
     header::hello(&mut out, &greeting, &[0; header::COOKIE], 1056);
     out[0] = header::VERSION + 1;
     out[60..].fill(0xff);

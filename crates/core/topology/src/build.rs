@@ -1,8 +1,8 @@
 //! Builds a topology, its ports in order, from nodes and cables.
 
-use crate::graph::{Link, LinkClass, LinkId, Node, NodeId, NodeKind, Topology, TopologyError};
+use crate::graph::{Graph, Link, LinkClass, LinkId, Node, NodeId, NodeKind, TopologyError};
 use anabranch_units::{Rate, Time};
-use std::{collections::BTreeMap, sync::OnceLock};
+use std::collections::BTreeMap;
 
 /// Most hosts a topology may have.
 pub(crate) const MAX_HOSTS: u64 = 1 << 20;
@@ -62,11 +62,11 @@ impl Builder {
         self.cables.push(Cable { lower: NodeId(lower), upper: NodeId(upper), rate, delay, class });
     }
 
-    /// The topology.
+    /// The graph.
     ///
     /// # Errors
     /// A host without exactly one link, or a graph that is not connected.
-    pub(crate) fn finish(self, switch_latency: Time, uplinks: Vec<u32>) -> Result<Topology, TopologyError> {
+    pub(crate) fn finish(self, switch_latency: Time, uplinks: Vec<u32>) -> Result<Graph, TopologyError> {
         let Builder { nodes, cables, host_ids } = self;
         let hosts = nodes.iter().filter(|n| n.kind == NodeKind::Host).count() as u32;
         let mut links = Vec::with_capacity(2 * cables.len());
@@ -97,76 +97,56 @@ impl Builder {
             first[node + 1] += first[node];
         }
         let (groups, guidance) = (Vec::new(), None);
-        let topology = Topology {
-            nodes,
-            links,
-            hosts,
-            switch_latency,
-            uplinks,
-            groups,
-            guidance,
-            host_ids,
-            first,
-            ports,
-            parallel,
-            guide: OnceLock::new(),
-            routes: OnceLock::new(),
-        };
-        topology.check()?;
-        Ok(topology)
+        let graph =
+            Graph { nodes, links, hosts, switch_latency, uplinks, groups, guidance, host_ids, first, ports, parallel };
+        check(&graph)?;
+        Ok(graph)
     }
 }
 
-impl Topology {
-    fn check(&self) -> Result<(), TopologyError> {
-        if self.hosts < 2 {
-            return Err(TopologyError::new(format!("the topology has {} host; at least 2 are needed", self.hosts)));
-        }
-        if u64::from(self.hosts) > MAX_HOSTS {
-            return Err(TopologyError::new(format!("{} hosts; at most {MAX_HOSTS} are allowed", self.hosts)));
-        }
-        for switch in self.hosts..self.nodes.len() as u32 {
-            let ports = self.out_links(NodeId(switch)).len();
-            if ports > MAX_PORTS {
-                let name = &self.nodes[switch as usize].name;
-                return Err(TopologyError::new(format!("{name} has {ports} ports; at most {MAX_PORTS} are allowed")));
-            }
-        }
-        for host in 0..self.hosts {
-            let links = self.out_links(NodeId(host));
-            let name = &self.nodes[host as usize].name;
-            match links {
-                [link] if self.link(*link).to.0 >= self.hosts => {}
-                [_] => {
-                    return Err(TopologyError::new(format!(
-                        "{name} is linked to another host; hosts attach to switches"
-                    )));
-                }
-                _ => {
-                    return Err(TopologyError::new(format!(
-                        "{name} has {} links; a host has exactly one",
-                        links.len()
-                    )));
-                }
-            }
-        }
-        let mut reached = vec![false; self.nodes.len()];
-        let mut stack = vec![NodeId(0)];
-        while let Some(node) = stack.pop() {
-            if !std::mem::replace(&mut reached[node.0 as usize], true) {
-                stack.extend(self.out_links(node).iter().map(|l| self.link(*l).to));
-            }
-        }
-        if let Some(lost) = reached.iter().position(|r| !r) {
-            return Err(TopologyError::new(format!("{} cannot be reached from host0", self.nodes[lost].name)));
-        }
-        let entries = u64::from(self.switches()) * self.edge_switches().len() as u64;
-        if entries > MAX_TABLE {
-            let switches = self.switches();
-            return Err(TopologyError::new(format!(
-                "{switches} switches are too many: {entries} entries in forwarding tables, at most {MAX_TABLE} are allowed"
-            )));
-        }
-        Ok(())
+fn check(graph: &Graph) -> Result<(), TopologyError> {
+    if graph.hosts < 2 {
+        return Err(TopologyError::new(format!("the topology has {} host; at least 2 are needed", graph.hosts)));
     }
+    if u64::from(graph.hosts) > MAX_HOSTS {
+        return Err(TopologyError::new(format!("{} hosts; at most {MAX_HOSTS} are allowed", graph.hosts)));
+    }
+    for switch in graph.hosts..graph.nodes.len() as u32 {
+        let ports = graph.out_links(NodeId(switch)).len();
+        if ports > MAX_PORTS {
+            let name = &graph.nodes[switch as usize].name;
+            return Err(TopologyError::new(format!("{name} has {ports} ports; at most {MAX_PORTS} are allowed")));
+        }
+    }
+    for host in 0..graph.hosts {
+        let links = graph.out_links(NodeId(host));
+        let name = &graph.nodes[host as usize].name;
+        match links {
+            [link] if graph.link(*link).to.0 >= graph.hosts => {}
+            [_] => {
+                return Err(TopologyError::new(format!("{name} is linked to another host; hosts attach to switches")));
+            }
+            _ => {
+                return Err(TopologyError::new(format!("{name} has {} links; a host has exactly one", links.len())));
+            }
+        }
+    }
+    let mut reached = vec![false; graph.nodes.len()];
+    let mut stack = vec![NodeId(0)];
+    while let Some(node) = stack.pop() {
+        if !std::mem::replace(&mut reached[node.0 as usize], true) {
+            stack.extend(graph.out_links(node).iter().map(|l| graph.link(*l).to));
+        }
+    }
+    if let Some(lost) = reached.iter().position(|r| !r) {
+        return Err(TopologyError::new(format!("{} cannot be reached from host0", graph.nodes[lost].name)));
+    }
+    let entries = u64::from(graph.switches()) * graph.edge_switches().len() as u64;
+    if entries > MAX_TABLE {
+        let switches = graph.switches();
+        return Err(TopologyError::new(format!(
+            "{switches} switches are too many: {entries} entries in forwarding tables, at most {MAX_TABLE} are allowed"
+        )));
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! `[[fault]]`: links and switches that fail, recover, flap, slow down, or harm packets, at any time.
 
-use crate::{LinkId, NodeId, Topology, TopologyError, kinds::moving};
+use crate::{LinkId, NodeId, TopologyError, graph::Graph, kinds::moving};
 use anabranch_random::{Stream, name_key};
 use anabranch_settings::{Never, choices, parameters};
 use anabranch_units::{Rate, Time};
@@ -166,7 +166,7 @@ impl FaultParameters {
     ///
     /// # Errors
     /// Unknown names, contradictory or missing keys, values out of range.
-    pub fn resolve(&self, topology: &Topology, index: usize, seed: u64) -> Result<Vec<Fault>, TopologyError> {
+    pub fn resolve(&self, topology: &Graph, index: usize, seed: u64) -> Result<Vec<Fault>, TopologyError> {
         let mut links = self.links(topology, index, seed)?;
         links.sort_unstable();
         links.dedup();
@@ -290,7 +290,7 @@ impl FaultParameters {
 
     fn degrade(
         &self,
-        topology: &Topology,
+        topology: &Graph,
         links: Vec<LinkId>,
         fault: &dyn Fn(FaultAction, Vec<LinkId>) -> Fault,
     ) -> Result<Vec<Fault>, TopologyError> {
@@ -315,7 +315,7 @@ impl FaultParameters {
             .collect()
     }
 
-    fn links(&self, topology: &Topology, index: usize, seed: u64) -> Result<Vec<LinkId>, TopologyError> {
+    fn links(&self, topology: &Graph, index: usize, seed: u64) -> Result<Vec<LinkId>, TopologyError> {
         let given = [!self.links.is_empty(), !self.switches.is_empty(), self.fraction != 0.0, self.count != 0];
         if given.iter().filter(|g| **g).count() != 1 {
             let allowed =
@@ -364,7 +364,7 @@ impl FaultParameters {
         Ok((self.fraction * pool as f64).round() as usize)
     }
 
-    fn links_of_switches(&self, topology: &Topology) -> Result<Vec<LinkId>, TopologyError> {
+    fn links_of_switches(&self, topology: &Graph) -> Result<Vec<LinkId>, TopologyError> {
         let mut links = Vec::new();
         for name in &self.switches {
             let node = topology.node_named(name).map_err(|e| TopologyError::at("switches", e.message))?;

@@ -1,8 +1,7 @@
 //! The graph: hosts, switches and directed links.
 
-use crate::{Guidance, Guide, Routes};
-use anabranch_units::{Rate, Time};
-use std::sync::{Arc, OnceLock};
+use crate::guidance::Guidance;
+use anabranch_units::{Rate, Serialiser, Time};
 use thiserror::Error;
 
 /// A node: hosts come first (`0..hosts`), then switches.
@@ -94,9 +93,9 @@ pub struct TopologyError {
     pub message: String,
 }
 
-/// A fabric: nodes, directed links, and the latency of every switch.
+/// The graph of a fabric: nodes, directed links, and the latency of every switch.
 #[derive(Clone, Debug)]
-pub struct Topology {
+pub struct Graph {
     /// Hosts first, then switches.
     pub nodes: Vec<Node>,
     /// Directed links, in pairs.
@@ -118,10 +117,6 @@ pub struct Topology {
     pub(crate) ports: Vec<LinkId>,
     /// Per directed link its number among parallel cables between the same nodes, from 0.
     pub(crate) parallel: Vec<u16>,
-    /// Made when it is first asked for: on a large Slim Fly it takes longer than the graph itself.
-    pub(crate) guide: OnceLock<Option<Arc<Guide>>>,
-    /// The tables of the intact graph, made when they are first asked for.
-    pub(crate) routes: OnceLock<Arc<Routes>>,
 }
 
 impl TopologyError {
@@ -135,7 +130,7 @@ impl TopologyError {
     }
 }
 
-impl Topology {
+impl Graph {
     /// Number of switches.
     pub fn switches(&self) -> u32 {
         self.nodes.len() as u32 - self.hosts
@@ -197,7 +192,7 @@ impl Topology {
         name
     }
 
-    /// Writes [`Topology::link_name`] over `name`, whose memory it reuses.
+    /// Writes [`Graph::link_name`] over `name`, whose memory it reuses.
     pub fn write_link_name(&self, link: LinkId, name: &mut String) {
         use std::fmt::Write;
         let (from, to) = self.ends(link);
@@ -314,5 +309,63 @@ impl Topology {
     /// Stable key of a node, for random streams and canonical orders.
     pub fn key(&self, node: NodeId) -> u64 {
         anabranch_random::name_key(&self.node(node).name)
+    }
+
+    /// Rate of the fastest NIC.
+    pub fn nic_rate(&self) -> Rate {
+        (0..self.hosts).map(|host| self.link(self.host_uplink(host)).rate).max().unwrap_or_default()
+    }
+
+    /// Store and forward over an empty path: wire times, delays and switch latencies.
+    pub fn one_way(&self, path: &[LinkId], wire_bytes: u64) -> Time {
+        let crossing = |link: &LinkId| {
+            let link = self.link(*link);
+            let latency = if link.to.0 >= self.hosts { self.switch_latency } else { Time::ZERO };
+            link.rate.wire_time(wire_bytes) + link.delay + latency
+        };
+        path.iter().map(crossing).sum()
+    }
+
+    /// Round trip over `path` and back over its cables.
+    pub fn rtt(&self, path: &[LinkId], data: u64, ack: u64) -> Time {
+        let back: Vec<LinkId> = path.iter().rev().map(|l| l.reverse()).collect();
+        self.one_way(path, data) + self.one_way(&back, ack)
+    }
+
+    /// Arrival of the last byte of a train on an otherwise empty path: `full` packets of `full_bytes`, then one of
+    /// `last_bytes`, sent back to back from time 0; store and forward.
+    ///
+    /// On link h with wire time s_h and delay d_h (switch latency included) the k-th full packet leaves at
+    /// F_h(k) = S_h + (k-1) * M_h, S_h being the sum of wire times and delays up to h and M_h the longest wire time
+    /// so far: the slowest link paces the train. The last packet follows: it starts when it has arrived and the packet
+    /// before it has left.
+    ///
+    /// Exact where the rates give whole picoseconds per byte. At other rates ports carry the remainder from packet to
+    /// packet; the answer is then at most two picoseconds per link early, never late, so that no flow beats its ideal.
+    pub fn train_arrival(&self, path: &[LinkId], full: u64, full_bytes: u64, last_bytes: u64) -> Time {
+        let wire = |rate: Rate, bytes: u64| Serialiser::new(rate).serialise(bytes);
+        let (mut first_left, mut last_here, mut delay) = (Time::ZERO, Time::ZERO, Time::ZERO);
+        let mut slowest = Rate(u64::MAX);
+        for link in path {
+            let link = self.link(*link);
+            slowest = slowest.min(link.rate);
+            first_left += delay + wire(link.rate, full_bytes);
+            let before_left = match full {
+                0 => Time::ZERO,
+                _ => first_left + wire(slowest, full_bytes * (full - 1)),
+            };
+            last_here = (last_here + delay).max(before_left) + wire(link.rate, last_bytes);
+            let latency = if link.to.0 >= self.hosts { self.switch_latency } else { Time::ZERO };
+            delay = link.delay + latency;
+        }
+        last_here + delay
+    }
+
+    /// The classes of its links, sorted.
+    pub(crate) fn classes(&self) -> Vec<String> {
+        let mut classes: Vec<String> = self.links.iter().map(|l| l.class.name()).collect();
+        classes.sort();
+        classes.dedup();
+        classes
     }
 }

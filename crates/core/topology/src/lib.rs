@@ -1,11 +1,12 @@
 //! Graphs, routing tables, path sets and failures of AI-cluster fabrics.
 
 mod adversarial;
+mod base_paths;
 mod build;
 mod fault;
-mod files;
 mod gf;
 mod graph;
+mod guidance;
 mod guide;
 mod kinds;
 mod overrides;
@@ -15,17 +16,20 @@ mod routes;
 mod select;
 mod summary;
 mod switch_graph;
+mod topology;
 
+pub use base_paths::BasePaths;
 pub use fault::{Affects, Fault, FaultAction, FaultKind, FaultParameters};
-pub use graph::{Link, LinkClass, LinkId, Node, NodeId, NodeKind, Topology, TopologyError};
-pub use guide::{Guidance, Guide, GuidedPath, PathType, guided_table_bytes, virtual_channel};
+pub use graph::{Graph, Link, LinkClass, LinkId, Node, NodeId, NodeKind, TopologyError};
+pub use guidance::{Guidance, PathType};
+pub use guide::{Guide, GuidedPath, guided_table_bytes, virtual_channel};
 pub use kinds::{
     Arrangement, DragonflyParameters, FatTreeParameters, FileFormat, FileParameters, LeafSpineParameters, Scale,
     SlimFlyParameters, TopologyParameters,
 };
 pub use overrides::LinkOverride;
 pub use partition::partition;
-pub use paths::BasePaths;
 pub use routes::{Group, NextHops, Routes};
 pub use select::is_like;
 pub use summary::{GuidedSummary, PathCount, Summary, TierCount, TypeCount};
+pub use topology::Topology;

@@ -1,7 +1,8 @@
 //! `[[topology.link]]`: other rates and delays for single links or for a class of links.
 
 use crate::{
-    LinkId, Topology, TopologyError,
+    LinkId, TopologyError,
+    graph::Graph,
     kinds::{moving, short},
 };
 use anabranch_settings::{nearest, parameters};
@@ -21,43 +22,35 @@ parameters! {
     }
 }
 
-impl Topology {
-    /// Applies an override; returns how many directed links it changed.
-    ///
-    /// # Errors
-    /// An unknown link or class, both or none of them, nothing to change, a rate or delay out of range.
-    pub fn apply(&mut self, change: &LinkOverride) -> Result<usize, TopologyError> {
-        let links: Vec<LinkId> = match (&change.link, &change.class) {
-            (Some(name), None) => self.link_named(name).map_err(|e| TopologyError::at("link", e.message))?,
-            (None, Some(class)) => self.links_of_class(class)?,
-            (Some(_), Some(_)) => return Err(TopologyError::at("link", "give `link` or `class`, not both")),
-            (None, None) => return Err(TopologyError::new("a link override needs `link` or `class`")),
-        };
-        if change.rate.is_none() && change.delay.is_none() {
-            return Err(TopologyError::new("a link override needs `rate` or `delay`"));
-        }
-        let rate = change.rate.map(|rate| moving("rate", rate)).transpose()?;
-        let delay = change.delay.map(|delay| short("delay", delay)).transpose()?;
-        for link in &links {
-            let link = &mut self.links[link.0 as usize];
-            link.rate = rate.unwrap_or(link.rate);
-            link.delay = delay.unwrap_or(link.delay);
-        }
-        Ok(links.len())
+/// See [`crate::Topology::apply`].
+pub(crate) fn apply(graph: &mut Graph, change: &LinkOverride) -> Result<usize, TopologyError> {
+    let links: Vec<LinkId> = match (&change.link, &change.class) {
+        (Some(name), None) => graph.link_named(name).map_err(|e| TopologyError::at("link", e.message))?,
+        (None, Some(class)) => links_of_class(graph, class)?,
+        (Some(_), Some(_)) => return Err(TopologyError::at("link", "give `link` or `class`, not both")),
+        (None, None) => return Err(TopologyError::new("a link override needs `link` or `class`")),
+    };
+    if change.rate.is_none() && change.delay.is_none() {
+        return Err(TopologyError::new("a link override needs `rate` or `delay`"));
     }
+    let rate = change.rate.map(|rate| moving("rate", rate)).transpose()?;
+    let delay = change.delay.map(|delay| short("delay", delay)).transpose()?;
+    for link in &links {
+        let link = &mut graph.links[link.0 as usize];
+        link.rate = rate.unwrap_or(link.rate);
+        link.delay = delay.unwrap_or(link.delay);
+    }
+    Ok(links.len())
+}
 
-    fn links_of_class(&self, class: &str) -> Result<Vec<LinkId>, TopologyError> {
-        let links: Vec<LinkId> = self.link_ids().filter(|l| self.link(*l).class.name() == class).collect();
-        if !links.is_empty() {
-            return Ok(links);
-        }
-        let classes = self.classes();
-        let hint = nearest(class, classes.iter().map(String::as_str)).map(|n| format!(" (did you mean `{n}`?)"));
-        let message = format!(
-            "this topology has no link class `{class}`; it has {}{}",
-            classes.join(", "),
-            hint.unwrap_or_default()
-        );
-        Err(TopologyError::at("class", message))
+fn links_of_class(graph: &Graph, class: &str) -> Result<Vec<LinkId>, TopologyError> {
+    let links: Vec<LinkId> = graph.link_ids().filter(|l| graph.link(*l).class.name() == class).collect();
+    if !links.is_empty() {
+        return Ok(links);
     }
+    let classes = graph.classes();
+    let hint = nearest(class, classes.iter().map(String::as_str)).map(|n| format!(" (did you mean `{n}`?)"));
+    let message =
+        format!("this topology has no link class `{class}`; it has {}{}", classes.join(", "), hint.unwrap_or_default());
+    Err(TopologyError::at("class", message))
 }

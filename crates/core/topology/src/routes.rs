@@ -1,11 +1,11 @@
 //! Forwarding tables: the equal-cost shortest next hops of every switch towards every other.
 
 use crate::{
-    LinkId, NodeId, Topology,
+    LinkId, NodeId,
+    graph::Graph,
     switch_graph::{SwitchGraph, WideSearch},
 };
 use rustc_hash::FxHashMap;
-use std::sync::Arc;
 
 /// A set of next hops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct NextHops<'a> {
     pub links: &'a [LinkId],
     /// For each its position among the switch's uplinks when nothing has failed (0 for links downwards).
     pub positions: &'a [u16],
-    /// For each the number of its output port: its place in [`Topology::out_links`] of the switch.
+    /// For each the number of its output port: its place in [`Graph::out_links`] of the switch.
     pub ports: &'a [u16],
     /// Dense number of this set at this switch; `u32::MAX` for the link down to a host of this switch.
     pub group: u32,
@@ -51,17 +51,10 @@ pub struct Routes {
     unreachable: u64,
 }
 
-impl Topology {
-    /// Returns the forwarding tables of the intact graph. They are made once.
-    pub fn routes(&self) -> Arc<Routes> {
-        self.routes.get_or_init(|| Arc::new(Routes::shortest(self, &[]))).clone()
-    }
-}
-
 impl Routes {
     /// Tables over the links of `topology` that are not `dead` (per directed link; links beyond its end live). Paths
     /// lead over switches and live links only; a host's own link does not matter here.
-    pub fn shortest(topology: &Topology, dead: &[bool]) -> Self {
+    pub fn shortest(topology: &Graph, dead: &[bool]) -> Self {
         let (hosts, switches) = (topology.hosts, topology.switches() as usize);
         let edges = topology.edge_switches();
         let mut column = vec![u32::MAX; switches];
@@ -154,7 +147,7 @@ impl Routes {
     }
 
     /// Next hops at a switch towards a host: towards a host of this switch the one link down to it.
-    pub fn next_hops(&self, topology: &Topology, switch: NodeId, host: u32) -> NextHops<'_> {
+    pub fn next_hops(&self, topology: &Graph, switch: NodeId, host: u32) -> NextHops<'_> {
         let edge = topology.edge_switch(host);
         if edge == switch {
             let links = &self.down[host as usize..host as usize + 1];
@@ -286,7 +279,7 @@ impl Sets {
 }
 
 /// Per directed link its position among the uplinks of its switch.
-fn positions(topology: &Topology) -> Vec<u16> {
+fn positions(topology: &Graph) -> Vec<u16> {
     let mut position = vec![0; topology.links.len()];
     for switch in 0..topology.switches() {
         for (number, link) in topology.uplinks_of(NodeId(topology.hosts + switch)).enumerate() {
@@ -297,7 +290,7 @@ fn positions(topology: &Topology) -> Vec<u16> {
 }
 
 /// Per directed link that leaves a switch its place among the links that do.
-fn port_numbers(topology: &Topology) -> Vec<u16> {
+fn port_numbers(topology: &Graph) -> Vec<u16> {
     let mut port = vec![0; topology.links.len()];
     for switch in 0..topology.switches() {
         for (number, link) in topology.out_links(NodeId(topology.hosts + switch)).iter().enumerate() {
@@ -309,7 +302,7 @@ fn port_numbers(topology: &Topology) -> Vec<u16> {
 
 /// Hops from every switch to switch `edge` over live links; `u32::MAX`: no route.
 pub(crate) fn distances(
-    topology: &Topology,
+    topology: &Graph,
     edge: u32,
     live: &dyn Fn(LinkId) -> bool,
     distance: &mut [u32],

@@ -1,7 +1,8 @@
 //! A topology at a glance: counts, distances, path counts.
 
 use crate::{
-    LinkId, NodeId, NodeKind, PathType, Topology,
+    Guide, LinkId, NodeId, NodeKind, PathType,
+    graph::Graph,
     guide::{TypeTotal, guided_table_bytes},
     paths::count_paths,
     switch_graph::{Search, SwitchGraph},
@@ -95,96 +96,91 @@ pub struct Summary {
     pub guided: Option<GuidedSummary>,
 }
 
-impl Topology {
-    /// Counts, distances and path counts, for data packets of `data` and acknowledgements of `ack` bytes on the wire.
-    pub fn summary(&self, data: u64, ack: u64) -> Summary {
-        let graph = SwitchGraph::of(self, |_| true);
-        let edges: Vec<u32> = self.edge_switches().iter().map(|edge| edge.0 - self.hosts).collect();
-        let (mut search, mut ways) = (Search::default(), Vec::new());
-        let mut paths: BTreeMap<(u32, u64), u64> = BTreeMap::new();
-        for &to in &edges {
-            count_paths(&graph, to, &mut search, &mut ways);
-            for from in edges.iter().filter(|from| **from != to).map(|from| *from as usize) {
-                *paths.entry((search.distance[from], ways[from])).or_insert(0) += 1;
-            }
-        }
-        let far = paths.keys().map(|key| key.0).max().unwrap_or(0);
-        let pairs: u64 = paths.values().sum();
-        let hops: u64 = paths.iter().map(|((hops, _), pairs)| u64::from(*hops) * pairs).sum();
-        let bdp_bytes = self.bdp(data, ack);
-        Summary {
-            hosts: self.hosts,
-            tiers: self.tier_counts(),
-            cables: self.cable_counts(),
-            diameter_links: far + 2,
-            diameter_switch_hops: far,
-            average_switch_hops: if pairs == 0 { 0.0 } else { hops as f64 / pairs as f64 },
-            paths: paths
-                .into_iter()
-                .map(|((switch_hops, paths), pairs)| PathCount { switch_hops, paths, pairs })
-                .collect(),
-            base_rtt: self.max_base_rtt(data, ack),
-            bdp_bytes,
-            bdp_packets: bdp_bytes.div_ceil(data.max(1)),
-            guided: self.guided_summary(data, ack),
+/// Counts, distances and path counts, for data packets of `data` and acknowledgements of `ack` bytes on the wire.
+/// `base_rtt` is the largest base round trip of packets of these sizes.
+pub(crate) fn summary(graph: &Graph, guide: Option<&Guide>, base_rtt: Time, data: u64, ack: u64) -> Summary {
+    let switches = SwitchGraph::of(graph, |_| true);
+    let edges: Vec<u32> = graph.edge_switches().iter().map(|edge| edge.0 - graph.hosts).collect();
+    let (mut search, mut ways) = (Search::default(), Vec::new());
+    let mut paths: BTreeMap<(u32, u64), u64> = BTreeMap::new();
+    for &to in &edges {
+        count_paths(&switches, to, &mut search, &mut ways);
+        for from in edges.iter().filter(|from| **from != to).map(|from| *from as usize) {
+            *paths.entry((search.distance[from], ways[from])).or_insert(0) += 1;
         }
     }
-
-    fn guided_summary(&self, data: u64, ack: u64) -> Option<GuidedSummary> {
-        let guide = self.guide()?;
-        let totals = guide.totals(self, data);
-        let base_rtt = guide.base_rtt(self, data, ack);
-        let bdp_bytes = self.nic_rate().bytes_in(base_rtt);
-        let count = |t: &TypeTotal| TypeCount { kind: t.kind, paths: t.paths, latency: t.latency };
-        Some(GuidedSummary {
-            sources: totals.sources,
-            fewest: totals.fewest,
-            most: totals.most,
-            types: totals.types.iter().map(count).collect(),
-            table_bytes: guided_table_bytes(self.switches().into(), totals.most),
-            base_rtt,
-            bdp_bytes,
-            bdp_packets: bdp_bytes.div_ceil(data.max(1)),
-        })
+    let far = paths.keys().map(|key| key.0).max().unwrap_or(0);
+    let pairs: u64 = paths.values().sum();
+    let hops: u64 = paths.iter().map(|((hops, _), pairs)| u64::from(*hops) * pairs).sum();
+    let bdp_bytes = graph.nic_rate().bytes_in(base_rtt);
+    Summary {
+        hosts: graph.hosts,
+        tiers: tier_counts(graph),
+        cables: cable_counts(graph),
+        diameter_links: far + 2,
+        diameter_switch_hops: far,
+        average_switch_hops: if pairs == 0 { 0.0 } else { hops as f64 / pairs as f64 },
+        paths: paths.into_iter().map(|((switch_hops, paths), pairs)| PathCount { switch_hops, paths, pairs }).collect(),
+        base_rtt,
+        bdp_bytes,
+        bdp_packets: bdp_bytes.div_ceil(data.max(1)),
+        guided: guide.map(|guide| guided_summary(graph, guide, data, ack)),
     }
+}
 
-    fn tier_counts(&self) -> Vec<TierCount> {
-        let mut tiers: BTreeMap<u8, (u32, u32, u64, u64)> = BTreeMap::new();
-        for index in self.hosts..self.nodes.len() as u32 {
-            let node = NodeId(index);
-            let NodeKind::Switch { tier } = self.node(node).kind else { continue };
-            let entry = tiers.entry(tier).or_default();
-            entry.0 += 1;
-            entry.1 = entry.1.max(self.out_links(node).len() as u32);
-            for &link in self.out_links(node) {
-                let rate = self.link(link).rate.0;
-                if self.is_up(link) { entry.3 += rate } else { entry.2 += rate }
-            }
+fn guided_summary(graph: &Graph, guide: &Guide, data: u64, ack: u64) -> GuidedSummary {
+    let totals = guide.totals(graph, data);
+    let base_rtt = guide.base_rtt(graph, data, ack);
+    let bdp_bytes = graph.nic_rate().bytes_in(base_rtt);
+    let count = |t: &TypeTotal| TypeCount { kind: t.kind, paths: t.paths, latency: t.latency };
+    GuidedSummary {
+        sources: totals.sources,
+        fewest: totals.fewest,
+        most: totals.most,
+        types: totals.types.iter().map(count).collect(),
+        table_bytes: guided_table_bytes(graph.switches().into(), totals.most),
+        base_rtt,
+        bdp_bytes,
+        bdp_packets: bdp_bytes.div_ceil(data.max(1)),
+    }
+}
+
+fn tier_counts(graph: &Graph) -> Vec<TierCount> {
+    let mut tiers: BTreeMap<u8, (u32, u32, u64, u64)> = BTreeMap::new();
+    for index in graph.hosts..graph.nodes.len() as u32 {
+        let node = NodeId(index);
+        let NodeKind::Switch { tier } = graph.node(node).kind else { continue };
+        let entry = tiers.entry(tier).or_default();
+        entry.0 += 1;
+        entry.1 = entry.1.max(graph.out_links(node).len() as u32);
+        for &link in graph.out_links(node) {
+            let rate = graph.link(link).rate.0;
+            if graph.is_up(link) { entry.3 += rate } else { entry.2 += rate }
         }
-        let row = |(tier, (switches, ports, down, up)): (u8, (u32, u32, u64, u64))| TierCount {
-            tier,
-            switches,
-            ports,
-            oversubscription: (up > 0).then(|| down as f64 / up as f64),
-        };
-        tiers.into_iter().map(row).collect()
     }
+    let row = |(tier, (switches, ports, down, up)): (u8, (u32, u32, u64, u64))| TierCount {
+        tier,
+        switches,
+        ports,
+        oversubscription: (up > 0).then(|| down as f64 / up as f64),
+    };
+    tiers.into_iter().map(row).collect()
+}
 
-    fn cable_counts(&self) -> Vec<(String, u64, RatesAndDelays)> {
-        let mut classes: BTreeMap<_, (u64, Vec<(Rate, Time)>)> = BTreeMap::new();
-        for link in self.link_ids().filter(|l: &LinkId| l.0.is_multiple_of(2)).map(|l| self.link(l)) {
-            let entry = classes.entry(link.class).or_default();
-            entry.0 += 1;
-            if !entry.1.contains(&(link.rate, link.delay)) {
-                entry.1.push((link.rate, link.delay));
-            }
+fn cable_counts(graph: &Graph) -> Vec<(String, u64, RatesAndDelays)> {
+    let mut classes: BTreeMap<_, (u64, Vec<(Rate, Time)>)> = BTreeMap::new();
+    for link in graph.link_ids().filter(|l: &LinkId| l.0.is_multiple_of(2)).map(|l| graph.link(l)) {
+        let entry = classes.entry(link.class).or_default();
+        entry.0 += 1;
+        if !entry.1.contains(&(link.rate, link.delay)) {
+            entry.1.push((link.rate, link.delay));
         }
-        classes.into_iter().map(|(class, (count, kinds))| (class.name(), count, kinds)).collect()
     }
+    classes.into_iter().map(|(class, (count, kinds))| (class.name(), count, kinds)).collect()
+}
 
-    /// Rate of the links from leaves down to hosts over their rate upwards, over all leaves; 1 where there is nothing above.
-    pub fn oversubscription(&self) -> f64 {
-        let tiers = self.tier_counts();
-        tiers.first().and_then(|t| t.oversubscription).unwrap_or(1.0)
-    }
+/// See [`crate::Topology::oversubscription`].
+pub(crate) fn oversubscription(graph: &Graph) -> f64 {
+    let tiers = tier_counts(graph);
+    tiers.first().and_then(|t| t.oversubscription).unwrap_or(1.0)
 }

@@ -1,6 +1,6 @@
 //! The graph of switches alone, laid out for searches: hosts are leaves of the graph and never on the way.
 
-use crate::{LinkId, NodeId, Topology};
+use crate::{LinkId, NodeId, graph::Graph};
 
 /// A link into a switch, seen from its far end.
 #[derive(Clone, Copy)]
@@ -29,7 +29,7 @@ pub(crate) struct Search {
 }
 
 impl SwitchGraph {
-    pub(crate) fn of(topology: &Topology, live: impl Fn(LinkId) -> bool) -> Self {
+    pub(crate) fn of(topology: &Graph, live: impl Fn(LinkId) -> bool) -> Self {
         let switches = topology.switches();
         let node = |switch: u32| NodeId(topology.hosts + switch);
         let to_switch = |link: &LinkId| topology.link(*link).to.0 >= topology.hosts;

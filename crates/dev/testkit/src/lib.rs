@@ -7,7 +7,7 @@ use std::{
     fmt::Display,
     fs::OpenOptions,
     io::{self, Write},
-    ops::Deref,
+    ops::{Deref, Range},
     path::Path,
     process::Command,
 };
@@ -116,6 +116,25 @@ pub fn words(line: &str) -> Vec<&str> {
 pub fn send_signal(process: u32, signal: &str) {
     let status = Command::new("sh").args(["-c", &format!("kill -{signal} {process}")]).status();
     assert!(status.is_ok_and(|status| status.success()), "SIG{signal} to process {process}");
+}
+
+/// Tries every seed, on all processors.
+///
+/// # Panics
+/// Where some fail, with the reasons of the first.
+pub fn try_seeds(seeds: Range<u64>, attempt: impl Fn(u64) -> Result<(), String> + Sync) {
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()) as u64;
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let part = |part| {
+            let (mine, attempt) = (seeds.clone().filter(move |seed| seed % threads == part), &attempt);
+            let failed = move |seed| attempt(seed).err().map(|why| format!("seed {seed}: {why}"));
+            scope.spawn(move || mine.filter_map(failed).collect::<Vec<String>>())
+        };
+        let parts: Vec<_> = (0..threads).map(part).collect();
+        parts.into_iter().flat_map(|part| part.join().expect("no panic")).collect()
+    });
+    let some: Vec<_> = failures.iter().take(20).collect();
+    assert!(failures.is_empty(), "{} failed: {some:#?}", failures.len());
 }
 
 /// The line of a skipped test, with white space of the reason made single blanks.

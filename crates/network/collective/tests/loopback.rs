@@ -1,53 +1,24 @@
 //! Verified collectives over our plugin and the loopback interface, each rank a process: this one, started again with `rank`.
 
+mod common;
+
 use anabranch_collective::{
     plan::{KINDS, Kind},
     plugin::{Plugin, VERSIONS},
-    rank::{self, Element},
-    run::{self, JobError, Mishap, Outcome, Settings},
+    rank::Element,
+    run::{Mishap, Settings},
 };
-use std::{path::PathBuf, sync::atomic::AtomicBool, time::Duration};
-
-/// Nobody stops these jobs.
-static NEVER: AtomicBool = AtomicBool::new(false);
-
-/// The shared object, which cargo builds beside the tests.
-fn plugin() -> PathBuf {
-    let exe = std::env::current_exe().expect("a path");
-    exe.parent().expect("a folder").join("libnccl_net_anabranch.so")
-}
+use common::{fine, harness, is_invalid_usage, others_are_told, plugin, serve};
+use std::time::Duration;
 
 fn settings(kind: Kind, ranks: usize) -> Settings {
-    let exe = std::env::current_exe().expect("a path").display().to_string();
-    let set = |name: &str, value: &str| (name.to_string(), value.to_string());
-    Settings {
-        command: vec![exe, "rank".into()],
-        places: Vec::new(),
-        variables: vec![
-            set("ANABRANCH_IFNAME", "=lo"),
-            set("ANABRANCH_PATHS", "4"),
-            set("ANABRANCH_RATE", "2Gbps"),
-            set("ANABRANCH_GIVE_UP", "3s"),
-        ],
-        without: Vec::new(),
-        plugin: plugin(),
-        abi: None,
-        kind,
-        ranks,
-        bytes: 1 << 20,
-        channels: 2,
-        rounds: 1,
-        element: Element::Float,
-        rows: false,
-        mishap: None,
-    }
-}
-
-fn fine(settings: &Settings) -> Outcome {
-    let what = format!("{} of {} ranks, abi {:?}", settings.kind.name(), settings.ranks, settings.abi);
-    let outcome = run::run(settings, &NEVER, &mut |_| ()).unwrap_or_else(|error| panic!("{what}: {error}"));
-    assert_eq!((outcome.closed, outcome.failures.len()), (settings.ranks, 0), "{what}");
-    outcome
+    let variables = [
+        ("ANABRANCH_IFNAME", "=lo"),
+        ("ANABRANCH_PATHS", "4"),
+        ("ANABRANCH_RATE", "2Gbps"),
+        ("ANABRANCH_GIVE_UP", "3s"),
+    ];
+    common::settings(kind, ranks, variables.map(|(name, value)| (name.into(), value.into())).to_vec())
 }
 
 /// Every collective, every version of the interface, 2, 3, 4, 5 and 8 ranks, both types: correct to the element.
@@ -90,15 +61,7 @@ fn rows_of_messages() {
 fn a_rank_is_killed() {
     let mishap = Mishap { rank: 1, after: Duration::from_millis(100), pause: None };
     let of = Settings { mishap: Some(mishap), rounds: 1, bytes: 3 << 25, ..settings(Kind::Ring, 3) };
-    let outcome = run::run(&of, &NEVER, &mut |_| ()).expect("an outcome");
-    let mut ranks: Vec<usize> = outcome.failures.iter().map(|(rank, ..)| *rank).collect();
-    ranks.sort_unstable();
-    assert_eq!((ranks, outcome.closed), (vec![0, 2], 2), "{:?}", outcome.failures);
-    for (_, why, nanoseconds) in &outcome.failures {
-        assert!(why.contains("ncclRemoteError"), "{why}");
-        // Three seconds to give up, one until the ping that asks, and what the timeouts take to count it.
-        assert!(*nanoseconds < 15_000_000_000, "{nanoseconds}");
-    }
+    others_are_told(&of);
 }
 
 /// A rank that stands still for a second, in the midst of a round that takes 90 ms at least: the job goes on.
@@ -115,10 +78,7 @@ fn ranks_of_another_packet_size() {
     let mut of = settings(Kind::Pairs, 2);
     // Two that are started alike differ by their process number.
     of.command.push("own-mtu".into());
-    match run::run(&of, &NEVER, &mut |_| ()) {
-        Err(JobError::Failed { why, .. }) => assert!(why.contains("ncclInvalidUsage"), "{why}"),
-        other => panic!("{other:?}"),
-    }
+    is_invalid_usage(&of);
 }
 
 /// A plugin that is not there, and one without the version.
@@ -141,27 +101,15 @@ fn main() {
                 std::env::set_var("ANABRANCH_MTU", mtu);
             }
         }
-        return rank::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout()).expect("a parent");
+        return serve();
     }
-    let tests: &[(&str, fn())] = &[
-        ("every_collective", every_collective),
-        ("rows_of_messages", rows_of_messages),
-        ("a_rank_is_killed", a_rank_is_killed),
-        ("a_rank_stands_still", a_rank_stands_still),
-        ("ranks_of_another_packet_size", ranks_of_another_packet_size),
-        ("what_cannot_be_loaded", what_cannot_be_loaded),
+    let tests: &[(&str, bool, fn())] = &[
+        ("every_collective", false, every_collective),
+        ("rows_of_messages", false, rows_of_messages),
+        ("a_rank_is_killed", false, a_rank_is_killed),
+        ("a_rank_stands_still", false, a_rank_stands_still),
+        ("ranks_of_another_packet_size", false, ranks_of_another_packet_size),
+        ("what_cannot_be_loaded", false, what_cannot_be_loaded),
     ];
-    // As the usual harness: a word picks tests by their names, options are not ours.
-    let word = arguments.iter().find(|argument| !argument.starts_with('-'));
-    let chosen = |name: &str| word.is_none_or(|word| name.contains(word.as_str()));
-    if arguments.iter().any(|argument| argument == "--list" || argument == "--ignored") {
-        return;
-    }
-    let mut passed = 0;
-    for (name, test) in tests.iter().filter(|(name, _)| chosen(name)) {
-        test();
-        println!("test {name} ... ok");
-        passed += 1;
-    }
-    println!("test result: ok. {passed} passed; 0 failed; 0 ignored");
+    harness(&arguments, tests);
 }

@@ -2,67 +2,37 @@
 //! Each rank is a process: this one, started again with `rank`. What needs the library (a C compiler and libibverbs-dev) runs
 //! with `--ignored`.
 
+mod common;
 #[path = "../../wire/tests/fake/mod.rs"]
 mod fake;
 
 use anabranch_collective::{
     plan::{KINDS, Kind},
     plugin::{Plugin, VERSIONS},
-    rank::{self, Element},
-    run::{self, JobError, Mishap, Outcome, Settings},
+    rank::Element,
+    run::{Mishap, Outcome, Settings},
 };
+use common::{harness, is_invalid_usage, others_are_told, own_name, plugin, serve};
 use fake::Machine;
 use nccl_net_anabranch::handle::{Authentication, Carrier, Handle};
 use std::{
     net::TcpListener,
-    path::PathBuf,
     process::{Command, Output},
-    sync::atomic::AtomicBool,
     time::{Duration, Instant},
 };
-
-/// Nobody stops these jobs.
-static NEVER: AtomicBool = AtomicBool::new(false);
-
-/// The shared object, which cargo builds beside the tests.
-fn plugin() -> PathBuf {
-    let exe = std::env::current_exe().expect("a path");
-    exe.parent().expect("a folder").join("libnccl_net_anabranch.so")
-}
-
-fn own_name() -> String {
-    std::env::current_exe().expect("a path").display().to_string()
-}
 
 fn settings(machine: &Machine, kind: Kind, ranks: usize) -> Settings {
     let mut variables = machine.variables();
     for (name, value) in [("ANABRANCH_RATE", "200Mbps"), ("ANABRANCH_GIVE_UP", "3s")] {
         variables.push((name.into(), value.into()));
     }
-    Settings {
-        command: vec![own_name(), "rank".into()],
-        places: Vec::new(),
-        variables,
-        without: Vec::new(),
-        plugin: plugin(),
-        abi: None,
-        kind,
-        ranks,
-        bytes: 1 << 20,
-        channels: 2,
-        rounds: 1,
-        element: Element::Float,
-        rows: false,
-        mishap: None,
-    }
+    common::settings(kind, ranks, variables)
 }
 
 fn fine(settings: &Settings) -> Outcome {
-    let what = format!("{} of {} ranks, abi {:?}", settings.kind.name(), settings.ranks, settings.abi);
-    let outcome = run::run(settings, &NEVER, &mut |_| ()).unwrap_or_else(|error| panic!("{what}: {error}"));
-    assert_eq!((outcome.closed, outcome.failures.len()), (settings.ranks, 0), "{what}");
+    let outcome = common::fine(settings);
     // 25 Gbit/s is what the device says, and its interface nothing.
-    assert_eq!((outcome.device.0.as_str(), outcome.device.1), ("fake0", 25_000), "{what}");
+    assert_eq!((outcome.device.0.as_str(), outcome.device.1), ("fake0", 25_000), "{}", settings.kind.name());
     outcome
 }
 
@@ -96,15 +66,7 @@ fn a_rank_is_killed() {
     let machine = Machine::with_library("killed");
     let mishap = Mishap { rank: 1, after: Duration::from_millis(200), pause: None };
     let of = Settings { mishap: Some(mishap), bytes: 24 << 20, ..settings(&machine, Kind::Ring, 3) };
-    let outcome = run::run(&of, &NEVER, &mut |_| ()).expect("an outcome");
-    let mut ranks: Vec<usize> = outcome.failures.iter().map(|(rank, ..)| *rank).collect();
-    ranks.sort_unstable();
-    assert_eq!((ranks, outcome.closed), (vec![0, 2], 2), "{:?}", outcome.failures);
-    for (_, why, nanoseconds) in &outcome.failures {
-        assert!(why.contains("ncclRemoteError"), "{why}");
-        // Three seconds to give up, one until the ping that asks, and what the timeouts take to count it.
-        assert!(*nanoseconds < 15_000_000_000, "{nanoseconds}");
-    }
+    others_are_told(&of);
 }
 
 /// A rank that stands still for a second, in the midst of a round that takes 200 ms at least: the job goes on.
@@ -125,10 +87,7 @@ fn ranks_of_two_datapaths() {
     of.variables.retain(|(name, _)| name != "ANABRANCH_DATAPATH");
     of.variables.push(("ANABRANCH_MTU".into(), "968B".into()));
     of.places = vec![place("udp"), place("verbs")];
-    match run::run(&of, &NEVER, &mut |_| ()) {
-        Err(JobError::Failed { why, .. }) => assert!(why.contains("ncclInvalidUsage"), "{why}"),
-        other => panic!("{other:?}"),
-    }
+    is_invalid_usage(&of);
     // `auto` is verbs where there is a device, and both agree.
     of.places = vec![place("auto"), place("verbs")];
     fine(&of);
@@ -238,7 +197,7 @@ fn without_a_device() {
     refused(&[("SYSFS_PATH", "/no/such/folder")], &["lo has no RDMA device"]);
     refused(&[("SYSFS_PATH", "/no/such/folder"), ("ANABRANCH_IFNAME", "^docker,virbr")], &["none of the interfaces"]);
     // The kernel has one, and libibverbs is a file that is none.
-    std::fs::write(machine.folder.join("libibverbs.so.1"), "nothing").expect("a file");
+    std::fs::write(machine.folder().join("libibverbs.so.1"), "nothing").expect("a file");
     refused(&[], &["lo: ", "libibverbs1", "ibverbs-providers"]);
     let (device, log) = load(&[("ANABRANCH_DATAPATH", "auto"), ("NCCL_DEBUG", "INFO")]);
     assert_eq!(device, "lo", "{log}");
@@ -282,9 +241,7 @@ fn load() {
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
-        Some("rank") => {
-            return rank::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout()).expect("a parent");
-        }
+        Some("rank") => return serve(),
         Some("connect") => return connect(&arguments[1]),
         Some("load") => return load(),
         _ => {}
@@ -300,23 +257,5 @@ fn main() {
         ("who_does_not_answer_keeps_nobody_waiting", true, who_does_not_answer_keeps_nobody_waiting),
         ("devices_that_cannot_be_used", true, devices_that_cannot_be_used),
     ];
-    // As the usual harness: a word picks tests by their names, options are not ours but for this one.
-    let word = arguments.iter().find(|argument| !argument.starts_with('-'));
-    let chosen = |name: &str| word.is_none_or(|word| name.contains(word.as_str()));
-    let is_asked = |option: &str| arguments.iter().any(|argument| argument == option);
-    if is_asked("--list") {
-        return;
-    }
-    let (mut passed, mut ignored) = (0, 0);
-    for (name, needs_library, test) in tests.iter().filter(|(name, ..)| chosen(name)) {
-        if !is_asked("--include-ignored") && *needs_library != is_asked("--ignored") {
-            ignored += usize::from(*needs_library);
-            continue;
-        }
-        let began = Instant::now();
-        test();
-        println!("test {name} ... ok ({:.1} s)", began.elapsed().as_secs_f64());
-        passed += 1;
-    }
-    println!("test result: ok. {passed} passed; 0 failed; {ignored} ignored");
+    harness(&arguments, tests);
 }

@@ -25,8 +25,6 @@ pub enum Code {
 
 /// Host pointers, the only kind that we offer.
 pub const PTR_HOST: c_int = 1;
-/// Pointers to the memory of a GPU.
-pub const PTR_CUDA: c_int = 2;
 /// Bytes of the handle that tells a sender where to connect to.
 pub const HANDLE_BYTES: usize = 128;
 /// Receives of one grouped receive.

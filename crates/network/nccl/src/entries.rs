@@ -473,12 +473,16 @@ fn begin_send(sender: Pointer, data: Pointer, size: Option<usize>, tag: c_int, o
     })
 }
 
-unsafe extern "C" fn isend_v8(sender: Pointer, data: Pointer, size: c_int, tag: c_int, _: Pointer, out: Out) -> c_int {
-    begin_send(sender, data, usize::try_from(size).ok(), tag, out)
-}
-
-unsafe extern "C" fn isend_v9(sender: Pointer, data: Pointer, size: usize, tag: c_int, _: Pointer, out: Out) -> c_int {
-    begin_send(sender, data, Some(size), tag, out)
+/// Up to version 8 sizes are of `c_int`, then of `usize`.
+unsafe extern "C" fn isend_v8<S: TryInto<usize>>(
+    sender: Pointer,
+    data: Pointer,
+    size: S,
+    tag: c_int,
+    _memory: Pointer,
+    out: Out,
+) -> c_int {
+    begin_send(sender, data, size.try_into().ok(), tag, out)
 }
 
 unsafe extern "C" fn isend_v10(
@@ -537,24 +541,11 @@ unsafe fn begin_receive<S: Copy + TryInto<usize>>(
     })
 }
 
-unsafe extern "C" fn irecv_v8(
+unsafe extern "C" fn irecv_v8<S: Copy + TryInto<usize>>(
     receiver: Pointer,
     count: c_int,
     data: *mut Pointer,
-    sizes: *mut c_int,
-    tags: *mut c_int,
-    _memory: *mut Pointer,
-    out: Out,
-) -> c_int {
-    // SAFETY: as it was called.
-    unsafe { begin_receive(receiver, count, data, sizes, tags, out) }
-}
-
-unsafe extern "C" fn irecv_v9(
-    receiver: Pointer,
-    count: c_int,
-    data: *mut Pointer,
-    sizes: *mut usize,
+    sizes: *mut S,
     tags: *mut c_int,
     _memory: *mut Pointer,
     out: Out,
@@ -667,7 +658,7 @@ const END_V9: EndV9 = EndV9 { make_v_device: None };
 const END_V11: EndV11 = EndV11 { make_v_device: None, finalize, set_net_attr };
 
 table!(ncclNetPlugin_v8: NetV8 = init get_properties_v8 listen connect isend_v8 irecv_v8 ());
-table!(ncclNetPlugin_v9: NetV9 = init get_properties_v9 listen connect isend_v9 irecv_v9 END_V9);
+table!(ncclNetPlugin_v9: NetV9 = init get_properties_v9 listen connect isend_v8 irecv_v8 END_V9);
 table!(ncclNetPlugin_v10: NetV10 = init_v10 get_properties_v9 listen connect_v10 isend_v10 irecv_v10 END_V9);
 table!(ncclNetPlugin_v11: NetV11 = init_v11 get_properties_v11 listen_v11 connect_v11 isend_v10 irecv_v10 END_V11);
 table!(ncclNetPlugin_v12: NetV12 = init_v11 get_properties_v12 listen_v11 connect_v11 isend_v10 irecv_v10 END_V11);

@@ -493,12 +493,6 @@ pub fn wish(path: &Path, settings: &str, patience: Duration) -> io::Result<Strin
 mod tests {
     use super::*;
 
-    fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("anabranch-page-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        folder
-    }
-
     fn slot(connection: u32, path: u32) -> Slot {
         let mut slot = Slot { state: State::Open as u32, path, connection, bytes: 1000, ..Slot::default() };
         slot.set_peer("10.1.2.3:7000".parse().unwrap());
@@ -507,7 +501,8 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_and_what_is_gone_is_not() {
-        let folder = folder("read");
+        let own = tempfile::tempdir().unwrap();
+        let folder = own.path().to_path_buf();
         let (mut page, path) = Page::create(&folder, 77, 2, "hopper").unwrap();
         assert_eq!(read(&path).unwrap().slots, []);
         let of = |connection| vec![slot(connection, 0), slot(connection, 1)];
@@ -532,7 +527,6 @@ mod tests {
         drop(page);
         assert!(pages(&folder).unwrap().pages.is_empty(), "nobody holds it any more");
         assert!(!path.exists());
-        fs::remove_dir(&folder).unwrap();
     }
 
     proptest::proptest! {
@@ -566,7 +560,8 @@ mod tests {
     /// Offsets are those of docs/reference/nccl.md, not of our own types.
     #[test]
     fn the_layout_is_the_one_of_the_page_of_the_docs() {
-        let folder = folder("layout");
+        let own = tempfile::tempdir().unwrap();
+        let folder = own.path().to_path_buf();
         let (mut page, path) = Page::create(&folder, 0x0102_0304, 1, "flowbender").unwrap();
         let all = Slot {
             state: 1,
@@ -608,12 +603,12 @@ mod tests {
         );
         drop(page);
         fs::remove_file(&path).unwrap();
-        fs::remove_dir(&folder).unwrap();
     }
 
     #[test]
     fn connections_beyond_its_room_are_counted() {
-        let folder = folder("room");
+        let own = tempfile::tempdir().unwrap();
+        let folder = own.path().to_path_buf();
         let (mut page, path) = Page::create(&folder, 1, 2000, "reps").unwrap();
         let all: Vec<Vec<Slot>> =
             (0..3).map(|connection| (0..2000).map(|path| slot(connection, path)).collect()).collect();
@@ -622,12 +617,12 @@ mod tests {
         assert_eq!((seen.slots.len(), seen.no_room), (4000, 1), "4,096 slots");
         drop(page);
         fs::remove_file(&path).unwrap();
-        fs::remove_dir(&folder).unwrap();
     }
 
     #[test]
     fn wishes_are_answered() {
-        let folder = folder("wish");
+        let own = tempfile::tempdir().unwrap();
+        let folder = own.path().to_path_buf();
         let (page, path) = Page::create(&folder, 1, 2, "reps").unwrap();
         assert_eq!(page.wish(), None);
         let silent = wish(&path, "a=1", Duration::from_millis(10)).unwrap_err();
@@ -646,12 +641,12 @@ mod tests {
         assert!(wish(&path, &"x".repeat(768), Duration::ZERO).unwrap_err().to_string().contains("767"));
         drop(page);
         fs::remove_file(&path).unwrap();
-        fs::remove_dir(&folder).unwrap();
     }
 
     #[test]
     fn what_is_no_page_is_said() {
-        let folder = folder("none");
+        let own = tempfile::tempdir().unwrap();
+        let folder = own.path().to_path_buf();
         let error = Page::create(&folder.join("no"), 1, 2, "reps").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         let path = folder.join("anabranch-1-0");
@@ -669,6 +664,5 @@ mod tests {
         (bytes[8], bytes[24], bytes[28]) = (1, 144, 200);
         fs::write(&path, &bytes).unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("cannot be"));
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -628,7 +628,8 @@ mod tests {
 
     #[test]
     fn a_scenario_is_a_configuration() {
-        let path = std::env::temp_dir().join(format!("anabranch-nccl-{}.toml", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("nccl.toml");
         let text = "[topology]\nkind = \"leaf-spine\"\n[load_balancer]\nscheme = \"flowbender\"\n\
             [transport]\nack_every = 2\n[wire]\nlabels = 4\n";
         fs::write(&path, text).unwrap();
@@ -642,6 +643,5 @@ mod tests {
         fs::write(&path, "[load_balancer.reps]\nbufer = 4\n").unwrap();
         let error = read_it().unwrap_err();
         assert!(error.contains("load_balancer.reps.bufer"), "{error}");
-        fs::remove_file(&path).unwrap();
     }
 }

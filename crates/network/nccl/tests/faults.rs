@@ -84,15 +84,7 @@ fn handles_that_lead_nowhere() {
     assert!(failure.message.contains("2000 B") && failure.message.contains("ANABRANCH_MTU"), "{failure}");
     handle.payload = 1000;
     pair.nodes[1].close_listener(listener).unwrap();
-    let mut attempt = None;
-    let failure = pair.until("an answer", |pair| match pair.nodes[0].connect(&handle, attempt, 0) {
-        Ok(Connecting::Wait(id)) => {
-            attempt = Some(id);
-            None
-        }
-        Ok(Connecting::Done(_)) => panic!("connected"),
-        Err(failure) => Some(failure),
-    });
+    let failure = pair.refused(0, &handle);
     assert_eq!(failure.code, Code::Remote);
     assert!(failure.message.contains("does not listen"), "{failure}");
     assert!(!pair.nodes[0].is_used());
@@ -105,15 +97,7 @@ fn packets_of_another_size_are_told() {
     let (_, mut handle) = pair.listen(1);
     // As if the handle had been right.
     handle.payload = 1000;
-    let mut attempt = None;
-    let failure = pair.until("an answer", |pair| match pair.nodes[0].connect(&handle, attempt, 0) {
-        Ok(Connecting::Wait(id)) => {
-            attempt = Some(id);
-            None
-        }
-        Ok(Connecting::Done(_)) => panic!("connected"),
-        Err(failure) => Some(failure),
-    });
+    let failure = pair.refused(0, &handle);
     assert_eq!(failure.code, Code::Usage);
     assert!(failure.message.contains("1400 B") && failure.message.contains("1000 B"), "{failure}");
 }
@@ -127,15 +111,7 @@ fn ranks_without_the_same_key_are_told() {
     let (_, handle) = pair.listen(1);
     let mut refused = |authentication, words: &[&str]| {
         let handle = Handle { authentication, ..handle };
-        let mut attempt = None;
-        let failure = pair.until("an answer", |pair| match pair.nodes[0].connect(&handle, attempt, 0) {
-            Ok(Connecting::Wait(id)) => {
-                attempt = Some(id);
-                None
-            }
-            Ok(Connecting::Done(_)) => panic!("connected"),
-            Err(failure) => Some(failure),
-        });
+        let failure = pair.refused(0, &handle);
         assert_eq!(failure.code, Code::Usage);
         assert!(words.iter().all(|word| failure.message.contains(word)), "{failure}");
     };

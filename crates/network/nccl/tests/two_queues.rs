@@ -238,48 +238,31 @@ fn try_seed(seed: u64, damage: u32, authenticates: bool) -> Result<(), String> {
     Ok(())
 }
 
-fn try_seeds(seeds: std::ops::Range<u64>, damage: u32, authenticates: bool) {
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()) as u64;
-    let failures: Vec<String> = std::thread::scope(|scope| {
-        let parts: Vec<_> = (0..threads)
-            .map(|part| {
-                let seeds = seeds.clone();
-                scope.spawn(move || -> Vec<String> {
-                    let mine = seeds.filter(|seed| seed % threads == part);
-                    mine.filter_map(|seed| {
-                        try_seed(seed, damage, authenticates).err().map(|why| format!("seed {seed}: {why}"))
-                    })
-                    .collect()
-                })
-            })
-            .collect();
-        parts.into_iter().flat_map(|part| part.join().expect("no panic")).collect()
-    });
-    let some: Vec<_> = failures.iter().take(20).collect();
-    assert!(failures.is_empty(), "{} failed: {some:#?}", failures.len());
+fn try_all(seeds: std::ops::Range<u64>, damage: u32, authenticates: bool) {
+    anabranch_testkit::try_seeds(seeds, |seed| try_seed(seed, damage, authenticates));
 }
 
 #[test]
 fn sixty_seeds() {
-    try_seeds(0..60, 0, false);
+    try_all(0..60, 0, false);
 }
 
 /// One datagram of twenty is damaged: what is put in place as it comes is right all the same, and no rank is lost.
 #[test]
 fn damaged_bits_reach_no_buffer() {
-    try_seeds(0..40, 50_000, false);
+    try_all(0..40, 50_000, false);
 }
 
 /// The same where every rank has a secret of its own, whoever of them calls, with links that repeat packets and bring them late.
 #[test]
 fn ranks_authenticate_each_other() {
-    try_seeds(0..40, 20_000, true);
+    try_all(0..40, 20_000, true);
 }
 
 #[test]
 #[ignore = "takes minutes"]
 fn three_thousand_seeds() {
-    try_seeds(0..3_000, 0, false);
-    try_seeds(0..1_000, 20_000, false);
-    try_seeds(0..1_000, 0, true);
+    try_all(0..3_000, 0, false);
+    try_all(0..1_000, 20_000, false);
+    try_all(0..1_000, 0, true);
 }

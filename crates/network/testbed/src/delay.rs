@@ -3,7 +3,7 @@
 //! The program at the arriving end of a link sends packets out by a TAP interface beside the port; they are read there, kept for
 //! their time and written back; the program at that interface hands them to the port, as if they had just arrived.
 
-use crate::{TestbedError, fabric::enter, link_program, programs::run};
+use crate::{TestbedError, link_program, net::enter, programs::run};
 use anabranch_units::Time;
 use rustix::{
     event::{PollFd, PollFlags, poll},

@@ -4,8 +4,8 @@
 use crate::{
     Fabric, Harm, TestbedError,
     batch::{Batch, Program},
+    counters::Note,
     delay::Times,
-    fabric::Note,
     host::be_real_time,
     link_program::{Chances, Settings},
     port_program::Speed,

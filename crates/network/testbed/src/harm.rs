@@ -1,15 +1,16 @@
 //! What links do to packets besides carrying them: losses, damage, copies, delays.
 
 use crate::{
-    Fabric, TestbedError,
+    TestbedError, counters,
     delay::{self, Delay, Times},
-    link_program::{self, Harmed},
+    link_program,
+    net::Net,
 };
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 use std::{
     process::{Command, Stdio},
-    sync::{Arc, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     thread::JoinHandle,
 };
 
@@ -27,16 +28,30 @@ pub enum Harm {
     Delay(u64, u64),
 }
 
-/// The delays of a network that this process has built: where they stand, and the threads that make them.
-pub(crate) type Delays = std::sync::Mutex<Vec<((usize, usize), JoinHandle<()>)>>;
+/// The link that a delay is at, and the thread that makes it.
+type DelayThread = ((usize, usize), JoinHandle<()>);
 
-impl Fabric {
-    /// Makes the link from one node to another do so from now on.
-    ///
-    /// # Errors
-    /// Where no BPF program can be loaded, or a program fails.
-    pub fn harm(&self, from: usize, to: usize, harm: Harm) -> Result<(), TestbedError> {
-        let (namespace, port) = (self.namespace(to), self.name(from));
+/// What the links of a network do to packets.
+#[derive(Debug, Default)]
+pub(crate) struct Harms {
+    /// The delays of a network that this process has built. `None`: processes of their own delay packets.
+    delays: Option<Mutex<Vec<DelayThread>>>,
+}
+
+/// See [`crate::Fabric::prepare_harm`].
+pub(crate) fn prepare(net: &Net, from: usize, to: usize) -> Result<link_program::Settings, TestbedError> {
+    link_program::Settings::open(&net.namespace(to), net.name(from)).map_err(only_root)
+}
+
+impl Harms {
+    /// Those of a network that goes with this process, which delays packets itself.
+    pub(crate) fn of_this_process() -> Self {
+        Harms { delays: Some(Mutex::default()) }
+    }
+
+    /// See [`crate::Fabric::harm`].
+    pub(crate) fn harm(&self, net: &Net, from: usize, to: usize, harm: Harm) -> Result<(), TestbedError> {
+        let (namespace, port) = (net.namespace(to), net.name(from));
         let change = |change: &dyn Fn(&mut link_program::Chances)| {
             link_program::change(&namespace, port, change).map(drop).map_err(only_root)
         };
@@ -44,58 +59,53 @@ impl Fabric {
             Harm::Lose(share) => change(&|chances| chances.loses = share),
             Harm::Corrupt(share) => change(&|chances| chances.damages = share),
             Harm::Duplicate(share) => change(&|chances| chances.repeats = share),
-            Harm::Delay(delay, jitter) => self.delay(from, to, Time::from_ps(delay), Time::from_ps(jitter)),
+            Harm::Delay(delay, jitter) => self.delay(net, from, to, Time::from_ps(delay), Time::from_ps(jitter)),
         }
-    }
-
-    /// What a link does to packets, ready to be changed at once.
-    ///
-    /// # Errors
-    /// As [`Fabric::harm`].
-    pub(crate) fn prepare_harm(&self, from: usize, to: usize) -> Result<link_program::Settings, TestbedError> {
-        link_program::Settings::open(&self.namespace(to), self.name(from)).map_err(only_root)
     }
 
     /// Makes the links of a cable carry packets as they are.
     ///
     /// # Errors
     /// Where a program fails.
-    pub(crate) fn heal(&self, cable: usize) -> Result<(), TestbedError> {
-        let cable = &self.plan().cables[cable];
+    pub(crate) fn heal(&self, net: &Net, cable: usize) -> Result<(), TestbedError> {
+        let cable = &net.plan.cables[cable];
         for (from, to) in [(cable.lower.node, cable.upper.node), (cable.upper.node, cable.lower.node)] {
             // Where no program can be, none is.
-            if !self.has_programs(to, from)? {
+            if !counters::has_programs(net, to, from)? {
                 continue;
             }
-            if link_program::is_there(&self.namespace(to), self.name(from))? {
-                self.end_delay(from, to)?;
+            if link_program::is_there(&net.namespace(to), net.name(from))? {
+                self.end_delay(net, from, to)?;
                 let none = link_program::Chances::default();
-                link_program::change(&self.namespace(to), self.name(from), |chances| *chances = none)?;
+                link_program::change(&net.namespace(to), net.name(from), |chances| *chances = none)?;
             }
         }
         Ok(())
     }
 
-    fn delay(&self, from: usize, to: usize, delay: Time, jitter: Time) -> Result<(), TestbedError> {
-        self.end_delay(from, to).map_err(only_root)?;
+    fn delay(&self, net: &Net, from: usize, to: usize, delay: Time, jitter: Time) -> Result<(), TestbedError> {
+        self.end_delay(net, from, to).map_err(only_root)?;
         if delay == Time::ZERO {
             return Ok(());
         }
         if self.delays.is_some() {
-            let index = self.prepare_delay(from, to, Arc::new(Times::new([delay, jitter])))?;
-            let changed = link_program::change(&self.namespace(to), self.name(from), |chances| chances.detour = index);
+            let index = self.prepare_delay(net, from, to, Arc::new(Times::new([delay, jitter])))?;
+            let changed = link_program::change(&net.namespace(to), net.name(from), |chances| chances.detour = index);
             return changed.map(drop);
         }
-        let (namespace, port, name) = (self.namespace(to), self.name(from).to_string(), delay::interface(from));
+        let (namespace, port, name) = (net.namespace(to), net.name(from).to_string(), delay::interface(from));
         forward_apart(&ForwardOrder { namespace, port, name, times: [delay, jitter].map(Time::ps) })
     }
 
-    /// Makes a delay ready at a link, by a thread of this process. Returns the interface that packets take for it.
-    ///
-    /// # Errors
-    /// As [`Fabric::harm`].
-    pub(crate) fn prepare_delay(&self, from: usize, to: usize, times: Arc<Times>) -> Result<u32, TestbedError> {
-        let (namespace, port, name) = (self.namespace(to), self.name(from).to_string(), delay::interface(from));
+    /// See [`crate::Fabric::prepare_delay`].
+    pub(crate) fn prepare_delay(
+        &self,
+        net: &Net,
+        from: usize,
+        to: usize,
+        times: Arc<Times>,
+    ) -> Result<u32, TestbedError> {
+        let (namespace, port, name) = (net.namespace(to), net.name(from).to_string(), delay::interface(from));
         let (ready, opened) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || match Delay::open(&namespace, &port, &name, times) {
             Ok(delay) => {
@@ -114,13 +124,13 @@ impl Fabric {
         Ok(index)
     }
 
-    fn end_delay(&self, from: usize, to: usize) -> Result<(), TestbedError> {
-        let (namespace, name) = (self.namespace(to), delay::interface(from));
-        let Some(delays) = &self.delays else { return delay::end(&namespace, self.name(from), &name) };
+    fn end_delay(&self, net: &Net, from: usize, to: usize) -> Result<(), TestbedError> {
+        let (namespace, name) = (net.namespace(to), delay::interface(from));
+        let Some(delays) = &self.delays else { return delay::end(&namespace, net.name(from), &name) };
         let mut delays = delays.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = delays.extract_if(.., |(at, _)| *at == (from, to)).collect::<Vec<_>>();
         for (_, thread) in ended {
-            link_program::change(&namespace, self.name(from), |chances| chances.detour = 0)?;
+            link_program::change(&namespace, net.name(from), |chances| chances.detour = 0)?;
             delay::remove(&namespace, &name)?;
             let _ = thread.join();
         }
@@ -128,16 +138,11 @@ impl Fabric {
     }
 
     /// Ends all delays that this process makes: their threads live in the namespaces.
-    pub(crate) fn end_delays(&self) {
+    pub(crate) fn end_delays(&self, net: &Net) {
         let places: Vec<(usize, usize)> = self.delays.as_ref().map_or_else(Vec::new, |delays| {
             delays.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|(at, _)| *at).collect()
         });
-        places.into_iter().for_each(|(from, to)| drop(self.end_delay(from, to)));
-    }
-
-    /// What the link from one node to another has done to packets.
-    pub(crate) fn harmed(&self, from: usize, to: usize) -> Result<Harmed, TestbedError> {
-        link_program::harmed(&self.namespace(to), self.name(from))
+        places.into_iter().for_each(|(from, to)| drop(self.end_delay(net, from, to)));
     }
 }
 

@@ -1,6 +1,6 @@
 //! An endpoint of a run: one thread in its host's namespace, with sockets that stay there.
 
-use crate::{TestbedError, fabric::enter, programs};
+use crate::{TestbedError, net::enter, programs};
 use anabranch_endpoint::{Bytes, Counters, Delivered, Endpoint, Event, SendError, Settings};
 use anabranch_units::Time;
 use anabranch_wire::{Datapath, Driver, Label, Lateness, transfer::reason, udp::UdpPath};

@@ -13,6 +13,7 @@
 mod backend;
 mod batch;
 mod bpf;
+mod counters;
 mod delay;
 mod drops;
 mod error;
@@ -25,6 +26,7 @@ mod inherited;
 mod jobs;
 #[doc(hidden)]
 pub mod link_program;
+mod net;
 pub mod paths;
 mod plan;
 #[doc(hidden)]
@@ -38,9 +40,10 @@ mod tap;
 mod triggers;
 
 pub use backend::Testbed;
+pub use counters::PortCount;
 pub use drops::dropped;
 pub use error::TestbedError;
-pub use fabric::{Fabric, Missing, PortCount};
+pub use fabric::{Fabric, Missing};
 pub use harm::{Harm, forward};
 pub use jobs::Launch;
 pub use plan::{Cable, End, LEAST_RATE, MOST_HOSTS, MOST_RATE, MOST_SWITCHES, Marking, Node, Plan, Queue, Role};

@@ -100,6 +100,16 @@ pub struct Plan {
     pub seed: u64,
 }
 
+/// Least burst of a port in bytes: what it sends at once after a rest.
+const LEAST_BURST: u64 = 15_000;
+/// Bytes of an Ethernet header, which shaping counts.
+const ETHERNET: u64 = 14;
+
+/// Bytes that a port may send at once after a rest: a millisecond, so that a late timer costs nothing.
+pub(crate) fn burst(rate: u64, mtu: u32) -> u64 {
+    LEAST_BURST.max(rate / 8000).max(u64::from(mtu) + 2 * ETHERNET)
+}
+
 fn refused(what: impl Into<String>) -> TestbedError {
     let expected = format!(
         "a leaf-spine (or a fat tree of two tiers) with one cable between two switches, up to {MOST_HOSTS} hosts and \
@@ -119,6 +129,11 @@ impl Queue {
         let [limit, min, max] = [fabric.queue_limit, fabric.ecn_kmin, fabric.ecn_kmax].map(|size| size.bytes(bdp));
         let marking = (fabric.ecn && wire.ecn).then_some(Marking { min, max, probability: fabric.ecn_pmax });
         Queue { limit, marking, trimming: wire.trimming }
+    }
+
+    /// Returns `true` where the ports of switches have programs.
+    pub(crate) fn has_programs(&self) -> bool {
+        self.marking.is_some() || self.trimming
     }
 }
 
@@ -332,5 +347,11 @@ mod tests {
             ("link_rate", "100Mbps"),
         ];
         refused("leaf-spine", &several, "several cables");
+    }
+
+    #[test]
+    fn a_burst_is_a_millisecond_or_a_few_packets() {
+        assert_eq!(burst(200_000_000, 4180), 25_000);
+        assert_eq!(burst(20_000_000, 4180), 15_000);
     }
 }

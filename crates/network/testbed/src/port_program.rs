@@ -4,7 +4,7 @@
 //! The object comes compiled, so that neither clang nor headers are needed to build a testbed; a test compiles the source
 //! beside it (`port.bpf.c`) and compares.
 
-use crate::{Queue, TestbedError, bpf::Array, fabric::burst, programs::run};
+use crate::{Queue, TestbedError, bpf::Array, plan::burst, programs::run};
 use anabranch_endpoint::header::MAX_HEADER;
 use std::io::Write;
 

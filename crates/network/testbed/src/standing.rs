@@ -446,7 +446,7 @@ impl Standing {
 pub fn act() {
     let done = read_input().and_then(|Task { standing, action }| {
         let fabric = Fabric::of_another(standing.plan, standing.prefix, standing.missing);
-        fabric.act(&action)
+        perform(&fabric, &action)
     });
     match done {
         Ok(counts) => say(&Answer::Done(counts)),
@@ -454,19 +454,14 @@ pub fn act() {
     }
 }
 
-impl Fabric {
-    /// Does something; the counters, where those are asked for.
-    ///
-    /// # Errors
-    /// Where it cannot be done.
-    pub fn act(&self, action: &Action) -> Result<Vec<PortCount>, TestbedError> {
-        match action {
-            Action::Count => return self.counters(),
-            Action::Cut(cables) => cables.iter().try_for_each(|cable| self.cut(*cable))?,
-            Action::Mend(cables) => cables.iter().try_for_each(|cable| self.mend(*cable))?,
-            Action::Slow(cables, rate) => cables.iter().try_for_each(|cable| self.slow(*cable, Some(*rate)))?,
-            Action::Harm(links, harm) => links.iter().try_for_each(|(from, to)| self.harm(*from, *to, *harm))?,
-        }
-        Ok(Vec::new())
+/// Does something; the counters, where those are asked for.
+fn perform(fabric: &Fabric, action: &Action) -> Result<Vec<PortCount>, TestbedError> {
+    match action {
+        Action::Count => return fabric.counters(),
+        Action::Cut(cables) => cables.iter().try_for_each(|cable| fabric.cut(*cable))?,
+        Action::Mend(cables) => cables.iter().try_for_each(|cable| fabric.mend(*cable))?,
+        Action::Slow(cables, rate) => cables.iter().try_for_each(|cable| fabric.slow(*cable, Some(*rate)))?,
+        Action::Harm(links, harm) => links.iter().try_for_each(|(from, to)| fabric.harm(*from, *to, *harm))?,
     }
+    Ok(Vec::new())
 }

@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn a_key_file_is_private_and_long_enough() {
-        let dir = std::env::temp_dir().join(format!("anabranch-key-{}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
+        let own = tempfile::tempdir().unwrap();
+        let dir = own.path();
         let path = dir.join("key");
         let name = path.to_str().unwrap();
         let with = |text: &str, mode: u32| {
@@ -110,7 +110,7 @@ mod tests {
         refused(&"c".repeat(5000), 0o600, "4096 B");
         refused("", 0o600, "0 digits");
         let found = |path: &Path| read_key(path.to_str().unwrap()).unwrap_err().found;
-        assert!(found(&dir).contains("a directory, not a regular file"));
+        assert!(found(dir).contains("a directory, not a regular file"));
         // A FIFO does not block, and a link is not followed.
         let (fifo, link) = (dir.join("fifo"), dir.join("link"));
         assert!(std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&fifo).status().unwrap().success());
@@ -118,6 +118,5 @@ mod tests {
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert!(found(&fifo).contains("a pipe (FIFO)") && found(&link).contains("a symbolic link"));
         assert!(read_key("/nowhere").unwrap_err().found.contains("/nowhere"));
-        fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -181,27 +181,14 @@ fn try_seed(trial: Trial) -> Result<u64, String> {
     Ok(damaged)
 }
 
-fn try_seeds(seeds: std::ops::Range<u64>) {
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()) as u64;
-    let failures: Vec<String> = std::thread::scope(|scope| {
-        let parts: Vec<_> = (0..threads)
-            .map(|part| {
-                let seeds = seeds.clone();
-                scope.spawn(move || -> Vec<String> {
-                    let mine = seeds.filter(|seed| seed % threads == part);
-                    mine.filter_map(|seed| try_seed(Trial { seed, ..Trial::default() }).err()).collect()
-                })
-            })
-            .collect();
-        parts.into_iter().flat_map(|part| part.join().expect("no panic")).collect()
-    });
-    let some: Vec<_> = failures.iter().take(20).collect();
-    assert!(failures.is_empty(), "{} failed: {some:#?}", failures.len());
+/// Tries seeds of ordinary trials.
+fn try_all(seeds: std::ops::Range<u64>) {
+    anabranch_testkit::try_seeds(seeds, |seed| try_seed(Trial { seed, ..Trial::default() }).map(drop));
 }
 
 #[test]
 fn five_hundred_seeds() {
-    try_seeds(0..500);
+    try_all(0..500);
 }
 
 /// Bits that change past every check of the hardware, in one datagram of ten, whatever the scheme: every byte arrives right, and no
@@ -229,11 +216,11 @@ fn damaged_bits_reach_nobody_in_five_thousand_runs() {
 /// SMaRTT over a path that trims packets to their heads: full of heads, it carries nothing that is acknowledged.
 #[test]
 fn a_path_of_heads_alone() {
-    try_seeds(1359..1360);
+    try_all(1359..1360);
 }
 
 #[test]
 #[ignore = "ten seconds, and minutes in a debug build"]
 fn ten_thousand_seeds() {
-    try_seeds(0..10_000);
+    try_all(0..10_000);
 }

@@ -1,6 +1,6 @@
 //! What peers take, by the host that they connected from and in all: places and memory.
 
-use crate::{peer::Stored, settings::Settings};
+use crate::{settings::Settings, stream::Stored};
 use anabranch_units::Time;
 use std::{
     collections::BTreeMap,

@@ -1,18 +1,19 @@
 //! How endpoints get to know each other: greetings, the base round trip, the opening of streams, and the end.
 
 use super::{
-    Arrival, CALIBRATION, Endpoint, MAX_REPLIES, STREAM_PACKETS, Timer,
+    control::{Control, Welcome},
     cookie::Bound,
+    datagram::{Arrival, To},
     hosts::host_of,
-    resolve,
-    transmit::{Control, To, Welcome},
+    sealing,
+    state::{CALIBRATION, MAX_REPLIES, Newcomer, STREAM_PACKETS, State, Timer, resolve},
 };
 use crate::{
-    Flow,
+    Flow, Settings,
     auth::Side,
+    event::{Event, Why},
     header::{self, Cookie, Greeting, Protection},
-    peer::{Candidate, Event, Hellos, Peer, Phase, Why},
-    settings::Settings,
+    peer::{Candidate, Hellos, Peer, Phase},
     watched::Watched,
 };
 use anabranch_lb::{FlowInfo, GuidedPath, GuidedPaths, PathSpace, registry::TagKind};
@@ -41,15 +42,6 @@ const SHORT_EVERY: u32 = 8;
 /// How long full HELLOs may get no reply once a short one has got one.
 const FULL_TIMEOUT: Time = Time::from_us(1_000_000);
 
-/// Whoever has brought back a cookie from an address that the datapath knows no peer of.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Newcomer {
-    from: SocketAddr,
-    label: u32,
-    at: Time,
-    greeting: Greeting,
-}
-
 /// So many paths, every one of which is like any other.
 fn alike(paths: u32) -> GuidedPaths {
     let us = Time::from_us(1);
@@ -60,517 +52,509 @@ fn alike(paths: u32) -> GuidedPaths {
 /// Time between two refusals that the owner is told of.
 const REFUSALS_EVERY: Time = Time::from_us(1_000_000);
 
-impl Endpoint {
-    /// Makes a peer, if there is room; the host that it connected from is `None` for one that we call.
-    pub(super) fn make_peer(&mut self, peer: u32, phase: Phase, host: Option<IpAddr>, now: Time) -> bool {
-        if !self.has_place(host, now) {
-            return false;
-        }
-        let at = peer as usize;
-        if self.peers.len() <= at {
-            self.peers.resize_with(at + 1, || None);
-            self.transports.resize_with(at + 1, || None);
-        }
-        let (ours, nonce) = (self.entropy.bits() as u32, self.entropy.bits());
-        let mut made = Peer::new(phase, ours, nonce, now);
-        made.host = host;
-        self.peers[at] = Some(made);
-        self.hosts.enter(host);
-        self.look_for_idle(now);
-        true
+/// Makes a peer, if there is room; the host that it connected from is `None` for one that we call.
+pub(super) fn make_peer(state: &mut State, peer: u32, phase: Phase, host: Option<IpAddr>, now: Time) -> bool {
+    if !has_place(state, host, now) {
+        return false;
     }
+    let at = peer as usize;
+    if state.peers.len() <= at {
+        state.peers.resize_with(at + 1, || None);
+        state.transports.resize_with(at + 1, || None);
+    }
+    let (ours, nonce) = (state.entropy.bits() as u32, state.entropy.bits());
+    let mut made = Peer::new(phase, ours, nonce, now);
+    made.host = host;
+    state.peers[at] = Some(made);
+    state.hosts.enter(host);
+    look_for_idle(state, now);
+    true
+}
 
-    /// Returns `true` where there is a place for a peer of this host, if need be that of one that has sent nothing since its handshake.
-    fn has_place(&mut self, host: Option<IpAddr>, now: Time) -> bool {
-        let is_full = self.hosts.is_full(host);
-        if !is_full && self.hosts.peers < self.settings.most_peers {
+/// Returns `true` where there is a place for a peer of this host, if need be that of one that has sent nothing since its handshake.
+fn has_place(state: &mut State, host: Option<IpAddr>, now: Time) -> bool {
+    let is_full = state.hosts.is_full(host);
+    if !is_full && state.hosts.peers < state.settings.most_peers {
+        return true;
+    }
+    // Whose places are short.
+    let short = host.filter(|_| is_full);
+    if state.hosts.is_crowded(short, now) {
+        return false;
+    }
+    let may_go = |known: &&Peer| {
+        let is_silent = !known.is_proven && known.phase == Phase::Greeted;
+        is_silent && now.saturating_sub(known.made_at) >= UNPROVEN && (!is_full || known.host == host)
+    };
+    let known = state.peers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
+    let oldest = known.filter(|(_, known)| may_go(known)).min_by_key(|(_, known)| known.made_at);
+    let oldest = oldest.map(|(at, _)| at as u32);
+    let Some(peer) = oldest.or_else(|| if is_full { None } else { idle_over_share(state, host, now) }) else {
+        state.hosts.note_crowded(short, now);
+        return false;
+    };
+    state.counters.evicted += 1;
+    lose(state, peer, Why::Evicted);
+    true
+}
+
+/// The peer that has said nothing for longest of those that have never delivered anything, of a host that has more than its share of all
+/// places, where a newcomer's would have no more than its own.
+fn idle_over_share(state: &State, host: Option<IpAddr>, now: Time) -> Option<u32> {
+    let over = state.hosts.host_over_share_of_peers(host)?;
+    let may_go = |known: &&Peer| {
+        let is_useless = known.delivered == 0 && known.phase == Phase::Greeted;
+        known.host == Some(over) && is_useless && now.saturating_sub(known.made_at) >= UNPROVEN
+    };
+    let known = state.peers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
+    known.filter(|(_, known)| may_go(known)).min_by_key(|(_, known)| known.heard_at).map(|(at, _)| at as u32)
+}
+
+/// There is no memory for so many bytes of a host's messages. Where it has no more than its share with them, peers make room that hold the
+/// most of hosts which have more than theirs; else the peer that has held some for longest, if that is long. Returns `true` where there is
+/// memory then.
+pub(super) fn relieve(state: &mut State, now: Time, host: Option<IpAddr>, bytes: u64) -> bool {
+    while let Some(over) = state.hosts.host_over_share(host, bytes, now) {
+        let of_host = |known: &&Peer| known.host == Some(over) && known.stored.unearned > 0;
+        let is_stalled = |known: &&Peer| now.saturating_sub(known.stored_since) >= STALLED_OVER_SHARE;
+        let known = state.peers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
+        let stalled = known.filter(|(_, known)| of_host(known) && is_stalled(known));
+        let Some((peer, _)) = stalled.max_by_key(|(_, known)| known.stored.unearned) else {
+            state.hosts.note_short(host, now);
+            break;
+        };
+        state.counters.evicted += 1;
+        lose(state, peer as u32, Why::Evicted);
+        if state.hosts.may_store(host, bytes) {
             return true;
         }
-        // Whose places are short.
-        let short = host.filter(|_| is_full);
-        if self.hosts.is_crowded(short, now) {
-            return false;
+    }
+    if now.saturating_sub(state.relieved_at) >= RELIEF_EVERY {
+        state.relieved_at = now;
+        let known = state.peers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
+        let is_stalled = |known: &Peer| now.saturating_sub(known.stored_since) >= STALLED;
+        let stalled = known.filter(|(_, known)| known.stored.bytes > 0 && is_stalled(known));
+        if let Some((peer, _)) = stalled.min_by_key(|(_, known)| known.stored_since) {
+            state.counters.evicted += 1;
+            lose(state, peer as u32, Why::Evicted);
         }
-        let may_go = |known: &&Peer| {
+    }
+    false
+}
+
+/// Sees to it that peers which say nothing are found.
+fn look_for_idle(state: &mut State, now: Time) {
+    if !state.looks_for_idle && state.settings.idle_timeout != Time::MAX {
+        state.looks_for_idle = true;
+        let at = now + (state.settings.idle_timeout / 4).max(Time::from_us(1));
+        state.timers.push(Reverse((at, Timer::Idle)));
+    }
+}
+
+/// Peers that have said nothing for too long are forgotten. Whoever owes an answer has its own limit.
+pub(super) fn lose_idle(state: &mut State, now: Time) {
+    state.looks_for_idle = false;
+    for peer in 0..state.peers.len() as u32 {
+        let idle = |known: &Peer| {
             let is_silent = !known.is_proven && known.phase == Phase::Greeted;
-            is_silent && now.saturating_sub(known.made_at) >= UNPROVEN && (!is_full || known.host == host)
+            let most = if is_silent { HANDSHAKE_TIMEOUT } else { state.settings.idle_timeout };
+            known.quiet_since.is_none() && now.saturating_sub(known.heard_at) >= most.min(state.settings.idle_timeout)
         };
-        let known = self.peers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
-        let oldest = known.filter(|(_, known)| may_go(known)).min_by_key(|(_, known)| known.made_at);
-        let oldest = oldest.map(|(at, _)| at as u32);
-        let Some(peer) = oldest.or_else(|| if is_full { None } else { self.idle_over_share(host, now) }) else {
-            self.hosts.note_crowded(short, now);
-            return false;
-        };
-        self.counters.evicted += 1;
-        self.lose(peer, Why::Evicted);
-        true
+        if state.peer(peer).is_some_and(idle) {
+            lose(state, peer, Why::Idle);
+        }
     }
-
-    /// The peer that has said nothing for longest of those that have never delivered anything, of a host that has more than its share of all
-    /// places, where a newcomer's would have no more than its own.
-    fn idle_over_share(&self, host: Option<IpAddr>, now: Time) -> Option<u32> {
-        let over = self.hosts.host_over_share_of_peers(host)?;
-        let may_go = |known: &&Peer| {
-            let is_useless = known.delivered == 0 && known.phase == Phase::Greeted;
-            known.host == Some(over) && is_useless && now.saturating_sub(known.made_at) >= UNPROVEN
-        };
-        let known = self.peers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
-        known.filter(|(_, known)| may_go(known)).min_by_key(|(_, known)| known.heard_at).map(|(at, _)| at as u32)
+    if state.peers.iter().any(Option::is_some) {
+        look_for_idle(state, now);
     }
+}
 
-    /// There is no memory for so many bytes of a host's messages. Where it has no more than its share with them, peers make room that hold the
-    /// most of hosts which have more than theirs; else the peer that has held some for longest, if that is long. Returns `true` where there is
-    /// memory then.
-    pub(super) fn relieve(&mut self, now: Time, host: Option<IpAddr>, bytes: u64) -> bool {
-        while let Some(over) = self.hosts.host_over_share(host, bytes, now) {
-            let of_host = |known: &&Peer| known.host == Some(over) && known.stored.unearned > 0;
-            let is_stalled = |known: &&Peer| now.saturating_sub(known.stored_since) >= STALLED_OVER_SHARE;
-            let known = self.peers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
-            let stalled = known.filter(|(_, known)| of_host(known) && is_stalled(known));
-            let Some((peer, _)) = stalled.max_by_key(|(_, known)| known.stored.unearned) else {
-                self.hosts.note_short(host, now);
-                break;
-            };
-            self.counters.evicted += 1;
-            self.lose(peer as u32, Why::Evicted);
-            if self.hosts.may_store(host, bytes) {
-                return true;
+pub(super) fn lose(state: &mut State, peer: u32, why: Why) {
+    if state.peer(peer).is_some() {
+        forget(state, peer);
+        state.events.push_back(Event::Lost { peer, why });
+    }
+}
+
+/// Drops whatever belongs to a peer.
+pub(super) fn forget(state: &mut State, peer: u32) {
+    let Some(known) = state.peers.get_mut(peer as usize).and_then(Option::take) else { return };
+    for slot in known.streams.values() {
+        let flow = state.flows.remove(*slot as usize);
+        state.balancer.close(flow.scheme_slot());
+        state.nic.leave(*slot, &flow);
+        state.counters.path_switches += flow.path_switches();
+        state.unacknowledged -= flow.of.messages();
+    }
+    state.unacknowledged -= known.waiting.iter().map(|outgoing| outgoing.messages()).sum::<usize>();
+    state.hosts.leave(known.host, known.stored);
+    state.transports[peer as usize] = None;
+    state.control.retain(|(of, ..)| *of != peer);
+    state.gone.insert(peer);
+}
+
+/// The next hello or calibration of a peer, and a timer in case that no answer comes.
+pub(super) fn ask(state: &mut State, peer: u32, now: Time) {
+    let (labels, full) = (state.settings.labels, state.longest_datagram());
+    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    let measures_full = known.samples.len() < state.settings.calibrations.max(1) as usize;
+    let size = if measures_full { full } else { known.probe_base.datagram };
+    known.hellos.is_short = known.phase == Phase::Greeting && known.asked % SHORT_EVERY == SHORT_EVERY - 1;
+    let question = match known.phase {
+        Phase::Greeting => Control::Hello { is_short: known.hellos.is_short },
+        Phase::Calibrating => Control::Probe { stream: CALIBRATION, tag: known.asked, size },
+        Phase::Greeted | Phase::Open => return,
+    };
+    // Before the other has said how many labels it has, all are tried.
+    let label = if known.phase == Phase::Greeting {
+        if known.hellos.is_short { known.asked / SHORT_EVERY % labels } else { known.asked % labels }
+    } else {
+        let paths = known.paths.len() as u32;
+        known.label(known.asked % paths, known.asked / paths)
+    };
+    known.asked = known.asked.wrapping_add(1);
+    // A cookie is good for the label that it came over.
+    known.cookie = None;
+    known.quiet_since.get_or_insert(now);
+    known.timer_at = now + state.settings.patience;
+    state.timers.push(Reverse((known.timer_at, Timer::Peer { peer })));
+    state.say(peer, label, question);
+}
+
+/// A question of ours was not answered in time.
+pub(super) fn peer_timer(state: &mut State, peer: u32, at: Time, now: Time) {
+    let Some(known) = state.peer(peer).filter(|known| known.timer_at == at) else { return };
+    let Hellos { full_answered, short_answered_at, .. } = known.hellos;
+    let drops_full = |since: Time| now.saturating_sub(since) >= FULL_TIMEOUT.min(state.settings.give_up);
+    if known.phase == Phase::Greeting && !full_answered && short_answered_at.is_some_and(drops_full) {
+        let (full, short) = (state.longest_datagram() as u32, state.short_hello() as u32);
+        return lose(state, peer, Why::LargePackets { full, short });
+    }
+    if known.quiet_since.is_some_and(|since| now.saturating_sub(since) > state.settings.give_up) {
+        return lose(state, peer, Why::Silent);
+    }
+    ask(state, peer, now);
+}
+
+/// Returns `true` where a HELLO comes from where it says: the datapath vouches for that, or it brings back a cookie of ours.
+fn is_verified(state: &State, now: Time, arrival: &Arrival<'_>, greeting: &Greeting, cookie: &Cookie) -> bool {
+    arrival.from.is_none_or(|from| state.cookies.is_valid(now, &bound(from, arrival, greeting), cookie))
+}
+
+fn bound(from: SocketAddr, arrival: &Arrival<'_>, greeting: &Greeting) -> Bound {
+    Bound { from, label: arrival.label, connection: greeting.connection, nonce: greeting.nonce }
+}
+
+/// Replies to whoever need not be a peer, unless there are too many such replies.
+fn reply_to(state: &mut State, now: Time, arrival: &Arrival<'_>, control: Control) -> bool {
+    let to = arrival.from.map(To::Address).or(arrival.peer.map(To::Peer));
+    let Some(to) = to.filter(|_| state.cookies.may_reply(now)) else { return false };
+    state.reply(to, arrival.label, control);
+    true
+}
+
+pub(super) fn on_hello(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greeting, cookie: &Cookie) {
+    if u64::from(greeting.mtu) != state.settings.mtu() {
+        // The WELCOME says what ours is; the other end gives up.
+        state.counters.refused += 1;
+        state.stranger(arrival.peer);
+        tell_refusal(state, now, arrival, Why::Mtu { theirs: greeting.mtu, ours: state.settings.mtu() as u16 });
+        reply_to(state, now, arrival, Control::Welcome(Welcome::refusing(greeting, arrival.at)));
+        return;
+    }
+    if !is_verified(state, now, arrival, greeting, cookie) {
+        state.stranger(arrival.peer);
+        return retry(state, now, arrival, greeting);
+    }
+    match (arrival.peer, arrival.from) {
+        (Some(peer), from) => greeted(state, now, peer, from, arrival.label, arrival.at, greeting),
+        (None, Some(from)) => {
+            let is_new = state.newcomers.iter().all(|newcomer| newcomer.from != from);
+            if is_new && state.newcomers.len() < MAX_REPLIES {
+                state.newcomers.push_back(Newcomer { from, label: arrival.label, at: arrival.at, greeting: *greeting });
             }
         }
-        if now.saturating_sub(self.relieved_at) >= RELIEF_EVERY {
-            self.relieved_at = now;
-            let known = self.peers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
-            let is_stalled = |known: &Peer| now.saturating_sub(known.stored_since) >= STALLED;
-            let stalled = known.filter(|(_, known)| known.stored.bytes > 0 && is_stalled(known));
-            if let Some((peer, _)) = stalled.min_by_key(|(_, known)| known.stored_since) {
-                self.counters.evicted += 1;
-                self.lose(peer as u32, Why::Evicted);
-            }
-        }
-        false
+        (None, None) => state.counters.strangers += 1,
     }
+}
 
-    /// Sees to it that peers which say nothing are found.
-    fn look_for_idle(&mut self, now: Time) {
-        if !self.looks_for_idle && self.settings.idle_timeout != Time::MAX {
-            self.looks_for_idle = true;
-            let at = now + (self.settings.idle_timeout / 4).max(Time::from_us(1));
-            self.timers.push(Reverse((at, Timer::Idle)));
-        }
+/// A HELLO without a valid cookie: its sender gets one, and nothing is kept of it.
+fn retry(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greeting) {
+    let Some(from) = arrival.from else { return };
+    let cookie = state.cookies.make(now, &bound(from, arrival, greeting));
+    let retry = Control::Retry { connection: greeting.connection, nonce: greeting.nonce, cookie };
+    if reply_to(state, now, arrival, retry) {
+        state.counters.retries += 1;
+    } else {
+        state.counters.retries_suppressed += 1;
     }
+}
 
-    /// Peers that have said nothing for too long are forgotten. Whoever owes an answer has its own limit.
-    pub(super) fn lose_idle(&mut self, now: Time) {
-        self.looks_for_idle = false;
-        for peer in 0..self.peers.len() as u32 {
-            let idle = |known: &Peer| {
-                let is_silent = !known.is_proven && known.phase == Phase::Greeted;
-                let most = if is_silent { HANDSHAKE_TIMEOUT } else { self.settings.idle_timeout };
-                known.quiet_since.is_none()
-                    && now.saturating_sub(known.heard_at) >= most.min(self.settings.idle_timeout)
-            };
-            if self.peer(peer).is_some_and(idle) {
-                self.lose(peer, Why::Idle);
-            }
-        }
-        if self.peers.iter().any(Option::is_some) {
-            self.look_for_idle(now);
+/// See [`super::Endpoint::admit`].
+pub(super) fn admit(state: &mut State, now: Time, number: &mut dyn FnMut(SocketAddr) -> Option<u32>) {
+    while let Some(Newcomer { from, label, at, greeting }) = state.newcomers.pop_front() {
+        // Without a place no number is taken.
+        let peer = if has_place(state, Some(host_of(from)), now) { number(from) } else { None };
+        match peer {
+            Some(peer) => greeted(state, now, peer, Some(from), label, at, &greeting),
+            None => state.counters.strangers += 1,
         }
     }
+}
 
-    pub(super) fn lose(&mut self, peer: u32, why: Why) {
-        if self.peer(peer).is_some() {
-            self.forget(peer);
-            self.events.push_back(Event::Lost { peer, why });
-        }
+/// A verified HELLO of whoever is, or is to be, this peer.
+fn greeted(
+    state: &mut State,
+    now: Time,
+    peer: u32,
+    from: Option<SocketAddr>,
+    label: u32,
+    arrived: Time,
+    greeting: &Greeting,
+) {
+    if state.peer(peer).is_none() && !make_peer(state, peer, Phase::Greeted, from.map(host_of), now) {
+        state.counters.strangers += 1;
+        return state.stranger(Some(peer));
     }
-
-    /// Drops whatever belongs to a peer.
-    pub(super) fn forget(&mut self, peer: u32) {
-        let Some(known) = self.peers.get_mut(peer as usize).and_then(Option::take) else { return };
-        for slot in known.streams.values() {
-            let flow = self.flows.remove(*slot as usize);
-            self.balancer.close(flow.scheme_slot());
-            self.nic.leave(*slot, &flow);
-            self.counters.path_switches += flow.path_switches();
-            self.unacknowledged -= flow.of.messages();
-        }
-        self.unacknowledged -= known.waiting.iter().map(|outgoing| outgoing.messages()).sum::<usize>();
-        self.hosts.leave(known.host, known.stored);
-        self.transports[peer as usize] = None;
-        self.control.retain(|(of, ..)| *of != peer);
-        self.gone.insert(peer);
-    }
-
-    /// The next hello or calibration of a peer, and a timer in case that no answer comes.
-    pub(super) fn ask(&mut self, peer: u32, now: Time) {
-        let (labels, full) = (self.settings.labels, self.longest_datagram());
-        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
-        let measures_full = known.samples.len() < self.settings.calibrations.max(1) as usize;
-        let size = if measures_full { full } else { known.probe_base.datagram };
-        known.hellos.is_short = known.phase == Phase::Greeting && known.asked % SHORT_EVERY == SHORT_EVERY - 1;
-        let question = match known.phase {
-            Phase::Greeting => Control::Hello { is_short: known.hellos.is_short },
-            Phase::Calibrating => Control::Probe { stream: CALIBRATION, tag: known.asked, size },
-            Phase::Greeted | Phase::Open => return,
-        };
-        // Before the other has said how many labels it has, all are tried.
-        let label = if known.phase == Phase::Greeting {
-            if known.hellos.is_short { known.asked / SHORT_EVERY % labels } else { known.asked % labels }
-        } else {
-            let paths = known.paths.len() as u32;
-            known.label(known.asked % paths, known.asked / paths)
-        };
-        known.asked = known.asked.wrapping_add(1);
-        // A cookie is good for the label that it came over.
-        known.cookie = None;
-        known.quiet_since.get_or_insert(now);
-        known.timer_at = now + self.settings.patience;
-        self.timers.push(Reverse((known.timer_at, Timer::Peer { peer })));
-        self.say(peer, label, question);
-    }
-
-    /// A question of ours was not answered in time.
-    pub(super) fn peer_timer(&mut self, peer: u32, at: Time, now: Time) {
-        let Some(known) = self.peer(peer).filter(|known| known.timer_at == at) else { return };
-        let Hellos { full_answered, short_answered_at, .. } = known.hellos;
-        let drops_full = |since: Time| now.saturating_sub(since) >= FULL_TIMEOUT.min(self.settings.give_up);
-        if known.phase == Phase::Greeting && !full_answered && short_answered_at.is_some_and(drops_full) {
-            let (full, short) = (self.longest_datagram() as u32, self.short_hello() as u32);
-            return self.lose(peer, Why::LargePackets { full, short });
-        }
-        if known.quiet_since.is_some_and(|since| now.saturating_sub(since) > self.settings.give_up) {
-            return self.lose(peer, Why::Silent);
-        }
-        self.ask(peer, now);
-    }
-
-    /// Returns `true` where a HELLO comes from where it says: the datapath vouches for that, or it brings back a cookie of ours.
-    fn is_verified(&self, now: Time, arrival: &Arrival<'_>, greeting: &Greeting, cookie: &Cookie) -> bool {
-        arrival.from.is_none_or(|from| self.cookies.is_valid(now, &Self::bound(from, arrival, greeting), cookie))
-    }
-
-    fn bound(from: SocketAddr, arrival: &Arrival<'_>, greeting: &Greeting) -> Bound {
-        Bound { from, label: arrival.label, connection: greeting.connection, nonce: greeting.nonce }
-    }
-
-    /// Replies to whoever need not be a peer, unless there are too many such replies.
-    fn reply_to(&mut self, now: Time, arrival: &Arrival<'_>, control: Control) -> bool {
-        let to = arrival.from.map(To::Address).or(arrival.peer.map(To::Peer));
-        let Some(to) = to.filter(|_| self.cookies.may_reply(now)) else { return false };
-        self.reply(to, arrival.label, control);
-        true
-    }
-
-    pub(super) fn on_hello(&mut self, now: Time, arrival: &Arrival<'_>, greeting: &Greeting, cookie: &Cookie) {
-        if u64::from(greeting.mtu) != self.settings.mtu() {
-            // The WELCOME says what ours is; the other end gives up.
-            self.counters.refused += 1;
-            self.stranger(arrival.peer);
-            self.tell_refusal(now, arrival, Why::Mtu { theirs: greeting.mtu, ours: self.settings.mtu() as u16 });
-            self.reply_to(now, arrival, Control::Welcome(Welcome::refusing(greeting, arrival.at)));
-            return;
-        }
-        if !self.is_verified(now, arrival, greeting, cookie) {
-            self.stranger(arrival.peer);
-            return self.retry(now, arrival, greeting);
-        }
-        match (arrival.peer, arrival.from) {
-            (Some(peer), from) => self.greeted(now, peer, from, arrival.label, arrival.at, greeting),
-            (None, Some(from)) => {
-                let is_new = self.newcomers.iter().all(|newcomer| newcomer.from != from);
-                if is_new && self.newcomers.len() < MAX_REPLIES {
-                    self.newcomers.push_back(Newcomer {
-                        from,
-                        label: arrival.label,
-                        at: arrival.at,
-                        greeting: *greeting,
-                    });
-                }
-            }
-            (None, None) => self.counters.strangers += 1,
-        }
-    }
-
-    /// A HELLO without a valid cookie: its sender gets one, and nothing is kept of it.
-    fn retry(&mut self, now: Time, arrival: &Arrival<'_>, greeting: &Greeting) {
-        let Some(from) = arrival.from else { return };
-        let cookie = self.cookies.make(now, &Self::bound(from, arrival, greeting));
-        let retry = Control::Retry { connection: greeting.connection, nonce: greeting.nonce, cookie };
-        if self.reply_to(now, arrival, retry) {
-            self.counters.retries += 1;
-        } else {
-            self.counters.retries_suppressed += 1;
-        }
-    }
-
-    /// Makes peers of those who have shown where they receive: `number` gives each a number of the datapath, as far as it has any.
-    pub fn admit(&mut self, now: Time, number: &mut dyn FnMut(SocketAddr) -> Option<u32>) {
-        while let Some(Newcomer { from, label, at, greeting }) = self.newcomers.pop_front() {
-            // Without a place no number is taken.
-            let peer = if self.has_place(Some(host_of(from)), now) { number(from) } else { None };
-            match peer {
-                Some(peer) => self.greeted(now, peer, Some(from), label, at, &greeting),
-                None => self.counters.strangers += 1,
-            }
-        }
-    }
-
-    /// A verified HELLO of whoever is, or is to be, this peer.
-    fn greeted(
-        &mut self,
-        now: Time,
-        peer: u32,
-        from: Option<SocketAddr>,
-        label: u32,
-        arrived: Time,
-        greeting: &Greeting,
-    ) {
-        if self.peer(peer).is_none() && !self.make_peer(peer, Phase::Greeted, from.map(host_of), now) {
-            self.counters.strangers += 1;
-            return self.stranger(Some(peer));
-        }
-        let Settings { span, labels, .. } = self.settings;
-        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
-        let is_known = known.their_nonce == Some(greeting.nonce) && known.theirs == greeting.connection;
-        // Whoever we call may call us as well.
-        let is_met = known.their_nonce.is_none()
-            && (matches!(known.phase, Phase::Greeted | Phase::Greeting) || known.theirs == greeting.connection);
-        let is_for_candidate = !is_known && !is_met;
-        let (ours, own_nonce) = if !is_for_candidate {
-            known.their_nonce = Some(greeting.nonce);
-            known.heard_at = now;
-            known.meet(greeting, span, labels);
-            let numbers = (known.ours, known.nonce);
-            self.derive(peer, greeting);
-            numbers
-        } else {
-            // Somebody new at the address of a peer, which stays until the newcomer has received our WELCOME.
-            let same = known.candidate.as_ref().filter(|of| of.greeting.nonce == greeting.nonce);
-            match same.map(|of| (of.ours, of.nonce)) {
-                Some(numbers) => numbers,
-                None => {
-                    let (ours, nonce) = (self.entropy.bits() as u32, self.entropy.bits());
-                    let session = self.session_with(Side { nonce, connection: ours }, greeting);
-                    if let Some(Some(known)) = self.peers.get_mut(peer as usize) {
-                        known.candidate = Some(Box::new(Candidate { ours, nonce, greeting: *greeting, session }));
-                    }
-                    (ours, nonce)
-                }
-            }
-        };
-        let welcome = Welcome { ours, own_nonce, is_for_candidate, ..Welcome::refusing(greeting, arrived) };
-        self.say(peer, label, Control::Welcome(welcome));
-    }
-
-    /// Somebody sends with the connection number that a candidate was given: the peer has started anew. Returns `false` where there is no such
-    /// candidate.
-    pub(super) fn promote(&mut self, now: Time, peer: u32, connection: u32) -> bool {
-        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return false };
-        let host = known.host;
-        let Some(candidate) = known.candidate.take_if(|of| of.ours == connection) else { return false };
-        self.lose(peer, Why::Restarted);
-        if !self.make_peer(peer, Phase::Greeted, host, now) {
-            return false;
-        }
-        let Settings { span, labels, .. } = self.settings;
-        if let Some(Some(known)) = self.peers.get_mut(peer as usize) {
-            let Candidate { ours, nonce, greeting, session } = *candidate;
-            (known.ours, known.nonce, known.session) = (ours, nonce, session);
-            (known.their_nonce, known.is_proven) = (Some(greeting.nonce), true);
-            known.meet(&greeting, span, labels);
-        }
-        true
-    }
-
-    /// Our HELLO is to show that we receive where we send from.
-    pub(super) fn on_retry(&mut self, arrival: &Arrival<'_>, connection: u32, nonce: u64, cookie: &Cookie) {
-        let asked = |known: &Peer| {
-            known.phase == Phase::Greeting && (known.ours, known.nonce) == (connection, nonce) && known.cookie.is_none()
-        };
-        let Some(peer) = arrival.peer.filter(|peer| self.peer(*peer).is_some_and(asked)) else {
-            self.counters.strangers += 1;
-            return self.stranger(arrival.peer);
-        };
-        if let Some(Some(known)) = self.peers.get_mut(peer as usize) {
-            known.cookie = Some((*cookie, arrival.label));
-            let hellos = &mut known.hellos;
-            if hellos.is_short {
-                hellos.short_answered_at.get_or_insert(arrival.at);
-            } else {
-                hellos.full_answered = true;
-            }
-        }
-        self.say(peer, arrival.label, Control::Hello { is_short: false });
-    }
-
-    /// A HELLO that our key does not fit, or of whoever has one where we have none: its sender is told so.
-    pub(super) fn refuse_key(&mut self, now: Time, arrival: &Arrival<'_>, greeting: &Greeting) {
-        let why = Why::Key { theirs: greeting.protection, ours: self.protection() };
-        self.tell_refusal(now, arrival, why);
-        self.stranger(arrival.peer);
-        self.reply_to(now, arrival, Control::Welcome(Welcome::refusing(greeting, arrival.at)));
-    }
-
-    /// Tells the owner of a refusal, unless another has been told of just now: whoever floods us fills no log.
-    fn tell_refusal(&mut self, now: Time, arrival: &Arrival<'_>, why: Why) {
-        if now >= self.tells_refusals_at {
-            self.tells_refusals_at = now + REFUSALS_EVERY;
-            self.events.push_back(Event::Refused { peer: arrival.peer, from: arrival.from, why });
-        }
-    }
-
-    /// Somebody of another version of the format: who says hello is told what ours is, and a peer that answers ours so is given up.
-    pub(super) fn on_foreign(&mut self, now: Time, arrival: &Arrival<'_>, foreign: &header::Foreign) {
-        let ours = header::VERSION;
-        if foreign.hello {
-            if arrival.bytes.len() < header::GREETING {
-                // The reply would be longer.
-                return self.stranger(arrival.peer);
-            }
-            let (to, nonce, arrived) = (foreign.connection, foreign.nonce, arrival.at);
-            self.stranger(arrival.peer);
-            self.tell_refusal(now, arrival, Why::Version { theirs: foreign.version, ours });
-            let stamp = Time::ZERO;
-            let welcome = Welcome { to, ours: 0, nonce, own_nonce: 0, stamp, arrived, is_for_candidate: false };
-            self.reply_to(now, arrival, Control::Welcome(welcome));
-            return;
-        }
-        let asked =
-            |known: &Peer| known.phase == Phase::Greeting && (known.ours, known.nonce) == (foreign.to, foreign.nonce);
-        match arrival.peer.filter(|peer| self.peer(*peer).is_some_and(asked)) {
-            Some(peer) => self.lose(peer, Why::Version { theirs: foreign.version, ours }),
-            None => self.stranger(arrival.peer),
-        }
-    }
-
-    /// Our HELLO is refused, by whoever has seen its connection number and nonce: for the size of our packets, or for our key.
-    pub(super) fn on_refused(&mut self, peer: Option<u32>, connection: u32, greeting: &Greeting) {
-        let asked =
-            |known: &Peer| known.phase == Phase::Greeting && (known.ours, known.nonce) == (connection, greeting.nonce);
-        let Some(peer) = peer.filter(|peer| self.peer(*peer).is_some_and(asked)) else {
-            self.counters.strangers += 1;
-            return self.stranger(peer);
-        };
-        let (size, ours, theirs) = (self.settings.mtu(), self.protection(), greeting.protection);
-        if u64::from(greeting.mtu) != size {
-            self.lose(peer, Why::Mtu { theirs: greeting.mtu, ours: size as u16 });
-        } else if ours > Protection::Off || theirs > Protection::Off {
-            self.lose(peer, Why::Key { theirs, ours });
-        } else {
-            self.counters.refused += 1;
-        }
-    }
-
-    pub(super) fn on_welcome(&mut self, now: Time, peer: u32, greeting: &Greeting) {
-        let Settings { span, labels, .. } = self.settings;
-        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
-        if known.phase != Phase::Greeting || known.nonce != greeting.nonce {
-            return;
-        }
+    let Settings { span, labels, .. } = state.settings;
+    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    let is_known = known.their_nonce == Some(greeting.nonce) && known.theirs == greeting.connection;
+    // Whoever we call may call us as well.
+    let is_met = known.their_nonce.is_none()
+        && (matches!(known.phase, Phase::Greeted | Phase::Greeting) || known.theirs == greeting.connection);
+    let is_for_candidate = !is_known && !is_met;
+    let (ours, own_nonce) = if !is_for_candidate {
+        known.their_nonce = Some(greeting.nonce);
+        known.heard_at = now;
         known.meet(greeting, span, labels);
-        known.their_nonce = Some(greeting.own_nonce);
-        known.phase = Phase::Calibrating;
-        known.asked = 0;
-        self.derive(peer, greeting);
-        self.ask(peer, now);
-    }
-
-    /// A calibration has been there and back: first full packets, then probes as the scheme sends them.
-    pub(super) fn on_calibration(&mut self, now: Time, peer: u32, rtt: Time) {
-        let (wanted, floor) = (self.settings.calibrations.max(1) as usize, self.settings.rtt_floor);
-        if self.peer(peer).is_none_or(|known| known.phase != Phase::Calibrating) {
-            return;
+        let numbers = (known.ours, known.nonce);
+        sealing::derive(state, peer, greeting);
+        numbers
+    } else {
+        // Somebody new at the address of a peer, which stays until the newcomer has received our WELCOME.
+        let same = known.candidate.as_ref().filter(|of| of.greeting.nonce == greeting.nonce);
+        match same.map(|of| (of.ours, of.nonce)) {
+            Some(numbers) => numbers,
+            None => {
+                let (ours, nonce) = (state.entropy.bits() as u32, state.entropy.bits());
+                let session = sealing::session_with(state, Side { nonce, connection: ours }, greeting);
+                if let Some(Some(known)) = state.peers.get_mut(peer as usize) {
+                    known.candidate = Some(Box::new(Candidate { ours, nonce, greeting: *greeting, session }));
+                }
+                (ours, nonce)
+            }
         }
-        let (full, probe) = (self.longest_datagram(), self.probe_datagram());
-        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
-        if known.samples.len() < wanted {
-            known.samples.push(rtt);
-            known.probe_base.datagram = probe.filter(|probe| *probe < full).unwrap_or(0);
+    };
+    let welcome = Welcome { ours, own_nonce, is_for_candidate, ..Welcome::refusing(greeting, arrived) };
+    state.say(peer, label, Control::Welcome(welcome));
+}
+
+/// Somebody sends with the connection number that a candidate was given: the peer has started anew. Returns `false` where there is no such
+/// candidate.
+pub(super) fn promote(state: &mut State, now: Time, peer: u32, connection: u32) -> bool {
+    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return false };
+    let host = known.host;
+    let Some(candidate) = known.candidate.take_if(|of| of.ours == connection) else { return false };
+    lose(state, peer, Why::Restarted);
+    if !make_peer(state, peer, Phase::Greeted, host, now) {
+        return false;
+    }
+    let Settings { span, labels, .. } = state.settings;
+    if let Some(Some(known)) = state.peers.get_mut(peer as usize) {
+        let Candidate { ours, nonce, greeting, session } = *candidate;
+        (known.ours, known.nonce, known.session) = (ours, nonce, session);
+        (known.their_nonce, known.is_proven) = (Some(greeting.nonce), true);
+        known.meet(&greeting, span, labels);
+    }
+    true
+}
+
+/// Our HELLO is to show that we receive where we send from.
+pub(super) fn on_retry(state: &mut State, arrival: &Arrival<'_>, connection: u32, nonce: u64, cookie: &Cookie) {
+    let asked = |known: &Peer| {
+        known.phase == Phase::Greeting && (known.ours, known.nonce) == (connection, nonce) && known.cookie.is_none()
+    };
+    let Some(peer) = arrival.peer.filter(|peer| state.peer(*peer).is_some_and(asked)) else {
+        state.counters.strangers += 1;
+        return state.stranger(arrival.peer);
+    };
+    if let Some(Some(known)) = state.peers.get_mut(peer as usize) {
+        known.cookie = Some((*cookie, arrival.label));
+        let hellos = &mut known.hellos;
+        if hellos.is_short {
+            hellos.short_answered_at.get_or_insert(arrival.at);
         } else {
-            known.probe_samples.push(rtt);
+            hellos.full_answered = true;
         }
-        if known.samples.len() < wanted || (known.probe_base.datagram > 0 && known.probe_samples.len() < wanted) {
-            return self.ask(peer, now);
-        }
-        known.calibrate(floor);
-        known.phase = Phase::Open;
-        known.timer_at = Time::MAX;
-        (known.samples, known.probe_samples) = (Vec::new(), Vec::new());
-        let (base_rtt, noise) = (known.base_rtt, known.noise);
-        self.transports[peer as usize] = Some(resolve(&self.settings, base_rtt + noise));
-        self.events.push_back(Event::Open { peer, base_rtt, noise });
-        self.open_waiting(peer, now);
     }
+    state.say(peer, arrival.label, Control::Hello { is_short: false });
+}
 
-    /// A full packet has been there and back in `rtt`. Where the base round trip has changed with it, streams hear of round trips
-    /// as if it had not.
-    pub(super) fn note_round_trip(&mut self, now: Time, peer: u32, rtt: Time) {
-        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
-        if !known.note_round_trip(now, rtt, self.settings.rtt_window) {
-            return;
-        }
-        let base = known.base_rtt + known.noise;
-        let mut transport = resolve(&self.settings, base);
-        transport.set_base_rtt_shift(BaseRttShift::new(known.told, base));
-        self.transports[peer as usize] = Some(transport);
-    }
+/// A HELLO that our key does not fit, or of whoever has one where we have none: its sender is told so.
+pub(super) fn refuse_key(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greeting) {
+    let why = Why::Key { theirs: greeting.protection, ours: state.protection() };
+    tell_refusal(state, now, arrival, why);
+    state.stranger(arrival.peer);
+    reply_to(state, now, arrival, Control::Welcome(Welcome::refusing(greeting, arrival.at)));
+}
 
-    /// Opens the streams that waited for it.
-    pub(super) fn open_waiting(&mut self, peer: u32, now: Time) {
-        let Some(Some(known)) = self.peers.get_mut(peer as usize) else { return };
-        if self.transports[peer as usize].is_none() {
-            return;
-        }
-        let (connection, base_rtt) = (known.theirs, known.told);
-        let mut opened = Vec::new();
-        for mut outgoing in std::mem::take(&mut known.waiting) {
-            outgoing.connection = connection;
-            outgoing.watched = self.watches.then(|| Box::new(Watched::new(self.settings.labels)));
-            let stream = outgoing.stream;
-            let scheme_slot = self.open_with_scheme(peer, stream, now);
-            let Some(transport) = &self.transports[peer as usize] else { return };
-            let sender = Sender::of_stream(transport, self.settings.rate, base_rtt, now);
-            let slot = self.flows.insert(Flow::new(sender, self.opened, scheme_slot, now, outgoing)) as u32;
-            self.opened = self.opened.wrapping_add(1);
-            opened.push((stream, slot));
-        }
-        if let Some(Some(known)) = self.peers.get_mut(peer as usize) {
-            known.streams.extend(opened.iter().copied());
-        }
-        for (_, slot) in opened {
-            self.offer(slot, now);
-        }
+/// Tells the owner of a refusal, unless another has been told of just now: whoever floods us fills no log.
+fn tell_refusal(state: &mut State, now: Time, arrival: &Arrival<'_>, why: Why) {
+    if now >= state.tells_refusals_at {
+        state.tells_refusals_at = now + REFUSALS_EVERY;
+        state.events.push_back(Event::Refused { peer: arrival.peer, from: arrival.from, why });
     }
+}
 
-    /// Tells the scheme of a stream to a peer whose round trip is known; returns its slot.
-    pub(super) fn open_with_scheme(&mut self, peer: u32, stream: u32, now: Time) -> u32 {
-        let settings = &self.settings;
-        let transport = self.transports[peer as usize].as_ref().unwrap_or(&self.transport);
-        let known = self.peers.get(peer as usize).and_then(Option::as_ref);
-        // Whoever opens later hears the same as the others.
-        let base_rtt = known.map_or(Time::ZERO, |known| known.told);
-        let uplinks = [known.map_or(1, |known| known.paths.len() as u32)];
-        let guided = (self.tags == TagKind::Guided).then(|| {
-            let made = self.guided.entry(uplinks[0]);
-            made.or_insert_with(|| Arc::new(alike(uplinks[0]))).clone()
-        });
-        let mtu = settings.mtu();
-        let full = mtu + header::DATA_HEADER as u64 + settings.overhead;
-        let info = FlowInfo {
-            key: Stream::keyed(settings.seed, u64::from(peer) << 32 | u64::from(stream), "stream").bits(),
-            src: 0,
-            dst: peer.wrapping_add(1),
-            size: mtu * STREAM_PACKETS,
-            packets: STREAM_PACKETS,
-            bdp_packets: settings.rate.bytes_in(base_rtt).div_ceil(full).max(1),
-            base_rtt,
-            rate: settings.rate,
-            full_packet: full as u32,
-            early_packets: transport.early_packets(),
-            paths: PathSpace { uplinks: &uplinks, guided: guided.as_ref(), dead: &[] },
-        };
-        self.balancer.open(now, &info)
+/// Somebody of another version of the format: who says hello is told what ours is, and a peer that answers ours so is given up.
+pub(super) fn on_foreign(state: &mut State, now: Time, arrival: &Arrival<'_>, foreign: &header::Foreign) {
+    let ours = header::VERSION;
+    if foreign.hello {
+        if arrival.bytes.len() < header::GREETING {
+            // The reply would be longer.
+            return state.stranger(arrival.peer);
+        }
+        let (to, nonce, arrived) = (foreign.connection, foreign.nonce, arrival.at);
+        state.stranger(arrival.peer);
+        tell_refusal(state, now, arrival, Why::Version { theirs: foreign.version, ours });
+        let stamp = Time::ZERO;
+        let welcome = Welcome { to, ours: 0, nonce, own_nonce: 0, stamp, arrived, is_for_candidate: false };
+        reply_to(state, now, arrival, Control::Welcome(welcome));
+        return;
     }
+    let asked =
+        |known: &Peer| known.phase == Phase::Greeting && (known.ours, known.nonce) == (foreign.to, foreign.nonce);
+    match arrival.peer.filter(|peer| state.peer(*peer).is_some_and(asked)) {
+        Some(peer) => lose(state, peer, Why::Version { theirs: foreign.version, ours }),
+        None => state.stranger(arrival.peer),
+    }
+}
+
+/// Our HELLO is refused, by whoever has seen its connection number and nonce: for the size of our packets, or for our key.
+pub(super) fn on_refused(state: &mut State, peer: Option<u32>, connection: u32, greeting: &Greeting) {
+    let asked =
+        |known: &Peer| known.phase == Phase::Greeting && (known.ours, known.nonce) == (connection, greeting.nonce);
+    let Some(peer) = peer.filter(|peer| state.peer(*peer).is_some_and(asked)) else {
+        state.counters.strangers += 1;
+        return state.stranger(peer);
+    };
+    let (size, ours, theirs) = (state.settings.mtu(), state.protection(), greeting.protection);
+    if u64::from(greeting.mtu) != size {
+        lose(state, peer, Why::Mtu { theirs: greeting.mtu, ours: size as u16 });
+    } else if ours > Protection::Off || theirs > Protection::Off {
+        lose(state, peer, Why::Key { theirs, ours });
+    } else {
+        state.counters.refused += 1;
+    }
+}
+
+pub(super) fn on_welcome(state: &mut State, now: Time, peer: u32, greeting: &Greeting) {
+    let Settings { span, labels, .. } = state.settings;
+    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    if known.phase != Phase::Greeting || known.nonce != greeting.nonce {
+        return;
+    }
+    known.meet(greeting, span, labels);
+    known.their_nonce = Some(greeting.own_nonce);
+    known.phase = Phase::Calibrating;
+    known.asked = 0;
+    sealing::derive(state, peer, greeting);
+    ask(state, peer, now);
+}
+
+/// A calibration has been there and back: first full packets, then probes as the scheme sends them.
+pub(super) fn on_calibration(state: &mut State, now: Time, peer: u32, rtt: Time) {
+    let (wanted, floor) = (state.settings.calibrations.max(1) as usize, state.settings.rtt_floor);
+    if state.peer(peer).is_none_or(|known| known.phase != Phase::Calibrating) {
+        return;
+    }
+    let (full, probe) = (state.longest_datagram(), state.probe_datagram());
+    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    if known.samples.len() < wanted {
+        known.samples.push(rtt);
+        known.probe_base.datagram = probe.filter(|probe| *probe < full).unwrap_or(0);
+    } else {
+        known.probe_samples.push(rtt);
+    }
+    if known.samples.len() < wanted || (known.probe_base.datagram > 0 && known.probe_samples.len() < wanted) {
+        return ask(state, peer, now);
+    }
+    known.calibrate(floor);
+    known.phase = Phase::Open;
+    known.timer_at = Time::MAX;
+    (known.samples, known.probe_samples) = (Vec::new(), Vec::new());
+    let (base_rtt, noise) = (known.base_rtt, known.noise);
+    state.transports[peer as usize] = Some(resolve(&state.settings, base_rtt + noise));
+    state.events.push_back(Event::Open { peer, base_rtt, noise });
+    open_waiting(state, peer, now);
+}
+
+/// A full packet has been there and back in `rtt`. Where the base round trip has changed with it, streams hear of round trips
+/// as if it had not.
+pub(super) fn note_round_trip(state: &mut State, now: Time, peer: u32, rtt: Time) {
+    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    if !known.note_round_trip(now, rtt, state.settings.rtt_window) {
+        return;
+    }
+    let base = known.base_rtt + known.noise;
+    let mut transport = resolve(&state.settings, base);
+    transport.set_base_rtt_shift(BaseRttShift::new(known.told, base));
+    state.transports[peer as usize] = Some(transport);
+}
+
+/// Opens the streams that waited for it.
+pub(super) fn open_waiting(state: &mut State, peer: u32, now: Time) {
+    let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
+    if state.transports[peer as usize].is_none() {
+        return;
+    }
+    let (connection, base_rtt) = (known.theirs, known.told);
+    let mut opened = Vec::new();
+    for mut outgoing in std::mem::take(&mut known.waiting) {
+        outgoing.connection = connection;
+        outgoing.watched = state.watches.then(|| Box::new(Watched::new(state.settings.labels)));
+        let stream = outgoing.stream;
+        let scheme_slot = open_with_scheme(state, peer, stream, now);
+        let Some(transport) = &state.transports[peer as usize] else { return };
+        let sender = Sender::of_stream(transport, state.settings.rate, base_rtt, now);
+        let slot = state.flows.insert(Flow::new(sender, state.opened, scheme_slot, now, outgoing)) as u32;
+        state.opened = state.opened.wrapping_add(1);
+        opened.push((stream, slot));
+    }
+    if let Some(Some(known)) = state.peers.get_mut(peer as usize) {
+        known.streams.extend(opened.iter().copied());
+    }
+    for (_, slot) in opened {
+        state.offer(slot, now);
+    }
+}
+
+/// Tells the scheme of a stream to a peer whose round trip is known; returns its slot.
+pub(super) fn open_with_scheme(state: &mut State, peer: u32, stream: u32, now: Time) -> u32 {
+    let settings = &state.settings;
+    let transport = state.transports[peer as usize].as_ref().unwrap_or(&state.transport);
+    let known = state.peers.get(peer as usize).and_then(Option::as_ref);
+    // Whoever opens later hears the same as the others.
+    let base_rtt = known.map_or(Time::ZERO, |known| known.told);
+    let uplinks = [known.map_or(1, |known| known.paths.len() as u32)];
+    let guided = (state.tags == TagKind::Guided).then(|| {
+        let made = state.guided.entry(uplinks[0]);
+        made.or_insert_with(|| Arc::new(alike(uplinks[0]))).clone()
+    });
+    let mtu = settings.mtu();
+    let full = mtu + header::DATA_HEADER as u64 + settings.overhead;
+    let info = FlowInfo {
+        key: Stream::keyed(settings.seed, u64::from(peer) << 32 | u64::from(stream), "stream").bits(),
+        src: 0,
+        dst: peer.wrapping_add(1),
+        size: mtu * STREAM_PACKETS,
+        packets: STREAM_PACKETS,
+        bdp_packets: settings.rate.bytes_in(base_rtt).div_ceil(full).max(1),
+        base_rtt,
+        rate: settings.rate,
+        full_packet: full as u32,
+        early_packets: transport.early_packets(),
+        paths: PathSpace { uplinks: &uplinks, guided: guided.as_ref(), dead: &[] },
+    };
+    state.balancer.open(now, &info)
 }

@@ -9,21 +9,11 @@
 mod paths;
 mod times;
 
-pub use paths::{GuidedPath, PathType};
+pub use paths::GuidedPath;
 pub(crate) use times::TypeTotal;
 pub use times::guided_table_bytes;
 
-use crate::{LinkClass, LinkId, NodeId, Topology};
-use std::sync::Arc;
-
-/// How source-guided paths run through a topology.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Guidance {
-    /// Up to local, global, local, global, local; by default local, global, local.
-    Dragonfly,
-    /// Two free hops; by default over the common neighbour of the smallest number.
-    SlimFly,
-}
+use crate::{LinkClass, LinkId, NodeId, graph::Graph, guidance::Guidance};
 
 const NONE: u32 = u32::MAX;
 
@@ -59,49 +49,24 @@ pub fn virtual_channel(hop: u8) -> u8 {
     hop
 }
 
-impl Guidance {
-    /// Virtual channels that keep guided paths free of deadlock: the hops of the longest path.
-    pub fn virtual_channels(self) -> u8 {
-        match self {
-            Guidance::Dragonfly => 5,
-            Guidance::SlimFly => 4,
-        }
-    }
-
-    /// Bytes of [`Guide`]'s tables that grow faster than the graph.
-    pub(crate) fn table_bytes(self, switches: u64, groups: u64) -> u64 {
-        match self {
-            // A gateway per pair of groups and a port per switch and group, of 4 bytes.
-            Guidance::Dragonfly => 4 * groups * (groups + switches),
-            // A port per pair of switches, of 2 bytes.
-            Guidance::SlimFly => 2 * switches * switches,
-        }
-    }
-}
-
-impl Topology {
-    /// The tables of source-guided routing; `None` where the topology has none. They follow from the graph alone and are
-    /// made once.
-    pub fn guide(&self) -> Option<Arc<Guide>> {
-        self.guide.get_or_init(|| self.guidance.map(|guidance| Arc::new(self.make_guide(guidance)))).clone()
-    }
-
-    fn make_guide(&self, guidance: Guidance) -> Guide {
+impl Guide {
+    /// The tables of a graph whose source-guided paths run so.
+    pub(crate) fn new(graph: &Graph, guidance: Guidance) -> Self {
         let (mut first, mut link, mut owner) = (vec![0], Vec::new(), Vec::new());
-        for switch in 0..self.switches() {
+        for switch in 0..graph.switches() {
             let facing =
-                self.out_links(NodeId(self.hosts + switch)).iter().filter(|l| self.link(**l).to.0 >= self.hosts);
+                graph.out_links(NodeId(graph.hosts + switch)).iter().filter(|l| graph.link(**l).to.0 >= graph.hosts);
             link.extend(facing);
             owner.resize(link.len(), switch);
             first.push(link.len() as u32);
         }
-        let to = link.iter().map(|l| self.link(*l).to.0 - self.hosts).collect();
-        let local = link.iter().map(|l| self.link(*l).class == LinkClass::Local).collect();
+        let to = link.iter().map(|l| graph.link(*l).to.0 - graph.hosts).collect();
+        let local = link.iter().map(|l| graph.link(*l).class == LinkClass::Local).collect();
         let mut guide = Guide {
             guidance,
-            hosts: self.hosts,
-            group: self.groups.clone(),
-            groups: self.groups.iter().max().map_or(0, |last| last + 1),
+            hosts: graph.hosts,
+            group: graph.groups.clone(),
+            groups: graph.groups.iter().max().map_or(0, |last| last + 1),
             first,
             link,
             to,
@@ -117,9 +82,7 @@ impl Topology {
         }
         guide
     }
-}
 
-impl Guide {
     /// How guided paths run.
     pub fn guidance(&self) -> Guidance {
         self.guidance

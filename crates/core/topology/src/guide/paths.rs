@@ -1,64 +1,15 @@
 //! The paths that entropy values name between two switches.
 
-use super::{Guidance, Guide};
-use crate::{LinkId, NodeId, Topology};
+use super::Guide;
+use crate::{
+    LinkId, NodeId,
+    graph::Graph,
+    guidance::{Guidance, PathType},
+};
 use anabranch_units::Time;
 
 /// Most links between switches on a guided path.
 const MOST_HOPS: usize = 5;
-
-/// Local and global links of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PathType {
-    /// Local links.
-    pub local: u8,
-    /// Global links.
-    pub global: u8,
-}
-
-const fn types<const N: usize>(pairs: [(u8, u8); N]) -> [PathType; N] {
-    let mut all = [PathType { local: 0, global: 0 }; N];
-    let mut index = 0;
-    while index < N {
-        all[index] = PathType { local: pairs[index].0, global: pairs[index].1 };
-        index += 1;
-    }
-    all
-}
-
-static DRAGONFLY: [PathType; 9] = types([(1, 0), (2, 0), (0, 1), (1, 1), (2, 1), (0, 2), (1, 2), (2, 2), (3, 2)]);
-static SLIM_FLY: [PathType; 14] = types([
-    (1, 0),
-    (2, 0),
-    (3, 0),
-    (4, 0),
-    (0, 1),
-    (1, 1),
-    (2, 1),
-    (3, 1),
-    (0, 2),
-    (1, 2),
-    (2, 2),
-    (0, 3),
-    (1, 3),
-    (0, 4),
-]);
-
-impl Guidance {
-    /// The types that guided paths can have, in the order of their latencies in Spritz's Table I: the categories of the
-    /// coarse-grained mode.
-    pub fn types(self) -> &'static [PathType] {
-        match self {
-            Guidance::Dragonfly => &DRAGONFLY,
-            Guidance::SlimFly => &SLIM_FLY,
-        }
-    }
-
-    /// The place of a type in [`Guidance::types`]; `None` for a type that does not occur.
-    pub fn category(self, kind: PathType) -> Option<u8> {
-        self.types().iter().position(|t| *t == kind).map(|index| index as u8)
-    }
-}
 
 /// A path that an entropy value names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +37,7 @@ impl GuidedPath {
 impl Guide {
     /// The guided paths between two switches for packets of `packet` bytes on the wire, by latency, then by entropy
     /// value: index 0 is the fastest. A switch has one path to itself, without links.
-    pub fn paths(&self, topology: &Topology, from: NodeId, to: NodeId, packet: u64) -> Vec<GuidedPath> {
+    pub fn paths(&self, graph: &Graph, from: NodeId, to: NodeId, packet: u64) -> Vec<GuidedPath> {
         let mut paths = Vec::new();
         let (from, to) = (self.number(from), self.number(to));
         let default = self.default_hops(from, to);
@@ -95,7 +46,7 @@ impl Guide {
             let (mut latency, mut propagation) = (Time::ZERO, Time::ZERO);
             for (slot, port) in links.iter_mut().zip(ports) {
                 *slot = self.link[*port as usize];
-                let link = topology.link(*slot);
+                let link = graph.link(*slot);
                 propagation += link.delay;
                 latency += link.delay + link.rate.wire_time(packet);
             }

@@ -1,7 +1,11 @@
 //! Times and sizes of guided paths: the longest round trip, the bandwidth-delay product, the memory of their tables.
 
-use super::{Guidance, Guide, PathType};
-use crate::{LinkId, Topology};
+use super::Guide;
+use crate::{
+    LinkId,
+    graph::Graph,
+    guidance::{Guidance, PathType},
+};
 use anabranch_units::Time;
 use std::collections::BTreeMap;
 
@@ -30,9 +34,9 @@ pub(crate) struct Totals {
 }
 
 /// The slowest link from a host and the slowest to a host.
-fn ends(topology: &Topology, bytes: u64) -> Time {
-    let slowest = |links: &mut dyn Iterator<Item = LinkId>| links.map(|l| topology.one_way(&[l], bytes)).max();
-    let up = (0..topology.hosts).map(|host| topology.host_uplink(host));
+fn ends(graph: &Graph, bytes: u64) -> Time {
+    let slowest = |links: &mut dyn Iterator<Item = LinkId>| links.map(|l| graph.one_way(&[l], bytes)).max();
+    let up = (0..graph.hosts).map(|host| graph.host_uplink(host));
     [slowest(&mut up.clone()), slowest(&mut up.map(LinkId::reverse))].into_iter().flatten().sum()
 }
 
@@ -66,11 +70,11 @@ impl Guide {
     }
 
     /// Numbers of guided paths by type, over pairs of different switches.
-    pub(crate) fn totals(&self, topology: &Topology, packet: u64) -> Totals {
+    pub(crate) fn totals(&self, graph: &Graph, packet: u64) -> Totals {
         let (mut sources, mut fewest, mut most) = (0, u64::MAX, 0);
         let mut types: BTreeMap<PathType, (u64, Time)> = BTreeMap::new();
         let latency = |port: &u32| {
-            let link = topology.link(self.link[*port as usize]);
+            let link = graph.link(self.link[*port as usize]);
             link.delay + link.rate.wire_time(packet)
         };
         let latencies: Vec<Time> = (0..self.link.len() as u32).map(|port| latency(&port)).collect();
@@ -98,21 +102,21 @@ impl Guide {
     ///
     /// Host links count with the slowest of each direction. In fabrics of many million paths whose links of one class
     /// differ, evenly spaced sources (and destinations, beyond 8 million paths from one source) stand for all.
-    pub fn base_rtt(&self, topology: &Topology, packet: u64, ack: u64) -> Time {
-        let data = self.longest(topology, packet, self.sources(), true);
-        let back = self.longest(topology, ack, 0..self.switches(), false);
-        ends(topology, packet) + data + ends(topology, ack) + back
+    pub fn base_rtt(&self, graph: &Graph, packet: u64, ack: u64) -> Time {
+        let data = self.longest(graph, packet, self.sources(), true);
+        let back = self.longest(graph, ack, 0..self.switches(), false);
+        ends(graph, packet) + data + ends(graph, ack) + back
     }
 
     /// As [`Guide::base_rtt`], but both over the longest default path.
-    pub(crate) fn default_rtt(&self, topology: &Topology, packet: u64, ack: u64) -> Time {
-        let one_way = |bytes: u64| ends(topology, bytes) + self.longest(topology, bytes, 0..self.switches(), false);
+    pub(crate) fn default_rtt(&self, graph: &Graph, packet: u64, ack: u64) -> Time {
+        let one_way = |bytes: u64| ends(graph, bytes) + self.longest(graph, bytes, 0..self.switches(), false);
         one_way(packet) + one_way(ack)
     }
 
     /// The longest path between switches, guided or default.
-    fn longest(&self, topology: &Topology, bytes: u64, sources: impl Iterator<Item = u32>, guided: bool) -> Time {
-        let times: Vec<Time> = self.link.iter().map(|link| topology.one_way(&[*link], bytes)).collect();
+    fn longest(&self, graph: &Graph, bytes: u64, sources: impl Iterator<Item = u32>, guided: bool) -> Time {
+        let times: Vec<Time> = self.link.iter().map(|link| graph.one_way(&[*link], bytes)).collect();
         let slowest = |local: bool| {
             times.iter().zip(&self.local).filter(|t| *t.1 == local).map(|t| *t.0).max().unwrap_or(Time::ZERO)
         };
@@ -141,28 +145,5 @@ impl Guide {
             }
         }
         longest
-    }
-}
-
-impl Topology {
-    /// [`Guide::base_rtt`]; `None` where the topology has no guided paths.
-    pub fn guided_base_rtt(&self, packet: u64, ack: u64) -> Option<Time> {
-        Some(self.guide()?.base_rtt(self, packet, ack))
-    }
-
-    /// The round trip that windows are sized for: over the longest path that a packet may be guided over where there are
-    /// guided paths (Spritz §V-A), else the largest base round trip.
-    pub fn window_rtt(&self, packet: u64, ack: u64) -> Time {
-        self.guided_base_rtt(packet, ack).unwrap_or_else(|| self.max_base_rtt(packet, ack))
-    }
-
-    /// Bandwidth-delay product in bytes: NIC rate times [`Topology::window_rtt`].
-    pub fn window_bdp(&self, packet: u64, ack: u64) -> u64 {
-        self.nic_rate().bytes_in(self.window_rtt(packet, ack))
-    }
-
-    /// Bandwidth-delay product in bytes: NIC rate times [`Topology::guided_base_rtt`].
-    pub fn guided_bdp(&self, packet: u64, ack: u64) -> Option<u64> {
-        Some(self.nic_rate().bytes_in(self.guided_base_rtt(packet, ack)?))
     }
 }

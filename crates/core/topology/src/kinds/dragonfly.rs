@@ -5,7 +5,7 @@
 
 use super::grouped::{self, Cabling, MAX_SWITCHES};
 use super::kind::{Kind, Scale, not_too_many, positive};
-use crate::{Guidance, Topology, TopologyError};
+use crate::{Guidance, TopologyError, graph::Graph};
 use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{Rate, Time};
 
@@ -155,7 +155,7 @@ impl Kind for DragonflyParameters {
         Some(self.shape().ok()?.scale())
     }
 
-    fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+    fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Graph, TopologyError> {
         let Shape { p, a, h, groups, cables, .. } = self.shape()?;
         let cabling = Cabling::checked(
             self.link_rate,

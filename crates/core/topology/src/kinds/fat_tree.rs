@@ -5,7 +5,7 @@
 //! j*k/2 .. j*k/2 + k/2 - 1. Switches are numbered pod by pod. `oversubscription` multiplies the hosts of every leaf.
 
 use super::kind::{Kind, Scale, moving, not_too_many, short};
-use crate::{LinkClass, Topology, TopologyError, build::Builder};
+use crate::{LinkClass, TopologyError, build::Builder, graph::Graph};
 use anabranch_settings::{About, parameters};
 use anabranch_units::{Rate, Time};
 
@@ -92,7 +92,7 @@ impl Kind for FatTreeParameters {
         Some(self.shape().ok()?.scale())
     }
 
-    fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+    fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Graph, TopologyError> {
         let Shape { three, half, hosts, per_leaf, leaves, aggs, top } = self.shape()?;
         let rate = moving("link_rate", self.link_rate)?;
         let delay = short("link_delay", self.link_delay)?;

@@ -1,7 +1,7 @@
 //! What Dragonfly and Slim Fly share: switches in groups, hosts at every switch, local and global links.
 
 use super::kind::{moving, short};
-use crate::{Guidance, LinkClass, Topology, TopologyError, build::Builder};
+use crate::{Guidance, LinkClass, TopologyError, build::Builder, graph::Graph};
 use anabranch_units::{Rate, Time};
 
 /// Most switches, so that forwarding tables have at most 2^29 entries.
@@ -47,7 +47,7 @@ pub(crate) fn build(
     mut edges: Vec<(u32, u32)>,
     cabling: &Cabling,
     guidance: Guidance,
-) -> Result<Topology, TopologyError> {
+) -> Result<Graph, TopologyError> {
     let switches = groups * group_size;
     let mut builder = Builder::default();
     builder.hosts(switches * p);

@@ -1,6 +1,6 @@
 //! What every kind of topology does, and the limits they share.
 
-use crate::{Topology, TopologyError};
+use crate::{TopologyError, graph::Graph};
 use anabranch_units::{Rate, Time};
 
 /// A kind of topology with its parameters.
@@ -11,7 +11,7 @@ pub(crate) trait Kind {
     ///
     /// # Errors
     /// An impossible topology, or a file that cannot be read or describes one.
-    fn build(&self, read_file: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError>;
+    fn build(&self, read_file: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Graph, TopologyError>;
 }
 
 /// How large a topology is, known before it is built.
@@ -30,23 +30,21 @@ pub struct Scale {
 }
 
 impl Scale {
+    /// How large a graph is.
+    pub(crate) fn of(graph: &Graph) -> Self {
+        let groups = graph.groups.iter().max().map_or(0, |last| u64::from(*last) + 1);
+        Scale {
+            hosts: graph.hosts.into(),
+            switches: graph.switches().into(),
+            leaves: graph.edge_switches().len() as u64,
+            cables: graph.links.len() as u64 / 2,
+            guide_bytes: graph.guidance.map_or(0, |guidance| guidance.table_bytes(graph.switches().into(), groups)),
+        }
+    }
+
     /// Entries of the forwarding tables.
     pub fn table_entries(&self) -> u64 {
         self.switches.saturating_mul(self.leaves)
-    }
-}
-
-impl Topology {
-    /// How large it is.
-    pub fn scale(&self) -> Scale {
-        let groups = self.groups.iter().max().map_or(0, |last| u64::from(*last) + 1);
-        Scale {
-            hosts: self.hosts.into(),
-            switches: self.switches().into(),
-            leaves: self.edge_switches().len() as u64,
-            cables: self.links.len() as u64 / 2,
-            guide_bytes: self.guidance.map_or(0, |guidance| guidance.table_bytes(self.switches().into(), groups)),
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Leaf-spine: every leaf has a cable (or several) to every spine.
 
 use super::kind::{Kind, Scale, moving, not_too_many, positive, short};
-use crate::{LinkClass, Topology, TopologyError, build::Builder};
+use crate::{LinkClass, TopologyError, build::Builder, graph::Graph};
 use anabranch_settings::{About, parameters};
 use anabranch_units::{Rate, Time};
 
@@ -94,7 +94,7 @@ impl Kind for LeafSpineParameters {
         Some(self.shape().ok()?.scale())
     }
 
-    fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+    fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Graph, TopologyError> {
         let Shape { leaves, spines, hosts, hosts_per_leaf, links_per_spine, uplinks } = self.shape()?;
         let rate = moving("link_rate", self.link_rate)?;
         let host_rate = moving("host_link_rate", self.host_link_rate.unwrap_or(rate))?;

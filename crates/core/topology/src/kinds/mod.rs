@@ -41,6 +41,6 @@ impl TopologyParameters {
     /// # Errors
     /// An impossible topology, or a file that cannot be read or describes one.
     pub fn build(&self, read_file: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
-        self.capabilities().build(read_file)
+        self.capabilities().build(read_file).map(Topology::from)
     }
 }

@@ -7,8 +7,9 @@
 use super::grouped::{self, Cabling};
 use super::kind::{Kind, Scale, not_too_many, positive};
 use crate::{
-    Guidance, Topology, TopologyError,
+    Guidance, TopologyError,
     gf::{Field, prime_power},
+    graph::Graph,
 };
 use anabranch_settings::{About, parameters};
 use anabranch_units::{Rate, Time};
@@ -121,7 +122,7 @@ impl Kind for SlimFlyParameters {
         Some(self.shape().ok()?.scale())
     }
 
-    fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+    fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Graph, TopologyError> {
         let shape = self.shape()?;
         let cabling = Cabling::checked(
             self.link_rate,

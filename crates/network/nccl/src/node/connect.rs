@@ -1,6 +1,9 @@
 //! How connections come and go.
 
-use super::{Attempt, Failure, Fate, Listener, MOST_CONNECTIONS, Memory, Node, Ours, Receiver, Sender, Waiting, Went};
+use super::{
+    MOST_CONNECTIONS, Node,
+    parts::{Attempt, Channel, Failure, Fate, Listener, Memory, Ours, Receiver, Sender, Waiting, Went, unknown},
+};
 use crate::{
     abi::Code,
     handle::{Authentication, Handle},
@@ -22,10 +25,6 @@ pub enum Connecting {
     Wait(Id),
     /// This is the sender.
     Done(Id),
-}
-
-fn unknown(what: &str) -> Failure {
-    Failure::internal(format!("NCCL names {what} that there is not, or no longer"))
 }
 
 impl<D: Datapath, M: Memory> Node<D, M> {
@@ -194,7 +193,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         // A stream that another connection has left behind keeps its window and its paths.
         let free = known.streams.iter().position(|channel| !channel.used && channel.flying.is_empty());
         let channel = free.unwrap_or_else(|| {
-            known.streams.push(super::Channel::default());
+            known.streams.push(Channel::default());
             known.streams.len() - 1
         });
         known.streams[channel].used = true;

@@ -4,29 +4,29 @@
 //! Everything that NCCL asks for is queued here and done by [`Node::work`], which never waits.
 
 mod connect;
+mod parts;
 mod placing;
 mod transfer;
 
 pub use connect::Connecting;
-pub use transfer::{Buffer, Done, Memory, Went};
+pub use parts::{Buffer, Done, Failure, Memory, Watched, Went};
 
 use crate::{
     abi::Code,
     ids::{Id, Slots},
     log::{self, Level},
-    message::{Control, End, Entry, PIECE_HEADER},
+    message::{Control, End, PIECE_HEADER},
 };
-use anabranch_endpoint::{Entropy, Event, PathCounts, SendError, Why, header::Protection};
+use anabranch_endpoint::{Entropy, Event, SendError, Why, header::Protection};
 use anabranch_lb::registry::HostParameters;
 use anabranch_units::Time;
 use anabranch_wire::{Datapath, Driver, PeerId, WireError};
+use parts::{Attempt, Fate, Listener, Ours, Peer, Receiver, Request, Sender};
 use placing::Places;
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    fmt,
+    collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
 };
-use transfer::Request;
 
 /// How often `work` goes round before it leaves the rest to the next call.
 const MOST_ROUNDS: usize = 16;
@@ -38,180 +38,6 @@ const LOOK_EVERY: Time = Time::from_us(100_000);
 const USUAL_PIECE: u64 = 64 << 10;
 /// Connections of a node, of either kind.
 pub const MOST_CONNECTIONS: usize = 65_536;
-
-/// Why a call fails.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// What NCCL is told.
-    pub code: Code,
-    /// What people are told; empty: they have been told before.
-    pub message: String,
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Failure {}
-
-impl Failure {
-    /// A failure of this kind.
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Failure { code, message: message.into() }
-    }
-
-    /// NCCL calls what it must not.
-    pub fn internal(message: impl Into<String>) -> Self {
-        Failure::new(Code::Internal, message)
-    }
-}
-
-/// A failure that stays, and is told once.
-#[derive(Clone, Debug, Default)]
-struct Fate(Option<Failure>);
-
-impl Fate {
-    fn meets(&mut self, failure: &Failure) {
-        self.0.get_or_insert_with(|| failure.clone());
-    }
-
-    fn is_well(&self) -> bool {
-        self.0.is_none()
-    }
-
-    fn check(&mut self) -> Result<(), Failure> {
-        let Some(failure) = &mut self.0 else { return Ok(()) };
-        let code = failure.code;
-        Err(Failure { code, message: std::mem::take(&mut failure.message) })
-    }
-}
-
-/// Another node.
-#[derive(Debug, Default)]
-struct Peer {
-    /// What could not be said yet.
-    unsaid: VecDeque<Vec<u8>>,
-    /// When anything was last said over stream 0.
-    said_at: Time,
-    /// Streams to it, from stream 1 on.
-    streams: Vec<Channel>,
-    /// Bytes of pieces that it has not acknowledged.
-    flying: u64,
-    /// Connections with it.
-    connections: u32,
-    /// Connections that it was refused one after the other.
-    refused: u32,
-}
-
-/// A stream to a peer, used by one connection after the other.
-#[derive(Debug, Default)]
-struct Channel {
-    /// The connection that uses it.
-    used: bool,
-    /// Messages that are not acknowledged: number, request, bytes.
-    flying: VecDeque<(u32, Id, u64)>,
-}
-
-/// What the sending end of a connection does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Watched {
-    /// Its number.
-    pub connection: u32,
-    /// Where the other end listened.
-    pub at: SocketAddr,
-    /// It has not failed.
-    pub is_well: bool,
-    /// Bytes that congestion control lets be under way, where it says so.
-    pub window: Option<u64>,
-    /// What has gone over each path, of this connection and of those that used its stream before; empty: nothing yet.
-    pub paths: Vec<PathCounts>,
-}
-
-/// Somebody who listens.
-#[derive(Debug)]
-struct Listener {
-    key: u64,
-    class: u8,
-    waiting: VecDeque<Waiting>,
-}
-
-/// A connection that nobody has accepted yet.
-#[derive(Debug)]
-struct Waiting {
-    peer: PeerId,
-    connection: u32,
-    fate: Fate,
-}
-
-/// An attempt to connect.
-#[derive(Debug)]
-struct Attempt {
-    peer: PeerId,
-    at: SocketAddr,
-    connection: u32,
-    key: u64,
-    class: u8,
-    sender: Option<Id>,
-    fate: Fate,
-    /// The peer counts it among its connections.
-    is_attached: bool,
-}
-
-/// The sending end of a connection.
-#[derive(Debug)]
-struct Sender {
-    peer: PeerId,
-    at: SocketAddr,
-    connection: u32,
-    /// The traffic class of its messages.
-    class: u8,
-    /// Its place among the peer's streams.
-    channel: usize,
-    grants: VecDeque<Grant>,
-    /// The number of the next grant.
-    next: u32,
-    /// Requests that have pieces to send, in order.
-    queue: VecDeque<Id>,
-    /// Requests that NCCL has not heard of again.
-    open: Vec<Id>,
-    /// Bytes of pieces that are not acknowledged.
-    flying: u64,
-    /// How the message went of which NCCL heard last.
-    went: Went,
-    fate: Fate,
-    /// The peer counts it among its connections.
-    is_attached: bool,
-}
-
-/// Room at the receiver; entries that are taken are gone.
-#[derive(Debug)]
-struct Grant {
-    number: u32,
-    entries: Vec<Option<Entry>>,
-}
-
-/// The receiving end of a connection.
-#[derive(Debug)]
-struct Receiver {
-    peer: PeerId,
-    connection: u32,
-    /// Receives that are not complete, the first of which has the number `completed`. The sender knows of those before `granted`.
-    waiting: VecDeque<Id>,
-    completed: u32,
-    granted: u32,
-    /// Requests that NCCL has not heard of again.
-    open: Vec<Id>,
-    fate: Fate,
-}
-
-/// Which end of which connection a number of ours is.
-#[derive(Clone, Copy, Debug)]
-enum Ours {
-    Attempt(Id),
-    Sender(Id),
-}
 
 /// The communicators of a device.
 #[derive(Debug)]

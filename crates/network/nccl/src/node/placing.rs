@@ -1,10 +1,9 @@
 //! Where pieces of messages are to lie: every packet of one says so, and is copied there as it comes, whatever the order.
 
-use super::{Receiver, transfer::Request};
+use super::parts::{Memory, Receiver, Request};
 use crate::{
     ids::{Id, Slots},
     message::{PIECE_HEADER, PieceHeader},
-    node::Memory,
 };
 use anabranch_endpoint::Place;
 use anabranch_wire::PeerId;

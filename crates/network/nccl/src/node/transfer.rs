@@ -1,6 +1,10 @@
 //! Messages: granted by the receiver, cut into pieces by the sender, put together in the receiver's own buffers.
 
-use super::{Failure, Grant, Node, Ours, Sender, placing::Steering};
+use super::{
+    Node,
+    parts::{Buffer, Done, Failure, Grant, Memory, Ours, Part, Request, Went, unknown},
+    placing::Steering,
+};
 use crate::{
     abi::{Code, MOST_RECEIVES, MOST_REQUESTS},
     ids::Id,
@@ -15,105 +19,10 @@ const MOST_FLYING: u64 = 4 << 20;
 /// Asked again within this time, a request that waits is not worked for.
 const RESTS: Time = Time::from_us(1);
 
-/// Memory that messages are read from and written to.
-pub trait Memory {
-    /// So many bytes from a place on, where they lie or copied. The node gives back all that it has of them before it says that their
-    /// request is done, or closes their sender.
-    fn lend(&self, from: u64, bytes: usize) -> Bytes;
-    /// Copies bytes to a place; never more than were granted.
-    fn write(&mut self, to: u64, bytes: &[u8]);
-}
-
-/// Where a message is to be put.
-#[derive(Debug)]
-pub struct Buffer<M> {
-    /// The memory.
-    pub memory: M,
-    /// Its bytes.
-    pub size: u64,
-    /// The tag of the message that it takes.
-    pub tag: i32,
-}
-
-/// Sizes of the messages of a request that is done, in the order of its buffers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Done {
-    sizes: [u64; MOST_RECEIVES],
-    count: usize,
-}
-
-impl Done {
-    /// The sizes.
-    pub fn sizes(&self) -> &[u64] {
-        &self.sizes[..self.count]
-    }
-}
-
-/// How a message went that was sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Went {
-    /// Packets, those that were sent again included.
-    pub packets: u64,
-    /// Of them those that were sent again.
-    pub retransmitted: u64,
-    /// Packets that timed out.
-    pub timeouts: u64,
-    /// Packets that went another way than the one before them.
-    pub moves: u64,
-    /// The paths that it took, a bit for each.
-    pub paths: [u64; 4],
-}
-
-impl Went {
-    fn add(&mut self, piece: &Delivered) {
-        self.packets += piece.packets;
-        self.retransmitted += piece.retransmitted;
-        self.timeouts += piece.timeouts;
-        self.moves += piece.path_switches;
-        let used = piece.per_label.iter().enumerate().filter(|(_, packets)| **packets > 0);
-        used.for_each(|(label, _)| self.paths[label / 64 % 4] |= 1 << (label % 64));
-    }
-}
-
-/// A buffer that is being filled.
-#[derive(Debug)]
-pub(super) struct Part<M> {
-    pub(super) buffer: Buffer<M>,
-    /// Bytes of its message, once a piece has come.
-    size: Option<u64>,
-    received: u64,
-}
-
 /// A sender that knows of fewer receives than this is told of more at once; another when there are as many to be told of, by one packet.
 const GRANTS_AT_ONCE: u32 = 4;
 
-/// What NCCL waits for.
-#[derive(Debug)]
-pub(super) enum Request<M> {
-    Send {
-        sender: Id,
-        memory: M,
-        number: u32,
-        index: u32,
-        size: u64,
-        sent: u64,
-        flying: u32,
-        all_sent: bool,
-        went: Went,
-    },
-    Receive {
-        receiver: Id,
-        parts: Vec<Part<M>>,
-        left: usize,
-    },
-}
-
-fn unknown(what: &str) -> Failure {
-    Failure::internal(format!("NCCL names {what} that there is not, or no longer"))
-}
-
-impl<D: Datapath, M: super::Memory> Node<D, M> {
+impl<D: Datapath, M: Memory> Node<D, M> {
     /// Sends a message; `None`: the receiver has no room for one of this tag yet, ask again.
     ///
     /// # Errors
@@ -399,18 +308,5 @@ impl<D: Datapath, M: super::Memory> Node<D, M> {
             let message = format!("{name} sends a message of {size} B to receive {number}, which is smaller");
             receiver.fate.meets(&Failure::new(Code::Usage, message));
         }
-    }
-}
-
-impl Sender {
-    /// Takes the room of the first receive that has some left, for a message of this tag: number, place, bytes.
-    fn take(&mut self, tag: i32) -> Option<(u32, u32, u64)> {
-        let grant = self.grants.front_mut()?;
-        let index = grant.entries.iter().position(|entry| entry.is_some_and(|entry| entry.tag == tag))?;
-        let (number, entry) = (grant.number, grant.entries[index].take()?);
-        if grant.entries.iter().all(Option::is_none) {
-            self.grants.pop_front();
-        }
-        Some((number, index as u32, entry.size))
     }
 }

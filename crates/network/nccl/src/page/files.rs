@@ -123,12 +123,6 @@ mod tests {
         time::Duration,
     };
 
-    fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("anabranch-files-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        folder
-    }
-
     /// What `body` returns; panics where it takes longer than ten seconds.
     fn in_time<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
         let (say, hear) = mpsc::channel();
@@ -138,7 +132,8 @@ mod tests {
 
     #[test]
     fn only_own_regular_files_are_opened() {
-        let folder = folder("kinds");
+        let own = tempfile::tempdir().unwrap();
+        let folder = own.path().to_path_buf();
         let (page, own) = Page::create(&folder, 1, 2, "reps").unwrap();
         assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o600);
         let at = |name: &str| folder.join(format!("anabranch-0-{name}"));
@@ -186,12 +181,12 @@ mod tests {
         let look = folder.clone();
         in_time(move || Page::create(&look, 2, 2, "reps").map(drop)).unwrap();
         drop(page);
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
     fn truncated_page_ends_neither_its_writer_nor_its_readers() {
-        let folder = folder("cut");
+        let own = tempfile::tempdir().unwrap();
+        let folder = own.path().to_path_buf();
         let (mut page, path) = Page::create(&folder, 1, 2, "reps").unwrap();
         let slot = Slot { state: 1, ..Default::default() };
         for bytes in [0, 100, 3000] {
@@ -201,6 +196,5 @@ mod tests {
             page.write(5, 0, "reps", &[vec![slot; 2]]);
         }
         drop(page);
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

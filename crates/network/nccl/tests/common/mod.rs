@@ -201,6 +201,19 @@ impl<M: Memory> Pair<M> {
         ends
     }
 
+    /// How connecting a host to a handle fails.
+    pub fn refused(&mut self, from: usize, handle: &Handle) -> Failure {
+        let mut attempt = None;
+        self.until("a refusal", |pair| match pair.nodes[from].connect(handle, attempt, 0) {
+            Ok(Connecting::Wait(id)) => {
+                attempt = Some(id);
+                None
+            }
+            Ok(Connecting::Done(_)) => panic!("connected"),
+            Err(failure) => Some(failure),
+        })
+    }
+
     /// Until a request is done or has failed.
     pub fn finish(&mut self, host: usize, request: Id) -> Result<Done, Failure> {
         self.until("a request", |pair| pair.nodes[host].test(request).transpose())

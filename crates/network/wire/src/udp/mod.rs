@@ -58,7 +58,6 @@ pub struct UdpPath {
     run: usize,
     /// Whose turn it is to be read first.
     turn: usize,
-    lost: u64,
 }
 
 fn system(what: impl Into<String>, source: io::Error) -> WireError {
@@ -125,18 +124,12 @@ impl UdpPath {
             buffers: (0..READ_AT_ONCE).map(|_| vec![0; BUFFER]).collect(),
             ready: None,
             turn: 0,
-            lost: 0,
         })
     }
 
     /// The address of label 0.
     pub fn at(&self) -> SocketAddr {
         self.at
-    }
-
-    /// Datagrams that the kernel refused to send, as if the network had lost them.
-    pub fn refused_by_kernel(&self) -> u64 {
-        self.lost
     }
 
     fn since_opened(&self) -> Time {
@@ -258,7 +251,6 @@ impl Datapath for UdpPath {
             };
             let (socket, _) = &self.sockets[label as usize % self.sockets.len()];
             let Some(destination) = address(base, label) else {
-                self.lost += 1;
                 sent += 1;
                 continue;
             };
@@ -287,10 +279,10 @@ impl Datapath for UdpPath {
                 }
                 // Nor does every device take runs; what this one held is sent again by the transport.
                 Err(error) if run > 1 && matches!(error.raw_os_error(), Some(EIO | EINVAL)) => {
-                    (self.run, self.lost) = (1, self.lost + run as u64);
+                    self.run = 1;
                 }
                 // What cannot go now may go later: the transport sends it again.
-                Err(_) => self.lost += run as u64,
+                Err(_) => {}
             }
             sent += run;
         }

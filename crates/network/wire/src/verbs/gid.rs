@@ -2,20 +2,25 @@
 
 use crate::WireError;
 use std::{
-    fs,
+    env, fs,
     net::{IpAddr, Ipv6Addr},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// Entries that the kernel's list may have.
 const MOST: u8 = 255;
+
+/// Where the kernel lists RDMA devices. As libibverbs has it, `SYSFS_PATH` stands for `/sys`.
+pub(super) fn folder() -> PathBuf {
+    PathBuf::from(env::var_os("SYSFS_PATH").unwrap_or_else(|| "/sys".into())).join("class/infiniband")
+}
 
 /// The place of the RoCEv2 address that is `local`, or of the first that is one of IPv4, or `wanted`.
 pub(super) fn choose(device: &str, wanted: Option<u8>, local: Option<IpAddr>) -> Result<u8, WireError> {
     if let Some(index) = wanted {
         return Ok(index);
     }
-    let addresses = addresses(&super::look::folder().join(device).join("ports/1"));
+    let addresses = addresses(&folder().join(device).join("ports/1"));
     pick(&addresses, local).ok_or_else(|| {
         let message = format!("{device} has no RoCEv2 address: give its network interface an IPv4 address");
         WireError::Verbs(message)

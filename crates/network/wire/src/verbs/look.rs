@@ -6,11 +6,7 @@ use super::{
     uc,
 };
 use crate::WireError;
-use std::{
-    env, fs,
-    net::IpAddr,
-    path::{Path, PathBuf},
-};
+use std::{fs, net::IpAddr, path::Path};
 
 /// An RDMA device that can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,14 +21,9 @@ pub struct RdmaDevice {
     pub speed: Option<u32>,
 }
 
-/// Where the kernel lists RDMA devices. As libibverbs has it, `SYSFS_PATH` stands for `/sys`.
-pub(super) fn folder() -> PathBuf {
-    PathBuf::from(env::var_os("SYSFS_PATH").unwrap_or_else(|| "/sys".into())).join("class/infiniband")
-}
-
 /// The RDMA device that has RoCEv2 addresses of a network interface at its port 1.
 pub fn of_interface(interface: &str) -> Option<String> {
-    of(&folder(), interface)
+    of(&gid::folder(), interface)
 }
 
 fn of(folder: &Path, interface: &str) -> Option<String> {
@@ -64,7 +55,7 @@ pub fn look(name: &str, at: IpAddr, labels: u32) -> Result<RdmaDevice, WireError
     drop(device);
     // What a peer takes whose packets are as long as that.
     Device::open(&name, index, uc::memory(labels, mtu as usize), 16, Service::Unreliable)?;
-    let folder = folder().join(&name);
+    let folder = gid::folder().join(&name);
     let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
     let guid = u64::from_str_radix(&read("node_guid").trim().replace(':', ""), 16).unwrap_or(0);
     Ok(RdmaDevice { name, mtu, guid, speed: rate(&read("ports/1/rate")) })
@@ -89,7 +80,8 @@ mod tests {
 
     #[test]
     fn an_interface_has_the_device_that_has_its_addresses() {
-        let folder = env::temp_dir().join(format!("anabranch-infiniband-{}", std::process::id()));
+        let own = tempfile::tempdir().unwrap();
+        let folder = own.path().to_path_buf();
         // As a machine with two ports has them: one of InfiniBand, whose addresses have no interface, then RoCE with a VLAN.
         let address = |device: &str, index: u8, kind: &str, interface: &str| {
             for (place, text) in [
@@ -110,7 +102,7 @@ mod tests {
         assert_eq!((of("eth2"), of("eth2.100")), (Some("mlx5_2".into()), Some("mlx5_2".into())));
         // RoCEv1 has no UDP ports.
         assert_eq!((of("eth1"), of("eth"), of("eth2.10"), of("ib0")), (None, None, None, None));
-        fs::remove_dir_all(&folder).unwrap();
+        drop(own);
         assert_eq!(super::of(&folder, "eth2"), None);
     }
 }

@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
 };
+use tempfile::TempDir;
 
 fn compile(to: &Path, source: &str, with: &[&OsStr]) {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("wire/tests");
@@ -33,30 +34,26 @@ pub fn with_libraries(name: &str, fault: &str, mlx5: &str, body: impl FnOnce()) 
     if env::var_os("FAKE_FAULT").is_some() {
         return body();
     }
-    let folder = env::temp_dir().join(format!("fake-verbs-{}-{name}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    let library = build(&folder);
+    let own = tempfile::tempdir().unwrap();
+    let folder = own.path();
+    let library = build(folder);
     let mut again = Command::new(env::current_exe().unwrap());
-    again.args([name, "--exact", "--ignored", "--nocapture"]).env("LD_LIBRARY_PATH", &folder).env("FAKE_FAULT", fault);
+    again.args([name, "--exact", "--ignored", "--nocapture"]).env("LD_LIBRARY_PATH", folder).env("FAKE_FAULT", fault);
     if !mlx5.is_empty() {
         compile(&folder.join("libmlx5.so.1"), "fake_mlx5.c", &[library.as_os_str()]);
         again.env("FAKE_MLX5", mlx5);
     }
-    let again = again.status();
-    fs::remove_dir_all(&folder).unwrap();
-    assert!(again.unwrap().success());
+    assert!(again.status().unwrap().success());
 }
 
 /// A machine whose loopback interface has an RDMA device, as the kernel and libibverbs would say; gone when it is dropped.
-pub struct Machine {
-    pub folder: PathBuf,
-}
+pub struct Machine(TempDir);
 
 impl Machine {
     /// Without a libibverbs but the system's.
     pub fn new(name: &str) -> Self {
-        let folder = env::temp_dir().join(format!("fake-machine-{}-{name}", std::process::id()));
-        let device = folder.join("sys/class/infiniband/fake0");
+        let folder = tempfile::Builder::new().prefix(&format!("fake-machine-{name}-")).tempdir().unwrap();
+        let device = folder.path().join("sys/class/infiniband/fake0");
         for (file, text) in [
             ("node_guid", "0011:2233:4455:6677"),
             ("ports/1/rate", "25 Gb/sec (1X EDR)"),
@@ -68,34 +65,33 @@ impl Machine {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, format!("{text}\n")).unwrap();
         }
-        Machine { folder }
+        Machine(folder)
+    }
+
+    /// Where its files are.
+    pub fn folder(&self) -> &Path {
+        self.0.path()
     }
 
     /// With ours, over which its processes send to each other.
     pub fn with_library(name: &str) -> Self {
         let machine = Self::new(name);
-        build(&machine.folder);
+        build(machine.folder());
         machine
     }
 
     /// What its processes find in their environment.
     pub fn variables(&self) -> Vec<(String, String)> {
-        let folder = self.folder.display();
+        let folder = self.folder().display();
         [
             ("LD_LIBRARY_PATH", format!("{folder}")),
             ("SYSFS_PATH", format!("{folder}/sys")),
-            ("FAKE_NETWORK", self.folder.file_name().unwrap().to_string_lossy().into_owned()),
+            ("FAKE_NETWORK", self.folder().file_name().unwrap().to_string_lossy().into_owned()),
             ("ANABRANCH_IFNAME", "=lo".into()),
             ("ANABRANCH_PATHS", "4".into()),
             ("ANABRANCH_DATAPATH", "verbs".into()),
         ]
         .map(|(name, value)| (name.to_string(), value))
         .to_vec()
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }

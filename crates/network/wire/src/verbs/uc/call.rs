@@ -1,13 +1,9 @@
 //! Calling a peer over TCP, which nobody waits for.
 
-use super::{Own, link::Greeting};
+use super::own::{Greeting, Own};
 use crate::{
     WireError,
-    verbs::{
-        control::{Control, Frame},
-        gid,
-        sys::{Device, Service},
-    },
+    verbs::control::{Control, Frame},
 };
 use socket2::{Domain, Socket, Type};
 use std::{
@@ -108,14 +104,5 @@ impl Call {
             Stage::Connecting(stream) => (stream.as_fd(), true),
             Stage::Greeting(control) => (control.fd(), false),
         }
-    }
-}
-
-impl Own {
-    /// What this end says of itself over the address that packets will leave by.
-    fn greeting(&self, local: Option<IpAddr>) -> Result<Greeting, WireError> {
-        let index = gid::choose(&self.name, self.settings.gid_index, local)?;
-        let device = Device::open(&self.name, index, 4096, 16, Service::Unreliable)?;
-        Ok(Greeting { gid: device.gid()?, mtu: device.mtu()?, labels: self.labels, largest: self.largest })
     }
 }

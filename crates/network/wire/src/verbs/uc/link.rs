@@ -1,6 +1,6 @@
 //! A peer's queue pairs, once both ends have greeted each other.
 
-use super::{LONGEST, Own, RECEIVES, RECEIVES_OF_LABEL, SENDS};
+use super::own::{Greeting, Own, SENDS, places};
 use crate::{
     Label, WireError,
     verbs::{
@@ -15,28 +15,6 @@ use std::{
     net::SocketAddr,
     time::{Duration, Instant},
 };
-
-/// Receives of each label, and places of memory of a peer of so many labels.
-pub(super) fn places(labels: u32) -> (u32, u32) {
-    let receives = (RECEIVES / labels).clamp(RECEIVES_OF_LABEL.0, RECEIVES_OF_LABEL.1);
-    (receives, labels * receives + SENDS)
-}
-
-/// What an end says of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Greeting {
-    pub(super) gid: [u8; 16],
-    pub(super) mtu: u8,
-    pub(super) labels: u32,
-    pub(super) largest: u32,
-}
-
-impl Greeting {
-    /// Whether there can be queue pairs for it.
-    pub(super) fn makes_sense(&self) -> bool {
-        self.labels > 0 && self.largest as usize <= LONGEST
-    }
-}
 
 /// A label's queue pair.
 #[derive(Clone, Copy, Debug)]

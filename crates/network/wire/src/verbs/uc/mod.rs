@@ -5,6 +5,9 @@
 
 mod call;
 mod link;
+mod own;
+
+pub(super) use own::memory;
 
 use super::{
     VerbsSettings,
@@ -16,7 +19,8 @@ use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, To, W
 use anabranch_random::Stream;
 use anabranch_units::Time;
 use call::{Call, Step};
-use link::{Greeting, Heard, Link};
+use link::{Heard, Link};
+use own::{Greeting, LONGEST, Own};
 use std::{
     net::{IpAddr, SocketAddr, TcpListener},
     os::fd::AsFd,
@@ -27,15 +31,8 @@ use std::{
 /// Bytes that a packet has on the wire besides its datagram: Ethernet, IPv4, UDP, base transport header and invariant CRC.
 pub const UC_OVERHEAD: u64 = 14 + 20 + 8 + 12 + 4;
 
-/// Datagrams to a peer that hardware has not sent yet.
-const SENDS: u32 = 128;
-/// Receives that stand ready for a peer, over all labels; of each label so many at least and at most.
-const RECEIVES: u32 = 2048;
-const RECEIVES_OF_LABEL: (u32, u32) = (32, 256);
 /// Labels of a datapath: as many queue pairs for each peer.
 const MOST_LABELS: u32 = 256;
-/// Bytes of the longest datagram: more than our largest packet, and no more than what memory of a stranger may cost.
-const LONGEST: usize = 1 << 14;
 /// How long callers, and what peers say over TCP, wait at most while datagrams keep coming: while somebody is being connected, and else.
 const LOOKS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(5)];
 /// Callers that have not said yet who they are, and how long those may keep others waiting.
@@ -44,22 +41,6 @@ const HURRY: Duration = Duration::from_secs(1);
 
 /// Callers of one address that are linked and have sent nothing yet: each has memory of ours.
 const MAX_SILENT_PER_ADDRESS: usize = 32;
-
-/// Bytes of memory for a peer of so many labels and datagrams of so many bytes.
-pub(super) fn memory(labels: u32, largest: usize) -> usize {
-    link::places(labels).1 as usize * largest
-}
-
-/// What this end brings to every peer.
-struct Own {
-    /// The device.
-    name: String,
-    settings: VerbsSettings,
-    labels: u32,
-    /// Bytes of the longest datagram of this end.
-    largest: u32,
-    class: u8,
-}
 
 /// A peer by its number.
 enum Peer {

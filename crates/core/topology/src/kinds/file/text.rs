@@ -1,9 +1,4 @@
-//! Topology files of the ecosystem. Parsers take text and return errors that name the line.
-
-pub(crate) mod adjacency;
-pub(crate) mod conweave;
-pub(crate) mod htsim_groups;
-pub(crate) mod htsim_topo;
+//! What the parsers of topology files share: lines with content, numbers, errors that name the line.
 
 use crate::TopologyError;
 use std::fmt::Display;

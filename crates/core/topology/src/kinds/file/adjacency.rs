@@ -1,10 +1,11 @@
 //! An adjacency list (specification 14.2): a line per switch, the switch and then its neighbours with larger numbers.
 //! Every switch gets the same number of hosts; all links are of one kind and the graph has no tiers.
 
-use super::{at_line, lines, number};
+use super::text::{at_line, lines, number};
 use crate::{
-    LinkClass, Topology, TopologyError,
+    LinkClass, TopologyError,
     build::{Builder, MAX_HOSTS},
+    graph::Graph,
 };
 use anabranch_units::{Rate, Time};
 use std::collections::BTreeSet;
@@ -21,7 +22,7 @@ pub(crate) struct Rest {
 ///
 /// # Errors
 /// The line, what was found and what is allowed.
-pub(crate) fn parse(text: &str, rest: &Rest) -> Result<Topology, TopologyError> {
+pub(crate) fn parse(text: &str, rest: &Rest) -> Result<Graph, TopologyError> {
     let mut edges = BTreeSet::new();
     let mut switches = 0;
     for (line, text) in lines(text) {

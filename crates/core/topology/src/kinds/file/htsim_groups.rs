@@ -2,8 +2,8 @@
 //! 14.2): `Switch_latency_ns`, `Link_speed_{global,local,host}_Gbps`, `Link_latency_{global,local,host}_ns`. Missing keys
 //! take our defaults. The global links of a Dragonfly are arranged as htsim does, relative.
 
-use super::{at_line, lines, number};
-use crate::{Arrangement, DragonflyParameters, SlimFlyParameters, Topology, TopologyError, kinds::Kind};
+use super::text::{at_line, lines, number};
+use crate::{Arrangement, DragonflyParameters, SlimFlyParameters, TopologyError, graph::Graph, kinds::Kind};
 use anabranch_settings::{Auto, nearest};
 use anabranch_units::{Rate, Time};
 
@@ -23,7 +23,7 @@ pub(crate) fn is_one(text: &str) -> bool {
 ///
 /// # Errors
 /// The line, what was found and what is allowed; or which values contradict each other.
-pub(crate) fn parse(text: &str) -> Result<Topology, TopologyError> {
+pub(crate) fn parse(text: &str) -> Result<Graph, TopologyError> {
     let (mut sizes, mut speeds, mut latencies) = ([None; 4], [None; 3], [None; 4]);
     for (line, text) in lines(text) {
         let fields: Vec<&str> = text.split_whitespace().collect();

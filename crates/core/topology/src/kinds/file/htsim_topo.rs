@@ -3,10 +3,11 @@
 //!
 //! The links below tier i have that tier's speed and latency; each leaf has `Radix_Up / Bundle` neighbours above.
 
-use super::{at_line, lines};
+use super::text::{at_line, lines};
 use crate::{
-    LinkClass, Topology, TopologyError,
+    LinkClass, TopologyError,
     build::{Builder, MAX_HOSTS},
+    graph::Graph,
 };
 use anabranch_settings::nearest;
 use anabranch_units::{Rate, Time};
@@ -41,7 +42,7 @@ impl Tier {
 ///
 /// # Errors
 /// The line, what was found and what is allowed; or which values contradict each other.
-pub(crate) fn parse(text: &str) -> Result<Topology, TopologyError> {
+pub(crate) fn parse(text: &str) -> Result<Graph, TopologyError> {
     let mut head = [None; HEAD.len()];
     let mut tiers: Vec<Tier> = Vec::new();
     for (line, text) in lines(text) {
@@ -115,7 +116,7 @@ fn divide(what: &str, a: u64, b: u64) -> Result<u64, TopologyError> {
     }
 }
 
-fn assemble(nodes: u64, podsize: Option<u64>, tiers: &[Tier]) -> Result<Topology, TopologyError> {
+fn assemble(nodes: u64, podsize: Option<u64>, tiers: &[Tier]) -> Result<Graph, TopologyError> {
     let rate = |t: usize| -> Result<Rate, TopologyError> {
         match tiers[t].get(t, "downlink_speed_gbps", None)? {
             gbps @ 1..=1_000_000 => Ok(Rate::gbps(gbps)),

@@ -2,10 +2,11 @@
 //! `a b rate delay error`. Hosts are the other ids, numbered here by rank. Text after the last cable is ignored:
 //! ConWeave's files end with an explanation of their format.
 
-use super::{at_line, lines, number};
+use super::text::{at_line, lines, number};
 use crate::{
-    LinkClass, Topology, TopologyError,
+    LinkClass, TopologyError,
     build::{Builder, MAX_HOSTS},
+    graph::Graph,
 };
 use anabranch_units::{Rate, Time};
 
@@ -20,7 +21,7 @@ struct CableLine {
 ///
 /// # Errors
 /// The line, what was found and what is allowed.
-pub(crate) fn parse(text: &str, switch_latency: Time) -> Result<Topology, TopologyError> {
+pub(crate) fn parse(text: &str, switch_latency: Time) -> Result<Graph, TopologyError> {
     let mut lines = lines(text);
     let (line, counts) =
         lines.next().ok_or_else(|| at_line(1, "the file is empty; it starts with `nodes switches links`"))?;
@@ -103,7 +104,7 @@ fn cable_line(line: usize, text: &str, nodes: u64) -> Result<CableLine, Topology
 }
 
 /// Tiers by distance from the hosts; switches of a tier keep the order of their ids.
-fn assemble(is_switch: &[bool], cables: &[CableLine], switch_latency: Time) -> Result<Topology, TopologyError> {
+fn assemble(is_switch: &[bool], cables: &[CableLine], switch_latency: Time) -> Result<Graph, TopologyError> {
     let mut neighbours = vec![Vec::new(); is_switch.len()];
     for cable in cables {
         let [a, b] = cable.ends;

@@ -1,7 +1,13 @@
 //! A topology from a file.
 
+mod adjacency;
+mod conweave;
+mod htsim_groups;
+mod htsim_topo;
+mod text;
+
 use super::kind::{Kind, Scale, moving, short};
-use crate::{Topology, TopologyError, files};
+use crate::{TopologyError, graph::Graph};
 use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{Rate, Time};
 
@@ -29,7 +35,7 @@ impl FileFormat {
     /// The format that a text is in, if any: keys and values are htsim's, whole numbers alone an adjacency list, and
     /// counts before cables with units ConWeave's.
     pub fn of(text: &str) -> Option<Self> {
-        let mut lines = files::lines(text).map(|(_, line)| line.split_whitespace().collect::<Vec<_>>());
+        let mut lines = text::lines(text).map(|(_, line)| line.split_whitespace().collect::<Vec<_>>());
         let numbers = |line: &[&str]| line.iter().all(|word| word.parse::<u64>().is_ok());
         let first = lines.next()?;
         let numbers_alone = numbers(&first) && lines.all(|line| numbers(&line));
@@ -68,7 +74,7 @@ impl Kind for FileParameters {
         None
     }
 
-    fn build(&self, read: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
+    fn build(&self, read: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Graph, TopologyError> {
         if self.path.is_empty() {
             return Err(TopologyError::at("path", "kind = \"file\" needs `path`"));
         }
@@ -83,12 +89,12 @@ impl Kind for FileParameters {
             })?,
         };
         let built = match format {
-            FileFormat::Conweave => files::conweave::parse(&text, latency),
-            FileFormat::HtsimTopo if files::htsim_groups::is_one(&text) => files::htsim_groups::parse(&text),
-            FileFormat::HtsimTopo => files::htsim_topo::parse(&text),
-            FileFormat::Adjacency => files::adjacency::parse(
+            FileFormat::Conweave => conweave::parse(&text, latency),
+            FileFormat::HtsimTopo if htsim_groups::is_one(&text) => htsim_groups::parse(&text),
+            FileFormat::HtsimTopo => htsim_topo::parse(&text),
+            FileFormat::Adjacency => adjacency::parse(
                 &text,
-                &files::adjacency::Rest {
+                &adjacency::Rest {
                     hosts_per_switch: self.hosts_per_switch,
                     rate: moving("link_rate", self.link_rate)?,
                     delay: short("link_delay", self.link_delay)?,

@@ -1,0 +1,146 @@
+//! What tests share that build testbeds of namespaces.
+
+use super::{Folder, code, json, stderr};
+use serde_json::Value;
+use std::{
+    process::{Command, Output},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// Ports and endpoints of testbeds with links of 200 Mbit/s: queues of 12 ms that mark from 60 kB on, windows of less than half of one.
+pub(crate) const AT_200_MBPS: &str = r#"
+[fabric]
+queue_limit = "300kB"
+ecn_kmin = "60kB"
+ecn_kmax = "180kB"
+trimming = false
+[transport]
+mtu = "4096B"
+header = "98B"
+congestion_control = "dctcp"
+window = "131072B"
+ack_every = 1
+"#;
+
+/// The flows of `flows.csv` over two leaves with links of 200 Mbit/s, paced at 180: sections of ports and endpoints, and more keys of
+/// `[wire]`.
+pub(crate) fn scenario(spines: u32, hosts_per_leaf: u32, sections: &str, wire: &str) -> String {
+    format!(
+        r#"
+name = "two leaves"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = {spines}
+hosts_per_leaf = {hosts_per_leaf}
+link_rate = "200Mbps"
+{sections}
+[load_balancer]
+scheme = "reps"
+[wire]
+rate = "180Mbps"
+rtt_floor = "1ms"
+{wire}
+[[workload]]
+kind = "file"
+path = "flows.csv"
+[run]
+time_limit = "60s"
+"#
+    )
+}
+
+/// One at a time: what they measure needs the machine.
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A folder whose testbeds no other test sees; they are taken down at its end.
+pub(crate) struct Bed {
+    pub(crate) folder: Folder,
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        // Testbeds that are still up after a failure.
+        for folder in self.folder.entries("").into_iter().filter(|name| name.starts_with("anabranch-testbeds-")) {
+            for name in self.folder.entries(&folder).iter().filter_map(|file| file.strip_suffix(".json")) {
+                let _ = self.run(&["testbed", "down", "--name", name]);
+            }
+        }
+    }
+}
+
+impl Bed {
+    /// A folder with these files.
+    pub(crate) fn new(name: &str, files: &[(&str, &str)]) -> Self {
+        let folder = Folder::new(name);
+        files.iter().for_each(|(name, text)| drop(folder.file(name, text)));
+        Bed { folder }
+    }
+
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.folder.command(words);
+        command.env("TMPDIR", &self.folder.0).env_remove("XDG_RUNTIME_DIR");
+        command
+    }
+
+    pub(crate) fn run(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    /// Runs what must succeed.
+    pub(crate) fn done(&self, words: &[&str]) -> Output {
+        let output = self.run(words);
+        assert_eq!(code(&output), 0, "{words:?}: {}", stderr(&output));
+        output
+    }
+
+    /// Builds a testbed of a scenario; `None` where there can be none, having reported the skip.
+    pub(crate) fn up(&self, scenario: &str, more: &[&str]) -> Option<Value> {
+        let output = self.run(&[&["testbed", "up", "--fabric", scenario, "--format", "json"], more].concat());
+        (!has_no_testbed(&output)).then(|| json(&output))
+    }
+
+    /// Runs what needs a testbed, and links that harm packets where it asks for those; `None` where there can be none, having reported
+    /// the skip.
+    pub(crate) fn run_real(&self, words: &[&str]) -> Option<Output> {
+        let output = self.run(words);
+        (!has_no_testbed(&output) && can_harm(&output)).then_some(output)
+    }
+}
+
+/// Returns `true`, having reported the skip, if the command found that there can be no testbed of namespaces here.
+pub(crate) fn has_no_testbed(output: &Output) -> bool {
+    code(output) == 2 && anabranch_testkit::has_no_testbed(&stderr(output))
+}
+
+/// Returns `false`, having reported the skip, if links cannot harm packets here.
+pub(crate) fn can_harm(output: &Output) -> bool {
+    let said = stderr(output);
+    let cannot = said.contains("only root may load those") || said.contains("needs root");
+    if cannot {
+        anabranch_testkit::skip("links harm packets by a BPF program", "run as root");
+    }
+    !cannot
+}
+
+/// Reports that every try of a test was machine-bound. Without the real-time class, which only root has, other work delays endpoints.
+pub(crate) fn skip_machine_bound() {
+    anabranch_testkit::skip("each of three runs was machine-bound", "run as root, on a machine without other work");
+}
+
+/// An error or warnings in one line.
+pub(crate) fn said(output: &Output) -> String {
+    stderr(output).split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
+}
+
+/// A command was refused with these words.
+pub(crate) fn refused(output: &Output, words: &[&str]) {
+    let said = said(output);
+    assert_eq!(code(output), 2, "{said}");
+    for word in words {
+        assert!(said.contains(word), "no {word:?} in {said}");
+    }
+}

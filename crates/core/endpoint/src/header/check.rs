@@ -1,0 +1,126 @@
+//! What shows that a datagram is whole and whose it is: its check, and what a MAC covers.
+
+use super::format::{
+    ANSWER, ANSWERED, BYE, CHECK, COMMON, DATA, DATA_HEADER, ECHO, ECHOED, GREETING, GREETING_CHECK, HELLO,
+    HELLO_BYTES, LEFT, NUMBER, PROBE, PROBED, RETRIED, RETRY, SEALED, SEALED_PAYLOAD, TAG, Tag, WELCOME,
+};
+
+/// Bytes that a MAC covers at most.
+pub(crate) const MAX_COVERED: usize = 128;
+
+/// Writes the bytes of a header, with what follows it up to the MAC, that the MAC covers: those of greetings all but their check, of other
+/// kinds all but connection number and check, so that they fill a block of the hash and no more. Their key is of the connection.
+pub(super) fn covered<'b>(header: &[u8], into: &'b mut [u8; MAX_COVERED]) -> Option<&'b [u8]> {
+    let left_out = if is_greeting(*header.get(1)?) { GREETING_CHECK..GREETING_CHECK + 4 } else { 4..COMMON };
+    let (first, rest) = (header.get(..left_out.start)?, header.get(left_out.end..)?);
+    let end = first.len() + rest.len();
+    into.get_mut(..first.len())?.copy_from_slice(first);
+    into.get_mut(first.len()..end)?.copy_from_slice(rest);
+    into.get(..end)
+}
+
+/// Kinds whose MAC has the key of greetings.
+pub(super) fn is_greeting(kind: u8) -> bool {
+    kind == HELLO || kind == WELCOME || kind == RETRIED
+}
+
+/// Returns `true` for a datagram of ours whose MAC has the key of greetings.
+pub(crate) fn is_greeting_datagram(datagram: &[u8]) -> bool {
+    datagram.get(1).is_some_and(|kind| is_greeting(*kind))
+}
+
+/// Bytes of the header of a kind before what authenticates it, and the place of its check.
+pub(super) fn layout(kind: u8) -> Option<(usize, usize)> {
+    Some(match kind {
+        HELLO => (HELLO_BYTES, GREETING_CHECK),
+        WELCOME => (GREETING, GREETING_CHECK),
+        RETRIED => (RETRY, GREETING_CHECK),
+        DATA => (DATA_HEADER, CHECK),
+        ANSWERED => (ANSWER, CHECK),
+        PROBED => (PROBE, CHECK),
+        ECHOED => (ECHO, CHECK),
+        LEFT => (BYE, CHECK),
+        _ => return None,
+    })
+}
+
+/// Makes of a datagram that has just been written, all but its payload, one that is authenticated: by `mac`, which makes the MAC of some bytes.
+/// `payload` is the tag of data that are authenticated too. What pads it gives way.
+pub(crate) fn authenticate(out: &mut Vec<u8>, number: u64, payload: Option<Tag>, mac: impl FnOnce(&[u8]) -> Tag) {
+    let Some((header, check)) = out.get(1).copied().and_then(layout) else { return };
+    let end = header + NUMBER + if payload.is_some() { TAG } else { 0 };
+    if out.len() < end + TAG {
+        out.resize(end + TAG, 0);
+    }
+    out[2] |= SEALED | if payload.is_some() { SEALED_PAYLOAD } else { 0 };
+    out[check..check + 4].fill(0);
+    out[header..header + NUMBER].copy_from_slice(&number.to_be_bytes());
+    if let Some(payload) = payload {
+        out[header + NUMBER..end].copy_from_slice(&payload);
+    }
+    let mut bytes = [0; MAX_COVERED];
+    if let Some(bytes) = covered(&out[..end], &mut bytes) {
+        let tag = mac(bytes);
+        out[end..end + TAG].copy_from_slice(&tag);
+    }
+    if is_greeting(out[1]) {
+        // Those of another version see that it is whole.
+        seal(out, GREETING_CHECK);
+    }
+}
+
+/// Returns the CRC32C of some bytes (Castagnoli's polynomial, as iSCSI has it).
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    crc_fast::crc32_iscsi(bytes)
+}
+
+/// Returns the CRC32C of two parts, one after the other.
+pub(crate) fn crc32c_of(head: &[u8], rest: &[u8]) -> u32 {
+    if head.is_empty() {
+        return crc32c(rest);
+    }
+    let mut digest = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi);
+    digest.update(head);
+    digest.update(rest);
+    digest.finalize() as u32
+}
+
+/// Returns the check of a header, whose check field at `place` counts as zero.
+pub(super) fn check_of(header: &[u8], place: usize) -> u32 {
+    let mut short = [0; DATA_HEADER];
+    let mut long = Vec::new();
+    let copy = match short.get_mut(..header.len()) {
+        Some(short) => short,
+        // Padded greetings, which are few.
+        None => {
+            long.resize(header.len(), 0);
+            &mut long[..]
+        }
+    };
+    copy.copy_from_slice(header);
+    copy[place..place + 4].fill(0);
+    crc32c(copy)
+}
+
+/// Returns `true` if the check field at `place` is that of its header.
+pub(super) fn is_intact(header: &[u8], place: usize) -> bool {
+    header.get(place..place + 4).is_some_and(|check| check == check_of(header, place).to_be_bytes())
+}
+
+/// Gives a datagram that has been changed a check that fits, for tests of what an intact one may say.
+#[doc(hidden)]
+pub fn reseal(datagram: &mut [u8]) {
+    if let Some((length, place)) = datagram.get(1).copied().and_then(layout)
+        && let length = if is_greeting(datagram[1]) { datagram.len().max(length) } else { length }
+        && let Some(header) = datagram.get_mut(..length)
+    {
+        let check = check_of(header, place);
+        header[place..place + 4].copy_from_slice(&check.to_be_bytes());
+    }
+}
+
+/// Writes the check field, which is zero so far, of a header that is otherwise complete.
+pub(super) fn seal(out: &mut [u8], place: usize) {
+    let check = crc32c(out);
+    out[place..place + 4].copy_from_slice(&check.to_be_bytes());
+}

@@ -1,0 +1,131 @@
+//! How packets are written.
+
+use super::{
+    check::{is_greeting, seal},
+    format::*,
+    packet::{Data, Greeting, Probed},
+};
+use anabranch_transport::Reply;
+use anabranch_units::Time;
+
+/// Nanoseconds, as many as 32 bits hold.
+fn nanoseconds(time: Time) -> u32 {
+    u32::try_from(time.ps() / 1000).unwrap_or(u32::MAX)
+}
+
+fn begin(out: &mut Vec<u8>, kind: u8, flags: u8, connection: u32) {
+    out.clear();
+    out.extend_from_slice(&[VERSION, kind, flags, 0]);
+    out.extend_from_slice(&connection.to_be_bytes());
+    if !is_greeting(kind) {
+        out.extend_from_slice(&[0; 4]);
+    }
+}
+
+fn put<const N: usize>(out: &mut Vec<u8>, number: [u8; N]) {
+    out.extend_from_slice(&number);
+}
+
+fn greet(out: &mut Vec<u8>, kind: u8, connection: u32, greeting: &Greeting) {
+    begin(out, kind, greeting.protection as u8, connection);
+    put(out, MAGIC.to_be_bytes());
+    put(out, greeting.connection.to_be_bytes());
+    put(out, greeting.mtu.to_be_bytes());
+    put(out, nanoseconds(greeting.held).to_be_bytes());
+    put(out, greeting.span.to_be_bytes());
+    put(out, greeting.nonce.to_be_bytes());
+    put(out, greeting.most_message.to_be_bytes());
+    put(out, greeting.stamp.ps().to_be_bytes());
+    put(out, greeting.labels.to_be_bytes());
+    put(out, [0; 4]);
+    put(out, greeting.own_nonce.to_be_bytes());
+}
+
+/// Writes a HELLO, padded to `size` bytes, so that replies never exceed requests. Without a cookie that is all zero.
+pub fn hello(out: &mut Vec<u8>, greeting: &Greeting, cookie: &Cookie, size: usize) {
+    greet(out, HELLO, 0, greeting);
+    put(out, *cookie);
+    out.resize(size.max(HELLO_BYTES), 0);
+    seal(out, GREETING_CHECK);
+}
+
+/// Writes a RETRY.
+pub fn retry(out: &mut Vec<u8>, connection: u32, nonce: u64, cookie: &Cookie) {
+    begin(out, RETRIED, 0, connection);
+    put(out, MAGIC.to_be_bytes());
+    put(out, nonce.to_be_bytes());
+    put(out, *cookie);
+    put(out, [0; 4]);
+    seal(out, GREETING_CHECK);
+}
+
+/// Writes a WELCOME.
+pub fn welcome(out: &mut Vec<u8>, connection: u32, greeting: &Greeting) {
+    greet(out, WELCOME, connection, greeting);
+    seal(out, GREETING_CHECK);
+}
+
+/// Writes the header of a data packet; the payload follows it.
+pub fn data(out: &mut Vec<u8>, connection: u32, data: &Data) {
+    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    let flags = flag(data.ack_request, ACK_REQUEST) | flag(data.checksum.is_some(), CHECKED);
+    begin(out, DATA, flags, connection);
+    put(out, data.stream.to_be_bytes());
+    put(out, data.payload.to_be_bytes());
+    put(out, data.index.to_be_bytes());
+    let psn = data.psn.to_be_bytes();
+    put(out, [psn[2], psn[3], psn[4], psn[5], psn[6], psn[7]]);
+    put(out, data.tag.to_be_bytes());
+    put(out, data.message.to_be_bytes());
+    put(out, data.checksum.unwrap_or(0).to_be_bytes());
+    put(out, data.length.to_be_bytes());
+    put(out, data.stamp.ps().to_be_bytes());
+    put(out, data.steering.to_be_bytes());
+    seal(out, CHECK);
+}
+
+/// Writes an answer.
+pub fn answer(out: &mut Vec<u8>, connection: u32, stream: u32, answer: &Reply, stamp: Option<Time>, held: Time) {
+    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    let flags = flag(answer.ecn, ECN) | flag(answer.cnp, NOTIFICATION) | flag(answer.nack, NACK);
+    begin(out, ANSWERED, flags, connection);
+    put(out, stream.to_be_bytes());
+    put(out, answer.tag.to_be_bytes());
+    put(out, answer.psn.to_be_bytes());
+    put(out, answer.cumulative.to_be_bytes());
+    put(out, answer.bitmap.to_be_bytes());
+    put(out, answer.offset.to_be_bytes());
+    put(out, nanoseconds(held).to_be_bytes());
+    put(out, stamp.unwrap_or(Time::MAX).ps().to_be_bytes());
+    seal(out, CHECK);
+}
+
+/// Writes a probe, padded to `size` bytes.
+pub fn probe(out: &mut Vec<u8>, connection: u32, probe: &Probed, size: usize) {
+    begin(out, PROBED, 0, connection);
+    put(out, probe.stream.to_be_bytes());
+    put(out, probe.tag.to_be_bytes());
+    put(out, probe.stamp.ps().to_be_bytes());
+    out.resize(PROBE, 0);
+    seal(out, CHECK);
+    out.resize(size.max(PROBE), 0);
+}
+
+/// Writes the echo of a probe.
+pub fn echo(out: &mut Vec<u8>, connection: u32, echo: &Probed) {
+    begin(out, ECHOED, 0, connection);
+    put(out, echo.stream.to_be_bytes());
+    put(out, echo.tag.to_be_bytes());
+    put(out, echo.stamp.ps().to_be_bytes());
+    put(out, nanoseconds(echo.held).to_be_bytes());
+    put(out, echo.size.to_be_bytes());
+    put(out, [0; 2]);
+    seal(out, CHECK);
+}
+
+/// Writes a BYE with a nonce of the handshake.
+pub fn bye(out: &mut Vec<u8>, connection: u32, proof: u64) {
+    begin(out, LEFT, 0, connection);
+    put(out, proof.to_be_bytes());
+    seal(out, CHECK);
+}

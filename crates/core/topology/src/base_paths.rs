@@ -1,0 +1,40 @@
+//! Base paths between many pairs of hosts.
+
+use crate::{
+    LinkId, NodeId, Routes, Topology,
+    paths::{along, base_costs, base_ports, follow},
+};
+use std::sync::Arc;
+
+/// Base paths between many pairs of hosts: along the forwarding tables of the intact graph. Where paths are guided, the
+/// fastest path may not be a shortest one; there the tree towards an edge switch is computed once.
+#[derive(Clone, Debug, Default)]
+pub struct BasePaths {
+    /// Where paths are not guided; taken when first needed.
+    routes: Option<Arc<Routes>>,
+    /// Per edge switch every switch's port on the path there, where paths are guided.
+    ports: rustc_hash::FxHashMap<NodeId, Box<[u16]>>,
+    /// Per link; filled when first needed.
+    costs: Box<[u64]>,
+    path: Vec<LinkId>,
+}
+
+impl BasePaths {
+    /// Returns the path of [`Topology::base_path`].
+    pub fn path(&mut self, topology: &Topology, src: u32, dst: u32) -> &[LinkId] {
+        self.path.clear();
+        if topology.guidance.is_none() {
+            let routes = self.routes.get_or_insert_with(|| topology.routes());
+            let first = |at: NodeId, to: NodeId| routes.first(at.0 - topology.hosts, to.0 - topology.hosts);
+            follow(topology, first, src, dst, &mut self.path);
+            return &self.path;
+        }
+        if self.costs.is_empty() {
+            self.costs = base_costs(topology);
+        }
+        let to = topology.edge_switch(dst);
+        let ports = self.ports.entry(to).or_insert_with(|| base_ports(topology, to, &self.costs));
+        follow(topology, along(topology, ports), src, dst, &mut self.path);
+        &self.path
+    }
+}

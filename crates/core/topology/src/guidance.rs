@@ -1,0 +1,81 @@
+//! How source-guided paths run through a topology, and the types of paths that there are.
+
+/// Local and global links of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathType {
+    /// Local links.
+    pub local: u8,
+    /// Global links.
+    pub global: u8,
+}
+
+const fn types<const N: usize>(pairs: [(u8, u8); N]) -> [PathType; N] {
+    let mut all = [PathType { local: 0, global: 0 }; N];
+    let mut index = 0;
+    while index < N {
+        all[index] = PathType { local: pairs[index].0, global: pairs[index].1 };
+        index += 1;
+    }
+    all
+}
+
+static DRAGONFLY: [PathType; 9] = types([(1, 0), (2, 0), (0, 1), (1, 1), (2, 1), (0, 2), (1, 2), (2, 2), (3, 2)]);
+static SLIM_FLY: [PathType; 14] = types([
+    (1, 0),
+    (2, 0),
+    (3, 0),
+    (4, 0),
+    (0, 1),
+    (1, 1),
+    (2, 1),
+    (3, 1),
+    (0, 2),
+    (1, 2),
+    (2, 2),
+    (0, 3),
+    (1, 3),
+    (0, 4),
+]);
+
+/// How source-guided paths run through a topology.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guidance {
+    /// Up to local, global, local, global, local; by default local, global, local.
+    Dragonfly,
+    /// Two free hops; by default over the common neighbour of the smallest number.
+    SlimFly,
+}
+
+impl Guidance {
+    /// Virtual channels that keep guided paths free of deadlock: the hops of the longest path.
+    pub fn virtual_channels(self) -> u8 {
+        match self {
+            Guidance::Dragonfly => 5,
+            Guidance::SlimFly => 4,
+        }
+    }
+
+    /// Bytes of [`Guide`]'s tables that grow faster than the graph.
+    pub(crate) fn table_bytes(self, switches: u64, groups: u64) -> u64 {
+        match self {
+            // A gateway per pair of groups and a port per switch and group, of 4 bytes.
+            Guidance::Dragonfly => 4 * groups * (groups + switches),
+            // A port per pair of switches, of 2 bytes.
+            Guidance::SlimFly => 2 * switches * switches,
+        }
+    }
+
+    /// The types that guided paths can have, in the order of their latencies in Spritz's Table I: the categories of the
+    /// coarse-grained mode.
+    pub fn types(self) -> &'static [PathType] {
+        match self {
+            Guidance::Dragonfly => &DRAGONFLY,
+            Guidance::SlimFly => &SLIM_FLY,
+        }
+    }
+
+    /// The place of a type in [`Guidance::types`]; `None` for a type that does not occur.
+    pub fn category(self, kind: PathType) -> Option<u8> {
+        self.types().iter().position(|t| *t == kind).map(|index| index as u8)
+    }
+}

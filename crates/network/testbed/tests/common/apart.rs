@@ -1,0 +1,28 @@
+//! A test in mount and network namespaces of its own.
+
+use anabranch_testbed::space;
+use anabranch_testkit::has_no_testbed;
+use std::{
+    ffi::OsString,
+    sync::{Mutex, PoisonError},
+};
+
+/// One at a time: what they measure needs the machine.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Runs `test`, the test of this name, in namespaces of its own. Where there cannot be any it is skipped.
+pub(crate) fn apart(name: &str, test: impl FnOnce()) {
+    if space::is_inside() {
+        space::settle().unwrap();
+        return test();
+    }
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let arguments = [name, "--exact", "--nocapture", "--test-threads=1"].map(OsString::from);
+    let mut command = match space::apart(&arguments) {
+        Ok((command, _)) => command,
+        Err(error) if has_no_testbed(&error.to_string()) => return,
+        Err(error) => panic!("{error}"),
+    };
+    let status = command.status().unwrap();
+    assert!(status.success(), "{name} failed inside its namespaces");
+}
