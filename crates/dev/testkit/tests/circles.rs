@@ -16,7 +16,7 @@ use syn::{Attribute, Item, ItemUse, UseTree, Visibility, visit::Visit};
 const MAX_FILES: usize = 3;
 
 /// Crates with larger circles; an entry goes when its crate is put in order.
-const KNOWN: &[&str] = &["report", "scenario", "study"];
+const KNOWN: &[&str] = &[];
 
 /// A module: its file, what is defined in it, and what its names stand for.
 #[derive(Default)]

@@ -4,6 +4,7 @@ use crate::{
     FctKind,
     manifest::ColumnEntry,
     ranking::Pairs,
+    rows,
     statistics::{Estimate, Test},
     summary::{FlowSummary, RunStatus, Summary},
 };
@@ -309,7 +310,7 @@ impl Comparison {
             // Writing to memory cannot fail.
             let _ = writer.serialize(row);
         }
-        writer.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+        rows::text(writer)
     }
 
     /// What the columns of `comparison.csv` mean.

@@ -5,14 +5,19 @@ mod series;
 pub(crate) use series::{FlowAt, LinksAt, SchemeAt, TimeSeries, faults_of};
 
 use crate::{
-    directory::read_summary, error::ReportError, headline::seconds_trimmed, manifest::Manifest, manifest::read_json,
-    summary::Summary, tables::Frame,
+    error::ReportError,
+    headline::seconds_trimmed,
+    json::read_json,
+    manifest::Manifest,
+    names::INTERRUPTED,
+    read::{read_summary, run_directories},
+    summary::Summary,
+    tables::Frame,
 };
 use serde::Deserialize;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 /// A finished flow that counts.
@@ -179,7 +184,7 @@ impl Dataset {
             schemes,
             summaries: all,
             workloads: reader.workloads,
-            interruption: read_json(&dir.join("interrupted.json"))?,
+            interruption: read_json(&dir.join(INTERRUPTED))?,
             unfinished,
             missing: reader.missing,
         })
@@ -265,46 +270,6 @@ fn described_by(runs: &[Summary]) -> Manifest {
         wall_s: runs.iter().map(|run| run.wall_s).sum(),
         ..Manifest::default()
     }
-}
-
-/// Every directory at or below `dir` with a run's summary, in order of their paths, and those under `runs` that have none
-/// although they should.
-/// The summaries of the runs in a run's or comparison's directory, each with its own directory.
-pub(crate) fn read_runs(dir: &Path) -> Result<Vec<(Summary, PathBuf)>, ReportError> {
-    let mut runs = vec![];
-    for path in run_directories(dir)?.0 {
-        runs.extend(read_summary(&path)?.map(|summary| (summary, path)));
-    }
-    Ok(runs)
-}
-
-fn run_directories(dir: &Path) -> Result<(Vec<PathBuf>, Vec<String>), ReportError> {
-    if dir.join("summary.json").exists() {
-        return Ok((vec![dir.to_path_buf()], vec![]));
-    }
-    let runs = dir.join("runs");
-    let (mut found, mut unfinished) = (vec![], vec![]);
-    let mut open = if runs.is_dir() { vec![runs] } else { vec![] };
-    while let Some(path) = open.pop() {
-        if path.join("summary.json").exists() {
-            found.push(path);
-            continue;
-        }
-        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("seed")) {
-            unfinished.push(path.strip_prefix(dir).unwrap_or(&path).display().to_string());
-            continue;
-        }
-        for entry in fs::read_dir(&path).map_err(|error| ReportError::file(&path, error))? {
-            let entry = entry.map_err(|error| ReportError::file(&path, error))?.path();
-            let hidden = entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-            if entry.is_dir() && !hidden {
-                open.push(entry);
-            }
-        }
-    }
-    found.sort();
-    unfinished.sort();
-    Ok((found, unfinished))
 }
 
 /// Reads runs and notes what their rows lack.

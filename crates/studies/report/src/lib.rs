@@ -8,37 +8,38 @@ mod claims;
 mod comparison;
 mod comparison_text;
 mod dataset;
-mod directory;
 pub mod disk;
 mod error;
 mod figures;
 mod headline;
+mod json;
 mod load;
 mod manifest;
 mod medians;
 mod meta;
+mod names;
 mod numbers;
 mod output;
 mod page;
 mod perfetto;
 mod ranking;
+mod read;
 mod real_run;
+mod redraw;
+mod rows;
 mod staging;
 mod statistics;
+mod store;
 mod summary;
 mod sweep;
 mod tables;
 mod verify;
 mod view;
+mod write;
 
-pub use agreement::{AGREEMENT_FILES, Agreement, AgreementRow, Explanation, Side, Verdict, write_agreement};
+pub use agreement::{Agreement, AgreementRow, Explanation, Side, Verdict, write_agreement};
 pub use claims::{ClaimFigure, ClaimLine, ClaimMark, ClaimPage, ClaimPanel, ClaimShape, write_claims};
 pub use comparison::{ALL, Comparison, ComparisonRow, Coverage, FLOW_METRICS, METRICS, Metric};
-pub use directory::{
-    COMPARISON_FILES, Formats, begin_comparison, comparison_output, gather_runs, read_comparison, read_summary, report,
-    report_pooled, run_directory, write_comparison, write_fresh_run, write_partial_comparison, write_run,
-    write_run_to_draw,
-};
 pub use disk::Content;
 pub use error::ReportError;
 pub use figures::Figure;
@@ -47,22 +48,23 @@ pub use load::OfferedLoad;
 pub use manifest::{ColumnEntry, FileEntry, InputEntry, Manifest, Provenance, ResultKind, run_key};
 pub use medians::{median, sign_test};
 pub use meta::{FctKind, LinkFault, RunMeta, WorkloadMeta};
+pub use names::{AGREEMENT_FILES, COMPARISON_FILES, SWEEP, failed_file, run_directory, store_directory};
 pub use numbers::significant_digits;
 pub use output::{Inputs, OutputDir, OutputFile, PendingFile, files_of};
 pub use perfetto::{PerfettoCounts, export_perfetto};
+pub use read::read_summary;
 pub use real_run::{FaultSummary, LostPeerSummary};
+pub use redraw::{read_comparison, report, report_pooled};
 pub use statistics::{
     CONFIDENCE, Distribution, Estimate, FEWEST_PAIRS, PairedDifference, SIGNIFICANCE, Test, holm, mean, quantile,
     slowdown, standard_deviation,
 };
+pub use store::{Attempt, FailedRun, begin_store, is_whole, restate_attempt, store_output, sweep_files, write_plan};
 pub use summary::{
     BalanceSummary, CollectiveSummary, ConservationSummary, CounterSummary, FlowCounts, FlowSummary, QueueSummary,
     RunStatus, SizeRange, Summary, differing_summary,
 };
-pub use sweep::{
-    Attempt, FailedRun, STORE_FILES, SWEEP, SWEEP_FILES, Sweep, SweepAxis, SweepPlan, SweepRun, begin_store,
-    failed_file, is_whole, report_sweep, restate_attempt, store_directory, store_output,
-};
+pub use sweep::{Sweep, SweepAxis, SweepPlan, SweepRun, report_sweep};
 pub use tables::{
     At, Bits, Column, Context, Filling, Frame, Kind, Label, Member, RowDifference, TABLES, Table, Validity, Value,
     Words, csv_tables, differing_rows,
@@ -71,3 +73,7 @@ pub use verify::{
     Fault, Finding, Verified, check_files, check_results, check_runs, damage, is_data, is_intact, is_of_others, verify,
 };
 pub use view::{viewed_runs, write_view, write_view_into};
+pub use write::{
+    Formats, begin_comparison, comparison_output, gather_runs, write_comparison, write_fresh_run,
+    write_partial_comparison, write_run, write_run_to_draw,
+};

@@ -1,10 +1,7 @@
 //! Whether the flows offer more than the network can carry: then queues grow for as long as flows arrive, and every number
 //! depends on how long that is.
 
-use crate::{
-    meta::{LinkFault, RunMeta},
-    summary::is_nic,
-};
+use crate::meta::{LinkFault, RunMeta};
 use anabranch_outcome::{FlowRow, LinkRow, RunResult};
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
@@ -23,6 +20,11 @@ pub struct OfferedLoad {
 /// load to speak of.
 const FEWEST_FLOWS: usize = 100;
 const SPAN: f64 = 5.0;
+
+/// Whether the link leads from a host's NIC into the network.
+pub(crate) fn is_nic(link: &LinkRow) -> bool {
+    link.tier == "host" && link.direction == "up"
+}
 
 /// Links that are offered more than they can carry. Lower bounds: a flow between two parts of the network that only links
 /// of one class join crosses that class at least once.

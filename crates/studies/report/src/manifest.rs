@@ -1,17 +1,20 @@
 //! `manifest.json`: where results come from, and what every column of every file beside it means.
 
-use crate::{disk::Content, error::ReportError, real_run::FaultSummary, summary::RunStatus, tables::Table};
+use crate::{
+    disk::Content,
+    error::ReportError,
+    json::{REMEDY, from_json, read_text, to_json},
+    names::{MANIFEST, PAGE, SUMMARY, SWEEP},
+    real_run::FaultSummary,
+    summary::RunStatus,
+    tables::Table,
+};
 use anabranch_random::name_key;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::{Component, Path},
 };
-
-/// Name of the file.
-pub(crate) const MANIFEST: &str = "manifest.json";
-/// Name of the page over all results of a directory.
-pub(crate) const PAGE: &str = "report.html";
 
 /// What only the caller knows of a run or comparison.
 #[derive(Clone, Debug, Default)]
@@ -158,6 +161,10 @@ impl FileEntry {
     pub(crate) fn new(name: impl Into<String>, meaning: &str, columns: Vec<ColumnEntry>) -> Self {
         FileEntry { name: name.into(), meaning: meaning.to_string(), bytes: None, blake3: None, open: false, columns }
     }
+    /// The entry of the page that shows results, without a digest: it is not drawn yet.
+    pub(crate) fn page() -> Self {
+        FileEntry::new(PAGE, "the page that shows all this; opens offline", vec![])
+    }
     /// The entry of a directory, or of a file that grows.
     pub(crate) fn open(name: &str, meaning: &str) -> Self {
         FileEntry { open: true, ..FileEntry::new(name, meaning, vec![]) }
@@ -180,7 +187,7 @@ impl FileEntry {
     pub(crate) fn summary() -> Self {
         let columns =
             SUMMARY_KEYS.iter().map(|(name, kind, unit, meaning)| ColumnEntry::new(name, kind, unit, meaning));
-        FileEntry::new("summary.json", "the run in a page of numbers", columns.collect())
+        FileEntry::new(SUMMARY, "the run in a page of numbers", columns.collect())
     }
 }
 
@@ -272,9 +279,9 @@ impl Manifest {
     pub fn kind(&self) -> ResultKind {
         let lists = |names: &[&str]| names.iter().any(|name| self.file(name).is_some());
         match () {
-            () if lists(&["summary.json"]) => ResultKind::Run,
+            () if lists(&[SUMMARY]) => ResultKind::Run,
             () if lists(&["agreement.csv"]) => ResultKind::Agreement,
-            () if lists(&[".claims", "sweep.json"]) => ResultKind::Store,
+            () if lists(&[".claims", SWEEP]) => ResultKind::Store,
             () if lists(&["comparison.csv"]) || self.baseline.is_some() => ResultKind::Comparison,
             () => ResultKind::Other,
         }
@@ -328,8 +335,6 @@ pub fn run_key(scenario_hash: &str, backend: &str, commit: &str) -> String {
     format!("{:016x}", name_key(&format!("{scenario_hash}{backend} {commit}")))
 }
 
-const REMEDY: &str = "restore it, or move its directory away and run the scenario again; nothing was written";
-
 /// Whether a file is a table of rows.
 pub(crate) fn is_table(name: &str) -> bool {
     let Some((stem, extension)) = name.rsplit_once('.') else { return false };
@@ -348,42 +353,6 @@ fn seal_of(text: &str) -> Option<String> {
     let mut digest = blake3::Hasher::new();
     digest.update(&text.as_bytes()[..at]).update(rest.as_bytes());
     Some(digest.finalize().to_hex().to_string())
-}
-
-/// The text of a file; `None` where it is not there.
-fn read_text(path: &Path) -> Result<Option<String>, ReportError> {
-    match anabranch_input::read_text(path, anabranch_input::MAX_JSON) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-            Err(ReportError::content(path, "this is no text", REMEDY))
-        }
-        Err(error) => Err(ReportError::file(path, error)),
-    }
-}
-
-/// Reads a JSON file; `None` where it is not there.
-pub(crate) fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, ReportError> {
-    read_text(path)?.map(|text| from_json(path, &text)).transpose()
-}
-
-fn from_json<T: for<'a> Deserialize<'a>>(path: &Path, text: &str) -> Result<T, ReportError> {
-    let wrong = |error: serde_json::Error| {
-        let found = match error.classify() {
-            serde_json::error::Category::Eof => format!("the file ends too early: {error}"),
-            serde_json::error::Category::Data => format!("another version may have written it: {error}"),
-            _ => error.to_string(),
-        };
-        ReportError::content(path, found, "run the scenario again with this version; nothing was written")
-    };
-    serde_json::from_str(text).map_err(wrong)
-}
-
-/// Indented JSON that ends in a newline.
-pub(crate) fn to_json(value: &impl Serialize) -> String {
-    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
-    text.push('\n');
-    text
 }
 
 /// Keys of `summary.json`: name, type, unit, meaning.

@@ -79,6 +79,12 @@ pub(crate) fn letters(text: &str) -> String {
     text.as_bytes().chunk_by(follows).map(shown).collect()
 }
 
+/// The first letter large.
+pub(crate) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

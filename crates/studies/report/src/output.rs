@@ -7,9 +7,9 @@ use crate::{
     disk::{self, NewFile},
     error::ReportError,
     figures::is_figure,
-    manifest::{MANIFEST, Manifest, is_inside},
+    manifest::{Manifest, is_inside},
+    names::{MANIFEST, PAGE, SUMMARY, VIEW},
     tables::TABLES,
-    view::VIEW,
 };
 use std::{
     fs, io,
@@ -180,7 +180,7 @@ impl OutputDir {
         let (Some(own), Some(folder)) = (identity(&self.path), identity(folder_of(file))) else { return false };
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let figures = identity(&self.path.join("figures")).is_some_and(|figures| figures == folder) && is_figure(&name);
-        figures || (own == folder && result_names(&["summary.json", ".lock"]).iter().any(|result| *result == name))
+        figures || (own == folder && result_names(&[SUMMARY, ".lock"]).iter().any(|result| *result == name))
     }
 
     fn is_open(&self, name: &str) -> bool {
@@ -216,7 +216,7 @@ impl OutputDir {
 /// Names that results may have: tables, manifest, pages, and `own`.
 fn result_names(own: &[&str]) -> Vec<String> {
     let tables = TABLES.iter().flat_map(|table| ["csv", "parquet"].map(|kind| format!("{}.{kind}", table.name)));
-    tables.chain([MANIFEST, "report.html", VIEW].iter().chain(own).map(ToString::to_string)).collect()
+    tables.chain([MANIFEST, PAGE, VIEW].iter().chain(own).map(ToString::to_string)).collect()
 }
 
 const LINK: &str = "this is a link or a file where results need a directory of their own";

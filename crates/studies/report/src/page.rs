@@ -1,6 +1,7 @@
 //! `report.html`: one page that holds everything it shows, opens offline and follows the reader's light or dark theme.
 
 mod banner;
+pub(crate) mod parts;
 mod queues;
 mod setup;
 mod tables;
@@ -8,26 +9,15 @@ mod tables;
 use crate::{
     comparison::Comparison,
     dataset::Dataset,
-    directory::FigureFiles,
     error::ReportError,
-    figures::{Drawn, Figure},
+    figures::{Drawn, FigureFiles},
     headline::{self, seconds},
     numbers::{bytes, significant_digits, significant_digits_trimmed, thousands},
     summary::Summary,
 };
-use base64::{Engine, prelude::BASE64_STANDARD};
-use minijinja::{AutoEscape, Environment, Value, context};
+use minijinja::{Value, context};
 
 const TEMPLATE: &str = include_str!("page/report.html.jinja");
-pub(crate) const STYLE: &str = include_str!("page/style.css");
-pub(crate) const SORT: &str = include_str!("page/sort.js");
-pub(crate) const FIGURES: &str = include_str!("page/figures.js");
-const REGULAR: &[u8] = include_bytes!("../fonts/Inter-Regular.woff2");
-const BOLD: &[u8] = include_bytes!("../fonts/Inter-SemiBold.woff2");
-
-/// Files larger than this are named on the page, not embedded.
-const LARGEST: usize = 600_000;
-
 /// The page over `data`; `comparison` where it is of several runs; `files` are those of the figures, in their order.
 pub(crate) fn render(
     data: &Dataset,
@@ -36,10 +26,6 @@ pub(crate) fn render(
     files: &[FigureFiles],
     with_all: bool,
 ) -> Result<String, ReportError> {
-    let wrong = |error: minijinja::Error| ReportError::drawing("report.html", error);
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.add_template("report.html", TEMPLATE).map_err(wrong)?;
     let first = data.summaries.first();
     let headlines = match (comparison, first) {
         (Some(comparison), _) => comparison.headlines(with_all),
@@ -48,15 +34,12 @@ pub(crate) fn render(
     };
     let headlines: Vec<Value> =
         headlines.iter().map(|h| context! { workload => &h.workload, sentences => &h.sentences }).collect();
-    let figures: Vec<Value> = drawn.figures.iter().zip(files).map(|(f, files)| figure(f, files)).collect();
+    let figures: Vec<Value> = drawn.figures.iter().zip(files).map(|(f, files)| parts::figure(f, files)).collect();
     let m = &data.manifest;
     let seeds_of =
         |scheme: &str| data.summaries.iter().filter(|run| run.scheme == scheme).map(|run| run.seed).collect::<Vec<_>>();
     let single = if comparison.is_none() { first } else { None };
     let page = context! {
-        style => Value::from_safe_string(STYLE.to_string()),
-        script => Value::from_safe_string(format!("{SORT}\n{FIGURES}")),
-        fonts => fonts(),
         title => &m.name,
         backend => m.backend(),
         simulated => first.is_none_or(Summary::is_simulated),
@@ -83,53 +66,7 @@ pub(crate) fn render(
         facts => facts(data, first),
         scenario => &m.scenario,
     };
-    environment.get_template("report.html").and_then(|template| template.render(page)).map_err(wrong)
-}
-
-/// The page's fonts, within it.
-pub(crate) fn fonts() -> [Value; 2] {
-    // A slash in a data URL must stay one: the font is marked as not to be escaped.
-    let font =
-        |font: &[u8]| Value::from_safe_string(format!("data:font/woff2;base64,{}", BASE64_STANDARD.encode(font)));
-    [(REGULAR, 400), (BOLD, 600)].map(|(bytes, weight)| context! { weight => weight, url => font(bytes) })
-}
-
-/// A figure with its files and the points it tells about, all within the page.
-pub(crate) fn figure(figure: &Figure, files: &FigureFiles) -> Value {
-    figure_as(&figure.file, figure, files)
-}
-
-/// The same under another name.
-pub(crate) fn figure_as(name: &str, figure: &Figure, files: &FigureFiles) -> Value {
-    let url = |kind: &str, bytes: &[u8]| {
-        (bytes.len() <= LARGEST)
-            .then(|| Value::from_safe_string(format!("data:{kind};base64,{}", BASE64_STANDARD.encode(bytes))))
-    };
-    let downloads: Vec<Value> = [
-        ("SVG", "svg", url("image/svg+xml", files.svg.as_bytes())),
-        ("PDF", "pdf", url("application/pdf", &files.pdf)),
-        ("PNG", "png", url("image/png", &files.png)),
-        ("rows (CSV)", "csv", url("text/csv;charset=utf-8", files.csv.as_bytes())),
-    ]
-    .into_iter()
-    .map(|(label, extension, url)| context! { label => label, file => format!("{name}.{extension}"), url => url })
-    .collect();
-    let tenth = |value: f64| (value * 10.0).round() / 10.0;
-    let hits: Vec<serde_json::Value> = figure
-        .hits
-        .iter()
-        .map(|hit| serde_json::json!([tenth(hit.at.0), tenth(hit.at.1), hit.series, hit.text]))
-        .collect();
-    // What stands in a script must not end it.
-    let hits = serde_json::Value::from(hits).to_string().replace('<', "\\u003c");
-    context! {
-        name => name,
-        title => &figure.title,
-        caption => &figure.caption,
-        svg => Value::from_safe_string(figure.svg.clone()),
-        hits => Value::from_safe_string(hits),
-        downloads => downloads,
-    }
+    parts::render(TEMPLATE, page)
 }
 
 /// `1-10, 12`.

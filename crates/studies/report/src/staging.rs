@@ -7,7 +7,8 @@
 use crate::{
     disk::{self, Content, NewFile},
     error::ReportError,
-    manifest::{FileEntry, MANIFEST, Manifest, PAGE},
+    manifest::{FileEntry, Manifest},
+    names::{MANIFEST, PAGE, SUMMARY},
     output::OutputDir,
 };
 use fs4::FileExt;
@@ -33,8 +34,6 @@ pub(crate) struct Staging {
 
 /// Names of hidden directories begin like this; see [`hidden_name`].
 const HIDDEN: &str = ".anabranch-";
-/// The file of a run that is named last.
-const LAST: &str = "summary.json";
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
@@ -131,8 +130,8 @@ impl Staging {
                 self.put_manifest(&before)?;
                 disk::sync(path)?;
             }
-            if self.files.contains_key(LAST) {
-                disk::remove_file(&path.join(LAST))?;
+            if self.files.contains_key(SUMMARY) {
+                disk::remove_file(&path.join(SUMMARY))?;
             }
             let mut folders = BTreeSet::new();
             for file in &stale {
@@ -140,7 +139,7 @@ impl Staging {
                 disk::remove_file(&gone)?;
                 folders.extend(gone.parent().map(Path::to_path_buf));
             }
-            for name in self.files.keys().filter(|name| *name != LAST) {
+            for name in self.files.keys().filter(|name| *name != SUMMARY) {
                 let to = path.join(name);
                 let folder = to.parent().unwrap_or(path).to_path_buf();
                 disk::make_directories(&folder)?;
@@ -150,8 +149,8 @@ impl Staging {
             folders.insert(path.to_path_buf());
             folders.iter().try_for_each(|folder| disk::sync(folder))?;
             self.put_manifest(&manifest)?;
-            if self.files.contains_key(LAST) {
-                disk::rename(&self.hidden.join(LAST), &path.join(LAST))?;
+            if self.files.contains_key(SUMMARY) {
+                disk::rename(&self.hidden.join(SUMMARY), &path.join(SUMMARY))?;
             }
             disk::sync(path)
         };

@@ -1,7 +1,7 @@
 //! `summary.json`: a run in a page of numbers.
 
 use crate::{
-    load::{OfferedLoad, above_capacity},
+    load::{OfferedLoad, above_capacity, is_nic},
     meta::{FctKind, RunMeta, past_warmup},
     numbers::significant_digits_trimmed,
     real_run::{self, FaultSummary, LostPeerSummary},
@@ -335,11 +335,6 @@ impl QueueSummary {
             mean_bytes: means.and_then(|means| crate::statistics::mean(&means)),
         }
     }
-}
-
-/// Whether the link leads from a host's NIC into the network.
-pub(crate) fn is_nic(link: &LinkRow) -> bool {
-    link.tier == "host" && link.direction == "up"
 }
 
 /// What differs from one run of the same thing to the next, or with the machine.

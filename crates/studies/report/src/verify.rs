@@ -1,11 +1,11 @@
 //! Whether results are as they were written: files against the digests in the manifest beside them.
 
 use crate::{
-    directory::INTERRUPTED,
     disk::Content,
     error::ReportError,
-    manifest::{FileEntry, InputEntry, MANIFEST, Manifest, PAGE, ResultKind, is_table},
-    sweep::{ATTEMPT, SWEEP, SweepPlan, store_directory},
+    manifest::{FileEntry, InputEntry, Manifest, ResultKind, is_table},
+    names::{ATTEMPT, INTERRUPTED, MANIFEST, PAGE, SUMMARY, SWEEP, store_directory},
+    sweep::SweepPlan,
 };
 use serde::Serialize;
 use std::{
@@ -147,7 +147,7 @@ pub fn check_files(dir: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Find
 
 /// Whether a file of a run is what it gave, not what was drawn from it.
 pub fn is_data(name: &str) -> bool {
-    is_table(name) || [ATTEMPT, "summary.json"].contains(&name)
+    is_table(name) || [ATTEMPT, SUMMARY].contains(&name)
 }
 
 /// How the run of a store in `dir` is not what it was when it was written, if it is there at all.
@@ -193,8 +193,8 @@ pub fn check_results(dir: &Path) -> Result<Vec<String>, ReportError> {
             findings.extend(of_other_rows(dir, &run, &manifest)?);
         }
     }
-    if dir.join(SWEEP).exists() || dir.join("interrupted.json").exists() {
-        let read = |name: &str| [SWEEP, "interrupted.json"].contains(&name);
+    if dir.join(SWEEP).exists() || dir.join(INTERRUPTED).exists() {
+        let read = |name: &str| [SWEEP, INTERRUPTED].contains(&name);
         findings.extend(check_files(dir, read)?);
     }
     let without = findings.iter().filter(|finding| finding.fault == Fault::NoDigest).count();
@@ -232,13 +232,13 @@ fn runs_in(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
         names.dedup();
         return Ok(names.iter().map(|run| store_directory(dir, run)).filter(|run| run.is_dir()).collect());
     }
-    if dir.join("summary.json").exists() {
+    if dir.join(SUMMARY).exists() {
         return Ok(vec![dir.to_path_buf()]);
     }
     let mut found = vec![];
     let mut open = vec![dir.join("runs")];
     while let Some(path) = open.pop() {
-        if path.join("summary.json").exists() {
+        if path.join(SUMMARY).exists() {
             found.push(path);
             continue;
         }

@@ -11,7 +11,7 @@ use crate::{
 use anabranch_report::{
     Attempt, FailedRun, ReportError,
     disk::{self, NewFile},
-    failed_file, is_whole, restate_attempt, store_directory,
+    is_whole, restate_attempt, store_directory,
 };
 use anabranch_scenario::{
     backend::{BackendEntry, SIMULATOR},
@@ -68,11 +68,12 @@ pub fn standing(directory: &Path, key: &str) -> Standing {
     if is_whole(&store_directory(directory, key)) {
         return Standing::Finished;
     }
-    let Ok(text) = anabranch_input::read_text(&failed_file(directory, key), anabranch_input::MAX_TEXT) else {
-        return Standing::Missing;
-    };
-    let failed: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    Standing::Failed(failed["error"].as_str().unwrap_or_default().to_string())
+    match FailedRun::read(directory, key) {
+        Ok(None) => Standing::Missing,
+        Ok(Some(failed)) => Standing::Failed(failed.error),
+        // It says no more than that it failed.
+        Err(_) => Standing::Failed(String::new()),
+    }
 }
 
 /// Does those of `tasks` that the store `directory` lacks, on `threads` threads. How each stands afterwards: missing are

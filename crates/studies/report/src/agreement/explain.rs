@@ -1,8 +1,15 @@
 //! What explains why two backends are apart: probes, retransmissions, path changes, where bytes went, where packets were marked
 //! and dropped.
 
-use super::{Agreement, Side, compared_seeds};
-use crate::{error::ReportError, manifest::ColumnEntry, statistics::mean, summary::Summary, tables::Frame};
+use super::model::{Agreement, Side, compared_seeds};
+use crate::{
+    error::ReportError,
+    manifest::ColumnEntry,
+    rows::{self, cell},
+    statistics::mean,
+    summary::Summary,
+    tables::Frame,
+};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -127,14 +134,11 @@ fn of_links(side: &Side, counts: &dyn Fn(&Summary) -> bool) -> Result<Option<Fou
 
 /// `explanations.csv`.
 pub(super) fn to_csv(agreement: &Agreement) -> String {
-    let mut writer = csv::Writer::from_writer(vec![]);
-    let _ = writer.write_record(columns(agreement).iter().map(|column| column.name.as_str()));
-    for row in &agreement.explanations {
+    let row = |row: &Explanation| {
         let head = [row.scheme.clone(), row.quantity.to_string(), row.place.clone(), row.unit.to_string()];
-        let values = row.values.iter().map(|value| value.map_or_else(String::new, |value| value.to_string()));
-        let _ = writer.write_record(head.into_iter().chain(values));
-    }
-    writer.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+        head.into_iter().chain(row.values.iter().copied().map(cell)).collect::<Vec<_>>()
+    };
+    rows::to_csv(&columns(agreement), agreement.explanations.iter().map(row))
 }
 
 /// What its columns mean.

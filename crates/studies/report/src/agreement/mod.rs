@@ -2,359 +2,26 @@
 //! it.
 
 mod explain;
+mod model;
 mod page;
 
 pub use explain::Explanation;
-
-use explain::explanations;
+pub use model::{Agreement, AgreementRow, Side, Verdict};
 
 use crate::{
-    comparison::{ALL, Metric},
-    dataset::read_runs,
-    directory::read_summary,
+    comparison::Metric,
     error::ReportError,
-    manifest::{ColumnEntry, FileEntry, Manifest, read_json, to_json},
+    json::{read_json, to_json},
+    manifest::{FileEntry, Manifest},
+    names::PAGE,
     output::{Inputs, OutputDir},
     staging::Staging,
-    statistics::{Estimate, mean},
-    summary::Summary,
-    sweep::{SweepPlan, is_whole, store_directory},
 };
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     path::{Path, PathBuf},
 };
-
-/// The interval in which two backends are alike.
-pub(crate) const ALIKE: (f64, f64) = (0.9, 1.1);
-/// Files of an agreement beside its page.
-pub const AGREEMENT_FILES: &[&str] = &["agreement.csv", "explanations.csv", "agreement.json", "report.html"];
-
-/// What the ratio of two backends says of a scheme: the first that applies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Every pair has a run that is machine-bound: the results reflect the machine.
-    MachineBound,
-    /// The interval lies within 0.9 to 1.1.
-    Alike,
-    /// The interval holds 1, but is wider; or there are too few pairs for one.
-    Undecided,
-    /// The interval does not hold 1.
-    Apart,
-    /// One of the two has no runs.
-    Missing,
-}
-
-impl Verdict {
-    /// Its word in tables.
-    pub fn word(self) -> &'static str {
-        match self {
-            Verdict::MachineBound => "machine-bound",
-            Verdict::Alike => "alike",
-            Verdict::Undecided => "undecided",
-            Verdict::Apart => "apart",
-            Verdict::Missing => "missing",
-        }
-    }
-
-    /// The verdict on pairs whose ratio has this interval, of which there were `bound` more with a machine-bound run.
-    fn of(pairs: usize, bound: usize, interval: Option<(f64, f64)>) -> Self {
-        match interval {
-            _ if pairs == 0 && bound > 0 => Verdict::MachineBound,
-            _ if pairs == 0 => Verdict::Missing,
-            None => Verdict::Undecided,
-            Some((low, high)) if ALIKE.0 <= low && high <= ALIKE.1 => Verdict::Alike,
-            Some((low, high)) if low <= 1.0 && 1.0 <= high => Verdict::Undecided,
-            Some(_) => Verdict::Apart,
-        }
-    }
-}
-
-/// One scheme on the first backend and on another.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct AgreementRow {
-    /// The load balancer or variant.
-    pub scheme: String,
-    /// The other backend.
-    pub backend: String,
-    /// Mean on the first backend over the paired seeds, or over its own where there is no pair; `None`: there is none.
-    pub reference: Option<f64>,
-    /// Mean on the other.
-    pub value: Option<f64>,
-    /// Other over first: geometric mean over the paired seeds.
-    pub ratio: Option<f64>,
-    /// Lower end of its 95 % confidence interval (Student's t over the logarithms); `None` below two pairs.
-    pub ratio_ci95_low: Option<f64>,
-    /// Upper end.
-    pub ratio_ci95_high: Option<f64>,
-    /// Seeds compared.
-    pub seeds: usize,
-    /// Seeds left out because a run was machine-bound.
-    pub machine_bound_seeds: Vec<u64>,
-    /// What it says.
-    pub verdict: Verdict,
-}
-
-/// Several backends on the same flows.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Agreement {
-    /// Name of the scenario.
-    pub scenario: String,
-    /// The backends; the others are related to the first.
-    pub backends: Vec<String>,
-    /// Name of the metric.
-    pub metric: &'static str,
-    /// What it is, for people.
-    pub title: &'static str,
-    /// Its unit.
-    pub unit: &'static str,
-    /// A row per scheme and other backend.
-    pub rows: Vec<AgreementRow>,
-    /// What the runs did on the way.
-    pub explanations: Vec<Explanation>,
-    /// What is to be said before the ratios are trusted.
-    pub notes: Vec<String>,
-}
-
-/// The runs of one backend.
-#[derive(Clone, Debug)]
-pub struct Side {
-    /// Name of the backend, and of the directory that its results lie in.
-    pub backend: String,
-    /// Summaries, each with the directory of its run.
-    pub runs: Vec<(Summary, PathBuf)>,
-}
-
-impl Side {
-    /// Reads the comparison or sweep of `backend` in the directory of its name below `directory`. In a sweep, a load balancer at each
-    /// point is a scheme of its own: `load = 0.3, ecmp`.
-    ///
-    /// # Errors
-    /// [`ReportError`] where it cannot be read.
-    pub fn read(backend: &str, directory: &Path) -> Result<Self, ReportError> {
-        let directory = directory.join(backend);
-        let runs = match SweepPlan::read(&directory)? {
-            None => read_runs(&directory)?,
-            Some(plan) => {
-                let mut runs = vec![];
-                for run in &plan.runs {
-                    let place = store_directory(&directory, &run.run);
-                    let scheme = plan.scheme_at(run);
-                    let summary = if is_whole(&place) { read_summary(&place)? } else { None };
-                    runs.extend(summary.map(|summary| (Summary { scheme, ..summary }, place)));
-                }
-                runs
-            }
-        };
-        Ok(Side { backend: backend.into(), runs })
-    }
-
-    /// Returns the schemes of its runs, each once, in their order.
-    pub fn schemes(&self) -> Vec<String> {
-        let mut schemes: Vec<String> = vec![];
-        for run in self.summaries().filter(|run| run.seed == self.runs[0].0.seed) {
-            if !schemes.contains(&run.scheme) {
-                schemes.push(run.scheme.clone());
-            }
-        }
-        schemes
-    }
-
-    fn run(&self, scheme: &str, seed: u64) -> Option<&Summary> {
-        self.summaries().find(|run| run.scheme == scheme && run.seed == seed)
-    }
-
-    fn summaries(&self) -> impl Iterator<Item = &Summary> {
-        self.runs.iter().map(|(summary, _)| summary)
-    }
-}
-
-/// Returns the metric on which backends are compared unless another is named: how long the whole takes where flows wait for each
-/// other, else the mean completion time.
-fn usual_metric(sides: &[Side]) -> &'static str {
-    let mut runs = sides.iter().flat_map(Side::summaries).peekable();
-    let all_wait = runs.peek().is_some() && runs.all(|run| run.flows_wait);
-    if all_wait { "completion" } else { "fct_mean" }
-}
-
-impl Agreement {
-    /// Compares the runs of `sides` with those of the first of them, scheme by scheme in the order of `schemes`.
-    ///
-    /// # Errors
-    /// [`ReportError`] where rows of links cannot be read.
-    pub fn new(sides: &[Side], schemes: &[String], metric: Option<&Metric>) -> Result<Self, ReportError> {
-        let usual = || Metric::named(usual_metric(sides)).unwrap_or(&crate::METRICS[0]);
-        let metric = metric.unwrap_or_else(usual);
-        let Some((first, others)) = sides.split_first() else {
-            return Ok(Agreement {
-                scenario: String::new(),
-                backends: vec![],
-                metric: metric.name,
-                title: metric.title,
-                unit: metric.unit,
-                rows: vec![],
-                explanations: vec![],
-                notes: vec![],
-            });
-        };
-        let rows: Vec<AgreementRow> = schemes
-            .iter()
-            .flat_map(|scheme| others.iter().map(move |other| (scheme, other)))
-            .map(|(scheme, other)| row(scheme, first, other, metric))
-            .collect();
-        Ok(Agreement {
-            scenario: sides.iter().flat_map(Side::summaries).next().map(|run| run.scenario.clone()).unwrap_or_default(),
-            backends: sides.iter().map(|side| side.backend.clone()).collect(),
-            metric: metric.name,
-            title: metric.title,
-            unit: metric.unit,
-            notes: notes(&rows, sides, metric),
-            rows,
-            explanations: explanations(sides, schemes)?,
-        })
-    }
-
-    /// Whether a scheme's results are apart.
-    pub fn is_apart(&self) -> bool {
-        self.rows.iter().any(|row| row.verdict == Verdict::Apart)
-    }
-
-    /// `agreement.csv`.
-    pub fn to_csv(&self) -> String {
-        let mut writer = csv::Writer::from_writer(vec![]);
-        let _ = writer.write_record(self.columns().iter().map(|column| column.name.as_str()));
-        let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-        for row in &self.rows {
-            let bound: Vec<String> = row.machine_bound_seeds.iter().map(u64::to_string).collect();
-            let _ = writer.write_record([
-                row.scheme.clone(),
-                self.backends[0].clone(),
-                row.backend.clone(),
-                self.metric.to_string(),
-                self.unit.to_string(),
-                number(row.reference),
-                number(row.value),
-                number(row.ratio),
-                number(row.ratio_ci95_low),
-                number(row.ratio_ci95_high),
-                row.seeds.to_string(),
-                bound.join(" "),
-                row.verdict.word().to_string(),
-            ]);
-        }
-        writer.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
-    }
-
-    /// What the columns of `agreement.csv` mean.
-    pub fn columns(&self) -> Vec<ColumnEntry> {
-        [
-            ("scheme", "text", "load balancer or variant"),
-            ("reference_backend", "text", "the first backend"),
-            ("backend", "text", "the other one"),
-            ("metric", "text", "what is compared"),
-            ("unit", "text", "its unit"),
-            ("reference", "real", "mean on the first backend over the seeds compared"),
-            ("value", "real", "mean on the other"),
-            ("ratio", "real", "other over first, geometric mean over seeds"),
-            ("ratio_ci95_low", "real", "lower end of its 95 % confidence interval; empty below two seeds"),
-            ("ratio_ci95_high", "real", "upper end"),
-            ("seeds", "integer", "seeds compared"),
-            ("machine_bound_seeds", "text", "seeds left out because a run was machine-bound"),
-            ("verdict", "text", "machine-bound, alike, undecided, apart or missing: the first that applies"),
-        ]
-        .map(|(name, kind, meaning)| ColumnEntry::new(name, kind, "", meaning))
-        .to_vec()
-    }
-}
-
-/// The seeds of a scheme that no backend was machine-bound at; all, where none is left.
-fn compared_seeds(sides: &[Side], scheme: &str) -> BTreeSet<u64> {
-    let own = || sides.iter().flat_map(Side::summaries).filter(|run| run.scheme == scheme);
-    let all: BTreeSet<u64> = own().map(|run| run.seed).collect();
-    let bound: BTreeSet<u64> = own().filter(|run| run.is_machine_bound()).map(|run| run.seed).collect();
-    let rest = &all - &bound;
-    if rest.is_empty() { all } else { rest }
-}
-
-/// The metric of a run; `None` where flows that count did not finish: the others would look better than the truth.
-fn value(metric: &Metric, run: &Summary) -> Option<f64> {
-    let is_whole = !metric.is_of_flows() || run.all.flows.measured_unfinished == 0;
-    metric.value(run, ALL).filter(|_| is_whole)
-}
-
-fn row(scheme: &str, first: &Side, other: &Side, metric: &Metric) -> AgreementRow {
-    let seeds: BTreeSet<u64> = other.summaries().filter(|run| run.scheme == scheme).map(|run| run.seed).collect();
-    let (mut pairs, mut bound) = (vec![], vec![]);
-    let (mut of_first, mut of_other) = (vec![], vec![]);
-    for seed in seeds {
-        let (Some(a), Some(b)) = (first.run(scheme, seed), other.run(scheme, seed)) else { continue };
-        if a.is_machine_bound() || b.is_machine_bound() {
-            bound.push(seed);
-            continue;
-        }
-        let (a, b) = (value(metric, a), value(metric, b));
-        of_first.extend(a);
-        of_other.extend(b);
-        pairs.extend(a.zip(b));
-    }
-    // What one of them does not measure, the other does all the same.
-    if !pairs.is_empty() {
-        (of_first, of_other) = pairs.iter().copied().unzip();
-    }
-    let positive = pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0);
-    let logarithms: Vec<f64> = positive.map(|(a, b)| (b / a).ln()).collect();
-    let estimate = Estimate::of(&logarithms);
-    let interval = estimate.and_then(|estimate| estimate.interval()).map(|(low, high)| (low.exp(), high.exp()));
-    AgreementRow {
-        scheme: scheme.to_string(),
-        backend: other.backend.clone(),
-        reference: mean(&of_first),
-        value: mean(&of_other),
-        ratio: estimate.map(|estimate| estimate.mean.exp()),
-        ratio_ci95_low: interval.map(|interval| interval.0),
-        ratio_ci95_high: interval.map(|interval| interval.1),
-        seeds: pairs.len(),
-        verdict: Verdict::of(pairs.len(), bound.len(), interval),
-        machine_bound_seeds: bound,
-    }
-}
-
-/// What limits the ratios.
-fn notes(rows: &[AgreementRow], sides: &[Side], metric: &Metric) -> Vec<String> {
-    let mut notes = vec![];
-    for (side, run) in sides.iter().flat_map(|side| side.summaries().map(move |run| (side, run))) {
-        let open = run.all.flows.measured_unfinished;
-        if open > 0 {
-            notes.push(format!(
-                "{} on {}, seed {}: {open} flows that count did not finish; metrics of flows leave the seed out.",
-                run.scheme, side.backend, run.seed
-            ));
-        }
-    }
-    for row in rows.iter().filter(|row| !row.machine_bound_seeds.is_empty()) {
-        let seeds: Vec<String> = row.machine_bound_seeds.iter().map(u64::to_string).collect();
-        notes.push(format!(
-            "{} on {}: machine-bound at seed {}; left out of the ratio.",
-            row.scheme,
-            row.backend,
-            seeds.join(", ")
-        ));
-    }
-    for row in rows.iter().filter(|row| row.verdict == Verdict::Missing) {
-        let unknown = match (row.reference, row.value) {
-            (Some(_), None) => &row.backend,
-            (None, Some(_)) => &sides[0].backend,
-            _ => continue,
-        };
-        notes.push(format!("{} on {}: `{unknown}` has no values of {}.", row.scheme, row.backend, metric.name));
-    }
-    for row in rows.iter().filter(|row| row.seeds == 1) {
-        notes.push(format!("{} on {}: one pair has no interval; give more seeds.", row.scheme, row.backend));
-    }
-    notes
-}
 
 /// Writes the tables and the page of `agreement` into `directory`, above the directories of its `sides`; returns the page's path.
 ///
@@ -371,12 +38,12 @@ pub fn write_agreement(
     staging.write_all("agreement.csv", agreement.to_csv())?;
     staging.write_all("explanations.csv", explanations)?;
     staging.write_all("agreement.json", to_json(agreement))?;
-    staging.write_all("report.html", page::render(agreement)?)?;
+    staging.write_all(PAGE, page::render(agreement)?)?;
     let mut files = vec![
         FileEntry::new("agreement.csv", "a row per scheme and backend beyond the first", agreement.columns()),
         FileEntry::new("explanations.csv", "what the runs of each backend did on the way", explain::columns(agreement)),
         FileEntry::new("agreement.json", "both tables in one", vec![]),
-        FileEntry::new("report.html", "the page that shows all this; opens offline", vec![]),
+        FileEntry::page(),
     ];
     let mut manifest = Manifest::default();
     let mut runs = BTreeMap::new();
@@ -395,7 +62,7 @@ pub fn write_agreement(
     manifest.files = files;
     manifest.runs = runs;
     staging.publish(manifest)?;
-    Ok(directory.join("report.html"))
+    Ok(directory.join(PAGE))
 }
 
 /// What `agreement.json` records of its making.
@@ -426,22 +93,4 @@ pub(crate) fn report_agreement(directory: &Path) -> Result<Option<PathBuf>, Repo
     }
     let agreement = Agreement::new(&sides, &schemes, Metric::named(&recorded.metric))?;
     write_agreement(directory, &agreement, &sides, Inputs::default()).map(Some)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_verdict_that_applies() {
-        let of = |pairs, bound, interval| Verdict::of(pairs, bound, interval);
-        assert_eq!(of(0, 3, None), Verdict::MachineBound);
-        assert_eq!(of(0, 0, None), Verdict::Missing);
-        assert_eq!(of(1, 2, None), Verdict::Undecided, "one pair has no interval");
-        assert_eq!(of(5, 0, Some((0.9, 1.1))), Verdict::Alike);
-        assert_eq!(of(5, 0, Some((1.01, 1.09))), Verdict::Alike, "within the band, though it does not hold 1");
-        assert_eq!(of(5, 0, Some((0.8, 1.05))), Verdict::Undecided);
-        assert_eq!(of(5, 0, Some((1.05, 1.2))), Verdict::Apart);
-        assert_eq!(of(5, 0, Some((0.5, 0.95))), Verdict::Apart);
-    }
 }

@@ -1,12 +1,15 @@
 //! The page over an agreement.
 
-use super::{ALIKE, Agreement, AgreementRow, Explanation, Verdict};
+use super::{
+    explain::Explanation,
+    model::{ALIKE, Agreement, AgreementRow, Verdict},
+};
 use crate::{
     error::ReportError,
     numbers::{significant_digits, significant_digits_trimmed},
-    page::{FIGURES, SORT, STYLE, fonts},
+    page::parts,
 };
-use minijinja::{AutoEscape, Environment, Value, context};
+use minijinja::{Value, context};
 
 const TEMPLATE: &str = include_str!("../page/agreement.html.jinja");
 /// Ports listed per scheme and quantity; all are in `explanations.csv`.
@@ -19,17 +22,10 @@ const WIDTH: f64 = 180.0;
 const MARK: f64 = 4.0;
 
 pub(super) fn render(agreement: &Agreement) -> Result<String, ReportError> {
-    let wrong = |error: minijinja::Error| ReportError::drawing("report.html", error);
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.add_template("report.html", TEMPLATE).map_err(wrong)?;
     let mut schemes: Vec<&str> = agreement.rows.iter().map(|row| row.scheme.as_str()).collect();
     schemes.dedup();
     let reasons: Vec<Value> = schemes.iter().map(|scheme| block(agreement, scheme)).collect();
     let page = context! {
-        style => Value::from_safe_string(STYLE.to_string()),
-        script => Value::from_safe_string(format!("{SORT}\n{FIGURES}")),
-        fonts => fonts(),
         title => &agreement.scenario,
         backends => &agreement.backends,
         metric => agreement.title,
@@ -40,7 +36,7 @@ pub(super) fn render(agreement: &Agreement) -> Result<String, ReportError> {
         band => [at(ALIKE.0), at(ALIKE.1) - at(ALIKE.0), at(1.0), WIDTH],
         reasons => reasons,
     };
-    environment.get_template("report.html").and_then(|template| template.render(page)).map_err(wrong)
+    parts::render(TEMPLATE, page)
 }
 
 /// Place of a ratio on a logarithmic axis.

@@ -4,7 +4,7 @@ use super::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape};
 use crate::{
     figures::{
         Anchor, BELOW, BESIDE, Canvas, Hit, LABEL, PANEL, Paint, SUBTITLE, Scale, TICK, TITLE, dash, legend,
-        legend_width, plain,
+        legend_width, places, plain,
     },
     numbers::significant_digits_trimmed,
 };
@@ -68,7 +68,7 @@ pub(super) fn draw(figure: &ClaimFigure) -> (String, Vec<Hit>) {
 fn positions(figure: &ClaimFigure) -> Vec<f64> {
     let count = figure.x.len().max(1) as f64;
     match &figure.shape {
-        ClaimShape::Lines { numbers } => crate::sweep::places(numbers, figure.x.len()),
+        ClaimShape::Lines { numbers } => places(numbers, figure.x.len()),
         _ => (0..figure.x.len()).map(|at| (at as f64 + 0.5) / count).collect(),
     }
 }

@@ -5,7 +5,10 @@ mod page;
 
 pub use page::{ClaimLine, ClaimPage, write_claims};
 
-use crate::figures::{Figure, column};
+use crate::{
+    figures::{Figure, column},
+    rows::cell,
+};
 
 /// One value of a figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,7 +93,6 @@ impl ClaimFigure {
             column("seeds", "integer", "", "seeds"),
             column("published", "real", "", "the paper's value"),
         ];
-        let end = |end: Option<f64>| end.map_or(String::new(), |end| end.to_string());
         let mut rows = vec![];
         for panel in &self.panels {
             let heading = if panel.heading.is_empty() { &panel.y_title } else { &panel.heading };
@@ -101,11 +103,11 @@ impl ClaimFigure {
                         heading.clone(),
                         x.clone(),
                         series.clone(),
-                        end(mark.mean),
-                        end(mark.interval.map(|interval| interval.0)),
-                        end(mark.interval.map(|interval| interval.1)),
+                        cell(mark.mean),
+                        cell(mark.interval.map(|interval| interval.0)),
+                        cell(mark.interval.map(|interval| interval.1)),
                         mark.seeds.to_string(),
-                        end(mark.published),
+                        cell(mark.published),
                     ]);
                 }
             }
@@ -113,7 +115,7 @@ impl ClaimFigure {
         let (svg, hits) = draw::draw(self);
         Figure {
             name: "claim",
-            file: "claim".to_string(),
+            file: self.name.clone(),
             workload: None,
             title: self.title.clone(),
             caption: self.subtitle.clone(),

@@ -2,14 +2,15 @@
 
 use super::ClaimFigure;
 use crate::{
-    directory::FigureFiles,
     error::ReportError,
+    figures::FigureFiles,
     manifest::{FileEntry, Manifest},
+    names::PAGE,
     output::OutputDir,
-    page::{FIGURES, SORT, STYLE, figure_as, fonts},
+    page::parts,
     staging::Staging,
 };
-use minijinja::{AutoEscape, Environment, Value, context};
+use minijinja::{Value, context};
 use std::path::Path;
 
 const TEMPLATE: &str = include_str!("../page/claims.html.jinja");
@@ -74,22 +75,16 @@ pub fn write_claims(
     let mut shown = vec![];
     for figure in figures {
         let drawn = figure.drawn();
-        let files = FigureFiles::stage_as(&figure.name, &drawn, &figure.provenance, &mut staging)?;
-        for extension in ["svg", "pdf", "png", "csv"] {
-            manifest.files.push(FileEntry::new(format!("figures/{}.{extension}", figure.name), &figure.title, vec![]));
-        }
-        shown.push(figure_as(&figure.name, &drawn, &files));
+        let files = FigureFiles::stage(&drawn, &figure.provenance, &mut staging)?;
+        manifest.files.extend(drawn.entries());
+        shown.push(parts::figure(&drawn, &files));
     }
-    staging.write_all("report.html", render(page, shown)?)?;
-    manifest.files.push(FileEntry::new("report.html", "the page that shows all this; opens offline", vec![]));
+    staging.write_all(PAGE, render(page, shown)?)?;
+    manifest.files.push(FileEntry::page());
     staging.publish(manifest)
 }
 
 fn render(page: &ClaimPage, figures: Vec<Value>) -> Result<String, ReportError> {
-    let wrong = |error: minijinja::Error| ReportError::drawing("report.html", error);
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.add_template("report.html", TEMPLATE).map_err(wrong)?;
     let line = |claim: &ClaimLine| {
         context! {
             id => &claim.id, place => &claim.place, says => &claim.says, published => &claim.published,
@@ -97,9 +92,6 @@ fn render(page: &ClaimPage, figures: Vec<Value>) -> Result<String, ReportError> 
         }
     };
     let values = context! {
-        style => Value::from_safe_string(STYLE.to_string()),
-        script => Value::from_safe_string(format!("{SORT}\n{FIGURES}")),
-        fonts => fonts(),
         title => &page.title,
         scale => &page.scale,
         totals => &page.totals,
@@ -108,7 +100,7 @@ fn render(page: &ClaimPage, figures: Vec<Value>) -> Result<String, ReportError> 
         version => &page.version,
         figures => figures,
     };
-    environment.get_template("report.html").and_then(|template| template.render(values)).map_err(wrong)
+    parts::render(TEMPLATE, values)
 }
 
 #[cfg(test)]

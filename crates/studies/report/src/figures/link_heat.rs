@@ -3,12 +3,11 @@
 use super::{
     Figure, View,
     canvas::{Anchor, Canvas, PANEL, SUBTITLE, TICK},
-    link_utilisation::capital,
     palette::{Paint, heat},
     scale::{Scale, percent},
     sheet::{Grid, Sheet, column, names},
 };
-use crate::dataset::LinkPoint;
+use crate::{dataset::LinkPoint, numbers::capital};
 
 /// Name of its files.
 pub(crate) const NAME: &str = "link_heat";

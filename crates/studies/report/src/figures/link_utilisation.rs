@@ -5,10 +5,9 @@ use super::{
     palette::Paint,
     panel::{Axis, Panel},
     scale::{Scale, percent},
-    seeds,
-    sheet::{Grid, Sheet, column, names},
+    sheet::{Grid, Sheet, column, names, seeds},
 };
-use crate::dataset::SchemeRuns;
+use crate::{dataset::SchemeRuns, numbers::capital};
 
 /// Name of its files.
 pub(crate) const NAME: &str = "link_utilisation";
@@ -133,10 +132,4 @@ pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         column("failed_seeds", "integer", "", "seeds in which a fault struck the link of this rank"),
     ];
     Ok(Some(sheet.finish(NAME, view, columns, rows)))
-}
-
-/// The first letter large.
-pub(crate) fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }

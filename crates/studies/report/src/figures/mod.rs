@@ -2,8 +2,10 @@
 
 mod canvas;
 mod fct_ratio;
+mod files;
 mod link_heat;
 mod link_utilisation;
+mod model;
 mod over_time;
 mod palette;
 mod panel;
@@ -21,81 +23,18 @@ mod slowdown_cdf;
 
 #[cfg(test)]
 pub(crate) use canvas::escape;
+pub use model::Figure;
+
 pub(crate) use canvas::{Anchor, Canvas, Hit, LABEL, PANEL, SUBTITLE, TICK, TITLE};
+pub(crate) use files::FigureFiles;
+pub(crate) use model::View;
 pub(crate) use palette::{Paint, SERIES, dash, heat};
 pub(crate) use panel::{BELOW, BESIDE, legend, legend_width};
-pub(crate) use pdf::to_pdf;
-pub(crate) use png::{shapes, to_png, to_svg};
-pub(crate) use scale::{Scale, plain};
+pub(crate) use scale::{Scale, places, plain};
 pub(crate) use sheet::column;
 
-use crate::{
-    comparison::{ALL, Comparison},
-    dataset::{Dataset, FlowPoint, RunRows},
-    manifest::ColumnEntry,
-};
+use crate::{comparison::Comparison, dataset::Dataset};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A figure and the rows it shows.
-#[derive(Clone, Debug)]
-pub struct Figure {
-    /// What kind of figure it is.
-    pub name: &'static str,
-    /// Name of its files, without the extension.
-    pub file: String,
-    /// The workload it is about, where there are several.
-    pub workload: Option<String>,
-    /// What it shows.
-    pub title: String,
-    /// What a reader should know of it.
-    pub caption: String,
-    /// The drawing.
-    pub svg: String,
-    /// Columns of the rows it shows.
-    pub columns: Vec<ColumnEntry>,
-    /// The rows it shows.
-    pub rows: Vec<Vec<String>>,
-    /// Points that the page tells about.
-    pub(crate) hits: Vec<Hit>,
-}
-
-impl Figure {
-    /// The rows as CSV.
-    pub fn to_csv(&self) -> String {
-        let mut writer = csv::Writer::from_writer(vec![]);
-        // Writing to memory cannot fail.
-        let _ = writer.write_record(self.columns.iter().map(|column| &column.name));
-        for row in &self.rows {
-            let _ = writer.write_record(row);
-        }
-        writer.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
-    }
-}
-
-/// What a figure is drawn from: the rows, and which workload it is about.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct View<'d> {
-    pub(crate) data: &'d Dataset,
-    pub(crate) comparison: Option<&'d Comparison>,
-    /// Number and name of the workload; `None`: all that count.
-    pub(crate) workload: Option<(u16, &'d str)>,
-}
-
-impl View<'_> {
-    /// The flows of a run that the figure is about.
-    pub(crate) fn flows<'r>(&self, run: &'r RunRows) -> impl Iterator<Item = &'r FlowPoint> + use<'r> {
-        let workload = self.workload.map(|(number, _)| number);
-        run.flows.iter().filter(move |flow| workload.is_none_or(|number| flow.workload == number))
-    }
-    /// Its name in the rows of the comparison.
-    pub(crate) fn key(&self) -> &str {
-        self.workload.map_or(ALL, |(_, name)| name)
-    }
-    /// `title`, with the workload's name where there are several.
-    pub(crate) fn titled(&self, title: &str) -> String {
-        self.workload.map_or_else(|| title.to_string(), |(_, name)| format!("{title} · {name}"))
-    }
-}
 
 /// Draws a figure; `Ok(None)` where the data has nothing to show for it, an error with the reason where it is left out
 /// although one would look for it.
@@ -245,12 +184,4 @@ pub(crate) fn is_figure(file: &str) -> bool {
     let Some((stem, extension)) = file.rsplit_once('.') else { return false };
     let is = |kind: &Kind| stem == kind.name || stem.strip_prefix(kind.name).is_some_and(|rest| rest.starts_with('-'));
     ["svg", "pdf", "png", "csv"].contains(&extension) && FIGURES.iter().any(is)
-}
-
-/// `seed 1`, or `10 seeds` after `before` and before `after`.
-fn seeds(data: &Dataset, before: &str, after: &str) -> String {
-    match data.seeds().as_slice() {
-        [one] => format!("seed {one}"),
-        many => format!("{before}{} seeds{after}", many.len()),
-    }
 }

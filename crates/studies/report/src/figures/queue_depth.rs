@@ -3,16 +3,14 @@
 use super::{
     Figure, View,
     canvas::{Anchor, LABEL, PANEL, SUBTITLE},
-    link_utilisation::capital,
     palette::Paint,
     panel::{Axis, BELOW, horizontal},
     scale::Scale,
-    seeds,
-    sheet::{Grid, Sheet, column, names},
+    sheet::{Grid, Sheet, column, names, seeds},
 };
 use crate::{
     dataset::{LinkPoint, SchemeRuns},
-    numbers::bytes,
+    numbers::{bytes, capital},
     statistics::mean,
 };
 

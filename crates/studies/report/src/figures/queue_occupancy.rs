@@ -2,13 +2,11 @@
 
 use super::{
     Figure, View,
-    link_utilisation::capital,
     panel::{Axis, Panel},
     scale::{Scale, percent, plain},
-    seeds,
-    sheet::{Grid, Sheet, column, names},
+    sheet::{Grid, Sheet, column, names, seeds},
 };
-use crate::dataset::SchemeRuns;
+use crate::{dataset::SchemeRuns, numbers::capital};
 use std::collections::BTreeMap;
 
 /// Name of its files.

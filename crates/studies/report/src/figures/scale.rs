@@ -108,6 +108,20 @@ pub(crate) fn percent(value: f64) -> String {
     format!("{} %", significant_digits_trimmed(value * 100.0, 3))
 }
 
+/// Where the values of the first key stand, from 0 to 1.
+pub(crate) fn places(numbers: &[f64], values: usize) -> Vec<f64> {
+    let ends =
+        numbers.iter().copied().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
+    if numbers.len() != values || values < 2 || ends.1 <= ends.0 {
+        let last = values.saturating_sub(1).max(1) as f64;
+        return (0..values).map(|i| if values == 1 { 0.5 } else { i as f64 / last }).collect();
+    }
+    // Over more than a decade and a half, equal ratios are equal steps.
+    let logarithmic = ends.0 > 0.0 && ends.1 / ends.0 > 30.0;
+    let to = |x: f64| if logarithmic { x.ln() } else { x };
+    numbers.iter().map(|x| (to(*x) - to(ends.0)) / (to(ends.1) - to(ends.0))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,5 +154,17 @@ mod tests {
             assert!(max > min, "{scale:?}");
             assert!(scale.share(min).is_finite());
         }
+    }
+
+    #[test]
+    fn values_stand_where_they_belong() {
+        assert_eq!(places(&[0.2, 0.4, 0.6], 3), [0.0, (0.4 - 0.2) / (0.6 - 0.2), 1.0]);
+        // 1, 10, 100 are equal ratios.
+        let decades = places(&[1.0, 10.0, 100.0], 3);
+        assert!((decades[1] - 0.5).abs() < 1e-12);
+        // Words have no measure: equal steps.
+        assert_eq!(places(&[], 3), [0.0, 0.5, 1.0]);
+        assert_eq!(places(&[7.0], 1), [0.5]);
+        assert_eq!(places(&[7.0, 7.0], 2), [0.0, 1.0]);
     }
 }

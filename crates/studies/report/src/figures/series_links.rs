@@ -3,14 +3,13 @@
 
 use super::{
     Figure, View,
-    link_utilisation::capital,
     over_time::{Chart, Curve, Merge, Points, Story, draw as draw_charts, gigabits, rates},
     scale::percent,
     sheet::names,
 };
 use crate::{
     dataset::LinksAt,
-    numbers::{bytes, significant_digits_trimmed},
+    numbers::{bytes, capital, significant_digits_trimmed},
 };
 
 /// Name of its files.

@@ -1,8 +1,8 @@
 //! The common layout of figures: title, subtitle, panels in a grid, legend on the right.
 
 use super::{
-    Figure, View,
     canvas::{Canvas, SUBTITLE, TITLE},
+    model::{Figure, View},
     panel::{ABOVE, BELOW, BESIDE, legend, legend_width},
 };
 use crate::{dataset::Dataset, manifest::ColumnEntry};
@@ -128,4 +128,12 @@ pub(crate) fn names(data: &Dataset) -> Vec<String> {
 /// A column of a figure's rows.
 pub(crate) fn column(name: &str, kind: &str, unit: &str, meaning: &str) -> ColumnEntry {
     ColumnEntry::new(name, kind, unit, meaning)
+}
+
+/// `seed 1`, or `10 seeds` after `before` and before `after`.
+pub(crate) fn seeds(data: &Dataset, before: &str, after: &str) -> String {
+    match data.seeds().as_slice() {
+        [one] => format!("seed {one}"),
+        many => format!("{before}{} seeds{after}", many.len()),
+    }
 }

@@ -5,8 +5,7 @@ use super::{
     palette::Paint,
     panel::{Axis, Panel, end_labels},
     scale::{Scale, plain},
-    seeds,
-    sheet::{Grid, Sheet, column, names},
+    sheet::{Grid, Sheet, column, names, seeds},
 };
 use crate::{
     dataset::FlowPoint,

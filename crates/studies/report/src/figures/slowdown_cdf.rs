@@ -5,8 +5,7 @@ use super::{
     Figure, View,
     panel::{Axis, Panel},
     scale::{Scale, percent, plain},
-    seeds,
-    sheet::{Grid, Sheet, column, names},
+    sheet::{Grid, Sheet, column, names, seeds},
 };
 use crate::{
     numbers::{significant_digits, thousands},

@@ -8,11 +8,11 @@ pub use writer::PerfettoCounts;
 
 use crate::{
     dataset::faults_of,
-    directory::read_summary,
     error::ReportError,
     manifest::Manifest,
     numbers::bytes,
     output::OutputFile,
+    read::read_summary,
     summary::Summary,
     tables::{Frame, Kind, TABLES, Table},
 };

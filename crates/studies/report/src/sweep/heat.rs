@@ -1,10 +1,10 @@
 //! Two keys as a heat map: a map per scheme, a cell per point.
 
-use super::{Sweep, curves::capital};
+use super::model::Sweep;
 use crate::{
     comparison::Metric,
     figures::{Anchor, Canvas, Figure, LABEL, PANEL, Paint, SUBTITLE, Scale, TICK, TITLE, column, heat, plain},
-    numbers::significant_digits,
+    numbers::{capital, significant_digits},
 };
 
 /// Name of its files.

@@ -1,14 +1,14 @@
 //! The page over a sweep: self-contained, like that of a run or comparison.
 
-use super::{Standing, Sweep, curves::capital};
+use super::model::{Standing, Sweep};
 use crate::{
-    comparison::Metric,
-    directory::FigureFiles,
+    comparison::{Comparison, Metric},
     error::ReportError,
-    figures::{Figure, SERIES},
-    page::{FIGURES, SORT, STYLE, figure, fonts},
+    figures::{Figure, FigureFiles, SERIES},
+    numbers::capital,
+    page::parts,
 };
-use minijinja::{AutoEscape, Environment, Value, context};
+use minijinja::{Value, context};
 
 const TEMPLATE: &str = include_str!("../page/sweep.html.jinja");
 /// Rows of the table that the page shows; all are in `sweep.csv`.
@@ -18,15 +18,11 @@ const MOST_FAILURES: usize = 12;
 
 /// The page over `sweep`.
 pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -> Result<String, ReportError> {
-    let wrong = |error: minijinja::Error| ReportError::drawing("report.html", error);
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.add_template("report.html", TEMPLATE).map_err(wrong)?;
     let plan = &sweep.plan;
     let (header, mut rows) = sweep.table(2);
     let all = rows.len();
     rows.truncate(MOST_ROWS);
-    let figures: Vec<Value> = figures.iter().zip(files).map(|(f, files)| figure(f, files)).collect();
+    let figures: Vec<Value> = figures.iter().zip(files).map(|(f, files)| parts::figure(f, files)).collect();
     // Keys, workload and scheme are words; numbers follow.
     let words = plan.axes.len() + usize::from(sweep.workloads().len() > 1) + 1;
     let rows: Vec<Vec<Value>> = rows.iter().map(|row| cells(sweep, row, words)).collect();
@@ -39,9 +35,6 @@ pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -
         .map(|(i, name)| context! { name => name, series => i % SERIES.len() })
         .collect();
     let page = context! {
-        style => Value::from_safe_string(STYLE.to_string()),
-        script => Value::from_safe_string(format!("{SORT}\n{FIGURES}")),
-        fonts => fonts(),
         title => &plan.name,
         entries => entries,
         baseline => &plan.baseline,
@@ -64,7 +57,7 @@ pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -
         ].map(|(name, value)| context! { name => name, value => value }),
         scenario => &plan.scenario,
     };
-    environment.get_template("report.html").and_then(|template| template.render(page)).map_err(wrong)
+    parts::render(TEMPLATE, page)
 }
 
 /// The cells of a row, with what they are sorted by: values of keys in the order given, numbers by their mean.
@@ -157,7 +150,7 @@ fn warnings(sweep: &Sweep) -> Vec<String> {
     if failed > MOST_FAILURES {
         warnings.push(format!("{} more failed; `runs.csv` names them.", failed - MOST_FAILURES));
     }
-    let unfinished = |c: &&crate::comparison::Comparison| c.rows.iter().any(|row| row.unfinished_flows > 0);
+    let unfinished = |c: &&Comparison| c.rows.iter().any(|row| row.unfinished_flows > 0);
     let points = sweep.comparisons.iter().flatten().filter(unfinished).count();
     if points > 0 {
         warnings.push(format!(

@@ -1,28 +1,58 @@
 //! A sweep as tables: `sweep.csv`, `runs.csv`, and the rows for a terminal.
 
-use super::{Standing, Sweep};
+use super::{
+    model::{Standing, Sweep},
+    plan::{SweepPlan, SweepRun},
+};
 use crate::{
     comparison::{Comparison, METRICS, Metric},
     manifest::ColumnEntry,
     numbers::{percent_change, significant_digits},
+    rows::{self, cell},
     summary::RunStatus,
 };
 
-/// Columns of `runs.csv` between the keys and the metrics.
-const RUN_COLUMNS: &[(&str, &str, &str, &str)] = &[
-    ("scheme", "text", "", "load balancer or variant"),
-    ("seed", "integer", "", "seed of the run"),
-    ("run", "text", "", "hash of the run, the name of its directory in `runs`; several rows may share one"),
-    ("status", "text", "", "finished, deadlock, failed or missing"),
-    ("fingerprint", "text", "", "of its results; empty where there are none"),
-    ("host", "text", "", "the computer it was done on"),
-    ("attempts", "integer", "", "how often it was begun; more than once where its process was killed"),
-    ("error", "text", "", "why it failed, in a line; all of it stands in `failed`"),
-];
+/// What a column of `runs.csv` holds.
+type CellOf = fn(&SweepPlan, &SweepRun, &Standing) -> String;
 
-fn text(writer: csv::Writer<Vec<u8>>) -> String {
-    writer.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
-}
+/// Columns of `runs.csv` between the keys and the metrics.
+const RUN_COLUMNS: [(&str, &str, &str, CellOf); 8] = [
+    ("scheme", "text", "load balancer or variant", |plan, run, _| plan.entries[run.entry].clone()),
+    ("seed", "integer", "seed of the run", |_, run, _| run.seed.to_string()),
+    ("run", "text", "hash of the run, the name of its directory in `runs`; several rows may share one", |_, run, _| {
+        run.run.clone()
+    }),
+    ("status", "text", "finished, deadlock, failed or missing", |_, _, standing| {
+        // A time limit shows in the flows that it left open.
+        let word = match standing {
+            Standing::Finished { status: RunStatus::Deadlock, .. } => RunStatus::Deadlock.word(),
+            Standing::Finished { .. } => RunStatus::Finished.word(),
+            Standing::Failed(_) => "failed",
+            Standing::Missing => "missing",
+        };
+        word.to_string()
+    }),
+    ("fingerprint", "text", "of its results; empty where there are none", |_, _, standing| match standing {
+        Standing::Finished { fingerprint, .. } => cell(fingerprint.as_ref()),
+        _ => String::new(),
+    }),
+    ("host", "text", "the computer it was done on", |_, _, standing| match standing {
+        Standing::Finished { attempt, .. } => attempt.host.clone(),
+        Standing::Failed(failed) => failed.host.clone(),
+        Standing::Missing => String::new(),
+    }),
+    ("attempts", "integer", "how often it was begun; more than once where its process was killed", |_, _, standing| {
+        match standing {
+            Standing::Finished { attempt, .. } => attempt.attempts.to_string(),
+            Standing::Failed(failed) => failed.attempts.to_string(),
+            Standing::Missing => String::new(),
+        }
+    }),
+    ("error", "text", "why it failed, in a line; all of it stands in `failed`", |_, _, standing| match standing {
+        Standing::Failed(failed) => failed.error.lines().next().unwrap_or_default().to_string(),
+        _ => String::new(),
+    }),
+];
 
 impl Sweep {
     fn keys(&self) -> impl Iterator<Item = &str> {
@@ -31,19 +61,15 @@ impl Sweep {
 
     /// `sweep.csv`: the rows of every point's `comparison.csv`, the values of the keys before them.
     pub fn to_csv(&self) -> String {
-        let mut writer = csv::Writer::from_writer(vec![]);
-        let columns = Comparison::columns();
-        // Writing to memory cannot fail.
-        let _ = writer.write_record(self.keys().chain(columns.iter().map(|column| column.name.as_str())));
+        let mut rows = vec![];
         for (point, comparison) in self.comparisons.iter().enumerate() {
             let Some(comparison) = comparison else { continue };
-            let values = self.plan.values(point);
-            let rows = comparison.to_csv();
-            for record in csv::Reader::from_reader(rows.as_bytes()).records().flatten() {
-                let _ = writer.write_record(values.iter().copied().chain(record.iter()));
+            let values: csv::StringRecord = self.plan.values(point).into();
+            for record in csv::Reader::from_reader(comparison.to_csv().as_bytes()).records().flatten() {
+                rows.push(values.iter().chain(record.iter()).map(str::to_string).collect::<Vec<_>>());
             }
         }
-        text(writer)
+        rows::to_csv(&self.columns(), rows)
     }
 
     /// What the columns of `sweep.csv` mean.
@@ -57,41 +83,19 @@ impl Sweep {
 
     /// `runs.csv`: a row per run of the plan.
     pub fn runs_csv(&self) -> String {
-        let mut writer = csv::Writer::from_writer(vec![]);
-        let columns = self.run_columns();
-        let _ = writer.write_record(columns.iter().map(|column| column.name.as_str()));
-        for (run, standing) in self.plan.runs.iter().zip(&self.standings) {
-            let mut row: Vec<String> = self.plan.values(run.point).into_iter().map(str::to_string).collect();
-            row.extend([self.plan.entries[run.entry].clone(), run.seed.to_string(), run.run.clone()]);
-            match standing {
-                Standing::Finished { status, fingerprint, attempt, metrics } => {
-                    // A time limit shows in the flows that it left open.
-                    let word = if *status == RunStatus::Deadlock { *status } else { RunStatus::Finished }.word();
-                    row.extend([word.into(), fingerprint.clone().unwrap_or_default()]);
-                    row.extend([attempt.host.clone(), attempt.attempts.to_string(), String::new()]);
-                    row.extend(metrics.iter().map(|value| value.map_or(String::new(), |value| value.to_string())));
-                }
-                Standing::Failed(failed) => {
-                    row.extend(["failed".into(), String::new(), failed.host.clone()]);
-                    row.extend([
-                        failed.attempts.to_string(),
-                        failed.error.lines().next().unwrap_or_default().to_string(),
-                    ]);
-                    row.resize(columns.len(), String::new());
-                }
-                Standing::Missing => {
-                    row.push("missing".into());
-                    row.resize(columns.len(), String::new());
-                }
-            }
-            let _ = writer.write_record(row);
-        }
-        text(writer)
+        let row = |(run, standing): (&SweepRun, &Standing)| {
+            let values = self.plan.values(run.point).into_iter().map(str::to_string);
+            let own = RUN_COLUMNS.iter().map(|(_, _, _, cell)| cell(&self.plan, run, standing));
+            let known = if let Standing::Finished { metrics, .. } = standing { metrics.as_slice() } else { &[] };
+            let metrics = (0..METRICS.len()).map(|number| cell(known.get(number).copied().flatten()));
+            values.chain(own).chain(metrics).collect::<Vec<_>>()
+        };
+        rows::to_csv(&self.run_columns(), self.plan.runs.iter().zip(&self.standings).map(row))
     }
 
     /// What the columns of `runs.csv` mean.
     pub fn run_columns(&self) -> Vec<ColumnEntry> {
-        let own = RUN_COLUMNS.iter().map(|(name, kind, unit, meaning)| ColumnEntry::new(name, kind, unit, meaning));
+        let own = RUN_COLUMNS.iter().map(|(name, kind, meaning, _)| ColumnEntry::new(name, kind, "", meaning));
         let metric = |metric: &Metric| ColumnEntry::new(metric.name, "real", metric.unit, metric.title);
         self.key_columns().chain(own).chain(METRICS.iter().map(metric)).collect()
     }

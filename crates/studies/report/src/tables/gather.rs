@@ -6,7 +6,11 @@ use super::{
     parquet::{Field, schema, writer_properties},
     read::{Cells, append},
 };
-use crate::{error::ReportError, manifest::ColumnEntry, staging::Staging};
+use crate::{
+    error::ReportError,
+    manifest::{ColumnEntry, FileEntry, Manifest},
+    staging::Staging,
+};
 use parquet::{
     data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type},
     errors::{ParquetError, Result},
@@ -42,13 +46,33 @@ const ROW_GROUP: usize = 1 << 16;
 
 const WRITE_AGAIN: &str = "run the scenario again, or remove the directory of that run";
 
+/// Gathers the rows of `members` and names their files in `manifest`.
+///
+/// # Errors
+/// [`ReportError`] where a member's table cannot be read, or a file cannot be written.
+pub(crate) fn stage_gathered(
+    staging: &mut Staging,
+    manifest: &mut Manifest,
+    labels: &[Label],
+    members: &[Member],
+) -> Result<(), ReportError> {
+    let tables = gather_into(staging, labels, members)?;
+    let is_gathered = |file: &FileEntry| TABLES.iter().any(|table| file.name == format!("{}.parquet", table.name));
+    manifest.files.retain(|file| !is_gathered(file));
+    for table in &tables {
+        let meaning = format!("the rows of `{table}` of all runs");
+        manifest.files.push(FileEntry::new(format!("{table}.parquet"), &meaning, columns(table, labels)));
+    }
+    Ok(())
+}
+
 /// Writes `TABLE.parquet` into `target` for every table that a member has, over all members in their order: the labels,
 /// then the columns of the table. Gives the names of the tables written. Nothing in the files depends on when or where
 /// they were written.
 ///
 /// # Errors
 /// [`ReportError`] where a member's table cannot be read, or a file cannot be written.
-pub(crate) fn gather_into(
+fn gather_into(
     staging: &mut Staging,
     labels: &[Label],
     members: &[Member],
@@ -81,7 +105,7 @@ pub(crate) fn gather_into(
 }
 
 /// The columns of a gathered table, for a manifest.
-pub(crate) fn columns(table: &str, labels: &[Label]) -> Vec<ColumnEntry> {
+fn columns(table: &str, labels: &[Label]) -> Vec<ColumnEntry> {
     let own = TABLES.iter().find(|t| t.name == table).map_or(&[][..], |table| table.columns);
     let label = |label: &Label| ColumnEntry::new(&label.name, label.kind.word(), "", &label.meaning);
     let column = |c: &super::Column| ColumnEntry::new(c.name, c.kind.word(), c.unit, c.meaning);

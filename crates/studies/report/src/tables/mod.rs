@@ -17,8 +17,7 @@ pub use gather::{Label, Member};
 pub use read::Frame;
 pub use text::csv_tables;
 
-pub(crate) use gather::{columns as gathered_columns, gather_into};
-
+pub(crate) use gather::stage_gathered;
 pub(crate) use parquet::write_parquet;
 pub(crate) use text::write_csv;
 

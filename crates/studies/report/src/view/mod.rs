@@ -11,13 +11,13 @@ mod series;
 mod trace;
 
 use crate::{
-    directory::{read_summary, run_directory},
     error::ReportError,
-    manifest::{FileEntry, MANIFEST, Manifest, PAGE},
+    manifest::{FileEntry, Manifest},
+    names::{MANIFEST, PAGE, SUMMARY, SWEEP, VIEW, run_directory},
     output::{OutputDir, OutputFile},
+    read::read_summary,
     staging::Staging,
     summary::Summary,
-    sweep::SWEEP,
     tables::{Frame, Kind, TABLES},
 };
 use fabric::Fabric;
@@ -29,9 +29,6 @@ use std::{
     path::{Path, PathBuf},
 };
 use trace::Trace;
-
-/// Name of the page.
-pub(crate) const VIEW: &str = "view.html";
 
 /// The runs that a view of `dir` shows: the run itself, or those of a comparison under `schemes` (its first two where none
 /// are named) with `seed` (the lowest that all of them have). At most `most`.
@@ -45,7 +42,7 @@ pub fn viewed_runs(
     most: usize,
 ) -> Result<Vec<PathBuf>, ReportError> {
     let wrong = |found: String, remedy: &str| ReportError::content(dir, found, remedy);
-    if dir.join("summary.json").exists() {
+    if dir.join(SUMMARY).exists() {
         return match schemes.is_empty() && seed.is_none() {
             true => Ok(vec![dir.to_path_buf()]),
             false => {
@@ -71,7 +68,7 @@ pub fn viewed_runs(
     if let Some(scheme) = chosen.iter().find(|scheme| !known.contains(scheme)) {
         return Err(wrong(format!("it has no `{scheme}`"), &format!("it compares {}", known.join(", "))));
     }
-    let finished = |scheme: &str, seed: u64| run_directory(dir, scheme, seed).join("summary.json").exists();
+    let finished = |scheme: &str, seed: u64| run_directory(dir, scheme, seed).join(SUMMARY).exists();
     let all_have = |seed: u64| chosen.iter().all(|scheme| finished(scheme, seed));
     let Some(seed) = seed.or_else(|| seeds.iter().copied().find(|&seed| all_have(seed))) else {
         return Err(wrong(
@@ -124,9 +121,9 @@ pub fn write_view_into(dir: &Path, runs: &[PathBuf]) -> Result<PathBuf, ReportEr
     manifest.files.push(FileEntry::new(VIEW, "the fabric over time, on a page that opens offline", vec![]));
     staging.write_all(VIEW, page)?;
     if manifest.file(PAGE).is_some_and(|page| page.content().is_some() || !manifest.is_sealed())
-        && let Ok(report) = anabranch_input::read_text(&dir.join("report.html"), anabranch_input::MAX_JSON)
+        && let Ok(report) = anabranch_input::read_text(&dir.join(PAGE), anabranch_input::MAX_JSON)
     {
-        staging.write_all("report.html", with_link(&report))?;
+        staging.write_all(PAGE, with_link(&report))?;
     }
     staging.publish(manifest)?;
     Ok(dir.join(VIEW))

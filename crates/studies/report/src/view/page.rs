@@ -1,6 +1,6 @@
 //! The page: its look, its scripts and the blocks of data, in one file.
 
-use crate::{error::ReportError, page::fonts};
+use crate::{error::ReportError, page::parts::fonts};
 use minijinja::{AutoEscape, Environment, Value, context};
 
 const TEMPLATE: &str = include_str!("page/view.html.jinja");

@@ -11,8 +11,8 @@ use crate::{
 };
 use anabranch_random::name_key;
 use anabranch_report::{
-    Inputs, Manifest, OutputDir, ReportError, ResultKind, SWEEP_FILES, Sweep as Table, SweepPlan, failed_file,
-    is_whole, report_sweep, store_directory, store_output,
+    FailedRun, Inputs, Manifest, OutputDir, ReportError, ResultKind, Sweep as Table, SweepPlan, failed_file, is_whole,
+    report_sweep, store_directory, store_output, sweep_files, write_plan,
 };
 use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, scenario::Scenario};
 use std::{
@@ -147,7 +147,7 @@ impl Sweep {
     /// What else lies in the directory, of which nothing may be lost unasked.
     fn ask(&self, directory: &Path, replace: bool) -> Result<(), RunError> {
         let name = directory.display();
-        let output = store_output(directory)?;
+        let output = store_output(directory, Inputs::default())?;
         if let Some(kind) = output.manifest().map(Manifest::kind).filter(|kind| *kind != ResultKind::Store) {
             let message = format!("{name} holds {kind}; a sweep needs a directory of its own");
             return Err(ScenarioError::new(message).help("give another directory with --out DIR").into());
@@ -190,11 +190,8 @@ impl Sweep {
     /// manifest than the one that was read.
     fn admit(&self, directory: &Path) -> Result<(), RunError> {
         loop {
-            let output = OutputDir::keeping(directory, Inputs::of(self.inputs()))?;
-            let planned = output.manifest().is_none_or(|manifest| !manifest.is_sealed())
-                && SweepPlan::read(directory).is_ok_and(|plan| plan.is_some());
-            let output = if planned { output.with(SWEEP_FILES) } else { output };
-            let Err(error) = output.admit_results(SWEEP_FILES) else { return Ok(()) };
+            let output = store_output(directory, Inputs::of(self.inputs()))?;
+            let Err(error) = output.admit_results(&sweep_files()) else { return Ok(()) };
             if OutputDir::open(directory)?.manifest() == output.manifest() {
                 return Err(error.into());
             }
@@ -223,7 +220,7 @@ impl Sweep {
     fn write_plan(&self, directory: &Path, store: &Store) -> Result<(), RunError> {
         let _alone = store.exclusive()?;
         if SweepPlan::read(directory).ok().flatten().is_none_or(|there| there != self.plan) {
-            self.plan.write(directory)?;
+            write_plan(&self.plan, directory)?;
         }
         Ok(())
     }
@@ -248,9 +245,8 @@ impl Execution<'_> {
         };
         let failure = |number: &usize| {
             let run = &self.sweep.plan.runs[*number].run;
-            let text = anabranch_input::read_text(&failed_file(self.directory, run), anabranch_input::MAX_TEXT).ok()?;
-            let failed: serde_json::Value = serde_json::from_str(&text).ok()?;
-            Some((self.sweep.name(*number), failed["error"].as_str().unwrap_or_default().to_string()))
+            let failed = FailedRun::read(self.directory, run).ok()??;
+            Some((self.sweep.name(*number), failed.error))
         };
         Ok(Swept {
             share: share.len(),

@@ -1,24 +1,20 @@
-//! Result directories: what is written where, and figures and page from what is there.
+//! What runs and comparisons write.
 //!
 //! A run's directory holds its tables, `summary.json` and `manifest.json`; a comparison's holds
-//! `runs/SCHEME/seedN/`, each a run's directory, and `comparison.csv` and `manifest.json` over all of them. [`report`]
-//! adds `figures/` and `report.html` to either.
+//! `runs/SCHEME/seedN/`, each a run's directory, and `comparison.csv` and `manifest.json` over all of them.
 
 use crate::{
-    agreement::report_agreement,
     comparison::Comparison,
-    dataset::Dataset,
     error::ReportError,
-    figures::{Figure, draw_all, shapes, to_pdf, to_png, to_svg},
-    manifest::{FileEntry, Manifest, PAGE, Provenance, ResultKind, read_json, to_json},
+    json::to_json,
+    manifest::{FileEntry, Manifest, Provenance, ResultKind},
     meta::RunMeta,
+    names::{ATTEMPT, COMPARISON_FILES, INTERRUPTED, PAGE, SUMMARY, run_directory},
     output::{Inputs, OutputDir},
-    page,
     staging::Staging,
+    store::Attempt,
     summary::Summary,
-    sweep::{ATTEMPT, Attempt, SWEEP, report_sweep},
-    tables::{Context, Label, Member, TABLES, gather_into, gathered_columns, write_csv, write_parquet},
-    view::{VIEW, with_link},
+    tables::{Context, Label, Member, TABLES, stage_gathered, write_csv, write_parquet},
 };
 use anabranch_outcome::RunResult;
 use anabranch_units::Time;
@@ -38,14 +34,6 @@ impl Formats {
     pub const BOTH: Formats = Formats { csv: true, parquet: true };
     /// Parquet alone, a fraction of the size; what the runs of a comparison write.
     pub const PARQUET: Formats = Formats { csv: false, parquet: true };
-}
-
-/// Directory of a run within a comparison's.
-pub fn run_directory(dir: &Path, scheme: &str, seed: u64) -> PathBuf {
-    let unfit = |c: char| !(c.is_ascii_alphanumeric() || "+-_.".contains(c));
-    let name = scheme.replace(unfit, "_");
-    let name = if name.starts_with('.') { name.replacen('.', "_", 1) } else { name };
-    dir.join("runs").join(name).join(format!("seed{seed}"))
 }
 
 /// Writes a run's tables, `manifest.json` and `summary.json` into `dir`. The files appear when all are complete, the
@@ -77,7 +65,7 @@ pub fn write_run_to_draw(
     formats: Formats,
 ) -> Result<Summary, ReportError> {
     let staging = Staging::new(OutputDir::keeping(dir, inputs(provenance))?)?;
-    stage_run(staging, result, meta, provenance, formats, vec![page_entry()])
+    stage_run(staging, result, meta, provenance, formats, vec![FileEntry::page()])
 }
 
 /// The same into a directory `dir` that is made for it, with `attempt.json`. Nothing is durable yet: its owner sees to
@@ -95,8 +83,7 @@ pub fn write_fresh_run(
 ) -> Result<Summary, ReportError> {
     let mut staging = Staging::fresh(dir)?;
     staging.write_all(ATTEMPT, to_json(attempt))?;
-    let entry = FileEntry::new(ATTEMPT, "where the run was done, and how often it was begun", vec![]);
-    stage_run(staging, result, meta, provenance, formats, vec![entry])
+    stage_run(staging, result, meta, provenance, formats, vec![Attempt::entry()])
 }
 
 fn inputs(provenance: &Provenance) -> Inputs {
@@ -152,7 +139,7 @@ fn stage_run(
         files,
         ..described(provenance)
     };
-    staging.write_all("summary.json", to_json(&summary))?;
+    staging.write_all(SUMMARY, to_json(&summary))?;
     staging.publish(manifest)?;
     Ok(summary)
 }
@@ -189,11 +176,6 @@ fn key_values(summary: &Summary, provenance: &Provenance) -> Vec<(String, String
     pairs.into_iter().chain(fingerprint).map(|(key, value)| (format!("anabranch.{key}"), value)).collect()
 }
 
-/// The file that says which runs of a comparison are missing.
-pub(crate) const INTERRUPTED: &str = "interrupted.json";
-/// Directories and files that a comparison has beside tables, figures and page.
-pub const COMPARISON_FILES: &[&str] = &["comparison.csv", "comparison.json", INTERRUPTED, "runs", "earlier-runs"];
-
 /// The directory of a comparison, as it stands. The manifest of an older version lists less than it wrote.
 ///
 /// # Errors
@@ -229,7 +211,7 @@ pub fn begin_comparison(
     };
     // Whatever comes of it, the page is drawn anew.
     manifest.files.retain(|file| ![INTERRUPTED, PAGE].contains(&file.name.as_str()));
-    manifest.files.push(page_entry());
+    manifest.files.push(FileEntry::page());
     if let Some(missing) = missing {
         staging.write_all(INTERRUPTED, missing)?;
         manifest.files.push(interrupted_entry());
@@ -242,11 +224,6 @@ fn comparison_entries() -> Vec<FileEntry> {
         FileEntry::open("runs", "a directory per scheme and seed, each with a manifest of its own"),
         FileEntry::open("earlier-runs", "runs that were moved aside, each with a manifest of its own"),
     ]
-}
-
-/// The page that shows results, without a digest: it is not drawn yet.
-pub(crate) fn page_entry() -> FileEntry {
-    FileEntry::new(PAGE, "the page that shows all this; opens offline", vec![])
 }
 
 fn interrupted_entry() -> FileEntry {
@@ -340,146 +317,4 @@ pub fn gather_runs(dir: &Path, labels: &[Label], members: &[Member]) -> Result<(
     let mut manifest = staging.target().manifest().cloned().unwrap_or_default();
     stage_gathered(&mut staging, &mut manifest, labels, members)?;
     staging.publish(manifest)
-}
-
-pub(crate) fn stage_gathered(
-    staging: &mut Staging,
-    manifest: &mut Manifest,
-    labels: &[Label],
-    members: &[Member],
-) -> Result<(), ReportError> {
-    let tables = gather_into(staging, labels, members)?;
-    let is_gathered = |file: &FileEntry| TABLES.iter().any(|table| file.name == format!("{}.parquet", table.name));
-    manifest.files.retain(|file| !is_gathered(file));
-    for table in &tables {
-        let meaning = format!("the rows of `{table}` of all runs");
-        manifest.files.push(FileEntry::new(format!("{table}.parquet"), &meaning, gathered_columns(table, labels)));
-    }
-    Ok(())
-}
-
-/// The summary of a finished run in `dir`; `None` where there is none. It is written last, so where it stands all files
-/// of the run are complete; what was run says the [`Manifest`] beside it.
-///
-/// # Errors
-/// [`ReportError`] where it cannot be read.
-pub fn read_summary(dir: &Path) -> Result<Option<Summary>, ReportError> {
-    read_json(&dir.join("summary.json"))
-}
-
-/// The comparison that the summaries in `dir` give; `None` for a single run's directory.
-///
-/// # Errors
-/// [`ReportError`] where `dir` holds no results or they cannot be read.
-pub fn read_comparison(dir: &Path) -> Result<Option<Comparison>, ReportError> {
-    Ok(compared(dir, &Dataset::read(dir)?))
-}
-
-fn compared(dir: &Path, data: &Dataset) -> Option<Comparison> {
-    if dir.join("summary.json").exists() {
-        return None;
-    }
-    let mut schemes: Vec<String> = data.manifest.schemes.clone();
-    schemes.extend(data.schemes.iter().map(|s| s.name.clone()).filter(|name| !data.manifest.schemes.contains(name)));
-    let has_run = |scheme: &&String| data.summaries.iter().any(|summary| summary.scheme == **scheme);
-    let named = data.manifest.baseline.as_ref().filter(has_run);
-    let baseline = named.or(schemes.iter().find(has_run))?.clone();
-    Some(Comparison::new(&data.summaries, &schemes, &baseline))
-}
-
-/// Draws the figures of `dir` (a run's, a comparison's or a sweep's) and writes `report.html` from the rows there; gives the
-/// page's path.
-///
-/// # Errors
-/// [`ReportError`] where `dir` holds no results, they cannot be read, or a file cannot be written. What cannot be read is
-/// found before anything is written.
-pub fn report(dir: &Path) -> Result<PathBuf, ReportError> {
-    draw(dir, false)
-}
-
-/// As [`report`], but several workloads are also shown pooled, as one, and it is said.
-///
-/// # Errors
-/// Those of [`report`].
-pub fn report_pooled(dir: &Path) -> Result<PathBuf, ReportError> {
-    draw(dir, true)
-}
-
-fn draw(dir: &Path, with_all: bool) -> Result<PathBuf, ReportError> {
-    if let Some(page) = report_agreement(dir)? {
-        return Ok(page);
-    }
-    if dir.join(SWEEP).exists() {
-        return report_sweep(dir, true, "").map(|(_, page)| page);
-    }
-    let data = Dataset::read(dir)?;
-    let comparison = compared(dir, &data);
-    let drawn = draw_all(&data, comparison.as_ref(), with_all);
-    let provenance = data.provenance();
-    let mut staging = Staging::new(OutputDir::open(dir)?)?;
-    let mut files = vec![];
-    for figure in &drawn.figures {
-        files.push(FigureFiles::stage(figure, &provenance, &mut staging)?);
-    }
-    let manifest = with_figures(&data.manifest, &drawn.figures);
-    let page = page::render(&data, comparison.as_ref(), &drawn, &files, with_all)?;
-    if let Some(comparison) = &comparison {
-        staging.write_all("comparison.csv", comparison.to_csv())?;
-        staging.write_all("comparison.json", to_json(comparison))?;
-    }
-    let page = if manifest.file(VIEW).is_some() { with_link(&page) } else { page };
-    staging.write_all(PAGE, page)?;
-    staging.publish(manifest)?;
-    Ok(dir.join(PAGE))
-}
-
-/// A figure's files.
-#[derive(Debug)]
-pub(crate) struct FigureFiles {
-    pub(crate) svg: String,
-    pub(crate) pdf: Vec<u8>,
-    pub(crate) png: Vec<u8>,
-    pub(crate) csv: String,
-}
-
-impl FigureFiles {
-    /// Draws `figure` into the files of `staging`.
-    pub(crate) fn stage(figure: &Figure, provenance: &str, staging: &mut Staging) -> Result<Self, ReportError> {
-        Self::stage_as(&figure.file, figure, provenance, staging)
-    }
-
-    /// The same under another name.
-    pub(crate) fn stage_as(
-        name: &str,
-        figure: &Figure,
-        provenance: &str,
-        staging: &mut Staging,
-    ) -> Result<Self, ReportError> {
-        let shapes = shapes(name, &figure.svg)?;
-        let contents = FigureFiles {
-            svg: to_svg(&shapes, &figure.title, provenance),
-            pdf: to_pdf(&shapes, &figure.title, provenance),
-            png: to_png(name, &shapes, provenance)?,
-            csv: figure.to_csv(),
-        };
-        staging.write_all(&format!("figures/{name}.svg"), &contents.svg)?;
-        staging.write_all(&format!("figures/{name}.pdf"), &contents.pdf)?;
-        staging.write_all(&format!("figures/{name}.png"), &contents.png)?;
-        staging.write_all(&format!("figures/{name}.csv"), &contents.csv)?;
-        Ok(contents)
-    }
-}
-
-fn with_figures(manifest: &Manifest, figures: &[Figure]) -> Manifest {
-    let mut manifest = manifest.clone();
-    manifest.files.retain(|file| !file.name.starts_with("figures/") && file.name != PAGE);
-    for figure in figures {
-        for (extension, columns) in [("svg", vec![]), ("pdf", vec![]), ("png", vec![]), ("csv", figure.columns.clone())]
-        {
-            let name = format!("figures/{}.{extension}", figure.file);
-            manifest.files.push(FileEntry::new(name, &figure.title, columns));
-        }
-    }
-    manifest.files.push(page_entry());
-    manifest
 }

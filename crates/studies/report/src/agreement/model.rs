@@ -1,0 +1,356 @@
+//! What the runs of several backends say of each other.
+
+use super::explain::{Explanation, explanations};
+use crate::{
+    comparison::{ALL, METRICS, Metric},
+    error::ReportError,
+    manifest::ColumnEntry,
+    names::store_directory,
+    read::{read_runs, read_summary},
+    rows::{self, cell},
+    statistics::{Estimate, mean},
+    store::is_whole,
+    summary::Summary,
+    sweep::SweepPlan,
+};
+use serde::Serialize;
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+/// The interval in which two backends are alike.
+pub(crate) const ALIKE: (f64, f64) = (0.9, 1.1);
+
+/// What the ratio of two backends says of a scheme: the first that applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Every pair has a run that is machine-bound: the results reflect the machine.
+    MachineBound,
+    /// The interval lies within 0.9 to 1.1.
+    Alike,
+    /// The interval holds 1, but is wider; or there are too few pairs for one.
+    Undecided,
+    /// The interval does not hold 1.
+    Apart,
+    /// One of the two has no runs.
+    Missing,
+}
+
+impl Verdict {
+    /// Its word in tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::MachineBound => "machine-bound",
+            Verdict::Alike => "alike",
+            Verdict::Undecided => "undecided",
+            Verdict::Apart => "apart",
+            Verdict::Missing => "missing",
+        }
+    }
+
+    /// The verdict on pairs whose ratio has this interval, of which there were `bound` more with a machine-bound run.
+    fn of(pairs: usize, bound: usize, interval: Option<(f64, f64)>) -> Self {
+        match interval {
+            _ if pairs == 0 && bound > 0 => Verdict::MachineBound,
+            _ if pairs == 0 => Verdict::Missing,
+            None => Verdict::Undecided,
+            Some((low, high)) if ALIKE.0 <= low && high <= ALIKE.1 => Verdict::Alike,
+            Some((low, high)) if low <= 1.0 && 1.0 <= high => Verdict::Undecided,
+            Some(_) => Verdict::Apart,
+        }
+    }
+}
+
+/// One scheme on the first backend and on another.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AgreementRow {
+    /// The load balancer or variant.
+    pub scheme: String,
+    /// The other backend.
+    pub backend: String,
+    /// Mean on the first backend over the paired seeds, or over its own where there is no pair; `None`: there is none.
+    pub reference: Option<f64>,
+    /// Mean on the other.
+    pub value: Option<f64>,
+    /// Other over first: geometric mean over the paired seeds.
+    pub ratio: Option<f64>,
+    /// Lower end of its 95 % confidence interval (Student's t over the logarithms); `None` below two pairs.
+    pub ratio_ci95_low: Option<f64>,
+    /// Upper end.
+    pub ratio_ci95_high: Option<f64>,
+    /// Seeds compared.
+    pub seeds: usize,
+    /// Seeds left out because a run was machine-bound.
+    pub machine_bound_seeds: Vec<u64>,
+    /// What it says.
+    pub verdict: Verdict,
+}
+
+/// Several backends on the same flows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Agreement {
+    /// Name of the scenario.
+    pub scenario: String,
+    /// The backends; the others are related to the first.
+    pub backends: Vec<String>,
+    /// Name of the metric.
+    pub metric: &'static str,
+    /// What it is, for people.
+    pub title: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// A row per scheme and other backend.
+    pub rows: Vec<AgreementRow>,
+    /// What the runs did on the way.
+    pub explanations: Vec<Explanation>,
+    /// What is to be said before the ratios are trusted.
+    pub notes: Vec<String>,
+}
+
+/// The runs of one backend.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// Name of the backend, and of the directory that its results lie in.
+    pub backend: String,
+    /// Summaries, each with the directory of its run.
+    pub runs: Vec<(Summary, PathBuf)>,
+}
+
+impl Side {
+    /// Reads the comparison or sweep of `backend` in the directory of its name below `directory`. In a sweep, a load balancer at each
+    /// point is a scheme of its own: `load = 0.3, ecmp`.
+    ///
+    /// # Errors
+    /// [`ReportError`] where it cannot be read.
+    pub fn read(backend: &str, directory: &Path) -> Result<Self, ReportError> {
+        let directory = directory.join(backend);
+        let runs = match SweepPlan::read(&directory)? {
+            None => read_runs(&directory)?,
+            Some(plan) => {
+                let mut runs = vec![];
+                for run in &plan.runs {
+                    let place = store_directory(&directory, &run.run);
+                    let scheme = plan.scheme_at(run);
+                    let summary = if is_whole(&place) { read_summary(&place)? } else { None };
+                    runs.extend(summary.map(|summary| (Summary { scheme, ..summary }, place)));
+                }
+                runs
+            }
+        };
+        Ok(Side { backend: backend.into(), runs })
+    }
+
+    /// Returns the schemes of its runs, each once, in their order.
+    pub fn schemes(&self) -> Vec<String> {
+        let mut schemes: Vec<String> = vec![];
+        for run in self.summaries().filter(|run| run.seed == self.runs[0].0.seed) {
+            if !schemes.contains(&run.scheme) {
+                schemes.push(run.scheme.clone());
+            }
+        }
+        schemes
+    }
+
+    fn run(&self, scheme: &str, seed: u64) -> Option<&Summary> {
+        self.summaries().find(|run| run.scheme == scheme && run.seed == seed)
+    }
+
+    pub(super) fn summaries(&self) -> impl Iterator<Item = &Summary> {
+        self.runs.iter().map(|(summary, _)| summary)
+    }
+}
+
+/// Returns the metric on which backends are compared unless another is named: how long the whole takes where flows wait for each
+/// other, else the mean completion time.
+fn usual_metric(sides: &[Side]) -> &'static str {
+    let mut runs = sides.iter().flat_map(Side::summaries).peekable();
+    let all_wait = runs.peek().is_some() && runs.all(|run| run.flows_wait);
+    if all_wait { "completion" } else { "fct_mean" }
+}
+
+impl Agreement {
+    /// Compares the runs of `sides` with those of the first of them, scheme by scheme in the order of `schemes`.
+    ///
+    /// # Errors
+    /// [`ReportError`] where rows of links cannot be read.
+    pub fn new(sides: &[Side], schemes: &[String], metric: Option<&Metric>) -> Result<Self, ReportError> {
+        let usual = || Metric::named(usual_metric(sides)).unwrap_or(&METRICS[0]);
+        let metric = metric.unwrap_or_else(usual);
+        let Some((first, others)) = sides.split_first() else {
+            return Ok(Agreement {
+                scenario: String::new(),
+                backends: vec![],
+                metric: metric.name,
+                title: metric.title,
+                unit: metric.unit,
+                rows: vec![],
+                explanations: vec![],
+                notes: vec![],
+            });
+        };
+        let rows: Vec<AgreementRow> = schemes
+            .iter()
+            .flat_map(|scheme| others.iter().map(move |other| (scheme, other)))
+            .map(|(scheme, other)| row(scheme, first, other, metric))
+            .collect();
+        Ok(Agreement {
+            scenario: sides.iter().flat_map(Side::summaries).next().map(|run| run.scenario.clone()).unwrap_or_default(),
+            backends: sides.iter().map(|side| side.backend.clone()).collect(),
+            metric: metric.name,
+            title: metric.title,
+            unit: metric.unit,
+            notes: notes(&rows, sides, metric),
+            rows,
+            explanations: explanations(sides, schemes)?,
+        })
+    }
+
+    /// Whether a scheme's results are apart.
+    pub fn is_apart(&self) -> bool {
+        self.rows.iter().any(|row| row.verdict == Verdict::Apart)
+    }
+
+    /// `agreement.csv`.
+    pub fn to_csv(&self) -> String {
+        let row = |row| COLUMNS.iter().map(move |(_, _, _, cell)| cell(self, row));
+        rows::to_csv(&self.columns(), self.rows.iter().map(row))
+    }
+
+    /// What the columns of `agreement.csv` mean.
+    pub fn columns(&self) -> Vec<ColumnEntry> {
+        COLUMNS.iter().map(|(name, kind, meaning, _)| ColumnEntry::new(name, kind, "", meaning)).collect()
+    }
+}
+
+/// What a column of `agreement.csv` holds.
+type CellOf = fn(&Agreement, &AgreementRow) -> String;
+
+/// The columns of `agreement.csv`.
+const COLUMNS: [(&str, &str, &str, CellOf); 13] = [
+    ("scheme", "text", "load balancer or variant", |_, row| row.scheme.clone()),
+    ("reference_backend", "text", "the first backend", |of, _| of.backends[0].clone()),
+    ("backend", "text", "the other one", |_, row| row.backend.clone()),
+    ("metric", "text", "what is compared", |of, _| of.metric.to_string()),
+    ("unit", "text", "its unit", |of, _| of.unit.to_string()),
+    ("reference", "real", "mean on the first backend over the seeds compared", |_, row| cell(row.reference)),
+    ("value", "real", "mean on the other", |_, row| cell(row.value)),
+    ("ratio", "real", "other over first, geometric mean over seeds", |_, row| cell(row.ratio)),
+    ("ratio_ci95_low", "real", "lower end of its 95 % confidence interval; empty below two seeds", |_, row| {
+        cell(row.ratio_ci95_low)
+    }),
+    ("ratio_ci95_high", "real", "upper end", |_, row| cell(row.ratio_ci95_high)),
+    ("seeds", "integer", "seeds compared", |_, row| row.seeds.to_string()),
+    ("machine_bound_seeds", "text", "seeds left out because a run was machine-bound", |_, row| {
+        row.machine_bound_seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
+    }),
+    ("verdict", "text", "machine-bound, alike, undecided, apart or missing: the first that applies", |_, row| {
+        row.verdict.word().to_string()
+    }),
+];
+
+/// The seeds of a scheme that no backend was machine-bound at; all, where none is left.
+pub(super) fn compared_seeds(sides: &[Side], scheme: &str) -> BTreeSet<u64> {
+    let own = || sides.iter().flat_map(Side::summaries).filter(|run| run.scheme == scheme);
+    let all: BTreeSet<u64> = own().map(|run| run.seed).collect();
+    let bound: BTreeSet<u64> = own().filter(|run| run.is_machine_bound()).map(|run| run.seed).collect();
+    let rest = &all - &bound;
+    if rest.is_empty() { all } else { rest }
+}
+
+/// The metric of a run; `None` where flows that count did not finish: the others would look better than the truth.
+fn value(metric: &Metric, run: &Summary) -> Option<f64> {
+    let is_whole = !metric.is_of_flows() || run.all.flows.measured_unfinished == 0;
+    metric.value(run, ALL).filter(|_| is_whole)
+}
+
+fn row(scheme: &str, first: &Side, other: &Side, metric: &Metric) -> AgreementRow {
+    let seeds: BTreeSet<u64> = other.summaries().filter(|run| run.scheme == scheme).map(|run| run.seed).collect();
+    let (mut pairs, mut bound) = (vec![], vec![]);
+    let (mut of_first, mut of_other) = (vec![], vec![]);
+    for seed in seeds {
+        let (Some(a), Some(b)) = (first.run(scheme, seed), other.run(scheme, seed)) else { continue };
+        if a.is_machine_bound() || b.is_machine_bound() {
+            bound.push(seed);
+            continue;
+        }
+        let (a, b) = (value(metric, a), value(metric, b));
+        of_first.extend(a);
+        of_other.extend(b);
+        pairs.extend(a.zip(b));
+    }
+    // What one of them does not measure, the other does all the same.
+    if !pairs.is_empty() {
+        (of_first, of_other) = pairs.iter().copied().unzip();
+    }
+    let positive = pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0);
+    let logarithms: Vec<f64> = positive.map(|(a, b)| (b / a).ln()).collect();
+    let estimate = Estimate::of(&logarithms);
+    let interval = estimate.and_then(|estimate| estimate.interval()).map(|(low, high)| (low.exp(), high.exp()));
+    AgreementRow {
+        scheme: scheme.to_string(),
+        backend: other.backend.clone(),
+        reference: mean(&of_first),
+        value: mean(&of_other),
+        ratio: estimate.map(|estimate| estimate.mean.exp()),
+        ratio_ci95_low: interval.map(|interval| interval.0),
+        ratio_ci95_high: interval.map(|interval| interval.1),
+        seeds: pairs.len(),
+        verdict: Verdict::of(pairs.len(), bound.len(), interval),
+        machine_bound_seeds: bound,
+    }
+}
+
+/// What limits the ratios.
+fn notes(rows: &[AgreementRow], sides: &[Side], metric: &Metric) -> Vec<String> {
+    let mut notes = vec![];
+    for (side, run) in sides.iter().flat_map(|side| side.summaries().map(move |run| (side, run))) {
+        let open = run.all.flows.measured_unfinished;
+        if open > 0 {
+            notes.push(format!(
+                "{} on {}, seed {}: {open} flows that count did not finish; metrics of flows leave the seed out.",
+                run.scheme, side.backend, run.seed
+            ));
+        }
+    }
+    for row in rows.iter().filter(|row| !row.machine_bound_seeds.is_empty()) {
+        let seeds: Vec<String> = row.machine_bound_seeds.iter().map(u64::to_string).collect();
+        notes.push(format!(
+            "{} on {}: machine-bound at seed {}; left out of the ratio.",
+            row.scheme,
+            row.backend,
+            seeds.join(", ")
+        ));
+    }
+    for row in rows.iter().filter(|row| row.verdict == Verdict::Missing) {
+        let unknown = match (row.reference, row.value) {
+            (Some(_), None) => &row.backend,
+            (None, Some(_)) => &sides[0].backend,
+            _ => continue,
+        };
+        notes.push(format!("{} on {}: `{unknown}` has no values of {}.", row.scheme, row.backend, metric.name));
+    }
+    for row in rows.iter().filter(|row| row.seeds == 1) {
+        notes.push(format!("{} on {}: one pair has no interval; give more seeds.", row.scheme, row.backend));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_verdict_that_applies() {
+        let of = |pairs, bound, interval| Verdict::of(pairs, bound, interval);
+        assert_eq!(of(0, 3, None), Verdict::MachineBound);
+        assert_eq!(of(0, 0, None), Verdict::Missing);
+        assert_eq!(of(1, 2, None), Verdict::Undecided, "one pair has no interval");
+        assert_eq!(of(5, 0, Some((0.9, 1.1))), Verdict::Alike);
+        assert_eq!(of(5, 0, Some((1.01, 1.09))), Verdict::Alike, "within the band, though it does not hold 1");
+        assert_eq!(of(5, 0, Some((0.8, 1.05))), Verdict::Undecided);
+        assert_eq!(of(5, 0, Some((1.05, 1.2))), Verdict::Apart);
+        assert_eq!(of(5, 0, Some((0.5, 0.95))), Verdict::Apart);
+    }
+}

@@ -1,0 +1,73 @@
+//! What all pages share: style, scripts, fonts, figures.
+
+use crate::{
+    error::ReportError,
+    figures::{Figure, FigureFiles},
+    names::PAGE,
+};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use minijinja::{AutoEscape, Environment, Value, context};
+
+const STYLE: &str = include_str!("style.css");
+const SORT: &str = include_str!("sort.js");
+const FIGURES: &str = include_str!("figures.js");
+const REGULAR: &[u8] = include_bytes!("../../fonts/Inter-Regular.woff2");
+const BOLD: &[u8] = include_bytes!("../../fonts/Inter-SemiBold.woff2");
+
+/// Files larger than this are named on the page, not embedded.
+const LARGEST: usize = 600_000;
+
+/// The page that `template` makes of `values`.
+pub(crate) fn render(template: &str, values: Value) -> Result<String, ReportError> {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    let shared = context! {
+        style => Value::from_safe_string(STYLE.to_string()),
+        script => Value::from_safe_string(format!("{SORT}\n{FIGURES}")),
+        fonts => fonts(),
+    };
+    let page = environment.render_named_str(PAGE, template, context! { ..shared, ..values });
+    page.map_err(|error| ReportError::drawing(PAGE, error))
+}
+
+/// The page's fonts, within it.
+pub(crate) fn fonts() -> [Value; 2] {
+    // A slash in a data URL must stay one: the font is marked as not to be escaped.
+    let font =
+        |font: &[u8]| Value::from_safe_string(format!("data:font/woff2;base64,{}", BASE64_STANDARD.encode(font)));
+    [(REGULAR, 400), (BOLD, 600)].map(|(bytes, weight)| context! { weight => weight, url => font(bytes) })
+}
+
+/// A figure with its files and the points it tells about, all within the page.
+pub(crate) fn figure(figure: &Figure, files: &FigureFiles) -> Value {
+    let name = &figure.file;
+    let url = |kind: &str, bytes: &[u8]| {
+        (bytes.len() <= LARGEST)
+            .then(|| Value::from_safe_string(format!("data:{kind};base64,{}", BASE64_STANDARD.encode(bytes))))
+    };
+    let downloads: Vec<Value> = [
+        ("SVG", "svg", url("image/svg+xml", files.svg.as_bytes())),
+        ("PDF", "pdf", url("application/pdf", &files.pdf)),
+        ("PNG", "png", url("image/png", &files.png)),
+        ("rows (CSV)", "csv", url("text/csv;charset=utf-8", files.csv.as_bytes())),
+    ]
+    .into_iter()
+    .map(|(label, extension, url)| context! { label => label, file => format!("{name}.{extension}"), url => url })
+    .collect();
+    let tenth = |value: f64| (value * 10.0).round() / 10.0;
+    let hits: Vec<serde_json::Value> = figure
+        .hits
+        .iter()
+        .map(|hit| serde_json::json!([tenth(hit.at.0), tenth(hit.at.1), hit.series, hit.text]))
+        .collect();
+    // What stands in a script must not end it.
+    let hits = serde_json::Value::from(hits).to_string().replace('<', "\\u003c");
+    context! {
+        name => name,
+        title => &figure.title,
+        caption => &figure.caption,
+        svg => Value::from_safe_string(figure.svg.clone()),
+        hits => Value::from_safe_string(hits),
+        downloads => downloads,
+    }
+}

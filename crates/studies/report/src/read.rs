@@ -1,0 +1,56 @@
+//! The runs in a directory of results.
+
+use crate::{error::ReportError, json::read_json, names::SUMMARY, summary::Summary};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The summary of a finished run in `dir`; `None` where there is none. It is written last, so where it stands all files
+/// of the run are complete; what was run says the [`Manifest`](crate::Manifest) beside it.
+///
+/// # Errors
+/// [`ReportError`] where it cannot be read.
+pub fn read_summary(dir: &Path) -> Result<Option<Summary>, ReportError> {
+    read_json(&dir.join(SUMMARY))
+}
+
+/// The summaries of the runs in a run's or comparison's directory, each with its own directory.
+pub(crate) fn read_runs(dir: &Path) -> Result<Vec<(Summary, PathBuf)>, ReportError> {
+    let mut runs = vec![];
+    for path in run_directories(dir)?.0 {
+        runs.extend(read_summary(&path)?.map(|summary| (summary, path)));
+    }
+    Ok(runs)
+}
+
+/// Every directory at or below `dir` with a run's summary, in order of their paths, and those under `runs` that have none
+/// although they should.
+pub(crate) fn run_directories(dir: &Path) -> Result<(Vec<PathBuf>, Vec<String>), ReportError> {
+    if dir.join(SUMMARY).exists() {
+        return Ok((vec![dir.to_path_buf()], vec![]));
+    }
+    let runs = dir.join("runs");
+    let (mut found, mut unfinished) = (vec![], vec![]);
+    let mut open = if runs.is_dir() { vec![runs] } else { vec![] };
+    while let Some(path) = open.pop() {
+        if path.join(SUMMARY).exists() {
+            found.push(path);
+            continue;
+        }
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("seed")) {
+            unfinished.push(path.strip_prefix(dir).unwrap_or(&path).display().to_string());
+            continue;
+        }
+        for entry in fs::read_dir(&path).map_err(|error| ReportError::file(&path, error))? {
+            let entry = entry.map_err(|error| ReportError::file(&path, error))?.path();
+            let hidden = entry.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+            if entry.is_dir() && !hidden {
+                open.push(entry);
+            }
+        }
+    }
+    found.sort();
+    unfinished.sort();
+    Ok((found, unfinished))
+}

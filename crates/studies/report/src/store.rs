@@ -1,0 +1,180 @@
+//! What a store of runs has: the files and directories of it, of a sweep in it, and of each run.
+
+use crate::{
+    disk,
+    error::ReportError,
+    json::{read_json, to_json},
+    manifest::{FileEntry, Manifest},
+    names::{ATTEMPT, MANIFEST, PAGE, SUMMARY, SWEEP, failed_file},
+    output::{Inputs, OutputDir},
+    staging::{Staging, write},
+    sweep::SweepPlan,
+    verify::is_intact,
+};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, fs, io::Write as _, path::Path};
+
+/// What a store has beside the tables of what is made from it, and what each is.
+const STORE: [(&str, &str); 6] = [
+    ("runs", "a directory per run, named by its hash, each with a manifest of its own"),
+    ("failed", "a file per run that failed, with its error"),
+    ("starts.log", "a line per start of a run: hash, computer, process"),
+    ("earlier-runs", "runs that were found damaged, or that were replaced beside files of others"),
+    (".writing", "runs that are being written"),
+    (".claims", "runs that a process is at"),
+];
+
+/// What a sweep has beside tables, figures and page.
+pub fn sweep_files() -> Vec<&'static str> {
+    [SWEEP, "sweep.csv", "runs.csv"].into_iter().chain(STORE.map(|(name, _)| name)).chain([".reported"]).collect()
+}
+
+/// Writes the plan of a sweep into `dir`, and a manifest that makes the directory its own.
+///
+/// # Errors
+/// [`ReportError`] where it cannot be written, or a file that is not ours is in the way.
+pub fn write_plan(plan: &SweepPlan, dir: &Path) -> Result<(), ReportError> {
+    let mut staging = Staging::new(store_output(dir, Inputs::default())?)?;
+    let mut manifest = Manifest { files: plan_entries(), ..plan.described() };
+    if let Some(there) = staging.target().manifest() {
+        manifest = Manifest { files: manifest.files, ..there.clone() };
+        manifest.keep_entries(there);
+    }
+    if manifest.file(PAGE).is_none() {
+        manifest.files.push(FileEntry::page());
+    }
+    staging.write_all(SWEEP, to_json(plan))?;
+    staging.publish(manifest)
+}
+
+/// The directory of a store, as it stands. A sweep of an older version has no manifest, or one that lists less: its plan makes
+/// it ours.
+///
+/// # Errors
+/// As [`OutputDir::open`].
+pub fn store_output(dir: &Path, inputs: Inputs) -> Result<OutputDir, ReportError> {
+    let output = OutputDir::keeping(dir, inputs)?;
+    let planned = output.manifest().is_none_or(|manifest| !manifest.is_sealed())
+        && SweepPlan::read(dir).is_ok_and(|plan| plan.is_some());
+    Ok(if planned { output.with(&sweep_files()) } else { output })
+}
+
+/// Makes `dir` the directory of a store, by a manifest that lists what a store has and the directories `also`; one that is a
+/// store already stays as it is.
+///
+/// # Errors
+/// [`ReportError`] where it cannot be written, or something that is not ours is in the way.
+pub fn begin_store(dir: &Path, version: &str, also: &[(&str, &str)]) -> Result<(), ReportError> {
+    let names = || STORE.map(|(name, _)| name).into_iter().chain(also.iter().map(|(name, _)| *name));
+    let is_begun =
+        |output: &OutputDir| output.manifest().is_some_and(|there| names().all(|name| there.file(name).is_some()));
+    let begin = || {
+        let output = store_output(dir, Inputs::default())?;
+        if is_begun(&output) {
+            return Ok(());
+        }
+        output.admit(names())?;
+        let mut manifest = output.manifest().cloned().unwrap_or_else(|| Manifest {
+            version: version.to_string(),
+            name: "store of runs".into(),
+            ..Manifest::default()
+        });
+        let also = also.iter().map(|(name, meaning)| FileEntry::open(name, meaning));
+        let known: Vec<String> = manifest.files.iter().map(|file| file.name.clone()).collect();
+        manifest.files.extend(store_entries().chain(also).filter(|file| !known.contains(&file.name)));
+        Staging::new(output)?.publish(manifest)
+    };
+    // Another process may have begun the same store meanwhile.
+    begin().or_else(|error| match store_output(dir, Inputs::default()) {
+        Ok(output) if is_begun(&output) => Ok(()),
+        _ => Err(error),
+    })
+}
+
+/// A run that failed, as `failed/HASH.json` says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FailedRun {
+    /// What it was, for people.
+    pub name: String,
+    /// Why.
+    pub error: String,
+    /// How often it was begun.
+    pub attempts: u64,
+    /// The computer it failed on.
+    pub host: String,
+}
+
+impl FailedRun {
+    /// Reads why `run` of the store `dir` failed; `None` where it did not.
+    ///
+    /// # Errors
+    /// [`ReportError`] where it cannot be read.
+    pub fn read(dir: &Path, run: &str) -> Result<Option<Self>, ReportError> {
+        read_json(&failed_file(dir, run))
+    }
+}
+
+/// Where a run was done, as `attempt.json` in its directory says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// The computer.
+    pub host: String,
+    /// How often the run was begun, this time included.
+    pub attempts: u64,
+    /// The other files of its directory, with their sizes in bytes, where a version before the digests wrote it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, u64>,
+}
+
+impl Attempt {
+    /// The entry of its file.
+    pub(crate) fn entry() -> FileEntry {
+        FileEntry::new(ATTEMPT, "where the run was done, and how often it was begun", vec![])
+    }
+}
+
+/// Writes `attempt.json` anew into the directory of a run that nobody looks into yet, and its digest into the manifest there.
+///
+/// # Errors
+/// [`ReportError`] where they cannot be read or written.
+pub fn restate_attempt(run: &Path, attempt: &Attempt) -> Result<(), ReportError> {
+    let failed = |error| ReportError::file(run, error);
+    let put = |name: &str, text: String| {
+        let path = run.join(name);
+        disk::remove_file(&path).map_err(failed)?;
+        write(&path, |file| file.write_all(text.as_bytes()), false).map_err(failed)
+    };
+    let content = put(ATTEMPT, to_json(attempt))?;
+    if let Some(mut manifest) = Manifest::read(run)? {
+        manifest.files.retain(|file| file.name != ATTEMPT);
+        manifest.files.push(Attempt::entry().holding(&content));
+        put(MANIFEST, manifest.to_json())?;
+    }
+    Ok(())
+}
+
+/// Whether the run of a store in directory `run` is there with all its files, as they were written. Without digests, since an
+/// older version wrote it, its files must be as long as they were; a manifest that names figures too is longer.
+pub fn is_whole(run: &Path) -> bool {
+    if !run.join(SUMMARY).exists() || !is_intact(run) {
+        return false;
+    }
+    let is_there =
+        |(name, size): (&String, &u64)| fs::metadata(run.join(name)).is_ok_and(|metadata| metadata.len() >= *size);
+    // Without the file it is no run of a store, or one that was copied.
+    match read_json::<Attempt>(&run.join(ATTEMPT)) {
+        Ok(attempt) => attempt.is_none_or(|attempt| attempt.files.iter().all(is_there)),
+        Err(_) => false,
+    }
+}
+
+fn store_entries() -> impl Iterator<Item = FileEntry> {
+    STORE.iter().map(|(name, meaning)| FileEntry::open(name, meaning))
+}
+
+/// The entries of a sweep's plan and of the store that its runs are in.
+pub(crate) fn plan_entries() -> Vec<FileEntry> {
+    let meaning = "keys, values, load balancers and variants, seeds, and every run with its hash";
+    std::iter::once(FileEntry::new(SWEEP, meaning, vec![])).chain(store_entries()).collect()
+}

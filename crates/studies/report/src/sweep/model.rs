@@ -1,0 +1,116 @@
+//! A sweep with what its runs gave.
+
+use super::plan::SweepPlan;
+use crate::{
+    comparison::{ALL, Comparison, METRICS},
+    error::ReportError,
+    json::read_json,
+    names::{ATTEMPT, store_directory},
+    read::read_summary,
+    store::{Attempt, FailedRun, is_whole},
+    summary::{RunStatus, Summary},
+};
+use std::{collections::BTreeMap, path::Path};
+
+/// How a run of the plan stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Standing {
+    Finished { status: RunStatus, fingerprint: Option<String>, attempt: Attempt, metrics: Vec<Option<f64>> },
+    Failed(FailedRun),
+    Missing,
+}
+
+/// A sweep with what its runs gave.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// What it consists of.
+    pub plan: SweepPlan,
+    /// The comparison at each point over the runs finished there; `None` where there are none.
+    pub comparisons: Vec<Option<Comparison>>,
+    /// How each run of the plan stands.
+    pub(super) standings: Vec<Standing>,
+}
+
+impl Sweep {
+    /// Reads the sweep in `dir`; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`ReportError`] where something there cannot be read.
+    pub fn read(dir: &Path) -> Result<Option<Self>, ReportError> {
+        let Some(plan) = SweepPlan::read(dir)? else { return Ok(None) };
+        let mut comparisons = vec![];
+        let mut standings = vec![];
+        for runs in plan.runs.chunk_by(|a, b| a.point == b.point) {
+            let mut summaries: Vec<Summary> = vec![];
+            for run in runs {
+                let directory = store_directory(dir, &run.run);
+                let summary = if is_whole(&directory) { read_summary(&directory)? } else { None };
+                let Some(mut summary) = summary else {
+                    let failed = FailedRun::read(dir, &run.run)?;
+                    standings.push(failed.map_or(Standing::Missing, Standing::Failed));
+                    continue;
+                };
+                summary.scheme.clone_from(&plan.entries[run.entry]);
+                standings.push(Standing::Finished {
+                    status: summary.status.unwrap_or(RunStatus::Finished),
+                    fingerprint: summary.fingerprint.clone(),
+                    attempt: read_json(&directory.join(ATTEMPT))?.unwrap_or_default(),
+                    metrics: METRICS.iter().map(|metric| metric.value(&summary, ALL)).collect(),
+                });
+                summaries.push(summary);
+            }
+            let comparison = Comparison::new(&summaries, &plan.entries, &plan.baseline);
+            comparisons.push((!summaries.is_empty()).then_some(comparison));
+        }
+        Ok(Some(Sweep { plan, comparisons, standings }))
+    }
+
+    /// Runs of the plan that are finished, failed, and missing.
+    pub fn counts(&self) -> (usize, usize, usize) {
+        let count = |is: fn(&Standing) -> bool| self.standings.iter().filter(|standing| is(standing)).count();
+        (
+            count(|standing| matches!(standing, Standing::Finished { .. })),
+            count(|standing| matches!(standing, Standing::Failed(_))),
+            count(|standing| matches!(standing, Standing::Missing)),
+        )
+    }
+
+    /// The metric that the points are told by: that of most of their comparisons.
+    pub fn main_metric(&self) -> &'static str {
+        let mut votes: BTreeMap<&'static str, usize> = BTreeMap::new();
+        let workloads = self.workloads();
+        for comparison in self.comparisons.iter().flatten() {
+            for workload in &workloads {
+                *votes.entry(comparison.main_metric_of(workload)).or_default() += 1;
+            }
+        }
+        votes.into_iter().max_by_key(|(_, votes)| *votes).map_or("slowdown_p99", |(metric, _)| metric)
+    }
+
+    /// The workloads that are told apart: those of the scenario where it has several, else all flows.
+    pub fn workloads(&self) -> Vec<String> {
+        let mut names: Vec<String> = vec![];
+        for comparison in self.comparisons.iter().flatten() {
+            for name in comparison.shown(false) {
+                if !names.iter().any(|known| known == name) {
+                    names.push(name.to_string());
+                }
+            }
+        }
+        names
+    }
+
+    /// What figures say of where they come from.
+    pub(super) fn provenance(&self) -> String {
+        let plan = &self.plan;
+        format!(
+            "Anabranch {} commit {}; scenario {} hash {}; {} seeds; {} runs.",
+            plan.version,
+            plan.commit,
+            plan.name,
+            plan.scenario_hash,
+            plan.seeds.len(),
+            plan.runs.len()
+        )
+    }
+}

@@ -1,0 +1,154 @@
+//! What a sweep consists of.
+
+use crate::{error::ReportError, json::read_json, manifest::Manifest, names::SWEEP};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// A key that is swept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SweepAxis {
+    /// The key of the scenario.
+    pub key: String,
+    /// Its values, as they stand on the command line.
+    pub values: Vec<String>,
+    /// The same as numbers in one unit, where they are numbers; empty where they are not.
+    pub numbers: Vec<f64>,
+}
+
+/// One run of a sweep.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SweepRun {
+    /// Its point.
+    pub point: usize,
+    /// Its load balancer or variant, as a position in [`SweepPlan::entries`].
+    pub entry: usize,
+    /// Its seed.
+    pub seed: u64,
+    /// Its hash, the name of its directory in `runs`. Several may share one.
+    pub run: String,
+}
+
+/// What a sweep consists of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SweepPlan {
+    /// Name of the scenario.
+    pub name: String,
+    /// Version of the project.
+    pub version: String,
+    /// Commit of the build.
+    pub commit: String,
+    /// The scenario with every default filled in, as TOML, before any key is swept.
+    pub scenario: String,
+    /// 16 hex digits over it.
+    pub scenario_hash: String,
+    /// The keys that are swept.
+    pub axes: Vec<SweepAxis>,
+    /// Whether the values of all keys go together (`zip`), instead of every value with every other.
+    pub zip: bool,
+    /// The load balancers and variants.
+    pub entries: Vec<String>,
+    /// The one that the others are related to.
+    pub baseline: String,
+    /// The seeds.
+    pub seeds: Vec<u64>,
+    /// Every run: point by point, seed by seed.
+    pub runs: Vec<SweepRun>,
+}
+
+impl SweepPlan {
+    /// A run's point and load balancer, as one name: `load = 0.3, ecmp`.
+    pub fn scheme_at(&self, run: &SweepRun) -> String {
+        let (point, entry) = (self.point_name(run.point), &self.entries[run.entry]);
+        if point.is_empty() { entry.clone() } else { format!("{point}, {entry}") }
+    }
+
+    /// A point by its values: `load = 0.3, radix = 8`.
+    pub fn point_name(&self, point: usize) -> String {
+        let keys = self.axes.iter().map(|axis| axis.key.rsplit('.').next().unwrap_or(&axis.key));
+        let values = keys.zip(self.values(point)).map(|(key, value)| format!("{key} = {value}"));
+        values.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Number of points.
+    pub fn points(&self) -> usize {
+        match self.zip {
+            true => self.axes.first().map_or(1, |axis| axis.values.len()),
+            false => self.axes.iter().map(|axis| axis.values.len()).product(),
+        }
+    }
+
+    /// Where a point lies: a position in the values of each axis. The last axis changes fastest.
+    pub fn place(&self, point: usize) -> Vec<usize> {
+        if self.zip {
+            return vec![point; self.axes.len()];
+        }
+        let mut rest = point;
+        let mut places: Vec<usize> = self
+            .axes
+            .iter()
+            .rev()
+            .map(|axis| {
+                let place = rest % axis.values.len().max(1);
+                rest /= axis.values.len().max(1);
+                place
+            })
+            .collect();
+        places.reverse();
+        places
+    }
+
+    /// The values of a point, one per axis.
+    pub fn values(&self, point: usize) -> Vec<&str> {
+        self.place(point).into_iter().zip(&self.axes).map(|(place, axis)| axis.values[place].as_str()).collect()
+    }
+
+    /// Reads the plan of `dir`; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`ReportError`] where it cannot be read.
+    pub fn read(dir: &Path) -> Result<Option<Self>, ReportError> {
+        read_json(&dir.join(SWEEP)).map_err(|error| match error {
+            ReportError::Content { path, found, .. } => {
+                let remedy = "the sweep's command with --replace writes it anew and keeps finished runs".to_string();
+                ReportError::Content { path, found, remedy }
+            }
+            other => other,
+        })
+    }
+
+    /// What the manifest of its results says of it.
+    pub(crate) fn described(&self) -> Manifest {
+        Manifest {
+            name: self.name.clone(),
+            version: self.version.clone(),
+            commit: self.commit.clone(),
+            scenario: self.scenario.clone(),
+            scenario_hash: self.scenario_hash.clone(),
+            schemes: self.entries.clone(),
+            baseline: Some(self.baseline.clone()),
+            seeds: self.seeds.clone(),
+            ..Manifest::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axis(key: &str, values: &[&str]) -> SweepAxis {
+        SweepAxis { key: key.into(), values: values.iter().map(ToString::to_string).collect(), numbers: vec![] }
+    }
+
+    #[test]
+    fn points_of_a_grid_and_of_a_zip() {
+        let axes = vec![axis("a", &["1", "2"]), axis("b", &["x", "y", "z"])];
+        let grid = SweepPlan { axes: axes.clone(), ..SweepPlan::default() };
+        assert_eq!(grid.points(), 6);
+        let values: Vec<Vec<&str>> = (0..6).map(|point| grid.values(point)).collect();
+        assert_eq!(values[..4], [["1", "x"], ["1", "y"], ["1", "z"], ["2", "x"]]);
+        let zip =
+            SweepPlan { axes: vec![axes[1].clone(), axis("c", &["7", "8", "9"])], zip: true, ..SweepPlan::default() };
+        assert_eq!((zip.points(), zip.values(2)), (3, vec!["z", "9"]));
+    }
+}
