@@ -12,7 +12,7 @@ use crate::{
     progress::Watch,
     table::Table,
 };
-use anabranch_report::{CollectiveSummary, FlowSummary, Inputs, OutputDir, Summary};
+use anabranch_report::{FlowSummary, Inputs, OutputDir, Summary};
 use anabranch_scenario::{
     backend::{BackendEntry, SIMULATOR},
     scenario::Scenario,
@@ -130,8 +130,9 @@ fn text(summary: &Summary) -> String {
     // The slowdown tells more than the time, and the tail more than the middle.
     let least = ["FCT (us) p50", "slowdown p50", "FCT (us) max", "FCT (us) p99", "slowdown mean"];
     out += &Table::new(&header, rows).least(&least).in_full_in("summary.json").draw();
-    let c = &summary.counters;
-    let per_ack = c.packets_per_ack.map_or_else(String::new, |packets| format!(", {packets:.2} packets per ACK"));
+    let c = &summary.counters.totals;
+    let per_ack =
+        summary.counters.packets_per_ack.map_or_else(String::new, |packets| format!(", {packets:.2} packets per ACK"));
     let known = |number: Option<u64>| number.map_or_else(|| "-".to_string(), count);
     let counters = format!(
         "FCT: {}. {} data packets, {} marked, {} trimmed, {} dropped, {} sent again, {} timeouts{per_ack}.",
@@ -156,8 +157,8 @@ fn collectives(summary: &Summary) -> String {
     if summary.collectives.is_empty() {
         return String::new();
     }
-    let row = |of: &CollectiveSummary| {
-        let number = |value: Option<f64>, scale: f64| value.map_or("-".into(), |value| format!("{:.1}", value * scale));
+    let number = |value: Option<f64>, scale: f64| value.map_or("-".into(), |value| format!("{:.1}", value * scale));
+    let rows = summary.collectives.iter().map(|of| {
         vec![
             of.workload.clone(),
             format!("{}, {} ranks, {} B each", of.collective, of.ranks, count(of.bytes)),
@@ -165,9 +166,9 @@ fn collectives(summary: &Summary) -> String {
             number(of.median_round_s, 1e3),
             number(of.bus_bandwidth_bps, 1e-6),
         ]
-    };
+    });
     let header = ["workload", "collective", "rounds", "median round (ms)", "bus bandwidth (Mbit/s)"];
-    format!("\n{}", Table::new(&header, summary.collectives.iter().map(row).collect()).draw())
+    format!("\n{}", Table::new(&header, rows.collect()).draw())
 }
 
 /// How long real packets took, and how far the machine kept up.
@@ -179,9 +180,9 @@ fn carried(summary: &Summary, datapath: &str) -> String {
             .map(|pause| format!("the longest time an endpoint was not scheduled was {:.2} ms", pause * 1e3)),
     );
     let load = summary.machine_load.unwrap_or_default();
-    parts.extend(Some(load.in_words()).filter(|words| !words.is_empty()));
+    parts.extend(Some(summary.machine_words()).filter(|words| !words.is_empty()));
     parts.push(
-        match load.bound {
+        match load.is_bound {
             Some(true) => "MACHINE-BOUND: the results reflect the machine, not the load balancer",
             Some(false) => "not machine-bound",
             None => "whether it was machine-bound is unknown",

@@ -20,6 +20,7 @@ pub use series::{FlowSample, FlowSeries, PortSample, PortSeries, SchemeSample, S
 pub use watched::{Capture, CapturedPacket, PacketKind, TraceEvent, TraceRow, Watched};
 
 use anabranch_units::Time;
+use serde::{Deserialize, Serialize};
 
 /// How a flow ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -103,7 +104,7 @@ pub struct OnWire {
 pub const MAX_FAULT_LATENESS: Time = Time::from_ms(5);
 
 /// Two hosts of which one no longer answered the other.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostPeer {
     /// Their names.
     pub hosts: [String; 2],
@@ -112,7 +113,7 @@ pub struct LostPeer {
 }
 
 /// A collective that ranks ran over a network plugin.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Collective {
     /// Its workload.
     pub workload: String,

@@ -1,6 +1,7 @@
 //! How far the machine kept up with a run of real packets.
 
 use anabranch_units::Time;
+use serde::{Deserialize, Serialize};
 
 /// A run whose hosts offered a smaller share of the rate asked for is machine-bound.
 pub const MIN_OFFERED_SHARE: f64 = 0.95;
@@ -27,14 +28,12 @@ pub struct EndpointLoad {
 }
 
 /// How far the machine kept up; `None`: not measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineLoad {
-    /// Mean rate per sending host that transport and pacing asked for while there was something to send.
-    pub asked_bps: Option<f64>,
-    /// Mean rate at which the endpoints sent.
-    pub offered_bps: Option<f64>,
-    /// Mean rate at which the ports of their hosts sent.
-    pub achieved_bps: Option<f64>,
+    /// Whether the results reflect the machine rather than the load balancer; `None`: a part of the run was not
+    /// measured, and the rest was not bound.
+    #[serde(rename = "bound")]
+    pub is_bound: Option<bool>,
     /// `offered_bps` over `asked_bps`.
     pub offered_share: Option<f64>,
     /// Share of their active time for which endpoints ran late: of those that send or of those that receive,
@@ -42,9 +41,12 @@ pub struct MachineLoad {
     pub late_share: Option<f64>,
     /// Share of the time of all processors in which they were idle.
     pub idle_share: Option<f64>,
-    /// Whether the results reflect the machine rather than the load balancer; `None`: a part of the run was not
-    /// measured, and the rest was not bound.
-    pub is_bound: Option<bool>,
+    /// Mean rate per sending host that transport and pacing asked for while there was something to send.
+    pub asked_bps: Option<f64>,
+    /// Mean rate at which the endpoints sent.
+    pub offered_bps: Option<f64>,
+    /// Mean rate at which the ports of their hosts sent.
+    pub achieved_bps: Option<f64>,
 }
 
 impl MachineLoad {

@@ -10,7 +10,8 @@ macro_rules! metrics {
         $(#[$measures_doc:meta])* $measures:ident { $($name:ident: $meaning:expr;)* }
     ) => {
         $(#[$metrics_doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[serde(default)]
         pub struct $metrics {
             $(#[doc = $meaning] #[doc = " `None`: not measured."] pub $name: Option<u64>,)*
         }

@@ -1,40 +1,56 @@
 //! Totals of a run, and its balance of packets and bytes.
 
 use crate::measures::metrics;
+use serde::{Deserialize, Serialize};
 
-metrics! {
-    /// What is known of a whole run.
-    RunMetrics from
-    /// Totals of a run by a backend that counts all of them.
-    Counters,
-    /// Which totals a backend fills in.
-    CounterMeasures {
-        data_packets: "Data packets sent, retransmissions included.";
-        acks: "ACKs and NACKs sent.";
-        ecn_marked: "Data packets marked.";
-        trimmed: "Data packets trimmed.";
-        dropped: "Packets dropped, data and other.";
-        retransmitted: "Data packets sent again.";
-        timeouts: "Packets that timed out.";
-        out_of_order: "Data arrivals out of order.";
-        pfc_pauses: "PFC pause frames sent.";
-        flowlets: "Flowlets seen by flowlet schemes.";
-        path_switches: "Packets sent with another tag than the packet before.";
-        probes: "Probe packets sent.";
-        probe_bytes: "Bytes of the probe packets sent.";
-        created_flowlets: "Flowlets created by hosts that held a packet back (HF2T).";
-        added_delay_ns: "Nanoseconds for which hosts held packets back, in total (HF2T).";
-        reroutes: "Moves of a flow to another path by a switch (ConWeave).";
-        reordered_packets: "Packets that waited in a reordering queue of a switch (ConWeave).";
-        gaps: "Pairs of consecutive packets of a flow.";
-        gaps_1_rtt: "Of these, pairs that left their NIC at least one base round trip apart.";
-        gaps_2_rtt: "At least two round trips apart.";
-        gaps_3_rtt: "At least three.";
-    }
+/// Hands the declarations of all totals to the macro `with`: `name: unit, meaning;`.
+#[macro_export]
+macro_rules! run_metrics {
+    ($with:ident) => {
+        $with! {
+            data_packets: "packets", "data packets sent, retransmissions included";
+            acks: "packets", "ACKs and NACKs sent";
+            ecn_marked: "packets", "data packets marked";
+            trimmed: "packets", "data packets cut to their header";
+            dropped: "packets", "packets dropped, data and other";
+            retransmitted: "packets", "data packets sent again";
+            timeouts: "packets", "packets that timed out";
+            out_of_order: "packets", "data arrivals out of order";
+            pfc_pauses: "frames", "PFC pause frames sent";
+            flowlets: "flowlets", "flowlets seen by flowlet schemes";
+            path_switches: "packets", "packets sent with another path tag than the packet before";
+            probes: "packets", "probe packets sent";
+            probe_bytes: "bytes", "their bytes";
+            created_flowlets: "flowlets", "flowlets that hosts made by holding a packet back (HF2T)";
+            added_delay_ns: "ns", "time for which hosts held packets back, all together (HF2T)";
+            reroutes: "", "flows moved to another path by a switch, counted each time (ConWeave)";
+            reordered_packets: "packets", "packets that waited in a reordering queue (ConWeave)";
+            gaps: "", "pairs of consecutive packets of a flow";
+            gaps_1_rtt: "", "those that left their NIC at least one base round trip apart";
+            gaps_2_rtt: "", "at least two base round trips apart";
+            gaps_3_rtt: "", "at least three base round trips apart";
+        }
+    };
 }
 
+macro_rules! declare {
+    ($($name:ident: $unit:literal, $meaning:literal;)*) => {
+        metrics! {
+            /// What is known of a whole run.
+            RunMetrics from
+            /// Totals of a run by a backend that counts all of them.
+            Counters,
+            /// Which totals a backend fills in.
+            CounterMeasures { $($name: concat!("Counted: ", $meaning, ".");)* }
+        }
+    };
+}
+
+run_metrics!(declare);
+
 /// One line of the conservation check: injected = delivered + dropped + trimmed + in flight.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Balance {
     /// Sent by a host; for headers: created by trimming.
     pub injected: u64,
@@ -56,7 +72,8 @@ impl Balance {
 }
 
 /// The conservation check of a run, in packets and in bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Conservation {
     /// Data packets.
     pub data_packets: Balance,
@@ -76,4 +93,13 @@ pub struct Conservation {
     pub unique_bytes: u64,
     /// Their sizes added up.
     pub flow_bytes: u64,
+}
+
+impl Conservation {
+    /// Returns `true` where every line holds and finished flows received their bytes exactly once.
+    pub fn holds(&self) -> bool {
+        let Conservation { data_packets, data_bytes, headers, acks, ack_bytes, probes, control, .. } = self;
+        let lines = [data_packets, data_bytes, headers, acks, ack_bytes, probes, control];
+        lines.iter().all(|line| line.holds()) && self.unique_bytes == self.flow_bytes
+    }
 }

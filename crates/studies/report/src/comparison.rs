@@ -4,7 +4,7 @@ use crate::{
     FctKind,
     manifest::ColumnEntry,
     ranking::Pairs,
-    rows,
+    rows::{self, declared},
     statistics::{Estimate, Test},
     summary::{FlowSummary, RunStatus, Summary},
 };
@@ -94,10 +94,10 @@ macro_rules! all_metrics {
             flows("slowdown_max", "slowdown, max", "", |f| f.slowdown.max),
             flows("fct_ratio_max", "max FCT over ideal", "", |f| f.fct_ratio_max),
             flows("completion", "time of the whole", "us", |f| f.completion_us),
-            run("trimmed", "packets trimmed", "packets", |s| real(s.counters.trimmed)),
-            run("dropped", "packets dropped", "packets", |s| real(s.counters.dropped)),
-            run("retransmitted", "packets retransmitted", "packets", |s| real(s.counters.retransmitted)),
-            run("timeouts", "timeouts", "packets", |s| real(s.counters.timeouts)),
+            run("trimmed", "packets trimmed", "packets", |s| real(s.counters.totals.trimmed)),
+            run("dropped", "packets dropped", "packets", |s| real(s.counters.totals.dropped)),
+            run("retransmitted", "packets retransmitted", "packets", |s| real(s.counters.totals.retransmitted)),
+            run("timeouts", "timeouts", "packets", |s| real(s.counters.totals.timeouts)),
             run("out_of_order_share", "share of arrivals out of order", "", Summary::out_of_order_share),
             run("packets_per_ack", "data arrivals per ACK", "packets", Summary::packets_per_ack),
             run("max_queue", "largest switch queue", "bytes", |s| real(s.queues.max_bytes)),
@@ -108,52 +108,39 @@ macro_rules! all_metrics {
 
 anabranch_outcome::flow_metrics!(all_metrics);
 
-/// One scheme, one metric, one workload.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ComparisonRow {
-    /// Name of the workload, or [`ALL`].
-    pub workload: String,
-    /// The load balancer.
-    pub scheme: String,
-    /// Name of the metric.
-    pub metric: &'static str,
-    /// Its unit.
-    pub unit: &'static str,
-    /// Mean over seeds; `None` where no seed has a value.
-    pub mean: Option<f64>,
-    /// Lower end of its 95 % confidence interval; `None` below two seeds.
-    pub ci95_low: Option<f64>,
-    /// Upper end.
-    pub ci95_high: Option<f64>,
-    /// Half its width.
-    pub ci95_half_width: Option<f64>,
-    /// Mean over the mean of the baseline, over the seeds both have; `None` where the baseline's is zero.
-    pub ratio_to_baseline: Option<f64>,
-    /// Mean difference to the baseline, seed by seed; `None` for the baseline itself.
-    pub difference: Option<f64>,
-    /// Lower end of its 95 % confidence interval.
-    pub difference_ci95_low: Option<f64>,
-    /// Upper end.
-    pub difference_ci95_high: Option<f64>,
-    /// Of the paired t-test, for itself alone; `None` below three seeds and where the seed changes nothing.
-    pub p_value: Option<f64>,
-    /// Whether the difference is significant at 5 % after Holm's correction; `None` where there is no test.
-    pub significant: Option<bool>,
-    /// Whether its mean is the lowest. A scheme that left flows unfinished is not best in a metric of flows.
-    pub best: bool,
-    /// Seeds with a value, of those compared.
-    pub seeds: usize,
-    /// Flows that count but did not finish, over all seeds.
-    pub unfinished_flows: u64,
-    /// `p_value` after Holm's correction over all pairs of schemes on this metric and workload.
-    pub p_holm: Option<f64>,
-    /// Letters of the groups it is in: schemes that share one cannot be told apart. `a` is the lowest. Empty where it is
-    /// not ranked or the seeds are too few to tell.
-    pub group: String,
-    /// Whether it is the lowest or cannot be told apart from it.
-    pub leading: bool,
-    /// How its runs ended, the worst of them; `None` where it is not known.
-    pub status: Option<RunStatus>,
+declared! {
+    /// One scheme, one metric, one workload.
+    #[derive(Clone, Debug, PartialEq, Serialize)]
+    pub struct ComparisonRow {
+        pub workload: String => "text", "", "name of the workload; `all`: the measured ones together, or the whole run";
+        pub scheme: String => "text", "", "load balancer";
+        pub metric: &'static str => "text", "", "what is compared; the less the better, but for packets_per_ack";
+        pub unit: &'static str => "text", "", "unit of the metric, also of means, intervals and differences";
+        pub mean: Option<f64> => "real", "", "mean over seeds; empty where no seed has a value";
+        pub ci95_low: Option<f64> => "real", "",
+            "lower end of the 95 % confidence interval of the mean (Student's t); empty below two seeds";
+        pub ci95_high: Option<f64> => "real", "", "upper end";
+        pub ci95_half_width: Option<f64> => "real", "", "half its width";
+        pub ratio_to_baseline: Option<f64> => "real", "", "mean over the baseline's mean, over the seeds both have";
+        pub difference: Option<f64> => "real", "", "mean of scheme minus baseline, seed by seed";
+        pub difference_ci95_low: Option<f64> => "real", "", "lower end of its 95 % confidence interval";
+        pub difference_ci95_high: Option<f64> => "real", "", "upper end";
+        pub p_value: Option<f64> => "real", "",
+            "of the paired t-test, for itself alone; empty below three seeds and where all differences are equal";
+        pub significant: Option<bool> => "boolean", "",
+            "whether p_holm is below 0.05; empty where there is no test; false where equal at every seed";
+        pub best: bool => "boolean", "",
+            "whether the mean is the lowest (see leading); never where flows that count are unfinished";
+        pub seeds: usize => "integer", "", "seeds with a value, of those that every scheme has run";
+        pub unfinished_flows: u64 => "integer", "", "flows that count but did not finish, over the seeds compared";
+        pub p_holm: Option<f64> => "real", "",
+            "p_value after Holm's correction over all pairs of schemes on this metric and workload";
+        pub group: String => "text", "",
+            "schemes that share a letter cannot be told apart; a is the lowest; empty where too few seeds tell";
+        pub leading: bool => "boolean", "", "whether it is the lowest or cannot be told apart from the lowest";
+        pub status: Option<RunStatus> => "text", "",
+            "how its runs ended, the worst of them: finished, time-limit or deadlock";
+    }
 }
 
 impl ComparisonRow {
@@ -315,8 +302,7 @@ impl Comparison {
 
     /// What the columns of `comparison.csv` mean.
     pub fn columns() -> Vec<ColumnEntry> {
-        let entry = |&(name, kind, meaning): &(&str, &str, &str)| ColumnEntry::new(name, kind, "", meaning);
-        COLUMNS.iter().map(entry).collect()
+        ComparisonRow::KEYS.iter().map(ColumnEntry::from).collect()
     }
 }
 
@@ -428,39 +414,3 @@ fn row(
         status: runs.iter().filter_map(|run| run.status).max(),
     }
 }
-
-const COLUMNS: &[(&str, &str, &str)] = &[
-    ("workload", "text", "name of the workload; `all`: the measured ones together, or the whole run"),
-    ("scheme", "text", "load balancer"),
-    ("metric", "text", "what is compared; the less the better, but for packets_per_ack"),
-    ("unit", "text", "unit of the metric, also of means, intervals and differences"),
-    ("mean", "real", "mean over seeds; empty where no seed has a value"),
-    ("ci95_low", "real", "lower end of the 95 % confidence interval of the mean (Student's t); empty below two seeds"),
-    ("ci95_high", "real", "upper end"),
-    ("ci95_half_width", "real", "half its width"),
-    ("ratio_to_baseline", "real", "mean over the baseline's mean, over the seeds both have"),
-    ("difference", "real", "mean of scheme minus baseline, seed by seed"),
-    ("difference_ci95_low", "real", "lower end of its 95 % confidence interval"),
-    ("difference_ci95_high", "real", "upper end"),
-    (
-        "p_value",
-        "real",
-        "of the paired t-test, for itself alone; empty below three seeds and where all differences are equal",
-    ),
-    (
-        "significant",
-        "boolean",
-        "whether p_holm is below 0.05; empty where there is no test; false where equal at every seed",
-    ),
-    ("best", "boolean", "whether the mean is the lowest (see leading); never where flows that count are unfinished"),
-    ("seeds", "integer", "seeds with a value, of those that every scheme has run"),
-    ("unfinished_flows", "integer", "flows that count but did not finish, over the seeds compared"),
-    ("p_holm", "real", "p_value after Holm's correction over all pairs of schemes on this metric and workload"),
-    (
-        "group",
-        "text",
-        "schemes that share a letter cannot be told apart; a is the lowest; empty where too few seeds tell",
-    ),
-    ("leading", "boolean", "whether it is the lowest or cannot be told apart from the lowest"),
-    ("status", "text", "how its runs ended, the worst of them: finished, time-limit or deadlock"),
-];

@@ -53,7 +53,7 @@ pub use numbers::significant_digits;
 pub use output::{Inputs, OutputDir, OutputFile, PendingFile, files_of};
 pub use perfetto::{PerfettoCounts, export_perfetto};
 pub use read::read_summary;
-pub use real_run::{FaultSummary, LostPeerSummary};
+pub use real_run::FaultSummary;
 pub use redraw::{read_comparison, report, report_pooled};
 pub use statistics::{
     CONFIDENCE, Distribution, Estimate, FEWEST_PAIRS, PairedDifference, SIGNIFICANCE, Test, holm, mean, quantile,
@@ -61,8 +61,8 @@ pub use statistics::{
 };
 pub use store::{Attempt, FailedRun, begin_store, is_whole, restate_attempt, store_output, sweep_files, write_plan};
 pub use summary::{
-    BalanceSummary, CollectiveSummary, ConservationSummary, CounterSummary, FlowCounts, FlowSummary, QueueSummary,
-    RunStatus, SizeRange, Summary, differing_summary,
+    ConservationSummary, CounterSummary, FlowCounts, FlowSummary, QueueSummary, RunStatus, SizeRange, Summary,
+    differing_summary,
 };
 pub use sweep::{Sweep, SweepAxis, SweepPlan, SweepRun, report_sweep};
 pub use tables::{

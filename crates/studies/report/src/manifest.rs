@@ -6,6 +6,7 @@ use crate::{
     json::{REMEDY, from_json, read_text, to_json},
     names::{MANIFEST, PAGE, SUMMARY, SWEEP},
     real_run::FaultSummary,
+    rows::Key,
     summary::RunStatus,
     tables::Table,
 };
@@ -157,6 +158,12 @@ impl ColumnEntry {
     }
 }
 
+impl From<&Key> for ColumnEntry {
+    fn from(&(name, kind, unit, meaning): &Key) -> Self {
+        ColumnEntry::new(name, kind, unit, meaning)
+    }
+}
+
 impl FileEntry {
     pub(crate) fn new(name: impl Into<String>, meaning: &str, columns: Vec<ColumnEntry>) -> Self {
         FileEntry { name: name.into(), meaning: meaning.to_string(), bytes: None, blake3: None, open: false, columns }
@@ -182,12 +189,6 @@ impl FileEntry {
     pub(crate) fn of_table(table: &Table, extension: &str) -> Self {
         let columns = table.columns.iter().map(|c| ColumnEntry::new(c.name, c.kind.word(), c.unit, c.meaning));
         FileEntry::new(format!("{}.{extension}", table.name), table.meaning, columns.collect())
-    }
-    /// The entry of `summary.json`.
-    pub(crate) fn summary() -> Self {
-        let columns =
-            SUMMARY_KEYS.iter().map(|(name, kind, unit, meaning)| ColumnEntry::new(name, kind, unit, meaning));
-        FileEntry::new(SUMMARY, "the run in a page of numbers", columns.collect())
     }
 }
 
@@ -354,121 +355,3 @@ fn seal_of(text: &str) -> Option<String> {
     digest.update(&text.as_bytes()[..at]).update(rest.as_bytes());
     Some(digest.finalize().to_hex().to_string())
 }
-
-/// Keys of `summary.json`: name, type, unit, meaning.
-const SUMMARY_KEYS: &[(&str, &str, &str, &str)] = &[
-    ("scenario", "text", "", "name of the scenario"),
-    ("scheme", "text", "", "load balancer"),
-    ("seed", "integer", "", "seed of the run"),
-    ("threads", "integer", "", "threads of the simulation"),
-    ("backend", "text", "", "what ran it: sim, testbed"),
-    (
-        "fingerprint",
-        "text",
-        "",
-        "64 bits over the integers of flows and links, equal for any number of threads; null on the clock of a machine",
-    ),
-    ("simulated_s", "real", "s", "how long the run took: simulated time, on a testbed that of the clock"),
-    ("wall_s", "real", "s", "wall time of the run without its preparations"),
-    ("events", "integer", "", "events handled; null where there are none"),
-    ("packet_hops", "integer", "packets", "packets that left a port; null where not counted"),
-    ("packet_hops_per_s", "real", "1/s", "packet_hops over wall_s"),
-    ("peak_rss_bytes", "integer", "bytes", "largest memory of the process; null where the system does not say"),
-    ("flows.total", "integer", "flows", "all flows"),
-    ("flows.finished", "integer", "flows", "flows with a completion time of the kind in fct_kind"),
-    ("flows.unfinished", "integer", "flows", "the others, among them those that never started"),
-    ("flows.measured", "integer", "flows", "finished flows in the statistics: measured workload, past the warm-up"),
-    ("flows.measured_unfinished", "integer", "flows", "flows that would be in the statistics had they finished"),
-    ("fct_kind", "text", "", "rx: first packet sent to last received; ack: start to last acknowledgement"),
-    ("fct_us", "object", "us", "mean, p50, p95, p99, max of the flow completion time; quantiles interpolate linearly"),
-    ("slowdown", "object", "", "the same of the completion time over that of the flow alone on the network"),
-    ("fct_ratio_max", "real", "", "largest completion time over largest ideal one; null where a flow did not finish"),
-    (
-        "completion_us",
-        "real",
-        "us",
-        "first start to last acknowledgement of the flows that count; null where one did not finish",
-    ),
-    ("size_bytes", "object", "bytes", "smallest and largest flow in the statistics"),
-    (
-        "metrics",
-        "object",
-        "",
-        "per-flow counts of the finished flows that count, by column of flows: added up, of max_ columns the largest; null where not measured",
-    ),
-    ("measured", "boolean", "", "whether these flows enter the statistics over all workloads"),
-    ("workloads", "object", "", "the keys from flows to measured, per workload"),
-    ("counters.data_packets", "integer", "packets", "data packets sent, retransmissions included"),
-    ("counters.acks", "integer", "packets", "ACKs and NACKs sent"),
-    ("counters.ecn_marked", "integer", "packets", "data packets marked"),
-    ("counters.trimmed", "integer", "packets", "data packets cut to their header"),
-    ("counters.dropped", "integer", "packets", "packets dropped, data and other"),
-    ("counters.retransmitted", "integer", "packets", "data packets sent again"),
-    ("counters.timeouts", "integer", "packets", "packets that timed out"),
-    ("counters.out_of_order", "integer", "packets", "data arrivals out of order"),
-    ("counters.pfc_pauses", "integer", "frames", "PFC pause frames sent"),
-    ("counters.flowlets", "integer", "flowlets", "flowlets seen by flowlet schemes"),
-    ("counters.path_switches", "integer", "packets", "packets sent with another path tag than the packet before"),
-    ("counters.probes", "integer", "packets", "probe packets sent"),
-    ("counters.probe_bytes", "integer", "bytes", "their bytes"),
-    ("counters.created_flowlets", "integer", "flowlets", "flowlets that hosts made by holding a packet back (HF2T)"),
-    ("counters.added_delay_ns", "integer", "ns", "time for which hosts held packets back, all together (HF2T)"),
-    ("counters.reroutes", "integer", "", "flows moved to another path by a switch, counted each time (ConWeave)"),
-    ("counters.reordered_packets", "integer", "packets", "packets that waited in a reordering queue (ConWeave)"),
-    ("counters.gaps", "integer", "", "pairs of consecutive packets of a flow"),
-    ("counters.gaps_1_rtt", "integer", "", "those that left their NIC at least one base round trip apart"),
-    ("counters.gaps_2_rtt", "integer", "", "at least two base round trips apart"),
-    ("counters.gaps_3_rtt", "integer", "", "at least three base round trips apart"),
-    (
-        "counters.packets_per_ack",
-        "number",
-        "packets",
-        "data arrivals per ACK; the NACKs of trimmed packets are not counted; null where no ACK was sent",
-    ),
-    (
-        "conservation",
-        "object",
-        "packets, bytes",
-        "injected = delivered + dropped + trimmed + in_flight, per kind; null where it was not checked",
-    ),
-    ("queues.max_bytes", "integer", "bytes", "most data that ever waited at one switch port"),
-    ("queues.p99_bytes", "integer", "bytes", "99th percentile over time of the switch port where it is largest"),
-    ("queues.mean_bytes", "real", "bytes", "waiting data, mean over time and switch ports"),
-    ("version", "text", "", "version of the project"),
-    ("commit", "text", "", "commit of the build"),
-    ("time_limit_struck", "boolean", "", "whether a time limit ended the run before all flows were done"),
-    ("interrupted", "boolean", "", "whether the run was interrupted"),
-    ("status", "text", "", "how the run ended: finished, time-limit, interrupted, deadlock or lost-peers"),
-    ("deadlock", "list of text", "", "the links of a circle of PFC pauses that nothing can resolve; absent elsewhere"),
-    ("unfinished_named", "list of text", "", "the first flows that did not finish: which, where, since when"),
-    ("flows_wait", "boolean", "", "whether flows in the statistics wait for others, as in a collective"),
-    ("warmup_s", "real", "s", "flows that start earlier than this after the first flow are not in the statistics"),
-    ("arrivals_from_s", "real", "s", "when the first flow that counts started; null where none did"),
-    ("arrivals_to_s", "real", "s", "when the last flow that counts started"),
-    ("window_from_s", "real", "s", "begin of the window of window_utilisation in links; null without one"),
-    ("window_to_s", "real", "s", "its end"),
-    ("trace_cut_s", "real", "s", "where trace ends because it has measure.trace_limit rows; null where it is whole"),
-    ("datapath", "text", "", "what carried real packets; absent where they were simulated"),
-    ("missing", "list of text", "", "what the machine of a run of real packets lacked; absent elsewhere"),
-    (
-        "faults",
-        "list of objects",
-        "",
-        "per fault of a run of real packets: fault (its number in the scenario, from 1), planned_s, took_effect_s (null: not before the end); absent elsewhere",
-    ),
-    (
-        "lost_peers",
-        "list of objects",
-        "",
-        "hosts (two names) of which one no longer answered the other, reason; absent where there were none",
-    ),
-    ("longest_pause_s", "real", "s", "longest time for which an endpoint was not scheduled; absent where simulated"),
-    (
-        "machine_load",
-        "object",
-        "",
-        "how far the machine kept up: bound, offered_share, late_share, idle_share, asked_bps, offered_bps, achieved_bps; absent where simulated",
-    ),
-    ("offered_load", "list of object", "", "payload offered over capacity, where more than the links named can carry"),
-    ("bytes_per_host", "integer", "bytes", "the simulator's own structures per host"),
-];

@@ -13,8 +13,9 @@ use crate::{
     figures::{Drawn, FigureFiles},
     headline::{self, seconds},
     numbers::{bytes, significant_digits, significant_digits_trimmed, thousands},
-    summary::Summary,
+    summary::{ConservationSummary, Summary},
 };
+use anabranch_outcome::Balance;
 use minijinja::{Value, context};
 
 const TEMPLATE: &str = include_str!("page/report.html.jinja");
@@ -122,7 +123,7 @@ fn maybe(value: Option<u64>) -> String {
 
 /// The main numbers of a single run.
 fn tiles(run: &Summary) -> Vec<Value> {
-    let c = &run.counters;
+    let c = &run.counters.totals;
     let share = |part: Option<u64>| match (part, c.data_packets) {
         (None, _) => "not measured".to_string(),
         (_, None | Some(0)) => String::new(),
@@ -185,7 +186,7 @@ fn workloads(run: &Summary) -> Vec<Value> {
 
 /// The conservation check of a single run.
 fn balances(run: &Summary) -> Vec<Value> {
-    let Some(c) = &run.conservation else { return vec![] };
+    let Some(ConservationSummary { balance: c, .. }) = &run.conservation else { return vec![] };
     let lines = [
         ("data packets", &c.data_packets),
         ("bytes of data packets", &c.data_bytes),
@@ -193,7 +194,7 @@ fn balances(run: &Summary) -> Vec<Value> {
         ("ACKs and NACKs", &c.acks),
         ("bytes of ACKs and NACKs", &c.ack_bytes),
     ];
-    let row = |(name, b): (&str, &crate::summary::BalanceSummary)| {
+    let row = |(name, b): (&str, &Balance)| {
         context! {
             name => name,
             cells => [b.injected, b.delivered, b.dropped, b.trimmed, b.in_flight].map(count),

@@ -1,6 +1,7 @@
 //! What a run of real packets has to say besides its rows.
 
-use anabranch_outcome::{LostPeer, MAX_FAULT_LATENESS, OnWire};
+use crate::numbers::significant_digits_trimmed;
+use anabranch_outcome::{LostPeer, MAX_FAULT_LATENESS, MachineLoad, OnWire};
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 
@@ -16,21 +17,6 @@ pub struct FaultSummary {
     pub planned_s: f64,
     /// When it did, in seconds; null where the run ended before.
     pub took_effect_s: Option<f64>,
-}
-
-/// Two hosts of which one no longer answered the other.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LostPeerSummary {
-    /// Their names.
-    pub hosts: [String; 2],
-    /// What the one said of the other.
-    pub reason: String,
-}
-
-impl From<&LostPeer> for LostPeerSummary {
-    fn from(of: &LostPeer) -> Self {
-        LostPeerSummary { hosts: of.hosts.clone(), reason: of.reason.clone() }
-    }
 }
 
 impl FaultSummary {
@@ -55,6 +41,19 @@ impl FaultSummary {
     }
 }
 
+/// How far the machine kept up, as far as it was measured; empty where nothing was.
+pub(crate) fn in_words(load: &MachineLoad) -> String {
+    let percent = |share: Option<f64>, words: fn(String) -> String| {
+        share.map(|share| words(format!("{} %", significant_digits_trimmed(share * 100.0, 3))))
+    };
+    let parts = [
+        percent(load.offered_share, |share| format!("hosts offered {share} of the rate asked for")),
+        percent(load.late_share, |share| format!("endpoints ran late for {share} of their active time")),
+        percent(load.idle_share, |share| format!("processors were idle for {share}")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
 /// The finding of faults that took effect late.
 pub(crate) fn late(faults: &[FaultSummary]) -> Option<String> {
     let late: Vec<(&FaultSummary, f64)> =
@@ -76,8 +75,8 @@ pub(crate) fn late(faults: &[FaultSummary]) -> Option<String> {
 }
 
 /// The finding of hosts that lost each other.
-pub(crate) fn lost(peers: &[LostPeerSummary]) -> Option<String> {
-    let name = |peer: &LostPeerSummary| format!("{} and {} ({})", peer.hosts[0], peer.hosts[1], peer.reason);
+pub(crate) fn lost(peers: &[LostPeer]) -> Option<String> {
+    let name = |peer: &LostPeer| format!("{} and {} ({})", peer.hosts[0], peer.hosts[1], peer.reason);
     let named: Vec<String> = peers.iter().take(NAMED).map(name).collect();
     let more = peers.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(", and {more} more pairs") } else { String::new() };
@@ -101,7 +100,7 @@ mod tests {
     #[test]
     fn lost_hosts_are_named() {
         assert_eq!(lost(&[]), None);
-        let peers = [LostPeerSummary { hosts: ["host0".into(), "host5".into()], reason: "has not answered".into() }];
+        let peers = [LostPeer { hosts: ["host0".into(), "host5".into()], reason: "has not answered".into() }];
         assert!(lost(&peers).unwrap().contains("host0 and host5 (has not answered)"));
     }
 }

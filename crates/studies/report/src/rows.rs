@@ -1,6 +1,35 @@
-//! Rows as CSV.
+//! Declarations of rows and keys, each once; rows as CSV.
 
 use crate::manifest::ColumnEntry;
+
+/// A key or column: name, type, unit, meaning. A part whose keys are declared elsewhere has no type.
+pub(crate) type Key = (&'static str, &'static str, &'static str, &'static str);
+
+/// Declares a struct whose fields are keys of a JSON object or columns of a table: `pub field: Type => "type", "unit", "meaning";`.
+/// `KEYS` lists them in their order.
+macro_rules! declared {
+    (
+        $(#[$about:meta])* pub struct $name:ident {
+            $($(#[$attribute:meta])* pub $field:ident: $type:ty $(=> $kind:literal, $unit:literal, $meaning:literal)?;)*
+        }
+    ) => {
+        $(#[$about])*
+        pub struct $name {
+            $($(#[$attribute])* $(#[doc = $meaning])? pub $field: $type,)*
+        }
+
+        impl $name {
+            /// Its keys.
+            pub(crate) const KEYS: &[$crate::rows::Key] =
+                &[$($crate::rows::declared!(@key $field $($kind, $unit, $meaning)?),)*];
+        }
+    };
+    (@key $field:ident) => { (stringify!($field), "", "", "") };
+    (@key $field:ident $kind:literal, $unit:literal, $meaning:literal) => {
+        (stringify!($field), $kind, $unit, $meaning)
+    };
+}
+pub(crate) use declared;
 
 /// The text of a cell; empty: nothing.
 pub(crate) fn cell(value: Option<impl ToString>) -> String {

@@ -2,13 +2,14 @@
 
 use crate::{
     load::{OfferedLoad, above_capacity, is_nic},
+    manifest::ColumnEntry,
     meta::{FctKind, RunMeta, past_warmup},
-    numbers::significant_digits_trimmed,
-    real_run::{self, FaultSummary, LostPeerSummary},
+    real_run::{self, FaultSummary},
+    rows::{Key, declared},
     statistics::Distribution,
 };
 use anabranch_outcome::{
-    Balance, Collective, Conservation, FlowMetrics, FlowRow, LinkRow, MachineLoad, RunMetrics, RunResult,
+    Collective, Conservation, FlowMetrics, FlowRow, LinkRow, LostPeer, MachineLoad, RunMetrics, RunResult,
 };
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
@@ -53,180 +54,91 @@ impl RunStatus {
     }
 }
 
-/// Everything `summary.json` holds. The keys are a contract: more may come, none changes its meaning.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
-    /// Name of the scenario.
-    pub scenario: String,
-    /// The load balancer.
-    pub scheme: String,
-    /// The seed.
-    pub seed: u64,
-    /// Threads of the simulation.
-    pub threads: usize,
-    /// What ran it: `sim`, `testbed`; empty in results of older versions ([`Summary::backend`]).
-    #[serde(default, rename = "backend")]
-    pub recorded_backend: String,
-    /// 16 hex digits over the integers of flows and links; `None` on the clock of a machine.
-    pub fingerprint: Option<String>,
-    /// How long the run took on its clock, in seconds.
-    pub simulated_s: f64,
-    /// Wall time of the run without its preparations, in seconds.
-    pub wall_s: f64,
-    /// Events handled; `None`: there are none.
-    pub events: Option<u64>,
-    /// Packets that left a port; `None`: not counted.
-    pub packet_hops: Option<u64>,
-    /// The two divided.
-    pub packet_hops_per_s: Option<f64>,
-    /// Largest memory of the process.
-    pub peak_rss_bytes: Option<u64>,
-    /// The measured workloads together.
-    #[serde(flatten)]
-    pub all: FlowSummary,
-    /// The same per workload; of its own flows also where it is not measured.
-    pub workloads: BTreeMap<String, FlowSummary>,
-    /// Totals.
-    pub counters: CounterSummary,
-    /// The balance of packets and bytes; `None`: it was not checked.
-    pub conservation: Option<ConservationSummary>,
-    /// The queues of the switches' ports.
-    #[serde(default)]
-    pub queues: QueueSummary,
-    /// Version of the project.
-    pub version: String,
-    /// Commit of the build.
-    pub commit: String,
-    /// Whether a time limit ended the run before all flows were done.
-    pub time_limit_struck: bool,
-    /// Whether the run was interrupted.
-    pub interrupted: bool,
-    /// How the run ended; `None` in results of older versions.
-    #[serde(default)]
-    pub status: Option<RunStatus>,
-    /// The links of the circle of pauses in which a run ended as a deadlock; absent elsewhere.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub deadlock: Vec<String>,
-    /// The first flows that did not finish, for people: which, where, since when. At most five.
-    #[serde(default)]
-    pub unfinished_named: Vec<String>,
-    /// Warm-up in seconds.
-    #[serde(default)]
-    pub warmup_s: f64,
-    /// Whether measured flows wait for others (a collective).
-    #[serde(default)]
-    pub flows_wait: bool,
-    /// Bytes of the simulator's own structures per host.
-    #[serde(default)]
-    pub bytes_per_host: Option<u64>,
-    /// When the first flow that counts started, in seconds; `None` where none did.
-    #[serde(default)]
-    pub arrivals_from_s: Option<f64>,
-    /// When the last one started.
-    #[serde(default)]
-    pub arrivals_to_s: Option<f64>,
-    /// Begin of the window of `window_utilisation` in `links`, in seconds; `None` without one.
-    #[serde(default)]
-    pub window_from_s: Option<f64>,
-    /// Its end.
-    #[serde(default)]
-    pub window_to_s: Option<f64>,
-    /// When `trace` ends, in seconds, where it has as many rows as it may have; `None` where it is whole or there is none.
-    #[serde(default)]
-    pub trace_cut_s: Option<f64>,
-    /// What carried the packets; absent where they were simulated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub datapath: Option<String>,
-    /// The longest time for which an endpoint was not scheduled, in seconds; absent where the run was simulated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub longest_pause_s: Option<f64>,
-    /// How far the machine kept up with real packets; absent where they were simulated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub machine_load: Option<MachineSummary>,
-    /// Collectives that ranks ran over a network plugin; absent where there were none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub collectives: Vec<CollectiveSummary>,
-    /// What the machine of a run of real packets lacked, and what that means; absent elsewhere.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub missing: Vec<String>,
-    /// When each fault of a run of real packets took effect; absent elsewhere.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub faults: Vec<FaultSummary>,
-    /// Pairs of hosts that lost each other; absent where there were none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lost_peers: Vec<LostPeerSummary>,
-    /// Links that are offered more than they can carry.
-    #[serde(default)]
-    pub offered_load: Vec<OfferedLoad>,
-}
-
-/// How far the machine kept up with real packets; null: not measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct MachineSummary {
-    /// Whether the results reflect the machine rather than the load balancer.
-    pub bound: Option<bool>,
-    /// Rate at which hosts sent over the rate that transport and pacing asked for.
-    pub offered_share: Option<f64>,
-    /// Share of their active time for which endpoints ran late.
-    pub late_share: Option<f64>,
-    /// Share of the processors' time in which they were idle.
-    pub idle_share: Option<f64>,
-    /// Mean rate per sending host that transport and pacing asked for.
-    pub asked_bps: Option<f64>,
-    /// Mean rate at which the endpoints sent.
-    pub offered_bps: Option<f64>,
-    /// Mean rate at which the ports of their hosts sent.
-    pub achieved_bps: Option<f64>,
-}
-
-impl From<&MachineLoad> for MachineSummary {
-    fn from(of: &MachineLoad) -> Self {
-        let MachineLoad { asked_bps, offered_bps, achieved_bps, offered_share, late_share, idle_share, is_bound } = *of;
-        MachineSummary { bound: is_bound, offered_share, late_share, idle_share, asked_bps, offered_bps, achieved_bps }
-    }
-}
-
-impl MachineSummary {
-    /// What was measured, in words; empty where nothing was.
-    pub fn in_words(&self) -> String {
-        let percent = |share: Option<f64>, words: fn(String) -> String| {
-            share.map(|share| words(format!("{} %", significant_digits_trimmed(share * 100.0, 3))))
-        };
-        let parts = [
-            percent(self.offered_share, |share| format!("hosts offered {share} of the rate asked for")),
-            percent(self.late_share, |share| format!("endpoints ran late for {share} of their active time")),
-            percent(self.idle_share, |share| format!("processors were idle for {share}")),
-        ];
-        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-    }
-}
-
-/// A collective of real ranks.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CollectiveSummary {
-    /// Its workload.
-    pub workload: String,
-    /// What it is called.
-    pub collective: String,
-    /// Ranks.
-    pub ranks: usize,
-    /// Bytes of each rank's buffer.
-    pub bytes: u64,
-    /// Version of NCCL's interface; `None` where it did not come to its end.
-    pub abi: Option<u32>,
-    /// Rounds that were done.
-    pub rounds: usize,
-    /// The median round, each the time of its slowest rank, in seconds.
-    pub median_round_s: Option<f64>,
-    /// Bits per second over each rank's link, by NCCL's factor.
-    pub bus_bandwidth_bps: Option<f64>,
-}
-
-impl From<&Collective> for CollectiveSummary {
-    fn from(of: &Collective) -> Self {
-        let Collective { workload, collective, ranks, bytes, abi, rounds, median_round_s, bus_bandwidth_bps } =
-            of.clone();
-        CollectiveSummary { workload, collective, ranks, bytes, abi, rounds, median_round_s, bus_bandwidth_bps }
+declared! {
+    /// Everything `summary.json` holds. The keys are a contract: more may come, none changes its meaning.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    pub struct Summary {
+        pub scenario: String => "text", "", "name of the scenario";
+        pub scheme: String => "text", "", "load balancer";
+        pub seed: u64 => "integer", "", "seed of the run";
+        pub threads: usize => "integer", "", "threads of the simulation";
+        #[serde(default, rename = "backend")]
+        pub recorded_backend: String => "text", "", "what ran it: sim, testbed";
+        pub fingerprint: Option<String> => "text", "",
+            "64 bits over the integers of flows and links, equal for any number of threads; null on the clock of a machine";
+        pub simulated_s: f64 => "real", "s", "how long the run took: simulated time, on a testbed that of the clock";
+        pub wall_s: f64 => "real", "s", "wall time of the run without its preparations";
+        pub events: Option<u64> => "integer", "", "events handled; null where there are none";
+        pub packet_hops: Option<u64> => "integer", "packets", "packets that left a port; null where not counted";
+        pub packet_hops_per_s: Option<f64> => "real", "1/s", "packet_hops over wall_s";
+        pub peak_rss_bytes: Option<u64> => "integer", "bytes",
+            "largest memory of the process; null where the system does not say";
+        #[serde(flatten)]
+        /// The measured workloads together.
+        pub all: FlowSummary;
+        pub workloads: BTreeMap<String, FlowSummary> => "object", "", "the keys from flows to measured, per workload";
+        /// Totals.
+        pub counters: CounterSummary;
+        pub conservation: Option<ConservationSummary> => "object", "packets, bytes",
+            "injected = delivered + dropped + trimmed + in_flight, per kind; null where it was not checked";
+        #[serde(default)]
+        /// The queues of the switches' ports.
+        pub queues: QueueSummary;
+        pub version: String => "text", "", "version of the project";
+        pub commit: String => "text", "", "commit of the build";
+        pub time_limit_struck: bool => "boolean", "", "whether a time limit ended the run before all flows were done";
+        pub interrupted: bool => "boolean", "", "whether the run was interrupted";
+        #[serde(default)]
+        pub status: Option<RunStatus> => "text", "",
+            "how the run ended: finished, time-limit, interrupted, deadlock or lost-peers";
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub deadlock: Vec<String> => "list of text", "",
+            "the links of a circle of PFC pauses that nothing can resolve; absent elsewhere";
+        #[serde(default)]
+        pub unfinished_named: Vec<String> => "list of text", "",
+            "the first flows that did not finish: which, where, since when";
+        #[serde(default)]
+        pub warmup_s: f64 => "real", "s",
+            "flows that start earlier than this after the first flow are not in the statistics";
+        #[serde(default)]
+        pub flows_wait: bool => "boolean", "", "whether flows in the statistics wait for others, as in a collective";
+        #[serde(default)]
+        pub bytes_per_host: Option<u64> => "integer", "bytes", "the simulator's own structures per host";
+        #[serde(default)]
+        pub arrivals_from_s: Option<f64> => "real", "s", "when the first flow that counts started; null where none did";
+        #[serde(default)]
+        pub arrivals_to_s: Option<f64> => "real", "s", "when the last flow that counts started";
+        #[serde(default)]
+        pub window_from_s: Option<f64> => "real", "s",
+            "begin of the window of window_utilisation in links; null without one";
+        #[serde(default)]
+        pub window_to_s: Option<f64> => "real", "s", "its end";
+        #[serde(default)]
+        pub trace_cut_s: Option<f64> => "real", "s",
+            "where trace ends because it has measure.trace_limit rows; null where it is whole";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub datapath: Option<String> => "text", "", "what carried real packets; absent where they were simulated";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub longest_pause_s: Option<f64> => "real", "s",
+            "longest time for which an endpoint was not scheduled; absent where simulated";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub machine_load: Option<MachineLoad> => "object", "",
+            "how far the machine kept up: bound, offered_share, late_share, idle_share, asked_bps, offered_bps, achieved_bps; absent where simulated";
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub collectives: Vec<Collective> => "list of objects", "",
+            "collectives that ranks ran over a network plugin; absent where there were none";
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub missing: Vec<String> => "list of text", "",
+            "what the machine of a run of real packets lacked; absent elsewhere";
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub faults: Vec<FaultSummary> => "list of objects", "",
+            "per fault of a run of real packets: fault (its number in the scenario, from 1), planned_s, took_effect_s (null: not before the end); absent elsewhere";
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        pub lost_peers: Vec<LostPeer> => "list of objects", "",
+            "hosts (two names) of which one no longer answered the other, reason; absent where there were none";
+        #[serde(default)]
+        pub offered_load: Vec<OfferedLoad> => "list of object", "",
+            "payload offered over capacity, where more than the links named can carry";
     }
 }
 
@@ -240,66 +152,41 @@ fn name_of(flow: &FlowRow) -> String {
     format!("flow {number} (host{src} to host{dst}, {size} B, {since})")
 }
 
-/// How many flows there were and how they ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FlowCounts {
-    /// All flows.
-    pub total: u64,
-    /// Those with a completion time of the kind in `fct_kind`.
-    pub finished: u64,
-    /// The others, among them those that never started.
-    pub unfinished: u64,
-    /// Finished flows in the statistics: measured and past the warm-up.
-    pub measured: u64,
-    /// Flows that would be in the statistics had they finished.
-    pub measured_unfinished: u64,
+declared! {
+    /// How many flows there were and how they ended.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct FlowCounts {
+        pub total: u64 => "integer", "flows", "all flows";
+        pub finished: u64 => "integer", "flows", "flows with a completion time of the kind in fct_kind";
+        pub unfinished: u64 => "integer", "flows", "the others, among them those that never started";
+        pub measured: u64 => "integer", "flows", "finished flows in the statistics: measured workload, past the warm-up";
+        pub measured_unfinished: u64 => "integer", "flows", "flows that would be in the statistics had they finished";
+    }
 }
 
-/// The statistics of a set of flows.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct FlowSummary {
-    /// How many.
-    pub flows: FlowCounts,
-    /// Which completion time the rest is over.
-    pub fct_kind: FctKind,
-    /// Flow completion time in microseconds.
-    pub fct_us: Distribution,
-    /// Completion time over that of the same flow alone.
-    pub slowdown: Distribution,
-    /// Largest completion time over the largest ideal one (PRIME's "Ratio"). `None` where a flow that counts did not
-    /// finish: the largest is then not known.
-    pub fct_ratio_max: Option<f64>,
-    /// From the first start of a flow that counts to the last acknowledgement of one, in microseconds: how long a
-    /// collective takes. `None` where a flow that counts did not finish.
-    #[serde(default)]
-    pub completion_us: Option<f64>,
-    /// Sizes of the flows that count.
-    pub size_bytes: SizeRange,
-    /// What was counted of the finished flows that count, added up or the largest.
-    #[serde(default)]
-    pub metrics: FlowTotals,
-    /// Whether the flows enter the statistics over all workloads.
-    pub measured: bool,
-}
-
-macro_rules! flow_totals {
-    ($($name:ident: $how:ident, $unit:literal, $meaning:literal, $(fingerprint $place:literal)?;)*) => {
-        /// What was counted of several flows; `None` where it was not of one of them.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+declared! {
+    /// The statistics of a set of flows.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    pub struct FlowSummary {
+        /// How many.
+        pub flows: FlowCounts;
+        pub fct_kind: FctKind => "text", "", "rx: first packet sent to last received; ack: start to last acknowledgement";
+        pub fct_us: Distribution => "object", "us",
+            "mean, p50, p95, p99, max of the flow completion time; quantiles interpolate linearly";
+        pub slowdown: Distribution => "object", "",
+            "the same of the completion time over that of the flow alone on the network";
+        pub fct_ratio_max: Option<f64> => "real", "",
+            "largest completion time over largest ideal one; null where a flow did not finish";
         #[serde(default)]
-        pub struct FlowTotals {
-            $(#[doc = concat!(stringify!($how), ", ", $unit, ": ", $meaning, ".")] pub $name: Option<u64>,)*
-        }
-
-        impl From<FlowMetrics> for FlowTotals {
-            fn from(metrics: FlowMetrics) -> Self {
-                FlowTotals { $($name: metrics.$name,)* }
-            }
-        }
-    };
+        pub completion_us: Option<f64> => "real", "us",
+            "first start to last acknowledgement of the flows that count; null where one did not finish";
+        pub size_bytes: SizeRange => "object", "bytes", "smallest and largest flow in the statistics";
+        #[serde(default)]
+        pub metrics: FlowMetrics => "object", "",
+            "per-flow counts of the finished flows that count, by column of flows: added up, of max_ columns the largest; null where not measured";
+        pub measured: bool => "boolean", "", "whether these flows enter the statistics over all workloads";
+    }
 }
-
-anabranch_outcome::flow_metrics!(flow_totals);
 
 /// Smallest and largest flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -310,15 +197,15 @@ pub struct SizeRange {
     pub max: Option<u64>,
 }
 
-/// Queues of switch ports: waiting data, the NICs of the hosts left out. `None` where a port was not measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct QueueSummary {
-    /// Most bytes that ever waited at one port.
-    pub max_bytes: Option<u64>,
-    /// 99th percentile over time of the port where it is largest.
-    pub p99_bytes: Option<u64>,
-    /// Mean over time and ports.
-    pub mean_bytes: Option<f64>,
+declared! {
+    /// Queues of switch ports: waiting data, the NICs of the hosts left out. `None` where a port was not measured.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+    pub struct QueueSummary {
+        pub max_bytes: Option<u64> => "integer", "bytes", "most data that ever waited at one switch port";
+        pub p99_bytes: Option<u64> => "integer", "bytes",
+            "99th percentile over time of the switch port where it is largest";
+        pub mean_bytes: Option<f64> => "real", "bytes", "waiting data, mean over time and switch ports";
+    }
 }
 
 impl QueueSummary {
@@ -356,6 +243,22 @@ pub fn differing_summary(recorded: &Summary, again: &Summary) -> Option<String> 
 }
 
 impl Summary {
+    /// What the keys of `summary.json` mean.
+    pub(crate) fn keys() -> Vec<ColumnEntry> {
+        fn entries(keys: &[Key], prefix: &str) -> Vec<ColumnEntry> {
+            let entry = |&(name, kind, unit, meaning): &Key| match name {
+                "all" => entries(FlowSummary::KEYS, ""),
+                "flows" => entries(FlowCounts::KEYS, "flows."),
+                "counters" => entries(COUNTER_KEYS, "counters."),
+                "queues" => entries(QueueSummary::KEYS, "queues."),
+                "recorded_backend" => vec![ColumnEntry::new("backend", kind, unit, meaning)],
+                _ => vec![ColumnEntry::new(&format!("{prefix}{name}"), kind, unit, meaning)],
+            };
+            keys.iter().flat_map(entry).collect()
+        }
+        entries(Summary::KEYS, "")
+    }
+
     /// What ran it: `sim`, `testbed`.
     pub fn backend(&self) -> &str {
         match self.recorded_backend.as_str() {
@@ -397,8 +300,8 @@ impl Summary {
             peak_rss_bytes: meta.peak_rss_bytes,
             all: of(&|_| true, &|flow| meta.is_measured(flow), true),
             workloads: workloads.collect(),
-            counters: CounterSummary::from(&result.counters),
-            conservation: result.conservation.as_ref().map(ConservationSummary::from),
+            counters: CounterSummary { totals: result.counters, packets_per_ack: None },
+            conservation: result.conservation.map(|balance| ConservationSummary { holds: balance.holds(), balance }),
             queues: QueueSummary::of(&switch_ports),
             version: meta.version.clone(),
             commit: meta.commit.clone(),
@@ -412,11 +315,11 @@ impl Summary {
             bytes_per_host: result.bytes_per_host,
             datapath: result.on_wire.as_ref().map(|wire| wire.datapath.clone()),
             longest_pause_s: result.on_wire.as_ref().and_then(|wire| wire.longest_pause).map(Time::as_seconds),
-            machine_load: result.on_wire.as_ref().map(|wire| (&wire.machine).into()),
-            collectives: result.on_wire.iter().flat_map(|wire| &wire.collectives).map(Into::into).collect(),
+            machine_load: result.on_wire.as_ref().map(|wire| wire.machine),
+            collectives: result.on_wire.iter().flat_map(|wire| wire.collectives.clone()).collect(),
             missing: result.on_wire.as_ref().map(|wire| wire.missing.clone()).unwrap_or_default(),
             faults: result.on_wire.as_ref().map_or_else(Vec::new, |wire| FaultSummary::of(wire, &meta.planned_faults)),
-            lost_peers: result.on_wire.iter().flat_map(|wire| &wire.lost_peers).map(Into::into).collect(),
+            lost_peers: result.on_wire.iter().flat_map(|wire| wire.lost_peers.clone()).collect(),
             arrivals_from_s: starts().min().map(Time::as_seconds),
             arrivals_to_s: starts().max().map(Time::as_seconds),
             window_from_s: result.window.as_ref().map(|window| window.from.as_seconds()),
@@ -435,15 +338,20 @@ impl Summary {
 
     /// Returns `true` where the machine is known not to have kept up.
     pub fn is_machine_bound(&self) -> bool {
-        self.machine_load.and_then(|machine| machine.bound) == Some(true)
+        self.machine_load.and_then(|machine| machine.is_bound) == Some(true)
+    }
+
+    /// How far the machine kept up, as far as it was measured; empty where nothing was.
+    pub fn machine_words(&self) -> String {
+        real_run::in_words(&self.machine_load.unwrap_or_default())
     }
 
     /// Things to check before the figures are trusted, as sentences.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = vec![];
         let flows = &self.all.flows;
-        if let Some(machine) = self.machine_load.filter(|_| self.is_machine_bound()) {
-            let words = machine.in_words();
+        if self.is_machine_bound() {
+            let words = self.machine_words();
             warnings.push(format!("Machine-bound: {words}. The results reflect the machine, not the load balancer."));
         }
         warnings.extend(self.missing.iter().map(|missing| format!("Missing on this machine: {missing}.")));
@@ -507,14 +415,14 @@ impl Summary {
     /// older versions do not have it among their counters.
     pub fn packets_per_ack(&self) -> Option<f64> {
         let conservation = self.conservation?;
-        let acks = self.counters.acks?.saturating_sub(conservation.headers.delivered);
-        (acks > 0).then(|| conservation.data_packets.delivered as f64 / acks as f64)
+        let acks = self.counters.totals.acks?.saturating_sub(conservation.balance.headers.delivered);
+        (acks > 0).then(|| conservation.balance.data_packets.delivered as f64 / acks as f64)
     }
 
     /// Share of data arrivals that came out of order; `None` where nothing arrived.
     pub fn out_of_order_share(&self) -> Option<f64> {
-        let arrived = self.conservation?.data_packets.delivered;
-        Some(self.counters.out_of_order?).filter(|_| arrived > 0).map(|packets| packets as f64 / arrived as f64)
+        let arrived = self.conservation?.balance.data_packets.delivered;
+        Some(self.counters.totals.out_of_order?).filter(|_| arrived > 0).map(|packets| packets as f64 / arrived as f64)
     }
 }
 
@@ -568,89 +476,87 @@ impl FlowSummary {
             fct_ratio_max: known.then(|| longest as f64 / longest_ideal as f64),
             completion_us: first.zip(last).filter(|_| known).map(|(first, last)| last.saturating_sub(first).as_us()),
             size_bytes: sizes,
-            metrics: FlowMetrics::together(metrics).into(),
+            metrics: FlowMetrics::together(metrics),
             measured,
         }
     }
 }
 
-/// Declares a struct of integers that mirrors one of `outcome`, with names for JSON, and a value that is worked out
-/// from more than the source.
-macro_rules! mirror {
-    ($(#[$doc:meta])* $name:ident of $source:ident { $($field:ident)* }: $value:ty $(, beside $(#[$more_doc:meta])* $more:ident: $type:ty)?) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-        #[serde(default)]
-        pub struct $name {
-            $(#[doc = concat!("As in [`", stringify!($source), "::", stringify!($field), "`].")] pub $field: $value,)*
-            $($(#[$more_doc])* pub $more: $type,)?
-        }
-        impl From<&$source> for $name {
-            fn from(source: &$source) -> Self {
-                $name { $($field: source.$field,)* $($more: <$type>::default(),)? }
-            }
-        }
+/// Totals of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CounterSummary {
+    /// What was counted.
+    #[serde(flatten)]
+    pub totals: RunMetrics,
+    /// Data arrivals per ACK, as [`Summary::packets_per_ack`] counts them.
+    pub packets_per_ack: Option<f64>,
+}
+
+macro_rules! counter_keys {
+    ($($name:ident: $unit:literal, $meaning:literal;)*) => {
+        /// Keys of [`CounterSummary`].
+        const COUNTER_KEYS: &[Key] = &[
+            $((stringify!($name), "integer", $unit, $meaning),)*
+            (
+                "packets_per_ack",
+                "number",
+                "packets",
+                "data arrivals per ACK; the NACKs of trimmed packets are not counted; null where no ACK was sent",
+            ),
+        ];
     };
 }
 
-mirror! {
-    /// Totals of a run.
-    CounterSummary of RunMetrics {
-        data_packets acks ecn_marked trimmed dropped retransmitted timeouts out_of_order pfc_pauses flowlets
-        path_switches probes probe_bytes created_flowlets added_delay_ns reroutes reordered_packets
-        gaps gaps_1_rtt gaps_2_rtt gaps_3_rtt
-    }: Option<u64>,
-    beside
-    /// Data arrivals per ACK, as [`Summary::packets_per_ack`] counts them.
-    packets_per_ack: Option<f64>
-}
-
-mirror! {
-    /// One line of the conservation check.
-    BalanceSummary of Balance { injected delivered dropped trimmed in_flight }: u64
-}
+anabranch_outcome::run_metrics!(counter_keys);
 
 /// The conservation check of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConservationSummary {
     /// Whether every line holds and finished flows received their bytes exactly once.
     pub holds: bool,
-    /// Data packets.
-    pub data_packets: BalanceSummary,
-    /// Bytes of data packets.
-    pub data_bytes: BalanceSummary,
-    /// Headers of trimmed packets.
-    pub headers: BalanceSummary,
-    /// ACKs and NACKs.
-    pub acks: BalanceSummary,
-    /// Bytes of ACKs and NACKs.
-    pub ack_bytes: BalanceSummary,
-    /// Probes and their replies.
-    #[serde(default)]
-    pub probes: BalanceSummary,
-    /// Pause frames and what switch schemes tell each other.
-    #[serde(default)]
-    pub control: BalanceSummary,
-    /// Unique payload bytes received by finished flows.
-    pub unique_bytes: u64,
-    /// Their sizes added up.
-    pub flow_bytes: u64,
+    /// Its lines.
+    #[serde(flatten)]
+    pub balance: Conservation,
 }
 
-impl From<&Conservation> for ConservationSummary {
-    fn from(c: &Conservation) -> Self {
-        let lines = [&c.data_packets, &c.data_bytes, &c.headers, &c.acks, &c.ack_bytes, &c.probes, &c.control];
-        ConservationSummary {
-            holds: lines.iter().all(|line| line.holds()) && c.unique_bytes == c.flow_bytes,
-            data_packets: (&c.data_packets).into(),
-            data_bytes: (&c.data_bytes).into(),
-            headers: (&c.headers).into(),
-            acks: (&c.acks).into(),
-            ack_bytes: (&c.ack_bytes).into(),
-            probes: (&c.probes).into(),
-            control: (&c.control).into(),
-            unique_bytes: c.unique_bytes,
-            flow_bytes: c.flow_bytes,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_explained() {
+        let collective = Collective {
+            workload: "ring".into(),
+            collective: "all-reduce".into(),
+            ranks: 2,
+            bytes: 1,
+            abi: None,
+            rounds: 0,
+            median_round_s: None,
+            bus_bandwidth_bps: None,
+        };
+        let text = || vec!["x".to_string()];
+        let summary = Summary {
+            deadlock: text(),
+            datapath: Some("udp".into()),
+            longest_pause_s: Some(0.0),
+            machine_load: Some(MachineLoad::default()),
+            collectives: vec![collective],
+            missing: text(),
+            faults: vec![FaultSummary::default()],
+            lost_peers: vec![LostPeer { hosts: ["a".into(), "b".into()], reason: "quiet".into() }],
+            ..Summary::default()
+        };
+        let written = serde_json::to_value(&summary).unwrap();
+        let known: Vec<String> = Summary::keys().into_iter().map(|key| key.name).collect();
+        let is_known = |key: &String| known.iter().any(|name| name == key || name.starts_with(&format!("{key}.")));
+        let unknown: Vec<&String> = written.as_object().unwrap().keys().filter(|key| !is_known(key)).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+        for part in ["counters", "flows", "queues"] {
+            for key in written[part].as_object().unwrap().keys() {
+                assert!(known.contains(&format!("{part}.{key}")), "{part}.{key}");
+            }
         }
     }
 }

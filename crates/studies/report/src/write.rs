@@ -116,7 +116,7 @@ fn stage_run(
             files.push(entry);
         }
     }
-    files.push(FileEntry::summary());
+    files.push(FileEntry::new(SUMMARY, "the run in a page of numbers", Summary::keys()));
     files.extend(also);
     let run = format!("{}/seed{}", meta.scheme, meta.seed);
     let wire = result.on_wire.as_ref();

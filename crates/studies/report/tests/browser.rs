@@ -8,7 +8,7 @@ use anabranch_outcome::{PacketKind, PortSample, PortSeries, RunRows, TraceEvent,
 use anabranch_random::Stream;
 use anabranch_report::{
     Formats, Inputs, LinkFault, OutputFile, SweepAxis, SweepPlan, SweepRun, WorkloadMeta, report, run_directory,
-    store_directory, write_comparison, write_view,
+    store_directory, write_comparison, write_plan, write_view,
 };
 use anabranch_units::Time;
 use common::{Behaviour, SCHEMES, add_measurements, meta, provenance, run};
@@ -94,7 +94,7 @@ fn sweep(dir: &Path) -> PathBuf {
             }
         }
     }
-    plan.write(dir).unwrap();
+    write_plan(&plan, dir).unwrap();
     report(dir).unwrap()
 }
 

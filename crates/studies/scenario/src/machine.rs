@@ -11,20 +11,70 @@ pub const COMMIT: &str = env!("ANABRANCH_COMMIT");
 
 /// The largest memory this process has held so far, in bytes; `None` where the system does not say.
 pub fn peak_rss_bytes() -> Option<u64> {
-    status_line(&std::fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
+    status_line(&read("/proc/self/status")?, "VmHWM:")
+}
+
+/// Bytes that this process holds now; `None` where the system does not say.
+pub fn resident() -> Option<u64> {
+    status_line(&read("/proc/self/status")?, "VmRSS:")
+}
+
+/// Memory of the machine, or of the group of processes that this one belongs to where that allows less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Bytes that can still be taken.
+    pub available: u64,
+    /// Bytes in all.
+    pub total: u64,
+}
+
+impl Memory {
+    /// What there is now; `None` where the system does not say.
+    pub fn now() -> Option<Self> {
+        let machine = Memory::of_machine(&read("/proc/meminfo")?)?;
+        let used = number("/sys/fs/cgroup/memory.current");
+        Some(machine.within(group_limit().zip(used)))
+    }
+
+    fn of_machine(meminfo: &str) -> Option<Self> {
+        let available = status_line(meminfo, "MemAvailable:")?;
+        Some(Memory { available, total: status_line(meminfo, "MemTotal:")? })
+    }
+
+    fn within(self, group: Option<(u64, u64)>) -> Self {
+        match group {
+            Some((limit, used)) if limit < self.total => {
+                Memory { available: limit.saturating_sub(used).min(self.available), total: limit }
+            }
+            _ => self,
+        }
+    }
 }
 
 /// The memory that a process may have, in bytes, and what says so: the machine, the control group or the limit of the
 /// address space, whichever is least; `None` where the system does not say.
-pub fn memory() -> Option<(u64, &'static str)> {
-    let read = |path: &str| std::fs::read_to_string(path).ok();
+pub fn memory_limit() -> Option<(u64, &'static str)> {
     let machine = read("/proc/meminfo").and_then(|text| status_line(&text, "MemTotal:"));
-    let group = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    let group = group.into_iter().find_map(|path| read(path)?.trim().parse().ok());
     let space = read("/proc/self/limits").and_then(|text| address_space(&text));
-    let limits =
-        [(machine, "this machine's memory"), (group, "the control group"), (space, "the limit of the address space")];
+    let limits = [
+        (machine, "this machine's memory"),
+        (group_limit(), "the control group"),
+        (space, "the limit of the address space"),
+    ];
     limits.into_iter().filter_map(|(bytes, whose)| Some((bytes?, whose))).min()
+}
+
+fn read(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+fn number(path: &str) -> Option<u64> {
+    read(path)?.trim().parse().ok()
+}
+
+/// The limit of the control group, of version 2 or 1; one of version 2 without a limit says `max`.
+fn group_limit() -> Option<u64> {
+    ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"].into_iter().find_map(number)
 }
 
 /// The soft limit of the address space.
@@ -33,6 +83,7 @@ fn address_space(limits: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
+/// A line in KiB, as bytes.
 fn status_line(status: &str, key: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kibibytes| kibibytes * 1024)
@@ -104,6 +155,19 @@ mod tests {
     fn the_peak_is_read_in_bytes() {
         assert_eq!(status_line("Name:\tx\nVmHWM:\t    2048 kB\n", "VmHWM:"), Some(2 << 20));
         assert_eq!(status_line("Name:\tx\n", "VmHWM:"), None);
+    }
+
+    #[test]
+    fn the_machine_or_its_group() {
+        let text = "MemTotal:       1000 kB\nMemFree:  1 kB\nMemAvailable:    500 kB\n";
+        let machine = Memory::of_machine(text).unwrap();
+        assert_eq!(machine, Memory { available: 500 * 1024, total: 1000 * 1024 });
+        assert_eq!(machine.within(None), machine);
+        assert_eq!(machine.within(Some((u64::MAX, 5))), machine, "a limit above the machine is none");
+        let limited = Memory { available: 100 * 1024, total: 400 * 1024 };
+        assert_eq!(machine.within(Some((400 * 1024, 300 * 1024))), limited);
+        assert_eq!(Memory::of_machine("MemTotal: 3 kB\n"), None);
+        assert!(resident().is_none_or(|bytes| bytes > 1 << 16));
     }
 
     #[test]

@@ -6,7 +6,6 @@ pub mod compare;
 pub mod entries;
 pub mod hold;
 mod lock;
-pub mod memory;
 pub mod pcap;
 pub mod rerun;
 pub mod results;

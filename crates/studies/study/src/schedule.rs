@@ -4,8 +4,8 @@
 //! beyond that and the machine comes near its end, the youngest run is stopped and done again later, with fewer beside
 //! it. What a run gives does not depend on any of this.
 
-use crate::memory::{Memory, memory, resident};
 use anabranch_backend::Progress;
+use anabranch_scenario::machine::{Memory, resident};
 use std::{
     collections::VecDeque,
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
@@ -90,7 +90,7 @@ pub(crate) fn work_off(
     threads: usize,
     observer: &dyn Observer,
 ) {
-    work_off_within(work, jobs, threads, observer, &memory);
+    work_off_within(work, jobs, threads, observer, &Memory::now);
 }
 
 fn work_off_within(

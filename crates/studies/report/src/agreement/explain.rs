@@ -31,14 +31,14 @@ pub struct Explanation {
 type OfRun = fn(&Summary) -> Option<u64>;
 /// Totals of a run.
 const TOTALS: [(&str, &str, OfRun); 8] = [
-    ("data packets", "packets", |run| run.counters.data_packets),
-    ("retransmissions", "packets", |run| run.counters.retransmitted),
-    ("timeouts", "packets", |run| run.counters.timeouts),
-    ("path changes", "packets", |run| run.counters.path_switches),
-    ("probe bytes", "bytes", |run| run.counters.probe_bytes),
-    ("probes", "packets", |run| run.counters.probes),
-    ("marks", "packets", |run| run.counters.ecn_marked),
-    ("drops", "packets", |run| run.counters.dropped),
+    ("data packets", "packets", |run| run.counters.totals.data_packets),
+    ("retransmissions", "packets", |run| run.counters.totals.retransmitted),
+    ("timeouts", "packets", |run| run.counters.totals.timeouts),
+    ("path changes", "packets", |run| run.counters.totals.path_switches),
+    ("probe bytes", "bytes", |run| run.counters.totals.probe_bytes),
+    ("probes", "packets", |run| run.counters.totals.probes),
+    ("marks", "packets", |run| run.counters.totals.ecn_marked),
+    ("drops", "packets", |run| run.counters.totals.dropped),
 ];
 
 /// Per quantity and place the values of several runs.

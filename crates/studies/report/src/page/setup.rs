@@ -61,9 +61,9 @@ fn backend(data: &Dataset) -> String {
     let Some(first) = data.summaries.first().filter(|run| !run.is_simulated()) else { return String::new() };
     let over = first.datapath.as_ref().map_or(String::new(), |datapath| format!(" over {datapath}"));
     let mut lines = vec![format!("{}{over}", data.manifest.backend())];
-    match (&data.summaries[..], first.machine_load) {
-        ([_], Some(load)) => lines.push(load.in_words()),
-        (several, _) => {
+    match &data.summaries[..] {
+        [one] if one.machine_load.is_some() => lines.push(one.machine_words()),
+        several => {
             let bound = several.iter().filter(|run| run.is_machine_bound()).count();
             lines.push(format!("{bound} of {} runs machine-bound", several.len()));
         }

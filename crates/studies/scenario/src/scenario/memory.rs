@@ -1,7 +1,7 @@
 //! What a run needs of memory, reckoned before anything is built: a refusal with figures instead of an abort.
 
 use super::RunParameters;
-use crate::{error::ScenarioError, machine::memory};
+use crate::{error::ScenarioError, machine::memory_limit};
 use anabranch_settings::Auto;
 use anabranch_topology::Scale;
 
@@ -34,7 +34,7 @@ fn gigabytes(bytes: u64) -> String {
 
 impl Budget {
     pub(crate) fn new(run: &RunParameters) -> Self {
-        let (limit, whose) = match (run.memory_limit, memory()) {
+        let (limit, whose) = match (run.memory_limit, memory_limit()) {
             (Auto::Value(bytes), _) => (bytes.0, "`memory_limit` of [run] allows".to_string()),
             (Auto::Auto, Some((bytes, whose))) => (bytes, format!("{whose} allows")),
             (Auto::Auto, None) => (u64::MAX, String::new()),

@@ -1,11 +1,8 @@
 //! What a sweep would take, measured on one of its runs.
 
 use super::Sweep;
-use crate::{
-    memory::{memory, resident},
-    results::{RunError, run_setup},
-};
-use anabranch_scenario::machine::{peak_rss_bytes, reset_peak_rss};
+use crate::results::{RunError, run_setup};
+use anabranch_scenario::machine::{Memory, peak_rss_bytes, reset_peak_rss, resident};
 use std::{
     path::Path,
     time::{Duration, Instant},
@@ -78,7 +75,7 @@ impl Sweep {
         let memory_bytes = peak_rss_bytes().zip(before).map(|(peak, before)| peak.saturating_sub(before));
         // Below a hundredth of the flows there is too little to go by; it takes at least a hundred times as long, then.
         let seconds = if stopped { elapsed / f64::max(share, 0.01) } else { elapsed };
-        let room = memory().zip(memory_bytes).map_or(usize::MAX, |(memory, each)| {
+        let room = Memory::now().zip(memory_bytes).map_or(usize::MAX, |(memory, each)| {
             usize::try_from(memory.available / (each + each / 2).max(1)).unwrap_or(usize::MAX)
         });
         Ok(DryRun {
