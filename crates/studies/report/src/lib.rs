@@ -52,7 +52,7 @@ pub use names::{AGREEMENT_FILES, COMPARISON_FILES, SWEEP, failed_file, run_direc
 pub use numbers::significant_digits;
 pub use output::{Inputs, OutputDir, OutputFile, PendingFile, files_of};
 pub use perfetto::{PerfettoCounts, export_perfetto};
-pub use read::read_summary;
+pub use read::{finished_runs, read_summary};
 pub use real_run::FaultSummary;
 pub use redraw::{read_comparison, report, report_pooled};
 pub use statistics::{

@@ -15,10 +15,18 @@ pub fn read_summary(dir: &Path) -> Result<Option<Summary>, ReportError> {
     read_json(&dir.join(SUMMARY))
 }
 
+/// The directories of the finished runs in a run's directory, or in that of a comparison or sweep, in order of their paths.
+///
+/// # Errors
+/// [`ReportError`] where a directory cannot be read.
+pub fn finished_runs(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
+    Ok(run_directories(dir)?.0)
+}
+
 /// The summaries of the runs in a run's or comparison's directory, each with its own directory.
 pub(crate) fn read_runs(dir: &Path) -> Result<Vec<(Summary, PathBuf)>, ReportError> {
     let mut runs = vec![];
-    for path in run_directories(dir)?.0 {
+    for path in finished_runs(dir)? {
         runs.extend(read_summary(&path)?.map(|summary| (summary, path)));
     }
     Ok(runs)

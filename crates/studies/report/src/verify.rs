@@ -5,6 +5,7 @@ use crate::{
     error::ReportError,
     manifest::{FileEntry, InputEntry, Manifest, ResultKind, is_table},
     names::{ATTEMPT, INTERRUPTED, MANIFEST, PAGE, SUMMARY, SWEEP, store_directory},
+    read::finished_runs,
     sweep::SweepPlan,
 };
 use serde::Serialize;
@@ -232,20 +233,7 @@ fn runs_in(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
         names.dedup();
         return Ok(names.iter().map(|run| store_directory(dir, run)).filter(|run| run.is_dir()).collect());
     }
-    if dir.join(SUMMARY).exists() {
-        return Ok(vec![dir.to_path_buf()]);
-    }
-    let mut found = vec![];
-    let mut open = vec![dir.join("runs")];
-    while let Some(path) = open.pop() {
-        if path.join(SUMMARY).exists() {
-            found.push(path);
-            continue;
-        }
-        open.extend(entries(&path)?.into_iter().filter(|path| path.is_dir() && !is_hidden(path)));
-    }
-    found.sort();
-    Ok(found)
+    finished_runs(dir)
 }
 
 fn is_hidden(path: &Path) -> bool {

@@ -1,13 +1,15 @@
 //! Results done again from their manifests: the same rows in every table, or something is wrong.
 
 use crate::{
+    mistake,
     results::{RunError, meta, run_setup},
     schedule::{Observer, Step, Work, work_off},
 };
 use anabranch_backend::{Progress, Setup};
 use anabranch_outcome::RunResult;
 use anabranch_report::{
-    Context, Fault, Manifest, RunMeta, Summary, check_files, differing_rows, differing_summary, is_data, read_summary,
+    Context, Fault, Manifest, RunMeta, Summary, check_files, differing_rows, differing_summary, finished_runs, is_data,
+    read_summary,
 };
 use anabranch_scenario::{
     backend::SIMULATOR,
@@ -43,13 +45,13 @@ pub struct Recorded {
 /// # Errors
 /// Where there is none, one cannot be read, or a file that its scenario reads has changed since.
 pub fn recorded(directory: &Path, run: Option<&str>) -> Result<Vec<Recorded>, ScenarioError> {
-    let mut found = Vec::new();
-    if directory.join("summary.json").exists() {
-        found.push((directory.file_name().unwrap_or_default().to_string_lossy().into_owned(), directory.to_path_buf()));
-    } else {
-        let runs = directory.join("runs");
-        collect(&runs, &runs, &mut found);
-    }
+    let runs = directory.join("runs");
+    let name = |path: &Path| match path.strip_prefix(&runs) {
+        Ok(name) => name.to_string_lossy().replace('\\', "/"),
+        Err(_) => directory.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+    };
+    let found = finished_runs(directory).map_err(mistake)?;
+    let mut found: Vec<(String, PathBuf)> = found.into_iter().map(|path| (name(&path), path)).collect();
     if found.is_empty() {
         let message = format!("{} holds no finished runs", directory.display());
         return Err(ScenarioError::new(message).help("give the directory of a run, a comparison or a sweep"));
@@ -65,20 +67,6 @@ pub fn recorded(directory: &Path, run: Option<&str>) -> Result<Vec<Recorded>, Sc
         }
     }
     found.iter().map(|(name, path)| read(name, path)).collect()
-}
-
-fn collect(root: &Path, path: &Path, found: &mut Vec<(String, PathBuf)>) {
-    if path.join("summary.json").exists() {
-        let name = path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/");
-        found.push((name, path.to_path_buf()));
-        return;
-    }
-    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-        let hidden = entry.file_name().to_string_lossy().starts_with('.');
-        if !hidden && entry.path().is_dir() {
-            collect(root, &entry.path(), found);
-        }
-    }
 }
 
 fn read(name: &str, path: &Path) -> Result<Recorded, ScenarioError> {

@@ -3,7 +3,7 @@
 use super::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape};
 use crate::{
     figures::{
-        Anchor, BELOW, BESIDE, Canvas, Hit, LABEL, PANEL, Paint, SUBTITLE, Scale, TICK, TITLE, dash, legend,
+        Anchor, BELOW, BESIDE, Canvas, LABEL, PANEL, Paint, SUBTITLE, Scale, Sheet, TICK, TITLE, dash, legend,
         legend_width, places, plain,
     },
     numbers::significant_digits_trimmed,
@@ -25,8 +25,8 @@ struct Area<'f> {
     y: Scale,
 }
 
-/// The figure as SVG, and the points that a page tells about.
-pub(super) fn draw(figure: &ClaimFigure) -> (String, Vec<Hit>) {
+/// Draws the figure.
+pub(super) fn draw(figure: &ClaimFigure) -> Sheet {
     let columns = figure.panels.len().clamp(1, if figure.panels.len() == 4 { 2 } else { 3 });
     let bars = figure.x.len() as f64 * (figure.series.len() as f64 + 1.0) * BAR;
     let labels = figure.x.iter().map(|x| TICK.width(x) + 10.0).sum::<f64>();
@@ -43,25 +43,23 @@ pub(super) fn draw(figure: &ClaimFigure) -> (String, Vec<Hit>) {
     if has_published {
         subtitle += "; diamonds: the paper's values";
     }
-    let sheet = (left(columns - 1) + width + 16.0 + side)
+    let room = (left(columns - 1) + width + 16.0 + side)
         .max(SUBTITLE.width(&subtitle) + 32.0)
         .max(TITLE.width(&figure.title) + 32.0);
     let last = figure.panels.len().max(1) - 1;
     let height = (top(last) + HEIGHT + BELOW + 8.0).max(TOP + 18.0 * figure.series.len() as f64 + 24.0);
-    let mut canvas = Canvas::new(sheet.round(), height.round());
-    canvas.text((16.0, 27.0), &figure.title, TITLE);
-    canvas.text((16.0, 46.0), &subtitle, SUBTITLE);
+    let mut sheet = Sheet::sized(&figure.title, &subtitle, (room, height));
+    let canvas = &mut sheet.canvas;
     for (number, panel) in figure.panels.iter().enumerate() {
         let x = positions(figure);
         let y = scale(figure, panel);
         let area = Area { figure, panel, left: left(number), top: top(number), width, x, y };
-        area.draw(&mut canvas);
+        area.draw(canvas);
     }
     let entries: Vec<(String, usize)> =
         figure.series.iter().cloned().enumerate().map(|(number, name)| (name, number)).collect();
-    legend(&mut canvas, left(columns - 1) + width + 18.0, TOP + 8.0, &entries);
-    let hits = canvas.take_hits();
-    (canvas.into_svg(&figure.title, &subtitle, &figure.provenance), hits)
+    legend(canvas, left(columns - 1) + width + 18.0, TOP + 8.0, &entries);
+    sheet
 }
 
 /// Where the values of x stand, from 0 to 1.
@@ -255,6 +253,7 @@ impl Area<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures::Figure;
 
     fn figure(shape: ClaimShape) -> ClaimFigure {
         let mark = |mean: f64, published| {
@@ -287,7 +286,7 @@ mod tests {
             ClaimShape::Lines { numbers: vec![] },
             ClaimShape::Cdf { shares: vec![0.5, 1.0] },
         ] {
-            let (svg, hits) = draw(&figure(shape.clone()));
+            let Figure { svg, hits, .. } = figure(shape.clone()).drawn();
             let is_cdf = matches!(shape, ClaimShape::Cdf { .. });
             assert!(
                 is_cdf || hits.iter().any(|hit| hit.text == "ECMP, small: 1 (0.9 to 1.1); the paper 1.2"),

@@ -112,17 +112,7 @@ impl ClaimFigure {
                 }
             }
         }
-        let (svg, hits) = draw::draw(self);
-        Figure {
-            name: "claim",
-            file: self.name.clone(),
-            workload: None,
-            title: self.title.clone(),
-            caption: self.subtitle.clone(),
-            svg,
-            columns,
-            rows,
-            hits,
-        }
+        let figure = draw::draw(self).figure("claim", &self.provenance, columns, rows);
+        Figure { file: self.name.clone(), caption: self.subtitle.clone(), ..figure }
     }
 }

@@ -2,7 +2,7 @@
 //! cannot be told apart.
 
 use super::{
-    Figure, View,
+    Figure, Kind, View,
     canvas::{Anchor, LABEL, PANEL, TICK},
     palette::Paint,
     panel::{Axis, BELOW, horizontal},
@@ -14,8 +14,8 @@ use crate::{
     numbers::{letters, significant_digits},
 };
 
-/// Name of its files.
-pub(crate) const NAME: &str = "fct_ratio";
+/// What it is, and what it is drawn from.
+pub(crate) const KIND: Kind = Kind { name: "fct_ratio", draw, of_flows: true, needs: ("flows", &[]) };
 
 const PANELS: [(&str, &str); 3] = [
     ("fct_ratio_max", "Max FCT over ideal"),
@@ -26,7 +26,7 @@ const PANELS: [(&str, &str); 3] = [
 const ROW: f64 = 24.0;
 
 /// `None` where there is only one scheme, or no flow counts.
-pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let Some(comparison) = view.comparison else { return Ok(None) };
     let names = names(view.data);
     let of = |metric: &str| names.iter().map(|name| comparison.row(view.key(), name, metric)).collect::<Vec<_>>();
@@ -130,5 +130,5 @@ pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         column("seeds", "integer", "", "seeds with a value"),
         column("group", "text", "", "schemes that share a letter cannot be told apart; empty where too few seeds tell"),
     ];
-    Ok(Some(sheet.finish(NAME, view, columns, rows)))
+    Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
 }

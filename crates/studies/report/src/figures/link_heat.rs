@@ -1,7 +1,7 @@
 //! Where the load is: a cell per link, a row per sending switch, so that a hot or dead link and an uneven switch show.
 
 use super::{
-    Figure, View,
+    Figure, Kind, View,
     canvas::{Anchor, Canvas, PANEL, SUBTITLE, TICK},
     palette::{Paint, heat},
     scale::{Scale, percent},
@@ -9,8 +9,13 @@ use super::{
 };
 use crate::{dataset::LinkPoint, numbers::capital};
 
-/// Name of its files.
-pub(crate) const NAME: &str = "link_heat";
+/// What it is, and what it is drawn from.
+pub(crate) const KIND: Kind = Kind {
+    name: "link_heat",
+    draw,
+    of_flows: false,
+    needs: ("links", &["from", "to", "tier", "direction", "utilisation"]),
+};
 
 /// Cells of a block at most; beyond it neighbours share a cell, which shows the busiest of them.
 const MOST: (usize, usize) = (40, 64);
@@ -122,7 +127,7 @@ fn block(
 }
 
 /// `None` where there are no links.
-pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let all = data.link_groups();
     let between: Vec<&String> = all.iter().filter(|group| *group != "switch to host").collect();
@@ -202,7 +207,7 @@ pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         ),
         column("fault", "text", "", "what faults did to the link; empty where none struck or the rows do not say"),
     ];
-    Ok(Some(sheet.finish(NAME, view, columns, rows)))
+    Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
 }
 
 /// How many links share a cell, at most.

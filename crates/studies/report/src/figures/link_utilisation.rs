@@ -1,16 +1,21 @@
 //! Utilisation of links, busiest first, per tier and direction: how evenly a scheme spreads the load.
 
 use super::{
-    Figure, View,
+    Figure, Kind, View,
     palette::Paint,
-    panel::{Axis, Panel},
+    panel::Axis,
     scale::{Scale, percent},
     sheet::{Grid, Sheet, column, names, seeds},
 };
 use crate::{dataset::SchemeRuns, numbers::capital};
 
-/// Name of its files.
-pub(crate) const NAME: &str = "link_utilisation";
+/// What it is, and what it is drawn from.
+pub(crate) const KIND: Kind = Kind {
+    name: "link_utilisation",
+    draw,
+    of_flows: false,
+    needs: ("links", &["from", "to", "tier", "direction", "utilisation"]),
+};
 
 /// Panels drawn at most; further tiers are in the rows.
 const PANELS: usize = 6;
@@ -45,7 +50,7 @@ fn descending(scheme: &SchemeRuns, group: &str) -> Vec<Rank> {
 const POINTS: usize = 250;
 
 /// `None` where there are no links.
-pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let all = data.link_groups();
     // How switch-to-host links are used is the traffic's matter, not the load balancer's, where there are others.
@@ -85,15 +90,9 @@ pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let y = Scale::linear(0.0, largest);
     for (panel, (group, curves)) in groups.iter().zip(&curves).take(drawn).enumerate() {
         let links = curves.iter().map(Vec::len).max().unwrap_or(0);
-        let (left, top) = grid.place(panel);
-        let area = Panel {
-            left,
-            top,
-            width: grid.width,
-            height: grid.height,
-            x: Axis { scale: Scale::exact(0.0, 1.0), title: "Links, busiest first", format: percent },
-            y: Axis { scale: y, title: "Utilisation", format: percent },
-        };
+        let x_axis = Axis { scale: Scale::exact(0.0, 1.0), title: "Links, busiest first", format: percent };
+        let y_axis = Axis { scale: y, title: "Utilisation", format: percent };
+        let area = grid.panel(panel, x_axis, y_axis);
         area.frame(&mut sheet.canvas, &format!("{} ({links} links)", capital(group)));
         for (series, curve) in curves.iter().enumerate() {
             let last = curve.len().saturating_sub(1).max(1) as f64;
@@ -131,5 +130,5 @@ pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         column("utilisation", "real", "", "bytes sent over rate times time, mean over seeds of the links of this rank"),
         column("failed_seeds", "integer", "", "seeds in which a fault struck the link of this rank"),
     ];
-    Ok(Some(sheet.finish(NAME, view, columns, rows)))
+    Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
 }

@@ -25,88 +25,29 @@ mod slowdown_cdf;
 pub(crate) use canvas::escape;
 pub use model::Figure;
 
-pub(crate) use canvas::{Anchor, Canvas, Hit, LABEL, PANEL, SUBTITLE, TICK, TITLE};
+pub(crate) use canvas::{Anchor, Canvas, LABEL, PANEL, SUBTITLE, TICK, TITLE};
 pub(crate) use files::FigureFiles;
-pub(crate) use model::View;
+pub(crate) use model::{Kind, View};
 pub(crate) use palette::{Paint, SERIES, dash, heat};
 pub(crate) use panel::{BELOW, BESIDE, legend, legend_width};
 pub(crate) use scale::{Scale, places, plain};
-pub(crate) use sheet::column;
+pub(crate) use sheet::{Sheet, column};
 
 use crate::{comparison::Comparison, dataset::Dataset};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Draws a figure; `Ok(None)` where the data has nothing to show for it, an error with the reason where it is left out
-/// although one would look for it.
-type Draw = fn(&View<'_>) -> Result<Option<Figure>, String>;
-
-/// A kind of figure.
-struct Kind {
-    name: &'static str,
-    draw: Draw,
-    /// Whether there is one per workload.
-    of_flows: bool,
-    /// Table and columns it is drawn from.
-    needs: (&'static str, &'static [&'static str]),
-}
-
 /// Every kind of figure.
 const FIGURES: &[Kind] = &[
-    Kind { name: fct_ratio::NAME, draw: fct_ratio::draw, of_flows: true, needs: ("flows", &[]) },
-    Kind {
-        name: slowdown_by_size::NAME,
-        draw: slowdown_by_size::draw,
-        of_flows: true,
-        needs: ("flows", &["size_bytes", "slowdown", "measured"]),
-    },
-    Kind {
-        name: slowdown_cdf::NAME,
-        draw: slowdown_cdf::draw,
-        of_flows: true,
-        needs: ("flows", &["size_bytes", "slowdown", "measured"]),
-    },
-    Kind {
-        name: link_heat::NAME,
-        draw: link_heat::draw,
-        of_flows: false,
-        needs: ("links", &["from", "to", "tier", "direction", "utilisation"]),
-    },
-    Kind {
-        name: link_utilisation::NAME,
-        draw: link_utilisation::draw,
-        of_flows: false,
-        needs: ("links", &["from", "to", "tier", "direction", "utilisation"]),
-    },
-    Kind {
-        name: queue_depth::NAME,
-        draw: queue_depth::draw,
-        of_flows: false,
-        needs: ("links", &["tier", "direction", "queue_mean_bytes", "queue_p99_bytes", "queue_max_bytes"]),
-    },
-    Kind {
-        name: queue_occupancy::NAME,
-        draw: queue_occupancy::draw,
-        of_flows: false,
-        needs: ("occupancy", &["tier", "direction", "queue_packets", "time_ps"]),
-    },
-    Kind {
-        name: series_links::NAME,
-        draw: series_links::draw,
-        of_flows: false,
-        needs: ("series", &["from", "to", "time_ps", "queue_bytes", "sent_bytes"]),
-    },
-    Kind {
-        name: series_flows::NAME,
-        draw: series_flows::draw,
-        of_flows: false,
-        needs: ("series_flows", &["flow_id", "time_ps", "received_bytes", "in_flight_bytes"]),
-    },
-    Kind {
-        name: series_scheme::NAME,
-        draw: series_scheme::draw,
-        of_flows: false,
-        needs: ("series_scheme", &["time_ps", "open_flows"]),
-    },
+    fct_ratio::KIND,
+    slowdown_by_size::KIND,
+    slowdown_cdf::KIND,
+    link_heat::KIND,
+    link_utilisation::KIND,
+    queue_depth::KIND,
+    queue_occupancy::KIND,
+    series_links::KIND,
+    series_flows::KIND,
+    series_scheme::KIND,
 ];
 
 /// All figures of a directory, and what is left out and why.

@@ -69,3 +69,18 @@ impl View<'_> {
         self.workload.map_or_else(|| title.to_string(), |(_, name)| format!("{title} · {name}"))
     }
 }
+
+/// Draws a figure; `Ok(None)` where the data has nothing to show for it, an error with the reason where it is left out
+/// although one would look for it.
+type Draw = fn(&View<'_>) -> Result<Option<Figure>, String>;
+
+/// A kind of figure.
+pub(crate) struct Kind {
+    /// Name of its files.
+    pub(crate) name: &'static str,
+    pub(crate) draw: Draw,
+    /// Whether there is one per workload.
+    pub(crate) of_flows: bool,
+    /// Table and columns it is drawn from.
+    pub(crate) needs: (&'static str, &'static [&'static str]),
+}

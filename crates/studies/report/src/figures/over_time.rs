@@ -99,15 +99,9 @@ pub(super) fn draw(view: &View<'_>, story: &Story<'_>, charts: Vec<Chart>) -> Op
     let mut sheet = Sheet::new(&view.titled(story.title), &subtitle, &grid, story.names);
     let mut rows = vec![];
     for (panel, chart) in charts.iter().enumerate() {
-        let (left, top) = grid.place(panel);
-        let area = Panel {
-            left,
-            top,
-            width: grid.width,
-            height: grid.height,
-            x: Axis { scale: Scale::linear(0.0, last), title: "Simulated time, us", format: plain },
-            y: Axis { scale: Scale::linear(0.0, chart.largest()), title: chart.title, format: chart.format },
-        };
+        let x_axis = Axis { scale: Scale::linear(0.0, last), title: "Simulated time, us", format: plain };
+        let y_axis = Axis { scale: Scale::linear(0.0, chart.largest()), title: chart.title, format: chart.format };
+        let area = grid.panel(panel, x_axis, y_axis);
         area.frame(&mut sheet.canvas, &chart.heading);
         mark_faults(&mut sheet, &area, &shown);
         for curve in &chart.curves {

@@ -1,7 +1,7 @@
 //! Queue depth at switch ports per tier and scheme: mean, 99th percentile, largest.
 
 use super::{
-    Figure, View,
+    Figure, Kind, View,
     canvas::{Anchor, LABEL, PANEL, SUBTITLE},
     palette::Paint,
     panel::{Axis, BELOW, horizontal},
@@ -14,8 +14,13 @@ use crate::{
     statistics::mean,
 };
 
-/// Name of its files.
-pub(crate) const NAME: &str = "queue_depth";
+/// What it is, and what it is drawn from.
+pub(crate) const KIND: Kind = Kind {
+    name: "queue_depth",
+    draw,
+    of_flows: false,
+    needs: ("links", &["tier", "direction", "queue_mean_bytes", "queue_p99_bytes", "queue_max_bytes"]),
+};
 
 /// Mean over ports of the mean, largest 99th percentile, largest maximum; each the mean over seeds. In bytes.
 fn depths(scheme: &SchemeRuns, group: &str) -> Option<[f64; 3]> {
@@ -51,7 +56,7 @@ fn least_shown(values: &mut [f64]) -> Option<f64> {
 }
 
 /// `None` where there are no switch ports or no packet ever waited.
-pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let groups = data.link_groups();
     let names = names(data);
@@ -109,7 +114,7 @@ pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         column("queue_p99_bytes", "real", "bytes", "99th percentile over time of the worst port, mean over seeds"),
         column("queue_max_bytes", "real", "bytes", "most at the worst port, mean over seeds"),
     ];
-    Ok(Some(sheet.finish(NAME, view, columns, rows)))
+    Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
 }
 
 #[cfg(test)]

@@ -1,16 +1,21 @@
 //! How long how many packets wait: the share of time with more than so many, per tier; only where occupancy was measured.
 
 use super::{
-    Figure, View,
-    panel::{Axis, Panel},
+    Figure, Kind, View,
+    panel::Axis,
     scale::{Scale, percent, plain},
     sheet::{Grid, Sheet, column, names, seeds},
 };
 use crate::{dataset::SchemeRuns, numbers::capital};
 use std::collections::BTreeMap;
 
-/// Name of its files.
-pub(crate) const NAME: &str = "queue_occupancy";
+/// What it is, and what it is drawn from.
+pub(crate) const KIND: Kind = Kind {
+    name: "queue_occupancy",
+    draw,
+    of_flows: false,
+    needs: ("occupancy", &["tier", "direction", "queue_packets", "time_ps"]),
+};
 
 /// Share of time with at least so many packets waiting, per number of packets.
 fn at_least(scheme: &SchemeRuns, group: &str) -> Vec<(u64, f64)> {
@@ -29,7 +34,7 @@ fn at_least(scheme: &SchemeRuns, group: &str) -> Vec<(u64, f64)> {
 }
 
 /// `None` where occupancy was not measured.
-pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let measured = |group: &String| {
         data.schemes.iter().flat_map(|s| &s.runs).any(|run| run.occupancy.iter().any(|o| o.group == *group))
@@ -58,15 +63,9 @@ pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         if panel >= drawn {
             continue;
         }
-        let (left, top) = grid.place(panel);
-        let area = Panel {
-            left,
-            top,
-            width: grid.width,
-            height: grid.height,
-            x: Axis { scale: Scale::linear(0.0, most), title: "Waiting packets", format: plain },
-            y: Axis { scale: Scale::logarithmic(least, 1.0), title: "Share of time", format: percent },
-        };
+        let x_axis = Axis { scale: Scale::linear(0.0, most), title: "Waiting packets", format: plain };
+        let y_axis = Axis { scale: Scale::logarithmic(least, 1.0), title: "Share of time", format: percent };
+        let area = grid.panel(panel, x_axis, y_axis);
         area.frame(&mut sheet.canvas, &capital(group));
         for (series, curve) in curves.iter().enumerate() {
             let points: Vec<(f64, f64)> =
@@ -85,5 +84,5 @@ pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         column("packets", "integer", "packets", "waiting data packets"),
         column("share_of_time", "real", "", "share of time with at least so many, ports and seeds together"),
     ];
-    Ok(Some(sheet.finish(NAME, view, columns, rows)))
+    Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
 }

@@ -2,7 +2,7 @@
 //! of one run are drawn each, more of them, or those of several load balancers, together.
 
 use super::{
-    Figure, View,
+    Figure, Kind, View,
     over_time::{Chart, Curve, Merge, Points, Story, draw as draw_charts, gigabits, rates},
     scale::{Format, plain},
     sheet::names,
@@ -10,8 +10,13 @@ use super::{
 use crate::{dataset::FlowAt, numbers::bytes};
 use std::collections::BTreeMap;
 
-/// Name of its files.
-pub(crate) const NAME: &str = "series_flows";
+/// What it is, and what it is drawn from.
+pub(crate) const KIND: Kind = Kind {
+    name: "series_flows",
+    draw,
+    of_flows: false,
+    needs: ("series_flows", &["flow_id", "time_ps", "received_bytes", "in_flight_bytes"]),
+};
 
 /// Most flows that are drawn each.
 const FEW: usize = 8;
@@ -100,7 +105,7 @@ fn together(flows: &BTreeMap<u64, Vec<FlowAt>>) -> Drawn {
 }
 
 /// `None` where no series of flows were asked for.
-pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let first = |scheme: usize| &data.schemes[scheme].runs[0].series;
     let alone = data.schemes.len() == 1 && first(0).flows.len() <= FEW;
@@ -137,7 +142,7 @@ pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let seed = data.schemes[0].runs[0].summary.seed;
     let subtitle = format!("{flows} flow{} with a series, seed {seed}", if flows == 1 { "" } else { "s" });
     let faults = &data.schemes[0].runs[0].series.faults;
-    let story = Story { name: NAME, title: "Flows over time", subtitle: &subtitle, names: &names, faults };
+    let story = Story { name: KIND.name, title: "Flows over time", subtitle: &subtitle, names: &names, faults };
     Ok(draw_charts(view, &story, charts))
 }
 

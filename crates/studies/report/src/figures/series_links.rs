@@ -2,7 +2,7 @@
 //! were asked for.
 
 use super::{
-    Figure, View,
+    Figure, Kind, View,
     over_time::{Chart, Curve, Merge, Points, Story, draw as draw_charts, gigabits, rates},
     scale::percent,
     sheet::names,
@@ -12,15 +12,20 @@ use crate::{
     numbers::{bytes, capital, significant_digits_trimmed},
 };
 
-/// Name of its files.
-pub(crate) const NAME: &str = "series_links";
+/// What it is, and what it is drawn from.
+pub(crate) const KIND: Kind = Kind {
+    name: "series_links",
+    draw,
+    of_flows: false,
+    needs: ("series", &["from", "to", "time_ps", "queue_bytes", "sent_bytes"]),
+};
 
 fn per_microsecond(value: f64) -> String {
     significant_digits_trimmed(value, 3)
 }
 
 /// `None` where no series of links were asked for.
-pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let first = |scheme: usize| &data.schemes[scheme].runs[0].series;
     let mut groups: Vec<&String> = (0..data.schemes.len()).flat_map(|scheme| first(scheme).links.keys()).collect();
@@ -71,7 +76,7 @@ pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         if ports.ports == 1 { "1".to_string() } else { format!("up to {}", most_ports(view)) }
     );
     let story = Story {
-        name: NAME,
+        name: KIND.name,
         title: "Links over time",
         subtitle: &subtitle,
         names: &names,

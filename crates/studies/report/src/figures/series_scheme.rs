@@ -1,7 +1,7 @@
 //! Load balancers over time: open flows, bytes in flight, changes of path, how evenly uplinks are used; only where asked for.
 
 use super::{
-    Figure, View,
+    Figure, Kind, View,
     over_time::{Chart, Curve, Merge, Points, Story, draw as draw_charts, rates},
     scale::{Format, plain},
     sheet::names,
@@ -11,15 +11,16 @@ use crate::{
     numbers::{bytes, significant_digits_trimmed},
 };
 
-/// Name of its files.
-pub(crate) const NAME: &str = "series_scheme";
+/// What it is, and what it is drawn from.
+pub(crate) const KIND: Kind =
+    Kind { name: "series_scheme", draw, of_flows: false, needs: ("series_scheme", &["time_ps", "open_flows"]) };
 
 fn ratio(value: f64) -> String {
     significant_digits_trimmed(value, 3)
 }
 
 /// `None` where no series of load balancers were asked for.
-pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let curves = |points: &dyn Fn(&[SchemeAt]) -> Points| -> Vec<Curve> {
         let runs = data.schemes.iter().enumerate();
@@ -57,6 +58,7 @@ pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let names = names(data);
     let subtitle = format!("Sampled over the whole run, seed {}", data.schemes[0].runs[0].summary.seed);
     let faults = &data.schemes[0].runs[0].series.faults;
-    let story = Story { name: NAME, title: "Load balancers over time", subtitle: &subtitle, names: &names, faults };
+    let story =
+        Story { name: KIND.name, title: "Load balancers over time", subtitle: &subtitle, names: &names, faults };
     Ok(draw_charts(view, &story, charts))
 }

@@ -3,7 +3,7 @@
 use super::{
     canvas::{Canvas, SUBTITLE, TITLE},
     model::{Figure, View},
-    panel::{ABOVE, BELOW, BESIDE, legend, legend_width},
+    panel::{ABOVE, Axis, BELOW, BESIDE, Panel, legend, legend_width},
 };
 use crate::{dataset::Dataset, manifest::ColumnEntry};
 
@@ -41,6 +41,11 @@ impl Grid {
         let (row, column) = (panel / self.columns, panel % self.columns);
         let left = EDGE + self.beside + column as f64 * (self.width + self.beside + 12.0);
         (left, HEAD + ABOVE + row as f64 * (self.height + ABOVE + self.below + 6.0))
+    }
+    /// A panel with its axes.
+    pub(crate) fn panel<'t>(&self, number: usize, x: Axis<'t>, y: Axis<'t>) -> Panel<'t> {
+        let (left, top) = self.place(number);
+        Panel { left, top, width: self.width, height: self.height, x, y }
     }
     /// Right edge of the panels.
     pub(crate) fn right(&self) -> f64 {
@@ -83,28 +88,38 @@ impl Sheet {
         }
     }
 
-    /// The finished figure.
+    /// A sheet of a size, its subtitle in one line.
+    pub(crate) fn sized(title: &str, subtitle: &str, (width, height): (f64, f64)) -> Self {
+        let mut canvas = Canvas::new(width.round(), height.round());
+        canvas.text((EDGE, 27.0), title, TITLE);
+        canvas.text((EDGE, 46.0), subtitle, SUBTITLE);
+        Sheet { canvas, title: title.to_string(), subtitle: subtitle.to_string() }
+    }
+
+    /// The finished figure of a run or comparison.
     pub(crate) fn finish(
-        mut self,
+        self,
         name: &'static str,
         view: &View<'_>,
         columns: Vec<ColumnEntry>,
         rows: Vec<Vec<String>>,
     ) -> Figure {
-        let hits = self.canvas.take_hits();
-        let svg = self.canvas.into_svg(&self.title, &self.subtitle, &view.data.provenance());
         let workload = view.workload.map(|(_, name)| name.to_string());
-        Figure {
-            name,
-            file: name.to_string(),
-            workload,
-            title: self.title,
-            caption: self.subtitle,
-            svg,
-            columns,
-            rows,
-            hits,
-        }
+        Figure { workload, ..self.figure(name, &view.data.provenance(), columns, rows) }
+    }
+
+    /// The finished figure.
+    pub(crate) fn figure(
+        mut self,
+        name: &'static str,
+        provenance: &str,
+        columns: Vec<ColumnEntry>,
+        rows: Vec<Vec<String>>,
+    ) -> Figure {
+        let hits = self.canvas.take_hits();
+        let svg = self.canvas.into_svg(&self.title, &self.subtitle, provenance);
+        let (title, caption, file) = (self.title, self.subtitle, name.to_string());
+        Figure { name, file, workload: None, title, caption, svg, columns, rows, hits }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Slowdown against flow size: median and 99th percentile in bins, each the mean over seeds with its confidence interval.
 
 use super::{
-    Figure, View,
+    Figure, Kind, View,
     palette::Paint,
-    panel::{Axis, Panel, end_labels},
+    panel::{Axis, end_labels},
     scale::{Scale, plain},
     sheet::{Grid, Sheet, column, names, seeds},
 };
@@ -13,8 +13,9 @@ use crate::{
     statistics::{Estimate, mean, quantile},
 };
 
-/// Name of its files.
-pub(crate) const NAME: &str = "slowdown_by_size";
+/// What it is, and what it is drawn from.
+pub(crate) const KIND: Kind =
+    Kind { name: "slowdown_by_size", draw, of_flows: true, needs: ("flows", &["size_bytes", "slowdown", "measured"]) };
 
 /// Bins where flows have many sizes.
 const BINS: usize = 20;
@@ -104,7 +105,7 @@ fn over_seeds(seeds: &[Vec<Vec<f64>>], bin: usize, q: f64, fewest: usize) -> Opt
 type Points = Vec<(usize, Estimate)>;
 
 /// `None` where there are fewer than two sizes: there is then nothing to plot against.
-pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     // Schemes run the same flows, but not all finish them; the bins are those of the scheme that finished most.
     let sizes = |scheme: &crate::dataset::SchemeRuns| -> Vec<Vec<u64>> {
@@ -184,15 +185,9 @@ pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let largest = values().map(|e| e.interval().map_or(e.mean, |i| i.1).min(e.mean * 3.0)).fold(1.0, f64::max);
     let y = Scale::fitting(1.0, largest, 5.0);
     for (panel, (heading, lines)) in shown.iter().enumerate() {
-        let (left, top) = grid.place(panel);
-        let area = Panel {
-            left,
-            top,
-            width: grid.width,
-            height: grid.height,
-            x: Axis { scale: x, title: "Flow size", format: bytes },
-            y: Axis { scale: y, title: "FCT slowdown", format: plain },
-        };
+        let x_axis = Axis { scale: x, title: "Flow size", format: bytes };
+        let y_axis = Axis { scale: y, title: "FCT slowdown", format: plain };
+        let area = grid.panel(panel, x_axis, y_axis);
         area.frame(&mut sheet.canvas, heading);
         for (series, line) in lines.iter() {
             let intervals: Vec<(f64, (f64, f64))> =
@@ -215,9 +210,9 @@ pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             }
         }
         if panel + 1 == shown.len() && ends.len() > 1 {
-            end_labels(&mut sheet.canvas, grid.right(), (top, top + grid.height), ends);
+            end_labels(&mut sheet.canvas, grid.right(), (area.top, area.top + grid.height), ends);
         }
-        sheet.canvas.line((left, top), (left, top + grid.height), Paint::Grid, 1.0);
+        sheet.canvas.line((area.left, area.top), (area.left, area.top + grid.height), Paint::Grid, 1.0);
     }
     let columns = vec![
         column("scheme", "text", "", "load balancer"),
@@ -239,7 +234,7 @@ pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         column("slowdown_p99_ci95_high", "real", "", "upper end"),
         column("seeds", "integer", "", "seeds"),
     ];
-    Ok(Some(sheet.finish(NAME, view, columns, rows)))
+    Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
 }
 
 /// A point in words.

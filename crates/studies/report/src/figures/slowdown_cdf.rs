@@ -2,8 +2,8 @@
 //! Each curve is the mean over seeds of the seeds' quantiles, so that its 99th percentile is that of the table.
 
 use super::{
-    Figure, View,
-    panel::{Axis, Panel},
+    Figure, Kind, View,
+    panel::Axis,
     scale::{Scale, percent, plain},
     sheet::{Grid, Sheet, column, names, seeds},
 };
@@ -12,8 +12,9 @@ use crate::{
     statistics::{mean, quantile},
 };
 
-/// Name of its files.
-pub(crate) const NAME: &str = "slowdown_cdf";
+/// What it is, and what it is drawn from.
+pub(crate) const KIND: Kind =
+    Kind { name: "slowdown_cdf", draw, of_flows: true, needs: ("flows", &["size_bytes", "slowdown", "measured"]) };
 
 /// Shares of flows at which a curve is drawn: even steps in the body, even steps of the logarithm in the tail.
 fn shares(flows: usize) -> Vec<f64> {
@@ -25,7 +26,7 @@ fn shares(flows: usize) -> Vec<f64> {
 }
 
 /// `None` where no flow counts.
-pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
+fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let mut curves = vec![];
     let mut rows = vec![];
     let names = names(view.data);
@@ -70,15 +71,9 @@ pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         ("Share of flows above (tail)", "Share of flows above", Scale::logarithmic(least, 1.0)),
     ];
     for (panel, (heading, title, y)) in panels.into_iter().enumerate() {
-        let (left, top) = grid.place(panel);
-        let area = Panel {
-            left,
-            top,
-            width: grid.width,
-            height: grid.height,
-            x: Axis { scale: x, title: "FCT slowdown", format: plain },
-            y: Axis { scale: y, title, format: percent },
-        };
+        let x_axis = Axis { scale: x, title: "FCT slowdown", format: plain };
+        let y_axis = Axis { scale: y, title, format: percent };
+        let area = grid.panel(panel, x_axis, y_axis);
         area.frame(&mut sheet.canvas, heading);
         for (series, points, _) in &curves {
             let above = |&(slowdown, share): &(f64, f64)| (slowdown, 1.0 - share);
@@ -107,5 +102,5 @@ pub(crate) fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         column("share", "real", "", "share of flows at or below"),
         column("slowdown", "real", "", "slowdown that this share does not exceed, mean over seeds"),
     ];
-    Ok(Some(sheet.finish(NAME, view, columns, rows)))
+    Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
 }

@@ -4,8 +4,8 @@ use super::model::Sweep;
 use crate::{
     comparison::Metric,
     figures::{
-        Anchor, BELOW, BESIDE, Canvas, Figure, LABEL, PANEL, Paint, SUBTITLE, Scale, TICK, TITLE, column, dash, legend,
-        legend_width, places, plain,
+        Anchor, BELOW, BESIDE, Canvas, Figure, LABEL, PANEL, Paint, SUBTITLE, Scale, Sheet, TICK, TITLE, column, dash,
+        legend, legend_width, places, plain,
     },
     numbers::{capital, significant_digits},
 };
@@ -118,9 +118,8 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
         .max(SUBTITLE.width(&subtitle) + 32.0)
         .max(TITLE.width(&heading) + 32.0);
     let height = (top(shown.len() - 1) + HEIGHT + BELOW + 8.0).max(TOP + 18.0 * names.len() as f64 + 20.0);
-    let mut canvas = Canvas::new(width.round(), height.round());
-    canvas.text((16.0, 27.0), &heading, TITLE);
-    canvas.text((16.0, 46.0), &subtitle, SUBTITLE);
+    let mut sheet = Sheet::sized(&heading, &subtitle, (width, height));
+    let canvas = &mut sheet.canvas;
     // Panels of one metric share their scale, so that they can be read against each other.
     let scale = |metric: &Metric| {
         let points = shown
@@ -136,9 +135,9 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     };
     for (number, panel) in shown.iter().enumerate() {
         let area = Area { left: left(number), top: top(number), y: scale(panel.metric) };
-        area.frame(&mut canvas, panel, &axis.values, &x, &axis.key);
+        area.frame(canvas, panel, &axis.values, &x, &axis.key);
         for (series, curve) in panel.curves.iter().enumerate() {
-            area.curve(&mut canvas, curve, series, &x);
+            area.curve(canvas, curve, series, &x);
             for point in curve {
                 let interval = point.interval.map_or(String::new(), |(low, high)| {
                     format!(", 95 % CI {} to {}", significant_digits(low, 3), significant_digits(high, 3))
@@ -151,20 +150,8 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
         }
     }
     let entries: Vec<(String, usize)> = names.iter().cloned().enumerate().map(|(i, name)| (name, i)).collect();
-    legend(&mut canvas, left(columns - 1) + WIDTH + 18.0, TOP + 8.0, &entries);
-    let hits = canvas.take_hits();
-    let svg = canvas.into_svg(&heading, &subtitle, &sweep.provenance());
-    Some(Figure {
-        name: NAME,
-        file: NAME.to_string(),
-        workload: None,
-        hits,
-        title: heading,
-        caption: subtitle,
-        svg,
-        columns: row_columns(&axis.key),
-        rows: rows(sweep, &all),
-    })
+    legend(canvas, left(columns - 1) + WIDTH + 18.0, TOP + 8.0, &entries);
+    Some(sheet.figure(NAME, &sweep.provenance(), row_columns(&axis.key), rows(sweep, &all)))
 }
 
 fn row_columns(key: &str) -> Vec<crate::manifest::ColumnEntry> {

@@ -3,7 +3,7 @@
 use super::model::Sweep;
 use crate::{
     comparison::Metric,
-    figures::{Anchor, Canvas, Figure, LABEL, PANEL, Paint, SUBTITLE, Scale, TICK, TITLE, column, heat, plain},
+    figures::{Anchor, Canvas, Figure, LABEL, PANEL, Paint, SUBTITLE, Scale, Sheet, TICK, TITLE, column, heat, plain},
     numbers::{capital, significant_digits},
 };
 
@@ -59,10 +59,9 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     }
     let width =
         (left(columns - 1) + WIDTH + 24.0).max(SUBTITLE.width(&subtitle) + 250.0).max(TITLE.width(&heading) + 250.0);
-    let mut canvas = Canvas::new(width.round(), (top(shown - 1) + HEIGHT + BELOW + 6.0).round());
-    canvas.text((16.0, 27.0), &heading, TITLE);
-    canvas.text((16.0, 46.0), &subtitle, SUBTITLE);
-    bar(&mut canvas, width - 24.0, scale);
+    let mut sheet = Sheet::sized(&heading, &subtitle, (width, top(shown - 1) + HEIGHT + BELOW + 6.0));
+    let canvas = &mut sheet.canvas;
+    bar(canvas, width - 24.0, scale);
     let (cell_width, cell_height) = (WIDTH / across.values.len() as f64, HEIGHT / up.values.len() as f64);
     for (number, (map, means)) in maps.iter().zip(&means).enumerate().take(shown) {
         let (left, top) = (left(number), top(number));
@@ -117,19 +116,7 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
             rows.push(row);
         }
     }
-    let hits = canvas.take_hits();
-    let svg = canvas.into_svg(&heading, &subtitle, &sweep.provenance());
-    Some(Figure {
-        name: NAME,
-        file: NAME.to_string(),
-        workload: None,
-        hits,
-        title: heading,
-        caption: subtitle,
-        svg,
-        columns,
-        rows,
-    })
+    Some(sheet.figure(NAME, &sweep.provenance(), columns, rows))
 }
 
 /// The colours and what they stand for, right-aligned beside the title.

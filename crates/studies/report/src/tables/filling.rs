@@ -184,46 +184,27 @@ pub(super) fn fill<'r>(
 ) -> bool {
     let (mut fits, mut empty) = (true, false);
     let is_empty = |at: &At| matches!(get(context, *at), Value::Empty);
+    macro_rules! extend {
+        ($cells:ident, $validity:ident, $value:pat => $cell:expr) => {{
+            let before = $cells.len();
+            $cells.extend(rows.iter().map(|at| match get(context, *at) {
+                $value => $cell,
+                other => {
+                    empty = true;
+                    fits &= matches!(other, Value::Empty);
+                    Default::default()
+                }
+            }));
+            $validity.extend(before, empty, rows.iter().map(is_empty));
+        }};
+    }
     match to {
-        Filling::Integer(cells, validity) => {
-            let before = cells.len();
-            cells.extend(rows.iter().map(|at| match get(context, *at) {
-                Value::Integer(value) => {
-                    fits &= value <= i64::MAX as u64;
-                    value as i64
-                }
-                other => {
-                    empty = true;
-                    fits &= matches!(other, Value::Empty);
-                    0
-                }
-            }));
-            validity.extend(before, empty, rows.iter().map(is_empty));
-        }
-        Filling::Unsigned(cells, validity) => {
-            let before = cells.len();
-            cells.extend(rows.iter().map(|at| match get(context, *at) {
-                Value::Integer(value) => value,
-                other => {
-                    empty = true;
-                    fits &= matches!(other, Value::Empty);
-                    0
-                }
-            }));
-            validity.extend(before, empty, rows.iter().map(is_empty));
-        }
-        Filling::Real(cells, validity) => {
-            let before = cells.len();
-            cells.extend(rows.iter().map(|at| match get(context, *at) {
-                Value::Real(value) => value,
-                other => {
-                    empty = true;
-                    fits &= matches!(other, Value::Empty);
-                    0.0
-                }
-            }));
-            validity.extend(before, empty, rows.iter().map(is_empty));
-        }
+        Filling::Integer(cells, validity) => extend!(cells, validity, Value::Integer(value) => {
+            fits &= value <= i64::MAX as u64;
+            value as i64
+        }),
+        Filling::Unsigned(cells, validity) => extend!(cells, validity, Value::Integer(value) => value),
+        Filling::Real(cells, validity) => extend!(cells, validity, Value::Real(value) => value),
         Filling::Text(words) => {
             let before = words.keys.len();
             for at in rows {

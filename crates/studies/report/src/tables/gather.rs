@@ -19,7 +19,7 @@ use parquet::{
         writer::{SerializedFileWriter, SerializedRowGroupWriter},
     },
 };
-use std::{io::Write, path::PathBuf};
+use std::{io::Write, iter::repeat_n, path::PathBuf};
 
 /// A column that says which run a row is of.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,9 +130,25 @@ impl From<ParquetError> for Wrong {
 
 /// Rows that wait for their row group.
 struct Pending {
-    labels: Vec<Vec<String>>,
     cells: Vec<Cells>,
     rows: usize,
+}
+
+/// Adds so many cells of a label.
+fn extend(cells: &mut Cells, label: &Label, cell: &str, rows: usize) -> Result<()> {
+    let unfit = || ParquetError::General(format!("`{cell}` does not fit in column {}", label.name));
+    match cells {
+        // Whole numbers may be negative; they are written as the bits they are read as.
+        Cells::Integer(cells) if label.kind == Kind::Integer => {
+            let value: i64 = cell.parse().map_err(|_| unfit())?;
+            cells.extend(repeat_n(Some(value as u64), rows));
+        }
+        Cells::Integer(cells) => cells.extend(repeat_n(Some(cell.parse().map_err(|_| unfit())?), rows)),
+        Cells::Real(cells) => cells.extend(repeat_n(Some(cell.parse().map_err(|_| unfit())?), rows)),
+        Cells::Flag(cells) => cells.extend(repeat_n(cell.parse::<bool>().map_err(|_| unfit())?, rows)),
+        Cells::Text(cells) => cells.extend(repeat_n(cell.to_string(), rows)),
+    }
+    Ok(())
 }
 
 fn write_table(
@@ -150,11 +166,7 @@ fn write_table(
     let units = columns.iter().map(|column| (column.name, column.unit));
     let properties = writer_properties(&[], units, &fields);
     let mut writer = SerializedFileWriter::new(to, schema(table.name, &fields)?, properties)?;
-    let empty = || Pending {
-        labels: vec![vec![]; labels.len()],
-        cells: columns.iter().map(|column| Cells::new(column.kind)).collect(),
-        rows: 0,
-    };
+    let empty = || Pending { cells: fields.iter().map(|field| Cells::new(field.kind)).collect(), rows: 0 };
     let mut pending = empty();
     for member in members {
         let path = member.directory.join(format!("{}.parquet", table.name));
@@ -174,63 +186,29 @@ fn write_table(
             .map_err(wrong)?;
         for number in 0..reader.num_row_groups() {
             let group = guarded(|| reader.get_row_group(number)).map_err(wrong)?;
-            for (cells, place) in pending.cells.iter_mut().zip(&places) {
-                append(cells, &*group, *place).map_err(wrong)?;
-            }
             let rows = group.metadata().num_rows() as usize;
-            for (cells, label) in pending.labels.iter_mut().zip(&member.labels) {
-                cells.extend(std::iter::repeat_n(label.clone(), rows));
+            let (of_run, own) = pending.cells.split_at_mut(labels.len());
+            for ((cells, label), cell) in of_run.iter_mut().zip(labels).zip(&member.labels) {
+                extend(cells, label, cell, rows)?;
+            }
+            for (cells, place) in own.iter_mut().zip(&places) {
+                append(cells, &*group, *place).map_err(wrong)?;
             }
             pending.rows += rows;
             if pending.rows >= ROW_GROUP {
-                flush(&mut writer, labels, &fields[labels.len()..], std::mem::replace(&mut pending, empty()))?;
+                flush(&mut writer, &fields, std::mem::replace(&mut pending, empty()))?;
             }
         }
     }
     if pending.rows > 0 {
-        flush(&mut writer, labels, &fields[labels.len()..], pending)?;
+        flush(&mut writer, &fields, pending)?;
     }
     writer.close()?;
     Ok(())
 }
 
-fn flush<W: Write + Send>(
-    writer: &mut SerializedFileWriter<W>,
-    labels: &[Label],
-    fields: &[Field<'_>],
-    pending: Pending,
-) -> Result<()> {
+fn flush<W: Write + Send>(writer: &mut SerializedFileWriter<W>, fields: &[Field<'_>], pending: Pending) -> Result<()> {
     let mut group = writer.next_row_group()?;
-    for (label, cells) in labels.iter().zip(pending.labels) {
-        let unfit = |cell: &str| ParquetError::General(format!("`{cell}` does not fit in column {}", label.name));
-        match label.kind {
-            Kind::Integer => {
-                let cells =
-                    cells.iter().map(|cell| cell.parse().map_err(|_| unfit(cell))).collect::<Result<Vec<i64>>>()?;
-                column::<Int64Type, _>(&mut group, &cells, None)?;
-            }
-            Kind::Unsigned => {
-                let cells =
-                    cells.iter().map(|cell| cell.parse().map_err(|_| unfit(cell))).collect::<Result<Vec<u64>>>()?;
-                let cells: Vec<i64> = cells.into_iter().map(|cell| cell as i64).collect();
-                column::<Int64Type, _>(&mut group, &cells, None)?;
-            }
-            Kind::Real => {
-                let cells =
-                    cells.iter().map(|cell| cell.parse().map_err(|_| unfit(cell))).collect::<Result<Vec<f64>>>()?;
-                column::<DoubleType, _>(&mut group, &cells, None)?;
-            }
-            Kind::Flag => {
-                let cells =
-                    cells.iter().map(|cell| cell.parse().map_err(|_| unfit(cell))).collect::<Result<Vec<bool>>>()?;
-                column::<BoolType, _>(&mut group, &cells, None)?;
-            }
-            Kind::Text => {
-                let cells: Vec<ByteArray> = cells.iter().map(|cell| ByteArray::from(cell.as_str())).collect();
-                column::<ByteArrayType, _>(&mut group, &cells, None)?;
-            }
-        }
-    }
     for (field, cells) in fields.iter().zip(pending.cells) {
         match cells {
             Cells::Integer(cells) => {
@@ -261,16 +239,8 @@ fn optional<T: DataType, W: Write + Send>(
     if !field.optional && values.len() < levels.len() {
         return Err(ParquetError::General(format!("an empty cell in column {}", field.name)));
     }
-    column::<T, W>(group, &values, field.optional.then_some(levels.as_slice()))
-}
-
-fn column<T: DataType, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    values: &[T::T],
-    levels: Option<&[i16]>,
-) -> Result<()> {
     let mut writer =
         group.next_column()?.ok_or_else(|| ParquetError::General("more columns than fields".to_string()))?;
-    writer.typed::<T>().write_batch(values, levels, None)?;
+    writer.typed::<T>().write_batch(&values, field.optional.then_some(levels.as_slice()), None)?;
     writer.close()
 }
