@@ -1,4 +1,4 @@
-//! What can stand on the command line.
+//! The command line: commands, options, help texts.
 
 use anabranch_units::Bytes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -59,10 +59,10 @@ pub(crate) enum Command {
     Send(Send),
     /// Run a collective over the plugin, without NCCL or a GPU
     Collective(crate::commands::collective::Collective),
-    /// A rank of `collective`
+    /// Run a rank of `collective`
     #[command(hide = true)]
     CollectiveRank,
-    /// A part of `bench --nccl`
+    /// Run a part of `bench --nccl`
     #[command(hide = true)]
     BenchPart(crate::commands::bench_nccl::BenchPart),
     /// Install the network plugin for NCCL
@@ -82,17 +82,17 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Returns `true` where signals are for what the command runs, and not for itself.
-    pub(crate) fn passes_signals_on(&self) -> bool {
+    /// Returns `true` if the command forwards signals to the program that it runs.
+    pub(crate) fn forwards_signals(&self) -> bool {
         #[cfg(target_os = "linux")]
         if let Command::Testbed(testbed) = self {
-            return testbed.passes_signals_on();
+            return testbed.forwards_signals();
         }
         false
     }
 }
 
-/// How an answer is printed.
+/// Format of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// Tables
@@ -102,9 +102,9 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Whether progress is shown.
+/// Display of progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Show {
+pub(crate) enum ProgressMode {
     /// A status line on a terminal, else at most one line every 10 s
     #[default]
     Auto,
@@ -112,7 +112,7 @@ pub(crate) enum Show {
     Never,
 }
 
-/// The scenario and what the command line changes of it.
+/// The scenario and changes to it.
 #[derive(Debug, Args)]
 pub(crate) struct ScenarioArguments {
     /// Scenario file, or name of a ready-made scenario (`anabranch list scenarios`)
@@ -126,7 +126,7 @@ pub(crate) struct ScenarioArguments {
     pub(crate) seed: Option<u64>,
 }
 
-/// How a simulation is run and where its results go.
+/// Options of a run: threads, results, progress.
 #[derive(Debug, Args)]
 pub(crate) struct RunOptions {
     /// Number of threads [default: the machine's]
@@ -140,10 +140,10 @@ pub(crate) struct RunOptions {
     pub(crate) format: Format,
     /// Progress output
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) progress: Show,
+    pub(crate) progress: ProgressMode,
 }
 
-/// What carries the packets.
+/// Backends of a run.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct BackendArguments {
     /// Backend: sim, testbed, or several separated by commas, which are compared [default: sim; of agree: sim,testbed; of
@@ -171,13 +171,13 @@ pub(crate) struct Run {
     pub(crate) options: RunOptions,
 }
 
-/// What is compared.
+/// Entries and seeds of a comparison.
 #[derive(Debug, Args)]
 pub(crate) struct EntryArguments {
     /// Load balancers, separated by commas [default: `schemes` of [compare]]
     #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
     pub(crate) schemes: Vec<String>,
-    /// Further entry of the comparison: the scenario with other settings, for example short='load_balancer.prime.p_ecn=8'; repeatable
+    /// Add an entry to the comparison, the scenario with other settings, for example short='load_balancer.prime.p_ecn=8'; repeatable
     #[arg(long = "variant", value_name = "NAME=KEY=VALUE;...")]
     pub(crate) variants: Vec<String>,
     /// Number of seeds, counting up from the scenario's [default: `seeds` of [compare], else 1]
@@ -196,7 +196,7 @@ pub(crate) struct Compare {
     pub(crate) on: BackendArguments,
     #[command(flatten)]
     pub(crate) entries: EntryArguments,
-    /// Run everything again, finished runs too
+    /// Repeat finished runs too
     #[arg(long)]
     pub(crate) again: bool,
     /// Move runs of another comparison in the directory to `earlier-runs`
@@ -217,7 +217,7 @@ pub(crate) struct Agree {
     /// Metric to judge, for example slowdown_p99 [default: completion where flows wait for each other, else fct_mean]
     #[arg(long, value_name = "NAME")]
     pub(crate) metric: Option<String>,
-    /// Run everything again, finished runs too
+    /// Repeat finished runs too
     #[arg(long)]
     pub(crate) again: bool,
     /// Move runs of another comparison in the directory to `earlier-runs`
@@ -227,7 +227,7 @@ pub(crate) struct Agree {
     pub(crate) options: RunOptions,
 }
 
-/// Which runs of a sweep are done anew.
+/// Runs of a sweep to repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Again {
     /// All runs
@@ -262,7 +262,7 @@ pub(crate) struct Sweep {
     /// Address of a Dask scheduler whose workers do the runs (Python package only)
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["dry_run", "list", "task"])]
     pub(crate) dask: Option<String>,
-    /// Run finished runs again: all, or the failed ones
+    /// Repeat finished runs: all, or the failed ones
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "all", value_name = "WHICH")]
     pub(crate) again: Option<Again>,
     /// Replace tables and figures of another sweep in the directory; its runs stay
@@ -272,7 +272,7 @@ pub(crate) struct Sweep {
     pub(crate) options: RunOptions,
 }
 
-/// How large the studies of `reproduce` are.
+/// Size of the studies of `reproduce`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Scale {
     /// Every claim in minutes, at smaller sizes
@@ -308,7 +308,7 @@ pub(crate) struct Reproduce {
     /// Accept finished runs of other commits of this version
     #[arg(long)]
     pub(crate) any_commit: bool,
-    /// Run finished runs again: all, or the failed ones
+    /// Repeat finished runs: all, or the failed ones
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "all", value_name = "WHICH")]
     pub(crate) again: Option<Again>,
     /// Read claim files from DIR/PAPER [default: those of this program]
@@ -335,7 +335,7 @@ pub(crate) struct Rerun {
     pub(crate) format: Format,
     /// Progress output
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) progress: Show,
+    pub(crate) progress: ProgressMode,
 }
 
 #[derive(Debug, Args)]
@@ -425,9 +425,9 @@ pub(crate) struct View {
     pub(crate) format: Format,
 }
 
-/// What can be listed.
+/// Catalogues of `list`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Kind {
+pub(crate) enum Catalogue {
     /// Load balancers: pairs by name, host sides, switch sides
     Schemes,
     /// Kinds of topology
@@ -442,9 +442,9 @@ pub(crate) enum Kind {
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// What to list
+    /// Catalogue to list
     #[arg(value_enum)]
-    pub(crate) what: Kind,
+    pub(crate) what: Catalogue,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
@@ -532,7 +532,7 @@ pub(crate) struct Soak {
     /// Seed of all cases [default: random]
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
-    /// Draw only this load balancer; a host or switch scheme stands for all its pairs
+    /// Draw only this load balancer; a host or switch scheme includes all its pairs
     #[arg(long, value_name = "NAME")]
     pub(crate) scheme: Option<String>,
     /// Draw only this topology: a kind, a scenario whose [topology] is used, or a topology file
@@ -552,7 +552,7 @@ pub(crate) struct Soak {
     pub(crate) format: Format,
     /// Progress output
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) progress: Show,
+    pub(crate) progress: ProgressMode,
 }
 
 impl Soak {
@@ -570,7 +570,7 @@ fn minutes(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "expected minutes above 0, for example 60".into())
 }
 
-/// What both ends of a transfer may be told.
+/// Options of both `serve` and `send`.
 #[derive(Debug, Args)]
 pub(crate) struct WireOptions {
     /// Scenario whose [transport], [load_balancer] and [wire] are used: a file or the name of a ready-made one

@@ -1,4 +1,4 @@
-//! The backends of the command, and those that a command line chooses.
+//! Backends of the program, and their selection on the command line.
 
 use crate::{
     arguments::{BackendArguments, ScenarioArguments},
@@ -13,18 +13,18 @@ use anabranch_scenario::{
 };
 use anabranch_settings::nearest;
 
-/// The backends of the program `anabranch`, the default first.
+/// Backends of the program `anabranch`, the default first.
 pub static BACKENDS: &[&BackendEntry] = &[
     &SIMULATOR,
     #[cfg(target_os = "linux")]
     &testbed::TESTBED,
 ];
 
-/// Returns the backends that `--backend` names, each once; the first of `known` where it names none.
+/// Returns the backends of `--backend`; without it, the first of `known`.
 ///
 /// # Errors
-/// Where one is unknown or named twice.
-pub(crate) fn chosen(
+/// Returns an error for an unknown or repeated name.
+pub(crate) fn select_backends(
     arguments: &BackendArguments,
     known: &[&'static BackendEntry],
 ) -> Result<Vec<&'static BackendEntry>, ScenarioError> {
@@ -35,8 +35,8 @@ pub(crate) fn chosen(
             let all: Vec<String> =
                 known.iter().map(|backend| format!("{} ({})", backend.name, backend.about)).collect();
             let error =
-                ScenarioError::new(format!("--backend: unknown backend `{name}`; there are {}", all.join(", ")));
-            // The word for it in all our pages.
+                ScenarioError::new(format!("--backend: unknown backend `{name}`; allowed are {}", all.join(", ")));
+            // Pages call it the simulator.
             let named = (name == "simulator" && names.contains(&"sim")).then(|| "sim".to_string());
             let near = named.or_else(|| nearest(name, names.iter().copied()));
             return Err(near.map_or(error.clone(), |near| error.help(format!("did you mean `{near}`?"))));
@@ -52,19 +52,19 @@ pub(crate) fn chosen(
     Ok(chosen)
 }
 
-/// Which load balancers a command runs.
+/// Load balancers that a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Schemes {
-    /// The scenario's own.
+    /// The load balancer of the scenario.
     Own,
-    /// Others, which are checked when they are known.
+    /// Load balancers of options, checked later.
     Named,
 }
 
-/// Returns the scenario of the command line, in a process where `backends` can run it.
+/// Loads the scenario of the command line; the process enters the namespaces of `backends` where they need it.
 ///
 /// # Errors
-/// Where it cannot be read, or one of them cannot run it.
+/// Returns an error if the scenario cannot be read or a backend cannot run it.
 pub(crate) fn scenario_on(
     arguments: &ScenarioArguments,
     of: &BackendArguments,
@@ -74,7 +74,7 @@ pub(crate) fn scenario_on(
     let plugin = of.plugin.as_deref().map(|path| nccl::plugin(Some(path))).transpose()?;
     let entering: Vec<_> = backends.iter().filter_map(|backend| backend.enter).collect();
     if !entering.is_empty() {
-        // What cannot be run is told before the process begins anew elsewhere.
+        // Check before `enter` restarts the process in new namespaces.
         let scenario = library::load(&arguments.scenario, &arguments.set, arguments.seed)?;
         let mut setup = scenario.setup(scenario.seed)?;
         if schemes == Schemes::Named {
@@ -98,7 +98,7 @@ pub(crate) mod testbed {
     use nccl_net_anabranch::VARIABLES;
     use std::{fs, path::Path};
 
-    /// A testbed of network namespaces.
+    /// Backend on a testbed of network namespaces.
     pub(crate) static TESTBED: BackendEntry = BackendEntry {
         name: "testbed",
         about: "a leaf-spine of network namespaces on this machine: real packets, the kernel's own ECMP",
@@ -110,18 +110,18 @@ pub(crate) mod testbed {
     };
 
     fn enter() -> Result<(), ScenarioError> {
-        let told = |error: TestbedError| ScenarioError::new(error.to_string());
+        let error_of = |error: TestbedError| ScenarioError::new(error.to_string());
         if space::is_inside() {
-            return space::settle().map_err(told);
+            return space::settle().map_err(error_of);
         }
-        std::process::exit(space::go_inside().map_err(told)?)
+        std::process::exit(space::go_inside().map_err(error_of)?)
     }
 
-    /// What ranks of a collective are started with.
+    /// Settings of the ranks of a collective.
     fn launch(scenario: &Scenario, job: &NcclJob) -> Result<Settings, String> {
         let parameters = &job.parameters;
         let plugin = nccl::plugin(scenario.plugin.as_deref()).map_err(|failure| failure.message())?;
-        // Seen in these namespaces alone, and gone with them.
+        // A file in the private namespace, removed with it.
         let configuration = Path::new(space::PRIVATE).join("anabranch.toml");
         fs::write(&configuration, scenario.to_toml())
             .map_err(|error| format!("{}: {error}", configuration.display()))?;
@@ -131,7 +131,7 @@ pub(crate) mod testbed {
             command: vec![exe.display().to_string(), "collective-rank".into()],
             places: Vec::new(),
             variables: vec![set("ANABRANCH_CONFIG", configuration.display().to_string())],
-            // The scenario says everything.
+            // The scenario alone configures the plugin.
             without: VARIABLES
                 .iter()
                 .map(|variable| variable.name)

@@ -1,4 +1,4 @@
-//! How the command ends when it does not end well.
+//! Errors of commands and their exit codes.
 
 use anabranch_report::ReportError;
 use anabranch_scenario::ScenarioError;
@@ -6,18 +6,18 @@ use anabranch_study::results::RunError;
 use miette::{GraphicalReportHandler, GraphicalTheme};
 use std::io::IsTerminal;
 
-/// Why there is no answer, and the exit code that says so.
+/// Reason why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The user's input is wrong (2): one message, with place and remedy.
+    /// Invalid input (2).
     Input(ScenarioError),
-    /// A check that the user asked for failed (1): what does not hold.
+    /// A check that the user requested failed (1).
     Check(String),
     /// An invariant failed or the simulation stalled (3).
     Broken(String),
     /// A single run ended as a deadlock (4); its results are written.
     Deadlock(String),
-    /// Interrupted (130); what was done is kept.
+    /// Interrupted (130); partial results are kept.
     Interrupted,
 }
 
@@ -48,12 +48,12 @@ impl From<RunError> for Failure {
 }
 
 impl Failure {
-    /// The user's mistake, without a place in a file.
+    /// Invalid input without a place in a file.
     pub(crate) fn input(message: impl Into<String>) -> Self {
         Failure::Input(ScenarioError::new(message))
     }
 
-    /// The exit code of the contract.
+    /// Exit code of the contract.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Check(_) => 1,
@@ -64,7 +64,7 @@ impl Failure {
         }
     }
 
-    /// What it says to people.
+    /// Message for standard error.
     pub(crate) fn message(&self) -> String {
         match self {
             Failure::Input(error) => render(error),
@@ -76,7 +76,7 @@ impl Failure {
     }
 }
 
-/// With the line of the source and a mark under the place; in colour on a terminal only.
+/// Renders an error with the line of the source and a mark under the place; coloured on a terminal only.
 fn render(error: &ScenarioError) -> String {
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let theme = if colour { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };

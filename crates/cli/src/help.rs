@@ -1,9 +1,9 @@
-//! The help of the program on one screen: its commands in groups.
+//! The help of the program: commands in groups, on one screen.
 
 use clap::Command;
 use std::fmt::Write;
 
-/// Each command's group, in the order of the help.
+/// Groups of commands, in the order of the help.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Simulate", &["init", "check", "run", "compare", "topology"]),
     ("Study", &["sweep", "reproduce", "rerun", "verify"]),
@@ -12,8 +12,8 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("This program", &["bench", "soak", "schema", "completions", "man", "help"]),
 ];
 
-/// Lists the commands of the program by groups in its help.
-pub(crate) fn by_groups(command: Command) -> Command {
+/// Replaces the list of commands in the help by one in groups.
+pub(crate) fn with_grouped_commands(command: Command) -> Command {
     let (header, literal) = (*command.get_styles().get_header(), *command.get_styles().get_literal());
     let mut text = String::new();
     for (group, names) in GROUPS {
@@ -21,7 +21,7 @@ pub(crate) fn by_groups(command: Command) -> Command {
         for &name in names {
             let about = match name {
                 "help" => Some("Print help of the program or of a command".to_string()),
-                // Some are for Linux alone.
+                // Some commands exist on Linux only.
                 _ => command.find_subcommand(name).and_then(Command::get_about).map(ToString::to_string),
             };
             let Some(about) = about else { continue };
@@ -41,7 +41,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn every_command_stands_in_one_group() {
+    fn every_command_is_in_one_group() {
         let command = Arguments::command();
         let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
         let mut there: Vec<&str> =

@@ -1,5 +1,7 @@
-//! The command `anabranch`, for its program and for the Python package, which brings it too. Exit codes: 0 done, 2 the
-//! input is wrong, 3 an invariant failed, 4 a run ended as a deadlock, 130 interrupted.
+//! The command line program `anabranch`, also shipped in the Python package.
+//!
+//! Exit codes: 0 done, 1 a requested check failed, 2 invalid input, 3 an invariant failed, 4 a run ended as a deadlock,
+//! 130 interrupted.
 
 mod arguments;
 mod backends;
@@ -24,17 +26,16 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-/// Help in longer lines is hard to read.
-const MOST_COLUMNS: usize = 100;
+/// Maximum width of help texts, for legibility.
+const MAX_COLUMNS: usize = 100;
 
-/// Does what a command line says, its first word the program's name, with these backends, the default first. Returns the exit
-/// code.
+/// Runs a command line, the program's name first, with these backends, the default first. Returns the exit code.
 pub fn command(words: impl IntoIterator<Item = OsString>, backends: &[&'static BackendEntry]) -> u8 {
     let code = execute(words.into_iter().collect(), backends);
-    match printing::unwritten() {
-        // A file that is cut short must not look like an answer.
+    match printing::output_error() {
+        // Truncated output must not pass for a complete result.
         Some(error) if code == 0 => {
-            printing::complain(&format!("error: standard output could not be written: {error}"));
+            printing::print_error(&format!("error: standard output could not be written: {error}"));
             2
         }
         _ => code,
@@ -43,56 +44,57 @@ pub fn command(words: impl IntoIterator<Item = OsString>, backends: &[&'static B
 
 fn execute(words: Vec<OsString>, backends: &[&'static BackendEntry]) -> u8 {
     anabranch_scenario::machine::note_command(&words);
-    let command = Arguments::command().term_width(printing::width().min(MOST_COLUMNS));
-    let parsed =
-        help::by_groups(command).try_get_matches_from(&words).and_then(|matches| Arguments::from_arg_matches(&matches));
+    let command = Arguments::command().term_width(printing::width().min(MAX_COLUMNS));
+    let parsed = help::with_grouped_commands(command)
+        .try_get_matches_from(&words)
+        .and_then(|matches| Arguments::from_arg_matches(&matches));
     let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(mut error) => {
-            name_the_nearest(&mut error);
+            suggest_command(&mut error);
             match words.iter().all(|word| anabranch_input::is_plain(&word.to_string_lossy())) {
-                true => printing::note_output(error.print()),
-                // It quotes them.
-                false => printing::complain(&anabranch_input::escaped(error.render().to_string().trim_end())),
+                true => printing::record_output_result(error.print()),
+                // The message quotes the words.
+                false => printing::print_error(&anabranch_input::escaped(error.render().to_string().trim_end())),
             }
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             return if asked { 0 } else { 2 };
         }
     };
     if arguments.quiet {
-        printing::be_quiet();
+        printing::set_quiet();
     }
-    if !arguments.command.passes_signals_on() {
-        progress::listen_for_interruption();
+    if !arguments.command.forwards_signals() {
+        progress::handle_signals();
     }
     match catch_unwind(AssertUnwindSafe(|| commands::execute(arguments, backends))) {
         Ok(Ok(())) => 0,
         Ok(Err(failure)) => {
-            printing::complain(failure.message().trim_end());
+            printing::print_error(failure.message().trim_end());
             failure.code()
         }
         Err(_) => {
-            printing::complain(
-                "error: this is a mistake in anabranch, not in your input; please report it with the lines above",
+            printing::print_error(
+                "internal error in anabranch, not in your input; please report it with the lines above",
             );
             3
         }
     }
 }
 
-/// For tests: the help of the program.
+/// Returns the help of the program, for tests.
 #[doc(hidden)]
 pub fn help() -> String {
-    help::by_groups(Arguments::command().term_width(80)).render_help().to_string()
+    help::with_grouped_commands(Arguments::command().term_width(80)).render_help().to_string()
 }
 
-/// For tests: every command and those below it, hidden ones too.
+/// Returns the names of all commands and subcommands, hidden ones included, for tests.
 #[doc(hidden)]
 pub fn commands() -> Vec<String> {
     every(&Arguments::command()).into_iter().map(|(name, _)| name).collect()
 }
 
-/// For tests: the options of every command whose value names a file or directory.
+/// Returns the options of every command whose value names a file or directory, for tests.
 #[doc(hidden)]
 pub fn path_options() -> Vec<(String, String)> {
     let is_path = |argument: &&clap::Arg| {
@@ -116,8 +118,8 @@ fn every(command: &clap::Command) -> Vec<(String, clap::Command)> {
     command.get_subcommands().flat_map(below).collect()
 }
 
-/// Names the nearest command where clap found none near enough.
-fn name_the_nearest(error: &mut clap::Error) {
+/// Suggests the nearest commands where clap has no suggestion.
+fn suggest_command(error: &mut clap::Error) {
     let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidSubcommand) else { return };
     if error.get(ContextKind::SuggestedSubcommand).is_some() {
         return;

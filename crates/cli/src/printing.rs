@@ -1,4 +1,4 @@
-//! What goes to standard output and standard error, and how wide it may be.
+//! Standard output and standard error, and their widths.
 
 use crate::table::Table;
 use anabranch_input::{escaped, is_plain};
@@ -10,70 +10,70 @@ use std::{
     },
 };
 
-/// Columns where neither a terminal nor `COLUMNS` says otherwise.
+/// Width where neither a terminal nor `COLUMNS` gives one.
 const COLUMNS: usize = 80;
-/// Narrower than this, lines break anywhere.
-const NARROWEST: usize = 40;
+/// Minimum width; below it words are split.
+const MIN_COLUMNS: usize = 40;
 
-/// Set by `--quiet`: nothing but the answer and errors.
+/// Set by `--quiet`: only results and errors are printed.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// From now on notes are dropped.
-pub(crate) fn be_quiet() {
+/// Suppresses notes and progress from now on.
+pub(crate) fn set_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Whether notes and progress are dropped.
+/// Returns `true` if notes and progress are suppressed.
 pub(crate) fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// Columns of the answer: those that `COLUMNS` names, else those of the terminal, else 80.
+/// Width of standard output: `COLUMNS`, else that of the terminal, else 80.
 pub(crate) fn width() -> usize {
     columns(terminal_size::terminal_size_of(std::io::stdout()))
 }
 
-/// The same of standard error, where progress and notes go.
-pub(crate) fn width_of_notes() -> usize {
+/// Width of standard error.
+pub(crate) fn stderr_width() -> usize {
     columns(terminal_size::terminal_size_of(std::io::stderr()))
 }
 
 fn columns(terminal: Option<(terminal_size::Width, terminal_size::Height)>) -> usize {
     let named = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).filter(|columns| *columns > 0);
-    // Terminals that do not know their width say 0.
+    // Terminals of unknown width report 0.
     let seen = terminal.map(|(width, _)| usize::from(width.0)).filter(|columns| *columns > 0);
-    named.or(seen).unwrap_or(COLUMNS).max(NARROWEST)
+    named.or(seen).unwrap_or(COLUMNS).max(MIN_COLUMNS)
 }
 
-/// Prints to standard output; a reader that has gone away is no error.
+/// Prints to standard output. A closed pipe is not an error.
 pub(crate) fn print(text: &str) {
     let (text, mut out) = (escaped(text), std::io::stdout().lock());
-    note_output(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+    record_output_result(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }
 
-/// Why the answer could not be written, once that is so.
-static UNWRITTEN: OnceLock<String> = OnceLock::new();
+/// First error of standard output.
+static OUTPUT_ERROR: OnceLock<String> = OnceLock::new();
 
-/// Notes how writing to standard output ended.
-pub(crate) fn note_output(written: std::io::Result<()>) {
+/// Records the result of a write to standard output.
+pub(crate) fn record_output_result(written: std::io::Result<()>) {
     if let Err(error) = written
         && error.kind() != ErrorKind::BrokenPipe
     {
-        let _ = UNWRITTEN.set(error.to_string());
+        let _ = OUTPUT_ERROR.set(error.to_string());
     }
 }
 
-/// Returns why the answer, or a part of it, could not be written; `None`: it was.
-pub(crate) fn unwritten() -> Option<&'static str> {
-    UNWRITTEN.get().map(String::as_str)
+/// Returns the error of standard output, if any.
+pub(crate) fn output_error() -> Option<&'static str> {
+    OUTPUT_ERROR.get().map(String::as_str)
 }
 
-/// Prints one JSON object. Characters that control terminals stand as JSON's escapes.
+/// Prints one JSON object. Terminal control characters are escaped as JSON has it.
 pub(crate) fn print_json(value: &serde_json::Value) {
     let text = format!("{value:#}\n");
     let plain = |c: char| is_plain(c.encode_utf8(&mut [0; 4]));
     let text = text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        // All of them are below U+10000, and stand in strings alone.
+        // All of them are below U+10000 and occur in strings only.
         if plain(c) {
             out.push(c)
         } else {
@@ -84,36 +84,36 @@ pub(crate) fn print_json(value: &serde_json::Value) {
     print(&text);
 }
 
-/// Prints for people, beside the answer; nothing with `--quiet`.
+/// Prints a note to standard error; nothing with `--quiet`.
 pub(crate) fn note(text: &str) {
     if is_quiet() {
         return;
     }
     let text = &escaped(text);
-    // Scripts find a message in one line.
+    // Each message is one line for scripts.
     match std::io::stderr().is_terminal() {
-        true => complain(&wrapped(text, width_of_notes())),
-        false => complain(text),
+        true => print_error(&wrapped(text, stderr_width())),
+        false => print_error(text),
     }
 }
 
-/// Prints what must be read: why there is no answer.
-pub(crate) fn complain(text: &str) {
+/// Prints an error to standard error, also with `--quiet`.
+pub(crate) fn print_error(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// `text` in lines of at most so many columns, broken between words.
+/// Wraps `text` at `width` columns, between words.
 pub(crate) fn wrapped(text: &str, width: usize) -> String {
     let options = textwrap::Options::new(width).break_words(false);
     textwrap::fill(text, options.word_splitter(textwrap::WordSplitter::NoHyphenation))
 }
 
-/// A table none of whose columns goes. Those that may need [`Table`].
+/// Returns a table with all its columns; see [`Table`] for one that hides some.
 pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     Table::new(header, rows.to_vec()).draw()
 }
 
-/// A count with thin groups of three digits.
+/// Formats a count with thin spaces between groups of three digits.
 pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::new();
@@ -126,7 +126,7 @@ pub(crate) fn count(value: u64) -> String {
     out
 }
 
-/// A rate such as packet-hops per second, in millions.
+/// Formats a rate such as packet-hops per second, in millions.
 pub(crate) fn millions(value: f64) -> String {
     format!("{:.2} M", value / 1e6)
 }

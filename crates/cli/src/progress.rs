@@ -1,8 +1,8 @@
-//! What people see while runs are under way: a status line on a terminal, else a line every ten seconds at most.
+//! Progress of runs: a status line on a terminal, else at most one line every 10 s.
 
 use crate::{
-    arguments::Show,
-    printing::{complain, is_quiet, note, width_of_notes},
+    arguments::ProgressMode,
+    printing::{is_quiet, note, print_error, stderr_width},
 };
 use anabranch_study::{Observer, Progress, hold};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -15,27 +15,26 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Set by an interruption (ctrl-c); runs look at it when they report progress.
+/// Set by an interruption (ctrl-c); runs check it when they report progress.
 pub(crate) static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Time between two lines where there is no terminal.
-const QUIET: Duration = Duration::from_secs(10);
-/// Time between two states of the status line, which takes a look at every run.
-const STEADY: Duration = Duration::from_millis(50);
+/// Interval of lines without a terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
+/// Interval of redraws of the status line, each of which reads every run.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Columns of the bar.
-const BAR: usize = 12;
+/// Width of the bar.
+const BAR_COLUMNS: usize = 12;
 
-/// How long a command that holds nothing has to end by itself.
+/// Time for a command without a [`hold`] to end by itself after an interruption.
 const GRACE: Duration = Duration::from_millis(400);
 
-/// Signals that come within this time of the first one are the same interruption: `timeout` sends one to the process and
-/// another one to its group.
-const SAME: Duration = Duration::from_millis(300);
+/// Signals within this time count as one: `timeout` signals the process and then its group.
+const SIGNAL_DEBOUNCE: Duration = Duration::from_millis(300);
 
-/// Lets an interruption be noticed: SIGINT (ctrl-c), SIGTERM, and SIGHUP unless whoever started us ignores it (`nohup`). Runs obey
-/// it when they next report; what is only being built is left behind. The second one ends the process at once.
-pub(crate) fn listen_for_interruption() {
+/// Handles SIGINT (ctrl-c), SIGTERM, and SIGHUP unless it is ignored (`nohup`). Runs stop at their next report of progress. The
+/// second signal ends the process at once.
+pub(crate) fn handle_signals() {
     #[cfg(unix)]
     let ignores_hangup = hangup::is_ignored();
     let first: Mutex<Option<Instant>> = Mutex::new(None);
@@ -46,8 +45,8 @@ pub(crate) fn listen_for_interruption() {
         }
         let mut first = first.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match *first {
-            Some(first) if first.elapsed() < SAME => return,
-            Some(_) => leave(),
+            Some(first) if first.elapsed() < SIGNAL_DEBOUNCE => return,
+            Some(_) => exit_interrupted(),
             None => *first = Some(Instant::now()),
         }
         INTERRUPTED.store(true, Ordering::SeqCst);
@@ -58,8 +57,8 @@ pub(crate) fn listen_for_interruption() {
                 if hold::any() {
                     free_since = Instant::now();
                 } else if free_since.elapsed() >= GRACE {
-                    complain("interrupted");
-                    leave();
+                    print_error("interrupted");
+                    exit_interrupted();
                 }
             }
         });
@@ -70,26 +69,26 @@ pub(crate) fn listen_for_interruption() {
     }
 }
 
-/// SIGHUP, which `ctrlc` takes even where it was ignored.
+/// SIGHUP, which `ctrlc` handles even where it was ignored.
 #[cfg(unix)]
 #[allow(unsafe_code)]
 mod hangup {
     use nix::sys::signal::{SigHandler, Signal, signal};
 
-    /// Ignores it.
+    /// Ignores SIGHUP.
     pub(super) fn ignore() {
         let _ = is_ignored();
     }
 
-    /// Returns `true` where it was ignored; it is from now on.
+    /// Ignores SIGHUP and returns `true` if it was ignored before.
     pub(super) fn is_ignored() -> bool {
-        // SAFETY: to ignore a signal runs no code of ours.
+        // SAFETY: `SIG_IGN` installs no handler.
         matches!(unsafe { signal(Signal::SIGHUP, SigHandler::SigIgn) }, Ok(SigHandler::SigIgn))
     }
 }
 
-/// Ends the process; what it was about to do is free for others.
-fn leave() -> ! {
+/// Releases the locks of directories and ends the process.
+fn exit_interrupted() -> ! {
     anabranch_study::release_locks();
     std::process::exit(130);
 }
@@ -107,22 +106,22 @@ struct State {
     last_line: Instant,
 }
 
-/// Watches one or several runs.
-pub(crate) struct Watch {
+/// Progress display of one or several runs.
+pub(crate) struct ProgressDisplay {
     bar: Option<ProgressBar>,
     lines: bool,
     began: Instant,
     state: Mutex<State>,
 }
 
-impl Watch {
-    /// For the runs with these names.
-    pub(crate) fn new(show: Show, names: Vec<String>) -> Self {
-        let show = if is_quiet() { Show::Never } else { show };
+impl ProgressDisplay {
+    /// Creates a display for runs with these names.
+    pub(crate) fn new(show: ProgressMode, names: Vec<String>) -> Self {
+        let show = if is_quiet() { ProgressMode::Never } else { show };
         let terminal = std::io::stderr().is_terminal();
-        let bar = (show == Show::Auto && terminal).then(|| {
+        let bar = (show == ProgressMode::Auto && terminal).then(|| {
             let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr());
-            if let Ok(style) = ProgressStyle::with_template(&format!("{{bar:{BAR}}} {{msg}}")) {
+            if let Ok(style) = ProgressStyle::with_template(&format!("{{bar:{BAR_COLUMNS}}} {{msg}}")) {
                 bar.set_style(style);
             }
             bar
@@ -130,15 +129,15 @@ impl Watch {
         let jobs =
             names.into_iter().map(|name| Job { name, began: None, latest: Progress::default(), done: false }).collect();
         let now = Instant::now();
-        Watch {
+        ProgressDisplay {
             bar,
-            lines: show == Show::Auto && !terminal,
+            lines: show == ProgressMode::Auto && !terminal,
             began: now,
             state: Mutex::new(State { jobs, last_line: now }),
         }
     }
 
-    /// Takes the status line away.
+    /// Removes the status line.
     pub(crate) fn close(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -151,21 +150,21 @@ impl Watch {
 
     fn show(&self, state: &mut State) {
         if let Some(bar) = &self.bar {
-            if state.last_line.elapsed() < STEADY {
+            if state.last_line.elapsed() < REDRAW_INTERVAL {
                 return;
             }
             state.last_line = Instant::now();
             bar.set_position((1000.0 * share_done(&state.jobs)) as u64);
-            let columns = width_of_notes().saturating_sub(BAR + 1);
+            let columns = stderr_width().saturating_sub(BAR_COLUMNS + 1);
             bar.set_message(status(&state.jobs, self.began.elapsed(), columns));
-        } else if self.lines && state.last_line.elapsed() >= QUIET {
+        } else if self.lines && state.last_line.elapsed() >= LINE_INTERVAL {
             state.last_line = Instant::now();
-            note(&status(&state.jobs, self.began.elapsed(), width_of_notes()));
+            note(&status(&state.jobs, self.began.elapsed(), stderr_width()));
         }
     }
 }
 
-impl Observer for Watch {
+impl Observer for ProgressDisplay {
     fn started(&self, job: usize) {
         self.with_state(|state| {
             state.jobs[job].began = Some(Instant::now());
@@ -200,7 +199,7 @@ impl Observer for Watch {
     }
 }
 
-/// Part of the flows of a run that is done.
+/// Share of a run's flows that are finished.
 fn part(progress: &Progress) -> f64 {
     if progress.flows_total == 0 { 0.0 } else { progress.flows_finished as f64 / progress.flows_total as f64 }
 }
@@ -210,11 +209,11 @@ fn share_done(jobs: &[Job]) -> f64 {
     if jobs.is_empty() { 1.0 } else { done / jobs.len() as f64 }
 }
 
-/// One line of at most so many columns: which runs, simulated time, packet-hops per second, flows finished of all, time
-/// left. Where there is no room for its words they are short, then the names of the runs go, then the rate.
+/// Returns one line of at most `columns` columns: runs, simulated time, packet-hops per second, finished flows, time left. Where
+/// it is too long, words are shortened, then names of runs are dropped, then the rate.
 fn status(jobs: &[Job], elapsed: Duration, columns: usize) -> String {
     let active: Vec<&Job> = jobs.iter().filter(|job| job.began.is_some() && !job.done).collect();
-    // In words, shorter, and the rank by which they go; 0 stays.
+    // Long form, short form, and the rank in which parts are dropped; 0 is kept.
     let mut parts: Vec<(String, String, u8)> = Vec::new();
     if jobs.len() > 1 {
         let done = format!("{}/{} runs", jobs.iter().filter(|job| job.done).count(), jobs.len());
@@ -265,29 +264,29 @@ fn status(jobs: &[Job], elapsed: Duration, columns: usize) -> String {
     line(&parts, true).chars().take(columns).collect()
 }
 
-/// By what is done so far; `None` while too little is.
+/// Estimates the time left from the share done; `None` below 1 %.
 fn time_left(share: f64, elapsed: Duration) -> Option<Duration> {
     (share > 0.01).then(|| elapsed.mul_f64((1.0 - share).max(0.0) / share))
 }
 
-/// Runs by their number in the plan, shown by their place among those to be done.
-pub(crate) struct Numbered {
-    /// Shows the runs that are to be done.
-    pub(crate) watch: Watch,
-    /// The place of each run among them, by its number in the plan.
+/// Progress display of those runs of a plan that are missing, by their numbers in the plan.
+pub(crate) struct NumberedProgress {
+    /// Display of the missing runs.
+    pub(crate) watch: ProgressDisplay,
+    /// Index of each run in the display, by its number in the plan.
     places: Vec<usize>,
 }
 
-impl Numbered {
-    /// Shows the runs of `due`, their numbers and names, out of `runs` in all.
-    pub(crate) fn new(show: Show, due: Vec<(usize, String)>, runs: usize) -> Numbered {
+impl NumberedProgress {
+    /// Creates a display for `due`, numbers and names of the missing runs of a plan of `runs`.
+    pub(crate) fn new(show: ProgressMode, due: Vec<(usize, String)>, runs: usize) -> NumberedProgress {
         let mut places = vec![usize::MAX; runs];
         due.iter().enumerate().for_each(|(place, (number, _))| places[*number] = place);
-        Numbered { watch: Watch::new(show, due.into_iter().map(|(_, name)| name).collect()), places }
+        NumberedProgress { watch: ProgressDisplay::new(show, due.into_iter().map(|(_, name)| name).collect()), places }
     }
 }
 
-impl Observer for Numbered {
+impl Observer for NumberedProgress {
     fn started(&self, job: usize) {
         self.watch.started(self.places[job]);
     }
@@ -311,7 +310,7 @@ mod tests {
     use anabranch_units::Time;
 
     #[test]
-    fn the_line_says_what_the_contract_asks_for() {
+    fn status_line_has_what_the_contract_lists() {
         let latest =
             Progress { now: Time::from_us(250), packet_hops: Some(5_000_000), flows_finished: 30, flows_total: 120 };
         let began = Instant::now().checked_sub(Duration::from_secs(1));
@@ -323,7 +322,7 @@ mod tests {
         }
         // Done: one run and a quarter of the other, 5/8 in 50 s, so 3/8 take 30 s.
         assert!(text.ends_with("30 s left"), "{text}");
-        // With less room it says the same in fewer words, then less.
+        // A narrow line shortens its words, then drops parts.
         for columns in [40, 60, 80, 100] {
             let text = status(&jobs, Duration::from_secs(50), columns);
             assert!(text.chars().count() <= columns && text.ends_with("30 s left"), "{columns}: {text}");

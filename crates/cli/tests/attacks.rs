@@ -1,5 +1,5 @@
-//! An attacker on a raw socket beside `serve`, `send` and a ring of four ranks, each limited to 256 MiB of memory: the job ends right, in time,
-//! and within its memory. Everything happens in network namespaces of the test's own.
+//! An attacker on a raw socket beside `serve`, `send` and a ring of four ranks, each limited to 256 MiB of memory. Jobs end
+//! correctly, in time and within their memory. Runs in network namespaces of the test.
 
 #![cfg(target_os = "linux")]
 
@@ -30,33 +30,33 @@ use std::{
 
 /// Hostile datagrams per second.
 const RATE: u64 = 10_000;
-/// How often a burst of them leaves.
+/// Interval of bursts.
 const BURST: Duration = Duration::from_millis(5);
-/// Bytes of memory that each process may have.
+/// Memory limit of each process, in bytes.
 const MEMORY: u64 = 256 << 20;
 const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
 /// Payload of the packets of `serve`, `send` and the ring.
 const PAYLOAD: u16 = 1344;
 /// Labels of each.
 const LABELS: u16 = 4;
-/// Ports that `serve` listens at.
+/// Ports of `serve`.
 const SERVED: std::ops::Range<u16> = 7000..7000 + LABELS;
 
-/// UDP sockets of this network: what an attacker who knows every address and port aims at.
+/// UDP ports in use in this namespace: the targets of an attacker who has every address and port.
 fn ports() -> Vec<u16> {
     let table = fs::read_to_string("/proc/net/udp").unwrap();
     let port = |line: &str| u16::from_str_radix(line.split_whitespace().nth(1)?.split_once(':')?.1, 16).ok();
     table.lines().skip(1).filter_map(port).collect()
 }
 
-/// What is to be sent as if it came from elsewhere.
+/// Datagram with a forged source.
 struct Forged {
     from: SocketAddrV4,
     to: SocketAddrV4,
     bytes: Vec<u8>,
 }
 
-/// An IPv4 packet with a UDP datagram, whose checksum is left out.
+/// Builds an IPv4 packet with a UDP datagram, without its checksum.
 fn packet(forged: &Forged) -> Vec<u8> {
     let length = 28 + forged.bytes.len() as u16;
     let mut out = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0];
@@ -86,22 +86,22 @@ fn greeting(draws: &mut Stream) -> Greeting {
     }
 }
 
-/// A datagram of one of many kinds.
+/// Draws a hostile datagram.
 fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     let connection = draws.bits() as u32;
     let time = Time::from_ps(draws.bits() >> 16);
     match draws.below(12) {
-        // Floods of HELLOs, without a cookie and with an invented one.
+        // HELLOs without a cookie and with an invalid one.
         0..4 => header::hello(&mut out, &greeting(draws), &[0; COOKIE], usize::from(PAYLOAD) + 64),
         4 => {
             let cookie: Cookie = std::array::from_fn(|_| draws.bits() as u8);
             header::hello(&mut out, &greeting(draws), &cookie, usize::from(PAYLOAD) + 64);
         }
         5 => header::bye(&mut out, connection, draws.bits()),
-        // As version 1 had it.
+        // HELLO of version 1.
         6 => out = [&[1, 7, 0, 0], &connection.to_be_bytes()[..]].concat(),
-        // The largest offsets that a packet can name.
+        // Maximum offsets of a packet.
         7 => {
             let index = draws.below(12_000) as u32;
             let data = Data {
@@ -142,7 +142,7 @@ fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
                 header::echo(&mut out, connection, &probe);
             }
         }
-        // What was recorded of an earlier conversation, as it was or with bits changed.
+        // Datagrams of an earlier connection, replayed or with bits changed.
         10 if !recorded.is_empty() => {
             out.clone_from(&recorded[draws.below(recorded.len() as u64) as usize]);
             if draws.chance(1, 2) {
@@ -163,7 +163,7 @@ fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-/// A host that shakes hands as it should and then sends the last packets of messages alone, now and then: it wants memory and places.
+/// Completes the handshake, then sends only the last packets of messages, slowly, to occupy memory and streams.
 fn slow_sender(to: u16, number: u16, stop: &AtomicBool) {
     let from = Ipv4Addr::new(127, 66, (number >> 8) as u8, number as u8);
     let Ok(socket) = UdpSocket::bind((from, 0)) else { return };
@@ -213,7 +213,7 @@ fn slow_sender(to: u16, number: u16, stop: &AtomicBool) {
     }
 }
 
-/// An attack while it lasts.
+/// Running attack.
 struct Attack {
     stop: Arc<AtomicBool>,
     sent: Arc<AtomicU64>,
@@ -221,16 +221,16 @@ struct Attack {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What an attacker sends.
+/// Traffic of an attacker.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Aim {
-    /// Datagrams of every kind to every socket, beside slow senders.
+    /// Datagrams of every kind to every socket, and slow senders.
     Everything,
-    /// HELLOs alone, without a cookie, to the sockets of `serve`, as if from anywhere.
+    /// HELLOs without a cookie to the sockets of `serve`, from forged addresses.
     Hellos,
 }
 
-/// Begins to send; `recorded` are datagrams of an earlier conversation.
+/// Starts an attack; `recorded` has datagrams of an earlier connection.
 fn attack(seed: u64, aim: Aim, recorded: Arc<Vec<Vec<u8>>>) -> Attack {
     let (stop, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let raw = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::from(255))).expect("a raw socket");
@@ -242,7 +242,7 @@ fn attack(seed: u64, aim: Aim, recorded: Arc<Vec<Vec<u8>>>) -> Attack {
             let mut slow: Vec<JoinHandle<()>> = Vec::new();
             while !stop.load(Ordering::Relaxed) {
                 if looked.elapsed() > Duration::from_millis(100) || targets.is_empty() {
-                    // The sockets of the slow senders are no targets.
+                    // Sockets of slow senders are excluded.
                     let is_aim = |port: &u16| aim == Aim::Everything || SERVED.contains(port);
                     targets = ports().into_iter().filter(is_aim).take(64).collect();
                     looked = Instant::now();
@@ -256,7 +256,7 @@ fn attack(seed: u64, aim: Aim, recorded: Arc<Vec<Vec<u8>>>) -> Attack {
                 while done < due && !targets.is_empty() {
                     let pick = |draws: &mut Stream| targets[draws.below(targets.len() as u64) as usize];
                     let to = SocketAddrV4::new(LOOPBACK, pick(&mut draws));
-                    // Half of them come from a peer, as it seems, the others from anywhere.
+                    // Half of them have the source of a peer, the others a random one.
                     let from = if aim == Aim::Everything && draws.chance(1, 2) {
                         SocketAddrV4::new(LOOPBACK, pick(&mut draws))
                     } else {
@@ -285,7 +285,7 @@ fn attack(seed: u64, aim: Aim, recorded: Arc<Vec<Vec<u8>>>) -> Attack {
 }
 
 impl Attack {
-    /// Ends it; datagrams sent, and how many that was per second.
+    /// Stops the attack. Returns the datagrams sent, and their rate per second.
     fn end(self) -> (u64, f64) {
         let took = self.began.elapsed().as_secs_f64();
         let sent = self.sent.load(Ordering::Relaxed);
@@ -295,7 +295,7 @@ impl Attack {
     }
 }
 
-/// Records the datagrams of a conversation, a thousand at most of each kind.
+/// Records the datagrams of a connection, at most 1000 of each kind.
 fn record(stop: &AtomicBool) -> Vec<Vec<u8>> {
     let raw = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::UDP)).expect("a raw socket");
     raw.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
@@ -311,19 +311,19 @@ fn record(stop: &AtomicBool) -> Vec<Vec<u8>> {
     kinds.into_values().flatten().collect()
 }
 
-/// A command with a limit on its memory, and of the processes that it starts.
+/// Returns a command whose processes have a memory limit.
 fn limited(folder: &Folder, arguments: &[&str]) -> Command {
     let limit = format!("ulimit -v {}; exec \"$0\" \"$@\"", MEMORY / 1024);
     let mut command = Command::new("sh");
     command.args(["-c", &limit, env!("CARGO_BIN_EXE_anabranch")]).args(arguments).current_dir(&folder.0);
-    // The allocator's own areas per thread are address space alone.
+    // The allocator's arenas per thread would count as address space.
     command.env("MALLOC_ARENA_MAX", "1").env("ANABRANCH_IFNAME", "=lo").env("ANABRANCH_RATE", "1Gbps");
     command.env("ANABRANCH_PATHS", LABELS.to_string()).env("ANABRANCH_MTU", format!("{PAYLOAD}B"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-/// The most memory that any process of ours has had so far, in bytes: `VmHWM`.
+/// Peak memory of our processes so far, in bytes: `VmHWM`.
 fn largest(most: &AtomicU64) {
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let (name, status) = (entry.file_name(), entry.path().join("status"));
@@ -340,13 +340,13 @@ fn largest(most: &AtomicU64) {
     }
 }
 
-/// What a job came to.
+/// Results of a job.
 struct Job {
     took: Duration,
     memory: u64,
 }
 
-/// Does something while its processes are watched.
+/// Runs `job` and measures its processes.
 fn watched(job: impl FnOnce()) -> Job {
     let (stop, most) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let watcher = {
@@ -370,7 +370,7 @@ fn right(what: &str, output: &Output) {
     assert_eq!(code(output), 0, "{what}: {}{}", stdout(output), stderr(output));
 }
 
-/// A transfer of so many bytes, which `serve --once` and `send` must agree on.
+/// Transfers `bytes` from `send` to `serve --once` and compares their checksums.
 fn transfer(folder: &Folder, bytes: &str) -> Job {
     let set = ["--format", "json", "--set", "wire.labels=4", "--set", "wire.rate=1Gbps", "--set", "wire.payload=1344B"];
     let mut server =
@@ -378,13 +378,13 @@ fn transfer(folder: &Folder, bytes: &str) -> Job {
     let mut line = String::new();
     BufReader::new(server.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert!(line.starts_with("listening at "), "{line}");
-    // The attack meets whoever listens, before anybody sends.
+    // The attack targets the listener before the sender starts.
     thread::sleep(Duration::from_millis(300));
     let job = watched(|| {
         let arguments = [&["send", "--to", "127.0.0.1:7000", "--bytes", bytes], &set[..]].concat();
         let sent = limited(folder, &arguments).output().unwrap();
         if code(&sent) != 0 {
-            // It would wait for ever.
+            // It would wait forever.
             let _ = server.kill();
         }
         right("send", &sent);
@@ -395,7 +395,7 @@ fn transfer(folder: &Folder, bytes: &str) -> Job {
     job
 }
 
-/// A ring of four ranks over the plugin.
+/// Runs a ring of four ranks over the plugin.
 fn ring(folder: &Folder, bytes: &str, rounds: &str) -> Job {
     watched(|| {
         let arguments =
@@ -406,13 +406,13 @@ fn ring(folder: &Folder, bytes: &str, rounds: &str) -> Job {
     })
 }
 
-/// Addresses that attack the memory of `serve`, peers of each, and packets per second of all.
+/// Number of addresses that attack the memory of `serve`, peers of each, and packets per second of all.
 const HOLDERS: u8 = 2;
 const PEERS: usize = 256;
 const PACKETS: u64 = 3000;
 
-/// Peers of a few addresses, each of which opens 64 streams and sends single packets of messages that never end. Begins when all are
-/// connected; ends when `stop` is set, and returns the packets sent.
+/// Starts peers of a few addresses that each open 64 streams and send single packets of messages that never complete. Returns once
+/// all are connected; the thread ends when `stop` is set and returns the packets sent.
 fn hold(stop: &Arc<AtomicBool>) -> JoinHandle<u64> {
     let mut draws = Stream::keyed(1, 0, "holders");
     let (mut peers, mut out, mut buffer) = (Vec::new(), Vec::new(), [0; 2048]);
@@ -467,7 +467,7 @@ fn hold(stop: &Arc<AtomicBool>) -> JoinHandle<u64> {
     })
 }
 
-/// How long each of some transfers of 1 MiB to a `serve` takes, all from one address that it has not seen before.
+/// Durations of `count` transfers of 1 MiB to `serve`, from one new address.
 fn first_messages(folder: &Folder, count: usize, under_attack: bool) -> Vec<Duration> {
     let set = ["--set", "wire.labels=4", "--set", "wire.rate=1Gbps", "--set", "wire.payload=1344B"];
     let mut server = limited(folder, &[&["serve", "--at", "127.0.0.1:7000"], &set[..]].concat()).spawn().unwrap();
@@ -493,7 +493,7 @@ fn first_messages(folder: &Folder, count: usize, under_attack: bool) -> Vec<Dura
     sent.into_iter().map(|(_, took)| took).collect()
 }
 
-/// A job without and with an attack, as often as asked, interleaved. Returns the ratios of their times and prints what there is to know.
+/// Runs a job without and with an attack, interleaved. Prints results and returns the ratios of their times.
 fn compare(name: &str, rounds: u64, job: &dyn Fn() -> Job) -> Vec<f64> {
     let stop = Arc::new(AtomicBool::new(false));
     let recorder = {
@@ -524,7 +524,7 @@ fn compare(name: &str, rounds: u64, job: &dyn Fn() -> Job) -> Vec<f64> {
     ratios
 }
 
-/// Runs the rest of a test in namespaces of its own. Returns `true` there, with a network that has nothing but loopback.
+/// Runs the rest of a test in new namespaces. Returns `true` in there, where only loopback exists.
 fn is_inside(test: &str, more: &[&str]) -> bool {
     if space::is_inside() {
         space::settle().unwrap();
@@ -542,7 +542,7 @@ fn is_inside(test: &str, more: &[&str]) -> bool {
     false
 }
 
-/// How long new connections take, without and under a flood of HELLOs, interleaved: seconds, sorted.
+/// Durations of handshakes without and with a flood of HELLOs, interleaved: seconds, sorted.
 fn connections(folder: &Folder, rounds: u64) -> [Vec<f64>; 2] {
     let mut took = [vec![], vec![]];
     for round in 0..rounds {
@@ -560,7 +560,7 @@ fn connections(folder: &Folder, rounds: u64) -> [Vec<f64>; 2] {
     took
 }
 
-/// One at a time: each has the machine's ports and processors for itself.
+/// Serializes the tests, which share ports and processors.
 static ONE: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -602,13 +602,13 @@ fn peers_that_end_no_message_leave_memory_to_newcomers() {
     }
 }
 
-/// Repeating a HELLO takes 50 ms, so each lost one shows.
+/// Retransmitting a HELLO takes 50 ms, so each lost one shows.
 #[test]
 fn new_connections_open_under_a_flood_of_hellos() {
     let _one = ONE.lock();
     if is_inside("new_connections_open_under_a_flood_of_hellos", &[]) {
         let [_, flooded] = connections(&Folder::new("attacks-hellos"), 3);
-        // Generous, for busy machines: without a RETRY it would be 10 s.
+        // Includes a margin for busy machines: without a RETRY it would be 10 s.
         assert!(flooded.iter().all(|took| *took < 5.0), "{flooded:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Backends: chosen, compared, refused; what one does not measure is unknown everywhere.
+//! Backends: selection, comparison, refusals; quantities that a backend does not measure are unknown in all outputs.
 
 #[allow(dead_code)]
 mod common;
@@ -7,7 +7,7 @@ use common::{Folder, code, json, stderr, stdout, testbed::has_no_testbed};
 use serde_json::Value;
 use std::{path::Path, process::Command, process::Output, process::Stdio};
 
-/// The command with the backends `sim` and `sleep` (examples/sleep_backend.rs).
+/// Runs the program with the backends `sim` and `sleep` (examples/sleep_backend.rs).
 fn with_sleep(folder: &Folder, arguments: &[&str]) -> Output {
     let beside = Path::new(env!("CARGO_BIN_EXE_anabranch")).parent().unwrap();
     let mut command = Command::new(beside.join("examples/sleep_backend"));
@@ -24,7 +24,7 @@ fn said(output: &Output, exit: i32, words: &[&str]) {
 }
 
 #[test]
-fn a_backend_of_one_file_is_compared_with_the_simulator() {
+fn example_backend_compares_with_simulator() {
     let folder = Folder::new("backends-sleep");
     let words = ["compare", "tiny", "--schemes", "ecmp,ops", "--backend", "sim,sleep", "--out", "out"];
     let answer = json(&with_sleep(&folder, &[&words[..], &["--format", "json", "--progress", "never"]].concat()));
@@ -35,10 +35,10 @@ fn a_backend_of_one_file_is_compared_with_the_simulator() {
     assert_eq!(rows.iter().map(|row| row["scheme"].as_str().unwrap()).collect::<Vec<_>>(), ["ecmp", "ops"]);
     for row in rows {
         assert_eq!((row["backend"].as_str(), row["seeds"].as_u64()), (Some("sleep"), Some(2)));
-        // A nap of some microseconds takes a thread longer than that.
+        // A thread sleeps longer than the microseconds requested.
         assert!(row["ratio"].as_f64().unwrap() > 1.0 && row["ratio_ci95_low"].as_f64().is_some(), "{row}");
     }
-    // What sleeps sends nothing that could be counted: unknown, not 0.
+    // Nothing was sent, so counts are unknown, not 0.
     for explanation in agreement["explanations"].as_array().unwrap() {
         assert!(explanation["values"][0].is_number() || explanation["quantity"] == "probe bytes", "{explanation}");
         assert_eq!(explanation["values"][1], Value::Null, "{explanation}");
@@ -56,18 +56,18 @@ fn a_backend_of_one_file_is_compared_with_the_simulator() {
         assert!(page.contains(word), "{word}");
     }
     assert!(read("out/agreement.csv").starts_with("scheme,reference_backend,backend,metric"));
-    // It is a result like others: sealed, drawn again, and not done again.
+    // Such results are sealed, drawn and reused like others.
     json(&folder.run(&["verify", "out", "--format", "json"]));
     std::fs::remove_file(folder.0.join("out/report.html")).unwrap();
     assert_eq!(code(&folder.run(&["report", "out"])), 0);
     assert!(folder.0.join("out/report.html").exists());
     let again = with_sleep(&folder, &words);
-    assert_eq!(stderr(&again).matches("4 of 4 runs were finished before").count(), 2, "{}", stderr(&again));
+    assert_eq!(stderr(&again).matches("4 of 4 runs were already finished").count(), 2, "{}", stderr(&again));
     assert!(stdout(&again).contains("verdict"));
 }
 
 #[test]
-fn settings_of_real_networks_tell_runs_apart() {
+fn wire_settings_distinguish_runs() {
     let folder = Folder::new("backends-wire");
     let compare = |wire: &str| {
         let words = ["compare", "tiny", "--schemes", "ecmp", "--seeds", "1", "--backend", "sleep", "--out", "out"];
@@ -75,10 +75,10 @@ fn settings_of_real_networks_tell_runs_apart() {
         (code(&output), stderr(&output))
     };
     assert_eq!(compare("wire.labels=8").0, 0, "8 is the default");
-    assert!(compare("wire.labels=8").1.contains("1 of 1 runs were finished before"));
+    assert!(compare("wire.labels=8").1.contains("1 of 1 runs were already finished"));
     let (exit, text) = compare("wire.labels=4");
     assert!(!text.contains("finished before"), "{exit}: {text}");
-    // The same of a sweep, which only a backend that reads the section can do.
+    // The same in a sweep, on a backend that reads the section.
     let words = ["sweep", "tiny", "--over", "wire.labels=4,8", "--schemes", "ecmp", "--seeds", "1", "--out", "swept"];
     said(&folder.run(&words), 2, &["a simulation does not read `[wire]`", "--backend testbed"]);
     let output = with_sleep(&folder, &[&words[..], &["--backend", "sleep", "--progress", "never"]].concat());
@@ -87,7 +87,7 @@ fn settings_of_real_networks_tell_runs_apart() {
 }
 
 #[test]
-fn verify_misses_a_backend() {
+fn verify_reports_a_missing_backend() {
     let folder = Folder::new("backends-verify");
     let words =
         ["compare", "tiny", "--schemes", "ecmp", "--backend", "sim,sleep", "--out", "out", "--progress", "never"];
@@ -98,7 +98,7 @@ fn verify_misses_a_backend() {
         assert!(page.contains(word), "{word}");
     }
     assert!(!page.contains("No packet waited"), "nobody measured that");
-    // Other runs of the same backend, then none.
+    // Runs of other settings on the same backend, then none.
     let words = ["compare", "tiny", "--schemes", "ecmp", "--seeds", "4", "--out", "other", "--progress", "never"];
     assert_eq!(code(&folder.run(&words)), 0);
     std::fs::rename(folder.0.join("out/sim"), folder.0.join("sim")).unwrap();
@@ -115,10 +115,10 @@ fn verify_misses_a_backend() {
 }
 
 #[test]
-fn agree_fails_where_backends_are_apart() {
+fn agree_fails_for_verdict_apart() {
     let folder = Folder::new("backends-agree");
     let words = ["agree", "tiny", "--schemes", "ecmp", "--seeds", "8", "--out", "out", "--progress", "never"];
-    // Seven microseconds on the simulator; no thread wakes up so early.
+    // 7 us on the simulator; threads sleep longer.
     said(&with_sleep(&folder, &words), 1, &["apart", "ecmp"]);
     let table = std::fs::read_to_string(folder.0.join("out/agreement.csv")).unwrap();
     assert!(table.lines().nth(1).unwrap().ends_with(",apart"), "{table}");
@@ -128,7 +128,7 @@ fn agree_fails_where_backends_are_apart() {
 }
 
 #[test]
-fn wrong_backends_are_named() {
+fn unknown_backends_are_refused_by_name() {
     let folder = Folder::new("backends-wrong");
     said(
         &folder.run(&["run", "tiny", "--backend", "testbet"]),
@@ -142,7 +142,7 @@ fn wrong_backends_are_named() {
 }
 
 #[test]
-fn a_backend_refuses_what_it_cannot_do_by_its_key() {
+fn unsupported_keys_are_refused_by_name() {
     let folder = Folder::new("backends-refused");
     let check = |backend: &str, scenario: &str, set: &[&str]| {
         let mut words = vec!["check", scenario, "--backend", backend];
@@ -163,7 +163,7 @@ fn a_backend_refuses_what_it_cannot_do_by_its_key() {
     said(&check("sim", "nccl.toml", &[]), 2, &["[[workload]] 1", "`kind`", "\"nccl\"", "--backend testbed"]);
     assert_eq!(code(&check("sim", small, &[])), 0);
     assert_eq!(code(&check("sim,testbed", small, &[])), 0, "both can");
-    // The simulator has no guided paths on a leaf-spine: told before the first run of either.
+    // Guided paths do not exist on a leaf-spine: refused before the first run of either backend.
     let words = ["compare", small, "--schemes", "ecmp,spritz-scout", "--backend", "sim,testbed", "--out", "out"];
     let refused = folder.run(&words);
     if !has_no_testbed(&refused) {
@@ -192,7 +192,7 @@ fn a_sweep_on_two_backends_compares_them_at_every_point() {
 }
 
 #[test]
-fn a_directory_of_others_stays_as_it_is() {
+fn foreign_directory_is_unchanged() {
     let folder = Folder::new("backends-foreign");
     let words = ["compare", "tiny", "--schemes", "ecmp", "--backend", "sim,sleep", "--progress", "never", "--out"];
     for name in ["agreement.csv", "explanations.csv", "agreement.json", "report.html", "sim", "sleep"] {
@@ -204,10 +204,10 @@ fn a_directory_of_others_stays_as_it_is() {
         assert_eq!(folder.entries(&out), [name], "{name}");
         assert_eq!(std::fs::read_to_string(folder.0.join(&out).join(name)).unwrap(), "mine");
     }
-    // Neither a run nor a comparison makes room for it.
+    // A run or comparison does not replace it.
     assert_eq!(code(&folder.run(&["run", "tiny", "--out", "one"])), 0);
     said(&with_sleep(&folder, &[&words[..], &["one"]].concat()), 2, &["holds a single run", "--out DIR"]);
-    // What lies beside its files stays.
+    // Other files in the directory are kept.
     std::fs::create_dir_all(folder.0.join("both/sim")).unwrap();
     folder.file("both/notes.txt", "mine");
     folder.file("both/sim/notes.txt", "mine");

@@ -1,4 +1,4 @@
-//! `collective`, `nccl` and `explain nccl` as a user types them.
+//! The commands `collective`, `nccl` and `explain nccl`.
 
 use std::{
     path::Path,
@@ -33,7 +33,7 @@ fn a_ring_is_correct_and_has_its_rows() {
         [&ring[..], &["--abi", "v9", "--type", "int", "--rows", rows, "--replace", "--format", "json"]].concat();
     said(&arguments, 0, &["\"abi\": 9", "\"wrong_elements\": 0", "\"closed\": 3"]);
     let text = std::fs::read_to_string(rows).expect("rows");
-    // Two rounds, two channels, three ranks, four steps of one chunk, both ends; and the line of names.
+    // Two rounds, two channels, three ranks, four steps of one chunk, sender and receiver; and the header.
     assert_eq!(text.lines().count(), 1 + 2 * 2 * 3 * 4 * 2);
     assert!(text.starts_with(
         "round,rank,channel,peer,direction,step,bytes,start_ns,end_ns,packets,retransmitted,moves,paths\n"
@@ -43,10 +43,10 @@ fn a_ring_is_correct_and_has_its_rows() {
 #[test]
 fn ranks_have_variables_of_their_own() {
     let pairs = ["collective", "pairs", "--bytes", "4KB", "--rounds", "1", "--ranks", "2", "--each"];
-    // Loopback does not say its speed: it has that of `ANABRANCH_RATE`.
+    // Loopback reports no speed, so it has that of `ANABRANCH_RATE`.
     let words = ["all correct", "device lo (2000 Mbit/s)"];
     said(&[&pairs[..], &["ANABRANCH_SCHEME=reps;hopper"]].concat(), 0, &words);
-    // Packets of two sizes: both say so.
+    // Packets of different sizes: both ranks report it.
     said(
         &[&pairs[..], &["ANABRANCH_MTU=1000B;1400B"]].concat(),
         2,
@@ -55,11 +55,11 @@ fn ranks_have_variables_of_their_own() {
 }
 
 #[test]
-fn what_cannot_be_is_one_message() {
+fn invalid_collectives_are_refused_in_one_message() {
     said(&["collective", "rign"], 2, &["did you mean `ring`?"]);
     said(&["collective", "ring", "--bytes", "3B"], 2, &["--bytes", "4 B"]);
     said(&["collective", "ring", "--plugin", "/no/such.so"], 2, &["/no/such.so"]);
-    said(&["collective", "ring", "--kill", "4@1s"], 2, &["--kill", "no rank 4"]);
+    said(&["collective", "ring", "--kill", "4@1s"], 2, &["--kill", "found rank 4"]);
     said(&["collective", "ring", "--each", "ANABRANCH_IFNAME"], 2, &["--each", "=eth0;=eth1"]);
     said(&["collective", "ring", "--testbed", "hoper-testbed-small"], 2, &["hopper-testbed-small"]);
     said(&["collective", "ring", "--at", "nowhere"], 2, &["nowhere", "testbed up"]);
@@ -80,7 +80,7 @@ fn the_plugin_is_installed_and_explained() {
     said(&["explain", "nccl"], 0, &["ANABRANCH_SCHEME", "ANABRANCH_GIVE_UP"]);
 }
 
-/// A tool of the repository; `None` where there is no Python, which is reported as a skip.
+/// Runs a Python tool of the repository; `None`, a skip, without Python.
 fn python(tool: &str, arguments: &[&str]) -> Option<Output> {
     let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools").join(tool);
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
@@ -94,15 +94,15 @@ fn python(tool: &str, arguments: &[&str]) -> Option<Output> {
     }
 }
 
-/// Pages of a job while it runs: `stats`, the reader in Python, which must see the same, a tuner that changes a threshold, and what
-/// is wrong. When the job has ended there are none.
+/// Statistics pages while a job runs: `stats`, the reader in Python with the same figures, a tuner that changes a threshold, and
+/// refusals. Pages are removed when the job ends.
 #[test]
-fn paths_are_seen_and_thresholds_changed_while_a_job_runs() {
+fn stats_shows_paths_and_sets_parameters_of_a_running_job() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).expect("a folder");
     let at = folder.to_str().expect("a path");
-    // What another user may put into /dev/shm: neither the job nor `stats` waits for it or follows it.
+    // Hostile entries in /dev/shm: neither the job nor `stats` blocks on them or follows them.
     let foreign = ["anabranch-0-fifo", "anabranch-0-link"].map(|name| folder.join(name));
     let made = Command::new("mkfifo").arg(&foreign[0]).status().expect("mkfifo, of coreutils");
     assert!(made.success());
@@ -151,7 +151,7 @@ fn paths_are_seen_and_thresholds_changed_while_a_job_runs() {
             text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         assert_eq!(lines.len(), 16, "{text}");
         let bytes: u64 = lines.iter().map(|path| path["bytes"].as_u64().expect("a number")).sum();
-        // It looks later than we did, and before we do again.
+        // The second reader samples between our two samples.
         assert!(sum(&seen, "bytes").1 <= bytes && bytes <= sum(&look(), "bytes").1);
         let tuned = python("tuner.py", &[at, "1.2"]).expect("Python");
         assert!(tuned.status.success(), "{}", String::from_utf8_lossy(&tuned.stderr));
@@ -161,7 +161,7 @@ fn paths_are_seen_and_thresholds_changed_while_a_job_runs() {
     said(&["stats", "--folder", at, "--set", "load_balancer.scheme=reps"], 0, &["2 processes"]);
     std::thread::sleep(std::time::Duration::from_millis(300));
     assert_eq!(look()["processes"][1]["scheme"], "reps");
-    // A killed job leaves pages behind, which whoever looks next removes.
+    // The next `stats` removes the pages of a killed job.
     job.kill().expect("a signal");
     job.wait().expect("its end");
     let began = std::time::Instant::now();

@@ -1,5 +1,5 @@
-//! Collectives over the plugin for NCCL on a network of namespaces: correct over slow spines, steered as the scheme says, and the
-//! page says so.
+//! Collectives over the plugin for NCCL on a testbed of namespaces: correct over slow spines, steered by the scheme, and shown on the
+//! statistics page.
 
 #![cfg(target_os = "linux")]
 
@@ -50,7 +50,7 @@ size = "1MB"
     )
 }
 
-/// A testbed that stands as long as this.
+/// Running testbed, removed on drop.
 struct Standing(Bed);
 
 impl Standing {
@@ -74,7 +74,7 @@ impl Standing {
         self.command(words, variables).stdout(Stdio::null()).spawn().expect("the command")
     }
 
-    /// Bytes that have left leaf 0 for each spine.
+    /// Bytes sent from leaf 0 to each spine.
     fn uplinks(&self) -> Vec<u64> {
         let status = json(&self.0.run(&["testbed", "status", "--format", "json"]));
         let ports = status["ports"].as_array().expect("ports").iter();
@@ -101,7 +101,7 @@ fn correct(standing: &Standing, runs: impl Iterator<Item = (usize, usize)>) {
     }
 }
 
-/// Each collective once, every version and number of ranks among them, with two slow spines of six.
+/// Covers each collective, version and number of ranks once, with two slow spines of six.
 #[test]
 fn collectives_are_correct_with_two_slow_spines() {
     let _turn = turn();
@@ -109,7 +109,7 @@ fn collectives_are_correct_with_two_slow_spines() {
     correct(&standing, (0..6).map(|kind| (kind, kind % 5)));
 }
 
-/// The same, each with every version.
+/// Covers each collective with every version.
 #[test]
 #[ignore = "a minute or two on a testbed"]
 fn every_collective_of_every_version_with_two_slow_spines() {
@@ -118,7 +118,7 @@ fn every_collective_of_every_version_with_two_slow_spines() {
     correct(&standing, (0..6).flat_map(|kind| (0..5).map(move |at| (kind, at))));
 }
 
-/// With one path all messages of a connection take one spine, which the counters name.
+/// With one path all messages of a connection use one spine, which the counters identify.
 #[test]
 fn one_path_is_one_spine() {
     let _turn = turn();
@@ -137,19 +137,19 @@ fn one_path_is_one_spine() {
             .map(|port| port["bytes"].as_u64().expect("bytes"))
             .collect();
         bytes.sort_unstable();
-        // Two rounds of 4 MiB; on other spines there may be the answers to the other direction, 102 B for each 4096.
+        // Two rounds of 4 MiB; other spines may carry ACKs of the other direction, 102 B per 4096 B.
         assert!(bytes[3] > 2 << 22, "{leaf}: {bytes:?}");
         assert!(bytes[..3].iter().sum::<u64>() < (2 << 22) / 20, "{leaf}: {bytes:?}");
     }
 }
 
-/// Files of testbeds that stand.
+/// Names of running testbeds of this user, whose home is the folder.
 fn standing_in(bed: &Bed) -> Vec<String> {
     let testbeds = bed.folder.entries("").into_iter().filter(|name| name.starts_with("anabranch-testbeds"));
     testbeds.flat_map(|folder| bed.folder.entries(&folder)).collect()
 }
 
-/// Waits for something that must come to pass.
+/// Waits until a condition holds.
 fn until(what: &str, mut is: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is() {
@@ -158,9 +158,9 @@ fn until(what: &str, mut is: impl FnMut() -> bool) {
     }
 }
 
-/// However a job ends, its testbed goes with it, and so do its ranks and its files.
+/// However a job ends, it leaves no testbed, ranks or files.
 #[test]
-fn a_job_that_is_ended_leaves_no_testbed() {
+fn ended_job_leaves_no_testbed() {
     let _turn = turn();
     let bed = Bed::new("collective-ended", &[("net.toml", &network(1, 2, &[]))]);
     let words = ["collective", "ring", "--ranks", "2", "--bytes", "64MiB", "--rounds", "100", "--testbed", "net.toml"];
@@ -169,7 +169,7 @@ fn a_job_that_is_ended_leaves_no_testbed() {
     }
     bed.done(&["testbed", "down"]);
     let ranks = || {
-        // Ranks are children of none of ours where `nsenter` has gone: they are known by their variable.
+        // Where `nsenter` has ended, ranks are not our children: their environment identifies them.
         let mark = format!("ANABRANCH_CONFIG={}", bed.folder.0.display());
         let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
         processes
@@ -194,9 +194,9 @@ fn has(bytes: &[u8], word: &[u8]) -> bool {
     bytes.windows(word.len()).any(|window| window == word)
 }
 
-/// A rank at a host of a testbed that is killed: the others find out, and close.
+/// Kills a rank on a host of a testbed: the others report it and close.
 #[test]
-fn a_rank_at_a_host_is_killed() {
+fn killed_rank_on_a_host_is_reported() {
     let _turn = turn();
     let bed = Bed::new("collective-killed", &[("net.toml", &network(2, 2, &[]))]);
     let words = ["collective", "ring", "--ranks", "3", "--bytes", "16MiB", "--rounds", "3", "--kill", "1@300ms"];
@@ -213,8 +213,8 @@ fn a_rank_at_a_host_is_killed() {
     }
 }
 
-/// `testbed run` with a workload of kind `nccl` beside flows of endpoints: a row per message, the bus bandwidth in the summary; the
-/// scheme of the command line holds and not that of a variable.
+/// `testbed run` with a workload of kind `nccl` beside flows of endpoints gives a row per message and the bus bandwidth in the
+/// summary. The scheme of the command line takes precedence over a variable.
 #[test]
 fn a_workload_of_ranks_gives_rows_like_any_other() {
     let _turn = turn();
@@ -243,17 +243,17 @@ fn a_workload_of_ranks_gives_rows_like_any_other() {
         let number = |name: &str| row[name].parse::<u64>().unwrap_or_else(|_| panic!("{name}: {row:?}"));
         assert_eq!((number("size_bytes"), row["status"].as_str()), (256 << 10, "finished"));
         assert!(number("start_ps") >= 100_000_000_000, "ranks begin at 100 ms: {row:?}");
-        // Links carry 200 Mbit/s, and a few packets at once.
+        // Links carry 200 Mbit/s, plus a burst of a few packets.
         assert!(number("fct_rx_ps") <= number("fct_ack_ps") && number("fct_ack_ps") > 9_000_000_000, "{row:?}");
         assert!(number("retransmitted_packets") < 64, "{row:?}");
         hosts.insert((number("src"), number("dst")));
         count += 1;
     }
-    // Hosts 0 and 1 are at one leaf, 2 and 3 at the other.
+    // Hosts 0 and 1 are on one leaf, 2 and 3 on the other.
     assert_eq!((count, hosts), (48, [(0, 2), (2, 1), (1, 3), (3, 0)].into()));
 }
 
-/// What a simulation cannot do, and what cannot be loaded, is said with its place.
+/// A simulation, and a plugin that cannot be loaded, are refused with their place.
 #[test]
 fn a_workload_of_ranks_is_refused_where_it_cannot_run() {
     let folder = Folder::new("collective-refused");
@@ -282,11 +282,11 @@ fn a_workload_of_ranks_is_refused_where_it_cannot_run() {
     for command in ["run", "compare"] {
         let output = folder.run(&["testbed", command, "bed.toml", "--plugin", "no.so"]);
         let said = stderr(&output);
-        assert!(code(&output) == 2 && said.contains("--plugin: no.so is not there"), "{said}");
+        assert!(code(&output) == 2 && said.contains("--plugin: no.so does not exist"), "{said}");
     }
 }
 
-/// A scenario is data: it names no code, whichever command reads it and however the key comes into it.
+/// A scenario is data: no command lets it name code to load.
 #[test]
 fn a_scenario_names_no_plugin() {
     let folder = Folder::new("collective-evil");
@@ -312,7 +312,7 @@ fn a_scenario_names_no_plugin() {
     }
 }
 
-/// A connection that Hopper steers leaves a spine that becomes slow, and the page says so before the counters do.
+/// Hopper moves a connection off a spine that becomes slow, and the statistics page shows it before the counters do.
 #[test]
 #[ignore = "times on a testbed: a machine that is not overloaded"]
 fn hopper_leaves_a_spine_that_becomes_slow() {
@@ -324,7 +324,7 @@ fn hopper_leaves_a_spine_that_becomes_slow() {
     let variables =
         [("ANABRANCH_SCHEME", "hopper"), ("ANABRANCH_RATE", "150Mbps"), ("ANABRANCH_STATS", pages.as_str())];
     let mut job = standing.begin(&words, &variables);
-    // The sender at leaf 0 is the one whose peer is host 1 of leaf 2.
+    // The sender on leaf 0 is the one whose peer is host 1 of leaf 2.
     let look = || {
         let seen = json(&folder.run(&["stats", "--folder", &pages, "--format", "json"]));
         let all = seen["processes"].as_array().expect("a list").iter();
@@ -372,8 +372,8 @@ fn hopper_leaves_a_spine_that_becomes_slow() {
     assert!(page <= counters, "{page:?} {counters:?}");
 }
 
-/// Ring all-reduce of 4 MiB over four ranks, hosts of 200 Mbit/s: bus bandwidth of the payload at least 0.7 of a host's link where all
-/// spines are alike; with two slow spines Hopper or REPS at least twice ECMP.
+/// Ring all-reduce of 4 MiB over four ranks on hosts of 200 Mbit/s: bus bandwidth is at least 0.7 of a host's link with equal spines;
+/// with two slow spines Hopper or REPS has at least twice that of ECMP.
 #[test]
 #[ignore = "times on a testbed: a machine that is not overloaded"]
 fn bus_bandwidth() {
@@ -392,8 +392,8 @@ fn bus_bandwidth() {
     assert!(seen[4].max(seen[5]) >= 2.0 * seen[3], "{seen:?}");
 }
 
-/// MPICH of the package index with our program built by its compiler wrapper, and a launcher that enters a host's namespace from
-/// another's: the words that run a rank at each of four hosts, neighbours at different leaves.
+/// Installs MPICH, compiles our program with its wrapper, and returns the words that run a rank on each of four hosts, neighbours on
+/// different leaves, through a launcher that enters the namespaces of hosts.
 fn mpich(folder: &Folder) -> Vec<String> {
     let done = |command: &mut Command| {
         let output = command.output().expect("a program");
@@ -408,7 +408,7 @@ fn mpich(folder: &Folder) -> Vec<String> {
     let ranks = folder.0.join("allreduce").display().to_string();
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mpich_allreduce.c");
     done(Command::new(program("mpicc")).args(["-O2", "-o", &ranks, source]));
-    // As `Plan` names and addresses two leaves of two hosts.
+    // Names and addresses as in `Plan`, for two leaves of two hosts.
     let hosts = [("host0", "10.1.1.2"), ("host2", "10.2.1.2"), ("host1", "10.1.2.2"), ("host3", "10.2.2.2")];
     let cases: String = hosts.iter().map(|(name, address)| format!("{address}) host={name} ;;\n")).collect();
     let script = format!(
@@ -419,7 +419,7 @@ fn mpich(folder: &Folder) -> Vec<String> {
     let launch = folder.0.join("launch");
     done(Command::new("chmod").arg("+x").arg(&launch));
     let addresses: Vec<&str> = hosts.iter().map(|(_, address)| *address).collect();
-    // Over TCP, and no shared memory between ranks that would know each other for one machine.
+    // Over TCP, without shared memory between ranks of this machine.
     let words = ["env", "UCX_TLS=tcp,self", "MPIR_CVAR_NOLOCAL=1"].map(String::from).into_iter();
     let words = words.chain([program("mpiexec")]);
     let flags = ["-launcher", "ssh", "-launcher-exec", &launch.display().to_string(), "-localhost", addresses[0]]
@@ -428,8 +428,8 @@ fn mpich(folder: &Folder) -> Vec<String> {
     words.chain(flags).chain([ranks]).collect()
 }
 
-/// All-reduces of 4 MiB over four ranks beside MPICH's in the same namespaces, in turn: no slower where all spines are alike, twice
-/// as fast where two of four are slow. The median of three tries each.
+/// All-reduces of 4 MiB over four ranks and MPICH's in the same namespaces, interleaved: not slower with equal spines, twice as fast
+/// with two slow spines of four. Medians of three runs.
 #[test]
 #[ignore = "fetches MPICH (13 MB); times on a testbed: a machine that is not overloaded"]
 fn no_slower_than_mpich() {
@@ -465,7 +465,7 @@ fn no_slower_than_mpich() {
     }
 }
 
-/// Eight ranks with one path each finish; two jobs at once share the fabric within a factor of two.
+/// Eight ranks with one path each finish; two concurrent jobs share the fabric within a factor of two.
 #[test]
 #[ignore = "times on a testbed: a machine that is not overloaded"]
 fn jobs_share_a_fabric() {

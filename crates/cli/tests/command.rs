@@ -1,4 +1,4 @@
-//! The command as its users and scripts see it: exit codes, what goes where, and what is left on disk.
+//! The program as users and scripts see it: exit codes, outputs, files.
 
 mod common;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::{path::Path, process::Stdio};
 
 #[test]
-fn a_run_writes_what_the_contract_names_and_prints_its_summary() {
+fn run_writes_contract_files_and_prints_summary() {
     let folder = Folder::new("run");
     let output = folder.run(&["run", "tiny", "--out", "out", "--format", "json", "--threads", "1", "--seed", "7"]);
     let summary = json(&output);
@@ -28,7 +28,7 @@ fn a_run_writes_what_the_contract_names_and_prints_its_summary() {
     let manifest = folder.json_file("out/manifest.json");
     assert_has(&manifest, &["version", "commit", "scenario", "scenario_hash", "seeds", "threads", "machine", "wall_s"]);
     assert_eq!(folder.rows("out/flows.csv").len(), 8);
-    // The scenario of the manifest gives the same run.
+    // The scenario in the manifest gives the same run.
     folder.file("again.toml", manifest["scenario"].as_str().unwrap());
     let again = json(&folder.run(&["run", "again.toml", "--out", "again", "--format", "json"]));
     assert_eq!(again["fingerprint"], summary["fingerprint"]);
@@ -48,7 +48,7 @@ fn two_threads_give_the_fingerprint_of_one() {
 }
 
 #[test]
-fn without_a_directory_results_lie_under_their_name() {
+fn default_directory_has_scenario_name() {
     let folder = Folder::new("default");
     let output = folder.run(&["run", "tiny"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
@@ -59,7 +59,7 @@ fn without_a_directory_results_lie_under_their_name() {
 }
 
 #[test]
-fn a_comparison_relates_all_to_the_baseline_and_does_not_repeat_itself() {
+fn comparison_is_relative_to_baseline_and_reuses_runs() {
     let folder = Folder::new("compare");
     let arguments =
         ["compare", "tiny", "--schemes", "ecmp,ops,prime", "--seeds", "2", "--out", "out", "--format", "json"];
@@ -81,7 +81,7 @@ fn a_comparison_relates_all_to_the_baseline_and_does_not_repeat_itself() {
     let fingerprints =
         |v: &Value| v["runs"].as_array().unwrap().iter().map(|r| r["fingerprint"].clone()).collect::<Vec<_>>();
     assert_eq!(fingerprints(&first), fingerprints(&second));
-    // Another seed more: only what is missing is run. Other flows: everything.
+    // With one more seed only the missing runs execute; with other flows all do.
     let more = ["compare", "tiny", "--schemes", "ecmp,ops,prime", "--seeds", "3", "--out", "out", "--format", "json"];
     assert_eq!(json(&folder.run(&more))["reused_runs"].as_u64(), Some(6));
     let other = [&arguments[..], &["--set", "workload.0.size=32KiB"]].concat();
@@ -95,22 +95,22 @@ fn a_comparison_relates_all_to_the_baseline_and_does_not_repeat_itself() {
     assert_eq!(json(&folder.run(&other))["reused_runs"].as_u64(), Some(0));
     let again = [&arguments[..], &["--set", "workload.0.size=32KiB", "--again"]].concat();
     assert_eq!(json(&folder.run(&again))["reused_runs"].as_u64(), Some(0));
-    // What the same directory held of the third seed is kept, but not reported.
+    // The third seed of the same directory is kept, but not reported.
     assert!(folder.entries("out/earlier-runs").contains(&"prime".to_string()));
     assert!(!folder.entries("out/runs/prime").contains(&"seed3".to_string()));
-    // Asked for again, it comes back.
+    // Requesting it again reuses it.
     let third = [&more[..], &["--set", "workload.0.size=64KiB", "--replace"]].concat();
     assert_eq!(json(&folder.run(&third))["reused_runs"].as_u64(), Some(9));
 }
 
 #[test]
-fn the_report_is_written_again() {
+fn report_rebuilds_the_page() {
     let folder = Folder::new("report");
     json(&folder.run(&["run", "tiny", "--out", "out", "--format", "json"]));
     std::fs::remove_file(folder.0.join("out/report.html")).unwrap();
     let answer = json(&folder.run(&["report", "out", "--format", "json"]));
     assert!(folder.0.join(answer["report"].as_str().unwrap()).exists());
-    for (directory, word) in [("nowhere", "no directory"), (".", "no results")] {
+    for (directory, word) in [("nowhere", "does not exist"), (".", "no results")] {
         let output = folder.run(&["report", directory]);
         assert_eq!(code(&output), 2);
         assert!(stderr(&output).contains(word), "{}", stderr(&output));
@@ -118,7 +118,7 @@ fn the_report_is_written_again() {
 }
 
 #[test]
-fn the_view_is_written_of_a_run_and_of_two_schemes() {
+fn view_shows_a_run_and_two_schemes() {
     let folder = Folder::new("view");
     json(&folder.run(&["compare", "tiny", "--schemes", "ecmp,prime,ops", "--out", "both", "--format", "json"]));
     let view = |arguments: &[&str]| {
@@ -133,7 +133,7 @@ fn the_view_is_written_of_a_run_and_of_two_schemes() {
     let report = std::fs::read_to_string(folder.0.join("both/report.html")).unwrap();
     assert!(report.contains("href=\"view.html\">fabric view"));
     let cases: &[(&[&str], &str)] = &[
-        (&["nowhere"], "no directory nowhere"),
+        (&["nowhere"], "directory nowhere does not exist"),
         (&["."], "no results"),
         (&["both", "--schemes", "reps"], "it compares ecmp, prime, ops"),
         (&["both", "--schemes", "ecmp,prime,ops"], "--schemes: found 3"),
@@ -147,7 +147,7 @@ fn the_view_is_written_of_a_run_and_of_two_schemes() {
 }
 
 #[test]
-fn mistakes_end_with_2_one_message_and_nothing_on_disk() {
+fn invalid_input_exits_with_2_and_writes_nothing() {
     let folder = Folder::new("mistakes");
     let text =
         "[topology]\nkind = \"fat-tree\"\nradix = 4\n[[workload]]\nkind = \"permutation\"\nsize = \"64 parsec\"\n";
@@ -275,7 +275,7 @@ fn the_topology_is_counted_and_its_paths_are_listed() {
     }
     let counts: Vec<_> = answer["paths"].as_array().unwrap().iter().map(|p| p["paths"].as_u64().unwrap()).collect();
     assert_eq!(counts, [2, 4]);
-    // What is exported is a topology file of the same counts.
+    // The exported topology file has the same counts.
     assert_eq!(code(&folder.run(&["topology", "tiny", "--export", "tiny.topo"])), 0);
     let file = "topology={ kind = \"file\", format = \"conweave\", path = \"tiny.topo\" }";
     let text = std::fs::read_to_string(folder.0.join("tiny.topo")).unwrap();
@@ -287,7 +287,7 @@ fn the_topology_is_counted_and_its_paths_are_listed() {
 }
 
 #[test]
-fn a_time_limit_that_strikes_is_no_failure_and_says_so() {
+fn time_limit_is_reported_without_failure() {
     let folder = Folder::new("limit");
     let output = folder.run(&["run", "tiny", "--set", "run.time_limit=3us", "--out", "out", "--format", "json"]);
     let summary = json(&output);
@@ -298,7 +298,7 @@ fn a_time_limit_that_strikes_is_no_failure_and_says_so() {
 }
 
 #[test]
-fn help_and_version_are_no_mistakes() {
+fn help_and_version_exit_with_0() {
     let folder = Folder::new("help");
     for arguments in [&["--help"][..], &["--version"], &["run", "--help"]] {
         let output = folder.run(arguments);
@@ -307,10 +307,9 @@ fn help_and_version_are_no_mistakes() {
     assert_eq!(code(&folder.run(&[])), 2);
 }
 
-/// An interruption keeps what is finished, marks it, and the same command goes on from there.
-/// A run of which something is missing, or that another version left, is done again; rows that are gone or cut are said.
+/// A run that is incomplete or of another version is repeated; missing or truncated rows are reported.
 #[test]
-fn damaged_runs_of_a_comparison_are_done_again_or_named() {
+fn damaged_runs_of_a_comparison_are_repeated_or_reported() {
     let folder = Folder::new("compare-damaged");
     let arguments = ["compare", "tiny", "--schemes", "ecmp,ops", "--seeds", "1", "--out", "out", "--format", "json"];
     let first = json(&folder.run(&arguments));
@@ -340,7 +339,7 @@ fn damaged_runs_of_a_comparison_are_done_again_or_named() {
         assert_eq!(fingerprints(&again), fingerprints(&first), "{what}");
         assert!(read("flows.csv") == rows && folder.entries("out/runs/ecmp") == ["seed1"], "{what}");
     }
-    // What has no manifest to be trusted is nobody's, and kept.
+    // A directory without a trusted manifest is foreign, and kept.
     assert_eq!(folder.entries("out/earlier-runs/ecmp"), ["seed1", "seed1-2", "seed1-3"]);
     half("flows.parquet");
     let page = std::fs::read(folder.0.join("out/report.html")).unwrap();
@@ -361,7 +360,7 @@ fn damaged_runs_of_a_comparison_are_done_again_or_named() {
 
 #[cfg(unix)]
 #[test]
-fn an_interruption_keeps_what_is_finished() {
+fn interruption_keeps_finished_runs() {
     let folder = Folder::new("interrupt");
     // Long enough not to end by itself within the test.
     let size = "workload.0.size=16GiB";
@@ -383,24 +382,24 @@ fn an_interruption_keeps_what_is_finished() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), 130, "{}", stderr(&output));
     assert_eq!(folder.json_file("compare/interrupted.json")["interrupted"].as_bool(), Some(true));
-    // With short flows, the same directory is completed.
+    // With short flows the same directory completes.
     let arguments = ["compare", "tiny", "--schemes", "ecmp,prime", "--out", "compare", "--format", "json"];
     assert_eq!(json(&folder.run(&arguments))["interrupted"].as_bool(), Some(false));
     assert!(!folder.entries("compare").contains(&"interrupted.json".to_string()));
 }
 
-/// While a fabric of 40,000 hosts is being built nobody asks for interruptions: they are obeyed all the same, within a
-/// second (and a half, on a busy machine), and nothing is left behind.
+/// Building a fabric of 40,000 hosts does not poll for interruptions; one takes effect within a second (1.5 s on a busy machine)
+/// all the same, and leaves nothing behind.
 #[test]
 #[cfg(unix)]
-fn an_interruption_while_building_is_heard_at_once() {
+fn interruption_while_building_takes_effect_soon() {
     let folder = Folder::new("interrupt-building");
     for (name, arguments) in [
         ("run", &["run", "spritz-40k-dragonfly", "--out", "out", "--progress", "never"][..]),
         ("compare", &["compare", "spritz-40k-dragonfly", "--schemes", "minimal,ecmp", "--out", "out"]),
         ("check", &["check", "spritz-40k-slim-fly"]),
     ] {
-        // Early enough to fall into the building of any build.
+        // Early enough to hit the building phase of any build profile.
         for after in [30, 150] {
             let mut child = folder.command(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
             std::thread::sleep(std::time::Duration::from_millis(after));
@@ -408,8 +407,8 @@ fn an_interruption_while_building_is_heard_at_once() {
             let asked = std::time::Instant::now();
             let status = child.wait().unwrap();
             assert!(asked.elapsed().as_millis() < 1500, "{name}: {:?}", asked.elapsed());
-            // Before the command listens at all, the signal itself ends it.
-            // A check may be done before the time is over that commands have to end by themselves.
+            // Before the handler is installed, the signal itself ends the process.
+            // A check may finish within the grace period.
             let done = name == "check" && status.code() == Some(0);
             assert!(done || status.code().is_none_or(|code| code == 130), "{name} after {after} ms: {status}");
             let left = folder.entries("out");
@@ -418,7 +417,7 @@ fn an_interruption_while_building_is_heard_at_once() {
     }
 }
 
-/// A benchmark has nothing to keep and ends within a second, whatever it is at.
+/// A benchmark keeps nothing and ends within a second.
 #[cfg(unix)]
 #[test]
 fn a_benchmark_ends_when_interrupted() {
@@ -434,7 +433,7 @@ fn a_benchmark_ends_when_interrupted() {
     assert!(stderr(&output).contains("interrupted"), "{}", stderr(&output));
 }
 
-/// `--small` measures one case; what it prints for tracking is one object.
+/// `--small` measures one case; JSON output is one object.
 #[test]
 fn a_benchmark_prints_its_figures() {
     let folder = Folder::new("bench-json");

@@ -1,10 +1,10 @@
-//! How much the default build compiles: a newcomer waits for every crate of it.
+//! Limits the number of crates in the default build, which every newcomer waits for.
 
 use anabranch_testkit::skip;
 use std::{collections::BTreeSet, process::Command};
 
-/// Most crates of others in `cargo build --release -p anabranch`, those of build scripts and macros among them. Lower it when
-/// one goes; before raising it, look for a feature or a smaller crate that does the same.
+/// Maximum number of third-party crates in `cargo build --release -p anabranch`, with those of build scripts and macros. Lower it when
+/// one goes; before raising it, search for a feature or a smaller crate that does the same.
 const MAX_CRATES: usize = 169;
 
 /// Lines that `cargo tree` prints for the default build, one per crate and version; `None`, having reported the skip, where this

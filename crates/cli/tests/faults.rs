@@ -1,4 +1,4 @@
-//! Power cuts and failing disks: after any operation on files, what is visible is whole or not there.
+//! Power cuts and failing disks: after any file operation, visible results are complete or absent.
 
 #[allow(dead_code)]
 mod common;
@@ -17,7 +17,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// One process has one disk.
+/// Serializes the tests: a process records one disk.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// The only test that uses the disk; at its end nobody watches it.
@@ -33,7 +33,7 @@ impl Drop for Alone {
     }
 }
 
-/// The exit code of a command whose results go to `out`.
+/// Exit code of a command whose results go to `out`.
 fn command(words: &[&str], out: &Path) -> u8 {
     let words = ["anabranch", "--quiet"].iter().chain(words).map(OsString::from);
     anabranch::command(
@@ -58,7 +58,7 @@ const SWEEP: &[&str] = &[
     "1",
 ];
 
-/// An operation, kept.
+/// Recorded operation.
 #[derive(Clone, Debug)]
 enum Kept {
     MakeDirectory(PathBuf),
@@ -71,7 +71,7 @@ enum Kept {
     RemoveDirectory(PathBuf),
 }
 
-/// All operations of a command.
+/// Records all operations of a command.
 fn recorded(words: &[&str], out: &Path) -> Vec<Kept> {
     let log = Arc::new(Mutex::new(Vec::new()));
     let own = log.clone();
@@ -94,18 +94,18 @@ fn recorded(words: &[&str], out: &Path) -> Vec<Kept> {
     Arc::try_unwrap(log).unwrap().into_inner().unwrap()
 }
 
-/// What a path is: a directory, or a file by its number.
+/// Entry of a path: a directory, or a file by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
     Directory,
     File(usize),
 }
 
-/// A change of names that is not durable yet.
+/// Change of names that is not durable yet.
 #[derive(Clone, Debug)]
 enum Change {
     Put(PathBuf, Entry),
-    /// From, to, and what is moved.
+    /// Source, target, and the entry.
     Move(PathBuf, PathBuf, Entry),
     Remove(PathBuf),
 }
@@ -121,7 +121,7 @@ fn change(names: &mut Names, change: &Change) {
             names.remove(path);
         }
         Change::Move(from, to, entry) => {
-            // The name is that of the file, whether its old name was durable or not.
+            // Whether the old name was durable does not matter.
             names.remove(from);
             names.insert(to.clone(), *entry);
             let moved: Vec<PathBuf> = names.keys().filter(|path| path.starts_with(from)).cloned().collect();
@@ -134,26 +134,26 @@ fn change(names: &mut Names, change: &Change) {
 }
 
 impl Change {
-    /// The directory whose synchronization makes it durable.
+    /// Directory whose synchronization makes the change durable.
     fn folder(&self) -> &Path {
         let (Change::Put(path, _) | Change::Move(_, path, _) | Change::Remove(path)) = self;
         path.parent().unwrap()
     }
 }
 
-/// A disk that forgets what was not synchronized.
+/// Model of a disk that loses unsynchronized data on a power cut.
 #[derive(Clone, Default)]
 struct Disk {
-    /// What a process sees.
+    /// Names visible to processes.
     now: Names,
     durable: Names,
     pending: Vec<Change>,
-    /// Content, and how much of it is durable.
+    /// Contents, and their durable length.
     files: Vec<(Vec<u8>, usize)>,
 }
 
 impl Disk {
-    /// What lies at `root`, all of it durable.
+    /// Copies `root`, all of it durable.
     fn of(root: &Path) -> Self {
         let mut disk = Disk::default();
         let mut open = vec![root.to_path_buf()];
@@ -194,7 +194,7 @@ impl Disk {
                 let entry = self.now[from];
                 self.change(Change::Move(from.clone(), to.clone(), entry));
             }
-            // What is not there is not removed.
+            // Removing a missing entry has no effect.
             Kept::RemoveFile(path) | Kept::RemoveDirectory(path) => {
                 let is_empty = !self.now.keys().any(|other| other != path && other.starts_with(path));
                 if self.now.contains_key(path) && is_empty {
@@ -218,8 +218,8 @@ impl Disk {
         }
     }
 
-    /// Disks that may be found when the power is back: none of what is pending, all of it, each alone, all but each; and of
-    /// data that were not synchronized nothing or a half.
+    /// Disks that a power cut may leave: none of the pending changes, all, each alone, all but each; and nothing or half of
+    /// unsynchronized data.
     fn found(&self) -> Vec<(Names, usize)> {
         let with = |these: &dyn Fn(usize) -> bool| {
             let mut names = self.durable.clone();
@@ -237,14 +237,14 @@ impl Disk {
         found
     }
 
-    /// Puts the files of `names` below `root` at `to`; of those that are not durable one part of so many is left.
+    /// Writes the files of `names` below `root` to `to`; of unsynchronized data one part in `part` remains.
     fn lay_out(&self, names: &Names, part: usize, root: &Path, to: &Path) {
         let _ = fs::remove_dir_all(to);
         fs::create_dir_all(to).unwrap();
         let below = names.iter().filter_map(|(path, entry)| Some((path.strip_prefix(root).ok()?, entry)));
         for (path, entry) in below.filter(|(path, _)| !path.as_os_str().is_empty()) {
             let path = to.join(path);
-            // A file in a directory that was lost is lost.
+            // A file in a lost directory is lost.
             if !path.parent().is_some_and(Path::is_dir) {
                 continue;
             }
@@ -261,7 +261,7 @@ impl Disk {
     }
 }
 
-/// What is wrong with what is visible in `out`, a directory of results or of what became of them.
+/// Returns the faults visible in `out`, a directory of results or what remains of it.
 fn wrong(out: &Path) -> Vec<String> {
     let mut wrong = Vec::new();
     let Ok(verified) = verify(out) else { return wrong };
@@ -270,7 +270,7 @@ fn wrong(out: &Path) -> Vec<String> {
             let part = part.as_os_str().to_string_lossy();
             part.starts_with(".anabranch-") || part == "failed"
         });
-        // What was being written is listed as such, what is hidden is not visible, and a run without a summary is not finished.
+        // Unfinished writes are listed as such, hidden files are not visible, and a run without a summary is not finished.
         let is_unfinished = finding.fault == Fault::Unfinished
             || finding.fault == Fault::Missing && finding.path.ends_with("summary.json");
         if !is_unfinished && !hidden && finding.path != out.join("manifest.json") {
@@ -294,13 +294,13 @@ fn wrong(out: &Path) -> Vec<String> {
     wrong
 }
 
-/// Results that `verify` finds intact have their page.
+/// Returns `true` if results that `verify` finds intact have their page.
 fn is_drawn_or_told(out: &Path) -> bool {
     let has_results = ["summary.json", "comparison.csv", "sweep.json"].iter().any(|name| out.join(name).exists());
     !has_results || out.join("report.html").exists() || !verify(out).is_ok_and(|verified| verified.is_intact())
 }
 
-/// Cuts the power after every operation of a command; every `again`th of the disks that are found is worked on again.
+/// Cuts the power after every operation of a command; repeats the command on every `again`th resulting disk.
 fn cut_power(name: &str, before: Option<&[&str]>, words: &[&str], again: usize) {
     let folder = Folder::new(name);
     let (out, found) = (folder.0.join("out"), folder.0.join("found"));
@@ -314,7 +314,7 @@ fn cut_power(name: &str, before: Option<&[&str]>, words: &[&str], again: usize) 
     let (mut images, mut seen) = (0, BTreeSet::new());
     for (number, operation) in log.iter().enumerate() {
         disk.apply(operation);
-        // A file grows in many steps, of which the last stands for all.
+        // A file grows in many steps; only the last is kept.
         if matches!(operation, Kept::Append(..)) && matches!(log.get(number + 1), Some(Kept::Append(..))) {
             continue;
         }
@@ -334,7 +334,7 @@ fn cut_power(name: &str, before: Option<&[&str]>, words: &[&str], again: usize) 
             }
         }
     }
-    // The last state of all is the whole result.
+    // The last state is the complete result.
     assert!(verify(&out).unwrap().is_intact());
     println!("{name}: {} operations, {images} disks found", log.len());
 }
@@ -365,8 +365,8 @@ fn a_sweep_is_whole_or_absent_after_a_power_cut() {
     cut_power("sweep", None, SWEEP, 50);
 }
 
-/// From the `n`th operation on the disk takes nothing: one exit code for a wrong place, nothing half-written to be seen, and the
-/// same command goes on once there is room.
+/// From the `n`th operation on the disk is full: one exit code, no partial results visible, and the same command completes once there
+/// is space.
 fn fill_disk(name: &str, words: &[&str], error: i32, step: usize) {
     let folder = Folder::new(name);
     let mut failed = 0;
@@ -375,7 +375,7 @@ fn fill_disk(name: &str, words: &[&str], error: i32, step: usize) {
         let (mut number, hit) = (0, Arc::new(Mutex::new(false)));
         let own = hit.clone();
         disk::watch(Some(Box::new(move |operation| {
-            // A full disk can still remove; a disk that is read-only cannot.
+            // A full disk can still remove files; a read-only one cannot.
             let takes_room = !matches!(operation, Operation::RemoveFile(_) | Operation::RemoveDirectory(_));
             number += usize::from(takes_room);
             if number < first || (!takes_room && error == 28) {
@@ -402,9 +402,9 @@ fn fill_disk(name: &str, words: &[&str], error: i32, step: usize) {
     assert!(failed > 3);
 }
 
-/// A disk that is full once the rows are written: `rerun` and `verify` say what is missing, and `report` draws it.
+/// On a disk that fills up after the rows are written, `rerun` and `verify` report missing figures, and `report` draws them.
 #[test]
-fn figures_that_were_not_drawn_are_told() {
+fn missing_figures_are_reported() {
     let _alone = alone();
     for (name, words) in [("undrawn-run", RUN), ("undrawn-compare", COMPARE), ("undrawn-sweep", SWEEP)] {
         let folder = Folder::new(name);
@@ -450,7 +450,7 @@ fn a_full_or_read_only_disk_leaves_nothing_half_written() {
     }
 }
 
-/// A hundred processes killed at different moments: results whole or absent, and the same command completes them.
+/// A hundred processes killed at different times: results are complete or absent, and the same command completes them.
 #[test]
 #[ignore = "slow: minutes"]
 fn killed_processes_leave_whole_results_or_none() {
@@ -460,7 +460,7 @@ fn killed_processes_leave_whole_results_or_none() {
         let words = [RUN, COMPARE, SWEEP][round as usize % 3];
         let folder = Folder::new("killed");
         let out = folder.0.join("out");
-        // Spread over the first 0.4 s, of which a command takes the half.
+        // Spread over the first 0.4 s; a command takes half of it.
         for delay in [7 * (round % 57), 3 * (round % 91)] {
             let mut process = std::process::Command::new(env!("CARGO_BIN_EXE_anabranch"));
             let process = process.args(["--quiet"]).args(words).arg("--out").arg(&out);

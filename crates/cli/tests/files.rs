@@ -1,4 +1,4 @@
-//! What lies in a directory before a command lies there afterwards, byte for byte, for every command and option that writes.
+//! Every command and option that writes keeps existing files, byte for byte.
 
 #[allow(dead_code)]
 mod common;
@@ -26,7 +26,7 @@ series_interval = "1us"
 "#;
 const FLOWS: &str = "src,dst,size_bytes,start_ps\n0,2,100000,0\n1,3,100000,0\n";
 
-/// Commands that write no files, by clap's own names.
+/// Commands that write no files, by clap's names.
 const READING: &[&str] = &[
     "list",
     "explain",
@@ -43,7 +43,7 @@ const READING: &[&str] = &[
     "rerun",
     "verify",
     "completions",
-    // Networks, not files; what they write lies in a directory of the system's own.
+    // Networks, not files; they write to a directory of the system.
     "testbed",
     "testbed up",
     "testbed down",
@@ -55,12 +55,12 @@ const READING: &[&str] = &[
     "testbed forward",
 ];
 
-/// Commands that write, and the test below that covers each.
+/// Commands that write, each with the test that covers it.
 const WRITING: &[(&str, &str)] = &[
     ("run", "directories"),
     ("compare", "directories"),
     ("sweep", "directories"),
-    // With several backends each has a directory as `compare` has; what lies above them: tests/backends.rs.
+    // Each backend has a directory as `compare` has; files above them: tests/backends.rs.
     ("agree", "directories"),
     ("reproduce", "directories"),
     ("report", "reports"),
@@ -70,23 +70,23 @@ const WRITING: &[(&str, &str)] = &[
     ("init", "named files"),
     ("collective", "named files"),
     ("man", "named files"),
-    // Each failing case gets a folder that was not there.
+    // Each failing case gets a new folder.
     ("soak", "tests of the soak"),
     ("nccl install", "named files"),
-    // As `run` and `compare`, by the same functions; `capture` as other named files, in tests/testbed.rs.
+    // `run` and `compare` use the same functions; `capture` writes a named file, tests/testbed.rs.
     ("testbed run", "directories"),
     ("testbed compare", "directories"),
     ("testbed capture", "named files"),
 ];
 
-/// Options whose value is a path, and what covers each: an output, or an input that is only read.
+/// Options whose value is a path, each with what covers it: an output, or an input that is only read.
 const PATHS: &[(&str, &str)] = &[
     ("--out", "directories, reports"),
     ("--pcap", "captures"),
     ("--perfetto", "named files"),
     ("--export", "named files"),
     ("--rows", "named files"),
-    // The repository of the project, by a maintainer's wish.
+    // The repository of the project, for maintainers.
     ("--write-docs", "tests of the claims"),
     ("--plugin", "read"),
     ("--claims", "read"),
@@ -96,7 +96,7 @@ const PATHS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn every_command_and_option_is_looked_at() {
+fn every_command_and_option_is_covered() {
     let known: Vec<&str> = READING.iter().copied().chain(WRITING.iter().map(|(name, _)| *name)).collect();
     let commands = anabranch::commands();
     for name in &commands {
@@ -118,7 +118,7 @@ enum Thing {
     Directory,
 }
 
-/// All that lies below `path`.
+/// Snapshot of all entries below `path`.
 fn look(path: &Path) -> BTreeMap<PathBuf, Thing> {
     fn walk(root: &Path, path: &Path, found: &mut BTreeMap<PathBuf, Thing>) {
         for entry in fs::read_dir(path).unwrap() {
@@ -143,13 +143,13 @@ fn look(path: &Path) -> BTreeMap<PathBuf, Thing> {
     found
 }
 
-/// What of `before` is gone or another thing.
+/// Returns the entries of `before` that are missing or changed.
 fn lost(before: &BTreeMap<PathBuf, Thing>, path: &Path) -> Vec<PathBuf> {
     let after = look(path);
     before.iter().filter(|(name, thing)| after.get(*name) != Some(thing)).map(|(name, _)| name.clone()).collect()
 }
 
-/// Names that commands write, as files of somebody else; a slash at the end makes a directory with a file in it.
+/// Names that commands write, created here as foreign files; a trailing slash makes a directory with a file.
 const NAMES: &[&str] = &[
     "trace.csv",
     "series.csv",
@@ -195,7 +195,7 @@ fn put(folder: &Path, name: &str) {
     fs::write(path, format!("this is mine: {name}\n")).unwrap();
 }
 
-/// Commands that write into the directory that `--out` names, and what makes another run of each.
+/// Commands that write to the directory of `--out`, and changes that make another run of each.
 const INTO: &[(&[&str], &[&str])] = &[
     (&["run", "my.toml", "--out"], &["--set", "run.warmup=1ns"]),
     (&["run", "my.toml", "--replace", "--out"], &["--set", "run.warmup=1ns"]),
@@ -217,9 +217,9 @@ const INTO: &[(&[&str], &[&str])] = &[
     (&["reproduce", "hopper", "--no-run", "--out"], &[]),
 ];
 
-/// One name at a time, then all at once; in a directory of others and in one of results.
+/// One name at a time, then all together; in a foreign directory and in one with results.
 #[test]
-fn directories_of_others_keep_what_lies_in_them() {
+fn foreign_directories_keep_their_files() {
     for (words, _) in INTO {
         let all: Vec<&str> = NAMES.iter().copied().filter(|name| *name != "manifest.json/").collect();
         let cases: Vec<Vec<&str>> = NAMES.iter().map(|name| vec![*name]).chain([all]).collect();
@@ -230,7 +230,7 @@ fn directories_of_others_keep_what_lies_in_them() {
             names.iter().for_each(|name| put(&folder.0, name));
             let before = look(&folder.0);
             let output = folder.run(&[words, &["."][..]].concat());
-            // The flows are a name of a table: a run there is always refused.
+            // The flows have the name of a table: a run there is always refused.
             let said = stderr(&output);
             assert!(lost(&before, &folder.0).is_empty(), "{words:?} {names:?}: {:?}\n{said}", lost(&before, &folder.0));
             if words[0] == "run" {
@@ -242,9 +242,9 @@ fn directories_of_others_keep_what_lies_in_them() {
     }
 }
 
-/// Results of ours with things of others between them: these stay, whatever is done over the results.
+/// Results of ours with foreign files between them, which stay when results are replaced.
 #[test]
-fn results_are_replaced_and_nothing_beside_them() {
+fn replacing_results_keeps_foreign_files() {
     for (words, other) in INTO {
         let folder = Folder::new("files-ours");
         folder.file("my.toml", SCENARIO);
@@ -256,7 +256,7 @@ fn results_are_replaced_and_nothing_beside_them() {
         ours.extend(look(&folder.0.join("out")));
         let mut foreign = Vec::new();
         for name in NAMES.iter().filter(|name| !ours.contains_key(Path::new(name.trim_end_matches('/')))) {
-            // A file where results have a directory, or the other way round, is no name that is free.
+            // A file where results have a directory, or the reverse, is a conflict.
             if Path::new(name).ancestors().skip(1).any(|above| matches!(ours.get(above), Some(Thing::File(..)))) {
                 continue;
             }
@@ -275,12 +275,12 @@ fn results_are_replaced_and_nothing_beside_them() {
     }
 }
 
-/// Whether results of ours may have changed `path`.
+/// Returns `true` if replacing results may change `path`.
 fn is_ours(path: &Path, ours: &BTreeMap<PathBuf, Thing>) -> bool {
     path.strip_prefix("out").is_ok_and(|path| ours.contains_key(path) || path.as_os_str().is_empty())
 }
 
-/// The very run that the issue names: the flows it reads are not replaced by its table of flows.
+/// The flows that a run reads are not replaced by its table of flows.
 #[test]
 fn an_input_is_never_an_output() {
     let folder = Folder::new("files-input");
@@ -289,7 +289,7 @@ fn an_input_is_never_an_output() {
     let output = folder.run(&["run", "my.toml", "--out", "."]);
     assert_eq!(code(&output), 2);
     assert!(stderr(&output).contains("flows.csv") && stderr(&output).contains("--out"), "{}", stderr(&output));
-    // A table of results is read by a scenario whose results would replace it: under its name, by a link, by a hard link.
+    // A table of results is the input of a scenario whose results would replace it: by name, link and hard link.
     assert_eq!(code(&folder.run(&["run", "my.toml", "--out", "out"])), 0);
     let read = fs::read(folder.0.join("out/flows.csv")).unwrap();
     fs::create_dir(folder.0.join("by")).unwrap();
@@ -316,7 +316,7 @@ fn an_input_is_never_an_output() {
     assert_eq!(fs::read(folder.0.join("out/flows.csv")).unwrap(), read);
 }
 
-/// Links inside of an output directory lead nowhere.
+/// Links inside an output directory are not followed.
 #[cfg(unix)]
 #[test]
 fn links_are_not_followed() {
@@ -347,7 +347,7 @@ fn links_are_not_followed() {
             assert!(look(&folder.0.join("elsewhere")).len() == 3, "{words:?} {name}: {said}");
         }
     }
-    // A directory of results whose parts were replaced by links is refused as well.
+    // A directory of results with links in place of its parts is refused too.
     let folder = Folder::new("files-links-later");
     let words = ["compare", "tiny", "--schemes", "ecmp,ops", "--again", "--out", "out"];
     assert_eq!(code(&folder.run(&words)), 0);
@@ -363,9 +363,9 @@ fn links_are_not_followed() {
     }
 }
 
-/// Files that the user names: nothing that is there is replaced unasked, an input never.
+/// Named files: existing ones are replaced with `--replace` only, an input never.
 #[test]
-fn named_files_replace_nothing_unasked() {
+fn named_files_need_replace() {
     let folder = Folder::new("files-named");
     folder.file("my.toml", SCENARIO);
     folder.file("flows.csv", FLOWS);
@@ -384,7 +384,7 @@ fn named_files_replace_nothing_unasked() {
     fs::hard_link(folder.0.join("flows.csv"), folder.0.join("flows-link")).unwrap();
     let before = look(&folder.0);
     let capture = |file: &str| format!("leaf0->spine0={file}");
-    // Without --replace any file that is there; with it inputs, links, directories and parts of results.
+    // Without --replace any existing file is refused; with it inputs, links, directories and parts of results.
     let always =
         ["my.toml", "flows.csv", "flows-link", "link", "scenario-link", "man", "out/flows.csv", "out/manifest.json"];
     for (file, replace) in always.iter().map(|file| (*file, true)).chain([("there", false)]) {
@@ -423,19 +423,19 @@ fn named_files_replace_nothing_unasked() {
         assert_eq!(code(&output), 2, "{words:?}: {}", stderr(&output));
         assert_eq!(look(&folder.0), before, "{words:?}");
         assert_eq!(code(&folder.run(&[words, &["--replace"]].concat())), 0, "{words:?}");
-        // What is there already as it would be written is no obstacle.
+        // Identical contents are no conflict.
         assert_eq!(code(&folder.run(words)), 0, "{words:?}");
     }
     assert_eq!(fs::read(folder.0.join("plugins/libnccl-net.so")).unwrap(), b"no plugin\n");
 }
 
-/// A capture that would take the place of a table of the same run.
+/// A capture cannot take the name of a table of the same run.
 #[test]
 fn captures_and_tables_do_not_share_a_file() {
     for file in ["o/flows.csv", "o/manifest.json", "o/report.html", "./o/../o/summary.json"] {
         let folder = Folder::new("files-capture");
         let pcap = format!("leaf0->spine0={file}");
-        // Before there is anything, and beside results.
+        // In an empty directory, and beside results.
         for replace in [&[][..], &["--replace"]] {
             let output = folder.run(&[&["run", "tiny", "--out", "o", "--pcap", &pcap][..], replace].concat());
             assert_eq!(code(&output), 2, "{file}: {}", stderr(&output));
@@ -444,9 +444,9 @@ fn captures_and_tables_do_not_share_a_file() {
     }
 }
 
-/// `report` and `view` write into the directory they are given: over what its manifest lists, and nothing else.
+/// `report` and `view` replace files listed in the manifest, and no others.
 #[test]
-fn reports_keep_what_they_have_not_written() {
+fn reports_keep_foreign_files() {
     let folder = Folder::new("files-report");
     assert_eq!(code(&folder.run(&["compare", "tiny", "--schemes", "ecmp,ops", "--out", "out"])), 0);
     for (words, name) in [
@@ -461,7 +461,7 @@ fn reports_keep_what_they_have_not_written() {
         assert_eq!(code(&output), 2, "{words:?} {name}: {}", stderr(&output));
         assert_eq!(look(&folder.0), before, "{words:?} {name}");
         fs::remove_file(folder.0.join(name)).unwrap();
-        // A name that we do not use stands in nobody's way.
+        // Unused names are no conflict.
         put(&folder.0, "out/figures/mine.svg");
         put(&folder.0, "out/runs/ecmp/seed1/figures/slowdown_cdf-mine.svg");
         let mine = look(&folder.0).into_iter().filter(|(path, _)| path.to_string_lossy().contains("mine"));
@@ -475,9 +475,9 @@ fn reports_keep_what_they_have_not_written() {
     }
 }
 
-/// `--replace` says what it removes, and removes only that.
+/// `--replace` lists what it removes, and removes nothing else.
 #[test]
-fn replace_says_what_it_removes() {
+fn replace_lists_removed_files() {
     let folder = Folder::new("files-replace");
     assert_eq!(code(&folder.run(&["run", "tiny", "--out", "out", "--set", "measure.series_interval=1us"])), 0);
     let before = look(&folder.0.join("out"));
@@ -499,9 +499,9 @@ fn replace_says_what_it_removes() {
     json(&folder.run(&[&other[..], &["--format", "json"]].concat()));
 }
 
-/// A manifest that is damaged, or lists what lies elsewhere, makes nothing ours.
+/// A manifest that is damaged, or lists entries elsewhere, makes no file ours.
 #[test]
-fn a_damaged_manifest_lists_nothing() {
+fn damaged_manifest_owns_no_files() {
     let folder = Folder::new("files-manifest");
     folder.file("victim.csv", "mine\n");
     assert_eq!(code(&folder.run(&["run", "tiny", "--out", "out"])), 0);

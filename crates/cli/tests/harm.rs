@@ -1,4 +1,4 @@
-//! Links that lose, damage, repeat and delay packets, flap, and signals to what runs on a testbed.
+//! Links that lose, corrupt, duplicate and delay packets, flapping links, and signals to commands on a testbed.
 
 #![cfg(target_os = "linux")]
 
@@ -47,14 +47,14 @@ fn carried(bed: &Bed) -> Option<(Value, PortRows)> {
 }
 
 #[test]
-fn signals_reach_what_exec_runs_and_its_end_is_ours() {
+fn exec_forwards_signals_and_exit_codes() {
     let _turn = turn();
     let bed = bed("exec-signals", 1, "");
     if bed.up("harm.toml", &[]).is_none() {
         return;
     }
     let ends = |script: &str, signal: Option<&str>| {
-        // Whoever runs the tests may ignore signals (nohup), and a shell cannot trap those.
+        // The test runner may ignore signals (nohup), which a shell cannot trap then.
         let words = ["testbed", "exec", "host0", "--", "env", "--default-signal", "sh", "-c", script];
         let mut command = bed.command(&words);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
@@ -71,12 +71,12 @@ fn signals_reach_what_exec_runs_and_its_end_is_ours() {
         let traps = format!("trap 'echo got; exit 7' {signal}; echo ready; {waits}");
         assert_eq!(ends(&traps, Some(signal)), (Some(7), "got".into()), "{signal}");
     }
-    // 128 and the signal, for what does not take it: 15, 1, 2, 3.
+    // 128 plus the signal, for a command without a handler: 15, 1, 2, 3.
     for (signal, number) in [("TERM", 15), ("HUP", 1), ("INT", 2), ("QUIT", 3)] {
         let sleeps = "echo ready; exec sleep 600";
         assert_eq!(ends(sleeps, Some(signal)).0, Some(128 + number), "{signal}");
     }
-    // The whole group ends, or the pipe would stay open.
+    // The whole process group ends, or the pipe would stay open.
     assert_eq!(ends("sleep 600 & echo ready; wait", Some("TERM")).0, Some(143));
     assert_eq!(ends("echo ready; exit 3", None).0, Some(3));
     assert_eq!(ends("echo ready; kill -9 $$", None).0, Some(137));
@@ -87,7 +87,7 @@ fn signals_reach_what_exec_runs_and_its_end_is_ours() {
     refused(&bed.run(&["testbed", "exec", "host9", "--", "true"]), &["no `host9`", "host1"]);
 }
 
-/// Round trips of labels to the other host, in microseconds, and how many labels got no answer from it.
+/// Round trips of labels to the other host, in microseconds, and the number of labels without a reply.
 fn paths(bed: &Bed) -> (Vec<f64>, usize) {
     let program = env!("CARGO_BIN_EXE_anabranch");
     let words = ["testbed", "exec", "host0", "--", program, "paths", "--to", "10.2.1.2:7000", "--format", "json"];
@@ -103,7 +103,7 @@ fn paths(bed: &Bed) -> (Vec<f64>, usize) {
 }
 
 #[test]
-fn a_testbed_that_stands_loses_and_delays_as_it_is_told() {
+fn running_testbed_loses_and_delays_on_request() {
     let _turn = turn();
     let bed = bed("harm-stands", 1, "");
     if bed.up("harm.toml", &[]).is_none() || bed.run_real(&["testbed", "fault", "loss", "leaf0-spine0", "0"]).is_none()
@@ -116,7 +116,7 @@ fn a_testbed_that_stands_loses_and_delays_as_it_is_told() {
         ports.into_iter().find(|port| port["port"] == name).unwrap()["counters"].clone()
     };
     let fault = |words: &[&str]| bed.done(&[&["testbed", "fault"], words].concat());
-    // A process of its own delays packets, there and back, and goes with its interface.
+    // A separate process delays packets in both directions and ends with its interface.
     fault(&["delay", "leaf0-spine0", "20ms", "--jitter", "1ms"]);
     let (times, silent) = paths(&bed);
     assert!(silent == 0 && times.iter().all(|time| *time >= 38_000.0), "{times:?}");
@@ -126,7 +126,7 @@ fn a_testbed_that_stands_loses_and_delays_as_it_is_told() {
     assert!(times.iter().any(|time| *time < 38_000.0), "{times:?}");
     fault(&["mend", "leaf0-spine0"]);
     assert!(paths(&bed).0.iter().any(|time| *time < 19_000.0));
-    // All is lost one way, and counted there.
+    // All packets of one direction are lost and counted there.
     fault(&["loss", "leaf0->spine0", "100%"]);
     let (times, silent) = paths(&bed);
     assert!(times.is_empty() && silent > 0, "{times:?}");
@@ -148,13 +148,13 @@ fn a_testbed_that_stands_loses_and_delays_as_it_is_told() {
     wrong(&["loss", "leaf0->host1", "0.1"], &["no cable"]);
 }
 
-/// Whether a count is within five standard deviations of a share of so many.
+/// Returns `true` if a count is within five standard deviations of a share of `of`.
 fn is_share(count: f64, of: f64, share: f64) -> bool {
     (count - of * share).abs() <= 5.0 * (of * share * (1.0 - share)).sqrt()
 }
 
 #[test]
-fn what_links_do_to_packets_is_repaired_and_counted() {
+fn harmed_packets_are_recovered_and_counted() {
     let _turn = turn();
     let fault = |keys: &str| format!("[[fault]]\nlinks = [\"leaf0-spine0\"]\n{keys}\n");
     let lossy = fault("kind = \"packet-loss\"\nloss = 0.03");
@@ -166,7 +166,7 @@ fn what_links_do_to_packets_is_repaired_and_counted() {
     for (name, faults, share) in [("loss", lossy, 0.03), ("damage, copies, delay", all.concat(), 0.0)] {
         let bed = bed("harm-run", 1, &faults);
         let Some((summary, ports)) = carried(&bed) else { return };
-        // The receiver compares every byte, and refuses those that come twice.
+        // The receiver compares every byte and drops duplicates.
         assert_eq!(summary["flows"]["finished"].as_u64(), Some(1), "{name}");
         for (port, packets, drops) in &ports {
             let struck = port == "leaf0->spine0" || port == "spine0->leaf0";
@@ -175,7 +175,7 @@ fn what_links_do_to_packets_is_repaired_and_counted() {
                 "{name}: {port}: {drops} of {packets}"
             );
         }
-        // Of 2442 packets 73 meet with it, give or take five deviations of 8.4; answers that are lost may add timeouts.
+        // 73 of 2442 packets are affected, plus or minus five deviations of 8.4; lost ACKs may add timeouts.
         let again = summary["counters"]["retransmitted"].as_f64().unwrap();
         println!("{name}: {again} retransmitted, {} s", summary["fct_us"]["max"]);
         assert!((31.0..400.0).contains(&again), "{name}: {again}");
@@ -183,20 +183,20 @@ fn what_links_do_to_packets_is_repaired_and_counted() {
 }
 
 #[test]
-fn a_link_that_flaps_costs_the_time_that_it_is_down() {
+fn flapping_link_delays_by_its_down_time() {
     let _turn = turn();
     let flaps = "[[fault]]\nkind = \"link-flap\"\nat = \"100ms\"\nperiod = \"300ms\"\ndown_for = \"150ms\"\nflaps = 2\n\
                  links = [\"leaf0-spine0\"]\n";
     let bed = bed("harm-flaps", 1, flaps);
     let Some((summary, _)) = carried(&bed) else { return };
     assert_eq!(summary["flows"]["finished"].as_u64(), Some(1));
-    // 10 MB at 180 Mbit/s take 0.456 s with headers, and the only path is down for 0.3 s meanwhile.
+    // 10 MB at 180 Mbit/s take 0.456 s with headers, plus 0.3 s while the only path is down.
     let seconds = summary["fct_us"]["max"].as_f64().unwrap() / 1e6;
     assert!((0.74..20.0).contains(&seconds), "{seconds}");
 }
 
 #[test]
-fn simulations_flap_and_refuse_what_only_real_packets_meet() {
+fn simulations_flap_links_and_refuse_other_harm() {
     let flap =
         ["fault.0.kind=link-flap", "fault.0.period=10us", "fault.0.down_for=3us", "fault.0.flaps=4", "fault.0.count=1"];
     let run = |sets: &[&str]| {
@@ -216,7 +216,7 @@ fn simulations_flap_and_refuse_what_only_real_packets_meet() {
         refused(&said, &["[[fault]] 1: `kind`", kind, "real packets", "--backend testbed"]);
     }
     refused(&run(&["fault.0.kind=link-flap", "fault.0.count=1", "fault.0.flaps=1"]), &["period"]);
-    // On a testbed, links cannot tell data from answers.
+    // On a testbed, links cannot distinguish data from ACKs.
     let data = "[[fault]]\nkind = \"packet-loss\"\nloss = 0.1\naffects = \"data\"\nlinks = [\"leaf0-spine0\"]\n";
     let bed = bed("harm-data", 1, data);
     let output = bed.run(&["testbed", "run", "harm.toml", "--progress", "never"]);

@@ -1,5 +1,5 @@
-//! Input that no honest user gives: files that are no files, names that no file or terminal takes, numbers without measure.
-//! Every command ends soon, with one message that names what it found.
+//! Hostile input: entries that are not files, names that no file system or terminal accepts, numbers out of range. Every command
+//! ends quickly with one message that names the input.
 
 #[allow(dead_code)]
 mod common;
@@ -10,14 +10,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A small scenario, with `more` at its end.
+/// A small scenario followed by `more`.
 fn scenario(more: &str) -> String {
     format!(
         "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n[load_balancer]\nscheme = \"ops\"\n{more}"
     )
 }
 
-/// What a command says that may take two minutes on a loaded machine; one that blocks fails.
+/// Runs a command that may take two minutes on a loaded machine; one that blocks fails.
 fn run_in_time(folder: &Folder, words: &[&str]) -> Output {
     let mut command = folder.command(words);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -32,7 +32,7 @@ fn run_in_time(folder: &Folder, words: &[&str]) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Whether the command ends with 2, nothing on standard output and a message of all `words`.
+/// Asserts exit code 2, empty standard output and a message with all `words`.
 fn assert_refused(output: &Output, words: &[&str], what: &str) {
     let said = stderr(output);
     assert_eq!((code(output), stdout(output).as_str()), (2, ""), "{what}: {said}");
@@ -41,8 +41,8 @@ fn assert_refused(output: &Output, words: &[&str], what: &str) {
     }
 }
 
-/// Every input is a regular file: a FIFO nobody writes to, a device without end, a directory and a file of the kernel's are
-/// named, wherever an input can be named, and directly as by a link.
+/// Every input must be a regular file: a FIFO without a writer, an endless device, a directory and a file of the kernel are
+/// refused by name, directly and through a link, wherever a path can be given.
 #[test]
 #[cfg(target_os = "linux")]
 fn only_regular_files_are_read() {
@@ -94,9 +94,9 @@ fn only_regular_files_are_read() {
     }
 }
 
-/// A file of people's is read up to a stated size, and one that says to be huge costs nothing.
+/// User files have a size limit, and a sparse file beyond it costs nothing.
 #[test]
-fn a_huge_file_is_named() {
+fn huge_files_are_refused() {
     let folder = Folder::new("inputs-huge");
     for name in ["huge.toml", "flows.csv"] {
         std::fs::File::create(folder.0.join(name)).unwrap().set_len(8 << 40).unwrap();
@@ -107,7 +107,7 @@ fn a_huge_file_is_named() {
     assert_refused(&run_in_time(&folder, &["run", "flows.toml"]), &["flows.csv", "8796.1 GB", "memory"], "flows");
 }
 
-/// A seed has 64 bits, all of which arrive: in text, JSON, CSV, Parquet, and in the scenario that `check` prints.
+/// All 64 bits of a seed are kept in text, JSON, CSV, Parquet and the scenario that `check` prints.
 #[test]
 fn seeds_have_64_bits() {
     let folder = Folder::new("inputs-seeds");
@@ -141,12 +141,12 @@ fn seeds_have_64_bits() {
     for (file, mark) in [("summary.json", format!("\"seed\": {text},")), ("manifest.json", format!("ops/seed{text}"))] {
         assert!(std::fs::read_to_string(folder.0.join("run").join(file)).unwrap().contains(&mark), "{file}");
     }
-    // The CSV has it, and goes so that what follows reads Parquet.
+    // The CSV file has it; removing that file makes readers use Parquet.
     assert_eq!(folder.rows("run/flows.csv")[0]["seed"], text);
     for part in [&["report", "run"][..], &["view", "run"], &["rerun", "run"]] {
         assert_eq!(code(&folder.run(part)), 0, "{part:?}");
     }
-    // Two seeds below the largest fit, three do not.
+    // Two seeds below the maximum fit, three do not.
     let compare = |seeds: &str| {
         folder.run(&[
             "compare",
@@ -164,7 +164,7 @@ fn seeds_have_64_bits() {
     assert_refused(&compare("3"), &["3 seeds from 18446744073709551614", &text], "three seeds");
     assert_eq!(code(&compare("2")), 0);
     assert!(folder.entries("two/runs/ops").contains(&format!("seed{text}")));
-    // One more than all of them.
+    // Beyond the maximum.
     for words in [
         &["check", "plain.toml", "--seed", "18446744073709551616"][..],
         &["check", "plain.toml", "--set", "seed=18446744073709551616"],
@@ -182,13 +182,13 @@ fn seeds_have_64_bits() {
     );
 }
 
-/// Two workloads, by their names.
+/// A scenario with two workloads of these names.
 fn two(first: &str, second: &str) -> String {
     let one = |name: &str| format!("[[workload]]\nkind = \"permutation\"\nsize = \"8KiB\"\nname = \"{name}\"\n");
     scenario(&(one(first) + &one(second)))
 }
 
-/// Whatever can be shown can be a name: every figure has files of its own, with names that file systems take.
+/// Any printable text can be a name: every figure has its own file, with a name that file systems accept.
 #[test]
 fn every_name_has_figures_of_its_own() {
     let folder = Folder::new("inputs-names");
@@ -211,7 +211,7 @@ fn every_name_has_figures_of_its_own() {
     folder.file("names.toml", &two("训练", "推理"));
     assert_eq!(code(&folder.run(&["run", "names.toml", "--out", "out", "--replace"])), 0);
     assert!(folder.entries("out/figures").contains(&"slowdown_cdf-训练.svg".to_string()), "the name is kept");
-    // A name without end is none, wherever it stands.
+    // Names have a maximum length, in every place.
     let endless = "x".repeat(1001);
     for text in [
         two(&endless, "b"),
@@ -229,9 +229,9 @@ fn every_name_has_figures_of_its_own() {
     }
 }
 
-/// Results have a row `all` for all workloads together, so none of them may be called that.
+/// Results have a row `all` for all workloads, so no workload may have that name.
 #[test]
-fn no_workload_is_called_all() {
+fn workload_name_all_is_refused() {
     let folder = Folder::new("inputs-all");
     folder.file("all.toml", &two("a", "all"));
     folder.file("flows.csv", "src,dst,size_bytes,start_ps,workload\n0,1,5,0,a\n0,2,5,0,all\n");
@@ -244,7 +244,8 @@ fn no_workload_is_called_all() {
     assert_eq!(code(&folder.run(&["check", "overall.toml"])), 0);
 }
 
-/// What terminals obey is refused with its place, and shown as an escape: in values, keys, rows of files, flags and file names.
+/// Terminal control characters are refused with their place and printed as escapes: in values, keys, rows of files, options and
+/// file names.
 #[test]
 fn control_characters_reach_no_terminal() {
     let folder = Folder::new("inputs-control");
@@ -274,7 +275,7 @@ fn control_characters_reach_no_terminal() {
             plain(&output, &text);
         }
     }
-    // A raw one is no TOML; its line is shown all the same.
+    // A raw one is invalid TOML; its line is printed all the same.
     folder.file("raw.toml", &good.replace("name = \"a\"", &format!("name = \"a{ESC}[31m\r\"")));
     let output = folder.run(&["run", "raw.toml"]);
     assert_refused(&output, &["raw.toml:11:"], "raw");
@@ -297,7 +298,7 @@ fn control_characters_reach_no_terminal() {
         assert_eq!(code(&output), 2, "{words:?}: {}", stderr(&output));
         plain(&output, &format!("{words:?}"));
     }
-    // Names of workloads in a table of flows have their line; the file may be called anything.
+    // Names of workloads in a table of flows have their line; the file may have any name.
     let flows = "fl\u{1b}ows.csv";
     folder.file(flows, "src,dst,size_bytes,start_ps,workload\n0,1,5,0,a\n0,2,5,0,b\u{7f}\n");
     folder.file("flows.toml", &scenario("[[workload]]\nkind = \"file\"\npath = \"plain.csv\"\n"));
@@ -305,7 +306,7 @@ fn control_characters_reach_no_terminal() {
     let output = folder.run(&["run", "flows.toml"]);
     assert_refused(&output, &["plain.csv", "plain.csv:3:", "U+007F"], "a row");
     plain(&output, "a row");
-    // Results of others: what is shown of them is escaped.
+    // Texts of foreign results are escaped.
     assert_eq!(code(&folder.run(&["run", "good.toml", "--out", "out"])), 0);
     let path = folder.0.join("out/summary.json");
     let summary = std::fs::read_to_string(&path).unwrap();
@@ -315,7 +316,7 @@ fn control_characters_reach_no_terminal() {
     }
 }
 
-/// Names are text on every page and picture, whatever they look like.
+/// Names are escaped on every page and picture.
 #[test]
 fn names_are_text_on_pages() {
     let folder = Folder::new("inputs-pages");
@@ -345,7 +346,7 @@ fn names_are_text_on_pages() {
     assert!(seen >= 4, "the names are there, as text: {seen}");
 }
 
-/// What a command says, and the most memory that it held.
+/// Output of a command, and its peak memory in bytes.
 #[cfg(target_os = "linux")]
 fn run_and_watch(folder: &Folder, words: &[&str]) -> (Output, u64) {
     let mut child = folder.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -361,8 +362,8 @@ fn run_and_watch(folder: &Folder, words: &[&str]) -> (Output, u64) {
     (child.wait_with_output().unwrap(), peak)
 }
 
-/// What is measured counts in the memory limit: refused beforehand with a value that fits, ended where a run takes longer than
-/// could be known, and within the limit where it is let through.
+/// Measurements count towards the memory limit: refused before the run with a value that fits, stopped where a run takes longer than
+/// predictable, and within the limit where accepted.
 #[test]
 #[cfg(target_os = "linux")]
 fn series_stay_within_the_memory_limit() {
@@ -375,7 +376,7 @@ fn series_stay_within_the_memory_limit() {
     };
     with("1ns", "300MB");
     for command in ["check", "run"] {
-        // At 20 ns it is 107 MB; at 10 ns 215 MB, which leaves no room for a run that takes twice that time.
+        // At 20 ns it is 107 MB; at 10 ns 215 MB, too much for a run that takes twice the time.
         let words = ["series.toml:", "`series_interval`", "2.1 GB", "0.3 GB", "`series_interval = \"20ns\"`"];
         assert_refused(&folder.run(&[command, "series.toml"]), &words, command);
     }
@@ -384,7 +385,7 @@ fn series_stay_within_the_memory_limit() {
     let (output, peak) = run_and_watch(&folder, &["run", "series.toml", "--out", "out"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert!(peak < 300_000_000, "{peak} B");
-    // How long a schedule computes shows only in the run: 5 ms at 10 ns are 500,000 samples of 16 links.
+    // The time that a schedule computes shows only in the run: 5 ms at 10 ns are 500,000 samples of 16 links.
     folder.file(
         "long.goal",
         "num_ranks 2\nrank 0 {\nl1: calc 5000000\nl2: send 1024b to 1 tag 0\nl2 requires l1\n}\nrank 1 {\nl1: recv 1024b from 0 tag 0\n}\n",
@@ -397,7 +398,7 @@ fn series_stay_within_the_memory_limit() {
     assert_refused(&output, &["chain.toml:", "`series_interval`", "`memory_limit`"], "a schedule");
     assert!(peak < 600_000_000, "{peak} B");
     assert!(folder.entries("chain").is_empty(), "nothing half-written");
-    // The others by what they count: a trace of 2 * 4 * 1,024 packets or more, at 250 B a row.
+    // Other measurements by their counts: a trace of at least 2 * 4 * 1,024 packets, at 250 B a row.
     folder.file("trace.toml", &scenario("[[workload]]\nkind = \"permutation\"\nsize = \"4MiB\"\n[measure]\ntrace_flows = [\"first:4\"]\n[run]\nmemory_limit = \"9MB\"\n"));
     assert_refused(
         &folder.run(&["check", "trace.toml"]),
@@ -406,9 +407,9 @@ fn series_stay_within_the_memory_limit() {
     );
 }
 
-/// A directory that goes while a run is under way is no place for results.
+/// Removing the result directory during a run is an error.
 #[test]
-fn a_directory_that_goes_is_an_error() {
+fn removed_result_directory_is_an_error() {
     let folder = Folder::new("inputs-gone");
     folder.file("long.toml", &scenario("[[workload]]\nkind = \"permutation\"\nsize = \"512MiB\"\n"));
     for (words, part) in [
@@ -428,9 +429,9 @@ fn a_directory_that_goes_is_an_error() {
     }
 }
 
-/// A link that comes back without having gone down is told by `check` and `run`, with the line; one that was down is not.
+/// `check` and `run` warn of a link that goes up without having been down, with the line.
 #[test]
-fn a_link_that_was_never_down_is_told() {
+fn link_up_without_link_down_warns() {
     let folder = Folder::new("inputs-up");
     let permutation = "[[workload]]\nkind = \"permutation\"\nsize = \"8KiB\"\n";
     let fault =
@@ -450,9 +451,9 @@ fn a_link_that_was_never_down_is_told() {
     }
 }
 
-/// Numbers without measure end soon, with a message.
+/// Numbers out of range are refused with a message.
 #[test]
-fn numbers_without_measure_are_refused() {
+fn numbers_out_of_range_are_refused() {
     let folder = Folder::new("inputs-numbers");
     let more = "[[workload]]\nkind = \"permutation\"\nsize = \"8KiB\"\n[measure]\nseries_links = [\"host\"]\n";
     folder.file("good.toml", &scenario(more));
@@ -480,7 +481,7 @@ fn numbers_without_measure_are_refused() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_written_is_an_error() {
+fn unwritable_standard_output_is_an_error() {
     let folder = Folder::new("inputs-full");
     assert_eq!(code(&folder.run(&["run", "tiny", "--out", "out", "--progress", "never"])), 0);
     let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
@@ -503,7 +504,7 @@ fn an_answer_that_cannot_be_written_is_an_error() {
         assert_eq!(code(&output), 2, "{words:?}: {}", stderr(&output));
         assert!(stderr(&output).contains("standard output could not be written: No space left"), "{words:?}");
     }
-    // Whoever has read enough is no error.
+    // A reader that closes the pipe is not an error.
     let mut child = Command::new(env!("CARGO_BIN_EXE_anabranch")).arg("schema").stdout(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     assert!(child.wait().unwrap().success());
@@ -523,7 +524,7 @@ fn long_keys_do_not_flood_the_terminal() {
 }
 
 #[test]
-fn a_drawing_in_a_result_directory_can_be_replaced() {
+fn export_in_result_directory_is_replaced_on_request() {
     let folder = Folder::new("inputs-replaced");
     let traced = ["run", "tiny", "--set", "measure.trace_flows=[\"first:2\"]", "--out", "out", "--progress", "never"];
     assert_eq!(code(&folder.run(&traced)), 0);
@@ -532,7 +533,7 @@ fn a_drawing_in_a_result_directory_can_be_replaced() {
     let output = folder.run(&draw);
     assert!(code(&output) == 2 && stderr(&output).contains("--replace"), "{}", stderr(&output));
     assert_eq!(code(&folder.run(&[&draw[..], &["--replace"]].concat())), 0);
-    // What the results list stays.
+    // Files of the results are kept.
     let output = folder.run(&["trace", "out", "--perfetto", "out/flows.csv", "--replace"]);
     assert!(code(&output) == 2 && stderr(&output).contains("which is read"), "{}", stderr(&output));
 }

@@ -1,4 +1,4 @@
-//! Two interfaces of a host in one subnet: what is sent from an address leaves by its own.
+//! Two interfaces of a host in one subnet: packets leave by the interface of their source address.
 
 #![cfg(target_os = "linux")]
 
@@ -15,8 +15,8 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Host `a` has two interfaces in the subnet of host `b`, which has both cables in one bridge. `arp_ignore` lets an interface
-/// answer for its own address alone, so that what comes to an address comes by its interface as well.
+/// Host `a` has two interfaces in the subnet of host `b`, whose cables share a bridge. `arp_ignore` lets an interface
+/// reply for its own address only, so packets to an address arrive on its interface.
 const NETWORK: &str = "
     ip netns add a; ip netns add b; ip -n b link add name bridge0 type bridge
     for i in 0 1; do
@@ -30,10 +30,10 @@ const NETWORK: &str = "
     ip netns exec a sh -c 'cd /proc/sys/net/ipv4/conf; echo 1 >all/arp_ignore; echo 2 >all/arp_announce; echo 0 >all/rp_filter'
 ";
 
-/// Our longest header: with that and IPv6's, packets of the usual size must fit the interfaces' 1500 B.
+/// Our longest header: with it and IPv6's, packets of the default size must fit the interfaces' 1500 B.
 const WIRE: [&str; 4] = ["--set", "wire.key=key", "--set", "wire.authenticate=all"];
 
-/// Bytes that left by each interface of `a`.
+/// Bytes sent on each interface of `a`.
 fn sent() -> [u64; 2] {
     ["eth0", "eth1"].map(|name| {
         let output = Command::new("ip").args(["-n", "a", "-s", "-j", "link", "show", "dev", name]).output().unwrap();
@@ -42,7 +42,7 @@ fn sent() -> [u64; 2] {
     })
 }
 
-/// A transfer of 5 MB from `from` in one namespace to `to` in another; bytes that left by each interface of `a` meanwhile.
+/// Transfers 5 MB from `from` in one namespace to `to` in another; returns the bytes sent on each interface of `a`.
 fn transfer(folder: &Folder, receiver: &str, to: &str, sender: &str, more: &[&str]) -> [u64; 2] {
     let within = |namespace: &str, words: &[&str]| {
         let mut command = Command::new("ip");
@@ -58,7 +58,7 @@ fn transfer(folder: &Folder, receiver: &str, to: &str, sender: &str, more: &[&st
     let words = [&["send", "--to", to, "--bytes", "5MB", "--format", "json"], &WIRE[..], more].concat();
     let output = within(sender, &words).output().unwrap();
     if code(&output) != 0 {
-        // It would wait for ever.
+        // It would wait forever.
         server.kill().unwrap();
     }
     let served = server.wait_with_output().unwrap();
@@ -80,7 +80,7 @@ fn addresses() {
     let key = folder.0.join("key");
     fs::write(&key, "0123456789abcdef".repeat(4)).unwrap();
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
-    // Neighbours are asked for and answered over the other one too; that is little.
+    // Neighbour discovery may use the other interface too.
     const LITTLE: u64 = 20_000;
     for (from, interface) in [("10.9.0.1", 0), ("10.9.0.2", 1)] {
         let sent = transfer(&folder, "b", "10.9.0.9:7000", "a", &["--from", from]);

@@ -1,4 +1,4 @@
-//! A run of real packets says whether the machine kept up.
+//! A run with real packets reports if it was machine-bound.
 
 #![cfg(target_os = "linux")]
 
@@ -27,7 +27,7 @@ fn run(bed: &Bed, stalls: bool) -> Option<(Value, String, String)> {
     let mut command = bed.command(&words);
     command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // The run lives in namespaces, below a process that only waits for it and leads a group of its own.
+    // The run is in namespaces, below a process that waits for it and leads its own group.
     let children = format!("/proc/{0}/task/{0}/children", child.id());
     let signal = |name: &str| {
         let Some(inside) =
@@ -35,7 +35,7 @@ fn run(bed: &Bed, stalls: bool) -> Option<(Value, String, String)> {
         else {
             return;
         };
-        // The shell's own: a bare machine has no program of that name.
+        // The shell's built-in: a minimal machine has no such program.
         let kill = format!("kill {name} -{inside}");
         drop(Command::new("sh").args(["-c", &kill]).stderr(Stdio::null()).status())
     };
@@ -66,7 +66,7 @@ fn endpoints_that_are_stopped_are_machine_bound() {
     let _turn = turn();
     let bed = Bed::new("machine-bound", &[]);
     let Some((load, said, warned)) = run(&bed, true) else { return };
-    // Stopped for three tenths of the time, and late by at most what is asked.
+    // Stopped for 30 % of the time, and late by at most the planned duration.
     assert!((0.1..0.9).contains(&share(&load, "late_share")), "{load}");
     assert!((0.1..0.9).contains(&share(&load, "offered_share")), "{load}");
     assert_eq!(load["bound"].as_bool(), Some(true));
@@ -76,7 +76,7 @@ fn endpoints_that_are_stopped_are_machine_bound() {
 }
 
 #[test]
-fn a_light_run_is_not() {
+fn light_run_is_not_machine_bound() {
     let _turn = turn();
     let bed = Bed::new("machine-free", &[]);
     for _ in 0..3 {
@@ -85,7 +85,7 @@ fn a_light_run_is_not() {
         if load["bound"].as_bool() == Some(false) {
             assert!(share(&load, "offered_share") >= 0.95 && share(&load, "late_share") <= 0.02, "{load}");
             assert!(said.contains("not machine-bound") && !warned.contains("Machine-bound"), "{said}\n{warned}");
-            // 180 Mbit/s are asked for, and headers count.
+            // 180 Mbit/s are requested, headers included.
             assert!((0.9..1.02).contains(&(share(&load, "asked_bps") / 180e6)), "{load}");
             return;
         }

@@ -1,5 +1,5 @@
-//! Mutated inputs through the whole command: whatever a scenario or a directory of results says, it ends with an exit code of its
-//! own and a message, and never with a panic.
+//! Mutated inputs through the whole program: any scenario or result directory gives a documented exit code and a message, never a
+//! panic.
 
 #[allow(dead_code)]
 mod common;
@@ -16,12 +16,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A run that takes longer is stopped: mutated scenarios may ask for much.
+/// Timeout of a run, since mutated scenarios may be large.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Done, a check that was asked for failed, a wrong input, and a run that ended in a deadlock (docs of the command).
+/// Done, a requested check failed, invalid input, and a run that ended in a deadlock (docs of the command).
 const CODES: [i32; 4] = [0, 1, 2, 4];
 
-/// Runs the command; its exit code (`None`: stopped) and what it said.
+/// Runs the program. Returns its exit code (`None`: timed out) and its output.
 fn run(folder: &Folder, words: &[&str]) -> (Option<i32>, String) {
     let mut command: Command = folder.command(words);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).env("NO_COLOR", "1").spawn().unwrap();

@@ -1,6 +1,6 @@
-//! The shell blocks of the pages do what the pages say. A block after `<!-- run -->` is run, after `<!-- run: slow -->` in
-//! the slow check alone; what a block after `<!-- shows -->` quotes must come out of the run block before it, line by line
-//! (`...` stands for any lines). A page's blocks share a folder.
+//! Shell blocks of the pages do what the pages state. A block after `<!-- run -->` is executed, after `<!-- run: slow -->` in
+//! the slow check only. Lines of a block after `<!-- shows -->` must occur in the output of the preceding run block
+//! (`...` matches any lines). The blocks of a page share a folder.
 
 #[allow(dead_code)]
 mod common;
@@ -8,7 +8,7 @@ mod common;
 use common::Folder;
 use std::{path::Path, process::Command};
 
-/// Pages with blocks to run: the README and every page below `docs` with a mark.
+/// Returns the README and every page below `docs` with a marked block.
 fn pages() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut pages = vec!["README.md".to_string()];
@@ -32,7 +32,7 @@ enum Mark {
     Shows,
 }
 
-/// A marked block: its line, mark and text.
+/// Marked block: its line, mark and text.
 type Block = (usize, Mark, String);
 
 fn text(page: &str) -> String {
@@ -66,7 +66,7 @@ fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
-/// Standard output and error of a block in the shell; it must end well.
+/// Runs a block in the shell, which must succeed. Returns standard output and error.
 fn run(folder: &Folder, page: &str, line: usize, block: &str) -> String {
     let command = Path::new(env!("CARGO_BIN_EXE_anabranch"));
     let path = format!("{}:{}", command.parent().unwrap().display(), std::env::var("PATH").unwrap_or_default());
@@ -83,7 +83,7 @@ fn run(folder: &Folder, page: &str, line: usize, block: &str) -> String {
     said
 }
 
-/// That the lines of `quoted` occur in `said` in this order, one after the other but for `...`.
+/// Asserts that the lines of `quoted` occur in `said` in this order and consecutively, except at `...`.
 fn shows(place: &str, quoted: &str, said: &str) {
     let said: Vec<&str> = said.lines().map(str::trim_end).collect();
     let mut at = None;
@@ -93,7 +93,7 @@ fn shows(place: &str, quoted: &str, said: &str) {
             continue;
         }
         let found = match at {
-            // The first line, and one after `...`, may be anywhere further on.
+            // The first line, and one after `...`, may be anywhere further down.
             None => said.iter().position(|other| *other == line),
             Some((false, next)) => said[next..].iter().position(|other| *other == line).map(|found| found + next),
             Some((true, next)) => (said.get(next) == Some(&line)).then_some(next),
@@ -110,7 +110,7 @@ fn check(slow: bool) -> usize {
         let mut said: Option<String> = None;
         for (line, mark, block) in blocks(page) {
             match mark {
-                // Slow blocks may build on what the others wrote.
+                // Slow blocks may use files of the others.
                 Mark::Run | Mark::Slow if slow || mark == Mark::Run => {
                     said = Some(run(&folder, page, line, &block));
                     run_blocks += 1;
@@ -130,7 +130,7 @@ fn check(slow: bool) -> usize {
     run_blocks
 }
 
-/// The four numbers that the README quotes of its first result.
+/// Asserts the four numbers that the README quotes of its first result.
 fn readme_numbers(folder: &Folder) {
     let rows = folder.rows("results/first-run/comparison.csv");
     let of = |wanted: &str| {
@@ -149,7 +149,7 @@ fn readme_numbers(folder: &Folder) {
 }
 
 #[test]
-fn the_quick_shell_blocks_of_the_pages_do_what_they_say() {
+fn quick_shell_blocks_of_the_pages() {
     let run_blocks = check(false);
     assert!(run_blocks >= 8, "only {run_blocks} blocks are marked");
 }
@@ -161,7 +161,7 @@ fn all_shell_blocks_of_the_pages() {
 }
 
 #[test]
-fn quotes_are_held_to_what_came_out() {
+fn quotes_are_compared_with_output() {
     let said = "a\nb\nc\nd\n";
     shows("x", "b\nc\n", said);
     shows("x", "a\n...\nd\n", said);

@@ -1,4 +1,4 @@
-//! `report` as a user meets it: what stands on the page, and what happens to damaged results.
+//! The command `report`: contents of the page, and damaged results.
 
 #[allow(dead_code)]
 mod common;
@@ -6,7 +6,7 @@ mod common;
 use common::{Folder, code, stderr, stdout};
 use std::fs;
 
-/// Two workloads and a cable that is down.
+/// Two workloads and a disconnected cable.
 const SCENARIO: &str = r#"
 name = "two workloads"
 [topology]
@@ -43,7 +43,7 @@ fn succeeds(folder: &Folder, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn the_page_says_what_was_run() {
+fn page_shows_scenario_and_results() {
     let folder = folder("page");
     let table = succeeds(&folder, &["compare", "two.toml", "--schemes", "ecmp,ops", "--seeds", "2", "--out", "out"]);
     assert!(table.contains("workload bulk") && table.contains("workload burst"), "{table}");

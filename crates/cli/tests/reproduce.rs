@@ -1,11 +1,11 @@
-//! `reproduce`: what scripts see of it without running anything.
+//! The command `reproduce` without runs.
 
 mod common;
 
 use common::{Folder, assert_has, code, json, stderr};
 
 #[test]
-fn everything_that_is_kept_is_listed_and_checked() {
+fn all_studies_figures_and_claims_are_listed() {
     let folder = Folder::new("reproduce-list");
     let listed = json(&folder.run(&["reproduce", "all", "--list", "--format", "json"]));
     assert_has(&listed, &["studies", "figures", "claims"]);
@@ -24,7 +24,7 @@ fn everything_that_is_kept_is_listed_and_checked() {
 }
 
 #[test]
-fn without_runs_every_claim_is_not_run_and_what_is_missing_is_told() {
+fn missing_runs_are_reported_per_claim() {
     let folder = Folder::new("reproduce-none");
     let answer = json(&folder.run(&["reproduce", "hopper", "--no-run", "--out", "out", "--format", "json"]));
     assert_has(&answer, &["scale", "claims", "runs", "missing", "failed", "interrupted", "directory"]);
@@ -39,9 +39,9 @@ fn without_runs_every_claim_is_not_run_and_what_is_missing_is_told() {
     );
 }
 
-/// Claims of one's own: run, judged, drawn; a mistake is named with file and line.
+/// A user's own claims are run, judged and drawn; an error is reported with file and line.
 #[test]
-fn claims_of_a_folder_are_run_judged_and_drawn() {
+fn own_claims_are_run_judged_and_drawn() {
     let folder = Folder::new("reproduce-own");
     std::fs::create_dir_all(folder.0.join("mine/prime")).unwrap();
     let text = r#"
@@ -75,7 +75,7 @@ published = "lower"
     let answer = json(&folder.run(&arguments));
     assert_eq!((answer["runs"].as_u64(), answer["missing"].as_u64()), (Some(6), Some(0)));
     let claim = &answer["claims"][0];
-    // Which of them it is is not the matter here.
+    // Any of them may be named.
     assert!(
         ["reproduced", "not reproduced", "too few seeds to tell"].contains(&claim["verdict"].as_str().unwrap()),
         "{claim}"
@@ -96,7 +96,7 @@ published = "lower"
 }
 
 #[test]
-fn what_is_not_there_names_the_nearest() {
+fn unknown_names_suggest_the_nearest() {
     let folder = Folder::new("reproduce-wrong");
     for (arguments, words) in [
         (&["reproduce", "hoper"][..], "did you mean `hopper`?"),

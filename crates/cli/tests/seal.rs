@@ -1,4 +1,4 @@
-//! The seal of results: `verify`, what readers and reuse do with files that changed, and the same bytes for the same run.
+//! The seal of results: `verify`, readers and reuse of changed files, and equal bytes for equal runs.
 
 #[allow(dead_code)]
 mod common;
@@ -50,7 +50,7 @@ fn every_byte_of_every_file_is_sealed() {
                 }
                 let output = folder.run(&["verify", "out", "--format", "json"]);
                 if fault == "missing" && name.ends_with("manifest.json") {
-                    // Of a directory without one nothing is known.
+                    // A directory without a manifest cannot be checked.
                     assert!([1, 2].contains(&code(&output)), "{name}");
                 } else {
                     assert_eq!(code(&output), 1, "{name} {fault}: {}", stderr(&output));
@@ -84,7 +84,7 @@ fn inputs_are_sealed_too() {
     );
     assert_eq!(code(&folder.run(&["run", "my.toml", "--out", "out"])), 0);
     let inputs = folder.json_file("out/manifest.json")["inputs"].clone();
-    // As `b3sum` has it.
+    // The digest is that of `b3sum`.
     assert_eq!(inputs.as_array().map(Vec::len), Some(2), "{inputs}");
     assert_eq!(code(&folder.run(&["verify", "out"])), 0);
     folder.file("flows.csv", "src,dst,size_bytes,start_ps\n0,3,100000,0\n");
@@ -95,9 +95,9 @@ fn inputs_are_sealed_too() {
     assert!(code(&output) == 0 && stdout(&output).contains("not there any more"), "{}", stdout(&output));
 }
 
-/// Rows of another scheme in the place of a run's, with a manifest and summary that fit, or without.
+/// Rows of another scheme in place of a run's, with or without a matching manifest and summary.
 #[test]
-fn rows_of_another_scheme_are_found_out() {
+fn rows_of_another_scheme_are_detected() {
     let folder = Folder::new("seal-other");
     assert_eq!(code(&folder.run(&COMPARE)), 0);
     let (own, other) = (folder.0.join("out/runs/ecmp/seed1"), folder.0.join("out/runs/ops/seed1"));
@@ -112,7 +112,7 @@ fn rows_of_another_scheme_are_found_out() {
         let output = folder.run(command);
         assert!(code(&output) == 2 && stderr(&output).contains("flows"), "{command:?}: {}", stderr(&output));
     }
-    // An edited summary: a comparison does the run again.
+    // A comparison repeats a run with an edited summary.
     let summary = other.join("summary.json");
     let text = fs::read_to_string(&summary).unwrap();
     fs::write(&summary, text.replacen("\"mean\": ", "\"mean\": 1", 1)).unwrap();
@@ -124,7 +124,7 @@ fn rows_of_another_scheme_are_found_out() {
     assert_eq!(code(&folder.run(&["verify", "out"])), 0);
 }
 
-/// Puts the directory `from` at `to`, in the place of what is there.
+/// Copies the directory `from` to `to`, which is replaced.
 fn copy(from: &Path, to: &Path) {
     let _ = fs::remove_dir_all(to);
     for path in files(from) {
@@ -142,7 +142,7 @@ fn exchange(one: &Path, other: &Path) {
     fs::rename(aside, other).unwrap();
 }
 
-/// One bit of the middle of a file.
+/// Flips one bit in the middle of a file.
 fn change(path: &Path) {
     let mut content = fs::read(path).unwrap();
     let middle = content.len() / 2;
@@ -150,7 +150,7 @@ fn change(path: &Path) {
     fs::write(path, content).unwrap();
 }
 
-/// Runs of which every row is right say nothing of the tables, figures and pages above them.
+/// Intact runs do not prove that the tables, figures and pages above them are intact.
 #[test]
 fn rerun_begins_with_every_file() {
     let folder = Folder::new("seal-rerun");
@@ -206,7 +206,7 @@ fn rerun_begins_with_every_file() {
             assert!(stderr(&output).contains("not as"), "{said}");
             copy(kept, out);
         }
-        // Files of others beside results are no results.
+        // Foreign files beside results are ignored.
         folder.file("out/notes.txt", "mine");
         assert_eq!(code(&folder.run(&["rerun", "out"])), 0, "{words:?}");
         let whole = folder.run(&["rerun", "out", "--format", "json"]);
@@ -214,9 +214,9 @@ fn rerun_begins_with_every_file() {
     }
 }
 
-/// What a message advises works: runs that were exchanged or lost their manifest are done again, and what stood there is kept.
+/// The remedy in messages works: exchanged runs and runs without a manifest are repeated, and the old ones are kept.
 #[test]
-fn replaced_runs_are_refused_and_done_again() {
+fn exchanged_runs_are_refused_and_repeated() {
     let folder = Folder::new("seal-replaced");
     let words = ["compare", "tiny", "--schemes", "ecmp,ops", "--seeds", "2", "--out", "out"];
     assert_eq!(code(&folder.run(&words)), 0);
@@ -253,7 +253,7 @@ fn replaced_runs_are_refused_and_done_again() {
         assert_eq!(code(&output), 0, "{number}: {}", stderr(&output));
         assert_eq!(stderr(&output).matches("it is kept in").count(), runs, "{number}: {}", stderr(&output));
         let verified = folder.run(&["verify", "out"]);
-        // Files without a manifest are listed by none; all else is as it was.
+        // Files without a manifest are unlisted; the others are unchanged.
         let rest =
             stdout(&verified).lines().filter(|line| line.contains("differs") || line.contains("missing")).count();
         assert_eq!(rest, 0, "{number}: {}", stdout(&verified));
@@ -266,9 +266,9 @@ fn replaced_runs_are_refused_and_done_again() {
     }
 }
 
-/// A run of a sweep whose table was cut, whose summary was edited, or that is another run altogether, does not count.
+/// A run of a sweep is repeated if its table was cut, its summary edited, or it is another run.
 #[test]
-fn damaged_runs_of_a_sweep_are_done_again() {
+fn damaged_runs_of_a_sweep_are_repeated() {
     let folder = Folder::new("seal-sweep");
     assert_eq!(code(&folder.run(&SWEEP)), 0);
     let runs: Vec<PathBuf> =
@@ -289,7 +289,7 @@ fn damaged_runs_of_a_sweep_are_done_again() {
     assert_eq!(code(&folder.run(&["verify", "out"])), 0, "{}", stdout(&folder.run(&["verify", "out"])));
 }
 
-/// Results of a version without digests are read, and it is said that nobody can check them.
+/// Results of a version without digests are read with a warning.
 #[test]
 fn results_without_digests_are_read_with_a_warning() {
     let folder = Folder::new("seal-old");
@@ -308,12 +308,12 @@ fn results_without_digests_are_read_with_a_warning() {
     assert_eq!(code(&folder.run(&["rerun", "out"])), 0);
     let output = folder.run(&["verify", "out"]);
     assert!(code(&output) == 1 && stdout(&output).contains("no digest"), "{}", stdout(&output));
-    // The same run may be done over it, and is sealed then.
+    // Repeating the same run seals it.
     assert_eq!(code(&folder.run(&["run", "tiny", "--out", "out"])), 0);
     assert_eq!(code(&folder.run(&["verify", "out"])), 0);
 }
 
-/// Whatever is written is the same for the same run, but for the two files that have times.
+/// Two equal runs write equal files, except for the two with wall times.
 #[test]
 fn the_same_run_gives_the_same_bytes() {
     let inside = [
@@ -332,7 +332,7 @@ fn the_same_run_gives_the_same_bytes() {
         let both = [Folder::new("seal-bytes-one"), Folder::new("seal-bytes-two")];
         for folder in &both {
             let output = folder.run(words);
-            // A measurement of another name is no reason to look at nothing.
+            // Measurements of other names must not be skipped.
             assert_eq!(code(&output), 0, "{words:?}: {}", stderr(&output));
         }
         let names = |folder: &Folder| -> Vec<PathBuf> {

@@ -1,4 +1,4 @@
-//! `anabranch soak`: what is drawn, how it is restricted, what it says and how it ends.
+//! The command `anabranch soak`: cases, restrictions, output, exit codes.
 
 #[allow(dead_code)]
 mod common;
@@ -7,7 +7,7 @@ use common::{Folder, code, json, stderr, stdout};
 use serde_json::Value;
 use std::process::Stdio;
 
-/// The names drawn of a kind.
+/// Names drawn of a kind.
 fn names(found: &Value, kind: &str) -> Vec<String> {
     found["drawn"][kind].as_object().map_or_else(Vec::new, |names| names.keys().cloned().collect())
 }
@@ -22,7 +22,7 @@ fn the_same_seed_draws_the_same_cases() {
     assert_eq!(first["drawn"], again["drawn"]);
     assert_eq!((&first["cases"], &first["failed"], &first["seed"]), (&4.into(), &0.into(), &7.into()));
     assert_eq!(first["failures"], Value::Array(vec![]));
-    // Where nothing fails nothing is written.
+    // Without failures nothing is written.
     assert!(folder.entries(".").is_empty(), "{:?}", folder.entries("."));
 }
 
@@ -35,14 +35,14 @@ fn schemes_and_topologies_restrict_what_is_drawn() {
         json(&output)
     };
     assert_eq!(names(&found(&["--scheme", "spritz-spray-w"]), "scheme"), ["spritz-spray-w"]);
-    // One side of a load balancer stands for its pairs.
+    // A host or switch scheme includes all its pairs.
     let pairs = names(&found(&["--scheme", "letflow"]), "scheme");
     assert!(pairs.iter().all(|pair| pair.contains("letflow")), "{pairs:?}");
     assert_eq!(names(&found(&["--topology", "dragonfly", "--scheme", "ugal-l"]), "topology"), ["dragonfly"]);
     folder.file("graph.adj", "0 1 2\n1 2\n2\n");
     let of_file = found(&["--topology", "graph.adj"]);
     assert_eq!(names(&of_file, "topology"), ["file"]);
-    // A whole scenario, of which the topology counts, with a file beside it.
+    // Of a whole scenario the topology is used, with a file beside it.
     std::fs::create_dir(folder.0.join("mine")).unwrap();
     folder.file("mine/graph.adj", "0 1 2\n1 2\n2\n");
     folder.file(
@@ -93,7 +93,7 @@ fn any_scenario_is_checked_in_every_way() {
 
 #[cfg(unix)]
 #[test]
-fn an_interruption_ends_with_what_was_found() {
+fn interruption_keeps_found_failures() {
     let folder = Folder::new("soak-interrupt");
     let words = ["soak", "--minutes", "30", "--format", "json"];
     let child = folder.command(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! Sweeps, variants, reruns: what scripts see of them, what lies on disk, and what happens when something dies.
+//! Sweeps, variants, reruns: output, files, and killed processes.
 
 mod common;
 
@@ -22,7 +22,7 @@ fn starts(folder: &Folder) -> usize {
     std::fs::read_to_string(folder.0.join("out/starts.log")).map_or(0, |text| text.lines().count())
 }
 
-/// Every run that can be seen is whole: its tables can be read, and its summary speaks of as many flows.
+/// Asserts that every visible run is complete: its tables can be read and have the summary's number of flows.
 fn assert_whole(folder: &Folder) -> usize {
     let runs = folder.entries("out/runs");
     for run in &runs {
@@ -36,7 +36,7 @@ fn assert_whole(folder: &Folder) -> usize {
 }
 
 #[test]
-fn a_sweep_leaves_a_table_figures_a_page_and_one_parquet_over_all_runs() {
+fn sweep_writes_table_figures_page_and_parquet() {
     let folder = Folder::new("sweep");
     let first = json(&folder.run(&small()));
     assert_has(&first, &["scenario", "over", "schemes", "seeds", "baseline", "runs", "sweep", "directory"]);
@@ -61,7 +61,7 @@ fn a_sweep_leaves_a_table_figures_a_page_and_one_parquet_over_all_runs() {
     assert_eq!(of("32KiB", "ecmp")["seeds"], "2");
     let mean = |size: &str| of(size, "prime")["mean"].parse::<f64>().unwrap();
     assert!(mean("64KiB") > mean("32KiB"), "larger flows take longer");
-    // What a run gave here is what `run` gives.
+    // A run of a sweep equals that of `run`.
     let listed = folder.rows("out/runs.csv");
     assert_eq!(listed.len(), 8);
     let alone = json(&folder.run(&words(
@@ -74,7 +74,7 @@ fn a_sweep_leaves_a_table_figures_a_page_and_one_parquet_over_all_runs() {
     assert_eq!((same["status"].as_str(), same["attempts"].as_str()), ("finished", "1"));
     assert_eq!(Some(same["fingerprint"].as_str()), alone["fingerprint"].as_str());
     assert_eq!(same["fct_p99"].parse::<f64>().unwrap(), alone["fct_us"]["p99"].as_f64().unwrap());
-    // The rows of all runs: eight flows each, and which run they are of.
+    // Rows of all runs, eight flows each, with their run.
     let all = Frame::read(&folder.0.join("out"), "flows", &["seed", "fct_rx_ps"]).unwrap().unwrap();
     assert_eq!(all.rows(), 8 * 8);
     let seeds: Vec<u64> = all.integers("seed").iter().map(|seed| seed.unwrap()).collect();
@@ -88,12 +88,12 @@ fn a_sweep_leaves_a_table_figures_a_page_and_one_parquet_over_all_runs() {
     assert_eq!(columns("flows.parquet")[..3], ["workload.0.size", "entry", "run"]);
     assert_eq!(columns("runs.csv")[..4], ["workload.0.size", "scheme", "seed", "run"]);
 
-    // Again: nothing is done, nothing is written.
+    // Repeating it runs and writes nothing.
     let stamp = |file: &str| std::fs::metadata(folder.0.join("out").join(file)).unwrap().modified().unwrap();
     let before = (stamp("report.html"), stamp("flows.parquet"), stamp("sweep.json"));
     assert_eq!(json(&folder.run(&small()))["reused_runs"].as_u64(), Some(8));
     assert_eq!((stamp("report.html"), stamp("flows.parquet"), stamp("sweep.json")), before);
-    // One value and one seed more: what is there is kept.
+    // With one more value and seed, finished runs are reused.
     let more: Vec<&str> = small()
         .iter()
         .map(|word| match *word {
@@ -105,11 +105,11 @@ fn a_sweep_leaves_a_table_figures_a_page_and_one_parquet_over_all_runs() {
     let grown = json(&folder.run(&more));
     assert_eq!((grown["runs"].as_u64(), grown["reused_runs"].as_u64()), (Some(18), Some(8)));
     assert_eq!(starts(&folder), 18);
-    // `--again` does all of them anew.
+    // `--again` repeats all of them.
     assert_eq!(json(&folder.run(&[&more[..], &["--again"]].concat()))["reused_runs"].as_u64(), Some(0));
     assert_eq!((assert_whole(&folder), starts(&folder)), (18, 36));
     assert!(folder.entries("out/.writing").is_empty() && folder.entries("out/.claims").is_empty());
-    // The page is written again from the disk alone.
+    // `report` rebuilds the page from disk.
     std::fs::remove_file(folder.0.join("out/report.html")).unwrap();
     json(&folder.run(&["report", "out", "--format", "json"]));
     let page = std::fs::read_to_string(folder.0.join("out/report.html")).unwrap();
@@ -119,7 +119,7 @@ fn a_sweep_leaves_a_table_figures_a_page_and_one_parquet_over_all_runs() {
 }
 
 #[test]
-fn two_keys_make_a_heat_map_and_a_zip_goes_hand_in_hand() {
+fn two_keys_draw_a_heat_map_and_zip_pairs_values() {
     let folder = Folder::new("two-keys");
     let arguments = words(
         "sweep tiny --over workload.0.size=32KiB..64KiB:32KiB --over \
@@ -133,7 +133,7 @@ fn two_keys_make_a_heat_map_and_a_zip_goes_hand_in_hand() {
     let zip = json(&folder.run(&[&arguments[..], &["--zip", "--replace"]].concat()));
     assert_eq!((zip["runs"].as_u64(), zip["reused_runs"].as_u64()), (Some(8), Some(8)), "two of the four points");
     assert!(!folder.0.join("out/figures/sweep_heat.csv").exists(), "a zip is no map");
-    // Another sweep in the same store replaces nothing unasked.
+    // Another sweep in the same store is refused without --replace.
     let output = folder.run(&arguments);
     assert_eq!(code(&output), 2);
     assert!(stderr(&output).contains("another sweep") && stderr(&output).contains("--replace"), "{}", stderr(&output));
@@ -149,7 +149,7 @@ fn a_sweep_file_fills_the_same_store_in_shares() {
     assert!(!folder.0.join("out").exists(), "a list writes nothing");
     let table = stdout(&folder.run(&["sweep", "study.toml", "--out", "out", "--list"]));
     assert!(table.contains(hashes[0]) && table.contains("missing"), "{table}");
-    // Two shares, then all is there, and the last one has drawn the figures.
+    // After both shares all runs exist, and the last share has drawn the figures.
     let task =
         |task: &str| json(&folder.run(&["sweep", "study.toml", "--out", "out", "--task", task, "--format", "json"]));
     let first = task("1/2");
@@ -162,7 +162,7 @@ fn a_sweep_file_fills_the_same_store_in_shares() {
     found.sort();
     listed.sort();
     assert_eq!(found, listed);
-    // The flags say the same sweep.
+    // Options define the same sweep.
     assert_eq!(json(&folder.run(&small()))["reused_runs"].as_u64(), Some(8));
     for (arguments, words) in [
         (&["sweep", "study.toml", "--over", "seed=1"][..], &["--over", "study.toml"][..]),
@@ -177,7 +177,7 @@ fn a_sweep_file_fills_the_same_store_in_shares() {
 }
 
 #[test]
-fn mistakes_in_a_sweep_are_said_before_anything_runs() {
+fn invalid_sweeps_are_refused_before_any_run() {
     let folder = Folder::new("sweep-mistakes");
     folder.file("two.toml", "[sweep]\nscenario = \"tiny\"\nover = { workload.0.size = \"32KiB\" }\nseed = 3\n");
     folder.file("no.toml", "[sweep]\nscenario = \"tiny\"\n");
@@ -188,7 +188,7 @@ fn mistakes_in_a_sweep_are_said_before_anything_runs() {
         (&over("workload.0.size=64KiB,64 parsec"), &["--over", "`size`", "parsec", "MiB"]),
         (&over("workload.3.size=64KiB"), &["--over", "a list with 1"]),
         (&over("topology.radix=4..8"), &["--over", "needs a step"]),
-        // An odd radix is found when the graph of its point is built, still before anything runs.
+        // An odd radix is found when the graph of its point is built, before any run.
         (&over("topology.radix=4,5"), &["radix", "even"]),
         (&over("seed=1,2"), &["--seeds"]),
         (&over("load_balancer.scheme=ecmp,prime"), &["--schemes"]),
@@ -222,7 +222,7 @@ fn mistakes_in_a_sweep_are_said_before_anything_runs() {
         }
         assert_eq!((stdout(&output).as_str(), folder.entries(".")), ("", before.clone()), "{arguments:?}");
     }
-    // A key that changes nothing is a warning.
+    // A key without effect gives a warning.
     let output = folder.run(&[&over("load_balancer.prime.p_ecn=8,16")[..], &["--list"]].concat());
     assert_eq!(code(&output), 0);
     let output = folder.run(&[&over("load_balancer.prime.p_ecn=8,16")[..], &["--dry-run"]].concat());
@@ -242,7 +242,7 @@ fn a_dry_run_measures_one_run_and_writes_nothing() {
     }
 }
 
-/// Runs of a second or so each, so that something can happen to them.
+/// Runs of about a second each, to be interrupted.
 fn long() -> Vec<&'static str> {
     words(
         "sweep tiny --set workload.0.size=256MiB --over topology.link_delay=1us,2us,3us --schemes \
@@ -279,7 +279,7 @@ fn two_processes_share_a_store_and_each_run_is_begun_once() {
 
 #[cfg(unix)]
 #[test]
-fn a_killed_process_costs_its_run_alone() {
+fn killed_process_loses_only_its_run() {
     let folder = Folder::new("killed");
     let mut child = folder.command(&long()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_for("the second run", || starts(&folder) >= 2);
@@ -299,7 +299,7 @@ fn a_killed_process_costs_its_run_alone() {
     let attempts: Vec<String> = folder.rows("out/runs.csv").iter().map(|row| row["attempts"].clone()).collect();
     assert_eq!(attempts.iter().filter(|attempts| *attempts == "2").count(), 1, "{attempts:?}");
     assert!(folder.entries("out/.writing").is_empty() && folder.entries("out/.claims").is_empty());
-    // A process that is interrupted ends its run and leaves nothing of it.
+    // An interrupted process leaves nothing of its current run.
     let folder = Folder::new("interrupted");
     let child = folder.command(&long()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for("the second run", || starts(&folder) >= 2);
@@ -312,11 +312,11 @@ fn a_killed_process_costs_its_run_alone() {
 }
 
 #[test]
-fn a_run_that_kills_its_process_three_times_is_given_up() {
+fn run_that_crashes_three_times_is_marked_failed() {
     let folder = Folder::new("thrice");
     let list = json(&folder.run(&[&small()[..], &["--list"]].concat()));
     let run = list["runs"][0]["run"].as_str().unwrap().to_string();
-    // What three processes leave that were killed while they did it.
+    // Remains of three killed processes.
     anabranch_report::begin_store(&folder.0.join("out"), "0", &[]).unwrap();
     std::fs::create_dir_all(folder.0.join("out/.claims")).unwrap();
     std::fs::write(folder.0.join("out/.claims").join(&run), "x a 1 1\nx a 2 2\nx a 3 3\n").unwrap();
@@ -330,13 +330,13 @@ fn a_run_that_kills_its_process_three_times_is_given_up() {
     assert_eq!(failed["attempts"].as_u64(), Some(3));
     let page = std::fs::read_to_string(folder.0.join("out/report.html")).unwrap();
     assert!(page.contains("Failed: "), "the page says so");
-    // It stays failed until it is asked for.
+    // It stays failed until `--again`.
     assert_eq!((code(&folder.run(&small())), starts(&folder)), (3, 7));
     assert_eq!(code(&folder.run(&[&small()[..], &["--again=failed"]].concat())), 0);
     assert_eq!((assert_whole(&folder), starts(&folder)), (8, 8));
 }
 
-/// A file system of so many KiB at `path`, gone when dropped; `None` where this process may not mount.
+/// File system of `size` at `path`, unmounted on drop; `None` where this process may not mount.
 #[cfg(target_os = "linux")]
 struct Small(std::path::PathBuf);
 
@@ -388,7 +388,7 @@ fn a_full_or_read_only_disk_leaves_whole_runs_and_the_same_command_goes_on() {
 }
 
 #[test]
-fn variants_stand_beside_load_balancers() {
+fn variants_compare_with_load_balancers() {
     let folder = Folder::new("variants");
     let compared = json(&folder.run(&words(
         "compare tiny --schemes ecmp,prime --variant \
@@ -399,19 +399,19 @@ fn variants_stand_beside_load_balancers() {
         |scheme: &str| folder.json_file(&format!("out/runs/{scheme}/seed1/manifest.json"))["scenario"].to_string();
     assert!(run("short").contains("p_ecn = 2") && run("short").contains("ack_every = 1"), "{}", run("short"));
     assert!(run("short").contains("scheme = \\\"prime\\\"") && !run("prime").contains("p_ecn = 2"));
-    // One acknowledgement per packet: 128 packets, where `prime` sends one for several.
+    // One ACK per packet: 128 packets; `prime` acknowledges several at once.
     let acks =
         |scheme: &str| folder.json_file(&format!("out/runs/{scheme}/seed1/summary.json"))["counters"]["acks"].as_u64();
     assert!(acks("short") > acks("prime"));
-    // The rows of all three stand in one file, told apart by `entry`: 3 entries, 2 seeds, 8 flows.
+    // All three share one file, distinguished by `entry`: 3 entries, 2 seeds, 8 flows.
     let all = Frame::read(&folder.0.join("out"), "flows", &["seed"]).unwrap().unwrap();
     assert_eq!(all.rows(), 3 * 2 * 8);
-    // Done again from their manifests, all six give what is recorded; one by name too.
+    // Re-run from their manifests, all six are equal; one also by its name.
     let again = json(&folder.run(&["rerun", "out", "--format", "json"]));
     assert_eq!((again["same"].as_bool(), again["runs"].as_array().map(Vec::len)), (Some(true), Some(6)));
     let one = json(&folder.run(&["rerun", "out", "short/seed2", "--threads", "2", "--format", "json"]));
     assert_eq!((one["same"].as_bool(), one["runs"].as_array().map(Vec::len)), (Some(true), Some(1)));
-    // A result that is not what its scenario gives is found out.
+    // A result that its scenario does not give is detected.
     let path = folder.0.join("out/runs/prime/seed1/summary.json");
     let text = std::fs::read_to_string(&path).unwrap();
     let recorded = folder.json_file("out/runs/prime/seed1/summary.json")["fingerprint"].as_str().unwrap().to_string();
@@ -419,7 +419,7 @@ fn variants_stand_beside_load_balancers() {
     let output = folder.run(&["rerun", "out"]);
     assert_eq!(code(&output), 1);
     assert!(stdout(&output).contains("DIFFERS") && stderr(&output).contains("1 of 6"), "{}", stderr(&output));
-    // In a sweep too; with no load balancer named, the scenario's own [compare] stands beside.
+    // In a sweep, with the scenario's own [compare] where no load balancer is named.
     let swept = json(&folder.run(&words(
         "sweep tiny --over workload.0.size=32KiB,64KiB --variant \
         short=load_balancer.prime.p_ecn=2 --seeds 1 --out swept --format json",
@@ -432,7 +432,7 @@ fn variants_stand_beside_load_balancers() {
     assert_eq!(json(&folder.run(&["rerun", "swept", &hash[..6], "--format", "json"]))["same"].as_bool(), Some(true));
 }
 
-/// Long enough to be still under way when the second comparison begins.
+/// Long enough to be running when the second comparison starts.
 #[cfg(unix)]
 #[test]
 fn two_comparisons_in_one_directory_at_once_are_refused() {
@@ -443,21 +443,21 @@ fn two_comparisons_in_one_directory_at_once_are_refused() {
     for second in [&arguments[..], &["run", "tiny", "--out", "out"]] {
         let output = folder.run(second);
         assert_eq!(code(&output), 2, "{}", stderr(&output));
-        // The first has made it the directory of a comparison.
+        // The first comparison owns the directory.
         let of_run = second[0] == "run" && stderr(&output).contains("holds a comparison");
         let at_work = stderr(&output).contains("another anabranch is at work in out");
         assert!(at_work || of_run, "{}", stderr(&output));
     }
     anabranch_testkit::send_signal(child.id(), "KILL");
     child.wait_with_output().unwrap();
-    // The lock dies with its process.
+    // The lock ends with its process.
     let output = folder.run(&["compare", "tiny", "--schemes", "ecmp,ops", "--out", "out"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert!(!folder.0.join("out/.lock").exists());
 }
 
 #[test]
-fn the_same_run_gives_the_same_bytes_and_every_row_its_seed() {
+fn equal_runs_write_equal_bytes_with_their_seed() {
     let folder = Folder::new("bytes");
     let measure = [
         "--set",
@@ -484,7 +484,7 @@ fn the_same_run_gives_the_same_bytes_and_every_row_its_seed() {
 }
 
 #[test]
-fn nothing_is_replaced_unasked() {
+fn existing_results_need_replace() {
     let folder = Folder::new("replace");
     json(&folder.run(&["run", "tiny", "--out", "out", "--format", "json"]));
     json(&folder.run(&["run", "tiny", "--out", "out", "--format", "json"]));
@@ -498,7 +498,7 @@ fn nothing_is_replaced_unasked() {
     assert!(std::fs::read(folder.0.join("out/flows.csv")).unwrap() == before);
     json(&folder.run(&[&other[..], &["--replace"]].concat()));
     assert!(std::fs::read(folder.0.join("out/flows.csv")).unwrap() != before);
-    // Run, comparison and sweep keep out of each other's directories.
+    // Run, comparison and sweep do not share a directory.
     for arguments in
         [&["compare", "tiny", "--out", "out"][..], &["sweep", "tiny", "--over", "topology.radix=4", "--out", "out"]]
     {
@@ -517,7 +517,7 @@ const SMALL_ELSEWHERE: &[&str] =
     &["sweep", "tiny", "--over", "workload.0.size=32KiB", "--out", "swept", "--format", "json"];
 
 #[test]
-fn quiet_says_nothing_but_the_answer_and_errors() {
+fn quiet_prints_only_results_and_errors() {
     let folder = Folder::new("quiet");
     let output = folder.run(&["run", "tiny", "--set", "run.time_limit=3us", "--out", "out", "--quiet"]);
     assert_eq!((code(&output), stderr(&output).as_str()), (0, ""));
@@ -532,7 +532,7 @@ fn init_writes_a_scenario_that_checks() {
     let folder = Folder::new("init");
     assert_eq!(code(&folder.run(&["init"])), 0);
     let text = std::fs::read_to_string(folder.0.join("scenario.toml")).unwrap();
-    // Every section of the contract, and parameters with their meaning.
+    // Every section of the contract, and documented parameters.
     for part in [
         "[topology]",
         "[fabric]",
@@ -585,7 +585,7 @@ fn sections_and_keys_are_explained_in_any_case() {
     assert!(text("DCTCP").contains("[transport.dctcp]"));
     let key = text("ecn_kmin");
     assert!(key.contains("[fabric]") && key.contains("ecn_kmin = ") && !key.contains("ecn_kmax = "), "{key}");
-    // A dotted key as `--set` takes it, of that table alone.
+    // A dotted key as in `--set`, of that table only.
     let key = text("load_balancer.prime.p_ecn");
     assert!(key.contains("p_ecn = \"0.25bdp\"") && !key.contains("[load_balancer.hopper]"), "{key}");
     assert!(text("workload.0.load").contains("[[workload]] with kind = \"poisson\""));
@@ -596,8 +596,8 @@ fn sections_and_keys_are_explained_in_any_case() {
     assert!(message.len() < 600, "three names, not all:\n{message}");
 }
 
-/// Four switches in a ring, every host sending across it, and buffers so small that pauses go round: a deadlock at every
-/// seed tried. With room for all that is under way there is no pause, hence none.
+/// Four switches in a ring with traffic across it and buffers so small that pauses form a cycle: a deadlock with every seed tried.
+/// Buffers for all data in flight would avoid pauses.
 fn ring(folder: &Folder, more: &str) {
     let cables = "0 4\n1 5\n2 6\n3 7\n4 5\n5 6\n6 7\n7 4\n".replace('\n', " 100Gbps 1000ns 0\n");
     folder.file("ring.topo", &format!("8 4 8\n4 5 6 7\n{cables}"));
@@ -615,9 +615,9 @@ fn ring(folder: &Folder, more: &str) {
     );
 }
 
-/// A deadlock is an outcome: of one run the exit code 4, of many a row's status; results are written, with the circle.
+/// A deadlock is an outcome: exit code 4 of a single run, a row's status in a comparison. Results have the cycle.
 #[test]
-fn a_deadlock_is_a_status() {
+fn deadlock_is_a_status() {
     let folder = Folder::new("deadlock");
     ring(&folder, "");
     let output = folder.run(&["run", "ring.toml", "--out", "run", "--format", "json"]);
@@ -632,7 +632,7 @@ fn a_deadlock_is_a_status() {
     assert_eq!(manifest["deadlocks"]["ops/seed1"], summary["deadlock"]);
     let report = std::fs::read_to_string(folder.0.join("run/report.html")).unwrap();
     assert!(report.contains("ended as a PFC deadlock"), "the page says so");
-    // It is done again with the same result.
+    // Re-running it gives the same result.
     assert_eq!(code(&folder.run(&["rerun", "run"])), 0);
     let over = ["--over", "fabric.shared_buffer=300kB,256MB", "--schemes", "ops", "--seeds", "2", "--out", "out"];
     let output = folder.run(&[&["sweep", "ring.toml"], &over[..]].concat());
@@ -651,9 +651,9 @@ fn a_deadlock_is_a_status() {
 }
 
 #[test]
-fn a_failed_run_does_not_stop_the_others_and_is_told_at_the_end() {
+fn failed_run_does_not_stop_others_and_is_reported() {
     let folder = Folder::new("failed");
-    // A packet that is lost for good, with no timeout to find out: flows are open and no event is pending.
+    // A packet is lost without a retransmission timeout: flows are open and no event is pending.
     ring(&folder, "[[fault]]\nkind = \"packet-loss\"\nfraction = 1.0\nloss = 0.3\n");
     let arguments = words(
         "sweep ring.toml --set fabric.shared_buffer=256MB --over fault.0.at=0us,900ms \
@@ -671,7 +671,7 @@ fn a_failed_run_does_not_stop_the_others_and_is_told_at_the_end() {
     assert_eq!((assert_whole(&folder), folder.entries("out/failed").len()), (2, 2));
     let standing: Vec<String> = folder.rows("out/runs.csv").iter().map(|row| row["status"].clone()).collect();
     assert_eq!(standing, ["failed", "failed", "finished", "finished"]);
-    // What failed is not tried again unasked; asked for, it fails again.
+    // A failed run is repeated with --again only, and fails again.
     assert_eq!((code(&folder.run(&arguments)), starts(&folder)), (3, 4));
     assert_eq!((code(&folder.run(&[&arguments[..], &["--again=failed"]].concat())), starts(&folder)), (3, 6));
     // The same in a comparison.

@@ -1,4 +1,4 @@
-//! `testbed` and `paths` as people use them.
+//! The commands `testbed` and `paths`.
 
 #![cfg(target_os = "linux")]
 
@@ -46,9 +46,9 @@ fn said(output: &Output, expected: i32, words: &[&str]) {
     }
 }
 
-/// Labels over the same spine are one path: to `send`, and to flows of both directions, of which one label is enough.
+/// Labels over the same spine are one path, for `send` and for flows of both directions, of which one label suffices.
 #[test]
-fn paths_are_found_before_anything_is_sent() {
+fn paths_are_traced_before_sending() {
     let _turn = turn();
     let beds = bed("testbed-paths");
     if beds.up("small.toml", &[]).is_none() {
@@ -75,7 +75,7 @@ fn paths_are_found_before_anything_is_sent() {
     }
 }
 
-/// Waits for the end of a process; the kernel first takes its namespaces down.
+/// Waits for the end of a process, whose namespaces the kernel removes first.
 fn assert_ends(process: i64) {
     let limit = Instant::now() + Duration::from_secs(20);
     while lives(process) {
@@ -85,14 +85,14 @@ fn assert_ends(process: i64) {
 }
 
 fn lives(process: i64) -> bool {
-    // A process that has ended but whose parent has not heard of it yet counts as gone.
+    // A zombie counts as ended.
     let state = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     state.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))
 }
 
-/// What lies in the folder is believed, down to the process to kill: it must be the user's own.
+/// The state folder is trusted, including the process to kill, so it must belong to the user.
 #[test]
-fn a_folder_of_somebody_else_is_refused() {
+fn state_folder_of_another_user_is_refused() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
     let beds = bed("testbed-squatted");
     let own = std::fs::metadata(&beds.folder.0).unwrap().uid();
@@ -106,7 +106,7 @@ fn a_folder_of_somebody_else_is_refused() {
     std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o777)).unwrap();
     said(&beds.run(&["testbed", "status"]), 2, &["not a folder of yours with mode 700"]);
     std::fs::remove_dir(&folder).unwrap();
-    // A folder for run-time files that others may write to is not used.
+    // A run-time folder that others may write to is not used.
     std::fs::set_permissions(&theirs, PermissionsExt::from_mode(0o777)).unwrap();
     let mut status = beds.folder.command(&["testbed", "status"]);
     let output = status.env("TMPDIR", &beds.folder.0).env("XDG_RUNTIME_DIR", &theirs).output().unwrap();
@@ -115,7 +115,7 @@ fn a_folder_of_somebody_else_is_refused() {
 }
 
 #[test]
-fn a_testbed_stands_and_goes_and_leaves_nothing() {
+fn testbed_is_built_and_removed_completely() {
     let _turn = turn();
     let beds = bed("testbed-stands");
     let Some(up) = beds.up("small.toml", &[]) else { return };
@@ -125,13 +125,13 @@ fn a_testbed_stands_and_goes_and_leaves_nothing() {
         2,
         &["`default` is up already", "testbed down", "--name"],
     );
-    // In 80 columns, whatever it has.
+    // It fits 80 columns.
     let wide = ["testbed", "up", "--fabric", "hopper-testbed-small", "--name", "wide"];
     let wide = beds.command(&wide).env("COLUMNS", "80").output().unwrap();
     let long: Vec<_> = stdout(&wide).lines().filter(|line| line.chars().count() > 80).map(String::from).collect();
     assert!(code(&wide) == 0 && long.is_empty(), "{long:#?}{}", stderr(&wide));
     said(&beds.run(&["testbed", "down", "--name", "wide"]), 0, &[]);
-    // Another one beside it, under another name.
+    // A second testbed with another name.
     assert!(beds.up("small.toml", &["--name", "other"]).is_some());
 
     let pinged = beds.run(&["testbed", "exec", "host0", "--", "cat", "/proc/sys/net/ipv4/ip_forward"]);
@@ -195,7 +195,7 @@ fn a_testbed_stands_and_goes_and_leaves_nothing() {
         let slow = ["testbed", "fault", "slow", "leaf0-spine1", rate];
         said(&beds.run(&slow), 2, &["RATE", rate, "from 1Mbps to 1Gbps"]);
     }
-    // Behind a cut: what spine 0 has no route for is dropped at the port that was cut, and unknown where two were.
+    // Behind a cut: packets without a route at spine 0 count as drops of the port that was cut; with two cuts they are unknown.
     let drops = |port: &str| {
         let status = json(&beds.run(&["testbed", "status", "--format", "json"]));
         let ports = status["ports"].as_array().unwrap().clone();
@@ -209,7 +209,7 @@ fn a_testbed_stands_and_goes_and_leaves_nothing() {
         (nothing, 0.into()),
         "without its program a port cannot know"
     );
-    // Eight of 16 ports or so lead over it; a datagram each.
+    // About 8 of 16 ports lead over it; a datagram each.
     let sends = "for p in $(seq 9000 9031); do echo > /dev/udp/10.2.1.2/$p; done";
     said(&beds.run(&["testbed", "exec", "host0", "--", "bash", "-c", sends]), 0, &[]);
     let lost = drops("spine0->leaf1").as_u64();
@@ -226,7 +226,7 @@ fn a_testbed_stands_and_goes_and_leaves_nothing() {
     let port = status["ports"].as_array().unwrap().iter().find(|port| port["port"] == "leaf0->spine0").unwrap();
     assert!(port["counters"]["packets"].as_u64().unwrap() > 0, "{port}");
 
-    // However the holder ends, what lives inside ends too.
+    // Killing the holder ends all processes in the testbed.
     let holder = up["holder"].as_i64().unwrap();
     let mut inside = beds.folder.command(&["testbed", "exec", "host0", "--", "sleep", "600"]);
     let mut inside = inside.env("TMPDIR", &beds.folder.0).env_remove("XDG_RUNTIME_DIR").spawn().unwrap();
@@ -236,7 +236,7 @@ fn a_testbed_stands_and_goes_and_leaves_nothing() {
     assert!(!ended.success(), "killed with its namespaces");
     assert_ends(holder);
     said(&beds.run(&["testbed", "status"]), 2, &["no testbed `default`", "other"]);
-    // The name is free again at once.
+    // The name is free immediately.
     assert!(beds.up("small.toml", &[]).is_some());
     for name in ["default", "other"] {
         said(&beds.run(&["testbed", "down", "--name", name]), 0, &[]);
@@ -248,7 +248,7 @@ fn a_testbed_stands_and_goes_and_leaves_nothing() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// As [`Bed::run`], by a user without privileges, who owns the folder: another one where this is root.
+/// Runs as [`Beds::run`], as an unprivileged user that owns the folder; a second user if this is root.
 fn as_user(beds: &Bed, is_root: bool, words: &[&str]) -> Output {
     let program = beds.folder.0.join("anabranch");
     let mut command = std::process::Command::new(if is_root { Path::new("setpriv") } else { &program });
@@ -260,7 +260,7 @@ fn as_user(beds: &Bed, is_root: bool, words: &[&str]) -> Output {
     command.stdin(std::process::Stdio::null());
     loop {
         match command.output() {
-            // A process that another test starts meanwhile may hold the copy of the program open.
+            // A process of another test may have the copy of the program open.
             Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
                 std::thread::sleep(Duration::from_millis(10));
             }
@@ -270,7 +270,7 @@ fn as_user(beds: &Bed, is_root: bool, words: &[&str]) -> Output {
 }
 
 #[test]
-fn a_plain_user_builds_one_without_marks() {
+fn unprivileged_user_gets_testbed_without_marks() {
     let _turn = turn();
     let beds = bed("testbed-user");
     let (folder, program) = (&beds.folder.0, beds.folder.0.join("anabranch"));
@@ -280,7 +280,7 @@ fn a_plain_user_builds_one_without_marks() {
         std::os::unix::fs::chown(folder, Some(65534), Some(65534)).unwrap();
     }
     let run = |words: &[&str]| as_user(&beds, is_root, words);
-    // Ports that were to trim, and cannot, change their rates like others.
+    // Ports that should trim, and cannot, change their rates like others.
     let up = ["testbed", "up", "--fabric", "small.toml", "--set", "wire.trimming=true", "--format", "json"];
     let up = run(&up);
     if has_no_testbed(&up) {
@@ -305,19 +305,19 @@ fn a_plain_user_builds_one_without_marks() {
     said(&run(&["testbed", "status"]), 2, &["no testbed `default`"]);
     assert_ends(up["holder"].as_i64().unwrap());
 
-    // And flows over one of its own.
+    // Flows over its own testbed.
     let ran = run(&["testbed", "run", "small.toml", "--set", "wire.labels=16", "--out", "out", "--progress", "never"]);
     assert_eq!(code(&ran), 0, "{}", stderr(&ran));
     let summary = beds.folder.json_file("out/summary.json");
     assert_eq!(summary["flows"]["finished"].as_u64(), Some(2));
-    // The scenario asks for marks, and there can be none: unknown, with a finding. Trimming is not asked for.
+    // The scenario requests marks, which are impossible here: unknown, with a finding. Trimming is not requested.
     assert_eq!(summary["counters"]["ecn_marked"], serde_json::Value::Null);
     let told = stderr(&ran);
     assert!(
         told.contains("Missing on this machine: marking and trimming: only root") && told.contains("run it as root"),
         "{told}"
     );
-    // Faults that only root can make are refused in one message, by `check` and by `run`.
+    // `check` and `run` refuse faults that need root, in one message.
     let fault = ["--set", "fault.0.kind=packet-loss", "--set", "fault.0.loss=0.1", "--set", "fault.0.count=1"];
     for command in
         [&["check", "small.toml", "--backend", "testbed"][..], &["testbed", "run", "small.toml", "--out", "faulty"]]
@@ -329,7 +329,7 @@ fn a_plain_user_builds_one_without_marks() {
 }
 
 #[test]
-fn what_cannot_be_built_is_said_in_one_message() {
+fn impossible_testbeds_are_refused_in_one_message() {
     let beds = bed("testbed-wrong");
     let up = |scenario: &str, more: &[&str], words: &[&str]| {
         let output = beds.run(&[&["testbed", "up", "--fabric", scenario], more].concat());
@@ -344,13 +344,13 @@ fn what_cannot_be_built_is_said_in_one_message() {
     said(&beds.run(&["testbed", "status", "--name", "nobody"]), 2, &["nobody", "testbed up"]);
     said(&beds.run(&["paths", "--to", "nowhere"]), 2, &["--to", "nowhere", "10.0.0.2:7000"]);
     said(&beds.run(&["paths", "--to", "127.0.0.1:65530"]), 2, &["65535"]);
-    // Programs that are not there are named with their package.
+    // Missing programs are named with their package.
     let empty = beds.folder.0.join("empty");
     std::fs::create_dir(&empty).unwrap();
     let output =
         beds.folder.command(&["testbed", "up", "--fabric", "small.toml"]).env("ANABRANCH_PROGRAMS", &empty).output();
     said(&output.unwrap(), 2, &["`ip` is missing", "apt-get install iproute2"]);
-    // What tries the namespaces out needs `mount`: without it nothing is said of rights.
+    // The probe of namespaces needs `mount`; without it, permissions are not mentioned.
     for program in ["ip", "tc", "unshare", "nsenter", "chrt"] {
         let Some(found) = anabranch_testbed::find(program) else {
             return anabranch_testkit::skip(
@@ -392,12 +392,12 @@ fn a_scenario_on_namespaces_leaves_the_results_of_a_simulation() {
         for share in ["offered_share", "late_share", "idle_share"] {
             assert!((0.0..=1.0).contains(&load[share].as_f64().unwrap()), "{load}");
         }
-        // Three messages of 500 kB over the only leaf that sends, in packets with 106 B of headers per 4096 B, and hellos.
+        // Three messages of 500 kB over the only sending leaf, in packets with 106 B of headers per 4096 B, and HELLOs.
         let links = beds.folder.rows(&format!("{run}/links.csv"));
         let up = links.iter().filter(|row| row["from"] == "leaf0" && row["to"].starts_with("spine"));
         let up: u64 = up.map(|row| row["bytes"].parse::<u64>().unwrap()).sum();
         assert!((1_500_000..2_500_000).contains(&up), "{scheme}: {up}");
-        // OPS takes any of 14 labels or so for each of 123 packets, ECMP keeps its path.
+        // OPS uses about 14 labels for 123 packets each, ECMP keeps its path.
         let flows = beds.folder.rows(&format!("{run}/flows.csv"));
         for switches in flows.iter().map(|row| row["path_switches"].parse::<u64>().unwrap()) {
             match scheme {
@@ -407,7 +407,7 @@ fn a_scenario_on_namespaces_leaves_the_results_of_a_simulation() {
             }
         }
     }
-    // What a testbed does not measure is unknown: neither 0, nor drawn.
+    // Quantities that a testbed does not measure are unknown: neither 0 nor drawn.
     let run = "out/runs/ops/seed1";
     let rows = |table: &str| {
         let rows = beds.folder.rows(&format!("{run}/{table}.csv"));
@@ -432,14 +432,14 @@ fn a_scenario_on_namespaces_leaves_the_results_of_a_simulation() {
     assert_eq!(summary["backend"], "testbed");
     let page = std::fs::read_to_string(beds.folder.0.join("out/report.html")).unwrap();
     assert!(page.contains("Left out: `queue_depth`: the rows of `links` have no values of"), "no empty figure");
-    // No simulation takes their place, nor can they be done again to the bit.
+    // They cannot be re-run bit by bit, and no simulation replaces them.
     said(&beds.run(&["rerun", "out"]), 2, &["real"]);
     said(&beds.run(&["testbed", "run", "rounds.toml", "--pcap", "leaf0->spine0=x.pcapng"]), 2, &["--pcap", "capture"]);
 }
 
-/// Two schemes, a second of traffic in each world.
+/// Two schemes, a second of traffic on each backend.
 #[test]
-fn agree_sets_a_simulation_beside_real_packets() {
+fn agree_compares_simulation_and_testbed() {
     let _turn = turn();
     let beds = bed("testbed-agree");
     // Four flows of 1 MB over two cables of 100 Mbit/s, one after the other at each host.
@@ -462,7 +462,7 @@ fn agree_sets_a_simulation_beside_real_packets() {
     for row in rows {
         let bound = row["machine_bound_seeds"].as_array().unwrap().len();
         assert_eq!(row["seeds"].as_u64().unwrap() as usize + bound, 2, "{row}");
-        // The machine decides how near they are; a ratio beyond these is another scenario.
+        // The ratio depends on the machine; beyond these limits it is another scenario.
         if let Some(ratio) = row["ratio"].as_f64() {
             assert!((0.3..5.0).contains(&ratio), "{row}");
         }
@@ -473,7 +473,7 @@ fn agree_sets_a_simulation_beside_real_packets() {
         of.map(|row| [0, 1].map(|side| row["values"][side].as_f64().unwrap_or_else(|| panic!("{row}")))).collect()
     };
     for scheme in ["ecmp", "reps"] {
-        // 245 packets of 4096 B carry 1 MB; each world sends four of these.
+        // 245 packets of 4096 B carry 1 MB; each backend sends four of these.
         assert!(values(scheme, "data packets")[0].iter().all(|packets| (980.0..1500.0).contains(packets)));
         assert_eq!(values(scheme, "probe bytes"), [[0.0, 0.0]]);
         let shares = values(scheme, "share of bytes");

@@ -1,4 +1,4 @@
-//! Faults of runs on a testbed: when they take effect, what they cost, what is refused, what is left of a run that loses a host.
+//! Faults of runs on a testbed: their times, their cost, refusals, and runs that lose a host.
 
 #![cfg(target_os = "linux")]
 
@@ -58,7 +58,7 @@ fn link(bed: &Bed, port: &str, column: &str) -> String {
 const CUT: &str = "[[fault]]\nat = \"50ms\"\nlinks = [\"leaf0-spine0\"]\n";
 
 #[test]
-fn faults_take_effect_at_their_times_and_say_when() {
+fn faults_take_effect_on_time_and_report_it() {
     let _turn = turn();
     let kinds = [
         ("kind = \"link-down\"\n", 2),
@@ -68,7 +68,7 @@ fn faults_take_effect_at_their_times_and_say_when() {
     ];
     for (kind, ports) in kinds {
         let bed = bed("faults-on-time", &format!("{CUT}{kind}"));
-        // On a quiet machine a fault is late by less than a millisecond, whatever it is.
+        // On an idle machine every kind of fault is late by less than a millisecond.
         let tries: Vec<f64> = (0..3)
             .map_while(|_| {
                 let output = run(&bed, &[])?;
@@ -80,9 +80,9 @@ fn faults_take_effect_at_their_times_and_say_when() {
                 assert_eq!(bed.folder.json_file("out/manifest.json")["faults"], summary["faults"]);
                 let late = at - planned;
                 assert!(late >= 0.0, "{kind}: {late}");
-                // Beyond 5 ms it is a finding.
+                // More than 5 ms late is a finding.
                 assert_eq!(said(&output).contains("took effect more than 5 ms late: [[fault]] 1"), late > 0.005);
-                // The rows have the time that was measured, to a microsecond.
+                // Rows have the measured time, to a microsecond.
                 let text = link(&bed, "leaf0->spine0", "fault");
                 let micros = (at * 1e6).floor();
                 let time = text.rsplit(" at ").next().unwrap();
@@ -99,9 +99,9 @@ fn faults_take_effect_at_their_times_and_say_when() {
 }
 
 #[test]
-fn a_fault_does_not_hold_up_flows() {
+fn faults_do_not_delay_flows() {
     let _turn = turn();
-    // Twenty changes of a rate from 10 ms on, a millisecond apart, and flows that start meanwhile.
+    // Twenty changes of a rate from 10 ms on, a millisecond apart, while flows start.
     let fault = |number: u32| {
         format!(
             "[[fault]]\nat = \"{}ms\"\nkind = \"link-degrade\"\nrate = \"{}Mbps\"\nlinks = [\"leaf0-spine0\", \"leaf1-spine0\"]\n",
@@ -124,7 +124,7 @@ fn a_fault_does_not_hold_up_flows() {
         lateness.sort_unstable_by(f64::total_cmp);
         late.push(lateness[10]);
         println!("starts late by {:.2} ms in the middle, {:.2} at most", lateness[10], lateness[19]);
-        // Each of these faults takes two processes' work of a millisecond and more.
+        // Each of these faults takes two processes more than a millisecond.
         if lateness[10] < 2.0 {
             return;
         }
@@ -135,7 +135,7 @@ fn a_fault_does_not_hold_up_flows() {
 #[test]
 fn losses_behind_a_cut_are_counted() {
     let _turn = turn();
-    // The far leaf does not notice: what spine 0 receives for leaf 1 it has no route for.
+    // The remote leaf does not notice: spine 0 has no route for its packets to leaf 1.
     let bed = bed("faults-drops", "[[fault]]\nat = \"50ms\"\nkind = \"link-down\"\nlinks = [\"leaf1-spine0\"]\n");
     let Some(output) = run(&bed, &["--set", "load_balancer.scheme=ops", "--set", "run.time_limit=300ms"]) else {
         return;
@@ -147,7 +147,7 @@ fn losses_behind_a_cut_are_counted() {
     }
     let drops: u64 =
         link(&bed, "spine0->leaf1", "drops").parse().unwrap_or_else(|_| panic!("{:?}", links(&bed, "drops")));
-    // Half of what two hosts send into the cut is lost until they notice, at least what fits into the window of one path.
+    // Until they notice, half of what two hosts send into the cut is lost, at least the window of one path.
     let sent = |port: &str| link(&bed, port, "packets").parse::<u64>().unwrap();
     let through = sent("spine0->leaf1");
     let arrived = sent("leaf0->spine0");
@@ -177,7 +177,7 @@ fn one_direction_of_a_cable_goes_down_alone() {
 }
 
 #[test]
-fn what_namespaces_cannot_do_to_links_is_refused_by_key() {
+fn unsupported_link_faults_are_refused_by_key() {
     let check = |faults: &str| {
         let bed = bed("faults-refused", faults);
         bed.run(&["check", "faults.toml", "--backend", "testbed"])
@@ -211,7 +211,7 @@ fn switch_schemes_are_refused_before_the_first_run() {
             &["[load_balancer]: `scheme`", &format!("`{scheme}`"), "kernel's", &format!("`{nearest}`")],
         );
     }
-    // Pairs whose hosts choose count by these.
+    // Pairs with a host scheme are judged by it.
     for scheme in ["reps", "spritz-scout", "hf2t", "prime", "ecmp"] {
         assert_eq!(code(&check(scheme)), 0, "{scheme}: {}", stderr(&check(scheme)));
     }
@@ -224,7 +224,7 @@ fn switch_schemes_are_refused_before_the_first_run() {
 }
 
 #[test]
-fn what_is_not_measured_is_said_by_key() {
+fn unmeasured_keys_warn_by_name() {
     let bed = bed(
         "faults-measure",
         "[measure]\nseries_links = [\"leaf0->spine0\"]\nseries_interval = \"1ms\"\noccupancy = true\nuplink_counts = true\ntrace_flows = [0]\n",
@@ -241,7 +241,7 @@ fn what_is_not_measured_is_said_by_key() {
 }
 
 #[test]
-fn a_host_that_is_cut_off_ends_its_flows_alone() {
+fn disconnected_host_ends_only_its_flows() {
     let _turn = turn();
     let bed = bed("faults-lost-host", "[[fault]]\nat = \"50ms\"\nkind = \"link-down\"\nlinks = [\"host3-leaf1\"]\n");
     let Some(output) = run(&bed, &[]) else { return };
@@ -253,12 +253,12 @@ fn a_host_that_is_cut_off_ends_its_flows_alone() {
     assert_eq!(summary["lost_peers"][0]["hosts"], serde_json::json!(["host1", "host3"]));
     let flows = bed.folder.rows("out/flows.csv");
     assert_eq!(flows.iter().map(|row| row["status"].as_str()).collect::<Vec<_>>(), ["finished", "unfinished"]);
-    // The port of the host that was cut off has no program: what waited in it went uncounted.
+    // The port of the disconnected host has no program, so packets in its queue are not counted.
     assert_eq!(link(&bed, "host3->leaf1", "drops"), "");
 }
 
 #[test]
-fn a_time_limit_is_the_end() {
+fn time_limit_ends_a_real_run() {
     let _turn = turn();
     let bed = bed("faults-limit", "");
     let Some(output) = run(&bed, &["--set", "run.time_limit=100ms"]) else { return };
@@ -267,14 +267,14 @@ fn a_time_limit_is_the_end() {
     assert_eq!((summary["status"].as_str(), summary["flows"]["finished"].as_u64()), (Some("time-limit"), Some(0)));
     let took = summary["simulated_s"].as_f64().unwrap();
     assert!((0.1..0.12).contains(&took), "{took}");
-    // Bytes and time are taken at one moment: what a bucket lets pass at once is a millisecond's.
+    // Bytes and time are sampled together; the token bucket passes a burst of 1 ms.
     for (port, share) in links(&bed, "utilisation") {
         assert!(share.parse::<f64>().unwrap() <= 1.0 + 0.001 / took + 0.01, "{port}: {share}");
     }
 }
 
 #[test]
-fn a_signal_to_the_process_keeps_what_there_is() {
+fn signal_keeps_partial_results() {
     let _turn = turn();
     let bed = bed("faults-signals", "");
     bed.folder.file("flows.csv", "src,dst,size_bytes,start_ps\n0,2,5000000,0\n1,3,200000000,0\n");
@@ -300,7 +300,7 @@ fn a_signal_to_the_process_keeps_what_there_is() {
 }
 
 #[test]
-fn a_simulation_keeps_what_it_has_on_sigterm() {
+fn sigterm_keeps_partial_simulation_results() {
     let folder = Folder::new("sigterm-simulation");
     let words = ["run", "web-search-128", "--set", "workload.0.duration=60ms", "--out", "k", "--progress", "never"];
     let mut child = folder.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! Faults under traffic on a testbed: every byte arrives, and who leaves a path that is dead or slow.
+//! Faults under traffic on a testbed: every byte arrives, and schemes leave dead or slow paths.
 
 #![cfg(target_os = "linux")]
 
@@ -22,14 +22,14 @@ least_timeout = "20ms"
 give_up = "30s"
 "#;
 
-/// What is sent while a queue at which marking begins (60 kB, 14 packets) drains at a tenth of the rate; a full one (300 kB). A share of the
-/// BDP, which is six packets here, is over before such a queue is empty.
+/// Bytes sent while a queue at the marking threshold (60 kB, 14 packets), or a full one (300 kB), drains at a tenth of the rate. A
+/// penalty in shares of the BDP, six packets here, ends before such a queue is empty.
 const PENALTIES: &str = "[load_balancer.prime]\np_ecn = 143\np_nack = 715\n";
 
-/// Goodput of 180 Mbit/s in packets of 4096 B and 106 B of headers, bytes a second.
+/// Goodput of 180 Mbit/s in packets of 4096 B and 106 B of headers, bytes per second.
 const PACED: f64 = 180e6 / 8.0 * 4096.0 / 4202.0;
 
-/// What strikes half a second after the flow has begun: near its sender, beyond the spine, both, a slow link.
+/// Faults half a second after the start: near the sender, beyond the spine, both, a slow link.
 const FAULTS: &[(&str, &str)] = &[
     ("near cut", "kind = \"link-down\"\nlinks = [\"leaf0-spine1\"]"),
     ("far cut", "kind = \"link-down\"\nlinks = [\"leaf1-spine1\"]"),
@@ -37,7 +37,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("slow link", "kind = \"link-degrade\"\nrate = \"20Mbps\"\nlinks = [\"leaf0-spine1\", \"leaf1-spine1\"]"),
 ];
 
-/// A run of one flow of so many bytes: its summary, whether ports could mark, whether it was machine-bound, and the bytes that left leaf 0 for each spine.
+/// Run of one flow: its summary, whether ports could mark, whether it was machine-bound, and bytes from leaf 0 to each spine.
 struct Ran {
     summary: Value,
     marks: bool,
@@ -51,7 +51,7 @@ impl Ran {
     }
 }
 
-/// A flow between the two, and what strikes it.
+/// Writes a scenario of one flow and a fault.
 fn put(bed: &Bed, bytes: u64, fault: Option<&str>) {
     bed.folder.file("flows.csv", &format!("src,dst,size_bytes,start_ps\n0,1,{bytes},0\n"));
     let strikes = FAULTS.iter().find(|(name, _)| Some(*name) == fault);
@@ -65,13 +65,13 @@ fn run(bed: &Bed, scheme: &str, bytes: u64, fault: Option<&str>) -> Option<Ran> 
     Some(ran.unwrap_or_else(|why| panic!("{scheme}, {fault:?}: {why}")))
 }
 
-/// The same, where it may well come to nothing.
+/// Runs a flow that may fail.
 fn attempt(bed: &Bed, scheme: &str, bytes: u64, fault: Option<&str>) -> Option<Result<Ran, String>> {
     put(bed, bytes, fault);
     carried(bed, scheme)
 }
 
-/// What the scenario that lies there comes to.
+/// Runs the scenario in the folder.
 fn carried(bed: &Bed, scheme: &str) -> Option<Result<Ran, String>> {
     let scheme_is = format!("load_balancer.scheme={scheme}");
     let words = ["testbed", "run", "two.toml", "--set", &scheme_is, "--out", "out", "--replace", "--progress", "never"];
@@ -80,7 +80,7 @@ fn carried(bed: &Bed, scheme: &str) -> Option<Result<Ran, String>> {
         return Some(Err(stderr(&output)));
     }
     let summary = bed.folder.json_file("out/summary.json");
-    // Received means: whole, in order, and with the sender's checksums.
+    // A received flow is complete, in order, and has the sender's checksums.
     if summary["flows"]["finished"].as_u64() != Some(1) {
         return Some(Err(stderr(&output)));
     }
@@ -113,9 +113,9 @@ fn a_lone_flow_has_nine_tenths_of_its_rate() {
     assert!(seen.iter().any(|share| *share > 0.9), "{seen:?}");
 }
 
-/// Within a time that says that another way was found: five times what was seen (docs/reference/testbed.md), ten seconds at least.
+/// The time limit shows that another path was used: five times the measured time (docs/reference/testbed.md), at least 10 s.
 #[test]
-fn every_byte_arrives_whatever_fails() {
+fn every_byte_arrives_despite_faults() {
     let _turn = turn();
     let bed = Bed::new("testbed-faults", &[]);
     for (scheme, fault) in [
@@ -128,16 +128,16 @@ fn every_byte_arrives_whatever_fails() {
     ] {
         let Some(ran) = run(&bed, scheme, 22_500_000, Some(fault)) else { return };
         println!("{scheme}, {fault}: {:.2} s", ran.seconds());
-        // With a penalty of its BDP for a timeout PRIME took 11 to 30 s.
+        // With a penalty of its BDP per timeout PRIME took 11 to 30 s.
         let most = if (scheme, fault) == ("prime", "far cut") { 5.0 } else { 20.0 };
         assert!(ran.seconds() < most, "{scheme}, {fault}: {:.2} s", ran.seconds());
     }
 }
 
-/// Of what is sent from a second after one of two paths has become ten times slower, it carries under 20 % (its share of the rate is
-/// 9 %). Until then half of a second and a half of the rate may have gone that way, a little more than what is paced.
+/// One of two paths becomes ten times slower. From a second later on it carries less than 20 % of the bytes (its share of the rate is
+/// 9 %). Before, half of a second and a half of the rate may have used it, a little more than the paced rate.
 #[test]
-fn a_path_that_has_become_slow_is_left() {
+fn slow_path_is_left() {
     let _turn = turn();
     let bed = Bed::new("testbed-slow", &[]);
     for scheme in ["reps", "prime", "hopper"] {
@@ -155,7 +155,7 @@ fn a_path_that_has_become_slow_is_left() {
                 break;
             }
             let (total, slow) = (ran.uplinks.values().sum::<f64>(), ran.uplinks["spine1"]);
-            // Half a second at the full rate, a second at what a slow link carries.
+            // Half a second at the full rate, a second at the rate of a slow link.
             let before = 0.5 * 180e6 / 8.0;
             let (first_half, second) = (before / 2.0, 20e6 / 8.0);
             let share = (slow - first_half - second).max(0.0) / (total - before - second);
@@ -172,12 +172,12 @@ fn a_path_that_has_become_slow_is_left() {
     }
 }
 
-/// A receiver that is stopped for a second, half a second into a flow: seconds that `send` takes.
+/// Stops a receiver for a second, half a second into a flow. Returns the seconds that `send` takes.
 fn stopped(bed: &Bed, scheme: &str, bytes: u64, stops: bool) -> f64 {
     let anabranch = env!("CARGO_BIN_EXE_anabranch");
     let run = |words: &[&str]| bed.done(words);
     run(&["testbed", "up", "--fabric", "two.toml", "--format", "json"]);
-    // In the background: `nsenter`, which watches the shell, would stop with it and never go on.
+    // In the background: `nsenter` watches the shell and would stop with it forever.
     let serve = format!("{anabranch} serve two.toml --at 10.2.1.2:7000 --once & echo $! > serving; wait $!");
     let words = ["testbed", "exec", "host1", "--", "sh", "-c", &serve];
     let mut server = bed.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -189,7 +189,7 @@ fn stopped(bed: &Bed, scheme: &str, bytes: u64, stops: bool) -> f64 {
         let sent = scope.spawn(|| run(&words));
         if stops {
             let serving = std::fs::read_to_string(bed.folder.0.join("serving")).unwrap();
-            // `send` asks the switches for 0.6 s before its half second.
+            // `send` traces paths for 0.6 s before its half second.
             for (wait, signal) in [(1300, "-STOP"), (1000, "-CONT")] {
                 std::thread::sleep(Duration::from_millis(wait));
                 run(&["testbed", "exec", "host1", "--", "kill", signal, serving.trim()]);
@@ -202,7 +202,7 @@ fn stopped(bed: &Bed, scheme: &str, bytes: u64, stops: bool) -> f64 {
     common::json(&sent)["took_ps"].as_f64().unwrap() / 1e12
 }
 
-/// The table of docs/reference/testbed.md.
+/// Prints the table of docs/reference/testbed.md.
 #[test]
 #[ignore = "prints a table: a quarter of an hour"]
 fn time_lost_to_faults() {
@@ -219,7 +219,7 @@ fn time_lost_to_faults() {
             all.sort_by(f64::total_cmp);
             all[all.len() / 2]
         };
-        // What is given up, or not done after a minute, took for ever.
+        // A flow that timed out, or ran longer than a minute, counts as infinite.
         let seconds = |ran: Result<Ran, String>| ran.map_or(f64::INFINITY, |ran| ran.seconds());
         let took = |fault: Option<&str>, text: &str| {
             put(&bed, 22_500_000, fault);
@@ -228,7 +228,7 @@ fn time_lost_to_faults() {
             median(&|| carried(&bed, scheme).map_or(f64::NAN, seconds))
         };
         let without = took(None, "");
-        // Who keeps a path may be on the other one: the worse of both spines.
+        // A scheme that keeps a path may use either: the worse of both spines counts.
         let worse = |fault| took(Some(fault), "spine0\"").max(took(Some(fault), "spine1\""));
         let mut lost: Vec<f64> = FAULTS.iter().map(|(fault, _)| worse(fault) - without).collect();
         put(&bed, 22_500_000, None);

@@ -1,11 +1,11 @@
-//! What people see fits their terminal: the least important columns go first, and it is said.
+//! Output fits the terminal: the least important columns are hidden and listed.
 
 #[allow(dead_code)]
 mod common;
 
 use common::{Folder, code, json, stderr, stdout};
 
-/// What a command prints in so many columns.
+/// Output of a command at a width.
 fn printed(folder: &Folder, columns: usize, arguments: &[&str]) -> String {
     let output = folder.command(arguments).env("COLUMNS", columns.to_string()).output().unwrap();
     assert!([0, 2].contains(&code(&output)), "{arguments:?}: {}", stderr(&output));
@@ -65,15 +65,15 @@ fn everything_fits_80_columns_and_wider_ones() {
 }
 
 #[test]
-fn columns_that_go_are_named_and_wide_terminals_have_them() {
+fn hidden_columns_are_listed_and_wide_terminals_show_them() {
     let folder = Folder::new("columns");
     let arguments = ["run", "tiny", "--out", "out"];
     let of = |columns| printed(&folder, columns, &arguments);
     let (narrow, usual, wide) = (of(60), of(80), of(200));
     fits(60, &narrow, "run");
     for (text, goes) in [(&narrow, true), (&usual, true), (&wide, false)] {
-        assert_eq!(text.contains("left out for width, see summary.json:"), goes, "{text}");
-        // The tail stays longest.
+        assert_eq!(text.contains("columns hidden (narrow terminal), see summary.json:"), goes, "{text}");
+        // The tail is hidden last.
         assert!(text.contains("slowdown") && text.contains("p99") && text.contains("finished"), "{text}");
     }
     assert!(wide.contains("FCT (us) p50") && wide.contains("slowdown max"), "{wide}");

@@ -1,4 +1,4 @@
-//! `serve` and `send` as people use them: two processes of this machine.
+//! The commands `serve` and `send`, as two processes of this machine.
 
 #[allow(dead_code)]
 mod common;
@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-/// `serve` in a process of its own, and the address that it says.
+/// Starts `serve`. Returns the process and the address that it reports.
 fn serve(folder: &Folder, more: &[&str]) -> (Child, String) {
     let arguments = [&["serve", "--at", "127.0.0.1:0", "--once"], more].concat();
     let mut child = folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -39,7 +39,7 @@ fn bytes_go_from_one_process_to_another() {
     assert!(sent["path_switches"].as_u64().unwrap() > 1000, "PRIME takes another path with every packet: {sent}");
 }
 
-/// A message of 1 MB at 20 Mbit/s takes 0.4 s, and the receiver measures no more than the line carries.
+/// A message of 1 MB at 20 Mbit/s takes 0.4 s, and the receiver reports at most the link rate.
 #[test]
 fn a_receiver_counts_from_the_first_packet() {
     let folder = Folder::new("wire-rate");
@@ -56,7 +56,7 @@ fn a_receiver_counts_from_the_first_packet() {
     }
 }
 
-/// A file with a key, readable by this user alone.
+/// Writes a key file that only this user can read.
 fn key(folder: &Folder, name: &str, digit: &str) -> String {
     let path = folder.0.join(name);
     std::fs::write(&path, digit.repeat(64)).unwrap();
@@ -64,9 +64,9 @@ fn key(folder: &Folder, name: &str, digit: &str) -> String {
     format!("wire.key={}", path.display())
 }
 
-/// Both ends with a key; then one with another, and one with none: each end says so in one message, and no key is printed.
+/// Both peers with the same key; then one with another key, and one with none. Each reports it in one message, and no key is printed.
 #[test]
-fn ends_with_the_same_key_talk_and_others_are_refused() {
+fn peers_with_equal_keys_connect_and_others_are_refused() {
     let folder = Folder::new("wire-key");
     let (one, other) = (key(&folder, "one", "1"), key(&folder, "other", "2"));
     for authenticate in ["auto", "all"] {
@@ -84,7 +84,7 @@ fn ends_with_the_same_key_talk_and_others_are_refused() {
         let server = child.wait_with_output().unwrap();
         assert_eq!((code(&sent), code(&server)), (0, 0), "{}{}", stderr(&sent), stderr(&server));
         assert_eq!(json(&sent)["crc32"], json(&server)["crc32"]);
-        // Once a second at most, so the second of two may be missing.
+        // At most one message per second, so the second of two may be missing.
         assert!(stderr(&server).contains("refused: 127.0.0.1:"), "{}", stderr(&server));
         assert!(!stdout(&server).contains("1111") && !stderr(&server).contains("1111"));
     }
@@ -97,7 +97,7 @@ fn ends_with_the_same_key_talk_and_others_are_refused() {
     assert!(code(&sent) == 2 && stderr(&sent).contains("chmod 600"), "{}", stderr(&sent));
 }
 
-/// A peer that shakes hands and echoes probes, and leaves data alone: its address, and what ends it.
+/// Starts a peer that completes the handshake and echoes probes but does not acknowledge data. Returns its address and a handle.
 fn deaf_to_data() -> (String, mpsc::Sender<()>) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
@@ -121,7 +121,7 @@ fn deaf_to_data() -> (String, mpsc::Sender<()>) {
 }
 
 #[test]
-fn a_peer_that_answers_no_data_is_told_from_one_that_answers_nothing() {
+fn unacknowledged_data_differs_from_silent_peer() {
     let folder = Folder::new("wire-deaf");
     let (at, _ends) = deaf_to_data();
     let sent =
@@ -135,7 +135,7 @@ fn a_peer_that_answers_no_data_is_told_from_one_that_answers_nothing() {
 }
 
 #[test]
-fn what_cannot_be_is_said_in_one_message() {
+fn invalid_transfers_are_refused_in_one_message() {
     let folder = Folder::new("wire-wrong");
     let said = |arguments: &[&str], words: &[&str]| {
         let output = folder.run(arguments);
@@ -153,7 +153,7 @@ fn what_cannot_be_is_said_in_one_message() {
     said(&["send", "--to", "127.0.0.1:9", "--set", "transport.mtu=9000B"], &["[wire]", "payload", "9000B", "8888B"]);
     said(&["send", "--to", "127.0.0.1:9", "--datapath", "verb"], &["[wire]", "datapath", "did you mean `verbs`?"]);
     said(&["send", "--to", "127.0.0.1:9", "--device", "rxe0"], &["--device", "--datapath verbs"]);
-    // Which of them depends on the machine: no library, no device, or none of this name.
+    // Depends on the machine: no library, no device, or none of this name.
     for command in [&["send", "--to", "127.0.0.1:9"][..], &["serve", "--at", "127.0.0.1:0"]] {
         for datapath in ["verbs", "uc"] {
             said(&[command, &["--datapath", datapath, "--device", "no-such-device"]].concat(), &["RDMA"]);

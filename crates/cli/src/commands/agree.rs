@@ -1,16 +1,16 @@
-//! `agree`, and what `run` and `compare` do on several backends.
+//! `agree`, and `run` and `compare` on several backends.
 
 use super::{
     compare::{ended, failed, run_plan},
-    request::{directory, request, some_failed},
-    run::where_it_lies,
+    request::{directory, request, runs_failed},
+    run::print_result_paths,
 };
 use crate::{
     arguments::{Agree, Format, RunOptions},
-    backends::{Schemes, chosen, scenario_on},
+    backends::{Schemes, scenario_on, select_backends},
     failure::Failure,
     printing::{note, print, print_json, width, wrapped},
-    progress::Watch,
+    progress::ProgressDisplay,
     table::Table,
 };
 use anabranch_report::{
@@ -26,41 +26,41 @@ use anabranch_study::{
 use serde_json::json;
 use std::path::Path;
 
-/// What is asked of several backends.
-pub(super) struct Asked<'a> {
+/// Comparison of several backends.
+pub(super) struct ComparisonRequest<'a> {
     /// Load balancers, variants and seeds.
     pub(super) request: Request,
-    /// The metric compared; `None`: completion time where flows wait for each other, else mean FCT.
+    /// Metric to judge; `None`: completion time where flows wait for each other, else mean FCT.
     pub(super) metric: Option<&'static Metric>,
-    /// What may be done to results that are there.
+    /// Permission to repeat runs and to replace existing results.
     pub(super) permission: Permission,
     /// Threads, directory, format.
     pub(super) options: &'a RunOptions,
 }
 
-/// `anabranch agree`.
 pub(crate) fn agree(arguments: &Agree, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
     let mut on = arguments.on.clone();
     if on.backend.is_empty() {
         on.backend = backends.iter().take(2).map(|backend| backend.name.to_string()).collect();
     }
-    let chosen = chosen(&on, backends)?;
+    let chosen = select_backends(&on, backends)?;
     if chosen.len() < 2 {
         let known: Vec<&str> = backends.iter().map(|backend| backend.name).collect();
         let message =
-            format!("--backend: found `{}` alone, expected two or more of {}", chosen[0].name, known.join(", "));
+            format!("--backend: found `{}` only, expected two or more of {}", chosen[0].name, known.join(", "));
         return Err(Failure::input(message));
     }
     let metric = arguments.metric.as_deref().map(metric).transpose()?;
     let scenario = scenario_on(&arguments.scenario, &on, &chosen, Schemes::Named)?;
     let permission = Permission { again: arguments.again, replace: arguments.replace };
-    let asked = Asked { request: request(&arguments.entries), metric, permission, options: &arguments.options };
-    let agreement = side_by_side(&scenario, &chosen, &asked)?;
+    let asked =
+        ComparisonRequest { request: request(&arguments.entries), metric, permission, options: &arguments.options };
+    let agreement = compare_backends(&scenario, &chosen, &asked)?;
     match agreement.is_apart() {
         true => {
             let apart = agreement.rows.iter().filter(|row| row.verdict == anabranch_report::Verdict::Apart);
             let names: Vec<&str> = apart.map(|row| row.scheme.as_str()).collect();
-            Err(Failure::Check(format!("the backends are apart for {}", names.join(", "))))
+            Err(Failure::Check(format!("the verdict is `apart` for {}", names.join(", "))))
         }
         false => Ok(()),
     }
@@ -70,18 +70,18 @@ fn metric(name: &str) -> Result<&'static Metric, ScenarioError> {
     Metric::named(name).ok_or_else(|| {
         let names = || METRICS.iter().map(|metric| metric.name);
         let error = ScenarioError::new(format!(
-            "--metric: unknown metric `{name}`; there are {}",
+            "--metric: unknown metric `{name}`; allowed are {}",
             names().collect::<Vec<_>>().join(", ")
         ));
         nearest(name, names()).map_or(error.clone(), |near| error.help(format!("did you mean `{near}`?")))
     })
 }
 
-/// Runs the same flows on every backend, each into a directory of its own, and compares them.
-pub(super) fn side_by_side(
+/// Runs the same flows on every backend, each in its own directory, and compares them.
+pub(super) fn compare_backends(
     scenario: &Scenario,
     backends: &[&'static BackendEntry],
-    asked: &Asked<'_>,
+    asked: &ComparisonRequest<'_>,
 ) -> Result<Agreement, Failure> {
     let plans = backends.iter().map(|backend| Plan::new(scenario, &Request { backend, ..asked.request.clone() }));
     let plans: Vec<Plan> = plans.collect::<Result<_, _>>()?;
@@ -89,9 +89,9 @@ pub(super) fn side_by_side(
     let stem = format!("{}-{}", scenario.stem, names.join("-"));
     let directory = directory(asked.options, &stem, scenario.hash())?;
     free(&directory, backends)?;
-    // A scheme that one of them cannot run is told before the first run.
+    // Every backend is checked before the first run.
     for plan in &plans {
-        let watch = Watch::new(asked.options.progress, vec![]);
+        let watch = ProgressDisplay::new(asked.options.progress, vec![]);
         let checked = plan.check(&watch);
         watch.close();
         checked.map_err(|error| error.of(&format!("backend `{}`", plan.backend.name)))?;
@@ -104,7 +104,7 @@ pub(super) fn side_by_side(
         let failed = failed(&compared);
         if compared.comparison.is_none() {
             let runs = plan.jobs.len();
-            return Err(if compared.interrupted { Failure::Interrupted } else { some_failed(&failed, runs) });
+            return Err(if compared.interrupted { Failure::Interrupted } else { runs_failed(&failed, runs) });
         }
         {
             let _hold = Hold::take();
@@ -113,11 +113,18 @@ pub(super) fn side_by_side(
         sides.push(plan.side(&own, &compared));
         ended(&compared, &failed, plan.jobs.len())?;
     }
-    tell_agreement(&sides, &plans[0].schemes, asked.metric, &directory, Inputs::of(scenario.inputs()), asked.options)
+    write_and_print_agreement(
+        &sides,
+        &plans[0].schemes,
+        asked.metric,
+        &directory,
+        Inputs::of(scenario.inputs()),
+        asked.options,
+    )
 }
 
-/// Writes and prints what `sides` say of each other.
-pub(super) fn tell_agreement(
+/// Writes and prints the agreement of `sides`.
+pub(super) fn write_and_print_agreement(
     sides: &[Side],
     schemes: &[String],
     metric: Option<&'static Metric>,
@@ -132,11 +139,11 @@ pub(super) fn tell_agreement(
         Format::Json => print_json(&json!({ "agreement": agreement, "directory": directory.to_string_lossy() })),
         Format::Table => print(&format!("{}\n{}", agreement.scenario, text(&agreement))),
     }
-    where_it_lies(directory, &page);
+    print_result_paths(directory, &page);
     Ok(agreement)
 }
 
-/// Refuses a directory of other results, and one where a file has the name of a backend.
+/// Refuses a directory with other results, or with a file named like a backend.
 pub(super) fn free(directory: &Path, backends: &[&BackendEntry]) -> Result<(), Failure> {
     let mut names = backends.iter().map(|backend| directory.join(backend.name));
     if let Some(own) = names.find(|own| own.exists() && !own.is_dir()) {
@@ -151,7 +158,7 @@ pub(super) fn free(directory: &Path, backends: &[&BackendEntry]) -> Result<(), F
     Ok(output.admit(AGREEMENT_FILES.iter().copied())?)
 }
 
-/// The table for people, and what it is about.
+/// Formats the table and its notes.
 fn text(agreement: &Agreement) -> String {
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_string(), |value| significant_digits(value, 4));
     let ratio = |value: Option<f64>| value.map_or_else(|| "-".to_string(), |value| significant_digits(value, 3));
@@ -174,7 +181,7 @@ fn text(agreement: &Agreement) -> String {
     let header = ["scheme", "backend", &agreement.backends[0], "value", "ratio", "95 % interval", "seeds", "verdict"];
     let unit = if agreement.unit.is_empty() { String::new() } else { format!(" ({})", agreement.unit) };
     let head = format!("{}{unit}, ratio to `{}`\n\n", agreement.title, agreement.backends[0]);
-    let table = Table::new(&header, agreement.rows.iter().map(row).collect()).in_full_in("agreement.csv").draw();
+    let table = Table::new(&header, agreement.rows.iter().map(row).collect()).full_table_in("agreement.csv").draw();
     let notes: Vec<String> = agreement.notes.iter().map(|note| wrapped(note, width())).collect();
     let notes = if notes.is_empty() { String::new() } else { format!("\n{}\n", notes.join("\n")) };
     head + &table + &notes

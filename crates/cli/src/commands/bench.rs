@@ -1,5 +1,3 @@
-//! `bench`.
-
 use crate::{
     arguments::{Bench, Format},
     failure::Failure,
@@ -12,7 +10,6 @@ use anabranch_bench::simulator::{BenchError, CASES, Case, LARGE, Measured, SMALL
 use anabranch_scenario::machine::{COMMIT, VERSION, machine};
 use serde_json::{Value, json};
 
-/// `anabranch bench`.
 pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
     if arguments.nccl {
         return super::bench_nccl::bench(arguments);
@@ -22,8 +19,8 @@ pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
     }
     if OPT_LEVEL != "3" {
         note(
-            "this command is built to be built quickly, and its stripped loop is slow: take no ratios from it; \
-             `cargo build --profile dist -p anabranch` makes target/dist/anabranch, which is to be measured",
+            "this build optimises the stripped loop little, so its ratios are too high; \
+                          measure target/dist/anabranch of `cargo build --profile dist -p anabranch`",
         );
     }
     let cases = match arguments.small {
@@ -135,6 +132,6 @@ fn text(all: &[Measured]) -> String {
     ];
     let least = ["B per packet", "B/idle host", "CPU (s)", "first event (s)", "peak (MB)"];
     let legend = "Medians; CPU ratio and CPU time are the best of all repetitions. A packet-hop is one packet leaving one \
-                  port. Two threads: how many times as fast as one.";
-    Table::new(&header, rows).least(&least).draw() + &format!("\n{}\n", wrapped(legend, width()))
+                                    port. Two threads: speedup over one.";
+    Table::new(&header, rows).hide_first(&least).draw() + &format!("\n{}\n", wrapped(legend, width()))
 }

@@ -1,4 +1,4 @@
-//! `bench --nccl`: what messages over the plugin for NCCL cost, beside the wire bench and bare sockets, in one run.
+//! `bench --nccl`: cost of messages over the plugin for NCCL, beside the wire bench and plain sockets.
 
 use crate::{
     arguments::{Bench, Format},
@@ -6,8 +6,8 @@ use crate::{
     failure::Failure,
     printing::{note, print, print_json, table, width, wrapped},
 };
-use anabranch_bench::messages::{self as bench, Numbers, Part};
-use anabranch_bench::wire::{Way, carry};
+use anabranch_bench::messages::{self as bench, Numbers, Quantity};
+use anabranch_bench::wire::{SendMethod, carry};
 use anabranch_scenario::machine::{COMMIT, VERSION, machine};
 use clap::Args;
 use serde_json::json;
@@ -17,39 +17,40 @@ use std::{
     process::Command,
 };
 
-/// Bytes of each measurement of what is carried.
+/// Bytes of each goodput measurement.
 const BYTES: u64 = 128 << 20;
-/// Paths where memory is measured.
+/// Number of paths for the measurement of memory.
 const MANY_PATHS: &str = "64";
-/// What the wire bench is set to: the same packets, window and answers.
+/// Settings of the wire bench: the same packets, window and ACKs.
 const AS_WIRE: &str = "wire.rate=400Gbps;wire.payload=4096B;wire.early_loss=never;transport.congestion_control=none;\
                        transport.window=536832B;transport.ack_every=16";
 
-/// A part of the bench, in a process of its own that has its own variables.
+/// Quantity of the bench, run in its own process with its own environment variables.
 #[derive(Debug, Args)]
 pub(crate) struct BenchPart {
-    /// What is measured, as JSON
+    /// Quantity to measure, as JSON
     part: String,
     /// Two copies of the plugin
     copies: Vec<PathBuf>,
 }
 
-/// `bench-part`.
 pub(crate) fn part(arguments: &BenchPart) -> Result<(), Failure> {
     let broken = |error: String| Failure::Broken(error);
-    let part: Part = serde_json::from_str(&format!("\"{}\"", arguments.part)).map_err(|e| broken(e.to_string()))?;
-    let [one, two] = &arguments.copies[..] else { return Err(broken("two copies".into())) };
+    let part: Quantity = serde_json::from_str(&format!("\"{}\"", arguments.part)).map_err(|e| broken(e.to_string()))?;
+    let [one, two] = &arguments.copies[..] else {
+        return Err(broken("bench-part: expected two copies of the plugin".into()));
+    };
     let numbers = bench::measure(part, [one, two], BYTES).map_err(|error| broken(error.to_string()))?;
     print_json(&json!(numbers));
     Ok(())
 }
 
-/// Two copies of the plugin, which a process can load beside each other.
+/// Two copies of the plugin, which one process can load together.
 struct Copies(#[expect(dead_code, reason = "dropped, it is removed")] tempfile::TempDir, [PathBuf; 2]);
 
 impl Copies {
     fn of(plugin: &Path) -> Result<Self, Failure> {
-        // Code is loaded from there: nobody else may have made it.
+        // The directory must be private, since code is loaded from it.
         let made = tempfile::Builder::new().prefix("anabranch-bench-").tempdir();
         let folder = made.map_err(|error| Failure::input(format!("a temporary folder: {error}")))?;
         let failed = |error: std::io::Error| Failure::input(format!("{}: {error}", folder.path().display()));
@@ -92,7 +93,6 @@ impl Figure {
     }
 }
 
-/// `anabranch bench --nccl`.
 pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
     let copies = Copies::of(&nccl::plugin(arguments.plugin.as_deref())?)?;
     let mut figures = [
@@ -117,10 +117,10 @@ pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
             arguments.repetitions
         ));
         let mut values = Vec::new();
-        for (way, scheme, run) in [(Way::OnePath, "ecmp", "15"), (Way::Spray, "ops", "1")] {
+        for (method, scheme, run) in [(SendMethod::OnePath, "ecmp", "15"), (SendMethod::Spray, "ops", "1")] {
             let set = format!("{AS_WIRE};wire.run_length={run}");
             let ours = copies.measure("goodput", &[("ANABRANCH_SCHEME", scheme), ("ANABRANCH_SET", &set)])?;
-            let wire = carry(way, BYTES).map_err(|error| Failure::Broken(error.to_string()))?;
+            let wire = carry(method, BYTES).map_err(|error| Failure::Broken(error.to_string()))?;
             let ours = ours.bytes as f64 * 8e-9 / ours.cpu_seconds;
             let wire = wire.map_or(f64::NAN, |wire| 8e-9 * wire.bytes_per_cpu_second());
             values.extend([ours, wire, ours / wire]);
@@ -130,7 +130,7 @@ pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
         values.extend([ours, bare, ours / bare]);
         let waiting = copies.measure("waiting", &[])?;
         let memory = copies.measure("memory", &[("ANABRANCH_PATHS", MANY_PATHS)])?;
-        values.extend([waiting.look_ns, memory.connection_bytes / 1e3, memory.helpers, waiting.helper_share * 100.0]);
+        values.extend([waiting.poll_ns, memory.connection_bytes / 1e3, memory.helpers, waiting.helper_share * 100.0]);
         figures.iter_mut().zip(values).for_each(|(figure, value)| figure.values.push(value));
     }
     match arguments.format {

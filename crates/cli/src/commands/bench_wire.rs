@@ -5,14 +5,13 @@ use crate::{
     failure::Failure,
     printing::{note, print, print_json, table, width, wrapped},
 };
-use anabranch_bench::wire::{Carried, Measured, Way, measure};
+use anabranch_bench::wire::{Carried, Measured, SendMethod, measure};
 use anabranch_scenario::machine::{COMMIT, VERSION, machine};
 use serde_json::{Value, json};
 
 /// Bytes of each measurement.
 const BYTES: u64 = 128 << 20;
 
-/// `anabranch bench --wire`.
 pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
     let measured = measure(arguments.repetitions.into(), BYTES, &mut |what| note(what));
     let measured = measured.map_err(|error| Failure::Broken(error.to_string()))?;
@@ -24,12 +23,12 @@ pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
 }
 
 fn json(measured: &Measured, repetitions: u16) -> Value {
-    let of = |way: Way| {
-        let runs: Vec<&Carried> = measured.carried.iter().flatten().filter(|run| run.way == way).collect();
+    let of = |method: SendMethod| {
+        let runs: Vec<&Carried> = measured.carried.iter().flatten().filter(|run| run.method == method).collect();
         let all = |value: &dyn Fn(&Carried) -> f64| runs.iter().map(|run| value(run)).collect::<Vec<_>>();
         json!({
-            "name": way.name(),
-            "goodput_bps_per_cpu": measured.bytes_per_cpu_second(way).map(|bytes| 8.0 * bytes),
+            "name": method.name(),
+            "goodput_bps_per_cpu": measured.bytes_per_cpu_second(method).map(|bytes| 8.0 * bytes),
             "all_bps_per_cpu": all(&|run| 8.0 * run.bytes_per_cpu_second()),
             "all_goodput_bps": all(&|run| 8.0 * run.bytes as f64 / run.seconds),
         })
@@ -46,16 +45,16 @@ fn json(measured: &Measured, repetitions: u16) -> Value {
         "commit": COMMIT,
         "machine": machine(),
         "repetitions": repetitions,
-        "ways": Way::ALL.iter().map(|way| of(*way)).collect::<Vec<_>>(),
+        "ways": SendMethod::ALL.iter().map(|method| of(*method)).collect::<Vec<_>>(),
         "ratios": ratios.collect::<Vec<_>>(),
         "per_packet": costs.collect::<Vec<_>>(),
     })
 }
 
 fn text(measured: &Measured) -> String {
-    let ways = Way::ALL.iter().map(|way| {
-        let gigabits = measured.bytes_per_cpu_second(*way).map(|bytes| format!("{:.1}", 8.0 * bytes / 1e9));
-        vec![way.name().to_string(), gigabits.unwrap_or_else(|| "not installed".into())]
+    let methods = SendMethod::ALL.iter().map(|method| {
+        let gigabits = measured.bytes_per_cpu_second(*method).map(|bytes| format!("{:.1}", 8.0 * bytes / 1e9));
+        vec![method.name().to_string(), gigabits.unwrap_or_else(|| "not installed".into())]
     });
     let ratios = measured.ratios.iter().map(|ratio| {
         let median = ratio.median.map_or_else(|| "-".into(), |median| format!("{median:.2}"));
@@ -65,10 +64,10 @@ fn text(measured: &Measured) -> String {
         let (part, target) = (cost.part.name(), cost.part.target());
         vec![cost.scheme.to_string(), part.into(), format!("{:.0}", cost.nanoseconds), format!("{target:.0}")]
     });
-    let legend = "Medians over the loopback interface, packets of 4 KiB. Goodput per second of CPU time counts both ends; ratios are \
+    let legend = "Medians over the loopback interface, packets of 4 KiB. Goodput per second of CPU time counts both peers; ratios are \
                   within one repetition. Costs per packet are in memory, of CPU time.";
     let parts = [
-        table(&["way", "Gbit per CPU second"], &ways.collect::<Vec<_>>()),
+        table(&["sender", "Gbit per CPU second"], &methods.collect::<Vec<_>>()),
         table(&["ratio", "median", "target, at least"], &ratios.collect::<Vec<_>>()),
         table(&["scheme", "part", "ns per packet", "target, at most"], &costs.collect::<Vec<_>>()),
         wrapped(legend, width()) + "\n",

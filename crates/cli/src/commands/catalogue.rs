@@ -1,7 +1,7 @@
 //! `list` and `explain`.
 
 use crate::{
-    arguments::{Explain, Format, Kind, List},
+    arguments::{Catalogue, Explain, Format, List},
     failure::Failure,
     printing::{print, print_json, width},
     table::Table,
@@ -10,14 +10,13 @@ use anabranch_scenario::explain::{self, Entry};
 use nccl_net_anabranch::{VARIABLES, Variable};
 use serde_json::json;
 
-/// `anabranch list`.
 pub(crate) fn list(arguments: &List) -> Result<(), Failure> {
     let (kind, word) = match arguments.what {
-        Kind::Schemes => (explain::Kind::Schemes, "schemes"),
-        Kind::Topologies => (explain::Kind::Topologies, "topologies"),
-        Kind::Transports => (explain::Kind::Transports, "transports"),
-        Kind::Workloads => (explain::Kind::Workloads, "workloads"),
-        Kind::Scenarios => (explain::Kind::Scenarios, "scenarios"),
+        Catalogue::Schemes => (explain::Kind::Schemes, "schemes"),
+        Catalogue::Topologies => (explain::Kind::Topologies, "topologies"),
+        Catalogue::Transports => (explain::Kind::Transports, "transports"),
+        Catalogue::Workloads => (explain::Kind::Workloads, "workloads"),
+        Catalogue::Scenarios => (explain::Kind::Scenarios, "scenarios"),
     };
     let entries = explain::catalogue(kind);
     match arguments.format {
@@ -27,16 +26,15 @@ pub(crate) fn list(arguments: &List) -> Result<(), Failure> {
         }
         Format::Table => {
             let rows: Vec<_> = entries.iter().map(|e| vec![e.name.clone(), e.sort.into(), e.meaning.clone()]).collect();
-            print(&Table::new(&["name", "what", "meaning"], rows).wrap_last().least(&["what"]).draw());
+            print(&Table::new(&["name", "what", "meaning"], rows).wrap_last().hide_first(&["what"]).draw());
         }
     }
     Ok(())
 }
 
-/// `anabranch explain`.
 pub(crate) fn explain(arguments: &Explain) -> Result<(), Failure> {
     let explanation = explain::explain(&arguments.name)?;
-    // A scheme's name, and what the plugin for that library is called.
+    // `nccl` names a scheme and the plugin.
     let plugin = arguments.name == "nccl";
     match arguments.format {
         Format::Json => {
@@ -49,22 +47,22 @@ pub(crate) fn explain(arguments: &Explain) -> Result<(), Failure> {
         Format::Table => {
             print(&explanation.text(width()));
             if plugin {
-                tell_variables();
+                print_variables();
             }
         }
     }
     Ok(())
 }
 
-/// The variables that the plugin for NCCL reads.
+/// Environment variables of the plugin for NCCL.
 fn variables() -> serde_json::Value {
     let one = |of: &Variable| json!({ "name": of.name, "meaning": of.meaning, "expected": of.expected, "default": of.default });
     VARIABLES.iter().map(one).collect()
 }
 
-fn tell_variables() {
+fn print_variables() {
     let options = textwrap::Options::new(width()).initial_indent("        ").subsequent_indent("        ");
-    print("\nThe network plugin for NCCL (docs/reference/nccl.md) reads from the environment\n");
+    print("\nEnvironment variables of the network plugin for NCCL (docs/reference/nccl.md)\n");
     for Variable { name, meaning, expected, default } in VARIABLES {
         let text = textwrap::fill(&format!("{meaning}: {expected}. Default: {default}."), &options);
         print(&format!("\n    {name}\n{text}\n"));

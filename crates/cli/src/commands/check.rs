@@ -1,18 +1,16 @@
-//! `check`.
-
 use super::request::load;
 use crate::{
     arguments::{Check, Format},
-    backends::chosen,
+    backends::select_backends,
     failure::Failure,
     printing::{note, print, print_json},
 };
 use anabranch_scenario::backend::BackendEntry;
 use serde_json::json;
 
-/// `anabranch check`: everything that `run` would refuse is refused here, without running.
+/// `anabranch check`: refuses what `run` would refuse, without running.
 pub(crate) fn check(arguments: &Check, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
-    let chosen = chosen(&arguments.on, backends)?;
+    let chosen = select_backends(&arguments.on, backends)?;
     let scenario = load(&arguments.scenario)?;
     let setup = scenario.setup(scenario.seed)?;
     let text = scenario.to_toml();

@@ -1,7 +1,7 @@
-//! `collective`: collectives over a network plugin of NCCL's, without NCCL and without a GPU.
+//! `collective`: collectives over a network plugin for NCCL, without NCCL and without a GPU.
 
 #[cfg(target_os = "linux")]
-use super::collective_testbed::Ground;
+use super::collective_testbed::RankHosts;
 use crate::{
     arguments::Format,
     commands::nccl,
@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde_json::json;
 use std::{fmt::Write, path::PathBuf, time::Duration};
 
-/// What buffers hold.
+/// Element type of the buffers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Type {
     /// 32-bit floating point
@@ -66,7 +66,7 @@ pub(crate) struct Collective {
     /// Kill a rank at a time after the first round starts, for example 2@500ms; the others must report it
     #[arg(long, value_name = "RANK@TIME", value_parser = mishap)]
     kill: Option<(usize, Time)>,
-    /// Build the network of a scenario from namespaces and run each rank at one of its hosts, with the scenario's [load_balancer],
+    /// Build the network of a scenario from namespaces and run each rank on one of its hosts, with the scenario's [load_balancer],
     /// [transport] and [wire]; environment variables take precedence
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "SCENARIO")]
@@ -75,7 +75,7 @@ pub(crate) struct Collective {
     #[cfg(target_os = "linux")]
     #[arg(long = "set", value_name = "KEY=VALUE", requires = "testbed")]
     set: Vec<String>,
-    /// Run each rank at a host of a running testbed (`anabranch testbed up`)
+    /// Run each rank on a host of a running testbed (`anabranch testbed up`)
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "NAME", conflicts_with = "testbed")]
     at: Option<String>,
@@ -87,25 +87,25 @@ pub(crate) struct Collective {
     format: Format,
 }
 
-/// A variable with values that ranks have in turn.
+/// Variable with values that ranks take in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Each {
     name: String,
     values: Vec<String>,
 }
 
-/// What a port of a leaf towards a spine has carried while a job ran.
+/// Counters of a port from a leaf to a spine during a job.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Uplink {
-    /// Its name.
+    /// Name of the port.
     pub(super) port: String,
-    /// Bytes that left by it, with Ethernet headers.
+    /// Bytes sent, with Ethernet headers.
     pub(super) bytes: u64,
-    /// Packets that did.
+    /// Packets sent.
     pub(super) packets: u64,
-    /// Packets dropped; `None`: not known.
+    /// Packets dropped; `None` if unknown.
     pub(super) drops: Option<u64>,
-    /// Packets marked.
+    /// Packets marked; `None` if unknown.
     pub(super) marks: Option<u64>,
 }
 
@@ -132,7 +132,6 @@ fn each(text: &str) -> Result<Each, String> {
     Ok(Each { name: name.into(), values: values.split(';').map(String::from).collect() })
 }
 
-/// `anabranch collective`.
 pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
     let bytes = usize::try_from(arguments.bytes.0).ok().filter(|bytes| *bytes <= 4 << 30 && bytes.is_multiple_of(4));
     let bytes = bytes.filter(|bytes| *bytes > 0).ok_or_else(|| {
@@ -144,7 +143,7 @@ pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
     let ranks = usize::from(arguments.ranks);
     let kill = match arguments.kill {
         Some((rank, _)) if rank >= ranks => {
-            return Err(Failure::input(format!("--kill: there is no rank {rank}; ranks are 0 to {}", ranks - 1)));
+            return Err(Failure::input(format!("--kill: found rank {rank}, expected 0 to {}", ranks - 1)));
         }
         kill => kill.map(|(rank, after)| Mishap { rank, after: Duration::from_nanos(after.ps() / 1000), pause: None }),
     };
@@ -169,14 +168,14 @@ pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
         mishap: kill,
     };
     #[cfg(target_os = "linux")]
-    let ground = match (&arguments.testbed, &arguments.at) {
-        (Some(scenario), _) => Some(Ground::build(scenario, &arguments.set)?),
-        (None, Some(name)) => Some(Ground::find(name)?),
+    let rank_hosts = match (&arguments.testbed, &arguments.at) {
+        (Some(scenario), _) => Some(RankHosts::build(scenario, &arguments.set)?),
+        (None, Some(name)) => Some(RankHosts::find(name)?),
         (None, None) => None,
     };
     #[cfg(target_os = "linux")]
-    if let Some(ground) = &ground {
-        (settings.places, settings.variables) = (ground.places(ranks)?, ground.variables());
+    if let Some(rank_hosts) = &rank_hosts {
+        (settings.places, settings.variables) = (rank_hosts.command_prefixes(ranks)?, rank_hosts.variables());
     }
     settings.places.resize(ranks, Vec::new());
     for Each { name, values } in &arguments.each {
@@ -184,7 +183,7 @@ pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
             place.extend(["env".into(), format!("{name}={}", values[rank % values.len()]).into()]);
         }
     }
-    note(&format!("{} processes with {}", ranks, settings.plugin.display()));
+    note(&format!("{} ranks with {}", ranks, settings.plugin.display()));
     let outcome = run::run(&settings, &INTERRUPTED, &mut |_| ()).map_err(|error| match error {
         JobError::Stopped => Failure::Interrupted,
         JobError::Failed { .. } | JobError::Rank { .. } => Failure::input(error.to_string()),
@@ -196,13 +195,15 @@ pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
         file.write_all(csv(rows).as_bytes())?;
     }
     #[cfg(target_os = "linux")]
-    let uplinks = ground.map(|ground| ground.uplinks()).transpose()?.unwrap_or_default();
+    let uplinks = rank_hosts.map(|rank_hosts| rank_hosts.uplinks()).transpose()?.unwrap_or_default();
     #[cfg(not(target_os = "linux"))]
     let uplinks: Vec<Uplink> = Vec::new();
-    say(&settings, &outcome, &uplinks, arguments.format);
-    // Whoever is left must have found out, and closed.
+    print_outcome(&settings, &outcome, &uplinks, arguments.format);
+    // The remaining ranks must have noticed and closed.
     match settings.mishap {
-        Some(_) if outcome.closed != ranks - 1 => Err(Failure::Broken("a rank that was left has not closed".into())),
+        Some(_) if outcome.closed != ranks - 1 => {
+            Err(Failure::Broken("a remaining rank has not closed its connections".into()))
+        }
         _ => Ok(()),
     }
 }
@@ -213,7 +214,7 @@ fn csv<'a>(rows: impl Iterator<Item = (usize, &'a Row)>) -> String {
     );
     for (round, row) in rows {
         let Row { rank, channel, peer, sent, step, bytes, start_ns, end_ns, went } = row;
-        // Whoever receives does not know.
+        // Receivers have no counts.
         let went = went.map_or_else(
             || ",,,".into(),
             |went| format!("{},{},{},{}", went.packets, went.retransmitted, went.moves, went.paths),
@@ -226,7 +227,7 @@ fn csv<'a>(rows: impl Iterator<Item = (usize, &'a Row)>) -> String {
     text
 }
 
-fn say(settings: &Settings, outcome: &Outcome, uplinks: &[Uplink], format: Format) {
+fn print_outcome(settings: &Settings, outcome: &Outcome, uplinks: &[Uplink], format: Format) {
     let bandwidth = outcome.bus_bandwidth(settings);
     if format == Format::Json {
         let rounds: Vec<u64> = outcome.rounds.iter().map(|round| round.nanoseconds).collect();
@@ -284,7 +285,7 @@ fn say(settings: &Settings, outcome: &Outcome, uplinks: &[Uplink], format: Forma
     }
 }
 
-/// A rank of `anabranch collective`.
+/// Runs a rank of `anabranch collective`.
 pub(crate) fn serve() -> Result<(), Failure> {
     rank::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout())
         .map_err(|error| Failure::Broken(error.to_string()))

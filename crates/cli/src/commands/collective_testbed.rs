@@ -1,4 +1,4 @@
-//! `collective` on a testbed: each rank at a host of its own, and what the switches saw of it.
+//! `collective` on a testbed: each rank on its own host, and the counters of the leaves' uplinks.
 
 use super::collective::Uplink;
 use crate::{arguments::ScenarioArguments, commands::request::load, failure::Failure};
@@ -8,40 +8,40 @@ use anabranch_testbed::{
 };
 use std::ffi::OsString;
 
-/// A testbed that ranks run on.
-enum Kind {
-    /// Made for them: it goes with this process, and with it the scenario with its defaults, which ranks read.
-    Made(Tied),
-    /// One that stands.
-    Found(Standing),
+/// Testbed that ranks run on.
+enum RankTestbed {
+    /// Built for the ranks; removed with this process, together with the scenario file that ranks read.
+    Owned(Tied),
+    /// Built by `testbed up`.
+    Shared(Standing),
 }
 
-/// A testbed that ranks run on, and what its ports had carried before.
-pub(super) struct Ground {
-    kind: Kind,
+/// Testbed of the ranks, with the counters of its ports before the job.
+pub(super) struct RankHosts {
+    kind: RankTestbed,
     before: Vec<PortCount>,
 }
 
-impl Ground {
-    /// Builds the network of a scenario.
+impl RankHosts {
+    /// Builds a testbed for a scenario.
     pub(super) fn build(scenario: &str, set: &[String]) -> Result<Self, Failure> {
         let arguments = ScenarioArguments { scenario: scenario.into(), set: set.to_vec(), seed: None };
         let scenario = load(&arguments)?;
         let plan = Plan::of_setup(&scenario.setup(scenario.seed)?, &scenario.wire)?;
         let name = format!("collective-{}", std::process::id());
-        let made = standing::up_tied(&name, &plan, &scenario.to_toml())?;
-        Ground { kind: Kind::Made(made), before: Vec::new() }.counted()
+        let owned = standing::up_tied(&name, &plan, &scenario.to_toml())?;
+        RankHosts { kind: RankTestbed::Owned(owned), before: Vec::new() }.counted()
     }
 
-    /// Uses one that stands.
+    /// Uses a running testbed.
     pub(super) fn find(name: &str) -> Result<Self, Failure> {
-        Ground { kind: Kind::Found(standing::find(name)?), before: Vec::new() }.counted()
+        RankHosts { kind: RankTestbed::Shared(standing::find(name)?), before: Vec::new() }.counted()
     }
 
     fn standing(&self) -> &Standing {
         match &self.kind {
-            Kind::Made(made) => made,
-            Kind::Found(standing) => standing,
+            RankTestbed::Owned(owned) => owned,
+            RankTestbed::Shared(standing) => standing,
         }
     }
 
@@ -50,7 +50,7 @@ impl Ground {
         Ok(self)
     }
 
-    /// Hosts for so many ranks: neighbours in a ring stand at different leaves, so that their messages cross a spine.
+    /// Hosts of the ranks. Neighbours in a ring are on different leaves, so that their messages cross a spine.
     fn hosts(&self, ranks: usize) -> Result<Vec<&str>, Failure> {
         let plan = &self.standing().plan;
         let leaf_of =
@@ -63,13 +63,16 @@ impl Ground {
         }
         hosts.sort_unstable();
         if hosts.len() < ranks {
-            return Err(Failure::input(format!("--ranks: {ranks}, and the testbed has {} hosts", hosts.len())));
+            return Err(Failure::input(format!(
+                "--ranks: found {ranks}, expected at most {}, the hosts of the testbed",
+                hosts.len()
+            )));
         }
         Ok(hosts[..ranks].iter().map(|(.., host)| plan.nodes[*host].name.as_str()).collect())
     }
 
-    /// What stands before the command of each rank.
-    pub(super) fn places(&self, ranks: usize) -> Result<Vec<Vec<OsString>>, Failure> {
+    /// Words before the command of each rank, which run it on its host.
+    pub(super) fn command_prefixes(&self, ranks: usize) -> Result<Vec<Vec<OsString>>, Failure> {
         let place = |host: &str| {
             let command = self.standing().exec(host, &[])?;
             let words = std::iter::once(command.get_program()).chain(command.get_args());
@@ -78,18 +81,18 @@ impl Ground {
         self.hosts(ranks)?.into_iter().map(place).collect()
     }
 
-    /// What ranks are told besides what the user says.
+    /// Environment variables of the ranks.
     pub(super) fn variables(&self) -> Vec<(String, String)> {
         let given = |name: &str| std::env::var_os(name).is_some();
         match &self.kind {
-            Kind::Made(made) if !given("ANABRANCH_CONFIG") => {
-                vec![("ANABRANCH_CONFIG".to_string(), made.text_at.display().to_string())]
+            RankTestbed::Owned(owned) if !given("ANABRANCH_CONFIG") => {
+                vec![("ANABRANCH_CONFIG".to_string(), owned.text_at.display().to_string())]
             }
             _ => Vec::new(),
         }
     }
 
-    /// What has left leaves for spines since it was built or found.
+    /// Counters of the ports from leaves to spines since the job started.
     pub(super) fn uplinks(&self) -> Result<Vec<Uplink>, Failure> {
         let plan = &self.standing().plan;
         let after = self.standing().act(Action::Count)?;

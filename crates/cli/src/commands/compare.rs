@@ -1,16 +1,14 @@
-//! `compare`.
-
 use super::{
-    agree::{Asked, side_by_side},
-    request::{directory, request, some_failed, stem, threads},
-    run::where_it_lies,
+    agree::{ComparisonRequest, compare_backends},
+    request::{directory, request, runs_failed, stem, threads},
+    run::print_result_paths,
 };
 use crate::{
     arguments::{Compare, Format, RunOptions},
-    backends::{Schemes, chosen, scenario_on},
+    backends::{Schemes, scenario_on, select_backends},
     failure::Failure,
     printing::{note, print, print_json, width, wrapped},
-    progress::Watch,
+    progress::ProgressDisplay,
 };
 use anabranch_scenario::{backend::BackendEntry, scenario::Scenario};
 use anabranch_study::{
@@ -20,20 +18,19 @@ use anabranch_study::{
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// `anabranch compare`.
 pub(crate) fn compare(arguments: &Compare, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
-    let chosen = chosen(&arguments.on, backends)?;
+    let chosen = select_backends(&arguments.on, backends)?;
     let scenario = scenario_on(&arguments.scenario, &arguments.on, &chosen, Schemes::Named)?;
     match chosen.as_slice() {
         [backend] => compare_on(arguments, &scenario, backend),
         several => {
-            let asked = Asked {
+            let asked = ComparisonRequest {
                 request: request(&arguments.entries),
                 metric: None,
                 permission: permission(arguments),
                 options: &arguments.options,
             };
-            side_by_side(&scenario, several, &asked).map(drop)
+            compare_backends(&scenario, several, &asked).map(drop)
         }
     }
 }
@@ -42,7 +39,7 @@ fn permission(arguments: &Compare) -> Permission {
     Permission { again: arguments.again, replace: arguments.replace }
 }
 
-/// The same on one backend.
+/// Compares on one backend.
 fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static BackendEntry) -> Result<(), Failure> {
     let plan = Plan::new(scenario, &Request { backend, ..request(&arguments.entries) })?;
     let stem = format!("{}-compare", stem(scenario, backend));
@@ -52,7 +49,7 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
     let _hold = Hold::take();
     let failed = failed(&compared);
     let Some(comparison) = &compared.comparison else {
-        return Err(if compared.interrupted { Failure::Interrupted } else { some_failed(&failed, runs) });
+        return Err(if compared.interrupted { Failure::Interrupted } else { runs_failed(&failed, runs) });
     };
     let page = anabranch_report::report(&directory)?;
     match arguments.options.format {
@@ -66,11 +63,11 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
         }
         Format::Table => print(&format!("{}\n{}", scenario.name, wrapped(&comparison.to_text(width()), width()))),
     }
-    where_it_lies(&directory, &page);
+    print_result_paths(&directory, &page);
     ended(&compared, &failed, runs)
 }
 
-/// Runs what is missing of `plan` in `directory`; what is to be said of the runs goes to people.
+/// Runs the missing runs of `plan` in `directory` and prints their warnings.
 pub(super) fn run_plan(
     plan: &Plan,
     scenario: &Scenario,
@@ -78,12 +75,12 @@ pub(super) fn run_plan(
     permission: Permission,
     options: &RunOptions,
 ) -> Result<Compared, Failure> {
-    let watch = Watch::new(options.progress, plan.jobs.iter().map(|job| job.name.clone()).collect());
+    let watch = ProgressDisplay::new(options.progress, plan.jobs.iter().map(|job| job.name.clone()).collect());
     let compared = plan.execute(scenario, directory, threads(options), permission, &watch);
     watch.close();
     let compared = compared?;
     if compared.reused > 0 {
-        note(&format!("{} of {} runs were finished before and not repeated", compared.reused, plan.jobs.len()));
+        note(&format!("{} of {} runs were already finished and not repeated", compared.reused, plan.jobs.len()));
     }
     for summary in &compared.summaries {
         for warning in summary.warnings() {
@@ -98,14 +95,17 @@ pub(super) fn failed(compared: &Compared) -> Vec<(String, String)> {
     compared.failed.iter().map(|(name, error)| (name.clone(), error.to_string())).collect()
 }
 
-/// How a comparison of so many runs ended.
+/// Returns the error of an interrupted comparison or of failed runs.
 pub(super) fn ended(compared: &Compared, failed: &[(String, String)], runs: usize) -> Result<(), Failure> {
     if compared.interrupted {
-        note(&format!("partial: {} of {runs} runs are finished; the same command goes on", compared.summaries.len()));
+        note(&format!(
+            "partial: {} of {runs} runs are finished; repeat the command to continue",
+            compared.summaries.len()
+        ));
         return Err(Failure::Interrupted);
     }
     if !failed.is_empty() {
-        return Err(some_failed(failed, runs));
+        return Err(runs_failed(failed, runs));
     }
     Ok(())
 }

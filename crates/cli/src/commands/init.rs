@@ -1,5 +1,3 @@
-//! `init`.
-
 use crate::{
     arguments::Init,
     failure::Failure,
@@ -9,7 +7,6 @@ use anabranch_report::{Inputs, OutputFile};
 use anabranch_scenario::init::scenario_to_start_from;
 use std::path::Path;
 
-/// `anabranch init`.
 pub(crate) fn init(arguments: &Init) -> Result<(), Failure> {
     let (text, file) = (scenario_to_start_from(), &arguments.file);
     if file == Path::new("-") {
@@ -18,6 +15,6 @@ pub(crate) fn init(arguments: &Init) -> Result<(), Failure> {
     }
     OutputFile::new(file, arguments.replace, &Inputs::default())?.write_all(text.as_bytes())?;
     let name = file.display();
-    note(&format!("{name}: a scenario to start from; next: anabranch check {name}, anabranch compare {name}"));
+    note(&format!("{name} written; next: anabranch check {name}, anabranch compare {name}"));
     Ok(())
 }

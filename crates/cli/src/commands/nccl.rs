@@ -9,9 +9,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What cargo calls it.
+/// File name of the plugin as cargo builds it.
 const BUILT: &str = "libnccl_net_anabranch.so";
-/// What NCCL looks for: by `NCCL_NET_PLUGIN=anabranch`, and unasked.
+/// File names that NCCL searches: the first for `NCCL_NET_PLUGIN=anabranch`, the second by default.
 const INSTALLED: [&str; 2] = ["libnccl-net-anabranch.so", "libnccl-net.so"];
 
 #[derive(Debug, Args)]
@@ -39,12 +39,12 @@ struct Install {
     replace: bool,
 }
 
-/// The shared object: the one that is given, or that beside this command, or in target/release.
+/// Returns the shared object: `given`, else that beside this program or in target/release.
 pub(crate) fn plugin(given: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(path) = given {
         return match path.is_file() {
             true => Ok(path.to_path_buf()),
-            false => Err(Failure::input(format!("--plugin: {} is not there", path.display()))),
+            false => Err(Failure::input(format!("--plugin: {} does not exist", path.display()))),
         };
     }
     let exe = std::env::current_exe().ok();
@@ -53,13 +53,12 @@ pub(crate) fn plugin(given: Option<&Path>) -> Result<PathBuf, Failure> {
     let mut found = places.into_iter().flatten().map(|folder| folder.join(BUILT));
     found.find(|path| path.is_file()).ok_or_else(|| {
         Failure::input(format!(
-            "{BUILT} is neither beside this command nor in target/release: `cargo build --release -p anabranch-nccl` \
-             makes it, or say where it is with --plugin"
+                        "{BUILT} is neither beside this program nor in target/release: build it with `cargo build --release -p anabranch-nccl` \
+                          or name it with --plugin"
         ))
     })
 }
 
-/// `anabranch nccl`.
 pub(crate) fn nccl(arguments: &Nccl) -> Result<(), Failure> {
     match &arguments.command {
         NcclCommand::Install(arguments) => install(arguments),
@@ -73,13 +72,13 @@ fn install(arguments: &Install) -> Result<(), Failure> {
     disk::make_directories(folder).map_err(|error| failed(folder, error))?;
     let plugin = fs::read(&from).map_err(|error| failed(&from, error))?;
     let inputs = Inputs::of([from.clone()]);
-    // The same plugin may lie there already; another one is not replaced unasked.
+    // An identical plugin is kept; others are replaced with --replace only.
     let is_there = |path: &PathBuf| path.is_file() && fs::read(path).is_ok_and(|there| there == plugin);
     let missing = INSTALLED.iter().map(|name| folder.join(name)).filter(|path| !is_there(path));
     let files =
         missing.map(|path| OutputFile::new(&path, arguments.replace, &inputs)).collect::<Result<Vec<_>, _>>()?;
     for file in files {
-        // A job may have the old one loaded: what it has does not change under it, since a new file takes its name.
+        // A job may have the old file mapped: a new file takes the name, the old contents stay.
         let (pending, ()) = file.write(|to| to.write_all(&plugin))?;
         pending.make_executable().map_err(|error| failed(file.path(), error))?;
         pending.publish()?;
@@ -87,7 +86,7 @@ fn install(arguments: &Install) -> Result<(), Failure> {
     let names = INSTALLED.join(" and ");
     let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
     print(&format!(
-        "{names} are in {folder}\nLD_LIBRARY_PATH={folder} NCCL_NET_PLUGIN=anabranch makes NCCL use it\n",
+        "{names} are in {folder}\nto use it with NCCL: LD_LIBRARY_PATH={folder} NCCL_NET_PLUGIN=anabranch\n",
         folder = folder.display()
     ));
     Ok(())

@@ -1,4 +1,4 @@
-//! `paths`: which switches the labels of an endpoint meet, found out without a map.
+//! `paths`: routes of UDP port pairs, discovered by TTL.
 
 use crate::{
     arguments::Format,
@@ -36,7 +36,6 @@ fn microseconds(hop: &Hop) -> f64 {
     hop.round_trip.as_secs_f64() * 1e6
 }
 
-/// `anabranch paths`.
 pub(crate) fn paths(arguments: &Paths) -> Result<(), Failure> {
     let found = arguments.to.to_socket_addrs().ok().and_then(|mut all| all.find(|at| at.is_ipv4()));
     let wrong = || {
@@ -51,7 +50,7 @@ pub(crate) fn paths(arguments: &Paths) -> Result<(), Failure> {
         patience: Duration::from_millis(arguments.patience),
     };
     let labels = discover(&asked)?;
-    // Labels that meet the same switches share a path.
+    // Labels with the same switches share a path.
     let mut paths: BTreeMap<Vec<Option<_>>, Vec<&LabelPath>> = BTreeMap::new();
     labels.iter().for_each(|label| paths.entry(label.switches()).or_default().push(label));
     if arguments.format == Format::Json {
@@ -59,17 +58,17 @@ pub(crate) fn paths(arguments: &Paths) -> Result<(), Failure> {
         return Ok(());
     }
     let rows: Vec<Vec<String>> = paths.iter().map(|(switches, of)| row(switches, of)).collect();
-    print(&table(&["switches", "labels", "round trip to the last switch (us)", "to the end (us)", "which"], &rows));
+    print(&table(&["switches", "labels", "RTT to last switch (us)", "RTT to destination (us)", "which"], &rows));
     if labels.iter().all(|label| !label.hops.iter().flatten().any(|hop| hop.is_last)) {
-        note("nobody at the end says that the ports are closed: a program listens there, or ICMP does not come back");
+        note("the destination did not reply: a program listens on its ports, or ICMP is filtered");
     }
     if paths.keys().all(|switches| switches.iter().all(Option::is_none)) {
-        note("no switch says that it is there: switches must route, and their ICMP answers must come back");
+        note("no switch replied: switches must route and their ICMP replies must return");
     }
     Ok(())
 }
 
-/// The shortest round trip to a hop, over the labels of a path.
+/// Shortest round trip to a hop, over the labels of a path.
 fn shortest<'a>(of: &[&'a LabelPath], wanted: impl Fn(&'a LabelPath) -> Option<Hop>) -> Option<f64> {
     of.iter().filter_map(|label| wanted(label)).map(|hop| microseconds(&hop)).min_by(f64::total_cmp)
 }

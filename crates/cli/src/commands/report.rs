@@ -1,5 +1,3 @@
-//! `report`.
-
 use crate::{
     arguments::{Format, Report},
     failure::Failure,
@@ -9,19 +7,18 @@ use anabranch_report::{Manifest, check_results};
 use anabranch_study::hold::Hold;
 use serde_json::json;
 
-/// `anabranch report`.
 pub(crate) fn report(arguments: &Report) -> Result<(), Failure> {
     if !arguments.dir.is_dir() {
         let dir = arguments.dir.display();
         return Err(Failure::input(format!(
-            "there is no directory {dir}; give one that `--out` of run or compare named"
+            "directory {dir} does not exist; give the --out directory of run or compare"
         )));
     }
     for warning in check_results(&arguments.dir)? {
         note(&format!("warning: {warning}"));
     }
     if Manifest::read(&arguments.dir)?.is_some_and(|manifest| manifest.is_undrawn()) {
-        note("the command that made these results ended before it had drawn figures and page: they are drawn now");
+        note("the command that wrote these results ended before figures and page were drawn; drawing them now");
     }
     let _hold = Hold::take();
     let page = match arguments.all_flows {

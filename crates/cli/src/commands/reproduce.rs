@@ -1,11 +1,9 @@
-//! `reproduce`.
-
-use super::request::{directory, some_failed, threads};
+use super::request::{directory, runs_failed, threads};
 use crate::{
     arguments::{self, Format, Reproduce},
     failure::Failure,
     printing::{note, print, print_json, table, width},
-    progress::Numbered,
+    progress::NumberedProgress,
 };
 use anabranch_claims::{Book, Kept, Outcome, Plan, Reproduction, Scale, Settings, Shelf, books, pages, told};
 use anabranch_scenario::ScenarioError;
@@ -13,7 +11,6 @@ use anabranch_study::sweep::Again;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::Path};
 
-/// `anabranch reproduce`.
 pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     let books = books(&arguments.paper, arguments.claims.as_deref())?;
     if arguments.list {
@@ -29,7 +26,7 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     let place = arguments.options.out.clone().unwrap_or_else(|| "results/reproduce".into());
     directory(&arguments.options, "reproduce", 0)?;
     if arguments.dry_run {
-        return tell(&reproduction, &place, arguments);
+        return print_dry_run(&reproduction, &place, arguments);
     }
     let again = match arguments.again {
         None => Again::No,
@@ -39,34 +36,34 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     let threads = threads(&arguments.options);
     let settings = Settings { threads, again, any_commit: arguments.any_commit, only_finished: arguments.no_run };
     let due = reproduction.due(&place, &settings);
-    let watch = Numbered::new(arguments.options.progress, due, reproduction.len());
+    let watch = NumberedProgress::new(arguments.options.progress, due, reproduction.len());
     let outcome = reproduction.execute(&place, &settings, &watch);
     watch.watch.close();
     let outcome = outcome?;
-    answer(&reproduction, &outcome, &place, arguments.options.format);
+    print_outcome(&reproduction, &outcome, &place, arguments.options.format);
     if let Some(root) = root {
         write_docs(root, &reproduction, &outcome, &place, arguments.any_commit, &all)?;
     }
     if outcome.interrupted {
-        note("partial: the same command goes on");
+        note("partial: repeat the command to continue");
         return Err(Failure::Interrupted);
     }
     if !outcome.failed.is_empty() {
-        return Err(some_failed(&outcome.failed, outcome.runs));
+        return Err(runs_failed(&outcome.failed, outcome.runs));
     }
     Ok(())
 }
 
-/// A repository of this project.
+/// Checks that `root` is a repository of this project.
 fn repository(root: &Path) -> Result<&Path, ScenarioError> {
     if root.join("claims").is_dir() && root.join("docs").is_dir() {
         return Ok(root);
     }
-    let message = format!("--write-docs: {} holds no `claims` and `docs`", root.display());
+    let message = format!("--write-docs: {} has no `claims` and `docs`", root.display());
     Err(ScenarioError::new(message).help("give the directory of the repository: --write-docs=DIR"))
 }
 
-/// Keeps the rows in the repository, and writes the marked blocks of its docs from all that is kept there.
+/// Stores the rows in the repository and rewrites the generated blocks of its docs.
 fn write_docs(
     root: &Path,
     reproduction: &Reproduction,
@@ -82,7 +79,7 @@ fn write_docs(
         for paper in outcome.papers.iter().filter(|paper| paper.paper == book.paper.name) {
             for (study, rows) in &paper.rows {
                 if !kept.put(study, reproduction.scale, rows.clone()) {
-                    note(&format!("{} {study}: more runs are kept already; they stay", book.paper.name));
+                    note(&format!("{} {study}: not replaced, more runs are stored already", book.paper.name));
                 }
             }
         }
@@ -98,8 +95,8 @@ fn write_docs(
     Ok(())
 }
 
-/// What is missing, and what it would take.
-fn tell(reproduction: &Reproduction, place: &Path, arguments: &Reproduce) -> Result<(), Failure> {
+/// Prints the missing runs and an estimate of their time.
+fn print_dry_run(reproduction: &Reproduction, place: &Path, arguments: &Reproduce) -> Result<(), Failure> {
     let costs = reproduction.costs(place, arguments.any_commit)?;
     let missing: usize = costs.iter().map(|cost| cost.missing).sum();
     let seconds: f64 = costs.iter().map(|cost| cost.seconds).sum();
@@ -139,11 +136,11 @@ fn tell(reproduction: &Reproduction, place: &Path, arguments: &Reproduce) -> Res
     Ok(())
 }
 
-/// Every verdict with what it rests on, and where the rest lies.
-fn answer(reproduction: &Reproduction, outcome: &Outcome, place: &Path, format: Format) {
+/// Prints the verdict on each claim, and where the results are.
+fn print_outcome(reproduction: &Reproduction, outcome: &Outcome, place: &Path, format: Format) {
     let scale = reproduction.scale;
     if outcome.reused > 0 {
-        note(&format!("{} of {} runs were finished before and not repeated", outcome.reused, outcome.runs));
+        note(&format!("{} of {} runs were already finished and not repeated", outcome.reused, outcome.runs));
     }
     let size = |paper: &str, study: &String| {
         let shelf = reproduction.shelves.iter().find(|shelf| shelf.book.paper.name == paper);
@@ -184,8 +181,7 @@ fn answer(reproduction: &Reproduction, outcome: &Outcome, place: &Path, format: 
     }
 }
 
-/// What there is, or what a figure and the studies of `--only` need: studies with their runs, figures and claims.
-/// Everything is checked on the way.
+/// Prints studies with their runs, figures and claims; with a figure or `--only`, those it needs. All are checked.
 fn list(books: Vec<Book>, arguments: &Reproduce) -> Result<(), Failure> {
     let at = |scale| Reproduction::new(books.clone(), scale, arguments.figure.as_deref(), &arguments.only);
     let (quick, full) = (at(Scale::Quick)?, at(Scale::Full)?);

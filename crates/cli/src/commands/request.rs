@@ -1,4 +1,4 @@
-//! What the command line asks for: scenario, load balancers, threads, a directory.
+//! The scenario, load balancers, threads and directory that the command line requests.
 
 use crate::{
     arguments::{EntryArguments, RunOptions, ScenarioArguments},
@@ -14,7 +14,7 @@ use anabranch_scenario::{
 use anabranch_study::compare::Request;
 use std::path::PathBuf;
 
-/// The scenario of the command line; what should be checked before its results are trusted goes to people.
+/// Loads the scenario of the command line and prints its warnings.
 pub(crate) fn load(arguments: &ScenarioArguments) -> Result<Scenario, ScenarioError> {
     let scenario = library::load(&arguments.scenario, &arguments.set, arguments.seed)?;
     for warning in scenario.warnings() {
@@ -23,7 +23,7 @@ pub(crate) fn load(arguments: &ScenarioArguments) -> Result<Scenario, ScenarioEr
     Ok(scenario)
 }
 
-/// What the flags say of what is compared.
+/// Returns the load balancers, variants and seeds of the options.
 pub(crate) fn request(arguments: &EntryArguments) -> Request {
     Request {
         schemes: arguments.schemes.clone(),
@@ -34,7 +34,7 @@ pub(crate) fn request(arguments: &EntryArguments) -> Request {
     }
 }
 
-/// Begins the name of the directory of a scenario's results on `backend`.
+/// Prefix of the result directory of a scenario on `backend`.
 pub(crate) fn stem(scenario: &Scenario, backend: &BackendEntry) -> String {
     match *backend == SIMULATOR {
         true => scenario.stem.clone(),
@@ -42,31 +42,32 @@ pub(crate) fn stem(scenario: &Scenario, backend: &BackendEntry) -> String {
     }
 }
 
-/// Says that runs failed, with the errors of the first few; the others are done all the same.
-pub(crate) fn some_failed(failed: &[(String, String)], runs: usize) -> Failure {
-    const MOST: usize = 5;
-    let named = failed.iter().take(MOST).map(|(name, error)| format!("\n  {name}: {error}"));
-    let more = if failed.len() > MOST { format!("\n  and {} more", failed.len() - MOST) } else { String::new() };
+/// Returns the error of runs that failed, with the messages of the first few.
+pub(crate) fn runs_failed(failed: &[(String, String)], runs: usize) -> Failure {
+    const MAX_LISTED: usize = 5;
+    let named = failed.iter().take(MAX_LISTED).map(|(name, error)| format!("\n  {name}: {error}"));
+    let more =
+        if failed.len() > MAX_LISTED { format!("\n  and {} more", failed.len() - MAX_LISTED) } else { String::new() };
     Failure::Broken(format!("{} of {runs} runs failed{}{more}", failed.len(), named.collect::<String>()))
 }
 
-/// The threads asked for, else as many as the machine has.
+/// Number of threads: `--threads`, else that of the machine.
 pub(crate) fn threads(options: &RunOptions) -> usize {
     options.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
 }
 
-/// The threads asked for, else as many as the machine has, but no more than the fabric keeps busy.
+/// Number of threads of one run: `--threads`, else that of the machine, at most as many as the fabric can use.
 pub(crate) fn threads_of_run(options: &RunOptions, scenario: &Scenario) -> usize {
     options.threads.map_or_else(|| threads(options).min(scenario.most_threads()), usize::from)
 }
 
-/// The directory asked for, else `results/STEM-HASH`. What stands in its way is told before anything is run.
+/// Returns the result directory: `--out`, else `results/STEM-HASH`. Refuses a path that is or passes a file.
 pub(crate) fn directory(options: &RunOptions, stem: &str, hash: u64) -> Result<PathBuf, ScenarioError> {
     let name = || format!("{stem}-{:08x}", hash >> 32);
     let directory = options.out.clone().unwrap_or_else(|| PathBuf::from("results").join(name()));
     match directory.ancestors().find(|path| path.exists()) {
         Some(path) if !path.is_dir() => {
-            Err(ScenarioError::new(format!("--out: {} is a file, not a directory for results", path.display())))
+            Err(ScenarioError::new(format!("--out: {} is a file, expected a directory for results", path.display())))
         }
         _ => Ok(directory),
     }

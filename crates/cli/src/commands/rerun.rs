@@ -1,11 +1,9 @@
-//! `rerun`.
-
-use super::verify::{listed, not_as_written};
+use super::verify::{findings_table, integrity_failure};
 use crate::{
     arguments::{Format, Rerun},
     failure::Failure,
     printing::{note, print, print_json, table},
-    progress::Watch,
+    progress::ProgressDisplay,
 };
 use anabranch_report::{Fault, Finding, ReportError, is_data, verify};
 use anabranch_study::{
@@ -15,8 +13,8 @@ use anabranch_study::{
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Files in `dir` that are not as they were written: all that `verify` finds but changed inputs, which the runs themselves name, files of others
-/// beside the results, runs that were moved aside, and results without digests.
+/// Returns damaged files in `dir`: the findings of `verify` except changed inputs, which the runs report, foreign files,
+/// runs that were moved aside, and results without digests.
 fn damaged(dir: &Path) -> Result<Vec<Finding>, Failure> {
     let mut findings = match verify(dir) {
         Ok(verified) => verified.findings,
@@ -32,26 +30,25 @@ fn damaged(dir: &Path) -> Result<Vec<Finding>, Failure> {
     Ok(findings)
 }
 
-/// `anabranch rerun`.
 pub(crate) fn rerun(arguments: &Rerun) -> Result<(), Failure> {
     if !arguments.dir.is_dir() {
-        return Err(Failure::input(format!("there is no directory {}", arguments.dir.display())));
+        return Err(Failure::input(format!("directory {} does not exist", arguments.dir.display())));
     }
     let damaged = damaged(&arguments.dir)?;
-    let failed = not_as_written(&arguments.dir, damaged.len());
+    let failed = integrity_failure(&arguments.dir, damaged.len());
     let runs = match (rerun::recorded(&arguments.dir, arguments.run.as_deref()), failed) {
         (Ok(runs), _) => runs,
         (Err(error), None) => return Err(error.into()),
         (Err(error), Some(failure)) => {
-            print(&listed(&damaged));
-            note(&format!("nothing is run again: {error}"));
+            print(&findings_table(&damaged));
+            note(&format!("no run is repeated: {error}"));
             return Err(failure);
         }
     };
     if let Some(build) = runs.iter().find_map(|run| run.other_build.as_ref()) {
-        note(&format!("warning: done with another build, {build}: where results differ, that may be why"));
+        note(&format!("warning: recorded with another build, {build}; results may differ for that reason"));
     }
-    let watch = Watch::new(arguments.progress, runs.iter().map(|run| run.name.clone()).collect());
+    let watch = ProgressDisplay::new(arguments.progress, runs.iter().map(|run| run.name.clone()).collect());
     let threads =
         arguments.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let found = rerun::rerun(&runs, threads, &watch);
@@ -83,7 +80,7 @@ pub(crate) fn rerun(arguments: &Rerun) -> Result<(), Failure> {
                 vec![run.name.clone(), run.fingerprint().to_string(), found.clone(), verdict.to_string()]
             };
             let rows: Vec<_> = outcomes.iter().map(row).collect();
-            print(&listed(&damaged));
+            print(&findings_table(&damaged));
             print(&table(&["run", "recorded", "now", ""], &rows));
             for (run, _, differences, _) in &outcomes {
                 differences.iter().for_each(|difference| print(&format!("{}: {difference}\n", run.name)));
@@ -95,7 +92,7 @@ pub(crate) fn rerun(arguments: &Rerun) -> Result<(), Failure> {
     }
     let differ = outcomes.iter().filter(|(.., same)| !same).count();
     match differ {
-        0 => not_as_written(&arguments.dir, damaged.len()).map_or(Ok(()), Err),
-        _ => Err(Failure::Check(format!("{differ} of {} results differ from what is recorded", runs.len()))),
+        0 => integrity_failure(&arguments.dir, damaged.len()).map_or(Ok(()), Err),
+        _ => Err(Failure::Check(format!("{differ} of {} results differ from the recorded ones", runs.len()))),
     }
 }

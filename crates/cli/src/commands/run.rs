@@ -1,15 +1,13 @@
-//! `run`.
-
 use super::{
-    agree::{Asked, side_by_side},
+    agree::{ComparisonRequest, compare_backends},
     request::{directory, stem, threads_of_run},
 };
 use crate::{
     arguments::{Format, Run},
-    backends::{Schemes, chosen, scenario_on},
+    backends::{Schemes, scenario_on, select_backends},
     failure::Failure,
     printing::{count, millions, note, print, print_json, width, wrapped},
-    progress::Watch,
+    progress::ProgressDisplay,
     table::Table,
 };
 use anabranch_report::{FlowSummary, Inputs, OutputDir, Summary};
@@ -26,15 +24,14 @@ use anabranch_study::{
 };
 use std::path::Path;
 
-/// `anabranch run`.
 pub(crate) fn run(arguments: &Run, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
-    let chosen = chosen(&arguments.on, backends)?;
+    let chosen = select_backends(&arguments.on, backends)?;
     if let [backend] = chosen.as_slice()
         && *backend != &SIMULATOR
         && !arguments.pcap.is_empty()
     {
         let message =
-            "--pcap is for simulations: `anabranch testbed up` and `capture` write what passes a port of a testbed";
+            "--pcap is for simulations; on a testbed use `anabranch testbed up` and `anabranch testbed capture`";
         return Err(Failure::input(message));
     }
     let scenario = scenario_on(&arguments.scenario, &arguments.on, &chosen, Schemes::Own)?;
@@ -42,20 +39,18 @@ pub(crate) fn run(arguments: &Run, backends: &[&'static BackendEntry]) -> Result
         [backend] => run_on(arguments, &scenario, backend),
         several => {
             if !arguments.pcap.is_empty() {
-                return Err(Failure::input(
-                    "--pcap: found it beside several backends; run the simulator alone to capture",
-                ));
+                return Err(Failure::input("--pcap: found with several backends; run the simulator alone to capture"));
             }
             let request =
                 Request { schemes: vec![scenario.scheme().to_string()], seeds: Some(1), ..Request::default() };
             let permission = Permission { replace: arguments.replace, ..Permission::default() };
-            let asked = Asked { request, metric: None, permission, options: &arguments.options };
-            side_by_side(&scenario, several, &asked).map(drop)
+            let asked = ComparisonRequest { request, metric: None, permission, options: &arguments.options };
+            compare_backends(&scenario, several, &asked).map(drop)
         }
     }
 }
 
-/// The same on one backend.
+/// Runs on one backend.
 fn run_on(arguments: &Run, scenario: &Scenario, backend: &'static BackendEntry) -> Result<(), Failure> {
     let directory = directory(&arguments.options, &stem(scenario, backend), scenario.hash())?;
     let removed = free_for_a_run(&directory, scenario, backend, arguments.replace)?;
@@ -69,7 +64,7 @@ fn run_on(arguments: &Run, scenario: &Scenario, backend: &'static BackendEntry) 
     if !removed.is_empty() {
         note(&format!("--replace removes from {}: {}", directory.display(), removed.join(", ")));
     }
-    let watch = Watch::new(arguments.options.progress, vec![scenario.scheme().to_string()]);
+    let watch = ProgressDisplay::new(arguments.options.progress, vec![scenario.scheme().to_string()]);
     watch.started(0);
     let threads = threads_of_run(&arguments.options, scenario);
     let before = |setup: &_| scenario.foresight(setup, backend).into_iter().for_each(|warning| watch.note(&warning));
@@ -86,8 +81,8 @@ fn run_on(arguments: &Run, scenario: &Scenario, backend: &'static BackendEntry) 
         Format::Json => print_json(&serde_json::to_value(&summary).map_err(|e| Failure::Broken(e.to_string()))?),
         Format::Table => print(&text(&summary)),
     }
-    captured.iter().for_each(|capture| note(&of_capture(capture)));
-    where_it_lies(&directory, &page);
+    captured.iter().for_each(|capture| note(&capture_text(capture)));
+    print_result_paths(&directory, &page);
     match summary.deadlocked() {
         _ if summary.interrupted => Err(Failure::Interrupted),
         Some(deadlock) => Err(Failure::Deadlock(deadlock)),
@@ -95,14 +90,14 @@ fn run_on(arguments: &Run, scenario: &Scenario, backend: &'static BackendEntry) 
     }
 }
 
-/// What a capture holds, and where its frames are longer than what they stand for.
-fn of_capture(capture: &Captured) -> String {
+/// Describes a capture, and how much longer its frames are than the simulated packets.
+fn capture_text(capture: &Captured) -> String {
     let Captured { link, file, written } = capture;
     let (packets, bytes) = (count(written.packets), count(written.bytes));
     let mut text = format!("{}: {packets} packets, {bytes} bytes that left over {link}", file.display());
     if written.widened > 0 {
         text += &format!(
-            "; {} of them had no room for their headers and are longer than simulated, by {} bytes in all",
+            "; headers did not fit {} of them, which are longer than simulated, by {} bytes in all",
             count(written.widened),
             count(written.widened_by)
         );
@@ -110,14 +105,14 @@ fn of_capture(capture: &Captured) -> String {
     text
 }
 
-/// Says where results and report are.
-pub(super) fn where_it_lies(directory: &Path, page: &Path) {
+/// Prints the paths of results and report.
+pub(super) fn print_result_paths(directory: &Path, page: &Path) {
     note(&format!("results in {}, report in {}", directory.display(), page.display()));
 }
 
-/// Flow statistics per workload, then what happened on the way.
+/// Formats flow statistics per workload, then counters.
 fn text(summary: &Summary) -> String {
-    // Workloads are not pooled: the flows of one would drown those of another.
+    // Workloads are not pooled: one with many flows would hide the others.
     let rows: Vec<Vec<String>> = match summary.workloads.len() {
         0 | 1 => vec![row("all", &summary.all)],
         _ => summary.workloads.iter().map(|(name, flows)| row(name, flows)).collect(),
@@ -127,15 +122,15 @@ fn text(summary: &Summary) -> String {
     let numbers = ["mean", "p50", "p99", "max"];
     let columns = numbers.map(|n| format!("FCT (us) {n}")).into_iter().chain(numbers.map(|n| format!("slowdown {n}")));
     let header: Vec<String> = ["workload", "flows", "finished"].map(String::from).into_iter().chain(columns).collect();
-    // The slowdown tells more than the time, and the tail more than the middle.
+    // Slowdown is more informative than time, and the tail more than the median.
     let least = ["FCT (us) p50", "slowdown p50", "FCT (us) max", "FCT (us) p99", "slowdown mean"];
-    out += &Table::new(&header, rows).least(&least).in_full_in("summary.json").draw();
+    out += &Table::new(&header, rows).hide_first(&least).full_table_in("summary.json").draw();
     let c = &summary.counters.totals;
     let per_ack =
         summary.counters.packets_per_ack.map_or_else(String::new, |packets| format!(", {packets:.2} packets per ACK"));
     let known = |number: Option<u64>| number.map_or_else(|| "-".to_string(), count);
     let counters = format!(
-        "FCT: {}. {} data packets, {} marked, {} trimmed, {} dropped, {} sent again, {} timeouts{per_ack}.",
+        "FCT: {}. {} data packets, {} marked, {} trimmed, {} dropped, {} retransmitted, {} timeouts{per_ack}.",
         kind.as_str().unwrap_or_default(),
         known(c.data_packets),
         known(c.ecn_marked),
@@ -145,14 +140,14 @@ fn text(summary: &Summary) -> String {
         known(c.timeouts)
     );
     let speed = match &summary.datapath {
-        Some(datapath) => carried(summary, datapath),
-        None if summary.backend() == SIMULATOR.name => simulated(summary),
+        Some(datapath) => wire_speed(summary, datapath),
+        None if summary.backend() == SIMULATOR.name => simulation_speed(summary),
         None => format!("Took {:.2} s on `{}`.", summary.simulated_s, summary.backend()),
     };
     out + &collectives(summary) + &format!("\n{}\n{}\n", wrapped(&counters, width()), wrapped(&speed, width()))
 }
 
-/// What ranks ran over a network plugin.
+/// Formats the collectives of ranks over a network plugin.
 fn collectives(summary: &Summary) -> String {
     if summary.collectives.is_empty() {
         return String::new();
@@ -171,13 +166,11 @@ fn collectives(summary: &Summary) -> String {
     format!("\n{}", Table::new(&header, rows.collect()).draw())
 }
 
-/// How long real packets took, and how far the machine kept up.
-fn carried(summary: &Summary, datapath: &str) -> String {
+/// Describes the time of a run with real packets, and the load of the machine.
+fn wire_speed(summary: &Summary, datapath: &str) -> String {
     let mut parts = vec![format!("Took {:.2} s over {datapath}", summary.simulated_s)];
     parts.extend(
-        summary
-            .longest_pause_s
-            .map(|pause| format!("the longest time an endpoint was not scheduled was {:.2} ms", pause * 1e3)),
+        summary.longest_pause_s.map(|pause| format!("an endpoint was descheduled for up to {:.2} ms", pause * 1e3)),
     );
     let load = summary.machine_load.unwrap_or_default();
     parts.extend(Some(summary.machine_words()).filter(|words| !words.is_empty()));
@@ -185,14 +178,14 @@ fn carried(summary: &Summary, datapath: &str) -> String {
         match load.is_bound {
             Some(true) => "MACHINE-BOUND: the results reflect the machine, not the load balancer",
             Some(false) => "not machine-bound",
-            None => "whether it was machine-bound is unknown",
+            None => "unknown if machine-bound",
         }
         .into(),
     );
     parts.join("; ") + "."
 }
 
-fn simulated(summary: &Summary) -> String {
+fn simulation_speed(summary: &Summary) -> String {
     format!(
         "Simulated {:.1} us in {:.2} s: {} packet-hops/s. Fingerprint {}.",
         summary.simulated_s * 1e6,

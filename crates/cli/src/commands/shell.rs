@@ -1,4 +1,4 @@
-//! `completions` and `man`: from the definitions of the commands.
+//! `completions` and `man`, generated from the definitions of the commands.
 
 use crate::{
     arguments::{Arguments, Completions, Man},
@@ -8,7 +8,6 @@ use crate::{
 use anabranch_report::{Inputs, OutputFile, disk};
 use clap::{Command, CommandFactory};
 
-/// `anabranch completions`.
 pub(crate) fn completions(arguments: &Completions) -> Result<(), Failure> {
     let mut text = Vec::new();
     clap_complete::generate(arguments.shell, &mut Arguments::command(), "anabranch", &mut text);
@@ -16,7 +15,7 @@ pub(crate) fn completions(arguments: &Completions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The page of a command and those of the commands below it: name and text.
+/// Collects name and text of the manual pages of a command and its subcommands.
 fn pages_of(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> std::io::Result<()> {
     let page = clap_mangen::Man::new(command.clone());
     let mut text = Vec::new();
@@ -25,7 +24,6 @@ fn pages_of(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> std::io::R
     command.get_subcommands().filter(|below| !below.is_hide_set()).try_for_each(|below| pages_of(below, pages))
 }
 
-/// `anabranch man`.
 pub(crate) fn man(arguments: &Man) -> Result<(), Failure> {
     let dir = &arguments.dir;
     let failed = |error: std::io::Error| Failure::input(format!("{}: {error}", dir.display()));
@@ -40,7 +38,7 @@ pub(crate) fn man(arguments: &Man) -> Result<(), Failure> {
         )));
     }
     disk::make_directories(dir).map_err(failed)?;
-    // Pages that are there as they would be written stay; what is not such a page is not replaced unasked.
+    // Identical pages are kept; other files are replaced with --replace only.
     let is_other = |(name, text): &(String, Vec<u8>)| !std::fs::read(dir.join(name)).is_ok_and(|there| there == *text);
     pages.retain(is_other);
     let file = |name: &String| OutputFile::new(&dir.join(name), arguments.replace, &Inputs::default());

@@ -1,16 +1,14 @@
-//! `soak`.
-
 use crate::{
-    arguments::{Format, Show, Soak},
+    arguments::{Format, ProgressMode, Soak},
     failure::Failure,
-    printing::{count, is_quiet, note, print, print_json, table, width_of_notes},
+    printing::{count, is_quiet, note, print, print_json, stderr_width, table},
     progress::INTERRUPTED,
 };
 use anabranch_scenario::{
     ScenarioError,
     machine::{COMMIT, VERSION},
 };
-use anabranch_soak::{Failed, Kind, Only, Outcome, Request, Standing, again, soak as draw};
+use anabranch_soak::{Failed, FailureKind, Outcome, Request, Restrictions, SoakProgress, again, soak as draw};
 use anabranch_study::hold::Hold;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
@@ -20,15 +18,14 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-/// Time between two lines where there is no terminal.
+/// Interval of progress lines without a terminal.
 const LINES: Duration = Duration::from_secs(10);
 
-/// Seeds that are chosen for the user are below this, so that they are easily copied.
+/// Upper bound of random seeds, so that they are short to type.
 const MAX_CHOSEN_SEED: u64 = 1_000_000;
 
-/// `anabranch soak`.
 pub(crate) fn soak(arguments: &Soak) -> Result<(), Failure> {
-    // An interruption is obeyed between and within runs; what was found is kept.
+    // Runs check for interruption themselves; what was found is kept.
     let _hold = Hold::take();
     let (outcome, seed) = match &arguments.again {
         Some(scenario) => (again(scenario, &INTERRUPTED)?, None),
@@ -36,7 +33,7 @@ pub(crate) fn soak(arguments: &Soak) -> Result<(), Failure> {
             let request = request(arguments)?;
             note(&format!("seed {}, version {VERSION}, commit {COMMIT}", request.seed));
             let mut progress = Progress::new(arguments.progress);
-            let outcome = draw(&request, &INTERRUPTED, &mut |standing| progress.show(standing));
+            let outcome = draw(&request, &INTERRUPTED, &mut |done| progress.show(done));
             progress.close();
             (outcome?, Some(request.seed))
         }
@@ -58,26 +55,26 @@ pub(crate) fn soak(arguments: &Soak) -> Result<(), Failure> {
     }
 }
 
-/// What the flags ask for.
+/// Returns the request of the options.
 fn request(arguments: &Soak) -> Result<Request, ScenarioError> {
     let seed = arguments.seed.unwrap_or_else(|| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         anabranch_random::mix(now.as_nanos() as u64) % MAX_CHOSEN_SEED
     });
     let cases = arguments.case.map(|_| 1).or(arguments.cases);
-    // A number of cases is a limit of its own.
+    // With a number of cases there is no time limit.
     let minutes = arguments.minutes.or(cases.is_none().then_some(10.0));
     Ok(Request {
         seed,
         first: arguments.first(),
         cases,
         time: minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0)),
-        only: Only::new(arguments.scheme.as_deref(), arguments.topology.as_deref())?,
+        only: Restrictions::new(arguments.scheme.as_deref(), arguments.topology.as_deref())?,
         out: Some(arguments.out.clone().unwrap_or_else(|| free_directory(seed))),
     })
 }
 
-/// A directory for the failures of that seed which is not there.
+/// Returns a new directory for the failures of a seed.
 fn free_directory(seed: u64) -> PathBuf {
     let name = |number: u64| match number {
         1 => PathBuf::from(format!("soak-failures/seed-{seed}")),
@@ -86,7 +83,7 @@ fn free_directory(seed: u64) -> PathBuf {
     (1..).map(name).find(|path| !path.exists()).unwrap_or_else(|| name(1))
 }
 
-/// What people see while cases are checked.
+/// Progress of the cases.
 struct Progress {
     bar: Option<ProgressBar>,
     lines: bool,
@@ -95,10 +92,10 @@ struct Progress {
 }
 
 impl Progress {
-    fn new(show: Show) -> Self {
-        let show = if is_quiet() { Show::Never } else { show };
+    fn new(show: ProgressMode) -> Self {
+        let show = if is_quiet() { ProgressMode::Never } else { show };
         let terminal = std::io::stderr().is_terminal();
-        let bar = (show == Show::Auto && terminal).then(|| {
+        let bar = (show == ProgressMode::Auto && terminal).then(|| {
             let bar = ProgressBar::with_draw_target(Some(1000), ProgressDrawTarget::stderr());
             if let Ok(style) = ProgressStyle::with_template("{bar:12} {msg}") {
                 bar.set_style(style);
@@ -106,14 +103,14 @@ impl Progress {
             bar
         });
         let now = Instant::now();
-        Progress { bar, lines: show == Show::Auto && !terminal, started: now, last: now }
+        Progress { bar, lines: show == ProgressMode::Auto && !terminal, started: now, last: now }
     }
 
-    fn show(&mut self, standing: &Standing) {
-        let line = line(standing, self.started.elapsed());
+    fn show(&mut self, progress: &SoakProgress) {
+        let line = line(progress, self.started.elapsed());
         if let Some(bar) = &self.bar {
-            bar.set_position((1000.0 * standing.share.unwrap_or(0.0)) as u64);
-            bar.set_message(line.chars().take(width_of_notes().saturating_sub(13)).collect::<String>());
+            bar.set_position((1000.0 * progress.share.unwrap_or(0.0)) as u64);
+            bar.set_message(line.chars().take(stderr_width().saturating_sub(13)).collect::<String>());
         } else if self.lines && self.last.elapsed() >= LINES {
             self.last = Instant::now();
             note(&line);
@@ -127,17 +124,17 @@ impl Progress {
     }
 }
 
-fn line(standing: &Standing, elapsed: Duration) -> String {
-    let Standing { cases, refused, failed, share } = *standing;
+fn line(progress: &SoakProgress, elapsed: Duration) -> String {
+    let SoakProgress { cases, refused, failed, share } = *progress;
     let left = share.filter(|share| *share > 0.01).map(|share| elapsed.mul_f64((1.0 - share).max(0.0) / share));
     let left = left.map_or("time left unknown".into(), |left| format!("{:.0} s left", left.as_secs_f64()));
     format!("{} cases | {failed} failed | {} refused | {left}", count(cases), count(refused))
 }
 
-/// Cases, refusals, failures by kind, and each failure.
+/// Formats cases, refusals, failures by kind, and each failure.
 fn text(outcome: &Outcome, seed: Option<u64>) -> String {
-    let of = |kind: Kind| count(outcome.failures.iter().filter(|failed| failed.kind == kind).count() as u64);
-    let kinds = Kind::ALL.map(of);
+    let of = |kind: FailureKind| count(outcome.failures.iter().filter(|failed| failed.kind == kind).count() as u64);
+    let kinds = FailureKind::ALL.map(of);
     let header = ["cases", "refused", "failed", "results differ", "broken", "too slow", "time (s)"];
     let [different, broken, slow] = kinds;
     let failed = count(outcome.failures.len() as u64);
@@ -147,7 +144,7 @@ fn text(outcome: &Outcome, seed: Option<u64>) -> String {
     if let Some(seed) = seed {
         out += &format!("\nSeed {seed}.");
         if outcome.too_many {
-            out += " Ended early, because so many cases failed.";
+            out += " Stopped early: too many cases failed.";
         }
         out += "\n";
     }
@@ -158,5 +155,5 @@ fn one(failed: &Failed) -> String {
     let name = failed.case.map_or_else(String::new, |case| format!("case {case}: "));
     let at = failed.at.as_ref().map_or_else(String::new, |at| format!("  kept in {}\n", at.display()));
     let commands: String = failed.commands.iter().map(|command| format!("    {command}\n")).collect();
-    format!("\n{name}{}: {}\n{at}  to see it:\n{commands}", failed.way, failed.text)
+    format!("\n{name}{}: {}\n{at}  to reproduce:\n{commands}", failed.mode, failed.text)
 }

@@ -1,4 +1,4 @@
-//! `stats`: what the paths of jobs on this machine do, read from the statistics pages of the plugin for NCCL.
+//! `stats`: paths of NCCL jobs on this machine, read from the statistics pages of the plugin.
 
 use crate::{
     arguments::Format,
@@ -16,10 +16,10 @@ use std::{
     time::Duration,
 };
 
-/// Between two looks of `--watch`.
-const EVERY: Duration = Duration::from_secs(1);
-/// How long a process may take to do what is wished.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Refresh interval of `--watch`.
+const REFRESH: Duration = Duration::from_secs(1);
+/// Timeout of a request to a process.
+const SET_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Args)]
 pub(crate) struct Stats {
@@ -40,22 +40,21 @@ pub(crate) struct Stats {
     format: Format,
 }
 
-/// A page with its file.
-type Seen = (PathBuf, Snapshot);
-/// Bytes of a path when it was last looked at, and when that was.
-type Before = BTreeMap<(PathBuf, u32, u32, u32), (u64, u64)>;
+/// File and contents of a statistics page.
+type ProcessPage = (PathBuf, Snapshot);
+/// Bytes of a path and time of the previous sample.
+type PathSamples = BTreeMap<(PathBuf, u32, u32, u32), (u64, u64)>;
 
-/// `anabranch stats`.
 pub(crate) fn stats(arguments: &Stats) -> Result<(), Failure> {
     let variable = std::env::var_os("ANABRANCH_STATS").filter(|folder| !folder.is_empty() && folder != "off");
     let folder = arguments.folder.clone().or(variable.map(PathBuf::from)).unwrap_or_else(|| FOLDER.into());
     if !arguments.set.is_empty() {
         return set(arguments, &folder);
     }
-    let mut before = Before::new();
+    let mut before = PathSamples::new();
     let mut is_first = true;
     loop {
-        let (seen, skipped) = look(arguments, &folder)?;
+        let (seen, skipped) = read_pages(arguments, &folder)?;
         if std::mem::take(&mut is_first) {
             note_skipped(&skipped, &folder);
         }
@@ -72,24 +71,24 @@ pub(crate) fn stats(arguments: &Stats) -> Result<(), Failure> {
         }
         before = seen
             .iter()
-            .flat_map(|(path, page)| page.slots.iter().map(move |s| (place(path, s), (s.bytes, page.written_at))))
+            .flat_map(|(path, page)| page.slots.iter().map(move |s| (slot_key(path, s), (s.bytes, page.written_at))))
             .collect();
-        std::thread::sleep(EVERY);
+        std::thread::sleep(REFRESH);
     }
 }
 
-fn place(path: &Path, slot: &Slot) -> (PathBuf, u32, u32, u32) {
+fn slot_key(path: &Path, slot: &Slot) -> (PathBuf, u32, u32, u32) {
     (path.to_path_buf(), slot.device, slot.connection, slot.path)
 }
 
-fn pages(arguments: &Stats, folder: &Path) -> Result<(Vec<Seen>, Vec<Skipped>), Failure> {
+fn pages(arguments: &Stats, folder: &Path) -> Result<(Vec<ProcessPage>, Vec<Skipped>), Failure> {
     let found = page::pages(folder).map_err(|error| Failure::input(format!("{}: {error}", folder.display())))?;
     let mut seen = Vec::new();
     for file in found.pages {
         match page::read(&file) {
             Ok(page) if arguments.pid.is_none_or(|pid| pid == page.pid) => seen.push((file, page)),
             Ok(_) => {}
-            // A process may end while we look.
+            // The process may have ended meanwhile.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => note(&format!("warning: {}: {error}", file.display())),
         }
@@ -97,15 +96,15 @@ fn pages(arguments: &Stats, folder: &Path) -> Result<(Vec<Seen>, Vec<Skipped>), 
     Ok((seen, found.skipped))
 }
 
-fn look(arguments: &Stats, folder: &Path) -> Result<(Vec<Seen>, Vec<Skipped>), Failure> {
+fn read_pages(arguments: &Stats, folder: &Path) -> Result<(Vec<ProcessPage>, Vec<Skipped>), Failure> {
     let found = pages(arguments, folder)?;
     match arguments.pid {
-        Some(pid) if found.0.is_empty() => Err(nobody(pid, folder)),
+        Some(pid) if found.0.is_empty() => Err(no_page_of(pid, folder)),
         _ => Ok(found),
     }
 }
 
-/// Names files that are not read, once: whoever looks for his page must find it here.
+/// Prints, once, the files that are not read.
 fn note_skipped(skipped: &[Skipped], folder: &Path) {
     if let [first, rest @ ..] = skipped {
         let name = first.path.file_name().unwrap_or_default().display();
@@ -114,25 +113,25 @@ fn note_skipped(skipped: &[Skipped], folder: &Path) {
     }
 }
 
-fn nobody(pid: u32, folder: &Path) -> Failure {
-    Failure::input(format!("--pid: no process {pid} has a statistics page in {}", folder.display()))
+fn no_page_of(pid: u32, folder: &Path) -> Failure {
+    Failure::input(format!("--pid: process {pid} has no statistics page in {}", folder.display()))
 }
 
 fn set(arguments: &Stats, folder: &Path) -> Result<(), Failure> {
-    let (wish, (seen, skipped)) = (arguments.set.join(";"), look(arguments, folder)?);
+    let (wish, (seen, skipped)) = (arguments.set.join(";"), read_pages(arguments, folder)?);
     note_skipped(&skipped, folder);
     if seen.is_empty() {
         return Err(Failure::input(format!("--set: no process has a statistics page in {}", folder.display())));
     }
     let mut answers = Vec::new();
     for (file, page) in &seen {
-        let said = page::wish(file, &wish, PATIENCE)
+        let said = page::wish(file, &wish, SET_TIMEOUT)
             .map_err(|error| Failure::input(format!("--set: process {}: {error}", page.pid)))?;
         answers.push(json!({ "pid": page.pid, "file": file, "answer": said }));
     }
     match arguments.format {
         Format::Json => print_json(&json!({ "set": answers })),
-        Format::Table => print(&format!("{} processes have taken {wish}\n", answers.len())),
+        Format::Table => print(&format!("{} processes applied {wish}\n", answers.len())),
     }
     Ok(())
 }
@@ -141,7 +140,7 @@ fn state(slot: &Slot) -> &'static str {
     if slot.state == State::Open as u32 { "open" } else { "failed" }
 }
 
-fn json(seen: &[Seen], skipped: &[Skipped]) -> Value {
+fn json(seen: &[ProcessPage], skipped: &[Skipped]) -> Value {
     let path = |slot: &Slot| {
         json!({
             "connection": slot.connection,
@@ -163,7 +162,7 @@ fn json(seen: &[Seen], skipped: &[Skipped]) -> Value {
             "used_at_ns": slot.used_at,
         })
     };
-    let one = |(file, page): &Seen| {
+    let one = |(file, page): &ProcessPage| {
         json!({
             "pid": page.pid,
             "file": file,
@@ -180,10 +179,10 @@ fn json(seen: &[Seen], skipped: &[Skipped]) -> Value {
     })
 }
 
-/// Paths over which something was sent; with a rate where they were looked at before.
-fn text(seen: &[Seen], before: Option<&Before>, folder: &Path) -> String {
+/// Formats the paths that carried packets; with a rate where `before` has a sample.
+fn text(seen: &[ProcessPage], before: Option<&PathSamples>, folder: &Path) -> String {
     if seen.is_empty() {
-        return format!("no process of this machine has a statistics page in {}\n", folder.display());
+        return format!("no process on this machine has a statistics page in {}\n", folder.display());
     }
     let mut parts = Vec::new();
     for (file, page) in seen {
@@ -192,7 +191,7 @@ fn text(seen: &[Seen], before: Option<&Before>, folder: &Path) -> String {
             "to",
             "path",
             "state",
-            "MB",
+            "RTT min",
             "RTT least",
             "mean",
             "p99 (us)",
@@ -221,7 +220,7 @@ fn text(seen: &[Seen], before: Option<&Before>, folder: &Path) -> String {
                 if slot.window == 0 { "-".into() } else { format!("{:.0}", slot.window as f64 / 1e3) },
             ];
             if let Some(before) = before {
-                let rate = before.get(&place(file, slot)).and_then(|&(bytes, at)| {
+                let rate = before.get(&slot_key(file, slot)).and_then(|&(bytes, at)| {
                     let took = page.written_at.checked_sub(at).filter(|took| *took > 0)?;
                     Some(format!("{:.0}", slot.bytes.saturating_sub(bytes) as f64 * 8e3 / took as f64))
                 });
@@ -232,13 +231,13 @@ fn text(seen: &[Seen], before: Option<&Before>, folder: &Path) -> String {
         let rows: Vec<_> = page.slots.iter().filter(|slot| slot.packets > 0).map(row).collect();
         let mut lines = format!("process {}, scheme {}", page.pid, page.scheme);
         if page.no_room > 0 {
-            lines += &format!(", {} connections that the page has no room for", page.no_room);
+            lines += &format!(", {} connections do not fit the page", page.no_room);
         }
         lines += "\n";
         if rows.is_empty() {
-            lines += "nothing has been sent yet\n";
+            lines += "no packets sent yet\n";
         } else {
-            lines += &Table::new(&header, rows).least(&["window (kB)", "RTT least", "state"]).draw();
+            lines += &Table::new(&header, rows).hide_first(&["window (kB)", "RTT min", "state"]).draw();
         }
         parts.push(lines);
     }
@@ -250,14 +249,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_those_since_the_last_look() {
+    fn rates_are_since_the_previous_sample() {
         let mut slot = Slot { state: 1, packets: 9, bytes: 3_000_000, rtt_mean: 25_400, ..Slot::default() };
         slot.set_peer("10.1.2.3:7000".parse().expect("an address"));
         let page =
             Snapshot { pid: 7, scheme: "hopper".into(), written_at: 2_000_000_000, no_room: 0, slots: vec![slot] };
         let file = PathBuf::from("page");
         // A megabyte more than a second ago: 8 Mbit/s.
-        let before = Before::from([(place(&file, &slot), (2_000_000, 1_000_000_000))]);
+        let before = PathSamples::from([(slot_key(&file, &slot), (2_000_000, 1_000_000_000))]);
         let said = text(&[(file, page)], Some(&before), Path::new("/dev/shm"));
         for word in ["process 7, scheme hopper", "10.1.2.3:7000", "3.0", " 8 ", " 25 "] {
             assert!(said.contains(word), "no `{word}` in {said}");

@@ -1,16 +1,14 @@
-//! `sweep`.
-
 use super::{
-    agree::{free, tell_agreement},
-    request::{directory, request, some_failed, threads},
-    run::where_it_lies,
+    agree::{free, write_and_print_agreement},
+    request::{directory, request, runs_failed, threads},
+    run::print_result_paths,
 };
 use crate::{
     arguments::{self, Format, Sweep},
-    backends::chosen,
+    backends::select_backends,
     failure::Failure,
     printing::{note, print, print_json, width},
-    progress::{INTERRUPTED, Numbered},
+    progress::{INTERRUPTED, NumberedProgress},
     table::Table as Drawn,
 };
 use anabranch_report::{Inputs, Side, Sweep as Table};
@@ -26,27 +24,26 @@ use anabranch_study::{
 use serde_json::{Value, json};
 use std::{path::Path, sync::atomic::Ordering, time::Duration};
 
-/// Rows of the table that a terminal is given; all stand in `sweep.csv`.
-const MOST_ROWS: usize = 100;
-/// For how long the run of `--dry-run` goes on at most.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Maximum number of printed rows; `sweep.csv` has all.
+const MAX_ROWS: usize = 100;
+/// Maximum time of the run of `--dry-run`.
+const MAX_DRY_RUN: Duration = Duration::from_secs(20);
 
-/// `anabranch sweep`.
 pub(crate) fn sweep(arguments: &Sweep, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
-    let chosen = chosen(&arguments.on, backends)?;
+    let chosen = select_backends(&arguments.on, backends)?;
     if chosen.len() > 1 && (arguments.list || arguments.dry_run) {
         return Err(ScenarioError::new("--list and --dry-run: found several backends, expected one")
             .help("name one with --backend, for example --backend sim")
             .into());
     }
     if let Some(address) = &arguments.dask {
-        let message = format!("--dask {address}: this command knows no Dask; that of the Python package does");
+        let message = format!("--dask {address}: this program has no Dask; that of the Python package does");
         return Err(ScenarioError::new(message)
-            .help("pip install 'anabranch[dask]', and give the same command again; or use --task K/N")
+            .help("pip install 'anabranch[dask]', and repeat the command; or use --task K/N")
             .into());
     }
     let sweeps = chosen.iter().map(|backend| plan(arguments, backend)).collect::<Result<Vec<_>, _>>()?;
-    // What cannot be run is told before the process begins anew elsewhere.
+    // Check before `enter` restarts the process in new namespaces.
     if chosen.iter().any(|backend| backend.enter.is_some()) {
         let (first, _) = &sweeps[0];
         let first_seed = |number: &&usize| first.plan.seeds.first() == Some(&first.plan.runs[**number].seed);
@@ -66,7 +63,7 @@ pub(crate) fn sweep(arguments: &Sweep, backends: &[&'static BackendEntry]) -> Re
     let directory = directory(&arguments.options, &format!("{name}-sweep"), first.identity())?;
     if let [(sweep, _)] = sweeps.as_slice() {
         return match sweep_on(arguments, sweep, &directory)? {
-            Some(swept) => answer(sweep, &swept, &directory, arguments.options.format),
+            Some(swept) => print_outcome(sweep, &swept, &directory, arguments.options.format),
             None => Ok(()),
         };
     }
@@ -83,10 +80,10 @@ pub(crate) fn sweep(arguments: &Sweep, backends: &[&'static BackendEntry]) -> Re
         return Ok(());
     }
     let inputs = Inputs::of(first.inputs());
-    tell_agreement(&sides, &sides[0].schemes(), None, &directory, inputs, &arguments.options).map(drop)
+    write_and_print_agreement(&sides, &sides[0].schemes(), None, &directory, inputs, &arguments.options).map(drop)
 }
 
-/// Runs what is missing of `sweep` in `directory`; `None`: the command line asks for what it would run alone.
+/// Runs the missing runs of `sweep` in `directory`; `None` with `--list` and `--dry-run`.
 fn sweep_on(arguments: &Sweep, sweep: &sweep::Sweep, directory: &Path) -> Result<Option<Swept>, Failure> {
     if arguments.list {
         return list(sweep, directory, arguments.options.format).map(|()| None);
@@ -97,11 +94,11 @@ fn sweep_on(arguments: &Sweep, sweep: &sweep::Sweep, directory: &Path) -> Result
     let threads = threads(&arguments.options);
     if arguments.dry_run {
         let interrupted = || INTERRUPTED.load(Ordering::Relaxed);
-        let dry = sweep.dry_run(directory, threads, PATIENCE, &interrupted)?;
+        let dry = sweep.dry_run(directory, threads, MAX_DRY_RUN, &interrupted)?;
         if interrupted() {
             return Err(Failure::Interrupted);
         }
-        tell(sweep, &dry, directory, arguments.options.format);
+        print_dry_run(sweep, &dry, directory, arguments.options.format);
         return Ok(None);
     }
     let again = match arguments.again {
@@ -112,13 +109,13 @@ fn sweep_on(arguments: &Sweep, sweep: &sweep::Sweep, directory: &Path) -> Result
     let task = arguments.task.as_deref().map(share).transpose()?;
     let options = Options { threads, again, replace: arguments.replace, task };
     let due = sweep.due(directory, &options).into_iter().map(|number| (number, sweep.name(number))).collect();
-    let watch = Numbered::new(arguments.options.progress, due, sweep.plan.runs.len());
+    let watch = NumberedProgress::new(arguments.options.progress, due, sweep.plan.runs.len());
     let swept = sweep.execute(directory, options, &watch);
     watch.watch.close();
     Ok(Some(swept?))
 }
 
-/// The sweep of the flags, or of a file with a `[sweep]` table.
+/// Returns the sweep of the options, or of a file with a `[sweep]` table.
 fn plan(arguments: &Sweep, backend: &'static BackendEntry) -> Result<(sweep::Sweep, String), Failure> {
     let asked = &arguments.scenario;
     let file = SweepFile::read(Path::new(&asked.scenario))?;
@@ -134,7 +131,7 @@ fn plan(arguments: &Sweep, backend: &'static BackendEntry) -> Result<(sweep::Swe
                 ("--baseline", entries.baseline.is_some()),
             ];
             if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
-                let message = format!("{flag} stands beside {}, which says what is swept itself", asked.scenario);
+                let message = format!("{flag}: found beside {}, a sweep file, which defines it", asked.scenario);
                 return Err(ScenarioError::new(message)
                     .help("change the file, or name a scenario instead of a sweep file")
                     .into());
@@ -157,7 +154,7 @@ fn plan(arguments: &Sweep, backend: &'static BackendEntry) -> Result<(sweep::Swe
     Ok((sweep::Sweep::new(base, axes, zip, &Request { backend, ..request })?, stem))
 }
 
-/// `K/N`.
+/// Parses `K/N`.
 fn share(text: &str) -> Result<(usize, usize), Failure> {
     let parts = text.split_once('/').and_then(|(k, n)| Some((k.trim().parse().ok()?, n.trim().parse().ok()?)));
     match parts {
@@ -203,13 +200,13 @@ fn list(sweep: &sweep::Sweep, directory: &Path, format: Format) -> Result<(), Fa
                 row
             };
             let rows: Vec<_> = sweep.order().iter().map(row).collect();
-            print(&Drawn::new(&header, rows).least(&["status"]).draw());
+            print(&Drawn::new(&header, rows).hide_first(&["status"]).draw());
         }
     }
     Ok(())
 }
 
-fn tell(sweep: &sweep::Sweep, dry: &DryRun, directory: &Path, format: Format) {
+fn print_dry_run(sweep: &sweep::Sweep, dry: &DryRun, directory: &Path, format: Format) {
     let points = sweep.plan.points();
     let measured = dry.measured.as_ref();
     if format == Format::Json {
@@ -249,9 +246,9 @@ fn duration(seconds: f64) -> String {
     }
 }
 
-fn answer(sweep: &sweep::Sweep, swept: &Swept, directory: &Path, format: Format) -> Result<(), Failure> {
+fn print_outcome(sweep: &sweep::Sweep, swept: &Swept, directory: &Path, format: Format) -> Result<(), Failure> {
     if swept.reused > 0 {
-        note(&format!("{} of {} runs were finished before and not repeated", swept.reused, swept.share));
+        note(&format!("{} of {} runs were already finished and not repeated", swept.reused, swept.share));
     }
     let runs = sweep.order().len();
     match format {
@@ -281,9 +278,9 @@ fn answer(sweep: &sweep::Sweep, swept: &Swept, directory: &Path, format: Format)
         }
     }
     match &swept.table {
-        Some((_, page)) => where_it_lies(directory, page),
+        Some((_, page)) => print_result_paths(directory, page),
         None => note(&format!(
-            "results in {}; {} of {runs} runs are missing, tables and figures follow when all are there",
+            "results in {}; {} of {runs} runs are missing, tables and figures follow once all are finished",
             directory.display(),
             swept.missing
         )),
@@ -291,24 +288,24 @@ fn answer(sweep: &sweep::Sweep, swept: &Swept, directory: &Path, format: Format)
     ended(swept)
 }
 
-/// How a sweep ended.
+/// Returns the error of an interrupted sweep or of failed runs.
 fn ended(swept: &Swept) -> Result<(), Failure> {
     if swept.interrupted {
-        note("partial: the same command goes on");
+        note("partial: repeat the command to continue");
         return Err(Failure::Interrupted);
     }
     if !swept.failed.is_empty() {
-        return Err(some_failed(&swept.failed, swept.share));
+        return Err(runs_failed(&swept.failed, swept.share));
     }
     Ok(())
 }
 
-/// The table, with as many metrics as fit the terminal; the main one always.
+/// Formats the table, with as many metrics as fit the terminal, at least the main one.
 fn text(sweep: &Table) -> String {
     let drawn = |others: usize| {
         let (header, mut rows) = sweep.table(others);
         let all = rows.len();
-        rows.truncate(MOST_ROWS);
+        rows.truncate(MAX_ROWS);
         let more = all - rows.len();
         (Drawn::new(&header, rows).draw(), more)
     };
@@ -323,7 +320,7 @@ fn text(sweep: &Table) -> String {
         let shown = sweep.table(others).0.len();
         let names: Vec<String> =
             sweep.table(2).0.split_off(shown).into_iter().filter(|name| name != "change").collect();
-        text += &format!("left out for width, in sweep.csv: {}\n", names.join(", "));
+        text += &format!("columns hidden (narrow terminal), see sweep.csv: {}\n", names.join(", "));
     }
     match sweep.plan.seeds.len() {
         1 => text += &format!("\nOne seed: no confidence intervals; change against {}\n", sweep.plan.baseline),
@@ -337,7 +334,7 @@ fn text(sweep: &Table) -> String {
     text
 }
 
-/// The rows of `sweep.csv`.
+/// Returns the rows of `sweep.csv`.
 fn rows(sweep: &Table) -> Value {
     let of = |(point, comparison): (usize, &Option<anabranch_report::Comparison>)| {
         let comparison = comparison.as_ref()?;

@@ -1,5 +1,3 @@
-//! `topology`.
-
 use super::request::load;
 use crate::{
     arguments::{Format, Topology},
@@ -16,13 +14,13 @@ use anabranch_topology::{
 use anabranch_units::{Rate, Time};
 use serde_json::{Value, json};
 
-/// Paths of a pair that are listed at most.
-const MOST_PATHS: usize = 10_000;
+/// Maximum number of listed paths of a pair.
+const MAX_PATHS: usize = 10_000;
 
-/// What `anabranch topology --format json` says of a scenario's graph, and of the paths of a pair of hosts.
+/// Returns the result of `anabranch topology --format json` for a scenario, with the paths of a pair of hosts if given.
 ///
 /// # Errors
-/// [`ScenarioError`] where the graph cannot be built, or there is no such host.
+/// [`ScenarioError`] if the graph cannot be built or a host does not exist.
 pub fn topology_of(scenario: &Scenario, pair: Option<&[String; 2]>) -> Result<Value, ScenarioError> {
     let graph = scenario.topology()?;
     let packets = &scenario.transport;
@@ -33,7 +31,6 @@ pub fn topology_of(scenario: &Scenario, pair: Option<&[String; 2]>) -> Result<Va
     Ok(answer)
 }
 
-/// `anabranch topology`.
 pub(crate) fn topology(arguments: &Topology) -> Result<(), Failure> {
     let scenario = load(&arguments.scenario)?;
     let graph = scenario.topology()?;
@@ -169,13 +166,13 @@ struct Pair {
     src: u32,
     dst: u32,
     paths: Vec<Vec<LinkId>>,
-    /// Whether there are more than are listed.
+    /// Is `true` if there are more paths than are listed.
     more: bool,
-    /// The guided paths between their switches, fastest first.
+    /// Guided paths between their switches, fastest first.
     guided: Vec<GuidedPath>,
 }
 
-/// A host by name (`host3`) or number.
+/// Returns the host with a name (`host3`) or number.
 fn host(graph: &Graph, text: &str) -> Result<u32, ScenarioError> {
     let number = text.parse::<u32>().ok().or_else(|| graph.node_named(text).ok().map(|node| node.0));
     number.filter(|host| *host < graph.hosts).ok_or_else(|| {
@@ -187,11 +184,11 @@ fn host(graph: &Graph, text: &str) -> Result<u32, ScenarioError> {
 fn paths(graph: &Graph, pair: &[String], packet: u64) -> Result<Pair, ScenarioError> {
     let (src, dst) = (host(graph, &pair[0])?, host(graph, &pair[1])?);
     if src == dst {
-        return Err(ScenarioError::new(format!("--paths: {} twice, expected two different hosts", pair[0])));
+        return Err(ScenarioError::new(format!("--paths: found {} twice, expected two different hosts", pair[0])));
     }
-    let mut paths = graph.paths(&graph.routes(), src, dst, MOST_PATHS + 1);
-    let more = paths.len() > MOST_PATHS;
-    paths.truncate(MOST_PATHS);
+    let mut paths = graph.paths(&graph.routes(), src, dst, MAX_PATHS + 1);
+    let more = paths.len() > MAX_PATHS;
+    paths.truncate(MAX_PATHS);
     let (from, to) = (graph.edge_switch(src), graph.edge_switch(dst));
     let guided = graph.guide().map(|guide| guide.paths(graph, from, to, packet)).unwrap_or_default();
     Ok(Pair { src, dst, paths, more, guided })
@@ -240,13 +237,13 @@ impl Pair {
             };
             let rows: Vec<_> = self.guided.iter().map(row).collect();
             let header = ["EV1 EV2", "local global", "latency", "minimal", "switches"];
-            out += &Table::new(&header, rows).wrap_last().least(&["minimal", "local global"]).draw();
+            out += &Table::new(&header, rows).wrap_last().hide_first(&["minimal", "local global"]).draw();
         }
         out
     }
 }
 
-/// Writes ConWeave's text: counts, the switches, and a line per cable.
+/// Writes ConWeave's text format: counts, the switches, and a line per cable.
 fn export(graph: &Graph, file: &OutputFile) -> Result<(), ScenarioError> {
     let switches: Vec<String> = (graph.hosts..graph.nodes.len() as u32).map(|n| n.to_string()).collect();
     let mut text =

@@ -1,5 +1,3 @@
-//! `trace`.
-
 use crate::{
     arguments::{Format, Trace},
     failure::Failure,
@@ -8,12 +6,11 @@ use crate::{
 use anabranch_report::{OutputFile, check_results, export_perfetto, files_of};
 use serde_json::json;
 
-/// `anabranch trace`.
 pub(crate) fn trace(arguments: &Trace) -> Result<(), Failure> {
     let (dir, file) = (&arguments.dir, &arguments.perfetto);
     if !dir.is_dir() {
         let dir = dir.display();
-        return Err(Failure::input(format!("there is no directory {dir}; give one that `--out` of run named")));
+        return Err(Failure::input(format!("directory {dir} does not exist; give the --out directory of run")));
     }
     if dir.join("summary.json").exists() {
         for warning in check_results(dir)? {

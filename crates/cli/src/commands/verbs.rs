@@ -25,13 +25,12 @@ pub(super) fn settings(device: Option<&str>, give_up: Time) -> VerbsSettings {
     }
 }
 
-/// `anabranch serve --datapath verbs`.
 pub(super) fn serve(arguments: &Serve, give_up: Time) -> Result<(), Failure> {
     let options = &arguments.wire;
     let at = address(&arguments.at, "--at")?;
     let mut look = |served: Option<&Served>| {
         if let Some(served) = served {
-            say_served(served, options.format);
+            print_served(served, options.format);
         }
         !interrupted()
     };
@@ -42,13 +41,13 @@ pub(super) fn serve(arguments: &Serve, give_up: Time) -> Result<(), Failure> {
     if interrupted() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-/// Says how a connection ended.
-fn say_served(served: &Served, format: Format) {
+/// Prints the result of a connection.
+fn print_served(served: &Served, format: Format) {
     let from = served.from;
     let (ours, theirs, took) = match &served.outcome {
         Ok(outcome) => *outcome,
         Err(why) => {
-            note(&format!("the transfer from {from} has failed: {why}"));
+            note(&format!("transfer from {from} failed: {why}"));
             return;
         }
     };
@@ -63,14 +62,13 @@ fn say_served(served: &Served, format: Format) {
             "checksums_equal": ours == theirs,
         })),
         Format::Table => {
-            let verdict = if ours == theirs { "checksums equal" } else { "NOT what was sent" };
+            let verdict = if ours == theirs { "checksums equal" } else { "CHECKSUMS DIFFER" };
             let (bytes, checksum) = (count(ours.bytes), ours.checksum);
             print(&format!("{bytes} B from {from} in {took}, {text}, CRC-32 {checksum:08x}, {verdict}\n"));
         }
     }
 }
 
-/// `anabranch send --datapath verbs`.
 pub(super) fn send(arguments: &Send, to: SocketAddr, scenario: &Scenario, settings: &Settings) -> Result<(), Failure> {
     let chunks = scenario.wire.chunk_settings(settings).map_err(|error| Failure::input(error.to_string()))?;
     let mut draws = Stream::keyed(scenario.seed, 0, "transfer");
@@ -87,11 +85,11 @@ pub(super) fn send(arguments: &Send, to: SocketAddr, scenario: &Scenario, settin
         TransferError::Differs { .. } => Failure::Broken(error.to_string()),
         _ => Failure::input(error.to_string()),
     })?;
-    say_sent(&sent, to, settings.scheme.name(), arguments.wire.format);
+    print_sent(&sent, to, settings.scheme.name(), arguments.wire.format);
     Ok(())
 }
 
-fn say_sent(sent: &VerbsSent, to: SocketAddr, scheme: &str, format: Format) {
+fn print_sent(sent: &VerbsSent, to: SocketAddr, scheme: &str, format: Format) {
     let (rate, text) = goodput(sent.summary.bytes, sent.took);
     let c = sent.counters;
     match format {
@@ -127,13 +125,13 @@ fn say_sent(sent: &VerbsSent, to: SocketAddr, scheme: &str, format: Format) {
             let mut rows = vec![
                 row("sent", format!("{} B to {to} in {}", count(sent.summary.bytes), sent.took)),
                 row("goodput", text),
-                row("CRC-32 at both ends", format!("{:08x}", sent.summary.checksum)),
+                row("CRC-32 of both peers", format!("{:08x}", sent.summary.checksum)),
                 row("scheme", format!("{scheme} over {} queue pairs", c.queues)),
                 row(
                     "base round trip",
                     format!("{} of a chunk, {} of a probe, and {} of noise", sent.base, sent.probe, sent.noise),
                 ),
-                row("chunks", format!("{}, {} sent again", count(c.chunks), count(c.again))),
+                row("chunks", format!("{}, {} retransmitted", count(c.chunks), count(c.again))),
                 row("path changes", count(c.path_switches)),
                 row("probes", count(c.probes)),
                 row("labels changed", format!("{}, which took {} in all", count(c.relabelled), c.stood)),
@@ -142,7 +140,7 @@ fn say_sent(sent: &VerbsSent, to: SocketAddr, scheme: &str, format: Format) {
                 rows.push(row(&format!("chunks from port {}", source_port(*label)), count(*chunks)));
             }
             if let Some(error) = &sent.last_error {
-                rows.push(row("given up by hardware", format!("{}, at last for: {error}", count(c.failed))));
+                rows.push(row("aborted by hardware", format!("{}, last error: {error}", count(c.failed))));
             }
             rows.push(row("longest pause of this process", sent.longest_pause.to_string()));
             print(&table(&["what", "value"], &rows));

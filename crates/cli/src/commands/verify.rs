@@ -1,5 +1,3 @@
-//! `verify`.
-
 use crate::{
     arguments::{Format, Verify},
     failure::Failure,
@@ -9,12 +7,11 @@ use anabranch_report::{Fault, Finding, Verified, verify as check};
 use serde_json::json;
 use std::path::Path;
 
-/// `anabranch verify`.
 pub(crate) fn verify(arguments: &Verify) -> Result<(), Failure> {
     let dir = &arguments.dir;
     if !dir.is_dir() {
         return Err(Failure::input(format!(
-            "there is no directory {}; give one that `--out` of run, compare or sweep named",
+            "directory {} does not exist; give the --out directory of run, compare or sweep",
             dir.display()
         )));
     }
@@ -31,11 +28,11 @@ pub(crate) fn verify(arguments: &Verify) -> Result<(), Failure> {
         })),
         Format::Table => print(&text(&verified)),
     }
-    not_as_written(dir, verified.findings.len()).map_or(Ok(()), Err)
+    integrity_failure(dir, verified.findings.len()).map_or(Ok(()), Err)
 }
 
-/// A table of what is not as it was written; empty where there is none.
-pub(super) fn listed(findings: &[Finding]) -> String {
+/// Returns a table of damaged files; empty where there is none.
+pub(super) fn findings_table(findings: &[Finding]) -> String {
     if findings.is_empty() {
         return String::new();
     }
@@ -53,23 +50,23 @@ pub(super) fn listed(findings: &[Finding]) -> String {
     format!("{}\n", table(&["file", "", ""], &rows))
 }
 
-/// The failure of a check of so many files in `dir`; `None` where there is none.
-pub(super) fn not_as_written(dir: &Path, findings: usize) -> Option<Failure> {
+/// Returns the error of `findings` damaged files in `dir`; `None` for 0.
+pub(super) fn integrity_failure(dir: &Path, findings: usize) -> Option<Failure> {
     let message = match findings {
         0 => return None,
-        1 => format!("1 file in {} is not as it was written", dir.display()),
-        several => format!("{several} files in {} are not as they were written", dir.display()),
+        1 => format!("1 file in {} differs from its manifest", dir.display()),
+        several => format!("{several} files in {} differ from their manifests", dir.display()),
     };
     Some(Failure::Check(message))
 }
 
 fn text(verified: &Verified) -> String {
-    let mut text = listed(&verified.findings);
+    let mut text = findings_table(&verified.findings);
     let (files, inputs) = (count(verified.files as u64), count(verified.inputs as u64));
     text +=
         &format!("{files} files and {inputs} inputs compared with {} manifests\n", count(verified.manifests as u64));
     for path in &verified.inputs_gone {
-        text += &format!("{path}: this input is not there any more and cannot be compared\n");
+        text += &format!("{path}: input no longer exists, not compared\n");
     }
     text
 }

@@ -1,5 +1,3 @@
-//! `view`.
-
 use crate::{
     arguments::{Format, View},
     failure::Failure,
@@ -11,24 +9,23 @@ use anabranch_report::{
 use anabranch_study::hold::Hold;
 use serde_json::json;
 
-/// `anabranch view`.
 pub(crate) fn view(arguments: &View) -> Result<(), Failure> {
     let dirs: Vec<_> = std::iter::once(&arguments.dir).chain(&arguments.beside).collect();
     if let Some(dir) = dirs.iter().find(|dir| !dir.is_dir()) {
         let dir = dir.display();
         return Err(Failure::input(format!(
-            "there is no directory {dir}; give one that `--out` of run or compare named"
+            "directory {dir} does not exist; give the --out directory of run or compare"
         )));
     }
     if arguments.schemes.len() > 2 {
         let given = arguments.schemes.len();
         return Err(Failure::input(format!(
-            "--schemes: found {given} load balancers, expected one, or two to see side by side"
+            "--schemes: found {given} load balancers, expected one, or two to show side by side"
         )));
     }
     let mut runs = vec![];
     for (place, dir) in dirs.iter().enumerate() {
-        // Beside another directory each shows one of its runs.
+        // With two directories, one run of each is shown.
         let (schemes, most) = match (dirs.len(), arguments.schemes.len()) {
             (2, 2) => (&arguments.schemes[place..=place], 1),
             (2, _) => (&arguments.schemes[..], 1),

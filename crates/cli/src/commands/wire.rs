@@ -1,4 +1,4 @@
-//! `serve` and `send`: bytes between two real machines.
+//! `serve` and `send`: transfers between two machines.
 
 use super::verbs;
 use crate::{
@@ -27,25 +27,25 @@ use std::{
     time::Duration,
 };
 
-/// Peers that `serve` talks to at once.
-const MOST_PEERS: u32 = 1024;
+/// Maximum number of concurrent peers of `serve`.
+const MAX_PEERS: u32 = 1024;
 
-/// The same over UC queue pairs, where each peer has memory of its own.
-const MOST_UC_PEERS: u32 = 16;
+/// The same over UC queue pairs, where each peer has its own memory.
+const MAX_UC_PEERS: u32 = 16;
 
-/// Switches that are asked on the way to a peer at most, and how long an answer of one may take.
+/// Maximum number of switches traced towards a peer, and timeout of each reply.
 const HOPS: u8 = 8;
-const SWITCH_PATIENCE: Duration = Duration::from_millis(100);
+const HOP_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// What holds between the two machines.
+/// Loads the scenario of the options.
 fn scenario(options: &WireOptions, seed: Option<u64>) -> Result<Scenario, Failure> {
     let mut set = options.set.clone();
     set.extend(options.datapath.as_ref().map(|name| format!("wire.datapath={name}")));
     let scenario = library::load_for_wire(options.scenario.as_deref(), &set, seed)?;
     if scenario.wire.datapath == DatapathKind::Verbs && scenario.wire.max_header() > header::DATA_HEADER as u64 {
         return Err(Failure::input(
-            "[wire]: key: found a key for the datapath `verbs`, whose reliable queue pairs carry bytes without packets of ours: nothing \
-             would authenticate them. Expected --datapath udp or uc, or no wire.key",
+            "[wire]: key: found a key with the datapath `verbs`, whose reliable queue pairs carry bytes without our packets, \
+            so nothing would be authenticated. Expected --datapath udp or uc, or no wire.key",
         ));
     }
     match &options.device {
@@ -56,7 +56,7 @@ fn scenario(options: &WireOptions, seed: Option<u64>) -> Result<Scenario, Failur
     }
 }
 
-/// The first address of a name.
+/// Resolves the first address of a name.
 pub(super) fn address(text: &str, flag: &str) -> Result<SocketAddr, Failure> {
     let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
     found.ok_or_else(|| {
@@ -65,10 +65,10 @@ pub(super) fn address(text: &str, flag: &str) -> Result<SocketAddr, Failure> {
 }
 
 fn open(at: SocketAddr, labels: u32) -> Result<UdpPath, Failure> {
-    UdpPath::open(at, labels, MOST_PEERS).map_err(|error| Failure::input(error.to_string()))
+    UdpPath::open(at, labels, MAX_PEERS).map_err(|error| Failure::input(error.to_string()))
 }
 
-/// UC queue pairs of the device of the options, for the packets of this endpoint.
+/// Opens UC queue pairs on the device of the options, for the packets of this endpoint.
 fn open_uc(
     at: Option<SocketAddr>,
     options: &WireOptions,
@@ -77,7 +77,7 @@ fn open_uc(
     labels: u32,
 ) -> Result<UcPath, Failure> {
     let settings = verbs::settings(options.device.as_deref(), scenario.wire.give_up);
-    UcPath::open(at, settings, (labels, MOST_UC_PEERS), endpoint.longest_datagram(), scenario.seed)
+    UcPath::open(at, settings, (labels, MAX_UC_PEERS), endpoint.longest_datagram(), scenario.seed)
         .map_err(|error| Failure::input(error.to_string()))
 }
 
@@ -85,20 +85,19 @@ pub(super) fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// Bits per second, for people.
+/// Returns the rate in bits per second, and as text.
 pub(super) fn goodput(bytes: u64, took: Time) -> (f64, String) {
     let rate = bytes as f64 * 8.0 / took.as_seconds().max(1e-9);
     (rate, if rate < 1e9 { format!("{:.1} Mbit/s", rate / 1e6) } else { format!("{:.2} Gbit/s", rate / 1e9) })
 }
 
-/// `anabranch serve`.
 pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
     let options = &arguments.wire;
     let scenario = scenario(options, None)?;
     if scenario.wire.datapath == DatapathKind::Verbs {
         return verbs::serve(arguments, scenario.wire.give_up);
     }
-    // What connections are called must differ from one start to the next.
+    // Connection identifiers must differ between starts.
     let seed = RandomState::new().hash_one(&arguments.at);
     let settings = scenario.wire_settings(None, seed)?;
     let (labels, is_keyed) = (settings.labels, settings.key.is_some());
@@ -109,27 +108,27 @@ pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
         path.on_trouble(note);
         let at = path.at().unwrap_or(at);
         note(&format!("listening at {at} with {}", path.device()));
-        warn_of_strangers(at, is_keyed);
+        warn_unauthenticated(at, is_keyed);
         return serve_over(Driver::new(endpoint, path), at, arguments);
     }
     let path = open(at, labels)?;
     let at = path.at();
     note(&format!("listening at {at} and the {} ports after it", labels - 1));
-    warn_of_strangers(at, is_keyed);
+    warn_unauthenticated(at, is_keyed);
     serve_over(Driver::new(endpoint, path), at, arguments)
 }
 
-/// Returns `true` in a network namespace of its own, such as a testbed's, which other machines do not reach as a rule.
+/// Returns `true` in a network namespace other than init's, such as a testbed's, which other machines usually do not reach.
 fn is_in_namespace() -> bool {
     let of = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net"));
     of("self").ok().zip(of("1").ok()).is_some_and(|(own, first)| own != first)
 }
 
-/// Warns of an endpoint that others reach and that believes them all.
-fn warn_of_strangers(at: SocketAddr, is_keyed: bool) {
+/// Warns of an endpoint without a key that other machines can reach.
+fn warn_unauthenticated(at: SocketAddr, is_keyed: bool) {
     if !is_keyed && !at.ip().is_loopback() && !is_in_namespace() {
         note(&format!(
-            "warning: nothing is authenticated: whoever reaches {at} may send to it. Set wire.key at both ends to refuse others (docs/reference/wire.md)"
+            "warning: peers are not authenticated: any host that reaches {at} may send to it; set wire.key on both machines to refuse others (docs/reference/wire.md)"
         ));
     }
 }
@@ -139,29 +138,28 @@ fn serve_over(mut driver: Driver<impl Datapath>, at: SocketAddr, arguments: &Ser
         if let Some(received) = received {
             let from = received.from.unwrap_or(at);
             let equal = received.summary == received.sent;
-            say_received(received, from, equal, arguments.wire.format);
-            // The sender must hear of it before this end goes.
+            print_received(received, from, equal, arguments.wire.format);
+            // The sender must receive the result before this process exits.
             return true;
         }
         !interrupted()
     };
-    let served = transfer::serve(&mut driver, arguments.once, &mut look, &mut say_refused);
+    let served = transfer::serve(&mut driver, arguments.once, &mut look, &mut print_refused);
     served.map_err(|error| Failure::Broken(error.to_string()))?;
     if interrupted() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-fn say_refused(at: Option<SocketAddr>, why: &str) {
-    let at = at.map_or_else(|| "somebody".into(), |at| at.to_string());
+fn print_refused(at: Option<SocketAddr>, why: &str) {
+    let at = at.map_or_else(|| "unknown address".into(), |at| at.to_string());
     note(&format!("refused: {at} {why}"));
 }
 
-/// Fewer bytes have no rate at their receiver: its time counts from the arrival of the first datagram, whose own bytes would be
-/// too large a part of it.
-const MIN_RATED: u64 = 64 << 10;
+/// Minimum bytes for a rate: the receiver's time starts at the first datagram, whose own bytes must not matter.
+const MIN_RATED_BYTES: u64 = 64 << 10;
 
-fn say_received(received: &Received, from: SocketAddr, equal: bool, format: Format) {
+fn print_received(received: &Received, from: SocketAddr, equal: bool, format: Format) {
     let (bytes, checksum) = (received.summary.bytes, received.summary.checksum);
-    let (rate, text) = Some(goodput(bytes, received.took)).filter(|_| bytes >= MIN_RATED).unzip();
+    let (rate, text) = Some(goodput(bytes, received.took)).filter(|_| bytes >= MIN_RATED_BYTES).unzip();
     let text = text.map_or_else(String::new, |rate| format!(", {rate}"));
     match format {
         Format::Json => print_json(&json!({
@@ -173,7 +171,7 @@ fn say_received(received: &Received, from: SocketAddr, equal: bool, format: Form
             "checksums_equal": equal,
         })),
         Format::Table => {
-            let verdict = if equal { "checksums equal" } else { "NOT what was sent" };
+            let verdict = if equal { "checksums equal" } else { "CHECKSUMS DIFFER" };
             print(&format!(
                 "{} B from {from} in {}{text}, CRC-32 {checksum:08x}, {verdict}\n",
                 count(bytes),
@@ -183,7 +181,6 @@ fn say_received(received: &Received, from: SocketAddr, equal: bool, format: Form
     }
 }
 
-/// `anabranch send`.
 pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
     let options = &arguments.wire;
     let to = address(&arguments.to, "--to")?;
@@ -214,18 +211,18 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
         let to = Destination { at: to, paths };
         send_over(Driver::new(endpoint, open(from, labels)?), to, scenario.seed, arguments.bytes.0)?
     };
-    say_sent(&sent, to, name, labels, options.format);
+    print_sent(&sent, to, name, labels, options.format);
     Ok(())
 }
 
-/// The address that `send` opens its sockets at.
+/// Returns the local address of the sockets of `send`.
 fn from(arguments: &Send, to: SocketAddr, datapath: DatapathKind) -> Result<SocketAddr, Failure> {
     match arguments.from {
         Some(_) if datapath != DatapathKind::Udp => {
-            Err(Failure::input("--from is for the datapath udp: with verbs and uc --device chooses"))
+            Err(Failure::input("--from is for the datapath udp; verbs and uc take --device"))
         }
         Some(ip) if ip.is_ipv4() != to.is_ipv4() => {
-            Err(Failure::input(format!("--from: found {ip}, expected an address of the same kind as {}", to.ip())))
+            Err(Failure::input(format!("--from: found {ip}, expected an address of the same family as {}", to.ip())))
         }
         Some(ip) => Ok((ip, 0).into()),
         None if to.is_ipv4() => Ok((Ipv4Addr::UNSPECIFIED, 0).into()),
@@ -233,27 +230,24 @@ fn from(arguments: &Send, to: SocketAddr, datapath: DatapathKind) -> Result<Sock
     }
 }
 
-/// The paths to `to` by their labels, and where to open sockets for them; none: every label is a path.
+/// Returns the paths to `to` as groups of labels, and the local address for them; no groups: every label is a path.
 #[cfg(target_os = "linux")]
 fn find_paths(from: SocketAddr, to: SocketAddr, wire: &WireParameters) -> Result<(SocketAddr, Vec<Vec<u32>>), Failure> {
     use anabranch_testbed::paths::{Asked, address, discover, groups};
     if wire.find_labels == FindLabels::All {
         return Ok((from, Vec::new()));
     }
-    let key =
-        |what: String| Failure::input(format!("[wire]: find_labels: found \"paths\": {what}; \"all\" does without"));
+    let key = |what: String| Failure::input(format!("[wire]: find_labels: found \"paths\": {what}; expected \"all\""));
     if !from.ip().is_unspecified() {
-        return Err(
-            key("switches are asked from the address of the route to the peer, which --from may change".into()),
-        );
+        return Err(key("paths are traced from the address of the route to the peer, which --from may change".into()));
     }
     let to = address(to).map_err(|error| key(error.to_string()))?;
-    let asked = Asked { to, first_port: 0, labels: wire.labels as u16, hops: HOPS, patience: SWITCH_PATIENCE };
+    let asked = Asked { to, first_port: 0, labels: wire.labels as u16, hops: HOPS, patience: HOP_TIMEOUT };
     let found = discover(&asked).map_err(|error| key(error.to_string()))?;
     let first = found.first().map_or(0, |path| path.source);
     let paths = groups(&found);
     match paths.iter().map(Vec::len).sum::<usize>() {
-        0 => note(&format!("no switch on the way to {to} answers: each of {} labels counts as a path", wire.labels)),
+        0 => note(&format!("no switch towards {to} replied: each of {} labels counts as a path", wire.labels)),
         labels => note(&format!("{labels} of {} labels lead over {} paths", wire.labels, paths.len())),
     }
     Ok((SocketAddr::new(from.ip(), first), paths))
@@ -300,7 +294,7 @@ fn send_over(mut driver: Driver<impl Datapath>, to: Destination, seed: u64, tota
     })
 }
 
-fn say_sent(sent: &Sent, to: SocketAddr, scheme: &str, labels: u32, format: Format) {
+fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, labels: u32, format: Format) {
     let took = sent.record.confirmed.saturating_sub(sent.record.due);
     let (rate, text) = goodput(sent.record.summary.bytes, took);
     let (c, summary) = (sent.counters, sent.record.summary);
@@ -333,13 +327,13 @@ fn say_sent(sent: &Sent, to: SocketAddr, scheme: &str, labels: u32, format: Form
                 &[
                     row("sent", format!("{} B to {to} in {}", count(summary.bytes), took)),
                     row("goodput", text),
-                    row("CRC-32 at both ends", format!("{:08x}", summary.checksum)),
+                    row("CRC-32 of both peers", format!("{:08x}", summary.checksum)),
                     row("scheme", format!("{scheme} over {labels} labels")),
                     row("base round trip", format!("{}, and {} of noise", sent.base_rtt, sent.noise)),
                     row(
                         "packets",
                         format!(
-                            "{}, {} sent again, {} timeouts",
+                            "{}, {} retransmitted, {} timeouts",
                             count(c.packets),
                             count(c.retransmitted),
                             count(c.timeouts)

@@ -1,6 +1,6 @@
 //! `testbed`: a leaf-spine of network namespaces.
 
-mod stand;
+mod lifecycle;
 
 use crate::{
     arguments::{BackendArguments, Compare, Format, Run, ScenarioArguments},
@@ -25,10 +25,10 @@ enum Command {
     /// Build a testbed that stays until `down`
     Up(Up),
     /// Remove a testbed
-    Down(Name),
+    Down(TestbedName),
     /// Print hosts, ports and counters of a testbed
     Status(Status),
-    /// Run a command at a host or switch; signals are passed on
+    /// Run a command on a host or switch; signals are forwarded
     Exec(Exec),
     /// Degrade, disconnect or restore links
     Fault(Fault),
@@ -38,27 +38,27 @@ enum Command {
     Run(Run),
     /// Compare load balancers on the same flows, each on its own testbed
     Compare(Compare),
-    /// Holds a testbed: what `up` starts
+    /// Hold a testbed, in the process that `up` starts
     #[command(hide = true)]
     Hold,
-    /// Does something inside a testbed
+    /// Execute an action inside a testbed
     #[command(hide = true)]
     Act,
-    /// Delays packets inside a testbed
+    /// Delay packets inside a testbed
     #[command(hide = true)]
     Forward,
 }
 
 impl Testbed {
-    /// Returns `true` for a command that hands signals to what it runs, in a process without other threads.
-    pub(crate) fn passes_signals_on(&self) -> bool {
+    /// Returns `true` for a command that forwards signals to the program that it runs, in a process without other threads.
+    pub(crate) fn forwards_signals(&self) -> bool {
         matches!(self.command, Command::Exec(_))
     }
 }
 
 #[derive(Debug, Args)]
-struct Name {
-    /// Name of the testbed
+struct TestbedName {
+    /// TestbedName of the testbed
     #[arg(long, value_name = "N", default_value = "default")]
     name: String,
 }
@@ -72,7 +72,7 @@ struct Up {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     #[command(flatten)]
-    name: Name,
+    name: TestbedName,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -87,7 +87,7 @@ impl Up {
 #[derive(Debug, Args)]
 struct Status {
     #[command(flatten)]
-    name: Name,
+    name: TestbedName,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
@@ -98,15 +98,15 @@ struct Exec {
     /// Host or switch, for example host0
     host: String,
     #[command(flatten)]
-    name: Name,
+    name: TestbedName,
     /// Command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     words: Vec<OsString>,
 }
 
-/// What is done to cables.
+/// Faults of cables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
+enum FaultKind {
     /// Change the rate, both directions
     Slow,
     /// Drop all packets; only the lower switch notices and uses other paths
@@ -125,9 +125,9 @@ enum Kind {
 
 #[derive(Debug, Args)]
 struct Fault {
-    /// Kind of fault
-    kind: Kind,
-    /// Cable by its ends, for example leaf0-spine1, or a switch for all its cables; for loss, corrupt, duplicate and delay
+    /// FaultKind of fault
+    kind: FaultKind,
+    /// Cable by its two nodes, for example leaf0-spine1, or a switch for all its cables; for loss, corrupt, duplicate and delay
     /// also one direction, for example 'leaf0->spine1'
     #[arg(value_name = "CABLE|SWITCH")]
     place: String,
@@ -139,7 +139,7 @@ struct Fault {
     #[arg(long, value_name = "TIME")]
     jitter: Option<Time>,
     #[command(flatten)]
-    name: Name,
+    name: TestbedName,
 }
 
 #[derive(Debug, Args)]
@@ -159,7 +159,7 @@ struct Capture {
     #[arg(long, value_name = "S")]
     seconds: Option<u64>,
     #[command(flatten)]
-    name: Name,
+    name: TestbedName,
 }
 
 impl From<TestbedError> for Failure {
@@ -168,25 +168,24 @@ impl From<TestbedError> for Failure {
     }
 }
 
-/// Returns the backend that `testbed run` and `testbed compare` stand for.
+/// Selects the testbed backend, for `testbed run` and `testbed compare`.
 fn on_testbed(on: BackendArguments) -> Result<BackendArguments, Failure> {
     if !on.backend.is_empty() {
-        let message = "--backend: `testbed run` and `testbed compare` run on the testbed; several backends are compared by \
-                       `anabranch compare --backend sim,testbed`";
+        let message = "--backend: `testbed run` and `testbed compare` use the testbed; compare several backends with \
+                                              `anabranch compare --backend sim,testbed`";
         return Err(Failure::input(message));
     }
     Ok(BackendArguments { backend: vec![TESTBED.name.to_string()], ..on })
 }
 
-/// `anabranch testbed`.
 pub(crate) fn testbed(arguments: Testbed, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
     match arguments.command {
-        Command::Up(up) => stand::up(&up),
-        Command::Down(name) => stand::down(&name),
-        Command::Status(status) => stand::status(&status),
-        Command::Exec(exec) => stand::exec(&exec),
-        Command::Fault(fault) => stand::fault(&fault),
-        Command::Capture(capture) => stand::capture(&capture),
+        Command::Up(up) => lifecycle::up(&up),
+        Command::Down(name) => lifecycle::down(&name),
+        Command::Status(status) => lifecycle::status(&status),
+        Command::Exec(exec) => lifecycle::exec(&exec),
+        Command::Fault(fault) => lifecycle::fault(&fault),
+        Command::Capture(capture) => lifecycle::capture(&capture),
         Command::Run(run) => commands::run::run(&Run { on: on_testbed(run.on)?, ..run }, backends),
         Command::Compare(compare) => {
             commands::compare::compare(&Compare { on: on_testbed(compare.on)?, ..compare }, backends)

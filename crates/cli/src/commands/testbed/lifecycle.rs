@@ -1,6 +1,6 @@
-//! Testbeds that stand: up, down, status, exec, fault, capture.
+//! Running testbeds: up, down, status, exec, fault, capture.
 
-use super::{Capture, Exec, Fault, Kind, Name, Status, Up};
+use super::{Capture, Exec, Fault, FaultKind, Status, TestbedName, Up};
 use crate::{
     arguments::Format,
     commands::request::load,
@@ -18,10 +18,9 @@ use anabranch_units::{Rate, Time};
 use serde_json::{Value, json};
 use std::process::ExitStatus;
 
-/// `anabranch testbed up`.
 pub(super) fn up(arguments: &Up) -> Result<(), Failure> {
     let scenario = load(&arguments.scenario())?;
-    // What cannot be built is told before a large network is made in memory.
+    // Refuses what cannot be built before the topology is built in memory.
     let plan = Plan::of_setup(&scenario.setup(scenario.seed)?, &scenario.wire)?;
     let standing = standing::up(&arguments.name.name, &plan)?;
     match arguments.format {
@@ -30,10 +29,10 @@ pub(super) fn up(arguments: &Up) -> Result<(), Failure> {
             print(&nodes(&standing));
             print(&format!("\n{}\n", wrapped(&cost(&standing), width())));
             for missing in &standing.missing {
-                note(&format!("missing here: {missing}"));
+                note(&format!("missing on this machine: {missing}"));
             }
             note(&format!(
-                "`anabranch testbed exec {} -- CMD` runs a command there, `anabranch testbed down` takes it down",
+                "run a command on a host: `anabranch testbed exec {} -- CMD`; remove the testbed: `anabranch testbed down`",
                 standing.plan.nodes[0].name
             ));
         }
@@ -41,11 +40,11 @@ pub(super) fn up(arguments: &Up) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a testbed costs while nothing is sent.
+/// Describes what an idle testbed and a packet cost.
 fn cost(standing: &Standing) -> String {
     let plan = &standing.plan;
     format!(
-        "`{}`: {} namespaces and {} cables, built in {:.1} s; no CPU while nothing is sent. A packet of {} B takes about 10 us of \
+        "`{}`: {} namespaces and {} cables, built in {:.1} s; no CPU while idle. A packet of {} B takes about 10 us of \
          CPU per hop, so {} MB/s through the fabric keep a core busy.",
         standing.name,
         plan.nodes.len(),
@@ -99,14 +98,12 @@ fn describe(standing: &Standing, counts: Option<&[PortCount]>) -> Value {
     })
 }
 
-/// `anabranch testbed down`.
-pub(super) fn down(name: &Name) -> Result<(), Failure> {
+pub(super) fn down(name: &TestbedName) -> Result<(), Failure> {
     standing::find(&name.name)?.down()?;
-    note(&format!("the testbed `{}` is gone", name.name));
+    note(&format!("testbed `{}` removed", name.name));
     Ok(())
 }
 
-/// `anabranch testbed status`.
 pub(super) fn status(arguments: &Status) -> Result<(), Failure> {
     let standing = standing::find(&arguments.name.name)?;
     let counts = standing.act(Action::Count)?;
@@ -137,11 +134,11 @@ pub(super) fn status(arguments: &Status) -> Result<(), Failure> {
     let header =
         ["port", "rate", "bytes", "packets", "drops", "marks", "trims", "waiting", "lost", "corrupted", "duplicated"];
     let least = ["duplicated", "corrupted", "packets", "waiting", "trims", "lost"];
-    print(&Table::new(&header, rows).least(&least).draw());
+    print(&Table::new(&header, rows).hide_first(&least).draw());
     Ok(())
 }
 
-/// What a program in a testbed ended with becomes our own end.
+/// Ends this process with the exit code of a program in a testbed.
 fn pass_on(status: std::io::Result<ExitStatus>, what: &str) -> Result<(), Failure> {
     let status = status.map_err(|error| Failure::input(format!("running `{what}`: {error}")))?;
     match status.code() {
@@ -151,7 +148,6 @@ fn pass_on(status: std::io::Result<ExitStatus>, what: &str) -> Result<(), Failur
     }
 }
 
-/// `anabranch testbed exec`.
 pub(super) fn exec(arguments: &Exec) -> Result<(), Failure> {
     let standing = standing::find(&arguments.name.name)?;
     match standing.run(&arguments.host, &arguments.words)? {
@@ -160,7 +156,6 @@ pub(super) fn exec(arguments: &Exec) -> Result<(), Failure> {
     }
 }
 
-/// `anabranch testbed fault`.
 pub(super) fn fault(arguments: &Fault) -> Result<(), Failure> {
     let standing = standing::find(&arguments.name.name)?;
     let plan = &standing.plan;
@@ -184,25 +179,27 @@ pub(super) fn fault(arguments: &Fault) -> Result<(), Failure> {
         Ok::<Vec<(usize, usize)>, Failure>(cables()?.into_iter().flat_map(both).collect())
     };
     let action = match (arguments.kind, arguments.value.as_deref()) {
-        (Kind::Slow, value) => Action::Slow(cables()?, rate(value)?),
-        (Kind::Cut | Kind::Mend, Some(value)) => {
-            return Err(Failure::input(format!("found `{value}`, but `fault cut` and `fault mend` take no value")));
+        (FaultKind::Slow, value) => Action::Slow(cables()?, rate(value)?),
+        (FaultKind::Cut | FaultKind::Mend, Some(value)) => {
+            return Err(Failure::input(format!(
+                "VALUE: found `{value}`, expected none: `fault cut` and `fault mend` take no value"
+            )));
         }
-        (Kind::Cut, None) => Action::Cut(cables()?),
-        (Kind::Mend, None) => Action::Mend(cables()?),
-        (Kind::Loss, value) => Action::Harm(links()?, Harm::Lose(share(value)?)),
-        (Kind::Corrupt, value) => Action::Harm(links()?, Harm::Corrupt(share(value)?)),
-        (Kind::Duplicate, value) => Action::Harm(links()?, Harm::Duplicate(share(value)?)),
-        (Kind::Delay, value) => Action::Harm(links()?, delay(value, arguments.jitter)?),
+        (FaultKind::Cut, None) => Action::Cut(cables()?),
+        (FaultKind::Mend, None) => Action::Mend(cables()?),
+        (FaultKind::Loss, value) => Action::Harm(links()?, Harm::Lose(share(value)?)),
+        (FaultKind::Corrupt, value) => Action::Harm(links()?, Harm::Corrupt(share(value)?)),
+        (FaultKind::Duplicate, value) => Action::Harm(links()?, Harm::Duplicate(share(value)?)),
+        (FaultKind::Delay, value) => Action::Harm(links()?, delay(value, arguments.jitter)?),
     };
-    if let Some(jitter) = arguments.jitter.filter(|_| arguments.kind != Kind::Delay) {
-        return Err(Failure::input(format!("found --jitter {jitter}, which only `fault delay` takes")));
+    if let Some(jitter) = arguments.jitter.filter(|_| arguments.kind != FaultKind::Delay) {
+        return Err(Failure::input(format!("--jitter: found {jitter}, expected it with `fault delay` only")));
     }
     standing.act(action)?;
     Ok(())
 }
 
-/// The rate of `fault slow`, bits per second.
+/// Parses the rate of `fault slow`, in bit/s.
 fn rate(value: Option<&str>) -> Result<u64, Failure> {
     let rate = value.and_then(|value| value.parse::<Rate>().ok());
     let rate = rate.filter(|rate| (LEAST_RATE..=MOST_RATE).contains(&rate.0));
@@ -212,7 +209,7 @@ fn rate(value: Option<&str>) -> Result<u64, Failure> {
     rate.map(|rate| rate.0).ok_or_else(wrong)
 }
 
-/// A share of packets as 0.01 or 1%, out of 10^9.
+/// Parses a share of packets, 0.01 or 1%, into parts per 10^9.
 fn share(value: Option<&str>) -> Result<u64, Failure> {
     let number = |value: &str| match value.strip_suffix('%') {
         Some(percent) => percent.trim().parse::<f64>().ok().map(|percent| percent / 100.0),
@@ -226,10 +223,10 @@ fn share(value: Option<&str>) -> Result<u64, Failure> {
     share.map(|share| (share * 1e9).round() as u64).ok_or_else(wrong)
 }
 
-/// Longest delay of a link.
+/// Maximum delay of a link.
 const MAX_DELAY: Time = Time::from_us(10_000_000);
 
-/// What `fault delay` takes.
+/// Parses the value of `fault delay`.
 fn delay(value: Option<&str>, jitter: Option<Time>) -> Result<Harm, Failure> {
     let zero = |value: &str| (value == "0").then_some(Time::ZERO);
     let time = value.and_then(|value| zero(value).or_else(|| value.parse().ok())).filter(|time| *time <= MAX_DELAY);
@@ -239,12 +236,11 @@ fn delay(value: Option<&str>, jitter: Option<Time>) -> Result<Harm, Failure> {
     })?;
     let jitter = jitter.unwrap_or(Time::ZERO);
     if jitter > delay {
-        return Err(Failure::input(format!("found --jitter {jitter}, expected a time up to the delay, {delay}")));
+        return Err(Failure::input(format!("--jitter: found {jitter}, expected a time up to the delay, {delay}")));
     }
     Ok(Harm::Delay(delay.ps(), jitter.ps()))
 }
 
-/// `anabranch testbed capture`.
 pub(super) fn capture(arguments: &Capture) -> Result<(), Failure> {
     let standing = standing::find(&arguments.name.name)?;
     let (from, to) = standing.plan.port(&arguments.port)?;
@@ -257,7 +253,7 @@ pub(super) fn capture(arguments: &Capture) -> Result<(), Failure> {
     {
         words.extend(value.into_iter().flat_map(|value| [flag.into(), value.into()]));
     }
-    // It drops its privileges and could not write where we can; we hand it the open file.
+    // dumpcap drops its privileges and may not write there, so it receives the open file.
     let file = OutputFile::new(&arguments.out, arguments.replace, &Inputs::default())?.open()?;
     let status = standing.exec(&standing.plan.nodes[from].name.clone(), &words)?.stdout(file).status();
     pass_on(status, "dumpcap")
