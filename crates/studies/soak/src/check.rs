@@ -1,4 +1,4 @@
-//! Runs a scenario in every way that must not affect its results, and compares all that it gives.
+//! Runs a scenario in every mode that must not affect its results, and compares the results.
 
 use super::{
     draft::Draft,
@@ -25,29 +25,29 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How a scenario is run; its results are the same in every way.
+/// Mode of a run: threads, timing of ports, partition, measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct RunMode {
     pub(crate) how: How,
-    /// Run without the measurements that the scenario asks for, or with all of them where it asks for none.
+    /// Runs without the measurements of the scenario, or with all of them if it has none.
     pub(crate) measured_otherwise: bool,
 }
 
-impl Way {
+impl RunMode {
     const fn new(threads: usize, timing: Timing, split: Split) -> Self {
-        Way { how: How { threads, timing, split }, measured_otherwise: false }
+        RunMode { how: How { threads, timing, split }, measured_otherwise: false }
     }
 
     const fn lazy(threads: usize) -> Self {
-        Way::new(threads, Timing::Lazy, Split::Cells)
+        RunMode::new(threads, Timing::Lazy, Split::Cells)
     }
 
     const fn eager(threads: usize) -> Self {
-        Way::new(threads, Timing::Eager, Split::Cells)
+        RunMode::new(threads, Timing::Eager, Split::Cells)
     }
 
-    /// Returns `true` where `anabranch run --threads N` runs a scenario in this way.
-    pub(crate) fn is_of_run(self) -> bool {
+    /// Returns `true` if `anabranch run --threads N` uses this mode.
+    pub(crate) fn is_used_by_run(self) -> bool {
         self.how == How::on(self.how.threads)
     }
 
@@ -57,7 +57,7 @@ impl Way {
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for RunMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let How { threads, timing, split } = self.how;
         let ports = if timing == Timing::Lazy { "lazy" } else { "eager" };
@@ -68,83 +68,83 @@ impl fmt::Display for Way {
     }
 }
 
-/// The way that the others are compared with.
-pub(crate) const FIRST: Way = Way::lazy(1);
+/// Mode that the others are compared with.
+pub(crate) const REFERENCE: RunMode = RunMode::lazy(1);
 
-/// The other ways.
-pub(crate) const OTHERS: &[Way] = &[
-    Way { how: FIRST.how, measured_otherwise: true },
-    Way::eager(1),
-    Way::new(1, Timing::Lazy, Split::One),
-    Way::new(1, Timing::Eager, Split::One),
-    Way::lazy(2),
-    Way::lazy(3),
-    Way::eager(3),
-    Way::lazy(5),
+/// Modes to compare.
+pub(crate) const OTHER_MODES: &[RunMode] = &[
+    RunMode { how: REFERENCE.how, measured_otherwise: true },
+    RunMode::eager(1),
+    RunMode::new(1, Timing::Lazy, Split::One),
+    RunMode::new(1, Timing::Eager, Split::One),
+    RunMode::lazy(2),
+    RunMode::lazy(3),
+    RunMode::eager(3),
+    RunMode::lazy(5),
 ];
 
-/// What is wrong with a scenario.
+/// Failure of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Failure {
-    pub(crate) kind: Kind,
-    /// The way that failed or that differs from [`FIRST`].
-    pub(crate) way: Way,
-    /// What happened, in a few lines.
+    pub(crate) kind: FailureKind,
+    /// Mode that failed or differs from [`REFERENCE`].
+    pub(crate) mode: RunMode,
+    /// Description, a few lines.
     pub(crate) text: String,
 }
 
-/// Kinds of failures. Shrinking keeps the kind.
+/// Kind of a failure, which shrinking preserves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// Two ways give different results.
+pub enum FailureKind {
+    /// Two modes give different results.
     Different,
     /// An invariant failed, the run panicked or it stalled without a reason.
     Broken,
-    /// It took too long.
+    /// The run took too long.
     Slow,
 }
 
-impl Kind {
-    /// All of them.
-    pub const ALL: [Kind; 3] = [Kind::Different, Kind::Broken, Kind::Slow];
+impl FailureKind {
+    /// All kinds.
+    pub const ALL: [FailureKind; 3] = [FailureKind::Different, FailureKind::Broken, FailureKind::Slow];
 
-    /// Returns its name in JSON.
+    /// Name in JSON.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Different => "different",
-            Kind::Broken => "broken",
-            Kind::Slow => "slow",
+            FailureKind::Different => "different",
+            FailureKind::Broken => "broken",
+            FailureKind::Slow => "slow",
         }
     }
 }
 
-/// What comes of checking a scenario.
+/// Result of checking a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Verdict {
-    /// Every way gives the same results.
+    /// Every mode gives the same results.
     Passed,
-    /// The scenario cannot be run, and every way says so alike.
+    /// The scenario cannot be run, with the same message in every mode.
     Refused(String),
-    /// Something is wrong.
+    /// Modes differ, or a run failed.
     Failed(Failure),
-    /// The user asked for a stop.
+    /// Interrupted by the user.
     Interrupted,
 }
 
 /// Bounds of a check.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
-    /// Processor time that one run may take; most take some milliseconds.
+    /// Maximum processor time of a run; most take some milliseconds.
     pub(crate) run: Duration,
-    /// Set when the user asks for a stop.
+    /// Set to interrupt the check.
     pub(crate) stop: &'static AtomicBool,
 }
 
-/// How much longer than its processor time a run may take by the clock: on a busy machine threads wait for each other.
+/// Maximum ratio of wall time to processor time: on a busy machine threads wait for each other.
 const WAITING: u32 = 5;
 
 impl Limits {
-    /// Longest time of a run by the clock.
+    /// Maximum wall time of a run.
     fn wall(self) -> Duration {
         self.run * WAITING
     }
@@ -154,46 +154,48 @@ impl Limits {
     }
 }
 
-/// A scenario that is ready to run.
+/// Scenario that is ready to run.
 struct Case {
     setup: Setup,
     measured_otherwise: Setup,
     meta: RunMeta,
 }
 
-/// Runs `draft` in the first way and in `others`; its files are written to `folder`.
-pub(crate) fn check(draft: &Draft, folder: &Path, others: &[Way], limits: Limits) -> Verdict {
+/// Runs `draft` in the reference mode and in `others`; its files are written to `folder`.
+pub(crate) fn check(draft: &Draft, folder: &Path, others: &[RunMode], limits: Limits) -> Verdict {
     match draft.load(folder) {
         Ok((scenario, setup)) => check_setup(&scenario, setup, others, limits),
         Err(error) => Verdict::Refused(error.to_string()),
     }
 }
 
-/// Runs `setup`, which `scenario` stands for, in the first way and in `others`.
-pub(crate) fn check_setup(scenario: &Scenario, setup: Setup, others: &[Way], limits: Limits) -> Verdict {
+/// Runs `setup` of `scenario` in the reference mode and in `others`.
+pub(crate) fn check_setup(scenario: &Scenario, setup: Setup, others: &[RunMode], limits: Limits) -> Verdict {
     let meta = results::meta(scenario, &SIMULATOR, &setup, 1);
     let case = Arc::new(Case { measured_otherwise: measured_otherwise(&setup), setup, meta });
-    let first = run(&case, FIRST, limits);
-    if let Some(failure) = wrong(&first, FIRST) {
-        // What the first other way does differently says more than that the first is wrong.
-        let other = others.first().map(|way| (*way, run(&case, *way, limits)));
+    let first = run(&case, REFERENCE, limits);
+    if let Some(failure) = wrong(&first, REFERENCE) {
+        // The difference of the first other mode is more informative than a failure of the reference.
+        let other = others.first().map(|mode| (*mode, run(&case, *mode, limits)));
         let differs = other.filter(|(_, other)| !limits.stopped() && other.kind() != first.kind());
         return match differs {
             _ if limits.stopped() => Verdict::Interrupted,
-            Some((way, other)) if failure.kind != Kind::Slow => Verdict::Failed(ends_differ(&first, &other, way)),
+            Some((mode, other)) if failure.kind != FailureKind::Slow => {
+                Verdict::Failed(ends_differ(&first, &other, mode))
+            }
             _ => Verdict::Failed(failure),
         };
     }
-    for &way in others {
-        let other = run(&case, way, limits);
+    for &mode in others {
+        let other = run(&case, mode, limits);
         if limits.stopped() {
             return Verdict::Interrupted;
         }
         if other.kind() != first.kind() {
-            return Verdict::Failed(ends_differ(&first, &other, way));
+            return Verdict::Failed(ends_differ(&first, &other, mode));
         }
-        if let Some(text) = other.difference(&first, way.measured_otherwise) {
-            return Verdict::Failed(Failure { kind: Kind::Different, way, text });
+        if let Some(text) = other.difference(&first, mode.measured_otherwise) {
+            return Verdict::Failed(Failure { kind: FailureKind::Different, mode, text });
         }
     }
     match first {
@@ -203,38 +205,38 @@ pub(crate) fn check_setup(scenario: &Scenario, setup: Setup, others: &[Way], lim
     }
 }
 
-/// Returns the failure of two ways that end differently.
-fn ends_differ(first: &Ending, other: &Ending, way: Way) -> Failure {
+/// Returns the failure of two modes with different endings.
+fn ends_differ(first: &Ending, other: &Ending, mode: RunMode) -> Failure {
     let slow = |ending: &Ending| matches!(ending, Ending::Slow | Ending::Hung);
     Failure {
-        kind: if slow(first) || slow(other) { Kind::Slow } else { Kind::Different },
-        way,
-        text: format!("{}, but with {FIRST}: {}", other.describe(), first.describe()),
+        kind: if slow(first) || slow(other) { FailureKind::Slow } else { FailureKind::Different },
+        mode,
+        text: format!("{}, but with {REFERENCE}: {}", other.describe(), first.describe()),
     }
 }
 
-/// Returns what is wrong with how a run ended, whatever the other ways do.
-fn wrong(ending: &Ending, way: Way) -> Option<Failure> {
+/// Returns the failure of a run on its own.
+fn wrong(ending: &Ending, mode: RunMode) -> Option<Failure> {
     let kind = match ending {
         Ending::Done { .. } | Ending::Refused(_) => return None,
-        Ending::Broken(_) => Kind::Broken,
-        Ending::Slow | Ending::Hung => Kind::Slow,
+        Ending::Broken(_) => FailureKind::Broken,
+        Ending::Slow | Ending::Hung => FailureKind::Slow,
     };
-    Some(Failure { kind, way, text: ending.describe() })
+    Some(Failure { kind, mode, text: ending.describe() })
 }
 
-/// Links, flows and rows that are measured where a scenario measures nothing.
+/// Numbers of links, flows and rows to measure where a scenario measures nothing.
 const MEASURED_LINKS: usize = 50;
 const MEASURED_FLOWS: u32 = 5;
 const MEASURED_ROWS: u64 = 5_000;
 
-/// Returns the setup without its measurements, or with all of them where it has none.
+/// Returns the setup without its measurements, or with all of them if it has none.
 fn measured_otherwise(setup: &Setup) -> Setup {
     let asked = &setup.measure;
     let series = asked.series_interval > Time::ZERO;
     let watched = !asked.trace_flows.is_empty() || !asked.capture_links.is_empty();
     let mut other = setup.clone();
-    // With occupancy, `queue_p99_packets` is counted, without it comes from bytes: the one column that measuring changes.
+    // With occupancy, `queue_p99_packets` is counted, otherwise derived from bytes: the only column that measuring changes.
     let occupancy = asked.occupancy;
     other.measure = Measure { occupancy, ..Measure::default() };
     if !(series || asked.uplink_counts || watched) {
@@ -256,8 +258,8 @@ fn measured_otherwise(setup: &Setup) -> Setup {
     other
 }
 
-/// Runs in a thread of its own, so that a run that hangs can be left behind.
-fn run(case: &Arc<Case>, way: Way, limits: Limits) -> Ending {
+/// Runs on its own thread, so that a run that hangs can be abandoned.
+fn run(case: &Arc<Case>, mode: RunMode, limits: Limits) -> Ending {
     let (send, receive) = mpsc::channel();
     let case = Arc::clone(case);
     keep_panics();
@@ -269,8 +271,8 @@ fn run(case: &Arc<Case>, way: Way, limits: Limits) -> Ending {
         let before = used();
         let in_time = || used() - before < limits.run.as_secs_f64() && started.elapsed() < limits.wall();
         let mut go_on = || in_time() && !limits.stopped();
-        let ran = panic::catch_unwind(AssertUnwindSafe(|| way.run(&case, &mut go_on)));
-        // The receiver is gone where the run took too long.
+        let ran = panic::catch_unwind(AssertUnwindSafe(|| mode.run(&case, &mut go_on)));
+        // The receiver is dropped if the run took too long.
         let _ = send.send(ran.map(|result| result.map(|result| (result.interrupted, ending(&result, &case.meta)))));
     });
     let received = receive.recv_timeout(limits.wall() * 2);
@@ -285,7 +287,7 @@ fn run(case: &Arc<Case>, way: Way, limits: Limits) -> Ending {
     }
 }
 
-/// Set while a run is under way: its panics are results and are not printed.
+/// Set during a run, whose panics are results and are not printed.
 static RUNNING: AtomicBool = AtomicBool::new(false);
 
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
@@ -294,7 +296,7 @@ fn last_panic() -> MutexGuard<'static, String> {
     LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps the message of the last panic, also of threads that a run starts itself.
+/// Keeps the message of the last panic of any thread.
 fn keep_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -4,7 +4,7 @@ use anabranch_random::Stream;
 use anabranch_settings::{Parameters, Raw, Shape};
 use std::fmt::Display;
 
-/// The choices of one piece of a case, the same for the same (seed, case, piece).
+/// Random choices for one piece of a case, determined by (seed, case, piece).
 pub(crate) struct Dice(Stream);
 
 impl Dice {
@@ -12,22 +12,22 @@ impl Dice {
         Dice(Stream::keyed(seed, case, piece))
     }
 
-    /// Returns one of `items`, each as likely.
+    /// Returns one of `items`, uniformly.
     pub(crate) fn pick<'a, T: ?Sized>(&mut self, items: &[&'a T]) -> &'a T {
         items[self.0.below(items.len() as u64) as usize]
     }
 
-    /// Returns one of `items`, each as likely.
+    /// Returns one of `items`, uniformly.
     pub(crate) fn one<T: Clone>(&mut self, items: &[T]) -> T {
         items[self.0.below(items.len() as u64) as usize].clone()
     }
 
-    /// Returns a number from `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, inclusive.
     pub(crate) fn number(&mut self, low: u64, high: u64) -> u64 {
         low + self.0.below(high - low + 1)
     }
 
-    /// Returns `true` once in so many times.
+    /// Returns `true` with probability 1 / `times`.
     pub(crate) fn once_in(&mut self, times: u64) -> bool {
         self.0.chance(1, times)
     }
@@ -39,8 +39,8 @@ impl Dice {
         numbers
     }
 
-    /// Returns another value for one of `parameters`, made from its default and the values it takes; `None` where the
-    /// parameter drawn has none that can be made up.
+    /// Returns a value other than the default for one of `parameters`, drawn by its default and shape; `None` where the
+    /// drawn parameter has a shape without random values.
     pub(crate) fn other_value(&mut self, parameters: &dyn Parameters) -> Option<(String, String)> {
         let all = parameters.documentation();
         if all.is_empty() {
@@ -66,7 +66,7 @@ impl Dice {
         Some((parameter.name.to_string(), value))
     }
 
-    /// Returns a multiple of a number; numbers with units have three decimals at most.
+    /// Returns a random multiple of `value`; numbers with units have at most three decimals.
     fn scaled(&mut self, value: f64, unit: &str) -> String {
         let scaled = value * self.one(&[0.25, 0.5, 2.0, 4.0]);
         match unit {
@@ -75,7 +75,7 @@ impl Dice {
         }
     }
 
-    /// Returns a value of that shape, as it is written in TOML.
+    /// Returns a TOML value of a shape.
     fn of_shape(&mut self, shape: &Shape) -> Option<String> {
         match shape {
             Shape::Bool => Some(self.once_in(2).to_string()),
@@ -94,7 +94,7 @@ impl Dice {
     }
 }
 
-/// Returns a word in quotation marks.
+/// Returns a quoted word.
 pub(crate) fn quoted(word: impl Display) -> String {
     format!("\"{word}\"")
 }

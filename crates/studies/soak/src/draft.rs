@@ -1,4 +1,4 @@
-//! A scenario as text that can be added to and taken from, with the files that it names.
+//! A scenario as text that can be extended and reduced, with the files that it names.
 
 use anabranch_backend::Setup;
 use anabranch_scenario::{ScenarioError, library, scenario::Scenario, tree::Tree};
@@ -7,9 +7,9 @@ use std::{collections::BTreeMap, fs, io, path::Path};
 /// A table of a scenario file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Section {
-    /// `[run]` or `[[fault]]`; empty for the keys at the top.
+    /// `[run]` or `[[fault]]`; empty for top-level keys.
     pub(crate) header: String,
-    /// Keys and values as they are written in the file.
+    /// Keys and values as in the file.
     pub(crate) keys: Vec<(String, String)>,
 }
 
@@ -18,35 +18,35 @@ impl Section {
         Section { header: header.into(), keys: Vec::new() }
     }
 
-    /// Adds a key whose value is a word.
+    /// Adds a key with a word as value.
     pub(crate) fn text(self, key: &str, value: &str) -> Self {
         self.raw(key, format!("\"{value}\""))
     }
 
-    /// Adds a key whose value is written as in TOML.
+    /// Adds a key with a TOML value.
     pub(crate) fn raw(mut self, key: &str, value: impl ToString) -> Self {
         self.keys.retain(|(k, _)| k != key);
         self.keys.push((key.into(), value.to_string()));
         self
     }
 
-    /// Returns the value of a key, without quotation marks.
+    /// Returns the value of a key, unquoted.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.keys.iter().find(|(k, _)| k == key).map(|(_, value)| value.trim_matches('"'))
     }
 }
 
-/// A scenario, the files it names, and the links that its run captures.
+/// Scenario, the files it names, and the links to capture.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Draft {
     pub(crate) sections: Vec<Section>,
     pub(crate) files: BTreeMap<String, String>,
-    /// Directed links whose packets are captured (`run --pcap`).
+    /// Directed links to capture (`run --pcap`).
     pub(crate) captures: Vec<String>,
 }
 
 impl Draft {
-    /// A scenario of that seed and nothing else.
+    /// Creates a scenario with a seed only.
     pub(crate) fn new(seed: u64) -> Self {
         let top = Section::new("").text("name", "soak");
         let top = if i64::try_from(seed).is_ok() { top.raw("seed", seed) } else { top.text("seed", &seed.to_string()) };
@@ -59,12 +59,12 @@ impl Draft {
         more
     }
 
-    /// Returns the first section of that header.
+    /// Returns the first section with that header.
     pub(crate) fn section(&self, header: &str) -> Option<&Section> {
         self.sections.iter().find(|section| section.header == header)
     }
 
-    /// Returns the scenario file.
+    /// Returns the text of the scenario file.
     pub(crate) fn text(&self) -> String {
         let mut out: String = self.captures.iter().map(|link| format!("{CAPTURE}{link}\n")).collect();
         for section in &self.sections {
@@ -78,25 +78,25 @@ impl Draft {
         out
     }
 
-    /// Writes the files that the scenario names into `folder`.
+    /// Writes the files that the scenario names to `folder`.
     fn write_files(&self, folder: &Path) -> io::Result<()> {
         self.files.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
     }
 
-    /// Writes the scenario after `preface`, and its files, into the new directory `folder`.
+    /// Writes the scenario after `preface`, and its files, to the new directory `folder`.
     pub(crate) fn write(&self, folder: &Path, preface: &str) -> io::Result<()> {
         fs::create_dir(folder)?;
         self.write_into(folder, preface)
     }
 
-    /// Writes the same into an empty directory.
+    /// Writes them to an empty directory.
     pub(crate) fn write_into(&self, folder: &Path, preface: &str) -> io::Result<()> {
         let comments: String = preface.lines().map(|line| format!("# {line}").trim_end().to_string() + "\n").collect();
         fs::write(folder.join(SCENARIO), comments + &self.text())?;
         self.write_files(folder)
     }
 
-    /// Reads the scenario and makes its setup, captures included. Its files, if any, are written to `folder`.
+    /// Reads the scenario and builds its setup with captures. Its files, if any, are written to `folder`.
     pub(crate) fn load(&self, folder: &Path) -> Result<(Scenario, Setup), ScenarioError> {
         self.write_files(folder).map_err(|error| ScenarioError::new(format!("{}: {error}", folder.display())))?;
         let scenario = Scenario::read(Tree::parse(SCENARIO, &self.text())?, "scenario", folder)?;
@@ -106,7 +106,7 @@ impl Draft {
     }
 }
 
-/// Makes the run of `setup` keep the packets of `links`.
+/// Adds captures of `links` to `setup`.
 fn capture(setup: &mut Setup, links: &[String]) -> Result<(), ScenarioError> {
     for link in links {
         let found = setup.topology.link_named(link).map_err(|error| ScenarioError::new(error.to_string()))?;
@@ -118,7 +118,7 @@ fn capture(setup: &mut Setup, links: &[String]) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-/// Reads a scenario (a file, or a ready-made one) as `anabranch run` does, with the captures that a kept case names.
+/// Reads a scenario (a file, or a ready-made one) as `anabranch run` does, with the captures of a kept case.
 pub(super) fn read(name: &str) -> Result<(Scenario, Setup), ScenarioError> {
     let scenario = library::load(name, &[], None)?;
     let mut setup = scenario.setup(scenario.seed)?;
@@ -128,13 +128,13 @@ pub(super) fn read(name: &str) -> Result<(Scenario, Setup), ScenarioError> {
     Ok((scenario, setup))
 }
 
-/// Name of the scenario in its folder.
+/// File name of the scenario.
 pub(crate) const SCENARIO: &str = "scenario.toml";
 
-/// File beside a scenario that failed, which says how it failed.
+/// File that describes a failure, beside the scenario.
 pub(crate) const REPORT: &str = "failure.txt";
 
-/// Beginning of a comment that names a captured link.
+/// Prefix of a comment that names a captured link.
 const CAPTURE: &str = "# capture: ";
 
 #[test]
@@ -148,6 +148,6 @@ fn kept_scenarios_are_read_with_their_captures_and_files() {
     draft.write(&at, "Found by a test.\n\nTo see it again: ...").expect("written");
     let (scenario, setup) = read(&at.join(SCENARIO).to_string_lossy()).expect("read");
     assert_eq!((scenario.seed, setup.topology.hosts, setup.measure.capture_links.len()), (7, 2, 1));
-    // What is there is not written over.
+    // Existing files are not overwritten.
     assert!(draft.write(&at, "").is_err());
 }

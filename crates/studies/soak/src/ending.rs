@@ -1,36 +1,36 @@
-//! How a run of the soak ended, and how two endings differ.
+//! Endings of runs, and their differences.
 
-use super::check::FIRST;
+use super::check::REFERENCE;
 use anabranch_backend::RunError;
 use anabranch_outcome::RunResult;
 use anabranch_report::{RunMeta, Summary, csv_tables};
 
-/// How a run ended.
+/// Ending of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ending {
-    /// With results: fingerprint, tables as CSV, captures, and the summary without what depends on the machine.
+    /// With results: fingerprint, tables as CSV, captures, and the summary without machine-dependent keys.
     Done { fingerprint: Option<u64>, tables: Vec<(String, String)>, summary: String },
-    /// The scenario cannot be run: the input's fault.
+    /// The scenario cannot be run: invalid input.
     Refused(String),
     /// An invariant failed, or flows are open and no event is pending.
     Broken(String),
-    /// The run took longer than it may, and ended when it was asked to.
+    /// The run exceeded its time limit and ended when interrupted.
     Slow,
-    /// The run took longer than it may, and did not end when it was asked to.
+    /// The run exceeded its time limit and did not end when interrupted.
     Hung,
 }
 
-/// Keys of the summary that depend on the machine or on how a run is done.
+/// Keys of the summary that depend on the machine or the mode.
 const OF_THE_MACHINE: [&str; 6] =
     ["wall_s", "packet_hops_per_s", "peak_rss_bytes", "threads", "events", "bytes_per_host"];
 
-/// Keys of the summary that depend on what is measured.
+/// Keys of the summary that depend on the measurements.
 const OF_MEASUREMENTS: [&str; 1] = ["trace_cut_s"];
 
-/// Tables that a run has whatever is measured.
+/// Tables of every run, with any measurements.
 const ALWAYS: [&str; 2] = ["flows", "links"];
 
-/// Returns the ending of a run that has results.
+/// Returns the ending of a run with results.
 pub(super) fn ending(result: &RunResult, meta: &RunMeta) -> Ending {
     let mut summary = serde_json::to_value(Summary::new(result, meta)).unwrap_or_default();
     if let Some(keys) = summary.as_object_mut() {
@@ -62,7 +62,7 @@ impl Ending {
         }
     }
 
-    /// Returns a number per kind of ending.
+    /// Returns a number for the kind of ending.
     pub(super) fn kind(&self) -> u8 {
         match self {
             Ending::Done { .. } => 0,
@@ -82,8 +82,8 @@ impl Ending {
         }
     }
 
-    /// Returns the first difference of each table from those of `first`; `None` where there is none. Where the two were
-    /// `measured_otherwise`, what both have counts.
+    /// Returns the first difference of each table from `first`; `None` where there is none. With `measured_otherwise`, only
+    /// tables of both are compared.
     pub(super) fn difference(&self, first: &Ending, measured_otherwise: bool) -> Option<String> {
         let (
             Ending::Done { fingerprint: b, tables: tb, summary: sb },
@@ -91,7 +91,7 @@ impl Ending {
         ) = (self, first)
         else {
             let alike = self == first;
-            return (!alike).then(|| format!("{}, but with {FIRST}: {}", self.describe(), first.describe()));
+            return (!alike).then(|| format!("{}, but with {REFERENCE}: {}", self.describe(), first.describe()));
         };
         let counts = |name: &str| !measured_otherwise || ALWAYS.iter().any(|of| name.strip_suffix(".csv") == Some(of));
         let of = |tables: &[(String, String)], summary: &String| -> Vec<(String, String)> {
@@ -133,7 +133,7 @@ fn differences_name_table_and_line() {
     let other = done(&[("flows.csv", "a\n1\n3\n"), ("trace.csv", "t\n")], "x\ntrace_cut_s: 1");
     let text = other.difference(&first, false).expect("a difference");
     assert!(text.contains("flows.csv: line 3 is\n    3\n  instead of\n    2"), "{text}");
-    // Tables of measurements and what the summary says of them do not count where measurements differ.
+    // Tables of measurements, and their keys in the summary, are ignored where measurements differ.
     let unmeasured = done(&[("flows.csv", "a\n1\n2\n")], "x\ntrace_cut_s: null");
     assert_eq!(unmeasured.difference(&first, true), None);
     assert!(unmeasured.difference(&first, false).is_some());

@@ -1,7 +1,7 @@
-//! Failing cases on disk: the scenario made smaller, the one that was drawn, and how to see the failure.
+//! Failing cases on disk: the shrunk scenario, the drawn one, and the commands that reproduce the failure.
 
 use super::{
-    check::{FIRST, Failure, Kind, Verdict, Way},
+    check::{Failure, FailureKind, REFERENCE, RunMode, Verdict},
     draft::{Draft, REPORT, SCENARIO},
     shrink::shrink,
 };
@@ -16,20 +16,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A scenario that failed.
+/// Scenario that failed.
 #[derive(Clone, Debug)]
 pub struct Failed {
-    /// Number of the case, where it was drawn.
+    /// Number of the case, if drawn.
     pub case: Option<u64>,
-    /// What kind of failure it is.
-    pub kind: Kind,
-    /// The way that failed or differs, such as `3 threads, lazy ports`.
-    pub way: String,
-    /// What happened, in a few lines.
+    /// Kind of failure.
+    pub kind: FailureKind,
+    /// Mode that failed or differs, such as `3 threads, lazy ports`.
+    pub mode: String,
+    /// Description, a few lines.
     pub text: String,
     /// Directory where it is kept, or the scenario that was checked again.
     pub at: Option<PathBuf>,
-    /// Commands that show it, those of `anabranch run` first.
+    /// Commands that reproduce it, those of `anabranch run` first.
     pub commands: Vec<String>,
 }
 
@@ -44,14 +44,14 @@ impl Failed {
         let scenario = at.as_deref().map(|at| if at.is_dir() { at.join(SCENARIO) } else { at.to_path_buf() });
         let mut commands = scenario.map_or_else(Vec::new, |scenario| runs(&scenario, failure, captures));
         commands.push(again);
-        Failed { case, kind: failure.kind, way: failure.way.to_string(), text: failure.text.clone(), at, commands }
+        Failed { case, kind: failure.kind, mode: failure.mode.to_string(), text: failure.text.clone(), at, commands }
     }
 
     pub(super) fn json(&self) -> Value {
         json!({
             "case": self.case,
             "kind": self.kind.name(),
-            "way": self.way,
+            "way": self.mode,
             "text": self.text,
             "path": self.at.as_ref().map(|at| at.to_string_lossy()),
             "commands": self.commands,
@@ -59,7 +59,7 @@ impl Failed {
     }
 }
 
-/// Returns commands of `anabranch run` that show the failure; none where no run is done in that way.
+/// Returns commands of `anabranch run` that reproduce the failure; none if `run` does not use that mode.
 fn runs(scenario: &Path, failure: &Failure, captures: &[String]) -> Vec<String> {
     let scenario = quoted(&scenario.to_string_lossy());
     let run = |threads: usize, out: &str| {
@@ -68,22 +68,22 @@ fn runs(scenario: &Path, failure: &Failure, captures: &[String]) -> Vec<String> 
         let pcaps: String = captures.iter().enumerate().map(pcap).collect();
         format!("anabranch run {scenario} --threads {threads} --out {out}{pcaps}")
     };
-    let way = failure.way;
-    match way.is_of_run() && !way.measured_otherwise {
+    let mode = failure.mode;
+    match mode.is_used_by_run() && !mode.measured_otherwise {
         false => vec![],
-        true if way == FIRST => vec![run(1, "one-thread")],
-        true => vec![run(1, "one-thread"), run(way.how.threads, &format!("{}-threads", way.how.threads))],
+        true if mode == REFERENCE => vec![run(1, "one-thread")],
+        true => vec![run(1, "one-thread"), run(mode.how.threads, &format!("{}-threads", mode.how.threads))],
     }
 }
 
-/// The directory of failing cases.
-pub(super) struct Kept(PathBuf);
+/// Directory of failing cases.
+pub(super) struct FailureStore(PathBuf);
 
-impl Kept {
-    /// Takes a directory that is missing or empty; it is made when the first case fails.
+impl FailureStore {
+    /// Takes a missing or empty directory, created when the first case fails.
     ///
     /// # Errors
-    /// Where something is there.
+    /// Returns an error if the directory is not empty.
     pub(super) fn new(directory: &Path) -> Result<Self, ScenarioError> {
         let wrong = |what: String| {
             Err(ScenarioError::new(format!("`--out {}`: {what}", directory.display()))
@@ -92,18 +92,18 @@ impl Kept {
         match fs::read_dir(directory) {
             Ok(mut entries) => match entries.next() {
                 Some(_) => wrong("the directory is not empty".into()),
-                None => Ok(Kept(directory.to_path_buf())),
+                None => Ok(FailureStore(directory.to_path_buf())),
             },
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Kept(directory.to_path_buf())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(FailureStore(directory.to_path_buf())),
             Err(error) => wrong(error.to_string()),
         }
     }
 
-    /// Keeps a case as it was drawn, makes it smaller while `check` finds the same kind of failure, and keeps that with what
-    /// went wrong.
+    /// Writes a case as drawn, shrinks it while `check` finds the same kind of failure, and writes the result with a
+    /// description.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// Returns an error if it cannot be written.
     pub(super) fn keep(
         &self,
         number: u64,
@@ -111,17 +111,17 @@ impl Kept {
         failure: Failure,
         again: &str,
         scratch: &tempfile::TempDir,
-        check: &mut dyn FnMut(&Draft, Way) -> Verdict,
+        check: &mut dyn FnMut(&Draft, RunMode) -> Verdict,
     ) -> Result<Failed, ScenarioError> {
         let folder = self.0.join(format!("case-{number}"));
         let wrong = |error: io::Error| ScenarioError::new(format!("{}: {error}", folder.display()));
         let preface = |failure: &Failure, commands: &[String]| {
-            let (way, text) = (failure.way, &failure.text);
+            let (mode, text) = (failure.mode, &failure.text);
             let commands: String = commands.iter().map(|command| format!("  {command}\n")).collect();
-            format!("Version {VERSION}, commit {COMMIT}. {way}: {text}\n\nTo see it:\n{commands}\n")
+            format!("Version {VERSION}, commit {COMMIT}. {mode}: {text}\n\nTo reproduce:\n{commands}\n")
         };
         fs::create_dir_all(&self.0).and_then(|()| fs::create_dir(&folder)).map_err(wrong)?;
-        // What was drawn is on disk before anything else is tried.
+        // The drawn case is on disk before shrinking starts.
         let drawn = preface(&failure, &[again.to_string()]);
         draft.write(&folder.join("as-drawn"), &drawn).map_err(wrong)?;
         let (smaller, failure) = shrink(draft, failure, scratch.path(), super::SHRINKING, check);

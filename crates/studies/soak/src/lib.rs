@@ -1,7 +1,7 @@
-//! The soak: random scenarios, each run in every way that must not affect its results, which must be equal byte for byte.
+//! The soak: random scenarios, each run in every mode that must not affect its results, which must be equal byte for byte.
 //!
-//! A case follows from a seed and a number alone. [`soak`] draws and checks cases and keeps those that fail, made smaller;
-//! [`again`] checks a scenario that was kept, or any other. docs/how-to/soak.md is for users.
+//! A case follows from a seed and a number. [`soak`] draws and checks cases, and keeps and shrinks those that fail;
+//! [`again`] checks a kept scenario or any other. docs/how-to/soak.md is for users.
 
 mod check;
 mod dice;
@@ -9,21 +9,21 @@ mod draft;
 mod draw;
 mod ending;
 mod kept;
-mod only;
+mod restrictions;
 mod shrink;
 mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use check::Kind;
+pub use check::FailureKind;
 pub use kept::Failed;
-pub use only::Only;
+pub use restrictions::Restrictions;
 pub use tally::Tally;
 
 use anabranch_scenario::ScenarioError;
-use check::{Failure, Limits, OTHERS, Verdict, check, check_setup};
+use check::{Failure, Limits, OTHER_MODES, Verdict, check, check_setup};
 use draft::SCENARIO;
-use kept::Kept;
+use kept::FailureStore;
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -32,79 +32,79 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Processor time that one run of a case may take; most take some milliseconds.
+/// Maximum processor time of one run; most take some milliseconds.
 const RUN: Duration = Duration::from_secs(20);
 
-/// A case that took too long is tried again with so many times as much: the machine may have been busy.
-const PATIENT: u32 = 5;
+/// Factor of that time in the retry of a case that took too long, since the machine may have been busy.
+const RETRY_FACTOR: u32 = 5;
 
-/// How long a failing scenario is made smaller.
+/// Maximum time of shrinking a scenario.
 const SHRINKING: Duration = Duration::from_secs(60);
 
-/// Failures after which a soak ends.
+/// Number of failures after which a soak ends.
 const MAX_FAILURES: usize = 20;
 
-/// Reasons of refusals that a soak keeps.
+/// Maximum number of recorded reasons of refusals.
 const MAX_REASONS: usize = 5;
 
-/// First cases of which one must find a topology and a transport for the load balancer asked for.
+/// Number of first cases, of which at least one must suit the requested load balancer.
 const FIRST_CASES: u64 = 9;
 
-/// Which cases a soak draws, and where failures go.
+/// Cases of a soak, and the directory of failures.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Seed of all cases.
     pub seed: u64,
     /// Number of the first case.
     pub first: u64,
-    /// Number of cases; `None`: as many as there is time for.
+    /// Number of cases; `None`: no limit.
     pub cases: Option<u64>,
-    /// Wall time after which no case is begun; `None`: no limit.
+    /// Wall time after which no case starts; `None`: no limit.
     pub time: Option<Duration>,
-    /// What may be drawn.
-    pub only: Only,
-    /// Directory of failing cases, which must be empty or missing; `None`: failing cases are not kept and not made smaller.
+    /// Restrictions.
+    pub only: Restrictions,
+    /// Directory of failing cases, which must be empty or missing; `None`: failing cases are neither kept nor shrunk.
     pub out: Option<PathBuf>,
 }
 
-/// How far a soak is.
+/// Progress of a soak.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Standing {
+pub struct SoakProgress {
     /// Cases checked.
     pub cases: u64,
     /// Cases that cannot be run.
     pub refused: u64,
     /// Cases that failed.
     pub failed: usize,
-    /// Share of the time or the cases that is over, from 0 to 1; `None`: there is no limit.
+    /// Share of the time or the cases, from 0 to 1; `None`: no limit.
     pub share: Option<f64>,
 }
 
-/// What a soak found.
+/// Results of a soak.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Cases checked, refused ones included.
     pub cases: u64,
     /// Cases that cannot be run, for which `anabranch run` ends with exit code 2.
     pub refused: u64,
-    /// Why the first of them cannot be run.
+    /// Reasons of the first refusals.
     pub reasons: Vec<String>,
     /// Cases that failed.
     pub failures: Vec<Failed>,
-    /// How often each registered name was drawn.
+    /// Number of draws of each registered name.
     pub drawn: Tally,
     /// Wall time.
     pub seconds: f64,
-    /// The user asked for a stop.
+    /// Interrupted by the user.
     pub interrupted: bool,
-    /// So many cases failed that the soak ended early.
+    /// The soak ended early because of too many failures.
     pub too_many: bool,
 }
 
 impl Outcome {
-    /// Returns it as `--format json` prints it, without what was asked for.
+    /// Returns the results as `--format json` prints them, without the request.
     pub fn json(&self) -> Value {
-        let kinds = Kind::ALL.map(|kind| {
+        let kinds = FailureKind::ALL.map(|kind| {
             let number = self.failures.iter().filter(|failed| failed.kind == kind).count();
             (kind.name().to_string(), json!(number))
         });
@@ -126,16 +126,16 @@ impl Outcome {
 /// Draws and checks the cases of `request`, one at a time, until `stop` is set. `progress` is called after each.
 ///
 /// # Errors
-/// Where what is asked for can never be run, or failing cases cannot be kept.
+/// Returns an error if no case can suit the request, or failing cases cannot be kept.
 pub fn soak(
     request: &Request,
     stop: &'static AtomicBool,
-    progress: &mut dyn FnMut(&Standing),
+    progress: &mut dyn FnMut(&SoakProgress),
 ) -> Result<Outcome, ScenarioError> {
     let started = Instant::now();
     let limits = Limits { run: RUN, stop };
     let scratch = tempfile::tempdir().map_err(|error| ScenarioError::new(format!("a temporary directory: {error}")))?;
-    let kept = request.out.as_deref().map(Kept::new).transpose()?;
+    let kept = request.out.as_deref().map(FailureStore::new).transpose()?;
     can_be_drawn(request, &scratch)?;
     let share = |outcome: &Outcome| {
         let cases = request.cases.map(|cases| outcome.cases as f64 / cases.max(1) as f64);
@@ -161,7 +161,7 @@ pub fn soak(
                 let again = format!("anabranch soak --seed {} --case {number}{}", request.seed, request.only.flags);
                 let failed = match (&kept, draft) {
                     (Some(kept), Some(draft)) => {
-                        let mut fails = |draft: &draft::Draft, way| check(draft, scratch.path(), &[way], limits);
+                        let mut fails = |draft: &draft::Draft, mode| check(draft, scratch.path(), &[mode], limits);
                         kept.keep(number, &draft, failure, &again, &scratch, &mut fails)?
                     }
                     _ => Failed::new(Some(number), &failure, None, &[], again),
@@ -171,7 +171,7 @@ pub fn soak(
         }
         outcome.cases += 1;
         outcome.too_many = outcome.failures.len() >= MAX_FAILURES;
-        progress(&Standing {
+        progress(&SoakProgress {
             cases: outcome.cases,
             refused: outcome.refused,
             failed: outcome.failures.len(),
@@ -186,7 +186,7 @@ pub fn soak(
     Ok(outcome)
 }
 
-/// Refuses what can never be drawn.
+/// Refuses restrictions that no case suits.
 fn can_be_drawn(request: &Request, scratch: &tempfile::TempDir) -> Result<(), ScenarioError> {
     let mut refused: Vec<(usize, String)> = Vec::new();
     for number in 0..FIRST_CASES {
@@ -220,26 +220,26 @@ fn one(
         Err(error) => return (None, Verdict::Refused(error.to_string())),
     };
     drawn.add(&draft);
-    let mut verdict = check(&draft, scratch.path(), OTHERS, limits);
-    if matches!(verdict, Verdict::Failed(Failure { kind: Kind::Slow, .. })) {
-        verdict = check(&draft, scratch.path(), OTHERS, Limits { run: limits.run * PATIENT, ..limits });
+    let mut verdict = check(&draft, scratch.path(), OTHER_MODES, limits);
+    if matches!(verdict, Verdict::Failed(Failure { kind: FailureKind::Slow, .. })) {
+        verdict = check(&draft, scratch.path(), OTHER_MODES, Limits { run: limits.run * RETRY_FACTOR, ..limits });
     }
     (Some(draft), verdict)
 }
 
-/// Checks scenarios in every way: a scenario (a file or a ready-made one), a kept case, or a directory of kept cases.
+/// Checks scenarios in every mode: a scenario (a file or a ready-made one), a kept case, or a directory of kept cases.
 ///
 /// # Errors
-/// Where there is no such scenario, or it cannot be run.
+/// Returns an error if there is no such scenario, or it cannot be run.
 pub fn again(name: &str, stop: &'static AtomicBool) -> Result<Outcome, ScenarioError> {
     let started = Instant::now();
-    let limits = Limits { run: RUN * PATIENT, stop };
+    let limits = Limits { run: RUN * RETRY_FACTOR, stop };
     let mut outcome = Outcome::default();
     let scenarios = scenarios(Path::new(name))?;
     let only = scenarios.len() == 1;
     for scenario in scenarios {
         let (read, setup) = draft::read(&scenario)?;
-        match check_setup(&read, setup, OTHERS, limits) {
+        match check_setup(&read, setup, OTHER_MODES, limits) {
             Verdict::Interrupted => break,
             Verdict::Passed => {}
             Verdict::Refused(reason) if only => return Err(read.setup_error(&reason)),
@@ -259,7 +259,7 @@ pub fn again(name: &str, stop: &'static AtomicBool) -> Result<Outcome, ScenarioE
     Ok(outcome)
 }
 
-/// Returns the scenarios that a name stands for.
+/// Returns the scenarios of a name.
 fn scenarios(at: &Path) -> Result<Vec<String>, ScenarioError> {
     let name = |path: PathBuf| path.to_string_lossy().into_owned();
     if !at.is_dir() {

@@ -1,7 +1,7 @@
-//! Makes a failing scenario smaller while it still fails in the same way.
+//! Shrinks a failing scenario while the failure persists.
 
 use super::{
-    check::{Failure, Verdict, Way},
+    check::{Failure, RunMode, Verdict},
     draft::Draft,
 };
 use anabranch_backend::Setup;
@@ -11,25 +11,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Tables that a scenario cannot do without.
+/// Tables that every scenario needs.
 const NEEDED: [&str; 2] = ["", "[topology]"];
 
-/// Returns the smallest scenario found within `time` that fails as `draft` does, and how it fails.
+/// Returns the smallest scenario found within `time` that fails as `draft` does, with its failure.
 pub(super) fn shrink(
     draft: &Draft,
     failure: Failure,
     folder: &Path,
     time: Duration,
-    check: &mut dyn FnMut(&Draft, Way) -> Verdict,
+    check: &mut dyn FnMut(&Draft, RunMode) -> Verdict,
 ) -> (Draft, Failure) {
     let until = Instant::now() + time;
     let (mut best, mut failure) = (draft.clone(), failure);
-    // A key that is taken away can leave a default that is larger.
+    // The default of a removed key may be larger.
     let mut size = draft.load(folder).map_or(LARGEST, |(_, setup)| size(&setup));
     loop {
         let before = best.clone();
         let mut number = 0;
-        // A candidate that was taken leaves another one in its place.
+        // After a candidate is taken, another one has its number.
         while let Some(smaller) = candidate(&best, number) {
             if Instant::now() >= until {
                 return (best, failure);
@@ -38,7 +38,7 @@ pub(super) fn shrink(
             let found = match of_smaller
                 .filter(|(hosts, bytes, time)| *hosts <= size.0 && *bytes <= size.1 && *time <= size.2)
             {
-                Some(_) => check(&smaller, failure.way),
+                Some(_) => check(&smaller, failure.mode),
                 None => Verdict::Passed,
             };
             match (found, of_smaller) {
@@ -66,8 +66,8 @@ fn size(setup: &Setup) -> Size {
     (setup.topology.hosts, bytes, setup.limits.time_limit)
 }
 
-/// Returns the scenario with a capture, a table, a key or half the lines of a file less, or a number halved; `None` where
-/// there are no more candidates.
+/// Returns the scenario without a capture, a table, a key or half the lines of a file, or with a number halved; `None` after
+/// the last candidate.
 fn candidate(draft: &Draft, number: usize) -> Option<Draft> {
     let mut left = number;
     let mut take = || {
@@ -96,7 +96,7 @@ fn candidate(draft: &Draft, number: usize) -> Option<Draft> {
             return changed(&|smaller| drop(smaller.files.remove(name)));
         }
     }
-    // Readers refuse what is left where a file needs all of its lines.
+    // Readers refuse the rest of a file that needs all of its lines.
     for (name, text) in &draft.files {
         let lines: Vec<&str> = text.lines().collect();
         if lines.len() > 2 && take() {

@@ -1,4 +1,4 @@
-//! How often each registered name was drawn.
+//! Number of draws of each registered name.
 
 use super::draft::Draft;
 use anabranch_lb::registry::resolve;
@@ -23,7 +23,7 @@ const COUNTED: &[(&str, &str, &str)] = &[
     ("[[fault]]", "kind", "fault"),
 ];
 
-/// Keys of `[measure]` that are counted by their own name.
+/// Keys of `[measure]`, counted by their own names.
 const MEASURED: [&str; 6] =
     ["series_links", "series_flows", "series_scheme", "uplink_counts", "occupancy", "trace_flows"];
 
@@ -55,7 +55,7 @@ impl Tally {
         }
     }
 
-    /// Returns how often the name was drawn.
+    /// Returns the number of draws of a name.
     pub fn count(&self, kind: &str, name: &str) -> u64 {
         self.0.get(kind).and_then(|names| names.get(name)).copied().unwrap_or(0)
     }

@@ -1,11 +1,11 @@
-//! What is drawn.
+//! Tests of drawn cases.
 
 use super::{
-    Kind, Only, Tally,
-    check::{Failure, OTHERS, Verdict},
+    FailureKind, Restrictions, Tally,
+    check::{Failure, OTHER_MODES, Verdict},
     draft::{self, Draft},
     draw,
-    kept::Kept,
+    kept::FailureStore,
 };
 use anabranch_lb::registry::{HostParameters, SwitchParameters};
 use anabranch_scenario::scenario::PROFILES;
@@ -17,7 +17,7 @@ use anabranch_workload::WorkloadParameters;
 fn cases_follow_from_seed_and_number() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     let texts = |seed: u64| -> Vec<String> {
-        (0..8).map(|n| draw::case(seed, n, &Only::default(), scratch.path()).expect("a case").text()).collect()
+        (0..8).map(|n| draw::case(seed, n, &Restrictions::default(), scratch.path()).expect("a case").text()).collect()
     };
     let (first, again, other) = (texts(7), texts(7), texts(8));
     assert_eq!(first, again);
@@ -25,12 +25,14 @@ fn cases_follow_from_seed_and_number() {
     assert!(first.iter().all(|text| text.contains("time_limit = ")), "a case has no limit");
 }
 
-/// Of 200 cases 25 have a seed of all bits, and half of those one above 2^63-1, which scenarios have as text.
+/// Of 200 cases 25 have a seed of 64 random bits, and half of those exceed 2^63-1, which scenarios have as text.
 #[test]
 fn seeds_of_all_sizes_are_drawn() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     let seeds: Vec<u64> = (0..200)
-        .filter_map(|number| draw::case(3, number, &Only::default(), scratch.path()).ok()?.load(scratch.path()).ok())
+        .filter_map(|number| {
+            draw::case(3, number, &Restrictions::default(), scratch.path()).ok()?.load(scratch.path()).ok()
+        })
         .map(|(scenario, _)| scenario.seed)
         .collect();
     let count = |within: fn(u64) -> bool| seeds.iter().filter(|seed| within(**seed)).count();
@@ -39,7 +41,7 @@ fn seeds_of_all_sizes_are_drawn() {
     assert!(count(|seed| seed <= 1000) >= 100, "{seeds:?}");
 }
 
-/// Cases in which every registered name is drawn.
+/// Number of cases that include every registered name.
 const CASES: u64 = 500;
 
 #[test]
@@ -47,11 +49,11 @@ fn every_registered_name_is_drawn() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     let mut tally = Tally::default();
     for number in 0..CASES {
-        if let Ok(draft) = draw::case(1, number, &Only::default(), scratch.path()) {
+        if let Ok(draft) = draw::case(1, number, &Restrictions::default(), scratch.path()) {
             tally.add(&draft);
         }
     }
-    // Ranks of `nccl` are processes, which no simulation runs.
+    // Ranks of `nccl` are processes, which a simulation cannot run.
     let workloads = WorkloadParameters::ALL.iter().map(|about| about.name).filter(|name| *name != "nccl");
     let transports = TransportParameters::each();
     let controls =
@@ -93,9 +95,9 @@ fn every_registered_name_is_drawn() {
 /// A planted failure: scenarios that lose packets at random differ on two threads.
 fn planted(draft: &Draft) -> Verdict {
     let loses = draft.sections.iter().any(|section| section.get("loss").is_some());
-    let way = OTHERS.iter().find(|way| way.how.threads == 2).copied().expect("a way with two threads");
+    let mode = OTHER_MODES.iter().find(|mode| mode.how.threads == 2).copied().expect("a mode with two threads");
     match loses {
-        true => Verdict::Failed(Failure { kind: Kind::Different, way, text: "planted".into() }),
+        true => Verdict::Failed(Failure { kind: FailureKind::Different, mode, text: "planted".into() }),
         false => Verdict::Passed,
     }
 }
@@ -105,7 +107,7 @@ fn a_failing_case_is_made_smaller_and_kept_with_its_commands() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     let out = tempfile::tempdir().expect("a temporary directory");
     let drawn =
-        (0..200).map(|number| (number, draw::case(5, number, &Only::default(), scratch.path()).expect("a case")));
+        (0..200).map(|number| (number, draw::case(5, number, &Restrictions::default(), scratch.path()).expect("a case")));
     let (number, draft, failure) = drawn
         .filter_map(|(number, draft)| match planted(&draft) {
             Verdict::Failed(failure) => Some((number, draft, failure)),
@@ -113,14 +115,14 @@ fn a_failing_case_is_made_smaller_and_kept_with_its_commands() {
         })
         .next()
         .expect("a case that loses packets");
-    let kept = Kept::new(&out.path().join("found")).expect("a free directory");
+    let kept = FailureStore::new(&out.path().join("found")).expect("a free directory");
     let again = "anabranch soak --seed 5";
     let failed = kept
         .keep(number, &draft, failure, again, &scratch, &mut |draft, _| planted(draft))
         .expect("a directory to write");
     let at = failed.at.clone().expect("a directory");
     assert_eq!(at, out.path().join("found").join(format!("case-{number}")));
-    // Topology, a workload, the fault and the limit of the run are what such a scenario needs.
+    // Such a scenario needs a topology, a workload, the fault and the limit of the run.
     let text = std::fs::read_to_string(at.join("scenario.toml")).expect("a scenario");
     let headers: Vec<&str> = text.lines().filter(|line| line.starts_with('[')).collect();
     assert!(headers.contains(&"[[fault]]") && headers.len() <= 4, "{text}");
@@ -136,7 +138,7 @@ fn a_failing_case_is_made_smaller_and_kept_with_its_commands() {
     let report = std::fs::read_to_string(at.join("failure.txt")).expect("a report");
     assert!(report.contains("planted") && report.contains(again), "{report}");
     draft::read(&at.join("as-drawn/scenario.toml").to_string_lossy()).expect("the scenario as it was drawn");
-    // Failures are not mixed with what is there.
-    let message = Kept::new(&out.path().join("found")).err().expect("refused").to_string();
+    // Failures are not written beside existing files.
+    let message = FailureStore::new(&out.path().join("found")).err().expect("refused").to_string();
     assert!(message.contains("not empty"), "{message}");
 }

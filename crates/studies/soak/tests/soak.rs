@@ -1,6 +1,6 @@
-//! A minute of the soak (`anabranch soak`), and the scenarios that failed once and must not again.
+//! A minute of the soak (`anabranch soak`), and the scenarios that failed once.
 
-use anabranch_soak::{Only, Outcome, Request, again, soak};
+use anabranch_soak::{Outcome, Request, Restrictions, again, soak};
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -10,13 +10,13 @@ use std::{
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// One soak at a time: runs have several threads themselves, and time limits.
+/// Serializes soaks: runs have several threads, and time limits.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A number from the environment.
+/// Reads a number from the environment.
 fn asked(name: &str) -> Option<u64> {
     let text = env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name}: found `{text}`, expected a number")))
@@ -27,14 +27,14 @@ fn nothing_found(outcome: &Outcome) {
         .failures
         .iter()
         .map(|failed| {
-            format!("{}: {}\n  to see it: {}", failed.way, failed.text, failed.commands.join("\n             "))
+            format!("{}: {}\n  to reproduce: {}", failed.mode, failed.text, failed.commands.join("\n             "))
         })
         .collect();
     assert!(failures.is_empty(), "{} of {} cases failed:\n{}", failures.len(), outcome.cases, failures.join("\n"));
 }
 
 fn soak_for(seed: u64, time: Duration, out: Option<PathBuf>) {
-    let request = Request { seed, first: 0, cases: None, time: Some(time), only: Only::default(), out };
+    let request = Request { seed, first: 0, cases: None, time: Some(time), only: Restrictions::default(), out };
     let outcome = soak(&request, &STOP, &mut |_| {}).expect("cases to draw");
     let Outcome { cases, refused, .. } = outcome;
     println!("{cases} cases of seed {seed}, {refused} refused");

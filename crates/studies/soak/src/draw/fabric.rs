@@ -17,7 +17,7 @@ const CLASSES: [&str; 3] = ["a", "b", "c"];
 pub(super) fn draw(dice: &mut Dice, draft: &Draft) -> Draft {
     let profile = dice.one(PROFILES);
     let defaults = (profile.fabric)();
-    // Mostly the profile's own.
+    // Mostly the default of the profile.
     let kind = match dice.once_in(4) {
         true => dice.one(&TransportParameters::each()),
         false => (profile.transport)(),
@@ -41,7 +41,7 @@ fn fabric(dice: &mut Dice, profile: Profile, defaults: &FabricParameters) -> Sec
     }
 }
 
-/// Ports that have queues of their own.
+/// Queues of ports without a shared buffer.
 fn queues(dice: &mut Dice, mut fabric: Section) -> Section {
     if dice.once_in(3) {
         fabric = fabric.text("queue_limit", dice.pick(&["1MiB", "70000B", "0.5bdp", "2bdp", "20kB"]));
@@ -95,7 +95,7 @@ fn roce(dice: &mut Dice, transport: Section, lossless: bool) -> Section {
     transport
 }
 
-/// What every fabric has.
+/// Keys of every fabric.
 fn common(dice: &mut Dice, mut fabric: Section) -> Section {
     if dice.once_in(3) {
         let classes = dice.number(2, 3) as usize;
@@ -122,7 +122,7 @@ fn common(dice: &mut Dice, mut fabric: Section) -> Section {
     fabric
 }
 
-/// A buffer that ports share, with or without PFC; what may lose packets under PFC is refused but for the quirks.
+/// A shared buffer, with or without PFC. Values that may lose packets under PFC are refused except with quirks.
 fn shared(dice: &mut Dice, mut fabric: Section, lossless: bool, quirks: bool) -> Section {
     if dice.once_in(3) {
         let sizes: &[&str] = if lossless { &["1MB", "2MB", "9MB"] } else { &["50kB", "200kB", "500kB", "1MB"] };
@@ -145,7 +145,7 @@ fn shared(dice: &mut Dice, mut fabric: Section, lossless: bool, quirks: bool) ->
     fabric
 }
 
-/// A transport with packets of other sizes, now and then.
+/// Draws other packet sizes now and then.
 fn sized(dice: &mut Dice, transport: Section) -> Section {
     match dice.number(0, 5) {
         0 => transport.text("mtu", dice.pick(&["64B", "1500B", "9000B", "256B"])),
@@ -154,7 +154,7 @@ fn sized(dice: &mut Dice, transport: Section) -> Section {
     }
 }
 
-/// Any pair that works together, aliases more often.
+/// Draws any valid pair, aliases more often.
 pub(super) fn name(dice: &mut Dice) -> String {
     if dice.once_in(2) {
         return dice.one(ALIASES).name.into();
@@ -167,13 +167,13 @@ pub(super) fn name(dice: &mut Dice) -> String {
     }
 }
 
-/// The load balancer of the scenario: one of `schemes`, or any.
+/// Draws the load balancer: one of `schemes`, or any.
 pub(super) fn load_balancer(dice: &mut Dice, draft: &Draft, schemes: &[String]) -> Draft {
     let name = if schemes.is_empty() { name(dice) } else { dice.one(schemes) };
     draft.with(Section::new("[load_balancer]").text("scheme", &name))
 }
 
-/// Other parameters than the defaults.
+/// Draws other values than the defaults of parameters.
 pub(super) fn parameters(dice: &mut Dice, draft: &Draft) -> Draft {
     let mut draft = draft.clone();
     for _ in 0..dice.number(1, 3) {
@@ -186,7 +186,7 @@ pub(super) fn parameters(dice: &mut Dice, draft: &Draft) -> Draft {
     draft
 }
 
-/// A table and another value for one of its keys: of the schemes, the congestion control, the transport or the fabric.
+/// Draws a table and a value of one of its keys: of the schemes, the congestion control, the transport or the fabric.
 fn other_value(dice: &mut Dice, draft: &Draft) -> Option<(String, (String, String))> {
     let transport = draft.section("[transport]");
     let kind = transport.and_then(|section| section.get("kind"));

@@ -1,8 +1,8 @@
-//! Draws a valid scenario that is small enough to be run many times.
+//! Draws a valid scenario that is small enough to run many times.
 //!
 //! A case grows piece by piece (topology, fabric and transport, load balancer, workloads, faults, measurements, limits). Each
-//! piece is drawn until the scenario with it is accepted. So what a piece may be is known to the readers of scenarios
-//! alone, and a case depends on nothing but its seed, its number and what may be drawn.
+//! piece is redrawn until the scenario is accepted: only the readers of scenarios define what is valid. A case
+//! depends on its seed, its number and the restrictions only.
 
 mod fabric;
 mod rest;
@@ -13,7 +13,7 @@ mod unknown;
 use super::{
     dice::Dice,
     draft::Draft,
-    only::{Ground, Only},
+    restrictions::{Restrictions, TopologyChoice},
 };
 use anabranch_backend::Setup;
 use anabranch_scenario::ScenarioError;
@@ -21,35 +21,35 @@ use anabranch_scenario::backend::SIMULATOR;
 use anabranch_topology::Topology;
 use std::path::Path;
 
-/// Largest number of data packets that a case sends if none is lost; more on a large topology that is given.
+/// Maximum number of data packets of a case without losses; more on a large topology that is given.
 const MAX_PACKETS: u64 = 6_000;
 
-/// Largest number of flows; more on a large topology that is given.
+/// Maximum number of flows; more on a large topology that is given.
 const MAX_FLOWS: u64 = 1_500;
 
-/// Largest number of hosts of a topology that is drawn.
+/// Maximum number of hosts of a drawn topology.
 const MAX_HOSTS: u64 = 100;
 
-/// Largest number of samples of all time series.
+/// Maximum number of samples of all time series.
 const MAX_SAMPLES: u64 = 20_000_000;
 
-/// How often a piece is drawn anew before the case does without it.
+/// Number of tries to draw a piece before the case omits it.
 const TRIES: u64 = 12;
 
-/// The same of a topology and a transport that must go with a given load balancer.
+/// Number of tries to draw a topology and a transport that suit a given load balancer.
 const TRIES_TOGETHER: u64 = 100;
 
-/// Returns the case of that number; its files, if any, are written to `folder`.
+/// Returns a case by number; its files, if any, are written to `folder`.
 ///
 /// # Errors
-/// Where no topology and transport were found that go with what is asked for: why the last ones do not.
-pub(super) fn case(seed: u64, number: u64, only: &Only, folder: &Path) -> Result<Draft, ScenarioError> {
-    let given = matches!(only.ground, Ground::Given { .. });
+/// Returns the last refusal if no topology and transport suit the restrictions.
+pub(super) fn case(seed: u64, number: u64, only: &Restrictions, folder: &Path) -> Result<Draft, ScenarioError> {
+    let given = matches!(only.topology, TopologyChoice::Given { .. });
     let mut drawing = Drawing { seed, number, folder, given, draft: Draft::new(seed_of(seed, number)) };
-    let topology = drawing.ground(only)?;
+    let topology = drawing.base(only)?;
     drawing.may("parameters", 2, fabric::parameters);
     if drawing.must("workload", TRIES, |dice, draft| traffic::draw(dice, draft, 0)).is_err() {
-        drawing.draft = drawing.draft.with(traffic::least());
+        drawing.draft = drawing.draft.with(traffic::minimal());
     }
     for number in 1..3 {
         drawing.may(&format!("workload {number}"), 3, |dice, draft| traffic::draw(dice, draft, number));
@@ -63,8 +63,7 @@ pub(super) fn case(seed: u64, number: u64, only: &Only, folder: &Path) -> Result
     Ok(drawing.draft)
 }
 
-/// Seed of a case's scenario, now and then one that takes all bits of a number: half of those are above 2^63-1, which TOML has no
-/// number for.
+/// Seed of a case's scenario, now and then one of 64 random bits: half of those exceed 2^63-1, the largest number in TOML.
 fn seed_of(seed: u64, number: u64) -> u64 {
     let mut dice = Dice::new(seed, number, "soak: seed");
     if !dice.once_in(8) {
@@ -74,27 +73,27 @@ fn seed_of(seed: u64, number: u64) -> u64 {
     if dice.once_in(2) { half | 1 << 63 } else { half }
 }
 
-/// A case of which some pieces are drawn.
+/// Case being drawn.
 struct Drawing<'a> {
     seed: u64,
     number: u64,
     folder: &'a Path,
-    /// The user names the topology, so that it may be large.
+    /// The topology is given by the user, and may be large.
     given: bool,
     draft: Draft,
 }
 
 impl Drawing<'_> {
     /// Draws topology, fabric, transport and load balancer.
-    fn ground(&mut self, only: &Only) -> Result<Topology, ScenarioError> {
+    fn base(&mut self, only: &Restrictions) -> Result<Topology, ScenarioError> {
         if only.schemes.is_empty() {
-            self.must("topology", TRIES, |dice, draft| topology::draw(dice, draft, &only.ground))?;
-            // Where none is accepted, the defaults hold.
+            self.must("topology", TRIES, |dice, draft| topology::draw(dice, draft, &only.topology))?;
+            // If none is accepted, the defaults apply.
             let _ = self.must("transport", TRIES, fabric::draw);
             let _ = self.must("load balancer", TRIES, |dice, draft| fabric::load_balancer(dice, draft, &[]));
         } else {
             self.must("topology, transport, load balancer", TRIES_TOGETHER, |dice, draft| {
-                let draft = topology::draw(dice, draft, &only.ground);
+                let draft = topology::draw(dice, draft, &only.topology);
                 let draft = fabric::draw(dice, &draft);
                 fabric::load_balancer(dice, &draft, &only.schemes)
             })?;
@@ -105,17 +104,17 @@ impl Drawing<'_> {
         self.accepted(&self.draft)
     }
 
-    /// Adds what `piece` draws, once in `times`.
+    /// Adds a drawn piece with probability 1 / `times`.
     fn may(&mut self, name: &str, times: u64, piece: impl FnMut(&mut Dice, &Draft) -> Draft) {
         if Dice::new(self.seed, self.number, &format!("soak: is there {name}")).once_in(times) {
             let _ = self.must(name, TRIES, piece);
         }
     }
 
-    /// Adds what `piece` draws, where one of its tries is accepted.
+    /// Adds a drawn piece if a try is accepted.
     ///
     /// # Errors
-    /// Why the last one is not.
+    /// Returns the last refusal.
     fn must(
         &mut self,
         name: &str,
@@ -137,11 +136,11 @@ impl Drawing<'_> {
         refused
     }
 
-    /// Returns the topology of a draft that can be run.
+    /// Returns the topology of a draft if it can be run.
     fn accepted(&self, draft: &Draft) -> Result<Topology, ScenarioError> {
         let mut draft = draft.clone();
         if draft.section("[[workload]]").is_none() {
-            draft = draft.with(traffic::least());
+            draft = draft.with(traffic::minimal());
         }
         let (scenario, setup) = draft.load(self.folder)?;
         if !small(&setup, self.given) {
@@ -167,6 +166,6 @@ fn small(setup: &Setup, given: bool) -> bool {
     (given || hosts <= MAX_HOSTS)
         && setup.flows.flows.len() as u64 <= max_flows
         && packets <= max_packets
-        // The limit of a run comes last, and series end with its flows.
+                // Limits of the run are drawn last, and series end with its flows.
         && samples <= MAX_SAMPLES
 }

@@ -4,7 +4,7 @@ use super::unknown::unknown;
 use crate::{
     dice::Dice,
     draft::{Draft, Section},
-    only::Ground,
+    restrictions::TopologyChoice,
 };
 use anabranch_topology::TopologyParameters;
 use std::fmt::Write;
@@ -24,12 +24,12 @@ pub(super) const RATES: &[&str] = &[
 pub(super) const DELAYS: &[&str] = &["1us", "1us", "500ns", "25ns", "10us", "777ps", "1ps", "0us"];
 const LATENCIES: &[&str] = &["0us", "100ns", "500ns", "1us"];
 
-/// A topology of the kind that is asked for, or the one that is given.
-pub(super) fn draw(dice: &mut Dice, draft: &Draft, ground: &Ground) -> Draft {
-    let kind = match ground {
-        Ground::Any => dice.one(TopologyParameters::ALL).name,
-        Ground::Kind(kind) => kind,
-        Ground::Given { sections, files, .. } => {
+/// Draws a topology, of a kind if restricted; a given one is used as it is.
+pub(super) fn draw(dice: &mut Dice, draft: &Draft, choice: &TopologyChoice) -> Draft {
+    let kind = match choice {
+        TopologyChoice::Any => dice.one(TopologyParameters::ALL).name,
+        TopologyChoice::Kind(kind) => kind,
+        TopologyChoice::Given { sections, files, .. } => {
             let mut draft = draft.clone();
             draft.sections.extend(sections.iter().cloned());
             draft.files.extend(files.clone());
@@ -73,7 +73,7 @@ pub(super) fn draw(dice: &mut Dice, draft: &Draft, ground: &Ground) -> Draft {
     }
 }
 
-/// Rates and delays of a tree.
+/// Adds rates and delays of a tree.
 fn tree_links(dice: &mut Dice, mut section: Section) -> Section {
     section = section.text("link_rate", dice.pick(RATES)).text("link_delay", dice.pick(DELAYS));
     section = section.text("switch_latency", dice.pick(LATENCIES));
@@ -86,7 +86,7 @@ fn tree_links(dice: &mut Dice, mut section: Section) -> Section {
     section
 }
 
-/// Rates and delays by class of link, half of them left out.
+/// Adds rates and delays for about half of the classes of links.
 fn links(dice: &mut Dice, mut section: Section, classes: &[&str]) -> Section {
     if dice.once_in(2) {
         section = section.text("link_rate", dice.pick(RATES));
@@ -105,7 +105,7 @@ fn links(dice: &mut Dice, mut section: Section, classes: &[&str]) -> Section {
     section
 }
 
-/// A graph in one of the formats that other simulators have.
+/// Draws a graph in one of the formats of other simulators.
 fn file(dice: &mut Dice, draft: &Draft, section: Section) -> Draft {
     let format = dice.pick(&["adjacency", "conweave", "htsim-topo"]);
     let path = format!("graph.{format}");
@@ -129,7 +129,7 @@ fn file(dice: &mut Dice, draft: &Draft, section: Section) -> Draft {
     draft
 }
 
-/// Switches in a ring, with some more cables.
+/// Draws a ring of switches with additional cables.
 fn adjacency(dice: &mut Dice) -> String {
     let switches = dice.number(2, 7);
     let mut text = String::new();
@@ -145,7 +145,7 @@ fn adjacency(dice: &mut Dice) -> String {
     text
 }
 
-/// A leaf-spine whose uplinks are not all alike.
+/// Draws a leaf-spine with unequal uplinks.
 fn conweave(dice: &mut Dice) -> String {
     let (leaves, spines, hosts) = (dice.number(2, 3), dice.number(1, 3), dice.number(1, 3));
     let first = leaves * hosts;
@@ -171,7 +171,7 @@ fn conweave(dice: &mut Dice) -> String {
     )
 }
 
-/// A fat tree of two tiers, or a Dragonfly.
+/// Draws a fat tree of two tiers, or a Dragonfly.
 fn htsim(dice: &mut Dice) -> String {
     let (speed, latency) = (dice.one(&[400, 100, 10]), dice.one(&[1000, 500, 25]));
     if dice.once_in(2) {
@@ -189,7 +189,7 @@ fn htsim(dice: &mut Dice) -> String {
     )
 }
 
-/// A class of links that is not like the others.
+/// Adds a class of links with different rate or delay.
 pub(super) fn overrides(dice: &mut Dice, draft: &Draft) -> Draft {
     let class = dice.pick(&["host", "tier0-1", "tier1-2", "local", "global"]);
     let mut section = Section::new("[[topology.link]]").text("class", class);

@@ -1,4 +1,4 @@
-//! Workloads and the files some of them read.
+//! Workloads and their files.
 
 use super::{fabric, unknown::unknown};
 use crate::{
@@ -11,12 +11,12 @@ use std::fmt::Write;
 const SIZES: &[&str] = &["1B", "100B", "4096B", "4097B", "10kB", "20kB", "64KiB", "200kB", "1MiB"];
 const STARTS: &[&str] = &["0us", "1us", "3333ps", "10us", "1ps"];
 
-/// The smallest workload, for a scenario whose workloads are not drawn yet.
-pub(super) fn least() -> Section {
+/// Smallest workload, for a scenario whose workloads are not drawn yet.
+pub(super) fn minimal() -> Section {
     Section::new("[[workload]]").text("kind", "permutation").text("size", "1B")
 }
 
-/// One more workload.
+/// Adds a workload.
 pub(super) fn draw(dice: &mut Dice, draft: &Draft, number: u64) -> Draft {
     let kind = dice.one(WorkloadParameters::ALL).name;
     let name = format!("w{number}");
@@ -79,7 +79,7 @@ pub(super) fn draw(dice: &mut Dice, draft: &Draft, number: u64) -> Draft {
     draft.with(common(dice, &draft, section, kind))
 }
 
-/// A distribution of flow sizes, or a size.
+/// Draws a distribution of flow sizes, or a size.
 fn sizes(dice: &mut Dice) -> String {
     match dice.once_in(3) {
         true => dice.pick(&["64KiB", "100B"]).into(),
@@ -107,7 +107,7 @@ fn collective(dice: &mut Dice, section: Section) -> Section {
     if dice.once_in(3) { section.raw("steps", dice.number(1, 9)) } else { section }
 }
 
-/// What every workload may have.
+/// Adds keys of every workload.
 fn common(dice: &mut Dice, draft: &Draft, mut section: Section, kind: &str) -> Section {
     let classes = draft.section("[fabric]").and_then(|fabric| fabric.get("classes")).map(str::to_string);
     let class = |dice: &mut Dice| dice.pick(&["a", "b", "c"]);
@@ -132,13 +132,13 @@ fn common(dice: &mut Dice, draft: &Draft, mut section: Section, kind: &str) -> S
     section
 }
 
-/// Two different hosts.
+/// Draws two different hosts.
 fn pair(dice: &mut Dice, hosts: u64) -> (u64, u64) {
     let order = dice.order(hosts);
     (order[0], order[1])
 }
 
-/// htsim's connection matrix: chains of flows, and a barrier now and then.
+/// Draws htsim's connection matrix: chains of flows, and a barrier now and then.
 fn matrix(dice: &mut Dice, hosts: u64) -> String {
     let flows = dice.number(2, 17);
     let barrier = dice.once_in(3);
@@ -147,7 +147,7 @@ fn matrix(dice: &mut Dice, hosts: u64) -> String {
         let (src, dst) = pair(dice, hosts);
         let size = dice.one(&[1, 5000, 60_000]);
         let _ = match (barrier, flow) {
-            // All but the last activate the barrier that starts the last.
+            // All flows but the last activate the barrier that starts the last.
             (true, flow) if flow == flows => writeln!(lines, "{src}->{dst} id {flow} trigger 1 size {size}"),
             (true, _) => writeln!(lines, "{src}->{dst} id {flow} start {flow} size {size} send_done_trigger 1"),
             (false, 1) => writeln!(lines, "{src}->{dst} id 1 start 0 size {size} recv_done_trigger 1"),
@@ -179,7 +179,7 @@ fn table(dice: &mut Dice, hosts: u64) -> String {
     text
 }
 
-/// ConWeave's flows, starting some microseconds after two seconds.
+/// Draws ConWeave's flows, which start some microseconds after two seconds.
 fn seconds(dice: &mut Dice, hosts: u64) -> String {
     let flows = dice.number(1, 20);
     let mut text = format!("{flows}\n");
@@ -190,7 +190,7 @@ fn seconds(dice: &mut Dice, hosts: u64) -> String {
     text
 }
 
-/// A ring of computations and messages.
+/// Draws a ring of computations and messages.
 fn goal(dice: &mut Dice, hosts: u64) -> String {
     let steps = dice.number(1, 4);
     let size = dice.one(&[1, 4096, 20_000]);

@@ -1,9 +1,9 @@
-//! Parameters of kinds that the soak knows nothing of.
+//! Parameters of kinds without rules of their own.
 
 use crate::{dice::Dice, draft::Section};
 use anabranch_settings::{Parameters, Raw};
 
-/// Adds values for some parameters of a kind that the soak knows nothing of; counts are small.
+/// Adds values for some parameters of a kind without rules of its own; counts are small.
 pub(super) fn unknown(dice: &mut Dice, mut section: Section, parameters: &dyn Parameters) -> Section {
     for parameter in parameters.documentation() {
         if matches!(parameter.default, Raw::Int(_)) && !dice.once_in(3) {

@@ -1,4 +1,4 @@
-//! What a soak is restricted to: load balancers, a kind of topology or one topology.
+//! Restrictions of a soak: load balancers, a kind of topology or one topology.
 
 use super::draft::Section;
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters, resolve};
@@ -15,48 +15,48 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What may be drawn.
+/// Restrictions of a soak.
 #[derive(Clone, Debug, Default)]
-pub struct Only {
-    /// Load balancers to choose from; empty: any.
+pub struct Restrictions {
+    /// Load balancers to draw from; empty: all.
     pub(super) schemes: Vec<String>,
-    pub(super) ground: Ground,
-    /// The restrictions as they are written on a command line, with a space before each.
+    pub(super) topology: TopologyChoice,
+    /// The restrictions as command line options, each after a space.
     pub(super) flags: String,
 }
 
-/// Topologies to choose from.
+/// Topologies to draw from.
 #[derive(Clone, Debug, Default)]
-pub(super) enum Ground {
-    /// Any.
+pub(super) enum TopologyChoice {
+    /// All kinds.
     #[default]
     Any,
-    /// Any of a kind.
+    /// One kind.
     Kind(&'static str),
-    /// One, as a scenario has it, with the files it names.
+    /// A given topology, as a section of a scenario, with the files it names.
     Given { sections: Vec<Section>, files: BTreeMap<String, String> },
 }
 
-impl Only {
+impl Restrictions {
     /// Returns the restrictions of `--scheme` and `--topology`. A scheme is a load balancer (`prime`, `ops+drill`), or a host or
-    /// switch scheme, which stands for all its pairs. A topology is a kind, a scenario (a TOML file or a ready-made one) whose
-    /// `[topology]` counts, or a file of a format that `kind = "file"` reads.
+    /// switch scheme, which includes all its pairs. A topology is a kind, a scenario (a TOML file or a ready-made one) whose
+    /// `[topology]` is used, or a file of a format that `kind = "file"` reads.
     ///
     /// # Errors
-    /// Where there is no such scheme or topology; the message names the nearest.
+    /// Returns an error for an unknown scheme or topology; the message names the nearest.
     pub fn new(scheme: Option<&str>, topology: Option<&str>) -> Result<Self, ScenarioError> {
         let flag = |name: &str, value: Option<&str>| {
             value.map_or_else(String::new, |value| format!(" --{name} {}", anabranch_scenario::machine::quoted(value)))
         };
-        Ok(Only {
+        Ok(Restrictions {
             schemes: scheme.map_or_else(|| Ok(Vec::new()), schemes)?,
-            ground: topology.map_or(Ok(Ground::Any), ground)?,
+            topology: topology.map_or(Ok(TopologyChoice::Any), topology_choice)?,
             flags: flag("scheme", scheme) + &flag("topology", topology),
         })
     }
 }
 
-/// Returns the load balancers that a name stands for.
+/// Returns the load balancers of a name.
 fn schemes(name: &str) -> Result<Vec<String>, ScenarioError> {
     let name = name.trim();
     let wrong = |error: String| ScenarioError::new(format!("`--scheme {name}`: {error}"));
@@ -77,15 +77,15 @@ fn schemes(name: &str) -> Result<Vec<String>, ScenarioError> {
     let sides = HostParameters::ALL.iter().chain(SwitchParameters::ALL).map(|about| about.name);
     let names: Vec<&str> = ALIASES.iter().map(|alias| alias.name).chain(sides).collect();
     let few = nearest_few(name, names.iter().copied(), 3).join(", ");
-    let message = format!("no load balancer, host scheme or switch scheme has this name; the nearest are {few}");
-    let error = wrong(message).help("`anabranch list schemes` has all of them; a pair is HOST+SWITCH");
+    let message = format!("unknown load balancer, host scheme or switch scheme; the nearest are {few}");
+    let error = wrong(message).help("`anabranch list schemes` lists all of them; a pair is HOST+SWITCH");
     Err(did_you_mean(error, nearest(name, names)))
 }
 
-/// Returns the topologies that a name stands for.
-fn ground(name: &str) -> Result<Ground, ScenarioError> {
+/// Returns the topologies of a name.
+fn topology_choice(name: &str) -> Result<TopologyChoice, ScenarioError> {
     if let Some(kind) = TopologyParameters::ALL.iter().find(|kind| kind.name == name) {
-        return Ok(Ground::Kind(kind.name));
+        return Ok(TopologyChoice::Kind(kind.name));
     }
     let ready_made = library::READY_MADE.iter().any(|ready| ready.name == name);
     let path = Path::new(name);
@@ -107,11 +107,11 @@ fn ground(name: &str) -> Result<Ground, ScenarioError> {
         list(&kinds)
     );
     let names = kinds.into_iter().chain(library::READY_MADE.iter().map(|ready| ready.name));
-    let help = "name a kind, a scenario whose [topology] counts, or a file in the format of ConWeave, htsim or an adjacency list";
+    let help = "name a kind, a scenario whose [topology] is used, or a file in the format of ConWeave, htsim or an adjacency list";
     Err(did_you_mean(ScenarioError::new(message).help(help), nearest(name, names)))
 }
 
-/// Returns a scenario whose topology is the file.
+/// Returns a scenario with the topology of a file.
 fn of_file(path: &Path) -> Result<Tree, ScenarioError> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let mut section = toml::Table::new();
@@ -122,8 +122,8 @@ fn of_file(path: &Path) -> Result<Tree, ScenarioError> {
     Tree::parse("--topology", &root.to_string())
 }
 
-/// Returns a topology as drafts hold it; `file` is what `path` names.
-fn given(table: &toml::Table, file: Option<FolderFile>) -> Ground {
+/// Returns a topology for drafts; `file` is the file of `path`.
+fn given(table: &toml::Table, file: Option<FolderFile>) -> TopologyChoice {
     let mut files = BTreeMap::new();
     let keys = |table: &toml::Table| {
         let plain = table.iter().filter(|(_, value)| !value.is_table() && !is_tables(value));
@@ -138,7 +138,7 @@ fn given(table: &toml::Table, file: Option<FolderFile>) -> Ground {
     let links = table.get("link").and_then(toml::Value::as_array).into_iter().flatten();
     let links = links.filter_map(toml::Value::as_table);
     let links = links.map(|link| Section { header: "[[topology.link]]".into(), keys: keys(link) });
-    Ground::Given { sections: [main].into_iter().chain(links).collect(), files }
+    TopologyChoice::Given { sections: [main].into_iter().chain(links).collect(), files }
 }
 
 fn is_tables(value: &toml::Value) -> bool {
@@ -151,24 +151,24 @@ mod tests {
 
     #[test]
     fn one_side_of_a_load_balancer_stands_for_its_pairs() {
-        assert_eq!(Only::new(Some("prime"), None).expect("an alias").schemes, ["prime"]);
-        assert_eq!(Only::new(Some("ops+drill"), None).expect("a pair").schemes, ["ops+drill"]);
-        // Every side has a name of its own or an alias.
+        assert_eq!(Restrictions::new(Some("prime"), None).expect("an alias").schemes, ["prime"]);
+        assert_eq!(Restrictions::new(Some("ops+drill"), None).expect("a pair").schemes, ["ops+drill"]);
+        // Every side has its own name or an alias.
         for about in HostParameters::ALL.iter().chain(SwitchParameters::ALL) {
-            let found = Only::new(Some(about.name), None).expect("a scheme").schemes;
+            let found = Restrictions::new(Some(about.name), None).expect("a scheme").schemes;
             assert!(!found.is_empty() && found.iter().all(|pair| resolve(pair).is_ok()), "{}: {found:?}", about.name);
         }
     }
 
     #[test]
     fn wrong_names_are_told_with_the_nearest() {
-        let told = |scheme, topology| {
-            let error = Only::new(scheme, topology).expect_err("a mistake");
+        let message_of = |scheme, topology| {
+            let error = Restrictions::new(scheme, topology).expect_err("a mistake");
             format!("{error} {}", error.remedy().unwrap_or_default())
         };
-        assert!(told(Some("prme"), None).contains("prime"), "{}", told(Some("prme"), None));
-        assert!(told(Some("ops+dril"), None).contains("did you mean `drill`?"));
-        assert!(told(None, Some("dragonfy")).contains("dragonfly"), "{}", told(None, Some("dragonfy")));
-        assert!(told(None, Some("/")).contains("is no file to read"));
+        assert!(message_of(Some("prme"), None).contains("prime"), "{}", message_of(Some("prme"), None));
+        assert!(message_of(Some("ops+dril"), None).contains("did you mean `drill`?"));
+        assert!(message_of(None, Some("dragonfy")).contains("dragonfly"), "{}", message_of(None, Some("dragonfy")));
+        assert!(message_of(None, Some("/")).contains("is no file to read"));
     }
 }
