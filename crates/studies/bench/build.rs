@@ -1,4 +1,4 @@
-//! Records the optimisation level of the yardsticks.
+//! Records the optimisation level of the reference loops.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

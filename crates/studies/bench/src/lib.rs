@@ -6,5 +6,5 @@ pub mod simulator;
 pub mod stripped;
 pub mod wire;
 
-/// The optimisation level of this crate, as Cargo names it: "3" in the profile `dist`.
+/// Optimisation level of this crate, as Cargo names it: "3" in the profile `dist`.
 pub const OPT_LEVEL: &str = env!("ANABRANCH_OPT_LEVEL");

@@ -1,4 +1,4 @@
-//! `anabranch bench`: the stripped loop and the full simulator on the same case, side by side.
+//! `anabranch bench`: the stripped loop and the simulator on the same case.
 
 mod cases;
 mod measured;
@@ -17,32 +17,32 @@ use anabranch_units::Time;
 use anabranch_workload::FlowSet;
 use std::time::Instant;
 
-/// Why a case could not be measured.
+/// Error of a case.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    /// The scenario.
+    /// The scenario is invalid.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// The run.
+    /// The run failed.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// Two runs of the same scenario gave different results.
+    /// Two runs of the same scenario have different results.
     #[error("fingerprint {found:016x} on {threads} threads, {expected:016x} before")]
     Differs {
-        /// The fingerprint of this run.
+        /// Fingerprint of this run.
         found: u64,
-        /// That of the first run.
+        /// Fingerprint of the first run.
         expected: u64,
         /// Threads of this run.
         threads: usize,
     },
 }
 
-/// Hosts from which on two threads are measured against one.
+/// Minimum number of hosts for measurements on two threads.
 const HOSTS_FOR_TWO_THREADS: u32 = 1024;
 
-/// Measures `case`: `repetitions` times the stripped loop and the simulator in turn, so that a change of the
-/// machine's speed touches both; where the fabric is large, two threads as well.
+/// Measures `case`: the stripped loop and the simulator in turn, `repetitions` times, so that both see the same changes of the
+/// machine's speed; on a large fabric also on two threads.
 ///
 /// # Errors
 /// [`BenchError`].
@@ -83,7 +83,7 @@ fn time_stripped(case: &stripped::Case) -> Timed {
     Timed { packet_hops: tally.packet_hops, wall_seconds: tally.wall_seconds, cpu_seconds, building_seconds: 0.0 }
 }
 
-/// Runs `setup`. Wall time is that of the event loop; processor time also holds the results' putting together.
+/// Runs `setup`. Wall time is that of the event loop; processor time includes the collection of results.
 fn simulate(setup: &Setup, threads: usize) -> Result<(RunResult, Timed), BenchError> {
     let started = Instant::now();
     let mut first_event = None;
@@ -101,8 +101,8 @@ fn simulate(setup: &Setup, threads: usize) -> Result<(RunResult, Timed), BenchEr
     Ok((result, timed))
 }
 
-/// Finds out what a host without flows takes, and what a packet under way adds: from a run with no flows and from one
-/// that stops after two round trips, when every window is full.
+/// Measures the memory of an idle host, from a run without flows, and that of a packet in flight, from a run that stops after two
+/// round trips, when every window is full.
 fn weigh(setup: &Setup, measured: &mut Measured) -> Result<(), BenchError> {
     let mut idle = setup.clone();
     let workloads = idle.flows.workloads.clone();
@@ -127,13 +127,13 @@ fn weigh(setup: &Setup, measured: &mut Measured) -> Result<(), BenchError> {
 mod tests {
     use super::*;
 
-    /// Everything that is reported, on the smallest case made tiny.
+    /// All reported values, on the smallest case at a smaller size.
     #[test]
     fn a_case_is_measured() {
         let case = Case { changes: &["topology.radix=4", "workload.0.size=1MiB"], ..CASES[0] };
         let measured = measure(&case, 1, 2).unwrap();
         assert_eq!((measured.hosts, measured.stripped.len(), measured.simulator.len()), (8, 2, 2));
-        // 8 flows of 256 packets over 4 hops; acknowledgements come on top.
+        // 8 flows of 256 packets over 4 hops, plus ACKs.
         assert!(measured.packet_hops >= 8 * 256 * 4, "{}", measured.packet_hops);
         assert!(measured.first_event_seconds() > 0.0 && measured.ratio().unwrap() > 0.0);
         assert!(measured.bytes_per_idle_host > 0 && measured.bytes_per_packet_in_flight.is_some());

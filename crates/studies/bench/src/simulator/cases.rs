@@ -1,17 +1,17 @@
-//! What is measured.
+//! The standard cases.
 
 use anabranch_scenario::{error::ScenarioError, library, scenario::Scenario};
 
-/// A standard case: a ready-made scenario and what is changed in it.
+/// Standard case: a ready-made scenario with changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// Its name in tables and in JSON.
+    /// Name in tables and in JSON.
     pub name: &'static str,
-    /// The ready-made scenario.
+    /// Ready-made scenario.
     pub scenario: &'static str,
     /// `KEY=VALUE`, as with `--set`.
     pub changes: &'static [&'static str],
-    /// Too large to be run more than once.
+    /// Run once only, because of its size.
     pub once: bool,
 }
 
@@ -19,7 +19,7 @@ const fn case(name: &'static str, scenario: &'static str, changes: &'static [&'s
     Case { name, scenario, changes, once: false }
 }
 
-/// The standard cases, the small ones first: a process keeps memory that it once had.
+/// Standard cases in ascending size, since a process does not return memory.
 pub const CASES: &[Case] = &[
     case("permutation-128", "permutation-128", &[]),
     case("leaf-spine-roce-pfc", "permutation-roce", &[]),
@@ -30,7 +30,7 @@ pub const CASES: &[Case] = &[
     case("permutation-8192", "permutation-8192", &[]),
 ];
 
-/// The first case alone: what `--small` measures.
+/// First case, for `--small`.
 pub const SMALL: &[Case] = CASES.split_at(1).0;
 
 /// 65,536 hosts in three tiers, on request.
@@ -42,10 +42,10 @@ pub const LARGE: Case = Case {
 };
 
 impl Case {
-    /// Its scenario.
+    /// Loads the scenario.
     ///
     /// # Errors
-    /// [`ScenarioError`] where it is wrong.
+    /// Returns a [`ScenarioError`] if it is invalid.
     pub fn load(&self) -> Result<Scenario, ScenarioError> {
         let changes: Vec<String> = self.changes.iter().map(|change| (*change).to_string()).collect();
         library::load(self.scenario, &changes, None)

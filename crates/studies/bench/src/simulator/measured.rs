@@ -1,17 +1,17 @@
-//! What a case gave.
+//! Results of a case.
 
 use super::{BenchError, Case};
 use anabranch_backend::Setup;
 use anabranch_outcome::RunResult;
 
-/// One run of the simulator or of the stripped loop.
+/// Run of the simulator or of the stripped loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timed {
     /// Packets that left a port.
     pub packet_hops: u64,
     /// Wall time of the event loop.
     pub wall_seconds: f64,
-    /// Processor time of all threads from the first event to the results; `None` where the system does not say.
+    /// Processor time of all threads from the first event to the results; `None` where the system does not report it.
     pub cpu_seconds: Option<f64>,
     /// Wall time from the setup to the first event.
     pub building_seconds: f64,
@@ -29,46 +29,46 @@ impl Timed {
     }
 }
 
-/// Two threads against one, from pairs of runs one after the other.
+/// Comparison of two threads with one, from pairs of consecutive runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pairs {
-    /// Packet-hops per second on two threads, the median.
+    /// Median packet-hops per second on two threads.
     pub per_second: f64,
-    /// How many times as fast as on one thread, the median over pairs.
+    /// Median speedup over one thread.
     pub speedup: f64,
 }
 
-/// What a case gave.
+/// Results of a case.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Name of the case.
     pub name: &'static str,
     /// Name of its scenario.
     pub scenario: &'static str,
-    /// What is changed in it.
+    /// Changes to the scenario.
     pub changes: &'static [&'static str],
     /// Hosts.
     pub hosts: u32,
-    /// The stripped loop, per repetition.
+    /// Runs of the stripped loop.
     pub stripped: Vec<Timed>,
-    /// The simulator, per repetition.
+    /// Runs of the simulator.
     pub simulator: Vec<Timed>,
-    /// The simulator on two threads, per repetition; empty where it was not run so.
+    /// Runs of the simulator on two threads; empty if not measured.
     pub two_threads: Vec<Timed>,
     /// Packet-hops of one run of the simulator.
     pub packet_hops: u64,
-    /// Fingerprint of the simulator's results, the same for every run; `None` before the first.
+    /// Fingerprint of the simulator's results, the same in every run; `None` before the first.
     pub fingerprint: Option<u64>,
-    /// Bytes of the simulator's own structures per host when a run ends.
+    /// Bytes of the simulator's own structures per host at the end of a run.
     pub bytes_per_host: u64,
-    /// The same where nobody sends.
+    /// The same without flows.
     pub bytes_per_idle_host: u64,
-    /// What a run takes more than that after two round trips, per packet then under way, the records of its flows included.
+    /// Additional bytes after two round trips per packet in flight, records of its flows included.
     pub bytes_per_packet_in_flight: Option<u64>,
-    /// Largest memory of the process during the simulator's runs, with the flows and results; `None` where the system
-    /// does not say.
+    /// Peak memory of the process during the simulator's runs, with flows and results; `None` where the system does not
+    /// report it.
     pub peak_rss_bytes: Option<u64>,
-    /// Wall time that the graph and the flows took to be made.
+    /// Wall time to build graph and flows.
     pub set_up_seconds: f64,
 }
 
@@ -92,7 +92,7 @@ impl Measured {
         }
     }
 
-    /// Takes a run of the simulator.
+    /// Records a run of the simulator.
     pub(super) fn take(&mut self, result: &RunResult, timed: Timed, threads: usize) -> Result<(), BenchError> {
         self.same(result, threads)?;
         self.simulator.push(timed);
@@ -102,7 +102,7 @@ impl Measured {
         Ok(())
     }
 
-    /// Whether a run gave what the first one gave.
+    /// Checks that a run has the results of the first one.
     pub(super) fn same(&self, result: &RunResult, threads: usize) -> Result<(), BenchError> {
         match self.fingerprint.zip(result.fingerprint) {
             Some((expected, found)) if expected != found => Err(BenchError::Differs { found, expected, threads }),
@@ -110,28 +110,28 @@ impl Measured {
         }
     }
 
-    /// The simulator's median rate over the stripped loop's; `None` where there is no loop of this shape.
+    /// Median rate of the simulator over that of the stripped loop; `None` without a loop of this topology.
     pub fn ratio(&self) -> Option<f64> {
         (!self.stripped.is_empty()).then(|| median(&rates(&self.simulator)) / median(&rates(&self.stripped)))
     }
 
-    /// The least processor time of a run, from the first event to the results.
+    /// Minimum processor time of a run, from the first event to the results.
     pub fn best_cpu_seconds(&self) -> Option<f64> {
         self.simulator.iter().filter_map(|timed| timed.cpu_seconds).min_by(f64::total_cmp)
     }
 
-    /// The best rate by processor time over the stripped loop's.
+    /// Best rate by processor time over that of the stripped loop.
     pub fn best_ratio(&self) -> Option<f64> {
         Some(best_per_cpu_second(&self.simulator)? / best_per_cpu_second(&self.stripped)?)
     }
 
-    /// From the scenario, read, to the first event: the graph and the flows, then the plan (the median).
+    /// Time from the loaded scenario to the first event: graph and flows, then the median of the run's setup.
     pub fn first_event_seconds(&self) -> f64 {
         let building: Vec<f64> = self.simulator.iter().map(|timed| timed.building_seconds).collect();
         self.set_up_seconds + median(&building)
     }
 
-    /// Two threads against one.
+    /// Comparison of two threads with one.
     pub fn pairs(&self) -> Option<Pairs> {
         let speedups =
             self.two_threads.iter().zip(&self.simulator).map(|(two, one)| two.per_second() / one.per_second());
@@ -141,7 +141,7 @@ impl Measured {
     }
 }
 
-/// Packet-hops per second of each.
+/// Packet-hops per second of each run.
 pub(super) fn rates(runs: &[Timed]) -> Vec<f64> {
     runs.iter().map(Timed::per_second).collect()
 }
@@ -150,7 +150,7 @@ fn best_per_cpu_second(runs: &[Timed]) -> Option<f64> {
     runs.iter().filter_map(Timed::per_cpu_second).max_by(f64::total_cmp)
 }
 
-/// The middle of `values` (of an even number, the mean of the two in the middle); NaN of none.
+/// Median of `values`; NaN if empty.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,17 +1,17 @@
-//! From a scenario to a case of the stripped loop.
+//! Converts a scenario to a case of the stripped loop.
 
-use super::{Case, Delays, Shape};
+use super::{Case, Delays, GraphKind};
 use anabranch_backend::Setup;
 use anabranch_topology::{Guidance, LinkClass, NodeId, Topology};
 use anabranch_units::BytesOrBdp;
 use anabranch_workload::Start;
 
-/// The fastest on trees of 128 and of 8,192 hosts.
+/// Fastest width on trees of 128 and of 8,192 hosts.
 const BUCKET_BITS: u32 = 12;
 
 impl Case {
-    /// The same graph, flows, packets, window and acknowledgements as in `setup`: a permutation at time zero with one
-    /// size, over links of one rate. `None` where it is something else.
+    /// Returns the graph, flows, packets, window and ACKs of `setup`: a permutation at time zero with one
+    /// size, over links of one rate. Returns `None` for any other scenario.
     pub fn of(setup: &Setup) -> Option<Self> {
         let topology = &setup.topology;
         let hosts = topology.hosts as usize;
@@ -32,11 +32,11 @@ impl Case {
         let transport = &setup.transport;
         let data = transport.mtu() + transport.header();
         let bdp = topology.window_bdp(data, transport.ack_size());
-        // Line rate without a limit has at least a BDP under way.
+        // Line rate without a limit has at least a BDP in flight.
         let window = transport.window().map_or(BytesOrBdp::Bdp(1_000_000), |(window, _)| window);
         let packets_per_ack = transport.packets_per_ack();
         Some(Case {
-            shape: shape(topology)?,
+            graph: graph(topology)?,
             delays: delays(topology),
             to,
             bytes_per_flow,
@@ -51,22 +51,24 @@ impl Case {
     }
 }
 
-fn shape(topology: &Topology) -> Option<Shape> {
+fn graph(topology: &Topology) -> Option<GraphKind> {
     let hosts = topology.hosts as usize;
     let per_leaf = topology.links.iter().filter(|l| l.to == topology.edge_switch(0) && l.from.0 < topology.hosts);
     let per_leaf = per_leaf.count();
-    let shape = match topology.uplinks[..] {
-        [spines] => Shape::LeafSpine { leaves: hosts / per_leaf, hosts_per_leaf: per_leaf, spines: spines as usize },
-        [half, other] if half == other && half as usize == per_leaf => Shape::FatTree { half: per_leaf },
+    let graph = match topology.uplinks[..] {
+        [spines] => {
+            GraphKind::LeafSpine { leaves: hosts / per_leaf, hosts_per_leaf: per_leaf, spines: spines as usize }
+        }
+        [half, other] if half == other && half as usize == per_leaf => GraphKind::FatTree { half: per_leaf },
         [] if topology.guidance == Some(Guidance::Dragonfly) => {
             let a = topology.groups.iter().filter(|group| **group == 0).count();
             let global = topology.out_links(NodeId(topology.hosts)).iter();
             let h = global.filter(|link| topology.link(**link).class == LinkClass::Global).count();
-            Shape::Dragonfly { p: per_leaf, a, h }
+            GraphKind::Dragonfly { p: per_leaf, a, h }
         }
         _ => return None,
     };
-    (shape.hosts() == hosts).then_some(shape)
+    (graph.hosts() == hosts).then_some(graph)
 }
 
 fn delays(topology: &Topology) -> Delays {
@@ -89,7 +91,7 @@ mod tests {
     use crate::{simulator::CASES, stripped};
     use anabranch_scenario::library;
 
-    /// A single packet from each host and its acknowledgement take as many hops as in the simulator.
+    /// A single packet from each host and its ACK take as many hops as in the simulator.
     #[test]
     fn ways_are_as_long_as_in_the_simulator() {
         let cases = [
@@ -112,8 +114,8 @@ mod tests {
     fn every_case_of_the_bench_has_its_loop() {
         for case in CASES {
             let setup = case.load().and_then(|scenario| scenario.setup(scenario.seed)).unwrap();
-            let stripped = Case::of(&setup).unwrap_or_else(|| panic!("{}: no loop of this shape", case.name));
-            assert_eq!(stripped.shape.hosts(), setup.topology.hosts as usize);
+            let stripped = Case::of(&setup).unwrap_or_else(|| panic!("{}: no loop of this graph", case.name));
+            assert_eq!(stripped.graph.hosts(), setup.topology.hosts as usize);
             let delays: u64 = setup.topology.links.iter().map(|link| link.delay.ps()).max().unwrap();
             let far = setup.topology.guidance.is_some();
             let longest = if far { stripped.delays.far } else { stripped.delays.near };

@@ -1,49 +1,49 @@
-//! The yardstick of `anabranch bench`: what moving packets through a graph costs when nothing else is done.
+//! The reference of `anabranch bench`: the cost of moving packets through a graph and nothing else.
 //!
-//! The flows of a permutation, a random shortest path per packet, a fixed window, acknowledgements, one event per
-//! packet-hop: a FIFO port's departure is computed when the packet arrives. No congestion control, no scheme, no
+//! It has the flows of a permutation, a random shortest path per packet, a fixed window, ACKs, and one event per
+//! packet-hop: the departure from a FIFO port is computed when the packet arrives. It has no congestion control, scheme or
 //! statistics.
 
 mod case;
-mod shape;
+mod graph;
 mod wheel;
 
-pub use shape::{Delays, Shape};
+pub use graph::{Delays, GraphKind};
 
-use shape::{Dragonfly, FatTree, LeafSpine, Ways};
+use graph::{Dragonfly, FatTree, LeafSpine, Routing};
 use std::time::Instant;
 use wheel::{Event, Wheel};
 
-/// The case that the loop runs.
+/// Case of the loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
     /// The graph.
-    pub shape: Shape,
+    pub graph: GraphKind,
     /// Delays of its links.
     pub delays: Delays,
-    /// Where each host sends to.
+    /// Receiver of each host.
     pub to: Vec<u32>,
     /// Payload of each host's flow.
     pub bytes_per_flow: u64,
     /// Payload of a data packet.
     pub payload: u64,
-    /// A data packet on the wire.
+    /// Bytes of a data packet on the wire.
     pub data: u16,
-    /// An acknowledgement on the wire.
+    /// Bytes of an ACK on the wire.
     pub ack: u16,
     /// Picoseconds per byte of every link.
     pub ps_per_byte: u64,
-    /// Data packets that a flow has under way at most.
+    /// Maximum number of data packets of a flow in flight.
     pub window: u64,
-    /// Data packets per acknowledgement.
+    /// Data packets per ACK.
     pub packets_per_ack: u64,
     /// Bucket width: 2 to this power picoseconds.
     pub bucket_bits: u32,
 }
 
-/// What it gives.
+/// Results of the loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tally {
+pub struct StrippedResult {
     /// Packets that left a port.
     pub packet_hops: u64,
     /// Data packets that reached their host.
@@ -52,7 +52,7 @@ pub struct Tally {
     pub marked: u64,
     /// Simulated time of the last arrival, in picoseconds.
     pub end_ps: u64,
-    /// Longest time from a packet's sending to its acknowledgement, in picoseconds.
+    /// Longest time from sending a packet to its ACK, in picoseconds.
     pub longest_rtt_ps: u64,
     /// Wall time of the loop.
     pub wall_seconds: f64,
@@ -66,10 +66,10 @@ struct Packet {
     flow: u32,
     from: u16,
     to: u16,
-    /// What its way depends on: see [`Ways::start`].
+    /// Routing state: see [`Routing::start`].
     via: u16,
     size: u16,
-    /// Packets it acknowledges; zero for data.
+    /// Packets that it acknowledges; zero for data.
     acknowledges: u16,
     hop: u8,
     marked: bool,
@@ -77,7 +77,7 @@ struct Packet {
 
 struct Loop<'c, W> {
     case: &'c Case,
-    ways: W,
+    routing: W,
     free_at: Vec<u64>,
     packets: Vec<Packet>,
     unused: Vec<u32>,
@@ -88,7 +88,7 @@ struct Loop<'c, W> {
     random: u64,
 }
 
-impl<W: Ways> Loop<'_, W> {
+impl<W: Routing> Loop<'_, W> {
     #[inline]
     fn transmit(&mut self, port: usize, delay: u64, now: u64, id: u32) {
         let packet = &mut self.packets[id as usize];
@@ -105,7 +105,7 @@ impl<W: Ways> Loop<'_, W> {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        self.random % self.ways.choices()
+        self.random % self.routing.choices()
     }
 
     #[inline]
@@ -115,7 +115,7 @@ impl<W: Ways> Loop<'_, W> {
             self.packets.len() as u32 - 1
         });
         let choice = self.choice();
-        let via = self.ways.start(host, choice);
+        let via = self.routing.start(host, choice);
         let (flow, from, to) = (host as u32, host as u16, self.case.to[host] as u16);
         self.packets[id as usize] =
             Packet { sent_at: now, flow, from, to, via, size: self.case.data, ..Packet::default() };
@@ -123,7 +123,7 @@ impl<W: Ways> Loop<'_, W> {
         self.transmit(host, self.case.delays.up, now, id);
     }
 
-    /// A data packet reached its host: answers with an acknowledgement where one is due.
+    /// Receives a data packet and sends an ACK where one is due.
     #[inline]
     fn receive(&mut self, now: u64, id: u32) {
         let packet = self.packets[id as usize];
@@ -139,23 +139,23 @@ impl<W: Ways> Loop<'_, W> {
         let choice = self.choice();
         let ack = &mut self.packets[id as usize];
         (ack.from, ack.to) = (packet.to, packet.from);
-        ack.via = self.ways.start(packet.to as usize, choice);
+        ack.via = self.routing.start(packet.to as usize, choice);
         (ack.acknowledges, ack.size, ack.hop) = (acknowledges as u16, self.case.ack, 0);
         self.transmit(packet.to as usize, self.case.delays.up, now, id);
     }
 
-    fn run(&mut self) -> Tally {
+    fn run(&mut self) -> StrippedResult {
         let mut tally =
-            Tally { packet_hops: 0, delivered: 0, marked: 0, end_ps: 0, longest_rtt_ps: 0, wall_seconds: 0.0 };
+            StrippedResult { packet_hops: 0, delivered: 0, marked: 0, end_ps: 0, longest_rtt_ps: 0, wall_seconds: 0.0 };
         let started = Instant::now();
-        for host in 0..self.ways.hosts() {
+        for host in 0..self.routing.hosts() {
             for _ in 0..self.case.window.min(self.packets_per_flow) {
                 self.send(host, 0);
             }
         }
         while let Some(Event { at: now, packet: id }) = self.wheel.pop() {
             tally.packet_hops += 1;
-            if let Some((port, delay)) = self.ways.next(&mut self.packets[id as usize]) {
+            if let Some((port, delay)) = self.routing.next(&mut self.packets[id as usize]) {
                 self.transmit(port, delay, now, id);
                 continue;
             }
@@ -182,24 +182,24 @@ impl<W: Ways> Loop<'_, W> {
 /// Runs `case`.
 ///
 /// # Panics
-/// Where the case has no host, more than 65,536, no receiver for each or no packet per acknowledgement.
-pub fn run(case: &Case) -> Tally {
+/// If the case has no host, more than 65,536, no receiver for each or no packet per ACK.
+pub fn run(case: &Case) -> StrippedResult {
     let delays = case.delays;
-    match case.shape {
-        Shape::LeafSpine { leaves, hosts_per_leaf, spines } => {
+    match case.graph {
+        GraphKind::LeafSpine { leaves, hosts_per_leaf, spines } => {
             run_on(case, LeafSpine { leaves, hosts_per_leaf, spines, delays })
         }
-        Shape::FatTree { half } => run_on(case, FatTree { half, delays }),
-        Shape::Dragonfly { p, a, h } => run_on(case, Dragonfly { p, a, h, delays }),
+        GraphKind::FatTree { half } => run_on(case, FatTree { half, delays }),
+        GraphKind::Dragonfly { p, a, h } => run_on(case, Dragonfly { p, a, h, delays }),
     }
 }
 
-fn run_on<W: Ways>(case: &Case, ways: W) -> Tally {
-    let hosts = ways.hosts();
+fn run_on<W: Routing>(case: &Case, routing: W) -> StrippedResult {
+    let hosts = routing.hosts();
     assert!((1..=1 << 16).contains(&hosts) && case.to.len() == hosts && case.packets_per_ack > 0, "{case:?}");
     let mut state = Loop {
         case,
-        free_at: vec![0; ways.ports()],
+        free_at: vec![0; routing.ports()],
         packets: Vec::new(),
         unused: Vec::new(),
         sent: vec![0; hosts],
@@ -207,7 +207,7 @@ fn run_on<W: Ways>(case: &Case, ways: W) -> Tally {
         packets_per_flow: case.bytes_per_flow.div_ceil(case.payload),
         wheel: Wheel::new(case.bucket_bits),
         random: 0x9E37_79B9_7F4A_7C15,
-        ways,
+        routing,
     };
     state.run()
 }
@@ -219,10 +219,10 @@ mod tests {
     const PAYLOAD: u64 = 4096;
 
     /// 16 hosts, 1 us links at 400 Gb/s, 40 packets from each to a host of another leaf.
-    fn small(shape: Shape) -> Case {
-        let hosts = shape.hosts();
+    fn small(graph: GraphKind) -> Case {
+        let hosts = graph.hosts();
         Case {
-            shape,
+            graph,
             delays: Delays { up: 1_000_000, down: 1_000_000, near: 1_000_000, far: 1_000_000 },
             to: (0..hosts).map(|host| ((host + hosts / 2) % hosts) as u32).collect(),
             bytes_per_flow: 40 * PAYLOAD,
@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    const TREE: Shape = Shape::LeafSpine { leaves: 4, hosts_per_leaf: 4, spines: 4 };
+    const TREE: GraphKind = GraphKind::LeafSpine { leaves: 4, hosts_per_leaf: 4, spines: 4 };
 
     #[test]
     fn every_packet_makes_its_hops() {
@@ -246,20 +246,20 @@ mod tests {
         // 42 packets: the last ACK covers two.
         let tally = run(&Case { bytes_per_flow: 42 * PAYLOAD, ..small(TREE) });
         assert_eq!(tally.packet_hops, 16 * 4 * (42 + 11));
-        // 16 hosts in 4 pods, every receiver two pods further: 6 hops.
-        let tally = run(&small(Shape::FatTree { half: 2 }));
+        // 16 hosts in 4 pods, receivers two pods away: 6 hops.
+        let tally = run(&small(GraphKind::FatTree { half: 2 }));
         assert_eq!((tally.packet_hops, tally.delivered), (16 * 6 * (40 + 10), 640));
         // The next leaf of the same pod: 4 hops.
         let next = (0..16u32).map(|host| host / 4 * 4 + (host + 2) % 4).collect();
-        assert_eq!(run(&Case { to: next, ..small(Shape::FatTree { half: 2 }) }).packet_hops, 16 * 4 * (40 + 10));
+        assert_eq!(run(&Case { to: next, ..small(GraphKind::FatTree { half: 2 }) }).packet_hops, 16 * 4 * (40 + 10));
     }
 
     #[test]
     fn one_packet_takes_its_closed_form() {
-        // Out: 4 hops of 4160 B at 20 ps per byte and 1 us; back: 4 hops of 64 B and 1 us. One packet per flow, and
-        // with one host per leaf no two flows share a link, but all share the only spine, each on links of its own.
-        let shape = Shape::LeafSpine { leaves: 4, hosts_per_leaf: 1, spines: 1 };
-        let case = Case { bytes_per_flow: 1, packets_per_ack: 1, ..small(shape) };
+        // Out: 4 hops of 4160 B at 20 ps per byte and 1 us; back: 4 hops of 64 B and 1 us. One packet per flow; with one
+        // host per leaf no two flows share a link.
+        let graph = GraphKind::LeafSpine { leaves: 4, hosts_per_leaf: 1, spines: 1 };
+        let case = Case { bytes_per_flow: 1, packets_per_ack: 1, ..small(graph) };
         assert_eq!(run(&case).end_ps, 8 * 1_000_000 + 4 * (4160 + 64) * 20);
     }
 
@@ -268,10 +268,10 @@ mod tests {
         // Groups of 2 switches with a host and a global link each: 3 groups, 6 hosts. Port k of group g leads to group
         // g + k + 1: from switch 0 of a group its own link leads to the next group's switch 1, and from switch 1 to
         // the last group's switch 0.
-        let shape = Shape::Dragonfly { p: 1, a: 2, h: 1 };
+        let graph = GraphKind::Dragonfly { p: 1, a: 2, h: 1 };
         let hops = |from: usize, to: u32| {
-            let mut case = Case { bytes_per_flow: 1, packets_per_ack: 1, ..small(shape) };
-            // Everybody else sends to the host beside, over one local link.
+            let mut case = Case { bytes_per_flow: 1, packets_per_ack: 1, ..small(graph) };
+            // All other hosts send to their neighbour, over one local link.
             case.to = (0..6).map(|host| host ^ 1).collect();
             case.to[from] = to;
             run(&case).packet_hops - 5 * 2 * 3

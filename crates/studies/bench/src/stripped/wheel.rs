@@ -1,6 +1,6 @@
-//! Events of the stripped loop in the order of their times.
+//! Event queue of the stripped loop.
 
-/// A packet that reaches the end of a link.
+/// Arrival of a packet at the end of a link.
 #[derive(Clone, Copy)]
 pub(super) struct Event {
     pub(super) at: u64,
@@ -9,7 +9,7 @@ pub(super) struct Event {
 
 const RING_BITS: u32 = 13;
 
-/// A ring of time buckets, sorted when the clock reaches them; what lies beyond its horizon waits aside.
+/// Ring of time buckets, sorted when the clock reaches them; events beyond its horizon are kept apart.
 pub(super) struct Wheel {
     ring: Vec<Vec<Event>>,
     beyond: Vec<Event>,
@@ -20,7 +20,7 @@ pub(super) struct Wheel {
 }
 
 impl Wheel {
-    /// With buckets of 2 to the power of `bits` picoseconds.
+    /// Creates a queue with buckets of 2 to the power of `bits` picoseconds.
     pub(super) fn new(bits: u32) -> Self {
         let ring = (0..1usize << RING_BITS).map(|_| Vec::with_capacity(64)).collect();
         Wheel { ring, beyond: Vec::new(), bits, current: 0, next: 0, pending: 0 }
@@ -63,7 +63,7 @@ impl Wheel {
             slot.clear();
             self.next = 0;
             self.current += 1;
-            // Twice per turn of the ring is early enough: what waits aside is a whole turn away.
+            // Twice per turn of the ring is enough: events apart are a whole turn away.
             if !self.beyond.is_empty() && self.current.is_multiple_of(1 << (RING_BITS - 1)) {
                 let (current, bits) = (self.current, self.bits);
                 let near = |e: &mut Event| (e.at >> bits) - current < 1 << RING_BITS;

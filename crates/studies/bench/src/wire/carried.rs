@@ -1,8 +1,8 @@
-//! Bytes over the loopback interface, and the CPU time of both ends.
+//! Goodput over the loopback interface, and CPU time of both peers.
 
 use super::{
     iperf,
-    per_packet::Check,
+    per_packet::PacketCheck,
     shared::{DATAGRAM, PAYLOAD, UNDER_WAY, cpu_seconds},
 };
 use anabranch_endpoint::{Bytes, Endpoint, Event, Settings};
@@ -26,77 +26,77 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How bytes are carried.
+/// Sender and receiver of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// A plain socket, one datagram at a time.
+pub enum SendMethod {
+    /// Plain sockets, one datagram at a time.
     Plain,
-    /// A plain socket, runs of datagrams (GSO, GRO).
+    /// Plain sockets, runs of datagrams (GSO, GRO).
     PlainRuns,
-    /// Our endpoints, every packet over another of eight labels (`ops`).
+    /// Our endpoints, each packet with another of eight labels (`ops`).
     Spray,
-    /// The same in runs of eight packets.
+    /// `ops` in runs of eight packets.
     SprayRuns,
     /// Our endpoints over one label (`ecmp`).
     OnePath,
-    /// The same with payloads unchecked.
+    /// `ecmp` with payloads unchecked.
     OnePathUnchecked,
-    /// The same with a MAC of headers and control packets.
+    /// `ecmp` with a MAC of headers and control packets.
     OnePathControl,
-    /// The same with a MAC of all.
+    /// `ecmp` with a MAC of all bytes.
     OnePathAll,
-    /// Every packet over another label, with payloads unchecked.
+    /// `ops` with payloads unchecked.
     SprayUnchecked,
-    /// `iperf3 -u` with datagrams of the same size, where it is installed.
+    /// `iperf3 -u` with datagrams of the same size, if installed.
     IperfUdp,
-    /// `iperf3` over TCP, where it is installed.
+    /// `iperf3` over TCP, if installed.
     IperfTcp,
 }
 
-impl Way {
-    /// All of them, in the order in which they are measured.
-    pub const ALL: &[Way] = &[
-        Way::Plain,
-        Way::Spray,
-        Way::SprayUnchecked,
-        Way::SprayRuns,
-        Way::PlainRuns,
-        Way::OnePath,
-        Way::OnePathUnchecked,
-        Way::OnePathControl,
-        Way::OnePathAll,
-        Way::IperfUdp,
-        Way::IperfTcp,
+impl SendMethod {
+    /// All methods, in the order of measurement.
+    pub const ALL: &[SendMethod] = &[
+        SendMethod::Plain,
+        SendMethod::Spray,
+        SendMethod::SprayUnchecked,
+        SendMethod::SprayRuns,
+        SendMethod::PlainRuns,
+        SendMethod::OnePath,
+        SendMethod::OnePathUnchecked,
+        SendMethod::OnePathControl,
+        SendMethod::OnePathAll,
+        SendMethod::IperfUdp,
+        SendMethod::IperfTcp,
     ];
 
-    /// For people.
+    /// Name in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Way::Plain => "plain socket, datagram by datagram",
-            Way::PlainRuns => "plain socket, GSO and GRO",
-            Way::Spray => "sprayed over eight labels, packet by packet",
-            Way::SprayRuns => "sprayed over eight labels, runs of eight",
-            Way::OnePath => "one label, GSO and GRO",
-            Way::OnePathUnchecked => "one label, payloads unchecked",
-            Way::OnePathControl => "one label, MAC of headers and control",
-            Way::OnePathAll => "one label, MAC of all",
-            Way::SprayUnchecked => "sprayed packet by packet, payloads unchecked",
-            Way::IperfUdp => "iperf3, UDP",
-            Way::IperfTcp => "iperf3, TCP",
+            SendMethod::Plain => "plain socket, datagram by datagram",
+            SendMethod::PlainRuns => "plain socket, GSO and GRO",
+            SendMethod::Spray => "sprayed over eight labels, packet by packet",
+            SendMethod::SprayRuns => "sprayed over eight labels, runs of eight",
+            SendMethod::OnePath => "one label, GSO and GRO",
+            SendMethod::OnePathUnchecked => "one label, payloads unchecked",
+            SendMethod::OnePathControl => "one label, MAC of headers and control",
+            SendMethod::OnePathAll => "one label, MAC of all",
+            SendMethod::SprayUnchecked => "sprayed packet by packet, payloads unchecked",
+            SendMethod::IperfUdp => "iperf3, UDP",
+            SendMethod::IperfTcp => "iperf3, TCP",
         }
     }
 }
 
-/// What a way has carried.
+/// Measurement of one method.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Carried {
-    /// Which.
-    pub way: Way,
-    /// Payload bytes that arrived.
+    /// Method.
+    pub method: SendMethod,
+    /// Payload bytes received.
     pub bytes: u64,
-    /// CPU time of both ends, in seconds.
+    /// CPU time of both peers, in seconds.
     pub cpu_seconds: f64,
-    /// Seconds from the first to the last.
+    /// Wall time from the first to the last byte, in seconds.
     pub seconds: f64,
 }
 
@@ -115,27 +115,28 @@ fn system(what: &str, source: io::Error) -> WireError {
     WireError::System { what: what.into(), source }
 }
 
-/// One measurement; `None` where the program that it needs is not there.
+/// Measures one method; `None` if the program that it needs is missing.
 ///
 /// # Errors
-/// Where sockets cannot be opened or carry nothing.
-pub fn measure(way: Way, bytes: u64) -> Result<Option<Carried>, WireError> {
-    match way {
-        Way::Plain => plain(way, 1, bytes).map(Some).map_err(|error| system("plain sockets", error)),
-        Way::PlainRuns => plain(way, 15, bytes).map(Some).map_err(|error| system("plain sockets", error)),
-        Way::Spray => ours(way, "ops", 1, Check::Crc, bytes).map(Some),
-        Way::SprayUnchecked => ours(way, "ops", 1, Check::Header, bytes).map(Some),
-        Way::SprayRuns => ours(way, "ops", 8, Check::Crc, bytes).map(Some),
-        Way::OnePath => ours(way, "ecmp", 15, Check::Crc, bytes).map(Some),
-        Way::OnePathUnchecked => ours(way, "ecmp", 15, Check::Header, bytes).map(Some),
-        Way::OnePathControl => ours(way, "ecmp", 15, Check::Control, bytes).map(Some),
-        Way::OnePathAll => ours(way, "ecmp", 15, Check::All, bytes).map(Some),
-        Way::IperfUdp | Way::IperfTcp => Ok(iperf::measure(way)),
+/// Returns an error if sockets cannot be opened or time out.
+pub fn measure(method: SendMethod, bytes: u64) -> Result<Option<Carried>, WireError> {
+    match method {
+        SendMethod::Plain => plain(method, 1, bytes).map(Some).map_err(|error| system("plain sockets", error)),
+        SendMethod::PlainRuns => plain(method, 15, bytes).map(Some).map_err(|error| system("plain sockets", error)),
+        SendMethod::Spray => ours(method, "ops", 1, PacketCheck::Crc, bytes).map(Some),
+        SendMethod::SprayUnchecked => ours(method, "ops", 1, PacketCheck::Header, bytes).map(Some),
+        SendMethod::SprayRuns => ours(method, "ops", 8, PacketCheck::Crc, bytes).map(Some),
+        SendMethod::OnePath => ours(method, "ecmp", 15, PacketCheck::Crc, bytes).map(Some),
+        SendMethod::OnePathUnchecked => ours(method, "ecmp", 15, PacketCheck::Header, bytes).map(Some),
+        SendMethod::OnePathControl => ours(method, "ecmp", 15, PacketCheck::Control, bytes).map(Some),
+        SendMethod::OnePathAll => ours(method, "ecmp", 15, PacketCheck::All, bytes).map(Some),
+        SendMethod::IperfUdp | SendMethod::IperfTcp => Ok(iperf::measure(method)),
     }
 }
 
-/// Datagrams in runs of `run` over a connected socket, as many under way as of ours: the receiver says now and then how many it has.
-fn plain(way: Way, run: usize, bytes: u64) -> io::Result<Carried> {
+/// Sends datagrams in runs of `run` over a connected socket, with the same number in flight as our endpoints. The receiver
+/// acknowledges every 16.
+fn plain(method: SendMethod, run: usize, bytes: u64) -> io::Result<Carried> {
     let (from, to) = (UdpSocket::bind(loopback())?, UdpSocket::bind(loopback())?);
     from.connect(to.local_addr()?)?;
     to.connect(from.local_addr()?)?;
@@ -146,14 +147,14 @@ fn plain(way: Way, run: usize, bytes: u64) -> io::Result<Carried> {
         socket.set_nonblocking(false)?;
         socket.set_read_timeout(Some(Duration::from_secs(5)))?;
     }
-    // Reading many at once, a socket that blocks waits for all of them.
+    // With batched reads, a blocking socket would wait for a full batch.
     to.set_nonblocking(run > 1)?;
     let count = bytes / PAYLOAD;
     let start = Instant::now();
     let cpu = std::thread::scope(|scope| {
         let receiver = scope.spawn(|| -> io::Result<f64> {
             let cpu = cpu_seconds();
-            let (mut received, mut said) = (0u64, 0u64);
+            let (mut received, mut acknowledged) = (0u64, 0u64);
             let mut buffers = vec![vec![0u8; 1 << 16]; if run == 1 { 1 } else { BATCH_SIZE }];
             while received < count {
                 if run == 1 {
@@ -162,21 +163,21 @@ fn plain(way: Way, run: usize, bytes: u64) -> io::Result<Carried> {
                 } else {
                     let mut metas = [RecvMeta::default(); BATCH_SIZE];
                     let mut slices: Vec<_> = buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
-                    let patience = Timespec { tv_sec: 5, tv_nsec: 0 };
-                    poll(&mut [PollFd::new(&to, PollFlags::IN)], Some(&patience))?;
+                    let timeout = Timespec { tv_sec: 5, tv_nsec: 0 };
+                    poll(&mut [PollFd::new(&to, PollFlags::IN)], Some(&timeout))?;
                     let filled = receives.recv((&to).into(), &mut slices, &mut metas)?;
                     received +=
                         metas[..filled].iter().map(|meta| meta.len.div_ceil(meta.stride.max(1)) as u64).sum::<u64>();
                 }
-                if received - said >= 16 || received == count {
+                if received - acknowledged >= 16 || received == count {
                     to.send(&received.to_be_bytes())?;
-                    said = received;
+                    acknowledged = received;
                 }
             }
             Ok(cpu_seconds() - cpu)
         });
         let cpu = cpu_seconds();
-        // As ours do, it sends a message of a mebibyte again and again: what is sent does not lie in the nearest cache.
+        // Sends from a message of 1 MiB, as our endpoints do, so that its bytes are not in the nearest cache.
         let message = vec![7u8; MESSAGE];
         let mut at = 0;
         let destination = to.local_addr()?;
@@ -207,7 +208,7 @@ fn plain(way: Way, run: usize, bytes: u64) -> io::Result<Carried> {
         let theirs = receiver.join().map_err(|_| io::Error::other("the receiver failed"))??;
         Ok::<f64, io::Error>(mine + theirs)
     })?;
-    Ok(Carried { way, bytes: count * PAYLOAD, cpu_seconds: cpu, seconds: start.elapsed().as_secs_f64() })
+    Ok(Carried { method, bytes: count * PAYLOAD, cpu_seconds: cpu, seconds: start.elapsed().as_secs_f64() })
 }
 
 fn settings(scheme: &str, run_length: u32, ack_every: i64, host_key: u64) -> Settings {
@@ -222,7 +223,7 @@ fn settings(scheme: &str, run_length: u32, ack_every: i64, host_key: u64) -> Set
     let wire = WireParameters {
         rate: Auto::Value(Rate::gbps(400)),
         run_length,
-        // Nothing is lost here; two processors may well show a label's packets in another order.
+        // No packet is lost; two processors may reorder the packets of a label.
         early_loss: anabranch_settings::Never::Never,
         ..WireParameters::default()
     };
@@ -236,12 +237,18 @@ fn driver(settings: Settings) -> Result<Driver<UdpPath>, WireError> {
 }
 
 const MESSAGE: usize = 1 << 20;
-/// Messages that wait at the sender.
+/// Number of messages queued at the sender.
 const WAITING: u64 = 4;
 
-/// Messages of a mebibyte over one stream.
-fn ours(way: Way, scheme: &str, run_length: u32, check: Check, bytes: u64) -> Result<Carried, WireError> {
-    // As often as plain sockets say what they have: after sixteen datagrams, in runs of fifteen after two runs.
+/// Sends messages of 1 MiB over one stream of our endpoints.
+fn ours(
+    method: SendMethod,
+    scheme: &str,
+    run_length: u32,
+    check: PacketCheck,
+    bytes: u64,
+) -> Result<Carried, WireError> {
+    // As frequent as the ACKs of plain sockets: after 16 datagrams, or two runs of 15.
     let ack_every = if run_length == 15 { 30 } else { 16 };
     let settings = |host_key| {
         let mut settings = settings(scheme, run_length, ack_every, host_key);
@@ -249,16 +256,16 @@ fn ours(way: Way, scheme: &str, run_length: u32, check: Check, bytes: u64) -> Re
         settings
     };
     let mut from = driver(settings(1))?;
-    let (says_where, hears_where) = mpsc::channel();
+    let (address_sender, address_receiver) = mpsc::channel();
     let count = (bytes / MESSAGE as u64).max(1);
     let limit = Time::from_us(60_000_000);
     let (begun, stopped) = (AtomicBool::new(false), AtomicBool::new(false));
     let stalled = || system("our endpoints", io::ErrorKind::TimedOut.into());
     let (cpu, seconds) = std::thread::scope(|scope| {
         let receiver = scope.spawn(|| -> Result<f64, WireError> {
-            // Made where it works, so that no line of its memory is the sender's too.
+            // Allocated on its own thread, so that no cache line is shared with the sender.
             let mut to = driver(settings(2))?;
-            let _ = says_where.send(to.datapath().at());
+            let _ = address_sender.send(to.datapath().at());
             let (mut cpu, mut counting) = (0.0, false);
             while !stopped.load(Ordering::Relaxed) {
                 let next = to.work()?;
@@ -276,7 +283,7 @@ fn ours(way: Way, scheme: &str, run_length: u32, check: Check, bytes: u64) -> Re
             Ok(cpu_seconds() - cpu)
         });
         let mut send = || -> Result<(f64, f64), WireError> {
-            let at = hears_where.recv_timeout(Duration::from_secs(5)).map_err(|_| stalled())?;
+            let at = address_receiver.recv_timeout(Duration::from_secs(5)).map_err(|_| stalled())?;
             let peer = from.datapath().peer(at, &[])?;
             let (endpoint, now) = from.endpoint();
             endpoint.connect(now, peer);
@@ -320,5 +327,5 @@ fn ours(way: Way, scheme: &str, run_length: u32, check: Check, bytes: u64) -> Re
         let theirs = receiver.join().map_err(|_| stalled())??;
         sent.map(|(mine, seconds)| (mine + theirs, seconds))
     })?;
-    Ok(Carried { way, bytes: count * MESSAGE as u64, cpu_seconds: cpu, seconds })
+    Ok(Carried { method, bytes: count * MESSAGE as u64, cpu_seconds: cpu, seconds })
 }

@@ -1,38 +1,37 @@
-//! `anabranch bench --wire`: what packets cost. Goodput per second of CPU time, both ends counted, of our endpoints beside plain
-//! sockets of the same datagrams in the same program, all over the loopback interface; and nanoseconds per packet without any
-//! socket.
+//! `anabranch bench --wire`: cost of packets. Goodput per second of CPU time of both peers, of our endpoints and of plain
+//! sockets with equal datagrams, over the loopback interface; and nanoseconds per packet without sockets.
 
 mod carried;
 mod iperf;
 mod per_packet;
 mod shared;
 
-pub use carried::{Carried, Way, measure as carry};
-pub use per_packet::{Check, Part, PerPacket};
+pub use carried::{Carried, SendMethod, measure as carry};
+pub use per_packet::{Layers, PacketCheck, PerPacket};
 
 use anabranch_wire::WireError;
 
-/// A ratio that should be at least `target`.
+/// Ratio with its target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ratio {
-    /// What is compared.
-    pub of: Way,
-    /// With what.
-    pub to: Way,
-    /// The ratio that is wanted.
+    /// Numerator.
+    pub of: SendMethod,
+    /// Denominator.
+    pub to: SendMethod,
+    /// Minimum to reach.
     pub target: f64,
-    /// The median of the ratios of all repetitions; `None`: one of them could not be measured.
+    /// Median ratio of all repetitions; `None` if one could not be measured.
     pub median: Option<f64>,
 }
 
-/// What has been measured.
+/// Results of `bench --wire`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
-    /// Per repetition what each way carried.
+    /// Measurements of each repetition.
     pub carried: Vec<Vec<Carried>>,
-    /// Costs without sockets, the median of the repetitions.
+    /// Costs without sockets, medians of the repetitions.
     pub per_packet: Vec<PerPacket>,
-    /// The ratios, each within one repetition.
+    /// Ratios, each within one repetition.
     pub ratios: Vec<Ratio>,
 }
 
@@ -47,37 +46,39 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
 }
 
 impl Measured {
-    /// Goodput per second of CPU time of a way, in bytes: the median of the repetitions.
-    pub fn bytes_per_cpu_second(&self, way: Way) -> Option<f64> {
-        median(self.carried.iter().flatten().filter(|of| of.way == way).map(Carried::bytes_per_cpu_second).collect())
+    /// Median goodput of a method, in bytes per second of CPU time.
+    pub fn bytes_per_cpu_second(&self, method: SendMethod) -> Option<f64> {
+        median(
+            self.carried.iter().flatten().filter(|of| of.method == method).map(Carried::bytes_per_cpu_second).collect(),
+        )
     }
 }
 
-/// What should be reached (goodput per second of CPU time).
-const WANTED: [(Way, Way, f64); 9] = [
-    (Way::Spray, Way::Plain, 0.9),
-    (Way::Spray, Way::IperfUdp, 1.0),
-    (Way::SprayRuns, Way::Spray, 2.0),
-    (Way::OnePath, Way::PlainRuns, 0.75),
-    (Way::OnePath, Way::IperfTcp, 0.8),
-    (Way::Spray, Way::SprayUnchecked, 0.97),
-    (Way::OnePath, Way::OnePathUnchecked, 0.97),
-    (Way::OnePathControl, Way::OnePathUnchecked, 0.85),
-    (Way::OnePathAll, Way::OnePathUnchecked, 0.3),
+/// Target ratios of goodput per second of CPU time.
+const TARGETS: [(SendMethod, SendMethod, f64); 9] = [
+    (SendMethod::Spray, SendMethod::Plain, 0.9),
+    (SendMethod::Spray, SendMethod::IperfUdp, 1.0),
+    (SendMethod::SprayRuns, SendMethod::Spray, 2.0),
+    (SendMethod::OnePath, SendMethod::PlainRuns, 0.75),
+    (SendMethod::OnePath, SendMethod::IperfTcp, 0.8),
+    (SendMethod::Spray, SendMethod::SprayUnchecked, 0.97),
+    (SendMethod::OnePath, SendMethod::OnePathUnchecked, 0.97),
+    (SendMethod::OnePathControl, SendMethod::OnePathUnchecked, 0.85),
+    (SendMethod::OnePathAll, SendMethod::OnePathUnchecked, 0.3),
 ];
 
-/// Measures everything `repetitions` times, `bytes` bytes a way; `say` is told what is being done.
+/// Measures every method `repetitions` times with `bytes` bytes; `say` receives progress messages.
 ///
 /// # Errors
-/// Where sockets cannot be opened or carry nothing.
+/// Returns an error if sockets cannot be opened or time out.
 pub fn measure(repetitions: usize, bytes: u64, say: &mut dyn FnMut(&str)) -> Result<Measured, WireError> {
     let mut measured = Measured::default();
     let mut costs: Vec<Vec<PerPacket>> = Vec::new();
     for repetition in 0..repetitions.max(1) {
         say(&format!("repetition {} of {repetitions}: sockets, endpoints, memory", repetition + 1));
         let mut round = Vec::new();
-        for way in Way::ALL {
-            round.extend(carried::measure(*way, bytes)?);
+        for method in SendMethod::ALL {
+            round.extend(carried::measure(*method, bytes)?);
         }
         measured.carried.push(round);
         costs.push(per_packet::measure());
@@ -88,11 +89,12 @@ pub fn measure(repetitions: usize, bytes: u64, say: &mut dyn FnMut(&str)) -> Res
             PerPacket { nanoseconds: median(all).unwrap_or_default(), ..costs[0][at].clone() }
         })
         .collect();
-    measured.ratios = WANTED
+    measured.ratios = TARGETS
         .iter()
         .map(|&(of, to, target)| {
-            let one =
-                |round: &Vec<Carried>, way| round.iter().find(|of| of.way == way).map(Carried::bytes_per_cpu_second);
+            let one = |round: &Vec<Carried>, method| {
+                round.iter().find(|of| of.method == method).map(Carried::bytes_per_cpu_second)
+            };
             let ratios = measured.carried.iter().filter_map(|round| Some(one(round, of)? / one(round, to)?)).collect();
             Ratio { of, to, target, median: median(ratios) }
         })
@@ -107,8 +109,10 @@ mod tests {
     #[test]
     fn a_little_of_everything() {
         let measured = measure(1, 4 << 20, &mut |_| ()).unwrap();
-        for way in [Way::Plain, Way::PlainRuns, Way::Spray, Way::SprayRuns, Way::OnePath] {
-            assert!(measured.bytes_per_cpu_second(way).is_some_and(|rate| rate > 1e6), "{way:?}");
+        for method in
+            [SendMethod::Plain, SendMethod::PlainRuns, SendMethod::Spray, SendMethod::SprayRuns, SendMethod::OnePath]
+        {
+            assert!(measured.bytes_per_cpu_second(method).is_some_and(|rate| rate > 1e6), "{method:?}");
         }
         assert!(measured.per_packet.iter().all(|cost| cost.nanoseconds > 1.0 && cost.nanoseconds < 1e6));
         assert!(measured.ratios[0].median.is_some());

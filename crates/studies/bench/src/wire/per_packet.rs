@@ -1,4 +1,4 @@
-//! What a packet costs without sockets: the scheme alone, with the transport of both ends, and two whole endpoints.
+//! Cost of a packet without sockets: of the scheme alone, with the transport of both peers, and of two whole endpoints.
 
 use super::shared::{PAYLOAD, cpu_seconds};
 use anabranch_endpoint::{Arrival, Departure, Endpoint, Event, Flow, Key, Line, Nic, Settings, header::Protection};
@@ -12,25 +12,25 @@ use anabranch_units::{Rate, Time};
 use anabranch_wire::WireParameters;
 use slab::Slab;
 
-/// Which part of an endpoint.
+/// Layers included in a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// The scheme: a choice and an acknowledgement.
+pub enum Layers {
+    /// The scheme: a choice and an ACK.
     Scheme,
-    /// Scheme, NIC, and the transport of both ends.
+    /// Scheme, NIC, and the transport of both peers.
     Transport,
-    /// An endpoint, header, payload's CRC32C and copy included: the mean of sender and receiver.
+    /// An endpoint, with header, CRC32C and copy of the payload: the mean of sender and receiver.
     Endpoint,
-    /// The same with this check of packets.
-    Checked(Check),
+    /// The same with another check of packets.
+    Checked(PacketCheck),
 }
 
-/// What is checked of a packet.
+/// PacketCheck of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Check {
+pub enum PacketCheck {
     /// A CRC32C of the header.
     Header,
-    /// And of the payload.
+    /// CRC32Cs of header and payload.
     Crc,
     /// A MAC of the header, a CRC32C of the payload.
     Control,
@@ -38,48 +38,48 @@ pub enum Check {
     All,
 }
 
-impl Check {
-    /// Makes endpoints check this.
+impl PacketCheck {
+    /// Applies the check to the settings of an endpoint.
     pub(super) fn set(self, settings: &mut Settings) {
-        settings.checksum = self != Check::Header;
-        settings.key = matches!(self, Check::Control | Check::All).then(|| Key::of(b"a key for measuring"));
-        settings.protection = if self == Check::All { Protection::All } else { Protection::Control };
+        settings.checksum = self != PacketCheck::Header;
+        settings.key = matches!(self, PacketCheck::Control | PacketCheck::All).then(|| Key::of(b"a key for measuring"));
+        settings.protection = if self == PacketCheck::All { Protection::All } else { Protection::Control };
     }
 }
 
-impl Part {
-    /// For people.
+impl Layers {
+    /// Name in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Part::Scheme => "scheme",
-            Part::Transport => "scheme and transport",
-            Part::Endpoint => "endpoint, 4 KiB, copy included",
-            Part::Checked(Check::Header) => "the same, payloads unchecked",
-            Part::Checked(Check::Crc) => "the same, CRC32C",
-            Part::Checked(Check::Control) => "the same, MAC of headers and control",
-            Part::Checked(Check::All) => "the same, MAC of all",
+            Layers::Scheme => "scheme",
+            Layers::Transport => "scheme and transport",
+            Layers::Endpoint => "endpoint, 4 KiB, copy included",
+            Layers::Checked(PacketCheck::Header) => "the same, payloads unchecked",
+            Layers::Checked(PacketCheck::Crc) => "the same, CRC32C",
+            Layers::Checked(PacketCheck::Control) => "the same, MAC of headers and control",
+            Layers::Checked(PacketCheck::All) => "the same, MAC of all",
         }
     }
 
-    /// Nanoseconds that it should cost at most.
+    /// Maximum cost to reach, in nanoseconds.
     pub fn target(self) -> f64 {
         match self {
-            Part::Scheme => 40.0,
-            Part::Transport => 130.0,
-            Part::Endpoint | Part::Checked(Check::Header | Check::Crc) => 1000.0,
-            Part::Checked(Check::Control) => 1200.0,
-            Part::Checked(Check::All) => 3000.0,
+            Layers::Scheme => 40.0,
+            Layers::Transport => 130.0,
+            Layers::Endpoint | Layers::Checked(PacketCheck::Header | PacketCheck::Crc) => 1000.0,
+            Layers::Checked(PacketCheck::Control) => 1200.0,
+            Layers::Checked(PacketCheck::All) => 3000.0,
         }
     }
 }
 
-/// What a packet costs.
+/// Cost of a packet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PerPacket {
-    /// Under which scheme.
+    /// Scheme.
     pub scheme: &'static str,
-    /// In which part.
-    pub part: Part,
+    /// Layers included.
+    pub part: Layers,
     /// Nanoseconds of CPU time.
     pub nanoseconds: f64,
 }
@@ -92,15 +92,15 @@ pub(super) fn measure() -> Vec<PerPacket> {
     let all = SCHEMES.iter().flat_map(|scheme| {
         let cost = |part, nanoseconds| PerPacket { scheme, part, nanoseconds };
         [
-            cost(Part::Scheme, scheme_alone(scheme)),
-            cost(Part::Transport, with_transport(scheme)),
-            cost(Part::Endpoint, endpoints(scheme, Check::Crc)),
+            cost(Layers::Scheme, scheme_alone(scheme)),
+            cost(Layers::Transport, with_transport(scheme)),
+            cost(Layers::Endpoint, endpoints(scheme, PacketCheck::Crc)),
         ]
     });
-    let checks = [Check::Header, Check::Crc, Check::Control, Check::All];
+    let checks = [PacketCheck::Header, PacketCheck::Crc, PacketCheck::Control, PacketCheck::All];
     let checked = checks.map(|check| PerPacket {
         scheme: "ecmp",
-        part: Part::Checked(check),
+        part: Layers::Checked(check),
         nanoseconds: endpoints("ecmp", check),
     });
     all.chain(checked).collect()
@@ -126,7 +126,7 @@ fn flow(base_rtt: Time) -> FlowInfo<'static> {
     }
 }
 
-/// Nanoseconds a packet of what took `seconds` for `packets`.
+/// Nanoseconds per packet.
 fn each(seconds: f64, packets: u64) -> f64 {
     seconds * 1e9 / packets as f64
 }
@@ -144,7 +144,7 @@ fn scheme_alone(name: &str) -> f64 {
             Decision::Send(tag) | Decision::SendWithAckRequest(tag) => tag,
             _ => 0,
         };
-        // The acknowledgement of the packet that left 64 packets ago.
+        // ACK of the packet sent 64 packets before.
         let of = std::mem::replace(&mut tags[(psn % 64) as usize], tag);
         let feedback = Feedback {
             tag: of,
@@ -161,13 +161,13 @@ fn scheme_alone(name: &str) -> f64 {
     each(cpu_seconds() - cpu, PACKETS)
 }
 
-/// Takes packets and does nothing with them.
-struct Nowhere {
+/// NIC that discards packets.
+struct NullNic {
     scheme: Host,
     left: Option<Departure>,
 }
 
-impl Line<()> for Nowhere {
+impl Line<()> for NullNic {
     type Scheme = Host;
     fn scheme(&mut self, (): &()) -> &mut Host {
         &mut self.scheme
@@ -192,7 +192,7 @@ fn with_transport(name: &str) -> f64 {
     let (rate, bdp) = (Rate::gbps(100), 125_000);
     let network = Network { base_rtt, bdp, queue_drain: Time::ZERO, trimming: true, nic_rate: rate };
     let transport = Transport::new(&transport(), &network);
-    let mut line = Nowhere { scheme: scheme_of(name), left: None };
+    let mut line = NullNic { scheme: scheme_of(name), left: None };
     line.scheme.open(Time::ZERO, 0, &flow(base_rtt));
     let mut sender = Sender::of_stream(&transport, rate, base_rtt, Time::ZERO);
     sender.append(&transport, PACKETS);
@@ -226,7 +226,7 @@ fn with_transport(name: &str) -> f64 {
     each(cpu_seconds() - cpu, PACKETS)
 }
 
-fn endpoints(name: &str, check: Check) -> f64 {
+fn endpoints(name: &str, check: PacketCheck) -> f64 {
     let wire = WireParameters::default();
     let scheme = HostParameters::named(name).expect("a scheme");
     let mut settings = wire.settings(&transport(), scheme, Rate::gbps(100), 1).expect("settings that can be");

@@ -1,9 +1,9 @@
-//! What all ways are measured with.
+//! Constants of all methods.
 
 /// Bytes of a datagram: 4 KiB and our header.
 pub(super) const PAYLOAD: u64 = 4096;
 pub(super) const DATAGRAM: usize = PAYLOAD as usize + anabranch_endpoint::header::DATA_HEADER;
-/// Datagrams that may be under way, of ours as of plain sockets: they fit a socket's buffer.
+/// Maximum number of datagrams in flight, of our endpoints and of plain sockets: they fit a socket's buffer.
 pub(super) const UNDER_WAY: u64 = 128;
 
 /// CPU time of this thread in seconds.

@@ -1,15 +1,15 @@
-//! The ways of packets through the graphs that the stripped loop knows, worked out by arithmetic at each hop.
+//! Routes of packets through the graphs of the stripped loop, computed at each hop.
 
 use super::Packet;
 
-/// Delays of a graph's links in picoseconds, each with the latency of the switch it leads to.
+/// Delays of a graph's links in picoseconds, each including the latency of the switch that it leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delays {
     /// From a host to its switch.
     pub up: u64,
     /// From a switch to its host.
     pub down: u64,
-    /// Between switches; in a Dragonfly, inside a group.
+    /// Between switches; in a Dragonfly, within a group.
     pub near: u64,
     /// Between the groups of a Dragonfly.
     pub far: u64,
@@ -17,7 +17,7 @@ pub struct Delays {
 
 /// A graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum GraphKind {
     /// Two tiers.
     LeafSpine {
         /// Leaves.
@@ -29,10 +29,10 @@ pub enum Shape {
     },
     /// A non-blocking fat tree of three tiers.
     FatTree {
-        /// Ports of a switch up, and as many down.
+        /// Number of ports up, and of ports down.
         half: usize,
     },
-    /// A Dragonfly of the largest size, arranged relatively, under minimal routing.
+    /// A Dragonfly of maximum size with the relative arrangement, under minimal routing.
     Dragonfly {
         /// Hosts at each switch.
         p: usize,
@@ -43,26 +43,26 @@ pub enum Shape {
     },
 }
 
-impl Shape {
+impl GraphKind {
     /// Number of hosts.
     pub fn hosts(self) -> usize {
         match self {
-            Shape::LeafSpine { leaves, hosts_per_leaf, .. } => leaves * hosts_per_leaf,
-            Shape::FatTree { half } => 2 * half * half * half,
-            Shape::Dragonfly { p, a, h } => p * a * (a * h + 1),
+            GraphKind::LeafSpine { leaves, hosts_per_leaf, .. } => leaves * hosts_per_leaf,
+            GraphKind::FatTree { half } => 2 * half * half * half,
+            GraphKind::Dragonfly { p, a, h } => p * a * (a * h + 1),
         }
     }
 }
 
-/// How packets go. Ports `0..hosts` are those of the hosts, the next as many lead down to them.
-pub(super) trait Ways {
+/// Routing. Ports `0..hosts` belong to hosts, the next as many lead down to them.
+pub(super) trait Routing {
     fn hosts(&self) -> usize;
     fn ports(&self) -> usize;
-    /// How many ways a sender chooses from, at random for each packet.
+    /// Number of paths from which a sender draws one per packet.
     fn choices(&self) -> u64;
-    /// What a packet carries when it leaves its host: the way chosen, or the switch it reaches.
+    /// Routing state of a packet when it leaves its host: the drawn path, or the switch it reaches.
     fn start(&self, from: usize, choice: u64) -> u16;
-    /// The port that a packet takes from the switch it has reached, and its delay; `None` at its host.
+    /// Output port at the switch a packet has reached, and its delay; `None` at its host.
     fn next(&self, packet: &mut Packet) -> Option<(usize, u64)>;
 }
 
@@ -73,7 +73,7 @@ pub(super) struct LeafSpine {
     pub(super) delays: Delays,
 }
 
-impl Ways for LeafSpine {
+impl Routing for LeafSpine {
     fn hosts(&self) -> usize {
         self.leaves * self.hosts_per_leaf
     }
@@ -104,7 +104,7 @@ pub(super) struct FatTree {
     pub(super) delays: Delays,
 }
 
-impl Ways for FatTree {
+impl Routing for FatTree {
     fn hosts(&self) -> usize {
         2 * self.half * self.half * self.half
     }
@@ -123,7 +123,7 @@ impl Ways for FatTree {
         let (half, hosts) = (self.half, self.hosts());
         let (from, to, core) = (packet.from as usize, packet.to as usize, packet.via as usize);
         let (leaf, to_leaf, aggregation) = (from / half, to / half, core / half);
-        // A packet that stays in its pod turns at the aggregation switch.
+        // A packet within its pod turns at the aggregation switch.
         let turned = if packet.hop > 1 && leaf / half == to_leaf / half { 2 } else { 0 };
         Some(match packet.hop + turned {
             1 => (2 * hosts + leaf * half + aggregation, self.delays.near),
@@ -143,7 +143,7 @@ pub(super) struct Dragonfly {
     pub(super) delays: Delays,
 }
 
-/// In place of a switch: the packet is on the link to its host.
+/// Value in place of a switch: the packet is on the link to its host.
 const HOME: u16 = u16::MAX;
 
 impl Dragonfly {
@@ -152,7 +152,7 @@ impl Dragonfly {
     }
 }
 
-impl Ways for Dragonfly {
+impl Routing for Dragonfly {
     fn hosts(&self) -> usize {
         self.p * self.a * self.groups()
     }
@@ -182,7 +182,7 @@ impl Ways for Dragonfly {
             packet.via = there as u16;
             return Some((local + there % a, self.delays.near));
         }
-        // Port k of a group leads to the group k + 1 further, to its port `groups` - 2 - k.
+        // Port k of a group leads to port `groups` - 2 - k of the group k + 1 further.
         let k = (target + groups - group - 1) % groups;
         let gateway = group * a + k / h;
         if gateway != here {
