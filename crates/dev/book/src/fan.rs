@@ -1,5 +1,4 @@
-//! Pictures of two leaves with four paths between them: who sends which packet over which path, and from what it is
-//! known.
+//! Pictures of two leaves with four paths between them: packets, their paths, and the state that selects them.
 
 use crate::svg::{FLOWS, Svg};
 
@@ -8,43 +7,43 @@ const HEIGHT: u32 = 316;
 /// Heights of the four paths.
 const LANES: [f64; 4] = [70.0, 128.0, 186.0, 244.0];
 const MIDDLE: f64 = 157.0;
-/// Where the packet sent last lies, and the step to the one before.
+/// Position of the last packet sent, and the step to the one before.
 const LAST: f64 = 326.0;
 const STEP: f64 = 26.0;
 
-/// A cell of a memory: its text and `""`, `good`, `bad` or `pick`.
+/// Cell of a memory: its text and `""`, `good`, `bad` or `pick`.
 pub(crate) type Cell = (&'static str, &'static str);
 
-/// What a host or a switch knows.
+/// State of a host or a switch.
 #[derive(Clone, Debug)]
 pub(crate) enum Memory {
-    /// A title and rows of a label and cells.
+    /// A title and rows, each a label and cells.
     Cells(&'static str, Vec<(&'static str, Vec<Cell>)>),
-    /// A title, values from 0 to 1 with their names, and thresholds with theirs.
+    /// A title, named values from 0 to 1, and named thresholds.
     Bars(&'static str, Vec<(&'static str, f64)>, Vec<(&'static str, f64)>),
 }
 
-/// A scene. `sent` is in the order of sending: a letter per flow (`P`: a probe), the path, and `!` for a packet marked
-/// on its way; `_` is a pause, `h` a pause that the host has lengthened.
+/// Scene. `sent` lists packets in order of sending: a letter per flow (`P`: a probe), the path, and `!` for a packet marked
+/// on its path; `_` is a pause, `h` a pause that the host has lengthened.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fan {
     pub(crate) sent: &'static str,
-    /// What the sender remembers.
+    /// State of the sender.
     pub(crate) host: Option<Memory>,
-    /// What its leaf remembers.
+    /// State of its leaf.
     pub(crate) leaf: Option<Memory>,
-    /// What the receiver's leaf holds back.
+    /// Packets that the receiver's leaf holds back.
     pub(crate) held: Option<Memory>,
-    /// Packets that wait at the leaf's ports.
+    /// Packets in the queues of the leaf's ports.
     pub(crate) queues: [u8; 4],
-    /// Ports that the leaf looks at (bits), and the one it takes.
+    /// Ports that the leaf samples (bits), and the one it selects.
     pub(crate) looked_at: u8,
     pub(crate) taken: Option<usize>,
     /// Congested paths (bits).
     pub(crate) congested: u8,
-    /// Beside the paths.
+    /// Text beside the paths.
     pub(crate) labels: [&'static str; 4],
-    /// What comes back.
+    /// Packets in the reverse direction.
     pub(crate) feedback: &'static str,
 }
 
@@ -84,7 +83,7 @@ impl Fan {
         svg.finish(title, says)
     }
 
-    /// Packets that wait for a path, beside the leaf.
+    /// Draws packets in the queue of a path, beside the leaf.
     fn queue(&self, svg: &mut Svg, lane: usize, y: f64) {
         if self.queues.iter().all(|waiting| *waiting == 0) {
             return;
@@ -133,7 +132,7 @@ impl Fan {
     }
 }
 
-/// A pause: a stretch of time in which nothing is sent.
+/// Draws a pause.
 fn pause(svg: &mut Svg, x: f64, what: &str) {
     svg.line("back", "", &[(x, 50.0), (x, 262.0)], false);
     svg.text("s", "middle", (x, 274.0), what);

@@ -1,9 +1,9 @@
-//! Pictures of a low-diameter network: a source group, the destination's group and a third one between them.
+//! Pictures of a low-diameter network: a source group, the destination's group and an intermediate one.
 
 use crate::svg::{FLOWS, Svg};
 
-/// Switches by letter: `a` to `c` in the source's group, `d` to `f` in the middle one, `x` to `z` in the destination's.
-/// The sender hangs on `a`, the receiver on `z`.
+/// Switches by letter: `a` to `c` in the source's group, `d` to `f` in the intermediate one, `x` to `z` in the destination's.
+/// The sender is on `a`, the receiver on `z`.
 const SWITCHES: [(char, f64, f64); 9] = [
     ('a', 96.0, 190.0),
     ('b', 160.0, 152.0),
@@ -19,14 +19,14 @@ const SWITCHES: [(char, f64, f64); 9] = [
 /// Cables between the groups.
 const GLOBAL: [(char, char); 4] = [('b', 'd'), ('e', 'x'), ('c', 'y'), ('b', 'x')];
 
-/// A route: its switches, its colour among the flows', what is said of it and where.
+/// Route: its switches, its colour among the flows', its text and position.
 pub(crate) type Route = (&'static str, usize, &'static str, (f64, f64));
 
-/// A scene.
+/// Scene.
 #[derive(Clone, Debug)]
 pub(crate) struct Groups {
     pub(crate) routes: Vec<Route>,
-    /// Texts at places, for example what a switch reads.
+    /// Texts at positions, for example the inputs of a switch.
     pub(crate) notes: Vec<(&'static str, (f64, f64))>,
 }
 

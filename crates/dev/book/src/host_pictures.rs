@@ -1,11 +1,11 @@
-//! What the picture of each host scheme shows.
+//! Pictures of host schemes.
 
 use crate::{
     fan::{Cell, Fan, Memory},
     pictures::{Picture, fan},
 };
 
-/// Cells of one look.
+/// Cells without a mark.
 fn plain(texts: &'static [&'static str]) -> Vec<Cell> {
     texts.iter().map(|text| (*text, "")).collect()
 }
@@ -16,12 +16,12 @@ fn cells(title: &'static str, rows: Vec<(&'static str, Vec<Cell>)>) -> Option<Me
 
 const HASH: &str = "hash(flow, tag)";
 
-/// The leaf of schemes whose switches hash.
+/// Leaf of schemes whose switches hash.
 fn hashing() -> Option<Memory> {
     cells("switch", vec![("", vec![(HASH, ""), ("→ path", "")])])
 }
 
-/// The picture of a host scheme.
+/// Returns the picture of a host scheme.
 #[allow(clippy::too_many_lines)]
 pub(crate) fn of(name: &str) -> Option<Picture> {
     Some(match name {

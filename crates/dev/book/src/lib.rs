@@ -1,5 +1,5 @@
-//! The pages of the book that follow from the registry: a page per scheme with a picture of its mechanism, and the
-//! reference of everything a scenario may say. `cargo run --profile fast -p anabranch-book` writes them into `docs/`.
+//! Generated pages of the book: a page per scheme with a picture of its mechanism, and the reference of scenario keys.
+//! `cargo run --profile fast -p anabranch-book` writes them to `docs/`.
 
 mod contents;
 mod fan;
@@ -13,7 +13,7 @@ mod switch_pictures;
 pub use pages::{Page, pages};
 pub use pictures::{Side, picture};
 
-/// The Rust blocks of the repository's pages compile and run as doctests (`build.rs`).
+/// The Rust blocks of the repository's pages, compiled and run as doctests (`build.rs`).
 #[cfg(doctest)]
 mod blocks {
     include!(concat!(env!("OUT_DIR"), "/pages.rs"));

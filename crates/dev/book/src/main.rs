@@ -1,4 +1,4 @@
-//! Writes the pages into `docs/`.
+//! Writes the generated pages to `docs/`.
 
 use std::{fs, io, path::Path};
 

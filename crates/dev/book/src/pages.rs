@@ -1,4 +1,4 @@
-//! The pages: schemes, their list, the reference, and the table of contents.
+//! Generated pages: schemes, their list, the reference, and the table of contents.
 
 use crate::{
     contents,
@@ -9,20 +9,20 @@ use anabranch_scenario::explain;
 use anabranch_settings::{About, Parameter, Raw};
 use std::fmt::Write;
 
-/// A file of the book.
+/// Generated file of the book.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Its path below `docs/`.
+    /// Path below `docs/`.
     pub path: String,
-    /// What it says.
+    /// Contents.
     pub text: String,
 }
 
-/// Stands at the head of every page that is written here.
+/// First line of every generated page.
 pub(crate) const WRITTEN: &str =
     "<!-- Written by `cargo run --profile fast -p anabranch-book` from the registry; not to be edited. -->\n\n";
 
-/// All of them.
+/// Returns all generated pages.
 pub fn pages() -> Vec<Page> {
     let names = names();
     let mut pages: Vec<Page> =
@@ -37,7 +37,7 @@ pub fn pages() -> Vec<Page> {
     pages
 }
 
-/// Every name that `anabranch list schemes` shows, once, the pairs first.
+/// Names of `anabranch list schemes`, each once, pairs first.
 fn names() -> Vec<&'static str> {
     let sides = HostParameters::ALL.iter().chain(SwitchParameters::ALL).map(|about| about.name);
     let mut names: Vec<&str> = Vec::new();
@@ -49,12 +49,12 @@ fn names() -> Vec<&'static str> {
     names
 }
 
-/// The picture's file.
+/// File name of a picture.
 fn file(side: Side, name: &str) -> String {
     format!("{}-{name}.svg", side.word())
 }
 
-/// Where the code of a scheme is.
+/// Path of a scheme's code.
 pub(crate) fn code(side: Side, name: &str) -> String {
     let file = if name == "rr" { "round_robin".to_string() } else { name.replace('-', "_") };
     format!("crates/core/lb/src/{}/{file}.rs", side.word())
@@ -85,7 +85,7 @@ fn scheme_page(name: &str) -> String {
             sides.push((side, about));
         }
     }
-    // What distinguishes a pair comes first: `ecmp` is what stands beside others.
+    // The side that distinguishes a pair comes first; `ecmp` is the default.
     sides.sort_by_key(|(_, about)| about.name == "ecmp" && name != "ecmp");
     for (side, about) in sides {
         side_text(&mut text, side, about);
@@ -137,7 +137,7 @@ fn side_text(text: &mut String, side: Side, about: &About) {
     }
 }
 
-/// A cell of a table in Markdown.
+/// Escapes a cell of a Markdown table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;").replace('\n', " ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -185,7 +185,7 @@ fn reference_page() -> String {
          says how they go together. `anabranch explain KEY` shows one of them, `anabranch schema` prints all as a JSON Schema for \
          editors. Parameters of schemes are also on [their pages](../schemes/README.md).\n\n"
     );
-    // Schemes have pages of their own: theirs come last.
+    // Schemes have pages of their own, so their sections come last.
     let (schemes, sections): (Vec<_>, Vec<_>) =
         explain::reference().into_iter().partition(|part| part.table.starts_with("[load_balancer."));
     for part in sections.into_iter().chain(schemes) {

@@ -1,4 +1,4 @@
-//! Pictures of schemes: each shows what that scheme decides by, and what comes of it.
+//! Pictures of schemes: the state that a scheme decides by, and the result.
 
 use crate::{
     fan::Fan,
@@ -8,21 +8,21 @@ use crate::{
     switch_pictures,
 };
 
-/// What a picture shows.
+/// Contents of a picture.
 #[derive(Clone, Debug)]
 pub(crate) enum Scene {
-    /// Two leaves with four paths between.
+    /// Two leaves with four paths between them.
     Fan(Box<Fan>),
     /// Groups of a low-diameter network.
     Groups(Groups),
-    /// Three tiers that read the parts of a multi-part entropy value.
+    /// Three tiers that use the parts of a multi-part entropy value.
     Parts,
 }
 
-/// A picture and what it says.
+/// Picture with its description.
 #[derive(Clone, Debug)]
 pub(crate) struct Picture {
-    /// In a sentence or two.
+    /// Description in one or two sentences.
     pub(crate) says: &'static str,
     pub(crate) scene: Scene,
 }
@@ -31,7 +31,7 @@ pub(crate) fn fan(says: &'static str, scene: Fan) -> Picture {
     Picture { says, scene: Scene::Fan(Box::new(scene)) }
 }
 
-/// Which side of a pair a scheme stands on.
+/// Side of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Hosts, which write tags.
@@ -41,7 +41,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// In names of files and headings.
+    /// Word in file names and headings.
     pub fn word(self) -> &'static str {
         match self {
             Side::Host => "host",
@@ -50,7 +50,7 @@ impl Side {
     }
 }
 
-/// The picture of a scheme: what it says, and the drawing as SVG. `None` where nobody has drawn one yet.
+/// Returns the picture of a scheme: its description, and the drawing as SVG. `None` if the scheme has none yet.
 pub fn picture(side: Side, name: &str) -> Option<(&'static str, String)> {
     let picture = match side {
         Side::Host => host_pictures::of(name),
@@ -65,7 +65,7 @@ pub fn picture(side: Side, name: &str) -> Option<(&'static str, String)> {
     Some((picture.says, drawing))
 }
 
-/// A leaf, its four aggregation switches, and the cores above the one that part 0 names.
+/// Draws a leaf, its four aggregation switches, and the cores above the one that part 0 selects.
 fn parts(title: &str, says: &str) -> String {
     let mut svg = Svg::new(760, 316);
     let row = |i: usize, y: f64| (290.0 + 110.0 * i as f64, y);

@@ -1,4 +1,4 @@
-//! The few shapes that the pictures of schemes are made of, in one look, readable on light and dark pages.
+//! Shapes of the pictures of schemes, in one style, readable on light and dark pages.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:var(--ink)}\
 /// Colours of flows A, B, C, D and of probes.
 pub(crate) const FLOWS: [&str; 5] = ["#2a6fdb", "#2f8f57", "#9a4fc4", "#b8681a", "#6b7785"];
 
-/// A drawing that grows.
+/// Drawing in progress.
 #[derive(Debug)]
 pub(crate) struct Svg {
     body: String,
@@ -42,7 +42,7 @@ impl Svg {
         );
     }
 
-    /// A rectangle in a colour of its own.
+    /// Draws a rectangle in a given colour.
     pub(crate) fn filled(&mut self, colour: &str, at: (f64, f64), size: (f64, f64)) {
         let (x, y) = at;
         let _ = writeln!(
@@ -56,7 +56,7 @@ impl Svg {
         let _ = writeln!(self.body, "<circle class=\"{class}\" cx=\"{}\" cy=\"{}\" r=\"{r}\"/>", at.0, at.1);
     }
 
-    /// A line through points; `colour` where the class has none.
+    /// Draws a line through points, in `colour` if the class has none.
     pub(crate) fn line(&mut self, class: &str, colour: &str, points: &[(f64, f64)], arrow: bool) {
         let points: Vec<String> = points.iter().map(|(x, y)| format!("{x},{y}")).collect();
         let stroke = if colour.is_empty() { String::new() } else { format!(" stroke=\"{colour}\"") };
@@ -64,7 +64,7 @@ impl Svg {
         let _ = writeln!(self.body, "<polyline class=\"{class}\"{stroke}{head} points=\"{}\"/>", points.join(" "));
     }
 
-    /// `anchor`: start, middle or end.
+    /// Draws text; `anchor` is start, middle or end.
     pub(crate) fn text(&mut self, class: &str, anchor: &str, at: (f64, f64), text: &str) {
         let _ = writeln!(
             self.body,
@@ -75,7 +75,7 @@ impl Svg {
         );
     }
 
-    /// The whole picture; `says` is read out to those who cannot see it.
+    /// Returns the whole picture, with `says` as text for screen readers.
     pub(crate) fn finish(&self, title: &str, says: &str) -> String {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {w} {h}\" width=\"{w}\" height=\"{h}\" \

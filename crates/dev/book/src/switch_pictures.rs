@@ -1,4 +1,4 @@
-//! What the picture of each switch scheme shows.
+//! Pictures of switch schemes.
 
 use crate::{
     fan::{Cell, Fan, Memory},
@@ -14,7 +14,7 @@ fn groups(says: &'static str, scene: Groups) -> Picture {
     Picture { says, scene: Scene::Groups(scene) }
 }
 
-/// The picture of a switch scheme.
+/// Returns the picture of a switch scheme.
 #[allow(clippy::too_many_lines)]
 pub(crate) fn of(name: &str) -> Option<Picture> {
     Some(match name {

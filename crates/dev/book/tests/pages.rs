@@ -1,5 +1,4 @@
-//! The pages in `docs/` are those that the registry gives, every scheme has a picture and code, and the table of contents
-//! leaves no page out.
+//! The generated pages in `docs/` are current, every scheme has a picture and code, and the table of contents is complete.
 
 use anabranch_book::{Side, pages, picture};
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
@@ -20,7 +19,7 @@ fn the_pages_are_up_to_date() {
         let there = fs::read_to_string(docs().join(&page.path)).unwrap_or_default();
         assert!(there == page.text, "docs/{}: run `cargo run --profile fast -p anabranch-book`", page.path);
     }
-    // Nothing is left of schemes that are gone.
+    // No page of a removed scheme is left.
     let written: BTreeSet<&str> = pages.iter().filter_map(|page| page.path.strip_prefix("schemes/")).collect();
     for entry in fs::read_dir(docs().join("schemes")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();

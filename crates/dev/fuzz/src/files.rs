@@ -1,4 +1,4 @@
-//! Files of results, which are read where they lie.
+//! Targets: result files, which are read from disk.
 
 use anabranch_report::{Frame, Manifest, TABLES, read_comparison, read_summary};
 use anabranch_study::sweep::SweepFile;
@@ -9,7 +9,7 @@ thread_local! {
     static FOLDER: RefCell<Option<TempDir>> = const { RefCell::new(None) };
 }
 
-/// Puts the bytes into files of these names in a folder of this thread's, which is empty otherwise.
+/// Writes the bytes to files of these names in an empty folder of this thread.
 fn with_files(names: &[&str], bytes: &[u8], read: impl FnOnce(&Path)) {
     FOLDER.with_borrow_mut(|folder| {
         let made = folder.get_or_insert_with(|| TempDir::new().expect("a temporary folder"));
@@ -23,12 +23,12 @@ fn with_files(names: &[&str], bytes: &[u8], read: impl FnOnce(&Path)) {
     });
 }
 
-/// A sweep file.
+/// Reads a sweep file.
 pub(crate) fn sweep_file(bytes: &[u8]) {
     with_files(&["sweep.toml"], bytes, |folder| drop(SweepFile::read(&folder.join("sweep.toml"))));
 }
 
-/// Manifest, summary and comparison.
+/// Reads manifest, summary and comparison.
 pub(crate) fn result_json(bytes: &[u8]) {
     with_files(&["manifest.json", "summary.json", "comparison.csv"], bytes, |folder| {
         let _ = Manifest::read(folder);
@@ -46,12 +46,12 @@ fn tables(ending: &str, bytes: &[u8]) {
     }
 }
 
-/// Tables of results as CSV.
+/// Reads tables of results as CSV.
 pub(crate) fn table_csv(bytes: &[u8]) {
     tables("csv", bytes);
 }
 
-/// Tables of results as Parquet.
+/// Reads tables of results as Parquet.
 pub(crate) fn table_parquet(bytes: &[u8]) {
     tables("parquet", bytes);
 }

@@ -1,6 +1,6 @@
-//! Fuzz targets: every decoder and reader of foreign bytes, as functions that take any bytes and must return.
+//! Fuzz targets: every decoder and reader of foreign bytes, as functions that accept any bytes and return.
 //!
-//! A target panics where an invariant of ours fails; errors for people are what is expected of most bytes. `tests/corpus.rs` runs
+//! A target panics if an invariant fails; most bytes give an error for the user. `tests/corpus.rs` runs
 //! the corpus and mutations of it on stable Rust, `fuzz/` the same targets under libFuzzer (docs/evidence/validation.md has the commands).
 
 mod files;
@@ -10,10 +10,10 @@ mod text;
 
 pub use mutate::mutate;
 
-/// What reads foreign bytes.
+/// Reader of foreign bytes.
 pub type Target = fn(&[u8]);
 
-/// Every target by its name, which is that of its folder in `corpus/`.
+/// All targets by name, which is also that of their folder in `corpus/`.
 pub const TARGETS: &[(&str, Target)] = &[
     ("header", packets::header),
     ("endpoint", packets::endpoint),
@@ -38,10 +38,10 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("table_parquet", files::table_parquet),
 ];
 
-/// Runs the target of this name.
+/// Runs a target by name.
 ///
 /// # Panics
-/// Where there is none, or the target finds an invariant broken.
+/// If there is no such target, or it finds an invariant broken.
 pub fn run(name: &str, bytes: &[u8]) {
     let (_, target) = TARGETS.iter().find(|(of, _)| *of == name).unwrap_or_else(|| panic!("no target {name}"));
     target(bytes);

@@ -1,10 +1,10 @@
-//! Mutations of inputs, where no coverage guides them.
+//! Mutations of inputs without coverage feedback.
 
 use anabranch_random::Stream;
 
-/// Bytes of the largest input.
+/// Maximum bytes of an input.
 const MAX_BYTES: usize = 1 << 16;
-/// Numbers at which arithmetic goes wrong, as text.
+/// Numbers at the limits of arithmetic, as text.
 const NUMBERS: &[&str] = &[
     "0",
     "-1",
@@ -22,7 +22,7 @@ const NUMBERS: &[&str] = &[
     "inf",
     "0.000000000000000001",
 ];
-/// Words and signs that the readers know.
+/// Words and characters that the readers parse.
 const TOKENS: &[&str] = &[
     "\n",
     "\r\n",
@@ -60,7 +60,7 @@ const TOKENS: &[&str] = &[
     "训练",
 ];
 
-/// Changes an input in one to four places; `other` is another one of the same target.
+/// Mutates an input in one to four places; `other` is another input of the same target.
 pub fn mutate(input: &[u8], other: &[u8], draws: &mut Stream) -> Vec<u8> {
     let mut bytes = input.to_vec();
     for _ in 0..1 + draws.below(4) {
@@ -81,7 +81,7 @@ pub fn mutate(input: &[u8], other: &[u8], draws: &mut Stream) -> Vec<u8> {
                 bytes.splice(at..end, other[from..to].iter().copied());
             }
             6 | 7 => {
-                // A number that is there becomes another.
+                // Replaces an existing number.
                 let from = bytes[at..].iter().position(u8::is_ascii_digit).map_or(at, |of| at + of);
                 let to =
                     bytes[from..].iter().position(|byte| !byte.is_ascii_digit()).map_or(bytes.len(), |of| from + of);

@@ -1,14 +1,14 @@
-//! What comes from the network, or from memory that others may write to.
+//! Targets: input from the network, or from memory that others may write to.
 
 use anabranch_endpoint::{Arrival, Endpoint, Settings, header::Packet};
 use anabranch_transport::TransportParameters;
 use anabranch_units::Time;
 use nccl_net_anabranch::{abi::HANDLE_BYTES, handle::Handle, message, page};
 
-/// A datagram.
+/// Decodes a datagram.
 pub(crate) fn header(bytes: &[u8]) {
     let _ = Packet::decode(bytes);
-    // What gets past the check.
+    // Input that passes the check.
     let mut sealed = bytes.to_vec();
     anabranch_endpoint::header::reseal(&mut sealed);
     let _ = Packet::open(&sealed);
@@ -30,7 +30,7 @@ fn peer() -> Endpoint {
     })
 }
 
-/// What happens to a datagram on its way.
+/// Modifies a datagram in transit.
 fn change(datagram: &mut Vec<u8>, script: &mut &[u8]) {
     let Some((&[at, value], rest)) = script.split_first_chunk() else { return };
     *script = rest;
@@ -49,7 +49,7 @@ fn change(datagram: &mut Vec<u8>, script: &mut &[u8]) {
     anabranch_endpoint::header::reseal(datagram);
 }
 
-/// Two endpoints that talk to each other; the input says which of their datagrams are lost, doubled or changed, with a check that fits.
+/// Runs two connected endpoints; the input defines which datagrams are lost, duplicated or modified with a valid check.
 pub(crate) fn endpoint(bytes: &[u8]) {
     let (mut script, mut now, mut out) = (bytes, Time::ZERO, Vec::new());
     let mut ends = [peer(), peer()];
@@ -94,17 +94,17 @@ pub(crate) fn endpoint(bytes: &[u8]) {
     }
 }
 
-/// A message of a transfer.
+/// Decodes a message of a transfer.
 pub(crate) fn transfer(bytes: &[u8]) {
     anabranch_wire::transfer::fuzz(bytes);
 }
 
-/// A frame of the TCP connection over which queue pairs meet.
+/// Decodes a frame of the TCP connection that exchanges queue pairs.
 pub(crate) fn verbs_frame(bytes: &[u8]) {
     anabranch_wire::verbs::fuzz(bytes);
 }
 
-/// The handle that ranks exchange.
+/// Decodes the handle that ranks exchange.
 pub(crate) fn nccl_handle(bytes: &[u8]) {
     let mut handle = [0; HANDLE_BYTES];
     handle.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
@@ -114,13 +114,13 @@ pub(crate) fn nccl_handle(bytes: &[u8]) {
     }
 }
 
-/// What ranks say to each other over a stream.
+/// Decodes the control messages of ranks.
 pub(crate) fn nccl_message(bytes: &[u8]) {
     let _ = message::Control::read(bytes);
     let _ = message::PieceHeader::read(bytes);
 }
 
-/// A statistics page.
+/// Reads a statistics page.
 pub(crate) fn statistics_page(bytes: &[u8]) {
     let _ = page::parse(bytes);
 }

@@ -1,4 +1,4 @@
-//! What people and other programs write: scenarios, flow and topology files, tables of sizes.
+//! Targets: files of users and other programs: scenarios, flows, topologies, tables of sizes.
 
 use anabranch_claims as claims;
 use anabranch_report::{Inputs, OutputDir};
@@ -16,7 +16,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default()
 }
 
-/// A scenario, and what it says read back.
+/// Reads a scenario, prints it and reads it back.
 pub(crate) fn scenario(bytes: &[u8]) {
     let read = |text: &str| Scenario::read(Tree::parse("fuzz.toml", text)?, "fuzz", Path::new("/nonexistent"));
     match read(text(bytes)) {
@@ -31,7 +31,7 @@ pub(crate) fn scenario(bytes: &[u8]) {
     }
 }
 
-/// `--set`, `--over` and `--pcap`.
+/// Parses `--set`, `--over` and `--pcap`.
 pub(crate) fn assignment(bytes: &[u8]) {
     let text = text(bytes);
     if let Ok(mut tree) =
@@ -46,7 +46,7 @@ pub(crate) fn assignment(bytes: &[u8]) {
     }
 }
 
-/// Sizes, rates, times: what is read is written so that it reads as the same.
+/// Parses sizes, rates and times; their printed form parses to the same value.
 pub(crate) fn units(bytes: &[u8]) {
     fn both<T: std::str::FromStr + ToString + PartialEq + std::fmt::Debug>(text: &str) {
         if let Ok(value) = text.parse::<T>() {
@@ -62,14 +62,14 @@ pub(crate) fn units(bytes: &[u8]) {
     both::<Time>(text);
 }
 
-/// A file of a paper's claims.
+/// Reads a file of a paper's claims.
 pub(crate) fn claims(bytes: &[u8]) {
     let file = claims::SourceFile { name: "fuzz.toml".into(), text: text(bytes).into() };
     let _ = claims::Book::read(claims::PAPERS[0], &[file]);
     let _ = claims::Metric::read(text(bytes));
 }
 
-/// A table of flow sizes.
+/// Reads a table of flow sizes.
 pub(crate) fn size_distribution(bytes: &[u8]) {
     let _ = SizeDistribution::parse(text(bytes), "fuzz");
 }
@@ -98,27 +98,27 @@ fn flows(format: FileFormat, bytes: &[u8]) {
     }
 }
 
-/// Flows as CSV.
+/// Reads flows as CSV.
 pub(crate) fn flow_csv(bytes: &[u8]) {
     flows(FileFormat::Csv, bytes);
 }
 
-/// ConWeave's flow file.
+/// Reads ConWeave's flow file.
 pub(crate) fn flow_conweave(bytes: &[u8]) {
     flows(FileFormat::Conweave, bytes);
 }
 
-/// htsim's connection matrix.
+/// Reads htsim's connection matrix.
 pub(crate) fn flow_htsim_cm(bytes: &[u8]) {
     flows(FileFormat::HtsimCm, bytes);
 }
 
-/// GOAL schedules, as text and in binary.
+/// Reads GOAL schedules, as text and in binary.
 pub(crate) fn flow_goal(bytes: &[u8]) {
     flows(FileFormat::Goal, bytes);
 }
 
-/// ConWeave's, htsim's and adjacency files of topologies.
+/// Reads topology files of ConWeave and htsim and adjacency lists.
 pub(crate) fn topology(bytes: &[u8]) {
     let text = text(bytes);
     let formats = [TopologyFormat::Conweave, TopologyFormat::HtsimTopo, TopologyFormat::Adjacency].map(Auto::Value);

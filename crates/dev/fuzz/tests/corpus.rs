@@ -1,4 +1,4 @@
-//! The corpus and mutations of it, on stable Rust: seconds here, longer as a slow test.
+//! The corpus and mutations of it on stable Rust: seconds here, longer as a slow test.
 
 use anabranch_fuzz::{TARGETS, mutate};
 use anabranch_random::Stream;
@@ -9,9 +9,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Mutations of each target in the ordinary test.
+/// Number of mutations of each target in the normal test.
 const FEW: u64 = 400;
-/// No input may take longer, on a machine that is busy.
+/// Maximum time of an input on a busy machine.
 const SLOWEST: Duration = Duration::from_secs(20);
 
 fn folder() -> PathBuf {
@@ -26,7 +26,7 @@ fn read_all(folder: &Path, ending: &str) -> Vec<Vec<u8>> {
     files.iter().map(|file| fs::read(file).unwrap()).collect()
 }
 
-/// The seeds of a target: its corpus, and what the repository holds anyway.
+/// Seeds of a target: its corpus, and files of the repository.
 fn seeds(name: &str) -> Vec<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let mut seeds = read_all(&folder().join(name), "");
@@ -42,7 +42,7 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Runs one input; where it panics or hangs it is kept, and the test fails with its path.
+/// Runs one input; if it panics or hangs it is kept, and the test fails with its path.
 fn run(name: &str, target: fn(&[u8]), input: &[u8]) {
     let began = Instant::now();
     let done = catch_unwind(|| target(input));
@@ -62,7 +62,7 @@ fn run(name: &str, target: fn(&[u8]), input: &[u8]) {
     );
 }
 
-/// Mutations of the seeds until `goes_on` says no; how many.
+/// Runs mutations of the seeds while `goes_on` returns `true`. Returns their number.
 fn mutations(name: &str, target: fn(&[u8]), seed: u64, goes_on: impl Fn(u64) -> bool) -> u64 {
     let (seeds, mut draws) = (seeds(name), Stream::keyed(seed, 0, name));
     let mut count = 0;
@@ -86,7 +86,7 @@ fn corpus_and_mutations_break_no_reader() {
     }
 }
 
-/// `ANABRANCH_FUZZ_SECONDS` for each target (60), those of `ANABRANCH_FUZZ_TARGETS` alone where it is set, from
+/// Runs each target for `ANABRANCH_FUZZ_SECONDS` (60), only those of `ANABRANCH_FUZZ_TARGETS` if set, from
 /// `ANABRANCH_FUZZ_SEED` on (2).
 #[test]
 #[ignore = "slow: a minute for each of the targets; ANABRANCH_FUZZ_SECONDS"]
@@ -103,7 +103,7 @@ fn mutations_for_a_minute_each() {
     }
 }
 
-/// Writes the seeds that are no text: datagrams, messages, a page, a table as Parquet. To be run anew where a format changes.
+/// Writes the binary seeds: datagrams, messages, a statistics page, a Parquet table. Rerun it after a change of format.
 #[test]
 #[ignore = "writes crates/dev/fuzz/corpus"]
 fn write_binary_seeds() {

@@ -13,23 +13,23 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Names the file that collects the lines of skipped tests; `./test` sets it.
+/// Environment variable with the file that collects the lines of skipped tests; `./test` sets it.
 pub const LIST: &str = "ANABRANCH_TEST_SKIPPED";
-/// Turns every skip into a failure; continuous integration sets it.
+/// Environment variable that turns every skip into a failure; continuous integration sets it.
 pub const TEST_ALL: &str = "ANABRANCH_TEST_ALL";
 
 /// Reports that the running test is skipped: `SKIPPED: TEST: REASON; REMEDY`. The remedy is `install` and a Debian package, or
-/// what else lets the test run.
+/// another action that lets the test run.
 ///
 /// The line goes to the file that [`LIST`] names, else to standard error past the capture of the test harness.
 ///
 /// # Panics
-/// Where [`TEST_ALL`] is set.
+/// If [`TEST_ALL`] is set.
 pub fn skip(reason: impl Display, remedy: impl Display) {
     let line = line(&running_test(), &reason.to_string(), &remedy.to_string());
     assert!(env::var_os(TEST_ALL).is_none(), "{TEST_ALL} is set, and a test cannot run here. {line}");
     match env::var_os(LIST) {
-        // One write per line, since several processes append at once.
+        // One write per line, since several processes append concurrently.
         Some(list) => {
             let file = OpenOptions::new().append(true).create(true).open(&list);
             let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
@@ -39,7 +39,7 @@ pub fn skip(reason: impl Display, remedy: impl Display) {
     }
 }
 
-/// Returns `true`, having reported the skip, if the message says that there can be no testbed of namespaces here: a program or the
+/// Returns `true`, and reports a skip, if the message states that no testbed of namespaces can be built here: a program or a
 /// privilege is missing.
 ///
 /// # Panics
@@ -112,7 +112,7 @@ pub fn words(line: &str) -> Vec<&str> {
 /// Sends a signal, `INT` for example, by the `kill` that every shell has; the command of that name is in a package of its own.
 ///
 /// # Panics
-/// Where it cannot be sent.
+/// If the signal cannot be sent.
 pub fn send_signal(process: u32, signal: &str) {
     let status = Command::new("sh").args(["-c", &format!("kill -{signal} {process}")]).status();
     assert!(status.is_ok_and(|status| status.success()), "SIG{signal} to process {process}");
@@ -143,14 +143,14 @@ fn line(test: &str, reason: &str, remedy: &str) -> String {
     format!("SKIPPED: {test}: {}; {remedy}\n", words.join(" "))
 }
 
-/// The name of the running test, after that of its program.
+/// Name of the running test, after that of its program.
 fn running_test() -> String {
     let program = env::current_exe().unwrap_or_default();
     let program = program.file_stem().unwrap_or_default().to_string_lossy();
     // Cargo appends a hash.
     let program = program.rsplit_once('-').map_or(&*program, |(name, _)| name);
     let thread = std::thread::current();
-    // The harness names a test's thread after it, but for a single test thread, which is the main one.
+    // The harness names a test's thread after it, except for a single test on the main thread.
     let test = thread.name().filter(|name| *name != "main").map(str::to_string);
     let test = test.or_else(|| env::args().skip(1).find(|argument| !argument.starts_with('-')));
     test.map_or_else(|| program.to_string(), |test| format!("{program}::{test}"))
@@ -160,7 +160,7 @@ fn running_test() -> String {
 mod tests {
     use super::*;
 
-    /// Runs a test of this program in a process of its own: whether it passed, and its output.
+    /// Runs a test of this program in a new process. Returns `true` if it passed, and its output.
     fn run(test: &str, threads: &str, variables: &[(&str, &str)]) -> (bool, String) {
         let mut command = Command::new(env::current_exe().unwrap());
         command.args([test, "--exact", "--ignored", threads]).env_remove(LIST).env_remove(TEST_ALL);

@@ -1,7 +1,7 @@
-//! Import circles: no more than three files of a crate may need one another, and folders of a crate none at all.
+//! Import cycles: at most three files of a crate may depend on one another, and folders of a crate not at all.
 //!
-//! A file needs the files in which the items it names are defined; `mod x;` and re-exports are no need. A file that defines a
-//! type also needs every other file with an inherent `impl` of it: an object spread over files is a circle.
+//! A file depends on the files that define the items it names; `mod x;` and re-exports do not count. A file that defines a
+//! type also depends on every other file with an inherent `impl` of it: a type spread over files is a cycle.
 
 use petgraph::{algo::tarjan_scc, graphmap::DiGraphMap};
 use proc_macro2::{TokenStream, TokenTree};
@@ -12,35 +12,35 @@ use std::{
 };
 use syn::{Attribute, Item, ItemUse, UseTree, Visibility, visit::Visit};
 
-/// Files that may need one another.
+/// Maximum number of files in a cycle.
 const MAX_FILES: usize = 3;
 
-/// Crates with larger circles; an entry goes when its crate is put in order.
+/// Crates with larger cycles, until they are resolved.
 const KNOWN: &[&str] = &[];
 
-/// A module: its file, what is defined in it, and what its names stand for.
+/// Module: its file, definitions, and the targets of its names.
 #[derive(Default)]
 struct Module {
     file: usize,
     items: BTreeSet<String>,
-    /// Names brought in by `use`, and what they stand for.
+    /// Names imported by `use`, with their targets.
     aliases: BTreeMap<String, Vec<String>>,
     /// Modules of `use x::*`.
     globs: Vec<Vec<String>>,
-    /// Paths that are named in it.
+    /// Paths named in it.
     paths: BTreeSet<Vec<String>>,
     /// Types with an inherent `impl` in it.
     implemented: BTreeSet<Vec<String>>,
 }
 
-/// A crate by its modules.
+/// Crate by its modules.
 #[derive(Default)]
 struct Crate {
     files: Vec<PathBuf>,
     modules: BTreeMap<Vec<String>, Module>,
 }
 
-/// The names of an item that can be imported.
+/// Returns the name of an item that can be imported.
 fn name(item: &Item) -> Option<String> {
     let ident = match item {
         Item::Const(item) => &item.ident,
@@ -58,7 +58,7 @@ fn name(item: &Item) -> Option<String> {
     Some(ident.to_string())
 }
 
-/// Returns `true` for `#[cfg(test)]` and the like.
+/// Returns `true` for `#[cfg(test)]` and similar attributes.
 fn for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
@@ -66,7 +66,7 @@ fn for_tests(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// The leaves of a `use`: the path, the name it gets, and whether everything in it is meant.
+/// Collects the leaves of a `use`: path, and its name, `None` for a glob.
 fn leaves(tree: &UseTree, before: &mut Vec<String>, out: &mut Vec<(Vec<String>, Option<String>)>) {
     match tree {
         UseTree::Path(path) => {
@@ -108,7 +108,7 @@ impl<'ast> Visit<'ast> for Paths<'_> {
     }
 }
 
-/// The paths in the tokens of a macro's call.
+/// Collects the paths in the tokens of a macro call.
 fn tokens(stream: TokenStream, paths: &mut BTreeSet<Vec<String>>) {
     let mut path: Vec<String> = Vec::new();
     let mut colons = 0;
@@ -139,7 +139,7 @@ impl Crate {
         whole
     }
 
-    /// Reads a file, whose modules lie in `folder`.
+    /// Reads a file, with modules in `folder`.
     fn file(&mut self, path: PathBuf, module: Vec<String>, folder: &Path) {
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -204,7 +204,7 @@ impl Crate {
         self.modules.insert(path, module);
     }
 
-    /// The file that defines what `path` names in the module `at`; `None` for other crates' items, modules and locals.
+    /// Returns the file that defines `path` in the module `at`; `None` for items of other crates, modules and locals.
     fn definition(&self, at: &[String], path: &[String], depth: usize) -> Option<usize> {
         let mut here = at.to_vec();
         let mut rest = path;
@@ -236,7 +236,7 @@ impl Crate {
             }
             if let Some(alias) = module.aliases.get(word) {
                 let whole = [alias.as_slice(), &rest[1..]].concat();
-                // `use a::b as b;` of another crate leads nowhere.
+                // `use a::b as b;` of another crate has no definition here.
                 return (whole != path).then(|| self.definition(&here, &whole, depth - 1)).flatten();
             }
             return (module.globs.iter())
@@ -245,7 +245,7 @@ impl Crate {
         None
     }
 
-    /// Which file needs which.
+    /// Returns the graph of dependencies between files.
     fn needs(&self) -> DiGraphMap<usize, ()> {
         let mut graph = DiGraphMap::new();
         for (at, module) in &self.modules {
@@ -260,7 +260,7 @@ impl Crate {
         graph
     }
 
-    /// The folder of a file below `src`; `None`: none.
+    /// Returns the folder of a file below `src`, if any.
     fn folder(&self, file: usize) -> Option<&str> {
         let mut words = self.files[file].iter().skip_while(|word| *word != "src").skip(1);
         let folder = words.next()?;
@@ -337,7 +337,7 @@ fn circles_are_seen() {
     write("lib.rs", "mod a; mod b; mod room; mod other; pub use room::Inside;");
     write("a.rs", "use crate::b::B; pub struct A;");
     write("b.rs", "pub struct B; impl B { fn f() { vec![crate::a::A]; } }");
-    // Needs what a re-export stands for, not the file of the re-export.
+    // Depends on the target of a re-export, not on the file of the re-export.
     write("room/mod.rs", "mod deep; pub use deep::Inside; pub(crate) fn door(_: super::other::Other) {}");
     write("room/deep.rs", "pub struct Inside;");
     write("other.rs", "pub struct Other; impl crate::Inside { fn far(self) { crate::room::door(Other) } }");

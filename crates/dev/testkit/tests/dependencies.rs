@@ -1,4 +1,4 @@
-//! Licences and sources of all dependencies are those that `deny.toml` allows.
+//! Licences and sources of all dependencies are allowed in `deny.toml`.
 
 use serde_json::Value;
 use spdx::{Expression, Licensee, ParseMode};
@@ -13,19 +13,19 @@ fn table(file: &str) -> Table {
     std::fs::read_to_string(root().join(file)).unwrap().parse().unwrap()
 }
 
-/// Strings of a list of `deny.toml`.
+/// Returns a list of strings of `deny.toml`.
 fn allowed(section: &str, key: &str) -> Vec<String> {
     let list = table("deny.toml")[section][key].as_array().unwrap().clone();
     list.iter().map(|entry| entry.as_str().unwrap().to_string()).collect()
 }
 
-/// Returns `true` if a licence expression, in the old form with slashes too, can be met by the licences.
+/// Returns `true` if the licences satisfy a licence expression, also in the old form with slashes.
 fn meets(expression: &str, licences: &[Licensee]) -> bool {
     let expression = Expression::parse_mode(expression, ParseMode::LAX).unwrap_or_else(|error| panic!("{error}"));
     expression.evaluate(|requirement| licences.iter().any(|licence| licence.satisfies(requirement)))
 }
 
-/// The packages of this machine's build, with the features asked for. Everything is there already: nothing is fetched.
+/// Packages of this machine's build with the given features, without network access.
 fn packages(features: &[&str]) -> Vec<Value> {
     let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let mut cargo = Command::new(env!("CARGO"));
@@ -42,7 +42,7 @@ fn packages(features: &[&str]) -> Vec<Value> {
 fn licences_are_allowed() {
     let names = allowed("licenses", "allow");
     let licences: Vec<Licensee> = names.iter().map(|name| Licensee::parse(name).unwrap()).collect();
-    // Continuous integration builds the Python package too.
+    // Continuous integration also builds the Python package.
     let all = std::env::var_os(anabranch_testkit::TEST_ALL).map(|_| "--all-features");
     let packages = packages(all.as_slice());
     assert!(packages.len() > 100, "{}", packages.len());
@@ -53,7 +53,7 @@ fn licences_are_allowed() {
     assert!(refused.is_empty(), "licences that deny.toml does not allow: {refused:#?}");
 }
 
-/// Of every platform and feature, since the lock file has them all.
+/// Checks all platforms and features, since the lock file has them all.
 #[test]
 fn sources_are_allowed() {
     let registries: Vec<String> =
@@ -62,7 +62,7 @@ fn sources_are_allowed() {
     let lock = table("Cargo.lock");
     let packages = lock["package"].as_array().unwrap();
     let refused: Vec<String> = (packages.iter())
-        // Ours have no source.
+        // Our own packages have no source.
         .filter_map(|package| Some((package, package.get("source")?.as_str()?)))
         .filter(|(_, source)| !registries.iter().any(|registry| registry == source))
         .map(|(package, source)| format!("{}: {source}", package["name"]))
@@ -81,7 +81,7 @@ fn expressions_are_met_or_not() {
     }
 }
 
-/// What the crates of a folder may depend on, beside those of their own.
+/// Folders, and those that their crates may depend on besides their own.
 const FOLDERS: [(&str, &[&str]); 4] =
     [("core", &[]), ("simulator", &["core"]), ("network", &["core"]), ("studies", &["core", "simulator", "network"])];
 
@@ -102,7 +102,7 @@ fn two_products_stand_on_one_core() {
         else {
             continue;
         };
-        // Tests may use more.
+        // Tests may use other folders.
         for needed in package["dependencies"].as_array().unwrap().iter().filter(|needed| needed["kind"].is_null()) {
             let Some(theirs) = folders.get(needed["name"].as_str().unwrap()) else { continue };
             edges += 1;

@@ -1,5 +1,5 @@
-//! The language of comments and pages: idioms per 100 comment lines and per 1,000 words, and doc comments that open with a
-//! question word. `idioms.toml` has the idioms and what to write instead, `ceilings.toml` what is still allowed where.
+//! The language of comments and pages: idioms per 100 comment lines and per 1,000 words, and doc comments that begin with a
+//! question word. `idioms.toml` lists idioms and replacements, `ceilings.toml` what is still allowed.
 //!
 //! Code, literals and tables are not counted.
 
@@ -11,9 +11,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Idioms per 100 comment lines, or per 1,000 words of a page.
+/// Maximum number of idioms per 100 comment lines, or per 1,000 words of a page.
 const MAX_IDIOMS: f64 = 1.0;
-/// Doc comments that open with a question word, in percent.
+/// Maximum share of doc comments that begin with a question word, in percent.
 const MAX_QUESTIONS: f64 = 3.0;
 const QUESTIONS: &str = "^(What|Whether|Who|How|Which|Where|When|Why)\\b";
 
@@ -28,7 +28,7 @@ struct Idiom {
     instead: String,
 }
 
-/// What a crate or page may still have, until it is rewritten. Entries only fall and go.
+/// Limits of crates and pages that are not rewritten yet. Entries only fall.
 #[derive(Deserialize)]
 struct Ceilings {
     idioms: BTreeMap<String, f64>,
@@ -68,7 +68,7 @@ fn patterns() -> Vec<(Regex, String)> {
     idioms.idiom.into_iter().map(of).collect()
 }
 
-/// Files with this extension below `folder`.
+/// Collects files with this extension below `folder`.
 fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
@@ -81,7 +81,7 @@ fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The text without `code`.
+/// Returns the text without `code`.
 fn prose(text: &str) -> String {
     text.split('`').step_by(2).collect::<Vec<_>>().join("code")
 }
@@ -119,7 +119,7 @@ fn comments(path: &Path, patterns: &[(Regex, String)], count: &mut Count) {
     }
 }
 
-/// What exceeds its ceiling, and what is below it by so much that the ceiling must fall.
+/// Records a rate above its ceiling, and a ceiling that must be lowered or removed.
 fn judge(
     name: &str,
     rate: f64,
