@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
     __all__ += parts.__all__
 else:
-    # What not everybody needs is loaded when it is asked for: the classes of scenarios are half of the package.
+    # Rarely used modules are loaded on first use: the classes of scenarios are half of the package.
     _LATER = {name: "_tune" for name in ("Gain", "Range", "Trial", "Tuning", "tune")} | {"slurm": "_slurm"}
 
     def __getattr__(name):

@@ -1,4 +1,4 @@
-"""What there is, and what each thing does."""
+"""Catalogue of names, and explanations."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from ._scenario import Scenario, scenario as scenario_of
 
 
 class Entry(NamedTuple):
-    """One thing there is."""
+    """Entry of a catalogue."""
 
     name: str
     sort: str
-    """What sort of thing it is, for example `host side`."""
+    """Sort of entry, for example `host side`."""
     meaning: str
 
 
 class Parameter(NamedTuple):
-    """A parameter."""
+    """Parameter of a scheme, transport, topology, workload or section."""
 
     name: str
     meaning: str
     expected: str
-    """Which values it takes."""
+    """Allowed values."""
     default: Any
     source: str
-    """Where the default comes from: a section of a paper, a public source, or "ours"."""
+    """Source of the default: a section of a paper, a public source, or "ours"."""
 
 
 class Part(NamedTuple):
@@ -40,7 +40,7 @@ class Part(NamedTuple):
 
 
 class Explanation:
-    """All there is to say of a name; printed, it reads as `anabranch explain` does."""
+    """Explanation of a name. Its text is that of `anabranch explain`."""
 
     def __init__(self, name: str, parts: list[Part], text: str) -> None:
         self.name = name
@@ -55,7 +55,7 @@ class Explanation:
 
 
 def explain(name: str) -> Explanation:
-    """What a scheme, transport, topology, workload, section or key does, with every parameter."""
+    """Explains a scheme, transport, topology, workload, section or key, with every parameter."""
     given, text = _native.explain(name, 100)
     said = json.loads(given)
 
@@ -66,14 +66,14 @@ def explain(name: str) -> Explanation:
 
 
 def list_(kind: str) -> list[Entry]:
-    """All there is of a kind: `schemes`, `topologies`, `transports`, `workloads` or `scenarios`."""
+    """Lists the entries of a kind: `schemes`, `topologies`, `transports`, `workloads` or `scenarios`."""
     return [Entry(*entry) for entry in _native.catalogue(kind)]
 
 
 def topology(scenario: str | os.PathLike[str] | Scenario, pair: tuple[int | str, int | str] | None = None) -> dict[str, Any]:
     """
-    A scenario's graph: counts, diameter, path counts by type, as `anabranch topology --format json` has it; with a `pair` of hosts
-    the paths between them.
+    Returns a scenario's graph as `anabranch topology --format json` prints it: counts, diameter, path counts by type; and the paths
+    of a `pair` of hosts.
     """
     hosts = None if pair is None else [str(pair[0]), str(pair[1])]
     said: dict[str, Any] = json.loads(_native.topology(scenario_of(scenario)._native, hosts))

@@ -1,4 +1,4 @@
-"""The command `anabranch`, as the package brings it."""
+"""The command line program `anabranch` of the package."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from . import _native
 
 
 def main() -> int:
-    """Does what the command line says; gives its exit code."""
+    """Runs the command line. Returns the exit code."""
     words = sys.argv[1:]
     if words[:1] == ["sweep"] and any(word == "--dask" or word.startswith("--dask=") for word in words):
         return _sweep_on_dask(words[1:])
-    # The command listens itself; Python's own handler would wait for an interpreter that is not running.
+    # The program handles signals; Python's handler would wait for an interpreter that is not running.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.stdout.flush()
     return _native.command(["anabranch", *words])
 
 
 def _sweep_on_dask(words: list[str]) -> int:
-    """`anabranch sweep FILE --dask ADDRESS`: the workers of a Dask scheduler do the runs."""
+    """`anabranch sweep FILE --dask ADDRESS`: the workers of a Dask scheduler run the sweep."""
     import argparse
 
     from . import _errors
@@ -45,7 +45,7 @@ def _sweep_on_dask(words: list[str]) -> int:
         try:
             client = Client(given.dask, timeout="10s")
         except (OSError, ValueError, TimeoutError) as error:
-            raise ScenarioError(f"no Dask scheduler answers at {given.dask}: {error}", place="--dask") from None
+            raise ScenarioError(f"--dask: no reply from a Dask scheduler at {given.dask}: {error}", place="--dask") from None
         with client:
             again = {None: False, "all": True}.get(given.again, given.again)
             done = sweep(given.file, out=given.out, client=client, again=again, replace=given.replace, gather=given.gather)

@@ -1,4 +1,4 @@
-"""Sweeps on the workers of Dask. Dask only says who runs what: what is done is known from the store alone."""
+"""Sweeps on the workers of Dask. Dask assigns runs; the store alone records which are finished."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from . import _native
 from ._errors import ScenarioError, needs
 
 _ASK = "(lambda native: (native.__version__, native.COMMIT))(__import__('anabranch._native', fromlist=['COMMIT']))"
-# Dask blames every run that was on a worker when it died; the store counts for each run by itself and gives up after three.
+# Dask counts the loss of a worker against every run on it; the store counts per run, and aborts a run after three.
 _MOST_LOST = 12
-# Where no store is shared, the client counts the starts instead. Dask tries four times before it says that a worker is lost.
+# Without a shared store the client counts starts. Dask retries four times before it reports a lost worker.
 _MOST_KILLED = 3
 _SAME_WHEEL = "install the same wheel of anabranch where the workers start"
 
@@ -26,7 +26,7 @@ Files = dict[str, bytes]
 
 
 def check(client: Any) -> None:
-    """Whether every worker has this very package."""
+    """Checks that every worker has this version and commit of the package."""
     if not hasattr(client, "submit") or not hasattr(client, "run"):
         raise ScenarioError(f"client: found {client!r}, expected a distributed.Client", place="client")
     own = (_native.__version__, _native.COMMIT)
@@ -50,7 +50,7 @@ def work(
     gather: bool,
     told: Callable[[dict[str, Any]], None] | None,
 ) -> None:
-    """Does on the workers what the store lacks."""
+    """Executes the missing runs of a store on the workers."""
     check(client)
     directory = directory.absolute()
     plan.prepare(directory, again, replace)
@@ -68,7 +68,7 @@ def run(
     gather: bool,
     told: Callable[[dict[str, Any]], None] | None,
 ) -> None:
-    """Does runs (hash, name, scenario) on the workers, each claimed in the store by whoever does it."""
+    """Executes runs (hash, name, scenario) on the workers; each worker claims its run in the store."""
     try:
         from distributed import as_completed
     except ImportError:
@@ -110,7 +110,7 @@ def run(
                     waiting[one_more] = (job, attempt + 1)
                     coming.add(one_more)
                     continue
-                # The last of them may have come to its end before it was lost.
+                # The last attempt may have finished before its worker was lost.
                 if store.standing(key) == "missing":
                     times = begun[key] or attempt + 1
                     store.give_up(key, name, f"its worker was lost {times} times, perhaps for want of memory", times)
@@ -126,12 +126,12 @@ def run(
 
 
 def _is_loss(status: str, error: BaseException | None) -> bool:
-    """Whether the worker is gone, not the run wrong."""
+    """Returns True if the worker was lost, and False if the run failed."""
     return status != "error" or error is None or type(error).__name__ in ("KilledWorker", "CommClosedError", "CancelledError")
 
 
 def _told(error: BaseException | None) -> BaseException:
-    """Workers that come later are not asked beforehand."""
+    """Workers that join later have not been checked."""
     if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("anabranch"):
         return ScenarioError(f"a Dask worker lacks the package anabranch: {error}", place="client", remedy=_SAME_WHEEL)
     return error or RuntimeError("a run on a Dask worker ended without a result")
@@ -142,7 +142,7 @@ def _news(runs: int, done: int) -> dict[str, Any]:
 
 
 def _do(place: str | None, key: str, name: str, toml: str, again: str, topic: str) -> Files | None:
-    """On a worker: does a run into the store, or sends its files back where the store is elsewhere."""
+    """Runs on a worker: executes a run into the store, or returns its files if the store is elsewhere."""
     scenario = _native.Scenario.parse(toml, name, "scenario", "")
     if scenario.run_key != key:
         message = f"{name}: this worker has another anabranch ({_native.__version__}, {_native.COMMIT}) than the client, or other files"

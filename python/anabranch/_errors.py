@@ -1,4 +1,4 @@
-"""What goes wrong."""
+"""Exceptions and warnings."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 
 class ScenarioError(ValueError):
-    """A mistake in a scenario or an argument: what was found, what is allowed."""
+    """Invalid scenario or argument; the message states what was found and what is allowed."""
 
     place: str | None
-    """Where: `FILE:LINE:COLUMN`, a flag, or the argument."""
+    """Place: `FILE:LINE:COLUMN`, an option, or the argument."""
     remedy: str | None
-    """What to do about it."""
+    """Remedy."""
     nearest: str | None
-    """The nearest valid choice."""
+    """Nearest valid choice."""
 
     def __init__(
         self,
@@ -57,11 +57,11 @@ def _again(kind: type[ScenarioError], message: str, state: dict[str, object]) ->
 
 
 class BrokenError(RuntimeError):
-    """An invariant of the simulator failed, or a simulation stalled: what, and how to see it again."""
+    """An invariant of the simulator failed, or a simulation stalled; the message tells how to reproduce it."""
 
 
 class MissingExtra(ImportError):
-    """A library that is not installed, and the extra that brings it."""
+    """A library is not installed; the message names the extra that installs it."""
 
 
 class Warning(UserWarning):  # noqa: A001
@@ -69,25 +69,25 @@ class Warning(UserWarning):  # noqa: A001
 
 
 def note(message: str) -> None:
-    """Warns of something to know before a run takes its time."""
+    """Warns before a run starts."""
     warnings.warn(message, Warning, stacklevel=2)
 
 
 def needs(library: str, extra: str) -> MissingExtra:
-    """What to say where `library` is absent."""
+    """Returns the error for a missing `library`."""
     return MissingExtra(f"{library} is not installed; pip install 'anabranch[{extra}]' brings it", name=library)
 
 
 def whole(least: int = 1, **given: int | None) -> None:
-    """Refuses what is no whole number of `least` or more; None stands for the default."""
+    """Refuses values other than whole numbers of at least `least`; None is the default."""
     for name, value in given.items():
-        # Whole numbers of numpy are as good.
+        # Whole numbers of numpy are accepted.
         if value is not None and (isinstance(value, bool) or not hasattr(value, "__index__") or value < least):
             raise ScenarioError(f"{name}: found {value!r}, expected a whole number, {least} or more", place=name)
 
 
 def one_of(name: str, found: object, allowed: Iterable[str], expected: str) -> ScenarioError:
-    """What to say of a word that is none of those allowed."""
+    """Returns the error for a word that is not allowed."""
     from ._native import nearest
 
     near = nearest(str(found), list(allowed))
@@ -95,7 +95,7 @@ def one_of(name: str, found: object, allowed: Iterable[str], expected: str) -> S
     return ScenarioError(f"{name}: found {found!r}, expected {expected}", place=name, nearest=near, remedy=remedy)
 
 
-# The native part speaks as the command does: flags and how to write them, and the arguments they are here.
+# The native module names options of the command line; here they become arguments.
 _WORDS = [
     (r"--over KEY=A,B,\.\.\. or (--over )?KEY=A\.\.B:STEP", 'over={KEY: [A, B, ...]} or over={KEY: "A..B:STEP"}'),
     (r"--over ([\w.-]+)=(\S*?)(?=:?(?:\s|$))", r'over={"\1": "\2"}'),
@@ -108,15 +108,15 @@ _WORDS = [
     (r"--set\b", "with_"),
     (r"--(over|schemes|seeds?|baseline|threads|out)\b", r"\1"),
 ]
-# The argument at fault, by how the message begins, where nothing else says it.
-_BEGINNINGS = {"no scenario `": "scenario", "nothing is called": "name", "the baseline `": "baseline", "nothing to list by `": "kind", "pair:": "pair"}
+# The invalid argument by the beginning or end of the message, where nothing else names it.
+_BEGINNINGS = {"no scenario `": "scenario", "nothing is called": "name", "the baseline `": "baseline", "unknown kind `": "kind", "pair:": "pair"}
 _ENDINGS = {"make a sweep": "over", "there are no scenarios": "scenario"}
-# False in the command of the package.
+# False in the program of the package.
 words_of_python = True
 
 
 def of_command(message: str, *, text: str | None = None, **attributes: Any) -> ScenarioError:
-    """A mistake that the native part found; `text` is the line at fault of its source."""
+    """Returns the exception for invalid input found by the native module; `text` is the line of its source."""
     error = ScenarioError(message, **attributes)
     if not words_of_python:
         return error

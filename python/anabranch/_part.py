@@ -1,4 +1,4 @@
-"""What the parts of a scenario have in common."""
+"""Base class of the parts of a scenario."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._errors import ScenarioError
 
 @dataclass_transform(kw_only_default=True)
 class Part:
-    """A table of a scenario. What is not given has the simulator's default, which `anabranch.explain` tells."""
+    """Table of a scenario. Omitted keys have the simulator's defaults, which `anabranch.explain` lists."""
 
     _table: ClassVar[str] = ""
     _kind: ClassVar[str | None] = None
@@ -38,7 +38,7 @@ class Part:
         raise AttributeError(f"{type(self).__name__} does not change; `.replace({name}=...)` gives another one")
 
     def replace(self, **values: Any) -> Self:
-        """The same with other values; None takes a value away."""
+        """Returns a copy with other values; None removes a value."""
         return type(self)(**{**self.__dict__, **values})
 
     def __eq__(self, other: object) -> bool:
@@ -52,7 +52,7 @@ class Part:
         return f"{type(self).__name__}({given})"
 
     def _document(self) -> dict[str, Any]:
-        """As TOML has it: keys to values, parts within it as dictionaries."""
+        """Returns the TOML document: keys to values, parts as dictionaries."""
         own: dict[str, Any] = {}
         if self._kind is not None and "." not in self._table:
             own["kind"] = self._kind
@@ -62,7 +62,7 @@ class Part:
 
     @classmethod
     def _from_document(cls, document: dict[str, Any]) -> Self:
-        """From what a TOML file says."""
+        """Creates a part from a TOML document."""
         from . import parts
 
         names = {key: name for name, key in cls._keys.items()}

@@ -1,4 +1,4 @@
-"""How runs stand, told to a callback or shown as a bar."""
+"""Progress of runs, for a callback or a bar."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from ._errors import ScenarioError
 
 
 class Progress(NamedTuple):
-    """How the work stands."""
+    """Progress of runs."""
 
     runs: int
-    """Runs to be done."""
+    """Number of runs."""
     runs_done: int
     now_s: float
-    """Simulated time of the run that has come furthest, of those under way."""
+    """Simulated time of the most advanced run in progress."""
     packet_hops: int
-    """Packets that left a port so far, in the runs under way."""
+    """Packets sent by ports so far, in the runs in progress."""
     flows_finished: int
     flows: int
 
     @property
     def share(self) -> float:
-        """Part of the work that is done, by runs and flows: 0 to 1."""
+        """Share of the work that is done, by runs and flows: 0 to 1."""
         part = self.flows_finished / self.flows if self.flows else 0.0
         return min(1.0, (self.runs_done + part) / self.runs) if self.runs else 1.0
 
 
 Told = bool | Callable[[Progress], object] | None
-"""A callback; True for a bar, False for none; None for a bar where there is a terminal or a notebook."""
+"""A callback; True for a bar, False for none; None for a bar on a terminal or in a notebook."""
 
 
 def callback(told: Told) -> tuple[Callable[[dict[str, Any]], None] | None, Callable[[], None]]:
-    """What the native part calls, and what to call at the end."""
+    """Returns the callback of the native module, and a function to call at the end."""
     if told is None:
         told = sys.stderr.isatty() or _in_notebook()
     if told is False:
@@ -56,7 +56,7 @@ def _in_notebook() -> bool:
 
 
 class _Bar:
-    """A line that is written over; nothing for work that is done at once."""
+    """Line that is overwritten; hidden for short work."""
 
     WIDTH = 24
 

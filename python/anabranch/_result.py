@@ -1,4 +1,4 @@
-"""Runs and comparisons, fresh or from a directory."""
+"""Runs and comparisons, new or from a directory."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from ._table import Table
 
 
 class Run:
-    """What a run gave: `summary`, and tables with a row per flow, per link, and of all that was measured beyond."""
+    """Results of a run: `summary`, and tables with a row per flow, per link, and per further measurement."""
 
     def __init__(self, native: _native.Outcome | _native.Loaded, directory: Path | None = None) -> None:
         self._native = native
         self.directory = directory
-        """Where it lies on disk; None where it is in memory alone."""
+        """Directory of the results; None if they are in memory only."""
         self._summary: Summary | None = None
 
     @property
     def summary(self) -> Summary:
-        """A page of numbers."""
+        """Statistics of the run."""
         if self._summary is None:
             self._summary = Summary.read(json.loads(self._native.summary()))
         return self._summary
 
     @property
     def fingerprint(self) -> str | None:
-        """16 hexadecimal digits over its results: equal for any number of threads, on any machine."""
+        """16 hexadecimal digits over the results: equal for any number of threads, on any machine."""
         return self.summary.fingerprint
 
     @property
@@ -43,11 +43,11 @@ class Run:
 
     @property
     def tables(self) -> list[str]:
-        """Names of the tables it has."""
+        """Names of its tables."""
         return self._native.tables()
 
     def table(self, name: str) -> Table:
-        """A table by the name of its file."""
+        """Returns a table by the name of its file."""
         native = self._native.table(name)
         if native is None:
             nearest = _native.nearest(name, self.tables)
@@ -66,28 +66,28 @@ class Run:
 
     @property
     def links(self) -> Table:
-        """A row per directed link, with the queue of the port that feeds it."""
+        """A row per directed link, with the queue of its port."""
         return self.table("links")
 
     @property
     def series(self) -> Table:
-        """Ports over time, of the links in `measure.series_links`."""
+        """Time series of ports, of the links in `measure.series_links`."""
         return self.table("series")
 
     @property
     def uplinks(self) -> Table:
-        """Packets of each flow on each uplink, where `measure.uplink_counts` is true."""
+        """Packets of each flow on each uplink, if `measure.uplink_counts` is true."""
         return self.table("uplinks")
 
     @property
     def occupancy(self) -> Table:
-        """Time at each number of waiting packets, where `measure.occupancy` is true."""
+        """Time at each queue length in packets, if `measure.occupancy` is true."""
         return self.table("occupancy")
 
     def write(self, directory: str | os.PathLike[str]) -> Run:
-        """Writes it to a directory, as the command does: tables as CSV and Parquet, summary, manifest."""
+        """Writes the results to a directory, as the program does: tables as CSV and Parquet, summary, manifest."""
         if isinstance(self._native, _native.Loaded):
-            raise ScenarioError(f"the run lies in {self.directory} already", place="directory")
+            raise ScenarioError(f"the results are already in {self.directory}", place="directory")
         self._native.write(Path(directory))
         self.directory = Path(directory)
         return self
@@ -110,13 +110,13 @@ _HOW_TO_MEASURE = {
 
 
 class Comparison:
-    """Several load balancers and variants on the same flows."""
+    """Comparison of load balancers and variants on the same flows."""
 
     def __init__(self, native: _native.Comparison, directory: Path, temporary: Any = None) -> None:
         self._native = native
         self.directory = directory
-        """Where it lies on disk."""
-        # Goes with the last reference to it.
+        """Directory of the results."""
+        # Removed with the last reference.
         self._temporary = temporary
 
     @property
@@ -126,17 +126,17 @@ class Comparison:
 
     @property
     def main_metric(self) -> str:
-        """The metric that tells most of this scenario."""
+        """Most informative metric of the scenario."""
         return self._native.main_metric()
 
     @property
     def failed(self) -> dict[str, str]:
-        """Runs that failed, and why."""
+        """Failed runs, with their errors."""
         return dict(self._native.failed)
 
     @property
     def runs(self) -> dict[tuple[str, int], Run]:
-        """Its runs by load balancer (or variant) and seed, in the order asked for."""
+        """Runs by load balancer (or variant) and seed, in the order requested."""
         found = {}
         for directory in self.directory.glob("runs/*/seed*"):
             if (directory / "summary.json").exists():
@@ -147,7 +147,7 @@ class Comparison:
         return {key: found[key] for key in sorted(found, key=lambda key: (order.get(key[0], len(order)), key))}
 
     def rows(self, table: str = "flows") -> Table:
-        """The rows of all runs, with their load balancer in `entry`; their seed is a column of every table."""
+        """Rows of all runs, with their load balancer in the column `entry`; every table has a column with the seed."""
         parts = [run.table(table)._native.with_labels([("entry", entry)]) for (entry, _), run in self.runs.items()]
         return Table(_native.Table.concatenated(parts), table)
 
@@ -169,10 +169,10 @@ def run(
     progress: _progress.Told = None,
 ) -> Run:
     """
-    Runs a scenario. Its results are kept in memory; with `out` they are written there too, as `anabranch run` does.
+    Runs a scenario. Results are kept in memory; with `out` they are also written there, as by `anabranch run`.
 
-    `threads` splits the run; left out, as many as it keeps busy. Results do not depend on it. `progress` is a callback that is
-    told how it stands, True for a bar or False for none. Ctrl-C ends it as KeyboardInterrupt, and nothing is kept.
+    `threads` splits the run; by default, as many as the fabric can use. Results do not depend on it. `progress` is a callback,
+    True for a bar or False for none. Ctrl-C raises KeyboardInterrupt, and nothing is kept.
     """
     of = scenario_of(scenario)
     whole(0, seed=seed)
@@ -202,8 +202,8 @@ def compare(
 ) -> Comparison:
     """
     Compares load balancers on the same flows, over `seeds` seeds, as `anabranch compare` does. `variants` are the scenario with other
-    settings: `{"short": {"load_balancer.prime.p_ecn": 8}}`. With `out`, finished runs there are not repeated; without it results
-    lie in a temporary directory that goes with the object.
+    settings: `{"short": {"load_balancer.prime.p_ecn": 8}}`. With `out`, finished runs there are reused; without it results
+    are in a temporary directory, removed with the object.
     """
     import tempfile
 
@@ -224,7 +224,7 @@ def compare(
 
 def load(directory: str | os.PathLike[str]) -> Any:
     """
-    The results in a directory, whoever wrote them: a Run, a Comparison or a Sweep.
+    Loads the results in a directory: a Run, a Comparison or a Sweep.
     """
     path = Path(directory)
     if (path / "sweep.json").exists():
@@ -236,7 +236,7 @@ def load(directory: str | os.PathLike[str]) -> Any:
     if (path / "runs").is_dir() or (path / "manifest.json").exists():
         return Comparison(_native.Comparison.read(path), path)
     missing = "" if path.exists() else "; there is no such directory"
-    raise ScenarioError(f"{path} holds no results of anabranch{missing}", place="directory")
+    raise ScenarioError(f"{path} has no results of anabranch{missing}", place="directory")
 
 
 def _load_run(path: Path) -> Run:
@@ -244,7 +244,7 @@ def _load_run(path: Path) -> Run:
 
 
 def names(given: Sequence[str], argument: str) -> list[str]:
-    """A list of names; one name alone is a mistake that is easily made."""
+    """Checks for a list of names; a single string is a common error."""
     if isinstance(given, str):
         listed = [part.strip() for part in given.split(",")]
         raise ScenarioError(f"{argument}: found {given!r}, expected a list", place=argument, remedy=f"write {argument}={listed!r}")
@@ -252,7 +252,7 @@ def names(given: Sequence[str], argument: str) -> list[str]:
 
 
 def variants_of(variants: Mapping[str, Mapping[str, Any]] | None) -> list[str]:
-    """As `--variant` takes them."""
+    """Returns variants in the format of `--variant`."""
     if not isinstance(variants, Mapping | None) or not all(isinstance(of, Mapping) for of in (variants or {}).values()):
         expected = '{"short": {"load_balancer.prime.p_ecn": 8}}'
         raise ScenarioError(f"variants: found {variants!r}, expected changes by name, such as {expected}", place="variants")

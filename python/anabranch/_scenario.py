@@ -20,10 +20,10 @@ _KEYWORDS = "an anabranch.Scenario of keywords"
 
 class Scenario:
     """
-    What is run: a graph, its fabric, a transport, a load balancer, traffic, faults. Checked when it is made; it does not change.
+    Checked, immutable description of a run: graph, fabric, transport, load balancer, traffic, faults.
 
-    `Scenario("first-run")` is a ready-made scenario, `Scenario("study.toml")` a file; `Scenario.from_toml` reads text; keywords say
-    the parts one by one, as classes (`anabranch.FatTree(radix=16)`) or as dictionaries with the keys of a file.
+    `Scenario("first-run")` is a ready-made scenario, `Scenario("study.toml")` a file; `Scenario.from_toml` parses text. Keywords
+    give the parts one by one, as classes (`anabranch.FatTree(radix=16)`) or as dictionaries with the keys of a file.
     """
 
     _native: Native
@@ -73,12 +73,12 @@ class Scenario:
 
     @classmethod
     def from_toml(cls, text: str, *, folder: str | os.PathLike[str] = "", name: str = "scenario") -> Scenario:
-        """From TOML; relative paths in it are relative to `folder`. `name` is what it is called where it has no name."""
+        """Parses TOML; relative paths in it are relative to `folder`. `name` is the name of a scenario without one."""
         return cls._of(Native.parse(text, name, name, Path(folder)))
 
     def with_(self, changes: Mapping[str, Any] | None = None, /, *, scheme: str | None = None) -> Scenario:
         """
-        The same with other values of some keys, dotted as those of `--set`: `.with_({"topology.radix": 8})`. `scheme` is short for
+        Returns a copy with other values of some keys, dotted as in `--set`: `.with_({"topology.radix": 8})`. `scheme` is short for
         the key `load_balancer.scheme`.
         """
         if not isinstance(changes, Mapping | None):
@@ -89,26 +89,26 @@ class Scenario:
         return Scenario._of(self._native.changed("with_", assignments(changes)))
 
     def to_toml(self) -> str:
-        """As a file has it, every default filled in; it reads back as the same scenario."""
+        """Returns the scenario file with every default; it parses to the same scenario."""
         return self._native.to_toml()
 
     def check(self) -> list[str]:
-        """Refuses all that a run would refuse, without running; what to know before a result is trusted."""
+        """Refuses what a run would refuse, without running. Returns warnings about the results."""
         return self._native.check()
 
     @property
     def hash(self) -> str:
-        """16 hexadecimal digits over all that a run depends on, the contents of its files included."""
+        """16 hexadecimal digits over all that a run depends on, contents of files included."""
         return self._native.hash
 
     @property
     def name(self) -> str:
-        """What it is called in tables and reports."""
+        """Name in tables and reports."""
         return self._native.name
 
     @property
     def seed(self) -> int:
-        """Seed of everything random."""
+        """Random seed."""
         return self._native.seed
 
     @property
@@ -117,7 +117,7 @@ class Scenario:
         return self._native.scheme
 
     def keywords(self) -> dict[str, Any]:
-        """Its parts, every default filled in: `Scenario(**scenario.keywords())` is the same scenario."""
+        """Returns its parts with every default: `Scenario(**scenario.keywords())` is the same scenario."""
         import tomllib
 
         from . import parts
@@ -160,19 +160,19 @@ class Scenario:
 
     @property
     def load_balancer(self) -> parts.LoadBalancer:
-        """How packets are spread over the paths."""
+        """Load balancer: how packets are spread over the paths."""
         balancer: parts.LoadBalancer = self.keywords()["load_balancer"]
         return balancer
 
     @property
     def workloads(self) -> list[parts.WorkloadKind]:
-        """Who sends what to whom and when."""
+        """Traffic: senders, receivers, sizes and times."""
         workloads: list[parts.WorkloadKind] = self.keywords()["workloads"]
         return workloads
 
     @property
     def faults(self) -> list[parts.Fault]:
-        """What fails, and when."""
+        """Faults and their times."""
         faults: list[parts.Fault] = self.keywords().get("faults", [])
         return faults
 
@@ -190,12 +190,12 @@ class Scenario:
 
 
 def scenario(of: str | os.PathLike[str] | Scenario) -> Scenario:
-    """A scenario, however it is named."""
+    """Returns a scenario from a name, a file or a Scenario."""
     return of if isinstance(of, Scenario) else Scenario(of)
 
 
 def assignments(changes: Mapping[str, Any]) -> list[str]:
-    """Changes as `--set` takes them."""
+    """Returns changes in the format of `--set`."""
     return [f"{key}={_toml.value(_plain(value), key)}" for key, value in changes.items()]
 
 
@@ -207,7 +207,7 @@ def _kinds(members: str) -> dict[str, type[Part]]:
 
 
 def _balancer(of: Any) -> dict[str, Any]:
-    """A load balancer by name, by one scheme with its parameters, or whole."""
+    """Returns a load balancer from a name, one scheme with its parameters, or a whole part."""
     if isinstance(of, str):
         return {"scheme": of}
     if isinstance(of, Part) and of._table.startswith("load_balancer."):
@@ -244,7 +244,7 @@ def _of_keywords(given: dict[str, Any]) -> Native:
 
 
 def _argument(place: str) -> str:
-    """The argument that a key comes from."""
+    """Returns the argument of a key."""
     for key in ("workload", "fault"):
         if place.startswith(f"{key}["):
             return f"{key}s{place[len(key):]}"
@@ -252,7 +252,7 @@ def _argument(place: str) -> str:
 
 
 def _expect(key: str, value: Any) -> None:
-    """Parts of another kind are told before they are written."""
+    """Refuses parts of another kind before they are written."""
     one = {"workloads": "workload", "faults": "fault"}.get(key, key)
     if one != key and (isinstance(value, (str, Mapping, Part)) or not isinstance(value, Sequence)):
         raise ScenarioError(f"{key}: found {value!r}, expected a list", place=key, remedy=f"write {key}=[...]")

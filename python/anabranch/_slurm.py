@@ -28,9 +28,9 @@ def slurm(
     **more: Any,
 ) -> Client:
     """
-    A client for `ab.sweep(..., client=...)` and `ab.tune` whose workers are `jobs` Slurm jobs of so many `cores` and so much `memory`
-    each, kept alive: a job that ends (its time is over, its node died) is replaced. `prologue` are shell lines before a worker
-    starts, `directives` further lines of `#SBATCH`; what else is given goes to `dask_jobqueue.SLURMCluster`.
+    Returns a client for `ab.sweep(..., client=...)` and `ab.tune` whose workers are `jobs` Slurm jobs with `cores` and `memory`
+    each. A job that ends (time limit, failed node) is replaced. `prologue` are shell lines before a worker
+    starts, `directives` further lines of `#SBATCH`; other arguments go to `dask_jobqueue.SLURMCluster`.
 
     `client.close()` and `client.cluster.close()` end the jobs; so does the end of a `with` block over the client's cluster.
     """
@@ -61,7 +61,7 @@ def slurm(
     except ScenarioError:
         cluster.close()
         raise
-    # With a fixed number of jobs, those that reach their time limit are not replaced and a sweep hangs for ever.
+    # With a fixed number of jobs, those that reach their time limit are not replaced and a sweep hangs forever.
     workers = jobs * cores
     cluster.adapt(minimum=workers, maximum=workers, interval="1s", wait_count=10)
     client = Client(cluster)
@@ -75,13 +75,13 @@ def _check_memory(memory: str) -> None:
         given = parse_bytes(memory)
     except ValueError:
         given = 0
-    # Less than a worker takes before it does anything: the unit is missing.
+    # A worker needs more at its start, so the unit is missing.
     if given < 50_000_000:
         raise ScenarioError(f'memory: found {memory!r}, expected a size with its unit, such as "4GB"', place="memory")
 
 
 def _check_job(script: str) -> None:
-    """Slurm would refuse each job again and again, and the sweep would wait for ever."""
+    """Tests a job: Slurm would refuse each one repeatedly, and the sweep would wait forever."""
     with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:
         file.write(script)
         file.flush()
@@ -94,11 +94,11 @@ def _check_job(script: str) -> None:
 def _check_slurm(partition: str | None) -> None:
     remedy = "start it on a machine that has Slurm's commands, or use ab.sweep without a client"
     if shutil.which("sbatch") is None:
-        raise ScenarioError("there is no Slurm here: no command `sbatch`", place="slurm", remedy=remedy)
+        raise ScenarioError("Slurm is missing on this machine: no command `sbatch`", place="slurm", remedy=remedy)
     try:
         said = subprocess.run(["sinfo", "-h", "-o", "%R"], capture_output=True, text=True, timeout=30)
     except subprocess.TimeoutExpired:
-        raise ScenarioError("Slurm does not answer: `sinfo` takes longer than 30 s", place="slurm") from None
+        raise ScenarioError("Slurm timed out: no reply of `sinfo` within 30 s", place="slurm") from None
     if said.returncode != 0:
         raise ScenarioError(f"Slurm refuses: {'; '.join(said.stderr.strip().splitlines())}", place="slurm", remedy=remedy)
     known = sorted(set(said.stdout.split()))

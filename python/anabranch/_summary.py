@@ -1,4 +1,4 @@
-"""`summary.json`, typed."""
+"""`summary.json` with types."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Self, dataclass_transform, get_args, get_origin, get_type_hints
 
 
-# No dataclasses: they load `inspect`, which takes half of the time in which the whole package is imported.
+# No dataclasses: they import `inspect`, which takes half of the import time of the package.
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class _Read:
     def __init__(self, **values: Any) -> None:
@@ -28,7 +28,7 @@ class _Read:
 
     @classmethod
     def read(cls, given: dict[str, Any]) -> Self:
-        """From JSON; what it lacks has its default."""
+        """Reads JSON; missing values have their defaults."""
         hints = _hints(cls)
         return cls(**{name: _value(hints[name], given[name]) for name in hints if name in given})
 
@@ -57,7 +57,7 @@ def _value(hint: Any, given: Any) -> Any:
 
 
 class Distribution(_Read):
-    """Mean, quantiles (linear between order statistics) and largest of a set of values; None where there are none."""
+    """Mean, quantiles (linear between order statistics) and maximum of a set of values; None if it is empty."""
 
     mean: float | None = None
     p50: float | None = None
@@ -67,7 +67,7 @@ class Distribution(_Read):
 
 
 class FlowCounts(_Read):
-    """How many flows there were and how they ended."""
+    """Number of flows, by how they ended."""
 
     total: int = 0
     finished: int = 0
@@ -77,14 +77,14 @@ class FlowCounts(_Read):
 
 
 class SizeRange(_Read):
-    """Smallest and largest flow, in bytes."""
+    """Minimum and maximum flow size, in bytes."""
 
     min: int | None = None
     max: int | None = None
 
 
 class FlowTotals(_Read):
-    """Counts of the finished flows that count, added up or the largest; None where not measured."""
+    """Totals or maxima over the measured finished flows; None where not measured."""
 
     retransmitted_packets: int | None = None
     out_of_order_packets: int | None = None
@@ -94,17 +94,17 @@ class FlowTotals(_Read):
 
 
 class FlowSummary(_Read):
-    """The statistics of a set of flows, over the finished ones that count."""
+    """Statistics of a set of flows, over the measured finished ones."""
 
     flows: FlowCounts = FlowCounts()
     fct_kind: str = "rx"
-    """Which completion time the rest is over: `rx` or `ack`."""
+    """Completion time of the statistics: `rx` or `ack`."""
     fct_us: Distribution = Distribution()
     slowdown: Distribution = Distribution()
     fct_ratio_max: float | None = None
-    """Largest completion time over the largest ideal one; None where a flow did not finish."""
+    """Maximum completion time over the maximum ideal one; None if a flow did not finish."""
     completion_us: float | None = None
-    """From the first start to the last acknowledgement; None where a flow did not finish."""
+    """Time from the first start to the last acknowledgement; None if a flow did not finish."""
     size_bytes: SizeRange = SizeRange()
     metrics: FlowTotals = FlowTotals()
     measured: bool = True
@@ -163,7 +163,7 @@ class Conservation(_Read):
 
 
 class Queues(_Read):
-    """Waiting data at the switches' ports; None where not measured."""
+    """Queued data at the switches' ports; None where not measured."""
 
     max_bytes: int | None = None
     p99_bytes: int | None = None
@@ -178,16 +178,16 @@ class OfferedLoad(_Read):
 
 
 class Summary(FlowSummary):
-    """A run in a page of numbers, as `summary.json` has it."""
+    """Summary of a run, as in `summary.json`."""
 
     scenario: str = ""
     scheme: str = ""
     seed: int = 0
     threads: int = 0
     backend: str = "sim"
-    """What ran it: `sim`, `testbed`."""
+    """Backend: `sim`, `testbed`."""
     fingerprint: str | None = None
-    """16 hexadecimal digits over the integers of flows and links; None on the clock of a machine."""
+    """16 hexadecimal digits over the integers of flows and links; None for real packets."""
     simulated_s: float = 0.0
     wall_s: float = 0.0
     events: int | None = None
@@ -197,16 +197,16 @@ class Summary(FlowSummary):
     workloads: Mapping[str, FlowSummary] = MappingProxyType({})
     counters: Counters = Counters()
     conservation: Conservation | None = None
-    """None where it was not checked."""
+    """None if it was not checked."""
     queues: Queues = Queues()
     version: str = ""
     commit: str = ""
     time_limit_struck: bool = False
     interrupted: bool = False
     status: str | None = None
-    """How the run ended: `finished`, `time-limit`, `interrupted`, `deadlock` or `lost-peers`; `None` in results of older versions."""
+    """Status: `finished`, `time-limit`, `interrupted`, `deadlock` or `lost-peers`; `None` in results of older versions."""
     deadlock: Sequence[str] = ()
-    """The links of a circle of PFC pauses that nothing can resolve; empty where there is none."""
+    """Links of a cycle of PFC pauses that cannot resolve; empty if there is none."""
     unfinished_named: Sequence[str] = ()
     warmup_s: float = 0.0
     flows_wait: bool = False
@@ -219,7 +219,7 @@ class Summary(FlowSummary):
     offered_load: Sequence[OfferedLoad] = ()
 
     def value(self, name: str) -> float | None:
-        """A number by its dotted name: `slowdown.p99`, `fct_us.mean`, `counters.trimmed`, `workloads.web.slowdown.p99`."""
+        """Returns a number by its dotted name: `slowdown.p99`, `fct_us.mean`, `counters.trimmed`, `workloads.web.slowdown.p99`."""
         found: Any = self
         for step in name.split("."):
             found = found.get(step) if isinstance(found, Mapping) else getattr(found, step, None)

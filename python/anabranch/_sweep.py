@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from polars import DataFrame as PolarsFrame, LazyFrame
 
 Over = Mapping[str, Iterable[Any] | str]
-"""Keys of the scenario, dotted as those of `--set`, with their values: a list, or text such as `"0.3..0.9:0.1"`."""
+"""Keys of the scenario, dotted as in `--set`, with their values: a list, or text such as `"0.3..0.9:0.1"`."""
 
 
 class Sweep:
     """
-    A sweep in its store: a row per run (as a table, `polars.DataFrame(sweep)`), every run with its rows, and what failed. All of it
-    is read from the disk, so it is the same for whoever asks.
+    Sweep in its store: a row per run (as a table, `polars.DataFrame(sweep)`), every run with its rows, and failures. It is read
+    from disk.
     """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        """The store."""
+        """Directory of the store."""
         self._store = _native.Store(directory)
 
     @classmethod
@@ -42,7 +42,7 @@ class Sweep:
         """A row per run: keys, load balancer, seed, hash, status, fingerprint, computer, attempts, error, metrics."""
         table = self._store.runs()
         if table is None:
-            raise ScenarioError(f"{self.directory} holds no sweep", place="directory")
+            raise ScenarioError(f"{self.directory} has no sweep", place="directory")
         return Table(table, "runs")
 
     @property
@@ -50,35 +50,35 @@ class Sweep:
         """A row per point, workload, load balancer and metric: mean over seeds, confidence interval, ratio to the baseline."""
         table = self._store.comparison()
         if table is None:
-            raise ScenarioError(f"{self.directory} holds no sweep", place="directory")
+            raise ScenarioError(f"{self.directory} has no sweep", place="directory")
         return Table(table, "sweep")
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.table.__arrow_c_stream__(requested_schema)
 
     def polars(self) -> PolarsFrame:
-        """A row per run as a polars frame."""
+        """Returns a row per run as a polars frame."""
         return self.table.polars()
 
     def pandas(self) -> PandasFrame:
-        """A row per run as a pandas frame."""
+        """Returns a row per run as a pandas frame."""
         return self.table.pandas()
 
     @property
     def keys(self) -> list[str]:
-        """The keys that are swept."""
+        """Swept keys."""
         columns = [column.name for column in self.table.columns]
         return columns[: columns.index("scheme")]
 
     def run(self, hash: str) -> Run:
-        """A finished run by its hash, the column `run`."""
+        """Returns a finished run by its hash, the column `run`."""
         standing = self._store.standing(hash)
         if standing != "finished":
             raise ScenarioError(f"the run {hash} is {standing}", place="hash")
         return _load_run(Path(self._store.place(hash)))
 
     def rows(self, table: str = "flows") -> Table:
-        """The rows of all finished runs as one table, with keys, `entry` and `run` before them."""
+        """Returns the rows of all finished runs as one table that starts with the keys, `entry` and `run`."""
         parts = []
         for row in self._rows():
             if row["status"] == "finished":
@@ -89,19 +89,19 @@ class Sweep:
         return Table(_native.Table.concatenated(parts), table)
 
     def scan(self, table: str = "flows") -> LazyFrame:
-        """The same as a lazy polars frame over the store's own file, which is there once every run is done."""
+        """Returns them as a lazy polars frame over the store's own file, which exists once every run is done."""
         try:
             import polars
         except ImportError:
             raise needs("polars", "polars") from None
         path = self.directory / f"{table}.parquet"
         if not path.exists():
-            raise ScenarioError(f"{path} is not there; it is written once every run is finished or failed", place="table")
+            raise ScenarioError(f"{path} does not exist yet; it is written once every run is finished or failed", place="table")
         return polars.scan_parquet(path)
 
     @property
     def failed(self) -> dict[str, str]:
-        """Hashes of the runs that failed, and why."""
+        """Hashes of failed runs, with their errors."""
         out = {}
         for row in self._rows():
             if row["status"] == "failed":
@@ -110,7 +110,7 @@ class Sweep:
 
     @property
     def missing(self) -> int:
-        """Runs that are neither finished nor failed."""
+        """Number of runs that are neither finished nor failed."""
         return len({row["run"] for row in self._rows() if row["status"] == "missing"})
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -119,7 +119,7 @@ class Sweep:
 
         text = self._store.runs_csv()
         if text is None:
-            raise ScenarioError(f"{self.directory} holds no sweep", place="directory")
+            raise ScenarioError(f"{self.directory} has no sweep", place="directory")
         return list(csv.DictReader(io.StringIO(text)))
 
     def __len__(self) -> int:
@@ -151,13 +151,13 @@ def sweep(
     progress: _progress.Told = None,
 ) -> Sweep:
     """
-    Runs a scenario over the values of some of its keys, a list of scenarios, or what a sweep file says, with every load balancer
-    and seed at each point, into the store `out` (else `results/NAME-sweep-HASH`). What is there is not done again; a run that fails
+    Runs a scenario over values of some of its keys, a list of scenarios, or a sweep file, with every load balancer
+    and seed at each point, into the store `out` (else `results/NAME-sweep-HASH`). Finished runs are reused; a run that fails
     is kept with its error and does not stop the others.
 
-    Whole runs go side by side in `threads` threads of this process, with an eye on memory. `task=(k, n)` does the kth of n shares.
-    With `client`, a `distributed.Client`, its workers do the runs; with `gather` they send rows back, where no file system is shared.
-    `again="failed"` tries again what failed, `again=True` does everything anew.
+    `threads` threads of this process run whole runs side by side, within the available memory. `task=(k, n)` runs the kth of n
+    shares. With `client`, a `distributed.Client`, its workers execute the runs; with `gather` they return rows, for workers without
+    a shared file system. `again="failed"` repeats failed runs, `again=True` all runs.
     """
     whole(threads=threads, seeds=seeds)
     if again not in (False, True, "failed"):
@@ -200,7 +200,7 @@ def _plan(
             beside = {"over": over, "schemes": schemes, "variants": variants, "seeds": seeds, "baseline": baseline}
             if given := [name for name, value in beside.items() if value]:
                 raise ScenarioError(
-                    f"{given[0]} stands beside {os.fspath(scenario)}, which says what is swept itself",
+                    f"{given[0]}: found beside {os.fspath(scenario)}, a sweep file, which defines it",
                     place=given[0],
                     remedy="change the file, or name a scenario instead of a sweep file",
                 )
@@ -208,7 +208,7 @@ def _plan(
     if not isinstance(scenario, (Mapping, Sequence)) or isinstance(scenario, str):
         return _native.Plan.over(scenario_of(scenario)._native, _axes(over or {}), mode == "zip", *entries)
     if over:
-        raise ScenarioError("over: a list of scenarios says itself what is swept", place="over", remedy="give one of both")
+        raise ScenarioError("over: found beside a list of scenarios, which defines the sweep", place="over", remedy="give one of both")
     if isinstance(scenario, Mapping):
         listed = [(str(name), scenario_of(one)._native) for name, one in scenario.items()]
     else:
@@ -227,11 +227,11 @@ def _axes(over: Over) -> list[tuple[str, str | Sequence[str]]]:
             raise ScenarioError(f"{place}: found {values!r}, expected a list or a range as text, such as {such_as}", place=place)
         listed = values if isinstance(values, str) else [text(value, place) for value in values]
         if not listed:
-            raise ScenarioError(f"{place}: there is no value, so nothing would run", place=place)
+            raise ScenarioError(f"{place}: found no value, expected at least one", place=place)
         axes.append((key, listed))
     return axes
 
 
 def text(value: Any, place: str) -> str:
-    """A value as `--over` takes it."""
+    """Returns a value in the format of `--over`."""
     return value if isinstance(value, str) else _toml.value(_plain(value), place)

@@ -14,26 +14,26 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """What a column holds."""
+    """Column of a table."""
 
     name: str
     kind: str
     """`integer`, `real`, `text` or `boolean`."""
     unit: str
-    """Its unit; empty where it has none."""
+    """Unit; empty if there is none."""
     meaning: str
 
 
 class Table:
     """
-    Rows with named columns, each with its unit and meaning. Any library that knows the Arrow PyCapsule interface takes it without
+    Rows with named columns, each with its unit and meaning. Libraries with the Arrow PyCapsule interface read it without
     a copy: `polars.DataFrame(table)`, `pyarrow.table(table)`, `duckdb`, ...; `.polars()`, `.pandas()`, `.arrow()` for short.
     """
 
     def __init__(self, native: _native.Table, name: str = "table") -> None:
         self._native = native
         self.name = name
-        """What it is called."""
+        """Name of the table."""
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self._native.__arrow_c_stream__(requested_schema)
@@ -46,11 +46,11 @@ class Table:
 
     @property
     def columns(self) -> list[Column]:
-        """Name, kind, unit and meaning of its columns."""
+        """Name, kind, unit and meaning of each column."""
         return [Column(*column) for column in self._native.columns()]
 
     def arrow(self) -> ArrowTable:
-        """As a pyarrow table; it sees the same memory."""
+        """Returns a pyarrow table that shares the memory."""
         try:
             import pyarrow
         except ImportError:
@@ -58,7 +58,7 @@ class Table:
         return pyarrow.table(self)
 
     def polars(self) -> PolarsFrame:
-        """As a polars frame; numbers are the same memory."""
+        """Returns a polars frame; numbers share the memory."""
         try:
             import polars
         except ImportError:
@@ -66,7 +66,7 @@ class Table:
         return polars.DataFrame(self)
 
     def pandas(self) -> PandasFrame:
-        """As a pandas frame with Arrow types; it sees the same memory."""
+        """Returns a pandas frame with Arrow types that shares the memory."""
         try:
             import pandas
         except ImportError:

@@ -1,4 +1,4 @@
-"""Values as TOML, and which argument each line comes from."""
+"""Writes TOML, and records the argument of each line."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ._errors import ScenarioError
 
 
 def value(item: Any, place: str = "") -> str:
-    """A value as TOML has it."""
-    # Numbers of numpy and the like.
+    """Returns a value as TOML."""
+    # Scalars of numpy and similar types.
     if hasattr(item, "item") and not isinstance(item, (str, bytes)):
         item = item.item()
     match item:
         case bool():
             return "true" if item else "false"
         case int():
-            # Whole numbers of TOML end at 2^63-1; a seed above is text.
+            # Integers of TOML end at 2^63-1; a larger seed is text.
             return str(item) if item < 2**63 else f'"{item}"'
         case float():
             return {"inf": "inf", "-inf": "-inf", "nan": "nan"}.get(repr(item), repr(item))
@@ -36,13 +36,13 @@ def value(item: Any, place: str = "") -> str:
 
 
 def key(name: str) -> str:
-    """A key as TOML has it."""
+    """Returns a key as TOML."""
     plain = name != "" and all(c.isascii() and (c.isalnum() or c in "-_") for c in name)
     return name if plain else json.dumps(name)
 
 
 class Writer:
-    """A document, with the argument that each line comes from."""
+    """Document with the argument of each line."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -53,7 +53,7 @@ class Writer:
         self.places[len(self.lines)] = place
 
     def table(self, header: str, document: dict[str, Any], place: str) -> None:
-        """The table `[header]`, or `[[header]]` with its brackets given."""
+        """Writes the table `[header]`, or `[[header]]` if given with brackets."""
         if header:
             self.line(header if header.startswith("[") else f"[{header}]", place)
         name = header.strip("[]")

@@ -1,4 +1,4 @@
-"""Tuning: parameters that serve an objective best, found with Optuna, judged on seeds that were not used for it."""
+"""Tuning: searches parameters with Optuna and judges them on held-out seeds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from polars import DataFrame as PolarsFrame
 
 Space = Mapping[str, "tuple[float, float] | Range | Sequence[Any]"]
-"""Keys of the scenario with what they may be: `(low, high)`, a Range, or a list of choices."""
+"""Keys of the scenario with their ranges: `(low, high)`, a Range, or a list of choices."""
 Objective = str | Callable[[Run], float | None]
 """A number of the summary by its dotted name, or a function of a run."""
 Direction = Literal["minimize", "maximize"]
@@ -33,7 +33,7 @@ Direction = Literal["minimize", "maximize"]
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from `low` to `high`, both included; with `unit`, they are quantities such as "10us"."""
+    """Numbers from `low` to `high`, inclusive; with `unit`, they are quantities such as "10us"."""
 
     low: float
     high: float
@@ -44,49 +44,49 @@ class Range:
 
 @dataclass(frozen=True)
 class Trial:
-    """Parameters that were tried."""
+    """Trial of parameters."""
 
     number: int
     parameters: dict[str, Any]
     state: str
     """`complete`, `pruned` or `failed`."""
     values: tuple[float, ...] | None
-    """The objectives, mean over seeds; None where it was pruned or failed."""
+    """Objectives, mean over seeds; None if pruned or failed."""
     seeds: int
-    """Seeds that were run."""
+    """Number of seeds that were run."""
     error: str | None
-    """Why it failed."""
+    """Error of a failed trial."""
 
 
 @dataclass(frozen=True)
 class Gain:
-    """An objective of tuned parameters against those of the scenario, on seeds that were not used for tuning."""
+    """Objective of tuned parameters against those of the scenario, on held-out seeds."""
 
     objective: str
     tuned: float
     """Mean over the held-out seeds."""
     default: float
     difference: float
-    """Tuned less default, mean of the differences seed by seed."""
+    """Tuned minus default, mean of the differences per seed."""
     low: float | None
-    """Lower end of its 95 % confidence interval; None with one seed."""
+    """Lower limit of its 95 % confidence interval; None with one seed."""
     high: float | None
     seeds: int
 
 
 class Tuning:
-    """What came of it."""
+    """Results of tuning."""
 
     def __init__(
         self, study: optuna.Study, directory: Path, scenario: Scenario, objectives: list[str], gains: dict[int, list[Gain]]
     ) -> None:
         self.study = study
-        """Optuna's study, for its own figures and questions."""
+        """Optuna's study, for its own figures."""
         self.directory = directory
         self.scenario = scenario
         self.objectives = objectives
         self.gains = gains
-        """Gains by the number of the trial: of the best one, or of those that no other beats in every objective."""
+        """Gains by the number of the trial: of the best one, or with several objectives of the Pareto front."""
 
     @property
     def trials(self) -> list[Trial]:
@@ -95,24 +95,24 @@ class Tuning:
 
     @property
     def best(self) -> Trial:
-        """The best trial; of several objectives, the first that no other beats in all of them."""
+        """Best trial; with several objectives, the first of the Pareto front."""
         if not self.gains:
-            raise ScenarioError("no trial is complete: there is no best one", place="tune")
+            raise ScenarioError("no trial is complete, so there is no best one", place="tune")
         return self.trials[next(iter(self.gains))]
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters of the best trial."""
+        """Parameters of the best trial."""
         return self.best.parameters
 
     @property
     def tuned(self) -> Scenario:
-        """The scenario with them."""
+        """The scenario with the parameters of the best trial."""
         return self.scenario.with_(self.parameters)
 
     @property
     def gain(self) -> Gain:
-        """The gain of the best trial over the scenario's own parameters, on seeds that were not used for tuning."""
+        """Gain of the best trial over the scenario's own parameters, on held-out seeds."""
         return self.gains[self.best.number][0]
 
     @property
@@ -139,11 +139,11 @@ class Tuning:
         return self.table.__arrow_c_stream__(requested_schema)
 
     def polars(self) -> PolarsFrame:
-        """A row per trial as a polars frame."""
+        """Returns a row per trial as a polars frame."""
         return self.table.polars()
 
     def pandas(self) -> PandasFrame:
-        """A row per trial as a pandas frame."""
+        """Returns a row per trial as a pandas frame."""
         return self.table.pandas()
 
     def __repr__(self) -> str:
@@ -176,15 +176,15 @@ def tune(
     progress: _progress.Told = None,
 ) -> Tuning:
     """
-    Looks for the values of some keys that serve `objective` best over `seeds` seeds, in `trials` trials. `width` trials are asked for
-    together, run side by side, and told in the order asked, so that the same call gives the same trials on any number of threads
-    or Dask workers (`client`). Runs and Optuna's journal lie in `out` (else `results/NAME-tune-HASH`): an interrupted call goes on
-    where it stopped.
+    Searches for the values of some keys with the best `objective` over `seeds` seeds, in `trials` trials. Trials are requested in
+    batches of `width`, run side by side, and reported in the order requested, so that the same call gives the same trials on any
+    number of threads or Dask workers (`client`). Runs and Optuna's journal are in `out` (else `results/NAME-tune-HASH`); repeating
+    an interrupted call continues it.
 
-    Seeds are the steps by which a trial may be pruned (`pruner`; none with several objectives). At the end the best parameters and the
-    scenario's own run on `held_out` further seeds: the gain is that on seeds that were not used for tuning.
+    A trial may be pruned after each seed (`pruner`; none with several objectives). At the end the best parameters and the
+    scenario's own run on `held_out` further seeds, which give the gain.
 
-    `sampler` makes Optuna's sampler from a seed (the tree-structured Parzen estimator where it is left out).
+    `sampler` makes Optuna's sampler from a seed (default: the tree-structured Parzen estimator).
     """
     try:
         import optuna
@@ -254,17 +254,17 @@ def _batch(
     optuna: Any, study: Any, make: Callable[[int], Any], sampler_seed: int, numbers: range, space: Space,
     objectives: list[Objective], seeds: int, runner: _Runner, *, prunes: bool,
 ) -> None:  # fmt: skip
-    """`width` trials: asked for in order, run seed by seed side by side, told in order."""
+    """Runs `width` trials: requested in order, run seed by seed side by side, reported in order."""
     running, finished = optuna.trial.TrialState.RUNNING, False
     trials: list[Any] = []
     known = {one.number: one for one in study.get_trials(deepcopy=False)}
     for number in numbers:
         there = known.get(number)
         if there is not None and there.state != running:
-            # Every decision of this batch was taken before the first of it was told.
+            # Every decision of this batch was taken before the first result was reported.
             finished = True
             continue
-        # A sampler of its own for every trial and key: what it draws follows from the trials before, not from an interruption.
+        # A new sampler for every trial and key: its draws depend on earlier trials, not on interruptions.
         study.sampler = make(_mixed(sampler_seed, number, ""))
         trial = study.ask() if there is None else optuna.trial.Trial(study, there._trial_id)
         parameters = {}
@@ -323,7 +323,7 @@ def _batch(
 
 
 class _Runner:
-    """Runs in the store, here or on Dask's workers."""
+    """Executes runs in the store, in this process or on Dask's workers."""
 
     def __init__(self, base: Scenario, directory: Path, threads: int, client: Any, runs: int, told: Any) -> None:
         self.base, self.directory, self.threads, self.client = base, directory, threads, client
@@ -331,7 +331,7 @@ class _Runner:
         self.runs, self.done, self.told = runs, 0, told
 
     def do(self, wanted: list[tuple[Scenario, int]]) -> list[Run | str]:
-        """The runs of scenarios with seeds; in place of one that failed, why."""
+        """Returns the runs of scenarios with seeds, or the error in place of a failed one."""
         listed = [(f"trial, seed {seed}", scenario.with_({"seed": seed})._native) for scenario, seed in wanted]
         keys = [native.run_key for _, native in listed]
         if self.client is not None:
@@ -357,7 +357,7 @@ class _Runner:
 def _judge(
     study: Any, objectives: list[Objective], named: list[str], runner: _Runner, seeds: int, held_out: int
 ) -> dict[int, list[Gain]]:
-    """The best parameters and the scenario's own on seeds that tuning has not seen."""
+    """Runs the best parameters and the scenario's own on held-out seeds."""
     if len(objectives) == 1:
         complete = [t for t in study.get_trials(deepcopy=False) if t.state.name == "COMPLETE"]
         best = [study.best_trial] if complete else []
@@ -387,7 +387,7 @@ def _value(run: Run, objective: Objective) -> float:
         value = objective(run)
     else:
         if (unfinished := run.summary.flows.measured_unfinished) > 0:
-            raise ScenarioError(f"{unfinished} flows that count did not finish: the statistics would look better than the truth")
+            raise ScenarioError(f"{unfinished} measured flows did not finish, so the statistics would be biased")
         value = run.summary.value(objective)
     if value is None or value != value:
         raise ScenarioError(f"the run has no {objective if isinstance(objective, str) else 'value'}")
@@ -416,7 +416,7 @@ def _suggest(trial: Any, key: str, of: Any) -> Any:
 
 
 def _quantity(value: float, unit: str) -> str:
-    # Shares of the BDP are whole numbers of millionths, and a microsecond has as many picoseconds.
+    # Shares of the BDP are whole millionths, and microseconds whole picoseconds.
     number = str(value) if isinstance(value, int) else f"{value:.6f}".rstrip("0").rstrip(".")
     return number + unit
 
@@ -447,21 +447,21 @@ def _check(base: Scenario, objectives: list[Objective], directions: list[str], s
     if not isinstance(space, Mapping):
         raise ScenarioError(f"space: found {space!r}, expected ranges or choices by key", place="space", remedy=such_as)
     if not space:
-        raise ScenarioError("space: there is no key to tune", place="space", remedy=such_as)
+        raise ScenarioError("space: found no key, expected at least one", place="space", remedy=such_as)
     for key, of in space.items():
         if not isinstance(of, (Range, Sequence)) or isinstance(of, str) or (isinstance(of, tuple) and len(of) != 2):
             raise ScenarioError(f"space: {key}: found {of!r}, expected (low, high), a Range or a list", place=key)
         if not isinstance(of, (tuple, Range)) and len(of) == 0:
-            raise ScenarioError(f"space: {key}: there is no choice", place=key)
+            raise ScenarioError(f"space: {key}: found no choice, expected at least one", place=key)
         low_high = of if isinstance(of, tuple) else (of.low, of.high) if isinstance(of, Range) else None
         if low_high is not None and not all(isinstance(end, (int, float)) for end in low_high):
             remedy = 'quantities: Range(1, 50, unit="us"), or a list of choices'
-            raise ScenarioError(f"space: {key}: the ends of a range are numbers; found {of!r}", place=key, remedy=remedy)
+            raise ScenarioError(f"space: {key}: found {of!r}, expected numbers as limits of a range", place=key, remedy=remedy)
         if low_high is not None and low_high[0] > low_high[1]:
-            raise ScenarioError(f"space: {key}: the first end of {of!r} is above the second", place=key)
+            raise ScenarioError(f"space: {key}: found {of!r}, expected the lower limit first", place=key)
         _check_key(base, key, of)
     if not objectives:
-        raise ScenarioError("objective: there is none", place="objective", remedy="for example slowdown.p99")
+        raise ScenarioError("objective: found none, expected at least one", place="objective", remedy="for example slowdown.p99")
     if len(directions) != len(objectives):
         raise ScenarioError(f"direction: {len(directions)} for {len(objectives)} objectives", place="direction")
     for direction in directions:
@@ -477,7 +477,7 @@ def _check(base: Scenario, objectives: list[Objective], directions: list[str], s
 
 
 def _check_key(base: Scenario, key: str, of: tuple[float, float] | Range | Sequence[Any]) -> None:
-    """A key that is not there, or a quantity without its unit, would be refused in every trial; other values may go with others."""
+    """Refuses unknown keys and quantities without unit, which every trial would refuse; other values may depend on each other."""
     first = of.low if isinstance(of, Range) else of[0]
     try:
         base.with_({key: _quantity(first, of.unit) if isinstance(of, Range) and of.unit else first})

@@ -33,22 +33,22 @@ Results = Any
 
 
 class Figure:
-    """A figure, and the rows that it shows."""
+    """Figure with the rows that it shows."""
 
     def __init__(self, axes: Axes, rows: list[dict[str, Any]]) -> None:
         self.axes = axes
         self.rows = rows
-        """What is drawn, a dictionary per point."""
+        """A dictionary per point."""
 
     @property
     def figure(self) -> MatplotlibFigure:
-        """The figure that the axes are in."""
+        """Matplotlib figure of the axes."""
         figure = self.axes.get_figure(root=True)
         assert figure is not None
         return figure
 
     def save(self, *paths: str | os.PathLike[str]) -> None:
-        """Saves it by what each path ends in: `.pdf`, `.svg`, `.png`, or its rows as `.csv`."""
+        """Saves it in the format of each path's suffix: `.pdf`, `.svg`, `.png`, or its rows as `.csv`."""
         for path in map(Path, paths):
             if path.suffix == ".csv":
                 with path.open("w", newline="") as file:
@@ -56,7 +56,7 @@ class Figure:
                     writer.writeheader()
                     writer.writerows(self.rows)
             elif path.suffix in (".pdf", ".svg", ".png"):
-                # A date would make each file another one.
+                # A date would make equal figures differ.
                 metadata = {".pdf": {"CreationDate": None}, ".svg": {"Date": None}}.get(path.suffix)
                 self.figure.savefig(path, metadata=metadata)
             else:
@@ -64,14 +64,14 @@ class Figure:
 
 
 def slowdown_by_size(results: Results, *, quantile: float = 0.99, bins: int = 12, ax: Axes | None = None) -> Figure:
-    """A quantile of the slowdown over the size of the flows, in `bins` groups of about as many flows each."""
+    """Plots a quantile of the slowdown over the flow size, in `bins` groups with about equal numbers of flows."""
     import numpy as np
 
     rows: list[dict[str, Any]] = []
     axes = _axes(ax)
     for label, columns in _labelled(results, "flows", ["size_bytes", "slowdown"], counted=True):
         every = columns["size_bytes"]
-        # Flows of one size stay together, so there may be fewer groups.
+        # Flows of one size are in one group, so there may be fewer groups.
         ends = np.unique(np.quantile(every, np.linspace(0, 1, bins + 1)[1:], method="higher")) if len(every) else every
         place = np.searchsorted(ends, every)
         for group in (np.flatnonzero(place == number) for number in range(len(ends))):
@@ -90,7 +90,7 @@ def slowdown_by_size(results: Results, *, quantile: float = 0.99, bins: int = 12
 
 
 def cdf(results: Results, column: str = "slowdown", *, tail: bool = False, ax: Axes | None = None) -> Figure:
-    """The share of flows at or below each value of a column of `flows`; with `tail`, the share above it, on a logarithmic scale."""
+    """Plots the share of flows at or below each value of a column of `flows`; with `tail`, the share above it, with a logarithmic axis."""
     import numpy as np
 
     axes, rows = _axes(ax), []
@@ -113,7 +113,7 @@ def cdf(results: Results, column: str = "slowdown", *, tail: bool = False, ax: A
 
 
 def links(results: Results, column: str = "utilisation", *, tier: str | None = None, ax: Axes | None = None) -> Figure:
-    """A column of `links` over the links in order of it: how evenly load is spread. Links to hosts are left out unless `tier` names them."""
+    """Plots the sorted values of a column of `links`, which show how evenly load is spread. Links to hosts are excluded unless `tier` names them."""
     import numpy as np
 
     axes, rows = _axes(ax), []
@@ -132,7 +132,7 @@ def links(results: Results, column: str = "utilisation", *, tier: str | None = N
 
 
 def queues(results: Results, column: str = "queue_p99_bytes", *, ax: Axes | None = None) -> Figure:
-    """The share of switch ports whose queue is at or below each length."""
+    """Plots the share of switch ports whose queue is at or below each length."""
     import numpy as np
 
     axes, rows = _axes(ax), []
@@ -149,7 +149,7 @@ def queues(results: Results, column: str = "queue_p99_bytes", *, ax: Axes | None
 
 
 def compare(comparison: Comparison | Any, metric: str | None = None, *, workload: str = "all", ax: Axes | None = None) -> Figure:
-    """A metric of a comparison: a bar per load balancer, with its 95 % confidence interval where there are several seeds."""
+    """Plots a metric of a comparison: a bar per load balancer, with its 95 % confidence interval for several seeds."""
     table = comparison.table if isinstance(comparison, Comparison) else comparison
     metric = metric or (comparison.main_metric if isinstance(comparison, Comparison) else "slowdown_p99")
     every = _rows(table, ["workload", "scheme", "metric", "unit", "mean", "ci95_low", "ci95_high"])
@@ -166,7 +166,7 @@ def compare(comparison: Comparison | Any, metric: str | None = None, *, workload
     axes.set_xticks(range(len(rows)), [row["scheme"] for row in rows], rotation=30 if longest * len(rows) > 40 else 0)
     unit = f" ({rows[0]['unit']})" if rows[0]["unit"] else ""
     axes.set(ylabel=f"{metric.replace('_', ' ')}{unit}")
-    # A wide interval says that little is known, not that a metric may be below zero.
+    # A wide interval means uncertainty, not that a metric may be negative.
     if all(row["mean"] >= 0 for row in rows):
         axes.set_ylim(bottom=0)
     axes.grid(visible=False, axis="x")
@@ -175,8 +175,8 @@ def compare(comparison: Comparison | Any, metric: str | None = None, *, workload
 
 def curves(sweep: Sweep | Any, metric: str = "slowdown_p99", *, key: str | None = None, ax: Axes | None = None) -> Figure:
     """
-    A metric over a key of a sweep (the first): a line per load balancer and values of the other keys, mean over seeds, the band of
-    its 95 % confidence interval.
+    Plots a metric over a key of a sweep (the first): a line per load balancer and values of the other keys, mean over seeds, with
+    its 95 % confidence interval as a band.
     """
     table, (key,) = _swept(sweep, key, 1)
     names = _table(table).column_names
@@ -210,7 +210,7 @@ def curves(sweep: Sweep | Any, metric: str = "slowdown_p99", *, key: str | None 
 
 
 def trials(tuning: Tuning, *, ax: Axes | None = None) -> Figure:
-    """The objective of every trial in order, the best so far as a line."""
+    """Plots the objective of every trial in order, with the best so far as a line."""
     better = max if tuning.study.direction.name == "MAXIMIZE" else min
     axes, rows, best = _axes(ax), [], None
     for trial in tuning.trials:
@@ -229,7 +229,7 @@ def heatmap(
     sweep: Sweep | Any, metric: str = "slowdown_p99", *, scheme: str | None = None, keys: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Figure:  # fmt: skip
-    """A metric over two keys of a sweep, for one load balancer."""
+    """Plots a metric over two keys of a sweep, for one load balancer."""
     table, both = _swept(sweep, list(keys) if keys else None, 2)
     every = _rows(table, [*both, "workload", "scheme", "metric", "unit", "mean"])
     schemes = list(dict.fromkeys(row["scheme"] for row in every))
@@ -273,12 +273,12 @@ def _axes(ax: Axes | None) -> Axes:
 
 
 def _legend(axes: Axes) -> None:
-    """Beside the lines where there are few, above them where it would hide some."""
+    """Places the legend beside few lines, and above the axes where it would hide some."""
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     lines, figure = len(axes.get_legend_handles_labels()[0]), axes.figure
     if lines > 4 and figure.axes == [axes] and isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine):
-        # As wide as the figure: above the axes alone it would press them together.
+        # As wide as the figure; the width of the axes is too narrow.
         figure.legend(loc="outside upper center", ncols=2)
     elif lines > 4:
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1.01), ncols=2, borderaxespad=0)
@@ -295,7 +295,7 @@ def _percent(quantile: float) -> str:
 
 
 def _plain_ticks(axis: Any) -> None:
-    """`2` and `1000` rather than powers of ten on a logarithmic axis, and numbers between the powers where it spans little."""
+    """Labels a logarithmic axis `2` and `1000` instead of powers of ten, with numbers between the powers for small ranges."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
     low, high = sorted(axis.get_view_interval())
@@ -311,7 +311,7 @@ def _plain_ticks(axis: Any) -> None:
 
 
 def _size_ticks(axis: Any) -> None:
-    """`10 kB` rather than `10^4`."""
+    """Labels sizes `10 kB` instead of `10^4`."""
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     def name(bytes: float, _: object) -> str:
@@ -325,7 +325,7 @@ def _size_ticks(axis: Any) -> None:
 def _labelled(
     results: Results, table: str, columns: list[str], *, counted: bool = False
 ) -> Iterable[tuple[str, dict[str, Any]]]:
-    """Columns of each of the results as arrays, under a name; with `counted` of the flows in the statistics."""
+    """Returns columns of each result as arrays, by name; with `counted` of the measured flows only."""
     if isinstance(results, Mapping):
         listed = [(str(label), one) for label, one in results.items()]
     elif isinstance(results, (list, tuple)):
@@ -333,7 +333,7 @@ def _labelled(
     else:
         listed = [("", results)]
     if not listed:
-        raise ScenarioError("results: there are none to draw", place="results")
+        raise ScenarioError("results: found none, expected at least one", place="results")
     for label, one in listed:
         if isinstance(one, Comparison):
             yield from _of_comparison(label, one, table, columns, counted)
@@ -400,11 +400,11 @@ def _rows(data: Any, columns: list[str]) -> list[dict[str, Any]]:
 def _no_such(what: str, found: str, known: set[str]) -> None:
     near = nearest(found, sorted(known))
     remedy = f"did you mean `{near}`?" if near else None
-    raise ScenarioError(f"there is no {what} `{found}`; there are {', '.join(sorted(known))}", place=what, nearest=near, remedy=remedy)
+    raise ScenarioError(f"unknown {what} `{found}`; allowed are {', '.join(sorted(known))}", place=what, nearest=near, remedy=remedy)
 
 
 def _swept(sweep: Sweep | Any, wanted: str | list[str] | None, number: int) -> tuple[Any, list[str]]:
-    """The rows of `sweep.csv` and the keys to draw over."""
+    """Returns the rows of `sweep.csv` and the keys of the axes."""
     table = sweep.comparison if isinstance(sweep, Sweep) else sweep
     names = _table(table).column_names
     keys = names[: names.index("workload")] if "workload" in names else []
@@ -413,7 +413,7 @@ def _swept(sweep: Sweep | Any, wanted: str | list[str] | None, number: int) -> t
         if key not in keys:
             _no_such("key", key, set(keys))
     if len(chosen) != number:
-        raise ScenarioError(f"{number} keys are drawn over; the sweep has {', '.join(keys) or 'none'}", place="keys")
+        raise ScenarioError(f"keys: expected {number} to draw over; the sweep has {', '.join(keys) or 'none'}", place="keys")
     return table, list(chosen)
 
 

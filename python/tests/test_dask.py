@@ -96,7 +96,7 @@ def test_the_command_with_the_address_of_a_scheduler(client: Any, tmp_path: Path
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         refused = command(f"tcp://127.0.0.1:{nobody.getsockname()[1]}")
-    assert refused.returncode == 2 and "no Dask scheduler answers" in refused.stderr
+    assert refused.returncode == 2 and "no reply from a Dask scheduler" in refused.stderr
 
 
 def test_a_run_whose_process_died_three_times_is_given_up(client: Any, tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def refused(**words: Any) -> ab.ScenarioError:
 def test_slurm_that_is_absent_down_or_refuses_says_so_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slurm_of(tmp_path, monkeypatch)
     assert str(refused()) == (
-        "there is no Slurm here: no command `sbatch` (at slurm)\n"
+        "Slurm is missing on this machine: no command `sbatch` (at slurm)\n"
         "start it on a machine that has Slurm's commands, or use ab.sweep without a client"
     )
     down = "slurm_load_partitions: Unable to contact slurm controller (connect failure)"

@@ -82,7 +82,7 @@ def test_load_reads_what_the_command_wrote(tmp_path: Path) -> None:
     assert list(comparison.runs) == [("prime", 1), ("prime", 2), ("ecmp", 1), ("ecmp", 2)], "in the order asked for"
     assert len(comparison.rows()) == 4 * 8
     for nothing in [tmp_path / "none", tmp_path]:
-        with pytest.raises(ab.ScenarioError, match="holds no results"):
+        with pytest.raises(ab.ScenarioError, match="has no results"):
             ab.load(nothing)
 
 

@@ -90,7 +90,7 @@ def test_files_lists_and_tasks_fill_one_store(tmp_path: Path) -> None:
     # The flags that say the same, from Python.
     ab.sweep("tiny", {"workload.0.size": ["16KiB", "64KiB"]}, schemes=SCHEMES, seeds=2, out=out)
     assert sum(starts(out).values()) == 8
-    with pytest.raises(ab.ScenarioError, match="stands beside"):
+    with pytest.raises(ab.ScenarioError, match="found beside"):
         ab.sweep(file, {"workload.0.size": ["1KiB"]}, out=out)
 
 
@@ -210,7 +210,7 @@ def test_mistakes_are_told_before_the_first_run(tmp_path: Path) -> None:
     said("over", "at most 1000000 make a sweep", over={size: "1KiB..2000KiB:1KiB", delay: "1ns..2000ns:1ns"})
     said("over", "nothing to sweep", over={})
     said("scenario", "there are no scenarios", scenario=[], over=None)
-    said(f'over["{size}"]', "there is no value", over={size: []})
+    said(f'over["{size}"]', "found no value", over={size: []})
     said(f'over["{size}"]', "expected a list or a range", over={size: 16})
     said("over", "the first end of a range", over={delay: "5us..1us:1us"})
     said("over", "stands twice", over={delay: ["5us", "5us"]})

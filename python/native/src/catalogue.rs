@@ -1,11 +1,11 @@
-//! What there is, and what each thing does; the command.
+//! Catalogue of names, explanations, and the command line program.
 
 use crate::{error, scenario::Scenario, wait};
 use anabranch_scenario::{explain as study, library};
 use pyo3::prelude::*;
 use std::ffi::OsString;
 
-/// The things of a kind: name, sort, meaning.
+/// Entries of a kind: name, sort, meaning.
 #[pyfunction]
 pub(crate) fn catalogue(kind: &str) -> PyResult<Vec<(String, &'static str, String)>> {
     let kinds = [
@@ -17,7 +17,7 @@ pub(crate) fn catalogue(kind: &str) -> PyResult<Vec<(String, &'static str, Strin
     ];
     let names = kinds.map(|(name, _)| name);
     let Some((_, kind)) = kinds.into_iter().find(|(name, _)| *name == kind) else {
-        let message = format!("nothing to list by `{kind}`; there are {}", names.join(", "));
+                let message = format!("unknown kind `{kind}`; allowed are {}", names.join(", "));
         let near = anabranch_settings::nearest(kind, names);
         let error = anabranch_scenario::ScenarioError::new(message);
         return Err(error::scenario(&match near {
@@ -28,32 +28,32 @@ pub(crate) fn catalogue(kind: &str) -> PyResult<Vec<(String, &'static str, Strin
     Ok(study::catalogue(kind).into_iter().map(|entry| (entry.name, entry.sort, entry.meaning)).collect())
 }
 
-/// All there is to say of a name, as JSON and for people.
+/// Explanation of a name, as JSON and as text.
 #[pyfunction]
 pub(crate) fn explain(name: &str, columns: usize) -> PyResult<(String, String)> {
     let explanation = study::explain(name).map_err(|e| error::scenario(&e))?;
     Ok((explanation.json().to_string(), explanation.text(columns)))
 }
 
-/// The JSON Schema of scenario files.
+/// JSON Schema of scenario files.
 #[pyfunction]
 pub(crate) fn schema() -> String {
     anabranch_scenario::schema::schema().to_string()
 }
 
-/// The ready-made scenarios: name and text.
+/// Ready-made scenarios: name and text.
 #[pyfunction]
 pub(crate) fn ready_made() -> Vec<(&'static str, &'static str)> {
     library::READY_MADE.iter().map(|ready| (ready.name, ready.text)).collect()
 }
 
-/// The nearest of `names` to `found`.
+/// Returns the nearest of `names` to `found`.
 #[pyfunction]
 pub(crate) fn nearest(found: &str, names: Vec<String>) -> Option<String> {
     anabranch_settings::nearest(found, names.iter().map(String::as_str))
 }
 
-/// Mean of some values and the ends of its 95 % confidence interval (Student's t), where there are two or more.
+/// Returns the mean of values and its 95 % confidence interval (Student's t) for two or more.
 #[pyfunction]
 pub(crate) fn estimate(values: Vec<f64>) -> (f64, Option<f64>, Option<f64>) {
     let estimate = anabranch_report::Estimate::of(&values);
@@ -61,7 +61,7 @@ pub(crate) fn estimate(values: Vec<f64>) -> (f64, Option<f64>, Option<f64>) {
     (estimate.map_or(f64::NAN, |estimate| estimate.mean), low, high)
 }
 
-/// A scenario's graph, and the paths of a pair of hosts, as JSON.
+/// Returns a scenario's graph, and the paths of a pair of hosts, as JSON.
 #[pyfunction]
 #[pyo3(signature = (scenario, pair=None))]
 pub(crate) fn topology(py: Python<'_>, scenario: &Scenario, pair: Option<[String; 2]>) -> PyResult<String> {
@@ -71,7 +71,7 @@ pub(crate) fn topology(py: Python<'_>, scenario: &Scenario, pair: Option<[String
         .map_err(|e| error::scenario(&e))
 }
 
-/// The command, its first word the program's name; gives the exit code.
+/// Runs the program with `words`, the first being its name. Returns the exit code.
 #[pyfunction]
 pub(crate) fn command(py: Python<'_>, words: Vec<OsString>) -> u8 {
     py.detach(|| anabranch::command(words, anabranch::BACKENDS))

@@ -6,45 +6,45 @@ use anabranch_study::compare::{Permission, Plan, Request};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
-/// What several load balancers say together.
+/// Comparison of load balancers.
 #[pyclass(frozen, module = "anabranch._native")]
 pub(crate) struct Comparison {
     report: Option<Report>,
-    /// Runs that failed, and why.
+        /// Failed runs and their errors.
     #[pyo3(get)]
     failed: Vec<(String, String)>,
-    /// Runs that were there before.
+        /// Number of reused runs.
     #[pyo3(get)]
     reused: usize,
 }
 
 #[pymethods]
 impl Comparison {
-    /// The comparison in a directory.
+        /// Reads the comparison in a directory.
     #[staticmethod]
     fn read(py: Python<'_>, directory: PathBuf) -> PyResult<Self> {
         let report = py.detach(|| read_comparison(&directory)).map_err(|e| error::report(&e))?;
         Ok(Comparison { report, failed: vec![], reused: 0 })
     }
 
-    /// The rows of `comparison.csv`.
+        /// Rows of `comparison.csv`.
     fn table(&self) -> PyResult<Table> {
         let text = self.report.as_ref().map(Report::to_csv).unwrap_or_default();
         Table::of_csv(&text, &Report::columns())
     }
 
-    /// The load balancers and variants with a run, in the order asked for.
+        /// Load balancers and variants with a run, in the order requested.
     fn entries(&self) -> Vec<String> {
         self.report.as_ref().map(|report| report.schemes.clone()).unwrap_or_default()
     }
 
-    /// The metric that tells most, over all flows.
+        /// Most informative metric over all flows.
     fn main_metric(&self) -> &'static str {
         self.report.as_ref().map_or("slowdown_p99", |report| report.main_metric_of("all"))
     }
 }
 
-/// What is compared with what.
+/// Entries of a comparison.
 pub(crate) fn request(
     schemes: Vec<String>,
     variants: Vec<String>,
@@ -54,7 +54,7 @@ pub(crate) fn request(
     Request { schemes, variants, seeds, baseline, ..Request::default() }
 }
 
-/// Compares load balancers and variants into `directory`; finished runs there are not repeated.
+/// Compares load balancers and variants in `directory`, whose finished runs are reused.
 #[pyfunction]
 #[pyo3(signature = (scenario, directory, schemes, variants, seeds, baseline, threads, again, replace, callback=None))]
 #[allow(clippy::too_many_arguments)]

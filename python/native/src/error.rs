@@ -1,4 +1,4 @@
-//! Errors of the study as exceptions of the package.
+//! Converts errors of the study to exceptions of the package.
 
 use anabranch_report::ReportError;
 use anabranch_scenario::ScenarioError;
@@ -9,18 +9,18 @@ use pyo3::{
     types::PyDict,
 };
 
-/// `class` of `anabranch._errors`, or what makes one.
+/// Creates an exception with a class or function of `anabranch._errors`.
 fn exception(py: Python<'_>, class: &str, message: &str, attributes: &Bound<'_, PyDict>) -> PyResult<PyErr> {
     let class = py.import("anabranch._errors")?.getattr(class)?;
     Ok(PyErr::from_value(class.call((message,), Some(attributes))?))
 }
 
-/// What the words ``did you mean `x`?`` name.
+/// Returns the name in ``did you mean `x`?``.
 fn named(text: &str) -> Option<&str> {
     text.split_once("did you mean `")?.1.split_once('`').map(|(name, _)| name)
 }
 
-/// The user's mistake: `anabranch.ScenarioError`.
+/// Invalid input: `anabranch.ScenarioError`.
 pub(crate) fn scenario(error: &ScenarioError) -> PyErr {
     Python::attach(|py| {
         let make = || {
@@ -38,12 +38,12 @@ pub(crate) fn scenario(error: &ScenarioError) -> PyErr {
     })
 }
 
-/// A failed invariant of ours: `anabranch.BrokenError`.
+/// A failed invariant: `anabranch.BrokenError`.
 pub(crate) fn broken(message: &str) -> PyErr {
     Python::attach(|py| exception(py, "BrokenError", message, &PyDict::new(py)).unwrap_or_else(|error| error))
 }
 
-/// Why results could not be read or written.
+/// Results cannot be read or written.
 pub(crate) fn report(error: &ReportError) -> PyErr {
     let (path, message, remedy) = match error {
         ReportError::Drawing { .. } => return broken(&error.to_string()),
@@ -62,7 +62,7 @@ pub(crate) fn report(error: &ReportError) -> PyErr {
     })
 }
 
-/// Why a run gave no results.
+/// A run failed.
 pub(crate) fn run(error: RunError) -> PyErr {
     match error {
         RunError::Scenario(error) => scenario(&error),
@@ -72,7 +72,7 @@ pub(crate) fn run(error: RunError) -> PyErr {
     }
 }
 
-/// A mistake of ours that only a caller of the native part can make.
+/// Invalid call of the native module.
 pub(crate) fn unexpected(error: impl std::fmt::Display) -> PyErr {
     PyRuntimeError::new_err(error.to_string())
 }

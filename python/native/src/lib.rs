@@ -1,5 +1,5 @@
-//! The native part of the Python package `anabranch`: scenarios, runs, comparisons and sweeps of `anabranch-study`, and
-//! tables as Arrow. Everything for people (types, words, figures) stands in Python.
+//! The native module of the Python package `anabranch`: scenarios, runs, comparisons and sweeps of `anabranch-study`, and
+//! tables as Arrow. Public types, messages and figures are in Python.
 #![cfg(feature = "extension")]
 
 mod catalogue;

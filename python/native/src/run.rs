@@ -1,4 +1,4 @@
-//! A run in memory.
+//! Runs in memory.
 
 use crate::{error, scenario::Scenario, table::Table, wait};
 use anabranch_report::{Context, TABLES};
@@ -15,28 +15,28 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// What a run gave.
+/// Results of a run.
 #[pyclass(frozen, module = "anabranch._native")]
 pub(crate) struct Outcome {
     ran: Ran,
-    /// Tables that were asked for: built once, handed out as often as wanted.
+        /// Tables built so far.
     tables: Mutex<BTreeMap<&'static str, Table>>,
 }
 
 #[pymethods]
 impl Outcome {
-    /// `summary.json`.
+        /// Returns `summary.json`.
     fn summary(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| serde_json::to_string(&self.ran.summary())).map_err(error::unexpected)
     }
 
-    /// Names of the tables it has.
+        /// Names of its tables.
     fn tables(&self) -> Vec<&'static str> {
         let has = |table: &&anabranch_report::Table| table.always || !(table.rows)(&self.ran.result).is_empty();
         TABLES.iter().filter(has).map(|table| table.name).collect()
     }
 
-    /// A table by name; `None` where the run has none of it.
+        /// Returns a table by name; `None` if the run has none.
     fn table(&self, py: Python<'_>, name: &str) -> PyResult<Option<Table>> {
         py.detach(|| {
             let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,7 +53,7 @@ impl Outcome {
         })
     }
 
-    /// Writes rows, summary and manifest.
+        /// Writes rows, summary and manifest.
     fn write(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
         py.detach(|| {
             let _taken = take_directory(&directory).map_err(|e| error::scenario(&e))?;
@@ -62,8 +62,8 @@ impl Outcome {
     }
 }
 
-/// Does `work` on a thread of its own. It finds the memory that the thread of a run has left, which is mapped already: for a
-/// table of 100,000 rows the faults of new pages take as long as all the rest.
+/// Runs `work` on another thread, whose allocator reuses memory that the run has freed and that is mapped already: for a
+/// table of 100,000 rows page faults take as long as the rest.
 fn beside<T: Send>(work: impl Fn() -> T + Sync) -> T {
     std::thread::scope(|scope| match std::thread::Builder::new().spawn_scoped(scope, &work) {
         Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
@@ -71,7 +71,7 @@ fn beside<T: Send>(work: impl Fn() -> T + Sync) -> T {
     })
 }
 
-/// Runs a scenario on `threads` threads (0: as many as it keeps busy); with `directory`, its results are written there too.
+/// Runs a scenario on `threads` threads (0: as many as the fabric can use); writes the results to `directory` if given.
 #[pyfunction]
 #[pyo3(signature = (scenario, threads=0, directory=None, replace=false, callback=None))]
 pub(crate) fn run(

@@ -10,12 +10,12 @@ use anabranch_study::{
 use pyo3::prelude::*;
 use std::{path::PathBuf, sync::Arc};
 
-/// Values of a key: a list of texts, or one text such as `0.3..0.9:0.1`.
+/// Values of a key: a list of texts, or a range such as `0.3..0.9:0.1`.
 #[derive(FromPyObject)]
 pub(crate) enum Values {
-    /// Text as on the command line.
+        /// Text as on the command line.
     Text(String),
-    /// One by one.
+        /// List of values.
     List(Vec<String>),
 }
 
@@ -30,21 +30,21 @@ fn again(word: &str) -> PyResult<Again> {
     }
 }
 
-/// A planned sweep, every point of it checked.
+/// Planned sweep with checked points.
 #[pyclass(frozen, module = "anabranch._native")]
 pub(crate) struct Plan {
     sweep: Arc<Sweep>,
-    /// What its directory is called after.
+        /// Prefix of its directory's name.
     #[pyo3(get)]
     stem: String,
 }
 
-/// A run: number, hash, values of the keys, load balancer, seed, name for people.
+/// Run: number, hash, values of the keys, load balancer, seed, printed name.
 type Run = (usize, String, Vec<String>, String, u64, String);
 
 #[pymethods]
 impl Plan {
-    /// A scenario over the values of some of its keys.
+        /// Plans a scenario over values of its keys.
     #[staticmethod]
     #[allow(clippy::too_many_arguments)]
     fn over(
@@ -71,7 +71,7 @@ impl Plan {
         Plan::planned(py, stem, plan)
     }
 
-    /// A list of scenarios.
+        /// Plans a list of scenarios.
     #[staticmethod]
     fn scenarios(
         py: Python<'_>,
@@ -86,7 +86,7 @@ impl Plan {
         Plan::planned(py, "scenarios".into(), move || Sweep::of_scenarios(list, &request))
     }
 
-    /// What a sweep file says; `None` where it is none.
+        /// Reads a sweep file; `None` for another file.
     #[staticmethod]
     fn file(py: Python<'_>, path: PathBuf, changes: Vec<String>, seed: Option<u64>) -> PyResult<Option<Self>> {
         let Some(file) = SweepFile::read(&path).map_err(|e| error::scenario(&e))? else { return Ok(None) };
@@ -98,12 +98,12 @@ impl Plan {
         Plan::planned(py, stem, plan).map(Some)
     }
 
-    /// Names of the keys.
+        /// Names of the keys.
     fn keys(&self) -> Vec<String> {
         self.sweep.plan.axes.iter().map(|axis| axis.key.clone()).collect()
     }
 
-    /// The runs to be done, each hash once, in their order.
+        /// Runs in their order, each hash once.
     fn runs(&self) -> Vec<Run> {
         let plan = &self.sweep.plan;
         let of = |number: &usize| {
@@ -115,35 +115,35 @@ impl Plan {
         self.sweep.order().iter().map(of).collect()
     }
 
-    /// Things to check before trusting the results.
+        /// Warnings of the plan.
     fn warnings(&self) -> Vec<String> {
         self.sweep.warnings()
     }
 
-    /// 16 hex digits over scenario and keys.
+        /// 16 hexadecimal digits over scenario and keys.
     fn identity(&self) -> String {
         format!("{:016x}", self.sweep.identity())
     }
 
-    /// The scenario of a run by its number.
+        /// Returns the scenario of a run by its number.
     fn scenario(&self, py: Python<'_>, number: usize) -> PyResult<Scenario> {
         py.detach(|| self.sweep.scenario(number)).map(Into::into).map_err(|e| error::scenario(&e))
     }
 
-    /// Numbers of the runs that are to be done, by what stands in the directory.
+        /// Returns the numbers of the runs to execute, given the contents of the directory.
     #[pyo3(signature = (directory, again_, task=None))]
     fn due(&self, directory: PathBuf, again_: &str, task: Option<(usize, usize)>) -> PyResult<Vec<usize>> {
         Ok(self.sweep.due(&directory, &Options { threads: 1, again: again(again_)?, replace: false, task }))
     }
 
-    /// Makes the store ready for others who do the runs; whatever is wrong with a point is said now.
+        /// Prepares the store for other workers; errors of any point are raised here.
     fn prepare(&self, py: Python<'_>, directory: PathBuf, again_: &str, replace: bool) -> PyResult<()> {
         let options = Options { threads: 1, again: again(again_)?, replace, task: None };
         let sweep = self.sweep.clone();
         wait::attend(py, 1, None, move |watch| sweep.prepare(&directory, &options, watch))?.map_err(error::run)
     }
 
-    /// Does what is missing in the store. Whether all runs are finished or failed.
+        /// Executes the missing runs of the store. Returns `true` if all runs are finished or failed.
     #[pyo3(signature = (directory, threads, again_, replace, task=None, callback=None))]
     #[allow(clippy::too_many_arguments)]
     fn execute(
@@ -179,7 +179,7 @@ impl Plan {
     }
 }
 
-/// A directory of runs, each under the hash of all it depends on.
+/// Directory of runs, each under the hash of its inputs.
 #[pyclass(frozen, module = "anabranch._native")]
 pub(crate) struct Store {
     directory: PathBuf,
@@ -192,8 +192,8 @@ impl Store {
         Store { directory }
     }
 
-    /// Does the runs of `scenarios` (name for people, scenario) that are missing. How each stands then: `finished`, `missing`,
-    /// or `failed: ` and why.
+        /// Executes the missing runs of `scenarios` (printed name, scenario). Returns the status of each: `finished`, `missing`,
+        /// or `failed: ` and the reason.
     #[pyo3(signature = (scenarios, threads, again_, callback=None))]
     fn run(
         &self,
@@ -211,7 +211,7 @@ impl Store {
         Ok(done.map_err(error::run)?.into_iter().map(word).collect())
     }
 
-    /// Puts a run in place that was done in another store, whose `files` these are (path there, content).
+        /// Stores a run of another store, given its `files` (path, contents).
     fn adopt(
         &self,
         py: Python<'_>,
@@ -223,27 +223,27 @@ impl Store {
         py.detach(|| runs::adopt(&self.directory, run, &files, attempts, replace)).map_err(error::run)
     }
 
-    /// Keeps that a run failed elsewhere.
+        /// Records that a run failed on another machine.
     fn give_up(&self, run: &str, name: &str, reason: &str, attempts: u64) -> PyResult<()> {
         runs::give_up(&self.directory, run, name, reason, attempts).map_err(error::run)
     }
 
-    /// Adds a start elsewhere to the log.
+        /// Adds a start on another machine to the log.
     fn log_start(&self, line: &str) -> PyResult<()> {
         runs::log_start(&self.directory, line).map_err(error::run)
     }
 
-    /// How a run stands.
+        /// Returns the status of a run.
     fn standing(&self, run: &str) -> String {
         word(runs::standing(&self.directory, run))
     }
 
-    /// Directory of a run.
+        /// Returns the directory of a run.
     fn place(&self, run: &str) -> PathBuf {
         store_directory(&self.directory, run)
     }
 
-    /// The rows of `runs.csv` of the sweep there; `None` where there is none.
+        /// Rows of `runs.csv`; `None` if there is no sweep.
     fn runs(&self, py: Python<'_>) -> PyResult<Option<Table>> {
         py.detach(|| {
             let sweep = Report::read(&self.directory).map_err(|e| error::report(&e))?;
@@ -251,13 +251,13 @@ impl Store {
         })
     }
 
-    /// The same as CSV.
+        /// The same as CSV.
     fn runs_csv(&self, py: Python<'_>) -> PyResult<Option<String>> {
         py.detach(|| Report::read(&self.directory).map(|sweep| sweep.map(|sweep| sweep.runs_csv())))
             .map_err(|e| error::report(&e))
     }
 
-    /// The rows of `sweep.csv`; `None` where there is none.
+        /// Rows of `sweep.csv`; `None` if there is no sweep.
     fn comparison(&self, py: Python<'_>) -> PyResult<Option<Table>> {
         py.detach(|| {
             let sweep = Report::read(&self.directory).map_err(|e| error::report(&e))?;

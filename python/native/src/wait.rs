@@ -1,4 +1,4 @@
-//! Work on a thread of its own while Python goes on: signals are heard, progress is told, exceptions come through.
+//! Runs work on another thread while this one handles signals, progress and exceptions of Python.
 
 use crate::error;
 use anabranch_study::{Observer, Progress};
@@ -13,13 +13,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often signals are looked at and progress is told.
-const LOOK: Duration = Duration::from_millis(50);
-/// How long an interrupted work has to come to its end; then it is left behind. Nobody hears of it any more, and it ends
-/// when it next looks up: building a large fabric asks nobody for many seconds.
-const PATIENCE: Duration = Duration::from_millis(700);
+/// Interval of checks for signals and of progress.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Time for interrupted work to end, after which its thread is detached. It ends when it next checks for interruptions: building
+/// a large fabric takes many seconds without a check.
+const GRACE: Duration = Duration::from_millis(700);
 
-/// What the thread that works and the one that waits share.
+/// State shared by the working and the waiting thread.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     stop: AtomicBool,
@@ -28,7 +28,7 @@ pub(crate) struct Watch {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Runs under way.
+        /// Runs in progress.
     active: BTreeMap<usize, Progress>,
     done: usize,
     notes: Vec<String>,
@@ -40,7 +40,7 @@ impl Watch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What there is to tell, if anything is new.
+        /// Returns the progress if it has changed.
     fn news(&self, py: Python<'_>, runs: usize) -> PyResult<Option<Py<PyDict>>> {
         let mut state = self.lock();
         if !std::mem::take(&mut state.changed) {
@@ -88,8 +88,8 @@ impl Observer for Watch {
     }
 }
 
-/// Does `work` on a thread of its own and waits for it without the GIL. `callback` is told how the `runs` stand, on this
-/// thread; its exceptions and those of signals end the work and come back as they are. Notes become warnings.
+/// Runs `work` on another thread and waits for it without the GIL. `callback` receives the progress of the `runs` on this
+/// thread; its exceptions, and those of signals, interrupt the work and propagate. Notes become warnings.
 pub(crate) fn attend<T: Send + 'static>(
     py: Python<'_>,
     runs: usize,
@@ -105,11 +105,11 @@ pub(crate) fn attend<T: Send + 'static>(
             let _ = sender.send(work(&theirs));
         })
         .map_err(error::unexpected)?;
-    // A receiver is no Sync: it goes to and fro.
+        // `Receiver` is not `Sync`, as `py.detach` requires.
     let receiver = Mutex::new(receiver);
     let next =
         |time: Duration| py.detach(|| receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(time));
-    let look = || -> PyResult<()> {
+    let poll_python = || -> PyResult<()> {
         py.check_signals()?;
         for note in watch.notes() {
             py.import("anabranch._errors")?.call_method1("note", (note,))?;
@@ -122,20 +122,20 @@ pub(crate) fn attend<T: Send + 'static>(
         Ok(())
     };
     loop {
-        match next(LOOK) {
+        match next(POLL_INTERVAL) {
             Ok(done) => {
-                // Its memory is free for others once it is gone.
+                                // The memory of the thread is reusable once it has ended.
                 let _ = py.detach(|| thread.join());
-                look()?;
+                poll_python()?;
                 return Ok(done);
             }
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(error::broken("a thread of anabranch has panicked; this is a mistake in anabranch"));
+                                return Err(error::broken("internal error in anabranch: a thread panicked; please report it"));
             }
             Err(RecvTimeoutError::Timeout) => {
-                if let Err(error) = look() {
+                if let Err(error) = poll_python() {
                     watch.stop.store(true, Ordering::Relaxed);
-                    let until = Instant::now() + PATIENCE;
+                    let until = Instant::now() + GRACE;
                     let _ = next(until.saturating_duration_since(Instant::now()));
                     return Err(error);
                 }
