@@ -17,7 +17,7 @@ pub(crate) fn catalogue(kind: &str) -> PyResult<Vec<(String, &'static str, Strin
     ];
     let names = kinds.map(|(name, _)| name);
     let Some((_, kind)) = kinds.into_iter().find(|(name, _)| *name == kind) else {
-                let message = format!("unknown kind `{kind}`; allowed are {}", names.join(", "));
+        let message = format!("unknown kind `{kind}`; allowed are {}", names.join(", "));
         let near = anabranch_settings::nearest(kind, names);
         let error = anabranch_scenario::ScenarioError::new(message);
         return Err(error::scenario(&match near {

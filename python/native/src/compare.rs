@@ -10,35 +10,35 @@ use std::path::PathBuf;
 #[pyclass(frozen, module = "anabranch._native")]
 pub(crate) struct Comparison {
     report: Option<Report>,
-        /// Failed runs and their errors.
+    /// Failed runs and their errors.
     #[pyo3(get)]
     failed: Vec<(String, String)>,
-        /// Number of reused runs.
+    /// Number of reused runs.
     #[pyo3(get)]
     reused: usize,
 }
 
 #[pymethods]
 impl Comparison {
-        /// Reads the comparison in a directory.
+    /// Reads the comparison in a directory.
     #[staticmethod]
     fn read(py: Python<'_>, directory: PathBuf) -> PyResult<Self> {
         let report = py.detach(|| read_comparison(&directory)).map_err(|e| error::report(&e))?;
         Ok(Comparison { report, failed: vec![], reused: 0 })
     }
 
-        /// Rows of `comparison.csv`.
+    /// Rows of `comparison.csv`.
     fn table(&self) -> PyResult<Table> {
         let text = self.report.as_ref().map(Report::to_csv).unwrap_or_default();
         Table::of_csv(&text, &Report::columns())
     }
 
-        /// Load balancers and variants with a run, in the order requested.
+    /// Load balancers and variants with a run, in the order requested.
     fn entries(&self) -> Vec<String> {
         self.report.as_ref().map(|report| report.schemes.clone()).unwrap_or_default()
     }
 
-        /// Most informative metric over all flows.
+    /// Most informative metric over all flows.
     fn main_metric(&self) -> &'static str {
         self.report.as_ref().map_or("slowdown_p99", |report| report.main_metric_of("all"))
     }

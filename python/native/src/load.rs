@@ -12,13 +12,13 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-        /// Refuses a file that differs from its digest; warns if there is none.
+    /// Refuses a file that differs from its digest; warns if there is none.
     fn check(&self, py: Python<'_>, name: &str) -> PyResult<()> {
         let findings =
             py.detach(|| check_files(&self.directory, |file| file == name)).map_err(|e| error::report(&e))?;
         for Finding { path, fault, found } in findings {
             if fault != Fault::NoDigest {
-                                let remedy = "restore it, or repeat the run; `anabranch verify` lists all such files".into();
+                let remedy = "restore it, or repeat the run; `anabranch verify` lists all such files".into();
                 return Err(error::report(&ReportError::Content { path, found, remedy }));
             }
             let text = CString::new(format!("{}: {found}", path.display())).unwrap_or_default();
@@ -30,7 +30,7 @@ impl Loaded {
 
 #[pymethods]
 impl Loaded {
-        /// Returns `summary.json` after an integrity check.
+    /// Returns `summary.json` after an integrity check.
     fn summary(&self, py: Python<'_>) -> PyResult<String> {
         self.check(py, "summary.json")?;
         let path = self.directory.join("summary.json");
@@ -38,14 +38,14 @@ impl Loaded {
         std::fs::read_to_string(&path).map_err(|source| error::report(&ReportError::File { path, source }))
     }
 
-        /// Names of the tables present.
+    /// Names of the tables present.
     fn tables(&self) -> Vec<&'static str> {
         let there =
             |name: &&str| ["parquet", "csv"].iter().any(|kind| self.directory.join(format!("{name}.{kind}")).exists());
         TABLES.iter().map(|table| table.name).filter(there).collect()
     }
 
-        /// Returns a table by name; `None` if it is not present.
+    /// Returns a table by name; `None` if it is not present.
     fn table(&self, py: Python<'_>, name: &str) -> PyResult<Option<Table>> {
         let parquet = format!("{name}.parquet");
         let is_parquet = self.directory.join(&parquet).exists();

@@ -19,24 +19,24 @@ use std::{
 #[pyclass(frozen, module = "anabranch._native")]
 pub(crate) struct Outcome {
     ran: Ran,
-        /// Tables built so far.
+    /// Tables built so far.
     tables: Mutex<BTreeMap<&'static str, Table>>,
 }
 
 #[pymethods]
 impl Outcome {
-        /// Returns `summary.json`.
+    /// Returns `summary.json`.
     fn summary(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| serde_json::to_string(&self.ran.summary())).map_err(error::unexpected)
     }
 
-        /// Names of its tables.
+    /// Names of its tables.
     fn tables(&self) -> Vec<&'static str> {
         let has = |table: &&anabranch_report::Table| table.always || !(table.rows)(&self.ran.result).is_empty();
         TABLES.iter().filter(has).map(|table| table.name).collect()
     }
 
-        /// Returns a table by name; `None` if the run has none.
+    /// Returns a table by name; `None` if the run has none.
     fn table(&self, py: Python<'_>, name: &str) -> PyResult<Option<Table>> {
         py.detach(|| {
             let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,7 +53,7 @@ impl Outcome {
         })
     }
 
-        /// Writes rows, summary and manifest.
+    /// Writes rows, summary and manifest.
     fn write(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
         py.detach(|| {
             let _taken = take_directory(&directory).map_err(|e| error::scenario(&e))?;

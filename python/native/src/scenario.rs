@@ -20,13 +20,13 @@ impl From<Checked> for Scenario {
 
 #[pymethods]
 impl Scenario {
-        /// Loads a file or a ready-made scenario, with changes `KEY=VALUE`.
+    /// Loads a file or a ready-made scenario, with changes `KEY=VALUE`.
     #[staticmethod]
     fn load(py: Python<'_>, name: &str, changes: Vec<String>, seed: Option<u64>) -> PyResult<Self> {
         py.detach(|| library::load(name, &changes, seed)).map(Into::into).map_err(|e| error::scenario(&e))
     }
 
-        /// Parses TOML; relative paths are relative to `folder`.
+    /// Parses TOML; relative paths are relative to `folder`.
     #[staticmethod]
     fn parse(py: Python<'_>, text: &str, name: &str, stem: &str, folder: PathBuf) -> PyResult<Self> {
         py.detach(|| Tree::parse(name, text).and_then(|tree| Checked::read(tree, stem, &folder)))
@@ -34,22 +34,22 @@ impl Scenario {
             .map_err(|e| error::scenario(&e))
     }
 
-        /// Returns the scenario with changes `KEY=VALUE`.
+    /// Returns the scenario with changes `KEY=VALUE`.
     fn changed(&self, py: Python<'_>, flag: &str, changes: Vec<String>) -> PyResult<Self> {
         py.detach(|| self.checked.changed(flag, &changes)).map(Into::into).map_err(|e| error::scenario(&e))
     }
 
-        /// Returns the scenario with another load balancer.
+    /// Returns the scenario with another load balancer.
     fn with_scheme(&self, scheme: &str) -> PyResult<Self> {
         self.checked.with_scheme(scheme).map(Into::into).map_err(|e| error::scenario(&e))
     }
 
-        /// Returns the scenario with every default.
+    /// Returns the scenario with every default.
     fn to_toml(&self) -> String {
         self.checked.to_toml()
     }
 
-        /// Refuses what a run would refuse. Returns the warnings.
+    /// Refuses what a run would refuse. Returns the warnings.
     fn check(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let scenario = self.checked.clone();
         crate::wait::attend(py, 1, None, move |_| {
@@ -79,13 +79,13 @@ impl Scenario {
         self.checked.scheme().to_string()
     }
 
-        /// 16 hexadecimal digits over all that a run depends on, except the commit of the build.
+    /// 16 hexadecimal digits over all that a run depends on, except the commit of the build.
     #[getter]
     fn hash(&self, py: Python<'_>) -> String {
         py.detach(|| format!("{:016x}", self.checked.hash()))
     }
 
-        /// The same with the commit: the name of a run in a store.
+    /// The same with the commit: the name of a run in a store.
     #[getter]
     fn run_key(&self, py: Python<'_>) -> String {
         py.detach(|| run_key(&self.checked, &SIMULATOR))

@@ -13,9 +13,9 @@ use std::{path::PathBuf, sync::Arc};
 /// Values of a key: a list of texts, or a range such as `0.3..0.9:0.1`.
 #[derive(FromPyObject)]
 pub(crate) enum Values {
-        /// Text as on the command line.
+    /// Text as on the command line.
     Text(String),
-        /// List of values.
+    /// List of values.
     List(Vec<String>),
 }
 
@@ -34,7 +34,7 @@ fn again(word: &str) -> PyResult<Again> {
 #[pyclass(frozen, module = "anabranch._native")]
 pub(crate) struct Plan {
     sweep: Arc<Sweep>,
-        /// Prefix of its directory's name.
+    /// Prefix of its directory's name.
     #[pyo3(get)]
     stem: String,
 }
@@ -44,7 +44,7 @@ type Run = (usize, String, Vec<String>, String, u64, String);
 
 #[pymethods]
 impl Plan {
-        /// Plans a scenario over values of its keys.
+    /// Plans a scenario over values of its keys.
     #[staticmethod]
     #[allow(clippy::too_many_arguments)]
     fn over(
@@ -71,7 +71,7 @@ impl Plan {
         Plan::planned(py, stem, plan)
     }
 
-        /// Plans a list of scenarios.
+    /// Plans a list of scenarios.
     #[staticmethod]
     fn scenarios(
         py: Python<'_>,
@@ -86,7 +86,7 @@ impl Plan {
         Plan::planned(py, "scenarios".into(), move || Sweep::of_scenarios(list, &request))
     }
 
-        /// Reads a sweep file; `None` for another file.
+    /// Reads a sweep file; `None` for another file.
     #[staticmethod]
     fn file(py: Python<'_>, path: PathBuf, changes: Vec<String>, seed: Option<u64>) -> PyResult<Option<Self>> {
         let Some(file) = SweepFile::read(&path).map_err(|e| error::scenario(&e))? else { return Ok(None) };
@@ -98,12 +98,12 @@ impl Plan {
         Plan::planned(py, stem, plan).map(Some)
     }
 
-        /// Names of the keys.
+    /// Names of the keys.
     fn keys(&self) -> Vec<String> {
         self.sweep.plan.axes.iter().map(|axis| axis.key.clone()).collect()
     }
 
-        /// Runs in their order, each hash once.
+    /// Runs in their order, each hash once.
     fn runs(&self) -> Vec<Run> {
         let plan = &self.sweep.plan;
         let of = |number: &usize| {
@@ -115,35 +115,35 @@ impl Plan {
         self.sweep.order().iter().map(of).collect()
     }
 
-        /// Warnings of the plan.
+    /// Warnings of the plan.
     fn warnings(&self) -> Vec<String> {
         self.sweep.warnings()
     }
 
-        /// 16 hexadecimal digits over scenario and keys.
+    /// 16 hexadecimal digits over scenario and keys.
     fn identity(&self) -> String {
         format!("{:016x}", self.sweep.identity())
     }
 
-        /// Returns the scenario of a run by its number.
+    /// Returns the scenario of a run by its number.
     fn scenario(&self, py: Python<'_>, number: usize) -> PyResult<Scenario> {
         py.detach(|| self.sweep.scenario(number)).map(Into::into).map_err(|e| error::scenario(&e))
     }
 
-        /// Returns the numbers of the runs to execute, given the contents of the directory.
+    /// Returns the numbers of the runs to execute, given the contents of the directory.
     #[pyo3(signature = (directory, again_, task=None))]
     fn due(&self, directory: PathBuf, again_: &str, task: Option<(usize, usize)>) -> PyResult<Vec<usize>> {
         Ok(self.sweep.due(&directory, &Options { threads: 1, again: again(again_)?, replace: false, task }))
     }
 
-        /// Prepares the store for other workers; errors of any point are raised here.
+    /// Prepares the store for other workers; errors of any point are raised here.
     fn prepare(&self, py: Python<'_>, directory: PathBuf, again_: &str, replace: bool) -> PyResult<()> {
         let options = Options { threads: 1, again: again(again_)?, replace, task: None };
         let sweep = self.sweep.clone();
         wait::attend(py, 1, None, move |watch| sweep.prepare(&directory, &options, watch))?.map_err(error::run)
     }
 
-        /// Executes the missing runs of the store. Returns `true` if all runs are finished or failed.
+    /// Executes the missing runs of the store. Returns `true` if all runs are finished or failed.
     #[pyo3(signature = (directory, threads, again_, replace, task=None, callback=None))]
     #[allow(clippy::too_many_arguments)]
     fn execute(
@@ -192,8 +192,8 @@ impl Store {
         Store { directory }
     }
 
-        /// Executes the missing runs of `scenarios` (printed name, scenario). Returns the status of each: `finished`, `missing`,
-        /// or `failed: ` and the reason.
+    /// Executes the missing runs of `scenarios` (printed name, scenario). Returns the status of each: `finished`, `missing`,
+    /// or `failed: ` and the reason.
     #[pyo3(signature = (scenarios, threads, again_, callback=None))]
     fn run(
         &self,
@@ -211,7 +211,7 @@ impl Store {
         Ok(done.map_err(error::run)?.into_iter().map(word).collect())
     }
 
-        /// Stores a run of another store, given its `files` (path, contents).
+    /// Stores a run of another store, given its `files` (path, contents).
     fn adopt(
         &self,
         py: Python<'_>,
@@ -223,27 +223,27 @@ impl Store {
         py.detach(|| runs::adopt(&self.directory, run, &files, attempts, replace)).map_err(error::run)
     }
 
-        /// Records that a run failed on another machine.
+    /// Records that a run failed on another machine.
     fn give_up(&self, run: &str, name: &str, reason: &str, attempts: u64) -> PyResult<()> {
         runs::give_up(&self.directory, run, name, reason, attempts).map_err(error::run)
     }
 
-        /// Adds a start on another machine to the log.
+    /// Adds a start on another machine to the log.
     fn log_start(&self, line: &str) -> PyResult<()> {
         runs::log_start(&self.directory, line).map_err(error::run)
     }
 
-        /// Returns the status of a run.
+    /// Returns the status of a run.
     fn standing(&self, run: &str) -> String {
         word(runs::standing(&self.directory, run))
     }
 
-        /// Returns the directory of a run.
+    /// Returns the directory of a run.
     fn place(&self, run: &str) -> PathBuf {
         store_directory(&self.directory, run)
     }
 
-        /// Rows of `runs.csv`; `None` if there is no sweep.
+    /// Rows of `runs.csv`; `None` if there is no sweep.
     fn runs(&self, py: Python<'_>) -> PyResult<Option<Table>> {
         py.detach(|| {
             let sweep = Report::read(&self.directory).map_err(|e| error::report(&e))?;
@@ -251,13 +251,13 @@ impl Store {
         })
     }
 
-        /// The same as CSV.
+    /// The same as CSV.
     fn runs_csv(&self, py: Python<'_>) -> PyResult<Option<String>> {
         py.detach(|| Report::read(&self.directory).map(|sweep| sweep.map(|sweep| sweep.runs_csv())))
             .map_err(|e| error::report(&e))
     }
 
-        /// Rows of `sweep.csv`; `None` if there is no sweep.
+    /// Rows of `sweep.csv`; `None` if there is no sweep.
     fn comparison(&self, py: Python<'_>) -> PyResult<Option<Table>> {
         py.detach(|| {
             let sweep = Report::read(&self.directory).map_err(|e| error::report(&e))?;

@@ -89,7 +89,7 @@ impl Table {
         self.parts.iter().map(RecordBatch::num_rows).sum()
     }
 
-        /// Creates a table of the rows of a run.
+    /// Creates a table of the rows of a run.
     pub(crate) fn of_run(declared: &Declared, context: &Context<'_>) -> PyResult<Self> {
         let rows: Vec<At> = (declared.rows)(context.result);
         let head = |column: &anabranch_report::Column| Head {
@@ -102,7 +102,7 @@ impl Table {
         let heads: Vec<Head<'_>> = declared.columns.iter().map(head).collect();
         let mut filled: Vec<Filling<'_>> =
             declared.columns.iter().map(|column| Filling::new(column.kind, rows.len())).collect();
-                // In chunks of rows that stay in the cache for the next column.
+        // In chunks of rows that stay in the cache for the next column.
         for rows in rows.chunks(ROWS_AT_A_TIME) {
             for (column, filling) in declared.columns.iter().zip(&mut filled) {
                 if !(column.fill)(context, rows, filling) {
@@ -113,7 +113,7 @@ impl Table {
         Table::new(&heads, filled)
     }
 
-        /// Creates a table of a frame read from a directory, with the columns of `declared` that the file has.
+    /// Creates a table of a frame read from a directory, with the columns of `declared` that the file has.
     pub(crate) fn of_frame(declared: &Declared, frame: &Frame) -> PyResult<Self> {
         let there = |column: &&anabranch_report::Column| !frame.missing().iter().any(|name| name == column.name);
         let (mut heads, mut filled) = (vec![], vec![]);
@@ -136,7 +136,7 @@ impl Table {
         Table::new(&heads, filled)
     }
 
-        /// Creates a table of CSV rows whose columns are `entries`; empty cells are null.
+    /// Creates a table of CSV rows whose columns are `entries`; empty cells are null.
     pub(crate) fn of_csv(text: &str, entries: &[ColumnEntry]) -> PyResult<Self> {
         let heads: Vec<Head<'_>> = entries
             .iter()
@@ -173,7 +173,7 @@ impl Table {
         Table::new(&heads, filled)
     }
 
-        /// Prepends columns with one value in every row.
+    /// Prepends columns with one value in every row.
     pub(crate) fn labelled(&self, labels: &[(String, Label)]) -> PyResult<Self> {
         let rows = self.rows();
         let (mut heads, mut filled) = (vec![], vec![]);
@@ -183,7 +183,7 @@ impl Table {
                 Label::Real(value) => (Kind::Real, Filling::Real(vec![*value; rows], Validity::default())),
                 Label::Text(text) => (Kind::Text, Filling::Text(Words::all(text, rows))),
             };
-                        heads.push(Head { name, unit: "", meaning: "identifies the run of a row", kind, optional: false });
+            heads.push(Head { name, unit: "", meaning: "identifies the run of a row", kind, optional: false });
             filled.push(filling);
         }
         let before = Table::new(&heads, filled)?;
@@ -206,24 +206,24 @@ impl Table {
 /// Value that identifies the run of a row.
 #[derive(Clone, FromPyObject)]
 pub(crate) enum Label {
-        /// Whole number.
+    /// Whole number.
     Integer(i64),
-        /// Number.
+    /// Number.
     Real(f64),
-        /// Text.
+    /// Text.
     Text(String),
 }
 
 #[pymethods]
 impl Table {
-        /// Creates a table from CSV with a header; columns are name, kind, unit and meaning.
+    /// Creates a table from CSV with a header; columns are name, kind, unit and meaning.
     #[staticmethod]
     fn of_rows(text: &str, columns: Vec<(String, String, String, String)>) -> PyResult<Self> {
         let entry = |(name, kind, unit, meaning)| ColumnEntry { name, kind, unit, meaning };
         Table::of_csv(text, &columns.into_iter().map(entry).collect::<Vec<_>>())
     }
 
-        /// Concatenates tables with the same columns without copying.
+    /// Concatenates tables with the same columns without copying.
     #[staticmethod]
     fn concatenated(tables: Vec<PyRef<'_, Table>>) -> PyResult<Self> {
         let first = tables.first().ok_or_else(|| error::unexpected("there are no tables"))?;
@@ -231,7 +231,7 @@ impl Table {
         Ok(Table { schema: first.schema.clone(), parts })
     }
 
-        /// Prepends columns with one value in every row.
+    /// Prepends columns with one value in every row.
     fn with_labels(&self, py: Python<'_>, labels: Vec<(String, Label)>) -> PyResult<Self> {
         py.detach(|| self.labelled(&labels))
     }
@@ -240,7 +240,7 @@ impl Table {
         self.rows()
     }
 
-        /// Name, kind, unit and meaning of each column.
+    /// Name, kind, unit and meaning of each column.
     fn columns(&self) -> Vec<(String, String, String, String)> {
         let of = |field: &Arc<Field>| {
             let kind = match field.data_type() {
@@ -255,7 +255,7 @@ impl Table {
         self.schema.fields().iter().map(of).collect()
     }
 
-        /// Start addresses of the chunks of a column.
+    /// Start addresses of the chunks of a column.
     fn addresses(&self, column: &str) -> Vec<usize> {
         let Ok(index) = self.schema.index_of(column) else { return vec![] };
         let of = |part: &RecordBatch| {
@@ -270,7 +270,7 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-                // The interface allows other types than those requested.
+        // The interface allows other types than those requested.
         let _ = requested_schema;
         let parts: Vec<Result<RecordBatch, ArrowError>> = self.parts.iter().cloned().map(Ok).collect();
         let reader = RecordBatchIterator::new(parts, self.schema.clone());

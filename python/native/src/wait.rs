@@ -28,7 +28,7 @@ pub(crate) struct Watch {
 
 #[derive(Debug, Default)]
 struct State {
-        /// Runs in progress.
+    /// Runs in progress.
     active: BTreeMap<usize, Progress>,
     done: usize,
     notes: Vec<String>,
@@ -40,7 +40,7 @@ impl Watch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-        /// Returns the progress if it has changed.
+    /// Returns the progress if it has changed.
     fn news(&self, py: Python<'_>, runs: usize) -> PyResult<Option<Py<PyDict>>> {
         let mut state = self.lock();
         if !std::mem::take(&mut state.changed) {
@@ -105,7 +105,7 @@ pub(crate) fn attend<T: Send + 'static>(
             let _ = sender.send(work(&theirs));
         })
         .map_err(error::unexpected)?;
-        // `Receiver` is not `Sync`, as `py.detach` requires.
+    // `Receiver` is not `Sync`, as `py.detach` requires.
     let receiver = Mutex::new(receiver);
     let next =
         |time: Duration| py.detach(|| receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(time));
@@ -124,13 +124,13 @@ pub(crate) fn attend<T: Send + 'static>(
     loop {
         match next(POLL_INTERVAL) {
             Ok(done) => {
-                                // The memory of the thread is reusable once it has ended.
+                // The memory of the thread is reusable once it has ended.
                 let _ = py.detach(|| thread.join());
                 poll_python()?;
                 return Ok(done);
             }
             Err(RecvTimeoutError::Disconnected) => {
-                                return Err(error::broken("internal error in anabranch: a thread panicked; please report it"));
+                return Err(error::broken("internal error in anabranch: a thread panicked; please report it"));
             }
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(error) = poll_python() {
