@@ -106,8 +106,8 @@ fn planted(draft: &Draft) -> Verdict {
 fn a_failing_case_is_made_smaller_and_kept_with_its_commands() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     let out = tempfile::tempdir().expect("a temporary directory");
-    let drawn =
-        (0..200).map(|number| (number, draw::case(5, number, &Restrictions::default(), scratch.path()).expect("a case")));
+    let drawn = (0..200)
+        .map(|number| (number, draw::case(5, number, &Restrictions::default(), scratch.path()).expect("a case")));
     let (number, draft, failure) = drawn
         .filter_map(|(number, draft)| match planted(&draft) {
             Verdict::Failed(failure) => Some((number, draft, failure)),
