@@ -1,32 +1,33 @@
-//! What carries the packets of a run.
+//! Interface of a backend, which carries the packets of a run.
 
 use crate::{Progress, Refusal, RunError, Setup, fingerprint::fingerprint};
 use anabranch_outcome::{Clock, Measures, RunResult, RunRows};
 
-/// How a run is done; results do not depend on it.
+/// Options of the execution of a run; results do not depend on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunOptions {
-    /// Threads that it may use.
+    /// Maximum number of threads.
     pub threads: usize,
 }
 
-/// What carries the packets of a run. Its rows become a result by [`run`] alone, which leaves out what it does not measure.
+/// A backend carries the packets of a run. [`run`] turns its rows into a result and removes those that it does not
+/// measure.
 pub trait Backend {
-    /// What it fills in of a result.
+    /// Returns the metrics that it measures.
     fn measures(&self) -> Measures;
 
-    /// Whether the switch side of load balancers runs. Where not, the host side alone counts, whatever the switch side is.
+    /// Returns `true` if it runs the switch side of load balancers. If not, only the host side has an effect.
     fn runs_switch_schemes(&self) -> bool {
         true
     }
 
-    /// Checks whether `setup` can be run.
+    /// Checks that it can run `setup`.
     ///
     /// # Errors
-    /// [`RunError::Refused`] or [`RunError::Setup`] of what this backend cannot do or be.
+    /// [`RunError::Refused`] or [`RunError::Setup`] for unsupported requests.
     fn check(&self, setup: &Setup) -> Result<(), RunError>;
 
-    /// Runs `setup`. `progress` is called a few times per second, from the preparations on, and returns false to interrupt the run.
+    /// Runs `setup`. It calls `progress` a few times per second, also during preparation; `false` interrupts the run.
     ///
     /// # Errors
     /// [`RunError`].
@@ -55,7 +56,7 @@ pub fn run(
 }
 
 impl Refusal {
-    /// A refusal of what `key` asks for.
+    /// Creates a refusal of the key `key`.
     pub fn new(key: impl Into<String>, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Refusal { key: key.into(), reason: reason.into(), remedy: remedy.into() }
     }

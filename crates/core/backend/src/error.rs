@@ -1,35 +1,36 @@
-//! Why a run gave no results.
+//! Errors of a run without results.
 
 use thiserror::Error;
 
-/// What a backend cannot do, with the key of the scenario that asks for it.
+/// A request that a backend does not support, with its scenario key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{key}: {reason}")]
 pub struct Refusal {
     /// The dotted key, for example `fabric.pfc`; of a workload or a fault with its number from 0: `workload[2].kind`.
     pub key: String,
-    /// What was found, and why it cannot be done.
+    /// Value found, and reason of the refusal.
     pub reason: String,
-    /// What would do instead.
+    /// Supported alternative.
     pub remedy: String,
 }
 
-/// Why a run could not start or had to stop.
+/// Reason for which a run could not start or had to stop.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RunError {
-    /// The setup is impossible: the user's mistake (exit code 2).
+    /// The setup is impossible: invalid input (exit code 2).
     #[error("{0}")]
     Setup(String),
-    /// This backend cannot do what a key of the scenario asks for (exit code 2).
+    /// This backend does not support the value of a scenario key (exit code 2).
     #[error("{0}")]
     Refused(Refusal),
-    /// An invariant failed: our mistake (exit code 3).
+    /// An invariant failed: a bug (exit code 3).
     #[error("invariant failed: {0}")]
     Invariant(String),
-    /// Flows are open and no event is pending, without a circle of pauses (exit code 3): which, where, since when.
+    /// Flows are open and no event is pending, without a circle of pauses (exit code 3); the text names flows, place
+    /// and time.
     #[error("the simulation stalled: {0}")]
     Stalled(String),
-    /// What carries real packets could not go on (exit code 3): what, and where.
+    /// The carrier of real packets failed (exit code 3); the text names cause and place.
     #[error("the run could not go on: {0}")]
     Failed(String),
     /// The user stopped it before the first event (exit code 130).

@@ -1,10 +1,10 @@
-//! 64 bits that stand for the results of a run.
+//! 64-bit fingerprint of the results of a run.
 
 use anabranch_outcome::{FlowRow, LinkRow};
 use anabranch_random::mix;
 use anabranch_units::Time;
 
-/// Over the integers of flows and links in canonical order; wall time, memory and event counts stay out.
+/// Hashes the integers of flows and links in canonical order; wall time, memory and event counts are excluded.
 pub(crate) fn fingerprint(flows: &[FlowRow], links: &[LinkRow]) -> u64 {
     let mut state = 0x616E_6162_7261_6E63; // "anabranc"
     let mut add = |word: u64| state = mix(state ^ mix(word.wrapping_add(0x9E37_79B9_7F4A_7C15)));

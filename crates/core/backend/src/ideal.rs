@@ -5,8 +5,8 @@ use anabranch_topology::{BasePaths, LinkId};
 use anabranch_units::Time;
 use anabranch_workload::Flow;
 
-/// `(ideal_rx, ideal_ack)` of `flow` on a shortest path: from the first packet sent to the last byte received,
-/// and to the arrival of the last acknowledgement. The window is taken to be no limit.
+/// Returns `(ideal_rx, ideal_ack)` of `flow` on a shortest path: from the first packet sent to the last byte received,
+/// and to the arrival of the last acknowledgement. The window is assumed unlimited.
 ///
 /// In the `conweave-ns3` profiles `ideal_ack` is that model's own formula (specification 17.7): the base round trip of the
 /// pair and all bytes at the NIC's rate, one packet too many.

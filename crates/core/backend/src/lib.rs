@@ -1,6 +1,6 @@
-//! What every backend of a run shares, whatever carries the packets: the [`Setup`] that a scenario becomes, where a run
-//! is ([`Progress`]), why it ended without results ([`RunError`]), and how the outcomes of its flows become rows with
-//! ideal times ([`flow_rows`]). A [`Backend`] says what it measures and carries the packets.
+//! Interface between scenarios and backends: the [`Setup`] of a run, its [`Progress`], its errors ([`RunError`]), and
+//! the conversion of flow outcomes to rows with ideal times ([`flow_rows`]). A [`Backend`] carries the packets and
+//! declares what it measures.
 
 mod backend;
 mod error;
@@ -25,15 +25,15 @@ pub use anabranch_outcome::{Clock, Measures, RunResult, RunRows};
 
 use anabranch_units::Time;
 
-/// Progress of a run, passed to its callback once all is built and then a few times per second of wall time.
+/// Progress of a run, passed to its callback after preparation and then a few times per second of wall time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
     /// Time of the run: simulated, or on the clock of a real one.
     pub now: Time,
     /// Packets that left a port so far; `None`: not counted.
     pub packet_hops: Option<u64>,
-    /// Flows that are done.
+    /// Number of completed flows.
     pub flows_finished: u64,
-    /// Flows in total.
+    /// Number of flows.
     pub flows_total: u64,
 }

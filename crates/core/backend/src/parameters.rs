@@ -4,17 +4,17 @@ use anabranch_settings::{Auto, Never, choices, parameters};
 use anabranch_units::{Bytes, BytesOrBdp, Time};
 
 choices! {
-    /// When a packet is marked.
+    /// Queue operation at which a packet is marked.
     pub enum MarkAt {
-        /// When it leaves the queue, on the bytes behind it (PRIME, section III-B).
+        /// On leaving the queue, by the bytes behind it (PRIME, section III-B).
         Dequeue = "dequeue",
-        /// When it joins the queue, on the bytes before it.
+        /// On joining the queue, by the bytes before it.
         Enqueue = "enqueue",
     }
 }
 
 choices! {
-    /// Which packet is trimmed when a data packet finds its queue full.
+    /// Packet that is trimmed when a data packet arrives at a full queue.
     pub enum Trim {
         /// The arriving one.
         Arrival = "arrival",
@@ -24,7 +24,7 @@ choices! {
 }
 
 choices! {
-    /// How a port serves its data classes; control always goes first.
+    /// Scheduling of the data classes of a port; control always has priority.
     pub enum Scheduling {
         /// The first class that has a packet.
         Strict = "strict",
@@ -34,7 +34,7 @@ choices! {
 }
 
 choices! {
-    /// Which flow completion time feeds the statistics.
+    /// Flow completion time in the statistics.
     pub enum FctKind {
         /// First packet sent to last packet received.
         Rx = "rx",
@@ -44,19 +44,19 @@ choices! {
 }
 
 choices! {
-    /// How long a packet is on the wire.
+    /// Wire time of a packet.
     pub enum WireTimes {
-        /// Exactly as long as its bytes take; remainders are carried over.
+        /// The exact time of its bytes; remainders are carried over.
         Exact = "exact",
-        /// Cut to whole nanoseconds.
+        /// Truncated to whole nanoseconds.
         WholeNanoseconds = "whole-nanoseconds",
     }
 }
 
 choices! {
-    /// What comes first where a packet arrives at the very time at which its port becomes free.
+    /// Order of an arrival and the moment at which the port becomes free, if simultaneous.
     pub enum Simultaneous {
-        /// The port chooses among those that were there before.
+        /// The port chooses among the packets that were there before.
         Departure = "departure",
         /// The packet joins the queue, and then the port chooses.
         Arrival = "arrival",
@@ -64,7 +64,7 @@ choices! {
 }
 
 choices! {
-    /// What the base round trip is made of, from which windows and the bandwidth-delay product follow.
+    /// Definition of the base round trip, which determines windows and the bandwidth-delay product.
     pub enum BaseRtt {
         /// A full packet out and its acknowledgement back.
         PacketAndAck = "packet-and-ack",
@@ -74,19 +74,19 @@ choices! {
 }
 
 choices! {
-    /// How switches tell flows apart.
+    /// Identification of flows by switches.
     pub enum FlowKeys {
         /// By a stable key of each flow.
         Stable = "stable",
         /// By UDP ports: sources count from 10,000 per sender, destinations from 100 per receiver, in the order of the
-        /// flow file. Tables of flowlets see the receiver and the ports alone and mix some flows up, DRILL remembers per receiver,
-        /// and ECMP leaves the ports as they are.
+        /// flow file. Tables of flowlets use only the receiver and the ports and mix some flows up, DRILL stores its
+        /// memory per receiver, and ECMP does not change the ports.
         UdpPorts = "udp-ports",
     }
 }
 
 choices! {
-    /// The hash of equal-cost forwarding.
+    /// Hash of equal-cost forwarding.
     pub enum SwitchHash {
         /// A keyed hash of source, destination, flow and path tag.
         Mix = "mix",
@@ -96,29 +96,29 @@ choices! {
 }
 
 choices! {
-    /// Which bytes of a queue count for marking.
+    /// Bytes of a queue that count for marking.
     pub enum MarkedBytes {
         /// All.
         All = "all",
-        /// Those beyond the minimum that each queue of a shared buffer has for itself.
+        /// Those beyond the minimum that each queue of a shared buffer reserves.
         BeyondMinimum = "beyond-minimum",
     }
 }
 
 choices! {
-    /// How a shared buffer is divided.
+    /// Division of a shared buffer.
     pub enum BufferRules {
-        /// With PFC nothing can be dropped: headroom for all that can still arrive, pause frames before other control
-        /// packets, no threshold at the egress.
+        /// With PFC nothing can be dropped: headroom for all packets that can still arrive, pause frames before other
+        /// control packets, no threshold at the egress.
         Lossless = "lossless",
-        /// As in the recorded ConWeave runs: one port's headroom is not counted, the egress threshold acts with PFC too, and
-        /// a pause frame waits its turn.
+        /// As in the recorded ConWeave runs: one port's headroom is not counted, the egress threshold also applies with
+        /// PFC, and a pause frame is queued.
         Recorded = "recorded",
     }
 }
 
 choices! {
-    /// What a flow's ideal completion time is, of which its slowdown is a multiple.
+    /// Definition of a flow's ideal completion time, the divisor of its slowdown.
     pub enum IdealFct {
         /// That of the flow alone on the network.
         LoneFlow = "lone-flow",
@@ -130,11 +130,12 @@ choices! {
 parameters! {
     /// Buffers, ECN, trimming, classes and their scheduling. The defaults are those of the profile `uet-lossy`.
     pub struct FabricParameters {
-        /// Bytes of data a class of a port holds; a packet that would exceed it is trimmed, or dropped where trimming is off.
+        /// Maximum data bytes of a class of a port; a packet that would exceed it is trimmed, or dropped without
+        /// trimming.
         queue_limit: BytesOrBdp = BytesOrBdp::Bdp(1_000_000), source "PRIME section IV: packets get trimmed if the queue exceeds one BDP";
-        /// Bytes of control packets and trimmed headers a port holds; beyond it they are dropped.
+        /// Maximum bytes of control packets and trimmed headers of a port; further ones are dropped.
         control_limit: BytesOrBdp = BytesOrBdp::Bdp(2_000_000), source "specification 7.7 (htsim): twice the data queue";
-        /// Whether switches mark packets.
+        /// Enables ECN marking by switches.
         ecn: bool = true, source "PRIME section III-B";
         /// Bytes in the queue above which packets may be marked.
         ecn_kmin: BytesOrBdp = BytesOrBdp::Bdp(200_000), source "ours: the paper's value is lost; same share as REPS and Spritz";
@@ -142,63 +143,63 @@ parameters! {
         ecn_kmax: BytesOrBdp = BytesOrBdp::Bdp(800_000), source "ours: the paper's value is lost; same share as REPS and Spritz";
         /// Marking probability just below `ecn_kmax`; it grows linearly from zero at `ecn_kmin`.
         ecn_pmax: f64 = 1.0, source "specification 7.7 (htsim): linear to 1";
-        /// When a packet is marked.
+        /// Queue operation at which a packet is marked.
         ecn_mark_at: MarkAt = MarkAt::Dequeue, source "PRIME section III-B";
-        /// Whether a packet that finds its queue full is cut to its header, which goes on in the control class.
+        /// Trims a packet that arrives at a full queue to its header, which is forwarded in the control class.
         trimming: bool = true, source "PRIME section IV";
-        /// Which packet is trimmed.
+        /// Packet that is trimmed.
         trim: Trim = Trim::Arrival, source "specification 7.7: Spritz's prose; the coin is htsim's";
         /// Bytes of a trimmed packet.
         trimmed_size: Bytes = Bytes(64), source "specification 7.7 (htsim)";
         /// Names of the data classes, highest priority first.
         classes: Vec<String> = vec!["data".to_string()], source "ours";
-        /// How the data classes share a port.
+        /// Scheduling of the data classes of a port.
         scheduling: Scheduling = Scheduling::Strict, source "PRIME section IV-A2";
         /// Weights of the data classes under `wrr`; empty: equal weights.
         class_weights: Vec<u64> = vec![], source "PRIME section IV-A2";
-        /// Bytes of packet memory that the ports of a switch share; 0: every port has a `queue_limit` of its own. With a
+        /// Packet memory in bytes shared by the ports of a switch; 0: every port has a `queue_limit` of its own. With a
         /// shared buffer `queue_limit` has no effect and trimming is off.
         shared_buffer: Bytes = Bytes(0), source "specification 7.2: 9 MiB in the RoCE profiles";
-        /// A queue of a shared buffer may hold this many times what is still free of it; beyond, packets are dropped. With
-        /// PFC it has no effect (but for `buffer_rules = "recorded"`): whatever is admitted, ingresses are paused before the buffer is full.
+        /// Maximum of a queue of a shared buffer, as a multiple of the free buffer; further packets are dropped. With PFC it
+        /// has no effect (except for `buffer_rules = "recorded"`): ingresses are paused before the buffer is full.
         buffer_alpha: f64 = 1.0, source "specification 7.2: dynamic threshold, egress alpha 1";
-        /// Whether a switch pauses its upstream neighbours before it would drop (PFC); needs a shared buffer.
+        /// Lets a switch pause its upstream neighbours before it would drop (PFC); needs a shared buffer.
         pfc: bool = false, source "specification 7.2";
-        /// An ingress (port and class) is paused when it holds more than this many times what is still free.
+        /// An ingress (port and class) is paused when it exceeds this multiple of the free buffer.
         pfc_alpha: f64 = 0.0625, source "specification 7.2: ingress alpha 1/16";
-        /// How long a pause frame pauses. A finite pause is sent again for every packet that arrives above the threshold
-        /// and ends by itself, which loses packets and is refused under `buffer_rules = "lossless"`; with "never" it lasts until the
-        /// frame that resumes.
+        /// Duration of a pause. A finite pause is refreshed by every packet that arrives above the threshold and expires by
+        /// itself, which loses packets and is refused under `buffer_rules = "lossless"`; with "never" it lasts until the resume
+        /// frame.
         pfc_pause: Never<Time> = Never::Never, source "ours: a switch refreshes its pauses in time";
-        /// Buffer per ingress and class kept for packets that arrive after the pause was sent; auto: all that can, which is
+        /// Reserved buffer per ingress and class for packets that arrive after the pause was sent; auto: the maximum, which is
         /// twice rate times delay of its link, three full packets and a pause frame. Less is refused under
         /// `buffer_rules = "lossless"`; else auto is a full packet and the frame less.
         pfc_headroom: Auto<Bytes> = Auto::Auto, source "ours, so that nothing is dropped; specification 7.2 and 17.4 for the recorded model";
         /// Bytes of a pause frame.
         pfc_frame: Bytes = Bytes(64), source "IEEE 802.1Qbb: the least Ethernet frame";
-        /// How long a packet is on the wire.
+        /// Wire time of a packet.
         wire_times: WireTimes = WireTimes::Exact, source "ours; specification 17.2 for the recorded model";
-        /// What comes first where a packet arrives at the very time at which its port becomes free.
+        /// Order of an arrival and the moment at which the port becomes free, if simultaneous.
         simultaneous: Simultaneous = Simultaneous::Departure, source "ours; specification 17.2 for the recorded model";
-        /// What the base round trip is made of, from which windows and the bandwidth-delay product follow.
+        /// Definition of the base round trip, which determines windows and the bandwidth-delay product.
         base_rtt: BaseRtt = BaseRtt::PacketAndAck, source "specification 1; 17.1 for the recorded model";
-        /// How switches tell flows apart.
+        /// Identification of flows by switches.
         flow_keys: FlowKeys = FlowKeys::Stable, source "ours; specification 17.1 and 17.5 for the recorded model";
-        /// The hash of equal-cost forwarding.
+        /// Hash of equal-cost forwarding.
         switch_hash: SwitchHash = SwitchHash::Mix, source "ours; specification 17.5 for the recorded model";
-        /// Which bytes of a queue count for marking.
+        /// Bytes of a queue that count for marking.
         marked_bytes: MarkedBytes = MarkedBytes::All, source "PRIME section III-B; specification 17.4 for the recorded model";
-        /// How a shared buffer is divided.
+        /// Division of a shared buffer.
         buffer_rules: BufferRules = BufferRules::Lossless, source "specification 7.2; 17.4 for the recorded model";
-        /// What a flow's ideal completion time is, of which its slowdown is a multiple.
+        /// Definition of a flow's ideal completion time, the divisor of its slowdown.
         ideal_fct: IdealFct = IdealFct::LoneFlow, source "specification 1; 17.7 for the recorded model";
-        /// Which flow completion time feeds the statistics.
+        /// Flow completion time in the statistics.
         fct_kind: FctKind = FctKind::Rx, source "PRIME section IV: first packet sent to last packet received; specification 1: `ack` in the other profiles";
     }
 }
 
 impl FabricParameters {
-    /// Defaults of `roce-irn` and `roce-lossless`: a switch with one shared buffer, marking as DCQCN wants it.
+    /// Defaults of `roce-irn` and `roce-lossless`: a switch with one shared buffer and DCQCN's marking.
     fn roce(pfc: bool) -> Self {
         FabricParameters {
             shared_buffer: Bytes(9 << 20),
@@ -213,12 +214,13 @@ impl FabricParameters {
         }
     }
 
-    /// Defaults of the profile `spritz`: as `uet-lossy`, by the sender's clock (specification 1, after Spritz' artifact).
+    /// Defaults of the profile `spritz`: as `uet-lossy`, by the sender's clock (specification 1, after Spritz'
+    /// artifact).
     pub fn spritz() -> Self {
         FabricParameters { fct_kind: FctKind::Ack, ..FabricParameters::default() }
     }
 
-    /// The same with everything that is particular to the model behind the recorded ConWeave runs.
+    /// Applies the particularities of the model behind the recorded ConWeave runs.
     fn recorded(self) -> Self {
         FabricParameters {
             wire_times: WireTimes::WholeNanoseconds,

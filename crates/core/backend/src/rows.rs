@@ -1,22 +1,22 @@
-//! From the outcomes of flows to their rows.
+//! Conversion of flow outcomes to rows.
 
 use crate::{Setup, ideal::ideal};
 use anabranch_outcome::{FlowMetrics, FlowRow, FlowStatus};
 use anabranch_topology::BasePaths;
 use anabranch_units::Time;
 
-/// What a backend measured of a flow. Times count from the start of the run.
+/// Measurements of a flow by a backend. Times count from the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowOutcome {
-    /// When it started.
+    /// Start time.
     pub started: Option<Time>,
-    /// When its first packet was sent.
+    /// Time of the first transmission.
     pub first_sent: Option<Time>,
-    /// When the receiver had the last byte.
+    /// Time at which the receiver had the last byte.
     pub received: Option<Time>,
-    /// When the sender had the last acknowledgement.
+    /// Time at which the sender had the last acknowledgement.
     pub acknowledged: Option<Time>,
-    /// Counts of sender and receiver together.
+    /// Combined counts of sender and receiver.
     pub metrics: FlowMetrics,
 }
 

@@ -1,4 +1,4 @@
-//! What a run needs: the checked scenario turned into a graph, flows and configurations.
+//! Input of a run: the checked scenario as a graph, flows and configurations.
 
 use crate::FabricParameters;
 use anabranch_lb::{
@@ -10,10 +10,10 @@ use anabranch_transport::TransportParameters;
 use anabranch_units::Time;
 use anabranch_workload::FlowSet;
 
-/// A load balancer of the scenario: what runs on the hosts and what runs in the switches.
+/// A load balancer of the scenario: its host and switch side.
 #[derive(Clone, Debug)]
 pub struct LoadBalancer {
-    /// The name it goes by: an alias (`prime`) or `host+switch`.
+    /// Its name: an alias (`prime`) or `host+switch`.
     pub name: String,
     /// The host side.
     pub host: HostParameters,
@@ -21,18 +21,18 @@ pub struct LoadBalancer {
     pub switch: SwitchParameters,
 }
 
-/// What is measured beyond what always is.
+/// Optional measurements.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measure {
-    /// Links whose ports give a time series.
+    /// Links whose ports are sampled.
     pub series_links: Vec<LinkId>,
-    /// Flows that give a time series, ascending.
+    /// Flows that are sampled, ascending.
     pub series_flows: Vec<u32>,
-    /// Whether load balancers give a time series.
+    /// Enables the time series of load balancers.
     pub series_scheme: bool,
     /// Interval of the samples; zero: no series.
     pub series_interval: Time,
-    /// Bytes of memory that the time series may take; a run whose series take more is an error. `None`: no limit.
+    /// Memory limit of the time series in bytes; a run that exceeds it is an error. `None`: no limit.
     pub series_memory: Option<u64>,
     /// Per-flow packet counts per uplink.
     pub uplink_counts: bool,
@@ -40,30 +40,30 @@ pub struct Measure {
     pub occupancy: bool,
     /// Flows whose packets are traced.
     pub trace_flows: Vec<u32>,
-    /// Rows that the trace may have; later ones are left out.
+    /// Maximum rows of the trace; later ones are omitted.
     pub trace_limit: u64,
-    /// Links whose packets are kept.
+    /// Links whose packets are captured.
     pub capture_links: Vec<LinkId>,
-    /// Packets that one of them may have; a run with more is an error.
+    /// Maximum packets of a capture; a run with more is an error.
     pub capture_limit: u64,
-    /// Where what host schemes are told and answer is kept; `None`: nowhere.
+    /// Record of the calls of host schemes; `None`: disabled.
     pub record: Option<Record>,
 }
 
-/// When a run ends.
+/// Limits of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunLimits {
-    /// End when every flow is done (else at `time_limit` alone).
+    /// End when every flow is complete (else only at `time_limit`).
     pub until_all_done: bool,
-    /// End here at the latest.
+    /// Latest end of the run.
     pub time_limit: Time,
     /// Time for a trigger to reach another host.
     pub trigger_latency: Time,
-    /// Flows that start earlier than this after the first flow are run but not counted.
+    /// Flows that start earlier than this after the first flow are excluded from the statistics.
     pub warmup: Time,
 }
 
-/// Everything a run is a function of.
+/// Complete input of a run.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The graph.
@@ -74,14 +74,14 @@ pub struct Setup {
     pub fabric: FabricParameters,
     /// The transport and its congestion controls.
     pub transport: TransportParameters,
-    /// Load balancers in use; workloads point into this list.
+    /// Load balancers in use; workloads refer to this list.
     pub load_balancers: Vec<LoadBalancer>,
     /// Faults, resolved to links.
     pub faults: Vec<Fault>,
     /// Extra measurements.
     pub measure: Measure,
-    /// When it ends.
+    /// Limits of the run.
     pub limits: RunLimits,
-    /// Seed of everything random but the traffic (which is drawn already).
+    /// Seed of all random draws except the traffic (which is drawn already).
     pub seed: u64,
 }

@@ -1,11 +1,11 @@
-//! The time in which traffic arrives, known before a run begins.
+//! Arrival window of the traffic, known before a run begins.
 
 use crate::Setup;
 use anabranch_units::Time;
 use anabranch_workload::Start;
 
-/// From the first to the last start of the flows that count (of measured workloads, past the warm-up), cut at the time
-/// limit. `None` where one of them waits for others, or all start at once.
+/// Returns the first and the last start of the flows that count (of measured workloads, past the warm-up), limited by
+/// the time limit. `None` if one of them waits for others, or all starts are equal.
 pub fn arrivals(setup: &Setup) -> Option<(Time, Time)> {
     let flows = &setup.flows.flows;
     let at = |start: Start| match start {

@@ -1,5 +1,5 @@
-//! Input: files and the text in them. Everything that a user names as input is read through this crate: regular files alone, opened without blocking
-//! and read up to a limit, so that no FIFO, device or endless file stops a command.
+//! Input files and their text. All user input is read through this crate: only regular files, opened and read up to a
+//! limit, so that no FIFO, device or endless file blocks a command.
 
 mod text;
 
@@ -11,31 +11,31 @@ use std::{
     path::Path,
 };
 
-/// Most bytes of a file that people write: scenarios, sweeps, configurations, claims.
+/// Maximum bytes of a hand-written file: scenarios, sweeps, configurations, claims.
 pub const MAX_TEXT: u64 = 16 << 20;
 
-/// Most bytes of a JSON file or a page among results.
+/// Maximum bytes of a JSON file or a page among results.
 pub const MAX_JSON: u64 = 1 << 30;
 
 /// Opens a regular file and returns it with its size. Symbolic links are followed.
 ///
 /// # Errors
-/// Where it cannot be opened or is no regular file; the message says what it is. It does not name the path.
+/// If it cannot be opened or is no regular file; the message names its kind, not the path.
 pub fn open(path: &Path) -> Result<(File, u64)> {
-    // To open a device can have effects, so its kind is checked first, and again once the file is held.
+    // Opening a device can have effects, so its kind is checked first, and again once the file is open.
     regular(&std::fs::metadata(path)?)?;
     let file = without_blocking(OpenOptions::new().read(true)).open(path)?;
     let size = regular(&file.metadata()?)?;
     Ok((file, size))
 }
 
-/// Opens a regular file of our own, as `options` say: a lock, a state, a key. A symbolic link of that name is refused, since whoever
-/// made it would choose the file.
+/// Opens a regular file of the program itself, such as a lock, a state or a key, with `options`. A symbolic link is
+/// refused, since its creator would choose the file.
 ///
 /// # Errors
-/// Where it cannot be opened or made, or is no regular file; the message says what it is. It does not name the path.
+/// If it cannot be opened or created, or is no regular file; the message names its kind, not the path.
 pub fn open_own(path: &Path, options: &mut OpenOptions) -> Result<File> {
-    // To open a device can have effects, so its kind is checked first, and again once the file is held.
+    // Opening a device can have effects, so its kind is checked first, and again once the file is open.
     match std::fs::symlink_metadata(path) {
         Ok(metadata) => drop(regular(&metadata)?),
         Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -49,13 +49,13 @@ pub fn open_own(path: &Path, options: &mut OpenOptions) -> Result<File> {
 /// Returns the content of a regular file of at most `max` bytes.
 ///
 /// # Errors
-/// As [`open`], and where the file is larger than `max` or does not have the bytes that its size says.
+/// As [`open`], and if the file is larger than `max` or its content differs from its size.
 pub fn read(path: &Path, max: u64) -> Result<Vec<u8>> {
     let (file, size) = open(path)?;
     read_open(file, size, max)
 }
 
-/// Returns the content of a regular text file of our own ([`open_own`]) of at most `max` bytes.
+/// Returns the content of a regular text file of the program itself ([`open_own`]) of at most `max` bytes.
 ///
 /// # Errors
 /// As [`open_own`] and [`read_text`].
@@ -71,7 +71,7 @@ fn read_open(file: File, size: u64, max: u64) -> Result<Vec<u8>> {
         return Err(Error::new(ErrorKind::FileTooLarge, message));
     }
     let mut bytes = Vec::with_capacity(size as usize);
-    // One byte more shows a file that grows, or one that the kernel makes up.
+    // One byte more detects a file that grows, or one that the kernel generates.
     file.take(size + 1).read_to_end(&mut bytes)?;
     let found = bytes.len() as u64;
     if found == size {
@@ -86,7 +86,7 @@ fn read_open(file: File, size: u64, max: u64) -> Result<Vec<u8>> {
 /// Returns the content of a regular text file of at most `max` bytes.
 ///
 /// # Errors
-/// As [`read`], and where the content is not UTF-8 ([`ErrorKind::InvalidData`]).
+/// As [`read`], and if the content is not UTF-8 ([`ErrorKind::InvalidData`]).
 pub fn read_text(path: &Path, max: u64) -> Result<String> {
     text_of(read(path, max)?)
 }
@@ -100,7 +100,7 @@ fn text_of(bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(not_text)
 }
 
-/// Returns the size of a regular file, and the error of another.
+/// Returns the size of a regular file, or an error for any other.
 fn regular(metadata: &Metadata) -> Result<u64> {
     match kind(metadata.file_type()) {
         None => Ok(metadata.len()),
@@ -130,7 +130,7 @@ fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// What a file is that is not regular.
+/// Returns the kind of a file that is not regular.
 fn kind(kind: FileType) -> Option<&'static str> {
     if kind.is_file() {
         return None;

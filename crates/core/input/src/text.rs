@@ -1,21 +1,21 @@
-//! Text that others wrote, on its way to terminals, pages and file names.
+//! Foreign text for terminals, pages and file names.
 
 use std::{borrow::Cow, fmt::Write};
 
-/// Most characters of a name.
+/// Maximum characters of a name.
 pub const MAX_NAME: usize = 1000;
 
-/// Returns `true` if a terminal obeys the character instead of showing it, or it changes the direction of its line.
+/// Returns `true` if a terminal executes the character instead of showing it, or it changes the direction of its line.
 fn is_control(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Returns `true` if nothing in `text` controls a terminal; line breaks and tabs do not count.
+/// Returns `true` if `text` contains no terminal control characters except line breaks and tabs.
 pub fn is_plain(text: &str) -> bool {
     !text.chars().any(|c| is_control(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// Returns what is wrong with `name` as a name of something: a control character, or too many characters.
+/// Returns the problem of `name` as a name, if any: a control character, or too many characters.
 pub fn wrong_name(name: &str) -> Option<String> {
     if let Some(c) = name.chars().find(|c| is_control(*c)) {
         return Some(format!("found the control character U+{:04X}, expected text that can be shown", u32::from(c)));
@@ -41,7 +41,8 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns `text` with control characters replaced by others of the same length in bytes, so that places in it stay.
+/// Returns `text` with control characters replaced by others of the same length in bytes, so that offsets are
+/// preserved.
 pub fn masked(text: &str) -> Cow<'_, str> {
     if is_plain(text) {
         return Cow::Borrowed(text);

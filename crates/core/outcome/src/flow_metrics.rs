@@ -1,12 +1,12 @@
-//! What is counted per flow. A metric is declared here, once: its column, its place in the summary, in comparisons and among the
-//! metrics of claims, its unit, meaning and whether the fingerprint covers it follow. Who counts it fills its field of
+//! Metrics per flow. A metric is declared here once. Its column, its place in the summary, in comparisons and among the
+//! metrics of claims, its unit, meaning and fingerprint coverage follow. A backend that measures it fills its field of
 //! [`FlowCounters`].
 
 use crate::measures::metrics;
 
-/// Hands the declarations of all metrics to the macro `with`: `name: how, unit, meaning, fingerprint place;`. `how` is `sum` or
-/// `max`: how the counts of sender and receiver, and of several flows, become one. The fingerprint covers those with a place, in
-/// the order of the places.
+/// Passes the declarations of all metrics to the macro `with`: `name: how, unit, meaning, fingerprint place;`. `how` is
+/// `sum` or `max` and combines the counts of sender and receiver, and of several flows. The fingerprint covers those
+/// with a place, in the order of the places.
 #[macro_export]
 macro_rules! flow_metrics {
     ($with:ident) => {
@@ -20,7 +20,7 @@ macro_rules! flow_metrics {
     };
 }
 
-/// How two counts become one.
+/// Combination of two counts.
 mod together {
     pub(super) fn sum(a: u64, b: u64) -> u64 {
         a + b
@@ -33,35 +33,35 @@ mod together {
 macro_rules! declare {
     ($($name:ident: $how:ident, $unit:literal, $meaning:literal, $(fingerprint $place:literal)?;)*) => {
         metrics! {
-            /// What is known of one flow beside its times.
+            /// Metrics of one flow apart from its times.
             FlowMetrics from
             /// Counts of one flow by a backend that counts all of them.
             FlowCounters,
-            /// Which metrics of flows a backend fills in.
+            /// Metrics of flows that a backend measures.
             FlowMeasures {
                 $($name: concat!("In ", $unit, ": ", $meaning, ".");)*
             }
         }
 
         impl FlowCounters {
-            /// Puts together what sender and receiver of a flow have counted.
+            /// Combines the counts of sender and receiver of a flow.
             pub fn merge(&mut self, other: &Self) {
                 $(self.$name = together::$how(self.$name, other.$name);)*
             }
         }
 
         impl FlowMetrics {
-            /// How many of them the fingerprint covers.
+            /// Number of metrics that the fingerprint covers.
             pub const IN_FINGERPRINT: usize = [$($(stringify!($place),)?)*].len();
 
-            /// Returns those that the fingerprint covers, in its order.
+            /// Returns the metrics that the fingerprint covers, in its order.
             pub fn fingerprint_words(&self) -> [Option<u64>; Self::IN_FINGERPRINT] {
                 let mut words = [None; Self::IN_FINGERPRINT];
                 $($(words[$place] = self.$name;)?)*
                 words
             }
 
-            /// Puts the metrics of several flows together. A metric that is unknown of one is unknown of all together.
+            /// Combines the metrics of several flows. A metric unknown for one flow is unknown for all together.
             pub fn together<'a>(flows: impl IntoIterator<Item = &'a Self>) -> Self {
                 let mut all: Option<Self> = None;
                 for flow in flows {

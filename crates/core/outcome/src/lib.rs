@@ -1,5 +1,5 @@
-//! The results of a run: integers per flow and per link, counters, conservation. Unknown is `None`, never 0: a backend says
-//! what it [`Measures`], and a [`RunResult`] has nothing else.
+//! Results of a run: integers per flow and per link, counters, conservation. Unknown values are `None`, never 0: a
+//! backend declares what it [`Measures`], and a [`RunResult`] contains nothing else.
 
 mod flow_metrics;
 mod links;
@@ -22,7 +22,7 @@ pub use watched::{Capture, CapturedPacket, PacketKind, TraceEvent, TraceRow, Wat
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 
-/// How a flow ended.
+/// Final state of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FlowStatus {
     /// All bytes received, last acknowledgement back at the sender.
@@ -36,7 +36,7 @@ pub enum FlowStatus {
 }
 
 impl FlowStatus {
-    /// The word in `flows.csv`.
+    /// Returns the word in `flows.csv`.
     #[inline]
     pub fn word(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ pub struct FlowRow {
     pub dst: u32,
     /// Payload bytes.
     pub size_bytes: u64,
-    /// When it started; `None` if it never did.
+    /// Start time; `None` if it never started.
     pub start: Option<Time>,
     /// First packet sent to last packet received.
     pub fct_rx: Option<Time>,
@@ -69,7 +69,7 @@ pub struct FlowRow {
     pub ideal_rx: Time,
     /// `fct_ack` of the same flow alone on the network.
     pub ideal_ack: Time,
-    /// How it ended.
+    /// Final state.
     pub status: FlowStatus,
     /// Index into the setup's workloads.
     pub workload: u16,
@@ -77,38 +77,38 @@ pub struct FlowRow {
     pub load_balancer: u16,
     /// Index into the fabric's data classes.
     pub class: u8,
-    /// What was counted of it.
+    /// Its metrics.
     pub metrics: FlowMetrics,
 }
 
-/// What only a run of real packets has to tell.
+/// Results that only a run of real packets has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OnWire {
-    /// What carried them.
+    /// Datapath that carried them.
     pub datapath: String,
-    /// The longest time for which an endpoint was not scheduled though it wanted to run; `None`: not measured.
+    /// Longest time for which an endpoint was runnable but not scheduled; `None`: not measured.
     pub longest_pause: Option<Time>,
-    /// How far the machine kept up.
+    /// Load of the machine.
     pub machine: MachineLoad,
-    /// What the machine lacked.
+    /// Capabilities that the machine lacked.
     pub missing: Vec<String>,
     /// Collectives that ranks ran.
     pub collectives: Vec<Collective>,
-    /// When each fault of the setup took effect, in their order; `None`: the run ended before.
+    /// Time at which each fault of the setup took effect, in their order; `None`: the run ended before.
     pub faults: Vec<Option<Time>>,
     /// Pairs of hosts that lost each other.
     pub lost_peers: Vec<LostPeer>,
 }
 
-/// A fault of a real run that took effect later than this is a finding.
+/// Maximum lateness of a fault of a real run; a later one is a finding.
 pub const MAX_FAULT_LATENESS: Time = Time::from_ms(5);
 
-/// Two hosts of which one no longer answered the other.
+/// Two hosts of which one no longer received replies from the other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostPeer {
     /// Their names.
     pub hosts: [String; 2],
-    /// What the one said of the other.
+    /// Reason that the one reported for the other.
     pub reason: String,
 }
 
@@ -117,18 +117,18 @@ pub struct LostPeer {
 pub struct Collective {
     /// Its workload.
     pub workload: String,
-    /// What it is called.
+    /// Name of the collective.
     pub collective: String,
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: usize,
     /// Bytes of each rank's buffer.
     pub bytes: u64,
-    /// Version of the plugin's interface; `None`: it did not come to its end.
+    /// Version of the plugin's interface; `None`: it did not complete.
     pub abi: Option<u32>,
-    /// Rounds that were done.
+    /// Number of completed rounds.
     pub rounds: usize,
-    /// The median round, each the time of its slowest rank, in seconds; `None`: there was none.
+    /// Median round, each the time of its slowest rank, in seconds; `None`: there was none.
     pub median_round_s: Option<f64>,
-    /// What that is over each rank's link, in bits per second, by NCCL's factor.
+    /// Its bandwidth over each rank's link, in bits per second, by NCCL's factor.
     pub bus_bandwidth_bps: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! The outcome of links.
+//! Results of links.
 
 use anabranch_units::Time;
 
@@ -10,21 +10,20 @@ pub struct QueueStats {
     pub mean_bytes: Option<f64>,
     /// 99th percentile of bytes over time (upper edge of its histogram bin).
     pub p99_bytes: Option<u64>,
-    /// Most bytes.
+    /// Maximum bytes.
     pub max_bytes: Option<u64>,
     /// Mean packets.
     pub mean_packets: Option<f64>,
     /// 99th percentile of packets over time.
     pub p99_packets: Option<u64>,
-    /// Most packets.
+    /// Maximum packets.
     pub max_packets: Option<u64>,
-    /// Share of the time at each number of waiting packets, where the scenario asks for occupancy histograms:
-    /// (packets, picoseconds).
+    /// Time at each number of waiting packets, if the scenario requests occupancy histograms: (packets, picoseconds).
     pub occupancy: Vec<(u64, u64)>,
 }
 
-/// One directed link's outcome, with the queue of the port that feeds it. There is a row only where traffic was counted; of what
-/// else was not measured the row has `None`.
+/// Results of one directed link, with the queue of its output port. There is a row only for measured traffic; other
+/// unmeasured values are `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkRow {
     /// Name of the sending node.
@@ -55,16 +54,16 @@ pub struct LinkRow {
     pub pauses: Option<u64>,
 }
 
-/// Which metrics of links a backend fills in, beside the traffic they carried.
+/// Metrics of links that a backend measures, apart from their traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkMeasures {
     /// Means over time of the queue, in bytes and packets.
     pub queue_mean: bool,
     /// 99th percentiles over time of the queue, in bytes and packets, and its histogram.
     pub queue_p99: bool,
-    /// Largest queue in bytes.
+    /// Maximum queue in bytes.
     pub queue_max_bytes: bool,
-    /// Largest queue in packets.
+    /// Maximum queue in packets.
     pub queue_max_packets: bool,
     /// Packets marked.
     pub ecn_marks: bool,
@@ -102,7 +101,7 @@ impl LinkMeasures {
 }
 
 impl LinkRow {
-    /// Forgets what is not among `measures`.
+    /// Removes the metrics not in `measures`.
     pub(crate) fn keep(&mut self, measures: &LinkMeasures) {
         let queue = &mut self.queue;
         if !measures.queue_mean {
@@ -140,17 +139,17 @@ pub struct UplinkCount {
     pub from: String,
     /// Receiving switch.
     pub to: String,
-    /// Data packets of the flow that took it.
+    /// Number of the flow's data packets over it.
     pub packets: u64,
 }
 
-/// What the links carried while traffic arrived: from the end of the warm-up to the last start of a flow, both known
-/// beforehand. The drain that follows, while the last flows finish, would water down a utilisation.
+/// Traffic of the links while flows arrived: from the end of the warm-up to the last start of a flow, both known in
+/// advance. The drain that follows, while the last flows complete, would reduce the utilisation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkWindow {
-    /// Its begin.
+    /// Start of the window.
     pub from: Time,
-    /// Its end.
+    /// End of the window.
     pub to: Time,
     /// Bytes that each link sent within it, in link order.
     pub sent_bytes: Vec<u64>,

@@ -1,14 +1,14 @@
-//! How far the machine kept up with a run of real packets.
+//! Load of the machine in a run of real packets.
 
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 
-/// A run whose hosts offered a smaller share of the rate asked for is machine-bound.
+/// A run whose hosts offered a smaller share of the requested rate is machine-bound.
 pub const MIN_OFFERED_SHARE: f64 = 0.95;
 /// A run whose endpoints ran late for a larger share of their active time is machine-bound.
 pub const MAX_LATE_SHARE: f64 = 0.02;
 
-/// What one endpoint missed because its process was not scheduled.
+/// Scheduling losses of one endpoint's process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointLoad {
     /// Time with a message of its own that was not acknowledged.
@@ -17,31 +17,31 @@ pub struct EndpointLoad {
     pub receiving: Time,
     /// Time with either.
     pub active: Time,
-    /// Of `active`, time in which a packet was due for longer than the pacer makes up for.
+    /// Of `active`, time in which a packet was overdue for longer than the pacer compensates.
     pub late: Time,
-    /// Of `sending`, time for which a packet was due and which nothing makes up for.
+    /// Of `sending`, time for which a packet was overdue without later compensation.
     pub lost: Time,
     /// Bytes that it sent.
     pub offered_bytes: u64,
-    /// Bytes that left by its host's port.
+    /// Bytes sent by its host's port.
     pub achieved_bytes: u64,
 }
 
-/// How far the machine kept up; `None`: not measured.
+/// Load of the machine; `None`: not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineLoad {
-    /// Whether the results reflect the machine rather than the load balancer; `None`: a part of the run was not
+    /// `true` if the results reflect the machine rather than the load balancer; `None`: a part of the run was not
     /// measured, and the rest was not bound.
     #[serde(rename = "bound")]
     pub is_bound: Option<bool>,
     /// `offered_bps` over `asked_bps`.
     pub offered_share: Option<f64>,
-    /// Share of their active time for which endpoints ran late: of those that send or of those that receive,
-    /// whichever is larger, so that the senders of an incast do not hide its receiver.
+    /// Share of their active time for which endpoints ran late: the maximum of those that send and those that receive,
+    /// so that the senders of an incast do not hide its receiver.
     pub late_share: Option<f64>,
     /// Share of the time of all processors in which they were idle.
     pub idle_share: Option<f64>,
-    /// Mean rate per sending host that transport and pacing asked for while there was something to send.
+    /// Mean rate per sending host that transport and pacing requested while data was available.
     pub asked_bps: Option<f64>,
     /// Mean rate at which the endpoints sent.
     pub offered_bps: Option<f64>,
@@ -50,7 +50,7 @@ pub struct MachineLoad {
 }
 
 impl MachineLoad {
-    /// Sums up `endpoints`; `is_complete`: they are all that sent or received.
+    /// Sums up `endpoints`; `is_complete`: they include all senders and receivers.
     pub fn new(endpoints: &[EndpointLoad], idle_share: Option<f64>, is_complete: bool) -> Self {
         let sum = |of: &dyn Fn(&EndpointLoad) -> Time, counts: &dyn Fn(&EndpointLoad) -> bool| -> f64 {
             endpoints.iter().filter(|endpoint| counts(endpoint)).map(|endpoint| of(endpoint).as_seconds()).sum()
@@ -82,7 +82,7 @@ impl MachineLoad {
     }
 }
 
-/// Whether a run with these shares says more of the machine than of the load balancer.
+/// Returns `true` if a run with these shares is machine-bound.
 fn is_bound(offered_share: f64, late_share: f64) -> bool {
     offered_share < MIN_OFFERED_SHARE || late_share > MAX_LATE_SHARE
 }
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn rates_are_per_sending_host() {
-        // 1000 B per ms are 8 Mbit/s; a fifth of the time is lost, so 10 were asked for.
+        // 1000 B per ms are 8 Mbit/s; a fifth of the time is lost, so 10 were requested.
         let load = MachineLoad::new(
             &[endpoint(100, 0, 0, 20), endpoint(100, 0, 0, 20), endpoint(0, 100, 0, 0)],
             Some(0.5),

@@ -1,9 +1,9 @@
-//! Which metrics a backend fills in. A result has the others as unknown, whatever the backend wrote there.
+//! Declaration of the metrics that a backend measures. A result has all others as unknown.
 
 use crate::{CounterMeasures, FlowMeasures, LinkMeasures};
 
-/// Declares three structs with the same fields: metrics (`Option` each), counters (`u64` each) and which of them a backend
-/// measures (`bool` each).
+/// Declares three structs with the same fields: metrics (`Option` each), counters (`u64` each) and flags of the
+/// measured ones (`bool` each).
 macro_rules! metrics {
     (
         $(#[$metrics_doc:meta])* $metrics:ident from $(#[$counters_doc:meta])* $counters:ident,
@@ -35,12 +35,12 @@ macro_rules! metrics {
         }
 
         impl $metrics {
-            /// Returns the counts; `None` where one is unknown.
+            /// Returns the counts; `None` if one is unknown.
             pub fn complete(&self) -> Option<$counters> {
                 Some($counters { $($name: self.$name?,)* })
             }
 
-            /// Forgets what is not among `measures`.
+            /// Removes the metrics not in `measures`.
             pub fn keep(&mut self, measures: &$measures) {
                 $(if !measures.$name { self.$name = None; })*
             }
@@ -56,36 +56,36 @@ macro_rules! metrics {
 }
 pub(crate) use metrics;
 
-/// What the times of a run are on.
+/// Clock of a run's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// The simulated clock: the same run takes the same time.
+    /// The simulated clock: times are reproducible.
     Simulated,
-    /// The clock of the machine: no two runs are alike, and what else the machine does shows.
+    /// The clock of the machine: times vary, and include the effects of other load.
     Machine,
 }
 
-/// What a backend fills in of a result beyond the times of its flows.
+/// Metrics that a backend measures in addition to the times of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measures {
-    /// What its times are on. A fingerprint exists on the simulated clock alone.
+    /// Clock of its times. Only the simulated clock has a fingerprint.
     pub clock: Clock,
-    /// Per flow.
+    /// Metrics per flow.
     pub flows: FlowMeasures,
-    /// Per directed link; `None`: it has no rows of links.
+    /// Metrics per directed link; `None`: it has no rows of links.
     pub links: Option<LinkMeasures>,
-    /// Of the whole run.
+    /// Totals of the run.
     pub counters: CounterMeasures,
-    /// Which balances of packets and bytes it checks.
+    /// `true` if it checks the conservation of packets and bytes.
     pub conservation: bool,
-    /// Whether it counts packets that left a port.
+    /// `true` if it counts packets that left a port.
     pub packet_hops: bool,
-    /// Whether it keeps time series, traces, captures and counts per uplink where the setup asks for them.
+    /// `true` if it records time series, traces, captures and counts per uplink on request.
     pub samples: bool,
 }
 
 impl Measures {
-    /// All there is.
+    /// All metrics.
     pub const ALL: Self = Measures {
         clock: Clock::Simulated,
         flows: FlowMeasures::ALL,
@@ -95,7 +95,7 @@ impl Measures {
         packet_hops: true,
         samples: true,
     };
-    /// The times of flows alone, on the clock of the machine.
+    /// Only the times of flows, on the clock of the machine.
     pub const TIMES: Self = Measures {
         clock: Clock::Machine,
         flows: FlowMeasures::NONE,

@@ -1,4 +1,4 @@
-//! All of a run.
+//! Result of a run.
 
 use crate::{
     Clock, Conservation, FlowRow, FlowSeries, LinkRow, LinkWindow, Measures, OnWire, PortSeries, RunMetrics,
@@ -7,25 +7,25 @@ use crate::{
 use anabranch_units::Time;
 use std::ops::Deref;
 
-/// What a backend gives of a run: rows and totals, unknown where it did not measure.
+/// Output of a backend for a run: rows and totals, unknown where it did not measure.
 #[derive(Clone, Debug, Default)]
 pub struct RunRows {
     /// 64 bits over the integers of flows and links in canonical order; equal for any number of threads. `None` on the clock of
     /// the machine.
     pub fingerprint: Option<u64>,
-    /// How long the run took, on its clock.
+    /// Duration of the run, on its clock.
     pub simulated: Time,
-    /// Wall time of the run without its preparations.
+    /// Wall time of the run, without preparation.
     pub wall_seconds: f64,
-    /// Events handled; `None`: there are none.
+    /// Number of events handled; `None`: the backend has none.
     pub events: Option<u64>,
     /// Packets that left a port.
     pub packet_hops: Option<u64>,
-    /// Whether a time limit ended the run before all flows were done.
+    /// `true` if a time limit ended the run before all flows completed.
     pub time_limit_struck: bool,
-    /// Whether the run was interrupted.
+    /// `true` if the run was interrupted.
     pub interrupted: bool,
-    /// The links of a circle of PFC pauses that nothing can resolve; empty: there is none.
+    /// Links of a circle of PFC pauses that cannot resolve; empty: there is none.
     pub deadlock: Vec<String>,
     /// Per flow, in flow order.
     pub flows: Vec<FlowRow>,
@@ -33,29 +33,29 @@ pub struct RunRows {
     pub links: Vec<LinkRow>,
     /// Totals.
     pub counters: RunMetrics,
-    /// The balance of packets and bytes; `None`: it was not checked.
+    /// Conservation of packets and bytes; `None`: not checked.
     pub conservation: Option<Conservation>,
-    /// Time series of the ports asked for.
+    /// Time series of the requested ports.
     pub series: Vec<PortSeries>,
-    /// Time series of the flows asked for.
+    /// Time series of the requested flows.
     pub flow_series: Vec<FlowSeries>,
-    /// Time series of the load balancers, where asked for.
+    /// Time series of the load balancers, on request.
     pub scheme_series: Vec<SchemeSeries>,
-    /// Per-flow packet counts per uplink, where asked for.
+    /// Per-flow packet counts per uplink, on request.
     pub uplink_counts: Vec<UplinkCount>,
-    /// What was watched packet by packet, where asked for.
+    /// Traces and captures, on request.
     pub watched: Watched,
     /// Bytes of the simulator's own structures per host, estimated from their sizes.
     pub bytes_per_host: Option<u64>,
-    /// What the links carried while traffic arrived; `None` where the starts of the flows are not known beforehand, or all
-    /// start at once.
+    /// Traffic of the links while flows arrived; `None` if the starts of the flows are not known in advance, or all are
+    /// equal.
     pub window: Option<LinkWindow>,
-    /// Of a run of real packets; `None`: it was simulated.
+    /// Results of a run of real packets; `None`: it was simulated.
     pub on_wire: Option<OnWire>,
 }
 
 impl RunRows {
-    /// The share of its rate that a link carried in the window; `None` where there is none.
+    /// Returns the share of its rate that a link carried in the window, if there is one.
     pub fn window_utilisation(&self, link: usize) -> Option<f64> {
         let window = self.window.as_ref()?;
         let (bytes, rate) = (*window.sent_bytes.get(link)?, self.links.get(link)?.rate_bps);
@@ -64,8 +64,8 @@ impl RunRows {
     }
 }
 
-/// The results of a run: the rows of its backend, without whatever the backend does not measure. They can be read and not
-/// changed, so that there is no other way to such a result:
+/// Results of a run: the rows of its backend, without those that the backend does not measure. They are read-only, so
+/// every result has passed this filter:
 ///
 /// ```compile_fail
 /// # use anabranch_outcome::{Measures, RunResult, RunRows};
@@ -83,7 +83,7 @@ impl Deref for RunResult {
 }
 
 impl RunResult {
-    /// Returns `rows` without what is not among `measures`.
+    /// Creates a result from `rows` without the metrics not in `measures`.
     pub fn new(mut rows: RunRows, measures: &Measures) -> Self {
         rows.flows.iter_mut().for_each(|flow| flow.metrics.keep(&measures.flows));
         match &measures.links {

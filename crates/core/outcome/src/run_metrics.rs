@@ -1,9 +1,9 @@
-//! Totals of a run, and its balance of packets and bytes.
+//! Totals of a run, and its conservation of packets and bytes.
 
 use crate::measures::metrics;
 use serde::{Deserialize, Serialize};
 
-/// Hands the declarations of all totals to the macro `with`: `name: unit, meaning;`.
+/// Passes the declarations of all totals to the macro `with`: `name: unit, meaning;`.
 #[macro_export]
 macro_rules! run_metrics {
     ($with:ident) => {
@@ -36,11 +36,11 @@ macro_rules! run_metrics {
 macro_rules! declare {
     ($($name:ident: $unit:literal, $meaning:literal;)*) => {
         metrics! {
-            /// What is known of a whole run.
+            /// Metrics of a whole run.
             RunMetrics from
             /// Totals of a run by a backend that counts all of them.
             Counters,
-            /// Which totals a backend fills in.
+            /// Totals that a backend measures.
             CounterMeasures { $($name: concat!("Counted: ", $meaning, ".");)* }
         }
     };
@@ -65,7 +65,7 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// Whether everything injected is accounted for.
+    /// Returns `true` if all injected items are accounted for.
     pub fn holds(&self) -> bool {
         self.injected == self.delivered + self.dropped + self.trimmed + self.in_flight
     }
@@ -91,7 +91,7 @@ pub struct Conservation {
     pub control: Balance,
     /// Unique payload bytes received by finished flows.
     pub unique_bytes: u64,
-    /// Their sizes added up.
+    /// Sum of their sizes.
     pub flow_bytes: u64,
 }
 

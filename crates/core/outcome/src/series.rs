@@ -1,12 +1,12 @@
-//! Time series: samples at multiples of an interval, each of the state before anything happens at its time. What is counted
-//! is counted from the start of the run, so that a difference of two samples is what lies between them.
+//! Time series: samples at multiples of an interval, each of the state before any event at its time. Counters start
+//! with the run, so the difference of two samples is the count between them.
 
 use anabranch_units::Time;
 
-/// A port at one time.
+/// Sample of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortSample {
-    /// When.
+    /// Sample time.
     pub time: Time,
     /// Waiting data bytes.
     pub queue_bytes: u64,
@@ -24,7 +24,7 @@ pub struct PortSample {
     pub drops: u64,
     /// PFC pause frames received so far.
     pub pauses: u64,
-    /// Whether some of its data is paused.
+    /// `true` if some of its data is paused.
     pub paused: bool,
 }
 
@@ -39,10 +39,10 @@ pub struct PortSeries {
     pub samples: Vec<PortSample>,
 }
 
-/// An open flow at one time.
+/// Sample of an open flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowSample {
-    /// When.
+    /// Sample time.
     pub time: Time,
     /// Data packets sent so far, retransmissions included.
     pub sent_packets: u64,
@@ -50,17 +50,17 @@ pub struct FlowSample {
     pub received_bytes: u64,
     /// Bytes sent that are neither acknowledged nor lost, as its transport counts them (`uet`: on the wire, `roce`: payload).
     pub in_flight_bytes: u64,
-    /// Window of its congestion control in the same bytes; `None` where it has none.
+    /// Window of its congestion control in the same bytes; `None` if it has none.
     pub window_bytes: Option<u64>,
-    /// Rate of its congestion control in bits per second; `None` where nothing paces it.
+    /// Rate of its congestion control in bits per second; `None` if it is unpaced.
     pub rate_bps: Option<u64>,
-    /// Data packets sent again so far.
+    /// Data packets retransmitted so far.
     pub retransmitted_packets: u64,
     /// Arrivals out of order so far.
     pub out_of_order_packets: u64,
-    /// Acknowledgements heard so far that carried a congestion mark.
+    /// Acknowledgements with a congestion mark received so far.
     pub marked_acks: u64,
-    /// Notices of trimmed packets heard so far.
+    /// Notices of trimmed packets received so far.
     pub trim_notices: u64,
     /// Path tag of the last packet sent; `None` before the first.
     pub path_tag: Option<u32>,
@@ -70,7 +70,7 @@ pub struct FlowSample {
     pub paths: u64,
 }
 
-/// A time series of one flow: samples while it is open at its sender, and one when its last acknowledgement comes.
+/// A time series of one flow: samples while it is open at its sender, and a final sample at its last acknowledgement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowSeries {
     /// Number of the flow.
@@ -79,10 +79,10 @@ pub struct FlowSeries {
     pub samples: Vec<FlowSample>,
 }
 
-/// A load balancer at one time.
+/// Sample of a load balancer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SchemeSample {
-    /// When.
+    /// Sample time.
     pub time: Time,
     /// Its flows that have started and wait for acknowledgements.
     pub open_flows: u64,
@@ -92,13 +92,13 @@ pub struct SchemeSample {
     pub in_flight_bytes: u64,
     /// Windows of its open flows.
     pub window_bytes: u64,
-    /// Data packets sent again so far.
+    /// Data packets retransmitted so far.
     pub retransmitted_packets: u64,
     /// Packets sent so far with another path tag than the flow's packet before.
     pub path_switches: u64,
-    /// Flowlets seen so far by its switches.
+    /// Flowlets detected so far by its switches.
     pub flowlets: u64,
-    /// Flowlets that its hosts have made so far.
+    /// Flowlets created so far by its hosts.
     pub created_flowlets: u64,
     /// Time for which its hosts have held packets back so far.
     pub added_delay: Time,
@@ -106,8 +106,8 @@ pub struct SchemeSample {
     pub reroutes: u64,
     /// Packets that have waited in its reordering queues so far.
     pub reordered_packets: u64,
-    /// Of all traffic since the sample before: bytes over the busiest uplink of a switch over those of its mean uplink, both
-    /// added up over the switches. 1 is even; `None` where nothing was sent.
+    /// Imbalance of all traffic since the previous sample: bytes over the busiest uplink of a switch over those of its
+    /// mean uplink, both summed over the switches. 1 is even; `None` without traffic.
     pub uplink_imbalance: Option<f64>,
 }
 

@@ -1,30 +1,30 @@
-//! What was watched packet by packet: the packets of traced flows, and what left over captured links.
+//! Traces of flows and captures of links, packet by packet.
 
 use anabranch_units::Time;
 
-/// What a packet is.
+/// Kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PacketKind {
     /// Payload.
     Data,
-    /// What trimming left of a data packet.
+    /// Header of a trimmed data packet.
     Header,
     /// Acknowledgement.
     Ack,
     /// Negative acknowledgement.
     Nack,
-    /// A host scheme's question for the round trip of a path.
+    /// Probe of a host scheme for the round trip of a path.
     Probe,
-    /// The answer to it.
+    /// Reply to a probe.
     ProbeReply,
-    /// From the last switch of a flow to its first, between their schemes.
+    /// Control packet from the last switch of a flow to its first, between their schemes.
     SwitchControl,
-    /// PFC: pause, or go on.
+    /// PFC frame: pause or resume.
     Pause,
 }
 
 impl PacketKind {
-    /// The word in `trace.csv`.
+    /// Returns the word in `trace.csv`.
     pub fn word(self) -> &'static str {
         match self {
             PacketKind::Data => "data",
@@ -39,31 +39,31 @@ impl PacketKind {
     }
 }
 
-/// What happened to a packet; the variants stand in the order in which they happen to one packet at one time.
+/// Event of a packet; the variants are in the order in which they occur to one packet at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TraceEvent {
     /// The packet is the first of its flow with another path tag than the data packet before it.
     PathChange,
-    /// It was marked, here.
+    /// It was marked at this port.
     Mark,
-    /// It found its queue full and was cut to its header.
+    /// Its queue was full and it was trimmed to its header.
     Trim,
-    /// Its transmission began at the NIC of the host it comes from.
+    /// Its transmission began at the NIC of its source host.
     Send,
     /// Its transmission began at a switch.
     Hop,
     /// It reached its host.
     Receive,
-    /// It found its queue or its switch's buffer full and was dropped.
+    /// Its queue or its switch's buffer was full and it was dropped.
     Drop,
     /// It was lost on a link that is down or loses packets.
     Loss,
-    /// Its switch knew no way on and dropped it.
+    /// Its switch had no route and dropped it.
     NoWay,
 }
 
 impl TraceEvent {
-    /// The word in `trace.csv`.
+    /// Returns the word in `trace.csv`.
     pub fn word(self) -> &'static str {
         match self {
             TraceEvent::PathChange => "path-change",
@@ -79,49 +79,51 @@ impl TraceEvent {
     }
 }
 
-/// Something that happened to a packet of a traced flow. Rows are sorted as their fields stand here.
+/// An event of a packet of a traced flow. Rows are sorted by their fields in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TraceRow {
-    /// When.
+    /// Time of the event.
     pub time: Time,
     /// Number of the flow.
     pub flow_id: u32,
-    /// Packet sequence number, of an answer that of the packet it answers; `None` for packets that have none.
+    /// Packet sequence number, for an acknowledgement that of the acknowledged packet; `None` for packets that have
+    /// none.
     pub psn: Option<u64>,
-    /// What kind of packet.
+    /// Kind of the packet.
     pub packet: PacketKind,
-    /// What happened.
+    /// The event.
     pub event: TraceEvent,
-    /// The directed link it happened on, or at whose port, by its place in the result's links; for
+    /// Index into the result's links of the event's link, or of the link at its port; for
     /// [`TraceEvent::NoWay`] any link that leaves the switch.
     pub link: u32,
     /// Path tag.
     pub tag: u32,
-    /// When it joined the port at the beginning of that link; `None` at a NIC, where data waits in its flow.
+    /// Time at which it joined the output port of that link; `None` at a NIC, where data waits in its flow.
     pub joined: Option<Time>,
-    /// Bytes that waited there before it in its class, or, for a control packet, among control; of a mark, the bytes that
-    /// led to it.
+    /// Bytes that waited there before it in its class, or, for a control packet, among control; for a mark, the bytes
+    /// that caused it.
     pub queue_bytes: Option<u32>,
     /// Bytes on the wire.
     pub size_bytes: u16,
-    /// Of an answer: every PSN below this one has arrived.
+    /// For an acknowledgement: first PSN not yet received.
     pub acked_below: Option<u64>,
-    /// It carries an ECN mark; of an answer: it echoes one.
+    /// It has an ECN mark; for an acknowledgement: it echoes one.
     pub marked: bool,
-    /// Of an answer: it carries a congestion notification (RoCE).
+    /// For an acknowledgement: it has a congestion notification (RoCE).
     pub notification: bool,
     /// It was sent before.
     pub retransmission: bool,
 }
 
-/// A packet that left over a captured link.
+/// A packet transmitted over a captured link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapturedPacket {
-    /// When its transmission began.
+    /// Start of its transmission.
     pub time: Time,
-    /// Packet sequence number, of an answer that of the packet it answers; of a pause frame 1 to pause, 0 to go on.
+    /// Packet sequence number, for an acknowledgement that of the acknowledged packet; for a pause frame 1 to pause, 0
+    /// to resume.
     pub psn: u64,
-    /// Of an answer: every PSN below this one has arrived.
+    /// For an acknowledgement: first PSN not yet received.
     pub acked_below: u64,
     /// Number of the flow; 0 for pause frames.
     pub flow_id: u32,
@@ -135,36 +137,36 @@ pub struct CapturedPacket {
     pub size_bytes: u16,
     /// Payload bytes of the data packet this is or was.
     pub payload_bytes: u16,
-    /// What it is.
+    /// Kind of the packet.
     pub kind: PacketKind,
-    /// Data class, of a pause frame the one that is paused.
+    /// Data class, for a pause frame the paused one.
     pub class: u8,
-    /// ECN mark; of an answer: it echoes one.
+    /// ECN mark; for an acknowledgement: it echoes one.
     pub marked: bool,
-    /// Of an answer: congestion notification.
+    /// For an acknowledgement: congestion notification.
     pub notification: bool,
     /// It was sent before.
     pub retransmission: bool,
-    /// The sender asks for an acknowledgement.
+    /// The sender requests an acknowledgement.
     pub ack_request: bool,
 }
 
-/// What left over one directed link, in order.
+/// Packets transmitted over one directed link, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capture {
-    /// The link, by its place in the result's links.
+    /// Index into the result's links.
     pub link: u32,
     /// The packets.
     pub packets: Vec<CapturedPacket>,
 }
 
-/// What was watched packet by packet.
+/// Traces and captures of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Watched {
-    /// What happened to the packets of traced flows, in canonical order.
+    /// Events of the packets of traced flows, in canonical order.
     pub trace: Vec<TraceRow>,
-    /// The trace ends before the run does: it has as many rows as it may have.
+    /// The trace reached its maximum number of rows before the end of the run.
     pub trace_cut: bool,
-    /// What left over captured links.
+    /// Captures of links.
     pub captures: Vec<Capture>,
 }

@@ -1,8 +1,8 @@
-//! Random streams keyed by (seed, entity, purpose), and samplers that never change.
+//! Random streams keyed by (seed, entity, purpose), and frozen samplers.
 //!
 //! A stream belongs to one entity (a switch, a host, a flow) and one purpose (RED marking, path choice), each
-//! with a stable name, so adding an entity or a scheme does not shift anyone else's draws. The samplers are our own, so
-//! that a seed means the same on every machine and with every release of a library.
+//! with a stable name, so adding an entity or a scheme does not shift other draws. The samplers are our own, so
+//! a seed has the same meaning on every machine and with every release of a library.
 
 mod ln;
 pub use ln::ln;
@@ -18,7 +18,7 @@ pub const fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A 64-bit key of a name, by FNV-1a and [`mix`]. Frozen: recorded fingerprints depend on it.
+/// Returns a 64-bit key of a name, by FNV-1a and [`mix`]. Frozen: recorded fingerprints depend on it.
 pub const fn name_key(name: &str) -> u64 {
     let bytes = name.as_bytes();
     let (mut hash, mut i) = (0xCBF2_9CE4_8422_2325u64, 0);
@@ -29,7 +29,7 @@ pub const fn name_key(name: &str) -> u64 {
     mix(hash)
 }
 
-/// The key of (seed, entity, purpose).
+/// Returns the key of (seed, entity, purpose).
 pub const fn key(seed: u64, entity: u64, purpose: &str) -> u64 {
     mix(mix(seed.wrapping_add(0x9E37_79B9_7F4A_7C15)) ^ mix(entity).rotate_left(17) ^ name_key(purpose))
 }
@@ -39,18 +39,18 @@ pub const fn key(seed: u64, entity: u64, purpose: &str) -> u64 {
 pub struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
-    /// The stream of (seed, entity, purpose).
+    /// Creates the stream of (seed, entity, purpose).
     pub fn keyed(seed: u64, entity: u64, purpose: &str) -> Self {
         Stream(Xoshiro256PlusPlus::seed_from_u64(key(seed, entity, purpose)))
     }
 
-    /// 64 uniform bits.
+    /// Returns 64 uniform bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// Uniform in `0..n`, without bias (multiply and reject). `n` must not be zero.
+    /// Returns a uniform number in `0..n`, without bias (multiply and reject). `n` must not be zero.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         debug_assert!(n > 0, "a draw from an empty range");
@@ -64,24 +64,24 @@ impl Stream {
         (product >> 64) as u64
     }
 
-    /// Uniform in [0, 1), a multiple of 2^-53.
+    /// Returns a uniform number in [0, 1), a multiple of 2^-53.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// True with probability `numerator / denominator` (at most 1), exactly.
+    /// Returns `true` with probability `numerator / denominator` (at most 1), exactly.
     #[inline]
     pub fn chance(&mut self, numerator: u64, denominator: u64) -> bool {
         self.below(denominator) < numerator
     }
 
-    /// Exponential with mean `mean` (same unit as the answer), by inversion with our own logarithm.
+    /// Returns an exponential number of mean `mean`, in the same unit, by inversion with our own logarithm.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * ln(1.0 - self.unit())
     }
 
-    /// Fisher-Yates: for j from the last index down to 1, swaps j with a uniform one of 0..=j.
+    /// Shuffles by Fisher-Yates: for j from the last index down to 1, swaps j with a uniform one of 0..=j.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for j in (1..items.len()).rev() {
             let other = self.below(j as u64 + 1) as usize;
@@ -89,7 +89,7 @@ impl Stream {
         }
     }
 
-    /// One of `items`, uniformly; `None` where there is none.
+    /// Returns one of `items`, uniformly; `None` if there is none.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         (!items.is_empty()).then(|| &items[self.below(items.len() as u64) as usize])
     }

@@ -1,11 +1,11 @@
 //! Parameters that document themselves.
 //!
-//! Every part that a scenario can set (a topology, the fabric, a transport, a scheme, a workload) declares its
+//! Every configurable part (a topology, the fabric, a transport, a scheme, a workload) declares its
 //! parameters once with [`parameters!`]: name, type, default, meaning, source. From that one declaration come
-//! the struct with its defaults, reading with errors that name the nearest valid choice, printing with every
+//! the struct with its defaults, parsing with errors that name the nearest valid choice, printing with every
 //! default filled in, and the text of `anabranch explain`.
 //!
-//! Where there are several kinds of a thing, [`registry!`] lists them: each is found by its name and has its own parameters.
+//! [`registry!`] lists the kinds of a part: each is found by its name and has its own parameters.
 
 mod registry;
 mod setting;
@@ -17,24 +17,24 @@ pub use shape::Shape;
 
 use thiserror::Error;
 
-/// Everything known about one parameter.
+/// Documentation of one parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
-    /// Its key in a scenario.
+    /// Key in a scenario.
     pub name: &'static str,
-    /// What it means, with its unit.
+    /// Meaning, with its unit.
     pub meaning: &'static str,
-    /// Which values it takes, for people.
+    /// Allowed values, as text.
     pub expected: String,
-    /// The same for programs.
+    /// Allowed values, for programs.
     pub shape: Shape,
-    /// The default, as it would stand in a scenario; `None` where the parameter has none and must be given.
+    /// Default, as written in a scenario.
     pub default: Raw,
-    /// Where the default comes from: a section of a paper, a public source, or "ours".
+    /// Source of the default: a section of a paper, a public source, or "ours".
     pub source: &'static str,
 }
 
-/// Why a parameter could not be set.
+/// Reason for which a parameter could not be set.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SetError {
     /// No parameter has this key.
@@ -44,15 +44,15 @@ pub enum SetError {
         key: String,
         /// All valid keys.
         allowed: Vec<&'static str>,
-        /// The nearest of them.
+        /// Nearest valid key.
         nearest: Option<String>,
     },
-    /// The value does not fit.
+    /// The value is invalid.
     #[error("`{key}`: {wrong}")]
     WrongValue {
         /// The key.
         key: String,
-        /// What was found and what is allowed.
+        /// Value found and values allowed.
         wrong: Wrong,
     },
 }
@@ -63,21 +63,21 @@ fn hint(nearest: &Option<String>) -> String {
 
 /// A set of parameters declared with [`parameters!`].
 pub trait Parameters {
-    /// All about each parameter, in declaration order.
+    /// Returns the documentation of each parameter, in declaration order.
     fn documentation(&self) -> Vec<Parameter>;
     /// Sets one parameter.
     ///
     /// # Errors
-    /// [`SetError`] for an unknown key or a value that does not fit; nothing is changed then.
+    /// [`SetError`] for an unknown key or an invalid value; nothing is changed then.
     fn set(&mut self, key: &str, value: &Raw) -> Result<(), SetError>;
-    /// Every key with its current value.
+    /// Returns every key with its current value.
     fn entries(&self) -> Vec<(&'static str, Raw)>;
 }
 
-/// The `number` names nearest to `found`, whether near or not, nearest first; each once.
+/// Returns the `number` names nearest to `found`, regardless of distance, nearest first; each once.
 pub fn nearest_few<'a>(found: &str, names: impl IntoIterator<Item = &'a str>, number: usize) -> Vec<String> {
     let plain = |text: &str| text.to_lowercase().replace('_', "-");
-    // A word this long is no slip of the pen, and the distance takes time with its length.
+    // A word this long is no typing error, and the time of the distance grows with its length.
     let found: String = plain(found).chars().take(200).collect();
     let mut near: Vec<(usize, &str)> =
         names.into_iter().map(|name| (strsim::damerau_levenshtein(&found, &plain(name)), name)).collect();
@@ -86,9 +86,9 @@ pub fn nearest_few<'a>(found: &str, names: impl IntoIterator<Item = &'a str>, nu
     near.into_iter().take(number).map(|(_, name)| name.to_string()).collect()
 }
 
-/// The nearest of `names` to `found`, if any is close enough to have been meant.
+/// Returns the nearest of `names` to `found`, if any is close enough.
 pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    // A word this long is no slip of the pen, and the distance takes time with its length.
+    // A word this long is no typing error, and the time of the distance grows with its length.
     if found.len() > 200 {
         return None;
     }
@@ -109,7 +109,7 @@ pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
 /// parameters! {
 ///     /// Host flowlets: a pause longer than the gap frees the choice of a path.
 ///     pub struct FlowletParameters {
-///         /// Gap that ends a flowlet.
+///         /// Gap after which a flowlet is over.
 ///         gap: Time = Time::from_us(4), source "ours";
 ///     }
 /// }
@@ -173,7 +173,7 @@ macro_rules! parameters {
 /// ```
 /// use anabranch_settings::{choices, Raw, Setting};
 /// choices! {
-///     /// Which event lets a penalty decay.
+///     /// Event that lets a penalty decay.
 ///     pub enum DecayOn {
 ///         /// Every packet sent.
 ///         Sent = "sent",

@@ -1,29 +1,29 @@
-//! Registries: the kinds of a thing by name, each with its parameters.
+//! Registries: kinds of a part by name, each with its parameters.
 
 use crate::{Parameters, Raw, Setting, Shape, Wrong, nearest, nearest_few};
 use std::marker::PhantomData;
 use thiserror::Error;
 
-/// What a registry says of one of its kinds.
+/// Registry entry of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
-    /// The name scenarios use.
+    /// Name in scenarios.
     pub name: &'static str,
-    /// One line.
+    /// One-line summary.
     pub summary: &'static str,
-    /// Where it comes from; empty where only its parameters say so.
+    /// Source; empty if only its parameters have one.
     pub source: &'static str,
-    /// A few sentences for `explain`; empty where the summary says it all.
+    /// A few sentences for `explain`; empty if the summary suffices.
     pub description: &'static str,
 }
 
 impl About {
-    /// One whose summary says it all.
+    /// Creates an entry without description.
     pub const fn brief(name: &'static str, summary: &'static str) -> Self {
         About { name, summary, source: "", description: "" }
     }
 
-    /// The text of `explain`: the description, or the summary as a sentence, and the source.
+    /// Returns the text of `explain`: the description, or the summary as a sentence, and the source.
     pub fn text(&self) -> String {
         let mut text = self.description.to_string();
         if text.is_empty() {
@@ -38,32 +38,32 @@ impl About {
     }
 }
 
-/// Names up to which a message lists all.
+/// Maximum number of names that a message lists.
 const MAX_LISTED: usize = 12;
 
-/// No entry of a registry has this name.
+/// Error: no entry of a registry has this name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{found}` is not a {what}; {}{}", self.choices(), crate::hint(nearest))]
 pub struct Unknown {
-    /// What was looked for, such as `host scheme`.
+    /// Kind of entry, such as `host scheme`.
     pub what: &'static str,
     /// The name as found.
     pub found: String,
     /// All names.
     pub allowed: Vec<&'static str>,
-    /// The nearest of them.
+    /// Nearest of them.
     pub nearest: Option<String>,
 }
 
 impl Unknown {
-    /// `found` where one of `allowed` is wanted.
+    /// Creates the error for `found`, which is not in `allowed`.
     pub fn new(what: &'static str, found: &str, allowed: impl IntoIterator<Item = &'static str>) -> Self {
         let allowed: Vec<_> = allowed.into_iter().collect();
         let nearest = nearest(found, allowed.iter().copied());
         Unknown { what, found: found.to_string(), allowed, nearest }
     }
 
-    /// All names, or the nearest where there are many.
+    /// Returns all names, or the nearest if there are many.
     fn choices(&self) -> String {
         let (names, number) = (self.allowed.iter().copied(), self.allowed.len());
         match number > MAX_LISTED {
@@ -73,26 +73,26 @@ impl Unknown {
     }
 }
 
-/// What [`registry!`](crate::registry) makes, for code that works with any: a kind of a thing with its parameters.
+/// Interface of the enums that [`registry!`](crate::registry) generates.
 pub trait Registry: Sized + 'static {
     /// All kinds, in the order in which they are listed.
     const ALL: &'static [About];
-    /// The kind of this name with its default parameters.
+    /// Returns the kind `name` with its default parameters.
     ///
     /// # Errors
     /// [`Unknown`].
     fn named(name: &str) -> Result<Self, Unknown>;
-    /// What the registry says of it.
+    /// Returns its registry entry.
     fn about(&self) -> &'static About;
-    /// Its parameters.
+    /// Returns its parameters.
     fn parameters(&self) -> &dyn Parameters;
-    /// Its parameters, to be set.
+    /// Returns its parameters for modification.
     fn parameters_mut(&mut self) -> &mut dyn Parameters;
 }
 
-/// Declares a registry: an enum of kinds, each with its parameters. A line `module Variant Parameters` stands for a file that has
-/// `pub const ABOUT: About` and the type `Parameters`, declared with [`parameters!`](crate::parameters), which implements the trait
-/// named after `dyn`: what else the kinds do and how they differ.
+/// Declares a registry: an enum of kinds, each with its parameters. A line `module Variant Parameters` refers to a file
+/// with `pub const ABOUT: About` and the type `Parameters`, declared with [`parameters!`](crate::parameters), which
+/// implements the trait named after `dyn`: the capabilities of the kinds.
 ///
 /// ```
 /// mod shapes {
@@ -168,38 +168,38 @@ macro_rules! registry {
                 Err($crate::Unknown::new($what, name, Self::ALL.iter().map(|about| about.name)))
             }
 
-            /// The names of those that, with their default parameters, are as wanted.
+            /// Returns the names of those that satisfy `wanted` with their default parameters.
             pub fn names(wanted: impl Fn(&Self) -> bool) -> Vec<&'static str> {
                 Self::each().iter().filter(|one| wanted(one)).map(Self::name).collect()
             }
 
-            /// What the registry says of it.
+            /// Returns its registry entry.
             pub fn about(&self) -> &'static $crate::About {
                 match self {
                     $(Self::$variant(_) => const { &$folder::$module::ABOUT },)*
                 }
             }
 
-            /// Its name.
+            /// Returns its name.
             pub fn name(&self) -> &'static str {
                 self.about().name
             }
 
-            /// Its parameters.
+            /// Returns its parameters.
             pub fn parameters(&self) -> &dyn $crate::Parameters {
                 match self {
                     $(Self::$variant(parameters) => parameters,)*
                 }
             }
 
-            /// Its parameters, to be set.
+            /// Returns its parameters for modification.
             pub fn parameters_mut(&mut self) -> &mut dyn $crate::Parameters {
                 match self {
                     $(Self::$variant(parameters) => parameters,)*
                 }
             }
 
-            /// How it differs from others.
+            /// Returns its capabilities.
             $seen fn capabilities(&self) -> &dyn $capabilities {
                 self.as_ref()
             }
@@ -242,18 +242,18 @@ impl<T: Registry> Default for Each<T> {
 }
 
 impl<T: Registry> Each<T> {
-    /// All of them.
+    /// Iterates over all of them.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter()
     }
 
-    /// The one that is chosen by its name.
+    /// Returns the one selected by `name`.
     pub fn chosen(&self, name: &Named<T>) -> &T {
         let chosen = self.iter().find(|one| one.about() == name.0);
         chosen.unwrap_or_else(|| unreachable!("`{}` stands in its registry", name.0.name))
     }
 
-    /// The parameters of the one of this name.
+    /// Returns the parameters of the one called `name`.
     pub fn parameters_mut(&mut self, name: &str) -> Option<&mut dyn Parameters> {
         self.0.iter_mut().find(|one| one.about().name == name).map(T::parameters_mut)
     }
@@ -264,12 +264,12 @@ impl<T: Registry> Each<T> {
 pub struct Named<T>(&'static About, PhantomData<T>);
 
 impl<T: Registry> Named<T> {
-    /// The name of this kind.
+    /// Creates the name of this kind.
     pub fn of(kind: &T) -> Self {
         Named(kind.about(), PhantomData)
     }
 
-    /// What the registry says of it.
+    /// Returns its registry entry.
     pub fn about(&self) -> &'static About {
         self.0
     }

@@ -1,10 +1,10 @@
-//! The types a parameter can have, and how each is read and printed.
+//! Types of parameters, and how each is parsed and printed.
 
 use crate::Shape;
 use anabranch_units::{Bytes, BytesOrBdp, PacketsOrBdp, Rate, Time};
 use std::fmt;
 
-/// A value as a scenario or a command-line flag gives it, before its type is known.
+/// A value from a scenario or a command-line flag, before its type is known.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Raw {
     /// `true` or `false`.
@@ -37,30 +37,30 @@ impl fmt::Display for Raw {
     }
 }
 
-/// A value that does not fit its parameter.
+/// An invalid value of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     /// The value as found.
     pub found: String,
-    /// What is allowed.
+    /// Allowed values.
     pub expected: String,
-    /// Why not, where the type alone does not say it.
+    /// Reason, if it does not follow from the type.
     pub why: Option<String>,
     /// The nearest valid choice, if one is close.
     pub nearest: Option<String>,
 }
 
 impl Wrong {
-    /// `raw` where a `T` is wanted.
+    /// Creates the error for `raw`, which is no `T`.
     pub fn of<T: Setting>(raw: &Raw) -> Self {
         Wrong { found: raw.to_string(), expected: T::expected(), why: None, nearest: None }
     }
-    /// With a reason.
+    /// Adds a reason.
     pub fn because(mut self, why: impl fmt::Display) -> Self {
         self.why = Some(why.to_string());
         self
     }
-    /// With the nearest of `words`.
+    /// Adds the nearest of `words`.
     pub fn near<'a>(mut self, words: impl IntoIterator<Item = &'a str>) -> Self {
         self.nearest = crate::nearest(self.found.trim_matches('"'), words);
         self
@@ -82,20 +82,20 @@ impl fmt::Display for Wrong {
 
 impl std::error::Error for Wrong {}
 
-/// A type that a parameter can have.
+/// Type of a parameter.
 pub trait Setting: Sized {
-    /// Which values it takes, for people.
+    /// Returns the allowed values as text.
     fn expected() -> String;
-    /// The same for programs.
+    /// Returns the allowed values for programs.
     fn shape() -> Shape {
         Shape::Any
     }
-    /// Reads it.
+    /// Parses a value.
     ///
     /// # Errors
-    /// [`Wrong`] where the value is of another type, out of range or not among the choices.
+    /// [`Wrong`] if the value is of another type, out of range or not among the choices.
     fn read(raw: &Raw) -> Result<Self, Wrong>;
-    /// Prints it, so that [`Setting::read`] gives it back.
+    /// Prints the value in the form that [`Setting::read`] accepts.
     fn write(&self) -> Raw;
 }
 
@@ -135,7 +135,7 @@ impl Setting for u64 {
     }
 }
 
-/// A seed: all 64 bits. TOML's whole numbers end at 2^63-1, so that larger seeds are written as text.
+/// A seed of 64 bits. TOML's whole numbers end at 2^63-1, so larger seeds are written as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seed(pub u64);
 
@@ -229,7 +229,7 @@ impl<T: Setting> Setting for Vec<T> {
     }
 }
 
-/// A parameter that may be left out: an empty text stands for "not given".
+/// An optional parameter: an empty text means "none".
 impl<T: Setting> Setting for Option<T> {
     fn expected() -> String {
         format!("{}, or \"\" for none", T::expected())
@@ -338,7 +338,7 @@ macro_rules! word_or {
 }
 
 word_or! {
-    /// `"auto"`, that is, derived from the rest of the scenario, or a value.
+    /// `"auto"` (derived from the rest of the scenario) or a value.
     Auto, Auto, "auto";
     /// `"never"`, or a value (usually a time).
     Never, Never, "never";

@@ -1,9 +1,9 @@
-//! Which values a parameter takes, for programs: what a JSON Schema is made of.
+//! Allowed values of a parameter in machine-readable form, the source of the JSON Schema.
 
-/// The values of a type of parameter.
+/// Allowed values of a type of parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Any: what is read is more than a shape says.
+    /// Any value; the parser has further rules.
     Any,
     /// True or false.
     Bool,

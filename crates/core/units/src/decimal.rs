@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why a quantity could not be read.
+/// Reason for which a quantity could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UnitError {
     /// The text does not start with a number.
@@ -13,7 +13,7 @@ pub enum UnitError {
         /// A valid value.
         example: &'static str,
     },
-    /// The number carries no unit.
+    /// The number has no unit.
     #[error("`{found}` has no unit; allowed are {allowed}, for example {example}")]
     NoUnit {
         /// The text as found.
@@ -49,7 +49,7 @@ pub enum UnitError {
     },
 }
 
-/// A unit's name and how many of the smallest unit it holds.
+/// Name of a unit, and its size in smallest units.
 pub(crate) type Unit = (&'static str, u64);
 
 /// Reads `text` as an exact multiple of the smallest unit.

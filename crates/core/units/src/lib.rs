@@ -1,4 +1,4 @@
-//! Integer picoseconds, bytes and rates; how they are read from and printed for people.
+//! Integer picoseconds, bytes and rates, with parsing and printing.
 //!
 //! Every quantity is an exact integer: time in picoseconds, sizes in bytes, rates in bits per second.
 //! Text such as `"1.5us"` or `"400Gbps"` is read digit by digit, never through floating point, and a

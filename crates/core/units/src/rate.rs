@@ -1,4 +1,4 @@
-//! Link rates, and how long bytes take on a link.
+//! Link rates and wire times.
 
 use crate::{
     Time,
@@ -17,28 +17,28 @@ const UNITS: &[Unit] =
 const PS_BITS: u64 = 8_000_000_000_000;
 
 impl Rate {
-    /// From gigabits per second.
+    /// Creates a rate from gigabits per second.
     pub const fn gbps(gbps: u64) -> Self {
         Rate(gbps * 1_000_000_000)
     }
-    /// The exact picoseconds per byte where they are a whole number (400 Gb/s: 20), else `None`.
+    /// Returns the picoseconds per byte if they are a whole number (400 Gb/s: 20), else `None`.
     pub fn ps_per_byte(self) -> Option<u64> {
         (self.0 > 0 && PS_BITS.is_multiple_of(self.0)).then(|| PS_BITS / self.0)
     }
-    /// Wire time of `bytes`, rounded up to a picosecond.
+    /// Returns the wire time of `bytes`, rounded up to a picosecond.
     ///
     /// # Panics
-    /// Where the rate is zero.
+    /// If the rate is zero.
     pub fn wire_time(self, bytes: u64) -> Time {
         let bits = u128::from(bytes) * u128::from(PS_BITS);
         Time::from_ps(bits.div_ceil(u128::from(self.0)) as u64)
     }
-    /// Wire time of `bytes` as the recorded model computes it (specification 17.2): seconds as a double, truncated to a
-    /// binary fraction of 64 bits, truncated to whole nanoseconds. 1048 B at 100 Gb/s take 83 ns. At least one nanosecond,
-    /// so that packets on a link keep their order (ours).
+    /// Returns the wire time of `bytes` as in the recorded model (specification 17.2): seconds as a double, truncated
+    /// to a binary fraction of 64 bits, truncated to whole nanoseconds. 1048 B at 100 Gb/s take 83 ns. At least one
+    /// nanosecond, so that packets on a link keep their order (ours).
     ///
     /// # Panics
-    /// Where the rate is zero, or slow enough for the time to reach a second.
+    /// If the rate is zero, or so slow that the time reaches a second.
     pub fn wire_time_in_ns(self, bytes: u64) -> Time {
         assert!(self.0 > bytes * 8, "{bytes} B take a second or more at {self}");
         let seconds = (bytes * 8) as f64 / self.0 as f64;
@@ -47,13 +47,13 @@ impl Rate {
         let nanoseconds = (u128::from(fraction) * 1_000_000_000) >> 64;
         Time::from_ps((nanoseconds as u64).max(1) * 1000)
     }
-    /// Bytes that pass in `time`, rounded down.
+    /// Returns the bytes that pass in `time`, rounded down.
     pub fn bytes_in(self, time: Time) -> u64 {
         (u128::from(time.ps()) * u128::from(self.0) / u128::from(PS_BITS)) as u64
     }
 }
 
-/// Wire times of one port in sequence: the remainder of a division is carried to the next packet, so that
+/// Consecutive wire times of one port: the remainder of a division is carried to the next packet, so that
 /// a thousand packets take exactly the time of their bytes at any rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Serialiser {
@@ -63,15 +63,15 @@ pub struct Serialiser {
 }
 
 impl Serialiser {
-    /// A port at `rate`, with nothing carried.
+    /// Creates a port at `rate` without remainder.
     pub fn new(rate: Rate) -> Self {
         Serialiser { rate, ps_per_byte: rate.ps_per_byte().unwrap_or(0), remainder: 0 }
     }
-    /// The rate.
+    /// Returns the rate.
     pub fn rate(&self) -> Rate {
         self.rate
     }
-    /// Wire time of the next packet of `bytes`.
+    /// Returns the wire time of the next packet of `bytes`.
     #[inline]
     pub fn serialise(&mut self, bytes: u64) -> Time {
         if self.ps_per_byte != 0 {

@@ -40,7 +40,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Parts of a BDP are kept as millionths, so that `"0.2bdp"` is exact.
+/// Multiples of a BDP are stored as millionths, so that `"0.2bdp"` is exact.
 const BDP: &[Unit] = &[("bdp", 1_000_000)];
 
 fn write_bdp(millionths: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -51,7 +51,7 @@ fn write_bdp(millionths: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{whole}.{}bdp", format!("{rest:06}").trim_end_matches('0'))
 }
 
-/// `millionths` of `bdp`, rounded to nearest.
+/// Returns `millionths` of `bdp`, rounded to nearest.
 fn part(millionths: u64, bdp: u64) -> u64 {
     ((u128::from(millionths) * u128::from(bdp) + 500_000) / 1_000_000) as u64
 }
@@ -66,7 +66,7 @@ pub enum BytesOrBdp {
 }
 
 impl BytesOrBdp {
-    /// In bytes, where the BDP is `bdp` bytes; rounded to nearest.
+    /// Converts to bytes for a BDP of `bdp` bytes; rounded to nearest.
     pub fn bytes(self, bdp: u64) -> u64 {
         match self {
             BytesOrBdp::Bytes(bytes) => bytes,
@@ -110,7 +110,7 @@ pub enum PacketsOrBdp {
 }
 
 impl PacketsOrBdp {
-    /// In packets, where the BDP is `bdp_packets` packets; rounded to nearest.
+    /// Converts to packets for a BDP of `bdp_packets` packets; rounded to nearest.
     pub fn packets(self, bdp_packets: u64) -> u64 {
         match self {
             PacketsOrBdp::Packets(packets) => packets,

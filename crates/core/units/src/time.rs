@@ -16,46 +16,46 @@ const UNITS: &[Unit] = &[("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_0
 impl Time {
     /// Zero.
     pub const ZERO: Time = Time(0);
-    /// The largest time, which stands for "never".
+    /// The largest time, which means "never".
     pub const MAX: Time = Time(u64::MAX);
 
-    /// From picoseconds.
+    /// Creates a time from picoseconds.
     pub const fn from_ps(ps: u64) -> Self {
         Time(ps)
     }
-    /// From nanoseconds.
+    /// Creates a time from nanoseconds.
     pub const fn from_ns(ns: u64) -> Self {
         Time(ns * 1_000)
     }
-    /// From microseconds.
+    /// Creates a time from microseconds.
     pub const fn from_us(us: u64) -> Self {
         Time(us * 1_000_000)
     }
-    /// From milliseconds.
+    /// Creates a time from milliseconds.
     pub const fn from_ms(ms: u64) -> Self {
         Time(ms * 1_000_000_000)
     }
-    /// In picoseconds.
+    /// Returns picoseconds.
     pub const fn ps(self) -> u64 {
         self.0
     }
-    /// In microseconds, for reports.
+    /// Returns microseconds, for reports.
     pub fn as_us(self) -> f64 {
         self.0 as f64 / 1e6
     }
-    /// In seconds, for reports.
+    /// Returns seconds, for reports.
     pub fn as_seconds(self) -> f64 {
         self.0 as f64 / 1e12
     }
-    /// The difference, or zero where `other` is later.
+    /// Returns the difference, or zero if `other` is later.
     pub const fn saturating_sub(self, other: Time) -> Time {
         Time(self.0.saturating_sub(other.0))
     }
-    /// The sum, or [`Time::MAX`] where it does not fit.
+    /// Returns the sum, or [`Time::MAX`] on overflow.
     pub const fn saturating_add(self, other: Time) -> Time {
         Time(self.0.saturating_add(other.0))
     }
-    /// The multiple, or [`Time::MAX`] where it does not fit.
+    /// Returns the multiple, or [`Time::MAX`] on overflow.
     pub const fn saturating_mul(self, factor: u64) -> Time {
         Time(self.0.saturating_mul(factor))
     }

@@ -1,35 +1,36 @@
-//! What every workload may have.
+//! Keys common to all kinds of workload.
 
 use crate::WorkloadError;
 use anabranch_settings::parameters;
 
 parameters! {
-    /// Keys that every workload takes beside the parameters of its kind.
+    /// Keys of every workload in addition to the parameters of its kind.
     pub struct CommonParameters {
-        /// Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+        /// Name in the results; random draws are keyed by it. Default: the kind, numbered from the second one on.
         name: Option<String> = None, source "ours";
-        /// Traffic class of the flows. Left out: the fabric's first.
+        /// Traffic class of the flows. Default: the fabric's first.
         class: Option<String> = None, source "ours";
-        /// Whether the flows count in the statistics.
+        /// Includes the flows in the statistics.
         measured: bool = true, source "ours";
-        /// Load balancer of the flows. Left out: that of the scenario.
+        /// Load balancer of the flows. Default: that of the scenario.
         load_balancer: Option<String> = None, source "ours";
-        /// Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in another way.
+        /// Share of the flows (0 to 1, chosen at random) that becomes a second workload with its own class and load
+        /// balancer.
         split_share: f64 = 0.0, source "PRIME §IV-A2: mixed traffic";
-        /// Name of the second workload. Left out: the first one's with `-split`.
+        /// Name of the second workload. Default: the first one's with `-split`.
         split_name: Option<String> = None, source "ours";
-        /// Traffic class of the second workload. Left out: that of the first.
+        /// Traffic class of the second workload. Default: that of the first.
         split_class: Option<String> = None, source "ours";
-        /// Load balancer of the second workload. Left out: that of the first.
+        /// Load balancer of the second workload. Default: that of the first.
         split_load_balancer: Option<String> = None, source "ours";
     }
 }
 
 impl CommonParameters {
-    /// Whether every parameter is within its limits and consistent with the others.
+    /// Checks that every parameter is within its limits and consistent with the others.
     ///
     /// # Errors
-    /// [`WorkloadError`] names the first that is not.
+    /// [`WorkloadError`] for the first invalid parameter.
     pub fn check(&self) -> Result<(), WorkloadError> {
         let share = self.split_share;
         WorkloadError::unless((0.0..=1.0).contains(&share), "split_share", share, "a share from 0 to 1")?;

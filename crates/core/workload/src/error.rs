@@ -1,53 +1,53 @@
-//! What can be wrong with a workload.
+//! Errors of workloads.
 
 use std::fmt;
 
-/// A mistake in a workload's parameters or in a file it reads.
+/// Invalid parameter of a workload, or invalid content of a file it reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadError {
-    /// The workload, by its position in the list given to [`crate::generate()`]; `None` if no single one is at fault.
+    /// Position of the workload in the list given to [`crate::generate()`]; `None` if no single one is at fault.
     pub workload: Option<usize>,
     /// The parameter, if one is at fault.
     pub key: Option<String>,
-    /// File and line, such as `flows.csv:12`, where the mistake is in a file.
+    /// File and line, such as `flows.csv:12`, of an error in a file.
     pub place: Option<String>,
-    /// What was found and what is allowed.
+    /// Value found and values allowed.
     pub message: String,
 }
 
 impl WorkloadError {
-    /// A mistake with no more precise place than the workload.
+    /// Creates an error without a more precise place than the workload.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         WorkloadError { message: message.into(), ..Self::default() }
     }
-    /// A mistake in the parameter `key`.
+    /// Creates an error of the parameter `key`.
     pub(crate) fn of_key(key: &str, message: impl Into<String>) -> Self {
         WorkloadError { key: Some(key.to_string()), ..Self::new(message) }
     }
-    /// A mistake in a file's line, counted from 1.
+    /// Creates an error of a line of a file, counted from 1.
     pub(crate) fn in_line(path: &str, line: usize, message: impl Into<String>) -> Self {
         WorkloadError { place: Some(format!("{path}:{line}")), ..Self::new(shortened(message.into())) }
     }
-    /// The same, with the parameter `key` at fault.
+    /// Sets the parameter at fault.
     pub(crate) fn with_key(mut self, key: &str) -> Self {
         self.key = Some(key.to_string());
         self
     }
-    /// The same, with this workload at fault unless one is named already.
+    /// Sets the workload at fault unless one is set.
     pub(crate) fn of_workload(mut self, number: usize) -> Self {
         self.workload = self.workload.or(Some(number));
         self
     }
-    /// An error unless the parameter's value is `valid`.
+    /// Returns an error unless the parameter's value is `valid`.
     pub(crate) fn unless(valid: bool, key: &str, found: impl fmt::Display, expected: &str) -> Result<(), Self> {
         if valid { Ok(()) } else { Err(Self::of_key(key, format!("found {found}, expected {expected}"))) }
     }
 }
 
-/// Characters that are kept of the beginning and of the end of a long message.
+/// Characters kept at each side of a long message.
 const KEPT: usize = 200;
 
-/// A message that quotes a line of any length, of which only beginning and end are shown.
+/// Shortens a message that quotes a long line.
 fn shortened(message: String) -> String {
     if message.len() <= 3 * KEPT {
         return message;

@@ -20,7 +20,7 @@ use anabranch_settings::{Auto, Raw, Setting, Shape, Wrong, choices};
 use anabranch_units::Time;
 
 choices! {
-    /// What a flow file looks like.
+    /// Format of a flow file.
     pub enum FileFormat {
         /// Columns src, dst, size_bytes, start_ps and, optional, workload and class, with a header line.
         Csv = "csv",
@@ -28,19 +28,19 @@ choices! {
         Conweave = "conweave",
         /// htsim's connection matrix, with triggers and failures.
         HtsimCm = "htsim-cm",
-        /// A GOAL schedule, as text or binary: sends, receives and computations that wait for each other.
+        /// A GOAL schedule, as text or binary: sends, receives and computations with dependencies.
         Goal = "goal",
     }
 }
 
-/// When the flows of a file start in the run.
+/// Start time of a file's flows in the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StartAt {
-    /// ConWeave's files start at 2 s by custom: their first flow starts at zero. Others: as in the file.
+    /// ConWeave's files conventionally start at 2 s: their first flow starts at zero. Others: as in the file.
     Auto,
     /// As in the file.
     File,
-    /// The first flow starts at this time, the others as long after it as in the file.
+    /// The first flow starts at this time, the others with the offsets of the file.
     First(Time),
 }
 
@@ -70,7 +70,7 @@ impl Setting for StartAt {
     }
 }
 
-/// The unit that start times have in files of `format`; a CSV's header names it.
+/// Returns the unit of start times in files of `format`; a CSV's header specifies it.
 pub(crate) fn unit_of(format: FileFormat, unit: Auto<StartUnit>) -> Result<StartUnit, WorkloadError> {
     match (format, unit) {
         (FileFormat::Csv, Auto::Value(unit)) if unit != StartUnit::Ps => {
@@ -100,7 +100,7 @@ pub(crate) fn read(format: FileFormat, source: &Source<'_>) -> Result<Traffic, W
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! Reading text in tests.
+    //! Helpers that read text in tests.
 
     use super::*;
 
@@ -109,14 +109,14 @@ pub(crate) mod testing {
         read_bytes(format, text.as_bytes())
     }
 
-    /// Reads `content` likewise.
+    /// Reads `content` as `f`, for 16 hosts and the classes `data` and `bulk`.
     pub(crate) fn read_bytes(format: FileFormat, content: &[u8]) -> Result<Traffic, WorkloadError> {
         let classes = ["data".to_string(), "bulk".to_string()];
         let unit = unit_of(format, Auto::Auto).unwrap();
         read(format, &Source { path: "f", content, hosts: 16, classes: &classes, unit })
     }
 
-    /// That each text is refused, with line and part of the message.
+    /// Asserts that each text is refused, with line and part of the message.
     pub(crate) fn refused(format: FileFormat, cases: &[(&str, usize, &str)]) {
         for &(text, line, part) in cases {
             let error = read_text(format, text).expect_err(text);

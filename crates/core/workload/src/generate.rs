@@ -1,4 +1,4 @@
-//! Puts the flows of all workloads together: splits, numbers, sorts.
+//! Merges the flows of all workloads: splits, numbers, sorts.
 
 use crate::{
     FileFailure, Flow, GeneratedAs, HostView, MAX_NUMBER, NcclJob, ReadFile, Start, Trigger, TriggerId, WorkloadError,
@@ -11,13 +11,13 @@ use crate::{
 use anabranch_random::{Stream, mix, name_key};
 use std::collections::HashSet;
 
-/// Most triggers: the fabric needs two bits of their number.
+/// Maximum number of triggers: the fabric needs two bits of their number.
 const MAX_TRIGGERS: usize = 1 << 30;
 
-/// The most workloads, with their splits and the parts of flow files.
+/// Maximum number of workloads, with their splits and the parts of flow files.
 pub const MOST_WORKLOADS: usize = 1 << 16;
 
-/// Everything that will be sent. Flows with a start time are sorted by (start, src, dst) within the whole set.
+/// All flows of a run. Flows with a start time are sorted by (start, src, dst) within the whole set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowSet {
     /// The flows.
@@ -26,27 +26,27 @@ pub struct FlowSet {
     pub triggers: Vec<Trigger>,
     /// The workloads.
     pub workloads: Vec<WorkloadInfo>,
-    /// Collectives that ranks run by themselves, for which some flows stand.
+    /// Collectives that ranks run themselves; some flows represent their messages.
     pub jobs: Vec<NcclJob>,
 }
 
-/// What a list of workloads generates.
+/// Output of a list of workloads.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Generated {
     /// The flows, triggers and workloads.
     pub flows: FlowSet,
-    /// Failed links named in flow files, for the caller to apply or refuse.
+    /// Failed links of flow files, for the caller to apply or refuse.
     pub failures: Vec<FileFailure>,
 }
 
-/// The flows of all workloads of `list`, for a caller that takes no failures from flow files.
+/// Generates the flows of all workloads of `list`, for a caller that accepts no failures from flow files.
 ///
 /// Flows with a start time come first, sorted by (start, source, destination) and, where these are the same, as in
 /// `list`; flows that wait for a trigger follow, as in `list`. A flow's key comes from its workload's name and its
 /// number within it, so that neither another workload nor a split changes it.
 ///
 /// # Errors
-/// [`WorkloadError`]: a parameter out of its limits, a mistake in a file, two workloads of one name, or failed links in
+/// [`WorkloadError`]: a parameter out of its limits, an invalid file, two workloads of one name, or failed links in
 /// a flow file.
 pub fn generate(
     list: &[(WorkloadParameters, GeneratedAs)],
@@ -64,7 +64,7 @@ pub fn generate(
     }
 }
 
-/// As [`generate()`], with the failed links that flow files name.
+/// Generates as [`generate()`], and returns the failed links of flow files.
 ///
 /// # Errors
 /// As [`generate()`], except for failed links.
@@ -89,7 +89,7 @@ pub fn generate_all(
     Ok(merge.finish())
 }
 
-/// Refuses sizes and starts that results could not hold.
+/// Refuses sizes and starts that results cannot store.
 fn check_numbers(traffic: &Traffic, kind: &WorkloadParameters) -> Result<(), WorkloadError> {
     let refuse = |key: &str, flow: &Flow, found: String| {
         let message = format!(
@@ -112,18 +112,18 @@ fn check_numbers(traffic: &Traffic, kind: &WorkloadParameters) -> Result<(), Wor
     Ok(())
 }
 
-/// What has been generated so far. Flows and triggers are numbered through the whole set, in the order of `list`.
+/// Flows generated so far. Flows and triggers are numbered through the whole set, in the order of `list`.
 #[derive(Default)]
 struct Merge {
-    /// Names that the scenario gives, and those that files added.
+    /// Names in the scenario and in files.
     names: HashSet<String>,
-    /// Per host whether it sends or receives so far.
+    /// `true` for each host that sends or receives so far.
     used: Vec<bool>,
     made: Generated,
 }
 
 impl Merge {
-    /// Takes the names of a workload and its splits, which no other may have.
+    /// Reserves the names of a workload and its splits, which no other may have.
     fn reserve_names(&mut self, sent_as: &GeneratedAs) -> Result<(), WorkloadError> {
         self.reserve(&sent_as.name)?;
         match &sent_as.split {
@@ -163,7 +163,7 @@ impl Merge {
     fn add(&mut self, traffic: Traffic, sent_as: &GeneratedAs, seed: u64) -> Result<(), WorkloadError> {
         let first_flow = self.made.flows.flows.len();
         let first_trigger = self.made.flows.triggers.len() as u32;
-        // The last 32-bit number stays free: it stands for "none" elsewhere.
+        // The last 32-bit number is reserved for "none".
         if first_flow + traffic.flows.len() >= u32::MAX as usize {
             return Err(WorkloadError::new(format!("more than {} flows in all", u32::MAX - 1)));
         }
@@ -187,7 +187,7 @@ impl Merge {
             self.used[flow.src as usize] = true;
             self.used[flow.dst as usize] = true;
         }
-        // An unmeasured part stays out of the split, which might be measured.
+        // An unmeasured part is excluded from the split, which might be measured.
         let is_split = |flow: &Flow| flow.workload == 0 || traffic.labels[usize::from(flow.workload)].measured;
         let all =
             (first_flow as u32..).zip(&traffic.flows).filter(|(_, flow)| is_split(flow)).map(|(number, _)| number);
@@ -218,13 +218,13 @@ impl Merge {
         self.split(all, sent_as, seed)
     }
 
-    /// Gives a random share of the `flows` of `sent_as` to its split, and so on.
+    /// Moves a random share of the `flows` of `sent_as` to its split, recursively.
     fn split(&mut self, mut flows: Vec<u32>, sent_as: &GeneratedAs, seed: u64) -> Result<(), WorkloadError> {
         let Some((share, rest)) = &sent_as.split else { return Ok(()) };
         let chosen = (share * flows.len() as f64 + 0.5) as usize;
         Stream::keyed(seed, name_key(&sent_as.name), "workload split").shuffle(&mut flows);
         flows.truncate(chosen);
-        // In order again, so that a split of the split does not depend on this shuffle's order.
+        // Sorted again, so that a split of the split does not depend on this shuffle's order.
         flows.sort_unstable();
         let workload = self.workload(&rest.name, true, rest)?;
         for &flow in &flows {
@@ -237,7 +237,7 @@ impl Merge {
     /// Sorts the flows and renumbers the triggers' targets.
     fn finish(mut self) -> Generated {
         let set = &mut self.made.flows;
-        // (waits for a trigger, start, source, destination, number so far): no two are the same.
+        // (waits for a trigger, start, source, destination, number so far): all are distinct.
         let mut order: Vec<(bool, u64, u32, u32, u32)> = (0..)
             .zip(&set.flows)
             .map(|(number, flow)| match flow.start {

@@ -1,4 +1,4 @@
-//! Tests of the whole: several workloads together.
+//! Tests of several workloads together.
 
 use super::*;
 use crate::{
@@ -64,7 +64,7 @@ fn of(set: &FlowSet, name: &str) -> BTreeMap<u64, (u32, u32, u64, Option<Time>, 
     .collect()
 }
 
-/// What holds for every set of flows.
+/// Checks the invariants of every set of flows.
 fn check(set: &FlowSet, hosts: u32) {
     let timed = set.flows.iter().take_while(|f| matches!(f.start, Start::At(_))).count();
     assert!(set.flows[timed..].iter().all(|f| matches!(f.start, Start::On(_))));
@@ -162,7 +162,7 @@ fn the_columns_of_a_csv_name_workloads_and_classes() {
     // Sorted by (start, src, dst), then as in the file.
     let seen: Vec<_> = set.flows.iter().map(|f| (f.size, f.workload, f.class)).collect();
     assert_eq!(seen, [(14, 0, 1), (11, 1, 1), (12, 0, 0), (13, 1, 0), (10, 0, 0)]);
-    // Each knows its line in the file.
+    // Each has its line in the file.
     assert_eq!(set.flows.iter().map(|f| f.listed).collect::<Vec<_>>(), [4, 1, 2, 3, 0]);
 }
 
@@ -245,7 +245,7 @@ fn the_background_of_a_collective_uses_none_of_its_hosts() {
         let senders: std::collections::BTreeSet<u32> = flows.values().map(|flow| flow.0).collect();
         // 20 us * 50 Gb/s / 80,000 bits = 12.5 flows per host: that one of 928 sends none has a chance of 0.3 %.
         assert_eq!(senders.len(), 1056 - 128);
-        // Before all others, the rest is everybody.
+        // Before all others, the rest is every host.
         let first = generate(&[(background, sent_as("background")), list[0].clone()], &hosts, 1, &files).unwrap();
         let senders: std::collections::BTreeSet<u32> = of(&first, "background").values().map(|flow| flow.0).collect();
         assert_eq!(senders.len(), 1056);
@@ -270,7 +270,7 @@ fn the_background_of_the_microbenchmark_is_not_measured() {
     let info: Vec<_> = set.workloads.iter().map(|w| (w.name.as_str(), w.load_balancer, w.measured)).collect();
     assert_eq!(info, [("m", 3, true), ("m-background", 3, false)]);
     assert_eq!((of(&set, "m").len(), of(&set, "m-background").len()), (1, 29));
-    // A split takes of the monitored flow alone.
+    // A split takes from the monitored flow alone.
     let split = GeneratedAs { split: Some((1.0, Box::new(sent_as("split")))), ..own.clone() };
     let set = made(&[(kind.clone(), split)]).unwrap();
     assert_eq!((of(&set, "split").len(), of(&set, "m-background").len()), (1, 29));

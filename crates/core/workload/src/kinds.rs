@@ -40,15 +40,15 @@ registry! {
 }
 
 impl WorkloadParameters {
-    /// Whether every parameter is within its limits, as far as hosts and files are not needed to tell.
+    /// Checks that every parameter is within its limits, as far as possible without hosts and files.
     ///
     /// # Errors
-    /// [`WorkloadError`] names the first that is not.
+    /// [`WorkloadError`] for the first invalid parameter.
     pub fn check(&self) -> Result<(), WorkloadError> {
         self.capabilities().check()
     }
 
-    /// Makes the flows.
+    /// Generates the flows.
     pub(crate) fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
         self.check()?;
         self.capabilities().generate(context)
@@ -71,7 +71,7 @@ mod tests {
                 copy.parameters_mut().set(key, &value).unwrap();
             }
             assert_eq!(copy, kind);
-            // A key of the kind must not hide one that every workload has.
+            // A key of the kind must not hide a common one.
             let common = CommonParameters::default();
             for (key, _) in common.entries() {
                 assert!(kind.parameters().entries().iter().all(|(own, _)| *own != key), "{key}");

@@ -1,6 +1,7 @@
-//! Who sends what to whom and when: flow-size distributions, arrival processes, patterns and flow files.
+//! Traffic of a run: flow-size distributions, arrival processes, patterns and flow files.
 //!
-//! A scenario names workloads by kind ([`WorkloadParameters::named`]); [`generate()`] makes one [`FlowSet`] of them all.
+//! A scenario selects workloads by kind ([`WorkloadParameters::named`]); [`generate()`] creates one [`FlowSet`] of them
+//! all.
 //! The flows are a function of (the workloads, the hosts, the seed) alone. Random draws are keyed by the workload's
 //! name and the host's stable key, so adding a workload changes no other's flows.
 

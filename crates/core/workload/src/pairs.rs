@@ -1,4 +1,4 @@
-//! Who may send to whom: hosts divided into parts (leaves, groups), and receivers outside the sender's part.
+//! Pairs of senders and receivers: hosts divided into parts (leaves, groups), and receivers outside the sender's part.
 
 mod limit;
 
@@ -9,7 +9,7 @@ use anabranch_random::Stream;
 use anabranch_settings::choices;
 
 choices! {
-    /// Where the receiver of a flow may be.
+    /// Scope of a flow's receiver.
     pub enum Scope {
         /// Any other host.
         Any = "any",
@@ -20,20 +20,20 @@ choices! {
     }
 }
 
-/// Hosts divided into parts; a flow leads from one part into another.
+/// Hosts divided into parts; a flow connects two parts.
 pub(crate) struct Parts {
-    /// The hosts that take part, in order.
+    /// Participating hosts, in order.
     members: Vec<u32>,
-    /// The same, part after part.
+    /// The same hosts, part after part.
     order: Vec<u32>,
-    /// The part of each host that takes part, numbered from 0; meaningless for the others.
+    /// Part of each participating host, numbered from 0; undefined for the others.
     part_of: Vec<u32>,
-    /// Where each part begins in `order`, and the end.
+    /// Start of each part in `order`, and the total.
     begin: Vec<u32>,
 }
 
 impl Parts {
-    /// The parts into which `scope` divides these hosts.
+    /// Divides these hosts by `scope`.
     pub(crate) fn new(view: &HostView, scope: Scope, members: Vec<u32>) -> Self {
         let label = |host: u32| match scope {
             Scope::Any => host,
@@ -53,17 +53,17 @@ impl Parts {
         Parts { members, order, part_of, begin }
     }
 
-    /// The hosts that take part, in order.
+    /// Returns the participating hosts, in order.
     pub(crate) fn members(&self) -> &[u32] {
         &self.members
     }
 
-    /// Whether a flow from `src` to `dst` is within the scope.
+    /// Returns `true` if a flow from `src` to `dst` is within the scope.
     pub(crate) fn apart(&self, src: u32, dst: u32) -> bool {
         self.part_of[src as usize] != self.part_of[dst as usize]
     }
 
-    /// Refuses hosts of which one has nobody to send to.
+    /// Refuses hosts of which one has no possible receiver.
     pub(crate) fn check(&self, key: &str) -> Result<(), WorkloadError> {
         if self.begin.len() <= 2 {
             return Err(WorkloadError::of_key(key, "all hosts are in one leaf or group, expected at least two"));
@@ -71,7 +71,7 @@ impl Parts {
         Ok(())
     }
 
-    /// A uniform receiver for `src`; [`Parts::check`] has passed.
+    /// Draws a uniform receiver for `src`; [`Parts::check`] has passed.
     pub(crate) fn receiver(&self, src: u32, stream: &mut Stream) -> u32 {
         let part = self.part_of[src as usize] as usize;
         let (begin, end) = (self.begin[part], self.begin[part + 1]);
@@ -79,7 +79,7 @@ impl Parts {
         self.order[if drawn < begin { drawn } else { drawn + (end - begin) } as usize]
     }
 
-    /// Errors unless a permutation exists in which everybody sends into another part: no part may hold more than half
+    /// Checks that a permutation exists in which every host sends into another part: no part may contain more than half
     /// of the hosts (Hall's theorem).
     pub(crate) fn check_permutation(&self, key: &str) -> Result<(), WorkloadError> {
         self.check(key)?;
@@ -92,13 +92,13 @@ impl Parts {
         Ok(())
     }
 
-    /// A random permutation (member i sends to entry i) in which everybody sends into another part;
+    /// Draws a permutation (member i sends to entry i) in which every host sends into another part;
     /// [`Parts::check_permutation`] has passed.
     ///
-    /// Where every host is its own part, shuffles until one fits: about one in e does, and the draw is uniform. Else a
-    /// shuffle, repaired by random swaps of two receivers, then mixed by random swaps of two and rotations of three that
-    /// keep to the scope; the uniform distribution is the fixed point of that walk. (Swaps alone do not reach every
-    /// permutation: with three leaves, those that send all of a leaf to the next.)
+    /// Where every host is its own part, shuffles until one fits: about one in e does, and the draw is uniform.
+    /// Otherwise a shuffle is repaired by random swaps of two receivers, then mixed by random swaps of two and
+    /// rotations of three that keep to the scope; the uniform distribution is the fixed point of that walk. (Swaps
+    /// alone do not reach every permutation: with three leaves, those that send all of a leaf to the next.)
     pub(crate) fn permutation(&self, stream: &mut Stream) -> Vec<u32> {
         let hosts = self.members.len() as u32;
         let mut to = self.members.clone();
@@ -132,8 +132,8 @@ impl Parts {
         to
     }
 
-    /// A member to swap receivers with, after which neither of the two sends within its part. At least one exists: with
-    /// L the hosts of the part, at most L - 1 hosts outside send into it, and n - L >= L are outside.
+    /// Returns a member to swap receivers with, after which neither of the two sends within its part. At least one
+    /// exists: with L the hosts of the part, at most L - 1 hosts outside send into it, and n - L >= L are outside.
     fn partner(&self, member: u32, to: &[u32], stream: &mut Stream) -> u32 {
         let hosts = self.members.len() as u32;
         let apart = |member: u32, dst: u32| self.apart(self.members[member as usize], dst);
@@ -153,7 +153,7 @@ impl Parts {
 const SHUFFLES: u32 = 100;
 /// Proposed swaps and rotations per host that mix a permutation.
 const MIXING: u64 = 10;
-/// Random candidates before all are searched.
+/// Random candidates before an exhaustive search.
 const TRIES: u32 = 32;
 
 #[cfg(test)]

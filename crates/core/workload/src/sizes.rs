@@ -13,7 +13,7 @@ use anabranch_units::Bytes;
 /// A distribution of flow sizes in bytes.
 ///
 /// Between the points of its table the cumulative distribution F is linear. A size is drawn by inversion and rounded
-/// *up* to a whole byte, so that P(size <= k) is exactly F(k) for every whole k >= 1; what lies at 0 becomes 1 byte.
+/// *up* to a whole byte, so that P(size <= k) is exactly F(k) for every whole k >= 1; size 0 becomes 1 byte.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeDistribution {
     /// Size in bytes and cumulative probability, both non-decreasing, the probability from 0 to 1.
@@ -21,11 +21,11 @@ pub struct SizeDistribution {
 }
 
 impl SizeDistribution {
-    /// A distribution by the text that a scenario gives: a name of [`SIZE_DISTRIBUTIONS`], one fixed size such as
+    /// Reads a distribution from the text in a scenario: a name of [`SIZE_DISTRIBUTIONS`], one fixed size such as
     /// `"64KiB"`, or the path of a file.
     ///
     /// # Errors
-    /// A text that is none of these, or a file that breaks a rule, with file and line.
+    /// A text that is none of these, or an invalid file, with file and line.
     pub fn named(text: &str, read_file: &ReadFile<'_>) -> Result<Self, WorkloadError> {
         if let Some(table) = SIZE_DISTRIBUTIONS.iter().find(|table| table.name == text) {
             return Self::parse(table.text, table.name);
@@ -47,7 +47,7 @@ impl SizeDistribution {
         }
     }
 
-    /// Every flow has `size` bytes.
+    /// Creates a distribution in which every flow has `size` bytes.
     ///
     /// # Errors
     /// A size of zero, or above 2^53 B.
@@ -58,17 +58,17 @@ impl SizeDistribution {
         Ok(SizeDistribution { points: vec![(size as f64, 0.0), (size as f64, 1.0)] })
     }
 
-    /// The exact mean of the piecewise linear distribution, in bytes (before sizes are rounded to whole bytes).
+    /// Returns the exact mean of the piecewise linear distribution, in bytes (before sizes are rounded to whole bytes).
     pub fn mean(&self) -> f64 {
         self.points.windows(2).map(|pair| (pair[1].1 - pair[0].1) * (pair[0].0 + pair[1].0) / 2.0).sum()
     }
 
-    /// The largest size, in bytes.
+    /// Returns the largest size, in bytes.
     pub fn largest(&self) -> u64 {
         self.points.iter().rev().take_while(|point| point.1 == 1.0).last().map_or(1, |point| whole(point.0))
     }
 
-    /// P(size <= `size`).
+    /// Returns P(size <= `size`).
     pub fn cdf(&self, size: u64) -> f64 {
         if size == 0 {
             return 0.0;
@@ -89,7 +89,7 @@ impl SizeDistribution {
     /// Draws a size in bytes, at least 1.
     pub fn sample(&self, stream: &mut Stream) -> u64 {
         let u = stream.unit();
-        // The first point above u: points on a flat step have no mass and are stepped over.
+        // The first point above u: points on a flat step have no mass and are skipped.
         let next = self.points.partition_point(|point| point.1 <= u).min(self.points.len() - 1);
         let ((from_size, from), (to_size, to)) = (self.points[next - 1], self.points[next]);
         whole((from_size + (u - from) / (to - from) * (to_size - from_size)).min(to_size))

@@ -1,4 +1,4 @@
-//! What a kind of workload makes.
+//! Output of a kind of workload.
 
 use crate::{Flow, NcclJob, Trigger, WorkloadError};
 
@@ -13,7 +13,7 @@ pub enum FailedSwitch {
     Core,
 }
 
-/// A failed link that a flow file names (a `failure` line of htsim's connection matrix).
+/// A failed link of a flow file (a `failure` line of htsim's connection matrix).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileFailure {
     /// The tier of the switch.
@@ -30,32 +30,32 @@ pub struct FileFailure {
 #[derive(Debug, Default)]
 pub(crate) struct Label {
     pub(crate) name: String,
-    /// Whether its flows count in the statistics, where those of the workload do.
+    /// `true` if its flows count in the statistics when those of the workload do.
     pub(crate) measured: bool,
 }
 
 impl Label {
-    /// A part measured like its workload.
+    /// Creates a part measured like its workload.
     pub(crate) fn named(name: impl Into<String>) -> Self {
         Label { name: name.into(), measured: true }
     }
 }
 
-/// What a kind of workload generates. In a flow here `workload` is an index into `labels`, trigger numbers and targets
-/// count within this traffic, and `key` is not set yet.
+/// Output of a kind of workload. In its flows `workload` is an index into `labels`, trigger numbers and targets
+/// count within this traffic, and `key` is unset.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     pub(crate) flows: Vec<Flow>,
     pub(crate) triggers: Vec<Trigger>,
-    /// Named parts of the flows; entry 0, if any, stands for the workload's own.
+    /// Named parts of the flows; entry 0, if any, represents the workload's own.
     pub(crate) labels: Vec<Label>,
     pub(crate) failures: Vec<FileFailure>,
-    /// The collective whose messages the flows are; its workload and first flow are not set yet.
+    /// Collective that the flows represent; its workload and first flow are unset.
     pub(crate) job: Option<NcclJob>,
 }
 
 impl Traffic {
-    /// Refuses more than `max_flows` flows: a guard against typing errors.
+    /// Refuses more than `max_flows` flows: guards against typing errors.
     pub(crate) fn check_room(flows: u128, max_flows: u64, key: &str) -> Result<(), WorkloadError> {
         if flows > u128::from(max_flows) {
             let message = format!("this makes {flows} flows, and `max_flows` allows {max_flows}");

@@ -1,4 +1,4 @@
-//! What a workload knows of the network, and how its flows are labelled.
+//! View of the network for a workload, and labels of its flows.
 
 use crate::{WorkloadError, traffic::Traffic};
 use anabranch_random::name_key;
@@ -6,29 +6,29 @@ use anabranch_settings::choices;
 use anabranch_units::Rate;
 use std::{fmt::Debug, sync::Arc};
 
-/// Reads a file that a workload names, text or not; the caller resolves relative paths.
+/// Reads a file of a workload, text or not; the caller resolves relative paths.
 pub type ReadFile<'a> = dyn Fn(&str) -> std::io::Result<Vec<u8>> + 'a;
 
-/// Bytes of memory that a flow takes from its making to its row in the results: the largest memory of runs of 128,000 and
-/// 1,024,000 small flows, less that of none, is 400 to 420 B per flow.
+/// Memory per flow from its generation to its row in the results: the peak memory of runs of 128,000 and 1,024,000
+/// small flows, less that of an empty run, is 400 to 420 B per flow.
 pub const FLOW_MEMORY: u64 = 400;
 
-/// What the workloads of Dragonfly and Slim Fly know of their topology.
+/// Topology of a Dragonfly or a Slim Fly for the workloads specific to them.
 pub trait LowDiameter: Debug + Send + Sync {
-    /// Whether it is a Dragonfly rather than a Slim Fly.
+    /// Returns `true` for a Dragonfly, `false` for a Slim Fly.
     fn is_dragonfly(&self) -> bool;
-    /// How many groups there are, numbered from 0 as in [`HostView::group_of`].
+    /// Returns the number of groups, numbered from 0 as in [`HostView::group_of`].
     fn groups(&self) -> u32;
-    /// Pairs (source, destination) of hosts that load single links when all traffic takes default paths.
+    /// Returns pairs (source, destination) of hosts that load single links when all traffic takes default paths.
     fn adversarial_pairs(&self, seed: u64) -> Vec<(u32, u32)>;
-    /// The leaf, as in [`HostView::leaf_of`], that owns the global link from a group of a Dragonfly to another.
+    /// Returns the leaf, as in [`HostView::leaf_of`], of the global link from a group of a Dragonfly to another.
     fn gateway_leaf(&self, from_group: u32, to_group: u32) -> Option<u32>;
 }
 
-/// The hosts as a workload sees them. Every list has an entry per host.
+/// View of the hosts. Every list has an entry per host.
 #[derive(Clone, Debug)]
 pub struct HostView {
-    /// How many hosts there are, numbered from 0.
+    /// Number of hosts.
     pub hosts: u32,
     /// The leaf switch of each host, any numbering.
     pub leaf_of: Vec<u32>,
@@ -38,18 +38,18 @@ pub struct HostView {
     pub host_key: Vec<u64>,
     /// Each host's NIC rate.
     pub nic_rate: Vec<Rate>,
-    /// Host capacity below a leaf to uplink capacity above it; 1 where there is no oversubscription.
+    /// Host capacity below a leaf over uplink capacity above it; 1 without oversubscription.
     pub oversubscription: f64,
     /// The fabric's data classes by name; a flow's class is an index into them.
     pub classes: Vec<String>,
-    /// Bytes of memory that flows may take; see [`FLOW_MEMORY`].
+    /// Memory that flows may take, in bytes; see [`FLOW_MEMORY`].
     pub flow_memory: u64,
-    /// What else is known of a Dragonfly or a Slim Fly; `None` for other topologies.
+    /// Properties of a Dragonfly or a Slim Fly; `None` for other topologies.
     pub low_diameter: Option<Arc<dyn LowDiameter>>,
 }
 
 choices! {
-    /// Which hosts take part.
+    /// Participating hosts.
     pub enum Members {
         /// Every host.
         All = "all",
@@ -59,7 +59,7 @@ choices! {
 }
 
 impl HostView {
-    /// Whether the lists fit together.
+    /// Checks that the lists are consistent.
     pub(crate) fn check(&self) -> Result<(), WorkloadError> {
         let hosts = self.hosts as usize;
         let lengths = [self.leaf_of.len(), self.group_of.len(), self.host_key.len(), self.nic_rate.len()];
@@ -82,10 +82,10 @@ pub struct GeneratedAs {
     pub class: u8,
     /// The load balancer, an index into the setup's list.
     pub load_balancer: u16,
-    /// Whether the flows count in the statistics.
+    /// `true` if the flows count in the statistics.
     pub measured: bool,
-    /// A random share (0 to 1) of the flows gets another label: exactly the share times their number, rounded to nearest.
-    /// The flows themselves stay the same.
+    /// A random share (0 to 1) of the flows gets another label: exactly the share times their number, rounded to
+    /// nearest. The flows themselves are unchanged.
     pub split: Option<(f64, Box<GeneratedAs>)>,
 }
 
@@ -95,20 +95,20 @@ pub(crate) struct Context<'a> {
     pub(crate) seed: u64,
     /// The workload's name.
     pub(crate) name: &'a str,
-    /// Per host whether it sends or receives in a workload before this one.
+    /// `true` for each host that sends or receives in a workload before this one.
     pub(crate) used: &'a [bool],
-    /// Flows that memory has room for.
+    /// Number of flows that fit the memory.
     pub(crate) room: u64,
     pub(crate) read_file: &'a ReadFile<'a>,
 }
 
 impl Context<'_> {
-    /// The stable key of the workload.
+    /// Returns the stable key of the workload.
     pub(crate) fn key(&self) -> u64 {
         name_key(self.name)
     }
 
-    /// The hosts that take part, in order; an error if there are fewer than two.
+    /// Returns the participating hosts, in order, or an error if there are fewer than two.
     pub(crate) fn members(&self, members: Members) -> Result<Vec<u32>, WorkloadError> {
         self.needs_a_pair()?;
         let takes_part = |&host: &u32| members == Members::All || !self.used[host as usize];
@@ -121,13 +121,13 @@ impl Context<'_> {
         Ok(hosts)
     }
 
-    /// Errors where more than `max_flows` are asked for, or more than fit into memory.
+    /// Refuses more than `max_flows` flows, or more than fit the memory.
     pub(crate) fn check_room(&self, flows: u128, max_flows: u64, key: &str) -> Result<(), WorkloadError> {
         Traffic::check_room(flows, max_flows, key)?;
         self.check_memory(flows, key)
     }
 
-    /// Errors where `flows` do not fit into memory.
+    /// Refuses `flows` flows if they do not fit the memory.
     pub(crate) fn check_memory(&self, flows: u128, key: &str) -> Result<(), WorkloadError> {
         if flows <= u128::from(self.room) {
             return Ok(());
@@ -141,7 +141,7 @@ impl Context<'_> {
         Err(WorkloadError::of_key(key, message))
     }
 
-    /// What is known of the Dragonfly or Slim Fly, for a `kind` that needs one; `only` names those it needs.
+    /// Returns the Dragonfly or Slim Fly that a `kind` requires; `only` names the supported topologies.
     pub(crate) fn low_diameter(&self, kind: &str, only: &str) -> Result<&dyn LowDiameter, WorkloadError> {
         self.view.low_diameter.as_deref().ok_or_else(|| {
             let message =

@@ -1,4 +1,4 @@
-//! How long it takes to make many flows: `cargo test --release -p anabranch-workload -- --ignored`.
+//! Time to generate many flows: `cargo test --release -p anabranch-workload -- --ignored`.
 
 use anabranch_random::mix;
 use anabranch_units::{Rate, Time};

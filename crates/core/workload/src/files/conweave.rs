@@ -2,7 +2,8 @@
 //! priority group, size in bytes and start in seconds. Flows are in the order of their starts. The priority group is
 //! checked and has no effect: classes are the scenario's.
 //!
-//! Starts are what ConWeave's simulator makes of them: the seconds as a double, cut to whole nanoseconds (specification 17.2).
+//! Starts are rounded as in ConWeave's simulator: the seconds as a double, truncated to whole nanoseconds
+//! (specification 17.2).
 
 use super::Source;
 use crate::{Start, WorkloadError, flow::plain, traffic::Traffic};
@@ -47,9 +48,9 @@ pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
     Ok(traffic)
 }
 
-/// The double nearest to a time in seconds, cut to whole nanoseconds. 2.000005 s is 2,000,004,999 ns.
+/// Truncates the double nearest to a time in seconds to whole nanoseconds. 2.000005 s is 2,000,004,999 ns.
 fn cut(time: Time) -> Time {
-    // Both numbers are below 2^53, so the quotient is the double that the text stands for.
+    // Both numbers are below 2^53, so the quotient is the double of the text.
     let seconds = time.ps() as f64 / 1e12;
     let (mantissa, exponent) = (seconds.to_bits() & ((1 << 52) - 1) | 1 << 52, (seconds.to_bits() >> 52) as i32 - 1075);
     if seconds < 1e-12 || !(-127..=0).contains(&exponent) {

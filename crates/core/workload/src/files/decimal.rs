@@ -1,6 +1,7 @@
 //! Decimal numbers read exactly, without floating point.
 
-/// Reads `text`, such as `2.000005` or `1e-6`, as a multiple of `scale` smallest units. The error says what is expected.
+/// Reads `text`, such as `2.000005` or `1e-6`, as a multiple of `scale` smallest units. The error names the expected
+/// value.
 pub(super) fn read(text: &str, scale: u64) -> Result<u64, &'static str> {
     const NUMBER: &str = "a number, zero or more";
     const WHOLE: &str = "a whole number of picoseconds";
@@ -17,7 +18,7 @@ pub(super) fn read(text: &str, scale: u64) -> Result<u64, &'static str> {
     if digits().next().is_none() || !digits().all(|byte| byte.is_ascii_digit()) {
         return Err(NUMBER);
     }
-    // value = digits * 10^shift; zeros at the end move into the shift, so that insignificant digits fit.
+    // value = digits * 10^shift; trailing zeros move into the shift, so that insignificant digits fit.
     let zeros = digits().rev().take_while(|&byte| byte == b'0').count();
     let significant = whole.len() + fraction.len() - zeros;
     let shift = i64::from(exponent) - fraction.len() as i64 + zeros as i64;

@@ -1,11 +1,11 @@
-//! GOAL schedules (specification 14.5): sends, receives and computations of ranks, and what waits for what.
+//! GOAL schedules (specification 14.5): sends, receives and computations of ranks, and their dependencies.
 //!
 //! Rank i is host i. A send is a flow; it starts when all that the send requires is done, and the send is done when it
 //! is acknowledged. A receive is done when all that it requires is done and its message has arrived: the k-th receive
 //! of the file from a rank with a tag takes the k-th send of the file to it. A computation occupies its processor
-//! (`cpu`); sends and receives take no time there. Of LogGOPS's parameters the simulated network stands
-//! for L, g and G; o is zero and S has no meaning. Schedules that could never end are refused: messages without a
-//! counterpart, and operations that wait in a circle.
+//! (`cpu`); sends and receives take no time there. The simulated network replaces LogGOPS's L, g and G; o is zero and S
+//! has no meaning. Schedules that could never complete are refused: messages without a counterpart, and circular
+//! dependencies.
 
 use super::{
     Source, goal_binary,
@@ -15,7 +15,7 @@ use super::{
 use crate::{Flow, Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, traffic::Traffic};
 use anabranch_units::Time;
 
-/// Most operations, so that their triggers can be numbered.
+/// Maximum number of operations, so that their triggers can be numbered.
 const MOST: usize = 1 << 28;
 
 pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
@@ -32,9 +32,9 @@ struct Schedule<'a> {
     rank_of: Vec<u32>,
     /// Sorted by cause.
     edges: Vec<Edge>,
-    /// Per operation its first edge as a cause; one more entry at the end.
+    /// First edge of each operation as a cause; one more entry follows the last.
     first_edge: Vec<u32>,
-    /// Per operation the other side of its message; itself where there is none.
+    /// The other side of each operation's message, or the operation itself.
     partner: Vec<u32>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Schedule<'a> {
         Ok(Schedule { source, binary, ops, rank_of, edges, first_edge, partner })
     }
 
-    /// What waits for `op`.
+    /// Returns the edges of operations that depend on `op`.
     fn waiting(&self, op: u32) -> &[Edge] {
         &self.edges[self.first_edge[op as usize] as usize..self.first_edge[op as usize + 1] as usize]
     }
@@ -77,7 +77,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// The place in words, for the middle of a message.
+    /// Returns the place for the middle of a message.
     fn named(&self, op: u32) -> String {
         let (at, rank) = (self.ops[op as usize].at, self.rank_of[op as usize]);
         if self.binary { format!("operation {at} of rank {rank}") } else { format!("line {at}") }
@@ -99,7 +99,7 @@ impl<'a> Schedule<'a> {
         Ok(Builder::new(&self, needed, waits).build())
     }
 
-    /// Finds the receive of each send.
+    /// Matches each send with its receive.
     fn pair(&mut self) -> Result<(), WorkloadError> {
         // (source, destination, tag, operation): the k-th of each side belong together.
         let (mut sends, mut receives) = (Vec::new(), Vec::new());
@@ -139,7 +139,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// The error of a message without a counterpart.
+    /// Returns the error of a message without a counterpart.
     fn alone(
         &self,
         (src, dst, tag, op): (u32, u32, u32, u32),
@@ -159,9 +159,9 @@ impl<'a> Schedule<'a> {
         self.wrong(op, format!("{problem}: {counts}"))
     }
 
-    /// The operations in an order in which they can start; an error where they wait in a circle.
+    /// Returns the operations in an order in which they can start, or an error for circular dependencies.
     fn order(&self) -> Result<Vec<u32>, WorkloadError> {
-        // Two nodes per operation: 2 * op is its start, 2 * op + 1 its end.
+        // Two nodes per operation: 2 * op is its start, 2 * op + 1 its completion.
         let is = |op: u32, send: bool| match self.ops[op as usize].what {
             What::Send { .. } => send,
             What::Receive { .. } => !send,
@@ -196,9 +196,9 @@ impl<'a> Schedule<'a> {
         if seen == open.len() { Ok(order) } else { Err(self.circle(&open)) }
     }
 
-    /// The operations of a circle among the nodes that are still `open`.
+    /// Returns the error of a circle among the nodes that are still `open`.
     fn circle(&self, open: &[u32]) -> WorkloadError {
-        // One open cause of each open node; following them leads into a circle.
+        // One open cause of each open node; following them reaches a circle.
         let mut cause = vec![u32::MAX; open.len()];
         let mut note = |of: u32, by: u32| {
             if open[of as usize] > 0 && open[by as usize] > 0 {
@@ -241,7 +241,7 @@ impl<'a> Schedule<'a> {
         self.wrong(ops[0], format!("operations wait in a circle: {} waits for {chain}", self.named(ops[0])))
     }
 
-    /// Whether an operation matters: a receive for which nothing waits does not.
+    /// Returns per operation `true` if it is needed: a receive without dependents is not.
     fn needed(&self, order: &[u32]) -> Vec<bool> {
         let mut needed: Vec<bool> = self.ops.iter().map(|op| !matches!(op.what, What::Receive { .. })).collect();
         for &op in order.iter().rev() {
@@ -250,8 +250,8 @@ impl<'a> Schedule<'a> {
         needed
     }
 
-    /// How many activations each needed operation waits for. A send or receive that waits for nothing starts with the
-    /// workload, so nothing waits for its start.
+    /// Returns the number of activations that each needed operation waits for. A send or receive without dependencies
+    /// starts with the workload, so no operation waits for its start.
     fn waits(&self, order: &[u32], needed: &[bool]) -> Vec<u32> {
         let mut waits = vec![0; self.ops.len()];
         for &op in order.iter().filter(|&&op| needed[op as usize]) {
@@ -263,12 +263,12 @@ impl<'a> Schedule<'a> {
     }
 }
 
-/// Makes flows and triggers of a schedule.
+/// Creates the flows and triggers of a schedule.
 struct Builder<'a> {
     schedule: &'a Schedule<'a>,
     needed: Vec<bool>,
     waits: Vec<u32>,
-    /// Per operation the trigger that what it waits for activates, if it waits for anything.
+    /// Trigger of each operation with dependencies, activated by them.
     entry: Vec<Option<TriggerId>>,
     traffic: Traffic,
 }
@@ -292,14 +292,14 @@ impl<'a> Builder<'a> {
         Builder { schedule, needed, waits, entry, traffic }
     }
 
-    /// The triggers that wait for the start or the end of `op`.
+    /// Returns the triggers that wait for the start or the completion of `op`.
     fn waiting(&self, op: u32, start: bool) -> Vec<TriggerId> {
         let waits = |edge: &&Edge| edge.of_start == start && self.needed[edge.waiter as usize];
         let edges = self.schedule.waiting(op).iter().filter(waits);
         edges.filter_map(|edge| self.entry[edge.waiter as usize]).collect()
     }
 
-    /// One trigger that activates all of `list`.
+    /// Returns one trigger that activates all of `list`.
     fn one(&mut self, mut list: Vec<TriggerId>, rank: u32) -> Option<TriggerId> {
         match list.len() {
             0 | 1 => list.pop(),
@@ -309,7 +309,7 @@ impl<'a> Builder<'a> {
 
     fn build(mut self) -> Traffic {
         let schedule = self.schedule;
-        // What the arrival of a message activates, by its receive.
+        // Triggers that the arrival of a message activates, by its receive.
         let mut arrived = vec![None; schedule.ops.len()];
         for op in 0..schedule.ops.len() as u32 {
             let (number, rank) = (op as usize, schedule.rank_of[op as usize]);
@@ -330,7 +330,7 @@ impl<'a> Builder<'a> {
                     let next = self.waiting(op, false);
                     arrived[number] = self.one(next, rank);
                 }
-                // What it waits for and the message, in one.
+                // Its dependencies and the message, combined.
                 (What::Receive { .. }, Some(own)) if on_start.is_empty() => {
                     let next = self.waiting(op, false);
                     self.traffic.triggers[own.0 as usize] = Trigger { next, ..after(waits + 1, rank) };
@@ -368,7 +368,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// A trigger at home at `rank` that waits for so many activations.
+/// Creates a trigger at `rank` that waits for `activations` activations.
 fn after(activations: u32, rank: u32) -> Trigger {
     let kind = if activations == 1 { TriggerKind::Oneshot } else { TriggerKind::Barrier(activations) };
     Trigger { home: Some(rank), ..Trigger::new(kind, vec![]) }

@@ -1,4 +1,4 @@
-//! The binary form of a GOAL schedule. Everything in it is checked: one writer in circulation makes broken files.
+//! Binary form of a GOAL schedule. All of it is checked: one writer in circulation produces broken files.
 
 use super::{
     Source,
@@ -13,7 +13,7 @@ const BEFORE: usize = 8;
 const HEADER: usize = 6;
 const NODE: usize = 39;
 
-/// Whether this is a binary schedule rather than a text.
+/// Returns `true` for a binary schedule, `false` for a text.
 pub(super) fn is_one(content: &[u8]) -> bool {
     content.starts_with(&MAGIC.to_le_bytes()) || content.get(..BEFORE).is_some_and(|start| start.contains(&0))
 }
@@ -22,7 +22,7 @@ pub(super) fn is_one(content: &[u8]) -> bool {
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
-    /// `N` bytes; zeros past the end of the file, which callers rule out.
+    /// Returns `N` bytes; zeros past the end of the file, which callers rule out.
     fn take<const N: usize>(&self, at: usize) -> [u8; N] {
         self.0.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
     }
@@ -85,7 +85,7 @@ fn read_rank(
     let appendix = nodes_end as usize;
     let entries = ((content.len() - appendix) / 4) as u64;
     let mut made = Rank::default();
-    // The number of operations each one claims to wait for, less those that name it as a dependent.
+    // Number of dependencies that each operation declares, less the operations that list it as a dependent.
     let mut open = Vec::with_capacity(nodes as usize);
     for number in 0..nodes {
         let at = first_node as usize + NODE * number as usize;
@@ -132,7 +132,7 @@ fn read_rank(
     Ok(made)
 }
 
-/// The roots are the operations that wait for nothing, each once.
+/// Checks that the roots are the operations without dependencies, each once.
 fn check_roots(bytes: &Bytes<'_>, roots: u32, waits: &[i64]) -> Result<(), String> {
     let mut is_root = vec![false; waits.len()];
     for index in 0..roots as usize {

@@ -1,11 +1,11 @@
-//! The operations of a GOAL schedule, as its readers return them.
+//! Operations of a GOAL schedule, as its readers return them.
 
 use anabranch_units::Time;
 
 /// `-1` as source or tag of a receive.
 pub(super) const ANY: u32 = u32::MAX;
 
-/// What an operation does.
+/// Kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Send { to: u32, bytes: u64, tag: u32 },
@@ -21,23 +21,23 @@ pub(super) struct Op {
     pub(super) at: u32,
 }
 
-/// One operation of a rank waits for another.
+/// Dependency between two operations of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Edge {
     pub(super) cause: u32,
-    /// For its start rather than its end.
+    /// `true` if `waiter` depends on the start of `cause` rather than its completion.
     pub(super) of_start: bool,
     pub(super) waiter: u32,
 }
 
-/// The operations of a rank, numbered from 0.
+/// Operations of a rank, numbered from 0.
 #[derive(Debug, Default)]
 pub(super) struct Rank {
     pub(super) ops: Vec<Op>,
     pub(super) edges: Vec<Edge>,
 }
 
-/// The number of ranks, which must fit the topology.
+/// Checks that the number of ranks fits the topology.
 pub(super) fn check_ranks(found: u64, hosts: u32) -> Result<u32, String> {
     match u32::try_from(found) {
         Ok(0) => Err("the schedule is for 0 ranks, expected 1 or more".into()),
@@ -46,7 +46,7 @@ pub(super) fn check_ranks(found: u64, hosts: u32) -> Result<u32, String> {
     }
 }
 
-/// The other side of a message, which must be another rank.
+/// Checks that the other side of a message is another rank.
 pub(super) fn check_peer(rank: u32, ranks: u32, what: What) -> Result<(), String> {
     let (peer, tag, word) = match what {
         What::Send { to, tag, .. } => (to, tag, "send to"),
@@ -62,7 +62,7 @@ pub(super) fn check_peer(rank: u32, ranks: u32, what: What) -> Result<(), String
     }
 }
 
-/// A computation of `ns` nanoseconds.
+/// Returns a computation of `ns` nanoseconds.
 pub(super) fn calc(ns: u64, cpu: u8) -> Result<What, String> {
     match ns.checked_mul(1000) {
         Some(ps) => Ok(What::Calc { delay: Time::from_ps(ps), cpu }),

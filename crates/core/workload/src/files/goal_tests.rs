@@ -89,7 +89,7 @@ fn encode(ranks: &[Vec<Node>]) -> Vec<u8> {
     out
 }
 
-/// The same as text.
+/// Writes the same schedule as text.
 fn write(ranks: &[Vec<Node>]) -> String {
     let mut out = format!("num_ranks {}\n", ranks.len());
     for (rank, nodes) in ranks.iter().enumerate() {
@@ -110,8 +110,8 @@ fn write(ranks: &[Vec<Node>]) -> String {
     out
 }
 
-/// Start times of the flows where a message takes `ahead` to the receiver and its acknowledgement `back` after that:
-/// triggers as the fabric runs them.
+/// Start times of the flows if a message takes `ahead` to the receiver and its acknowledgement `back` after that.
+/// Executes triggers as the fabric does.
 fn play(traffic: &Traffic, ahead: u64, back: u64) -> Vec<Option<u64>> {
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     enum Does {
@@ -192,7 +192,7 @@ rank 1 {
 fn a_ping_pong_is_two_flows_and_a_computation() {
     let made = read_text(Goal, PING_PONG).unwrap();
     let seen: Vec<_> = made.flows.iter().map(|f| (f.src, f.dst, f.size, f.start)).collect();
-    // Trigger 0 is the computation, trigger 1 the send; what nothing waits for has none.
+    // Trigger 0 is the computation, trigger 1 the send; operations without dependents have none.
     assert_eq!(seen, [(0, 1, 10, Start::At(Time::ZERO)), (1, 0, 20, Start::On(TriggerId(1)))]);
     let hooks: Vec<_> = made.flows.iter().map(|f| (f.on_sent, f.on_received)).collect();
     assert_eq!(hooks, [(None, Some(TriggerId(0))), (None, None)]);
@@ -286,7 +286,7 @@ fn a_receive_that_waits_is_done_after_both() {
     assert_eq!(play(&made, 90_000, 1), [Some(0), Some(94_000), Some(70_000)]);
 }
 
-/// A little of everything.
+/// A mix of all operations.
 fn mixed() -> Vec<Vec<Node>> {
     vec![
         vec![
@@ -429,18 +429,18 @@ fn mistakes_in_a_binary_are_named_with_rank_and_operation() {
     circle[2][0].requires.push(2);
     let part = "operation 3 of rank 0 waits for operation 0 of rank 2, that for operation 2 of rank 2, that for";
     refused(&encode(&circle), "f: rank 0, operation 3", part);
-    // Two ranks of the table that are one another's bytes are read as what they say.
+    // Two ranks of the table with each other's bytes are read accordingly.
     let twice = [&good[..14], &good[30..46], &good[30..]].concat();
     assert!(read_bytes(Goal, &twice).is_err());
 }
 
-/// Messages and computations in an order in which they can be done, each on a processor of its own; and when each
-/// message starts where it takes 1000 ps to the receiver and 500 back.
+/// Messages and computations in an order in which they can be done, each on a processor of its own; and the start of
+/// each message if it takes 1000 ps to the receiver and 500 back.
 fn schedules() -> impl Strategy<Value = (Vec<Vec<Node>>, Vec<Vec<u64>>)> {
     let step = (0u32..4, 1u32..4, 0u32..2, 0u64..3, any::<u64>(), any::<u64>());
     prop::collection::vec(step, 1..40).prop_map(|steps| {
         let mut ranks: Vec<Vec<Node>> = vec![Vec::new(); 4];
-        // Start and end of each operation.
+        // Start and completion of each operation.
         let mut times: Vec<Vec<(u64, u64)>> = vec![Vec::new(); 4];
         let mut starts: Vec<Vec<u64>> = vec![Vec::new(); 4];
         let mut add = |rank: u32, mut node: Node, chosen: u64, end: &dyn Fn(u64) -> u64| {

@@ -1,4 +1,4 @@
-//! The text form of a GOAL schedule: `num_ranks N`, then `rank r { ... }` with a statement per line.
+//! Text form of a GOAL schedule: `num_ranks N`, then `rank r { ... }` with a statement per line.
 //!
 //! Statements may also end with `;`. Labels are a rank's own; a `requires` may name one that comes later. `nic` is
 //! checked and has no effect: a host has one.
@@ -23,13 +23,13 @@ struct Token<'t> {
     text: &'t str,
 }
 
-/// Cuts a text into words, signs and ends of statements; comments are left out.
+/// Splits a text into words, signs and ends of statements; skips comments.
 struct Tokens<'t> {
     lines: std::iter::Enumerate<std::str::Lines<'t>>,
-    /// What is left of the line.
+    /// Rest of the line.
     rest: Option<&'t str>,
     line: usize,
-    /// The line where a comment `/*` begins that has not ended yet.
+    /// Line of an unterminated comment `/*`.
     open_comment: Option<usize>,
 }
 
@@ -38,7 +38,7 @@ impl<'t> Tokens<'t> {
         Tokens { lines: text.lines().enumerate(), rest: None, line: 0, open_comment: None }
     }
 
-    /// The next token of the line.
+    /// Returns the next token of the line.
     fn cut(&mut self, text: &'t str) -> Option<&'t str> {
         let mut rest = text;
         loop {
@@ -96,7 +96,7 @@ struct Wait<'t> {
     of_start: bool,
 }
 
-/// A rank's block while it is read.
+/// A rank's block while it is parsed.
 #[derive(Default)]
 struct Block<'t> {
     rank: u32,
@@ -110,7 +110,7 @@ struct Block<'t> {
 struct Reader<'a, 't> {
     source: &'a Source<'a>,
     tokens: Peekable<Tokens<'t>>,
-    /// The line of the token taken last.
+    /// Line of the last token.
     line: usize,
 }
 
@@ -137,7 +137,7 @@ impl<'t> Reader<'_, 't> {
         Some(token.text)
     }
 
-    /// The next word of this statement, if any is left.
+    /// Returns the next word of this statement, if any.
     fn word(&mut self) -> Option<&'t str> {
         match self.tokens.peek()?.text {
             END | "}" => None,
@@ -145,12 +145,10 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// The next word, which must be there.
     fn expect(&mut self, expected: &str) -> Result<&'t str, WorkloadError> {
         self.word().ok_or_else(|| self.wrong(format!("the statement ends, expected {expected}")))
     }
 
-    /// The next word, which must be `sign`.
     fn sign(&mut self, sign: &str) -> Result<(), WorkloadError> {
         match self.expect(&format!("`{sign}`"))? {
             found if found == sign => Ok(()),
@@ -169,7 +167,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// A rank or a tag, where `-1` is "any".
+    /// Reads a rank or a tag; `-1` means any.
     fn number_or_any(&mut self, what: &str) -> Result<u32, WorkloadError> {
         if self.tokens.peek().is_some_and(|token| token.text == "-1") {
             self.take();
@@ -218,7 +216,7 @@ impl<'t> Reader<'_, 't> {
         Ok(blocks.into_values().map(|(_, rank)| rank).collect())
     }
 
-    /// A rank's operations, after the word `rank`.
+    /// Reads a rank's operations, after the word `rank`.
     fn block(&mut self, ranks: u32) -> Result<Block<'t>, WorkloadError> {
         let rank = self.number("rank")?;
         if rank >= ranks {
@@ -305,7 +303,7 @@ impl<'t> Reader<'_, 't> {
         Ok(())
     }
 
-    /// A size such as `10b` or `10 b`.
+    /// Reads a size such as `10b` or `10 b`.
     fn bytes(&mut self, word: &str) -> Result<u64, WorkloadError> {
         let found = self.expect("a size such as `10b`")?;
         let wrong = |this: &Self| {
@@ -325,7 +323,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// `tag`, `cpu` and `nic`, in any order; zero where left out.
+    /// Reads `tag`, `cpu` and `nic`, in any order; each defaults to zero.
     fn options(&mut self, message: bool) -> Result<[u32; 3], WorkloadError> {
         let names: &[&str] = if message { &["tag", "cpu", "nic"] } else { &["cpu", "nic"] };
         let mut values = [None; 3];
@@ -346,7 +344,7 @@ impl<'t> Reader<'_, 't> {
         Ok(values.map(Option::unwrap_or_default))
     }
 
-    /// Finds the operations that `requires` name.
+    /// Resolves the operations that `requires` statements name.
     fn resolve(&self, block: &mut Block<'t>) -> Result<(), WorkloadError> {
         for wait in &block.waits {
             let find = |label: &str| match block.labels.get(label) {

@@ -2,8 +2,8 @@
 //!
 //! A `multishot` trigger starts its flows one by one in the order of the file. `msg` marks messages that share a
 //! connection: they may share an `id`; here each is a flow of its own. `prio` is checked and has no effect, as in
-//! htsim's UEC model. Refused is what could never work: a trigger that starts nothing, or that is not activated often
-//! enough (or, if `oneshot`, too often) to start each of its flows once.
+//! htsim's UEC model. Triggers that could never work are refused: those that start no flow, or whose activations are
+//! too few (or, for `oneshot`, too many) to start each of their flows once.
 
 use super::{Source, reach};
 use crate::{
@@ -22,7 +22,7 @@ const OF_A_FAILURE: [&str; 3] = ["switch_type", "switch_id", "link_id"];
 /// The words of a line.
 type Words<'t> = std::iter::Peekable<std::str::SplitWhitespace<'t>>;
 
-/// A flow's place in the file, by its `id`.
+/// A flow of the file, by its `id`.
 struct Seen {
     line: usize,
     /// The message numbers under the id; `None` for a flow without `msg`.
@@ -30,12 +30,12 @@ struct Seen {
     pair: (u32, u32),
 }
 
-/// A trigger while the file is read.
+/// A trigger while the file is parsed.
 #[derive(Default)]
 struct Pending {
     /// Line and kind of its own line.
     stated: Option<(usize, TriggerKind)>,
-    /// The line that first used it.
+    /// Line of its first use.
     used: usize,
     targets: Vec<u32>,
     activations: u64,
@@ -89,12 +89,12 @@ impl Reader<'_> {
         }
     }
 
-    /// The value of a key, which must be there.
+    /// Returns the value of a key, which must exist.
     fn value<'t>(&self, line: usize, key: &str, words: &mut Words<'t>) -> Result<&'t str, WorkloadError> {
         words.next().ok_or_else(|| self.source.wrong(line, format!("`{key}` has no value")))
     }
 
-    /// An id of a flow or a trigger.
+    /// Reads the id of a flow or a trigger.
     fn id(&self, line: usize, key: &str, words: &mut Words<'_>) -> Result<u32, WorkloadError> {
         match self.source.whole(line, key, self.value(line, key, words)?)? {
             0 => {
@@ -159,7 +159,7 @@ impl Reader<'_> {
                 "trigger" => self.once(line, key, &mut trigger, self.id(line, key, &mut words)?)?,
                 "send_done_trigger" => self.once(line, key, &mut on_sent, self.id(line, key, &mut words)?)?,
                 "recv_done_trigger" => self.once(line, key, &mut on_received, self.id(line, key, &mut words)?)?,
-                // The number of a message may be left out.
+                // The number of a message is optional.
                 "msg" => match words.peek().map(|word| word.parse::<u32>()) {
                     Some(Ok(0)) => return Err(source.wrong(line, "msg: found 0, numbers start at 1")),
                     Some(Ok(number)) => {
@@ -201,7 +201,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// An id is used once, or by messages with different numbers between the same two hosts.
+    /// Checks that an id is used once, or by messages with different numbers between the same two hosts.
     fn check_id(&mut self, line: usize, id: u32, msg: Option<u32>, pair: (u32, u32)) -> Result<(), WorkloadError> {
         let seen = self.ids.entry(id).or_insert_with(|| Seen { line, msgs: Vec::new(), pair });
         let first = seen.line;
@@ -217,7 +217,7 @@ impl Reader<'_> {
         clash.map_or(Ok(()), |message| Err(self.source.wrong(line, message)))
     }
 
-    /// The trigger, which this line uses.
+    /// Returns the trigger and notes its use in this line.
     fn used(&mut self, trigger: u32, line: usize) -> &mut Pending {
         let pending = self.triggers.entry(trigger).or_default();
         if pending.used == 0 {
@@ -297,7 +297,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The header's counts are those of the file; `Triggers` and `Failures` may be left out where there are none.
+    /// Checks the header's counts against the file; `Triggers` and `Failures` are optional if there are none.
     fn check_counts(&self) -> Result<(), WorkloadError> {
         if let Some(missing) = (0..2).find(|&which| self.header[which].is_none()) {
             return Err(self.source.wrong(1, format!("the file lacks the line `{} N`", HEADER[missing])));

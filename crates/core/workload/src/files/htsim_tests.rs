@@ -23,7 +23,7 @@ failure switch_type AGG switch_id 3 link_id 2
 
 #[test]
 fn the_example_of_the_specification() {
-    // Specification 14.1, with what the two lines need around them.
+    // Specification 14.1, with the lines required around its two.
     let text = "Nodes 1056\nConnections 3\nTriggers 2\n\
         248->405 id 928 start 0 size 4194304 send_done_trigger 1\n\
         405->823 id 929 trigger 1 size 4194304 send_done_trigger 2\n\
@@ -141,7 +141,8 @@ fn wrong_counts_are_named() {
 
 #[test]
 fn mistakes_in_triggers_and_failures_are_named() {
-    // A flow that activates trigger 1 twice over its two ends, two flows that wait for it; the trigger is line 6.
+    // A flow that activates trigger 1 twice, as sent and as received, and two flows that wait for it; the trigger is
+    // line 6.
     let with = |row: &str| {
         format!(
             "Nodes 4\nConnections 3\nTriggers 1\n0->1 start 0 size 5 send_done_trigger 1\n\

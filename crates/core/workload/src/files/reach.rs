@@ -1,11 +1,11 @@
-//! Which flows can ever start, where triggers wait for flows that wait for triggers.
+//! Reachability of flows where triggers wait for flows that wait for triggers.
 
 use crate::{Flow, Start, Trigger, TriggerId, TriggerKind};
 
-/// A trigger with flows that never start, even if every flow that starts also ends; `None` if all start.
+/// Returns a trigger with flows that never start, even if every started flow completes; `None` if all start.
 ///
-/// Follows activations from the flows with a start time. The order in which flows end does not matter: what a trigger
-/// has started depends only on the number of its activations.
+/// Follows activations from the flows with a start time. The order in which flows complete does not matter: the flows
+/// that a trigger has started depend only on the number of its activations.
 pub(super) fn stuck(flows: &[Flow], triggers: &[Trigger]) -> Option<TriggerId> {
     let mut activations = vec![0u32; triggers.len()];
     let mut ending: Vec<u32> =
@@ -52,7 +52,7 @@ mod tests {
         let circle = [flow(Some(1), Some(0)), flow(Some(0), Some(1))];
         let both = [trigger(TriggerKind::Oneshot, &[1]), trigger(TriggerKind::Oneshot, &[0])];
         assert_eq!(stuck(&circle, &both), Some(TriggerId(0)));
-        // A sliding window that feeds itself: each flow that ends starts the next.
+        // A sliding window that feeds itself: each completed flow starts the next.
         let window = [flow(None, Some(0)), flow(Some(0), Some(0)), flow(Some(0), Some(0))];
         assert_eq!(stuck(&window, &[trigger(TriggerKind::Multishot, &[1, 2])]), None);
         let barrier = [flow(None, Some(0)), flow(Some(0), Some(0))];

@@ -1,4 +1,4 @@
-//! A flow file, and how its fields are read.
+//! A flow file and the parsing of its fields.
 
 use super::decimal;
 use crate::{MAX_NUMBER, WorkloadError};
@@ -6,7 +6,7 @@ use anabranch_settings::choices;
 use anabranch_units::Time;
 
 choices! {
-    /// The unit of a file's start times.
+    /// Unit of a file's start times.
     pub enum StartUnit {
         /// Picoseconds.
         Ps = "ps",
@@ -22,7 +22,7 @@ choices! {
 }
 
 impl StartUnit {
-    /// Picoseconds in the unit.
+    /// Returns the picoseconds of the unit.
     fn ps(self) -> u64 {
         match self {
             StartUnit::Ps => 1,
@@ -34,7 +34,7 @@ impl StartUnit {
     }
 }
 
-/// A file to read, and what its fields may refer to.
+/// A file to read, and the hosts and classes that its fields may refer to.
 pub(crate) struct Source<'a> {
     pub(crate) path: &'a str,
     pub(crate) content: &'a [u8],
@@ -50,7 +50,6 @@ impl Source<'_> {
         WorkloadError::in_line(self.path, line, message)
     }
 
-    /// The content as text.
     pub(super) fn text(&self) -> Result<&str, WorkloadError> {
         std::str::from_utf8(self.content).map_err(|why| {
             let line = self.content[..why.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
@@ -58,7 +57,7 @@ impl Source<'_> {
         })
     }
 
-    /// A host's number.
+    /// Reads a host number.
     pub(super) fn host(&self, line: usize, what: &str, text: &str) -> Result<u32, WorkloadError> {
         match text.parse::<u32>() {
             Ok(host) if host < self.hosts => Ok(host),
@@ -86,7 +85,7 @@ impl Source<'_> {
         }
     }
 
-    /// A start time, exactly.
+    /// Reads a start time exactly.
     pub(super) fn start(&self, line: usize, text: &str) -> Result<Time, WorkloadError> {
         let start = decimal::read(text, self.unit.ps())
             .map_err(|why| self.wrong(line, format!("start: found `{text}`, expected {why}")))?;

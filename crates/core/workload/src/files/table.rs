@@ -1,5 +1,5 @@
 //! Flows in a CSV file: `src, dst, size_bytes, start_ps` and, optional, `workload`, `class`; a header line is required,
-//! the columns may come in any order. Lines that are empty or begin with `#` are left out.
+//! the columns may come in any order. Lines that are empty or begin with `#` are skipped.
 
 use super::Source;
 use crate::{
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// All columns; the first four are required.
 const COLUMNS: [&str; 6] = ["src", "dst", "size_bytes", "start_ps", "workload", "class"];
 
-/// Where each of [`COLUMNS`] stands.
+/// Returns the position of each of [`COLUMNS`].
 fn columns(source: &Source<'_>, line: usize, header: &StringRecord) -> Result<[Option<usize>; 6], WorkloadError> {
     let mut at = [None; 6];
     for (position, name) in header.iter().map(str::trim).enumerate() {
@@ -39,7 +39,7 @@ fn columns(source: &Source<'_>, line: usize, header: &StringRecord) -> Result<[O
 
 pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
     let text = source.text()?;
-    // Only lines that count reach the reader, so that its line numbers can be told from ours.
+    // The reader receives only lines that count, so its line numbers are mapped back to those of the file.
     let mut kept = String::with_capacity(text.len() + 1);
     let mut lines = Vec::new();
     for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
@@ -65,7 +65,7 @@ pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
     let width = record.len();
 
     let mut traffic = Traffic::default();
-    // Label 0 is the workload's own name, which is not known here.
+    // Label 0 is the workload's own name, which is unknown here.
     traffic.labels.push(Label::default());
     let mut labels: BTreeMap<String, u16> = BTreeMap::new();
     while next(&mut record)? {

@@ -1,5 +1,5 @@
 //! Adversarial pairs on Dragonfly and Slim Fly (specification 12.3): flows whose default paths share single links, so
-//! that minimal routing uses a small part of the network.
+//! minimal routing uses a small part of the network.
 
 use super::Kind;
 use crate::{
@@ -11,7 +11,6 @@ use crate::{
 use anabranch_settings::{About, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// What the registry says of this kind.
 pub(crate) const ABOUT: About = About {
     name: "adversarial",
     summary: "pairs of hosts whose default paths share single links of a Dragonfly or a Slim Fly",
@@ -26,14 +25,14 @@ parameters! {
     pub struct AdversarialParameters {
         /// Bytes per message.
         size: Bytes = Bytes(4 << 20), source "Spritz §V-B: 4 MiB";
-        /// Dragonfly: how many groups further the receivers are; without effect on Slim Fly.
+        /// Dragonfly: distance in groups from sender to receiver; no effect on Slim Fly.
         offset: u32 = 5, source "specification 12.3: adv_i5";
-        /// When all messages start.
+        /// Start time of all messages.
         start: Time = Time::ZERO, source "specification 12.3";
     }
 }
 
-/// The hosts of each group, in order; `groups` is their number.
+/// Returns the hosts of each of `groups` groups, in order.
 pub(crate) fn hosts_by_group(view: &HostView, groups: u32) -> Vec<Vec<u32>> {
     let mut hosts = vec![Vec::new(); groups as usize];
     for (host, &group) in (0..).zip(&view.group_of) {
@@ -45,7 +44,7 @@ pub(crate) fn hosts_by_group(view: &HostView, groups: u32) -> Vec<Vec<u32>> {
 }
 
 impl AdversarialParameters {
-    /// Host i of every group to host i of the group `offset` further.
+    /// Pairs host i of every group with host i of the group `offset` further.
     fn shifted(&self, view: &HostView, groups: u32) -> Result<Vec<(u32, u32)>, WorkloadError> {
         if groups == 0 || self.offset.is_multiple_of(groups) {
             let message = format!("found {}, which leads back to the sender's own group", self.offset);

@@ -7,7 +7,6 @@ use anabranch_random::Stream;
 use anabranch_settings::{About, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// What the registry says of this kind.
 pub(crate) const ABOUT: About = About {
     name: "all-to-all",
     summary: "every rank sends one message to every other, with a window of messages outstanding",
@@ -17,7 +16,7 @@ pub(crate) const ABOUT: About = About {
 };
 
 choices! {
-    /// In which order a rank serves the others.
+    /// Order in which a rank serves the others.
     pub enum Order {
         /// r+1, r+2, ... (mod n).
         Shifted = "shifted",
@@ -27,7 +26,7 @@ choices! {
 }
 
 choices! {
-    /// Which hosts the ranks are.
+    /// Placement of ranks on hosts.
     pub enum Placement {
         /// Rank r is host r.
         Packed = "packed",
@@ -41,22 +40,22 @@ parameters! {
     pub struct AllToAllParameters {
         /// Bytes per message.
         size: Bytes = Bytes(1 << 20), source "ours";
-        /// Number of hosts that take part.
+        /// Number of participating hosts.
         ranks: Ranks = Ranks::All, source "ours; Spritz: 128";
-        /// Messages a rank has outstanding at most; 0: all at once.
+        /// Maximum outstanding messages of a rank; 0: unlimited.
         parallel: u32 = 0, source "ours; Spritz: 4";
-        /// In which order a rank serves the others.
+        /// Order in which a rank serves the others.
         order: Order = Order::Shifted, source "specification 12.5";
-        /// Which hosts the ranks are.
+        /// Placement of ranks on hosts.
         placement: Placement = Placement::Packed, source "ours; Spritz: random";
-        /// When the first messages start.
+        /// Start time of the first messages.
         start: Time = Time::ZERO, source "ours";
-        /// Most flows that may be made: a guard for the memory.
+        /// Maximum number of flows: guards the memory.
         max_flows: u64 = 20_000_000, source "ours: about 2 GB";
     }
 }
 
-/// How many ranks there are, and the host of each.
+/// Returns the number of ranks, and the host of each.
 pub(crate) fn placed(
     ranks: Ranks,
     placement: Placement,

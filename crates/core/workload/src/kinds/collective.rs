@@ -14,7 +14,6 @@ use crate::{Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, 
 use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// What the registry says of this kind.
 pub(crate) const ABOUT: About = About {
     name: "collective",
     summary: "AllReduce, all-gather, reduce-scatter or all-to-all, message by message",
@@ -26,11 +25,11 @@ pub(crate) const ABOUT: About = About {
 };
 
 choices! {
-    /// When a message is done, so that the next one may start.
+    /// Event that completes a message, so that the next one may start.
     pub enum TriggeredBy {
-        /// When its receiver has it.
+        /// Its receiver has it.
         Received = "received",
-        /// When its sender has the last acknowledgement.
+        /// Its sender has the last acknowledgement.
         Acknowledged = "acknowledged",
     }
 }
@@ -44,29 +43,29 @@ parameters! {
         size: Bytes = Bytes(64 << 20), source "ours";
         /// Bytes of every message instead; auto: derived from `size`, rounded up.
         message_size: Auto<Bytes> = Auto::Auto, source "ours; Spritz: 4 MiB";
-        /// Number of hosts that take part.
+        /// Number of participating hosts.
         ranks: Ranks = Ranks::All, source "ours; Spritz: 128";
-        /// Which hosts the ranks are.
+        /// Placement of ranks on hosts.
         placement: Placement = Placement::Packed, source "ours; Spritz: random";
-        /// Steps in sequence; auto: those of the algorithm. More start it over.
+        /// Steps in sequence; auto: those of the algorithm. More steps repeat it.
         steps: Auto<u32> = Auto::Auto, source "specification 12.5; Spritz's files: 255 for a ring of 128";
-        /// What the next message waits for; auto: received, in an all-to-all acknowledged.
+        /// Event that the next message waits for; auto: received, in an all-to-all acknowledged.
         trigger: Auto<TriggeredBy> = Auto::Auto, source "specification 12.5; Spritz's files: acknowledged for the ring";
-        /// Copies of the schedule side by side, each with its share of the vector.
+        /// Parallel copies of the schedule, each with its share of the vector.
         channels: u32 = 1, source "ours";
-        /// All-to-all: messages a rank has outstanding at most; 0: all at once.
+        /// All-to-all: maximum outstanding messages of a rank; 0: unlimited.
         parallel: u32 = 0, source "ours; Spritz: 4";
-        /// All-to-all: in which order a rank serves the others.
+        /// All-to-all: order in which a rank serves the others.
         order: Order = Order::Shifted, source "specification 12.5; Spritz's files: random";
-        /// When the first messages start.
+        /// Start time of the first messages.
         start: Time = Time::ZERO, source "ours";
-        /// Most flows that may be made: a guard for the memory.
+        /// Maximum number of flows: guards the memory.
         max_flows: u64 = 20_000_000, source "ours: about 2 GB";
     }
 }
 
 impl CollectiveParameters {
-    /// Refuses a number of ranks that the algorithm cannot take.
+    /// Refuses a number of ranks that the algorithm does not support.
     fn check_ranks(&self, ranks: u32, hosts: Option<u32>) -> Result<(), WorkloadError> {
         if !self.algorithm.needs_a_power_of_two() || ranks.is_power_of_two() {
             return Ok(());
@@ -81,7 +80,7 @@ impl CollectiveParameters {
         Err(WorkloadError::of_key("ranks", message))
     }
 
-    /// The error of a parameter that has no effect with the algorithm.
+    /// Returns the error of a parameter that has no effect with the algorithm.
     fn check_effects(&self) -> Result<(), WorkloadError> {
         let all_to_all = self.algorithm == Algorithm::AllToAll;
         let unused = [

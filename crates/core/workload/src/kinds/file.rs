@@ -10,7 +10,6 @@ use crate::{
 use anabranch_settings::{About, Auto, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this kind.
 pub(crate) const ABOUT: About = About {
     name: "file",
     summary: "the flows of a file: CSV, ConWeave's, htsim's or GOAL",
@@ -26,13 +25,13 @@ parameters! {
     pub struct FileParameters {
         /// The file; a relative path is relative to the scenario's folder.
         path: String = String::new(), source "no default: must be given";
-        /// What the file looks like; auto: by its ending, `.csv`, `.cm` or `.goal`.
+        /// Format of the file; auto: by its extension, `.csv`, `.cm` or `.goal`.
         format: Auto<FileFormat> = Auto::Auto, source "ours";
-        /// The unit of start times; auto: seconds in ConWeave's files, nanoseconds in GOAL
-        /// schedules, picoseconds in the others.
+        /// Unit of start times; auto: seconds in ConWeave's files, nanoseconds in GOAL schedules, picoseconds in the
+        /// others.
         start_unit: Auto<StartUnit> = Auto::Auto, source "specification 14.1, 14.3, 14.5";
-        /// When the flows start: as in the file, or the first at a time given; auto: ConWeave's at zero, others as in
-        /// the file.
+        /// Start of the flows: as in the file, or the first at this time; auto: ConWeave's at zero, others as in the
+        /// file.
         start_at: StartAt = StartAt::Auto, source "ours";
     }
 }
@@ -117,7 +116,7 @@ mod tests {
         assert_eq!(starts(&FileParameters { start_at: from_1_us, ..of("a.csv") }, csv), [1_000_004, 1_000_000]);
         let conweave = "2\n0 1 3 5 2.000005\n0 1 3 5 2.000006\n";
         let as_conweave = FileParameters { format: Auto::Value(FileFormat::Conweave), ..of("flow.txt") };
-        // Cut to nanoseconds: 2,000,004,999 and 2,000,005,999 ns (both doubles lie a little below).
+        // Truncated to nanoseconds: 2,000,004,999 and 2,000,005,999 ns (both doubles are slightly below).
         assert_eq!(starts(&as_conweave, conweave), [0, 1_000_000]);
         let kept = FileParameters { start_at: StartAt::File, ..as_conweave.clone() };
         assert_eq!(starts(&kept, conweave), [2_000_004_999_000, 2_000_005_999_000]);

@@ -6,7 +6,6 @@ use anabranch_random::Stream;
 use anabranch_settings::{About, Auto, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// What the registry says of this kind.
 pub(crate) const ABOUT: About = About {
     name: "incast",
     summary: "many hosts send to one receiver, or to each of several, at the same time",
@@ -24,18 +23,18 @@ parameters! {
         receivers: Auto<u32> = Auto::Auto, source "specification 12.3";
         /// Bytes per message.
         size: Bytes = Bytes(4 << 20), source "specification 12.3: 4 MiB";
-        /// When all messages start.
+        /// Start time of all messages.
         start: Time = Time::ZERO, source "specification 12.3";
         /// The senders, by host number; empty: random ones.
         sender_hosts: Vec<u32> = vec![], source "ours";
         /// The receivers, by host number; empty: random ones.
         receiver_hosts: Vec<u32> = vec![], source "ours";
-        /// Most flows that may be made: a guard for the memory.
+        /// Maximum number of flows: guards the memory.
         max_flows: u64 = 20_000_000, source "ours: about 2 GB";
     }
 }
 
-/// The number of hosts; an error where count and list disagree.
+/// Returns the number of hosts, or an error if count and list differ.
 fn number(count: Auto<u32>, key: &str, list: &[u32], default: u32) -> Result<u32, WorkloadError> {
     match count {
         Auto::Auto if list.is_empty() => Ok(default),
@@ -134,7 +133,7 @@ mod tests {
         let flows = traffic(&p, &view(256, 4, 8), "").unwrap().flows;
         assert_eq!(flows.len(), 32);
         assert!(flows.iter().enumerate().all(|(i, f)| (f.src, f.dst) == (i as u32, 160)));
-        // The random side stays clear of the listed one.
+        // The random side excludes the listed one.
         let p = IncastParameters { receiver_hosts: vec![3], senders: Auto::Value(7), ..Default::default() };
         let flows = traffic(&p, &view(8, 4, 1), "").unwrap().flows;
         assert_eq!(flows.iter().map(|f| f.src).collect::<BTreeSet<_>>(), BTreeSet::from([0, 1, 2, 4, 5, 6, 7]));

@@ -1,11 +1,11 @@
-//! What every kind of workload does.
+//! Interface of a kind of workload.
 
 use crate::{WorkloadError, traffic::Traffic, view::Context};
 
 /// A kind of workload with its parameters.
 pub(crate) trait Kind {
-    /// Whether every parameter is within its limits, as far as hosts and files are not needed to tell.
+    /// Checks that every parameter is within its limits, as far as possible without hosts and files.
     fn check(&self) -> Result<(), WorkloadError>;
-    /// Makes the flows; `check` has passed.
+    /// Generates the flows; `check` has passed.
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError>;
 }

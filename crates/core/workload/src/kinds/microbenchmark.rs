@@ -12,7 +12,6 @@ use anabranch_random::{Stream, name_key};
 use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// What the registry says of this kind.
 pub(crate) const ABOUT: About = About {
     name: "microbenchmark",
     summary: "one monitored flow across a Dragonfly whose groups are congested towards its destination, but for a few",
@@ -24,24 +23,24 @@ pub(crate) const ABOUT: About = About {
 };
 
 choices! {
-    /// Where the long flows go.
+    /// Destination of the long flows.
     pub enum Background {
-        /// To the hosts of the gateway. These take in less than the local links bring: the queues are at the hosts.
+        /// The hosts of the gateway. They receive less than the local links deliver: the queues are at the hosts.
         Gateway = "gateway",
-        /// Through the gateway: to its hosts and over its other global links, in turn, so that the local links into it are
-        /// as busy as what leads out of it.
+        /// Through the gateway: to its hosts and over its other global links, in turn, so the local links into it are
+        /// as busy as its outgoing links.
         Through = "through",
     }
 }
 
 choices! {
-    /// Which flows a workload of this kind makes.
+    /// Flows that a workload of this kind generates.
     pub enum Part {
         /// All; the long flows are a part of their own in the results.
         Both = "both",
         /// The monitored flow.
         Monitored = "monitored",
-        /// The long flows that go with it, so that they can have a load balancer of their own.
+        /// The corresponding long flows, so that they can have a load balancer of their own.
         Background = "background",
     }
 }
@@ -53,29 +52,30 @@ parameters! {
         size: Bytes = Bytes(4 << 20), source "Spritz §V-B: 4 MiB";
         /// Bytes of each long flow.
         background_size: Bytes = Bytes(64 << 20), source "ours: outlasts the monitored flow";
-        /// Which flows are made. Two workloads with the same keys and seed, one for each part, fit together.
+        /// Flows to generate. Two workloads with the same keys and seed, one for each part, are consistent.
         part: Part = Part::Both, source "ours";
-        /// Where the long flows go.
+        /// Destination of the long flows.
         background: Background = Background::Through, source "ours: the paper's flows are not published; `gateway` is specification 12.4";
         /// Long flows that each host sends to its destination.
         flows_per_host: u32 = 1, source "ours: not given";
         /// Groups without congestion, besides that of the destination.
         free_groups: u32 = 3, source "specification 12.4";
-        /// Seed that draws groups and hosts; auto: that of the run. With a number all seeds of a comparison see the same flows.
+        /// Seed that draws groups and hosts; auto: that of the run. With a number all seeds of a comparison have the
+        /// same flows.
         placement_seed: Auto<u64> = Auto::Auto, source "ours: the paper's groups are not published";
-        /// How much earlier than the monitored flow the long flows start.
+        /// Time by which the long flows start before the monitored flow.
         lead: Time = Time::from_us(20), source "specification 12.4";
         /// Group of the monitored flow's sender; auto: a random one.
         source_group: Auto<u32> = Auto::Auto, source "ours";
         /// Group of the monitored flow's receiver; auto: a random one.
         destination_group: Auto<u32> = Auto::Auto, source "ours";
-        /// When the long flows start.
+        /// Start time of the long flows.
         start: Time = Time::ZERO, source "ours";
     }
 }
 
 impl MicrobenchmarkParameters {
-    /// The groups of sender and receiver, and those that are congested, in order.
+    /// Returns the groups of sender and receiver, and the congested ones in order.
     fn groups(&self, groups: u32, stream: &mut Stream) -> Result<(u32, u32, Vec<u32>), WorkloadError> {
         let fits = u64::from(self.free_groups) + 2 <= u64::from(groups);
         let most = format!("at most {}: {groups} groups without those of the two hosts", groups.saturating_sub(2));
@@ -94,7 +94,7 @@ impl MicrobenchmarkParameters {
         }
         let mut order: Vec<u32> = (0..groups).collect();
         stream.shuffle(&mut order);
-        // Those given are taken out of the random order; the others are taken from its front.
+        // Given groups are removed from the random order; the others are taken from its front.
         order.retain(|group| ![source, destination].contains(&Auto::Value(*group)));
         let mut order = order.into_iter();
         let mut take = |given| match given {
@@ -142,7 +142,7 @@ impl Kind for MicrobenchmarkParameters {
                 WorkloadError::of_key("destination_group", message)
             })
         };
-        // A sender at the gateway itself would miss the congestion of its group.
+        // A sender at the gateway itself would avoid the congestion of its group.
         let gateway_of_source = gateway(source)?;
         let (at_gateway, elsewhere): (Vec<u32>, Vec<u32>) =
             hosts[source as usize].iter().partition(|&&host| view.leaf_of[host as usize] == gateway_of_source);
@@ -165,7 +165,7 @@ impl Kind for MicrobenchmarkParameters {
             let (mut to, senders): (Vec<u32>, Vec<u32>) =
                 hosts[group as usize].iter().partition(|&&host| view.leaf_of[host as usize] == leaf);
             if self.background == Background::Through {
-                // Behind each other global link of the gateway: a host of the switch at its end, in a congested group.
+                // For each other global link of the gateway: a host of the remote switch, in a congested group.
                 for &other in congested.iter().filter(|&&other| other != group) {
                     if network.gateway_leaf(group, other) == Some(leaf) {
                         let beyond = network.gateway_leaf(other, group);
@@ -176,7 +176,7 @@ impl Kind for MicrobenchmarkParameters {
                     }
                 }
             }
-            // The monitored sender's own link stays free; in its place nobody sends.
+            // The monitored sender's own link remains free.
             for (&src, &dst) in senders.iter().zip(to.iter().cycle()).filter(|(src, _)| **src != from) {
                 let mut flow = plain(src, dst, self.background_size.0, Start::At(self.start));
                 flow.workload = u16::from(self.part == Part::Both);

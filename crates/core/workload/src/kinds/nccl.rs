@@ -1,5 +1,5 @@
-//! A collective over NCCL's network plugin: real processes at the hosts of a testbed. Its messages are flows that nothing here
-//! starts: ranks do, and say when each began and ended.
+//! A collective over NCCL's network plugin: real processes at the hosts of a testbed. No simulated trigger starts its
+//! flows: the ranks do, and report when each began and completed.
 
 mod job;
 mod parameters;
@@ -18,14 +18,13 @@ use crate::{
 use anabranch_settings::About;
 use anabranch_units::Bytes;
 
-/// Most ranks, as `anabranch collective` has them.
+/// Maximum number of ranks, as in `anabranch collective`.
 const MOST_RANKS: u32 = 64;
-/// Most bytes of a rank's buffer.
+/// Maximum bytes of a rank's buffer.
 const MOST_BYTES: Bytes = Bytes(4 << 30);
-/// Most channels.
+/// Maximum number of channels.
 const MOST_CHANNELS: u32 = 32;
 
-/// What the registry says of this kind.
 pub(crate) const ABOUT: About = About {
     name: "nccl",
     summary: "a collective of real processes over NCCL's network plugin: on testbeds alone",
@@ -35,7 +34,7 @@ pub(crate) const ABOUT: About = About {
         512 KiB. A simulation cannot do it; its kinds `collective` and `all-to-all` send the same shapes.",
 };
 
-/// The host of each rank.
+/// Returns the host of each rank.
 fn placed(of: &NcclParameters, view: &HostView) -> Result<Vec<u32>, WorkloadError> {
     let most = view.hosts.min(MOST_RANKS);
     if let Some(host) = of.hosts.iter().find(|host| **host >= view.hosts) {
@@ -88,7 +87,7 @@ impl Kind for NcclParameters {
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
         context.needs_a_pair()?;
         let hosts = placed(self, context.view)?;
-        // A part that has no bytes is a message all the same, but no flow.
+        // A part without bytes is a message, but no flow.
         let least = 4 * hosts.len() as u64 * u64::from(self.channels);
         let parts = format!("{least} B or more: a word for each rank and channel");
         WorkloadError::unless(self.size.0 >= least, "size", self.size, &parts)?;
@@ -96,7 +95,7 @@ impl Kind for NcclParameters {
         let flows = of_round.len() as u128 * u128::from(self.rounds);
         context.check_room(flows, self.max_flows.min(u64::from(u32::MAX)), "rounds")?;
         let job = NcclJob { workload: 0, first: 0, hosts, parameters: self.clone() };
-        // Nothing activates it: ranks start by themselves.
+        // No flow activates it: ranks start by themselves.
         let never = Trigger::new(TriggerKind::Oneshot, vec![]);
         let flow = |message: Message| {
             let host = |(rank, _): (usize, usize)| job.hosts[rank];
@@ -134,7 +133,7 @@ mod tests {
         assert_eq!(made.flows.len(), 2 * 4 * 6);
         assert!(made.flows.iter().all(|flow| flow.size == 16 << 10 && matches!(flow.start, Start::On(_))));
         assert!(made.flows[..6].iter().all(|flow| (flow.src, flow.dst) == (3, 1)));
-        // The third thing that rank 0 does is to send again, which is the second thing that rank 1 hears from it.
+        // The third operation of rank 0 is its second send, which is the second receive of rank 1 from it.
         let messages: Vec<Message> = made.job.unwrap().messages().collect();
         assert_eq!((messages[1].round, messages[1].from, messages[1].to), (0, (0, 2), (1, 3)));
         assert_eq!((messages[24].round, messages[24].from, messages[24].to), (1, (0, 0), (1, 1)));

@@ -1,5 +1,5 @@
-//! Permutation: every host sends one message and receives one (specification 12.3). Nobody sends to itself; with a
-//! scope, nobody sends within its leaf or its group. Several rounds are separated by a barrier.
+//! Permutation: every host sends one message and receives one (specification 12.3). No host sends to itself; with a
+//! scope, none sends within its leaf or its group. Several rounds are separated by a barrier.
 
 use super::Kind;
 use crate::{
@@ -10,7 +10,6 @@ use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// What the registry says of this kind.
 pub(crate) const ABOUT: About = About {
     name: "permutation",
     summary: "every host sends one message to another one, and receives one",
@@ -25,15 +24,15 @@ parameters! {
     pub struct PermutationParameters {
         /// Bytes per message.
         size: Bytes = Bytes(4 << 20), source "Spritz §V-B: 4 MiB";
-        /// Which hosts take part: all, or those that neither send nor receive in the workloads listed before.
+        /// Participating hosts: all, or those that neither send nor receive in the workloads listed before.
         hosts: Members = Members::All, source "ours; specification 12.3, 12.5: bystanders and backgrounds";
-        /// Where the receivers are.
+        /// Scope of the receivers.
         scope: Scope = Scope::Any, source "ours";
-        /// When the first round starts.
+        /// Start time of the first round.
         start: Time = Time::ZERO, source "ours";
-        /// Permutations one after the other.
+        /// Number of consecutive permutations.
         rounds: u32 = 1, source "ours";
-        /// Most flows that may be made: a guard for the memory.
+        /// Maximum number of flows: guards the memory.
         max_flows: u64 = 20_000_000, source "ours: about 2 GB";
     }
 }

@@ -14,7 +14,6 @@ use anabranch_random::Stream;
 use anabranch_settings::{About, choices, parameters};
 use anabranch_units::{Rate, Time};
 
-/// What the registry says of this kind.
 pub(crate) const ABOUT: About = About {
     name: "poisson",
     summary: "flows of random sizes to random receivers, in a Poisson process per host",
@@ -25,7 +24,7 @@ pub(crate) const ABOUT: About = About {
 };
 
 choices! {
-    /// Which capacity the load is a share of.
+    /// Capacity that the load is a share of.
     pub enum LoadReference {
         /// The NICs.
         Host = "host",
@@ -39,27 +38,27 @@ parameters! {
     pub struct PoissonParameters {
         /// Flow sizes: a name (`anabranch list workloads`), one size such as "64KiB", or the path of a table.
         sizes: String = "web-search".into(), source "Hopper §4.1, Spritz §V-B";
-        /// Payload that is started per time, as a share of the capacity.
+        /// Payload offered per time, as a share of the capacity.
         load: f64 = 0.5, source "Hopper §4.1: 0.5 and 0.8";
-        /// The capacity that the load is a share of.
+        /// Capacity that the load is a share of.
         load_reference: LoadReference = LoadReference::Host, source "specification 2.6";
-        /// How long flows are started.
+        /// Duration of the arrival processes.
         duration: Time = Time::from_ms(1), source "Spritz §V-B";
-        /// When the processes begin.
+        /// Start time of the arrival processes.
         start: Time = Time::ZERO, source "ours";
-        /// Which hosts take part: all, or those that neither send nor receive in the workloads listed before.
+        /// Participating hosts: all, or those that neither send nor receive in the workloads listed before.
         hosts: Members = Members::All, source "ours";
-        /// Most senders that a receiver has at a time, a flow taking size / NIC rate from its start; 0: no limit.
+        /// Maximum concurrent senders of a receiver, a flow taking size / NIC rate from its start; 0: unlimited.
         max_senders: u32 = 0, source "specification 12.3: 4 for Spritz's web search, whose number is not given";
-        /// Where the receivers are.
+        /// Scope of the receivers.
         destinations: Scope = Scope::Any, source "ConWeave's traffic generator";
-        /// Most flows that may be expected: a guard for the memory.
+        /// Maximum number of expected flows: guards the memory.
         max_flows: u64 = 20_000_000, source "ours: about 2 GB";
     }
 }
 
 impl PoissonParameters {
-    /// Mean gap between the flows of a host in picoseconds.
+    /// Returns the mean gap between the flows of a host in picoseconds.
     fn mean_gap(&self, mean_size: f64, rate: Rate, oversubscription: f64) -> f64 {
         let host_load = match self.load_reference {
             LoadReference::Host => self.load,
@@ -111,7 +110,7 @@ impl Kind for PoissonParameters {
                 flows.push(plain(src, dst, sizes.sample(&mut drawn), Start::At(at)));
             }
         }
-        // Numbered in the order of their starts, so that a longer run has the flows of a shorter one and more.
+        // Numbered in the order of their starts, so that a longer run extends the flows of a shorter one.
         flows.sort_by_key(|flow| match flow.start {
             Start::At(at) => (at, flow.src),
             Start::On(_) => (Time::MAX, flow.src),
@@ -149,7 +148,7 @@ mod tests {
         };
         let flows = traffic(&p, &hosts, "").unwrap().flows;
         let expected = 32.0 * 20e-3 / (40_869.8 * 8.0 / 25e9);
-        // Poisson: the standard deviation is the root; 3.3 of them are passed with probability 0.001.
+        // Poisson: the standard deviation is the root; 3.3 of them are exceeded with probability 0.001.
         assert!((flows.len() as f64 - expected).abs() < 3.3 * expected.sqrt(), "{} {expected}", flows.len());
         // 11.8 % of the receivers of 128 hosts are in the rack; here 15 of 31.
         let inside = flows.iter().filter(|f| f.src / 16 == f.dst / 16).count() as f64;

@@ -1,8 +1,8 @@
-//! How many hosts take part in a collective.
+//! Number of hosts in a collective.
 
 use anabranch_settings::{Raw, Setting, Shape, Wrong};
 
-/// How many hosts take part.
+/// Number of participating hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ranks {
     /// Every host.

@@ -5,7 +5,7 @@ use crate::{HostView, WorkloadError, traffic::Traffic, view::Context};
 use anabranch_random::mix;
 use anabranch_units::Rate;
 
-/// `hosts` hosts, so many per leaf, so many leaves per group, at 100 Gb/s, classes `data` and `bulk`.
+/// Returns `hosts` hosts, `per_leaf` per leaf, `leaves_per_group` per group, at 100 Gb/s, classes `data` and `bulk`.
 pub(crate) fn view(hosts: u32, per_leaf: u32, leaves_per_group: u32) -> HostView {
     HostView {
         hosts,
@@ -20,7 +20,7 @@ pub(crate) fn view(hosts: u32, per_leaf: u32, leaves_per_group: u32) -> HostView
     }
 }
 
-/// What `kind` makes, seed 1, with `content` as that of any file.
+/// Generates the flows of `kind` with seed 1; `content` is that of any file.
 pub(crate) fn traffic(kind: &impl Kind, view: &HostView, content: impl AsRef<[u8]>) -> Result<Traffic, WorkloadError> {
     kind.check()?;
     let used = vec![false; view.hosts as usize];

@@ -10,7 +10,6 @@ use anabranch_random::Stream;
 use anabranch_settings::{About, choices, parameters};
 use anabranch_units::Time;
 
-/// What the registry says of this kind.
 pub(crate) const ABOUT: About = About {
     name: "training-rounds",
     summary: "rounds of an AllReduce with a barrier after each",
@@ -21,13 +20,13 @@ pub(crate) const ABOUT: About = About {
 };
 
 choices! {
-    /// Who sends to whom in a round.
+    /// Senders and receivers of a round.
     pub enum Exchange {
         /// Every rank to every other.
         Direct = "direct",
         /// Every rank to the next.
         Ring = "ring",
-        /// Every other rank to the one after it, which stands in another rack where there are two racks: each sender has its
+        /// Every other rank to the one after it, which is in another rack if there are two: each sender has its
         /// receiver.
         Pairs = "pairs",
     }
@@ -36,23 +35,23 @@ choices! {
 parameters! {
     /// Training rounds.
     pub struct TrainingRoundsParameters {
-        /// Rounds.
+        /// Number of rounds.
         rounds: u32 = 51, source "ours: 51 rounds of four messages are the 204 flows of Hopper 4.2";
         /// Number of ranks.
         ranks: Ranks = Ranks::Number(8), source "Hopper 4.2: all four clients, and their receivers";
-        /// Who sends to whom.
+        /// Senders and receivers of a round.
         exchange: Exchange = Exchange::Pairs, source "Hopper 4.2: each sender transmits data to its corresponding receiver";
         /// Message sizes: a name (`anabranch list workloads`), one size such as "100MB", or the path of a table.
         sizes: String = "100MB".into(), source "ours: the sizes of GPT-3's messages are not given";
-        /// When the first round starts.
+        /// Start time of the first round.
         start: Time = Time::ZERO, source "ours";
-        /// Most flows that may be made: a guard for the memory.
+        /// Maximum number of flows: guards the memory.
         max_flows: u64 = 20_000_000, source "ours: about 2 GB";
     }
 }
 
-/// Hosts so ordered that neighbours are in different racks as long as there are several: the first of every rack, then
-/// the second of every rack, and so on.
+/// Returns the hosts ordered so that neighbours are in different racks as long as there are several: the first of every
+/// rack, then the second of every rack, and so on.
 fn across_racks(leaf_of: &[u32]) -> Vec<u32> {
     let mut seen = std::collections::BTreeMap::new();
     let mut order: Vec<(u32, u32, u32)> = Vec::new();
@@ -82,7 +81,7 @@ impl Kind for TrainingRoundsParameters {
         context.needs_a_pair()?;
         let hosts = context.view.hosts;
         let ranks = match self.ranks {
-            // With pairs a last host without a partner stays out.
+            // With pairs a last host without a partner is excluded.
             Ranks::All if self.exchange == Exchange::Pairs => hosts / 2 * 2,
             Ranks::All => hosts,
             Ranks::Number(ranks) => ranks,

@@ -1,4 +1,4 @@
-//! Receivers that take a limited number of senders at a time (specification 12.3).
+//! Receivers with a limited number of concurrent senders (specification 12.3).
 
 use super::{Parts, TRIES};
 use crate::{Flow, HostView, Start};
@@ -11,14 +11,14 @@ pub(crate) struct Limit<'a> {
     max_senders: usize,
     parts: &'a Parts,
     view: &'a HostView,
-    /// Per host the stream that its receivers are drawn from.
+    /// Stream per host that its receivers are drawn from.
     streams: Vec<Stream>,
-    /// Per host the active senders, and when the last flow of each ends.
+    /// Active senders per host, with the completion time of the last flow of each.
     active: Vec<Vec<(u32, Time)>>,
 }
 
 impl<'a> Limit<'a> {
-    /// At most `max_senders` senders for each receiver.
+    /// Allows at most `max_senders` senders for each receiver.
     pub(crate) fn new(max_senders: u32, parts: &'a Parts, view: &'a HostView, streams: Vec<Stream>) -> Self {
         let active = vec![Vec::new(); view.hosts as usize];
         Limit { max_senders: max_senders as usize, parts, view, streams, active }
@@ -38,8 +38,8 @@ impl<'a> Limit<'a> {
         }
     }
 
-    /// A random receiver with room for `src`: a drawn one, else the first from a random place on; where all are full,
-    /// the one with the fewest senders.
+    /// Returns a random receiver with capacity for `src`: a drawn one, else the first from a random position on; if all
+    /// are full, the one with the fewest senders.
     fn receiver(&mut self, src: u32, at: Time) -> u32 {
         for _ in 0..TRIES {
             let dst = self.parts.receiver(src, &mut self.streams[src as usize]);
@@ -64,7 +64,7 @@ impl<'a> Limit<'a> {
         best
     }
 
-    /// Hosts other than `src` that send to `dst` at this time.
+    /// Returns the number of hosts other than `src` that send to `dst` at this time.
     fn others(&mut self, src: u32, dst: u32, at: Time) -> usize {
         let active = &mut self.active[dst as usize];
         active.retain(|(_, end)| *end > at);
@@ -94,7 +94,7 @@ mod tests {
         for seed in 0..50 {
             let to = receivers(seed, &[(0, 0), (1, 1), (2, 999)]);
             assert!(to[0] != to[1] && to[1] != to[2] && to[0] != to[2], "{to:?}");
-            // All three others may be full for the last; it gets one of them all the same.
+            // All three others may be full for the last; it still gets one of them.
             let to = receivers(seed, &[(0, 0), (1, 0), (2, 0), (3, 1)]);
             assert_ne!(to[3], 3);
         }
@@ -110,7 +110,7 @@ mod tests {
         limit.active[0].push((1, Time::from_us(1)));
         assert_eq!(limit.others(0, 1, Time::ZERO), 0);
         assert_eq!(limit.others(1, 1, Time::ZERO), 1);
-        // A flow that ends now makes room now.
+        // A flow that completes now frees its capacity now.
         assert_eq!(limit.others(1, 1, Time::from_us(1)), 0);
         assert!(limit.active[1].is_empty());
     }

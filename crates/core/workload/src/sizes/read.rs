@@ -1,4 +1,4 @@
-//! Reading a flow-size distribution from text (the rules of specification 12.1).
+//! Parser of a flow-size distribution (the rules of specification 12.1).
 
 use super::{LARGEST, SizeDistribution};
 use crate::WorkloadError;

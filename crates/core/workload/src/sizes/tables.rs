@@ -1,22 +1,22 @@
-//! The distributions that come with the program. Each table is a file in `cdf/`, with its source at the top.
+//! Built-in distributions. Each table is a file in `cdf/`, with its source at the top.
 
 use anabranch_settings::About;
 
-/// A flow-size distribution that comes with the program.
+/// A built-in flow-size distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizesAbout {
-    /// The name scenarios use.
+    /// Name in scenarios.
     pub name: &'static str,
-    /// One line.
+    /// One-line summary.
     pub summary: &'static str,
-    /// Where it comes from.
+    /// Source.
     pub source: &'static str,
     /// The table: a line per point, size in bytes and cumulative probability.
     pub text: &'static str,
 }
 
 impl SizesAbout {
-    /// The same as a registry has it.
+    /// Returns its registry entry.
     pub const fn about(&self) -> About {
         About { name: self.name, summary: self.summary, source: self.source, description: "" }
     }
@@ -24,7 +24,7 @@ impl SizesAbout {
 
 macro_rules! tables {
     ($($name:literal: $summary:literal, $source:literal;)*) => {
-        /// Every flow-size distribution that comes with the program.
+        /// All built-in flow-size distributions.
         pub const SIZE_DISTRIBUTIONS: &[SizesAbout] = &[$(SizesAbout {
             name: $name,
             summary: $summary,

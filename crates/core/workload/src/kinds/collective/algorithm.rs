@@ -1,4 +1,4 @@
-//! The schedules of collectives: who sends what to whom in which step (specification 12.5).
+//! Schedules of collectives: sender, receiver and bytes of each step (specification 12.5).
 
 use anabranch_settings::{Raw, Setting, Shape, Wrong};
 
@@ -50,17 +50,17 @@ impl Setting for Algorithm {
 }
 
 impl Algorithm {
-    /// Its name in scenarios.
+    /// Returns its name in scenarios.
     pub(super) fn word(self) -> &'static str {
         WORDS.iter().find(|(_, algorithm)| *algorithm == self).map_or("", |(word, _)| word)
     }
 
-    /// Whether it takes a number of ranks that is a power of two.
+    /// Returns `true` if the number of ranks must be a power of two.
     pub(super) fn needs_a_power_of_two(self) -> bool {
         matches!(self, Algorithm::RecursiveDoubling | Algorithm::HalvingDoubling)
     }
 
-    /// Steps of the whole schedule.
+    /// Returns the number of steps of the whole schedule.
     pub(super) fn steps(self, ranks: u32) -> u32 {
         match self {
             Algorithm::RingAllreduce => (ranks - 1).saturating_mul(2),
@@ -71,13 +71,13 @@ impl Algorithm {
         }
     }
 
-    /// The power of two that is the distance of the partners in a step of halving-doubling; steps beyond the schedule start it over.
+    /// Returns log2 of the partners' distance in a step of halving-doubling; steps beyond the schedule repeat it.
     fn exponent(self, ranks: u32, step: u32) -> u32 {
         let step = step % self.steps(ranks);
         step.min(self.steps(ranks) - 1 - step)
     }
 
-    /// To whom a rank sends in a step.
+    /// Returns the receiver of a rank's message in a step.
     pub(super) fn receiver(self, ranks: u32, step: u32, rank: u32) -> u32 {
         match self {
             Algorithm::RecursiveDoubling => rank ^ 1 << (step % self.steps(ranks)),
@@ -86,7 +86,8 @@ impl Algorithm {
         }
     }
 
-    /// Bytes of a message of a step, for a vector of `size` bytes per rank; rounded up, so that none is empty.
+    /// Returns the bytes of a message of a step, for a vector of `size` bytes per rank; rounded up, so that none is
+    /// empty.
     pub(super) fn message(self, ranks: u32, step: u32, size: u64) -> u64 {
         match self {
             Algorithm::RecursiveDoubling => size,
@@ -131,7 +132,7 @@ mod tests {
         let schedule = |algorithm: Algorithm, steps: u32| {
             (0..steps).map(|step| (algorithm.receiver(8, step, 0), algorithm.message(8, step, 800))).collect::<Vec<_>>()
         };
-        // The fourth step starts the schedule over.
+        // The fourth step repeats the schedule.
         assert_eq!(schedule(Algorithm::RecursiveDoubling, 4), [(1, 800), (2, 800), (4, 800), (1, 800)]);
         let there = [(1, 400), (2, 200), (4, 100)];
         let back = [(4, 100), (2, 200), (1, 400)];

@@ -19,7 +19,7 @@ fn chain(made: &Traffic, first: usize, next: impl Fn(&Flow) -> Option<TriggerId>
     flows
 }
 
-/// That every trigger is fired once and starts flows that say so.
+/// Checks that every trigger fires once and starts flows that refer to it.
 fn check(made: &Traffic) {
     let mut fired = vec![0; made.triggers.len()];
     for flow in &made.flows {
@@ -52,7 +52,7 @@ fn a_ring_of_four_passes_its_chunks_around() {
     for rank in 0..4 {
         let flows = chain(&made, rank, |flow| flow.on_received);
         assert_eq!(flows[0].start, Start::At(Time::from_us(1)));
-        // Each message starts where the one before it was received.
+        // Each message starts when the one before it was received.
         assert_eq!(
             flows.iter().map(|f| f.src).collect::<Vec<_>>(),
             (0..6).map(|k| (rank as u32 + k) % 4).collect::<Vec<_>>()

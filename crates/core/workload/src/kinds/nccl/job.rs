@@ -1,4 +1,4 @@
-//! The messages of a collective that ranks run by themselves.
+//! Messages of a collective that ranks run themselves.
 
 use super::{
     NcclParameters,
@@ -6,7 +6,7 @@ use super::{
 };
 use std::collections::BTreeMap;
 
-/// A collective that ranks run.
+/// A collective that ranks run themselves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NcclJob {
     /// Its workload, an index into [`crate::FlowSet::workloads`].
@@ -15,26 +15,26 @@ pub struct NcclJob {
     pub first: u32,
     /// The host of each rank.
     pub hosts: Vec<u32>,
-    /// What is run.
+    /// Parameters of the collective.
     pub parameters: NcclParameters,
 }
 
 /// A message of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its round, from zero.
+    /// Round, from zero.
     pub round: u32,
     /// Its channel.
     pub channel: usize,
-    /// The rank that sends it, and its place in that rank's program.
+    /// Rank that sends it, and its position in that rank's program.
     pub from: (usize, usize),
-    /// The rank that receives it, and its place in that rank's program.
+    /// Rank that receives it, and its position in that rank's program.
     pub to: (usize, usize),
     /// Its bytes.
     pub bytes: u64,
 }
 
-/// The messages of a round of so many ranks, by channel, sender and place in the sender's program.
+/// Returns the messages of a round of `ranks` ranks, by channel, sender and position in the sender's program.
 pub(super) fn round(of: &NcclParameters, ranks: usize) -> Vec<Message> {
     let (all, channels) = (of.size.0 as usize, of.channels as usize);
     let mut messages = Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn round(of: &NcclParameters, ranks: usize) -> Vec<Message> {
         let share = plan::part(&(0..all), channel, channels);
         let programs: Vec<_> =
             (0..ranks).map(|rank| plan::operations(of.collective, rank, ranks, share.clone(), all)).collect();
-        // Of each pair of ranks the receives, which meet the sends in order.
+        // Receives of each pair of ranks, which match the sends in order.
         let mut receives: BTreeMap<(usize, usize), std::vec::IntoIter<usize>> = BTreeMap::new();
         for (to, program) in programs.iter().enumerate() {
             let mut places: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -68,7 +68,8 @@ pub(super) fn round(of: &NcclParameters, ranks: usize) -> Vec<Message> {
 }
 
 impl NcclJob {
-    /// All messages, by round, channel, sender and place in the sender's program: as its flows are listed.
+    /// Returns all messages, by round, channel, sender and position in the sender's program, which is the order of the
+    /// flows.
     pub fn messages(&self) -> impl Iterator<Item = Message> {
         let of_round = round(&self.parameters, self.hosts.len());
         (0..self.parameters.rounds)

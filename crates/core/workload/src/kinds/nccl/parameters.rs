@@ -22,14 +22,14 @@ choices! {
 }
 
 impl Abi {
-    /// Its number.
+    /// Returns its number.
     pub fn number(self) -> u32 {
         8 + self as u32
     }
 }
 
 choices! {
-    /// What buffers hold.
+    /// Element type of buffers.
     pub enum Element {
         /// 32-bit floating point.
         Float = "float",
@@ -62,21 +62,21 @@ parameters! {
         collective: plan::Kind = plan::Kind::Ring, source "ours";
         /// Number of ranks, each a process at a host.
         ranks: Ranks = Ranks::All, source "ours";
-        /// The host of each rank, by number; empty: neighbours in a ring stand at different leaves.
+        /// Host of each rank, by number; empty: ring neighbours are below different leaves.
         hosts: Vec<u32> = vec![], source "ours";
         /// Bytes of each rank's buffer: whole words of 4 B, at most 4GiB.
         size: Bytes = Bytes(4 << 20), source "ours";
-        /// Rounds that count, after one that does not.
+        /// Measured rounds, after one warm-up round.
         rounds: u32 = 5, source "ours";
-        /// Channels, each of which does a share over connections of its own.
+        /// Channels, each with a share of the buffer and its own connections.
         channels: u32 = 2, source "ours";
-        /// What buffers hold.
+        /// Element type of buffers.
         element: Element = Element::Float, source "ours";
-        /// Version of NCCL's interface; auto: the newest that the plugin has.
+        /// Version of NCCL's interface; auto: the newest that the plugin supports.
         abi: Auto<Abi> = Auto::Auto, source "ours";
-        /// When ranks are started.
+        /// Start time of the ranks.
         start: Time = Time::ZERO, source "ours";
-        /// Most flows that may be made: a guard for the memory.
+        /// Maximum number of flows: guards the memory.
         max_flows: u64 = 20_000_000, source "ours: about 2 GB";
     }
 }

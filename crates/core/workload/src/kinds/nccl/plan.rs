@@ -1,5 +1,5 @@
-//! What each rank of a collective sends and receives, and what must be done before: as rings and trees are described in the
-//! literature, a list of operations per channel.
+//! Operations of each rank of a collective and their dependencies: rings and trees as in the literature, a list of
+//! operations per channel.
 
 use std::ops::Range;
 
@@ -9,9 +9,9 @@ pub const CHUNK: usize = 512 << 10;
 /// A collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// All-reduce round a ring: every segment goes round twice, once to be summed and once to be told.
+    /// All-reduce on a ring: every segment passes all ranks twice, first to be summed, then to distribute the result.
     Ring,
-    /// All-reduce over a binary tree: sums go up, the result comes down.
+    /// All-reduce on a binary tree: sums go up, the result goes down.
     Tree,
     /// The first half of a ring: every rank ends with the sum of one segment.
     ReduceScatter,
@@ -23,7 +23,7 @@ pub enum Kind {
     Pairs,
 }
 
-/// All of them, with what they are called.
+/// All collectives with their names.
 pub const KINDS: &[(&str, Kind)] = &[
     ("ring", Kind::Ring),
     ("tree", Kind::Tree),
@@ -34,17 +34,17 @@ pub const KINDS: &[(&str, Kind)] = &[
 ];
 
 impl Kind {
-    /// What it is called.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
     }
 
-    /// Whether a rank's buffer is what it sends and beside it what it receives.
+    /// Returns `true` if a rank's receive buffer follows its send buffer.
     pub fn is_beside(self) -> bool {
         matches!(self, Kind::AllToAll | Kind::Pairs)
     }
 
-    /// Bytes over each rank's link per byte of the buffer: NCCL's factor from algorithm to bus bandwidth.
+    /// Returns the bytes over each rank's link per byte of the buffer: NCCL's factor from algorithm to bus bandwidth.
     pub fn bus_factor(self, ranks: usize) -> f64 {
         let n = ranks as f64;
         match self {
@@ -55,12 +55,12 @@ impl Kind {
     }
 }
 
-/// What is done with what arrives.
+/// Treatment of received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrived {
-    /// It is added.
+    /// They are added.
     Sum,
-    /// It replaces what was there.
+    /// They replace the previous bytes.
     Copy,
 }
 
@@ -76,15 +76,15 @@ pub enum What {
 /// A step of a rank's program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What is done.
+    /// The operation.
     pub what: What,
-    /// With which bytes of the buffer.
+    /// Bytes of the buffer.
     pub bytes: Range<usize>,
-    /// Steps that must be done before, by their place in the program.
+    /// Steps that must complete first, by their position in the program.
     pub after: Vec<usize>,
 }
 
-/// Bytes from one end to the other in chunks; none in one.
+/// Splits bytes into chunks; an empty range is one chunk.
 fn chunks(bytes: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let count = bytes.len().div_ceil(CHUNK).max(1);
     (0..count).map(move |chunk| {
@@ -93,14 +93,14 @@ fn chunks(bytes: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Part `index` of `count` of some bytes, at whole words of four.
+/// Returns part `index` of `count` of some bytes, in whole words of four.
 pub fn part(bytes: &Range<usize>, index: usize, count: usize) -> Range<usize> {
     let words = bytes.len() / 4;
     let at = |index: usize| bytes.start + words * index / count * 4;
     at(index)..if index + 1 == count { bytes.end } else { at(index + 1) }
 }
 
-/// The block of a rank where all have the same size; a few bytes may be left over.
+/// Returns the block of a rank if all have the same size; a few bytes may remain.
 fn block(bytes: &Range<usize>, rank: usize, ranks: usize) -> Range<usize> {
     let size = bytes.len() / 4 / ranks * 4;
     bytes.start + rank * size..bytes.start + (rank + 1) * size
@@ -118,14 +118,14 @@ impl Operations {
     }
 }
 
-/// The program of a rank for one channel's share `bytes` of a buffer of `all` bytes: its operations, each with those that must be
-/// done before.
+/// Returns the program of a rank for one channel's share `bytes` of a buffer of `all` bytes: its operations with their
+/// dependencies.
 pub fn program(kind: Kind, rank: usize, ranks: usize, bytes: Range<usize>, all: usize) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for (what, bytes) in operations(kind, rank, ranks, bytes, all) {
         let overlaps = |step: &Step| {
             let reads = |what: &What| matches!(what, What::Send(_));
-            // Two that only read do not disturb each other.
+            // Two operations that only read are independent.
             let disturbs = !(reads(&what) && reads(&step.what));
             disturbs && step.bytes.start < bytes.end && bytes.start < step.bytes.end
         };
@@ -135,8 +135,8 @@ pub fn program(kind: Kind, rank: usize, ranks: usize, bytes: Range<usize>, all: 
     steps
 }
 
-/// What a rank sends and receives, in order, of one channel's share `bytes` of a buffer of `all` bytes. Where a collective has a
-/// second buffer beside the first, its bytes follow the first's.
+/// Returns the sends and receives of a rank, in order, for one channel's share `bytes` of a buffer of `all` bytes. The
+/// bytes of a receive buffer follow those of the send buffer.
 pub fn operations(kind: Kind, rank: usize, ranks: usize, bytes: Range<usize>, all: usize) -> Vec<(What, Range<usize>)> {
     let mut program = Operations(Vec::new());
     let (next, before) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
@@ -184,13 +184,13 @@ pub fn operations(kind: Kind, rank: usize, ranks: usize, bytes: Range<usize>, al
     program.0
 }
 
-/// A number of a buffer before a collective: small, so that sums are exact in every type.
+/// Returns an element of a buffer before a collective: small, so that sums are exact in every type.
 pub fn before(rank: usize, element: usize) -> u32 {
     ((element * 7 + rank * 13) % 97) as u32
 }
 
-/// What a buffer must hold at the end: by element of the whole buffer, or of the second one where there are two; `None`: it does
-/// not matter.
+/// Returns the expected element of a buffer after a collective, or of the receive buffer if there are two; `None`:
+/// undefined.
 pub fn after(kind: Kind, rank: usize, ranks: usize, elements: usize, channels: usize, element: usize) -> Option<u32> {
     let all = 0..elements * 4;
     let channel =
@@ -200,7 +200,7 @@ pub fn after(kind: Kind, rank: usize, ranks: usize, elements: usize, channels: u
         Kind::Ring | Kind::Tree => Some((0..ranks).map(|of| before(of, element)).sum()),
         Kind::ReduceScatter => (segment == (rank + 1) % ranks).then(|| (0..ranks).map(|of| before(of, element)).sum()),
         Kind::AllGather => Some(before(segment, element)),
-        // What the others have for us stands where we stand among the blocks of theirs.
+        // Blocks for this rank have its position among the blocks of the others.
         Kind::AllToAll => {
             let theirs = (0..ranks).find(|of| block(&channel, *of, ranks).contains(&(element * 4)))?;
             let at = element * 4 - block(&channel, theirs, ranks).start + block(&channel, rank, ranks).start;
@@ -215,7 +215,7 @@ mod tests {
     use super::*;
     use std::collections::VecDeque;
 
-    /// Runs the programs of all ranks by hand, each message at once.
+    /// Executes the programs of all ranks, each message at once.
     fn run(kind: Kind, ranks: usize, elements: usize, channels: usize) {
         let all = elements * 4;
         let mut buffers: Vec<Vec<u32>> = (0..ranks)
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_step_waits_for_those_that_touch_its_bytes() {
-        // Two ranks, two segments of one chunk: send, receive and add, send what was added, receive the other's.
+        // Two ranks, two segments of one chunk: send, receive and add, send the sum, receive the other's.
         let steps = program(Kind::Ring, 0, 2, 0..16, 16);
         let short: Vec<_> =
             steps.iter().map(|step| (step.what.clone(), step.bytes.clone(), step.after.clone())).collect();
