@@ -153,7 +153,7 @@ pub(crate) mod testbed {
                 workload::Element::Int => Element::Int,
             },
             rows: true,
-            mishap: None,
+            injected_failure: None,
         })
     }
 }

@@ -10,9 +10,9 @@ use crate::{
     progress::INTERRUPTED,
 };
 use anabranch_collective::{
-    plan::{KINDS, Kind},
+    plan::{CollectiveKind, KINDS},
     rank::{self, Element, Row},
-    run::{self, JobError, Mishap, Outcome, Settings},
+    run::{self, InjectedFailure, JobError, Outcome, Settings},
 };
 use anabranch_report::{Inputs, OutputFile};
 use anabranch_units::{Bytes, Time};
@@ -35,7 +35,7 @@ pub(crate) enum Type {
 pub(crate) struct Collective {
     /// Collective: ring, tree, reduce-scatter, all-gather, all-to-all or pairs
     #[arg(value_name = "KIND", value_parser = kind)]
-    kind: Kind,
+    kind: CollectiveKind,
     /// Number of ranks, each its own process
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(2..=64))]
     ranks: u16,
@@ -64,7 +64,7 @@ pub(crate) struct Collective {
     #[arg(long)]
     replace: bool,
     /// Kill a rank at a time after the first round starts, for example 2@500ms; the others must report it
-    #[arg(long, value_name = "RANK@TIME", value_parser = mishap)]
+    #[arg(long, value_name = "RANK@TIME", value_parser = injected_failure)]
     kill: Option<(usize, Time)>,
     /// Build the network of a scenario from namespaces and run each rank on one of its hosts, with the scenario's [load_balancer],
     /// [transport] and [wire]; environment variables take precedence
@@ -109,7 +109,7 @@ pub(super) struct Uplink {
     pub(super) marks: Option<u64>,
 }
 
-fn kind(text: &str) -> Result<Kind, String> {
+fn kind(text: &str) -> Result<CollectiveKind, String> {
     let found = KINDS.iter().find(|(name, _)| *name == text).map(|(_, kind)| *kind);
     found.ok_or_else(|| {
         let names: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
@@ -119,7 +119,7 @@ fn kind(text: &str) -> Result<Kind, String> {
     })
 }
 
-fn mishap(text: &str) -> Result<(usize, Time), String> {
+fn injected_failure(text: &str) -> Result<(usize, Time), String> {
     let expected = || "expected a rank and a time, for example 2@500ms".to_string();
     let (rank, time) = text.split_once('@').ok_or_else(expected)?;
     Ok((rank.parse().map_err(|_| expected())?, time.parse().map_err(|_| expected())?))
@@ -145,7 +145,11 @@ pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
         Some((rank, _)) if rank >= ranks => {
             return Err(Failure::input(format!("--kill: found rank {rank}, expected 0 to {}", ranks - 1)));
         }
-        kill => kill.map(|(rank, after)| Mishap { rank, after: Duration::from_nanos(after.ps() / 1000), pause: None }),
+        kill => kill.map(|(rank, after)| InjectedFailure {
+            rank,
+            after: Duration::from_nanos(after.ps() / 1000),
+            pause: None,
+        }),
     };
     let exe = std::env::current_exe().map_err(|error| Failure::Broken(error.to_string()))?;
     let mut settings = Settings {
@@ -165,7 +169,7 @@ pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
             Type::Int => Element::Int,
         },
         rows: arguments.rows.is_some(),
-        mishap: kill,
+        injected_failure: kill,
     };
     #[cfg(target_os = "linux")]
     let rank_hosts = match (&arguments.testbed, &arguments.at) {
@@ -187,7 +191,7 @@ pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
     let outcome = run::run(&settings, &INTERRUPTED, &mut |_| ()).map_err(|error| match error {
         JobError::Stopped => Failure::Interrupted,
         JobError::Failed { .. } | JobError::Rank { .. } => Failure::input(error.to_string()),
-        JobError::Wrong { .. } | JobError::Silent => Failure::Broken(error.to_string()),
+        JobError::Wrong { .. } | JobError::Timeout => Failure::Broken(error.to_string()),
     })?;
     if let Some(file) = rows_file {
         let rows =
@@ -200,7 +204,7 @@ pub(crate) fn collective(arguments: &Collective) -> Result<(), Failure> {
     let uplinks: Vec<Uplink> = Vec::new();
     print_outcome(&settings, &outcome, &uplinks, arguments.format);
     // The remaining ranks must have noticed and closed.
-    match settings.mishap {
+    match settings.injected_failure {
         Some(_) if outcome.closed != ranks - 1 => {
             Err(Failure::Broken("a remaining rank has not closed its connections".into()))
         }

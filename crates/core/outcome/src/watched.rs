@@ -59,7 +59,7 @@ pub enum TraceEvent {
     /// It was lost on a link that is down or loses packets.
     Loss,
     /// Its switch had no route and dropped it.
-    NoWay,
+    NoRoute,
 }
 
 impl TraceEvent {
@@ -74,7 +74,7 @@ impl TraceEvent {
             TraceEvent::Receive => "receive",
             TraceEvent::Drop => "drop",
             TraceEvent::Loss => "loss",
-            TraceEvent::NoWay => "no-way",
+            TraceEvent::NoRoute => "no-way",
         }
     }
 }
@@ -94,7 +94,7 @@ pub struct TraceRow {
     /// The event.
     pub event: TraceEvent,
     /// Index into the result's links of the event's link, or of the link at its port; for
-    /// [`TraceEvent::NoWay`] any link that leaves the switch.
+    /// [`TraceEvent::NoRoute`] any link that leaves the switch.
     pub link: u32,
     /// Path tag.
     pub tag: u32,

@@ -9,11 +9,11 @@
 
 mod registry;
 mod setting;
-mod shape;
+mod value_schema;
 
 pub use registry::{About, Each, Named, Registry, Unknown};
-pub use setting::{Auto, Never, Raw, Seed, Setting, Wrong};
-pub use shape::Shape;
+pub use setting::{Auto, InvalidValue, Never, Raw, Seed, Setting};
+pub use value_schema::ValueSchema;
 
 use thiserror::Error;
 
@@ -27,7 +27,7 @@ pub struct Parameter {
     /// Allowed values, as text.
     pub expected: String,
     /// Allowed values, for programs.
-    pub shape: Shape,
+    pub schema: ValueSchema,
     /// Default, as written in a scenario.
     pub default: Raw,
     /// Source of the default: a section of a paper, a public source, or "ours".
@@ -49,11 +49,11 @@ pub enum SetError {
     },
     /// The value is invalid.
     #[error("`{key}`: {wrong}")]
-    WrongValue {
+    InvalidValue {
         /// The key.
         key: String,
         /// Value found and values allowed.
-        wrong: Wrong,
+        wrong: InvalidValue,
     },
 }
 
@@ -141,7 +141,7 @@ macro_rules! parameters {
                     name: stringify!($field),
                     meaning: concat!($($meaning),+).trim(),
                     expected: <$kind as $crate::Setting>::expected(),
-                    shape: <$kind as $crate::Setting>::shape(),
+                    schema: <$kind as $crate::Setting>::schema(),
                     default: $crate::Setting::write(&defaults.$field),
                     source: $source,
                 },)*]
@@ -151,7 +151,7 @@ macro_rules! parameters {
                 match key {
                     $(stringify!($field) => {
                         self.$field = $crate::Setting::read(value)
-                            .map_err(|wrong| $crate::SetError::WrongValue { key: key.to_string(), wrong })?;
+                            .map_err(|wrong| $crate::SetError::InvalidValue { key: key.to_string(), wrong })?;
                         Ok(())
                     })*
                     _ => {
@@ -198,13 +198,13 @@ macro_rules! choices {
             fn expected() -> String {
                 concat!("one of", $(" \"", $word, "\""),+).to_string()
             }
-            fn shape() -> $crate::Shape {
-                $crate::Shape::Words(vec![$($word),+])
+            fn schema() -> $crate::ValueSchema {
+                $crate::ValueSchema::Words(vec![$($word),+])
             }
-            fn read(raw: &$crate::Raw) -> Result<Self, $crate::Wrong> {
+            fn read(raw: &$crate::Raw) -> Result<Self, $crate::InvalidValue> {
                 match raw {
                     $($crate::Raw::Text(word) if word == $word => Ok(Self::$variant),)+
-                    _ => Err($crate::Wrong::of::<Self>(raw).near([$($word),+])),
+                    _ => Err($crate::InvalidValue::of::<Self>(raw).near([$($word),+])),
                 }
             }
             fn write(&self) -> $crate::Raw {

@@ -1,6 +1,6 @@
 //! Registries: kinds of a part by name, each with its parameters.
 
-use crate::{Parameters, Raw, Setting, Shape, Wrong, nearest, nearest_few};
+use crate::{InvalidValue, Parameters, Raw, Setting, ValueSchema, nearest, nearest_few};
 use std::marker::PhantomData;
 use thiserror::Error;
 
@@ -279,14 +279,14 @@ impl<T: Registry> Setting for Named<T> {
     fn expected() -> String {
         T::ALL.iter().fold("one of".to_string(), |text, about| format!("{text} \"{}\"", about.name))
     }
-    fn shape() -> Shape {
-        Shape::Words(T::ALL.iter().map(|about| about.name).collect())
+    fn schema() -> ValueSchema {
+        ValueSchema::Words(T::ALL.iter().map(|about| about.name).collect())
     }
-    fn read(raw: &Raw) -> Result<Self, Wrong> {
+    fn read(raw: &Raw) -> Result<Self, InvalidValue> {
         let found = T::ALL.iter().find(|about| matches!(raw, Raw::Text(word) if word == about.name));
         found
             .map(|about| Named(about, PhantomData))
-            .ok_or_else(|| Wrong::of::<Self>(raw).near(T::ALL.iter().map(|about| about.name)))
+            .ok_or_else(|| InvalidValue::of::<Self>(raw).near(T::ALL.iter().map(|about| about.name)))
     }
     fn write(&self) -> Raw {
         Raw::Text(self.0.name.into())
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_names_are_told_the_choices() {
+    fn unknown_names_list_the_choices() {
         let few = Unknown::new("kind of tree", "oka", ["oak", "elm"]).to_string();
         assert_eq!(few, "`oka` is not a kind of tree; allowed are oak, elm (did you mean `oak`?)");
         let letters = ["a1", "b1", "c1", "d1", "e1", "f1", "g1", "h1", "i1", "j1", "k1", "l1", "m1"];

@@ -1,6 +1,6 @@
 //! Types of parameters, and how each is parsed and printed.
 
-use crate::Shape;
+use crate::ValueSchema;
 use anabranch_units::{Bytes, BytesOrBdp, PacketsOrBdp, Rate, Time};
 use std::fmt;
 
@@ -39,25 +39,25 @@ impl fmt::Display for Raw {
 
 /// An invalid value of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong {
+pub struct InvalidValue {
     /// The value as found.
     pub found: String,
     /// Allowed values.
     pub expected: String,
     /// Reason, if it does not follow from the type.
-    pub why: Option<String>,
+    pub reason: Option<String>,
     /// The nearest valid choice, if one is close.
     pub nearest: Option<String>,
 }
 
-impl Wrong {
+impl InvalidValue {
     /// Creates the error for `raw`, which is no `T`.
     pub fn of<T: Setting>(raw: &Raw) -> Self {
-        Wrong { found: raw.to_string(), expected: T::expected(), why: None, nearest: None }
+        InvalidValue { found: raw.to_string(), expected: T::expected(), reason: None, nearest: None }
     }
     /// Adds a reason.
-    pub fn because(mut self, why: impl fmt::Display) -> Self {
-        self.why = Some(why.to_string());
+    pub fn because(mut self, reason: impl fmt::Display) -> Self {
+        self.reason = Some(reason.to_string());
         self
     }
     /// Adds the nearest of `words`.
@@ -67,11 +67,11 @@ impl Wrong {
     }
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for InvalidValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "found {}, expected {}", self.found, self.expected)?;
-        if let Some(why) = &self.why {
-            write!(f, ": {why}")?;
+        if let Some(reason) = &self.reason {
+            write!(f, ": {reason}")?;
         }
         if let Some(nearest) = &self.nearest {
             write!(f, " (did you mean `{nearest}`?)")?;
@@ -80,21 +80,21 @@ impl fmt::Display for Wrong {
     }
 }
 
-impl std::error::Error for Wrong {}
+impl std::error::Error for InvalidValue {}
 
 /// Type of a parameter.
 pub trait Setting: Sized {
     /// Returns the allowed values as text.
     fn expected() -> String;
     /// Returns the allowed values for programs.
-    fn shape() -> Shape {
-        Shape::Any
+    fn schema() -> ValueSchema {
+        ValueSchema::Any
     }
     /// Parses a value.
     ///
     /// # Errors
-    /// [`Wrong`] if the value is of another type, out of range or not among the choices.
-    fn read(raw: &Raw) -> Result<Self, Wrong>;
+    /// [`InvalidValue`] if the value is of another type, out of range or not among the choices.
+    fn read(raw: &Raw) -> Result<Self, InvalidValue>;
     /// Prints the value in the form that [`Setting::read`] accepts.
     fn write(&self) -> Raw;
 }
@@ -103,13 +103,13 @@ impl Setting for bool {
     fn expected() -> String {
         "true or false".into()
     }
-    fn shape() -> Shape {
-        Shape::Bool
+    fn schema() -> ValueSchema {
+        ValueSchema::Bool
     }
-    fn read(raw: &Raw) -> Result<Self, Wrong> {
+    fn read(raw: &Raw) -> Result<Self, InvalidValue> {
         match raw {
             Raw::Bool(b) => Ok(*b),
-            _ => Err(Wrong::of::<Self>(raw)),
+            _ => Err(InvalidValue::of::<Self>(raw)),
         }
     }
     fn write(&self) -> Raw {
@@ -121,13 +121,13 @@ impl Setting for u64 {
     fn expected() -> String {
         "a whole number, zero or more".into()
     }
-    fn shape() -> Shape {
-        Shape::Whole
+    fn schema() -> ValueSchema {
+        ValueSchema::Whole
     }
-    fn read(raw: &Raw) -> Result<Self, Wrong> {
+    fn read(raw: &Raw) -> Result<Self, InvalidValue> {
         match raw {
-            Raw::Int(i) => u64::try_from(*i).map_err(|_| Wrong::of::<Self>(raw)),
-            _ => Err(Wrong::of::<Self>(raw)),
+            Raw::Int(i) => u64::try_from(*i).map_err(|_| InvalidValue::of::<Self>(raw)),
+            _ => Err(InvalidValue::of::<Self>(raw)),
         }
     }
     fn write(&self) -> Raw {
@@ -143,16 +143,16 @@ impl Setting for Seed {
     fn expected() -> String {
         "a whole number from 0 to 18446744073709551615, above 9223372036854775807 as text in quotes".into()
     }
-    fn shape() -> Shape {
-        Shape::Either(vec![Shape::Whole, Shape::Digits])
+    fn schema() -> ValueSchema {
+        ValueSchema::Either(vec![ValueSchema::Whole, ValueSchema::Digits])
     }
-    fn read(raw: &Raw) -> Result<Self, Wrong> {
+    fn read(raw: &Raw) -> Result<Self, InvalidValue> {
         let number = match raw {
             Raw::Int(number) => u64::try_from(*number).ok(),
             Raw::Text(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok(),
             _ => None,
         };
-        number.map(Seed).ok_or_else(|| Wrong::of::<Self>(raw))
+        number.map(Seed).ok_or_else(|| InvalidValue::of::<Self>(raw))
     }
     fn write(&self) -> Raw {
         i64::try_from(self.0).map_or_else(|_| Raw::Text(self.0.to_string()), Raw::Int)
@@ -163,11 +163,11 @@ impl Setting for u32 {
     fn expected() -> String {
         "a whole number, zero or more".into()
     }
-    fn shape() -> Shape {
-        Shape::Whole
+    fn schema() -> ValueSchema {
+        ValueSchema::Whole
     }
-    fn read(raw: &Raw) -> Result<Self, Wrong> {
-        u32::try_from(u64::read(raw)?).map_err(|_| Wrong::of::<Self>(raw).because("at most 4294967295"))
+    fn read(raw: &Raw) -> Result<Self, InvalidValue> {
+        u32::try_from(u64::read(raw)?).map_err(|_| InvalidValue::of::<Self>(raw).because("at most 4294967295"))
     }
     fn write(&self) -> Raw {
         Raw::Int(i64::from(*self))
@@ -178,14 +178,14 @@ impl Setting for f64 {
     fn expected() -> String {
         "a number".into()
     }
-    fn shape() -> Shape {
-        Shape::Number
+    fn schema() -> ValueSchema {
+        ValueSchema::Number
     }
-    fn read(raw: &Raw) -> Result<Self, Wrong> {
+    fn read(raw: &Raw) -> Result<Self, InvalidValue> {
         match raw {
             Raw::Int(i) => Ok(*i as f64),
             Raw::Float(x) if x.is_finite() => Ok(*x),
-            _ => Err(Wrong::of::<Self>(raw)),
+            _ => Err(InvalidValue::of::<Self>(raw)),
         }
     }
     fn write(&self) -> Raw {
@@ -197,13 +197,13 @@ impl Setting for String {
     fn expected() -> String {
         "text".into()
     }
-    fn shape() -> Shape {
-        Shape::Text
+    fn schema() -> ValueSchema {
+        ValueSchema::Text
     }
-    fn read(raw: &Raw) -> Result<Self, Wrong> {
+    fn read(raw: &Raw) -> Result<Self, InvalidValue> {
         match raw {
             Raw::Text(text) => Ok(text.clone()),
-            _ => Err(Wrong::of::<Self>(raw)),
+            _ => Err(InvalidValue::of::<Self>(raw)),
         }
     }
     fn write(&self) -> Raw {
@@ -215,13 +215,13 @@ impl<T: Setting> Setting for Vec<T> {
     fn expected() -> String {
         format!("a list, each {}", T::expected())
     }
-    fn shape() -> Shape {
-        Shape::List(Box::new(T::shape()))
+    fn schema() -> ValueSchema {
+        ValueSchema::List(Box::new(T::schema()))
     }
-    fn read(raw: &Raw) -> Result<Self, Wrong> {
+    fn read(raw: &Raw) -> Result<Self, InvalidValue> {
         match raw {
             Raw::List(items) => items.iter().map(T::read).collect(),
-            _ => Err(Wrong::of::<Self>(raw)),
+            _ => Err(InvalidValue::of::<Self>(raw)),
         }
     }
     fn write(&self) -> Raw {
@@ -234,10 +234,10 @@ impl<T: Setting> Setting for Option<T> {
     fn expected() -> String {
         format!("{}, or \"\" for none", T::expected())
     }
-    fn shape() -> Shape {
-        Shape::Either(vec![Shape::Words(vec![""]), T::shape()])
+    fn schema() -> ValueSchema {
+        ValueSchema::Either(vec![ValueSchema::Words(vec![""]), T::schema()])
     }
-    fn read(raw: &Raw) -> Result<Self, Wrong> {
+    fn read(raw: &Raw) -> Result<Self, InvalidValue> {
         match raw {
             Raw::Text(text) if text.is_empty() => Ok(None),
             _ => T::read(raw).map(Some),
@@ -254,13 +254,13 @@ macro_rules! unit_setting {
             fn expected() -> String {
                 $expected.into()
             }
-            fn shape() -> Shape {
-                Shape::Quantity($units.to_vec())
+            fn schema() -> ValueSchema {
+                ValueSchema::Quantity($units.to_vec())
             }
-            fn read(raw: &Raw) -> Result<Self, Wrong> {
+            fn read(raw: &Raw) -> Result<Self, InvalidValue> {
                 match raw {
-                    Raw::Text(text) => text.parse().map_err(|why| Wrong::of::<Self>(raw).because(why)),
-                    _ => Err(Wrong::of::<Self>(raw).because("a quantity is written as text with its unit")),
+                    Raw::Text(text) => text.parse().map_err(|reason| InvalidValue::of::<Self>(raw).because(reason)),
+                    _ => Err(InvalidValue::of::<Self>(raw).because("a quantity is written as text with its unit")),
                 }
             }
             fn write(&self) -> Raw {
@@ -283,14 +283,14 @@ impl Setting for PacketsOrBdp {
     fn expected() -> String {
         "a number of packets such as 10, or a multiple of the BDP in packets such as \"0.25bdp\"".into()
     }
-    fn shape() -> Shape {
-        Shape::Either(vec![Shape::Whole, Shape::Quantity(vec!["bdp"])])
+    fn schema() -> ValueSchema {
+        ValueSchema::Either(vec![ValueSchema::Whole, ValueSchema::Quantity(vec!["bdp"])])
     }
-    fn read(raw: &Raw) -> Result<Self, Wrong> {
+    fn read(raw: &Raw) -> Result<Self, InvalidValue> {
         match raw {
-            Raw::Int(i) => u64::try_from(*i).map(PacketsOrBdp::Packets).map_err(|_| Wrong::of::<Self>(raw)),
-            Raw::Text(text) => text.parse().map_err(|why| Wrong::of::<Self>(raw).because(why)),
-            _ => Err(Wrong::of::<Self>(raw)),
+            Raw::Int(i) => u64::try_from(*i).map(PacketsOrBdp::Packets).map_err(|_| InvalidValue::of::<Self>(raw)),
+            Raw::Text(text) => text.parse().map_err(|reason| InvalidValue::of::<Self>(raw).because(reason)),
+            _ => Err(InvalidValue::of::<Self>(raw)),
         }
     }
     fn write(&self) -> Raw {
@@ -315,10 +315,10 @@ macro_rules! word_or {
             fn expected() -> String {
                 format!(concat!("\"", $word, "\" or {}"), T::expected())
             }
-            fn shape() -> Shape {
-                Shape::Either(vec![Shape::Words(vec![$word]), T::shape()])
+            fn schema() -> ValueSchema {
+                ValueSchema::Either(vec![ValueSchema::Words(vec![$word]), T::schema()])
             }
-            fn read(raw: &Raw) -> Result<Self, Wrong> {
+            fn read(raw: &Raw) -> Result<Self, InvalidValue> {
                 match raw {
                     Raw::Text(text) if text == $word => Ok($name::$variant),
                     _ => T::read(raw).map($name::Value).map_err(|mut wrong| {

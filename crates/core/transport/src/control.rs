@@ -1,6 +1,6 @@
 //! Traits and checks shared by the congestion controls of all transports.
 
-use anabranch_settings::{About, Each, Parameters, Registry, SetError, Wrong};
+use anabranch_settings::{About, Each, InvalidValue, Parameters, Registry, SetError};
 
 /// Limits of a congestion control's parameters and the ways in which it differs from others. Every method has a
 /// default; a congestion control overrides those that differ.
@@ -8,7 +8,7 @@ pub trait ControlCapabilities {
     /// Checks that every parameter is within its range.
     ///
     /// # Errors
-    /// [`SetError::WrongValue`] for the first parameter out of range.
+    /// [`SetError::InvalidValue`] for the first parameter out of range.
     fn check(&self) -> Result<(), SetError> {
         Ok(())
     }
@@ -35,7 +35,7 @@ pub trait Controls {
     /// Checks that every parameter is within its range.
     ///
     /// # Errors
-    /// [`SetError::WrongValue`] for the first parameter out of range; its key is relative to `[transport]`, e.g.
+    /// [`SetError::InvalidValue`] for the first parameter out of range; its key is relative to `[transport]`, e.g.
     /// `dctcp.ewma_gain`.
     fn check(&self) -> Result<(), SetError>;
 }
@@ -56,8 +56,8 @@ impl<C: Registry + AsRef<dyn ControlCapabilities>> Controls for Each<C> {
     fn check(&self) -> Result<(), SetError> {
         self.iter().try_for_each(|one| {
             one.as_ref().check().map_err(|error| match error {
-                SetError::WrongValue { key, wrong } => {
-                    SetError::WrongValue { key: format!("{}.{key}", one.about().name), wrong }
+                SetError::InvalidValue { key, wrong } => {
+                    SetError::InvalidValue { key: format!("{}.{key}", one.about().name), wrong }
                 }
                 other => other,
             })
@@ -77,21 +77,21 @@ impl<'a> Section<'a> {
     /// Fails with `allowed` unless `fine`.
     ///
     /// # Errors
-    /// [`SetError::WrongValue`].
+    /// [`SetError::InvalidValue`].
     pub fn require(&self, key: &str, fine: bool, allowed: &str) -> Result<(), SetError> {
         if fine {
             return Ok(());
         }
         let found = self.0.entries().into_iter().find(|(name, _)| *name == key);
         let found = found.map(|(_, value)| value.to_string()).unwrap_or_default();
-        let wrong = Wrong { found, expected: allowed.to_string(), why: None, nearest: None };
-        Err(SetError::WrongValue { key: key.to_string(), wrong })
+        let wrong = InvalidValue { found, expected: allowed.to_string(), reason: None, nearest: None };
+        Err(SetError::InvalidValue { key: key.to_string(), wrong })
     }
 
     /// A factor: zero or more.
     ///
     /// # Errors
-    /// [`SetError::WrongValue`].
+    /// [`SetError::InvalidValue`].
     pub fn factor(&self, key: &str, value: f64) -> Result<(), SetError> {
         self.require(key, value.is_finite() && value >= 0.0, "a number, zero or more")
     }
@@ -99,7 +99,7 @@ impl<'a> Section<'a> {
     /// A factor that must not be zero.
     ///
     /// # Errors
-    /// [`SetError::WrongValue`].
+    /// [`SetError::InvalidValue`].
     pub fn positive(&self, key: &str, value: f64) -> Result<(), SetError> {
         self.require(key, value.is_finite() && value > 0.0, "a number above zero")
     }
@@ -107,7 +107,7 @@ impl<'a> Section<'a> {
     /// A share: 0 to 1.
     ///
     /// # Errors
-    /// [`SetError::WrongValue`].
+    /// [`SetError::InvalidValue`].
     pub fn share(&self, key: &str, value: f64) -> Result<(), SetError> {
         self.require(key, (0.0..=1.0).contains(&value), "a number from 0 to 1")
     }

@@ -16,7 +16,7 @@ pub trait TransportSettings: Parameters {
     /// Checks that every parameter is within its range. The key of an error is relative to `[transport]`.
     ///
     /// # Errors
-    /// [`SetError::WrongValue`] for the first parameter out of range.
+    /// [`SetError::InvalidValue`] for the first parameter out of range.
     fn check(&self) -> Result<(), SetError>;
     /// Payload bytes of a full packet.
     fn mtu(&self) -> u64;

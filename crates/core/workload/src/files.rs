@@ -16,7 +16,7 @@ pub use source::StartUnit;
 pub(crate) use source::Source;
 
 use crate::{WorkloadError, traffic::Traffic};
-use anabranch_settings::{Auto, Raw, Setting, Shape, Wrong, choices};
+use anabranch_settings::{Auto, InvalidValue, Raw, Setting, ValueSchema, choices};
 use anabranch_units::Time;
 
 choices! {
@@ -48,16 +48,16 @@ impl Setting for StartAt {
     fn expected() -> String {
         "\"auto\", \"file\" or a time such as \"1us\" (ps, ns, us, ms, s)".into()
     }
-    fn shape() -> Shape {
-        Shape::Either(vec![Shape::Words(vec!["auto", "file"]), Time::shape()])
+    fn schema() -> ValueSchema {
+        ValueSchema::Either(vec![ValueSchema::Words(vec!["auto", "file"]), Time::schema()])
     }
-    fn read(raw: &Raw) -> Result<Self, Wrong> {
+    fn read(raw: &Raw) -> Result<Self, InvalidValue> {
         match raw {
             Raw::Text(word) if word == "auto" => Ok(StartAt::Auto),
             Raw::Text(word) if word == "file" => Ok(StartAt::File),
             _ => match Time::read(raw) {
                 Ok(time) => Ok(StartAt::First(time)),
-                Err(wrong) => Err(Wrong { expected: Self::expected(), ..wrong }.near(["auto", "file"])),
+                Err(wrong) => Err(InvalidValue { expected: Self::expected(), ..wrong }.near(["auto", "file"])),
             },
         }
     }
@@ -126,7 +126,7 @@ pub(crate) mod testing {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_told_with_their_line() {
+    fn bytes_that_are_no_text_are_reported_with_their_line() {
         for format in [FileFormat::Csv, FileFormat::Conweave, FileFormat::HtsimCm, FileFormat::Goal] {
             let error = read_bytes(format, b"# one\n# two\xff\n").unwrap_err();
             assert!(error.place.as_deref() == Some("f:2") && error.message.contains("UTF-8"), "{error}");

@@ -15,7 +15,7 @@ use std::collections::HashSet;
 const MAX_TRIGGERS: usize = 1 << 30;
 
 /// Maximum number of workloads, with their splits and the parts of flow files.
-pub const MOST_WORKLOADS: usize = 1 << 16;
+pub const MAX_WORKLOADS: usize = 1 << 16;
 
 /// All flows of a run. Flows with a start time are sorted by (start, src, dst) within the whole set.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -151,7 +151,7 @@ impl Merge {
     fn workload(&mut self, name: &str, measured: bool, sent_as: &GeneratedAs) -> Result<u16, WorkloadError> {
         let workloads = &mut self.made.flows.workloads;
         let number = u16::try_from(workloads.len())
-            .map_err(|_| WorkloadError::new(format!("more than {MOST_WORKLOADS} workloads")))?;
+            .map_err(|_| WorkloadError::new(format!("more than {MAX_WORKLOADS} workloads")))?;
         workloads.push(WorkloadInfo {
             name: name.to_string(),
             measured: measured && sent_as.measured,

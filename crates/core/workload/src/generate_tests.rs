@@ -167,7 +167,7 @@ fn the_columns_of_a_csv_name_workloads_and_classes() {
 }
 
 #[test]
-fn mistakes_name_the_workload() {
+fn errors_name_the_workload() {
     let hosts = view(16, 4, 2);
     let wrong = |list: &[(WorkloadParameters, GeneratedAs)]| generate(list, &hosts, 1, &files).unwrap_err();
     let error = wrong(&[(permutation(1), sent_as("a")), (permutation(1), sent_as("a"))]);
@@ -253,7 +253,7 @@ fn the_background_of_a_collective_uses_none_of_its_hosts() {
 }
 
 #[test]
-fn where_nobody_is_left_it_says_so() {
+fn too_few_free_hosts_are_reported() {
     let list = [(permutation(1), sent_as("everybody")), (rest(Scope::Any), sent_as("rest"))];
     let error = generate(&list, &view(16, 4, 2), 1, &files).unwrap_err();
     assert_eq!((error.workload, error.key.as_deref()), (Some(1), Some("hosts")));

@@ -1,6 +1,6 @@
 //! The kinds of workload, one file each.
 //!
-//! To add a kind, write a file with `pub(crate) const ABOUT: About`, parameters declared with `parameters!` and `impl Kind` for
+//! To add a kind, write a file with `pub(crate) const ABOUT: About`, parameters declared with `parameters!` and `impl WorkloadKind` for
 //! them, and add its `mod` and one line to the list.
 
 pub(crate) mod adversarial;
@@ -18,14 +18,14 @@ pub(crate) mod ranks;
 pub(crate) mod testing;
 pub(crate) mod training_rounds;
 
-pub(crate) use kind::Kind;
+pub(crate) use kind::WorkloadKind;
 
 use crate::{WorkloadError, traffic::Traffic, view::Context};
 use anabranch_settings::registry;
 
 registry! {
     /// A kind of workload and its parameters.
-    pub enum WorkloadParameters("kind of workload"): pub(crate) dyn Kind in self {
+    pub enum WorkloadParameters("kind of workload"): pub(crate) dyn WorkloadKind in self {
         poisson Poisson PoissonParameters,
         permutation Permutation PermutationParameters,
         incast Incast IncastParameters,
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_kinds_are_told_the_nearest() {
+    fn unknown_kinds_report_the_nearest() {
         let error = WorkloadParameters::named("all_toall").unwrap_err();
         assert_eq!(error.nearest.as_deref(), Some("all-to-all"));
         assert!(error.to_string().contains("poisson, permutation, incast"), "{error}");

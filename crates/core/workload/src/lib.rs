@@ -21,7 +21,7 @@ pub use common::CommonParameters;
 pub use error::WorkloadError;
 pub use files::{FileFormat, StartAt, StartUnit};
 pub use flow::{Flow, MAX_NUMBER, Start, Trigger, TriggerId, TriggerKind, WorkloadInfo};
-pub use generate::{FlowSet, Generated, MOST_WORKLOADS, generate, generate_all};
+pub use generate::{FlowSet, Generated, MAX_WORKLOADS, generate, generate_all};
 pub use kinds::{
     WorkloadParameters,
     adversarial::AdversarialParameters,

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_given_where_they_are_left_out() {
+    fn missing_names_are_generated() {
         let (none, own) = (
             CommonParameters::default(),
             CommonParameters { name: Some("permutation-2".into()), ..Default::default() },

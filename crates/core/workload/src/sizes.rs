@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_told_the_nearest() {
+    fn unknown_names_report_the_nearest() {
         let error = SizeDistribution::named("web_serch", &no_file).unwrap_err().to_string();
         assert!(error.contains("did you mean `web-search`") && error.contains("ali-storage"), "{error}");
         assert!(SizeDistribution::named("0B", &no_file).is_err());

@@ -1,6 +1,6 @@
-//! Runs collectives over a network plugin of NCCL's without NCCL and without a GPU (docs/reference/nccl.md): loads the shared object as
-//! NCCL does ([`plugin`]), sends what rings and trees send ([`plan`]), each rank in a process of its own ([`rank`]), and looks at every
-//! element of the result ([`run`]).
+//! Runs collectives over a network plugin of NCCL without NCCL and without a GPU (docs/reference/nccl.md). It loads the
+//! shared object as NCCL does ([`plugin`]), sends the messages of rings and trees ([`plan`]), each rank in a process of
+//! its own ([`rank`]), and checks every element of the result ([`run`]).
 
 pub mod plugin;
 pub mod rank;

@@ -1,4 +1,4 @@
-//! A network plugin, loaded and called as NCCL does it: the newest version first, or the one that is asked for.
+//! A network plugin, loaded and called as NCCL does: the newest version first, or the requested one.
 
 #![allow(unsafe_code)]
 
@@ -15,10 +15,10 @@ use std::{
     ptr,
 };
 
-/// Versions of the interface that we call, newest first.
+/// Supported versions of the interface, newest first.
 pub const VERSIONS: &[u32] = &[12, 11, 10, 9, 8];
 
-/// Why a plugin cannot be used, or says no.
+/// Errors of loading or calling a plugin.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
     /// It cannot be loaded.
@@ -26,7 +26,7 @@ pub enum PluginError {
     Load {
         /// The file.
         path: PathBuf,
-        /// What the loader says.
+        /// Message of the loader.
         why: String,
     },
     /// It has no table of the version.
@@ -34,20 +34,20 @@ pub enum PluginError {
     Version {
         /// The file.
         path: PathBuf,
-        /// The table.
+        /// The table's symbol.
         symbol: String,
     },
-    /// A call failed.
+    /// A call returned an error.
     #[error("{entry}: {code}")]
     Call {
-        /// The entry.
+        /// The function.
         entry: &'static str,
-        /// Its result, in NCCL's words.
+        /// Its result code by NCCL's name.
         code: &'static str,
     },
 }
 
-/// A result code in NCCL's words.
+/// Returns NCCL's name of a result code.
 pub fn code_name(code: c_int) -> &'static str {
     match code {
         0 => "ncclSuccess",
@@ -65,7 +65,7 @@ fn check(entry: &'static str, code: c_int) -> Result<(), PluginError> {
     if code == Code::Success as c_int { Ok(()) } else { Err(PluginError::Call { entry, code: code_name(code) }) }
 }
 
-/// The tables, one of which is there; they live as long as the library.
+/// The interface table of the library's version; it lives as long as the library.
 #[derive(Clone, Copy, Debug)]
 enum Net {
     V8(&'static NetV8),
@@ -75,7 +75,7 @@ enum Net {
     V12(&'static NetV12),
 }
 
-/// Does the same with whichever table there is.
+/// Evaluates an expression for the table of any version.
 macro_rules! with {
     ($net:expr, $table:ident => $body:expr) => {
         match $net {
@@ -88,14 +88,14 @@ macro_rules! with {
     };
 }
 
-/// A communicator of the plugin's, or a request: opaque.
+/// A communicator or a request of the plugin: opaque.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opaque(*mut c_void);
 
 /// The handle of a listener.
 pub type Handle = [u8; HANDLE_BYTES];
 
-/// Tells how the message of a sender went of which `test` spoke last.
+/// Returns the transport counters of the message that `test` completed last.
 type TellWent = unsafe extern "C" fn(*mut c_void, *mut Went) -> c_int;
 
 /// A loaded plugin.
@@ -104,7 +104,7 @@ pub struct Plugin {
     net: Net,
     context: *mut c_void,
     version: u32,
-    /// What ours exports besides, and others do not.
+    /// Optional export of our own plugin.
     went: Option<TellWent>,
     // Unloaded last.
     _library: Library,
@@ -123,7 +123,7 @@ unsafe extern "C" fn log(
     if level != LOG_WARN && !loud {
         return;
     }
-    // SAFETY: a plugin gives C strings. A format other than "%s" is shown as it stands.
+    // SAFETY: a plugin passes C strings. A format other than "%s" is shown unchanged.
     let line = unsafe {
         let format = CStr::from_ptr(format);
         if format == c"%s" && !text.is_null() { CStr::from_ptr(text) } else { format }
@@ -132,13 +132,13 @@ unsafe extern "C" fn log(
 }
 
 impl Plugin {
-    /// Loads a shared object and calls `init`; `version` is that of the interface, `None` the newest that it has.
+    /// Loads a shared object and calls `init`; `version` is that of the interface, `None` the newest available.
     ///
     /// # Errors
-    /// Where it cannot be loaded, has no such table, or says no.
+    /// If it cannot be loaded, has no such table, or returns an error.
     pub fn load(path: &Path, version: Option<u32>) -> Result<Self, PluginError> {
         let failed = |why: libloading::Error| PluginError::Load { path: path.into(), why: why.to_string() };
-        // SAFETY: the user names the library that is to be run.
+        // SAFETY: the user selects the library to execute.
         let library = unsafe { Library::new(path) }.map_err(failed)?;
         let wanted: Vec<u32> = version.map_or_else(|| VERSIONS.to_vec(), |version| vec![version]);
         let found = wanted.iter().find_map(|version| Some((*version, table(&library, *version)?)));
@@ -146,7 +146,8 @@ impl Plugin {
             let symbol = format!("ncclNetPlugin_v{}", wanted[0]);
             return Err(PluginError::Version { path: path.into(), symbol });
         };
-        // SAFETY: only our plugin has a function of this name, which is of this type; it is called while the library is loaded.
+        // SAFETY: only our plugin has a function of this name, which is of this type; it is called while the library is
+        // loaded.
         let went = unsafe { library.get::<TellWent>(b"anabranchWent\0") }.ok().map(|went| *went);
         let mut plugin = Plugin { net, context: ptr::null_mut(), version, went, _library: library };
         plugin.init()?;
@@ -154,8 +155,8 @@ impl Plugin {
     }
 
     fn init(&mut self) -> Result<(), PluginError> {
-        // SAFETY: a function with one pointer after its five arguments is what a variadic one with one string is called as, on
-        // every platform that NCCL runs on.
+        // SAFETY: NCCL calls the variadic function with one string; a function with one pointer after its five
+        // arguments has that calling convention on every platform that NCCL supports.
         let logger = Some(unsafe {
             std::mem::transmute::<
                 unsafe extern "C" fn(c_int, c_ulong, *const c_char, c_int, *const c_char, *const c_char),
@@ -163,7 +164,7 @@ impl Plugin {
             >(log)
         });
         let config = Config { traffic_class: -1 };
-        // SAFETY: the table says what its functions take.
+        // SAFETY: the table defines the types of its functions.
         let code = unsafe {
             match self.net {
                 Net::V8(net) => (net.init)(logger),
@@ -176,26 +177,26 @@ impl Plugin {
         check("init", code)
     }
 
-    /// The version of the interface in use.
+    /// Returns the version of the interface in use.
     pub fn version(&self) -> u32 {
         self.version
     }
 
-    /// How many devices there are.
+    /// Returns the number of devices.
     ///
     /// # Errors
-    /// What the plugin says.
+    /// An error code of the plugin.
     pub fn devices(&self) -> Result<c_int, PluginError> {
         let mut count = 0;
-        // SAFETY: the table says what its functions take; the same holds for all calls below.
+        // SAFETY: the table defines the types of its functions; the same holds for all calls below.
         check("devices", with!(self.net, net => unsafe { (net.devices)(&mut count) }))?;
         Ok(count)
     }
 
-    /// Name and speed in Mbit/s of a device.
+    /// Returns name and speed in Mbit/s of a device.
     ///
     /// # Errors
-    /// What the plugin says.
+    /// An error code of the plugin.
     pub fn properties(&self, device: c_int) -> Result<(String, c_int), PluginError> {
         macro_rules! read {
             ($net:ident, $kind:ty, $($path:ident).*) => {{
@@ -222,10 +223,10 @@ impl Plugin {
         Ok((name.to_string_lossy().into_owned(), speed))
     }
 
-    /// Begins to listen.
+    /// Creates a listener.
     ///
     /// # Errors
-    /// What the plugin says.
+    /// An error code of the plugin.
     pub fn listen(&self, device: c_int) -> Result<(Handle, Opaque), PluginError> {
         let (mut handle, mut out) = ([0; HANDLE_BYTES], ptr::null_mut());
         let at = handle.as_mut_ptr();
@@ -243,10 +244,10 @@ impl Plugin {
         Ok((handle, Opaque(out)))
     }
 
-    /// Tries to connect; `None`: again, with the same handle.
+    /// Tries to connect; `None`: repeat with the same handle.
     ///
     /// # Errors
-    /// What the plugin says.
+    /// An error code of the plugin.
     pub fn connect(&self, device: c_int, handle: &mut Handle) -> Result<Option<Opaque>, PluginError> {
         let (mut out, mut extra) = (ptr::null_mut(), ptr::null_mut());
         let config = Config { traffic_class: -1 };
@@ -265,10 +266,10 @@ impl Plugin {
         Ok((!out.is_null()).then_some(Opaque(out)))
     }
 
-    /// Tries to accept; `None`: again.
+    /// Tries to accept; `None`: repeat.
     ///
     /// # Errors
-    /// What the plugin says.
+    /// An error code of the plugin.
     pub fn accept(&self, listener: Opaque) -> Result<Option<Opaque>, PluginError> {
         let (mut out, mut extra) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: see `devices`.
@@ -276,10 +277,10 @@ impl Plugin {
         Ok((!out.is_null()).then_some(Opaque(out)))
     }
 
-    /// Makes memory known; it must stay where it is until it is forgotten.
+    /// Registers memory, which must not move until it is deregistered.
     ///
     /// # Errors
-    /// What the plugin says.
+    /// An error code of the plugin.
     pub fn register(&self, communicator: Opaque, memory: &mut [u8]) -> Result<Opaque, PluginError> {
         let (at, size, mut out) = (memory.as_mut_ptr().cast(), memory.len(), ptr::null_mut());
         // SAFETY: see `devices`.
@@ -288,22 +289,22 @@ impl Plugin {
         Ok(Opaque(out))
     }
 
-    /// Forgets memory.
+    /// Deregisters memory.
     ///
     /// # Errors
-    /// What the plugin says.
+    /// An error code of the plugin.
     pub fn deregister(&self, communicator: Opaque, memory: Opaque) -> Result<(), PluginError> {
         // SAFETY: see `devices`.
         check("deregMr", with!(self.net, net => unsafe { (net.dereg_mr)(communicator.0, memory.0) }))
     }
 
-    /// Begins to send; `None`: there is no room yet.
+    /// Starts to send; `None`: no request is available yet.
     ///
     /// # Errors
-    /// What the plugin says.
+    /// An error code of the plugin.
     ///
     /// # Safety
-    /// `bytes` must stay and not change until the request is done or the communicator closed.
+    /// `bytes` must neither move nor change until the request is done or the communicator closed.
     pub unsafe fn send(
         &self,
         sender: Opaque,
@@ -327,13 +328,13 @@ impl Plugin {
         Ok((!out.is_null()).then_some(Opaque(out)))
     }
 
-    /// Begins to receive; `None`: again.
+    /// Starts to receive; `None`: no request is available yet.
     ///
     /// # Errors
-    /// What the plugin says.
+    /// An error code of the plugin.
     ///
     /// # Safety
-    /// `bytes` must stay, and nobody else may touch them, until the request is done or the communicator closed.
+    /// `bytes` must not move, and no other code may access them, until the request is done or the communicator closed.
     pub unsafe fn receive(
         &self,
         receiver: Opaque,
@@ -360,10 +361,10 @@ impl Plugin {
         Ok((!out.is_null()).then_some(Opaque(out)))
     }
 
-    /// Bytes of a request of one message that is done; `None`: it is not.
+    /// Returns the bytes of a completed request of one message; `None`: it is pending.
     ///
     /// # Errors
-    /// What the plugin says.
+    /// An error code of the plugin.
     pub fn test(&self, request: Opaque) -> Result<Option<usize>, PluginError> {
         let (mut done, mut sizes) = (0, [0; 8]);
         // SAFETY: see `devices`.
@@ -371,7 +372,8 @@ impl Plugin {
         Ok((done != 0).then_some(sizes[0].max(0) as usize))
     }
 
-    /// How the message of a sender went of which [`Plugin::test`] spoke last, where the plugin tells.
+    /// Returns the transport counters of the sender's message that [`Plugin::test`] completed last, if the plugin
+    /// exports them.
     pub fn went(&self, sender: Opaque) -> Option<Went> {
         let mut went = Went::default();
         // SAFETY: see `load`.
@@ -381,7 +383,7 @@ impl Plugin {
     /// Closes a listener.
     ///
     /// # Errors
-    /// What the plugin says.
+    /// An error code of the plugin.
     pub fn close_listener(&self, listener: Opaque) -> Result<(), PluginError> {
         // SAFETY: see `devices`.
         check("closeListen", with!(self.net, net => unsafe { (net.close_listen)(listener.0) }))
@@ -390,7 +392,7 @@ impl Plugin {
     /// Closes a sender.
     ///
     /// # Errors
-    /// What the plugin says.
+    /// An error code of the plugin.
     pub fn close_sender(&self, sender: Opaque) -> Result<(), PluginError> {
         // SAFETY: see `devices`.
         check("closeSend", with!(self.net, net => unsafe { (net.close_send)(sender.0) }))
@@ -399,7 +401,7 @@ impl Plugin {
     /// Closes a receiver.
     ///
     /// # Errors
-    /// What the plugin says.
+    /// An error code of the plugin.
     pub fn close_receiver(&self, receiver: Opaque) -> Result<(), PluginError> {
         // SAFETY: see `devices`.
         check("closeRecv", with!(self.net, net => unsafe { (net.close_recv)(receiver.0) }))
@@ -414,17 +416,17 @@ impl Drop for Plugin {
             Net::V8(_) | Net::V9(_) | Net::V10(_) => return,
         };
         if !self.context.is_null() {
-            // SAFETY: see `devices`. Nobody is left to be told of a failure.
+            // SAFETY: see `devices`. There is no caller to report a failure to.
             unsafe { finalize(self.context) };
         }
     }
 }
 
-/// The table of a version, if the library has it.
+/// Returns the table of a version, if the library has it.
 fn table(library: &Library, version: u32) -> Option<Net> {
-    /// A reference for as long as the library is loaded, which is as long as its `Plugin` lives.
+    /// Returns a reference valid as long as the library is loaded, which is as long as its `Plugin` lives.
     fn of<T>(library: &Library, symbol: &[u8]) -> Option<&'static T> {
-        // SAFETY: the name says of which type the data symbol is; the plugin keeps the library as long as the reference.
+        // SAFETY: the name defines the type of the data symbol; the plugin keeps the library as long as the reference.
         unsafe {
             let symbol: Symbol<'_, *const T> = library.get(symbol).ok()?;
             (*symbol).as_ref()

@@ -1,10 +1,11 @@
-//! A rank: connects to others as it is told, does its part of a collective, says how it went. Its parent speaks to it over
-//! standard input and output, a line of JSON at a time, as NCCL's bootstrap carries handles from rank to rank.
+//! A rank: connects to its peers, performs its part of a collective and reports the result. Its parent communicates
+//! with it over standard input and output, one line of JSON per message, as NCCL's bootstrap carries handles from rank
+//! to rank.
 
 #![allow(unsafe_code)]
 
 use crate::{
-    plan::{self, Arrived, Kind, Step, What},
+    plan::{self, Action, Arrived, CollectiveKind, Step},
     plugin::{Handle, Opaque, Plugin, PluginError, Went},
 };
 use serde::{Deserialize, Serialize};
@@ -17,16 +18,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Messages of a connection that are under way at once, as in NCCL.
+/// Messages of a connection in flight at once, as in NCCL.
 const DEPTH: usize = 8;
-/// Nothing happens for so long: somebody waits for ever.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Looks in a row that find nothing to do, before others have their turn.
-const RESTLESS: u32 = 200;
+/// Time without progress after which a rank aborts.
+const PROGRESS_TIMEOUT: Duration = Duration::from_secs(60);
+/// Polls without progress before the thread yields.
+const MAX_IDLE_POLLS: u32 = 200;
 /// The tag of all messages.
 const TAG: c_int = 0x0ab;
 
-/// What the elements of a buffer are.
+/// Element type of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Element {
     /// 32-bit floating point.
@@ -35,7 +36,7 @@ pub enum Element {
     Int,
 }
 
-/// What a rank does.
+/// Task of a rank.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
     /// The plugin.
@@ -44,119 +45,125 @@ pub struct Job {
     pub abi: Option<u32>,
     /// The collective, by name.
     pub kind: String,
-    /// Which rank this is.
+    /// Number of this rank.
     pub rank: usize,
-    /// How many there are.
+    /// Number of ranks.
     pub ranks: usize,
     /// Bytes of its buffer.
     pub bytes: usize,
-    /// Channels, each of which does a share.
+    /// Channels, each with a share of the buffer.
     pub channels: usize,
-    /// What the buffer holds.
+    /// Element type of the buffer.
     pub element: Element,
-    /// Whether a row per message is wanted.
+    /// `true` to record a row per message.
     pub rows: bool,
 }
 
-/// A connection to somebody who listens.
+/// A connection to a listening peer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Place {
     /// The channel.
     pub channel: usize,
-    /// The rank at the other end.
+    /// Rank of the peer.
     pub peer: usize,
-    /// The handle, two digits a byte.
+    /// Handle, two hexadecimal digits per byte.
     pub handle: String,
 }
 
-/// A message, as its sender or its receiver saw it.
+/// A message as recorded by its sender or its receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// The rank that says so.
+    /// Rank that recorded it.
     pub rank: usize,
     /// Its channel.
     pub channel: usize,
     /// The other rank.
     pub peer: usize,
-    /// Whether it was sent.
+    /// `true` if it was sent, `false` if received.
     pub sent: bool,
-    /// Its place in the program of the channel.
+    /// Its position in the program of the channel.
     pub step: usize,
     /// Bytes.
     pub bytes: usize,
-    /// When it was posted and when it was done, in nanoseconds from the rank's own beginning of the round.
+    /// Times of posting and completion, in nanoseconds from the rank's own start of the round.
     pub start_ns: u64,
     /// See `start_ns`.
     pub end_ns: u64,
-    /// How a sent one went over the network, where the plugin tells.
-    pub went: Option<Carried>,
+    /// Transport counters of a sent message, if the plugin exports them.
+    pub went: Option<TransportCounters>,
 }
 
-/// How a message went over the network.
+/// Transport counters of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Carried {
-    /// Packets, those that were sent again included.
+pub struct TransportCounters {
+    /// Packets, retransmissions included.
     pub packets: u64,
-    /// Of them those that were sent again.
+    /// Retransmitted packets.
     pub retransmitted: u64,
     /// Packets that timed out.
     pub timeouts: u64,
-    /// Packets that went another way than the one before them.
+    /// Packets on another path than the one before them.
     pub moves: u64,
-    /// Paths that it took.
+    /// Number of paths used.
     pub paths: u32,
 }
 
-impl From<Went> for Carried {
+impl From<Went> for TransportCounters {
     fn from(went: Went) -> Self {
         let Went { packets, retransmitted, timeouts, moves, paths } = went;
-        Carried { packets, retransmitted, timeouts, moves, paths: paths.iter().map(|word| word.count_ones()).sum() }
+        TransportCounters {
+            packets,
+            retransmitted,
+            timeouts,
+            moves,
+            paths: paths.iter().map(|word| word.count_ones()).sum(),
+        }
     }
 }
 
-/// What a parent says.
+/// Order of a parent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Order {
     /// Load the plugin and listen.
     Begin(Job),
     /// Connect to these.
     Connect(Vec<Place>),
-    /// Do the collective once.
+    /// Run the collective once.
     Go,
     /// Close everything.
     End,
 }
 
-/// What a rank says.
+/// Report of a rank.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Report {
-    /// It listens at these.
+    /// It listens at these places.
     Listening {
-        /// Where.
+        /// The places.
         places: Vec<Place>,
-        /// Its process, by the number that it has outside of the namespaces that it may live in.
+        /// Its process number outside of its namespaces.
         process: i32,
         /// The plugin's version, and the name and speed in Mbit/s of its first device.
         net: (u32, String, i32),
     },
-    /// All connections stand.
+    /// All connections are established.
     Connected,
-    /// A collective is over.
+    /// A collective is complete.
     Done {
-        /// When it began, in nanoseconds of the machine's monotonic clock.
+        /// Its start, in nanoseconds of the machine's monotonic clock.
         began_ns: u64,
-        /// How long it took.
+        /// Its duration.
         nanoseconds: u64,
-        /// Elements that are not what they must be.
+        /// Number of incorrect elements.
         wrong: usize,
         /// Messages.
         rows: Vec<Row>,
     },
-    /// It cannot go on.
+    /// It failed.
     Failed {
-        /// Why.
+        /// Reason.
         why: String,
-        /// How long after the last order.
+        /// Time since the last order.
         nanoseconds: u64,
     },
     /// Everything is closed.
@@ -174,59 +181,59 @@ fn unhex(text: &str) -> Option<Handle> {
     bytes.try_into().ok()
 }
 
-/// Why a rank stops.
+/// Reason for which a rank stops.
 #[derive(Debug, thiserror::Error)]
-enum Stop {
+enum RankError {
     #[error(transparent)]
     Plugin(#[from] PluginError),
-    #[error("nothing has happened for {} s", PATIENCE.as_secs())]
-    Hangs,
+    #[error("no progress for {} s", PROGRESS_TIMEOUT.as_secs())]
+    Timeout,
     #[error("{0}")]
-    Told(String),
+    Protocol(String),
 }
 
-/// One end of a connection.
-struct Line {
+/// A connection to a peer.
+struct Connection {
     communicator: Opaque,
     /// Registered: the buffer of a sender, the slots of a receiver.
     memory: Opaque,
-    /// Steps of the program, in order, and how many are posted.
+    /// Steps of the program, in order, and the number of posted ones.
     steps: Vec<usize>,
     posted: usize,
-    /// Requests under way: step, request, slot, posted at; done but not applied ones have no request.
+    /// Requests in flight: step, request, slot, time of posting; completed but not yet applied ones have no request.
     open: VecDeque<(usize, Option<Opaque>, usize, u64)>,
-    /// Where messages arrive.
+    /// Receive buffers.
     slots: Vec<u8>,
 }
 
-/// A channel's lines, by the rank at their other end.
+/// Connections of a channel, by the rank of the peer.
 struct Channel {
     program: Vec<Step>,
     done: Vec<bool>,
-    senders: BTreeMap<usize, Line>,
-    receivers: BTreeMap<usize, Line>,
+    senders: BTreeMap<usize, Connection>,
+    receivers: BTreeMap<usize, Connection>,
 }
 
 struct Rank {
     plugin: Plugin,
     job: Job,
-    kind: Kind,
+    kind: CollectiveKind,
     buffer: Vec<u8>,
     channels: Vec<Channel>,
     listeners: Vec<(usize, usize, Opaque)>,
     devices: c_int,
 }
 
-/// Serves a parent until it says that it is over. A parent that goes ends this process, whatever it does.
+/// Serves a parent until it sends [`Order::End`]. This process exits when the parent does.
 ///
 /// # Errors
-/// Where the parent cannot be told, or says what makes no sense.
+/// If the parent cannot be reached, or sends an invalid order.
 pub fn serve(orders: impl BufRead + Send + 'static, mut reports: impl Write) -> std::io::Result<()> {
     let mut rank: Option<Rank> = None;
     let (sender, lines) = channel();
     std::thread::spawn(move || {
         for line in orders.lines().map_while(Result::ok) {
-            // Whoever listens has ended.
+            // The receiving thread has ended.
             let _ = sender.send(line);
         }
         std::process::exit(1);
@@ -240,7 +247,7 @@ pub fn serve(orders: impl BufRead + Send + 'static, mut reports: impl Write) -> 
             Err(stop) => {
                 let report = Report::Failed { why: stop.to_string(), nanoseconds: nanoseconds(began) };
                 writeln!(reports, "{}", serde_json::to_string(&report)?)?;
-                // What a failure leaves open can be closed.
+                // Close the resources of a failed rank.
                 match rank.take().map(Rank::close) {
                     Some(Err(stop)) => Report::Failed { why: stop.to_string(), nanoseconds: nanoseconds(began) },
                     _ => Report::Closed,
@@ -260,20 +267,21 @@ fn nanoseconds(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The machine's monotonic clock, which all ranks of a machine share.
+/// Returns the machine's monotonic clock, which all ranks of a machine share.
 pub fn clock_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// This process: /proc is that of the outermost namespaces.
+/// Returns the number of this process: /proc is that of the outermost namespaces.
 fn process() -> i32 {
     let known = std::fs::read_link("/proc/self").ok().and_then(|link| link.to_string_lossy().parse().ok());
     known.unwrap_or_else(|| rustix::process::getpid().as_raw_nonzero().get())
 }
 
-fn follow(rank: &mut Option<Rank>, order: Order) -> Result<Report, Stop> {
-    let known = |rank: &mut Option<Rank>| rank.take().ok_or_else(|| Stop::Told("an order before the first".into()));
+fn follow(rank: &mut Option<Rank>, order: Order) -> Result<Report, RankError> {
+    let known =
+        |rank: &mut Option<Rank>| rank.take().ok_or_else(|| RankError::Protocol("an order before the first".into()));
     match order {
         Order::Begin(job) => {
             let (new, report) = Rank::begin(job)?;
@@ -282,17 +290,19 @@ fn follow(rank: &mut Option<Rank>, order: Order) -> Result<Report, Stop> {
         }
         Order::End => known(rank)?.close().map(|()| Report::Closed),
         Order::Connect(places) => rank.as_mut().map_or_else(
-            || Err(Stop::Told("an order before the first".into())),
+            || Err(RankError::Protocol("an order before the first".into())),
             |rank| rank.connect(&places).map(|()| Report::Connected),
         ),
-        Order::Go => rank.as_mut().map_or_else(|| Err(Stop::Told("an order before the first".into())), Rank::run),
+        Order::Go => {
+            rank.as_mut().map_or_else(|| Err(RankError::Protocol("an order before the first".into())), Rank::run)
+        }
     }
 }
 
 impl Rank {
-    fn begin(job: Job) -> Result<(Self, Report), Stop> {
+    fn begin(job: Job) -> Result<(Self, Report), RankError> {
         let kind = plan::KINDS.iter().find(|(name, _)| *name == job.kind).map(|(_, kind)| *kind);
-        let kind = kind.ok_or_else(|| Stop::Told(format!("there is no collective {}", job.kind)))?;
+        let kind = kind.ok_or_else(|| RankError::Protocol(format!("unknown collective {}", job.kind)))?;
         let plugin = Plugin::load(&job.plugin, job.abi)?;
         let devices = plugin.devices()?.max(1);
         let (name, speed) = plugin.properties(0)?;
@@ -303,7 +313,7 @@ impl Rank {
             let program = plan::program(kind, job.rank, job.ranks, share, job.bytes);
             let mut from: Vec<usize> = program
                 .iter()
-                .filter_map(|step| if let What::Receive(from, _) = step.what { Some(from) } else { None })
+                .filter_map(|step| if let Action::Receive(from, _) = step.what { Some(from) } else { None })
                 .collect();
             from.sort_unstable();
             from.dedup();
@@ -320,10 +330,10 @@ impl Rank {
         Ok((rank, Report::Listening { places, process: process(), net }))
     }
 
-    fn connect(&mut self, places: &[Place]) -> Result<(), Stop> {
+    fn connect(&mut self, places: &[Place]) -> Result<(), RankError> {
         let mut wanted = Vec::new();
         for place in places {
-            let handle = unhex(&place.handle).ok_or_else(|| Stop::Told("a handle that is none".into()))?;
+            let handle = unhex(&place.handle).ok_or_else(|| RankError::Protocol("invalid handle".into()))?;
             wanted.push((place.channel, place.peer, handle));
         }
         let mut waiting: Vec<(usize, usize, Opaque)> = self.listeners.clone();
@@ -345,8 +355,8 @@ impl Rank {
                 }
             }
             waiting = left;
-            if began.elapsed() > PATIENCE {
-                return Err(Stop::Hangs);
+            if began.elapsed() > PROGRESS_TIMEOUT {
+                return Err(RankError::Timeout);
             }
             std::thread::yield_now();
         }
@@ -356,16 +366,16 @@ impl Rank {
         Ok(())
     }
 
-    fn add(&mut self, channel: usize, peer: usize, communicator: Opaque, sends: bool) -> Result<(), Stop> {
+    fn add(&mut self, channel: usize, peer: usize, communicator: Opaque, sends: bool) -> Result<(), RankError> {
         let of = &mut self.channels[channel];
         let is_its = |step: &Step| match step.what {
-            What::Send(to) => sends && to == peer,
-            What::Receive(from, _) => !sends && from == peer,
+            Action::Send(to) => sends && to == peer,
+            Action::Receive(from, _) => !sends && from == peer,
         };
         let steps = (0..of.program.len()).filter(|at| is_its(&of.program[*at])).collect();
         let mut slots = if sends { Vec::new() } else { vec![0; DEPTH * plan::CHUNK] };
         let memory = self.plugin.register(communicator, if sends { &mut self.buffer } else { &mut slots })?;
-        let line = Line { communicator, memory, steps, posted: 0, open: VecDeque::new(), slots };
+        let line = Connection { communicator, memory, steps, posted: 0, open: VecDeque::new(), slots };
         let lines = if sends { &mut of.senders } else { &mut of.receivers };
         lines.insert(peer, line);
         Ok(())
@@ -378,7 +388,7 @@ impl Rank {
         }
     }
 
-    fn run(&mut self) -> Result<Report, Stop> {
+    fn run(&mut self) -> Result<Report, RankError> {
         for element in 0..self.job.bytes / 4 {
             let word = self.word(plan::before(self.job.rank, element));
             self.buffer[4 * element..4 * element + 4].copy_from_slice(&word);
@@ -389,25 +399,25 @@ impl Rank {
             channel.senders.values_mut().chain(channel.receivers.values_mut()).for_each(|line| line.posted = 0);
         }
         let mut rows = Vec::new();
-        // All times of a round are by the one clock that ranks share: nothing is received before it was sent.
+        // All times of a round use the one clock that ranks share, so no message is received before it was sent.
         let (began_ns, mut idle, mut last) = (clock_ns(), 0, Instant::now());
         while !self.channels.iter().all(|channel| channel.done.iter().all(|done| *done)) {
             let mut moved = false;
             for channel in 0..self.channels.len() {
                 moved |= self.post(channel, began_ns)?;
-                moved |= self.look(channel, began_ns, &mut rows)?;
+                moved |= self.poll(channel, began_ns, &mut rows)?;
             }
             if moved {
                 (idle, last) = (0, Instant::now());
                 continue;
             }
             idle += 1;
-            if idle < RESTLESS {
+            if idle < MAX_IDLE_POLLS {
                 std::thread::yield_now();
             } else {
                 std::thread::sleep(Duration::from_micros(50));
-                if last.elapsed() > PATIENCE {
-                    return Err(Stop::Hangs);
+                if last.elapsed() > PROGRESS_TIMEOUT {
+                    return Err(RankError::Timeout);
                 }
             }
         }
@@ -415,8 +425,8 @@ impl Rank {
         Ok(Report::Done { began_ns, nanoseconds, wrong: self.wrong(), rows })
     }
 
-    /// Posts what may be posted; whether anything was.
-    fn post(&mut self, number: usize, began_ns: u64) -> Result<bool, Stop> {
+    /// Posts all possible requests; returns `true` if there was one.
+    fn post(&mut self, number: usize, began_ns: u64) -> Result<bool, RankError> {
         let (plugin, buffer) = (&self.plugin, &self.buffer);
         let Channel { program, done, senders, receivers } = &mut self.channels[number];
         let mut moved = false;
@@ -426,7 +436,7 @@ impl Rank {
                 && program[step].after.iter().all(|before| done[*before])
             {
                 let at = clock_ns().saturating_sub(began_ns);
-                // SAFETY: the buffer stays where it is, and a step that changes these bytes waits until this one is done.
+                // SAFETY: the buffer does not move, and a step that changes these bytes waits until this one is done.
                 let request =
                     unsafe { plugin.send(line.communicator, &buffer[program[step].bytes.clone()], TAG, line.memory)? };
                 let Some(request) = request else { break };
@@ -443,7 +453,7 @@ impl Rank {
                 let size = program[step].bytes.len();
                 let bytes = &mut line.slots[slot * plan::CHUNK..][..size];
                 let at = clock_ns().saturating_sub(began_ns);
-                // SAFETY: the slots stay where they are, and one is used again when its message has been applied.
+                // SAFETY: the slots do not move, and one is reused only after its message has been applied.
                 let request = unsafe { plugin.receive(line.communicator, bytes, TAG, line.memory)? };
                 let Some(request) = request else { break };
                 line.open.push_back((step, Some(request), slot, at));
@@ -454,22 +464,22 @@ impl Rank {
         Ok(moved)
     }
 
-    /// Looks what is done, and does what follows from it; whether anything was.
-    fn look(&mut self, number: usize, began_ns: u64, rows: &mut Vec<Row>) -> Result<bool, Stop> {
+    /// Polls the requests and applies completed ones; returns `true` if there was one.
+    fn poll(&mut self, number: usize, began_ns: u64, rows: &mut Vec<Row>) -> Result<bool, RankError> {
         let Rank { plugin, job, buffer, channels, .. } = self;
         let Channel { program, done, senders, receivers } = &mut channels[number];
         let mut moved = false;
         let row = |peer: usize, sent: Option<Opaque>, step: usize, start_ns: u64| {
             let bytes = program[step].bytes.len();
             let (rank, end_ns) = (job.rank, clock_ns().saturating_sub(began_ns));
-            let went = sent.and_then(|sender| plugin.went(sender)).map(Carried::from);
+            let went = sent.and_then(|sender| plugin.went(sender)).map(TransportCounters::from);
             Row { rank, channel: number, peer, sent: sent.is_some(), step, bytes, start_ns, end_ns, went }
         };
         for (peer, line) in senders {
             while let Some(&(step, Some(request), _, start)) = line.open.front()
                 && let Some(size) = plugin.test(request)?
             {
-                told(size, program[step].bytes.len())?;
+                check_size(size, program[step].bytes.len())?;
                 line.open.pop_front();
                 done[step] = true;
                 moved = true;
@@ -482,7 +492,7 @@ impl Rank {
             while let Some(&(step, request, slot, start)) = line.open.front() {
                 if let Some(request) = request {
                     let Some(size) = plugin.test(request)? else { break };
-                    told(size, program[step].bytes.len())?;
+                    check_size(size, program[step].bytes.len())?;
                     moved = true;
                     line.open[0].1 = None;
                     if job.rows {
@@ -503,7 +513,7 @@ impl Rank {
         Ok(moved)
     }
 
-    /// Elements that are not what they must be.
+    /// Returns the number of incorrect elements.
     fn wrong(&self) -> usize {
         let Job { rank, ranks, bytes, channels, .. } = self.job;
         let beside = if self.kind.is_beside() { bytes } else { 0 };
@@ -515,14 +525,14 @@ impl Rank {
         (0..bytes / 4).filter(is_wrong).count()
     }
 
-    /// Closes all; the plugin is unloaded.
-    fn close(self) -> Result<(), Stop> {
+    /// Closes all communicators and unloads the plugin.
+    fn close(self) -> Result<(), RankError> {
         let mut result = Ok(());
         let mut keep = |closed: Result<(), PluginError>| {
             if let Err(error) = closed
                 && result.is_ok()
             {
-                result = Err(Stop::Plugin(error));
+                result = Err(RankError::Plugin(error));
             }
         };
         for channel in self.channels {
@@ -542,15 +552,15 @@ impl Rank {
     }
 }
 
-fn told(size: usize, wanted: usize) -> Result<(), Stop> {
+fn check_size(size: usize, wanted: usize) -> Result<(), RankError> {
     if size == wanted {
         return Ok(());
     }
-    Err(Stop::Told(format!("a message of {wanted} B, and test says {size} B")))
+    Err(RankError::Protocol(format!("received {size} B, expected {wanted} B")))
 }
 
-fn apply(element: Element, what: &What, into: &mut [u8], arrived: &[u8]) {
-    let What::Receive(_, Arrived::Sum) = what else { return into.copy_from_slice(arrived) };
+fn apply(element: Element, what: &Action, into: &mut [u8], arrived: &[u8]) {
+    let Action::Receive(_, Arrived::Sum) = what else { return into.copy_from_slice(arrived) };
     for (mine, theirs) in into.chunks_exact_mut(4).zip(arrived.chunks_exact(4)) {
         let read = |bytes: &[u8]| [bytes[0], bytes[1], bytes[2], bytes[3]];
         let sum = match element {

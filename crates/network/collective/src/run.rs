@@ -1,7 +1,7 @@
-//! A job: ranks as processes, what they say to each other by their parent, and how it went.
+//! A job: ranks as processes, their communication through the parent, and the results.
 
 use crate::{
-    plan::Kind,
+    plan::CollectiveKind,
     rank::{Element, Job, Order, Place, Report, Row},
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -20,144 +20,144 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long all ranks may say nothing before the job is ended.
-const PATIENCE: Duration = Duration::from_secs(90);
-/// How often somebody looks whether the job is to be stopped.
-const LOOK: Duration = Duration::from_millis(50);
+/// Time without a report of any rank after which the job is aborted.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(90);
+/// Interval of the checks for a stop request.
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What happens to a rank while a job runs.
+/// A failure injected into a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mishap {
+pub struct InjectedFailure {
     /// The rank.
     pub rank: usize,
-    /// How long after the beginning of the first round that counts.
+    /// Time after the start of the first measured round.
     pub after: Duration,
-    /// It stands still for so long; `None`: it is killed.
+    /// Duration of a suspension; `None`: the rank is killed.
     pub pause: Option<Duration>,
 }
 
-/// What is to be run.
+/// Settings of a job.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The command of a rank.
     pub command: Vec<String>,
-    /// What stands before it for each rank, where ranks stand at different places; they must pass on its input and output.
+    /// Command prefix of each rank, for ranks at different hosts; it must forward input and output.
     pub places: Vec<Vec<OsString>>,
-    /// Variables that it has besides ours.
+    /// Additional environment variables.
     pub variables: Vec<(String, String)>,
-    /// Variables of ours that it does not have.
+    /// Environment variables to remove.
     pub without: Vec<String>,
     /// The plugin.
     pub plugin: PathBuf,
     /// Version of the interface; `None`: the newest.
     pub abi: Option<u32>,
     /// The collective.
-    pub kind: Kind,
-    /// Ranks, two at least.
+    pub kind: CollectiveKind,
+    /// Number of ranks, two at least.
     pub ranks: usize,
     /// Bytes of each rank's buffer, in words of four.
     pub bytes: usize,
     /// Channels.
     pub channels: usize,
-    /// Rounds that count, after one that does not.
+    /// Measured rounds, after one warm-up round.
     pub rounds: usize,
-    /// What buffers hold.
+    /// Element type of buffers.
     pub element: Element,
-    /// Whether rows are wanted.
+    /// `true` to record rows.
     pub rows: bool,
-    /// What happens.
-    pub mishap: Option<Mishap>,
+    /// Injected failure, if any.
+    pub injected_failure: Option<InjectedFailure>,
 }
 
-/// A round: its number, the time of the slowest rank, its messages.
+/// A round: the time of the slowest rank, and its messages.
 #[derive(Clone, Debug, Serialize)]
 pub struct Round {
     /// Time of the slowest rank.
     pub nanoseconds: u64,
-    /// When each rank began, by the machine's monotonic clock.
+    /// Start of each rank, by the machine's monotonic clock.
     #[serde(skip)]
     pub began_ns: Vec<u64>,
-    /// Messages, where they were wanted.
+    /// Messages, if requested.
     #[serde(skip)]
     pub rows: Vec<Row>,
 }
 
-/// How a job went.
+/// Result of a job.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     /// Version of the interface that was used.
     pub abi: u32,
     /// Name and speed in Mbit/s of rank 0's first device.
     pub device: (String, i32),
-    /// Rounds that count.
+    /// Measured rounds.
     pub rounds: Vec<Round>,
-    /// Ranks that failed: which, why, how long after its last order.
+    /// Failed ranks: number, reason, time since the last order.
     pub failures: Vec<(usize, String, u64)>,
-    /// Ranks that have closed everything.
+    /// Number of ranks that have closed all communicators.
     pub closed: usize,
 }
 
 impl Outcome {
-    /// The median round, in seconds.
+    /// Returns the median round, in seconds.
     pub fn seconds(&self) -> f64 {
         let mut all: Vec<u64> = self.rounds.iter().map(|round| round.nanoseconds).collect();
         all.sort_unstable();
         all.get(all.len() / 2).map_or(f64::NAN, |nanoseconds| *nanoseconds as f64 / 1e9)
     }
 
-    /// Bits per second over each rank's link, by NCCL's factor.
+    /// Returns the bits per second over each rank's link, by NCCL's factor.
     pub fn bus_bandwidth(&self, settings: &Settings) -> f64 {
         settings.kind.bus_factor(settings.ranks) * settings.bytes as f64 * 8.0 / self.seconds()
     }
 }
 
-/// Why a job could not be run, or gave something wrong.
+/// Reason for which a job failed.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
-    /// A rank cannot be started or spoken to.
+    /// A rank cannot be started or reached.
     #[error("rank {rank}: {source}")]
     Rank {
-        /// Which.
+        /// Number of the rank.
         rank: usize,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// A rank failed, though nothing was done to anybody.
+    /// A rank failed without an injected failure.
     #[error("rank {rank}: {why}")]
     Failed {
-        /// Which.
+        /// Number of the rank.
         rank: usize,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// Elements are not what they must be.
+    /// Some elements are incorrect.
     #[error("rank {rank}: {wrong} elements are wrong")]
     Wrong {
-        /// Which.
+        /// Number of the rank.
         rank: usize,
-        /// How many.
+        /// Number of incorrect elements.
         wrong: usize,
     },
-    /// Nobody says anything.
-    #[error("no rank has said anything for {} s", PATIENCE.as_secs())]
-    Silent,
-    /// Somebody wanted it to stop.
+    /// No rank reported within the timeout.
+    #[error("no rank has reported for {} s", REPORT_TIMEOUT.as_secs())]
+    Timeout,
+    /// The caller requested the stop.
     #[error("interrupted")]
     Stopped,
 }
 
-/// A job under way.
+/// A running job.
 struct Running<'a> {
     stop: &'a AtomicBool,
     ranks: Vec<(Child, ChildStdin)>,
-    /// What ranks say that they are: what was started may be a program that has started them.
+    /// Process numbers that ranks report: the command may be a program that has started them.
     processes: Vec<Option<Pid>>,
     readers: Vec<JoinHandle<()>>,
     reports: Receiver<(usize, Option<Report>)>,
     failures: Vec<(usize, String, u64)>,
     closed: Vec<bool>,
     gone: Vec<bool>,
-    mishap: Option<(Instant, Mishap)>,
+    injected_failure: Option<(Instant, InjectedFailure)>,
     resume: Option<(Instant, usize)>,
 }
 
@@ -165,7 +165,7 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         (0..self.ranks.len()).filter(|rank| !self.gone[*rank]).for_each(|rank| self.signal(rank, Signal::KILL));
         for (child, _) in &mut self.ranks {
-            // One that has ended already is none the worse for it.
+            // An error means that it has exited.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -173,10 +173,11 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Runs a job until it is over or `stop` is set; `each` hears of every round that counts.
+/// Runs a job until it is complete or `stop` is set; calls `each` for every measured round.
 ///
 /// # Errors
-/// Where a rank fails though nothing happens to any, an element is wrong, or it was stopped. No rank is left.
+/// If a rank fails without an injected failure, an element is incorrect, or the job was stopped. No rank process
+/// remains.
 pub fn run(settings: &Settings, stop: &AtomicBool, each: &mut dyn FnMut(&Round)) -> Result<Outcome, JobError> {
     let mut job = Running::start(settings, stop)?;
     let all = settings.ranks;
@@ -192,7 +193,7 @@ pub fn run(settings: &Settings, stop: &AtomicBool, each: &mut dyn FnMut(&Round))
             element: settings.element,
             rows: settings.rows,
         });
-        job.tell(rank, &begin);
+        job.send_order(rank, &begin);
     }
     let (mut listening, mut net) = (vec![Vec::new(); all], (0, String::new(), 0));
     for (rank, report) in job.collect(settings)? {
@@ -206,15 +207,15 @@ pub fn run(settings: &Settings, stop: &AtomicBool, each: &mut dyn FnMut(&Round))
         let listeners = listening.iter().enumerate().flat_map(|(of, places)| places.iter().map(move |at| (of, at)));
         let ours = listeners.filter(|(_, place)| place.peer == rank);
         let places = ours.map(|(of, place)| Place { peer: of, ..place.clone() }).collect();
-        job.tell(rank, &Order::Connect(places));
+        job.send_order(rank, &Order::Connect(places));
     }
     job.collect(settings)?;
     let mut rounds = Vec::new();
     for round in 0..=settings.rounds {
-        if let Some(mishap) = settings.mishap.filter(|_| round == 1) {
-            job.mishap = Some((Instant::now() + mishap.after, mishap));
+        if let Some(injected_failure) = settings.injected_failure.filter(|_| round == 1) {
+            job.injected_failure = Some((Instant::now() + injected_failure.after, injected_failure));
         }
-        (0..all).for_each(|rank| job.tell(rank, &Order::Go));
+        (0..all).for_each(|rank| job.send_order(rank, &Order::Go));
         let reports = job.collect(settings)?;
         if !job.failures.is_empty() {
             break;
@@ -230,13 +231,13 @@ pub fn run(settings: &Settings, stop: &AtomicBool, each: &mut dyn FnMut(&Round))
                 of.rows.extend(rows);
             }
         }
-        // The first one finds the way.
+        // The first round is a warm-up.
         if round > 0 {
             each(&of);
             rounds.push(of);
         }
     }
-    (0..all).for_each(|rank| job.tell(rank, &Order::End));
+    (0..all).for_each(|rank| job.send_order(rank, &Order::End));
     job.collect(settings)?;
     let closed = job.closed.iter().filter(|closed| **closed).count();
     let failures = std::mem::take(&mut job.failures);
@@ -264,7 +265,7 @@ impl<'a> Running<'a> {
                 .envs(settings.variables.iter().cloned())
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
-                // What ends us from a terminal is ours to pass on.
+                // The parent forwards signals of the terminal.
                 .process_group(0)
                 .spawn()
                 .map_err(failed)?;
@@ -295,13 +296,13 @@ impl<'a> Running<'a> {
             failures: Vec::new(),
             closed: none.clone(),
             gone: none,
-            mishap: None,
+            injected_failure: None,
             resume: None,
         })
     }
 
-    /// Whoever is gone does not hear it, which its silence tells.
-    fn tell(&mut self, rank: usize, order: &Order) {
+    /// Sends an order; a rank that has exited is detected by its missing report.
+    fn send_order(&mut self, rank: usize, order: &Order) {
         if let Ok(line) = serde_json::to_string(order) {
             let input = &mut self.ranks[rank].1;
             let _ = writeln!(input, "{line}").and_then(|()| input.flush());
@@ -311,21 +312,21 @@ impl<'a> Running<'a> {
     fn signal(&self, rank: usize, signal: Signal) {
         let started = Pid::from_raw(self.ranks[rank].0.id() as i32);
         if let Some(pid) = self.processes[rank].or(started) {
-            // One that is gone needs no signal.
+            // An error means that it has exited.
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Lets happen what is to happen by now; when the next of it is.
-    fn happen(&mut self) -> Option<Instant> {
+    /// Injects the failures that are due; returns the time of the next one.
+    fn inject(&mut self) -> Option<Instant> {
         let now = Instant::now();
-        if let Some((at, mishap)) = self.mishap.filter(|(at, _)| *at <= now) {
-            self.mishap = None;
-            match mishap.pause {
-                None => self.signal(mishap.rank, Signal::KILL),
+        if let Some((at, injected_failure)) = self.injected_failure.filter(|(at, _)| *at <= now) {
+            self.injected_failure = None;
+            match injected_failure.pause {
+                None => self.signal(injected_failure.rank, Signal::KILL),
                 Some(pause) => {
-                    self.signal(mishap.rank, Signal::STOP);
-                    self.resume = Some((at + pause, mishap.rank));
+                    self.signal(injected_failure.rank, Signal::STOP);
+                    self.resume = Some((at + pause, injected_failure.rank));
                 }
             }
         }
@@ -333,10 +334,10 @@ impl<'a> Running<'a> {
             self.resume = None;
             self.signal(rank, Signal::CONT);
         }
-        [self.mishap.map(|(at, _)| at), self.resume.map(|(at, _)| at)].into_iter().flatten().min()
+        [self.injected_failure.map(|(at, _)| at), self.resume.map(|(at, _)| at)].into_iter().flatten().min()
     }
 
-    /// A report of every rank that is still there.
+    /// Collects a report of every remaining rank.
     fn collect(&mut self, settings: &Settings) -> Result<Vec<(usize, Report)>, JobError> {
         let mut reports = Vec::new();
         let mut wanted: Vec<bool> = self.gone.iter().map(|gone| !gone).collect();
@@ -345,19 +346,19 @@ impl<'a> Running<'a> {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(JobError::Stopped);
             }
-            let next = self.happen().map_or(PATIENCE, |at| at.saturating_duration_since(Instant::now()));
-            let (rank, report) = match self.reports.recv_timeout(next.min(LOOK)) {
+            let next = self.inject().map_or(REPORT_TIMEOUT, |at| at.saturating_duration_since(Instant::now()));
+            let (rank, report) = match self.reports.recv_timeout(next.min(STOP_POLL_INTERVAL)) {
                 Ok(report) => report,
-                Err(RecvTimeoutError::Timeout) if last.elapsed() < PATIENCE => continue,
-                Err(_) => return Err(JobError::Silent),
+                Err(RecvTimeoutError::Timeout) if last.elapsed() < REPORT_TIMEOUT => continue,
+                Err(_) => return Err(JobError::Timeout),
             };
             last = Instant::now();
             match report {
                 Some(Report::Failed { why, nanoseconds }) => {
-                    if settings.mishap.is_none() {
+                    if settings.injected_failure.is_none() {
                         return Err(JobError::Failed { rank, why });
                     }
-                    // It closes everything by itself.
+                    // It closes its communicators by itself.
                     self.failures.push((rank, why, nanoseconds));
                 }
                 Some(report) => {
@@ -368,7 +369,7 @@ impl<'a> Running<'a> {
                     reports.push((rank, report));
                 }
                 None => {
-                    if settings.mishap.is_none() && !self.gone[rank] {
+                    if settings.injected_failure.is_none() && !self.gone[rank] {
                         return Err(JobError::Failed { rank, why: "it ended".into() });
                     }
                     (wanted[rank], self.gone[rank]) = (false, true);

@@ -1,18 +1,18 @@
-//! Verified collectives over unreliable queue pairs of a libibverbs of our own (crates/network/wire/tests/fake_verbs.c), and what goes wrong there.
-//! Each rank is a process: this one, started again with `rank`. What needs the library (a C compiler and libibverbs-dev) runs
-//! with `--ignored`.
+//! Verified collectives over unreliable queue pairs of our own libibverbs (crates/network/wire/tests/fake_verbs.c), and
+//! its failure cases. Each rank is a process: this one, restarted with `rank`. Tests that need the library (a C
+//! compiler and libibverbs-dev) run with `--ignored`.
 
 mod common;
 #[path = "../../wire/tests/fake/mod.rs"]
 mod fake;
 
 use anabranch_collective::{
-    plan::{KINDS, Kind},
+    plan::{CollectiveKind, KINDS},
     plugin::{Plugin, VERSIONS},
     rank::Element,
-    run::{Mishap, Outcome, Settings},
+    run::{InjectedFailure, Outcome, Settings},
 };
-use common::{harness, is_invalid_usage, others_are_told, own_name, plugin, serve};
+use common::{harness, is_invalid_usage, others_report_the_failure, own_name, plugin, serve};
 use fake::Machine;
 use nccl_net_anabranch::handle::{Authentication, Carrier, Handle};
 use std::{
@@ -21,7 +21,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-fn settings(machine: &Machine, kind: Kind, ranks: usize) -> Settings {
+fn settings(machine: &Machine, kind: CollectiveKind, ranks: usize) -> Settings {
     let mut variables = machine.variables();
     for (name, value) in [("ANABRANCH_RATE", "200Mbps"), ("ANABRANCH_GIVE_UP", "3s")] {
         variables.push((name.into(), value.into()));
@@ -31,7 +31,7 @@ fn settings(machine: &Machine, kind: Kind, ranks: usize) -> Settings {
 
 fn fine(settings: &Settings) -> Outcome {
     let outcome = common::fine(settings);
-    // 25 Gbit/s is what the device says, and its interface nothing.
+    // The device reports 25 Gbit/s, and its interface nothing.
     assert_eq!((outcome.device.0.as_str(), outcome.device.1), ("fake0", 25_000), "{}", settings.kind.name());
     outcome
 }
@@ -48,42 +48,46 @@ fn every_collective() {
     }
 }
 
-/// One of 53 messages is lost, answers among them, and what asks and answers when ranks meet.
+/// One of 53 messages is lost, including ACKs and connection requests and replies.
 fn messages_are_lost() {
     let machine = Machine::with_library("lossy");
-    let mut of = settings(&machine, Kind::Ring, 3);
+    let mut of = settings(&machine, CollectiveKind::Ring, 3);
     of.variables.push(("FAKE_FAULT".into(), "lossy".into()));
     let outcome = fine(&Settings { rows: true, ..of });
     let went = outcome.rounds[0].rows.iter().filter_map(|row| row.went);
-    // Each rank sends 1 MiB times two times two thirds: 1,444 packets of 968 B, of which a part comes again.
+    // Each rank sends 1 MiB times two times two thirds: 1,444 packets of 968 B, some of them retransmitted.
     let (packets, again) = went.fold((0, 0), |sum, went| (sum.0 + went.packets, sum.1 + went.retransmitted));
     assert!(packets > 3 * 1444 && again > packets / 200, "{again} of {packets}");
 }
 
-/// A rank that is killed in the midst of a round, which takes a second at 200 Mbit/s at least: the others are told within the stated
-/// time, say so, and close.
+/// A rank is killed in a round that takes a second at 200 Mbit/s at least: the others detect it within the stated time,
+/// report it, and close.
 fn a_rank_is_killed() {
     let machine = Machine::with_library("killed");
-    let mishap = Mishap { rank: 1, after: Duration::from_millis(200), pause: None };
-    let of = Settings { mishap: Some(mishap), bytes: 24 << 20, ..settings(&machine, Kind::Ring, 3) };
-    others_are_told(&of);
+    let injected_failure = InjectedFailure { rank: 1, after: Duration::from_millis(200), pause: None };
+    let of = Settings { injected_failure: Some(injected_failure), bytes: 24 << 20, ..settings(&machine, CollectiveKind::Ring, 3) };
+    others_report_the_failure(&of);
 }
 
-/// A rank that stands still for a second, in the midst of a round that takes 200 ms at least: the job goes on.
-fn a_rank_stands_still() {
+/// A rank is suspended for a second in a round that takes 200 ms at least: the job continues.
+fn suspended_rank_does_not_stop_the_job() {
     let machine = Machine::with_library("still");
     let pause = Some(Duration::from_secs(1));
-    let mishap = Mishap { rank: 1, after: Duration::from_millis(20), pause };
-    let outcome = fine(&Settings { mishap: Some(mishap), bytes: 4 << 20, ..settings(&machine, Kind::Ring, 3) });
+    let injected_failure = InjectedFailure { rank: 1, after: Duration::from_millis(20), pause };
+    let outcome = fine(&Settings {
+        injected_failure: Some(injected_failure),
+        bytes: 4 << 20,
+        ..settings(&machine, CollectiveKind::Ring, 3)
+    });
     let slowest = outcome.rounds.iter().map(|round| round.nanoseconds).max();
     assert!(slowest >= Some(900_000_000), "it did stand still: {slowest:?}");
 }
 
-/// A rank of UDP and one of queue pairs: each says what the other has.
+/// A rank of UDP and one of queue pairs: each reports the other's datapath.
 fn ranks_of_two_datapaths() {
     let machine = Machine::with_library("two");
     let place = |datapath: &str| ["env".into(), format!("ANABRANCH_DATAPATH={datapath}").into()].to_vec();
-    let mut of = settings(&machine, Kind::Pairs, 2);
+    let mut of = settings(&machine, CollectiveKind::Pairs, 2);
     of.variables.retain(|(name, _)| name != "ANABRANCH_DATAPATH");
     of.variables.push(("ANABRANCH_MTU".into(), "968B".into()));
     of.places = vec![place("udp"), place("verbs")];
@@ -93,15 +97,15 @@ fn ranks_of_two_datapaths() {
     fine(&of);
 }
 
-/// This program again, for one of the tasks below.
+/// Restarts this program for one of the tasks below.
 fn again(task: &str, variables: &[(String, String)], arguments: &[&str]) -> Output {
     let variables = variables.iter().map(|(name, value)| (name, value));
     Command::new(own_name()).arg(task).args(arguments).envs(variables).output().expect("a process")
 }
 
-/// Whom one connects to takes the call and says nothing, or has another datapath: no call waits, and each is told within the stated
-/// time.
-fn who_does_not_answer_keeps_nobody_waiting() {
+/// The peer accepts the call and does not reply, or has another datapath: no call blocks, and each peer gets an error
+/// within the stated time.
+fn unresponsive_peer_blocks_no_call() {
     let machine = Machine::with_library("silent");
     let mut variables = machine.variables();
     variables.push(("ANABRANCH_GIVE_UP".into(), "1s".into()));
@@ -127,10 +131,10 @@ fn who_does_not_answer_keeps_nobody_waiting() {
     let [code, calls, longest, all, closing] = fields[..] else { panic!("{code}, {log}") };
     let number = |text: &str| text.parse::<u64>().expect("a number");
     assert_eq!(code, "ncclRemoteError", "{log}");
-    // The longest opens a device and makes memory.
+    // The longest call opens a device and allocates memory.
     assert!(number(calls) > 10_000 && number(longest) < 100_000, "{calls} calls, the longest took {longest} us");
     assert!((1_000_000..4_000_000).contains(&number(all)), "{all} us");
-    // The last listener waits 100 ms for whom it owes something, and no longer for one who does not answer.
+    // The last listener waits 100 ms for peers with pending replies, and no longer for an unresponsive one.
     assert!(number(closing) < 250_000, "{closing} us");
     assert_eq!(log.matches("does not answer").count(), 1, "{log}");
     assert!(log.contains("has not answered for 1 s"), "{log}");
@@ -140,8 +144,8 @@ fn who_does_not_answer_keeps_nobody_waiting() {
     assert!(log.contains("sends with udp and we with verbs") && log.contains("ANABRANCH_DATAPATH"), "{log}");
 }
 
-/// Loads the plugin and connects to a handle until that fails; says with what, after how many calls, how long the longest took,
-/// all of them, and the closing of a listener meanwhile, in microseconds.
+/// Loads the plugin and connects to a handle until that fails. Prints the error, the number of calls, the duration of
+/// the longest, of all, and of closing a listener meanwhile, in microseconds.
 fn connect(hex: &str) {
     let plugin = Plugin::load(&plugin(), None).expect("a plugin");
     let mut handle = [0; 128];
@@ -172,7 +176,8 @@ fn connect(hex: &str) {
     }
 }
 
-/// Without a device, without a library, with one that cannot be loaded: `init` says so in one line, and `auto` takes UDP.
+/// Without a device, without a library, with one that cannot be loaded: `init` reports it in one line, and `auto` uses
+/// UDP.
 fn without_a_device() {
     let machine = Machine::new("without");
     let load = |change: &[(&str, &str)]| {
@@ -209,8 +214,8 @@ fn without_a_device() {
     assert!(log.contains("did you mean `verbs`?") && log.contains("udp, verbs or auto"), "{log}");
 }
 
-/// A library that knows no device although the kernel does, and one that may not lock the memory of a peer: of four labels' 256 receives
-/// each and 128 sends, 1,024 B each, 1.2 MB.
+/// A library without a device although the kernel has one, and one that may not lock the memory of a peer: of four
+/// labels' 256 receives each and 128 sends, 1,024 B each, 1.2 MB.
 fn devices_that_cannot_be_used() {
     let machine = Machine::with_library("no-device");
     for (name, value, word) in
@@ -246,15 +251,15 @@ fn main() {
         Some("load") => return load(),
         _ => {}
     }
-    // Name, whether it needs the library, what it does.
+    // Name, `true` if it needs the library, function.
     let tests: &[(&str, bool, fn())] = &[
         ("without_a_device", false, without_a_device),
         ("every_collective", true, every_collective),
         ("messages_are_lost", true, messages_are_lost),
         ("a_rank_is_killed", true, a_rank_is_killed),
-        ("a_rank_stands_still", true, a_rank_stands_still),
+        ("suspended_rank_does_not_stop_the_job", true, suspended_rank_does_not_stop_the_job),
         ("ranks_of_two_datapaths", true, ranks_of_two_datapaths),
-        ("who_does_not_answer_keeps_nobody_waiting", true, who_does_not_answer_keeps_nobody_waiting),
+        ("unresponsive_peer_blocks_no_call", true, unresponsive_peer_blocks_no_call),
         ("devices_that_cannot_be_used", true, devices_that_cannot_be_used),
     ];
     harness(&arguments, tests);

@@ -6,7 +6,7 @@ use anabranch_endpoint::{
     header::{self, Protection},
 };
 use anabranch_lb::registry::HostParameters;
-use anabranch_settings::{Auto, Never, Raw, SetError, Setting, Wrong, choices, parameters};
+use anabranch_settings::{Auto, InvalidValue, Never, Raw, SetError, Setting, choices, parameters};
 use anabranch_transport::{RealNetwork, TransportParameters};
 use anabranch_units::{Bytes, Rate, Time};
 
@@ -168,15 +168,15 @@ fn is_auto(scheme: &HostParameters, key: &str) -> bool {
 }
 
 fn wrong(key: &str, found: impl std::fmt::Display, expected: impl Into<String>) -> SetError {
-    let wrong = Wrong { found: found.to_string(), expected: expected.into(), why: None, nearest: None };
-    SetError::WrongValue { key: key.into(), wrong }
+    let wrong = InvalidValue { found: found.to_string(), expected: expected.into(), reason: None, nearest: None };
+    SetError::InvalidValue { key: key.into(), wrong }
 }
 
 impl WireParameters {
     /// Whether every value lies in the range where it has a meaning.
     ///
     /// # Errors
-    /// [`SetError::WrongValue`] of the first that does not.
+    /// [`SetError::InvalidValue`] of the first that does not.
     pub fn check(&self) -> Result<(), SetError> {
         let between = |key: &str, found: u64, least: u64, most: u64| {
             let within = (least..=most).contains(&found);

@@ -9,25 +9,25 @@ pub(crate) const ETHERNET: usize = 14;
 /// Bytes of the headers of Ethernet, IPv4 and UDP.
 pub(crate) const HEADERS: usize = ETHERNET + 20 + 8;
 
-/// The class of control packets (CS6, specification of differentiated services).
+/// DSCP of control packets (CS6).
 const CONTROL: u8 = 48;
 
-/// The address of a node's port: locally administered, with the node's number.
+/// Address of a node's port: locally administered, with the node's number.
 fn mac(node: u32) -> [u8; 6] {
     let [a, b, c, d] = node.to_be_bytes();
     [2, 0, a, b, c, d]
 }
 
-/// The address of a host: 10.0.0.1 and on.
+/// Address of a host, from 10.0.0.1.
 fn address(host: u32) -> [u8; 4] {
     let [_, b, c, d] = host.wrapping_add(1).to_be_bytes();
     [10, b, c, d]
 }
 
-/// The headers of a packet with `inner` bytes within UDP. The UDP checksum is zero: none, as RoCEv2 asks for.
+/// Returns the headers of a packet with `inner` bytes within UDP. The UDP checksum is zero (none), as RoCEv2 requires.
 pub(crate) fn headers(packet: &CapturedPacket, wire: &Wire<'_>, ports: (u16, u16), inner: usize) -> Vec<u8> {
     let ethernet = Ethernet2Header { source: mac(wire.from), destination: mac(wire.to), ether_type: EtherType::IPV4 };
-    // Lengths fit: a packet has 16 bits of them.
+    // Lengths fit 16 bits.
     let mut ip = Ipv4Header {
         total_len: (20 + 8 + inner) as u16,
         dont_fragment: true,
@@ -53,7 +53,7 @@ pub(crate) fn headers(packet: &CapturedPacket, wire: &Wire<'_>, ports: (u16, u16
     bytes
 }
 
-/// A pause frame (IEEE 802.1Qbb): opcode 0x0101, the class that is meant, and for how long in units of 512 bit times.
+/// Returns a pause frame (IEEE 802.1Qbb): opcode 0x0101, class, and duration in units of 512 bit times.
 pub(crate) fn pause(packet: &CapturedPacket, wire: &Wire<'_>) -> Head {
     let mut bytes = vec![0x01, 0x80, 0xC2, 0, 0, 1];
     bytes.extend(mac(wire.from));

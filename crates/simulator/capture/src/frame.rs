@@ -1,4 +1,4 @@
-//! A packet as the frame it would be.
+//! Conversion of a packet to a frame.
 
 use crate::{
     ethernet, ours, roce,
@@ -6,26 +6,26 @@ use crate::{
 };
 use anabranch_outcome::{CapturedPacket, PacketKind};
 
-/// A frame: what is captured of it, and its length.
+/// Captured bytes and length of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// All of it, payload as zeros; in frames with a header of our own without payload.
+    /// All bytes, payload as zeros; in frames with our own header without payload.
     pub head: Vec<u8>,
-    /// Bytes on the wire, without preamble and frame check sequence: those of the simulated packet, unless the headers
-    /// need more.
+    /// Bytes on the wire, without preamble and frame check sequence: those of the simulated packet, or more if the
+    /// headers do not fit.
     pub length: u32,
 }
 
-/// How many frames were written.
+/// Counts of written frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Frames.
+    /// Number of frames.
     pub packets: u64,
-    /// Their lengths added up.
+    /// Sum of their lengths.
     pub bytes: u64,
-    /// Frames that are longer than the packets they stand for, which have no room for their headers.
+    /// Frames longer than their packets, which are too short for the headers.
     pub widened: u64,
-    /// By how much, all together.
+    /// Total of the additional bytes.
     pub widened_by: u64,
 }
 
@@ -40,11 +40,11 @@ impl Written {
 }
 
 impl Frame {
-    /// The frame that a packet would be.
+    /// Converts a packet to a frame.
     pub fn of(packet: &CapturedPacket, wire: &Wire<'_>) -> Self {
         let head = match (packet.kind, wire.encapsulation) {
             (PacketKind::Pause, _) => ethernet::pause(packet, wire),
-            // RoCEv2 knows neither of the two.
+            // RoCEv2 has neither of the two.
             (PacketKind::SwitchControl | PacketKind::Header, _) | (_, Encapsulation::Ours) => ours::frame(packet, wire),
             (_, Encapsulation::Roce) => roce::frame(packet, wire),
         };

@@ -1,5 +1,5 @@
-//! What left over a simulated link, as a pcapng file that other people's tools read: Ethernet, IPv4, UDP and within it
-//! RoCEv2, or our own header where the transport is `uet`. `docs/how-to/look-inside.md` describes every field.
+//! Capture of a simulated link as a pcapng file for standard tools: Ethernet, IPv4, UDP and within it RoCEv2, or our
+//! own header for the transport `uet`. `docs/how-to/look-inside.md` describes every field.
 
 mod ethernet;
 mod frame;

@@ -1,4 +1,4 @@
-//! The header of our own within UDP: what a simulated packet says, in 22 bytes.
+//! Our own header within UDP: the fields of a simulated packet in 22 bytes.
 
 use crate::{
     ethernet::{ETHERNET, HEADERS, headers},
@@ -6,14 +6,14 @@ use crate::{
 };
 use anabranch_outcome::{CapturedPacket, PacketKind};
 
-/// The UDP port of the receiver: private, and unknown to Wireshark, as are all source ports.
+/// UDP port of the receiver: private, and unknown to Wireshark, like all source ports.
 pub const PORT: u16 = 0xEFFF;
 
 /// Bytes of the header.
 const HEADER: usize = 22;
 const VERSION: u8 = 1;
 
-/// The source port that a path tag gives: its bits folded to the twelve below the highest four, which are set.
+/// Source port of a path tag: its bits folded to the twelve below the highest four, which are set.
 fn source_port(tag: u32) -> u16 {
     (tag ^ tag >> 12 ^ tag >> 24) as u16 & 0x0FFF | 0xF000
 }

@@ -9,22 +9,22 @@ const INTERFACE: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 const ETHERNET: u16 = 1;
 
-/// Options of the section header: the program that wrote it; of the interface: name, speed, time resolution, frame check
-/// sequence.
+/// Options of the section header: the program that wrote it; of the interface: name, speed, time resolution, frame
+/// check sequence.
 const USER_APPLICATION: u16 = 4;
 const NAME: u16 = 2;
 const SPEED: u16 = 8;
 const RESOLUTION: u16 = 9;
 const CHECK_SEQUENCE: u16 = 13;
 
-/// A file that packets are written to.
+/// Writer of a pcapng file.
 pub(crate) struct Writer<W: Write> {
     to: W,
     block: Vec<u8>,
 }
 
 impl<W: Write> Writer<W> {
-    /// A file of packets that left over one link.
+    /// Creates a file for the packets of one link.
     pub(crate) fn new(to: W, link: &str, rate_bps: u64) -> io::Result<Self> {
         let mut writer = Writer { to, block: Vec::with_capacity(256) };
         writer.put(&BYTE_ORDER.to_le_bytes());
@@ -36,7 +36,7 @@ impl<W: Write> Writer<W> {
         writer.end_block(SECTION_HEADER)?;
         writer.put(&ETHERNET.to_le_bytes());
         writer.put(&0u16.to_le_bytes());
-        // No limit of ours: what is left out is payload, whose bytes are not simulated.
+        // No snap length: only payload is omitted, whose bytes are not simulated.
         writer.put(&0u32.to_le_bytes());
         writer.option(NAME, link.as_bytes());
         writer.option(SPEED, &rate_bps.to_le_bytes());
@@ -47,7 +47,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// A packet of `length` bytes that left at `time` and begins with `head`.
+    /// Writes a packet of `length` bytes, sent at `time`, that begins with `head`.
     pub(crate) fn packet(&mut self, time: Time, head: &[u8], length: u32) -> io::Result<()> {
         let stamp = time.ps() / 1000;
         self.put(&0u32.to_le_bytes());
@@ -60,7 +60,7 @@ impl<W: Write> Writer<W> {
         self.end_block(ENHANCED_PACKET)
     }
 
-    /// Nothing follows.
+    /// Completes the file.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.to.flush()
     }

@@ -23,16 +23,16 @@ const WRITE_LAST: u8 = 8;
 const WRITE_ONLY: u8 = 10;
 const ACKNOWLEDGE: u8 = 17;
 
-/// Backward congestion notification, beside the queue pair.
+/// Backward congestion notification, next to the queue pair.
 const BECN: u8 = 0x40;
-/// Syndromes of an acknowledgement without credits, and of a packet missing.
+/// Syndromes of an acknowledgement without credits, and of a missing packet.
 const ACK: u8 = 0x1F;
 const SEQUENCE_ERROR: u8 = 0x60;
 
-/// Queue pairs of probes have this bit.
+/// Bit of the queue pairs of probes.
 const PROBES: u32 = 0x80_0000;
 
-/// The source port that a path tag gives: its bits folded to the fourteen below the highest two, which are set.
+/// Source port of a path tag: its bits folded to the fourteen below the highest two, which are set.
 fn source_port(tag: u32) -> u16 {
     ((tag & 0x3FFF) ^ (tag >> 14)) as u16 & 0x3FFF | 0xC000
 }
@@ -56,7 +56,7 @@ pub(crate) fn frame(packet: &CapturedPacket, wire: &Wire<'_>) -> Head {
     let extra = if answers { AETH } else { 0 } + if begins { RETH } else { 0 };
     let least = HEADERS + BTH + extra + ICRC;
     let length = least.max(usize::from(packet.size_bytes));
-    // Payload comes in words of four bytes; what is left of the simulated packet follows as Ethernet's padding.
+    // Payload is in words of four bytes; the remainder of the simulated packet follows as Ethernet's padding.
     let payload = if answers { 0 } else { (length - least) / 4 * 4 };
     let mut bytes = headers(packet, wire, (source_port(packet.tag), PORT), least - ETHERNET - 28 + payload);
     let pair = (packet.flow_id.wrapping_add(2) & (PROBES - 1)) | if probes { PROBES } else { 0 };
@@ -65,18 +65,18 @@ pub(crate) fn frame(packet: &CapturedPacket, wire: &Wire<'_>) -> Head {
     bytes.push(if packet.ack_request || packet.kind == PacketKind::Probe { 0x80 } else { 0 });
     bytes.extend(&(psn as u32).to_be_bytes()[1..]);
     if begins {
-        // Where to (nothing is simulated of it), the key, the length of the message.
+        // Address (not simulated), key, length of the message.
         let message = if probes { u64::from(packet.payload_bytes) } else { (wire.bytes)(packet.flow_id) };
         bytes.extend([0; 8]);
         bytes.extend(packet.flow_id.to_be_bytes());
         bytes.extend((message as u32).to_be_bytes());
     }
     if answers {
-        // Messages done: a flow is one.
+        // Completed messages: a flow is one.
         let done = u8::from(!probes && packet.acked_below == packets);
         bytes.extend([if packet.kind == PacketKind::Nack { SEQUENCE_ERROR } else { ACK }, 0, 0, done]);
     }
-    // Wireshark takes a packet whose payload is not captured for a malformed one, and guesses what is in a SEND.
+    // Wireshark treats a packet without captured payload as malformed, and guesses the content of a SEND.
     bytes.resize(bytes.len() + payload, 0);
     let icrc = invariant_crc(&bytes[ETHERNET..]);
     bytes.extend(icrc);
@@ -84,7 +84,7 @@ pub(crate) fn frame(packet: &CapturedPacket, wire: &Wire<'_>) -> Head {
     Head { bytes, least }
 }
 
-/// Which part of its message the packet is.
+/// Returns the opcode of the packet's part of its message.
 fn segment(psn: u64, packets: u64) -> u8 {
     match (psn, packets) {
         (0, 0 | 1) => WRITE_ONLY,
@@ -94,8 +94,8 @@ fn segment(psn: u64, packets: u64) -> u8 {
     }
 }
 
-/// The invariant CRC of a packet from its IP header on: what switches may change counts as ones, and so do eight bytes
-/// before it (annex A17.3.3).
+/// Computes the invariant CRC of a packet from its IP header on: fields that switches may change count as ones, and so
+/// do eight bytes before it (annex A17.3.3).
 pub(crate) fn invariant_crc(packet: &[u8]) -> [u8; 4] {
     let mut masked = vec![0xFF; 8];
     masked.extend_from_slice(packet);

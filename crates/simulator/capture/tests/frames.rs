@@ -53,12 +53,12 @@ fn an_acknowledgement_is_what_scapy_builds() {
     assert_eq!((hex(&frame.head).as_str(), frame.length), (scapy, 62));
 }
 
-/// Source port and destination port; lengths of IP and UDP; ECN bits, DSCP, and what is within UDP.
+/// Source port and destination port; lengths of IP and UDP; ECN bits, DSCP, and the content of UDP.
 type Parts = ((u16, u16), (u16, u16), u8, u8, Vec<u8>);
 
-/// The parts of a frame as etherparse sees them.
+/// Returns the parts of a frame as parsed by etherparse.
 fn parts(frame: &Frame) -> Parts {
-    // A frame whose payload is not captured is as long as it says.
+    // A frame without captured payload has the length in its header.
     let mut whole = frame.head.clone();
     whole.resize(frame.length as usize, 0);
     let sliced = SlicedPacket::from_ethernet(&whole).expect("a frame");
@@ -71,8 +71,8 @@ fn parts(frame: &Frame) -> Parts {
     (ports, lengths, header.ecn().value(), header.dcp().value(), udp.payload().to_vec())
 }
 
-/// 10 packets of 1000 B with 48 B of headers: 1048 = 14 + 20 + 8 + 12 + 988 + 4 and 2 B of padding. The first says in 16 of
-/// the 988 where the message goes and how long it is.
+/// 10 packets of 1000 B with 48 B of headers: 1048 = 14 + 20 + 8 + 12 + 988 + 4 and 2 B of padding. The first has
+/// address and length of the message in 16 of the 988.
 #[test]
 fn a_message_in_segments() {
     let wire = wire(Encapsulation::Roce);
@@ -97,7 +97,7 @@ fn a_message_in_segments() {
 }
 
 #[test]
-fn what_is_too_short_for_its_headers_is_widened() {
+fn packets_shorter_than_their_headers_are_widened() {
     let wire = wire(Encapsulation::Roce);
     let packets = vec![
         CapturedPacket { size_bytes: 60, ..PACKET },
@@ -109,16 +109,16 @@ fn what_is_too_short_for_its_headers_is_widened() {
     // 64 B: the headers take 62, two of padding follow what IP counts.
     let (_, lengths, _, _, nack) = parts(&frames[2]);
     assert_eq!((lengths, frames[2].head.len()), ((48, 28), 64));
-    // PSN 2^24 begins anew at 0; a packet is missing.
+    // PSN 2^24 wraps to 0; a packet is missing.
     assert_eq!((nack[0], &nack[9..12], nack[12]), (17, &[0, 0, 0][..], 0x60));
     let capture = Capture { link: 0, packets };
     let written = write(&capture, &wire, &mut Vec::new()).unwrap();
     assert_eq!((written.packets, written.bytes, written.widened, written.widened_by), (3, 184, 2, 11));
 }
 
-/// Every field of the header of our own, as docs/how-to/look-inside.md has it.
+/// Every field of our own header, as in `docs/how-to/look-inside.md`.
 #[test]
-fn our_header_says_what_the_packet_says() {
+fn our_header_has_the_fields_of_the_packet() {
     let packet = CapturedPacket {
         psn: 0x1_0203_0405,
         acked_below: 0x0607_0809,
@@ -146,7 +146,7 @@ fn our_header_says_what_the_packet_says() {
     }
 }
 
-/// Class 3 for 5 us at 100 Gb/s: 500,000 bits, 976 times 512; then it may go on; without an end the longest there is.
+/// Class 3 for 5 us at 100 Gb/s: 500,000 bits, 976 times 512; then a resume frame; unlimited pauses have the maximum.
 #[test]
 fn pause_frames_name_class_and_time() {
     let packet = CapturedPacket { kind: PacketKind::Pause, psn: 1, class: 3, size_bytes: 64, ..PACKET };
@@ -157,7 +157,7 @@ fn pause_frames_name_class_and_time() {
     assert_eq!(frame(&CapturedPacket { psn: 0, ..packet }, &wire), format!("{begin:0<128}"));
     let endless = Wire { pause: None, ..wire };
     assert_eq!(frame(&packet, &endless), format!("{:0<128}", "0180c2000001020000000008880801010008000000000000ffff"));
-    // The recorded model's frame of 43 B has room for it too.
+    // The recorded model's frame of 43 B also fits.
     assert_eq!(Frame::of(&CapturedPacket { size_bytes: 43, ..packet }, &wire).length, 43);
 }
 
@@ -165,7 +165,7 @@ fn word(bytes: &[u8]) -> u32 {
     u32::from_le_bytes(bytes[..4].try_into().unwrap())
 }
 
-/// Blocks of a pcapng file: type and what is between the two lengths, which are the same.
+/// Blocks of a pcapng file: type and content between the two lengths, which are equal.
 fn blocks(mut file: &[u8]) -> Vec<(u32, &[u8])> {
     let mut blocks = vec![];
     while !file.is_empty() {
@@ -177,7 +177,7 @@ fn blocks(mut file: &[u8]) -> Vec<(u32, &[u8])> {
     blocks
 }
 
-/// As draft-ietf-opsawg-pcapng lays it out; pcap-file 2.0 and Wireshark 4.0 read the same.
+/// Layout of draft-ietf-opsawg-pcapng; pcap-file 2.0 and Wireshark 4.0 parse it identically.
 #[test]
 fn the_file_has_its_blocks() {
     let data = |ns: u64| CapturedPacket {

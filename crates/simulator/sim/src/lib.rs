@@ -6,14 +6,14 @@ use anabranch_backend::{Backend, Measures, Progress, Refusal, RunError, RunOptio
 use anabranch_settings::Setting;
 use anabranch_topology::Fault;
 
-/// The simulator. It measures all there is.
+/// The simulator as a backend. It measures all metrics.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Simulator {
     how: Option<How>,
 }
 
 impl Simulator {
-    /// A simulator that runs as `how` says, whatever threads it is offered.
+    /// Creates a simulator with a fixed mode of execution, which overrides the number of threads.
     pub fn with(how: How) -> Self {
         Simulator { how: Some(how) }
     }
@@ -40,7 +40,7 @@ impl Backend for Simulator {
     }
 }
 
-/// Refuses what no simulation can do.
+/// Refuses setups that cannot be simulated.
 fn refuse(setup: &Setup) -> Result<(), RunError> {
     let real = |fault: &Fault| Some((fault.key("kind"), fault.action.real_only()?));
     if let Some((key, kind)) = setup.faults.iter().find_map(real) {
@@ -71,7 +71,7 @@ pub fn run(setup: &Setup, threads: usize, progress: &mut dyn FnMut(&Progress) ->
     anabranch_backend::run(&Simulator::default(), setup, RunOptions { threads }, progress)
 }
 
-/// As [`run`], with a choice of how.
+/// Runs as [`run`], with a selected mode of execution.
 ///
 /// # Errors
 /// [`RunError`].

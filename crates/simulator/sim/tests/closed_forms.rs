@@ -1,4 +1,4 @@
-//! Closed forms, exact to the picosecond; the arithmetic stands beside each.
+//! Closed forms, exact to the picosecond; the arithmetic is next to each.
 
 mod common;
 use anabranch_settings::{Parameters, Raw};
@@ -65,7 +65,7 @@ fn a_train_follows_its_first_packet_at_line_rate() {
                 for scheme in ["ecmp", "ops", "prime", "ar"] {
                     let size = packets * 4096;
                     let result = run(&setup(fat_tree(tiers, 4), flows(&[(src, dst, size, 0)]), scheme));
-                    // The window of 1.5 BDP never closes on an empty network: packet k leaves at k wire times.
+                    // The window of 1.5 BDP never closes on an empty network: packet k is sent after k wire times.
                     let rx = (packets - 1) * DATA + links * (DATA + DELAY);
                     let flow = &result.flows[0];
                     assert_eq!(flow.fct_rx, Some(Time::from_ps(rx)), "{packets} packets, {links} links, {scheme}");
@@ -83,7 +83,7 @@ fn incast_drains_at_the_rate_of_the_last_link() {
         let topology = fat_tree(tiers as i64, 8);
         let per_leaf = 4;
         for senders in [2u32, 5, 12] {
-            // Receiver: host 0. Senders lie in other leaves (and other pods on three tiers).
+            // Receiver: host 0. Senders are in other leaves (and other pods on three tiers).
             let first = if tiers == 2 { per_leaf } else { per_leaf * 4 };
             let packets = 50;
             let list: Vec<_> = (0..senders).map(|i| (first + i, 0, packets * 4096, 0)).collect();
@@ -134,7 +134,7 @@ fn a_rate_that_does_not_divide_loses_no_time() {
 
 #[test]
 fn two_flows_share_a_nic_packet_by_packet() {
-    // Both start at 0. Flow 0 starts first, finds the NIC idle, sends and stands in line again before flow 1 joins.
+    // Both start at 0. Flow 0 starts first, finds the NIC idle, sends and is queued again before flow 1 joins.
     let list = [(0, 2, 10 * 4096, 0), (0, 3, 10 * 4096, 0)];
     let result = run(&setup(fat_tree(2, 4), flows(&list), "ecmp"));
     let one_way = 4 * (DATA + DELAY);
@@ -146,8 +146,8 @@ fn two_flows_share_a_nic_packet_by_packet() {
 }
 
 #[test]
-fn a_trimmed_packet_comes_again() {
-    // Two senders, one receiver, room for four waiting packets: trimming must occur, everything must arrive.
+fn trimmed_packet_is_retransmitted() {
+    // Two senders, one receiver, a queue of four packets: trimming must occur, every packet must arrive.
     let list: Vec<_> = (0..4).map(|i| (4 + i, 0, 64 * 4096, 0)).collect();
     let mut setup =
         setup(fat_tree(2, 4), flows(&list.iter().map(|&(s, d, b, t)| (s % 6 + 2, d, b, t)).collect::<Vec<_>>()), "ops");

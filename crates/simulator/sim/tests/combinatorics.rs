@@ -1,4 +1,4 @@
-//! ECMP as balls in bins, and what follows for the completion time of a permutation.
+//! ECMP as balls in bins, and the resulting completion time of a permutation.
 
 mod common;
 use anabranch_backend::Measure;
@@ -34,7 +34,7 @@ fn ecmp_flows_fall_on_uplinks_as_balls_into_bins() {
     assert!((largest - expected).abs() < 4.0 * 0.75 / 640f64.sqrt(), "{largest} {expected}");
 }
 
-/// The mean of the largest of 8 bins with 8 balls, by counting all ways to split 8 balls (multinomial weights).
+/// Returns the mean of the largest of 8 bins with 8 balls, over all partitions of 8 balls (multinomial weights).
 fn expected_largest_bin() -> f64 {
     fn factorial(n: u64) -> f64 {
         (1..=n).map(|i| i as f64).product()

@@ -1,4 +1,4 @@
-//! Schedules whose operations wait for each other, through whole runs; triggers with delays and followers.
+//! Schedules with dependencies in whole runs; triggers with delays and followers.
 
 mod common;
 use anabranch_backend::RunError;
@@ -72,7 +72,7 @@ fn starts(result: &RunResult) -> Vec<u64> {
     starts
 }
 
-/// `rounds` times there and back between hosts 0 and 2, with `calc` before each answer.
+/// `rounds` round trips between hosts 0 and 2, with a computation `calc` before each reply.
 fn ping_pong(rounds: u32, calc: u32) -> String {
     let (mut ping, mut pong) = (String::new(), String::new());
     for n in 0..rounds {
@@ -221,7 +221,7 @@ fn triggers_without_a_home_and_flows_that_never_start_are_named() {
     set.triggers[0].home = Some(4);
     let found = error(&set);
     assert!(matches!(&found, RunError::Setup(m) if m.contains("host 4; hosts are 0 to 3")), "{found}");
-    // A computation that is over, and nothing that follows it.
+    // A computation that is complete, without followers.
     set.triggers[0] = Trigger {
         home: Some(2),
         at: Some(Time::ZERO),

@@ -77,8 +77,8 @@ fn one_packet_over_the_default_path() {
 
 #[test]
 fn a_lone_flow_takes_91_us() {
-    // Spritz, Table III. 1024 packets of 83.2 ns are 85.2 us; the farthest path adds 3,2: 2.9 us of wire and delay and 3
-    // us of switches.
+    // Spritz, Table III. 1024 packets of 83.2 ns are 85.2 us; the farthest path adds 3,2: 2.9 us of wire and delay and
+    // 3 us of switches.
     for scheme in ["minimal", "valiant", "spritz-scout", "spritz-spray-w"] {
         let result = run(&spritz(dragonfly(4, 8, 4), flows(&[(0, 1000, 4 << 20, 0)]), scheme));
         let fct = result.flows[0].fct_ack.unwrap().as_us();
@@ -95,7 +95,7 @@ fn minimal_routing_is_bound_by_the_one_global_link() {
     let bound = 8.0 * 1024.0 * 0.0832;
     let last = result.flows.iter().map(|f| f.fct_rx.unwrap().as_us()).fold(0.0, f64::max);
     assert!(last >= bound && last < 1.05 * bound, "{last} {bound}");
-    // Valiant has nine groups' links to go by.
+    // Valiant can use the links of nine groups.
     let result = run(&spritz(graph, flows(&list), "valiant"));
     let other = result.flows.iter().map(|f| f.fct_rx.unwrap().as_us()).fold(0.0, f64::max);
     assert!(other < 0.6 * last, "{other} {last}");
@@ -113,7 +113,7 @@ fn the_adversarial_patterns_at_full_size() {
         let result = run(&spritz(graph, flows(&list), "minimal"));
         let last = result.flows.iter().map(|f| f.fct_rx.unwrap().as_us()).fold(0.0, f64::max);
         let bound = flows_per_link * 1024.0 * 0.0832;
-        // 6 us for the way there; the rest is what congestion control leaves unused.
+        // 6 us for the path there; congestion control leaves the rest unused.
         assert!(last >= bound && last < 1.05 * bound + 6.0, "{last} {bound}");
     }
 }
@@ -168,8 +168,8 @@ fn down(
 
 #[test]
 fn spritz_steers_clear_of_dead_links() {
-    // 5 % of the directed links between switches lose all data. Whoever cannot tell loses on them to the end; Spritz
-    // loses a packet per path and round of its timer.
+    // 5 % of the directed links between switches lose all data. Schemes without path feedback lose on them throughout;
+    // Spritz loses a packet per path and round of its timer.
     let graph = dragonfly(2, 4, 2);
     let lost = |scheme: &str| {
         let mut setup = spritz(graph.clone(), permutation(&graph, 1 << 20, 3), scheme);
@@ -184,7 +184,7 @@ fn spritz_steers_clear_of_dead_links() {
 
 #[test]
 fn detected_failures_leave_tables_and_lists() {
-    // Once the tables know, nothing is lost any more, whatever the scheme.
+    // Once the tables exclude the links, no scheme loses packets.
     for graph in [dragonfly(2, 4, 2), slim_fly(5, 2)] {
         for scheme in SCHEMES {
             let mut setup = spritz(graph.clone(), permutation(&graph, 50_000, 3), scheme);

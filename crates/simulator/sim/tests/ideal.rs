@@ -1,5 +1,5 @@
-//! Ideal times follow the forwarding tables of the intact graph: on every kind of tree and with any faults they are those
-//! of a search per pair.
+//! Ideal times follow the forwarding tables of the intact graph: on every kind of tree and with any faults they equal
+//! those of a search per pair.
 
 mod common;
 use anabranch_settings::{Never, Raw};
@@ -47,7 +47,7 @@ fn ring(switches: u32, hosts: u64) -> Topology {
     parameters.build(&|_| Ok(text.clone())).unwrap()
 }
 
-/// A cable between switches that fails, when, whether it comes back, and how long switches take to notice.
+/// A failing cable between switches: cable, failure time, repair time, detection delay.
 type Failure = (usize, u64, Option<u64>, Option<u64>);
 
 fn failures() -> impl Strategy<Value = Vec<Failure>> {

@@ -1,7 +1,8 @@
-//! Instructions per packet-hop, counted by valgrind: a figure of speed that other work on the machine does not change.
+//! Instructions per packet-hop, counted by valgrind: a figure of speed that is independent of other load on the
+//! machine.
 //!
 //! Every case is run with flows of one size and of twice that size; the difference of instructions over the
-//! difference of packet-hops leaves out what building, starting and ending cost. The figures stand in `instructions.toml`:
+//! difference of packet-hops excludes the cost of building, starting and ending. The figures are in `instructions.toml`:
 //! growth beyond [`TOLERANCE`] fails until the new figure is recorded.
 //!
 //! ```text
@@ -18,10 +19,10 @@ use anabranch_transport::uet::UetTransport;
 use common::*;
 use std::{collections::BTreeMap, env, fs, path::Path, process::Command};
 
-/// How much a figure may differ from the one on record.
+/// Maximum relative difference from the figure on record.
 const TOLERANCE: f64 = 0.05;
 
-/// A case: its name and its setup with flows of so many bytes.
+/// A case: its name and its setup for flows of a given size.
 struct Case {
     name: &'static str,
     bytes: u64,
@@ -54,12 +55,12 @@ fn roce_permutation(bytes: u64, profile: Profile) -> Setup {
     let leaf_spine = topology("leaf-spine", &keys);
     let flows = permutation(&leaf_spine, bytes, 1);
     let mut setup = roce_setup(leaf_spine, flows, "ecmp", profile);
-    // Rates that fall would stretch the run and add nothing to it.
+    // Falling rates would stretch the run without effect on the figure.
     roce(&mut setup).set("congestion_control", &text("none")).expect("a congestion control");
     setup
 }
 
-/// The case that the environment names as `NAME FACTOR`, in a process that valgrind watches.
+/// Runs the case that the environment selects as `NAME FACTOR`, in a process under valgrind.
 #[test]
 #[ignore = "runs under valgrind"]
 fn simulate() {
@@ -134,7 +135,7 @@ fn instructions_per_packet_hop() {
     );
 }
 
-/// Every case is on record, and the file names nothing else.
+/// Every case is on record, and the file has no others.
 #[test]
 fn every_case_is_on_record() {
     let text = include_str!("instructions.toml");

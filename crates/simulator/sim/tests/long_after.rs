@@ -1,4 +1,4 @@
-//! Plans that lie long after the last flow must not keep a run going.
+//! Scheduled events long after the last flow must not prolong a run.
 
 mod common;
 
@@ -7,7 +7,7 @@ use anabranch_units::Time;
 use common::*;
 use std::time::{Duration, Instant};
 
-/// A fault a day after the last flow, and a time series: the samples in between are of nothing.
+/// A fault a day after the last flow, and a time series: the samples in between are empty.
 #[test]
 fn samples_do_not_wait_for_a_fault() {
     let topology = fat_tree(2, 4);

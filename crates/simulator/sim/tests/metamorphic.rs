@@ -1,4 +1,4 @@
-//! Relations between runs that must hold whatever the numbers are.
+//! Relations between runs that hold for any numbers.
 
 mod common;
 use anabranch_backend::Setup;
@@ -17,7 +17,7 @@ fn scaled(rate: &str, delay: &str, scheme: &str) -> Setup {
     let topology = topology("fat-tree", &keys);
     let set = permutation(&topology, 300 * 4096, 11);
     let mut setup = setup(topology, set, scheme);
-    // Everything that is a time of its own would have to be scaled too; without congestion control there is none.
+    // All other times would have to be scaled too; without congestion control there are none.
     uet(&mut setup).set("congestion_control", &text("none")).unwrap();
     uet(&mut setup).set("rto", &text("10ms")).unwrap();
     setup

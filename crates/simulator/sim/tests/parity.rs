@@ -1,5 +1,5 @@
-//! The simulator and the wire run the same schemes: records of the one give the same answers in a fresh scheme, and a flow that
-//! hears nothing of the network sends the same tags over both, in the same time.
+//! The simulator and the wire run the same schemes: their records replay identically in a fresh scheme, and a flow
+//! without network feedback sends the same tags over both, in the same time.
 
 mod common;
 #[path = "../../../network/wire/tests/common/mod.rs"]
@@ -20,7 +20,7 @@ use anabranch_units::{Bytes, BytesOrBdp, Rate, Time};
 use anabranch_wire::memory::Link;
 use common::*;
 
-/// The switch side that a host scheme's tags want.
+/// The switch side for a host scheme's tags.
 fn partner(tags: TagKind) -> &'static str {
     match tags {
         TagKind::Entropy => "ecmp",
@@ -31,7 +31,7 @@ fn partner(tags: TagKind) -> &'static str {
 }
 
 #[test]
-fn what_schemes_answer_in_the_simulator_follows_from_what_they_were_told() {
+fn recorded_decisions_follow_from_recorded_calls() {
     for host in HostParameters::each() {
         let tags = host.capabilities().tags();
         let pair = format!("{}+{}", host.name(), partner(tags));
@@ -80,7 +80,7 @@ fn tags(entries: &[RecordEntry]) -> Vec<u32> {
     entries.iter().filter_map(tag).collect()
 }
 
-/// A flow between two hosts with eight paths of 10 Gbit/s: its tags and when all of it was acknowledged.
+/// A flow between two hosts with eight paths of 10 Gbit/s: its tags and its completion time.
 fn simulated(scheme: &str, switch: &str, key: u64) -> (Vec<u32>, Time, u64) {
     let keys = [
         ("leaves", Raw::Int(2)),
@@ -110,7 +110,7 @@ fn over_memory(scheme: &str, host_key: u64) -> (Vec<u32>, Time) {
         labels: 8,
         ..Settings::default()
     };
-    // Four hops of 1 us, and at three switches a packet is received before it is sent on.
+    // Four hops of 1 us, and at three switches a packet is received before it is forwarded.
     let wire = |bytes: u64| Rate::gbps(10).wire_time(bytes);
     let link = |bytes: u64| Link::new(Rate::gbps(10), HOP * 4 + wire(bytes) * 3);
     let mut pair = wire::Pair::new(1, &link(MTU + HEADER), [settings.clone(), settings]);

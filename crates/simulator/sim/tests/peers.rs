@@ -35,8 +35,8 @@ fn one_mebibyte() {
 
 #[test]
 fn prime_at_one_mebibyte_is_within_four_percent_of_the_bound() {
-    // 256 packets of 83.2 ns, three more hops, four links of 1 us: 25.55 us to the last arrival; the first round trip is sent
-    // blind, and nothing is marked. What is left over are chance meetings on the way down (2.8 % on ten seeds).
+    // 256 packets of 83.2 ns, three more hops, four links of 1 us: 25.55 us to the last arrival; the first round trip
+    // is sent blind, and nothing is marked. The rest are chance collisions on the way down (2.8 % on ten seeds).
     let topology = fat_tree(2, 16);
     let bound = (256.0 + 3.0) * 0.0832 + 4.0;
     for seed in SEEDS {
@@ -48,8 +48,8 @@ fn prime_at_one_mebibyte_is_within_four_percent_of_the_bound() {
 
 #[test]
 fn reordering_does_not_undo_coalescing() {
-    // One ACK per four packets is asked for. Marks, requests of stalled senders and last packets come on top; filled holes
-    // must not: with an ACK for each of them REPS is at two packets per ACK.
+    // One ACK per four packets is requested. Marks, requests of blocked senders and last packets come on top; filled
+    // holes must not: with an ACK for each of them REPS is at two packets per ACK.
     let topology = fat_tree(2, 16);
     let of = |scheme: &str, every: bool| {
         let mut setup = setup(topology.clone(), permutation(&topology, 1 << 20, 1), scheme);

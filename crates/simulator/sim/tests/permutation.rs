@@ -1,17 +1,17 @@
-//! Permutation on a non-blocking fat tree: nobody beats the serialisation bound, and PRIME comes near it.
+//! Permutation on a non-blocking fat tree: no scheme beats the serialisation bound, and PRIME comes near it.
 
 mod common;
 use anabranch_units::Time;
 use common::*;
 
-/// The last packet's arrival: every packet at line rate, then the way over `links` links.
+/// Arrival of the last packet: every packet at line rate, then the path over `links` links.
 fn bound(size: u64, links: u64) -> Time {
     let packets = size / 4096;
     Time::from_ps(packets * 83_200 + (links - 1) * 83_200 + links * 1_000_000)
 }
 
 #[test]
-fn nobody_beats_serialisation() {
+fn no_scheme_beats_serialisation() {
     let topology = fat_tree(2, 8);
     let size = 1 << 20;
     let set = permutation(&topology, size, 1);

@@ -32,8 +32,7 @@ fn poisson(
 
 /// Mean wait at the NIC in picoseconds, and half of its 99.9 % confidence interval from 20 batch means.
 fn mean_wait(rows: &[FlowRow]) -> (f64, f64) {
-    // From the start to the first bit on the wire: the way there (`fct_rx` counts from that bit) and the ACK's way back
-    // come off.
+    // From the start to the first bit on the wire, less the ACK's return path (`fct_rx` counts from that bit).
     let wait = |r: &FlowRow| r.fct_ack.unwrap().ps() - r.fct_rx.unwrap().ps() - (r.ideal_ack.ps() - r.ideal_rx.ps());
     let waits: Vec<f64> = rows.iter().map(|r| wait(r) as f64).skip(rows.len() / 20).collect();
     let batch = waits.len() / 20;
@@ -50,7 +49,7 @@ fn assert_wait(setup: &Setup, expected: f64, what: &str) {
         (mean - expected).abs() <= half,
         "{what}: waited {mean:.0} ps, theory says {expected:.0}, interval {half:.0}"
     );
-    // The interval must be narrow enough for the test to mean something.
+    // The interval must be narrow enough to be significant.
     assert!(half < 0.35 * expected, "{what}: {half} of {expected}");
 }
 

@@ -24,7 +24,7 @@ fn a_lone_flow_takes_the_closed_form_of_the_recorded_runs() {
                 let packets = size.div_ceil(1000);
                 let last_payload = size - (packets - 1) * 1000;
                 let wire = |payload: u64| match payload {
-                    // The double of the seconds is a little below the true value where 8 (p + 48) is a multiple of 200.
+                    // The double of the seconds is slightly below the true value where 8 (p + 48) is a multiple of 200.
                     p if (p + 48) % 25 == 0 => 8 * (p + 48) / 100 - 1,
                     p => 8 * (p + 48) / 100,
                 };
@@ -33,7 +33,7 @@ fn a_lone_flow_takes_the_closed_form_of_the_recorded_runs() {
                     1 => hops * last + 2000 * hops + 4 * hops,
                     _ => (packets - 1 + hops - 1) * 83 + last + 2000 * hops + 4 * hops,
                 };
-                // Where the last ACK would be closer than 4 ns to the one before it, it waits behind it.
+                // Where the last ACK would be closer than 4 ns to the previous one, it waits behind it.
                 let fct = if packets > 1 && last < 4 { fct + 1 } else { fct };
                 assert_eq!(fct_ns(&setup), [fct], "{size} B over {hops} hops, {profile:?}");
             }
@@ -56,11 +56,11 @@ fn a_lone_flow_of_our_own_profile() {
     assert_eq!(result.flows[0].ideal_ack, Time::from_ps(expected));
 }
 
-/// Ports with PFC have service events only while somebody is paused: without, a hop costs an event as it does elsewhere.
-/// 160 packets of 1,000 B from each of 128 hosts queue where flows collide, far below what 32 MB hold. Beside arrivals
+/// Ports with PFC have service events only while a port is paused: otherwise a hop costs one event as without PFC.
+/// 160 packets of 1,000 B from each of 128 hosts queue where flows collide, far below 32 MB. Besides arrivals
 /// there are a start per flow and some timers.
 #[test]
-fn pfc_costs_no_events_while_nobody_is_paused() {
+fn pfc_costs_no_events_without_pauses() {
     let topology = leaf_spine_128();
     let flows = permutation(&topology, 160_000, 1);
     let result = run(&roce_setup(topology, flows, "ecmp", Profile::Lossless));
@@ -71,7 +71,7 @@ fn pfc_costs_no_events_while_nobody_is_paused() {
     assert!(events < hops + hops / 10, "{events} events for {hops} packet-hops");
 }
 
-/// An incast of 32 hosts of other racks on one: PFC holds back what the buffer cannot hold.
+/// An incast of 32 hosts of other racks on one: PFC holds back the excess over the buffer.
 fn incast(senders: u32, size: u64, profile: Profile) -> Setup {
     let list: Vec<_> = (0..senders).map(|i| (16 + i * 3 % 112, 0, size, 0)).collect();
     roce_setup(leaf_spine_128(), flows(&list), "ecmp", profile)
@@ -79,7 +79,7 @@ fn incast(senders: u32, size: u64, profile: Profile) -> Setup {
 
 #[test]
 fn pfc_loses_nothing() {
-    // 32 MB towards one host; the switch has 9 MiB, the pause threshold lies far below.
+    // 32 MB towards one host; the switch has 9 MiB, the pause threshold is far below.
     let mut setup = incast(64, 500_000, Profile::Lossless);
     for control in ["dcqcn", "none"] {
         roce(&mut setup).set("congestion_control", &text(control)).unwrap();
@@ -92,7 +92,7 @@ fn pfc_loses_nothing() {
         assert!(paused("spine"));
         assert!(control == "dcqcn" || (paused("leaf") && paused("host")));
     }
-    // The link to the receiver is never idle: 64 * 500 packets of 1048 B, and the way there and back.
+    // The link to the receiver is never idle: 64 * 500 packets of 1048 B, and the path there and back.
     let last = run(&setup).flows.iter().filter_map(|f| f.fct_ack).max().unwrap();
     let busy = 64 * 500 * 83_840 + 8_000_000 + 3 * 83_840 + 4 * 4_800;
     assert!(last.ps() >= busy && last.ps() < busy + 1_000_000, "{last} against {busy} ps");
@@ -149,7 +149,7 @@ fn a_ring_of_pauses_is_a_deadlock_and_is_named() {
     parameters.parameters_mut().set("path", &text("ring")).unwrap();
     parameters.parameters_mut().set("format", &text("conweave")).unwrap();
     let ring = parameters.build(&|_| Ok(text_file.to_string())).unwrap();
-    // Two ways of two hops exist; only flows that happen to go round the same way fill the ring, so take many seeds.
+    // Two paths of two hops exist; only flows that happen to take the same direction fill the ring, so take many seeds.
     let list: Vec<_> = (0..4).flat_map(|h| (0..24).map(move |_| (h, (h + 2) % 4, 2_000_000, 0))).collect();
     let mut found = Vec::new();
     for seed in 1..40 {
@@ -164,7 +164,7 @@ fn a_ring_of_pauses_is_a_deadlock_and_is_named() {
         let open = result.flows.iter().filter(|flow| flow.fct_ack.is_none()).count();
         assert_eq!(result.deadlock.is_empty(), open == 0, "without timers a run ends whole or stuck");
         if open > 0 {
-            // The same on two threads, and where a time limit strikes long after nothing moves any more.
+            // The same on two threads, and with a time limit long after all progress has ended.
             let again = anabranch_sim::run(&setup, 2, &mut |_| true).unwrap();
             assert_eq!((again.fingerprint, &again.deadlock), (result.fingerprint, &result.deadlock));
             setup.limits.until_all_done = false;
@@ -173,7 +173,7 @@ fn a_ring_of_pauses_is_a_deadlock_and_is_named() {
             break;
         }
     }
-    // The only circles are those of the four links that go round one way. Switches are numbered from 4.
+    // The only circles are the four links of one direction. Switches are numbered from 4.
     let names = |link: &String| link.split("->").map(str::to_string).collect::<Vec<_>>();
     let ends: Vec<Vec<String>> = found.iter().map(names).collect();
     assert_eq!(ends.len(), 4, "{found:?}");
@@ -192,7 +192,7 @@ fn a_buffer_too_small_for_its_headroom_is_refused() {
 }
 
 #[test]
-fn what_would_make_pfc_lose_packets_is_refused() {
+fn settings_with_which_pfc_loses_packets_are_refused() {
     let refused = |change: &dyn Fn(&mut Setup)| {
         let mut setup = incast(4, 1000, Profile::Lossless);
         change(&mut setup);
@@ -221,8 +221,8 @@ fn probes_are_real_packets() {
     assert_eq!(result.conservation.unwrap().probes.delivered, 2 * counters.probes.unwrap());
 }
 
-/// Where nothing is marked FlowBender moves at timeouts alone: NACKs of lost packets carry notifications, which say
-/// nothing of its path.
+/// Without marks FlowBender moves only at timeouts: NACKs of lost packets carry notifications that do not concern its
+/// path.
 #[test]
 fn flowbender_and_plb_move_for_marks_of_their_own_packets_alone() {
     for scheme in ["flowbender", "plb"] {
@@ -239,8 +239,8 @@ fn flowbender_and_plb_move_for_marks_of_their_own_packets_alone() {
     }
 }
 
-/// A cut that nobody notices: schemes that hold on to their path never end unless a timeout moves them; those that
-/// choose anew after a pause or for every packet get round it.
+/// An undetected cut: schemes that keep their path complete only if a timeout moves them; those that choose again after
+/// a pause or for every packet avoid it.
 #[test]
 fn behind_an_undetected_cut_a_flow_ends_if_something_moves_it() {
     let topology = leaf_spine_128();
@@ -252,7 +252,7 @@ fn behind_an_undetected_cut_a_flow_ends_if_something_moves_it() {
         }
         let cut = anabranch_topology::FaultParameters {
             links: vec!["leaf0-spine3".into()],
-            // An acknowledgement whose way back is cut is another matter: it takes no part in the choice of paths.
+            // Cut acknowledgements are excluded: they do not take part in the choice of paths.
             affects: anabranch_topology::Affects::Data,
             ..anabranch_topology::FaultParameters::default()
         };
@@ -269,7 +269,7 @@ fn behind_an_undetected_cut_a_flow_ends_if_something_moves_it() {
     }
 }
 
-/// HF2T makes flowlets, and those that it makes may overtake: a packet held for one timeout follows others that a paused
+/// HF2T creates flowlets, which may overtake: a packet held for one timeout follows others that a paused
 /// link holds longer. So it reorders more than LetFlow alone.
 #[test]
 fn hf2t_makes_flowlets_and_reorders_more_than_letflow() {
@@ -301,7 +301,7 @@ fn hf2t_makes_flowlets_and_reorders_more_than_letflow() {
     let counters = hf2t.counters;
     assert!(counters.created_flowlets.unwrap() > 0 && counters.added_delay_ns.unwrap() > 0, "{counters:?}");
     assert!(counters.flowlets.unwrap() > letflow.counters.flowlets.unwrap(), "{counters:?}");
-    // It pays with packets that overtake, which go-back-N sends again, and with fewer packets in the network pauses less.
+    // The cost are overtaking packets, which go-back-N retransmits; with fewer packets in the network it pauses less.
     assert!(counters.out_of_order.unwrap() > letflow.counters.out_of_order.unwrap(), "{counters:?}");
     assert!(counters.out_of_order.unwrap() * 50 < counters.data_packets.unwrap(), "{counters:?}");
     assert!(counters.pfc_pauses.unwrap() < letflow.counters.pfc_pauses.unwrap(), "{counters:?}");

@@ -1,5 +1,5 @@
-//! Time series of ports, flows and load balancers: against arithmetic, against the totals, and the same for every way of
-//! running.
+//! Time series of ports, flows and load balancers: against arithmetic, against the totals, and the same for every mode
+//! of execution.
 
 mod common;
 
@@ -39,7 +39,7 @@ fn busy() -> Vec<(&'static str, Setup)> {
 }
 
 #[test]
-fn the_same_rows_for_every_way_of_running_and_nothing_changes() {
+fn rows_are_the_same_in_every_mode_and_change_no_result() {
     for (name, plain) in busy() {
         let setup = measured(&plain, Time::from_ns(1_300));
         let unmeasured = run(&plain);
@@ -59,7 +59,7 @@ fn the_same_rows_for_every_way_of_running_and_nothing_changes() {
     }
 }
 
-/// A run that goes on for a while after its last packet: the last samples have all.
+/// A run that continues for a while after its last packet: the last samples have all counts.
 #[test]
 fn the_last_samples_are_the_totals() {
     for (name, plain) in busy() {
@@ -117,7 +117,7 @@ fn at(result: &RunResult, flow: usize, us: u64) -> FlowSample {
 #[test]
 fn a_lone_flow_by_arithmetic() {
     let result = run(&measured(&setup(fat_tree(2, 4), flows(&[(0, 7, 100 * 4096, 0)]), "ecmp"), Time::from_us(1)));
-    // Nothing has happened before the start; then packets 0 to 12 start before 1 us (12 * 83.2 = 998.4 ns).
+    // No event before the start; then packets 0 to 12 start before 1 us (12 * 83.2 = 998.4 ns).
     assert!(result.flow_series[0].samples[0].time == Time::from_us(1), "open from 0 on, seen at 1 us");
     assert_eq!(at(&result, 0, 1).sent_packets, 13);
     assert_eq!(at(&result, 0, 1).paths, 1);
@@ -134,7 +134,7 @@ fn a_lone_flow_by_arithmetic() {
     };
     assert_eq!(sent("host0", "leaf0", 1), 13 * 4160);
     assert_eq!(sent("leaf0", "spine0", 2) + sent("leaf0", "spine1", 2), 12 * 4160);
-    // All over one of two uplinks, there and, for the acknowledgements, back: twice the mean.
+    // All over one of two uplinks and, for the acknowledgements, back: twice the mean.
     let scheme = &result.scheme_series[0].samples;
     assert_eq!((scheme[1].uplink_imbalance, scheme[2].uplink_imbalance), (None, Some(2.0)));
     assert_eq!((scheme[1].open_flows, scheme[1].finished_flows), (1, 0));
@@ -154,7 +154,7 @@ fn a_queue_by_arithmetic() {
     assert!(growth.abs_diff(rate / 8 / 1_000_000) <= 2 * 4160, "{growth} B in a microsecond");
 }
 
-/// DCQCN starts at line rate and slows down behind a full port; PFC pauses are seen.
+/// DCQCN starts at line rate and slows down behind a full port; PFC pauses are recorded.
 #[test]
 fn rates_and_pauses_are_seen() {
     let keys = [("leaves", anabranch_settings::Raw::Int(2)), ("hosts_per_leaf", anabranch_settings::Raw::Int(16))];

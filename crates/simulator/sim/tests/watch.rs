@@ -1,4 +1,4 @@
-//! Traces of flows and captures of links: they show what happened, all of it, and change nothing.
+//! Traces of flows and captures of links: they are complete and do not affect the run.
 
 mod common;
 use anabranch_backend::{Measure, Setup};
@@ -35,7 +35,7 @@ fn four_hosts() -> anabranch_topology::Topology {
     topology("leaf-spine", &keys)
 }
 
-/// What a row says, for people: time, event, packet, link, when and before what it joined.
+/// A row as text: time, event, packet, link, when and before what it joined.
 fn words(result: &RunResult, row: &TraceRow) -> String {
     let link = &result.links[row.link as usize];
     let joined = row.joined.map_or("-".into(), |time| time.ps().to_string());
@@ -62,7 +62,7 @@ fn a_packet_and_its_acknowledgement() {
         }
         expected.push(format!("{} receive {packet} {} - -", start + 4 * step, links[3]));
     }
-    // The reception of the data and the sending of its answer are of one time.
+    // The reception of the data and the transmission of its acknowledgement have the same time.
     let mut found: Vec<String> = result.watched.trace.iter().map(|row| words(&result, row)).collect();
     found.sort_by_key(|text| text.split_once(' ').map(|(time, rest)| (time.parse::<u64>().unwrap(), rest.to_string())));
     expected
@@ -72,10 +72,10 @@ fn a_packet_and_its_acknowledgement() {
     assert!(!result.watched.trace_cut);
 }
 
-/// Three hosts send a packet each to a fourth at once: one leaves its leaf at once, the next waits for it with nothing
+/// Three hosts send a packet each to a fourth at once: one leaves its leaf immediately, the next waits for it with none
 /// before it, the last finds one waiting.
 #[test]
-fn packets_wait_and_say_so() {
+fn waiting_packets_are_recorded() {
     let result =
         run(&watched(&setup(four_hosts(), flows(&[(0, 3, 4096, 0), (1, 3, 4096, 0), (2, 3, 4096, 0)]), "ecmp")));
     let hops = result.watched.trace.iter().filter(|row| row.event == TraceEvent::Hop && row.packet == PacketKind::Data);
@@ -84,7 +84,7 @@ fn packets_wait_and_say_so() {
     assert_eq!(times, [(joined, joined, 0), (joined + wire, joined, 0), (joined + 2 * wire, joined, 4160)]);
 }
 
-/// Setups that among them mark, trim, drop, lose, pause, probe, reorder and change paths.
+/// Setups that together mark, trim, drop, lose, pause, probe, reorder and change paths.
 fn setups() -> Vec<(&'static str, Setup)> {
     let fault = |mut setup: Setup, kind, loss, links: &[&str]| {
         let links = links.iter().map(ToString::to_string).collect();
@@ -140,8 +140,8 @@ fn setups() -> Vec<(&'static str, Setup)> {
     ]
 }
 
-/// Threads, the split into cells and the way in which ports are worked out do not show in what was watched, and watching
-/// does not show in the results.
+/// Threads, the split into cells and the evaluation of ports do not affect traces and captures, and these do not affect
+/// the results.
 #[test]
 fn watching_changes_nothing_and_nothing_changes_it() {
     for (name, setup) in setups() {
@@ -160,7 +160,7 @@ fn watching_changes_nothing_and_nothing_changes_it() {
     }
 }
 
-/// The rows are all there is: their numbers are those that counters and links have by another way.
+/// The rows are complete: their numbers equal the independent ones of counters and links.
 #[test]
 fn rows_and_packets_are_what_was_counted() {
     let mut seen = std::collections::BTreeSet::new();
@@ -173,7 +173,7 @@ fn rows_and_packets_are_what_was_counted() {
         assert_eq!(rows(TraceEvent::Mark).count() as u64, counters.ecn_marked.unwrap(), "{name}");
         assert_eq!(rows(TraceEvent::Trim).count() as u64, counters.trimmed.unwrap(), "{name}");
         assert_eq!(rows(TraceEvent::PathChange).count() as u64, counters.path_switches.unwrap(), "{name}");
-        let lost = [TraceEvent::Drop, TraceEvent::Loss, TraceEvent::NoWay].map(|event| rows(event).count() as u64);
+        let lost = [TraceEvent::Drop, TraceEvent::Loss, TraceEvent::NoRoute].map(|event| rows(event).count() as u64);
         assert_eq!(lost.iter().sum::<u64>(), counters.dropped.unwrap(), "{name}");
         let data = rows(TraceEvent::Send).filter(|row| row.packet == PacketKind::Data);
         assert_eq!(data.clone().count() as u64, counters.data_packets.unwrap(), "{name}");
@@ -233,7 +233,7 @@ fn a_bound_keeps_the_first_rows() {
     }
 }
 
-/// More packets on a captured link than may be kept end the run, and it is said.
+/// More packets on a captured link than allowed end the run with a message.
 #[test]
 fn a_capture_that_is_too_large_is_refused() {
     let (_, setup) = setups().swap_remove(0);

@@ -1,5 +1,5 @@
-//! How a run is done, and what is measured of it, must not show in its results. the soak (`anabranch-soak`) draws such runs at
-//! random; these are the two ways in which it once did show.
+//! The mode of execution and the measurements must not affect results. The soak (`anabranch-soak`) draws such runs at
+//! random; these are two former bugs.
 
 mod common;
 use anabranch_backend::{Measure, Setup};
@@ -9,7 +9,7 @@ use anabranch_topology::{FaultKind, FaultParameters, LinkId};
 use anabranch_units::Time;
 use common::*;
 
-/// Samples used to work out NICs by a way that left the probes that waited there without their time stamp.
+/// Regression: samples advanced NICs such that probes queued there lost their time stamp.
 #[test]
 fn measuring_does_not_change_what_is_measured() {
     let topology = leaf_spine_128();
@@ -25,9 +25,9 @@ fn measuring_does_not_change_what_is_measured() {
     assert_eq!(measured.series.len(), 128);
 }
 
-/// Host schemes used to hear of dead paths before what their NICs had sent earlier had been worked out.
+/// Regression: host schemes were notified of dead paths before earlier transmissions of their NICs had been processed.
 #[test]
-fn detected_faults_are_heard_at_their_time() {
+fn detected_faults_take_effect_at_their_time() {
     for scheme in ["prime", "co-prime", "reps"] {
         let topology = fat_tree(2, 8);
         let flows = permutation(&topology, 1 << 20, 3);

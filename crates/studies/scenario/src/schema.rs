@@ -3,7 +3,7 @@
 use crate::scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters};
 use anabranch_backend::FabricParameters;
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
-use anabranch_settings::{About, Each, Parameter, Parameters, Raw, Registry, Seed, Setting, Shape};
+use anabranch_settings::{About, Each, Parameter, Parameters, Raw, Registry, Seed, Setting, ValueSchema};
 use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
 use anabranch_transport::TransportParameters;
 use anabranch_wire::WireParameters;
@@ -29,7 +29,7 @@ pub fn schema() -> Value {
         "additionalProperties": false,
         "properties": {
             "name": described(json!({ "type": "string" }), "What it is called in tables and reports."),
-            "seed": described(of_shape(&Seed::shape()), &format!("Seed of everything random: {}.", Seed::expected())),
+            "seed": described(of_shape(&Seed::schema()), &format!("Seed of everything random: {}.", Seed::expected())),
             "topology": described(json!({ "anyOf": topologies }), "The graph."),
             "fabric": described(object(fabric, &[]), "Switches and NICs: buffers, marking, trimming, classes."),
             "transport": described(transports(), "Senders and receivers."),
@@ -130,7 +130,7 @@ fn properties(parameters: &dyn Parameters) -> Map<String, Value> {
 
 fn property(parameter: &Parameter) -> Value {
     let takes = format!("{} Takes {}. Default from: {}.", parameter.meaning, parameter.expected, parameter.source);
-    let mut schema = described(of_shape(&parameter.shape), &takes);
+    let mut schema = described(of_shape(&parameter.schema), &takes);
     // Nothing stands for "not given".
     if parameter.default != Raw::Text(String::new()) {
         schema["default"] = crate::explain::raw_json(&parameter.default);
@@ -138,19 +138,19 @@ fn property(parameter: &Parameter) -> Value {
     schema
 }
 
-fn of_shape(shape: &Shape) -> Value {
+fn of_shape(shape: &ValueSchema) -> Value {
     match shape {
-        Shape::Any => json!({}),
-        Shape::Bool => json!({ "type": "boolean" }),
-        Shape::Whole => json!({ "type": "integer", "minimum": 0 }),
-        Shape::Number => json!({ "type": "number" }),
-        Shape::Text => json!({ "type": "string" }),
-        Shape::Digits => json!({ "type": "string", "pattern": "^[0-9]+$" }),
-        Shape::Quantity(units) => {
+        ValueSchema::Any => json!({}),
+        ValueSchema::Bool => json!({ "type": "boolean" }),
+        ValueSchema::Whole => json!({ "type": "integer", "minimum": 0 }),
+        ValueSchema::Number => json!({ "type": "number" }),
+        ValueSchema::Text => json!({ "type": "string" }),
+        ValueSchema::Digits => json!({ "type": "string", "pattern": "^[0-9]+$" }),
+        ValueSchema::Quantity(units) => {
             json!({ "type": "string", "pattern": format!("^\\s*[0-9][0-9._]*\\s*({})\\s*$", units.join("|")) })
         }
-        Shape::Words(words) => json!({ "enum": words }),
-        Shape::List(each) => list_of(of_shape(each)),
-        Shape::Either(shapes) => json!({ "anyOf": shapes.iter().map(of_shape).collect::<Vec<_>>() }),
+        ValueSchema::Words(words) => json!({ "enum": words }),
+        ValueSchema::List(each) => list_of(of_shape(each)),
+        ValueSchema::Either(shapes) => json!({ "anyOf": shapes.iter().map(of_shape).collect::<Vec<_>>() }),
     }
 }

@@ -138,7 +138,7 @@ impl<'t> Section<'t> {
             match parameters.set(key, &raw) {
                 Ok(()) => {}
                 Err(SetError::UnknownKey { allowed, .. }) => return Err(self.unknown(key, node, &allowed, also)),
-                Err(SetError::WrongValue { key, wrong }) => {
+                Err(SetError::InvalidValue { key, wrong }) => {
                     return Err(ScenarioError::new(format!("{}: `{key}`: {wrong}", self.title)).at(node.place.clone()));
                 }
             }

@@ -1,7 +1,7 @@
 //! Random choices of a case.
 
 use anabranch_random::Stream;
-use anabranch_settings::{Parameters, Raw, Shape};
+use anabranch_settings::{Parameters, Raw, ValueSchema};
 use std::fmt::Display;
 
 /// Random choices for one piece of a case, determined by (seed, case, piece).
@@ -58,7 +58,7 @@ impl Dice {
                 let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
                 match number.parse::<f64>() {
                     Ok(value) if !number.is_empty() => quoted(self.scaled(value, &text[number.len()..])),
-                    _ => self.of_shape(&parameter.shape)?,
+                    _ => self.of_shape(&parameter.schema)?,
                 }
             }
             Raw::List(_) => return None,
@@ -76,16 +76,16 @@ impl Dice {
     }
 
     /// Returns a TOML value of a shape.
-    fn of_shape(&mut self, shape: &Shape) -> Option<String> {
+    fn of_shape(&mut self, shape: &ValueSchema) -> Option<String> {
         match shape {
-            Shape::Bool => Some(self.once_in(2).to_string()),
-            Shape::Whole => Some(self.number(1, 8).to_string()),
-            Shape::Number => Some(self.pick(&["0.1", "0.5", "2.0"]).to_string()),
-            Shape::Words(words) if !words.is_empty() => Some(quoted(self.one(words))),
-            Shape::Quantity(units) if units.contains(&"us") => Some(quoted(self.pick(&["2us", "50us", "1ns"]))),
-            Shape::Quantity(units) if units.contains(&"Gbps") => Some(quoted(self.pick(&["10Gbps", "100Gbps"]))),
-            Shape::Quantity(units) if units.contains(&"kB") => Some(quoted(self.pick(&["5kB", "50kB", "1MB"]))),
-            Shape::Either(shapes) if !shapes.is_empty() => {
+            ValueSchema::Bool => Some(self.once_in(2).to_string()),
+            ValueSchema::Whole => Some(self.number(1, 8).to_string()),
+            ValueSchema::Number => Some(self.pick(&["0.1", "0.5", "2.0"]).to_string()),
+            ValueSchema::Words(words) if !words.is_empty() => Some(quoted(self.one(words))),
+            ValueSchema::Quantity(units) if units.contains(&"us") => Some(quoted(self.pick(&["2us", "50us", "1ns"]))),
+            ValueSchema::Quantity(units) if units.contains(&"Gbps") => Some(quoted(self.pick(&["10Gbps", "100Gbps"]))),
+            ValueSchema::Quantity(units) if units.contains(&"kB") => Some(quoted(self.pick(&["5kB", "50kB", "1MB"]))),
+            ValueSchema::Either(shapes) if !shapes.is_empty() => {
                 let shape = self.one(shapes);
                 self.of_shape(&shape)
             }

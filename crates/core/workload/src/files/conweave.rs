@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_their_line() {
+    fn errors_are_reported_with_their_line() {
         refused(
             Conweave,
             &[
@@ -106,12 +106,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_is_too_strange(text in "(?s).{0,300}") {
+        fn arbitrary_text_does_not_panic(text in "(?s).{0,300}") {
             let _ = read_text(Conweave, &text);
         }
 
         #[test]
-        fn nor_valid_text_with_a_change(at in 0usize..60, with in "(?s).{0,3}") {
+        fn changed_valid_text_does_not_panic(at in 0usize..60, with in "(?s).{0,3}") {
             let mut text: Vec<char> = "3\n0 1 3 1000 2.0\n1 2 3 500 2.1\n3 4 3 7 2.25\n".chars().collect();
             let at = at.min(text.len() - 1);
             text.splice(at..=at, with.chars());

@@ -9,14 +9,14 @@
 
 use super::{
     Source, goal_binary,
-    goal_ops::{Edge, Op, Rank, What},
+    goal_ops::{Edge, Op, OperationKind, Rank},
     goal_text,
 };
 use crate::{Flow, Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, traffic::Traffic};
 use anabranch_units::Time;
 
 /// Maximum number of operations, so that their triggers can be numbered.
-const MOST: usize = 1 << 28;
+const MAX_OPERATIONS: usize = 1 << 28;
 
 pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
     let binary = goal_binary::is_one(source.content);
@@ -42,9 +42,12 @@ impl<'a> Schedule<'a> {
     fn new(source: &'a Source<'a>, binary: bool, ranks: Vec<Rank>) -> Result<Self, WorkloadError> {
         let total: usize = ranks.iter().map(|rank| rank.ops.len()).sum();
         let waits: usize = ranks.iter().map(|rank| rank.edges.len()).sum();
-        if total > MOST || waits > MOST {
+        if total > MAX_OPERATIONS || waits > MAX_OPERATIONS {
             let found = format!("{total} operations and {waits} `requires`");
-            return Err(WorkloadError::new(format!("found {found} in {}, at most {MOST} each fit", source.path)));
+            return Err(WorkloadError::new(format!(
+                "found {found} in {}, at most {MAX_OPERATIONS} each fit",
+                source.path
+            )));
         }
         let (mut ops, mut rank_of) = (Vec::with_capacity(total), Vec::with_capacity(total));
         let mut edges = Vec::with_capacity(waits);
@@ -90,7 +93,7 @@ impl<'a> Schedule<'a> {
     fn compile(mut self) -> Result<Traffic, WorkloadError> {
         self.pair()?;
         let order = self.order()?;
-        if !self.ops.iter().any(|op| matches!(op.what, What::Send { .. })) {
+        if !self.ops.iter().any(|op| matches!(op.what, OperationKind::Send { .. })) {
             let message = format!("{} sends nothing, expected one `send` at least", self.source.path);
             return Err(WorkloadError::new(message));
         }
@@ -105,9 +108,9 @@ impl<'a> Schedule<'a> {
         let (mut sends, mut receives) = (Vec::new(), Vec::new());
         for (number, (op, &rank)) in (0..).zip(self.ops.iter().zip(&self.rank_of)) {
             match op.what {
-                What::Send { to, tag, .. } => sends.push((rank, to, tag, number)),
-                What::Receive { from, tag, .. } => receives.push((from, rank, tag, number)),
-                What::Calc { .. } => {}
+                OperationKind::Send { to, tag, .. } => sends.push((rank, to, tag, number)),
+                OperationKind::Receive { from, tag, .. } => receives.push((from, rank, tag, number)),
+                OperationKind::Calc { .. } => {}
             }
         }
         sends.sort_unstable();
@@ -125,7 +128,7 @@ impl<'a> Schedule<'a> {
                     return Err(self.alone(first, &sends, &receives));
                 }
             };
-            if let (What::Send { bytes, .. }, What::Receive { from, bytes: expected, tag }) =
+            if let (OperationKind::Send { bytes, .. }, OperationKind::Receive { from, bytes: expected, tag }) =
                 (self.ops[send as usize].what, self.ops[receive as usize].what)
                 && bytes != expected
             {
@@ -152,7 +155,7 @@ impl<'a> Schedule<'a> {
         };
         let (sends, receives) = (count(sends), count(receives));
         let problem = match self.ops[op as usize].what {
-            What::Send { .. } => "this send has no receive",
+            OperationKind::Send { .. } => "this send has no receive",
             _ => "this receive has no send",
         };
         let counts = format!("rank {src} sends {sends} to rank {dst} with tag {tag}, which receives {receives}");
@@ -163,9 +166,9 @@ impl<'a> Schedule<'a> {
     fn order(&self) -> Result<Vec<u32>, WorkloadError> {
         // Two nodes per operation: 2 * op is its start, 2 * op + 1 its completion.
         let is = |op: u32, send: bool| match self.ops[op as usize].what {
-            What::Send { .. } => send,
-            What::Receive { .. } => !send,
-            What::Calc { .. } => false,
+            OperationKind::Send { .. } => send,
+            OperationKind::Receive { .. } => !send,
+            OperationKind::Calc { .. } => false,
         };
         let mut open = vec![0u32; 2 * self.ops.len()];
         for op in 0..self.ops.len() as u32 {
@@ -207,7 +210,7 @@ impl<'a> Schedule<'a> {
         };
         for op in 0..self.ops.len() as u32 {
             note(2 * op + 1, 2 * op);
-            if matches!(self.ops[op as usize].what, What::Receive { .. }) {
+            if matches!(self.ops[op as usize].what, OperationKind::Receive { .. }) {
                 note(2 * op + 1, 2 * self.partner[op as usize]);
             }
         }
@@ -243,7 +246,8 @@ impl<'a> Schedule<'a> {
 
     /// Returns per operation `true` if it is needed: a receive without dependents is not.
     fn needed(&self, order: &[u32]) -> Vec<bool> {
-        let mut needed: Vec<bool> = self.ops.iter().map(|op| !matches!(op.what, What::Receive { .. })).collect();
+        let mut needed: Vec<bool> =
+            self.ops.iter().map(|op| !matches!(op.what, OperationKind::Receive { .. })).collect();
         for &op in order.iter().rev() {
             needed[op as usize] |= self.waiting(op).iter().any(|edge| needed[edge.waiter as usize]);
         }
@@ -255,7 +259,7 @@ impl<'a> Schedule<'a> {
     fn waits(&self, order: &[u32], needed: &[bool]) -> Vec<u32> {
         let mut waits = vec![0; self.ops.len()];
         for &op in order.iter().filter(|&&op| needed[op as usize]) {
-            let at_once = waits[op as usize] == 0 && !matches!(self.ops[op as usize].what, What::Calc { .. });
+            let at_once = waits[op as usize] == 0 && !matches!(self.ops[op as usize].what, OperationKind::Calc { .. });
             let counts = |edge: &&Edge| needed[edge.waiter as usize] && !(edge.of_start && at_once);
             self.waiting(op).iter().filter(counts).for_each(|edge| waits[edge.waiter as usize] += 1);
         }
@@ -280,10 +284,10 @@ impl<'a> Builder<'a> {
         for (op, entry) in entry.iter_mut().enumerate().filter(|(op, _)| needed[*op]) {
             let rank = schedule.rank_of[op];
             let trigger = match (schedule.ops[op].what, waits[op]) {
-                (What::Calc { delay, cpu }, 0) => {
+                (OperationKind::Calc { delay, cpu }, 0) => {
                     Trigger { at: Some(Time::ZERO), delay, cpu: Some(cpu), ..after(1, rank) }
                 }
-                (What::Calc { delay, cpu }, waits) => Trigger { delay, cpu: Some(cpu), ..after(waits, rank) },
+                (OperationKind::Calc { delay, cpu }, waits) => Trigger { delay, cpu: Some(cpu), ..after(waits, rank) },
                 (_, 0) => continue,
                 (_, waits) => after(waits, rank),
             };
@@ -317,26 +321,28 @@ impl<'a> Builder<'a> {
                 continue;
             }
             let waits = self.waits[number];
-            let is_calc = matches!(schedule.ops[number].what, What::Calc { .. });
+            let is_calc = matches!(schedule.ops[number].what, OperationKind::Calc { .. });
             let on_start = if waits == 0 && !is_calc { vec![] } else { self.waiting(op, true) };
             match (schedule.ops[number].what, self.entry[number]) {
-                (What::Calc { .. }, Some(TriggerId(own))) => {
+                (OperationKind::Calc { .. }, Some(TriggerId(own))) => {
                     let next = self.waiting(op, false);
                     let trigger = &mut self.traffic.triggers[own as usize];
                     (trigger.begun, trigger.next) = (on_start, next);
                 }
-                (What::Send { .. }, Some(TriggerId(own))) => self.traffic.triggers[own as usize].next = on_start,
-                (What::Receive { .. }, None) => {
+                (OperationKind::Send { .. }, Some(TriggerId(own))) => {
+                    self.traffic.triggers[own as usize].next = on_start
+                }
+                (OperationKind::Receive { .. }, None) => {
                     let next = self.waiting(op, false);
                     arrived[number] = self.one(next, rank);
                 }
                 // Its dependencies and the message, combined.
-                (What::Receive { .. }, Some(own)) if on_start.is_empty() => {
+                (OperationKind::Receive { .. }, Some(own)) if on_start.is_empty() => {
                     let next = self.waiting(op, false);
                     self.traffic.triggers[own.0 as usize] = Trigger { next, ..after(waits + 1, rank) };
                     arrived[number] = Some(own);
                 }
-                (What::Receive { .. }, Some(own)) => {
+                (OperationKind::Receive { .. }, Some(own)) => {
                     let next = self.waiting(op, false);
                     let done = push(&mut self.traffic.triggers, Trigger { next, ..after(2, rank) });
                     let mut begun = on_start;
@@ -344,11 +350,11 @@ impl<'a> Builder<'a> {
                     self.traffic.triggers[own.0 as usize].next = begun;
                     arrived[number] = Some(done);
                 }
-                (What::Send { .. } | What::Calc { .. }, None) => {}
+                (OperationKind::Send { .. } | OperationKind::Calc { .. }, None) => {}
             }
         }
         for op in 0..schedule.ops.len() as u32 {
-            let What::Send { to, bytes, .. } = schedule.ops[op as usize].what else { continue };
+            let OperationKind::Send { to, bytes, .. } = schedule.ops[op as usize].what else { continue };
             let rank = schedule.rank_of[op as usize];
             let start = match self.entry[op as usize] {
                 None => Start::At(Time::ZERO),

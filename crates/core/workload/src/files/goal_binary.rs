@@ -2,7 +2,7 @@
 
 use super::{
     Source,
-    goal_ops::{Edge, Op, Rank, What, calc, check_peer, check_ranks},
+    goal_ops::{Edge, Op, OperationKind, Rank, calc, check_peer, check_ranks},
 };
 use crate::WorkloadError;
 
@@ -93,8 +93,8 @@ fn read_rank(
         let (peer, size, tag, cpu) =
             (bytes.u32(at + 5), bytes.u64(at + 9), bytes.u32(at + 17), bytes.take::<1>(at + 21)[0]);
         let what = match bytes.take::<1>(at + 4)[0] {
-            1 => What::Send { to: peer, bytes: size, tag },
-            2 => What::Receive { from: peer, bytes: size, tag },
+            1 => OperationKind::Send { to: peer, bytes: size, tag },
+            2 => OperationKind::Receive { from: peer, bytes: size, tag },
             3 => calc(size, cpu).map_err(here)?,
             other => return Err(here(format!("type: found {other}, expected 1 (send), 2 (receive) or 3 (calc)"))),
         };

@@ -5,9 +5,9 @@ use anabranch_units::Time;
 /// `-1` as source or tag of a receive.
 pub(super) const ANY: u32 = u32::MAX;
 
-/// Kind of an operation.
+/// Type of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum OperationKind {
     Send { to: u32, bytes: u64, tag: u32 },
     Receive { from: u32, bytes: u64, tag: u32 },
     Calc { delay: Time, cpu: u8 },
@@ -16,7 +16,7 @@ pub(super) enum What {
 /// An operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Op {
-    pub(super) what: What,
+    pub(super) what: OperationKind,
     /// Its line in a text, its number within its rank in a binary file.
     pub(super) at: u32,
 }
@@ -47,11 +47,11 @@ pub(super) fn check_ranks(found: u64, hosts: u32) -> Result<u32, String> {
 }
 
 /// Checks that the other side of a message is another rank.
-pub(super) fn check_peer(rank: u32, ranks: u32, what: What) -> Result<(), String> {
+pub(super) fn check_peer(rank: u32, ranks: u32, what: OperationKind) -> Result<(), String> {
     let (peer, tag, word) = match what {
-        What::Send { to, tag, .. } => (to, tag, "send to"),
-        What::Receive { from, tag, .. } => (from, tag, "receive from"),
-        What::Calc { .. } => return Ok(()),
+        OperationKind::Send { to, tag, .. } => (to, tag, "send to"),
+        OperationKind::Receive { from, tag, .. } => (from, tag, "receive from"),
+        OperationKind::Calc { .. } => return Ok(()),
     };
     match peer {
         ANY => Err(format!("{word} -1: any rank; not supported, expected the rank's number, 0 to {}", ranks - 1)),
@@ -63,9 +63,9 @@ pub(super) fn check_peer(rank: u32, ranks: u32, what: What) -> Result<(), String
 }
 
 /// Returns a computation of `ns` nanoseconds.
-pub(super) fn calc(ns: u64, cpu: u8) -> Result<What, String> {
+pub(super) fn calc(ns: u64, cpu: u8) -> Result<OperationKind, String> {
     match ns.checked_mul(1000) {
-        Some(ps) => Ok(What::Calc { delay: Time::from_ps(ps), cpu }),
+        Some(ps) => Ok(OperationKind::Calc { delay: Time::from_ps(ps), cpu }),
         None => Err(format!("calc: found {ns} ns, expected a time below 213 days")),
     }
 }

@@ -214,7 +214,7 @@ fn statements_may_share_a_line() {
 }
 
 #[test]
-fn messages_meet_in_the_order_of_the_file() {
+fn messages_match_in_the_order_of_the_file() {
     // Two of tag 1 and one of tag 2: the second receive of tag 1 takes the second send of tag 1.
     let text = |second: u32| {
         format!(
@@ -303,7 +303,7 @@ fn mixed() -> Vec<Vec<Node>> {
 }
 
 #[test]
-fn text_and_binary_say_the_same() {
+fn text_and_binary_are_equivalent() {
     let (text, binary) = (read_text(Goal, &write(&mixed())).unwrap(), read_bytes(Goal, &encode(&mixed())).unwrap());
     assert_eq!((&text.flows, &text.triggers), (&binary.flows, &binary.triggers));
     assert_eq!((text.flows.len(), text.labels.len()), (5, 0));
@@ -311,7 +311,7 @@ fn text_and_binary_say_the_same() {
 }
 
 #[test]
-fn mistakes_in_a_text_are_named_with_their_line() {
+fn errors_in_a_text_are_reported_with_their_line() {
     let with = |row: &str| {
         format!("num_ranks 3\nrank 0 {{\na: send 10b to 1\n{row}\n}}\nrank 1 {{\nrecv 10b from 0\n}}\nrank 2 {{ }}\n")
     };
@@ -383,7 +383,7 @@ fn mistakes_in_a_text_are_named_with_their_line() {
 }
 
 #[test]
-fn mistakes_in_a_binary_are_named_with_rank_and_operation() {
+fn errors_in_a_binary_are_reported_with_rank_and_operation() {
     let refused = |content: &[u8], place: &str, part: &str| {
         let error = read_bytes(Goal, content).expect_err(part);
         assert_eq!(error.place.as_deref(), Some(place), "{error}");
@@ -496,12 +496,12 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_too_strange(text in "(?s).{0,300}") {
+    fn arbitrary_text_does_not_panic(text in "(?s).{0,300}") {
         let _ = read_text(Goal, &text);
     }
 
     #[test]
-    fn nor_words_of_the_language_in_any_order(
+    fn words_in_any_order_do_not_panic(
         words in prop::collection::vec(prop::sample::select(vec![
             "num_ranks", "rank", "{", "}", "send", "recv", "calc", "10b", "b", "to", "from", "tag", "cpu", "nic", "a",
             "a:", "c:", "c", ":", ";", "requires", "irequires", "0", "1", "2", "-1", "\n", "\n", "#", "//", "/*", "*/",
@@ -513,7 +513,7 @@ proptest! {
     }
 
     #[test]
-    fn nor_valid_text_with_a_change(at in 0usize..400, with in "(?s).{0,3}") {
+    fn changed_valid_text_does_not_panic(at in 0usize..400, with in "(?s).{0,3}") {
         let mut text: Vec<char> = PING_PONG.chars().collect();
         let at = at.min(text.len() - 1);
         text.splice(at..=at, with.chars());
@@ -523,13 +523,13 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = read_bytes(Goal, &bytes);
         let _ = read_bytes(Goal, &[&4223u64.to_le_bytes()[..], &bytes].concat());
     }
 
     #[test]
-    fn nor_a_valid_binary_with_changes(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), cut: prop::sample::Index, cuts: bool) {
+    fn changed_valid_binary_does_not_panic(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), cut: prop::sample::Index, cuts: bool) {
         let mut bytes = encode(&mixed());
         for (at, with) in changes {
             let at = at.index(bytes.len());

@@ -5,7 +5,7 @@
 
 use super::{
     Source,
-    goal_ops::{ANY, Edge, Op, Rank, What, calc, check_peer, check_ranks},
+    goal_ops::{ANY, Edge, Op, OperationKind, Rank, calc, check_peer, check_ranks},
 };
 use crate::{WorkloadError, error::hint};
 use anabranch_settings::nearest;
@@ -286,8 +286,8 @@ impl<'t> Reader<'_, 't> {
                 let peer = self.number_or_any(towards)?;
                 let [tag, ..] = self.options(true)?;
                 Ok(match word {
-                    "send" => What::Send { to: peer, bytes, tag },
-                    _ => What::Receive { from: peer, bytes, tag },
+                    "send" => OperationKind::Send { to: peer, bytes, tag },
+                    _ => OperationKind::Receive { from: peer, bytes, tag },
                 })
             }
             _ => {

@@ -93,7 +93,7 @@ fn messages_may_share_an_id() {
 }
 
 #[test]
-fn mistakes_in_flows_are_named_with_their_line() {
+fn errors_in_flows_are_reported_with_their_line() {
     let with = |row: &str| format!("Nodes 16\nConnections 2\n0->1 id 1 start 0 size 5\n\n{row}\n");
     for (row, part) in [
         ("0->16 start 0 size 5", "host 16 does not exist; hosts are 0 to 15"),
@@ -140,7 +140,7 @@ fn wrong_counts_are_named() {
 }
 
 #[test]
-fn mistakes_in_triggers_and_failures_are_named() {
+fn errors_in_triggers_and_failures_are_reported() {
     // A flow that activates trigger 1 twice, as sent and as received, and two flows that wait for it; the trigger is
     // line 6.
     let with = |row: &str| {
@@ -181,12 +181,12 @@ fn mistakes_in_triggers_and_failures_are_named() {
 
 proptest! {
     #[test]
-    fn no_text_is_too_strange(text in "(?s).{0,300}") {
+    fn arbitrary_text_does_not_panic(text in "(?s).{0,300}") {
         let _ = read_text(HtsimCm, &text);
     }
 
     #[test]
-    fn nor_words_of_the_language_in_any_order(
+    fn words_in_any_order_do_not_panic(
         words in prop::collection::vec(prop::sample::select(vec![
             "Nodes", "Connections", "Triggers", "Failures", "0->1", "1->2", "id", "start", "trigger", "size", "msg",
             "send_done_trigger", "recv_done_trigger", "prio", "oneshot", "multishot", "barrier", "count", "failure",
@@ -197,7 +197,7 @@ proptest! {
     }
 
     #[test]
-    fn nor_valid_text_with_a_change(at in 0usize..400, with in "(?s).{0,3}") {
+    fn changed_valid_text_does_not_panic(at in 0usize..400, with in "(?s).{0,3}") {
         let mut text: Vec<char> = CHAIN.chars().collect();
         let at = at.min(text.len() - 1);
         text.splice(at..=at, with.chars());

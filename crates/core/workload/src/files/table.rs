@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_their_line() {
+    fn errors_are_reported_with_their_line() {
         let head = "src,dst,size_bytes,start_ps\n";
         let with = |row: &str| format!("# a comment\n\n{head}0,1,5,0\n\n{row}\n");
         refused(Csv, &[("", 1, "no header"), ("# nothing\n", 1, "no header")]);
@@ -155,12 +155,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_is_too_strange(text in "(?s).{0,300}") {
+        fn arbitrary_text_does_not_panic(text in "(?s).{0,300}") {
             let _ = read_text(Csv, &text);
         }
 
         #[test]
-        fn nor_valid_text_with_a_change(at in 0usize..100, with in "(?s).{0,3}") {
+        fn changed_valid_text_does_not_panic(at in 0usize..100, with in "(?s).{0,3}") {
             let mut text: Vec<char> =
                 "src,dst,size_bytes,start_ps,workload,class\n0,1,5,0,a,data\n2,3,10,7,,\n4,5,1,9,\"b\",bulk\n".chars().collect();
             let at = at.min(text.len() - 1);

@@ -1,7 +1,7 @@
 //! Adversarial pairs on Dragonfly and Slim Fly (specification 12.3): flows whose default paths share single links, so
 //! minimal routing uses a small part of the network.
 
-use super::Kind;
+use super::WorkloadKind;
 use crate::{
     HostView, Start, WorkloadError,
     flow::plain,
@@ -60,7 +60,7 @@ impl AdversarialParameters {
     }
 }
 
-impl Kind for AdversarialParameters {
+impl WorkloadKind for AdversarialParameters {
     fn check(&self) -> Result<(), WorkloadError> {
         WorkloadError::unless(self.size.0 > 0, "size", self.size, "1B or more")
     }
@@ -135,7 +135,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_are_reported() {
         let base = AdversarialParameters::default;
         for (p, hosts, key, part) in [
             (AdversarialParameters { size: Bytes(0), ..base() }, low_diameter(7, true), "size", "1B or more"),

@@ -1,7 +1,7 @@
 //! All-to-all: every rank sends one message to every other (specification 12.5). With a window of w, a
 //! rank has at most w messages outstanding: each acknowledged one starts its next, by a multishot trigger per rank.
 
-use super::{Kind, ranks::Ranks};
+use super::{WorkloadKind, ranks::Ranks};
 use crate::{Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, traffic::Traffic, view::Context};
 use anabranch_random::Stream;
 use anabranch_settings::{About, choices, parameters};
@@ -76,7 +76,7 @@ pub(crate) fn placed(
     Ok((ranks, host_of))
 }
 
-impl Kind for AllToAllParameters {
+impl WorkloadKind for AllToAllParameters {
     fn check(&self) -> Result<(), WorkloadError> {
         WorkloadError::unless(self.size.0 > 0, "size", self.size, "1B or more")?;
         match self.ranks {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_are_reported() {
         let base = AllToAllParameters::default;
         for (p, key) in [
             (AllToAllParameters { size: Bytes(0), ..base() }, "size"),

@@ -6,7 +6,7 @@ mod algorithm;
 pub use algorithm::Algorithm;
 
 use super::{
-    Kind,
+    WorkloadKind,
     all_to_all::{AllToAllParameters, Order, Placement, placed},
     ranks::Ranks,
 };
@@ -124,7 +124,7 @@ impl CollectiveParameters {
     }
 }
 
-impl Kind for CollectiveParameters {
+impl WorkloadKind for CollectiveParameters {
     fn check(&self) -> Result<(), WorkloadError> {
         WorkloadError::unless(self.size.0 > 0, "size", self.size, "1B or more")?;
         if let Auto::Value(size) = self.message_size {

@@ -1,6 +1,6 @@
 //! Flows from a file: our CSV, ConWeave's flow file, htsim's connection matrix, GOAL (specification 14.1, 14.3, 14.5).
 
-use super::Kind;
+use super::WorkloadKind;
 use crate::{
     FileFormat, Start, StartAt, StartUnit, WorkloadError,
     files::{Source, read, unit_of},
@@ -52,7 +52,7 @@ impl FileParameters {
     }
 }
 
-impl Kind for FileParameters {
+impl WorkloadKind for FileParameters {
     fn check(&self) -> Result<(), WorkloadError> {
         WorkloadError::unless(!self.path.is_empty(), "path", "nothing", "the path of a flow file")?;
         unit_of(self.format()?, self.start_unit).map(|_| ())
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_are_reported() {
         let base = || FileParameters { path: "a.csv".into(), ..Default::default() };
         for (p, key, part) in [
             (FileParameters::default(), "path", "path of a flow file"),

@@ -1,6 +1,6 @@
 //! Incast: many hosts send to the same receiver at the same time (specification 12.3).
 
-use super::Kind;
+use super::WorkloadKind;
 use crate::{Start, WorkloadError, flow::plain, traffic::Traffic, view::Context};
 use anabranch_random::Stream;
 use anabranch_settings::{About, Auto, parameters};
@@ -57,7 +57,7 @@ impl IncastParameters {
     }
 }
 
-impl Kind for IncastParameters {
+impl WorkloadKind for IncastParameters {
     fn check(&self) -> Result<(), WorkloadError> {
         WorkloadError::unless(self.size.0 > 0, "size", self.size, "1B or more")?;
         let (senders, receivers) = self.numbers()?;
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_are_reported() {
         let base = IncastParameters::default;
         for (p, key, part) in [
             (IncastParameters { size: Bytes(0), ..base() }, "size", "1B or more"),

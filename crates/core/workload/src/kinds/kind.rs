@@ -3,7 +3,7 @@
 use crate::{WorkloadError, traffic::Traffic, view::Context};
 
 /// A kind of workload with its parameters.
-pub(crate) trait Kind {
+pub(crate) trait WorkloadKind {
     /// Checks that every parameter is within its limits, as far as possible without hosts and files.
     fn check(&self) -> Result<(), WorkloadError>;
     /// Generates the flows; `check` has passed.

@@ -1,7 +1,7 @@
 //! The microbenchmark of Spritz (Fig. 5, Table III; construction of specification 12.4): one monitored flow between two
 //! groups of a Dragonfly, while all but a few of the groups queue at their gateway to the destination's group.
 
-use super::{Kind, adversarial::hosts_by_group};
+use super::{WorkloadKind, adversarial::hosts_by_group};
 use crate::{
     Start, WorkloadError,
     flow::plain,
@@ -110,7 +110,7 @@ impl MicrobenchmarkParameters {
     }
 }
 
-impl Kind for MicrobenchmarkParameters {
+impl WorkloadKind for MicrobenchmarkParameters {
     fn check(&self) -> Result<(), WorkloadError> {
         WorkloadError::unless(self.size.0 > 0, "size", self.size, "1B or more")?;
         WorkloadError::unless(self.background_size.0 > 0, "background_size", self.background_size, "1B or more")?;
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_are_reported() {
         let base = MicrobenchmarkParameters::default;
         let at = |group| Auto::Value(group);
         for (p, hosts, key, part) in [

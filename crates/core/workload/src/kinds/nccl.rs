@@ -8,7 +8,7 @@ pub mod plan;
 pub use job::{Message, NcclJob};
 pub use parameters::{Abi, Element, NcclParameters};
 
-use super::{Kind, ranks::Ranks};
+use super::{WorkloadKind, ranks::Ranks};
 use crate::{
     Start, Trigger, TriggerId, TriggerKind, WorkloadError,
     flow::plain,
@@ -19,11 +19,11 @@ use anabranch_settings::About;
 use anabranch_units::Bytes;
 
 /// Maximum number of ranks, as in `anabranch collective`.
-const MOST_RANKS: u32 = 64;
+const MAX_RANKS: u32 = 64;
 /// Maximum bytes of a rank's buffer.
-const MOST_BYTES: Bytes = Bytes(4 << 30);
+const MAX_BYTES: Bytes = Bytes(4 << 30);
 /// Maximum number of channels.
-const MOST_CHANNELS: u32 = 32;
+const MAX_CHANNELS: u32 = 32;
 
 pub(crate) const ABOUT: About = About {
     name: "nccl",
@@ -36,7 +36,7 @@ pub(crate) const ABOUT: About = About {
 
 /// Returns the host of each rank.
 fn placed(of: &NcclParameters, view: &HostView) -> Result<Vec<u32>, WorkloadError> {
-    let most = view.hosts.min(MOST_RANKS);
+    let most = view.hosts.min(MAX_RANKS);
     if let Some(host) = of.hosts.iter().find(|host| **host >= view.hosts) {
         let message = format!("host {host} does not exist; hosts are 0 to {}", view.hosts - 1);
         return Err(WorkloadError::of_key("hosts", message));
@@ -60,15 +60,15 @@ fn placed(of: &NcclParameters, view: &HostView) -> Result<Vec<u32>, WorkloadErro
     Ok(places[..ranks as usize].iter().map(|(.., host)| *host).collect())
 }
 
-impl Kind for NcclParameters {
+impl WorkloadKind for NcclParameters {
     fn check(&self) -> Result<(), WorkloadError> {
-        let words = self.size.0 > 0 && self.size <= MOST_BYTES && self.size.0.is_multiple_of(4);
+        let words = self.size.0 > 0 && self.size <= MAX_BYTES && self.size.0.is_multiple_of(4);
         WorkloadError::unless(words, "size", self.size, "whole words of 4 B, up to 4GiB")?;
         WorkloadError::unless(self.rounds > 0, "rounds", self.rounds, "1 or more")?;
-        let few = (1..=MOST_CHANNELS).contains(&self.channels);
+        let few = (1..=MAX_CHANNELS).contains(&self.channels);
         WorkloadError::unless(few, "channels", self.channels, "1 to 32")?;
         if let Ranks::Number(ranks) = self.ranks {
-            WorkloadError::unless((2..=MOST_RANKS).contains(&ranks), "ranks", ranks, "2 to 64")?;
+            WorkloadError::unless((2..=MAX_RANKS).contains(&ranks), "ranks", ranks, "2 to 64")?;
             let listed = self.hosts.len();
             if listed > 0 && listed != ranks as usize {
                 let message = format!("found {ranks}, but {listed} are listed by host; leave one out");
@@ -111,14 +111,14 @@ mod tests {
     use super::*;
     use crate::kinds::testing::{traffic, view};
     use anabranch_settings::{Raw, Setting};
-    use plan::{KINDS, What};
+    use plan::{Action, KINDS};
 
     fn ring() -> NcclParameters {
         NcclParameters { size: Bytes(64 << 10), channels: 1, rounds: 2, ..NcclParameters::default() }
     }
 
     #[test]
-    fn neighbours_stand_at_different_leaves() {
+    fn neighbours_are_below_different_leaves() {
         // Two leaves of four hosts: 0 to 3 and 4 to 7.
         let p = NcclParameters { ranks: Ranks::Number(4), ..ring() };
         let job = traffic(&p, &view(8, 4, 1), "").unwrap().job.unwrap();
@@ -147,7 +147,7 @@ mod tests {
             let shares = (0..3).map(|channel| plan::part(&(0..64 << 10), channel, 3));
             let sends: usize = shares
                 .flat_map(|share| (0..5).map(move |rank| plan::operations(*kind, rank, 5, share.clone(), 64 << 10)))
-                .map(|program| program.iter().filter(|(what, _)| matches!(what, What::Send(_))).count())
+                .map(|program| program.iter().filter(|(what, _)| matches!(what, Action::Send(_))).count())
                 .sum();
             let mut received: Vec<_> = job.messages().map(|m| (m.round, m.channel, m.to)).collect();
             assert_eq!(received.len(), 2 * sends, "{name}");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_are_reported() {
         for (p, key, part) in [
             (NcclParameters { size: Bytes(6), ..ring() }, "size", "whole words"),
             (NcclParameters { size: Bytes(28), ..ring() }, "size", "32 B or more"),
@@ -175,7 +175,7 @@ mod tests {
             assert_eq!(error.key.as_deref(), Some(key), "{error}");
             assert!(error.message.contains(part), "{error}");
         }
-        let near = plan::Kind::read(&Raw::Text("rings".into())).unwrap_err().to_string();
+        let near = plan::CollectiveKind::read(&Raw::Text("rings".into())).unwrap_err().to_string();
         assert!(near.contains("did you mean `ring`"), "{near}");
         let near = Abi::read(&Raw::Text("v13".into())).unwrap_err().to_string();
         assert!(near.contains("v12"), "{near}");

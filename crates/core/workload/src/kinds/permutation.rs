@@ -1,7 +1,7 @@
 //! Permutation: every host sends one message and receives one (specification 12.3). No host sends to itself; with a
 //! scope, none sends within its leaf or its group. Several rounds are separated by a barrier.
 
-use super::Kind;
+use super::WorkloadKind;
 use crate::{
     Members, Scope, Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, pairs::Parts, traffic::Traffic,
     view::Context,
@@ -37,7 +37,7 @@ parameters! {
     }
 }
 
-impl Kind for PermutationParameters {
+impl WorkloadKind for PermutationParameters {
     fn check(&self) -> Result<(), WorkloadError> {
         WorkloadError::unless(self.size.0 > 0, "size", self.size, "1B or more")?;
         WorkloadError::unless(self.rounds > 0, "rounds", self.rounds, "1 or more")
@@ -77,7 +77,7 @@ mod tests {
     use crate::kinds::testing::{traffic, view};
 
     #[test]
-    fn everybody_sends_once_and_receives_once() {
+    fn every_host_sends_once_and_receives_once() {
         let p = PermutationParameters { scope: Scope::OtherGroup, start: Time::from_us(3), ..Default::default() };
         let made = traffic(&p, &view(32, 4, 2), "").unwrap();
         let mut received: Vec<u32> = made.flows.iter().map(|f| f.dst).collect();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_are_reported() {
         let base = PermutationParameters::default;
         for (p, key) in [
             (PermutationParameters { size: Bytes(0), ..base() }, "size"),

@@ -2,7 +2,7 @@
 //! receiver and with a size drawn from a distribution. `load` counts payload bytes. With `load_reference = "network"`
 //! it is the load of the uplinks and is divided by the oversubscription to give the load of the NICs.
 
-use super::Kind;
+use super::WorkloadKind;
 use crate::{
     Members, Scope, SizeDistribution, Start, WorkloadError,
     flow::plain,
@@ -68,7 +68,7 @@ impl PoissonParameters {
     }
 }
 
-impl Kind for PoissonParameters {
+impl WorkloadKind for PoissonParameters {
     fn check(&self) -> Result<(), WorkloadError> {
         let share = "a share of the capacity such as 0.6, above 0 and at most 2";
         WorkloadError::unless(self.load > 0.0 && self.load <= 2.0, "load", self.load, share)?;
@@ -228,7 +228,7 @@ mod tests {
         let hosts = view(64, 4, 2);
         let free = traffic(&p, &hosts, "").unwrap().flows;
         // 100,000 B at 100 Gb/s are 8 us.
-        let most_senders = |flows: &[crate::Flow]| {
+        let max_concurrent_senders = |flows: &[crate::Flow]| {
             let mut most = 0;
             for (number, flow) in flows.iter().enumerate() {
                 let active =
@@ -237,10 +237,10 @@ mod tests {
             }
             most
         };
-        assert!(most_senders(&free) > 4);
+        assert!(max_concurrent_senders(&free) > 4);
         for max_senders in [2, 4] {
             let limited = traffic(&PoissonParameters { max_senders, ..p.clone() }, &hosts, "").unwrap().flows;
-            assert_eq!(most_senders(&limited), max_senders as usize);
+            assert_eq!(max_concurrent_senders(&limited), max_senders as usize);
             let rest = |flows: &[crate::Flow]| flows.iter().map(|f| (f.src, f.size, f.start)).collect::<Vec<_>>();
             assert_eq!(rest(&limited), rest(&free));
             assert!(limited.iter().all(|f| f.src / 8 != f.dst / 8));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_are_reported() {
         let base = PoissonParameters::default;
         for (p, key, part) in [
             (PoissonParameters { load: 60.0, ..base() }, "load", "at most 2"),

@@ -1,6 +1,6 @@
 //! Number of hosts in a collective.
 
-use anabranch_settings::{Raw, Setting, Shape, Wrong};
+use anabranch_settings::{InvalidValue, Raw, Setting, ValueSchema};
 
 /// Number of participating hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,16 +15,16 @@ impl Setting for Ranks {
     fn expected() -> String {
         "\"all\" or a number of hosts, 2 or more".into()
     }
-    fn shape() -> Shape {
-        Shape::Either(vec![Shape::Words(vec!["all"]), Shape::Whole])
+    fn schema() -> ValueSchema {
+        ValueSchema::Either(vec![ValueSchema::Words(vec!["all"]), ValueSchema::Whole])
     }
-    fn read(raw: &Raw) -> Result<Self, Wrong> {
+    fn read(raw: &Raw) -> Result<Self, InvalidValue> {
         match raw {
             Raw::Text(word) if word == "all" => Ok(Ranks::All),
-            Raw::Text(_) => Err(Wrong::of::<Self>(raw).near(["all"])),
+            Raw::Text(_) => Err(InvalidValue::of::<Self>(raw).near(["all"])),
             _ => match u32::read(raw) {
                 Ok(number) if number >= 2 => Ok(Ranks::Number(number)),
-                _ => Err(Wrong::of::<Self>(raw)),
+                _ => Err(InvalidValue::of::<Self>(raw)),
             },
         }
     }

@@ -1,6 +1,6 @@
 //! Hosts for the tests of this crate.
 
-use super::Kind;
+use super::WorkloadKind;
 use crate::{HostView, WorkloadError, traffic::Traffic, view::Context};
 use anabranch_random::mix;
 use anabranch_units::Rate;
@@ -21,7 +21,11 @@ pub(crate) fn view(hosts: u32, per_leaf: u32, leaves_per_group: u32) -> HostView
 }
 
 /// Generates the flows of `kind` with seed 1; `content` is that of any file.
-pub(crate) fn traffic(kind: &impl Kind, view: &HostView, content: impl AsRef<[u8]>) -> Result<Traffic, WorkloadError> {
+pub(crate) fn traffic(
+    kind: &impl WorkloadKind,
+    view: &HostView,
+    content: impl AsRef<[u8]>,
+) -> Result<Traffic, WorkloadError> {
     kind.check()?;
     let used = vec![false; view.hosts as usize];
     kind.generate(&Context {

@@ -1,7 +1,7 @@
 //! Rounds of a training job (Hopper §4.2): in each round the ranks of an AllReduce exchange their messages, and the next
 //! round begins when every message of this one has been received.
 
-use super::{Kind, ranks::Ranks};
+use super::{WorkloadKind, ranks::Ranks};
 use crate::{
     SizeDistribution, Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, traffic::Traffic,
     view::Context,
@@ -64,7 +64,7 @@ fn across_racks(leaf_of: &[u32]) -> Vec<u32> {
     order.into_iter().map(|(_, _, host)| host).collect()
 }
 
-impl Kind for TrainingRoundsParameters {
+impl WorkloadKind for TrainingRoundsParameters {
     fn check(&self) -> Result<(), WorkloadError> {
         WorkloadError::unless(self.rounds > 0, "rounds", self.rounds, "1 or more")?;
         match self.ranks {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn errors_are_reported() {
         let base = TrainingRoundsParameters::default;
         for (p, key) in [
             (TrainingRoundsParameters { rounds: 0, ..base() }, "rounds"),

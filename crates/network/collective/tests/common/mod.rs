@@ -1,17 +1,17 @@
-//! What tests of collectives share, each rank of which is a process: the test's own program, started again with `rank`.
+//! Helpers of collective tests. Each rank is a process: the test's own program, restarted with `rank`.
 #![allow(dead_code, unreachable_pub)]
 
 use anabranch_collective::{
-    plan::Kind,
+    plan::CollectiveKind,
     rank::{self, Element},
     run::{self, JobError, Outcome, Settings},
 };
 use std::{path::PathBuf, sync::atomic::AtomicBool, time::Instant};
 
-/// Nobody stops these jobs.
+/// These jobs are not stopped.
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// The shared object, which cargo builds beside the tests.
+/// The shared object that cargo builds next to the tests.
 pub fn plugin() -> PathBuf {
     let exe = std::env::current_exe().expect("a path");
     exe.parent().expect("a folder").join("libnccl_net_anabranch.so")
@@ -22,7 +22,7 @@ pub fn own_name() -> String {
 }
 
 /// A round of a MiB over two channels.
-pub fn settings(kind: Kind, ranks: usize, variables: Vec<(String, String)>) -> Settings {
+pub fn settings(kind: CollectiveKind, ranks: usize, variables: Vec<(String, String)>) -> Settings {
     Settings {
         command: vec![own_name(), "rank".into()],
         places: Vec::new(),
@@ -37,11 +37,11 @@ pub fn settings(kind: Kind, ranks: usize, variables: Vec<(String, String)>) -> S
         rounds: 1,
         element: Element::Float,
         rows: false,
-        mishap: None,
+        injected_failure: None,
     }
 }
 
-/// Every rank ends as it should.
+/// Asserts that every rank completes.
 pub fn fine(settings: &Settings) -> Outcome {
     let what = format!("{} of {} ranks, abi {:?}", settings.kind.name(), settings.ranks, settings.abi);
     let outcome = run::run(settings, &NEVER, &mut |_| ()).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -49,20 +49,20 @@ pub fn fine(settings: &Settings) -> Outcome {
     outcome
 }
 
-/// Rank 1 of three is killed: the others are told within the stated time, say so, and close.
-pub fn others_are_told(settings: &Settings) {
+/// Asserts that after rank 1 of three is killed the others detect it within the stated time, report it, and close.
+pub fn others_report_the_failure(settings: &Settings) {
     let outcome = run::run(settings, &NEVER, &mut |_| ()).expect("an outcome");
     let mut ranks: Vec<usize> = outcome.failures.iter().map(|(rank, ..)| *rank).collect();
     ranks.sort_unstable();
     assert_eq!((ranks, outcome.closed), (vec![0, 2], 2), "{:?}", outcome.failures);
     for (_, why, nanoseconds) in &outcome.failures {
         assert!(why.contains("ncclRemoteError"), "{why}");
-        // Three seconds to give up, one until the ping that asks, and what the timeouts take to count it.
+        // Three seconds of timeout, one until the liveness ping, and the time to count the timeouts.
         assert!(*nanoseconds < 15_000_000_000, "{nanoseconds}");
     }
 }
 
-/// Ranks that do not fit each other fail as NCCL has it.
+/// Asserts that incompatible ranks fail with NCCL's error.
 pub fn is_invalid_usage(settings: &Settings) {
     match run::run(settings, &NEVER, &mut |_| ()) {
         Err(JobError::Failed { why, .. }) => assert!(why.contains("ncclInvalidUsage"), "{why}"),
@@ -70,13 +70,13 @@ pub fn is_invalid_usage(settings: &Settings) {
     }
 }
 
-/// What a process does that was started as a rank.
+/// Serves a process that was started as a rank.
 pub fn serve() {
     rank::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout()).expect("a parent");
 }
 
-/// Runs tests: name, whether it is ignored, what it does. As the usual harness: a word picks tests by their names; of options
-/// `--list`, `--ignored` and `--include-ignored` are known.
+/// Runs tests: name, `true` if it is ignored, function. As in the standard harness a word selects tests by their names; the
+/// supported options are `--list`, `--ignored` and `--include-ignored`.
 pub fn harness(arguments: &[String], tests: &[(&str, bool, fn())]) {
     let word = arguments.iter().find(|argument| !argument.starts_with('-'));
     let chosen = |name: &str| word.is_none_or(|word| name.contains(word.as_str()));

@@ -60,7 +60,7 @@ impl Backlog<'_> {
     pub(crate) fn discard_lost(&mut self, id: PacketId, link: u32, now: u64) {
         if self.watch.follows(&self.packets[id]) {
             let spot = Spot { time: now, link, joined: None, queue: None };
-            self.watch.note(TraceEvent::NoWay, &self.packets[id], spot);
+            self.watch.note(TraceEvent::NoRoute, &self.packets[id], spot);
         }
         self.discard(id);
     }

@@ -1,4 +1,4 @@
-//! What the tests of whole runs share: small setups built in code.
+//! Helpers of whole-run tests: small setups built in code.
 #![allow(dead_code, unreachable_pub)]
 
 use anabranch_backend::FabricParameters;
@@ -71,14 +71,14 @@ pub fn flows(list: &[(u32, u32, u64, u64)]) -> FlowSet {
     }
 }
 
-/// A permutation of all hosts in which nobody sends inside its leaf.
+/// A permutation of all hosts in which none sends inside its leaf.
 pub fn permutation(topology: &Topology, size: u64, seed: u64) -> FlowSet {
     let mut stream = Stream::keyed(seed, name_key("permutation"), "test");
     let hosts: Vec<u32> = (0..topology.hosts).collect();
     loop {
         let mut to = hosts.clone();
         stream.shuffle(&mut to);
-        // Repair by swaps with random partners; start again where that does not end.
+        // Repair by swaps with random partners; restart if that does not converge.
         for _ in 0..100 {
             let same = |a: u32, b: u32| topology.edge_switch(a) == topology.edge_switch(b);
             let bad: Vec<usize> = (0..to.len()).filter(|&i| same(i as u32, to[i])).collect();
@@ -172,13 +172,13 @@ pub fn run(setup: &Setup) -> RunResult {
     anabranch_sim::run(setup, 1, &mut |_| true).expect("a run")
 }
 
-/// Runs with the eager yardstick.
+/// Runs with eager ports, the reference.
 pub fn run_eager(setup: &Setup, threads: usize) -> RunResult {
     let how = How { timing: Timing::Eager, ..How::on(threads) };
     anabranch_sim::run_with(setup, how, &mut |_| true).expect("a run")
 }
 
-/// No congestion control, a window that no test reaches, and queues that never overflow or mark.
+/// Disables congestion control; the window is never reached, and queues never overflow or mark.
 pub fn unconstrained(mut setup: Setup) -> Setup {
     let fabric = &mut setup.fabric;
     fabric.set("queue_limit", &text("1GB")).unwrap();

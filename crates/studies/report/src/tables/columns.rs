@@ -244,7 +244,7 @@ const TRACE: &[Column] = columns! {
     tag: Integer, "", "path tag", |c, at| whole(trace(c, at).tag.into());
     from: Text, "", "sending node of the link it happened on, or at whose port", |c, at| text(&traced_link(c, at).from);
     to: Text, "", "receiving node of the link; empty for no-way", |c, at| match trace(c, at).event {
-        TraceEvent::NoWay => text(""),
+        TraceEvent::NoRoute => text(""),
         _ => text(&traced_link(c, at).to),
     };
     joined_ps: Integer optional, "ps", "when it joined the port; empty at a NIC, on receive and no-way",

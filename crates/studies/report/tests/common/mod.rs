@@ -243,7 +243,7 @@ pub(crate) fn add_measurements(result: &mut RunRows) {
         notification: false,
         retransmission: false,
     };
-    let lost = TraceRow { event: TraceEvent::NoWay, psn: None, joined: None, queue_bytes: None, ..sent };
+    let lost = TraceRow { event: TraceEvent::NoRoute, psn: None, joined: None, queue_bytes: None, ..sent };
     result.watched.trace = vec![sent, lost];
 }
 

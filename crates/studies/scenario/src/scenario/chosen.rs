@@ -1,7 +1,7 @@
 //! Flows that `[measure]` names: those that are traced, and those that give a time series.
 
 use crate::{error::ScenarioError, tree::Tree};
-use anabranch_settings::{Raw, Setting, Wrong, nearest};
+use anabranch_settings::{InvalidValue, Raw, Setting, nearest};
 use anabranch_topology::{Topology, is_like};
 use anabranch_workload::FlowSet;
 
@@ -23,8 +23,8 @@ impl Setting for ChosenFlows {
     fn expected() -> String {
         "the number of a flow, \"first:10\", the name of a workload, \"NAME:10\", or \"host3->host9\" (names may be patterns)".into()
     }
-    fn read(raw: &Raw) -> Result<Self, Wrong> {
-        let wrong = || Wrong::of::<Self>(raw);
+    fn read(raw: &Raw) -> Result<Self, InvalidValue> {
+        let wrong = || InvalidValue::of::<Self>(raw);
         let text = match raw {
             Raw::Int(number) => return u32::try_from(*number).map(ChosenFlows::Number).map_err(|_| wrong()),
             Raw::Text(text) => text.trim(),

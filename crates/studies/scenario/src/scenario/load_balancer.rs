@@ -205,7 +205,7 @@ fn tables(section: Section<'_>) -> Result<Vec<Given>, ScenarioError> {
                     };
                     did_you_mean(ScenarioError::new(message).at(value.key.clone()), nearest)
                 }
-                SetError::WrongValue { key, wrong } => {
+                SetError::InvalidValue { key, wrong } => {
                     ScenarioError::new(format!("{title}: `{key}`: {wrong}")).at(value.place.clone())
                 }
             })?;

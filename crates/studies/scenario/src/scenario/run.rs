@@ -2,7 +2,7 @@
 
 use super::chosen::ChosenFlows;
 use crate::{error::ScenarioError, section::Section, tree::Tree};
-use anabranch_settings::{Auto, Raw, Setting, Shape, Wrong, parameters};
+use anabranch_settings::{Auto, InvalidValue, Raw, Setting, ValueSchema, parameters};
 use anabranch_units::{Bytes, Time};
 
 /// When a run ends.
@@ -18,14 +18,14 @@ impl Setting for Until {
     fn expected() -> String {
         format!("\"all-flows-done\" or {}", Time::expected())
     }
-    fn shape() -> Shape {
-        Shape::Either(vec![Shape::Words(vec!["all-flows-done"]), Time::shape()])
+    fn schema() -> ValueSchema {
+        ValueSchema::Either(vec![ValueSchema::Words(vec!["all-flows-done"]), Time::schema()])
     }
-    fn read(raw: &Raw) -> Result<Self, Wrong> {
+    fn read(raw: &Raw) -> Result<Self, InvalidValue> {
         match raw {
             Raw::Text(word) if word == "all-flows-done" => Ok(Until::AllFlowsDone),
             _ => Time::read(raw).map(Until::At).map_err(|wrong| {
-                let wrong = Wrong { expected: Self::expected(), ..wrong };
+                let wrong = InvalidValue { expected: Self::expected(), ..wrong };
                 wrong.near(["all-flows-done"])
             }),
         }

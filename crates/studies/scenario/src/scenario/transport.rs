@@ -30,7 +30,7 @@ pub(crate) fn read(
     };
     transport.check().map_err(|error| {
         let key = match &error {
-            SetError::UnknownKey { key, .. } | SetError::WrongValue { key, .. } => key.clone(),
+            SetError::UnknownKey { key, .. } | SetError::InvalidValue { key, .. } => key.clone(),
         };
         ScenarioError::new(format!("[transport]: {error}")).maybe_at(place(&key))
     })?;

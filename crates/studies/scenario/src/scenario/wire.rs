@@ -20,7 +20,7 @@ pub(crate) fn read(
 
 /// A value that cannot be, at its place or at that of the section.
 pub(crate) fn wrong(error: &SetError, tree: &Tree) -> ScenarioError {
-    let (SetError::UnknownKey { key, .. } | SetError::WrongValue { key, .. }) = error;
+    let (SetError::UnknownKey { key, .. } | SetError::InvalidValue { key, .. }) = error;
     let own = tree.find(&format!("wire.{key}")).map(|node| node.place.clone());
     let section = || tree.find("wire").map(|node| node.key.clone());
     ScenarioError::new(format!("[wire]: {error}")).maybe_at(own.or_else(section))

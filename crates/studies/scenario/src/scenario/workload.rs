@@ -10,7 +10,7 @@ use crate::{
 use anabranch_backend::FabricParameters;
 use anabranch_backend::LoadBalancer;
 use anabranch_settings::{Parameters, Raw, nearest};
-use anabranch_workload::{CommonParameters, GeneratedAs, MOST_WORKLOADS, WorkloadError, WorkloadParameters, names};
+use anabranch_workload::{CommonParameters, GeneratedAs, MAX_WORKLOADS, WorkloadError, WorkloadParameters, names};
 use std::collections::HashSet;
 use toml::Table;
 
@@ -49,10 +49,10 @@ pub(crate) fn read(
         return Err(ScenarioError::new("the scenario has no [[workload]]: nothing would be sent")
             .help(format!("add `[[workload]]` with `kind = ...`; kinds are {}", kinds::<WorkloadParameters>())));
     }
-    if let Some(beyond) = sections.get(MOST_WORKLOADS) {
+    if let Some(beyond) = sections.get(MAX_WORKLOADS) {
         let found = sections.len();
         return Err(beyond
-            .error(format!("found {found} workloads, at most {MOST_WORKLOADS} are allowed"))
+            .error(format!("found {found} workloads, at most {MAX_WORKLOADS} are allowed"))
             .help("put the flows into a file: kind = \"file\" takes any number of them"));
     }
     let mut read = Vec::new();

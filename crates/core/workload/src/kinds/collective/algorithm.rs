@@ -1,6 +1,6 @@
 //! Schedules of collectives: sender, receiver and bytes of each step (specification 12.5).
 
-use anabranch_settings::{Raw, Setting, Shape, Wrong};
+use anabranch_settings::{InvalidValue, Raw, Setting, ValueSchema};
 
 /// The schedule of messages of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,17 +32,17 @@ impl Setting for Algorithm {
     fn expected() -> String {
         format!("one of {}", WORDS.map(|(word, _)| format!("\"{word}\"")).join(", "))
     }
-    fn shape() -> Shape {
-        Shape::Words(WORDS.iter().map(|(word, _)| *word).chain(["ring"]).collect())
+    fn schema() -> ValueSchema {
+        ValueSchema::Words(WORDS.iter().map(|(word, _)| *word).chain(["ring"]).collect())
     }
     /// `ring` is short for `ring-allreduce`.
-    fn read(raw: &Raw) -> Result<Self, Wrong> {
-        let Raw::Text(found) = raw else { return Err(Wrong::of::<Self>(raw)) };
+    fn read(raw: &Raw) -> Result<Self, InvalidValue> {
+        let Raw::Text(found) = raw else { return Err(InvalidValue::of::<Self>(raw)) };
         if found == "ring" {
             return Ok(Algorithm::RingAllreduce);
         }
         let known = WORDS.iter().find(|(word, _)| word == found).map(|(_, algorithm)| *algorithm);
-        known.ok_or_else(|| Wrong::of::<Self>(raw).near(WORDS.map(|(word, _)| word)))
+        known.ok_or_else(|| InvalidValue::of::<Self>(raw).near(WORDS.map(|(word, _)| word)))
     }
     fn write(&self) -> Raw {
         Raw::Text(self.word().into())

@@ -159,7 +159,7 @@ fn an_all_to_all_has_a_window() {
 }
 
 #[test]
-fn mistakes_are_named() {
+fn errors_are_reported() {
     let base = CollectiveParameters::default;
     let doubling = || CollectiveParameters { algorithm: Algorithm::RecursiveDoubling, ..base() };
     let all_to_all = || CollectiveParameters { algorithm: Algorithm::AllToAll, ..base() };

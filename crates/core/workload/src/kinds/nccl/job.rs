@@ -2,7 +2,7 @@
 
 use super::{
     NcclParameters,
-    plan::{self, What},
+    plan::{self, Action},
 };
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ pub(super) fn round(of: &NcclParameters, ranks: usize) -> Vec<Message> {
         for (to, program) in programs.iter().enumerate() {
             let mut places: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
             for (place, (what, _)) in program.iter().enumerate() {
-                if let What::Receive(from, _) = what {
+                if let Action::Receive(from, _) = what {
                     places.entry(*from).or_default().push(place);
                 }
             }
@@ -55,7 +55,7 @@ pub(super) fn round(of: &NcclParameters, ranks: usize) -> Vec<Message> {
         }
         for (from, program) in programs.iter().enumerate() {
             for (place, (what, bytes)) in program.iter().enumerate() {
-                if let What::Send(to) = *what
+                if let Action::Send(to) = *what
                     && let Some(there) = receives.get_mut(&(from, to)).and_then(Iterator::next)
                 {
                     let (from, to, bytes) = ((from, place), (to, there), bytes.len() as u64);

@@ -2,7 +2,7 @@
 
 use super::plan::{self, KINDS};
 use crate::kinds::ranks::Ranks;
-use anabranch_settings::{Auto, Raw, Setting, Shape, Wrong, choices, parameters};
+use anabranch_settings::{Auto, InvalidValue, Raw, Setting, ValueSchema, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
 choices! {
@@ -38,17 +38,19 @@ choices! {
     }
 }
 
-impl Setting for plan::Kind {
+impl Setting for plan::CollectiveKind {
     fn expected() -> String {
         let names: Vec<String> = KINDS.iter().map(|(name, _)| format!("\"{name}\"")).collect();
         format!("one of {}", names.join(" "))
     }
-    fn shape() -> Shape {
-        Shape::Words(KINDS.iter().map(|(name, _)| *name).collect())
+    fn schema() -> ValueSchema {
+        ValueSchema::Words(KINDS.iter().map(|(name, _)| *name).collect())
     }
-    fn read(raw: &Raw) -> Result<Self, Wrong> {
+    fn read(raw: &Raw) -> Result<Self, InvalidValue> {
         let found = KINDS.iter().find(|(name, _)| *raw == Raw::Text((*name).into()));
-        found.map(|(_, kind)| *kind).ok_or_else(|| Wrong::of::<Self>(raw).near(KINDS.iter().map(|(name, _)| *name)))
+        found
+            .map(|(_, kind)| *kind)
+            .ok_or_else(|| InvalidValue::of::<Self>(raw).near(KINDS.iter().map(|(name, _)| *name)))
     }
     fn write(&self) -> Raw {
         Raw::Text(self.name().into())
@@ -59,7 +61,7 @@ parameters! {
     /// A collective over NCCL's network plugin.
     pub struct NcclParameters {
         /// The collective: ring and tree are all-reduces; in pairs each rank sends to the next.
-        collective: plan::Kind = plan::Kind::Ring, source "ours";
+        collective: plan::CollectiveKind = plan::CollectiveKind::Ring, source "ours";
         /// Number of ranks, each a process at a host.
         ranks: Ranks = Ranks::All, source "ours";
         /// Host of each rank, by number; empty: ring neighbours are below different leaves.

@@ -8,7 +8,7 @@ pub const CHUNK: usize = 512 << 10;
 
 /// A collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CollectiveKind {
     /// All-reduce on a ring: every segment passes all ranks twice, first to be summed, then to distribute the result.
     Ring,
     /// All-reduce on a binary tree: sums go up, the result goes down.
@@ -24,16 +24,16 @@ pub enum Kind {
 }
 
 /// All collectives with their names.
-pub const KINDS: &[(&str, Kind)] = &[
-    ("ring", Kind::Ring),
-    ("tree", Kind::Tree),
-    ("reduce-scatter", Kind::ReduceScatter),
-    ("all-gather", Kind::AllGather),
-    ("all-to-all", Kind::AllToAll),
-    ("pairs", Kind::Pairs),
+pub const KINDS: &[(&str, CollectiveKind)] = &[
+    ("ring", CollectiveKind::Ring),
+    ("tree", CollectiveKind::Tree),
+    ("reduce-scatter", CollectiveKind::ReduceScatter),
+    ("all-gather", CollectiveKind::AllGather),
+    ("all-to-all", CollectiveKind::AllToAll),
+    ("pairs", CollectiveKind::Pairs),
 ];
 
-impl Kind {
+impl CollectiveKind {
     /// Returns its name.
     pub fn name(self) -> &'static str {
         KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
@@ -41,16 +41,16 @@ impl Kind {
 
     /// Returns `true` if a rank's receive buffer follows its send buffer.
     pub fn is_beside(self) -> bool {
-        matches!(self, Kind::AllToAll | Kind::Pairs)
+        matches!(self, CollectiveKind::AllToAll | CollectiveKind::Pairs)
     }
 
     /// Returns the bytes over each rank's link per byte of the buffer: NCCL's factor from algorithm to bus bandwidth.
     pub fn bus_factor(self, ranks: usize) -> f64 {
         let n = ranks as f64;
         match self {
-            Kind::Ring | Kind::Tree => 2.0 * (n - 1.0) / n,
-            Kind::ReduceScatter | Kind::AllGather | Kind::AllToAll => (n - 1.0) / n,
-            Kind::Pairs => 1.0,
+            CollectiveKind::Ring | CollectiveKind::Tree => 2.0 * (n - 1.0) / n,
+            CollectiveKind::ReduceScatter | CollectiveKind::AllGather | CollectiveKind::AllToAll => (n - 1.0) / n,
+            CollectiveKind::Pairs => 1.0,
         }
     }
 }
@@ -66,7 +66,7 @@ pub enum Arrived {
 
 /// An operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum Action {
     /// Sends bytes to a rank.
     Send(usize),
     /// Receives them from a rank.
@@ -77,7 +77,7 @@ pub enum What {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The operation.
-    pub what: What,
+    pub what: Action,
     /// Bytes of the buffer.
     pub bytes: Range<usize>,
     /// Steps that must complete first, by their position in the program.
@@ -106,25 +106,25 @@ fn block(bytes: &Range<usize>, rank: usize, ranks: usize) -> Range<usize> {
     bytes.start + rank * size..bytes.start + (rank + 1) * size
 }
 
-struct Operations(Vec<(What, Range<usize>)>);
+struct Operations(Vec<(Action, Range<usize>)>);
 
 impl Operations {
     fn send(&mut self, to: usize, bytes: Range<usize>) {
-        self.0.extend(chunks(bytes).map(|chunk| (What::Send(to), chunk)));
+        self.0.extend(chunks(bytes).map(|chunk| (Action::Send(to), chunk)));
     }
 
     fn receive(&mut self, from: usize, arrived: Arrived, bytes: Range<usize>) {
-        self.0.extend(chunks(bytes).map(|chunk| (What::Receive(from, arrived), chunk)));
+        self.0.extend(chunks(bytes).map(|chunk| (Action::Receive(from, arrived), chunk)));
     }
 }
 
 /// Returns the program of a rank for one channel's share `bytes` of a buffer of `all` bytes: its operations with their
 /// dependencies.
-pub fn program(kind: Kind, rank: usize, ranks: usize, bytes: Range<usize>, all: usize) -> Vec<Step> {
+pub fn program(kind: CollectiveKind, rank: usize, ranks: usize, bytes: Range<usize>, all: usize) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for (what, bytes) in operations(kind, rank, ranks, bytes, all) {
         let overlaps = |step: &Step| {
-            let reads = |what: &What| matches!(what, What::Send(_));
+            let reads = |what: &Action| matches!(what, Action::Send(_));
             // Two operations that only read are independent.
             let disturbs = !(reads(&what) && reads(&step.what));
             disturbs && step.bytes.start < bytes.end && bytes.start < step.bytes.end
@@ -137,7 +137,13 @@ pub fn program(kind: Kind, rank: usize, ranks: usize, bytes: Range<usize>, all: 
 
 /// Returns the sends and receives of a rank, in order, for one channel's share `bytes` of a buffer of `all` bytes. The
 /// bytes of a receive buffer follow those of the send buffer.
-pub fn operations(kind: Kind, rank: usize, ranks: usize, bytes: Range<usize>, all: usize) -> Vec<(What, Range<usize>)> {
+pub fn operations(
+    kind: CollectiveKind,
+    rank: usize,
+    ranks: usize,
+    bytes: Range<usize>,
+    all: usize,
+) -> Vec<(Action, Range<usize>)> {
     let mut program = Operations(Vec::new());
     let (next, before) = ((rank + 1) % ranks, (rank + ranks - 1) % ranks);
     let segment = |number: usize| part(&bytes, number % ranks, ranks);
@@ -149,13 +155,13 @@ pub fn operations(kind: Kind, rank: usize, ranks: usize, bytes: Range<usize>, al
     };
     match kind {
         // After n - 1 steps a rank has the sum of the segment after its own.
-        Kind::Ring => {
+        CollectiveKind::Ring => {
             around(Arrived::Sum, 0);
             around(Arrived::Copy, 1);
         }
-        Kind::ReduceScatter => around(Arrived::Sum, 0),
-        Kind::AllGather => around(Arrived::Copy, 0),
-        Kind::Tree => {
+        CollectiveKind::ReduceScatter => around(Arrived::Sum, 0),
+        CollectiveKind::AllGather => around(Arrived::Copy, 0),
+        CollectiveKind::Tree => {
             let children: Vec<usize> =
                 [2 * rank + 1, 2 * rank + 2].into_iter().filter(|child| *child < ranks).collect();
             let parent = rank.checked_sub(1).map(|up| up / 2);
@@ -168,7 +174,7 @@ pub fn operations(kind: Kind, rank: usize, ranks: usize, bytes: Range<usize>, al
                 children.iter().for_each(|child| program.send(*child, chunk.clone()));
             }
         }
-        Kind::AllToAll => {
+        CollectiveKind::AllToAll => {
             for distance in 1..ranks {
                 let (to, from) = ((rank + distance) % ranks, (rank + ranks - distance) % ranks);
                 let back = block(&bytes, from, ranks);
@@ -176,7 +182,7 @@ pub fn operations(kind: Kind, rank: usize, ranks: usize, bytes: Range<usize>, al
                 program.receive(from, Arrived::Copy, back.start + all..back.end + all);
             }
         }
-        Kind::Pairs => {
+        CollectiveKind::Pairs => {
             program.send(next, bytes.clone());
             program.receive(before, Arrived::Copy, bytes.start + all..bytes.end + all);
         }
@@ -191,22 +197,31 @@ pub fn before(rank: usize, element: usize) -> u32 {
 
 /// Returns the expected element of a buffer after a collective, or of the receive buffer if there are two; `None`:
 /// undefined.
-pub fn after(kind: Kind, rank: usize, ranks: usize, elements: usize, channels: usize, element: usize) -> Option<u32> {
+pub fn after(
+    kind: CollectiveKind,
+    rank: usize,
+    ranks: usize,
+    elements: usize,
+    channels: usize,
+    element: usize,
+) -> Option<u32> {
     let all = 0..elements * 4;
     let channel =
         (0..channels).map(|channel| part(&all, channel, channels)).find(|bytes| bytes.contains(&(element * 4)))?;
     let segment = (0..ranks).find(|segment| part(&channel, *segment, ranks).contains(&(element * 4)))?;
     match kind {
-        Kind::Ring | Kind::Tree => Some((0..ranks).map(|of| before(of, element)).sum()),
-        Kind::ReduceScatter => (segment == (rank + 1) % ranks).then(|| (0..ranks).map(|of| before(of, element)).sum()),
-        Kind::AllGather => Some(before(segment, element)),
+        CollectiveKind::Ring | CollectiveKind::Tree => Some((0..ranks).map(|of| before(of, element)).sum()),
+        CollectiveKind::ReduceScatter => {
+            (segment == (rank + 1) % ranks).then(|| (0..ranks).map(|of| before(of, element)).sum())
+        }
+        CollectiveKind::AllGather => Some(before(segment, element)),
         // Blocks for this rank have its position among the blocks of the others.
-        Kind::AllToAll => {
+        CollectiveKind::AllToAll => {
             let theirs = (0..ranks).find(|of| block(&channel, *of, ranks).contains(&(element * 4)))?;
             let at = element * 4 - block(&channel, theirs, ranks).start + block(&channel, rank, ranks).start;
             (theirs != rank).then(|| before(theirs, at / 4))
         }
-        Kind::Pairs => Some(before((rank + ranks - 1) % ranks, element)),
+        CollectiveKind::Pairs => Some(before((rank + ranks - 1) % ranks, element)),
     }
 }
 
@@ -216,7 +231,7 @@ mod tests {
     use std::collections::VecDeque;
 
     /// Executes the programs of all ranks, each message at once.
-    fn run(kind: Kind, ranks: usize, elements: usize, channels: usize) {
+    fn run(kind: CollectiveKind, ranks: usize, elements: usize, channels: usize) {
         let all = elements * 4;
         let mut buffers: Vec<Vec<u32>> = (0..ranks)
             .map(|rank| (0..elements).map(|at| before(rank, at)).chain((0..elements).map(|_| 9999)).collect())
@@ -233,8 +248,8 @@ mod tests {
                     while let Some(Step { what, bytes, .. }) = programs[rank].get(at[rank]) {
                         let words = bytes.start / 4..bytes.end / 4;
                         match what {
-                            What::Send(to) => queues[rank][*to].push_back(buffers[rank][words].to_vec()),
-                            What::Receive(from, arrived) => {
+                            Action::Send(to) => queues[rank][*to].push_back(buffers[rank][words].to_vec()),
+                            Action::Receive(from, arrived) => {
                                 let Some(message) = queues[*from][rank].pop_front() else { break };
                                 assert_eq!(message.len(), words.len(), "{kind:?} {ranks}");
                                 for (mine, theirs) in buffers[rank][words].iter_mut().zip(message) {
@@ -275,16 +290,16 @@ mod tests {
     #[test]
     fn a_step_waits_for_those_that_touch_its_bytes() {
         // Two ranks, two segments of one chunk: send, receive and add, send the sum, receive the other's.
-        let steps = program(Kind::Ring, 0, 2, 0..16, 16);
+        let steps = program(CollectiveKind::Ring, 0, 2, 0..16, 16);
         let short: Vec<_> =
             steps.iter().map(|step| (step.what.clone(), step.bytes.clone(), step.after.clone())).collect();
         assert_eq!(
             short,
             [
-                (What::Send(1), 0..8, vec![]),
-                (What::Receive(1, Arrived::Sum), 8..16, vec![]),
-                (What::Send(1), 8..16, vec![1]),
-                (What::Receive(1, Arrived::Copy), 0..8, vec![0]),
+                (Action::Send(1), 0..8, vec![]),
+                (Action::Receive(1, Arrived::Sum), 8..16, vec![]),
+                (Action::Send(1), 8..16, vec![1]),
+                (Action::Receive(1, Arrived::Copy), 0..8, vec![0]),
             ]
         );
     }

@@ -2,7 +2,7 @@
 
 /// Allowed values of a type of parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum ValueSchema {
     /// Any value; the parser has further rules.
     Any,
     /// True or false.
@@ -20,7 +20,7 @@ pub enum Shape {
     /// One of a few words.
     Words(Vec<&'static str>),
     /// A list of values.
-    List(Box<Shape>),
+    List(Box<ValueSchema>),
     /// A value of one of these.
-    Either(Vec<Shape>),
+    Either(Vec<ValueSchema>),
 }
