@@ -61,7 +61,12 @@ fn rows_of_messages() {
 /// time, report it, and close.
 fn a_rank_is_killed() {
     let injected_failure = InjectedFailure { rank: 1, after: Duration::from_millis(100), pause: None };
-    let of = Settings { injected_failure: Some(injected_failure), rounds: 1, bytes: 3 << 25, ..settings(CollectiveKind::Ring, 3) };
+    let of = Settings {
+        injected_failure: Some(injected_failure),
+        rounds: 1,
+        bytes: 3 << 25,
+        ..settings(CollectiveKind::Ring, 3)
+    };
     others_report_the_failure(&of);
 }
 

@@ -65,7 +65,11 @@ fn messages_are_lost() {
 fn a_rank_is_killed() {
     let machine = Machine::with_library("killed");
     let injected_failure = InjectedFailure { rank: 1, after: Duration::from_millis(200), pause: None };
-    let of = Settings { injected_failure: Some(injected_failure), bytes: 24 << 20, ..settings(&machine, CollectiveKind::Ring, 3) };
+    let of = Settings {
+        injected_failure: Some(injected_failure),
+        bytes: 24 << 20,
+        ..settings(&machine, CollectiveKind::Ring, 3)
+    };
     others_report_the_failure(&of);
 }
 
