@@ -47,23 +47,22 @@ class Fabric(Part):
 
     base_rtt: Literal["packet-and-ack", "payload-and-propagation"] | None = None
     """
-    What the base round trip is made of, from which windows and the bandwidth-delay product follow. Takes one
-    of "packet-and-ack" "payload-and-propagation". Default from: specification 1; 17.1 for the recorded model.
+    Definition of the base round trip, which determines windows and the bandwidth-delay product. Takes one of
+    "packet-and-ack" "payload-and-propagation". Default from: specification 1; 17.1 for the recorded model.
     Default: "packet-and-ack".
     """
 
     buffer_alpha: float | None = None
     """
-    A queue of a shared buffer may hold this many times what is still free of it; beyond, packets are dropped.
-    With PFC it has no effect (but for `buffer_rules = "recorded"`): whatever is admitted, ingresses are
-    paused before the buffer is full. Takes a number. Default from: specification 7.2: dynamic threshold,
-    egress alpha 1. Default: 1.0.
+    Maximum of a queue of a shared buffer, as a multiple of the free buffer; further packets are dropped. With
+    PFC it has no effect (except for `buffer_rules = "recorded"`): ingresses are paused before the buffer is
+    full. Takes a number. Default from: specification 7.2: dynamic threshold, egress alpha 1. Default: 1.0.
     """
 
     buffer_rules: Literal["lossless", "recorded"] | None = None
     """
-    How a shared buffer is divided. Takes one of "lossless" "recorded". Default from: specification 7.2; 17.4
-    for the recorded model. Default: "lossless".
+    Division of a shared buffer. Takes one of "lossless" "recorded". Default from: specification 7.2; 17.4 for
+    the recorded model. Default: "lossless".
     """
 
     class_weights: list[int] | None = None
@@ -80,14 +79,14 @@ class Fabric(Part):
 
     control_limit: str | None = None
     """
-    Bytes of control packets and trimmed headers a port holds; beyond it they are dropped. Takes a size such
-    as "64KiB" or a multiple of the BDP such as "1.5bdp". Default from: specification 7.7 (htsim): twice the
-    data queue. Default: "2bdp".
+    Maximum bytes of control packets and trimmed headers of a port; further ones are dropped. Takes a size
+    such as "64KiB" or a multiple of the BDP such as "1.5bdp". Default from: specification 7.7 (htsim): twice
+    the data queue. Default: "2bdp".
     """
 
     ecn: bool | None = None
     """
-    Whether switches mark packets. Takes true or false. Default from: PRIME section III-B. Default: true.
+    Enables ECN marking by switches. Takes true or false. Default from: PRIME section III-B. Default: true.
     """
 
     ecn_kmax: str | None = None
@@ -106,8 +105,8 @@ class Fabric(Part):
 
     ecn_mark_at: Literal["dequeue", "enqueue"] | None = None
     """
-    When a packet is marked. Takes one of "dequeue" "enqueue". Default from: PRIME section III-B. Default:
-    "dequeue".
+    Queue operation at which a packet is marked. Takes one of "dequeue" "enqueue". Default from: PRIME section
+    III-B. Default: "dequeue".
     """
 
     ecn_pmax: float | None = None
@@ -118,38 +117,38 @@ class Fabric(Part):
 
     fct_kind: Literal["rx", "ack"] | None = None
     """
-    Which flow completion time feeds the statistics. Takes one of "rx" "ack". Default from: PRIME section IV:
-    first packet sent to last packet received; specification 1: `ack` in the other profiles. Default: "rx".
+    Flow completion time in the statistics. Takes one of "rx" "ack". Default from: PRIME section IV: first
+    packet sent to last packet received; specification 1: `ack` in the other profiles. Default: "rx".
     """
 
     flow_keys: Literal["stable", "udp-ports"] | None = None
     """
-    How switches tell flows apart. Takes one of "stable" "udp-ports". Default from: ours; specification 17.1
-    and 17.5 for the recorded model. Default: "stable".
+    Identification of flows by switches. Takes one of "stable" "udp-ports". Default from: ours; specification
+    17.1 and 17.5 for the recorded model. Default: "stable".
     """
 
     ideal_fct: Literal["lone-flow", "rtt-and-bytes"] | None = None
     """
-    What a flow's ideal completion time is, of which its slowdown is a multiple. Takes one of "lone-flow"
-    "rtt-and-bytes". Default from: specification 1; 17.7 for the recorded model. Default: "lone-flow".
+    Definition of a flow's ideal completion time, the divisor of its slowdown. Takes one of "lone-flow" "rtt-
+    and-bytes". Default from: specification 1; 17.7 for the recorded model. Default: "lone-flow".
     """
 
     marked_bytes: Literal["all", "beyond-minimum"] | None = None
     """
-    Which bytes of a queue count for marking. Takes one of "all" "beyond-minimum". Default from: PRIME section
+    Bytes of a queue that count for marking. Takes one of "all" "beyond-minimum". Default from: PRIME section
     III-B; specification 17.4 for the recorded model. Default: "all".
     """
 
     pfc: bool | None = None
     """
-    Whether a switch pauses its upstream neighbours before it would drop (PFC); needs a shared buffer. Takes
-    true or false. Default from: specification 7.2. Default: false.
+    Lets a switch pause its upstream neighbours before it would drop (PFC); needs a shared buffer. Takes true
+    or false. Default from: specification 7.2. Default: false.
     """
 
     pfc_alpha: float | None = None
     """
-    An ingress (port and class) is paused when it holds more than this many times what is still free. Takes a
-    number. Default from: specification 7.2: ingress alpha 1/16. Default: 0.0625.
+    An ingress (port and class) is paused when it exceeds this multiple of the free buffer. Takes a number.
+    Default from: specification 7.2: ingress alpha 1/16. Default: 0.0625.
     """
 
     pfc_frame: str | None = None
@@ -160,7 +159,7 @@ class Fabric(Part):
 
     pfc_headroom: str | None = None
     """
-    Buffer per ingress and class kept for packets that arrive after the pause was sent; auto: all that can,
+    Reserved buffer per ingress and class for packets that arrive after the pause was sent; auto: the maximum,
     which is twice rate times delay of its link, three full packets and a pause frame. Less is refused under
     `buffer_rules = "lossless"`; else auto is a full packet and the frame less. Takes "auto" or a size such as
     "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: ours, so that nothing is dropped;
@@ -169,10 +168,10 @@ class Fabric(Part):
 
     pfc_pause: str | None = None
     """
-    How long a pause frame pauses. A finite pause is sent again for every packet that arrives above the
-    threshold and ends by itself, which loses packets and is refused under `buffer_rules = "lossless"`; with
-    "never" it lasts until the frame that resumes. Takes "never" or a time such as "1us" (ps, ns, us, ms, s).
-    Default from: ours: a switch refreshes its pauses in time. Default: "never".
+    Duration of a pause. A finite pause is refreshed by every packet that arrives above the threshold and
+    expires by itself, which loses packets and is refused under `buffer_rules = "lossless"`; with "never" it
+    lasts until the resume frame. Takes "never" or a time such as "1us" (ps, ns, us, ms, s). Default from:
+    ours: a switch refreshes its pauses in time. Default: "never".
     """
 
     profile: Literal[
@@ -187,41 +186,40 @@ class Fabric(Part):
 
     queue_limit: str | None = None
     """
-    Bytes of data a class of a port holds; a packet that would exceed it is trimmed, or dropped where trimming
-    is off. Takes a size such as "64KiB" or a multiple of the BDP such as "1.5bdp". Default from: PRIME
+    Maximum data bytes of a class of a port; a packet that would exceed it is trimmed, or dropped without
+    trimming. Takes a size such as "64KiB" or a multiple of the BDP such as "1.5bdp". Default from: PRIME
     section IV: packets get trimmed if the queue exceeds one BDP. Default: "1bdp".
     """
 
     scheduling: Literal["strict", "wrr"] | None = None
     """
-    How the data classes share a port. Takes one of "strict" "wrr". Default from: PRIME section IV-A2.
+    Scheduling of the data classes of a port. Takes one of "strict" "wrr". Default from: PRIME section IV-A2.
     Default: "strict".
     """
 
     shared_buffer: str | None = None
     """
-    Bytes of packet memory that the ports of a switch share; 0: every port has a `queue_limit` of its own.
-    With a shared buffer `queue_limit` has no effect and trimming is off. Takes a size such as "4MiB" (B, kB,
-    KiB, MB, MiB, GB, GiB, TB, TiB). Default from: specification 7.2: 9 MiB in the RoCE profiles. Default:
-    "0B".
+    Packet memory in bytes shared by the ports of a switch; 0: every port has a `queue_limit` of its own. With
+    a shared buffer `queue_limit` has no effect and trimming is off. Takes a size such as "4MiB" (B, kB, KiB,
+    MB, MiB, GB, GiB, TB, TiB). Default from: specification 7.2: 9 MiB in the RoCE profiles. Default: "0B".
     """
 
     simultaneous: Literal["departure", "arrival"] | None = None
     """
-    What comes first where a packet arrives at the very time at which its port becomes free. Takes one of
+    Order of an arrival and the moment at which the port becomes free, if simultaneous. Takes one of
     "departure" "arrival". Default from: ours; specification 17.2 for the recorded model. Default:
     "departure".
     """
 
     switch_hash: Literal["mix", "murmur3"] | None = None
     """
-    The hash of equal-cost forwarding. Takes one of "mix" "murmur3". Default from: ours; specification 17.5
-    for the recorded model. Default: "mix".
+    Hash of equal-cost forwarding. Takes one of "mix" "murmur3". Default from: ours; specification 17.5 for
+    the recorded model. Default: "mix".
     """
 
     trim: Literal["arrival", "coin"] | None = None
     """
-    Which packet is trimmed. Takes one of "arrival" "coin". Default from: specification 7.7: Spritz's prose;
+    Packet that is trimmed. Takes one of "arrival" "coin". Default from: specification 7.7: Spritz's prose;
     the coin is htsim's. Default: "arrival".
     """
 
@@ -233,14 +231,14 @@ class Fabric(Part):
 
     trimming: bool | None = None
     """
-    Whether a packet that finds its queue full is cut to its header, which goes on in the control class. Takes
+    Trims a packet that arrives at a full queue to its header, which is forwarded in the control class. Takes
     true or false. Default from: PRIME section IV. Default: true.
     """
 
     wire_times: Literal["exact", "whole-nanoseconds"] | None = None
     """
-    How long a packet is on the wire. Takes one of "exact" "whole-nanoseconds". Default from: ours;
-    specification 17.2 for the recorded model. Default: "exact".
+    Wire time of a packet. Takes one of "exact" "whole-nanoseconds". Default from: ours; specification 17.2
+    for the recorded model. Default: "exact".
     """
 
 

@@ -20,22 +20,22 @@ class Ar(Part):
 
     compare: Literal["levels", "exact"] | None = None
     """
-    How queues are compared. Takes one of "levels" "exact". Default from: ours: PRIME says queue size, no
-    more; levels as hardware and Ultra Ethernet's public simulator. Default: "levels".
+    Comparison of queues. Takes one of "levels" "exact". Default from: ours: PRIME says queue size, no more;
+    levels as hardware and Ultra Ethernet's public simulator. Default: "levels".
     """
 
     levels: list[int] | None = None
     """
-    Where each level ends, in percent of `fabric.queue_limit`; one more level lies above the last. No effect
-    with `compare = "exact"`. Takes a list, each a whole number, zero or more. Default from: Ultra Ethernet's
-    public simulator. Default: [5, 10, 20].
+    Upper bounds of the levels, in percent of `fabric.queue_limit`; one more level is above the last. No
+    effect with `compare = "exact"`. Takes a list, each a whole number, zero or more. Default from: Ultra
+    Ethernet's public simulator. Default: [5, 10, 20].
     """
 
     refresh: str | None = None
     """
-    For how long the level of a port stands once it has been read: hardware samples its queues. "0ns" reads it
-    for every packet. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours; 100 ns in Ultra
-    Ethernet's public simulator. Default: "0us".
+    Validity of a port's level after it was read: hardware samples its queues. "0ns" reads it for every
+    packet. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours; 100 ns in Ultra Ethernet's
+    public simulator. Default: "0us".
     """
 
 
@@ -112,8 +112,8 @@ class Conga(Part):
 
     aging: str | None = None
     """
-    Age at which reports on a path are forgotten. Takes a time such as "1us" (ps, ns, us, ms, s). Default
-    from: specification 4.2. Default: "500us".
+    Age at which reports on a path expire. Takes a time such as "1us" (ps, ns, us, ms, s). Default from:
+    specification 4.2. Default: "500us".
     """
 
     alpha: float | None = None
@@ -128,8 +128,8 @@ class Conga(Part):
 
     clamp: Literal["auto"] | bool | None = None
     """
-    Whether a metric is at most 2^q - 1; auto: yes, except in the `conweave-ns3` profiles. Takes "auto" or
-    true or false. Default from: specification 4.2. Default: "auto".
+    Limits a metric to 2^q - 1; auto: yes, except in the `conweave-ns3` profiles. Takes "auto" or true or
+    false. Default from: specification 4.2. Default: "auto".
     """
 
     flowlet_timeout: str | None = None
@@ -140,8 +140,8 @@ class Conga(Part):
 
     keep_on_tie: bool | None = None
     """
-    Whether a flow keeps its path if that is among the best, as CONGA's paper has it. Takes true or false.
-    Default from: specification 4.2. Default: false.
+    Keeps a flow's path if it is among the best, as in CONGA's paper. Takes true or false. Default from:
+    specification 4.2. Default: false.
     """
 
     q: int | None = None
@@ -172,27 +172,27 @@ class Conweave(Part):
 
     default_voq_wait: str | None = None
     """
-    How long held packets wait if nothing is known about the old path; auto: 200 us, on three tiers 300 or 600
-    us. Takes "auto" or a time such as "1us" (ps, ns, us, ms, s). Default from: specification 4.4. Default:
-    "auto".
+    Maximum wait of held packets if there is no information on the old path; auto: 200 us, on three tiers 300
+    or 600 us. Takes "auto" or a time such as "1us" (ps, ns, us, ms, s). Default from: specification 4.4.
+    Default: "auto".
     """
 
     path_pause: str | None = None
     """
-    How long a path reported congested is not chosen. Takes a time such as "1us" (ps, ns, us, ms, s). Default
-    from: specification 4.4. Default: "16us".
+    Time for which a path reported congested is not chosen. Takes a time such as "1us" (ps, ns, us, ms, s).
+    Default from: specification 4.4. Default: "16us".
     """
 
     reply_deadline_extra: str | None = None
     """
-    Time beyond the base round trip within which the answer to INIT must come. Takes a time such as "1us" (ps,
-    ns, us, ms, s). Default from: specification 4.4. Default: "4us".
+    Time beyond the base round trip within which the reply to INIT must arrive. Takes a time such as "1us"
+    (ps, ns, us, ms, s). Default from: specification 4.4. Default: "4us".
     """
 
     tx_expiry: str | None = None
     """
-    A flow silent for longer starts anew; auto: 300 us, 1000 us on three tiers. Takes "auto" or a time such as
-    "1us" (ps, ns, us, ms, s). Default from: specification 4.4. Default: "auto".
+    Idle time after which a flow restarts; auto: 300 us, 1000 us on three tiers. Takes "auto" or a time such
+    as "1us" (ps, ns, us, ms, s). Default from: specification 4.4. Default: "auto".
     """
 
     voq_flush_extra: str | None = None
@@ -237,8 +237,8 @@ class Ecmp(Part):
 
     on_timeout: Literal["ignore", "move"] | None = None
     """
-    What a retransmission timeout does. Takes one of "ignore" "move". Default from: RFC 2992: a flow's hash is
-    fixed; move: ours, as Linux' rehash of the flow label. Default: "ignore".
+    Effect of a retransmission timeout on the flow's path. Takes one of "ignore" "move". Default from: RFC
+    2992: a flow's hash is fixed; move: ours, as Linux' rehash of the flow label. Default: "ignore".
     """
 
 
@@ -253,8 +253,8 @@ class EvIndex(Part):
 
     remap: Literal["mod", "skip"] | None = None
     """
-    Which uplink an index means where some have failed. Takes one of "mod" "skip". Default from: ours
-    (specification 5.3). Default: "mod".
+    Meaning of an index if uplinks have failed. Takes one of "mod" "skip". Default from: ours (specification
+    5.3). Default: "mod".
     """
 
 
@@ -278,9 +278,9 @@ class Flicr(Part):
 
     on_timeout: Literal["ignore", "move"] | None = None
     """
-    What a retransmission timeout within the grace does: nothing, or the path is left, as after it. Takes one
-    of "ignore" "move". Default from: Spritz' artifact (specification 3.6); move: ours, since a dead path
-    answers nothing and its grace has no end. Default: "ignore".
+    Effect of a retransmission timeout within the grace: none, or another path as after it. Takes one of
+    "ignore" "move". Default from: Spritz' artifact (specification 3.6); move: ours, since a dead path answers
+    nothing and its grace has no end. Default: "ignore".
     """
 
     weight_scale: float | None = None
@@ -288,8 +288,8 @@ class Flicr(Part):
 
     weights: Literal["uniform", "latency", "propagation"] | None = None
     """
-    How paths are weighted when drawn. Takes one of "uniform" "latency" "propagation". Default from: Spritz
-    §V-A: Flicr (w). Default: "latency".
+    Weights of the paths in draws. Takes one of "uniform" "latency" "propagation". Default from: Spritz §V-A:
+    Flicr (w). Default: "latency".
     """
 
 
@@ -318,21 +318,20 @@ class Flowbender(Part):
 
     granularity: Literal["packet", "chunk"] | None = None
     """
-    The unit: packets, or chunks as in Hopper's testbed, where a chunk that took longer than `rtt_threshold`
-    times its ideal makes the next one bend. Takes one of "packet" "chunk". Default from: Hopper §4.2.
-    Default: "packet".
+    Unit of decisions: packets, or chunks as in Hopper's testbed, where a chunk that takes longer than
+    `rtt_threshold` times its ideal changes the tag of the next one. Takes one of "packet" "chunk". Default
+    from: Hopper §4.2. Default: "packet".
     """
 
     n: int | None = None
     """
-    Congested epochs in a row that change the tag. Takes a whole number, zero or more. Default from: HERMES
+    Consecutive congested epochs that change the tag. Takes a whole number, zero or more. Default from: HERMES
     artifact (specification 3.1). Default: 1.
     """
 
     outstanding: int | None = None
     """
-    Chunks on their way at most. Takes a whole number, zero or more. Default from: ours: not given. Default:
-    1.
+    Maximum chunks in flight. Takes a whole number, zero or more. Default from: ours: not given. Default: 1.
     """
 
     range: int | None = None
@@ -356,13 +355,13 @@ class Flowbender(Part):
 
     value: Literal["next", "random"] | None = None
     """
-    The next value of the tag. Takes one of "next" "random". Default from: specification 3.1. Default: "next".
+    Next value of the tag. Takes one of "next" "random". Default from: specification 3.1. Default: "next".
     """
 
     variant: Literal["ecn", "rtt"] | None = None
     """
-    What counts as congestion. Takes one of "ecn" "rtt". Default from: FlowBender; rtt: Hopper's testbed.
-    Default: "ecn".
+    Congestion signal. Takes one of "ecn" "rtt". Default from: FlowBender; rtt: Hopper's testbed. Default:
+    "ecn".
     """
 
 
@@ -411,21 +410,21 @@ class Hf2t(Part):
     }
 
     alpha_max: float | None = None
-    """Bounds of alpha. Takes a number. Default from: specification 11.3. Default: 4.0."""
+    """Upper bound of alpha. Takes a number. Default from: specification 11.3. Default: 4.0."""
 
     alpha_min: float | None = None
-    """Bounds of alpha. Takes a number. Default from: specification 11.3. Default: 0.25."""
+    """Lower bound of alpha. Takes a number. Default from: specification 11.3. Default: 0.25."""
 
     dmax: float | None = None
     """
-    The longest time that one packet is held back, in flowlet timeouts; 1: as long as it takes. Takes a
-    number. Default from: ours: no bound; with 0.5 (specification 11.3) and a timeout of 100 us only flows
-    below 168 Mb/s are ever held. Default: 1.0.
+    Maximum delay of one packet, in flowlet timeouts; 1: unlimited. Takes a number. Default from: ours: no
+    bound; with 0.5 (specification 11.3) and a timeout of 100 us only flows below 168 Mb/s are ever held.
+    Default: 1.0.
     """
 
     dynamic: bool | None = None
     """
-    Whether alpha follows the length of the flowlet; else it is 1 ("No Dynamic T"). Takes true or false.
+    Scales alpha with the length of the flowlet; otherwise alpha is 1 ("No Dynamic T"). Takes true or false.
     Default from: HF2T slides. Default: true.
     """
 
@@ -444,28 +443,28 @@ class Hf2t(Part):
 
     gaps: Literal["wire", "eligible"] | None = None
     """
-    From where to where a gap is measured. Takes one of "wire" "eligible". Default from: HF2T slides: the time
-    between adjacent packets of a flow. Default: "wire".
+    Definition of a gap. Takes one of "wire" "eligible". Default from: HF2T slides: the time between adjacent
+    packets of a flow. Default: "wire".
     """
 
     l_target: str | None = None
     """
-    Flowlet length that is aimed at. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB).
-    Default from: specification 11.3. Default: "64kB".
+    Target flowlet length. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from:
+    specification 11.3. Default: "64kB".
     """
 
     max_added_delay: Literal["never"] | float | None = None
     """
-    A flow may be held back altogether by this share of its ideal completion time and one flowlet timeout.
-    Takes "never" or a number. Default from: ours: no bound; 0.01 (specification 11.3) allows 2 to 4 holds
-    where the slides' numbers need 15 per large flow. Default: "never".
+    Maximum total delay of a flow: this share of its ideal completion time and one flowlet timeout. Takes
+    "never" or a number. Default from: ours: no bound; 0.01 (specification 11.3) allows 2 to 4 holds where the
+    slides' numbers need 15 per large flow. Default: "never".
     """
 
     on_timeout: Literal["ignore", "move"] | None = None
     """
-    What a retransmission timeout does to the flow's tag; with a flowlet switch the pause lets it move as it
-    is. Takes one of "ignore" "move". Default from: HF2T slides: the host changes no path; move: ours.
-    Default: "ignore".
+    Effect of a retransmission timeout on the flow's tag; with a flowlet switch the pause alone lets it move.
+    Takes one of "ignore" "move". Default from: HF2T slides: the host changes no path; move: ours. Default:
+    "ignore".
     """
 
     p: float | None = None
@@ -473,13 +472,13 @@ class Hf2t(Part):
 
     refresh: str | None = None
     """
-    Interval at which T is worked out again, and older gaps lose half of their weight. Takes a time such as
-    "1us" (ps, ns, us, ms, s). Default from: specification 11.3. Default: "1ms".
+    Interval at which T is recomputed and older gaps lose half of their weight. Takes a time such as "1us"
+    (ps, ns, us, ms, s). Default from: specification 11.3. Default: "1ms".
     """
 
     threshold: Literal["quantile", "fixed"] | None = None
     """
-    Where T comes from. Takes one of "quantile" "fixed". Default from: ours: how T is computed is not given
+    Source of T. Takes one of "quantile" "fixed". Default from: ours: how T is computed is not given
     (specification 11.2). Default: "quantile".
     """
 
@@ -514,13 +513,13 @@ class Hopper(Part):
 
     alpha: float | None = None
     """
-    Weight of the last sample in the moving average; 1: the last sample. Takes a number. Default from: Hopper
-    Table 1. Default: 1.0.
+    Weight of the last sample in the moving average; 1: the last sample alone. Takes a number. Default from:
+    Hopper Table 1. Default: 1.0.
     """
 
     candidates: Literal["ttl", "epoch"] | None = None
     """
-    Which probe results count. Takes one of "ttl" "epoch". Default from: Hopper Alg. 1 and §1: the two paths
+    Probe results that count. Takes one of "ttl" "epoch". Default from: Hopper Alg. 1 and §1: the two paths
     just probed (specification 2.3, point 1). Default: "epoch".
     """
 
@@ -532,20 +531,20 @@ class Hopper(Part):
 
     consume_on_no_result: bool | None = None
     """
-    Whether an epoch's chance to move is spent even where there is no result (Algorithm 1, literally). Takes
-    true or false. Default from: specification 2.3, point 1. Default: false.
+    Uses up an epoch's chance to move even without a result (Algorithm 1, literally). Takes true or false.
+    Default from: specification 2.3, point 1. Default: false.
     """
 
     delay: Literal["hold", "continue"] | None = None
     """
-    What happens until the move takes place. Takes one of "hold" "continue". Default from: specification 2.4.
+    Behaviour until the move takes effect. Takes one of "hold" "continue". Default from: specification 2.4.
     Default: "hold".
     """
 
     delta_rtt: float | None = None
     """
-    A path must be below this share of the flow's round trip. Takes a number. Default from: Hopper Table 1.
-    Default: 0.8.
+    Maximum round trip of a new path, as a share of the flow's round trip. Takes a number. Default from:
+    Hopper Table 1. Default: 0.8.
     """
 
     epoch: float | None = None
@@ -553,54 +552,53 @@ class Hopper(Part):
 
     epoch_rtt: Literal["measured", "base"] | None = None
     """
-    Which round trip that is. Takes one of "measured" "base". Default from: Hopper §3 says RTT, Table 1 says
-    base RTT where it means it (specification 2.3, point 6). Default: "measured".
+    Round trip that defines an epoch. Takes one of "measured" "base". Default from: Hopper §3 says RTT, Table
+    1 says base RTT where it means it (specification 2.3, point 6). Default: "measured".
     """
 
     granularity: Literal["packet", "chunk"] | None = None
     """
-    The unit of decisions: packets, or chunks as in the testbed. Takes one of "packet" "chunk". Default from:
+    Unit of decisions: packets, or chunks as in the testbed. Takes one of "packet" "chunk". Default from:
     Hopper §4.1 and §4.2. Default: "packet".
     """
 
     hold_beyond: Literal["auto"] | int | None = None
     """
-    With `delay = "hold"`, packets that may be in flight, the new path's first ones included, without waiting;
-    auto: as many as the receiver takes early (`transport.ooo_window` with `irn-extended`, else none). Takes
+    With `delay = "hold"`, packets that may be in flight without waiting, including the new path's first ones;
+    auto: as many as the receiver accepts early (`transport.ooo_window` with `irn-extended`, else none). Takes
     "auto" or a whole number, zero or more. Default from: Hopper §4.1.1: a packet that is early by up to 30 is
     acknowledged normally. Default: "auto".
     """
 
     kappa: float | None = None
     """
-    The move is delayed by this many times the difference of the round trips. Takes a number. Default from:
-    ours: the paper says proportional (specification 2.4). Default: 1.0.
+    Delay of the move, as a multiple of the difference of the round trips. Takes a number. Default from: ours:
+    the paper says proportional (specification 2.4). Default: 1.0.
     """
 
     on_timeout: Literal["ignore", "move"] | None = None
     """
-    What a retransmission timeout does. Takes one of "ignore" "move". Default from: Hopper §3 knows round
-    trips alone; move: ours. Default: "ignore".
+    Effect of a retransmission timeout on the flow's path. Takes one of "ignore" "move". Default from: Hopper
+    §3 knows round trips alone; move: ours. Default: "ignore".
     """
 
     outstanding: int | None = None
     """
-    Chunks on their way at most. Takes a whole number, zero or more. Default from: ours: not given. Default:
-    1.
+    Maximum chunks in flight. Takes a whole number, zero or more. Default from: ours: not given. Default: 1.
     """
 
     ports: Literal["random", "profiled"] | None = None
     """
-    What the entropy values are. Takes one of "random" "profiled". Default from: specification 2.3, point 5.
+    Entropy values of a flow. Takes one of "random" "profiled". Default from: specification 2.3, point 5.
     Default: "random".
     """
 
     probe_size: str | None = None
     """
-    Payload of a probe, a full packet's at most; auto: 64 B, or as much as a packet holds of 10 kB at chunk
-    granularity. The header of a data packet comes on top. Over RC queue pairs `wire.probe` says it. Takes
-    "auto" or a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: specification 2.3,
-    point 3; Hopper §4.2. Default: "auto".
+    Payload of a probe, at most a full packet's; auto: 64 B, or at chunk granularity up to 10 kB as fits a
+    packet. The header of a data packet is added. Over RC queue pairs `wire.probe` sets it. Takes "auto" or a
+    size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: specification 2.3, point 3;
+    Hopper §4.2. Default: "auto".
     """
 
     probes: int | None = None
@@ -623,7 +621,7 @@ class Hopper(Part):
 
     ttl_probe: float | None = None
     """
-    Age at which a probe result is void, in base round trips. Takes a number. Default from: Hopper Table 1.
+    Age at which a probe result expires, in base round trips. Takes a number. Default from: Hopper Table 1.
     Default: 4.0.
     """
 
@@ -692,9 +690,9 @@ class Mixed(Part):
 
     queue: int | str | None = None
     """
-    Entropy values that can be queued, in packets (rounded up to a power of two). Takes a number of packets
-    such as 10, or a multiple of the BDP in packets such as "0.25bdp". Default from: ours: more than a window.
-    Default: "2bdp".
+    Capacity of the queue of entropy values, in packets (rounded up to a power of two). Takes a number of
+    packets such as 10, or a multiple of the BDP in packets such as "0.25bdp". Default from: ours: more than a
+    window. Default: "2bdp".
     """
 
     timeout: int | None = None
@@ -722,7 +720,7 @@ class Ops(Part):
 
     mode: Literal["random", "round-robin-masked"] | None = None
     """
-    How the next entropy value is found. Takes one of "random" "round-robin-masked". Default from:
+    Selection of the next entropy value. Takes one of "random" "round-robin-masked". Default from:
     specification 3.4. Default: "random".
     """
 
@@ -754,8 +752,8 @@ class Plb(Part):
 
     min_wait: str | None = None
     """
-    Least time between two moves: one retransmission timeout. Takes a time such as "1us" (ps, ns, us, ms, s).
-    Default from: ours: the timeout of specification 7.10. Default: "100us".
+    Minimum time between two moves: one retransmission timeout. Takes a time such as "1us" (ps, ns, us, ms,
+    s). Default from: ours: the timeout of specification 7.10. Default: "100us".
     """
 
     n: int | None = None
@@ -766,8 +764,8 @@ class Plb(Part):
 
     timeout_moves: bool | None = None
     """
-    Whether a timeout moves the flow at once. Takes true or false. Default from: Linux rehashes a flow whose
-    timer expires. Default: true.
+    Moves the flow at once on a timeout. Takes true or false. Default from: Linux rehashes a flow whose timer
+    expires. Default: true.
     """
 
 
@@ -788,20 +786,20 @@ class Prime(Part):
 
     decay: int | None = None
     """
-    How much every penalty falls per packet. Takes a whole number, zero or more. Default from: ours: a queue
-    at line rate drains one packet per packet time (PRIME §III-D). Default: 1.
+    Decay of every penalty per packet. Takes a whole number, zero or more. Default from: ours: a queue at line
+    rate drains one packet per packet time (PRIME §III-D). Default: 1.
     """
 
     decay_on: Literal["sent", "generated"] | None = None
     """
-    What counts as a packet for the decay. Takes one of "sent" "generated". Default from: PRIME §III-D (III-C
-    differs). Default: "sent".
+    Event that counts as a packet for the decay. Takes one of "sent" "generated". Default from: PRIME §III-D
+    (III-C differs). Default: "sent".
     """
 
     history_after: int | str | None = None
     """
-    Packets that are sent before the history is heeded. Takes a number of packets such as 10, or a multiple of
-    the BDP in packets such as "0.25bdp". Default from: PRIME §III-C. Default: "1bdp".
+    Packets sent before the history takes effect. Takes a number of packets such as 10, or a multiple of the
+    BDP in packets such as "0.25bdp". Default from: PRIME §III-C. Default: "1bdp".
     """
 
     p_ecn: int | str | None = None
@@ -820,15 +818,15 @@ class Prime(Part):
 
     p_timeout: int | str | None = None
     """
-    Penalty of a path after a timeout, the others' at least; auto: p_nack, on the wire as many packets as
-    leave in ten times wire.least_timeout. Takes "auto" or a number of packets such as 10, or a multiple of
-    the BDP in packets such as "0.25bdp". Default from: specification 5.4 (g); on the wire ours: a dead path
-    that is tried again costs a timeout there, a tenth of the time at most. Default: "auto".
+    Penalty of a path after a timeout, at least that of the others; auto: p_nack, on the wire the packets sent
+    in ten times wire.least_timeout. Takes "auto" or a number of packets such as 10, or a multiple of the BDP
+    in packets such as "0.25bdp". Default from: specification 5.4 (g); on the wire ours: a dead path that is
+    tried again costs a timeout there, a tenth of the time at most. Default: "auto".
     """
 
     scope: Literal["flow", "destination", "host"] | None = None
     """
-    What shares one round robin and one congestion history. Takes one of "flow" "destination" "host". Default
+    Scope of one round robin and one congestion history. Takes one of "flow" "destination" "host". Default
     from: ours; specification 5.4 (f). Default: "flow".
     """
 
@@ -854,14 +852,14 @@ class QpSpray(Part):
 
     on_timeout: Literal["ignore", "move"] | None = None
     """
-    What a retransmission timeout does: with "move" the queue pair in use gets another port. Takes one of
+    Effect of a retransmission timeout: with "move" the queue pair in use gets another port. Takes one of
     "ignore" "move". Default from: NCCL: a queue pair keeps its port, and its error ends the job; move: ours.
     Default: "ignore".
     """
 
     outstanding: int | None = None
     """
-    Chunks on their way at most. Takes a whole number, zero or more. Default from: ours: as many as keep the
+    Maximum chunks in flight. Takes a whole number, zero or more. Default from: ours: as many as keep the
     order of one sequence. Default: 1.
     """
 
@@ -925,35 +923,37 @@ class Reps(Part):
 
     first_window: int | str | None = None
     """
-    Legacy: packets sent in round robin at first (at most one per entropy value). Takes a number of packets
+    Legacy: packets initially sent in round robin (at most one per entropy value). Takes a number of packets
     such as 10, or a multiple of the BDP in packets such as "0.25bdp". Default from: ours: the initial window.
     Default: "1.5bdp".
     """
 
     freeze_below: float | None = None
     """
-    Without trimming: while no round trip was larger than this, in base round trips, a timeout is no sign of
-    congestion. Takes a number. Default from: REPS artifact (specification 6.1). Default: 1.65.
+    Without trimming: a timeout is not attributed to congestion while no round trip exceeds this, in base
+    round trips. Takes a number. Default from: REPS artifact (specification 6.1). Default: 1.65.
     """
 
     freeze_time: str | None = None
     """
-    Least time that the buffer stays frozen. Takes a time such as "1us" (ps, ns, us, ms, s). Default from:
+    Minimum time that the buffer remains frozen. Takes a time such as "1us" (ps, ns, us, ms, s). Default from:
     REPS artifact (specification 6.1). Default: "10ms".
     """
 
     usable_lifetime: int | None = None
     """
-    How often a value that came back clean is used; the packets per ACK where ACKs are coalesced. Takes a
-    whole number, zero or more. Default from: REPS artifact (specification 6.1). Default: 1.
+    Uses of a value that returned unmarked; the packets per ACK where ACKs are coalesced. Takes a whole
+    number, zero or more. Default from: REPS artifact (specification 6.1). Default: 1.
     """
 
     variant: Literal["circular", "legacy"] | None = None
-    """Which REPS. Takes one of "circular" "legacy". Default from: specification 6.1. Default: "circular"."""
+    """
+    Version of REPS. Takes one of "circular" "legacy". Default from: specification 6.1. Default: "circular".
+    """
 
     with_trimming: bool | None = None
     """
-    Whether switches trim: then every timeout freezes, else one without signs of congestion. Takes true or
+    Set if switches trim: then every timeout freezes, otherwise one without signs of congestion. Takes true or
     false. Default from: REPS artifact (specification 6.1). Default: true.
     """
 
@@ -989,7 +989,7 @@ class SourceGuided(Part):
 
     weights: Literal["uniform", "latency", "propagation"] | None = None
     """
-    How the entropy values of a host scheme that knows no paths spread over the paths of a pair. Takes one of
+    Distribution of the entropy values of hashing host schemes over the paths of a pair. Takes one of
     "uniform" "latency" "propagation". Default from: Spritz §V-A: OPS (u) and OPS (w). Default: "uniform".
     """
 
@@ -1027,8 +1027,8 @@ class SpritzCoarse(Part):
 
     categories: Literal["minimal", "types"] | None = None
     """
-    How fine the categories are. Takes one of "minimal" "types". Default from: Spritz §III-D: path categories,
-    and types within them. Default: "types".
+    Granularity of the categories. Takes one of "minimal" "types". Default from: Spritz §III-D: path
+    categories, and types within them. Default: "types".
     """
 
     ecn_rate: float | None = None
@@ -1039,7 +1039,7 @@ class SpritzCoarse(Part):
 
     ecn_rate_after: int | None = None
     """
-    ACKs of a flow before that share is looked at. Takes a whole number, zero or more. Default from: ours: not
+    ACKs of a flow before that share takes effect. Takes a whole number, zero or more. Default from: ours: not
     given. Default: 64.
     """
 
@@ -1057,8 +1057,8 @@ class SpritzCoarse(Part):
 
     entropy: Literal["packet", "flow"] | None = None
     """
-    When the entropy that the switch hashes changes. Takes one of "packet" "flow". Default from: ours:
-    spraying within a category. Default: "packet".
+    Change of the entropy that the switch hashes. Takes one of "packet" "flow". Default from: ours: spraying
+    within a category. Default: "packet".
     """
 
     explore_threshold: int | None = None
@@ -1078,7 +1078,7 @@ class SpritzCoarse(Part):
 
     weights: Literal["uniform", "latency", "propagation"] | None = None
     """
-    How paths are weighted; a category weighs as much as its paths. Takes one of "uniform" "latency"
+    Weights of the paths in draws; a category weighs as much as its paths. Takes one of "uniform" "latency"
     "propagation". Default from: Spritz equation 1. Default: "latency".
     """
 
@@ -1118,13 +1118,13 @@ class SpritzScout(Part):
 
     block_on: Literal["timeout", "buffered"] | None = None
     """
-    Which timeouts block a path. Takes one of "timeout" "buffered". Default from: Spritz Algorithm 2;
-    buffered: the artifact. Default: "timeout".
+    Timeouts that block a path. Takes one of "timeout" "buffered". Default from: Spritz Algorithm 2; buffered:
+    the artifact. Default: "timeout".
     """
 
     buffer: Literal["flow", "pair"] | None = None
     """
-    Who owns a buffer of good paths. Takes one of "flow" "pair". Default from: Spritz §IV: may be cached
+    Owner of a buffer of good paths. Takes one of "flow" "pair". Default from: Spritz §IV: may be cached
     between identical connections. Default: "flow".
     """
 
@@ -1143,7 +1143,7 @@ class SpritzScout(Part):
 
     ecn_counter: Literal["path", "buffer"] | None = None
     """
-    What counts the marks. Takes one of "path" "buffer". Default from: Spritz Algorithm 2; buffer: the
+    Counter of ECN marks. Takes one of "path" "buffer". Default from: Spritz Algorithm 2; buffer: the
     artifact. Default: "path".
     """
 
@@ -1155,7 +1155,7 @@ class SpritzScout(Part):
 
     ecn_rate_after: int | None = None
     """
-    ACKs of a flow before that share is looked at. Takes a whole number, zero or more. Default from: ours: not
+    ACKs of a flow before that share takes effect. Takes a whole number, zero or more. Default from: ours: not
     given. Default: 64.
     """
 
@@ -1173,7 +1173,7 @@ class SpritzScout(Part):
 
     explore_count: Literal["every", "buffered"] | None = None
     """
-    Which packets bring the next exploration nearer. Takes one of "every" "buffered". Default from: Spritz
+    Packets that count towards the next exploration. Takes one of "every" "buffered". Default from: Spritz
     Algorithm 1; buffered: the artifact. Default: "every".
     """
 
@@ -1185,8 +1185,8 @@ class SpritzScout(Part):
 
     max_paths: int | None = None
     """
-    Most paths kept per destination; 0: all. Takes a whole number, zero or more. Default from: Spritz §III-C:
-    a subset where memory is limited. Default: 0.
+    Maximum paths kept per destination; 0: all. Takes a whole number, zero or more. Default from: Spritz
+    §III-C: a subset where memory is limited. Default: 0.
     """
 
     min_bias_factor: float | None = None
@@ -1203,11 +1203,14 @@ class SpritzScout(Part):
     """
 
     small_flow_bias: float | None = None
-    """See `small_flow`. Takes a number. Default from: the artifact's scripts. Default: 100.0."""
+    """
+    Weight of the minimal path for flows below `small_flow`. Takes a number. Default from: the artifact's
+    scripts. Default: 100.0.
+    """
 
     subset: Literal["fastest", "random"] | None = None
     """
-    Which paths are kept then. Takes one of "fastest" "random". Default from: ours: not given. Default:
+    Selection of the paths kept. Takes one of "fastest" "random". Default from: ours: not given. Default:
     "fastest".
     """
 
@@ -1216,7 +1219,7 @@ class SpritzScout(Part):
 
     weights: Literal["uniform", "latency", "propagation"] | None = None
     """
-    How paths are weighted when drawn. Takes one of "uniform" "latency" "propagation". Default from: Spritz
+    Weights of the paths in draws. Takes one of "uniform" "latency" "propagation". Default from: Spritz
     equation 1; (u) is uniform. Default: "latency".
     """
 
@@ -1254,13 +1257,13 @@ class SpritzSpray(Part):
 
     block_on: Literal["timeout", "buffered"] | None = None
     """
-    Which timeouts block a path. Takes one of "timeout" "buffered". Default from: Spritz Algorithm 3;
-    buffered: the artifact. Default: "timeout".
+    Timeouts that block a path. Takes one of "timeout" "buffered". Default from: Spritz Algorithm 3; buffered:
+    the artifact. Default: "timeout".
     """
 
     buffer: Literal["flow", "pair"] | None = None
     """
-    Who owns a buffer of good paths. Takes one of "flow" "pair". Default from: Spritz §IV: may be cached
+    Owner of a buffer of good paths. Takes one of "flow" "pair". Default from: Spritz §IV: may be cached
     between identical connections. Default: "flow".
     """
 
@@ -1285,7 +1288,7 @@ class SpritzSpray(Part):
 
     ecn_rate_after: int | None = None
     """
-    ACKs of a flow before that share is looked at. Takes a whole number, zero or more. Default from: ours: not
+    ACKs of a flow before that share takes effect. Takes a whole number, zero or more. Default from: ours: not
     given. Default: 64.
     """
 
@@ -1297,7 +1300,7 @@ class SpritzSpray(Part):
 
     explore_count: Literal["every", "buffered"] | None = None
     """
-    Which packets bring the next exploration nearer. Takes one of "every" "buffered". Default from: Spritz
+    Packets that count towards the next exploration. Takes one of "every" "buffered". Default from: Spritz
     Algorithm 1; buffered: the artifact. Default: "every".
     """
 
@@ -1309,8 +1312,8 @@ class SpritzSpray(Part):
 
     max_paths: int | None = None
     """
-    Most paths kept per destination; 0: all. Takes a whole number, zero or more. Default from: Spritz §III-C:
-    a subset where memory is limited. Default: 0.
+    Maximum paths kept per destination; 0: all. Takes a whole number, zero or more. Default from: Spritz
+    §III-C: a subset where memory is limited. Default: 0.
     """
 
     min_bias_factor: float | None = None
@@ -1327,11 +1330,14 @@ class SpritzSpray(Part):
     """
 
     small_flow_bias: float | None = None
-    """See `small_flow`. Takes a number. Default from: the artifact's scripts. Default: 100.0."""
+    """
+    Weight of the minimal path for flows below `small_flow`. Takes a number. Default from: the artifact's
+    scripts. Default: 100.0.
+    """
 
     subset: Literal["fastest", "random"] | None = None
     """
-    Which paths are kept then. Takes one of "fastest" "random". Default from: ours: not given. Default:
+    Selection of the paths kept. Takes one of "fastest" "random". Default from: ours: not given. Default:
     "fastest".
     """
 
@@ -1340,13 +1346,13 @@ class SpritzSpray(Part):
 
     weights: Literal["uniform", "latency", "propagation"] | None = None
     """
-    How paths are weighted when drawn. Takes one of "uniform" "latency" "propagation". Default from: Spritz
+    Weights of the paths in draws. Takes one of "uniform" "latency" "propagation". Default from: Spritz
     equation 1; (u) is uniform. Default: "latency".
     """
 
 
 class Ugal(Part):
-    """The minimal path, or a random Valiant path where less waits there."""
+    """The minimal path, or a random Valiant path with a shorter queue."""
 
     _table: ClassVar[str] = "load_balancer.ugal"
     _kind: ClassVar[str | None] = "ugal"
@@ -1359,27 +1365,27 @@ class Ugal(Part):
 
     decide: Literal["source", "every-switch"] | None = None
     """
-    Where a packet is diverted. Takes one of "source" "every-switch". Default from: ours; every-switch is the
-    artifact's. Default: "source".
+    Switches that may divert a packet. Takes one of "source" "every-switch". Default from: ours; every-switch
+    is the artifact's. Default: "source".
     """
 
     first_hop: Literal["port", "switch"] | None = None
     """
-    What the first switch of a Dragonfly draws from for the Valiant path. Takes one of "port" "switch".
-    Default from: as valiant. Default: "port".
+    Draw of the first switch of a Dragonfly for the Valiant path. Takes one of "port" "switch". Default from:
+    as valiant. Default: "port".
     """
 
     knowledge: Literal["local", "global"] | None = None
     """
-    Which queues the switch knows. Takes one of "local" "global". Default from: Spritz §V-A: UGAL-L. Default:
-    "local".
+    Queues that the switch can read. Takes one of "local" "global". Default from: Spritz §V-A: UGAL-L.
+    Default: "local".
     """
 
     snapshot_interval: str | None = None
     """
-    Time between two snapshots of all queues for `global`; a snapshot is read one interval after it was taken.
-    auto: the longest delay between two switches, latency included, below which it must not be. Takes "auto"
-    or a time such as "1us" (ps, ns, us, ms, s). Default from: ours: one link delay. Default: "auto".
+    Time between two snapshots of all queues for `global`; a snapshot takes effect one interval later. auto:
+    the longest delay between two switches, latency included, which is also its lower bound. Takes "auto" or a
+    time such as "1us" (ps, ns, us, ms, s). Default from: ours: one link delay. Default: "auto".
     """
 
 
@@ -1394,9 +1400,9 @@ class Valiant(Part):
 
     first_hop: Literal["port", "switch"] | None = None
     """
-    What the first switch of a Dragonfly draws from where the packet leaves its group. Takes one of "port"
-    "switch". Default from: Spritz §V-A: direct global links have a higher probability; `switch` is the
-    artifact's. Default: "port".
+    Draw of the first switch of a Dragonfly for a packet that leaves its group. Takes one of "port" "switch".
+    Default from: Spritz §V-A: direct global links have a higher probability; `switch` is the artifact's.
+    Default: "port".
     """
 
 
@@ -1600,7 +1606,7 @@ class LoadBalancer(Part):
     """A switch-side scheme."""
 
     ugal: Ugal | None = None
-    """the minimal path, or a random Valiant path where less waits there"""
+    """the minimal path, or a random Valiant path with a shorter queue"""
 
     valiant: Valiant | None = None
     """over a random intermediate group (Dragonfly) or switch (Slim Fly), then minimal"""

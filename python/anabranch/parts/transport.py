@@ -34,7 +34,7 @@ class Dctcp(Part):
 
     ecn_gate: bool | None = None
     """
-    Whether marks shrink the window only while their average exceeds `ecn_threshold`. Takes true or false.
+    Lets marks shrink the window only while their average exceeds `ecn_threshold`. Takes true or false.
     Default from: ours: plain MPRDMA; on in the REPS artifact (specification 7.4). Default: false.
     """
 
@@ -49,20 +49,19 @@ class Dctcp(Part):
 
     fast_increase: bool | None = None
     """
-    Whether FastIncrease grows the window on an idle path. Takes true or false. Default from: Spritz §IV-C.
-    Default: true.
+    Enables FastIncrease on an idle path. Takes true or false. Default from: Spritz §IV-C. Default: true.
     """
 
     fast_increase_base: Literal["longest", "own"] | None = None
     """
-    Which base RTT that delay is counted from. Takes one of "longest" "own". Default from: Spritz §V-A: the
+    Base RTT that this delay is measured from. Takes one of "longest" "own". Default from: Spritz §V-A: the
     same control for all schemes, reckoned from the longest path; `own` is ours (specification 7.4). Default:
     "longest".
     """
 
     fast_increase_delay: str | None = None
     """
-    Largest queueing delay that counts as none for FastIncrease. Takes a time such as "1us" (ps, ns, us, ms,
+    Maximum queueing delay that counts as none for FastIncrease. Takes a time such as "1us" (ps, ns, us, ms,
     s). Default from: specification 7.4. Default: "1us".
     """
 
@@ -80,15 +79,15 @@ class Dctcp(Part):
 
     quick_adapt: bool | None = None
     """
-    Whether QuickAdapt sets the window after trims and timeouts. Takes true or false. Default from: Spritz
-    §IV-C. Default: true.
+    Enables QuickAdapt after trims and timeouts. Takes true or false. Default from: Spritz §IV-C. Default:
+    true.
     """
 
     quick_adapt_patience: Literal["never"] | float | None = None
     """
-    Such periods after QuickAdapt from which on losses count again though not as many bytes have been
-    acknowledged as were in flight; on a path that carries nothing but heads none ever are. On real networks
-    10. Takes "never" or a number. Default from: ours: the sources wait for ever. Default: "never".
+    Periods after QuickAdapt from which on losses count again, even if fewer bytes than were in flight have
+    been acknowledged. On a path that delivers only trimmed packets none are. On real networks 10. Takes
+    "never" or a number. Default from: ours: the sources wait for ever. Default: "never".
     """
 
     quick_adapt_period: float | None = None
@@ -119,8 +118,8 @@ class Nscc(Part):
 
     adjust_packets: int | None = None
     """
-    Full packets after which the increase is applied, where a base RTT has not passed before. Takes a whole
-    number, zero or more. Default from: specification 7.6. Default: 8.
+    Full packets after which the increase is applied, at the latest after a base RTT. Takes a whole number,
+    zero or more. Default from: specification 7.6. Default: 8.
     """
 
     delay_gain: float | None = None
@@ -151,7 +150,8 @@ class Nscc(Part):
 
     max_decrease: float | None = None
     """
-    Least factor of a multiplicative decrease. Takes a number. Default from: specification 7.6. Default: 0.5.
+    Minimum factor of a multiplicative decrease. Takes a number. Default from: specification 7.6. Default:
+    0.5.
     """
 
     proportional: float | None = None
@@ -159,7 +159,7 @@ class Nscc(Part):
 
     quick_adapt_gate: int | None = None
     """
-    QuickAdapt fires only where less than the largest window over two to this power got through. Takes a whole
+    QuickAdapt fires only if less than the maximum window over two to this power was delivered. Takes a whole
     number, zero or more. Default from: specification 7.6. Default: 3.
     """
 
@@ -200,7 +200,7 @@ class Smartt(Part):
 
     ecn_gate: bool | None = None
     """
-    Whether marks shrink the window only while their average exceeds `ecn_threshold`. Takes true or false.
+    Lets marks shrink the window only while their average exceeds `ecn_threshold`. Takes true or false.
     Default from: specification 7.4: on by default in the REPS artifact. Default: true.
     """
 
@@ -227,13 +227,12 @@ class Smartt(Part):
 
     fast_increase: bool | None = None
     """
-    Whether FastIncrease grows the window on an idle path. Takes true or false. Default from: specification
-    7.5. Default: true.
+    Enables FastIncrease on an idle path. Takes true or false. Default from: specification 7.5. Default: true.
     """
 
     fast_increase_delay: str | None = None
     """
-    Largest queueing delay that counts as none for FastIncrease. Takes a time such as "1us" (ps, ns, us, ms,
+    Maximum queueing delay that counts as none for FastIncrease. Takes a time such as "1us" (ps, ns, us, ms,
     s). Default from: specification 7.4. Default: "1us".
     """
 
@@ -257,15 +256,15 @@ class Smartt(Part):
 
     quick_adapt: bool | None = None
     """
-    Whether QuickAdapt sets the window after trims and timeouts. Takes true or false. Default from:
-    specification 7.5. Default: true.
+    Enables QuickAdapt after trims and timeouts. Takes true or false. Default from: specification 7.5.
+    Default: true.
     """
 
     quick_adapt_patience: Literal["never"] | float | None = None
     """
-    Such periods after QuickAdapt from which on losses count again though not as many bytes have been
-    acknowledged as were in flight; on a path that carries nothing but heads none ever are. On real networks
-    10. Takes "never" or a number. Default from: ours: the sources wait for ever. Default: "never".
+    Periods after QuickAdapt from which on losses count again, even if fewer bytes than were in flight have
+    been acknowledged. On a path that delivers only trimmed packets none are. On real networks 10. Takes
+    "never" or a number. Default from: ours: the sources wait for ever. Default: "never".
     """
 
     quick_adapt_period: float | None = None
@@ -302,8 +301,8 @@ class Dcqcn(Part):
 
     clamp_target: bool | None = None
     """
-    Whether every cut makes the rate before it the target; else only the first after an increase. Takes true
-    or false. Default from: specification 17.3. Default: false.
+    If `true`, every cut makes the previous rate the target; otherwise only the first cut after an increase
+    does. Takes true or false. Default from: specification 17.3. Default: false.
     """
 
     decrease_interval: str | None = None
@@ -326,7 +325,7 @@ class Dcqcn(Part):
 
     min_rate: str | None = None
     """
-    The least rate. Takes a rate such as "400Gbps" (bps, Kbps, Mbps, Gbps, Tbps). Default from: specification
+    Minimum rate. Takes a rate such as "400Gbps" (bps, Kbps, Mbps, Gbps, Tbps). Default from: specification
     17.3. Default: "100Mbps".
     """
 
@@ -377,8 +376,8 @@ class Swift(Part):
 
     fs_max_cwnd: float | None = None
     """
-    Window in packets from which on it is zero. Takes a number. Default from: specification 7.8. Default:
-    100.0.
+    Window in packets from which on that part is zero. Takes a number. Default from: specification 7.8.
+    Default: 100.0.
     """
 
     fs_min_cwnd: float | None = None
@@ -389,24 +388,24 @@ class Swift(Part):
 
     fs_range: float | None = None
     """
-    Largest part of the target that depends on the window, in base round trips. Takes a number. Default from:
+    Maximum part of the target that depends on the window, in base round trips. Takes a number. Default from:
     specification 7.8. Default: 5.0.
     """
 
     max_mdf: float | None = None
     """
-    Largest share that one decrease, or a timeout, takes away. Takes a number. Default from: specification
+    Maximum share that one decrease, or a timeout, takes away. Takes a number. Default from: specification
     7.8. Default: 0.5.
     """
 
     min_cwnd: float | None = None
-    """Least window in packets. Takes a number. Default from: ours. Default: 0.001."""
+    """Minimum window in packets. Takes a number. Default from: ours. Default: 0.001."""
 
     target_queueing: str | None = None
     """
-    Target delay above the base round trip, whatever the window; auto: a quarter of the base round trip. Takes
-    "auto" or a time such as "1us" (ps, ns, us, ms, s). Default from: ours: stands for Swift's allowance per
-    hop, which is not given. Default: "auto".
+    Target delay above the base round trip, independent of the window; auto: a quarter of the base round trip.
+    Takes "auto" or a time such as "1us" (ps, ns, us, ms, s). Default from: ours: stands for Swift's allowance
+    per hop, which is not given. Default: "auto".
     """
 
 
@@ -433,8 +432,8 @@ class TcpLike(Part):
 
     burst: str | None = None
     """
-    Most bytes released back to back (segmentation offload). Takes a size such as "4MiB" (B, kB, KiB, MB, MiB,
-    GB, GiB, TB, TiB). Default from: specification 7.9. Default: "64kB".
+    Maximum bytes released back to back (segmentation offload). Takes a size such as "4MiB" (B, kB, KiB, MB,
+    MiB, GB, GiB, TB, TiB). Default from: specification 7.9. Default: "64kB".
     """
 
     burst_share: float | None = None
@@ -445,7 +444,7 @@ class TcpLike(Part):
 
     delayed_ack: str | None = None
     """
-    An acknowledgement waits for this at most. Takes a time such as "1us" (ps, ns, us, ms, s). Default from:
+    Maximum delay of an acknowledgement. Takes a time such as "1us" (ps, ns, us, ms, s). Default from:
     specification 7.9. Default: "500us".
     """
 
@@ -453,9 +452,7 @@ class TcpLike(Part):
     """Gain of DCTCP's share of marks. Takes a number. Default from: DCTCP, SIGCOMM 2010. Default: 0.0625."""
 
     initial_window: int | None = None
-    """
-    Window in packets at the start. Takes a whole number, zero or more. Default from: RFC 6928. Default: 10.
-    """
+    """Initial window in packets. Takes a whole number, zero or more. Default from: RFC 6928. Default: 10."""
 
 
 class Uet(Part):
@@ -491,33 +488,33 @@ class Uet(Part):
 
     ack_ecn: Literal["own", "any"] | None = None
     """
-    What the ECN bit of an acknowledgement says. Takes one of "own" "any". Default from: specification 7.10.
+    Meaning of the ECN bit of an acknowledgement. Takes one of "own" "any". Default from: specification 7.10.
     Default: "own".
     """
 
     ack_entropy: Literal["echo", "fresh"] | None = None
     """
-    Which entropy value an acknowledgement is hashed by on its own way; switches that read multi-part values
-    or guide packets do not hash it. Takes one of "echo" "fresh". Default from: specification 4: control
-    packets by the hash of their flow; `fresh` is ours. Default: "echo".
+    Entropy value by which an acknowledgement is hashed on the return path; switches that read multi-part
+    values or guide packets do not hash it. Takes one of "echo" "fresh". Default from: specification 4:
+    control packets by the hash of their flow; `fresh` is ours. Default: "echo".
     """
 
     ack_every: int | None = None
     """
-    Data packets per acknowledgement; 1 acknowledges every packet. A packet after which the sender cannot go
-    on asks for one at once. Takes a whole number, zero or more. Default from: specification 7.10; 16 KiB of
+    Data packets per acknowledgement; 1 acknowledges every packet. A packet after which the sender is blocked
+    requests one at once. Takes a whole number, zero or more. Default from: specification 7.10; 16 KiB of
     packets in Ultra Ethernet's public simulator. Default: 4.
     """
 
     ack_on_filled_hole: Literal["requested", "every"] | None = None
     """
-    Which packet that closes a hole in the sequence is acknowledged at once. Takes one of "requested" "every".
+    Packets that close a hole in the sequence and are acknowledged at once. Takes one of "requested" "every".
     Default from: specification 7.10, after Ultra Ethernet's public simulator. Default: "requested".
     """
 
     ack_on_mark: Literal["change", "every"] | None = None
     """
-    Which marked packet is acknowledged at once. Takes one of "change" "every". Default from: specification
+    Marked packets that are acknowledged at once. Takes one of "change" "every". Default from: specification
     7.10; every one in Ultra Ethernet's public simulator. Default: "change".
     """
 
@@ -529,8 +526,8 @@ class Uet(Part):
 
     congestion_control: Literal["dctcp", "smartt", "nscc", "none"] | None = None
     """
-    Which rule moves the window. Takes one of "dctcp" "smartt" "nscc" "none". Default from: ours: PRIME does
-    not name it (specification 5.4); Spritz uses dctcp. Default: "nscc".
+    Congestion control that sets the window. Takes one of "dctcp" "smartt" "nscc" "none". Default from: ours:
+    PRIME does not name it (specification 5.4); Spritz uses dctcp. Default: "nscc".
     """
 
     dctcp: Dctcp | None = None
@@ -538,9 +535,9 @@ class Uet(Part):
 
     early_loss: str | None = None
     """
-    A packet counts as lost once one of the same tag that left this much later has been acknowledged: for
-    networks that do not trim, where packets of a tag keep their order. `never`: NACKs and timeouts alone
-    tell. Takes "never" or a time such as "1us" (ps, ns, us, ms, s). Default from: ours, after RFC 8985
+    Reordering window: a packet is lost once one of the same tag, sent this much later, is acknowledged. For
+    networks without trimming that keep the packets of a tag in order. `never`: only NACKs and timeouts signal
+    losses. Takes "never" or a time such as "1us" (ps, ns, us, ms, s). Default from: ours, after RFC 8985
     (RACK), per path; specification 7.10 knows NACKs and timeouts. Default: "never".
     """
 
@@ -552,14 +549,14 @@ class Uet(Part):
 
     last_hop_trims: Literal["blame", "ignore"] | None = None
     """
-    What the load balancer hears of a packet that was trimmed at its last hop. Takes one of "blame" "ignore".
-    Default from: PRIME III-C and Spritz Alg. 2: every NACK counts; `ignore` is ours. Default: "blame".
+    Feedback to the load balancer on a packet trimmed at its last hop. Takes one of "blame" "ignore". Default
+    from: PRIME III-C and Spritz Alg. 2: every NACK counts; `ignore` is ours. Default: "blame".
     """
 
     min_rto: str | None = None
     """
-    Least value of an automatic timeout. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours;
-    100 us on Dragonfly and Slim Fly (specification 7.10). Default: "0us".
+    Minimum of an automatic timeout. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours; 100
+    us on Dragonfly and Slim Fly (specification 7.10). Default: "0us".
     """
 
     mtu: str | None = None
@@ -580,8 +577,8 @@ class Uet(Part):
 
     rto_rule: Literal["fixed", "measured"] | None = None
     """
-    What the timeout follows; where it is measured, `rto` is its least value. Takes one of "fixed" "measured".
-    Default from: specification 7.10; measured: RFC 6298, for real networks. Default: "fixed".
+    Source of the timeout; the minimum of a measured one is `rto`. Takes one of "fixed" "measured". Default
+    from: specification 7.10; measured: RFC 6298, for real networks. Default: "fixed".
     """
 
     smartt: Smartt | None = None
@@ -589,7 +586,7 @@ class Uet(Part):
 
     window: str | None = None
     """
-    Initial and largest window in bytes on the wire; at least one packet. Takes a size such as "64KiB" or a
+    Initial and maximum window in bytes on the wire; at least one packet. Takes a size such as "64KiB" or a
     multiple of the BDP such as "1.5bdp". Default from: Spritz §V: 1.5 BDP. Default: "1.5bdp".
     """
 
@@ -626,14 +623,14 @@ class Roce(Part):
 
     ack_size: str | None = None
     """
-    Bytes of an answer (ACK, NACK) on the wire. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB,
-    TiB). Default from: specification 17.2. Default: "60B".
+    Bytes of an acknowledgement (ACK, NACK) on the wire. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB,
+    GiB, TB, TiB). Default from: specification 17.2. Default: "60B".
     """
 
     congestion_control: Literal["dcqcn", "swift", "tcp-like", "none"] | None = None
     """
-    What moves rate or window. Takes one of "dcqcn" "swift" "tcp-like" "none". Default from: Hopper §4.1.1;
-    specification 17.3. Default: "dcqcn".
+    Congestion control that sets rate or window. Takes one of "dcqcn" "swift" "tcp-like" "none". Default from:
+    Hopper §4.1.1; specification 17.3. Default: "dcqcn".
     """
 
     dcqcn: Dcqcn | None = None
@@ -647,8 +644,8 @@ class Roce(Part):
 
     irn_rule: Literal["irn", "recorded"] | None = None
     """
-    What IRN takes for lost. Takes one of "irn" "recorded". Default from: IRN (SIGCOMM 2018) section 3.1;
-    specification 17.3 for the recorded model. Default: "irn".
+    Packets that IRN considers lost. Takes one of "irn" "recorded". Default from: IRN (SIGCOMM 2018) section
+    3.1; specification 17.3 for the recorded model. Default: "irn".
     """
 
     mtu: str | None = None
@@ -659,35 +656,35 @@ class Roce(Part):
 
     nack_interval: str | None = None
     """
-    Least time between two NACKs for the same packet. Takes a time such as "1us" (ps, ns, us, ms, s). Default
-    from: specification 17.3. Default: "4us".
+    Minimum time between two NACKs for the same packet. Takes a time such as "1us" (ps, ns, us, ms, s).
+    Default from: specification 17.3. Default: "4us".
     """
 
     ooo_window: int | None = None
     """
-    Packets that may be early without complaint, with `irn-extended`. Takes a whole number, zero or more.
-    Default from: Hopper §4.1.1. Default: 30.
+    Packets that may be early without a NACK, with `irn-extended`. Takes a whole number, zero or more. Default
+    from: Hopper §4.1.1. Default: 30.
     """
 
     pace_in_nanoseconds: bool | None = None
     """
-    Whether the time between two packets of a flow is cut to whole nanoseconds. Takes true or false. Default
-    from: ours; specification 17.2 for the recorded model. Default: false.
+    Truncates the time between two packets of a flow to whole nanoseconds. Takes true or false. Default from:
+    ours; specification 17.2 for the recorded model. Default: false.
     """
 
     rate_on_path_change: Literal["keep", "fresh"] | None = None
     """
-    What becomes of a flow's rate (DCQCN) or window (Swift) when its path tag changes. With "fresh" every path
-    is a queue pair of its own that starts at line rate, and notifications of the path that was left count no
-    more. For schemes that move flows; one that sprays packets has no congestion control with it. Takes one of
+    Effect of a change of the path tag on a flow's rate (DCQCN) or window (Swift). With "fresh" every path is
+    a queue pair of its own that starts at line rate, and notifications of the previous path are ignored.
+    Meant for schemes that move flows; it disables congestion control under packet spraying. Takes one of
     "keep" "fresh". Default from: ours: Hopper's simulations build on ConWeave's, where a flow is one queue
     pair; section 3.3 ("starts using the corresponding QP") reads as fresh. Default: "keep".
     """
 
     recovery: Literal["irn", "irn-extended", "go-back-n"] | None = None
     """
-    How losses are repaired. Takes one of "irn" "irn-extended" "go-back-n". Default from: Hopper §4.1.1;
-    specification 7.3. Default: "irn".
+    Loss recovery. Takes one of "irn" "irn-extended" "go-back-n". Default from: Hopper §4.1.1; specification
+    7.3. Default: "irn".
     """
 
     rto: str | None = None
@@ -718,7 +715,7 @@ class Roce(Part):
 
     window: str | None = None
     """
-    Most payload bytes in flight; auto: one BDP with IRN and `tcp-like`, no limit with go-back-N. Takes "auto"
-    or a size such as "64KiB" or a multiple of the BDP such as "1.5bdp". Default from: specification 7.3: the
-    BDP cap of IRN. Default: "auto".
+    Maximum payload bytes in flight; auto: one BDP with IRN and `tcp-like`, unlimited with go-back-N. Takes
+    "auto" or a size such as "64KiB" or a multiple of the BDP such as "1.5bdp". Default from: specification
+    7.3: the BDP cap of IRN. Default: "auto".
     """

@@ -34,64 +34,63 @@ class Poisson(Part):
 
     class_: str | None = None
     """
-    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
     """
 
     destinations: Literal["any", "other-leaf", "other-group"] | None = None
     """
-    Where the receivers are. Takes one of "any" "other-leaf" "other-group". Default from: ConWeave's traffic
+    Scope of the receivers. Takes one of "any" "other-leaf" "other-group". Default from: ConWeave's traffic
     generator. Default: "any".
     """
 
     duration: str | None = None
     """
-    How long flows are started. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: Spritz §V-B.
-    Default: "1ms".
+    Duration of the arrival processes. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: Spritz
+    §V-B. Default: "1ms".
     """
 
     hosts: Literal["all", "rest"] | None = None
     """
-    Which hosts take part: all, or those that neither send nor receive in the workloads listed before. Takes
-    one of "all" "rest". Default from: ours. Default: "all".
+    Participating hosts: all, or those that neither send nor receive in the workloads listed before. Takes one
+    of "all" "rest". Default from: ours. Default: "all".
     """
 
     load: float | None = None
     """
-    Payload that is started per time, as a share of the capacity. Takes a number. Default from: Hopper §4.1:
-    0.5 and 0.8. Default: 0.5.
+    Payload offered per time, as a share of the capacity. Takes a number. Default from: Hopper §4.1: 0.5 and
+    0.8. Default: 0.5.
     """
 
     load_balancer: str | None = None
     """
-    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
-    ours.
+    Load balancer of the flows. Default: that of the scenario. Takes text, or "" for none. Default from: ours.
     """
 
     load_reference: Literal["host", "network"] | None = None
     """
-    The capacity that the load is a share of. Takes one of "host" "network". Default from: specification 2.6.
+    Capacity that the load is a share of. Takes one of "host" "network". Default from: specification 2.6.
     Default: "host".
     """
 
     max_flows: int | None = None
     """
-    Most flows that may be expected: a guard for the memory. Takes a whole number, zero or more. Default from:
+    Maximum number of expected flows: guards the memory. Takes a whole number, zero or more. Default from:
     ours: about 2 GB. Default: 20000000.
     """
 
     max_senders: int | None = None
     """
-    Most senders that a receiver has at a time, a flow taking size / NIC rate from its start; 0: no limit.
+    Maximum concurrent senders of a receiver, a flow taking size / NIC rate from its start; 0: unlimited.
     Takes a whole number, zero or more. Default from: specification 12.3: 4 for Spritz's web search, whose
     number is not given. Default: 0.
     """
 
     measured: bool | None = None
-    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+    """Includes the flows in the statistics. Takes true or false. Default from: ours. Default: true."""
 
     name: str | None = None
     """
-    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Name in the results; random draws are keyed by it. Default: the kind, numbered from the second one on.
     Takes text, or "" for none. Default from: ours.
     """
 
@@ -103,32 +102,32 @@ class Poisson(Part):
 
     split_class: str | None = None
     """
-    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Traffic class of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_load_balancer: str | None = None
     """
-    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Load balancer of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_name: str | None = None
     """
-    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    Name of the second workload. Default: the first one's with `-split`. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_share: float | None = None
     """
-    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
-    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload with its own class and load
+    balancer. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
     """
 
     start: str | None = None
     """
-    When the processes begin. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default:
-    "0us".
+    Start time of the arrival processes. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours.
+    Default: "0us".
     """
 
 
@@ -156,46 +155,43 @@ class Permutation(Part):
 
     class_: str | None = None
     """
-    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
     """
 
     hosts: Literal["all", "rest"] | None = None
     """
-    Which hosts take part: all, or those that neither send nor receive in the workloads listed before. Takes
-    one of "all" "rest". Default from: ours; specification 12.3, 12.5: bystanders and backgrounds. Default:
-    "all".
+    Participating hosts: all, or those that neither send nor receive in the workloads listed before. Takes one
+    of "all" "rest". Default from: ours; specification 12.3, 12.5: bystanders and backgrounds. Default: "all".
     """
 
     load_balancer: str | None = None
     """
-    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
-    ours.
+    Load balancer of the flows. Default: that of the scenario. Takes text, or "" for none. Default from: ours.
     """
 
     max_flows: int | None = None
     """
-    Most flows that may be made: a guard for the memory. Takes a whole number, zero or more. Default from:
-    ours: about 2 GB. Default: 20000000.
+    Maximum number of flows: guards the memory. Takes a whole number, zero or more. Default from: ours: about
+    2 GB. Default: 20000000.
     """
 
     measured: bool | None = None
-    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+    """Includes the flows in the statistics. Takes true or false. Default from: ours. Default: true."""
 
     name: str | None = None
     """
-    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Name in the results; random draws are keyed by it. Default: the kind, numbered from the second one on.
     Takes text, or "" for none. Default from: ours.
     """
 
     rounds: int | None = None
     """
-    Permutations one after the other. Takes a whole number, zero or more. Default from: ours. Default: 1.
+    Number of consecutive permutations. Takes a whole number, zero or more. Default from: ours. Default: 1.
     """
 
     scope: Literal["any", "other-leaf", "other-group"] | None = None
     """
-    Where the receivers are. Takes one of "any" "other-leaf" "other-group". Default from: ours. Default:
-    "any".
+    Scope of the receivers. Takes one of "any" "other-leaf" "other-group". Default from: ours. Default: "any".
     """
 
     size: str | None = None
@@ -206,32 +202,32 @@ class Permutation(Part):
 
     split_class: str | None = None
     """
-    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Traffic class of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_load_balancer: str | None = None
     """
-    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Load balancer of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_name: str | None = None
     """
-    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    Name of the second workload. Default: the first one's with `-split`. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_share: float | None = None
     """
-    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
-    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload with its own class and load
+    balancer. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
     """
 
     start: str | None = None
     """
-    When the first round starts. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default:
-    "0us".
+    Start time of the first round. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours.
+    Default: "0us".
     """
 
 
@@ -260,27 +256,26 @@ class Incast(Part):
 
     class_: str | None = None
     """
-    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
     """
 
     load_balancer: str | None = None
     """
-    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
-    ours.
+    Load balancer of the flows. Default: that of the scenario. Takes text, or "" for none. Default from: ours.
     """
 
     max_flows: int | None = None
     """
-    Most flows that may be made: a guard for the memory. Takes a whole number, zero or more. Default from:
-    ours: about 2 GB. Default: 20000000.
+    Maximum number of flows: guards the memory. Takes a whole number, zero or more. Default from: ours: about
+    2 GB. Default: 20000000.
     """
 
     measured: bool | None = None
-    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+    """Includes the flows in the statistics. Takes true or false. Default from: ours. Default: true."""
 
     name: str | None = None
     """
-    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Name in the results; random draws are keyed by it. Default: the kind, numbered from the second one on.
     Takes text, or "" for none. Default from: ours.
     """
 
@@ -316,32 +311,32 @@ class Incast(Part):
 
     split_class: str | None = None
     """
-    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Traffic class of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_load_balancer: str | None = None
     """
-    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Load balancer of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_name: str | None = None
     """
-    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    Name of the second workload. Default: the first one's with `-split`. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_share: float | None = None
     """
-    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
-    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload with its own class and load
+    balancer. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
     """
 
     start: str | None = None
     """
-    When all messages start. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: specification 12.3.
-    Default: "0us".
+    Start time of all messages. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: specification
+    12.3. Default: "0us".
     """
 
 
@@ -366,28 +361,27 @@ class Adversarial(Part):
 
     class_: str | None = None
     """
-    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
     """
 
     load_balancer: str | None = None
     """
-    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
-    ours.
+    Load balancer of the flows. Default: that of the scenario. Takes text, or "" for none. Default from: ours.
     """
 
     measured: bool | None = None
-    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+    """Includes the flows in the statistics. Takes true or false. Default from: ours. Default: true."""
 
     name: str | None = None
     """
-    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Name in the results; random draws are keyed by it. Default: the kind, numbered from the second one on.
     Takes text, or "" for none. Default from: ours.
     """
 
     offset: int | None = None
     """
-    Dragonfly: how many groups further the receivers are; without effect on Slim Fly. Takes a whole number,
-    zero or more. Default from: specification 12.3: adv_i5. Default: 5.
+    Dragonfly: distance in groups from sender to receiver; no effect on Slim Fly. Takes a whole number, zero
+    or more. Default from: specification 12.3: adv_i5. Default: 5.
     """
 
     size: str | None = None
@@ -398,32 +392,32 @@ class Adversarial(Part):
 
     split_class: str | None = None
     """
-    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Traffic class of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_load_balancer: str | None = None
     """
-    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Load balancer of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_name: str | None = None
     """
-    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    Name of the second workload. Default: the first one's with `-split`. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_share: float | None = None
     """
-    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
-    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload with its own class and load
+    balancer. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
     """
 
     start: str | None = None
     """
-    When all messages start. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: specification 12.3.
-    Default: "0us".
+    Start time of all messages. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: specification
+    12.3. Default: "0us".
     """
 
 
@@ -458,8 +452,8 @@ class Microbenchmark(Part):
 
     background: Literal["gateway", "through"] | None = None
     """
-    Where the long flows go. Takes one of "gateway" "through". Default from: ours: the paper's flows are not
-    published; `gateway` is specification 12.4. Default: "through".
+    Destination of the long flows. Takes one of "gateway" "through". Default from: ours: the paper's flows are
+    not published; `gateway` is specification 12.4. Default: "through".
     """
 
     background_size: str | None = None
@@ -470,7 +464,7 @@ class Microbenchmark(Part):
 
     class_: str | None = None
     """
-    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
     """
 
     destination_group: Literal["auto"] | int | None = None
@@ -493,34 +487,33 @@ class Microbenchmark(Part):
 
     lead: str | None = None
     """
-    How much earlier than the monitored flow the long flows start. Takes a time such as "1us" (ps, ns, us, ms,
+    Time by which the long flows start before the monitored flow. Takes a time such as "1us" (ps, ns, us, ms,
     s). Default from: specification 12.4. Default: "20us".
     """
 
     load_balancer: str | None = None
     """
-    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
-    ours.
+    Load balancer of the flows. Default: that of the scenario. Takes text, or "" for none. Default from: ours.
     """
 
     measured: bool | None = None
-    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+    """Includes the flows in the statistics. Takes true or false. Default from: ours. Default: true."""
 
     name: str | None = None
     """
-    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Name in the results; random draws are keyed by it. Default: the kind, numbered from the second one on.
     Takes text, or "" for none. Default from: ours.
     """
 
     part: Literal["both", "monitored", "background"] | None = None
     """
-    Which flows are made. Two workloads with the same keys and seed, one for each part, fit together. Takes
-    one of "both" "monitored" "background". Default from: ours. Default: "both".
+    Flows to generate. Two workloads with the same keys and seed, one for each part, are consistent. Takes one
+    of "both" "monitored" "background". Default from: ours. Default: "both".
     """
 
     placement_seed: Literal["auto"] | int | None = None
     """
-    Seed that draws groups and hosts; auto: that of the run. With a number all seeds of a comparison see the
+    Seed that draws groups and hosts; auto: that of the run. With a number all seeds of a comparison have the
     same flows. Takes "auto" or a whole number, zero or more. Default from: ours: the paper's groups are not
     published. Default: "auto".
     """
@@ -539,31 +532,31 @@ class Microbenchmark(Part):
 
     split_class: str | None = None
     """
-    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Traffic class of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_load_balancer: str | None = None
     """
-    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Load balancer of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_name: str | None = None
     """
-    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    Name of the second workload. Default: the first one's with `-split`. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_share: float | None = None
     """
-    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
-    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload with its own class and load
+    balancer. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
     """
 
     start: str | None = None
     """
-    When the long flows start. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default:
+    Start time of the long flows. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default:
     "0us".
     """
 
@@ -593,51 +586,50 @@ class AllToAll(Part):
 
     class_: str | None = None
     """
-    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
     """
 
     load_balancer: str | None = None
     """
-    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
-    ours.
+    Load balancer of the flows. Default: that of the scenario. Takes text, or "" for none. Default from: ours.
     """
 
     max_flows: int | None = None
     """
-    Most flows that may be made: a guard for the memory. Takes a whole number, zero or more. Default from:
-    ours: about 2 GB. Default: 20000000.
+    Maximum number of flows: guards the memory. Takes a whole number, zero or more. Default from: ours: about
+    2 GB. Default: 20000000.
     """
 
     measured: bool | None = None
-    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+    """Includes the flows in the statistics. Takes true or false. Default from: ours. Default: true."""
 
     name: str | None = None
     """
-    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Name in the results; random draws are keyed by it. Default: the kind, numbered from the second one on.
     Takes text, or "" for none. Default from: ours.
     """
 
     order: Literal["shifted", "random"] | None = None
     """
-    In which order a rank serves the others. Takes one of "shifted" "random". Default from: specification
+    Order in which a rank serves the others. Takes one of "shifted" "random". Default from: specification
     12.5. Default: "shifted".
     """
 
     parallel: int | None = None
     """
-    Messages a rank has outstanding at most; 0: all at once. Takes a whole number, zero or more. Default from:
+    Maximum outstanding messages of a rank; 0: unlimited. Takes a whole number, zero or more. Default from:
     ours; Spritz: 4. Default: 0.
     """
 
     placement: Literal["packed", "random"] | None = None
     """
-    Which hosts the ranks are. Takes one of "packed" "random". Default from: ours; Spritz: random. Default:
+    Placement of ranks on hosts. Takes one of "packed" "random". Default from: ours; Spritz: random. Default:
     "packed".
     """
 
     ranks: Literal["all"] | int | None = None
     """
-    Number of hosts that take part. Takes "all" or a number of hosts, 2 or more. Default from: ours; Spritz:
+    Number of participating hosts. Takes "all" or a number of hosts, 2 or more. Default from: ours; Spritz:
     128. Default: "all".
     """
 
@@ -649,31 +641,31 @@ class AllToAll(Part):
 
     split_class: str | None = None
     """
-    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Traffic class of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_load_balancer: str | None = None
     """
-    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Load balancer of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_name: str | None = None
     """
-    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    Name of the second workload. Default: the first one's with `-split`. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_share: float | None = None
     """
-    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
-    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload with its own class and load
+    balancer. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
     """
 
     start: str | None = None
     """
-    When the first messages start. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours.
+    Start time of the first messages. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours.
     Default: "0us".
     """
 
@@ -723,29 +715,28 @@ class Collective(Part):
 
     channels: int | None = None
     """
-    Copies of the schedule side by side, each with its share of the vector. Takes a whole number, zero or
-    more. Default from: ours. Default: 1.
+    Parallel copies of the schedule, each with its share of the vector. Takes a whole number, zero or more.
+    Default from: ours. Default: 1.
     """
 
     class_: str | None = None
     """
-    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
     """
 
     load_balancer: str | None = None
     """
-    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
-    ours.
+    Load balancer of the flows. Default: that of the scenario. Takes text, or "" for none. Default from: ours.
     """
 
     max_flows: int | None = None
     """
-    Most flows that may be made: a guard for the memory. Takes a whole number, zero or more. Default from:
-    ours: about 2 GB. Default: 20000000.
+    Maximum number of flows: guards the memory. Takes a whole number, zero or more. Default from: ours: about
+    2 GB. Default: 20000000.
     """
 
     measured: bool | None = None
-    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+    """Includes the flows in the statistics. Takes true or false. Default from: ours. Default: true."""
 
     message_size: str | None = None
     """
@@ -755,31 +746,31 @@ class Collective(Part):
 
     name: str | None = None
     """
-    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Name in the results; random draws are keyed by it. Default: the kind, numbered from the second one on.
     Takes text, or "" for none. Default from: ours.
     """
 
     order: Literal["shifted", "random"] | None = None
     """
-    All-to-all: in which order a rank serves the others. Takes one of "shifted" "random". Default from:
+    All-to-all: order in which a rank serves the others. Takes one of "shifted" "random". Default from:
     specification 12.5; Spritz's files: random. Default: "shifted".
     """
 
     parallel: int | None = None
     """
-    All-to-all: messages a rank has outstanding at most; 0: all at once. Takes a whole number, zero or more.
+    All-to-all: maximum outstanding messages of a rank; 0: unlimited. Takes a whole number, zero or more.
     Default from: ours; Spritz: 4. Default: 0.
     """
 
     placement: Literal["packed", "random"] | None = None
     """
-    Which hosts the ranks are. Takes one of "packed" "random". Default from: ours; Spritz: random. Default:
+    Placement of ranks on hosts. Takes one of "packed" "random". Default from: ours; Spritz: random. Default:
     "packed".
     """
 
     ranks: Literal["all"] | int | None = None
     """
-    Number of hosts that take part. Takes "all" or a number of hosts, 2 or more. Default from: ours; Spritz:
+    Number of participating hosts. Takes "all" or a number of hosts, 2 or more. Default from: ours; Spritz:
     128. Default: "all".
     """
 
@@ -791,44 +782,44 @@ class Collective(Part):
 
     split_class: str | None = None
     """
-    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Traffic class of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_load_balancer: str | None = None
     """
-    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Load balancer of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_name: str | None = None
     """
-    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    Name of the second workload. Default: the first one's with `-split`. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_share: float | None = None
     """
-    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
-    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload with its own class and load
+    balancer. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
     """
 
     start: str | None = None
     """
-    When the first messages start. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours.
+    Start time of the first messages. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours.
     Default: "0us".
     """
 
     steps: Literal["auto"] | int | None = None
     """
-    Steps in sequence; auto: those of the algorithm. More start it over. Takes "auto" or a whole number, zero
-    or more. Default from: specification 12.5; Spritz's files: 255 for a ring of 128. Default: "auto".
+    Steps in sequence; auto: those of the algorithm. More steps repeat it. Takes "auto" or a whole number,
+    zero or more. Default from: specification 12.5; Spritz's files: 255 for a ring of 128. Default: "auto".
     """
 
     trigger: Literal["auto"] | Literal["received", "acknowledged"] | None = None
     """
-    What the next message waits for; auto: received, in an all-to-all acknowledged. Takes "auto" or one of
-    "received" "acknowledged". Default from: specification 12.5; Spritz's files: acknowledged for the ring.
+    Event that the next message waits for; auto: received, in an all-to-all acknowledged. Takes "auto" or one
+    of "received" "acknowledged". Default from: specification 12.5; Spritz's files: acknowledged for the ring.
     Default: "auto".
     """
 
@@ -857,33 +848,32 @@ class TrainingRounds(Part):
 
     class_: str | None = None
     """
-    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
     """
 
     exchange: Literal["direct", "ring", "pairs"] | None = None
     """
-    Who sends to whom. Takes one of "direct" "ring" "pairs". Default from: Hopper 4.2: each sender transmits
-    data to its corresponding receiver. Default: "pairs".
+    Senders and receivers of a round. Takes one of "direct" "ring" "pairs". Default from: Hopper 4.2: each
+    sender transmits data to its corresponding receiver. Default: "pairs".
     """
 
     load_balancer: str | None = None
     """
-    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
-    ours.
+    Load balancer of the flows. Default: that of the scenario. Takes text, or "" for none. Default from: ours.
     """
 
     max_flows: int | None = None
     """
-    Most flows that may be made: a guard for the memory. Takes a whole number, zero or more. Default from:
-    ours: about 2 GB. Default: 20000000.
+    Maximum number of flows: guards the memory. Takes a whole number, zero or more. Default from: ours: about
+    2 GB. Default: 20000000.
     """
 
     measured: bool | None = None
-    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+    """Includes the flows in the statistics. Takes true or false. Default from: ours. Default: true."""
 
     name: str | None = None
     """
-    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Name in the results; random draws are keyed by it. Default: the kind, numbered from the second one on.
     Takes text, or "" for none. Default from: ours.
     """
 
@@ -895,8 +885,8 @@ class TrainingRounds(Part):
 
     rounds: int | None = None
     """
-    Rounds. Takes a whole number, zero or more. Default from: ours: 51 rounds of four messages are the 204
-    flows of Hopper 4.2. Default: 51.
+    Number of rounds. Takes a whole number, zero or more. Default from: ours: 51 rounds of four messages are
+    the 204 flows of Hopper 4.2. Default: 51.
     """
 
     sizes: str | None = None
@@ -907,32 +897,32 @@ class TrainingRounds(Part):
 
     split_class: str | None = None
     """
-    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Traffic class of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_load_balancer: str | None = None
     """
-    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Load balancer of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_name: str | None = None
     """
-    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    Name of the second workload. Default: the first one's with `-split`. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_share: float | None = None
     """
-    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
-    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload with its own class and load
+    balancer. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
     """
 
     start: str | None = None
     """
-    When the first round starts. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default:
-    "0us".
+    Start time of the first round. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours.
+    Default: "0us".
     """
 
 
@@ -958,27 +948,26 @@ class WorkloadFile(Part):
 
     class_: str | None = None
     """
-    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
     """
 
     format: Literal["auto"] | Literal["csv", "conweave", "htsim-cm", "goal"] | None = None
     """
-    What the file looks like; auto: by its ending, `.csv`, `.cm` or `.goal`. Takes "auto" or one of "csv"
+    Format of the file; auto: by its extension, `.csv`, `.cm` or `.goal`. Takes "auto" or one of "csv"
     "conweave" "htsim-cm" "goal". Default from: ours. Default: "auto".
     """
 
     load_balancer: str | None = None
     """
-    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
-    ours.
+    Load balancer of the flows. Default: that of the scenario. Takes text, or "" for none. Default from: ours.
     """
 
     measured: bool | None = None
-    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+    """Includes the flows in the statistics. Takes true or false. Default from: ours. Default: true."""
 
     name: str | None = None
     """
-    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Name in the results; random draws are keyed by it. Default: the kind, numbered from the second one on.
     Takes text, or "" for none. Default from: ours.
     """
 
@@ -990,39 +979,39 @@ class WorkloadFile(Part):
 
     split_class: str | None = None
     """
-    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Traffic class of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_load_balancer: str | None = None
     """
-    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Load balancer of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_name: str | None = None
     """
-    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    Name of the second workload. Default: the first one's with `-split`. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_share: float | None = None
     """
-    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
-    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload with its own class and load
+    balancer. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
     """
 
     start_at: str | None = None
     """
-    When the flows start: as in the file, or the first at a time given; auto: ConWeave's at zero, others as in
-    the file. Takes "auto", "file" or a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default:
+    Start of the flows: as in the file, or the first at this time; auto: ConWeave's at zero, others as in the
+    file. Takes "auto", "file" or a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default:
     "auto".
     """
 
     start_unit: Literal["auto"] | Literal["ps", "ns", "us", "ms", "s"] | None = None
     """
-    The unit of start times; auto: seconds in ConWeave's files, nanoseconds in GOAL schedules, picoseconds in
-    the others. Takes "auto" or one of "ps" "ns" "us" "ms" "s". Default from: specification 14.1, 14.3, 14.5.
+    Unit of start times; auto: seconds in ConWeave's files, nanoseconds in GOAL schedules, picoseconds in the
+    others. Takes "auto" or one of "ps" "ns" "us" "ms" "s". Default from: specification 14.1, 14.3, 14.5.
     Default: "auto".
     """
 
@@ -1055,19 +1044,19 @@ class Nccl(Part):
 
     abi: Literal["auto"] | Literal["v8", "v9", "v10", "v11", "v12"] | None = None
     """
-    Version of NCCL's interface; auto: the newest that the plugin has. Takes "auto" or one of "v8" "v9" "v10"
-    "v11" "v12". Default from: ours. Default: "auto".
+    Version of NCCL's interface; auto: the newest that the plugin supports. Takes "auto" or one of "v8" "v9"
+    "v10" "v11" "v12". Default from: ours. Default: "auto".
     """
 
     channels: int | None = None
     """
-    Channels, each of which does a share over connections of its own. Takes a whole number, zero or more.
+    Channels, each with a share of the buffer and its own connections. Takes a whole number, zero or more.
     Default from: ours. Default: 2.
     """
 
     class_: str | None = None
     """
-    Traffic class of the flows. Left out: the fabric's first. Takes text, or "" for none. Default from: ours.
+    Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
     """
 
     collective: Literal["ring", "tree", "reduce-scatter", "all-gather", "all-to-all", "pairs"] | None = None
@@ -1077,32 +1066,31 @@ class Nccl(Part):
     """
 
     element: Literal["float", "int"] | None = None
-    """What buffers hold. Takes one of "float" "int". Default from: ours. Default: "float"."""
+    """Element type of buffers. Takes one of "float" "int". Default from: ours. Default: "float"."""
 
     hosts: list[int] | None = None
     """
-    The host of each rank, by number; empty: neighbours in a ring stand at different leaves. Takes a list,
-    each a whole number, zero or more. Default from: ours. Default: [].
+    Host of each rank, by number; empty: ring neighbours are below different leaves. Takes a list, each a
+    whole number, zero or more. Default from: ours. Default: [].
     """
 
     load_balancer: str | None = None
     """
-    Load balancer of the flows. Left out: that of the scenario. Takes text, or "" for none. Default from:
-    ours.
+    Load balancer of the flows. Default: that of the scenario. Takes text, or "" for none. Default from: ours.
     """
 
     max_flows: int | None = None
     """
-    Most flows that may be made: a guard for the memory. Takes a whole number, zero or more. Default from:
-    ours: about 2 GB. Default: 20000000.
+    Maximum number of flows: guards the memory. Takes a whole number, zero or more. Default from: ours: about
+    2 GB. Default: 20000000.
     """
 
     measured: bool | None = None
-    """Whether the flows count in the statistics. Takes true or false. Default from: ours. Default: true."""
+    """Includes the flows in the statistics. Takes true or false. Default from: ours. Default: true."""
 
     name: str | None = None
     """
-    Name in the results; random draws are keyed by it. Left out: the kind, numbered from the second one on.
+    Name in the results; random draws are keyed by it. Default: the kind, numbered from the second one on.
     Takes text, or "" for none. Default from: ours.
     """
 
@@ -1114,8 +1102,8 @@ class Nccl(Part):
 
     rounds: int | None = None
     """
-    Rounds that count, after one that does not. Takes a whole number, zero or more. Default from: ours.
-    Default: 5.
+    Measured rounds, after one warm-up round. Takes a whole number, zero or more. Default from: ours. Default:
+    5.
     """
 
     size: str | None = None
@@ -1126,30 +1114,30 @@ class Nccl(Part):
 
     split_class: str | None = None
     """
-    Traffic class of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Traffic class of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_load_balancer: str | None = None
     """
-    Load balancer of the second workload. Left out: that of the first. Takes text, or "" for none. Default
+    Load balancer of the second workload. Default: that of the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_name: str | None = None
     """
-    Name of the second workload. Left out: the first one's with `-split`. Takes text, or "" for none. Default
+    Name of the second workload. Default: the first one's with `-split`. Takes text, or "" for none. Default
     from: ours.
     """
 
     split_share: float | None = None
     """
-    Share of the flows (0 to 1, chosen at random) that becomes a second workload: the same flows, sent in
-    another way. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload with its own class and load
+    balancer. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
     """
 
     start: str | None = None
     """
-    When ranks are started. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default:
+    Start time of the ranks. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default:
     "0us".
     """
