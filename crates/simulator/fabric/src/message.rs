@@ -11,6 +11,9 @@ pub(crate) enum Message {
     Event { time: u64, host: HostId, event: Event },
 }
 
+// As small as a packet allows: a message is written by one processor and read by another.
+const _: () = assert!(size_of::<Message>() == 80);
+
 impl anabranch_engine::Message for Message {
     fn time(&self) -> u64 {
         let (Message::Packet { time, .. } | Message::Event { time, .. }) = self;

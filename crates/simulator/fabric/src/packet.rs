@@ -42,7 +42,6 @@ pub(crate) const LAST_HOP: u8 = 16;
 
 /// A packet on its way.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(align(64))]
 pub(crate) struct Packet {
     /// When it joined the queue it waits in.
     pub(crate) queued_at: u64,
@@ -132,10 +131,15 @@ impl Packet {
     }
 }
 
+/// A packet in its cache line; in a message it lies closer.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Line(Packet);
+
 /// All packets of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct Packets {
-    packets: Vec<Packet>,
+    packets: Vec<Line>,
     free: Vec<PacketId>,
 }
 
@@ -144,7 +148,7 @@ impl Packets {
     #[inline]
     pub(crate) fn place(&mut self) -> PacketId {
         self.free.pop().unwrap_or_else(|| {
-            self.packets.push(Packet::default());
+            self.packets.push(Line::default());
             PacketId(self.packets.len() as u32 - 1)
         })
     }
@@ -152,7 +156,7 @@ impl Packets {
     #[inline]
     pub(crate) fn insert(&mut self, packet: Packet) -> PacketId {
         let id = self.place();
-        self.packets[id.at()] = packet;
+        self.packets[id.at()].0 = packet;
         id
     }
 
@@ -166,7 +170,7 @@ impl Packets {
 
     #[inline]
     pub(crate) fn remove(&mut self, id: PacketId) {
-        self.packets[id.at()].kind = Kind::Free;
+        self.packets[id.at()].0.kind = Kind::Free;
         self.free.push(id);
     }
 
@@ -177,11 +181,11 @@ impl Packets {
 
     /// Every packet in use.
     pub(crate) fn live(&self) -> impl Iterator<Item = &Packet> {
-        self.packets.iter().filter(|p| p.kind != Kind::Free)
+        self.packets.iter().map(|line| &line.0).filter(|p| p.kind != Kind::Free)
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.packets.capacity() * size_of::<Packet>() + self.free.capacity() * size_of::<PacketId>()
+        self.packets.capacity() * size_of::<Line>() + self.free.capacity() * size_of::<PacketId>()
     }
 }
 
@@ -189,13 +193,13 @@ impl std::ops::Index<PacketId> for Packets {
     type Output = Packet;
     #[inline]
     fn index(&self, id: PacketId) -> &Packet {
-        &self.packets[id.at()]
+        &self.packets[id.at()].0
     }
 }
 impl std::ops::IndexMut<PacketId> for Packets {
     #[inline]
     fn index_mut(&mut self, id: PacketId) -> &mut Packet {
-        &mut self.packets[id.at()]
+        &mut self.packets[id.at()].0
     }
 }
 

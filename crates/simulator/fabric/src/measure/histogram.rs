@@ -10,7 +10,9 @@ const BINS: usize = 64;
 pub(crate) struct Histograms {
     /// Bytes per bin, as a right shift.
     shift: u32,
-    bytes: Vec<[u64; BINS]>,
+    /// [`BINS`] per port. Asked for as zeros: the system gives memory to what is written, so that a port where nothing has
+    /// waited costs none.
+    bytes: Vec<u64>,
     /// Per port and number of packets, where the scenario asks for it.
     packets: Vec<Vec<u64>>,
 }
@@ -20,7 +22,7 @@ impl Histograms {
     pub(crate) fn new(ports: usize, limit: u32, occupancy: bool) -> Self {
         let shift = u32::BITS - (limit / (BINS as u32 - 1)).leading_zeros();
         let packets = if occupancy { vec![Vec::new(); ports] } else { Vec::new() };
-        Histograms { shift, bytes: vec![[0; BINS]; ports], packets }
+        Histograms { shift, bytes: vec![0; BINS * ports], packets }
     }
 
     /// The queue of a port held `bytes` in `packets` for `span`.
@@ -28,7 +30,7 @@ impl Histograms {
     pub(crate) fn record(&mut self, port: PortId, bytes: u32, packets: u32, span: u64) {
         if bytes > 0 {
             let bin = ((bytes - 1) >> self.shift).min(BINS as u32 - 1);
-            self.bytes[port.at()][bin as usize] += span;
+            self.bytes[port.at() * BINS + bin as usize] += span;
             if !self.packets.is_empty() {
                 self.record_packets(port, packets, span);
             }
@@ -46,7 +48,7 @@ impl Histograms {
 
     /// The length in bytes (upper edge of its bin, at most `max`) that the queue did not exceed for `share` of `total`.
     pub(crate) fn quantile_bytes(&self, port: PortId, total: u64, share: f64, max: u32) -> u64 {
-        let bins = &self.bytes[port.at()];
+        let bins = &self.bytes[port.at() * BINS..][..BINS];
         let mut left = (total as f64 * share) as u64;
         let empty = total.saturating_sub(bins.iter().sum());
         if left <= empty {
@@ -70,8 +72,10 @@ impl Histograms {
         std::iter::once((0, empty)).chain(waiting.map(|(n, span)| (n as u64, *span))).collect()
     }
 
+    /// Bytes of memory held, as far as they have been written.
     pub(crate) fn memory(&self) -> usize {
-        self.bytes.capacity() * size_of::<[u64; BINS]>() + self.packets.iter().map(|p| p.capacity() * 8).sum::<usize>()
+        let written = self.bytes.chunks(BINS).filter(|bins| bins.iter().any(|&span| span > 0)).count();
+        written * BINS * 8 + self.packets.iter().map(|p| p.capacity() * 8).sum::<usize>()
     }
 }
 

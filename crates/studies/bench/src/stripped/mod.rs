@@ -6,9 +6,11 @@
 
 mod case;
 mod graph;
+mod lean;
 mod wheel;
 
 pub use graph::{Delays, GraphKind};
+pub use lean::run_lean;
 
 use graph::{Dragonfly, FatTree, LeafSpine, Routing};
 use std::time::Instant;
@@ -42,7 +44,7 @@ pub struct Case {
 }
 
 /// Results of the loop.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StrippedResult {
     /// Packets that left a port.
     pub packet_hops: u64,
@@ -86,6 +88,19 @@ struct Loop<'c, W> {
     packets_per_flow: u64,
     wheel: Wheel,
     random: u64,
+}
+
+/// Runs the leaner loop ([`run_lean`]) on a tree like that of `case`. Returns `None` unless the case has two tiers with as
+/// many spines as hosts per leaf at 400 Gb/s.
+pub fn run_lean_like(case: &Case) -> Option<StrippedResult> {
+    match case.graph {
+        GraphKind::LeafSpine { leaves, hosts_per_leaf, spines }
+            if spines == hosts_per_leaf && case.ps_per_byte == 20 =>
+        {
+            Some(run_lean(leaves, hosts_per_leaf, case.bytes_per_flow))
+        }
+        _ => None,
+    }
 }
 
 impl<W: Routing> Loop<'_, W> {
@@ -145,8 +160,7 @@ impl<W: Routing> Loop<'_, W> {
     }
 
     fn run(&mut self) -> StrippedResult {
-        let mut tally =
-            StrippedResult { packet_hops: 0, delivered: 0, marked: 0, end_ps: 0, longest_rtt_ps: 0, wall_seconds: 0.0 };
+        let mut tally = StrippedResult::default();
         let started = Instant::now();
         for host in 0..self.routing.hosts() {
             for _ in 0..self.case.window.min(self.packets_per_flow) {
