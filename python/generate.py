@@ -1,7 +1,7 @@
-"""Writes `anabranch/parts/`: the classes of scenarios, from the JSON Schema that the simulator declares.
+"""Writes `anabranch/parts/`: the classes of scenarios, from the JSON Schema of scenarios.
 
-    python python/generate.py            # writes them again
-    python python/generate.py --check    # exit code 1 where they are stale
+    python python/generate.py            # rewrites them
+    python python/generate.py --check    # exit code 1 if they are stale
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def annotation(schema: Schema) -> str:
 
 
 def simple(kind: str) -> str:
-    """Words that stand beside any text are no types of their own."""
+    """Literals beside a free text do not need types of their own."""
     parts = split(kind)
     if "str" in parts:
         parts = [part for part in parts if not part.startswith("Literal[")]

@@ -1,7 +1,7 @@
-"""Writes `docs/reference/python.md` from the signatures and words that stand in the package.
+"""Writes `docs/reference/python.md` from the signatures and docstrings of the package.
 
-    python python/reference.py            # writes it again
-    python python/reference.py --check    # exit code 1 where it is stale
+    python python/reference.py            # rewrites it
+    python python/reference.py --check    # exit code 1 if it is stale
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def signature(name: str, function: ast.FunctionDef) -> str:
 
 
 def split(arguments: str) -> list[str]:
-    """At the commas that stand in no bracket and no text."""
+    """Splits at commas outside brackets and strings."""
     parts, depth, quote = [""], 0, ""
     for letter in arguments:
         if quote:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs a job under NCCL over our plugin, with several schemes, and over NCCL's own sockets; leaves one file to send back.
-# docs/how-to/nccl.md says what is needed and how to read it. Not yet run by anybody with a GPU.
+# docs/how-to/nccl.md lists requirements and explains the output. Not yet run with a GPU.
 #
 #   tools/nccl_gpu.sh PLUGIN_FOLDER [RANKS]                      one machine: ranks share its GPUs, or its only one
 #   MASTER_ADDR=10.0.0.1 NODE=0 NODES=2 tools/nccl_gpu.sh ...    the same on each of two machines, RANKS on each
@@ -18,7 +18,7 @@ job() { # name, then variables
   name=$1; shift
   echo "$name: $*"
   for rank in $(seq 0 $((ranks - 1))); do
-    # A host of its own per rank: NCCL uses the network between ranks of one machine, even on one GPU.
+    # One host per rank: NCCL uses the network between ranks of one machine, even on one GPU.
     env "$@" NCCL_HOSTID="host-$node-$rank" NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 RANK=$((node * ranks + rank)) LOCAL_RANK="$rank" \
       timeout 600 python3 "$here/nccl_gpu.py" >"$out/$name.$node.$rank.txt" 2>&1 &
   done

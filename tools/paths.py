@@ -20,7 +20,7 @@ SEQUENCE, WISH, ANSWERED, CODE, WISHED, ANSWER, TEXT = 16, 256, 264, 272, 288, 1
 
 
 def open_page(path, access=os.O_RDONLY):
-    """Opens a page of this user's. Anybody may put anything under such a name: a FIFO would wait, a link lead elsewhere."""
+    """Opens a page of this user. Other users may create entries of such a name: a FIFO would block, a link point elsewhere."""
     fd = os.open(path, access | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC)
     of = os.fstat(fd)
     if stat.S_ISREG(of.st_mode) and of.st_uid == os.geteuid() and not of.st_mode & 0o077 and 2048 <= of.st_size <= 1 << 24:
@@ -30,7 +30,7 @@ def open_page(path, access=os.O_RDONLY):
 
 
 def pages(folder="/dev/shm"):
-    """Pages of this user's processes that live: whoever writes one holds a lock on it."""
+    """Pages of this user's running processes, each of which holds a lock on its page."""
     for name in sorted(os.listdir(folder)):
         if not name.startswith("anabranch-"):
             continue
@@ -48,13 +48,13 @@ def pages(folder="/dev/shm"):
 
 
 def read(path):
-    """What a page says: the scheme, and a dictionary for each path of each connection."""
+    """Reads a page: the scheme, and a dictionary for each path of each connection."""
     fd = open_page(path)
     try:
         for _ in range(200):
             before = os.pread(fd, 8, SEQUENCE)
             page = os.pread(fd, os.fstat(fd).st_size, 0)
-            # An odd number: it is being written. Another one than before: it has been.
+            # An odd sequence number: the page is being written. A changed one: it was written meanwhile.
             if before == os.pread(fd, 8, SEQUENCE) and before[0] % 2 == 0:
                 break
             time.sleep(0.0005)
@@ -82,7 +82,7 @@ def read(path):
 
 def wish(path, settings, patience=3.0):
     """Changes parameters of the scheme in the process that writes this page, for example
-    "load_balancer.hopper.th_cong=2"; one tuner at a time. What schemes remember of paths begins anew."""
+    "load_balancer.hopper.th_cong=2"; one tuner at a time. Schemes lose their state of paths."""
     text = settings.encode()
     if len(text) >= TEXT:
         raise ValueError("too long")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An external tuner, as small as it can be: watches the paths of jobs that Hopper steers, and changes its threshold while they run.
+"""A minimal external tuner: watches the paths of jobs that Hopper steers, and changes its threshold while they run.
 
     python3 tools/tuner.py [FOLDER [SECONDS]]
 
@@ -15,7 +15,7 @@ LEAST, MOST = 1.2, 8.0
 
 
 def decide(threshold, moves_per_second, slowness):
-    """The next threshold: how often each connection moved, and how many times its least round trip the mean one is."""
+    """Returns the next threshold. Inputs: how often each connection moved, and how many times its least round trip the mean one is."""
     if moves_per_second > 5 and slowness < threshold:
         return min(threshold * 1.5, MOST)
     if moves_per_second < 0.1 and slowness > 2:

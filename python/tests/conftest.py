@@ -23,5 +23,5 @@ def skips(why: str | None) -> pytest.MarkDecorator:
 
 @pytest.fixture(scope="session")
 def of_the_command(tmp_path_factory: pytest.TempPathFactory) -> survival.Fingerprints:
-    """What the runs of the sweep that must survive give by `anabranch run`; worked out once."""
+    """Expected results of the sweep, by `anabranch run`; computed once."""
     return survival.of_the_command(tmp_path_factory.mktemp("command"))

@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 
 OLDEST, NEWEST = 11, 20
-"""Minor versions that are looked for."""
+"""Minor versions to search for."""
 
 
 def pythons() -> dict[str, str]:

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 NEEDED = ["munged", "slurmctld", "slurmd", "sbatch", "sinfo"]
-# Debian's place for services, which is not always looked in.
+# Debian's folder of services, which is not in every search path.
 PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 
 CONF = """

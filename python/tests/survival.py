@@ -73,7 +73,7 @@ def wait_for(runs: int, out: Path) -> None:
 
 
 def starts(out: Path) -> dict[str, list[int]]:
-    """Who began each run, as the log says that every worker writes before it begins: numbers of processes in their order."""
+    """Process numbers that started each run, in order, from the log to which every worker writes before it starts."""
     begun = defaultdict(list)
     for line in (out / "starts.log").read_text().splitlines():
         run, _, pid, _ = line.split()
@@ -90,7 +90,7 @@ def wait_for_work(pid: int, out: Path) -> None:
 
 
 class Watched:
-    """While it is open, every run is looked at as soon as it can be seen: it must be whole, and stay the same directory."""
+    """Checks every visible run while open: it must be complete, and its directory must not change."""
 
     def __init__(self, out: Path) -> None:
         self.out = out
@@ -150,7 +150,7 @@ def survived(out: Path, reference: Fingerprints, killed: Iterable[int] = (), mos
     assert all(set(pids[:-1]) <= set(killed) for pids in begun.values()), (begun, killed)
     again = sum(map(len, begun.values())) - RUNS
     assert again <= most_killed, begun
-    # What ended a process counts as an attempt; a full disk has no room to count.
+    # The end of a process counts as an attempt; on a full disk it cannot be recorded.
     assert all(int(row["attempts"]) == (1 if disk_full else len(begun[row["run"]])) for row in rows)
     # Once more, and nothing is left to do.
     sweep(out)

@@ -1,4 +1,4 @@
-"""Sweeps on Dask: whatever happens to workers, each run is published once, and what was done is not done again."""
+"""Sweeps on Dask: each run is published once, and finished runs are not repeated, when workers fail."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_client_killed_and_started_again(client: Any, tmp_path: Path, of_the_c
         first.kill()
         first.wait()
         subprocess.run(words, check=True)
-    # The workers live on: what they had begun when the client died they finish, and nobody begins it again.
+    # The workers survive the client and finish their runs, which no other process repeats.
     survival.survived(out, of_the_command)
 
 
@@ -100,7 +100,7 @@ def test_the_command_with_the_address_of_a_scheduler(client: Any, tmp_path: Path
 
 
 def test_a_run_whose_process_died_three_times_is_given_up(client: Any, tmp_path: Path) -> None:
-    """As one does that needs more memory than there is: its claim says that three processes died at it."""
+    """Simulates a run that needs too much memory: its claim records three ended processes."""
     out = tmp_path / "sweep"
     # A store is known by its manifest.
     ab.sweep("tiny", {"workload.0.size": ["32KiB"]}, schemes=["ecmp"], out=out)
@@ -143,7 +143,7 @@ def test_a_run_that_kills_its_worker_is_given_up_and_the_others_are_done(client:
     out = tmp_path / "sweep"
     sweep = ab.sweep("tiny", {"workload.0.size": ["64KiB"]}, schemes=SCHEMES, seeds=1, out=out, client=client, gather=True)
     (run,) = sweep.failed
-    # Dask says that a worker is lost when four were that had the run in their queue, begun or not.
+    # Dask reports a lost worker after four workers with the run in their queue were lost, started or not.
     times = starts(out)[run]
     assert 3 <= times <= 7 and f"lost {times} times" in sweep.failed[run]
     assert sweep.missing == 0 and len(sweep) == 4
@@ -155,7 +155,7 @@ def test_rows_come_back_where_no_file_system_is_shared(client: Any, tmp_path: Pa
     done = threading.Event()
 
     def open_again_and_again() -> None:
-        """Other processes look into the store meanwhile, and remove what they take for leftovers."""
+        """Other processes read the store meanwhile and remove leftovers."""
         while not done.is_set():
             if (there / "sweep.json").exists():
                 _native.Store(there).run([], 1, "")
@@ -199,7 +199,7 @@ def test_workers_without_the_package_are_refused(client: Any, tmp_path: Path) ->
 
 
 def slurm_of(folder: Path, monkeypatch: pytest.MonkeyPatch, **commands: str) -> None:
-    """Slurm's commands as they answer elsewhere: shell lines by command. There is nothing else on the PATH."""
+    """Slurm's commands with their outputs elsewhere: shell lines by command. The PATH has nothing else."""
     for name, lines in commands.items():
         (folder / name).write_text(f"#!/bin/sh\n{lines}\n")
         (folder / name).chmod(0o755)

@@ -1,4 +1,4 @@
-"""Other engines, as docs/how-to/slurm.md tells: its own blocks do a small study, each run once."""
+"""Other engines: the blocks of docs/how-to/slurm.md run a small study, each run once."""
 
 from __future__ import annotations
 

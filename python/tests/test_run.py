@@ -1,4 +1,4 @@
-"""Runs: the same as those of the command, told while they run, ended when asked."""
+"""Runs: equal to those of the program; progress; interruption."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_a_deadlock_is_a_status(tmp_path: Path) -> None:
 
 
 def test_a_broken_run_says_all_that_is_needed_to_see_it_again(tmp_path: Path) -> None:
-    """Packets are lost on a ring and, for want of a timeout, never sent again, as in the test of the command."""
+    """Packets are lost on a ring and, without a timeout, never retransmitted, as in the test of the program."""
     write_ring(tmp_path)
 
     def said(scenario: ab.Scenario) -> str:
@@ -236,7 +236,7 @@ def test_a_broken_run_says_all_that_is_needed_to_see_it_again(tmp_path: Path) ->
 
     of_file = said(ab.Scenario(tmp_path / "ring.toml").with_({"fabric.shared_buffer": "250MB"}))
     assert f"to see it again: anabranch run {tmp_path / 'ring.toml'} --set 'fabric.shared_buffer=" in of_file
-    # What was never a file is told whole.
+    # A text that was never a file is quoted whole.
     scenario = ab.Scenario.from_toml(RING + LOSS, folder=tmp_path)
     whole = said(scenario).partition("FILE being\n\n")[2]
     assert ab.Scenario.from_toml(whole).hash == scenario.hash

@@ -1,4 +1,4 @@
-"""Scenarios: classes, files and text are the same thing; the simulator judges."""
+"""Scenarios: classes, files and text are equivalent; the simulator validates them."""
 
 from __future__ import annotations
 

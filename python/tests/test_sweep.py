@@ -21,7 +21,7 @@ SCHEMES = ["ecmp", "prime"]
 
 
 def starts(directory: Path) -> Counter[str]:
-    """How often each run was begun, from the log that whoever runs it writes."""
+    """Number of starts of each run, from the log of all workers."""
     return Counter(line.split()[0] for line in (directory / "starts.log").read_text().splitlines())
 
 
@@ -87,7 +87,7 @@ def test_files_lists_and_tasks_fill_one_store(tmp_path: Path) -> None:
     assert sweep.missing == 2
     sweep = ab.sweep(file, out=out)
     assert sweep.missing == 0 and set(starts(out).values()) == {1}
-    # The flags that say the same, from Python.
+    # The same options, from Python.
     ab.sweep("tiny", {"workload.0.size": ["16KiB", "64KiB"]}, schemes=SCHEMES, seeds=2, out=out)
     assert sum(starts(out).values()) == 8
     with pytest.raises(ab.ScenarioError, match="found beside"):

@@ -90,7 +90,7 @@ def test_units_meanings_and_types_travel(run: ab.Run) -> None:
     for name in run.tables:
         for field in pa.schema(run.table(name)):
             assert field.metadata[b"meaning"], f"{name}.{field.name}"
-            # A seed has 64 bits, and nobody subtracts seeds.
+            # A seed has 64 bits; differences of seeds are not needed.
             assert field.name == "seed" or not pa.types.is_unsigned_integer(field.type), "a difference must not wrap"
     column = next(column for column in run.flows.columns if column.name == "size_bytes")
     assert column == ("size_bytes", "integer", "bytes", "payload")

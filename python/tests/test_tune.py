@@ -1,4 +1,4 @@
-"""Tuning: the same trials whatever runs them, the minimum of a known function, gains on seeds of their own."""
+"""Tuning: equal trials on every executor, the minimum of a known function, gains on held-out seeds."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_same_call_gives_the_same_trials_on_any_number_of_threads(tmp_path: 
 
     one = tune("one", 1)
     assert trials(one) == trials(tune("two", 2)) == trials(tune("four", 4))
-    # Stopped after a batch, and inside one; the journal alone knows how far it came.
+    # Stopped after a batch, and within one; the progress is in the journal only.
     tune("resumed", 2, budget=4)
     lines = (tmp_path / "one" / "journal.log").read_text().splitlines(keepends=True)
     (tmp_path / "inside").mkdir()
@@ -158,7 +158,7 @@ def test_trials_that_cannot_be_run_fail_and_the_others_go_on(tmp_path: Path) -> 
     failed = [trial for trial in tuning.trials if trial.state == "failed"]
     assert failed and all(trial.parameters["topology.radix"] == 7 and "radix" in (trial.error or "") for trial in failed)
     assert tuning.parameters["topology.radix"] == 8
-    # Flows that do not finish make a statistic look better than it is.
+    # Unfinished flows bias a statistic.
     cut = ab.Scenario("first-run").with_({"run.until": "20us"})
     tuning = ab.tune(cut, {KEY: (1, 50)}, seeds=1, trials=2, width=2, held_out=1, out=tmp_path / "cut", progress=False)
     assert [trial.state for trial in tuning.trials] == ["failed", "failed"] and "did not finish" in (tuning.trials[0].error or "")
@@ -182,7 +182,7 @@ def test_mistakes_are_told_before_the_first_run(tmp_path: Path) -> None:
     assert wrong(space=3).place == "space" and wrong(space={KEY: 3}).place == KEY
     assert wrong(trials=0).place == "trials" and wrong(held_out=-1).place == "held_out"
     assert wrong(objective=[]).place == "objective"
-    # What would be refused in every trial is told at once.
+    # Refusals of every trial are raised at once.
     assert wrong(space={"load_balancer.prime.p_ecm": (1, 50)}).nearest == "p_ecn"
     error = wrong(space={"topology.link_delay": (1, 5)})
     assert error.place == "topology.link_delay" and 'unit="us"' in str(error)

@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// So many spines of 200 Mbit/s, of which some are slow, two leaves with hosts of 200 Mbit/s, paced just below.
+/// Two leaves with hosts of 200 Mbit/s, paced just below, and `spines` spines of 200 Mbit/s, some of them slow.
 fn network(hosts_per_leaf: u32, spines: u32, slow: &[u32]) -> String {
     let cables: String = slow
         .iter()

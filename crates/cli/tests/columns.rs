@@ -1,5 +1,5 @@
 //! Every table and JSON file of results: its columns or keys, their types and units, in one file, `columns.txt`. `ANABRANCH_RECORD=1`
-//! writes it anew. Scripts outside rely on these names: one that goes or changes breaks them, one more does not.
+//! rewrites it. Scripts of users rely on these names: a removed or changed one breaks them, a new one does not.
 
 #[allow(dead_code)]
 mod common;
@@ -43,7 +43,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("reproduce", "reproduce hopper fig3 --no-run --quiet --out reproduce"),
 ];
 
-/// What the contract of the command names, by file: columns of `flows` in their order, keys of a run's summary.
+/// Names of the contract by file: columns of `flows` in their order, keys of a run's summary.
 const FLOWS: &str = "flow_id src dst size_bytes start_ps fct_rx_ps fct_ack_ps ideal_rx_ps ideal_ack_ps slowdown status workload \
     scheme class retransmitted_packets out_of_order_packets max_reorder_bytes path_switches";
 const SUMMARY: &str = "scenario scheme seed threads fingerprint simulated_s wall_s events packet_hops packet_hops_per_s \
@@ -104,7 +104,7 @@ fn described(directory: &Path) -> BTreeMap<String, Vec<String>> {
         let mut lines: Vec<String> = declared.iter().map(lines).collect();
         if name.ends_with(".csv") {
             let header = columns(&read(name));
-            // What is not declared stands with its name alone.
+            // Undeclared columns are recorded by name only.
             if names.is_empty() {
                 lines = header;
             } else {
@@ -166,7 +166,7 @@ fn columns_and_keys_are_those_on_record() {
     );
 }
 
-/// The record holds what the contract names: whatever is recorded anew, these stay.
+/// The record always has the names of the contract.
 #[test]
 fn the_record_holds_the_contract() {
     let text = fs::read_to_string(record()).unwrap();

@@ -20,7 +20,7 @@ use std::{
 /// Serializes the tests: a process records one disk.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// The only test that uses the disk; at its end nobody watches it.
+/// Exclusive use of the disk by one test, which stops recording at its end.
 struct Alone(#[expect(dead_code, reason = "held")] MutexGuard<'static, ()>);
 
 fn alone() -> Alone {

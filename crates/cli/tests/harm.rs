@@ -39,7 +39,7 @@ fn bed(name: &str, spines: u32, faults: &str) -> Bed {
 fn carried(bed: &Bed) -> Option<(Value, PortRows)> {
     let output = bed.run_real(&["testbed", "run", "harm.toml", "--out", "out", "--replace", "--progress", "never"])?;
     assert_eq!(code(&output), 0, "{}", stderr(&output));
-    // Without its program a port that went down does not know what it dropped.
+    // Without its program a port that went down cannot count its drops.
     let number = |text: &str| text.parse::<f64>().unwrap_or(f64::NAN);
     let port = |row: Row| (format!("{}->{}", row["from"], row["to"]), number(&row["packets"]), number(&row["drops"]));
     let ports = bed.folder.rows("out/links.csv").into_iter().map(port).collect();

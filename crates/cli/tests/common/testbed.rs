@@ -1,4 +1,4 @@
-//! What tests share that build testbeds of namespaces.
+//! Shared by tests that build testbeds of namespaces.
 
 use super::{Folder, code, json, stderr};
 use serde_json::Value;
@@ -97,14 +97,14 @@ impl Bed {
         output
     }
 
-    /// Builds a testbed of a scenario; `None` where there can be none, having reported the skip.
+    /// Builds a testbed of a scenario; `None`, a skip, where that is impossible.
     pub(crate) fn up(&self, scenario: &str, more: &[&str]) -> Option<Value> {
         let output = self.run(&[&["testbed", "up", "--fabric", scenario, "--format", "json"], more].concat());
         (!has_no_testbed(&output)).then(|| json(&output))
     }
 
-    /// Runs what needs a testbed, and links that harm packets where it asks for those; `None` where there can be none, having reported
-    /// the skip.
+    /// Runs a command on a testbed, with links that harm packets if it requires them; `None`, a skip, where that is
+    /// impossible.
     pub(crate) fn run_real(&self, words: &[&str]) -> Option<Output> {
         let output = self.run(words);
         (!has_no_testbed(&output) && can_harm(&output)).then_some(output)

@@ -1,5 +1,4 @@
-//! What tests of several crates share: how a test reports that it cannot run on this machine, tables as CSV, command lines.
-//! For tests alone.
+//! Shared by tests of several crates: reports of tests that cannot run on this machine, CSV tables, command lines.
 
 use std::{
     collections::BTreeMap,
@@ -62,13 +61,13 @@ pub fn has_no_testbed(message: &str) -> bool {
     true
 }
 
-/// A directory of a test's own, removed when dropped.
+/// Directory of one test, removed on drop.
 pub struct Folder(TempDir);
 
-/// Makes a directory of the test's own.
+/// Creates the directory.
 ///
 /// # Panics
-/// Where the system's directory for temporary files cannot be written.
+/// If the system's temporary directory is not writable.
 pub fn folder() -> Folder {
     Folder(tempfile::Builder::new().prefix("anabranch-test-").tempdir().expect("a temporary directory"))
 }
@@ -87,10 +86,10 @@ impl AsRef<Path> for Folder {
     }
 }
 
-/// Returns the rows of a CSV table, each by the names of its columns.
+/// Returns the rows of a CSV table, by column.
 ///
 /// # Panics
-/// Where `text` is no such table.
+/// If `text` is not such a table.
 pub fn rows(text: &str) -> Vec<BTreeMap<String, String>> {
     csv::Reader::from_reader(text.as_bytes()).deserialize().map(|row| row.expect("a row of CSV")).collect()
 }
@@ -98,7 +97,7 @@ pub fn rows(text: &str) -> Vec<BTreeMap<String, String>> {
 /// Returns the columns of a CSV table in their order.
 ///
 /// # Panics
-/// Where `text` is no such table.
+/// If `text` is not such a table.
 pub fn columns(text: &str) -> Vec<String> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     reader.headers().expect("a header of CSV").iter().map(str::to_string).collect()
@@ -109,7 +108,7 @@ pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
-/// Sends a signal, `INT` for example, by the `kill` that every shell has; the command of that name is in a package of its own.
+/// Sends a signal, for example `INT`, with the shell's built-in `kill`; the program of that name is in an optional package.
 ///
 /// # Panics
 /// If the signal cannot be sent.
@@ -118,10 +117,10 @@ pub fn send_signal(process: u32, signal: &str) {
     assert!(status.is_ok_and(|status| status.success()), "SIG{signal} to process {process}");
 }
 
-/// Tries every seed, on all processors.
+/// Tests every seed, on all processors.
 ///
 /// # Panics
-/// Where some fail, with the reasons of the first.
+/// If some fail, with the reasons of the first.
 pub fn try_seeds(seeds: Range<u64>, attempt: impl Fn(u64) -> Result<(), String> + Sync) {
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get()) as u64;
     let failures: Vec<String> = std::thread::scope(|scope| {
@@ -137,7 +136,7 @@ pub fn try_seeds(seeds: Range<u64>, attempt: impl Fn(u64) -> Result<(), String> 
     assert!(failures.is_empty(), "{} failed: {some:#?}", failures.len());
 }
 
-/// The line of a skipped test, with white space of the reason made single blanks.
+/// Line of a skipped test, with white space of the reason collapsed.
 fn line(test: &str, reason: &str, remedy: &str) -> String {
     let words: Vec<&str> = reason.split_whitespace().collect();
     format!("SKIPPED: {test}: {}; {remedy}\n", words.join(" "))
