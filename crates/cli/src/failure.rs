@@ -15,8 +15,8 @@ pub(crate) enum Failure {
     Check(String),
     /// An invariant failed or the simulation stalled (3).
     Broken(String),
-    /// A single run ended as a deadlock (4); its results are written.
-    Deadlock(String),
+    /// A single run ended as a deadlock or stalled (4); its results are written.
+    NeverEnds(String),
     /// Interrupted (130); partial results are kept.
     Interrupted,
 }
@@ -59,7 +59,7 @@ impl Failure {
             Failure::Check(_) => 1,
             Failure::Input(_) => 2,
             Failure::Broken(_) => 3,
-            Failure::Deadlock(_) => 4,
+            Failure::NeverEnds(_) => 4,
             Failure::Interrupted => 130,
         }
     }
@@ -68,7 +68,7 @@ impl Failure {
     pub(crate) fn message(&self) -> String {
         match self {
             Failure::Input(error) => render(error),
-            Failure::Check(message) | Failure::Broken(message) | Failure::Deadlock(message) => {
+            Failure::Check(message) | Failure::Broken(message) | Failure::NeverEnds(message) => {
                 format!("error: {}\n", anabranch_input::escaped(message))
             }
             Failure::Interrupted => "interrupted\n".into(),
@@ -100,7 +100,7 @@ mod tests {
         let run = |error: RunError| Failure::from(error).code();
         assert_eq!((run(ScenarioError::new("x").into()), run(broken())), (2, 3));
         assert_eq!((Failure::input("x").code(), Failure::Interrupted.code()), (2, 130));
-        assert_eq!(Failure::Deadlock("x".into()).code(), 4);
+        assert_eq!(Failure::NeverEnds("x".into()).code(), 4);
         assert_eq!(Failure::Check("1 of 2 cases failed".into()).code(), 1);
         assert_eq!(Failure::from(broken()).message(), "error: the simulation stalled\n");
         let missing = ReportError::NoResults { path: "nowhere".into() };

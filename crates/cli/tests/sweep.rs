@@ -615,6 +615,28 @@ fn ring(folder: &Folder, more: &str) {
     );
 }
 
+#[test]
+fn run_that_can_never_finish_stalls() {
+    let folder = Folder::new("stalled");
+    // A dead spine that no forwarding table learns of: flows of ECMP that hash over it time out for ever.
+    let dead = "[[fault]]\nkind = \"switch-down\"\nswitches = [\"spine0\"]\n";
+    folder.file("dead.toml", &format!("{}\n{dead}", include_str!("../../../scenarios/tiny.toml")));
+    let output = folder.run(&["run", "dead.toml", "--set", "load_balancer.scheme=ecmp", "--out", "run", "--format", "json"]);
+    assert_eq!(code(&output), 4, "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("no open flow has received a byte since") && said.contains("run.stall_after"), "{said}");
+    let summary: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(summary["status"], "stalled");
+    let (last, end) = (summary["last_progress_s"].as_f64().unwrap(), summary["simulated_s"].as_f64().unwrap());
+    assert!(last < end && end < 0.1, "{last} s, {end} s: long before the time limit of a second");
+    assert!(summary["flows"]["unfinished"].as_u64().unwrap() > 0 && summary["conservation"]["holds"] == true);
+    assert_eq!(code(&folder.run(&["rerun", "run"])), 0);
+    let never = ["--set", "load_balancer.scheme=ecmp", "--set", "run.stall_after=never", "--set", "run.time_limit=20ms"];
+    let output = folder.run(&[&["run", "dead.toml", "--out", "never", "--format", "json"], &never[..]].concat());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(folder.json_file("never/summary.json")["status"], "time-limit");
+}
+
 /// A deadlock is an outcome: exit code 4 of a single run, a row's status in a comparison. Results have the cycle.
 #[test]
 fn deadlock_is_a_status() {

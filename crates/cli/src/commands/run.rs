@@ -83,9 +83,9 @@ fn run_on(arguments: &Run, scenario: &Scenario, backend: &'static BackendEntry) 
     }
     captured.iter().for_each(|capture| note(&capture_text(capture)));
     print_result_paths(&directory, &page);
-    match summary.deadlocked() {
+    match summary.deadlocked().or_else(|| summary.stalled()) {
         _ if summary.interrupted => Err(Failure::Interrupted),
-        Some(deadlock) => Err(Failure::Deadlock(deadlock)),
+        Some(why) => Err(Failure::NeverEnds(why)),
         None => Ok(()),
     }
 }

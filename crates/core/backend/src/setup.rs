@@ -59,6 +59,8 @@ pub struct RunLimits {
     pub time_limit: Time,
     /// Time for a trigger to reach another host.
     pub trigger_latency: Time,
+    /// Timeouts without a received byte after which a run with nothing else ahead ends as stalled; `None`: never.
+    pub stall_after: Option<u64>,
     /// Flows that start earlier than this after the first flow are excluded from the statistics.
     pub warmup: Time,
 }

@@ -27,6 +27,8 @@ pub struct RunRows {
     pub interrupted: bool,
     /// Links of a circle of PFC pauses that cannot resolve; empty: there is none.
     pub deadlock: Vec<String>,
+    /// Time of the last progress of a run that stalled, and so can never end; `None`: it ended otherwise.
+    pub stalled_after: Option<Time>,
     /// Per flow, in flow order.
     pub flows: Vec<FlowRow>,
     /// Per directed link, in link order.

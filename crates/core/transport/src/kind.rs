@@ -91,6 +91,10 @@ pub trait Constants: Clone + Debug {
     fn final_reply(&self, size: u64, arrival: &DataArrival) -> Reply;
     /// Shortest time from a transmission to the timeout it may cause; `None`: no timeout.
     fn min_timeout(&self) -> Option<Time>;
+    /// Longest timeout before any backoff; `None`: no timeout.
+    fn max_timeout(&self) -> Option<Time> {
+        self.min_timeout()
+    }
 
     /// Checks that a reply can arrive before the timeout.
     ///

@@ -86,6 +86,7 @@ getters! { Transport, Constants:
     reports_last_hop_trims -> bool,
     early_packets -> u64,
     min_timeout -> Option<Time>,
+    max_timeout -> Option<Time>,
 }
 getters! { Sender, Sending:
     next_avail -> Time,

@@ -9,6 +9,7 @@ use crate::{
     plan::{Plan, Tables},
     port::Ports,
     snapshots::Snapshots,
+    stall::StallCheck,
 };
 use anabranch_topology::Routes;
 use anabranch_units::Time;
@@ -31,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) series_held: AtomicU64,
     /// The queues of all ports, where a scheme reads them.
     pub(crate) snapshots: Option<Snapshots>,
+    /// The check for runs that can never end.
+    pub(crate) stalls: Option<StallCheck>,
 }
 
 impl Shared {
@@ -39,6 +42,7 @@ impl Shared {
         Shared {
             series_held: AtomicU64::new(0),
             snapshots: interval.map(|interval| Snapshots::new(interval, plan.links.len())),
+            stalls: StallCheck::new(plan),
         }
     }
 }
@@ -60,6 +64,8 @@ pub(crate) struct Ctx<'a> {
     pub(crate) series: Series,
     /// Time of the latest event.
     pub(crate) now: u64,
+    /// Starts, triggers and computations that are scheduled, less those that have happened, here.
+    pub(crate) planned: i64,
     pub(crate) failure: Option<Failure>,
 }
 
@@ -76,6 +82,7 @@ impl<'a> Ctx<'a> {
             paths: PathLists::default(),
             series,
             now: 0,
+            planned: 0,
             failure: None,
         }
     }
@@ -86,14 +93,21 @@ impl<'a> Ctx<'a> {
         self.ports.cells.push(u32::from(self.plan.cell_of(host.0)), event.at(time));
     }
 
+    /// Schedules a start, a trigger or a computation at a host of this partition.
+    pub(crate) fn plan_event(&mut self, time: u64, host: HostId, event: Event) {
+        self.planned += 1;
+        self.host_event(time, host, event);
+    }
+
     /// What happens at the host `from` causes an event at the host `to`: now, or where that is another one, a trigger's
     /// latency later.
     pub(crate) fn cause(&mut self, from: HostId, to: HostId, event: Event) {
         let time = if from == to { self.now } else { self.now + self.plan.trigger_latency };
         let owner = self.plan.owner_of_host(to.0);
         if owner == self.me {
-            self.host_event(time, to, event);
+            self.plan_event(time, to, event);
         } else {
+            self.planned += 1;
             self.ports.outbox[usize::from(owner)].push(Message::Event { time, host: to, event });
         }
     }

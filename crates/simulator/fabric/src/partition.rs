@@ -36,6 +36,11 @@ pub(crate) struct Partition<'a> {
     tables_done: usize,
     /// When the last snapshot of all queues was taken, where there are any.
     last_snapshot: Option<u64>,
+    /// Windows run, and when the last start, trigger or computation happened.
+    windows: u64,
+    last_planned: u64,
+    /// When the run was found to have stalled.
+    pub(crate) stalled: Option<u64>,
     pub(crate) window: Window,
     pub(crate) events: u64,
     /// When the last packet arrived anywhere.
@@ -64,6 +69,9 @@ impl<'a> Partition<'a> {
             faults_done: 0,
             tables_done: 1,
             last_snapshot: None,
+            windows: 0,
+            last_planned: 0,
+            stalled: None,
             window: Window::new(plan.window),
             events: 0,
             last_arrival: 0,
@@ -81,7 +89,7 @@ impl<'a> Partition<'a> {
         *next += 1;
         let definition = &self.cx.plan.flows.flows[flow.at()];
         let host = HostId(definition.src);
-        self.cx.host_event(start_time(definition.start).unwrap_or(0), host, Event::Start { host, flow });
+        self.cx.plan_event(start_time(definition.start).unwrap_or(0), host, Event::Start { host, flow });
     }
 
     #[inline]
@@ -99,13 +107,19 @@ impl<'a> Partition<'a> {
             Event::SchemeTimer { switch, balancer, number } => self.switches.on_timer(cx, switch, balancer, number),
             Event::PauseEnds { queue, .. } => self.pause_ends(queue),
             Event::Start { host, flow } => {
+                cx.planned -= 1;
+                self.last_planned = event.time;
                 let plan = cx.plan;
                 if start_time(plan.flows.flows[flow.at()].start).is_some() {
                     self.ask_for_next_start(u32::from(plan.cell_of(host.0)));
                 }
                 self.hosts.on_start(&mut self.cx, flow);
             }
-            Event::Trigger { trigger, stage, .. } => self.triggers.on_event(cx, trigger, stage),
+            Event::Trigger { trigger, stage, .. } => {
+                cx.planned -= 1;
+                self.last_planned = event.time;
+                self.triggers.on_event(cx, trigger, stage);
+            }
         }
     }
 
@@ -278,6 +292,11 @@ impl<'a> Partition<'a> {
         self.cx.ports.lists.park(cell, listed);
     }
 
+    /// When a flow last received data, or a start, trigger or computation happened.
+    pub(crate) fn progress(&self) -> u64 {
+        self.last_planned.max(self.hosts.last_data())
+    }
+
     fn state(&self) -> Status {
         Status { now: self.cx.now, work: self.cx.ports.hops, finished: self.hosts.counters().finished }
     }
@@ -287,7 +306,7 @@ impl anabranch_engine::Partition for Partition<'_> {
     type Message = Message;
 
     fn next_time(&self) -> u64 {
-        self.cx.ports.cells.next_time()
+        if self.stalled.is_some() { u64::MAX } else { self.cx.ports.cells.next_time() }
     }
 
     fn next_cut(&self, start: u64) -> u64 {
@@ -295,7 +314,9 @@ impl anabranch_engine::Partition for Partition<'_> {
         let tables = self.cx.plan.tables.get(self.tables_done).map_or(u64::MAX, |tables| tables.from);
         let snapshots = self.cx.shared.snapshots.as_ref();
         let snapshot = snapshots.map_or(u64::MAX, |snapshots| snapshots.next(self.last_snapshot, start));
-        fault.min(tables).min(snapshot).min(self.window.next()).min(self.cx.series.next())
+        let stall = self.cx.shared.stalls.as_ref().filter(|_| self.stalled.is_none());
+        let stall = stall.map_or(u64::MAX, |stalls| stalls.due(self.windows));
+        fault.min(tables).min(snapshot).min(stall).min(self.window.next()).min(self.cx.series.next())
     }
 
     fn cut(&mut self, time: u64, start: u64) {
@@ -327,16 +348,24 @@ impl anabranch_engine::Partition for Partition<'_> {
             snapshots.take(plan, &mut self.cx.ports, self.cx.me, time);
             self.last_snapshot = Some(time);
         }
+        if self.cx.shared.stalls.as_ref().is_some_and(|stalls| stalls.due(self.windows) == time) {
+            self.stalled = Some(time);
+        }
     }
 
     fn run_window(&mut self, start: u64, end: u64, outbox: &mut [Vec<Message>], go_on: &mut dyn FnMut(Status) -> bool) {
         for index in 0..self.cells.len() {
             let cell = self.cells[index];
-            if self.cx.ports.cells.next_of(cell) < end
+            if self.stalled.is_none()
+                && self.cx.ports.cells.next_of(cell) < end
                 && (!self.run_cell(cell, start, end, go_on) || !go_on(self.state()))
             {
                 break;
             }
+        }
+        self.windows += 1;
+        if let Some(stalls) = &self.cx.shared.stalls {
+            stalls.publish(self.windows - 1, self.cx.me, self);
         }
         self.cx.ports.queues.watch.close_window();
         if let Some(most) = self.cx.ports.queues.watch.too_many() {

@@ -80,11 +80,13 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
     }
     let finished: u64 = partitions.iter().map(|partition| partition.hosts.counters().finished).sum();
     let all_done = finished == plan.flows.flows.len() as u64;
-    let idle = partitions.iter().all(|partition| partition.next_time() == u64::MAX);
+    let interrupted = outcome == Outcome::Interrupted;
+    let stalled =
+        partitions.first().and_then(|partition| partition.stalled).filter(|_| !interrupted).map(Time::from_ps);
+    let idle = stalled.is_none() && partitions.iter().all(|partition| partition.next_time() == u64::MAX);
     // Timers of flows that are done mean nothing.
     let quiet = idle
         || all_done && partitions.iter().all(|partition| partition.cx.ports.queues.packets.live().next().is_none());
-    let interrupted = outcome == Outcome::Interrupted;
     let circle = if interrupted || all_done { Vec::new() } else { deadlock(plan, &partitions) };
     if outcome == Outcome::Done
         && idle
@@ -95,16 +97,19 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
         return Err(RunError::Stalled(format!("no event is pending, but {flow}")));
     }
     let latest = |time: fn(&Partition<'_>) -> u64| Time::from_ps(partitions.iter().map(time).max().unwrap_or(0));
-    let simulated = match () {
-        () if interrupted => latest(|partition| partition.cx.now),
-        () if quiet && until_all_done => latest(|partition| partition.last_arrival),
-        () => time_limit,
+    let span = Time::from_ps(plan.stall_span.unwrap_or(0));
+    let stalled_after = stalled.map(|stalled| stalled.saturating_sub(span));
+    let simulated = match stalled {
+        Some(stalled) => stalled,
+        None if interrupted => latest(|partition| partition.cx.now),
+        None if quiet && until_all_done => latest(|partition| partition.last_arrival),
+        None => time_limit,
     };
     // A run that was asked to end at a time has not been struck by a limit.
-    let time_limit_struck = until_all_done && !interrupted && !all_done && !idle;
+    let time_limit_struck = until_all_done && !interrupted && !all_done && !idle && stalled.is_none();
     let series = partitions.iter().map(|partition| &partition.cx.series);
     check_memory(plan, &shared, series, simulated.ps()).map_err(RunError::Setup)?;
     let deadlock = circle.into_iter().map(|link| plan.topology.link_name(link)).collect();
-    let end = End { simulated, time_limit_struck, interrupted, deadlock, wall_seconds };
+    let end = End { simulated, time_limit_struck, interrupted, deadlock, stalled_after, wall_seconds };
     collect(setup, plan, partitions, end).map_err(RunError::Invariant)
 }

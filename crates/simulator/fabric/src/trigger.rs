@@ -36,7 +36,7 @@ impl Triggers {
             if let Some(at) = definition.at
                 && plan.owner_of_host(home.0) == cx.me
             {
-                cx.host_event(at.ps(), home, Event::Trigger { home, trigger, stage: Stage::Activated });
+                cx.plan_event(at.ps(), home, Event::Trigger { home, trigger, stage: Stage::Activated });
             }
         }
         Triggers { states: vec![TriggerState::default(); plan.flows.triggers.len()], processors: BTreeMap::new() }
@@ -83,11 +83,11 @@ impl Triggers {
         match begins == now {
             true => begin(cx, trigger),
             false if definition.begun.is_empty() => {}
-            false => cx.host_event(begins, home, event(Stage::Begins)),
+            false => cx.plan_event(begins, home, event(Stage::Begins)),
         }
         match fires == now {
             true => self.fire(cx, trigger),
-            false => cx.host_event(fires, home, event(Stage::Fires)),
+            false => cx.plan_event(fires, home, event(Stage::Fires)),
         }
     }
 

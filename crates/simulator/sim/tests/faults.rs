@@ -263,3 +263,54 @@ fn a_flow_to_a_dead_host_is_named_when_the_time_is_up() {
     assert_eq!(result.flows[0].status, FlowStatus::Unfinished);
     assert!(result.time_limit_struck && result.counters.timeouts.unwrap() > 3);
 }
+
+/// One flow of one packet over two leaves and one spine whose second cable is dead from the start: no byte ever arrives.
+fn dead_end(stall_after: Option<u64>) -> Setup {
+    let down = link_fault(FaultKind::LinkDown, Time::ZERO, "leaf1-spine0");
+    let down = FaultParameters { detect_after: Never::Never, ..down };
+    let mut setup = with_fault(setup(line(), flows(&[(0, 2, 4096, 0)]), "ecmp"), down);
+    uet(&mut setup).set("rto", &text("100us")).unwrap();
+    setup.limits.stall_after = stall_after;
+    setup
+}
+
+#[test]
+fn run_without_progress_stalls() {
+    // The flow starts at 0, and so does the fault: the run ends 20 timeouts of 100 us later.
+    let stalled = run(&dead_end(Some(20)));
+    assert_eq!((stalled.simulated, stalled.stalled_after), (Time::from_us(2000), Some(Time::ZERO)));
+    assert!(!stalled.time_limit_struck && stalled.deadlock.is_empty());
+    let never = run(&dead_end(None));
+    assert!(never.time_limit_struck && never.stalled_after.is_none());
+
+    // A flow that starts later, elsewhere, lies ahead: 10 packets in its own leaf from 3.05 ms on, between two timeouts.
+    let mut later = dead_end(Some(20));
+    later.flows = flows(&[(0, 2, 4096, 0), (0, 1, 40960, 3_050_000_000)]);
+    let last = run(&later);
+    let received = last.flows[1].fct_rx.unwrap() + Time::from_us(3050);
+    assert_eq!((last.stalled_after, last.simulated), (Some(received), received + Time::from_us(2000)));
+
+    // A fault that ends at 5 ms lies ahead too, and then the flow goes on.
+    let mut mended = dead_end(Some(20));
+    let up = link_fault(FaultKind::LinkUp, Time::from_ms(5), "leaf1-spine0");
+    mended = with_fault(mended, FaultParameters { detect_after: Never::Never, ..up });
+    let mended = run(&mended);
+    assert!(mended.stalled_after.is_none() && mended.flows[0].fct_ack.is_some());
+}
+
+#[test]
+fn stall_does_not_depend_on_threads() {
+    let topology = fat_tree(2, 8);
+    let down = link_fault(FaultKind::LinkDown, Time::from_us(30), "leaf0-spine1");
+    let down = FaultParameters { detect_after: Never::Never, ..down };
+    let mut setup = with_fault(setup(topology.clone(), permutation(&topology, 1 << 20, 4), "ecmp"), down);
+    setup.limits.stall_after = Some(5);
+    let results = [1, 2, 3, 5].map(|threads| anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run"));
+    assert!(results[0].stalled_after.is_some());
+    for result in &results[1..] {
+        assert_eq!(
+            (result.fingerprint, result.simulated, result.stalled_after, result.counters.timeouts),
+            (results[0].fingerprint, results[0].simulated, results[0].stalled_after, results[0].counters.timeouts)
+        );
+    }
+}

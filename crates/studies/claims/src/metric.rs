@@ -485,10 +485,12 @@ impl RunData {
         Ok(())
     }
 
-    /// Whether a deadlock or the time limit left flows open that count.
+    /// Whether a deadlock, a stall or the time limit left flows open that count.
     fn never_ends(&self, workload: &str) -> bool {
         let flows = if workload == ALL { Some(&self.summary.all) } else { self.summary.workloads.get(workload) };
-        let ended_early = self.summary.time_limit_struck || !self.summary.deadlock.is_empty();
+        let ended_early = self.summary.time_limit_struck
+            || self.summary.last_progress_s.is_some()
+            || !self.summary.deadlock.is_empty();
         ended_early && flows.is_some_and(|flows| flows.flows.measured_unfinished > 0)
     }
 

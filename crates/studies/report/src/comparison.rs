@@ -139,7 +139,7 @@ declared! {
             "schemes that share a letter cannot be told apart; a is the lowest; empty where too few seeds tell";
         pub leading: bool => "boolean", "", "whether it is the lowest or cannot be told apart from the lowest";
         pub status: Option<RunStatus> => "text", "",
-            "how its runs ended, the worst of them: finished, time-limit or deadlock";
+            "how its runs ended, the worst of them: finished, time-limit, deadlock or stalled";
     }
 }
 

@@ -27,6 +27,8 @@ pub enum RunStatus {
     Interrupted,
     /// PFC pauses wait for each other in a circle.
     Deadlock,
+    /// No open flow received a byte for `run.stall_after` timeouts, and nothing lay ahead.
+    Stalled,
     /// Hosts lost each other, and flows between them did not finish.
     LostPeers,
 }
@@ -36,6 +38,7 @@ impl RunStatus {
         match result {
             _ if result.interrupted => RunStatus::Interrupted,
             _ if !result.deadlock.is_empty() => RunStatus::Deadlock,
+            _ if result.stalled_after.is_some() => RunStatus::Stalled,
             _ if result.time_limit_struck => RunStatus::TimeLimit,
             _ if result.on_wire.as_ref().is_some_and(|wire| !wire.lost_peers.is_empty()) => RunStatus::LostPeers,
             _ => RunStatus::Finished,
@@ -49,6 +52,7 @@ impl RunStatus {
             RunStatus::TimeLimit => "time-limit",
             RunStatus::Interrupted => "interrupted",
             RunStatus::Deadlock => "deadlock",
+            RunStatus::Stalled => "stalled",
             RunStatus::LostPeers => "lost-peers",
         }
     }
@@ -90,10 +94,13 @@ declared! {
         pub interrupted: bool => "boolean", "", "whether the run was interrupted";
         #[serde(default)]
         pub status: Option<RunStatus> => "text", "",
-            "how the run ended: finished, time-limit, interrupted, deadlock or lost-peers";
+            "how the run ended: finished, time-limit, interrupted, deadlock, stalled or lost-peers";
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub deadlock: Vec<String> => "list of text", "",
             "the links of a circle of PFC pauses that nothing can resolve; absent elsewhere";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub last_progress_s: Option<f64> => "real", "s",
+            "when an open flow last received a byte, of a run that stalled; absent elsewhere";
         #[serde(default)]
         pub unfinished_named: Vec<String> => "list of text", "",
             "the first flows that did not finish: which, where, since when";
@@ -309,6 +316,7 @@ impl Summary {
             interrupted: result.interrupted,
             status: Some(RunStatus::of(result)),
             deadlock: result.deadlock.clone(),
+            last_progress_s: result.stalled_after.map(Time::as_seconds),
             unfinished_named: unfinished.take(NAMED).map(name_of).collect(),
             flows_wait: meta.flows_wait,
             warmup_s: meta.warmup.as_seconds(),
@@ -361,6 +369,7 @@ impl Summary {
             warnings.push("The run was interrupted; its results are partial.".to_string());
         }
         warnings.extend(self.deadlocked().map(|sentence| format!("{sentence}.")));
+        warnings.extend(self.stalled().map(|sentence| format!("{sentence}.")));
         if self.time_limit_struck {
             warnings.push(format!("The time limit struck at {} s, before all flows were done.", self.simulated_s));
         }
@@ -401,6 +410,16 @@ impl Summary {
             warnings.push("Packets or bytes were lost or invented: the conservation check failed.".to_string());
         }
         warnings
+    }
+
+    /// Returns a stall as a sentence without its full stop; `None`: the run ended in another way.
+    pub fn stalled(&self) -> Option<String> {
+        let since = self.last_progress_s?;
+        Some(format!(
+            "The run stalled: no open flow has received a byte since {since} s, and no start, fault or change of tables lies \
+             ahead; it ended at {} s, after `run.stall_after` timeouts",
+            self.simulated_s
+        ))
     }
 
     /// What a deadlock is, as a sentence without its full stop; `None` where the run ended in another way.
@@ -539,6 +558,7 @@ mod tests {
         let text = || vec!["x".to_string()];
         let summary = Summary {
             deadlock: text(),
+            last_progress_s: Some(0.0),
             datapath: Some("udp".into()),
             longest_pause_s: Some(0.0),
             machine_load: Some(MachineLoad::default()),

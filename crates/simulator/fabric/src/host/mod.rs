@@ -132,8 +132,13 @@ impl Hosts {
         self.receivers.slots[flow.at()] == Slot::COMPLETE
     }
 
+    /// When a flow last received a byte that it did not have.
+    pub(crate) fn last_data(&self) -> u64 {
+        self.receivers.last_data
+    }
+
     /// Every flow that is open at its sender, in no order that means anything.
-    pub(crate) fn open_senders(&self) -> impl Iterator<Item = &SenderFlow> {
+    pub(crate) fn open_senders(&self) -> impl ExactSizeIterator<Item = &SenderFlow> {
         self.nics.flows.iter().map(|(_, flow)| flow)
     }
 
@@ -164,7 +169,7 @@ impl Hosts {
         for (_, flow) in &self.nics.flows {
             self.nics.sent[flow.of.flow.at()].note(flow);
         }
-        let Receivers { open, slots, received } = &mut self.receivers;
+        let Receivers { open, slots, received, .. } = &mut self.receivers;
         for (slot, received) in slots.iter().zip(received) {
             if let Some(receiver) = open.get(slot.at()) {
                 received.note(receiver);

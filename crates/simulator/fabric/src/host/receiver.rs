@@ -19,12 +19,19 @@ pub(super) struct Receivers {
     /// Per flow of the run.
     pub(super) slots: Vec<Slot>,
     pub(super) received: Vec<Received>,
+    /// When a flow last received a byte that it did not have.
+    pub(super) last_data: u64,
 }
 
 impl Receivers {
     /// Of so many flows, none of which is open.
     pub(super) fn new(flows: usize) -> Self {
-        Receivers { open: Slab::new(), slots: vec![Slot::NONE; flows], received: vec![Received::default(); flows] }
+        Receivers {
+            open: Slab::new(),
+            slots: vec![Slot::NONE; flows],
+            received: vec![Received::default(); flows],
+            last_data: 0,
+        }
     }
 
     #[inline]
@@ -46,7 +53,11 @@ impl Receivers {
             slot = self.open(plan, flow);
         }
         let receiver = &mut self.open[slot.at()];
+        let before = receiver.received_bytes();
         let (answer, complete) = receiver.on_data(&plan.transport, Time::from_ps(cx.now), &arrival);
+        if receiver.received_bytes() != before {
+            self.last_data = cx.now;
+        }
         if complete {
             self.close(cx, flow, slot);
         } else if let Some(deadline) = receiver.deadline() {

@@ -92,6 +92,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) measure: &'a Measure,
     /// The run ends before this.
     pub(crate) time_limit: Time,
+    /// Span without progress after which the run stalls; `None`: it cannot.
+    pub(crate) stall_span: Option<u64>,
     /// Between which moments the bytes of every link are counted too.
     pub(crate) window: Option<(Time, Time)>,
     /// Ports of NICs, and of switches, work out every transmission when it happens.
@@ -228,6 +230,7 @@ impl<'a> Plan<'a> {
         faults_by_time.sort_unstable();
         let eager = how.timing == Timing::Eager;
         // A NIC's timers follow from what it sends: where they are shorter than a window, it cannot wait for its end.
+        let timeout = transport.max_timeout();
         let hasty = transport.min_timeout().is_some_and(|least| least.ps() < cells.lookahead);
         Ok(Plan {
             seed: setup.seed,
@@ -272,6 +275,7 @@ impl<'a> Plan<'a> {
             faults_by_time,
             measure: &setup.measure,
             time_limit: setup.limits.time_limit,
+            stall_span: setup.limits.stall_after.zip(timeout).map(|(count, timeout)| timeout.ps().saturating_mul(count)),
             window: arrivals(setup),
             links,
             cells,

@@ -21,6 +21,7 @@ pub(crate) struct End {
     pub(crate) time_limit_struck: bool,
     pub(crate) interrupted: bool,
     pub(crate) deadlock: Vec<String>,
+    pub(crate) stalled_after: Option<Time>,
     pub(crate) wall_seconds: f64,
 }
 
@@ -84,6 +85,7 @@ pub(crate) fn collect(
         time_limit_struck: end.time_limit_struck,
         interrupted: end.interrupted,
         deadlock: end.deadlock,
+        stalled_after: end.stalled_after,
         counters: counters.into(),
         conservation: Some(conservation),
         series,

@@ -109,6 +109,7 @@ pub fn setup(topology: Topology, flows: FlowSet, scheme: &str) -> Setup {
             until_all_done: true,
             time_limit: Time::from_ms(1000),
             trigger_latency: Time::from_us(1),
+            stall_after: None,
             warmup: Time::ZERO,
         },
         seed: 1,

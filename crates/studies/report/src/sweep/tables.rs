@@ -22,10 +22,10 @@ const RUN_COLUMNS: [(&str, &str, &str, CellOf); 8] = [
     ("run", "text", "hash of the run, the name of its directory in `runs`; several rows may share one", |_, run, _| {
         run.run.clone()
     }),
-    ("status", "text", "finished, deadlock, failed or missing", |_, _, standing| {
+    ("status", "text", "finished, deadlock, stalled, failed or missing", |_, _, standing| {
         // A time limit shows in the flows that it left open.
         let word = match standing {
-            Standing::Finished { status: RunStatus::Deadlock, .. } => RunStatus::Deadlock.word(),
+            Standing::Finished { status: status @ (RunStatus::Deadlock | RunStatus::Stalled), .. } => status.word(),
             Standing::Finished { .. } => RunStatus::Finished.word(),
             Standing::Failed(_) => "failed",
             Standing::Missing => "missing",

@@ -105,6 +105,7 @@ pub(crate) fn result(flows: Vec<FlowRow>) -> RunRows {
         packet_hops: Some(4_000_000),
         time_limit_struck: false,
         deadlock: vec![],
+        stalled_after: None,
         interrupted: false,
         flows,
         links: vec![],

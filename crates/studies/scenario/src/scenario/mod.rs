@@ -35,7 +35,7 @@ use anabranch_backend::{LoadBalancer, Measure, Refusal, RunError, RunLimits, Set
 use anabranch_input::wrong_name;
 use anabranch_lb::registry::SchemeError;
 use anabranch_random::name_key;
-use anabranch_settings::{Raw, Seed, Setting, nearest};
+use anabranch_settings::{Never, Raw, Seed, Setting, nearest};
 use anabranch_topology::FaultParameters;
 use anabranch_transport::TransportParameters;
 use anabranch_units::{Rate, Time};
@@ -573,6 +573,10 @@ impl Scenario {
                 until_all_done,
                 time_limit,
                 trigger_latency: self.run.trigger_latency,
+                stall_after: match self.run.stall_after {
+                    Never::Never => None,
+                    Never::Value(timeouts) => Some(timeouts),
+                },
                 warmup: self.run.warmup,
             },
             seed,

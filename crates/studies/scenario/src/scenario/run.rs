@@ -2,7 +2,7 @@
 
 use super::chosen::ChosenFlows;
 use crate::{error::ScenarioError, section::Section, tree::Tree};
-use anabranch_settings::{Auto, InvalidValue, Raw, Setting, ValueSchema, parameters};
+use anabranch_settings::{Auto, InvalidValue, Never, Raw, Setting, ValueSchema, parameters};
 use anabranch_units::{Bytes, Time};
 
 /// When a run ends.
@@ -45,6 +45,8 @@ parameters! {
         until: Until = Until::AllFlowsDone, source "ours";
         /// The run ends here at the latest, in simulated time; it says so where this happens, and names the unfinished flows.
         time_limit: Time = Time::from_ms(1000), source "ours: far beyond the ready-made scenarios, so that it strikes only where flows cannot finish";
+        /// Timeouts without a received byte after which a run with nothing else ahead ends with status `stalled`; "never": at `time_limit`. Ahead are starts, triggers, computations, faults and changes of tables.
+        stall_after: Never<u64> = Never::Value(50), source "ours: five doublings of a timeout";
         /// Flows that start earlier than this after the first flow are run but not counted in the statistics.
         warmup: Time = Time::ZERO, source "ours";
         /// Memory that a run may need by the estimate made before anything is built; auto: what the machine lets a process have. Results do not depend on it.
@@ -111,6 +113,9 @@ pub(crate) fn read_run(section: Option<Section<'_>>, tree: &Tree) -> Result<RunP
     };
     if run.time_limit == Time::ZERO {
         return wrong("time_limit", "found 0us, expected a time above zero".into());
+    }
+    if run.stall_after == Never::Value(0) {
+        return wrong("stall_after", "found 0, expected 1 or more, or \"never\"".into());
     }
     if let Until::At(time) = run.until {
         if time == Time::ZERO {

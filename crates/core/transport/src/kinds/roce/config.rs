@@ -97,6 +97,13 @@ impl Constants for RoceConfig {
         }
     }
 
+    fn max_timeout(&self) -> Option<Time> {
+        match self.recovery {
+            Recovery::GoBackN => self.rto,
+            Recovery::Irn | Recovery::IrnExtended => Some(self.rto_low.max(self.rto_high)),
+        }
+    }
+
     fn early_packets(&self) -> u64 {
         if self.recovery == Recovery::IrnExtended { self.ooo_window } else { 0 }
     }

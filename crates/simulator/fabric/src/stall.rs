@@ -1,0 +1,62 @@
+//! Runs that can never end: flows are open, none has received a byte for many timeouts, and nothing lies ahead that could change that.
+//!
+//! Partitions publish at the end of each window and read at the start of the next what all have published. The time of a stall follows
+//! from the model alone, not from windows: it is a cut.
+
+use crate::{partition::Partition, plan::Plan};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+
+/// State of a partition at the end of a window.
+#[derive(Debug, Default)]
+struct Published {
+    /// Time of the last new byte, start, trigger or computation.
+    progress: AtomicU64,
+    open_flows: AtomicU64,
+    /// Starts, triggers and computations that are scheduled, less those that have happened.
+    planned: AtomicI64,
+}
+
+/// The check for stalls of a run, shared by all partitions.
+#[derive(Debug)]
+pub(crate) struct StallCheck {
+    /// A run stalls after this span without progress.
+    span: u64,
+    /// Time of the last fault or change of tables within the run.
+    last_change: u64,
+    /// Per partition, for odd and even windows: one is written while the other is read.
+    published: [Vec<Published>; 2],
+}
+
+impl StallCheck {
+    /// The check of a run; `None` where it cannot stall: without timeouts it ends by itself.
+    pub(crate) fn new(plan: &Plan<'_>) -> Option<Self> {
+        let faults = plan.faults_by_time.iter().map(|(at, _)| *at);
+        let changes = faults.chain(plan.tables.iter().map(|tables| tables.from));
+        let published = || (0..plan.cells.partitions).map(|_| Published::default()).collect();
+        Some(StallCheck {
+            span: plan.stall_span?,
+            last_change: changes.filter(|at| *at < plan.time_limit.ps()).max().unwrap_or(0),
+            published: [published(), published()],
+        })
+    }
+
+    /// Publishes the state of partition `me` at the end of window number `window`.
+    pub(crate) fn publish(&self, window: u64, me: u16, partition: &Partition<'_>) {
+        let published = &self.published[(window % 2) as usize][usize::from(me)];
+        published.progress.store(partition.progress(), Relaxed);
+        published.open_flows.store(partition.hosts.open_senders().len() as u64, Relaxed);
+        published.planned.store(partition.cx.planned, Relaxed);
+    }
+
+    /// When the run stalls if nothing more happens than `windows` windows have brought; `u64::MAX`: it will not.
+    pub(crate) fn due(&self, windows: u64) -> u64 {
+        let Some(window) = windows.checked_sub(1) else { return u64::MAX };
+        let (mut progress, mut open, mut planned) = (self.last_change, 0, 0);
+        for published in &self.published[(window % 2) as usize] {
+            progress = progress.max(published.progress.load(Relaxed));
+            open += published.open_flows.load(Relaxed);
+            planned += published.planned.load(Relaxed);
+        }
+        if open > 0 && planned == 0 { progress.saturating_add(self.span) } else { u64::MAX }
+    }
+}
