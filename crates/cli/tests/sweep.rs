@@ -621,7 +621,8 @@ fn run_that_can_never_finish_stalls() {
     // A dead spine that no forwarding table learns of: flows of ECMP that hash over it time out for ever.
     let dead = "[[fault]]\nkind = \"switch-down\"\nswitches = [\"spine0\"]\n";
     folder.file("dead.toml", &format!("{}\n{dead}", include_str!("../../../scenarios/tiny.toml")));
-    let output = folder.run(&["run", "dead.toml", "--set", "load_balancer.scheme=ecmp", "--out", "run", "--format", "json"]);
+    let output =
+        folder.run(&["run", "dead.toml", "--set", "load_balancer.scheme=ecmp", "--out", "run", "--format", "json"]);
     assert_eq!(code(&output), 4, "{}", stderr(&output));
     let said = stderr(&output);
     assert!(said.contains("no open flow has received a byte since") && said.contains("run.stall_after"), "{said}");
@@ -631,7 +632,8 @@ fn run_that_can_never_finish_stalls() {
     assert!(last < end && end < 0.1, "{last} s, {end} s: long before the time limit of a second");
     assert!(summary["flows"]["unfinished"].as_u64().unwrap() > 0 && summary["conservation"]["holds"] == true);
     assert_eq!(code(&folder.run(&["rerun", "run"])), 0);
-    let never = ["--set", "load_balancer.scheme=ecmp", "--set", "run.stall_after=never", "--set", "run.time_limit=20ms"];
+    let never =
+        ["--set", "load_balancer.scheme=ecmp", "--set", "run.stall_after=never", "--set", "run.time_limit=20ms"];
     let output = folder.run(&[&["run", "dead.toml", "--out", "never", "--format", "json"], &never[..]].concat());
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert_eq!(folder.json_file("never/summary.json")["status"], "time-limit");

@@ -275,7 +275,11 @@ impl<'a> Plan<'a> {
             faults_by_time,
             measure: &setup.measure,
             time_limit: setup.limits.time_limit,
-            stall_span: setup.limits.stall_after.zip(timeout).map(|(count, timeout)| timeout.ps().saturating_mul(count)),
+            stall_span: setup
+                .limits
+                .stall_after
+                .zip(timeout)
+                .map(|(count, timeout)| timeout.ps().saturating_mul(count)),
             window: arrivals(setup),
             links,
             cells,
