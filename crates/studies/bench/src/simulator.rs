@@ -77,7 +77,7 @@ pub fn measure(case: &Case, threads: usize, repetitions: usize) -> Result<Measur
     Ok(measured)
 }
 
-/// Times one of the two loops; `None` where it does not know the case.
+/// Times one of the two loops; `None` if it does not support the case.
 fn time_loop(run: impl FnOnce() -> Option<stripped::StrippedResult>) -> Option<Timed> {
     let before = cpu_seconds();
     let tally = run()?;

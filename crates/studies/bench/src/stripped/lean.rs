@@ -1,6 +1,6 @@
 //! The leaner loop: the same idea as in [`super::run`] with everything fixed that can be. Two tiers with as many spines as hosts
 //! per leaf, 400 Gb/s, 500 ns, full packets, one acknowledgement per packet that goes back the way the packet came, receivers by
-//! arithmetic. docs/performance.md says what the two do differently.
+//! arithmetic. docs/evidence/performance.md compares the two.
 
 use super::StrippedResult;
 use std::time::Instant;
@@ -11,7 +11,7 @@ const MARK_ABOVE: u64 = 2_000_000;
 const PAYLOAD: u64 = 4096;
 const DATA: u16 = 4160;
 const ACK: u16 = 64;
-/// Buckets of 16 ns, 8,192 of them: no event lies further ahead than a turn of the ring, the longest queue included.
+/// Buckets of 16 ns, 8,192 of them: no event is further ahead than a turn of the ring, the longest queue included.
 const BUCKET_BITS: u32 = 14;
 const RING: usize = 1 << 13;
 
@@ -126,7 +126,7 @@ impl Loop {
     }
 }
 
-/// Flows of `bytes` from every host of a tree with so many leaves, and hosts at each.
+/// Flows of `bytes` from every host of a tree with `leaves` leaves, and hosts at each.
 ///
 /// # Panics
 /// With more than 65,536 hosts.
