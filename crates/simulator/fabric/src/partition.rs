@@ -365,7 +365,8 @@ impl anabranch_engine::Partition for Partition<'_> {
         }
         self.windows += 1;
         if let Some(stalls) = &self.cx.shared.stalls {
-            stalls.publish(self.windows - 1, self.cx.me, self);
+            let open = self.hosts.open_senders().len();
+            stalls.publish(self.windows - 1, self.cx.me, self.progress(), open, self.cx.planned);
         }
         self.cx.ports.queues.watch.close_window();
         if let Some(most) = self.cx.ports.queues.watch.too_many() {

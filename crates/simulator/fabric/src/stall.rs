@@ -3,7 +3,7 @@
 //! Partitions publish at the end of each window and read at the start of the next what all have published. The time of a stall follows
 //! from the model alone, not from windows: it is a cut.
 
-use crate::{partition::Partition, plan::Plan};
+use crate::plan::Plan;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// State of a partition at the end of a window.
@@ -41,11 +41,11 @@ impl StallCheck {
     }
 
     /// Publishes the state of partition `me` at the end of window number `window`.
-    pub(crate) fn publish(&self, window: u64, me: u16, partition: &Partition<'_>) {
+    pub(crate) fn publish(&self, window: u64, me: u16, progress: u64, open_flows: usize, planned: i64) {
         let published = &self.published[(window % 2) as usize][usize::from(me)];
-        published.progress.store(partition.progress(), Relaxed);
-        published.open_flows.store(partition.hosts.open_senders().len() as u64, Relaxed);
-        published.planned.store(partition.cx.planned, Relaxed);
+        published.progress.store(progress, Relaxed);
+        published.open_flows.store(open_flows as u64, Relaxed);
+        published.planned.store(planned, Relaxed);
     }
 
     /// When the run stalls if nothing more happens than `windows` windows have brought; `u64::MAX`: it will not.

@@ -283,14 +283,14 @@ fn run_without_progress_stalls() {
     let never = run(&dead_end(None));
     assert!(never.time_limit_struck && never.stalled_after.is_none());
 
-    // A flow that starts later, elsewhere, lies ahead: 10 packets in its own leaf from 3.05 ms on, between two timeouts.
+    // A flow that starts later, elsewhere, is still ahead: 10 packets in its own leaf from 3.05 ms on, between two timeouts.
     let mut later = dead_end(Some(20));
     later.flows = flows(&[(0, 2, 4096, 0), (0, 1, 40960, 3_050_000_000)]);
     let last = run(&later);
     let received = last.flows[1].fct_rx.unwrap() + Time::from_us(3050);
     assert_eq!((last.stalled_after, last.simulated), (Some(received), received + Time::from_us(2000)));
 
-    // A fault that ends at 5 ms lies ahead too, and then the flow goes on.
+    // The end of a fault at 5 ms is ahead too, and then the flow goes on.
     let mut mended = dead_end(Some(20));
     let up = link_fault(FaultKind::LinkUp, Time::from_ms(5), "leaf1-spine0");
     mended = with_fault(mended, FaultParameters { detect_after: Never::Never, ..up });

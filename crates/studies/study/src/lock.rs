@@ -34,6 +34,13 @@ pub(crate) struct Lock {
 /// What a lock file says that stands among the files of others.
 const MARK: &str = "anabranch is at work in this directory\n";
 
+/// Locks a directory itself while something is done that two processes must not do at once. Waits; `None` on systems without such
+/// locks. The lock is released when the file is dropped.
+pub(crate) fn lock_directory(path: &Path) -> Option<File> {
+    let directory = File::open(path).ok()?;
+    FileExt::lock(&directory).is_ok().then_some(directory)
+}
+
 impl Lock {
     /// Takes the lock at `path`, which stands in a directory that may be anybody's: a file of that name that is not ours is
     /// locked, but neither changed nor removed.

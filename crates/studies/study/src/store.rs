@@ -7,7 +7,7 @@
 
 use crate::{
     compare::directory_error,
-    lock::{Lock, is_unsupported},
+    lock::{Lock, is_unsupported, lock_directory},
     mistake,
 };
 use anabranch_report::{
@@ -104,7 +104,11 @@ impl Store {
     pub fn open_with(directory: &Path, also: &[(&str, &str)]) -> Result<Self, Refused> {
         let store = Store { directory: directory.to_path_buf(), host: host() };
         disk::make_directories(directory).map_err(|error| directory_error(directory, &error))?;
-        begin_store(directory, VERSION, also).map_err(mistake)?;
+        {
+            // Else a second process could replace a manifest by which the first has added a plan.
+            let _locked = lock_directory(directory);
+            begin_store(directory, VERSION, also).map_err(mistake)?;
+        }
         for part in ["runs", "failed", ".writing", ".claims"] {
             disk::make_directories(&directory.join(part)).map_err(|error| directory_error(directory, &error))?;
         }

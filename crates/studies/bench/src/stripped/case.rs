@@ -1,6 +1,6 @@
-//! Converts a scenario to a case of the stripped loop.
+//! Case of the stripped loop, and how a scenario becomes one.
 
-use super::{Case, Delays, GraphKind};
+use super::graph::{Delays, GraphKind};
 use anabranch_backend::Setup;
 use anabranch_topology::{Guidance, LinkClass, NodeId, Topology};
 use anabranch_units::BytesOrBdp;
@@ -8,6 +8,33 @@ use anabranch_workload::Start;
 
 /// Fastest width on trees of 128 and of 8,192 hosts.
 const BUCKET_BITS: u32 = 12;
+
+/// Case of the loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// The graph.
+    pub graph: GraphKind,
+    /// Delays of its links.
+    pub delays: Delays,
+    /// Receiver of each host.
+    pub to: Vec<u32>,
+    /// Payload of each host's flow.
+    pub bytes_per_flow: u64,
+    /// Payload of a data packet.
+    pub payload: u64,
+    /// Bytes of a data packet on the wire.
+    pub data: u16,
+    /// Bytes of an ACK on the wire.
+    pub ack: u16,
+    /// Picoseconds per byte of every link.
+    pub ps_per_byte: u64,
+    /// Maximum number of data packets of a flow in flight.
+    pub window: u64,
+    /// Data packets per ACK.
+    pub packets_per_ack: u64,
+    /// Bucket width: 2 to this power picoseconds.
+    pub bucket_bits: u32,
+}
 
 impl Case {
     /// Returns the graph, flows, packets, window and ACKs of `setup`: a permutation at time zero with one

@@ -1,6 +1,19 @@
 //! Routes of packets through the graphs of the stripped loop, computed at each hop.
 
-use super::Packet;
+#[derive(Clone, Copy, Default)]
+pub(super) struct Packet {
+    pub(super) sent_at: u64,
+    pub(super) flow: u32,
+    pub(super) from: u16,
+    pub(super) to: u16,
+    /// Routing state: see [`Routing::start`].
+    pub(super) via: u16,
+    pub(super) size: u16,
+    /// Packets that it acknowledges; zero for data.
+    pub(super) acknowledges: u16,
+    pub(super) hop: u8,
+    pub(super) marked: bool,
+}
 
 /// Delays of a graph's links in picoseconds, each including the latency of the switch that it leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! per leaf, 400 Gb/s, 500 ns, full packets, one acknowledgement per packet that goes back the way the packet came, receivers by
 //! arithmetic. docs/evidence/performance.md compares the two.
 
-use super::StrippedResult;
+use super::result::StrippedResult;
 use std::time::Instant;
 
 const PS_PER_BYTE: u64 = 20;

@@ -7,75 +7,19 @@
 mod case;
 mod graph;
 mod lean;
+mod result;
 mod wheel;
 
+pub use case::Case;
 pub use graph::{Delays, GraphKind};
 pub use lean::run_lean;
+pub use result::StrippedResult;
 
-use graph::{Dragonfly, FatTree, LeafSpine, Routing};
+use graph::{Dragonfly, FatTree, LeafSpine, Packet, Routing};
 use std::time::Instant;
 use wheel::{Event, Wheel};
 
-/// Case of the loop.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Case {
-    /// The graph.
-    pub graph: GraphKind,
-    /// Delays of its links.
-    pub delays: Delays,
-    /// Receiver of each host.
-    pub to: Vec<u32>,
-    /// Payload of each host's flow.
-    pub bytes_per_flow: u64,
-    /// Payload of a data packet.
-    pub payload: u64,
-    /// Bytes of a data packet on the wire.
-    pub data: u16,
-    /// Bytes of an ACK on the wire.
-    pub ack: u16,
-    /// Picoseconds per byte of every link.
-    pub ps_per_byte: u64,
-    /// Maximum number of data packets of a flow in flight.
-    pub window: u64,
-    /// Data packets per ACK.
-    pub packets_per_ack: u64,
-    /// Bucket width: 2 to this power picoseconds.
-    pub bucket_bits: u32,
-}
-
-/// Results of the loop.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct StrippedResult {
-    /// Packets that left a port.
-    pub packet_hops: u64,
-    /// Data packets that reached their host.
-    pub delivered: u64,
-    /// Packets above the marking threshold.
-    pub marked: u64,
-    /// Simulated time of the last arrival, in picoseconds.
-    pub end_ps: u64,
-    /// Longest time from sending a packet to its ACK, in picoseconds.
-    pub longest_rtt_ps: u64,
-    /// Wall time of the loop.
-    pub wall_seconds: f64,
-}
-
 const MARK_ABOVE_PS: u64 = 2_000_000;
-
-#[derive(Clone, Copy, Default)]
-struct Packet {
-    sent_at: u64,
-    flow: u32,
-    from: u16,
-    to: u16,
-    /// Routing state: see [`Routing::start`].
-    via: u16,
-    size: u16,
-    /// Packets that it acknowledges; zero for data.
-    acknowledges: u16,
-    hop: u8,
-    marked: bool,
-}
 
 struct Loop<'c, W> {
     case: &'c Case,
