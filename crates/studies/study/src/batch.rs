@@ -1,4 +1,5 @@
-//! Runs done into a store: each claimed, written aside, put in place whole; a failure kept, the others done.
+//! Runs into a store: each run is claimed, written aside and put in place whole. A failure is recorded and the other runs
+//! continue.
 
 use crate::{
     hold::Hold,
@@ -19,7 +20,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Which runs that are there are done anew.
+/// Existing runs that are done again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Again {
     /// None.
@@ -31,16 +32,16 @@ pub enum Again {
     All,
 }
 
-/// Starts after which a run is given up that kills its process each time.
+/// Number of starts that killed their process after which a run counts as failed.
 const MOST_KILLED: u64 = 3;
 
-/// Runs that may wait to be made durable; each holds an open file.
+/// Maximum number of runs that wait to be made durable; each holds an open file.
 const WAITING: usize = 64;
 
-/// A run that took longer is put in place at once: what that takes does not count, and whatever ends the process loses nothing.
+/// Duration above which a run is put in place at once: the relative cost is small, and nothing is lost when the process ends.
 const SHORT: Duration = Duration::from_millis(20);
 
-/// A run that is done and waits to be put in place, with what must be held until then.
+/// A finished run that waits to be put in place, with its claim and hold.
 struct Waiting {
     written: Written,
     _claim: Claim,
@@ -51,11 +52,11 @@ struct Waiting {
 pub trait Runs: Sync {
     /// Name of the run in the store.
     fn key(&self, number: usize) -> &str;
-    /// Its name for people.
+    /// Its name in messages.
     fn name(&self, number: usize) -> String;
-    /// What it runs.
+    /// Its scenario.
     fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError>;
-    /// On what.
+    /// Backend of all runs.
     fn backend(&self) -> &BackendEntry;
 }
 
@@ -63,7 +64,7 @@ pub trait Runs: Sync {
 struct Done {
     reused: usize,
     fatal: Option<RunError>,
-    /// What is to be said at the end.
+    /// Notes for the end of the batch.
     notes: Vec<String>,
 }
 
@@ -77,13 +78,13 @@ pub struct Batch<'b> {
 }
 
 impl<'b> Batch<'b> {
-    /// None of `runs` has begun.
+    /// Creates a batch in which no run has begun.
     pub fn new(runs: &'b dyn Runs, store: &'b Store, again: Again) -> Self {
         Batch { runs, store, again, done: Mutex::default(), queue: Mutex::default() }
     }
 
-    /// Does `jobs` on `threads` threads; how many of them another process had done meanwhile, and what kept it from going
-    /// on, if anything.
+    /// Does `jobs` on `threads` threads. Returns the number of runs that another process had done meanwhile, and the error that
+    /// stopped the batch, if any.
     pub fn work_off(self, jobs: Vec<usize>, threads: usize, observer: &dyn Observer) -> (usize, Option<RunError>) {
         if self.again != Again::All {
             for number in &jobs {
@@ -95,7 +96,7 @@ impl<'b> Batch<'b> {
         let (sender, receiver) = sync_channel(WAITING);
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
         thread::scope(|scope| {
-            // Simulating goes on while the disk works.
+            // Simulation continues while the disk is busy.
             let this = &self;
             scope.spawn(move || this.put_in_place(&receiver, observer));
             work_off(&self, jobs, threads, observer);
@@ -110,7 +111,7 @@ impl<'b> Batch<'b> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts runs in place, all that wait at a time.
+    /// Puts runs in place, all waiting ones at a time.
     fn put_in_place(&self, waiting: &Receiver<Waiting>, observer: &dyn Observer) {
         while let Ok(first) = waiting.recv() {
             let batch: Vec<Waiting> = std::iter::once(first).chain(waiting.try_iter().take(WAITING)).collect();
@@ -137,7 +138,7 @@ impl<'b> Batch<'b> {
             return Ok(Step::Stop);
         }
         let Some(mut claim) = self.store.claim(run)? else { return Ok(Step::Elsewhere) };
-        // Another process may have done it since this one looked.
+        // Another process may have done it since this one checked.
         let tried = self.again == Again::No && self.store.has_failed(run);
         if self.again != Again::All && (self.store.is_finished(run) || tried) {
             self.lock().reused += 1;
@@ -167,7 +168,7 @@ impl<'b> Batch<'b> {
                 }
                 claim.is_done();
                 let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                // It is there while runs are done.
+                // The queue exists while runs are done.
                 let _ = queue.map(|queue| queue.send(Waiting { written, _claim: claim, _hold: hold }));
                 Ok(Step::Done)
             }
@@ -202,7 +203,7 @@ impl<'b> Batch<'b> {
     fn keep(&self, run: &str, name: &str, claim: &Claim, outcome: Result<bool, RunError>) -> Result<Step, RunError> {
         match outcome {
             Ok(_) => Ok(Step::Interrupted),
-            // The disk, not the run.
+            // The disk failed, not the run.
             Err(error @ RunError::Report(_)) => Err(error),
             Err(error) => {
                 self.store.keep_failure(run, name, &error.to_string(), claim.killed + 1)?;

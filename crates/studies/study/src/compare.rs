@@ -1,4 +1,4 @@
-//! Comparisons: every load balancer and variant with every seed, on all cores; what is finished is not repeated.
+//! Comparisons: every load balancer and variant with every seed, on all cores. Finished runs are not repeated.
 
 pub use crate::entries::Request;
 
@@ -26,7 +26,7 @@ use std::{
 /// One run of a comparison.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// `scheme, seed N`, for people.
+    /// `scheme, seed N`, as in messages.
     pub name: String,
     /// The load balancer or variant.
     pub scheme: String,
@@ -36,18 +36,18 @@ pub struct Job {
     pub scenario: Scenario,
 }
 
-/// What a comparison runs, and on which backend. All load balancers see the same flows: the traffic is drawn from the seed alone.
+/// Plan of a comparison. All load balancers get the same flows: the traffic is drawn from the seed alone.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The load balancers and variants, in the order given.
     pub schemes: Vec<String>,
     /// The seeds.
     pub seeds: Vec<u64>,
-    /// The one that the others are related to.
+    /// The one to which the others are related.
     pub baseline: String,
     /// Every run, seed by seed, so that early results compare all load balancers.
     pub jobs: Vec<Job>,
-    /// What they run on.
+    /// Backend of the runs.
     pub backend: &'static BackendEntry,
 }
 
@@ -55,8 +55,8 @@ impl Plan {
     /// Plans the comparison of `scenario`.
     ///
     /// # Errors
-    /// [`ScenarioError`] where a load balancer does not exist, stands twice or does not go with the scenario, where
-    /// there is none, where a variant is wrong, or where the baseline is not among them.
+    /// [`ScenarioError`] where a load balancer does not exist, is named twice or does not fit the scenario, where there is
+    /// none, where a variant is wrong, or where the baseline is not among them.
     pub fn new(scenario: &Scenario, request: &Request) -> Result<Self, ScenarioError> {
         let entries = Entries::new(scenario, request)?;
         let of = entries.of(scenario)?;
@@ -72,25 +72,25 @@ impl Plan {
     }
 }
 
-/// What may be done to results that are there.
+/// Permitted changes to existing results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Permission {
-    /// Finished runs are run anew.
+    /// Finished runs are repeated.
     pub again: bool,
     /// Results of another scenario or comparison may be replaced.
     pub replace: bool,
 }
 
-/// What a comparison gave.
+/// Outcome of a comparison.
 #[derive(Debug)]
 pub struct Compared {
     /// Summaries of the finished runs, in the order of the plan.
     pub summaries: Vec<Summary>,
-    /// How many of them were there before.
+    /// Number of them that existed before.
     pub reused: usize,
-    /// Runs that failed, by name, and why.
+    /// Failed runs: name and error.
     pub failed: Vec<(String, RunError)>,
-    /// Whether it was interrupted.
+    /// `true` if it was interrupted.
     pub interrupted: bool,
     /// The comparison over the finished runs; `None` where there are none.
     pub comparison: Option<Comparison>,
@@ -100,16 +100,16 @@ struct Done {
     summaries: Vec<Option<Summary>>,
     reused: usize,
     failed: Vec<(usize, RunError)>,
-    /// Why nothing further could be done.
+    /// Error that stopped the comparison.
     fatal: Option<RunError>,
     written: Option<Instant>,
 }
 
-/// How often the comparison over the runs so far is written.
+/// Minimum time between two writes of the comparison over the runs so far.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 
-/// A directory that this process works in, until dropped. Directories that were made for it and are still empty then
-/// are removed: a mistake in the input leaves nothing behind.
+/// A directory that this process works in, until dropped. Directories that were made for it are removed on drop if they are
+/// empty, so an error in the input leaves nothing behind.
 #[derive(Debug)]
 #[must_use]
 pub struct Taken {
@@ -127,9 +127,10 @@ impl Taken {
     /// Checks that the directory is still the one that was taken.
     ///
     /// # Errors
-    /// [`ScenarioError`] where it was removed or replaced meanwhile: what is written now would not lie where the rest is.
+    /// [`ScenarioError`] where it was removed or replaced meanwhile: further files would not be written beside the earlier
+    /// ones.
     pub fn check(&self) -> Result<(), ScenarioError> {
-        // Where a file system knows no locks, there is nothing to tell it by but its being there.
+        // Without locks, the existence of the directory is all that can be checked.
         let is_there = self.lock.as_ref().map_or_else(|| self.directory.is_dir(), Lock::is_there);
         if is_there {
             return Ok(());
@@ -146,10 +147,10 @@ impl Drop for Taken {
     }
 }
 
-/// Takes `directory` for this process alone, where the file system can do that.
+/// Takes `directory` for this process alone, if the file system has locks.
 ///
 /// # Errors
-/// Where another process works in it, or it cannot be written.
+/// Where another process holds it, or it cannot be written.
 pub fn take_directory(directory: &Path) -> Result<Taken, ScenarioError> {
     let absent = directory.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
     let mut taken =
@@ -185,7 +186,7 @@ struct Execution<'p> {
 }
 
 impl Plan {
-    /// Checks whatever can be wrong with the graph, the traffic or a load balancer, before anything is written.
+    /// Checks the graph, the traffic and the load balancers before anything is written.
     ///
     /// # Errors
     /// [`ScenarioError`] that names the run.
@@ -207,12 +208,12 @@ impl Plan {
         Side { backend: self.backend.name.to_string(), runs }
     }
 
-    /// Runs what is not finished in `directory` yet on `threads` threads, and writes each run there as soon as it is
-    /// known and the comparison over them every now and then. A run that fails does not stop the others.
+    /// Runs what is not finished in `directory` yet on `threads` threads. Each run is written as soon as it is finished, the
+    /// comparison over them at intervals of at least one second. A run that fails does not stop the others.
     ///
     /// # Errors
-    /// [`RunError`] where the input is wrong, results of others are in the way, or nothing can be written; what is
-    /// finished is kept.
+    /// [`RunError`] where the input is wrong, foreign results are in the way, or nothing can be written. Finished runs are
+    /// kept.
     pub fn execute(
         &self,
         scenario: &Scenario,
@@ -251,7 +252,7 @@ impl Plan {
         execution.finish()
     }
 
-    /// Runs of other comparisons in the same directory, of which nothing may be lost unasked.
+    /// Refuses, without `replace`, a directory with runs of other comparisons; notes that they will be moved otherwise.
     fn ask(&self, output: &OutputDir, permission: Permission, observer: &dyn Observer) -> Result<(), ScenarioError> {
         let directory = output.path();
         if let Some(kind) = output.manifest().map(Manifest::kind).filter(|kind| *kind != ResultKind::Comparison) {
@@ -304,7 +305,8 @@ impl Plan {
         Ok(others)
     }
 
-    /// Directories of runs of this comparison that hold something else than what it was made of: another run, or files without a manifest.
+    /// Directories of runs of this comparison with other content than the comparison was made from: another run, or files
+    /// without a manifest.
     fn replaced(&self, output: &OutputDir) -> Vec<PathBuf> {
         let Some(manifest) = output.manifest() else { return Vec::new() };
         let directory = output.path();
@@ -312,7 +314,7 @@ impl Plan {
         places.filter(|place| place.is_dir() && is_of_others(directory, place, manifest)).collect()
     }
 
-    /// Nobody is asked: what stands there was not put there by a command, and it is kept.
+    /// Moves them aside without a flag: no command put them there, and nothing is removed.
     fn move_replaced_aside(&self, output: &OutputDir, observer: &dyn Observer) -> std::io::Result<()> {
         for place in self.replaced(output) {
             let kept = self.move_aside(output.path(), &place)?;
@@ -324,7 +326,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Keeps the run in `other` under `earlier-runs`; gives its place there.
+    /// Moves the run in `other` to `earlier-runs`; returns its path there.
     fn move_aside(&self, directory: &Path, other: &Path) -> std::io::Result<PathBuf> {
         let own = other.strip_prefix(directory.join("runs")).map_err(std::io::Error::other)?;
         let kept = directory.join("earlier-runs").join(own);
@@ -335,8 +337,8 @@ impl Plan {
         Ok(free)
     }
 
-    /// They would show up in the report: they are kept under `earlier-runs`, and come back when they are asked for again.
-    /// Of one load balancer and seed several may be kept there: `seed1`, `seed1-2` and so on.
+    /// Moves foreign runs to `earlier-runs`, since they would appear in the report, and moves back those that this comparison
+    /// needs. Several runs of one load balancer and seed may be kept there: `seed1`, `seed1-2` and so on.
     fn move_others_aside(&self, directory: &Path) -> std::io::Result<()> {
         let (runs, earlier) = (directory.join("runs"), directory.join("earlier-runs"));
         for other in self.others(directory)? {
@@ -366,7 +368,7 @@ impl Plan {
     }
 }
 
-/// `seed1` as `seed1-2` and so on.
+/// Turns `seed1` into `seed1-2` and so on.
 fn beside(path: &Path, number: u32) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!("{name}-{number}"))
@@ -468,7 +470,7 @@ impl Execution<'_> {
         Ok(Compared { summaries, reused: done.reused, failed, interrupted, comparison })
     }
 
-    /// One Parquet per table over all runs.
+    /// Writes one Parquet file per table over all runs.
     fn gather(&self, done: &Done) -> Result<(), RunError> {
         let label = Label {
             name: "entry".into(),
@@ -481,7 +483,7 @@ impl Execution<'_> {
             labels: vec![job.scheme.clone()],
         };
         let mut members: Vec<Member> = jobs.map(|(job, _)| member(job)).collect();
-        // The rows of a load balancer stand together.
+        // The rows of a load balancer are consecutive.
         members.sort_by_key(|member| self.plan.schemes.iter().position(|scheme| *scheme == member.labels[0]));
         if !members.is_empty() {
             gather_runs(self.directory, &[label], &members)?;
@@ -489,14 +491,14 @@ impl Execution<'_> {
         Ok(())
     }
 
-    /// Makes the directory that of this comparison, and says which runs are missing.
+    /// Marks the directory as that of this comparison, and lists the missing runs.
     fn mark(&self, done: &Done) -> Result<(), RunError> {
         let (plan, provenance) = (self.plan, provenance(self.scenario, self.started));
         let missing = self.missing(done);
         Ok(begin_comparison(self.directory, VERSION, &plan.schemes, &plan.baseline, &provenance, missing.as_deref())?)
     }
 
-    /// Which runs are missing, as text of a file; `None` where none is.
+    /// Returns the missing runs as the text of a file; `None` if none is missing.
     fn missing(&self, done: &Done) -> Option<String> {
         if done.summaries.iter().all(Option::is_some) {
             return None;
@@ -516,8 +518,8 @@ impl Execution<'_> {
     }
 }
 
-/// Whatever is wrong with the graph, the traffic or a load balancer of `scenario`. The setup of a scenario with the same
-/// network and traffic, which `first` keeps, is made once.
+/// Checks the graph, the traffic and the load balancers of `scenario`. `first` caches the setup, which is made once for
+/// scenarios with the same network and traffic.
 pub fn check(
     scenario: &Scenario,
     backend: &BackendEntry,
@@ -546,7 +548,7 @@ pub fn check(
     }
 }
 
-/// What is in a directory, in order; nothing where it is not there.
+/// Lists a directory in order; empty if it does not exist.
 fn children(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(Vec::new());
@@ -556,7 +558,7 @@ fn children(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// A directory that cannot be used, and what to do about it.
+/// The error for a directory that cannot be used, with its remedy.
 pub(crate) fn directory_error(directory: &Path, error: &std::io::Error) -> ScenarioError {
     ScenarioError::new(format!("the directory {} cannot be used for results: {error}", directory.display()))
         .help("give a directory that can be written with --out DIR")

@@ -1,4 +1,4 @@
-//! What a study compares: load balancers, and variants of the scenario with other settings.
+//! Entries of a study: load balancers, and variants of the scenario with other settings.
 
 use anabranch_lb::registry::resolve;
 use anabranch_scenario::{
@@ -10,37 +10,37 @@ use anabranch_scenario::{
 };
 use anabranch_settings::nearest;
 
-/// What the command line says of a study; what it leaves out comes from the scenario's `[compare]`.
+/// Arguments of a study from the command line; missing ones come from the scenario's `[compare]`.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// The load balancers.
     pub schemes: Vec<String>,
     /// Variants of the scenario, `NAME=KEY=VALUE;KEY=VALUE` each.
     pub variants: Vec<String>,
-    /// How many seeds.
+    /// Number of seeds.
     pub seeds: Option<u64>,
-    /// The load balancer or variant that the others are related to.
+    /// The load balancer or variant to which the others are related.
     pub baseline: Option<String>,
-    /// What the runs are on.
+    /// Backend of the runs.
     pub backend: &'static BackendEntry,
 }
 
-/// A load balancer or a variant, with the scenario it stands for.
+/// A load balancer or a variant, with its scenario.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     /// Name of the load balancer, or of the variant.
     pub(crate) name: String,
-    /// The scenario with it.
+    /// The scenario with that load balancer or those settings.
     pub(crate) scenario: Scenario,
 }
 
-/// A variant as it is given.
+/// A variant as on the command line.
 struct Variant {
     name: String,
     changes: Vec<String>,
 }
 
-/// What is compared, in the order given: load balancers first, then variants.
+/// Entries of a study, in the order given: load balancers first, then variants.
 pub(crate) struct Entries {
     names: Vec<String>,
     schemes: Vec<String>,
@@ -50,11 +50,11 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    /// What `request` and the scenario's `[compare]` name. With variants and no load balancers, the scenario's own stands
-    /// beside them.
+    /// Collects the entries of `request` and the scenario's `[compare]`. With variants and no load balancers, the scenario's
+    /// own load balancer is an entry too.
     ///
     /// # Errors
-    /// Where nothing is named, a name stands twice, or a variant is none.
+    /// Where nothing is named, a name occurs twice, or a variant is malformed.
     pub(crate) fn new(scenario: &Scenario, request: &Request) -> Result<Self, ScenarioError> {
         let asked: Vec<String> =
             request.schemes.iter().map(|s| s.trim().to_string()).filter(|s| !s.is_empty()).collect();
@@ -79,20 +79,20 @@ impl Entries {
         Ok(Entries { names, schemes, variants, from_flag, request: request.clone() })
     }
 
-    /// What their runs are on.
+    /// Returns the backend of their runs.
     pub(crate) fn backend(&self) -> &'static BackendEntry {
         self.request.backend
     }
 
-    /// Their names.
+    /// Returns their names.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The scenario with each of them.
+    /// Returns the scenario with each of them.
     ///
     /// # Errors
-    /// Where a load balancer does not exist or does not go with the scenario, or a variant's key or value is wrong.
+    /// Where a load balancer does not exist or does not fit the scenario, or a variant's key or value is wrong.
     pub(crate) fn of(&self, scenario: &Scenario) -> Result<Vec<Entry>, ScenarioError> {
         let place = |scheme: &str| match self.from_flag {
             true => in_list("--schemes", &self.request.schemes, scheme),
@@ -109,7 +109,7 @@ impl Entries {
         schemes.chain(variants).collect()
     }
 
-    /// The one that the others are related to.
+    /// Returns the entry to which the others are related.
     ///
     /// # Errors
     /// Where it is not among them.
@@ -128,7 +128,7 @@ impl Entries {
         }
     }
 
-    /// The seeds, counting up from the scenario's.
+    /// Returns the seeds, counting up from the scenario's.
     ///
     /// # Errors
     /// Where there are none or too many.
@@ -146,10 +146,10 @@ impl Entries {
     }
 }
 
-/// Most characters of a variant's name, which is that of a directory.
+/// Maximum length in characters of a variant's name, which names a directory.
 const MAX_VARIANT: usize = 100;
 
-/// `NAME=KEY=VALUE;KEY=VALUE`.
+/// Parses `NAME=KEY=VALUE;KEY=VALUE`.
 fn variant(text: &str) -> Result<Variant, ScenarioError> {
     let wrong = |message: String| {
         Err(ScenarioError::new(format!("--variant {text}: {message}")).help(

@@ -1,18 +1,18 @@
-//! What must not be cut short: runs that have begun and results that are being written.
+//! Guard against ending the process during a run or while results are written.
 //!
-//! Building a large fabric takes many seconds and asks nobody. Nothing is lost when it is left behind, so an interruption
-//! may end the process as soon as nothing is held; what is held looks at the interruption itself.
+//! Building a large fabric takes many seconds without a progress call, and nothing is lost if it is cut short. An interruption
+//! may therefore end the process as soon as nothing is held. Code that holds a guard polls for the interruption.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// While one lives, the process must not be ended from outside.
+/// Guard that forbids ending the process from outside until it is dropped.
 #[derive(Debug)]
 pub struct Hold(());
 
 impl Hold {
-    /// Takes hold.
+    /// Creates a guard.
     pub fn take() -> Self {
         HELD.fetch_add(1, Ordering::SeqCst);
         Hold(())
@@ -25,7 +25,7 @@ impl Drop for Hold {
     }
 }
 
-/// Whether anything is held.
+/// Returns `true` if any guard exists.
 pub fn any() -> bool {
     HELD.load(Ordering::SeqCst) > 0
 }

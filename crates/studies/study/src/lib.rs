@@ -1,5 +1,5 @@
-//! Runs of scenarios: one ([`results`]), side by side ([`compare`]), over the values of keys ([`sweep`]), again ([`rerun`]), and where
-//! their results are kept.
+//! Runs of scenarios: single ([`results`]), compared ([`compare`]), over the values of keys ([`sweep`]) and repeated
+//! ([`rerun`]). Also the directories and stores of their results.
 
 pub mod batch;
 pub mod compare;
@@ -22,7 +22,7 @@ pub use store::run_key;
 use anabranch_report::ReportError;
 use anabranch_scenario::ScenarioError;
 
-/// What is wrong with a result or its place, as a message with its remedy.
+/// Turns a fault in a result or its directory into a message with its remedy.
 pub fn mistake(error: ReportError) -> ScenarioError {
     match error {
         ReportError::Content { path, found, remedy } => {

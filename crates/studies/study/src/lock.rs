@@ -1,4 +1,4 @@
-//! Files that say that a process is at work: held while it lives, whatever ends it, and gone afterwards.
+//! Lock files that mark a directory as in use by a process. A lock is held until its process ends, however that happens.
 
 use fs4::{FileExt, TryLockError};
 use std::{
@@ -15,8 +15,8 @@ fn held() -> MutexGuard<'static, Vec<PathBuf>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes the lock files of this process, which is about to end without going back: it was asked to, so nobody need
-/// think that it was killed.
+/// Removes the lock files of this process, which is about to exit on request without unwinding. A lock file that remained would
+/// suggest that it was killed.
 pub fn release_locks() {
     for path in held().drain(..) {
         let _ = fs::remove_file(path);
@@ -31,19 +31,19 @@ pub(crate) struct Lock {
     stays: bool,
 }
 
-/// What a lock file says that stands among the files of others.
+/// Content of a lock file in a directory that may hold foreign files.
 const MARK: &str = "anabranch is at work in this directory\n";
 
-/// Locks a directory itself while something is done that two processes must not do at once. Waits; `None` on systems without such
-/// locks. The lock is released when the file is dropped.
+/// Locks a directory itself for an operation that two processes must not do at once. Blocks until the lock is free; `None` on
+/// systems without such locks. Dropping the file releases the lock.
 pub(crate) fn lock_directory(path: &Path) -> Option<File> {
     let directory = File::open(path).ok()?;
     FileExt::lock(&directory).is_ok().then_some(directory)
 }
 
 impl Lock {
-    /// Takes the lock at `path`, which stands in a directory that may be anybody's: a file of that name that is not ours is
-    /// locked, but neither changed nor removed.
+    /// Takes the lock at `path`, in a directory that may belong to others. A foreign file of that name is locked, but neither
+    /// changed nor removed.
     ///
     /// # Errors
     /// As [`Lock::try_take`].
@@ -74,7 +74,7 @@ impl Lock {
     /// Takes the lock at `path`; `None` where another process (or another lock of this one) holds it.
     ///
     /// # Errors
-    /// Where the file cannot be made or is no regular file, or the file system knows no locks.
+    /// Where the file cannot be made or is no regular file, or the file system has no locks.
     pub(crate) fn try_take(path: &Path) -> io::Result<Option<Self>> {
         loop {
             let mut options = OpenOptions::new();
@@ -85,7 +85,7 @@ impl Lock {
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => return Err(error),
             }
-            // Its last holder may have removed the file between our opening and our locking it.
+            // The last holder may have removed the file between our opening and our locking it.
             if same_file(&file, path) {
                 held().push(path.to_path_buf());
                 return Ok(Some(Lock { path: path.to_path_buf(), file, stays: false }));
@@ -93,12 +93,12 @@ impl Lock {
         }
     }
 
-    /// Returns `true` while the file lies where it was made.
+    /// Returns `true` while the file is where it was made.
     pub(crate) fn is_there(&self) -> bool {
         same_file(&self.file, &self.path)
     }
 
-    /// What earlier holders left in it: those that were killed, since the others removed it.
+    /// Returns what killed holders left in the file; other holders removed it.
     pub(crate) fn read(&mut self) -> io::Result<String> {
         let mut text = String::new();
         self.file.rewind()?;
@@ -106,12 +106,12 @@ impl Lock {
         Ok(text)
     }
 
-    /// Gives the lock up, but leaves the file with what it says.
+    /// Releases the lock, but leaves the file with its content.
     pub(crate) fn leave(mut self) {
         self.stays = self.file.metadata().is_ok_and(|metadata| metadata.len() > 0);
     }
 
-    /// Forgets what it says.
+    /// Empties the file.
     pub(crate) fn clear(&mut self) -> io::Result<()> {
         self.file.set_len(0)
     }
@@ -126,7 +126,7 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         held().retain(|path| *path != self.path);
-        // Removed while it is held, so that whoever waits for it sees that it is another file now.
+        // Removed while the lock is held, so that a process that waits for it detects that the file is another one now.
         if !self.stays {
             let _ = fs::remove_file(&self.path);
         }
@@ -147,7 +147,7 @@ fn same_file(_: &File, path: &Path) -> bool {
     path.exists()
 }
 
-/// Whether the file system knows no locks; whoever asked must do without.
+/// Returns `true` if the file system has no locks; the caller must do without.
 pub(crate) fn is_unsupported(error: &io::Error) -> bool {
     // ENOLCK (37), ENOTSUP or EOPNOTSUPP (95), ENOSYS (38) of Linux.
     error.kind() == io::ErrorKind::Unsupported || matches!(error.raw_os_error(), Some(37 | 38 | 95))
@@ -172,7 +172,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         drop(Lock::try_take_among_others(&path).unwrap().unwrap());
         assert!(!path.exists(), "ours goes");
-        // What a killed process left is ours as well.
+        // What a killed process left is removed too.
         fs::write(&path, MARK).unwrap();
         drop(Lock::try_take_among_others(&path).unwrap().unwrap());
         assert!(!path.exists());
@@ -191,7 +191,7 @@ mod tests {
             let (sender, receiver) = std::sync::mpsc::channel();
             let path = lock.clone();
             std::thread::spawn(move || {
-                // Both ways to take one: among files of others, and in a store, whose locks are read.
+                // The two methods: among files of others, and in a store, where the lock file is read.
                 let among = Lock::try_take_among_others(&path).map(drop).unwrap_err();
                 let alone = Lock::try_take(&path).map(|taken| taken.map(|mut lock| lock.read())).unwrap_err();
                 let _ = sender.send([among.to_string(), alone.to_string()]);

@@ -1,4 +1,4 @@
-//! `run --pcap LINK=FILE`: what leaves over a link, as a file for other people's tools.
+//! `run --pcap LINK=FILE`: packets that leave over a link, as a capture file for external tools.
 
 use crate::{mistake, results::RunError};
 use anabranch_backend::Setup;
@@ -12,10 +12,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Packets of one link that are kept in memory until the run is over: 64 B each.
+/// Maximum number of packets of one link that are kept in memory until the run is over, 64 B each.
 pub const MOST_PACKETS: u64 = 4_000_000;
 
-/// The captures that a run is asked for.
+/// Captures requested for a run.
 #[derive(Clone, Debug, Default)]
 pub struct Captures {
     list: Vec<Asked>,
@@ -35,16 +35,15 @@ pub struct Captured {
     pub link: String,
     /// The file.
     pub file: PathBuf,
-    /// What is in it.
+    /// Counts of its frames.
     pub written: Written,
 }
 
 impl Captures {
-    /// Reads `LINK=FILE` texts. Files that are there are replaced where `replace` says so, but never `inputs`, nor what the
-    /// results in `directory` have.
+    /// Reads `LINK=FILE` texts. Existing files are replaced only with `replace`; `inputs` and the results in `directory` never.
     ///
     /// # Errors
-    /// Where one is no such text, two name one file, or a file cannot be made there.
+    /// Where a text has another form, two name one file, or a file cannot be made there.
     pub fn read(
         texts: &[String],
         replace: bool,
@@ -80,7 +79,7 @@ impl Captures {
     /// Makes the run keep the packets of the links.
     ///
     /// # Errors
-    /// Where there is no such link, or a name means both directions of a cable.
+    /// Where there is no such link, or a name covers both directions of a cable.
     pub(crate) fn ask(&self, setup: &mut Setup) -> Result<(), ScenarioError> {
         setup.measure.capture_limit = MOST_PACKETS;
         for asked in &self.list {
@@ -90,7 +89,7 @@ impl Captures {
         Ok(())
     }
 
-    /// Writes the files under names that hide them.
+    /// Writes the files under temporary names.
     ///
     /// # Errors
     /// Where one cannot be written.
@@ -109,11 +108,12 @@ impl Captures {
     }
 }
 
-/// Files that are written but not yet to be seen, each with what it will be. Dropped without [`Files::publish`], they go.
+/// Written files that still have temporary names, each with its description. Dropped without [`Files::publish`], they are
+/// removed.
 pub(crate) struct Files(Vec<(PendingFile, Captured)>);
 
 impl Files {
-    /// Gives them their names.
+    /// Renames them to their final names.
     ///
     /// # Errors
     /// Where one cannot be renamed.

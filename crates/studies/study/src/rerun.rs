@@ -1,4 +1,4 @@
-//! Results done again from their manifests: the same rows in every table, or something is wrong.
+//! Repeats recorded runs from their manifests and compares every table row by row.
 
 use crate::{
     mistake,
@@ -23,7 +23,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// A run as it is recorded.
+/// A recorded run.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// Its path in the directory: `scheme/seedN` in a comparison, the hash in a sweep.
@@ -34,13 +34,13 @@ pub struct Recorded {
     pub directory: PathBuf,
     /// Its summary.
     summary: Summary,
-    /// Files that are not as they were written: which, and how.
+    /// Files that differ from what was written: name and difference.
     pub damaged: Vec<String>,
-    /// The build it was done with, where that is another one.
+    /// Build that did the run, where it is not this one.
     pub other_build: Option<String>,
 }
 
-/// The finished runs recorded in `directory`: a run's, or those of a comparison or sweep; with `run`, that one alone.
+/// Reads the finished runs in `directory`: of a single run, a comparison or a sweep. With `run`, reads that one alone.
 ///
 /// # Errors
 /// Where there is none, one cannot be read, or a file that its scenario reads has changed since.
@@ -106,7 +106,7 @@ impl Recorded {
         self.summary.fingerprint.as_deref().unwrap_or_default()
     }
 
-    /// What of it is not what the run gives.
+    /// Compares the record with the result of the repeated run.
     fn compare(&self, setup: &Setup, result: &RunResult, threads: usize) -> Again {
         let meta = RunMeta { scheme: self.summary.scheme.clone(), ..meta(&self.scenario, &SIMULATOR, setup, threads) };
         let rows = differing_rows(&self.directory, &Context::new(result, &meta));
@@ -122,12 +122,12 @@ impl Recorded {
     }
 }
 
-/// What came of a run that was done again.
+/// Outcome of a repeated run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Again {
     /// Its fingerprint.
     pub fingerprint: String,
-    /// What is recorded differently: file, row, column.
+    /// Differences of the record: file, row, column.
     pub differences: Vec<String>,
 }
 
@@ -152,7 +152,7 @@ impl Work for Execution<'_> {
     }
 }
 
-/// Does `runs` again; nothing is written. What came of each, `None` for those that an interruption left out.
+/// Repeats `runs` without writing anything. Returns the outcome of each, `None` for those that an interruption skipped.
 pub fn rerun(runs: &[Recorded], threads: usize, observer: &dyn Observer) -> Vec<Option<Result<Again, RunError>>> {
     let execution = Execution { runs, found: Mutex::new(runs.iter().map(|_| None).collect()) };
     work_off(&execution, 0..runs.len(), threads, observer);

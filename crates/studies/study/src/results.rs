@@ -1,4 +1,4 @@
-//! From a setup to a directory of results.
+//! Runs one scenario from its setup to a directory of results.
 
 use crate::{
     compare::Taken,
@@ -30,28 +30,29 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-/// Why a run gave no results.
+/// Reason for missing results.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The user's mistake.
+    /// The user's input is invalid.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// An invariant failed or the simulation stalled; says what to run to see it again.
+    /// An invariant failed or the simulation stalled; contains the command that reproduces it.
     #[error("{0}")]
     Broken(String),
     /// The results could not be written or drawn.
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// The user asked for a stop before the first event: there is nothing to keep.
+    /// The user stopped the run before the first event: there is nothing to keep.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Runs `scenario` with its seed on `threads` threads and writes rows, summary and manifest into the directory `taken`, and
-/// `captures` where they say. What an interrupted run has so far is written too, and marked. `before` is shown the setup before the run begins.
+/// Runs `scenario` with its seed on `threads` threads. Writes rows, summary and manifest into the directory `taken`, and
+/// `captures` to their files. The partial results of an interrupted run are written too, and marked. `before` is called with
+/// the setup before the run begins.
 ///
 /// # Errors
-/// [`RunError`]; nothing is written then.
+/// [`RunError`]; nothing is written in that case.
 pub fn run_into(
     scenario: &Scenario,
     backend: &BackendEntry,
@@ -77,12 +78,12 @@ pub fn run_into(
 pub struct Ran {
     /// The rows.
     pub result: RunResult,
-    /// The names that they refer to by number.
+    /// The names to which the rows refer by number.
     pub meta: RunMeta,
     provenance: Provenance,
 }
 
-/// Runs `scenario` with its seed on `threads` threads and keeps what comes of it in memory; nothing of an interrupted run.
+/// Runs `scenario` with its seed on `threads` threads and keeps the result in memory; an interrupted run is an error.
 ///
 /// # Errors
 /// [`RunError`].
@@ -110,7 +111,7 @@ pub fn run(
 }
 
 impl Ran {
-    /// Its statistics.
+    /// Computes its statistics.
     pub fn summary(&self) -> Summary {
         Summary::new(&self.result, &self.meta)
     }
@@ -124,11 +125,11 @@ impl Ran {
     }
 }
 
-/// Whether a run's results may go to `directory`: not over those of another scenario, unless `replace` says so, never over
-/// those of a comparison or a sweep, and never over files that are not ours. What of another scenario would be removed.
+/// Checks that a run's results may be written to `directory`. Results of another scenario are replaced only with `replace`;
+/// those of a comparison or a sweep, and foreign files, never. Returns the files of another scenario that would be removed.
 ///
 /// # Errors
-/// [`ScenarioError`] that says what is in the way.
+/// [`ScenarioError`] that names what is in the way.
 pub fn free_for_a_run(
     directory: &Path,
     scenario: &Scenario,
@@ -141,7 +142,7 @@ pub fn free_for_a_run(
     Ok(removed)
 }
 
-/// The same of a run with this hash.
+/// As [`free_for_a_run`], for a run with this hash.
 fn free(output: &OutputDir, hash: u64, backend: &BackendEntry, replace: bool) -> Result<Vec<String>, ScenarioError> {
     let name = output.path().display();
     let Some(there) = output.manifest() else { return Ok(Vec::new()) };
@@ -168,33 +169,33 @@ fn free(output: &OutputDir, hash: u64, backend: &BackendEntry, replace: bool) ->
     Err(ScenarioError::new(message).help("give another directory with --out DIR, or --replace"))
 }
 
-/// Where the results of a run go.
+/// Destination of the results of a run.
 pub(crate) struct Destination<'a> {
-    /// Load balancer or variant of a study that the run is of.
+    /// Load balancer or variant of a study to which the run belongs.
     pub(crate) entry: &'a str,
     /// The run's directory.
     pub(crate) directory: &'a Path,
-    /// The directory that it lies in, where this process alone works in it.
+    /// The directory around it, where this process has taken that directory.
     pub(crate) taken: Option<&'a Taken>,
     /// Formats of the rows.
     pub(crate) formats: Formats,
-    /// Figures and page of this run follow.
+    /// `true` if figures and page of this run follow.
     pub(crate) is_drawn: bool,
-    /// When the run began.
+    /// Start of the run.
     pub(crate) started: Instant,
-    /// Of a run in a store: its directory is made for it, and gets its name and place when it is whole.
+    /// For a run in a store: its directory is created for it, and gets its name and place when it is whole.
     pub(crate) fresh: Option<Attempt>,
 }
 
 impl<'a> Destination<'a> {
-    /// A directory that others may look into.
+    /// A directory that others may read meanwhile.
     pub(crate) fn in_place(entry: &'a str, directory: &'a Path, taken: &'a Taken) -> Self {
         let (formats, started) = (Formats::BOTH, Instant::now());
         Destination { entry, directory, taken: Some(taken), formats, started, is_drawn: false, fresh: None }
     }
 }
 
-/// As [`run_into`], but an interrupted run leaves nothing.
+/// As [`run_into`], but an interrupted run leaves no files.
 pub(crate) fn run_unless(
     scenario: &Scenario,
     backend: &BackendEntry,
@@ -212,7 +213,7 @@ pub(crate) fn run_unless(
     }
 }
 
-/// Setup and results of a run. A panic on the way is a mistake of ours, and ends this run alone.
+/// Returns setup and results of a run. A panic is reported as a bug of this program, and ends this run alone.
 pub(crate) fn run_setup(
     scenario: &Scenario,
     backend: &BackendEntry,
@@ -223,7 +224,7 @@ pub(crate) fn run_setup(
     let attempt = || {
         let mut setup = scenario.setup(scenario.seed)?;
         prepare(&mut setup)?;
-        // From the first events on there is something to keep.
+        // From the first events on, there are results to lose.
         let mut hold = None;
         let mut progress = |at: &Progress| {
             if at.now > Time::ZERO || at.packet_hops > Some(0) {
@@ -263,7 +264,7 @@ impl Destination<'_> {
     }
 }
 
-/// What only the caller of the report knows.
+/// Collects the provenance of a run, which only the caller of the report has.
 pub(crate) fn provenance(scenario: &Scenario, started: Instant) -> Provenance {
     Provenance {
         scenario_toml: scenario.to_toml(),
@@ -275,10 +276,10 @@ pub(crate) fn provenance(scenario: &Scenario, started: Instant) -> Provenance {
     }
 }
 
-/// Size and time of change of a file, and what it held then.
+/// Size and modification time of a file, and its entry at that time.
 type Known = (u64, Option<SystemTime>, InputEntry);
 
-/// What the files at `paths` hold; each is read once while it does not change. One that is gone is left out.
+/// Describes the files at `paths`; each is read once while it does not change. A file that is gone is skipped.
 fn input_entries(paths: &[PathBuf]) -> Vec<InputEntry> {
     static KNOWN: Mutex<BTreeMap<PathBuf, Known>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -326,7 +327,7 @@ fn broken(scenario: &Scenario, backend: &BackendEntry, threads: usize, error: ba
     }
 }
 
-/// The names that the rows of a run of `scenario` refer to by number.
+/// Returns the names to which the rows of a run of `scenario` refer by number.
 pub fn meta(scenario: &Scenario, backend: &BackendEntry, setup: &Setup, threads: usize) -> RunMeta {
     let workload = |w: &anabranch_workload::WorkloadInfo| WorkloadMeta { name: w.name.clone(), measured: w.measured };
     RunMeta {
@@ -355,21 +356,21 @@ pub fn meta(scenario: &Scenario, backend: &BackendEntry, setup: &Setup, threads:
     }
 }
 
-/// The same of a run with this result: faults of real packets have the times at which they took effect.
+/// As [`meta`], for a run with this result: faults of real packets have the times at which they took effect.
 fn meta_of(scenario: &Scenario, backend: &BackendEntry, setup: &Setup, threads: usize, result: &RunResult) -> RunMeta {
     let effects = result.on_wire.as_ref().map(|wire| wire.faults.as_slice());
     RunMeta { faults: faults(setup, effects), ..meta(scenario, backend, setup, threads) }
 }
 
-/// The faults of every link, in the order of their times: those at which they took effect where `effects` has them, without what
-/// did not.
+/// Lists the faults of every link in the order of their times. With `effects`, these are the times at which they took effect,
+/// and faults that did not are skipped.
 fn faults(setup: &Setup, effects: Option<&[Option<Time>]>) -> Vec<LinkFault> {
     let name = |node: NodeId| setup.topology.node(node).name.clone();
     let mut faults: Vec<LinkFault> = vec![];
     for (number, fault) in setup.faults.iter().enumerate() {
         let at = match effects {
             None => Some(fault.at),
-            // Microseconds are enough.
+            // A resolution of microseconds suffices.
             Some(effects) => effects.get(number).copied().flatten().map(|at| Time::from_us(at.ps() / 1_000_000)),
         };
         let Some(at) = at else { continue };
@@ -391,15 +392,15 @@ fn faults(setup: &Setup, effects: Option<&[Option<Time>]>) -> Vec<LinkFault> {
     faults
 }
 
-/// What lies in the directory of a run.
+/// Content of the directory of a run.
 pub(crate) enum Found {
-    /// Nothing that is whole.
+    /// No complete results.
     Nothing,
-    /// A finished run of this scenario by this very build.
+    /// A finished run of this scenario by this exact build.
     Finished(Box<Summary>),
-    /// The same, but a file is not as it was written: which, and how.
+    /// The same, but a file differs from what was written: name and difference.
     Damaged(String),
-    /// The same, but its manifest cannot be trusted, so that none of its files is known to be ours.
+    /// The same, but its manifest cannot be trusted, so none of its files is certain to be ours.
     Unknown(String),
     /// A run of this scenario by another build, or one that was interrupted.
     Stale,
@@ -407,14 +408,14 @@ pub(crate) enum Found {
     Other,
 }
 
-/// Looks for a run of `scenario` in `directory`.
+/// Searches for a run of `scenario` in `directory`.
 pub(crate) fn look(scenario: &Scenario, backend: &BackendEntry, directory: &Path) -> Found {
     let manifest = match Manifest::read(directory) {
         Ok(Some(manifest)) => manifest,
         Ok(None) => return Found::Nothing,
         Err(error) => return Found::Unknown(error.to_string()),
     };
-    // A simulation is not what real packets did.
+    // Results of a simulation and of real packets are not interchangeable.
     if manifest.scenario_hash != format!("{:016x}", scenario.hash()) || manifest.backend() != backend.name {
         return Found::Other;
     }

@@ -1,4 +1,4 @@
-//! Any runs done into a store: what is there is not done again, one that fails does not stop the others.
+//! Any runs into a store: existing runs are not repeated, and one that fails does not stop the others.
 
 use crate::{
     batch::{Batch, Runs},
@@ -29,20 +29,20 @@ pub struct Task {
 }
 
 impl Task {
-    /// The simulation of `scenario` with its seed and load balancer; `name` is for people.
+    /// Creates the task to simulate `scenario` with its seed and load balancer; `name` appears in messages.
     pub fn new(name: impl Into<String>, scenario: Scenario) -> Self {
         Task { name: name.into(), key: run_key(&scenario, &SIMULATOR), scenario }
     }
 }
 
-/// How a run stands in a store.
+/// Status of a run in a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Its results are there.
+    /// Finished: its results are in the store.
     Finished,
-    /// It failed, and why.
+    /// Failed, with the error.
     Failed(String),
-    /// Neither.
+    /// Neither finished nor failed.
     Missing,
 }
 
@@ -63,7 +63,7 @@ impl Runs for Tasks<'_> {
     }
 }
 
-/// How the run `key` stands in the store `directory`.
+/// Returns the status of the run `key` in the store `directory`.
 pub fn standing(directory: &Path, key: &str) -> Standing {
     if is_whole(&store_directory(directory, key)) {
         return Standing::Finished;
@@ -71,13 +71,13 @@ pub fn standing(directory: &Path, key: &str) -> Standing {
     match FailedRun::read(directory, key) {
         Ok(None) => Standing::Missing,
         Ok(Some(failed)) => Standing::Failed(failed.error),
-        // It says no more than that it failed.
+        // The record cannot be read; it proves only that the run failed.
         Err(_) => Standing::Failed(String::new()),
     }
 }
 
-/// Does those of `tasks` that the store `directory` lacks, on `threads` threads. How each stands afterwards: missing are
-/// those that an interruption left undone.
+/// Does those of `tasks` that the store `directory` lacks, on `threads` threads. Returns the status of each task afterwards;
+/// those that an interruption left undone are missing.
 ///
 /// # Errors
 /// [`RunError`] where nothing can be written.
@@ -104,8 +104,8 @@ pub fn do_runs(
     }
 }
 
-/// Puts a run in place that was done in another store, whole or not at all: `files` by their paths in that store.
-/// Where the run is there already, that one stays, unless it is to be `replace`d.
+/// Puts a run of another store in place, whole or not at all. `files` are named by their paths in that store. A run that exists
+/// already stays, unless `replace` is set.
 ///
 /// # Errors
 /// [`RunError`] where nothing can be written.
@@ -142,7 +142,7 @@ fn unreadable(run: &str, error: &serde_json::Error) -> ScenarioError {
     ScenarioError::new(format!("{run}: what a worker sent cannot be read: {error}"))
 }
 
-/// Keeps that the run `run`, `name` for people, failed elsewhere.
+/// Records that the run `run` failed elsewhere; `name` appears in messages.
 ///
 /// # Errors
 /// [`RunError`] where nothing can be written.

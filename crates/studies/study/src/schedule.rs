@@ -1,8 +1,7 @@
-//! Many runs on all cores: whole runs side by side, threads inside a run where runs are few, and an eye on memory.
+//! Schedules many runs on all cores and within memory: whole runs side by side, several threads per run where runs are few.
 //!
-//! A run begins only where the memory that is left holds another one like the largest seen so far. Where a run grows
-//! beyond that and the machine comes near its end, the youngest run is stopped and done again later, with fewer beside
-//! it. What a run gives does not depend on any of this.
+//! A run begins only if the free memory holds another one like the largest so far. If a run grows beyond that and memory
+//! becomes short, the youngest run is stopped and repeated later, with fewer beside it. Results do not depend on any of this.
 
 use anabranch_backend::Progress;
 use anabranch_scenario::machine::{Memory, resident};
@@ -16,24 +15,24 @@ use std::{
 pub trait Observer: Sync {
     /// Run number `job` begins.
     fn started(&self, job: usize);
-    /// Something to know before it takes its time.
+    /// Reports a note before a run takes its time.
     fn note(&self, message: &str);
-    /// Where it stands; false interrupts it.
+    /// Reports progress of a run; `false` interrupts it.
     fn progress(&self, job: usize, progress: &Progress) -> bool;
-    /// It is done: its results are on disk, or were there already, or it failed.
+    /// The run is done: its results are on disk, or existed already, or it failed.
     fn finished(&self, job: usize);
-    /// Whether no further run should begin.
+    /// Returns `true` if no further run should begin.
     fn interrupted(&self) -> bool;
 }
 
-/// How an attempt at a run ended.
+/// Outcome of an attempt at a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It is done, well or not.
+    /// It is done, successfully or not.
     Done,
-    /// Another process is at it: look again later.
+    /// Another process does it: try again later.
     Elsewhere,
-    /// Its progress was answered with false.
+    /// `progress` returned `false`.
     Interrupted,
     /// Nothing further can be done, for example because the disk is full.
     Stop,
@@ -43,13 +42,13 @@ pub(crate) enum Step {
 pub(crate) trait Work: Sync {
     /// Does one on `threads` threads.
     fn attempt(&self, job: usize, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Step;
-    /// Threads that one run keeps busy at most; asked only where there are fewer runs than threads.
+    /// Maximum number of threads that one run keeps busy; called only where there are fewer runs than threads.
     fn most_threads(&self, job: usize) -> usize;
 }
 
-/// How long to leave a run alone that another process is at.
+/// Time until a run of another process is tried again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
-/// How often memory is looked at.
+/// Interval of memory samples.
 const LOOK_AT_MEMORY: Duration = Duration::from_millis(100);
 
 /// A run under way.
@@ -57,7 +56,7 @@ struct Active {
     job: usize,
     threads: usize,
     since: Instant,
-    /// Whether it was told to stop because memory was short.
+    /// `true` if it was stopped because memory was short.
     evicted: bool,
 }
 
@@ -65,9 +64,9 @@ struct State {
     waiting: VecDeque<(usize, Option<Instant>)>,
     active: Vec<Active>,
     free_threads: usize,
-    /// Runs side by side at most; falls where memory was short.
+    /// Maximum number of concurrent runs; falls where memory was short.
     side_by_side: usize,
-    /// Bytes of the largest run seen so far; `None` before any.
+    /// Bytes of the largest run so far; `None` before any.
     largest: Option<u64>,
     looked: Option<Instant>,
     stopped: bool,
@@ -79,11 +78,11 @@ struct Scheduler<'w> {
     memory: &'w (dyn Fn() -> Option<Memory> + Sync),
     state: Mutex<State>,
     changed: Condvar,
-    /// What the process held before the first run.
+    /// Resident bytes of the process before the first run.
     base: u64,
 }
 
-/// Works off `jobs` in their order on `threads` threads; returns when all are done or nothing further should begin.
+/// Works off `jobs` in their order on `threads` threads. Returns when all are done or nothing further should begin.
 pub(crate) fn work_off(
     work: &dyn Work,
     jobs: impl IntoIterator<Item = usize>,
@@ -126,7 +125,7 @@ fn work_off_within(
     });
 }
 
-/// What must stay free: a tenth of the memory, at most 2 GiB.
+/// Memory that must stay free: a tenth of the total, at most 2 GiB.
 fn reserve(memory: Memory) -> u64 {
     (memory.total / 10).min(2 << 30)
 }
@@ -164,7 +163,7 @@ impl Scheduler<'_> {
         }
     }
 
-    /// The next run and its threads, once there is room for it; `None` where nothing is left to do.
+    /// Returns the next run and its threads, once memory suffices for it; `None` where nothing is left to do.
     fn next(&self) -> Option<(usize, usize)> {
         let mut state = self.lock();
         loop {
@@ -174,7 +173,7 @@ impl Scheduler<'_> {
             let now = Instant::now();
             let ready = state.waiting.iter().position(|(_, from)| from.is_none_or(|from| from <= now));
             let Some(place) = ready.filter(|_| state.free_threads > 0 && self.has_room(&mut state)) else {
-                // Time passes too: another process finishes its run, another program gives memory back.
+                // Conditions change with time: another process finishes its run, another program frees memory.
                 state = self.wait(state, LOOK_AT_MEMORY);
                 continue;
             };
@@ -189,7 +188,7 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Whether another run fits beside those under way.
+    /// Returns `true` if another run fits beside the active ones.
     fn has_room(&self, state: &mut State) -> bool {
         if state.active.is_empty() {
             return true;
@@ -199,21 +198,21 @@ impl Scheduler<'_> {
         }
         let Some(memory) = (self.memory)() else { return true };
         match state.largest {
-            // Half as much again, since runs differ.
+            // A margin of one half, since runs differ.
             Some(largest) => memory.available > reserve(memory) + largest + largest / 2,
-            // Before the first run has told how much it takes, the others hold back where memory is not plentiful.
+            // Until the first run has been measured, others wait where memory is not plentiful.
             None => memory.available > memory.total / 2,
         }
     }
 
-    /// Learns from what the process holds how much a run takes.
+    /// Updates the estimate of the memory per run from the resident memory of the process.
     fn measure(&self, state: &mut State) {
         let Some(held) = resident() else { return };
         let each = held.saturating_sub(self.base) / state.active.len().max(1) as u64;
         state.largest = Some(state.largest.unwrap_or(0).max(each));
     }
 
-    /// Called while `job` runs: false where it must make room, as the youngest of several.
+    /// Called while `job` runs; `false` if it must free its memory, as the youngest of several.
     fn may_go_on(&self, job: usize) -> bool {
         let mut state = self.lock();
         if state.looked.is_some_and(|looked| looked.elapsed() < LOOK_AT_MEMORY) {
@@ -233,7 +232,7 @@ impl Scheduler<'_> {
             return false;
         }
         if short {
-            // The youngest is to notice soon.
+            // The youngest must sample memory soon.
             state.looked = None;
         }
         true
@@ -258,7 +257,7 @@ mod tests {
         }
     }
 
-    /// Runs that note what they were given.
+    /// Runs that record their arguments.
     #[derive(Default)]
     struct Noted {
         seen: Mutex<Vec<(usize, usize)>>,
@@ -298,7 +297,7 @@ mod tests {
 
     #[test]
     fn few_runs_are_split() {
-        // One run alone gets what it can use; two share eight threads, four each.
+        // A single run gets as many threads as it can use; two share eight threads, four each.
         for (jobs, expected) in [(1, vec![4]), (2, vec![4, 4])] {
             let work = Noted::default();
             work_off(&work, 0..jobs, 8, &Silent);
@@ -306,7 +305,7 @@ mod tests {
         }
     }
 
-    /// Runs that go on until they are the only one, as if each took all memory there is.
+    /// Runs that continue until each is the only one, as if each took all memory.
     struct Greedy {
         short: AtomicBool,
         active: AtomicUsize,

@@ -1,9 +1,9 @@
-//! A store of runs: each under the hash of all it depends on, whole from the moment it is there.
+//! A store of runs: each in a directory named by the hash of all it depends on, complete from the moment it exists.
 //!
-//! A run is written aside, made durable and put in place by one rename of its directory, so what is done is known from the
-//! disk alone. Runs that are done at the same time are made durable together: that costs little more than one of them.
-//! Any number of processes may work in one store, also on several computers. Where the file system has locks, two of them
-//! do not do the same run; where it has none, both do it and the first result stays.
+//! A run is written aside, made durable and put in place by one rename of its directory, so the disk alone determines which
+//! runs are done. Runs that finish at the same time are made durable together, which costs little more than one of them. Any
+//! number of processes may work in one store, also on several computers. Where the file system has locks, no two of them do the
+//! same run. Where it has none, both do it and the first result stays.
 
 use crate::{
     compare::directory_error,
@@ -29,8 +29,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// 16 hex digits over all that a run depends on: its [`Scenario::hash`], the backend and the commit of this build. The name of a run
-/// in a store.
+/// Returns 16 hex digits over all that a run depends on: its [`Scenario::hash`], the backend and the commit of this build. They
+/// name the run in a store.
 pub fn run_key(scenario: &Scenario, backend: &BackendEntry) -> String {
     anabranch_report::run_key(&format!("{:016x}", scenario.hash()), backend.name, COMMIT)
 }
@@ -42,18 +42,18 @@ pub struct Store {
     pub(crate) host: String,
 }
 
-/// Numbers what this process writes aside, whatever stores it has open.
+/// Number of the next directory that this process writes aside, over all its stores.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// The right to do a run, until dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
     lock: Option<Lock>,
-    /// How often it was begun by processes that were killed.
+    /// Number of starts by processes that were killed.
     pub(crate) killed: u64,
 }
 
-/// A directory to write an unclaimed run into, gone when dropped.
+/// A directory to write an unclaimed run into, removed on drop.
 #[derive(Debug)]
 pub(crate) struct Aside {
     pub(crate) path: PathBuf,
@@ -61,7 +61,7 @@ pub(crate) struct Aside {
 }
 
 impl Claim {
-    /// The run is done and only waits to be put in place: whatever ends the process now did not die of it.
+    /// Marks the run as done and waiting to be put in place: if the process ends now, the run is not the cause.
     pub(crate) fn is_done(&mut self) {
         if let Some(lock) = &mut self.lock {
             let _ = lock.clear();
@@ -75,24 +75,24 @@ impl Drop for Aside {
     }
 }
 
-/// A run that lies aside, whole.
+/// A complete run that is still aside.
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
     pub(crate) aside: PathBuf,
     /// Its name in the store.
     pub(crate) run: String,
-    /// Whether it takes the place of one that is there.
+    /// `true` if it replaces an existing one.
     pub(crate) replace: bool,
 }
 
-/// From so many runs on the file system is made durable as a whole.
+/// Number of runs from which on the whole file system is synced at once.
 const MANY: usize = 4;
 
-/// Why a store cannot be worked in.
+/// Error of a store that cannot be used.
 pub(crate) type Refused = ScenarioError;
 
 impl Store {
-    /// The store in `directory`, which is made where it is not there. What killed processes left half-written is removed.
+    /// Opens the store in `directory`, which is created if it does not exist. Removes what killed processes left half-written.
     ///
     /// # Errors
     /// Where the directory cannot be written.
@@ -100,22 +100,22 @@ impl Store {
         Self::open_with(directory, &[])
     }
 
-    /// The same, which also has the directories `also` (name, meaning).
+    /// As `open`, with further directories `also` (name, meaning).
     pub fn open_with(directory: &Path, also: &[(&str, &str)]) -> Result<Self, Refused> {
         let store = Store { directory: directory.to_path_buf(), host: host() };
         disk::make_directories(directory).map_err(|error| directory_error(directory, &error))?;
         {
-            // Else a second process could replace a manifest by which the first has added a plan.
+            // Otherwise a second process could replace a manifest to which the first has added a plan.
             let _locked = lock_directory(directory);
             begin_store(directory, VERSION, also).map_err(mistake)?;
         }
         for part in ["runs", "failed", ".writing", ".claims"] {
             disk::make_directories(&directory.join(part)).map_err(|error| directory_error(directory, &error))?;
         }
-        // A disk that is mounted read-only lets directories be "made" that are there.
+        // On a read-only mount, "making" an existing directory succeeds.
         let probe = store.aside("probe");
         disk::make_directory(&probe).map_err(|error| store.refused(&error))?;
-        // Whoever opens the store at the same time may have taken it for a leftover.
+        // Another process that opens the store at the same time may have removed it as a leftover.
         let _ = disk::remove_directory(&probe);
         store.remove_leftovers();
         Ok(store)
@@ -125,22 +125,22 @@ impl Store {
         directory_error(&self.directory, error)
     }
 
-    /// Whether the run is there.
+    /// Returns `true` if the run exists and is whole.
     pub(crate) fn is_finished(&self, run: &str) -> bool {
         is_whole(&store_directory(&self.directory, run))
     }
 
-    /// How the run that is there is damaged, if it is.
+    /// Describes the damage of an existing run, if any.
     pub(crate) fn damage(&self, run: &str) -> Option<String> {
         damage(&store_directory(&self.directory, run))
     }
 
-    /// Whether it failed before.
+    /// Returns `true` if it failed before.
     pub(crate) fn has_failed(&self, run: &str) -> bool {
         failed_file(&self.directory, run).exists()
     }
 
-    /// Claims a run for this process; `None` where another one is at it.
+    /// Claims a run for this process; `None` where another process holds it.
     pub(crate) fn claim(&self, run: &str) -> Result<Option<Claim>, Refused> {
         match Lock::try_take(&self.directory.join(".claims").join(run)) {
             Ok(None) => Ok(None),
@@ -153,7 +153,7 @@ impl Store {
         }
     }
 
-    /// Notes that the run begins: in the claim, where it stays if this process is killed, and in the store's log.
+    /// Records the start of a run: in the claim, where it stays if this process is killed, and in the store's log.
     pub(crate) fn note_start(&self, run: &str, claim: &mut Claim) -> Result<(), Refused> {
         let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
         let line = format!("{run} {} {} {seconds}", self.host, process::id());
@@ -163,7 +163,7 @@ impl Store {
         self.log_start(&line)
     }
 
-    /// Adds to the log of starts.
+    /// Appends a line to the log of starts.
     pub(crate) fn log_start(&self, line: &str) -> Result<(), Refused> {
         let mut log = fs::OpenOptions::new()
             .create(true)
@@ -174,16 +174,16 @@ impl Store {
         log.write_all(format!("{line}\n").as_bytes()).map_err(|error| self.refused(&error))
     }
 
-    /// A directory of this process's own to write a run into.
+    /// Returns an unused path of this process to write a run into.
     pub(crate) fn aside(&self, run: &str) -> PathBuf {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         self.directory.join(".writing").join(format!("{run}-{}-{}-{number}", self.host, process::id()))
     }
 
-    /// The same for a run that is not claimed, since it was done elsewhere: while it lives, whoever opens the store does
-    /// not take it for a leftover.
+    /// Creates a directory for a run that is not claimed, since it was done elsewhere. While it exists, other processes that
+    /// open the store do not remove it as a leftover.
     pub(crate) fn aside_unclaimed(&self, run: &str) -> Result<Aside, Refused> {
-        // Leftovers are known by the claim that stands before the first dash.
+        // Leftovers are recognised by the claim named before the first dash.
         let own = self.aside(run).file_name().unwrap_or_default().to_string_lossy().replace('-', "_");
         let lock = match Lock::try_take(&self.directory.join(".claims").join(&own)) {
             Ok(lock) => lock,
@@ -195,8 +195,8 @@ impl Store {
         Ok(Aside { path, _lock: lock })
     }
 
-    /// Makes what was written aside durable and puts it in place. Where a run is there already, that one stays, unless it is to
-    /// be replaced. Gives what is to be said of runs that were moved aside.
+    /// Makes directories written aside durable and puts them in place. An existing run stays, unless it is to be replaced.
+    /// Returns notes on runs that were moved aside.
     pub(crate) fn publish(&self, written: &[Written]) -> Result<Vec<String>, Refused> {
         let put = || -> io::Result<Vec<String>> {
             let asides: Vec<PathBuf> = written.iter().map(|written| written.aside.clone()).collect();
@@ -223,7 +223,7 @@ impl Store {
         if !replace && self.is_finished(run) {
             return disk::remove_own_tree(aside).map(|()| None);
         }
-        // The old one goes away whole, so that nothing is lost whenever this ends; then what is ours of it is removed.
+        // The old run is first moved away whole, so that no interruption loses data; then our files in it are removed.
         let earlier = self.directory.join("earlier-runs");
         disk::make_directories(&earlier)?;
         let names = std::iter::once(run.clone()).chain((2..).map(|number| format!("{run}-{number}")));
@@ -237,7 +237,7 @@ impl Store {
             let own: Vec<&str> = files.chain(["attempt.json", "manifest.json"]).filter(|name| below(name)).collect();
             own.iter().try_for_each(|name| disk::remove_file(&old.join(name)))?;
             let _ = disk::remove_directory(&old.join("figures"));
-            // What else lay there lies there again.
+            // Foreign files move back beside the new run.
             for entry in fs::read_dir(&old)? {
                 let entry = entry?;
                 let to = place.join(entry.file_name());
@@ -252,18 +252,18 @@ impl Store {
         }
     }
 
-    /// Keeps why a run failed.
+    /// Records the error of a failed run.
     pub(crate) fn keep_failure(&self, run: &str, name: &str, error: &str, attempts: u64) -> Result<(), Refused> {
         self.put_failure(&self.aside(run), run, &self.failure(name, error, attempts))
     }
 
-    /// The same for a run that is not claimed.
+    /// As [`Store::keep_failure`], for a run that is not claimed.
     pub(crate) fn keep_failure_unclaimed(&self, run: &str, failed: &FailedRun) -> Result<(), Refused> {
         let aside = self.aside_unclaimed(run)?;
         self.put_failure(&aside.path.join("failed.json"), run, failed)
     }
 
-    /// A failure on this computer.
+    /// Describes a failure on this computer.
     pub(crate) fn failure(&self, name: &str, error: &str, attempts: u64) -> FailedRun {
         FailedRun { name: name.to_string(), error: error.to_string(), attempts, host: self.host.clone() }
     }
@@ -279,7 +279,7 @@ impl Store {
         put().map_err(|error| self.refused(&error))
     }
 
-    /// Forgets that a run failed, so that it is tried again.
+    /// Removes the record of a failure, so that the run is tried again.
     pub(crate) fn forget_failure(&self, run: &str) -> Result<(), Refused> {
         let file = failed_file(&self.directory, run);
         if !file.exists() {
@@ -288,7 +288,7 @@ impl Store {
         disk::remove_file(&file).map_err(|error| self.refused(&error))
     }
 
-    /// The right to write what stands over all runs; waits until no other process has it. `None` where there are no locks.
+    /// Takes the right to write the tables over all runs; waits until no other process has it. `None` where there are no locks.
     pub(crate) fn exclusive(&self) -> Result<Option<Lock>, Refused> {
         loop {
             match Lock::try_take(&self.directory.join(".claims").join("tables")) {
@@ -300,7 +300,7 @@ impl Store {
         }
     }
 
-    /// Removes what processes that are gone left half-written: what nobody holds a claim for.
+    /// Removes half-written directories for which no process holds a claim.
     fn remove_leftovers(&self) {
         let Ok(entries) = fs::read_dir(self.directory.join(".writing")) else { return };
         for entry in entries.flatten() {
@@ -317,7 +317,7 @@ impl Store {
     }
 }
 
-/// The run, or the claim, that something in `.writing` is of, by its name; `None` for what is not ours.
+/// Returns the run or claim that a name in `.writing` belongs to; `None` for foreign names.
 fn aside_of(name: &str) -> Option<&str> {
     let (run, rest) = name.split_once('-')?;
     let key = run.split('_').next().unwrap_or(run);
@@ -336,7 +336,7 @@ fn json(value: &impl serde::Serialize) -> io::Result<String> {
     serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(io::Error::other)
 }
 
-/// The name of this computer.
+/// Returns the name of this computer.
 fn host() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| std::env::var("HOSTNAME").ok());
     let name: String =
@@ -349,7 +349,7 @@ mod tests {
     use super::*;
     use anabranch_testkit::folder;
 
-    /// What a run writes aside, as far as the store cares.
+    /// Writes the files of a run that the store reads.
     fn write_aside(aside: &Path, text: &str) {
         let digest = |text: &str| anabranch_report::Content::of(text.as_bytes()).blake3;
         let entry = |name: &str, text: &str| {
@@ -405,7 +405,7 @@ mod tests {
         let store = Store::open(&folder).unwrap();
         let aside = store.aside_unclaimed("a1").unwrap();
         write_aside(&aside.path, "{}");
-        // Another process opens the store, and one does the very same run meanwhile.
+        // Another process opens the store, and one does the same run meanwhile.
         let other = Store::open(&folder).unwrap();
         assert!(aside.path.join("summary.json").exists(), "taken for a leftover");
         drop(other.claim("a1").unwrap().unwrap());
@@ -413,7 +413,7 @@ mod tests {
         publish(&store, &aside.path, "a1", false);
         assert!(store.is_finished("a1"));
         drop(aside);
-        // Whoever is killed while writing does leave something, which is removed.
+        // A process that is killed while writing does leave files, which are removed.
         fs::create_dir(folder.join(".writing/b2_elsewhere_1_1-gathered")).unwrap();
         Store::open(&folder).unwrap();
         assert_eq!((entries(&folder.join(".writing")), entries(&folder.join(".claims"))), (0, 0));
@@ -424,7 +424,7 @@ mod tests {
         let folder = folder();
         let store = Store::open(&folder).unwrap();
         let file = |name: &str| store_directory(&folder, "a1").join(name);
-        // What is on the disk after the power failed: the names, not all of the bytes.
+        // State of the disk after a power failure: the names, but not all of the bytes.
         for cut in ["flows.csv", "summary.json", "attempt.json"] {
             let aside = store.aside("a1");
             write_aside(&aside, "{}");
@@ -435,7 +435,7 @@ mod tests {
         }
         // Nothing of it is kept, since its manifest lists all of it.
         assert!(!folder.join("earlier-runs").exists());
-        // What an older version wrote has no digests, but sizes.
+        // An older version wrote no digests, but sizes.
         fs::write(file("manifest.json"), r#"{"version": "0", "files": [{"name": "flows.csv", "meaning": ""}]}"#)
             .unwrap();
         fs::write(file("summary.json"), "{}").unwrap();
@@ -454,7 +454,7 @@ mod tests {
         write(&store, "a1", "again", true);
         assert_eq!(fs::read_to_string(store_directory(&folder, "a1").join("notes.txt")).unwrap(), "mine");
         assert!(!folder.join("earlier-runs").exists());
-        // A damaged run is nobody's: it is kept whole.
+        // No manifest claims the files of a damaged run: it is kept whole.
         fs::write(store_directory(&folder, "a1").join("manifest.json"), "{").unwrap();
         write(&store, "a1", "again", true);
         assert_eq!(entries(&folder.join("earlier-runs/a1")), 5);

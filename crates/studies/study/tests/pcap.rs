@@ -1,4 +1,4 @@
-//! `run --pcap`: what is in the files is what the rows say of the links; Wireshark agrees (slow, needs `tshark`).
+//! `run --pcap`: the files agree with the rows of the links, and with Wireshark (slow, needs `tshark`).
 
 use anabranch_report::{Inputs, OutputDir};
 use anabranch_scenario::{ScenarioError, backend::SIMULATOR, scenario::Scenario, tree::Tree};
@@ -30,8 +30,8 @@ size = "30001B"
 scope = "other-leaf"
 "#;
 
-/// Name, the rest of the scenario, and how much longer than its packet a frame is at the most: RoCEv2 takes 62 B for an
-/// acknowledgement and 58 for data, where the model has 60 and, with the last byte of a flow, 49.
+/// Name, the rest of the scenario, and the maximum number of bytes by which a frame exceeds its packet. RoCEv2 takes 62 B for
+/// an acknowledgement and 58 for data, where the model has 60 and, with the last byte of a flow, 49.
 const CASES: &[(&str, &str, u64)] = &[
     ("uet", "[load_balancer]\nscheme = \"prime\"\n", 0),
     (
@@ -101,7 +101,7 @@ fn word(bytes: &[u8]) -> u32 {
     u32::from_le_bytes(bytes[..4].try_into().unwrap())
 }
 
-/// Stamp in nanoseconds, length and bytes of every packet of a file.
+/// Timestamp in nanoseconds, length and bytes of every packet of a file.
 fn packets(file: &Path) -> Vec<(u64, u32, Vec<u8>)> {
     let bytes = fs::read(file).unwrap();
     let (mut at, mut found) = (0, vec![]);
@@ -117,14 +117,14 @@ fn packets(file: &Path) -> Vec<(u64, u32, Vec<u8>)> {
     found
 }
 
-/// The CRC of Ethernet, bit by bit, over eight bytes of ones and `bytes`.
+/// Computes the CRC of Ethernet, bit by bit, over eight bytes of ones and `bytes`.
 fn crc(bytes: &[u8]) -> u32 {
     let step = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 };
     let feed = |crc: u32, byte: &u8| (0..8).fold(crc ^ u32::from(*byte), step);
     !bytes.iter().fold([0xFF; 8].iter().fold(u32::MAX, feed), feed)
 }
 
-/// What a frame is, once everything that can be wrong with it has been looked at.
+/// Returns the kind of a frame, after all checks of it.
 fn kind_of(frame: &[u8], length: u32) -> String {
     if frame[12..14] == [0x88, 0x08] {
         assert_eq!((&frame[..6], &frame[14..16]), (&[1, 0x80, 0xC2, 0, 0, 1][..], &[1, 1][..]));
@@ -174,7 +174,7 @@ fn files_hold_what_the_rows_say() {
             assert!(found.is_sorted_by_key(|packet| packet.0) && packets_sent > 10);
             seen.extend(found.iter().map(|(_, length, frame)| format!("{name}: {}", kind_of(frame, *length))));
         }
-        // The same bytes for any number of threads.
+        // The bytes are the same for any number of threads.
         let again = folder();
         for (captured, link) in capture(rest, &again, 2).iter().zip(links(rest)) {
             let first = fs::read(dir.join(format!("{link}.pcapng"))).unwrap();
@@ -202,7 +202,7 @@ fn files_hold_what_the_rows_say() {
     }
 }
 
-/// One message each, and nothing is run or left behind.
+/// Each case has its own message, and nothing is run or left behind.
 #[test]
 fn what_cannot_be_written_is_refused() {
     let dir = folder();
@@ -233,7 +233,7 @@ fn what_cannot_be_written_is_refused() {
     assert_eq!(packets(&there).len() as u64, row(&dir, "leaf0->spine1").0);
 }
 
-/// Lines that `tshark` prints of a file.
+/// Returns the lines that `tshark` prints for a file.
 fn tshark(file: &Path, arguments: &[&str]) -> Vec<String> {
     let output = Command::new("tshark").arg("-r").arg(file).args(arguments).output();
     let output = output.expect("tshark, Debian's package of this name, is needed for this check");
@@ -260,7 +260,7 @@ fn wireshark_agrees() {
                 let cells: Vec<&str> = line.split('\t').collect();
                 let [length, protocols, malformed, short, expert, checksum, port] = cells[..] else { panic!("{line}") };
                 bytes += length.parse::<u64>().unwrap();
-                // Severities: a chat is 0x200000 and a note 0x400000; warnings and errors lie above.
+                // Severities: a chat is 0x200000 and a note 0x400000; warnings and errors are above.
                 let severe =
                     expert.split(',').filter_map(|s| s.parse::<u64>().ok()).any(|severity| severity > 0x40_0000);
                 assert!(malformed.is_empty() && short.is_empty() && !severe, "{name}, {}: {line}", captured.link);

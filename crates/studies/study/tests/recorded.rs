@@ -11,7 +11,7 @@ fn folder() -> PathBuf {
 /// (src, dst, size) and completion times in nanoseconds, sorted.
 type Times = BTreeMap<(u32, u32, u64), Vec<u64>>;
 
-/// Our run of a flow file.
+/// Runs a flow file in our model.
 fn ours(folder: &std::path::Path, flows: &str, profile: &str, scheme: &str, seed: u64) -> Times {
     let text = format!(
         "[topology]\nkind = \"file\"\npath = \"leaf_spine_128_100G_OS2.txt\"\nformat = \"conweave\"\n[fabric]\nprofile = \
@@ -30,7 +30,7 @@ fn ours(folder: &std::path::Path, flows: &str, profile: &str, scheme: &str, seed
     times
 }
 
-/// What was recorded.
+/// Reads the recorded times of a flow file.
 fn theirs(folder: &std::path::Path, file: &str) -> Times {
     let text = std::fs::read_to_string(folder.join(file)).expect("a recorded file");
     let mut times = Times::new();
@@ -68,18 +68,18 @@ fn the_permutation_takes_the_recorded_paths() {
         let recorded = theirs(&folder, &format!("calibration/perm_{profile}_fecmp.fct"));
         let here = ours(&folder, "calibration/perm.txt", profile, "ecmp", 1);
         let (x, y) = (all(&recorded), all(&here));
-        // Who shares an uplink with whom decides: marking is random, the paths are not.
+        // The assignment of flows to shared uplinks decides: marking is random, the paths are not.
         let (mx, my) = (mean(&x), mean(&y));
         let sum = |f: &dyn Fn(f64, f64) -> f64| x.iter().zip(&y).map(|(a, b)| f(a - mx, b - my)).sum::<f64>();
         let correlation = sum(&|a, b| a * b) / (sum(&|a, _| a * a) * sum(&|_, b| b * b)).sqrt();
         assert!(correlation > 0.8, "{profile}: {correlation}");
-        // Flows that share no uplink finish in 93 to 97 us, and now and then one of two that share one does.
+        // Flows that share no uplink finish in 93 to 97 us, and occasionally one of two that share one does.
         let alone = |times: &[f64]| times.iter().filter(|time| **time < 100_000.0).count();
         assert!(alone(&x).abs_diff(alone(&y)) <= 4, "{profile}: {} and {}", alone(&x), alone(&y));
     }
 }
 
-/// One recorded run is one draw of what marks packets and of who comes first: it must lie in the range of ours, which
+/// One recorded run is one draw of the marked packets and of the order of arrivals. It must be in the range of our runs, which
 /// for twenty seeds is about two standard deviations to either side.
 #[test]
 #[ignore = "needs the recorded runs: ANABRANCH_RECORDED"]
@@ -106,7 +106,7 @@ fn mean_and_largest_times_lie_in_the_range_of_the_seeds() {
             let values: Vec<f64> = runs.iter().map(|run| of(run)).collect();
             let least = values.iter().copied().fold(f64::MAX, f64::min);
             let (most, there) = (largest(&values), of(&recorded));
-            // A thousandth, since a range has no tail.
+            // A tolerance of a thousandth, since a range has no tail.
             let inside = (0.999 * least..=1.001 * most).contains(&there);
             assert!(inside, "{case} {profile} {scheme}, {what}: {there} is not between {least} and {most}");
         }

@@ -82,7 +82,7 @@ fn the_hash_names_what_a_run_depends_on() {
     };
     let base = hash(&[]);
     assert_eq!(base, hash(&[]));
-    // Written otherwise, the same: a default given, parameters of a scheme that is not used, what is compared.
+    // Different texts of the same scenario: an explicit default, parameters of an unused scheme, the settings of a comparison.
     for same in ["topology.link_delay=1000ns", "load_balancer.drill.d=3", "compare.seeds=7", "workload.0.measured=true"]
     {
         assert_eq!(hash(&[same]), base, "{same}");
@@ -133,7 +133,7 @@ fn a_binary_schedule_is_read_from_its_file() {
     let flows = scenario.setup(1).unwrap().flows.flows;
     assert_eq!(flows.iter().map(|f| (f.src, f.dst, f.size)).collect::<Vec<_>>(), [(0, 1, 200)]);
     assert_eq!(read(&scenario.to_toml()).hash(), scenario.hash());
-    // Taken for text it is refused in words.
+    // Read as text, it is refused with a readable message.
     std::fs::write(&path, format!("{text}format = \"csv\"\n")).unwrap();
     let error = load(path.to_str().unwrap(), &[], None).unwrap().setup(1).unwrap_err().to_string();
     assert!(error.contains("schedule.bin:1: found bytes that are not text (UTF-8)"), "{error}");

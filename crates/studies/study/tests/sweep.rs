@@ -1,4 +1,4 @@
-//! What a sweep consists of: its points, its runs, what makes two runs the same, and the same tables however it is done.
+//! Sweeps: points, runs, identity of runs, and the same tables however the sweep is executed.
 
 use anabranch_scenario::{backend::SIMULATOR, library::load};
 use anabranch_study::{
@@ -33,7 +33,7 @@ fn every_value_with_every_other_and_a_first_seed_everywhere_first() {
     assert_eq!((last.seed, last.scheme()), (2, "ops"));
     assert!(last.to_toml().contains("radix = 8") && last.to_toml().contains("size = \"64KiB\""));
     assert_eq!(run_key(&last, &SIMULATOR), sweep.plan.runs[15].run);
-    // Shares are disjoint and leave nothing out.
+    // Shares are disjoint and cover all runs.
     let shares: Vec<usize> = (1..=3).flat_map(|k| sweep.share(Some((k, 3)))).collect();
     assert_eq!(shares.iter().collect::<BTreeSet<_>>().len(), 16);
     assert_eq!(shares.len(), 16);
@@ -47,7 +47,7 @@ fn points_that_come_to_the_same_run_share_it() {
     assert!(sweep.warnings().is_empty());
     let nothing = self::sweep(&["load_balancer.prime.p_ecn=4,8"], false, &request(&["ecmp"], 1));
     assert_eq!(nothing.warnings().len(), 1);
-    // In a grid it is the neighbours along each key that are compared.
+    // In a grid, neighbours along each key are compared.
     let keys = ["workload.0.size=32KiB,64KiB", "load_balancer.prime.p_ecn=4,8"];
     let mixed = self::sweep(&keys, false, &request(&["ecmp"], 1));
     let warnings = mixed.warnings();
@@ -76,7 +76,7 @@ fn a_run_is_known_by_all_it_depends_on() {
     {
         assert_ne!(plain, other);
     }
-    // The content of a file counts, not its name or place.
+    // The content of a file counts, not its name or directory.
     write("b.csv", flows);
     assert_eq!(plain, key(&["workload.0.path=b.csv"], None));
     write("b.csv", "src,dst,size_bytes,start_ps\n0,4,1001,0\n");
@@ -95,7 +95,7 @@ fn variants_are_the_scenario_with_other_settings() {
     let slow = &plan.jobs[1].scenario;
     assert_eq!((slow.scheme(), slow.seed), ("prime", 1));
     assert!(slow.to_toml().contains("link_rate = \"100Gbps\"") && slow.to_toml().contains("p_ecn = 3"));
-    // How to see it again on the command line.
+    // The command that reproduces it.
     assert!(slow.origin().contains("--set topology.link_rate=100Gbps"), "{}", slow.origin());
     // A variant can be the baseline.
     let request = Request { baseline: Some("slow".into()), ..request };
@@ -110,7 +110,7 @@ fn a_million_runs_at_most() {
     assert!(error.contains("2000010 runs") && error.contains("1000000"), "{error}");
 }
 
-/// Ends after so many runs.
+/// Interrupts after this number of runs.
 struct Patience(AtomicUsize);
 
 impl Observer for Patience {

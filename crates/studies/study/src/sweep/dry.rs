@@ -1,4 +1,4 @@
-//! What a sweep would take, measured on one of its runs.
+//! Estimate of the time and memory of a sweep, measured on one of its runs.
 
 use super::Sweep;
 use crate::results::{RunError, run_setup};
@@ -8,34 +8,34 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What a sweep would take.
+/// Estimated cost of a sweep.
 #[derive(Clone, Debug)]
 pub struct DryRun {
-    /// Runs in all; several points may share one.
+    /// Total number of runs; several points may share one.
     pub runs: usize,
-    /// Those that are neither finished nor failed.
+    /// Number of runs that are neither finished nor failed.
     pub missing: usize,
     /// The run that was measured; `None` where none is missing.
     pub measured: Option<Measured>,
-    /// How many go side by side, by threads and memory.
+    /// Number of concurrent runs, by threads and memory.
     pub side_by_side: usize,
 }
 
-/// One run, measured.
+/// Measurement of one run.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Which.
+    /// Its name.
     pub name: String,
-    /// What it takes, in seconds; where it was stopped early, by the share of its flows that were done.
+    /// Its duration in seconds; if it was stopped early, extrapolated from the share of its flows that were done.
     pub seconds: f64,
-    /// Whether it was stopped early.
+    /// `true` if it was stopped early.
     pub stopped: bool,
-    /// Memory it held at most, in bytes; `None` where the system does not say.
+    /// Its peak memory in bytes; `None` where the system does not report it.
     pub memory_bytes: Option<u64>,
 }
 
 impl DryRun {
-    /// What the missing runs take together, in seconds, if they are like the one measured.
+    /// Estimates the duration of the missing runs in seconds, if they are like the one measured.
     pub fn seconds(&self) -> f64 {
         let each = self.measured.as_ref().map_or(0.0, |measured| measured.seconds);
         each * self.missing as f64 / self.side_by_side.max(1) as f64
@@ -73,7 +73,7 @@ impl Sweep {
         };
         let elapsed = started.elapsed().as_secs_f64();
         let memory_bytes = peak_rss_bytes().zip(before).map(|(peak, before)| peak.saturating_sub(before));
-        // Below a hundredth of the flows there is too little to go by; it takes at least a hundred times as long, then.
+        // Below a hundredth of the flows the share is too coarse; the run then takes at least a hundred times as long.
         let seconds = if stopped { elapsed / f64::max(share, 0.01) } else { elapsed };
         let room = Memory::now().zip(memory_bytes).map_or(usize::MAX, |(memory, each)| {
             usize::try_from(memory.available / (each + each / 2).max(1)).unwrap_or(usize::MAX)

@@ -1,4 +1,4 @@
-//! A sweep done: what is missing in its store, on all cores, then tables and figures over all of it.
+//! Execution of a sweep: the runs missing in its store on all cores, then tables and figures over all of it.
 
 use super::Sweep;
 use crate::{
@@ -20,33 +20,33 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How a sweep is done.
+/// Options of executing a sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Threads.
     pub threads: usize,
-    /// What is done anew.
+    /// Existing runs that are repeated.
     pub again: Again,
-    /// Whether tables and figures of another sweep in the same store may be replaced; its runs stay in any case.
+    /// `true` if tables and figures of another sweep in the same store may be replaced; its runs stay in any case.
     pub replace: bool,
     /// The share to be done: number K (from 1) of N.
     pub task: Option<(usize, usize)>,
 }
 
-/// What came of it.
+/// Outcome of an execution.
 #[derive(Debug)]
 pub struct Swept {
-    /// Runs of this process's share.
+    /// Number of runs in this process's share.
     pub share: usize,
-    /// How many of them were there before.
+    /// Number of them that existed before.
     pub reused: usize,
     /// Runs of this process's share that failed, now or before: name and error.
     pub failed: Vec<(String, String)>,
-    /// Whether it was interrupted.
+    /// `true` if it was interrupted.
     pub interrupted: bool,
     /// The sweep over all that is finished, and its page, once every run is finished or failed.
     pub table: Option<(Table, PathBuf)>,
-    /// Runs of the whole sweep that are still missing.
+    /// Number of runs of the whole sweep that are still missing.
     pub missing: usize,
 }
 
@@ -73,7 +73,7 @@ impl Runs for Sweep {
 }
 
 impl Sweep {
-    /// Runs of the sweep that are neither finished nor failed in `directory`.
+    /// Returns the runs of the sweep that are neither finished nor failed in `directory`.
     pub fn missing(&self, directory: &Path) -> Vec<usize> {
         let there = |number: &usize| {
             let run = &self.plan.runs[*number].run;
@@ -82,13 +82,13 @@ impl Sweep {
         self.order.iter().copied().filter(|number| !there(number)).collect()
     }
 
-    /// The runs of a share: every Nth, from the Kth on.
+    /// Returns the runs of a share: every Nth, from the Kth on.
     pub fn share(&self, task: Option<(usize, usize)>) -> Vec<usize> {
         let (first, every) = task.map_or((1, 1), |(k, n)| (k.max(1), n.max(1)));
         self.order.iter().copied().skip(first - 1).step_by(every).collect()
     }
 
-    /// The runs of a share that are to be done, by what stands in `directory`.
+    /// Returns the runs of a share that remain to be done, given the content of `directory`.
     pub fn due(&self, directory: &Path, options: &Options) -> Vec<usize> {
         let due = |number: &usize| {
             let run = &self.plan.runs[*number].run;
@@ -103,12 +103,12 @@ impl Sweep {
         self.share(options.task).into_iter().filter(due).collect()
     }
 
-    /// Does what is missing in the store `directory`. A run that fails is kept with its error and does not stop the
+    /// Does the runs that are missing in the store `directory`. A failed run is recorded with its error and does not stop the
     /// others.
     ///
     /// # Errors
-    /// [`RunError`] where a point cannot be run at all (said before anything runs), another sweep is in the way, or
-    /// nothing can be written; what is finished stays.
+    /// [`RunError`] where a point cannot be run at all (reported before anything runs), another sweep is in the way, or nothing
+    /// can be written. Finished runs stay.
     pub fn execute(&self, directory: &Path, options: Options, observer: &dyn Observer) -> Result<Swept, RunError> {
         let (share, jobs) = (self.share(options.task), self.due(directory, &options));
         let store = self.open(directory, &jobs, options.replace, observer)?;
@@ -122,7 +122,7 @@ impl Sweep {
         execution.finish(&share, there + elsewhere, fatal, observer)
     }
 
-    /// Makes the store ready for others who do the runs: all that [`Sweep::execute`] does before the first run.
+    /// Prepares the store for other processes that do the runs: all steps of [`Sweep::execute`] before the first run.
     ///
     /// # Errors
     /// As [`Sweep::execute`].
@@ -144,7 +144,7 @@ impl Sweep {
         Ok(store)
     }
 
-    /// What else lies in the directory, of which nothing may be lost unasked.
+    /// Refuses, without `replace`, a directory with another sweep, and any directory with other results.
     fn ask(&self, directory: &Path, replace: bool) -> Result<(), RunError> {
         let name = directory.display();
         let output = store_output(directory, Inputs::default())?;
@@ -186,8 +186,8 @@ impl Sweep {
             .into())
     }
 
-    /// Refuses what is in the way of the sweep's files. Another process may begin the same sweep meanwhile: its files are listed by a newer
-    /// manifest than the one that was read.
+    /// Refuses foreign files where the sweep's files go. Another process may begin the same sweep meanwhile; its files are then
+    /// listed by a newer manifest than the one that was read.
     fn admit(&self, directory: &Path) -> Result<(), RunError> {
         loop {
             let output = store_output(directory, Inputs::of(self.inputs()))?;
@@ -198,8 +198,8 @@ impl Sweep {
         }
     }
 
-    /// Whatever is wrong with a graph, the traffic or a load balancer shows before anything runs: the first run of
-    /// each point is set up whole, the load balancers of the others are checked on its graph.
+    /// Finds errors in a graph, the traffic or a load balancer before anything runs. The first run of each point is set up
+    /// whole; the load balancers of the others are checked on its graph.
     fn check(&self, jobs: &[usize], observer: &dyn Observer) -> Result<(), ScenarioError> {
         let mut by_point: Vec<usize> = jobs.to_vec();
         by_point.sort_by_key(|number| (self.plan.runs[*number].point, self.plan.runs[*number].seed));
@@ -258,7 +258,7 @@ impl Execution<'_> {
         })
     }
 
-    /// Tables and figures, unless they stand there over just these runs; `None` where no run is finished.
+    /// Writes tables and figures, unless they exist over exactly these runs; `None` where no run is finished.
     fn report(&self) -> Result<Option<(Table, PathBuf)>, RunError> {
         let _alone = self.store.exclusive()?;
         let plan = &self.sweep.plan;
@@ -278,7 +278,7 @@ impl Execution<'_> {
     }
 }
 
-/// An error that ended a sweep, with how far it came.
+/// Adds the number of finished runs to an error that ended a sweep.
 fn with_what_is_done(error: RunError, finished: usize, of: usize) -> RunError {
     match error {
         RunError::Report(ReportError::File { path, source }) => {

@@ -1,4 +1,4 @@
-//! Sweep files: a TOML file whose `[sweep]` table says what the flags of `anabranch sweep` say.
+//! Sweep files: a TOML file whose `[sweep]` table holds the settings that flags of `anabranch sweep` give.
 
 use super::over::{axis_from, axis_of};
 use crate::entries::Request;
@@ -15,14 +15,14 @@ use std::path::Path;
 /// Keys of the `[sweep]` table.
 const KEYS: &[&str] = &["scenario", "over", "mode", "schemes", "seeds", "baseline", "variants"];
 
-/// What a sweep file says.
+/// Content of a sweep file.
 #[derive(Clone, Debug)]
 pub struct SweepFile {
     /// The scenario: a file, or the name of a ready-made one.
     pub scenario: String,
     /// The keys and their values.
     pub axes: Vec<SweepAxis>,
-    /// Whether values go together, instead of each with each.
+    /// `true` if the axes advance together, instead of every value with every other.
     pub zip: bool,
     /// Load balancers, variants, seeds, baseline.
     pub request: Request,
@@ -32,7 +32,7 @@ impl SweepFile {
     /// Reads `path`; `None` where it is no file, or one without a `[sweep]` table.
     ///
     /// # Errors
-    /// [`ScenarioError`] where it is a sweep file with a mistake in it.
+    /// [`ScenarioError`] where it is a sweep file with an error in it.
     pub fn read(path: &Path) -> Result<Option<Self>, ScenarioError> {
         let name = path.display().to_string();
         let Ok(text) = anabranch_input::read_text(path, anabranch_input::MAX_TEXT) else { return Ok(None) };
@@ -66,7 +66,7 @@ impl SweepFile {
     }
 }
 
-/// The keys below `node`, dotted, with their values: a list, or text such as `"0.3..0.9:0.1"`.
+/// Collects the keys below `node`, dotted, with their values: a list, or text such as `"0.3..0.9:0.1"`.
 pub fn flatten(prefix: &str, node: &Node, axes: &mut Vec<SweepAxis>) -> Result<(), ScenarioError> {
     if let Value::Table(entries) = &node.value {
         for (key, below) in entries {
@@ -91,7 +91,7 @@ pub fn flatten(prefix: &str, node: &Node, axes: &mut Vec<SweepAxis>) -> Result<(
     Ok(())
 }
 
-/// A value as `--over` takes it.
+/// Formats a value as `--over` takes it.
 fn text(raw: &Raw) -> String {
     match raw {
         Raw::Text(text) => text.clone(),
@@ -99,7 +99,7 @@ fn text(raw: &Raw) -> String {
     }
 }
 
-/// The variants of a table, as `--variant` takes them.
+/// Reads the variants of a table, in the form of `--variant`.
 pub fn variants(section: &mut Section<'_>) -> Result<Vec<String>, ScenarioError> {
     match section.table("variants")? {
         None => Ok(Vec::new()),
@@ -107,7 +107,7 @@ pub fn variants(section: &mut Section<'_>) -> Result<Vec<String>, ScenarioError>
     }
 }
 
-/// `name = "KEY=VALUE;KEY=VALUE"`.
+/// Reads `name = "KEY=VALUE;KEY=VALUE"`.
 fn variant(name: &str, node: &Node) -> Result<String, ScenarioError> {
     match node.raw() {
         Some(Raw::Text(changes)) => Ok(format!("{name}={changes}")),

@@ -26,18 +26,18 @@ use anabranch_scenario::{
 use over::MOST_POINTS;
 use std::{collections::BTreeSet, path::PathBuf};
 
-/// What the scenario of a point is made from.
+/// Source of the scenario of a point.
 enum Points {
-    /// The values of the keys there.
+    /// The base scenario, changed to the values of the keys at the point.
     Of(Box<Scenario>),
-    /// It is one of a list.
+    /// A list of scenarios, one per point.
     List(Vec<Scenario>),
 }
 
 /// The key of a sweep over a list of scenarios.
 const SCENARIO: &str = "scenario";
 
-/// A sweep, every point of it checked.
+/// A sweep with every point checked.
 pub struct Sweep {
     /// Keys, values, entries, seeds and every run with its hash.
     pub plan: SweepPlan,
@@ -50,12 +50,12 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Plans the sweep of `base` over `axes`: every value with every other, or with `zip` the first with the first and
-    /// so on. Every key and value is checked.
+    /// Plans the sweep of `base` over `axes`: every value with every other, or with `zip` the first with the first and so on.
+    /// Every key and value is checked.
     ///
     /// # Errors
-    /// [`ScenarioError`] where a key does not exist, a value does not fit, lists to be zipped differ in length, or
-    /// there are too many runs; and what [`Entries`] finds wrong.
+    /// [`ScenarioError`] where a key does not exist, a value does not fit, lists to be zipped differ in length, or there are
+    /// too many runs; and the errors of its entries.
     pub fn new(base: Scenario, axes: Vec<SweepAxis>, zip: bool, request: &Request) -> Result<Self, ScenarioError> {
         if axes.is_empty() {
             return Err(ScenarioError::new("nothing to sweep: no key is named").help(
@@ -65,7 +65,7 @@ impl Sweep {
         Sweep::planned(base, axes, zip, request)
     }
 
-    /// The same, of which a single point without keys is one too.
+    /// As [`Sweep::new`], but a single point without keys is a sweep too.
     ///
     /// # Errors
     /// As [`Sweep::new`].
@@ -109,7 +109,7 @@ impl Sweep {
     /// Plans the sweep over `scenarios`, each with a name of its own; its only key is `scenario`.
     ///
     /// # Errors
-    /// [`ScenarioError`] where there is none, a name stands twice or there are too many runs; and what [`Entries`] finds wrong.
+    /// [`ScenarioError`] where there is none, a name occurs twice or there are too many runs; and the errors of its entries.
     pub fn of_scenarios(scenarios: Vec<(String, Scenario)>, request: &Request) -> Result<Self, ScenarioError> {
         let (names, mut scenarios): (Vec<String>, Vec<Scenario>) = scenarios.into_iter().unzip();
         if let Some(twice) = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {
@@ -123,7 +123,7 @@ impl Sweep {
         let entries = Entries::new(&first, request)?;
         let plan = SweepPlan {
             name: format!("{} scenarios", scenarios.len()),
-            // What is swept may grow, as the values of a key may.
+            // The list of scenarios may grow, as the values of a key may.
             scenario_hash: format!("{:016x}", name_key("scenarios")),
             axes: vec![SweepAxis { key: SCENARIO.into(), values: names, numbers: vec![] }],
             ..plan_of(&first, &entries)?
@@ -154,19 +154,19 @@ impl Sweep {
             }
         }
         let mut order: Vec<usize> = (0..plan.runs.len()).collect();
-        // A first seed everywhere before a second anywhere, so that early results show the whole.
+        // Every point gets its first seed before any gets its second, so that early results cover the whole sweep.
         order.sort_by_key(|number| plan.runs[*number].seed);
         let mut seen = BTreeSet::new();
         order.retain(|number| seen.insert(plan.runs[*number].run.clone()));
         Ok(Sweep { plan, points: points_of, entries, order, inputs })
     }
 
-    /// The runs to be done, in their order: positions in the plan, each hash once.
+    /// Returns the runs to be done, in their order: positions in the plan, each hash once.
     pub fn order(&self) -> &[usize] {
         &self.order
     }
 
-    /// The scenario of a run.
+    /// Returns the scenario of a run.
     ///
     /// # Errors
     /// None that planning did not find.
@@ -176,25 +176,25 @@ impl Sweep {
         Ok(entries.swap_remove(run.entry).scenario.with_seed(run.seed))
     }
 
-    /// A run for people: `load = 0.3, prime, seed 1`.
+    /// Returns the name of a run in messages: `load = 0.3, prime, seed 1`.
     pub fn name(&self, number: usize) -> String {
         let run = &self.plan.runs[number];
         format!("{}, seed {}", self.plan.scheme_at(run), run.seed)
     }
 
-    /// The files that its scenarios read.
+    /// Returns the files that its scenarios read.
     pub fn inputs(&self) -> Vec<PathBuf> {
         self.inputs.iter().cloned().collect()
     }
 
-    /// 64 bits over what makes two sweeps the same one: scenario and keys, but neither values nor load balancers nor
-    /// seeds, which may grow.
+    /// Returns 64 bits that identify the sweep: over scenario and keys, but neither values nor load balancers nor seeds, which
+    /// may grow.
     pub fn identity(&self) -> u64 {
         let keys: Vec<&str> = self.plan.axes.iter().map(|axis| axis.key.as_str()).collect();
         name_key(&format!("{} {} {}", self.plan.scenario_hash, keys.join(" "), self.plan.zip))
     }
 
-    /// Things to check before trusting the results.
+    /// Returns reasons to doubt the results.
     pub fn warnings(&self) -> Vec<String> {
         let runs = |point: usize| -> BTreeSet<&str> {
             self.plan.runs.iter().filter(|run| run.point == point).map(|run| run.run.as_str()).collect()
@@ -214,7 +214,7 @@ impl Sweep {
 }
 
 impl Points {
-    /// The scenario at a point.
+    /// Returns the scenario at a point.
     fn scenario(&self, plan: &SweepPlan, point: usize) -> Result<Scenario, ScenarioError> {
         let base = match self {
             Points::List(scenarios) => return Ok(scenarios[point].clone()),
@@ -226,7 +226,7 @@ impl Points {
     }
 }
 
-/// What a plan says whatever is swept.
+/// Fills the part of a plan that does not depend on the axes.
 fn plan_of(scenario: &Scenario, entries: &Entries) -> Result<SweepPlan, ScenarioError> {
     Ok(SweepPlan {
         version: VERSION.into(),

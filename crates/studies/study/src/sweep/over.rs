@@ -4,13 +4,13 @@ use anabranch_report::SweepAxis;
 use anabranch_scenario::error::ScenarioError;
 use anabranch_units::{Bytes, Rate, Time};
 
-/// Points that a sweep may have, and values that a key may take.
+/// Maximum number of points of a sweep, and of values of a key.
 pub const MOST_POINTS: usize = 1_000_000;
 
 /// Reads one `--over`.
 ///
 /// # Errors
-/// Where it is neither a list nor a range that can be counted through.
+/// Where it is neither a list nor a countable range.
 pub fn axis(text: &str) -> Result<SweepAxis, ScenarioError> {
     let Some((key, values)) = text.split_once('=') else {
         return Err(wrong(text, "there is no `=`"));
@@ -34,10 +34,10 @@ pub fn axis_of(key: &str, values: &str) -> Result<SweepAxis, ScenarioError> {
     axis_from(key, values)
 }
 
-/// The axis of `key` over `values`.
+/// Returns the axis of `key` over `values`.
 ///
 /// # Errors
-/// Where there are no values, one is empty or stands twice.
+/// Where there are no values, or one is empty or occurs twice.
 pub fn axis_from(key: &str, values: Vec<String>) -> Result<SweepAxis, ScenarioError> {
     let text = format!("{key}={}", values.join(","));
     if values.is_empty() || values.iter().any(String::is_empty) {
@@ -75,7 +75,7 @@ fn elsewhere(text: &str, remedy: &str) -> ScenarioError {
     ScenarioError::new(format!("--over {text}: this key is not for --over")).help(remedy)
 }
 
-/// At commas that stand in no brackets, braces or quotes.
+/// Splits at commas outside of brackets, braces and quotes.
 fn split(text: &str) -> Vec<String> {
     let (mut values, mut value, mut depth, mut quoted) = (Vec::new(), String::new(), 0i32, false);
     for c in text.chars() {
@@ -95,7 +95,7 @@ fn split(text: &str) -> Vec<String> {
     values
 }
 
-/// A number in the units of its last digit, so that ranges are counted through without rounding.
+/// A number in units of its last digit, so that ranges are enumerated without rounding.
 #[derive(Clone, Debug)]
 struct Decimal {
     units: i128,
@@ -103,7 +103,7 @@ struct Decimal {
     unit: String,
 }
 
-/// `0.35Gbps` and the like; `None` where it is no number.
+/// Parses `0.35Gbps` and the like; `None` if it is no number.
 fn decimal(text: &str) -> Option<Decimal> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
@@ -118,7 +118,7 @@ fn decimal(text: &str) -> Option<Decimal> {
     Some(Decimal { units, digits: fraction.len() as u32, unit: unit.to_string() })
 }
 
-/// The values of `A..B:STEP`; `None` where the text is no range.
+/// Returns the values of `A..B:STEP`; `None` if the text is no range.
 fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     let Some((from, rest)) = text.split_once("..") else { return Ok(None) };
     let (to, step) = rest.split_once(':').map_or((rest, None), |(to, step)| (to, Some(step.trim())));
@@ -150,14 +150,14 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     };
     let count = (last - first) / by;
     let mut values: Vec<String> = (0..=count).map(|i| print(first + i * by)).collect();
-    // A key that takes fractions takes `1.0`, not `1`, in TOML as well; one that takes whole numbers takes only those.
+    // A key of type float takes `1.0`, not `1`, in TOML as well; an integer key takes only integers.
     if from.unit.is_empty() && values.iter().any(|value| value.contains('.')) {
         values.iter_mut().filter(|value| !value.contains('.')).for_each(|value| value.push_str(".0"));
     }
     Ok(Some(values))
 }
 
-/// What sort of quantity a value is.
+/// Returns a number for the sort of quantity.
 fn kind(value: &str) -> u8 {
     match value {
         _ if value.parse::<f64>().is_ok() => 0,
@@ -169,7 +169,7 @@ fn kind(value: &str) -> u8 {
     }
 }
 
-/// A value as a number, for the axis of a figure.
+/// Returns a value as a number, for the axis of a figure.
 fn number(value: &str) -> Option<f64> {
     match kind(value) {
         0 => value.parse().ok(),
