@@ -14,15 +14,17 @@ use anabranch_units::Rate;
 use anabranch_wire::WireParameters;
 use std::fmt;
 
-/// A testbed of network namespaces, built for each run and gone with it. The process lives in namespaces of its own
-/// ([`crate::space`]). Of load balancers the host side alone runs: the switches are the kernel's.
+/// Backend that builds a testbed of network namespaces for each run and removes it afterwards. The process runs in
+/// namespaces of its own ([`crate::space`]). Only the host side of load balancers applies, since the switches are the
+/// kernel's.
 pub struct Testbed {
     wire: WireParameters,
     launch: Box<Launch<'static>>,
 }
 
 impl Testbed {
-    /// A testbed whose endpoints are as `wire` says; `launch` says how ranks of collectives are started.
+    /// Returns a testbed whose endpoints are configured by `wire`; `launch` returns the settings of the ranks of
+    /// collectives.
     pub fn new(wire: WireParameters, launch: Box<Launch<'static>>) -> Self {
         Testbed { wire, launch }
     }
@@ -34,7 +36,7 @@ impl fmt::Debug for Testbed {
     }
 }
 
-/// What a testbed measures: what endpoints count, and what the ports of the kernel do.
+/// Measurements of a testbed: counters of the endpoints and of the kernel's ports.
 const MEASURES: Measures = Measures {
     clock: Clock::Machine,
     flows: FlowMeasures { retransmitted_packets: true, path_switches: true, ..FlowMeasures::NONE },
@@ -97,7 +99,7 @@ fn unbuildable(error: &TestbedError) -> RunError {
     }
 }
 
-/// Refuses what only simulations can do.
+/// Refuses features that only the simulator has.
 fn refuse(setup: &Setup) -> Result<(), RunError> {
     let refused = |key: String, reason: &str, remedy: &str| Err(RunError::Refused(Refusal::new(key, reason, remedy)));
     let workloads = &setup.flows.workloads;
@@ -138,7 +140,7 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
     Ok(())
 }
 
-/// The scheme of hosts that comes nearest to a scheme of switches.
+/// Returns the host scheme that is most similar to a switch scheme.
 fn nearest(switch: &str) -> &'static str {
     match switch {
         "letflow" | "conga" | "conweave" => "flowlet",
@@ -148,7 +150,7 @@ fn nearest(switch: &str) -> &'static str {
     }
 }
 
-/// Refuses what cannot be done to cables of namespaces.
+/// Refuses faults that cables of namespaces cannot have.
 fn refuse_fault(fault: &Fault) -> Result<(), RunError> {
     let refused =
         |key: &str, reason: &str, remedy: &str| Err(RunError::Refused(Refusal::new(fault.key(key), reason, remedy)));

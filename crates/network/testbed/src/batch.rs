@@ -1,4 +1,4 @@
-//! `ip` and `tc` in a namespace, started beforehand: what they are to do costs no start of a program then.
+//! `ip` and `tc` processes in a namespace, started in advance, so that a later command costs no process start.
 
 use crate::{TestbedError, programs};
 use std::{
@@ -6,7 +6,7 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Stdio},
 };
 
-/// Which program does it.
+/// Program that runs a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Program {
     /// Interfaces and routes.
@@ -23,7 +23,7 @@ impl Program {
         }
     }
 
-    /// A command that prints one line.
+    /// Returns a command that prints one line.
     fn shows(self) -> &'static str {
         match self {
             Program::Ip => "link show dev lo\n",
@@ -32,7 +32,7 @@ impl Program {
     }
 }
 
-/// One of them, which reads what to do from a pipe.
+/// Running process of `ip` or `tc` that reads commands from a pipe.
 #[derive(Debug)]
 pub(crate) struct Batch {
     program: Program,
@@ -43,14 +43,14 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Starts one and waits until it reads.
+    /// Starts a process and waits until it reads commands.
     ///
     /// # Errors
-    /// Where it cannot be started.
+    /// Returns an error if it cannot be started.
     pub(crate) fn start(program: Program, namespace: &str) -> Result<Self, TestbedError> {
         let mut command = programs::command(program.name())?;
         if program == Program::Ip {
-            // A line for an interface; a queue has one as it is.
+            // `-o` prints one line per interface; `tc` prints one line per queue by default.
             command.arg("-o");
         }
         command.args(["-n", namespace, "-batch", "-"]);
@@ -66,20 +66,21 @@ impl Batch {
         Ok(batch)
     }
 
-    /// Hands over lines that it is to do.
+    /// Writes command lines to the process.
     ///
     /// # Errors
-    /// Where it has ended.
+    /// Returns an error if the process has ended.
     pub(crate) fn write(&mut self, lines: &str) -> Result<(), TestbedError> {
-        // Nothing that changes something prints: what does says that all before it is done.
+        // Commands that change state print nothing. The line that the last command prints confirms all commands
+        // before it.
         let text = format!("{lines}{}", self.program.shows());
         if self.stdin.write_all(text.as_bytes()).is_err() { Err(self.ended()) } else { Ok(()) }
     }
 
-    /// Waits until what was handed over is done.
+    /// Waits until the written commands have run.
     ///
     /// # Errors
-    /// Where it could not be done.
+    /// Returns an error if a command failed.
     pub(crate) fn wait(&mut self) -> Result<(), TestbedError> {
         let mut line = String::new();
         match self.stdout.read_line(&mut line) {
@@ -88,7 +89,7 @@ impl Batch {
         }
     }
 
-    /// Why it has ended.
+    /// Returns the error for a process that has ended, with its standard error.
     fn ended(&mut self) -> TestbedError {
         let mut said = String::new();
         if let Some(mut stderr) = self.child.stderr.take() {
@@ -101,7 +102,7 @@ impl Batch {
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        // It has nothing to do: it ends at once.
+        // The process is idle, so killing it loses nothing.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

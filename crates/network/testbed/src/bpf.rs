@@ -1,7 +1,7 @@
-//! Reads and writes the maps of loaded BPF programs by the system call bpf(2), so that no command but `tc` is needed.
+//! Access to the maps of loaded BPF programs by the system call bpf(2), so that `tc` is the only external command.
 //!
-//! Layouts are those of `union bpf_attr`, `struct bpf_prog_info` and `struct bpf_map_info` of the kernel's `linux/bpf.h`, which
-//! only ever grow at their ends.
+//! Layouts are those of `union bpf_attr`, `struct bpf_prog_info` and `struct bpf_map_info` of the kernel's
+//! `linux/bpf.h`, which only grow at their ends.
 #![allow(unsafe_code)]
 
 use std::{
@@ -33,7 +33,7 @@ struct ProgramInfo {
     translated: u64,
     load_time: u64,
     user: u32,
-    /// In: how many identifiers fit; out: how many maps there are.
+    /// In: capacity of the identifier array; out: number of maps.
     maps: u32,
     map_ids: u64,
 }
@@ -84,8 +84,8 @@ struct Element {
 /// the command reads or writes there.
 unsafe fn bpf<T>(command: libc::c_long, attributes: &mut T) -> io::Result<libc::c_long> {
     let attributes: *mut T = attributes;
-    // SAFETY: the kernel reads and writes `size_of::<T>()` bytes at `attributes`, which is borrowed mutably for the call; for the
-    // addresses inside the caller answers.
+    // SAFETY: the kernel reads and writes `size_of::<T>()` bytes at `attributes`, which is borrowed mutably for the
+    // call; the caller guarantees the addresses inside.
     let returned = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size_of::<T>()) };
     if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(returned) }
 }
@@ -94,11 +94,11 @@ unsafe fn bpf<T>(command: libc::c_long, attributes: &mut T) -> io::Result<libc::
 fn open(command: libc::c_long, id: u32) -> io::Result<OwnedFd> {
     // SAFETY: these attributes hold no address.
     let fd = unsafe { bpf(command, &mut ById { id, next: 0, flags: 0 }) }?;
-    // SAFETY: the kernel has just made this descriptor for us, and nobody else owns it.
+    // SAFETY: the kernel has just created this descriptor for this process, and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
-/// Fills `info`, which is the head of what the kernel tells of such an object.
+/// Fills `info`, the head of the kernel's description of an object.
 ///
 /// # Safety
 /// `T` is the head of the structure of that kind of object, takes any bytes, and addresses in it are valid for what the kernel
@@ -115,14 +115,14 @@ fn maps(program: u32) -> io::Result<Vec<u32>> {
     let program = open(PROG_GET_FD_BY_ID, program)?;
     let mut ids = vec![0u32; MAX_MAPS];
     let mut info = ProgramInfo { maps: MAX_MAPS as u32, map_ids: ids.as_mut_ptr() as u64, ..ProgramInfo::default() };
-    // SAFETY: `ids` has room for as many identifiers as `maps` says and outlives the call; all other addresses are null, with
-    // lengths of zero.
+    // SAFETY: `ids` has capacity for as many identifiers as `maps` specifies and outlives the call; all other
+    // addresses are null, with lengths of zero.
     unsafe { describe(&program, &mut info) }?;
     ids.truncate(info.maps as usize);
     Ok(ids)
 }
 
-/// An array of a loaded program, open. It stays while this value does, whatever becomes of the program.
+/// Open array of a loaded program. It remains readable when the program is unloaded.
 #[derive(Debug)]
 pub(crate) struct Array {
     map: OwnedFd,
@@ -130,10 +130,10 @@ pub(crate) struct Array {
 }
 
 impl Array {
-    /// Opens a program's array of that name.
+    /// Opens a program's array by name.
     ///
     /// # Errors
-    /// Where the system does not let this process read it, or the program has no such array.
+    /// Returns an error if the system denies access or the program has no such array.
     pub(crate) fn open(program: u32, name: &str) -> io::Result<Self> {
         for id in maps(program)? {
             let map = open(MAP_GET_FD_BY_ID, id)?;
@@ -151,10 +151,10 @@ impl Array {
         Err(io::Error::other(format!("the program has no map `{name}`")))
     }
 
-    /// Returns its first value.
+    /// Returns the first value.
     ///
     /// # Errors
-    /// Where the system does not let this process read it.
+    /// Returns an error if the system denies access.
     pub(crate) fn first(&self) -> io::Result<Vec<u8>> {
         let (first, mut value) = (0u32, vec![0u8; self.value_bytes]);
         let (key, at) = (&raw const first as u64, value.as_mut_ptr() as u64);
@@ -165,10 +165,10 @@ impl Array {
         Ok(value)
     }
 
-    /// Sets its first value.
+    /// Sets the first value.
     ///
     /// # Errors
-    /// As [`Array::first`], and where values have another size.
+    /// As [`Array::first`], and if the value has another size.
     pub(crate) fn set_first(&self, value: &[u8]) -> io::Result<()> {
         if self.value_bytes != value.len() {
             let (own, given) = (self.value_bytes, value.len());
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_an_error() {
-        // Without the privilege it is EPERM, with it ENOENT, and where the kernel has no bpf(2) ENOSYS.
+        // Error codes: EPERM without the privilege, ENOENT with it, ENOSYS if the kernel lacks bpf(2).
         assert!(Array::open(u32::MAX, "port").unwrap_err().raw_os_error().is_some());
     }
 }

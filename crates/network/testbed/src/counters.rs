@@ -1,4 +1,4 @@
-//! What ports have counted, and what is known of them: read from the kernel's tables and from programs at the ports.
+//! Counters and state of ports, read from the kernel's tables and from programs at the ports.
 
 use crate::{
     Role, TestbedError,
@@ -15,39 +15,39 @@ use std::{
     io::{Read, Seek},
 };
 
-/// What a port has counted since it was made.
+/// Counters of a port since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortCount {
-    /// Bits per second that it sends at now; 0: it is down.
+    /// Current rate in bits per second; 0 if the port is down.
     pub rate: u64,
     /// Bytes that left, with Ethernet headers.
     pub bytes: u64,
     /// Packets that left.
     pub packets: u64,
-    /// Packets that came to the port and did not leave it: they found no room, or the port was down. `None`: not known, since
-    /// what waits in a port that is cut goes uncounted where it has no program.
+    /// Packets that arrived at the port and did not leave it, because the queue was full or the port was down. `None`
+    /// if unknown: without a program, the packets queued at a port that is cut are not counted.
     pub drops: Option<u64>,
     /// Packets for which the node of this port had no route.
     pub unrouted: u64,
-    /// Whether it has ever been cut.
+    /// `true` if the port has ever been cut.
     pub was_cut: bool,
-    /// Packets marked; `None`: it was to mark or trim, and this machine cannot.
+    /// Packets marked; `None` if the plan requires marking or trimming and this machine lacks it.
     pub marks: Option<u64>,
-    /// Packets cut to their headers; `None` as with `marks`.
+    /// Packets trimmed to their headers; `None` as with `marks`.
     pub trims: Option<u64>,
-    /// Packets that left and that the link lost, changed, or delivered twice.
+    /// Packets that left and that the link lost.
     pub lost: u64,
-    /// See `lost`.
+    /// Packets that left and that the link corrupted.
     pub corrupted: u64,
-    /// See `lost`.
+    /// Packets that left and that the link delivered twice.
     pub duplicated: u64,
-    /// Longest queue that an arriving packet found, bytes; `None` where the port neither marks nor trims.
+    /// Maximum queue length that an arriving packet found, in bytes; `None` if the port neither marks nor trims.
     pub deepest: Option<u64>,
-    /// Bytes that wait now.
+    /// Bytes in the queue now.
     pub backlog: u64,
 }
 
-/// Queues of a port.
+/// Queue counters of a port.
 #[derive(Clone, Copy, Debug, Default)]
 struct Queues {
     drops: u64,
@@ -55,24 +55,25 @@ struct Queues {
     waiting_packets: u64,
 }
 
-/// A port as its node has it.
+/// State of a port at its node.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Link {
     pub(crate) is_up: bool,
     pub(crate) note: Note,
 }
 
-/// What a port's alias says: the kernel keeps neither.
+/// State stored in a port's alias, since the kernel keeps neither value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// The rate that it was given last, where it is not its own. What a queue carries can be read back from some kinds alone.
+    /// Rate that was set last, if it differs from the original. Only some kinds of queue allow reading their rate
+    /// back.
     pub(crate) rate: Option<u64>,
-    /// Whether it has ever been cut.
+    /// `true` if the port has ever been cut.
     pub(crate) was_cut: bool,
 }
 
 impl Note {
-    /// The word for a port that has been cut.
+    /// Word that marks a port that has been cut.
     pub(crate) const CUT: &str = "cut";
 
     fn parse(alias: &str) -> Self {
@@ -86,7 +87,8 @@ impl Note {
     }
 }
 
-/// See [`crate::Fabric::counters`]. `lacks_programs`: ports were to mark or trim and cannot.
+/// See [`crate::Fabric::counters`]. `lacks_programs` is `true` if the plan requires marking or trimming and this
+/// machine lacks it.
 pub(crate) fn read(net: &Net, lacks_programs: bool) -> Result<Vec<PortCount>, TestbedError> {
     let nodes: Vec<NodeCount> =
         (0..net.plan.nodes.len()).map(|node| node_count(net, node)).collect::<Result<_, _>>()?;
@@ -116,7 +118,8 @@ fn port_count(
     let link = own.links.get(port).copied().unwrap_or_default();
     let (bytes, packets) = sent(&own.devices, port).unwrap_or_default();
     let counted = if net.plan.nodes[end.node].role == Role::Host { None } else { counted(net, end.node, other)? };
-    // The kernel empties the queue of a port that goes down without a count; its program has seen what came.
+    // The kernel empties the queue of a port that goes down without counting; the port's program has counted the
+    // arrivals.
     let of_cut = counted.map(|of| of.offered.saturating_sub(packets + queues.waiting_packets));
     let harmed = match nodes[other].with_programs.contains(net.name(end.node)) {
         true => link_program::harmed(&net.namespace(other), net.name(end.node))?,
@@ -141,7 +144,8 @@ fn port_count(
     })
 }
 
-/// What the program at a switch's port has counted; `None` where the ports have no program, and nothing is marked or trimmed.
+/// Returns the counters of the program at a switch's port; `None` if the ports have no program because nothing is
+/// marked or trimmed.
 pub(crate) fn counted(net: &Net, node: usize, other: usize) -> Result<Option<Counted>, TestbedError> {
     if !net.plan.queue.has_programs() {
         return Ok(None);
@@ -149,7 +153,7 @@ pub(crate) fn counted(net: &Net, node: usize, other: usize) -> Result<Option<Cou
     port_program::counted(&net.namespace(node), net.name(other)).map(Some)
 }
 
-/// The ports of a node by name.
+/// Returns the ports of a node by name.
 pub(crate) fn links(net: &Net, node: usize) -> Result<BTreeMap<String, Link>, TestbedError> {
     let text = run("ip", &["-n", &net.namespace(node), "-j", "link", "show"], "")?;
     let links: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
@@ -161,17 +165,18 @@ pub(crate) fn links(net: &Net, node: usize) -> Result<BTreeMap<String, Link>, Te
     Ok(links.iter().filter_map(link).collect())
 }
 
-/// What is noted at the port of `node` that leads to `other`.
+/// Returns the state stored at the port of `node` that leads to `other`.
 pub(crate) fn note(net: &Net, node: usize, other: usize) -> Result<Note, TestbedError> {
     Ok(links(net, node)?.get(net.name(other)).copied().unwrap_or_default().note)
 }
 
-/// Whether the port of `node` that leads to `other` has a place for programs.
+/// Returns `true` if the port of `node` that leads to `other` has the `clsact` queueing discipline, which programs
+/// need.
 pub(crate) fn has_programs(net: &Net, node: usize, other: usize) -> Result<bool, TestbedError> {
     Ok(qdiscs(net, node)?.1.contains(net.name(other)))
 }
 
-/// All queues of each port of a node together, and the ports that have a place for programs.
+/// Returns the root queues of the ports of a node, and the ports with the `clsact` queueing discipline.
 fn qdiscs(net: &Net, node: usize) -> Result<(BTreeMap<String, Queues>, BTreeSet<String>), TestbedError> {
     let namespace = net.namespace(node);
     let text = run("tc", &["-n", &namespace, "-s", "-j", "qdisc", "show"], "")?;
@@ -188,7 +193,7 @@ fn qdiscs(net: &Net, node: usize) -> Result<(BTreeMap<String, Queues>, BTreeSet<
     Ok((ports, with_programs))
 }
 
-/// Reads what all ports have sent within a fraction of a millisecond, with no program to start.
+/// Reader of the bytes sent by all ports. One reading takes a fraction of a millisecond and starts no program.
 #[derive(Debug)]
 pub(crate) struct Meter {
     tables: Vec<File>,
@@ -199,18 +204,18 @@ impl Meter {
     /// Opens the tables of all nodes.
     ///
     /// # Errors
-    /// Where a namespace cannot be entered.
+    /// Returns an error if a namespace cannot be entered.
     pub(crate) fn open(net: &Net) -> Result<Self, TestbedError> {
         let table = "/proc/thread-self/net/dev";
         let failed = |error| TestbedError::system(format!("opening {table}"), error);
-        // A table that was opened in a namespace stays that namespace's.
+        // A table that was opened in a namespace remains that namespace's.
         let open = |node| net.within(node, || File::open(table))?.map_err(failed);
         let tables = (0..net.plan.nodes.len()).map(open).collect::<Result<_, _>>()?;
         let port = |(end, other): (&End, usize)| (end.node, net.name(other).to_string());
         Ok(Meter { tables, ports: net.plan.ports().map(port).collect() })
     }
 
-    /// Bytes and packets that left by each port, in the order of the scenario's directed links.
+    /// Returns the bytes and packets that left by each port, in the order of the scenario's directed links.
     pub(crate) fn read(&self) -> Result<Vec<(u64, u64)>, TestbedError> {
         let read = |mut table: &File| {
             let mut text = String::new();
@@ -222,7 +227,7 @@ impl Meter {
     }
 }
 
-/// What a node has counted.
+/// Counters of a node.
 struct NodeCount {
     queues: BTreeMap<String, Queues>,
     with_programs: BTreeSet<String>,
@@ -232,14 +237,14 @@ struct NodeCount {
     unrouted: u64,
 }
 
-/// A figure of /proc/net/netstat: a line of names and one of numbers for each protocol.
+/// Returns a counter of /proc/net/netstat, which has a line of names and a line of numbers for each protocol.
 fn statistic(table: &str, protocol: &str, name: &str) -> Option<u64> {
     let mut lines = table.lines().filter_map(|line| line.strip_prefix(protocol)?.strip_prefix(':'));
     let (names, numbers) = (lines.next()?.split_whitespace(), lines.next()?.split_whitespace());
     names.zip(numbers).find(|(of, _)| *of == name)?.1.parse().ok()
 }
 
-/// Bytes and packets that left by a port, by the kernel's table of devices.
+/// Returns the bytes and packets that left by a port, from the kernel's table of devices.
 fn sent(table: &str, port: &str) -> Option<(u64, u64)> {
     let line = table.lines().find_map(|line| line.trim().strip_prefix(port)?.strip_prefix(':'))?;
     let mut columns = line.split_whitespace().skip(8);

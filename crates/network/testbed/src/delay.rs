@@ -1,7 +1,8 @@
-//! Delays packets: a forwarder in user space, since not every kernel has netem.
+//! Packet delays by a forwarder in user space, since not every kernel has netem.
 //!
-//! The program at the arriving end of a link sends packets out by a TAP interface beside the port; they are read there, kept for
-//! their time and written back; the program at that interface hands them to the port, as if they had just arrived.
+//! The program at the receiving port of a link redirects packets to a TAP interface beside the port. The forwarder
+//! reads them there, holds them for the delay and writes them back. The program at that interface passes them to the
+//! port, as if they had just arrived.
 
 use crate::{TestbedError, link_program, net::enter, programs::run};
 use anabranch_units::Time;
@@ -23,15 +24,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Bytes of the largest frame.
+/// Maximum size of a frame in bytes.
 const FRAME: usize = 1 << 16;
-/// Bytes that wait at most; what comes then is lost.
+/// Maximum number of bytes held; packets beyond it are dropped.
 const MAX_WAITING: usize = 512 << 20;
-/// Packets that wait for the forwarder to be scheduled.
+/// Number of packets that may wait for the forwarder to be scheduled.
 const QUEUE: &str = "10000";
 
-/// The interface that delays what arrives at a port, by the number of the node that it comes from: names of nodes may leave no
-/// room for more.
+/// Returns the name of the interface that delays arriving packets of a port. It contains the number of the sending
+/// node, because names of nodes may be too long for a prefix.
 pub(crate) fn interface(from: usize) -> String {
     format!("delay{from}")
 }
@@ -56,21 +57,21 @@ impl Times {
     }
 }
 
-/// What delays the packets that arrive at a port, ready to run.
+/// Forwarder that delays the packets that arrive at a port, ready to run.
 #[derive(Debug)]
 pub(crate) struct Delay {
     tap: OwnedFd,
     times: Arc<Times>,
-    /// The number of its interface.
+    /// Index of its interface.
     pub(crate) index: u32,
 }
 
 impl Delay {
-    /// Makes the interface `name` beside `port` of `namespace`, from which packets return to the port. Nothing is sent there yet.
-    /// The calling thread enters the namespace.
+    /// Creates the interface `name` beside `port` of `namespace`, from which packets return to the port. No packets
+    /// are redirected yet. The calling thread enters the namespace.
     ///
     /// # Errors
-    /// Where that cannot be done; nothing is left then.
+    /// Returns an error if that fails; nothing is left behind.
     pub(crate) fn open(namespace: &str, port: &str, name: &str, times: Arc<Times>) -> Result<Self, TestbedError> {
         enter(namespace)?;
         let tap = open_tap(name).map_err(|error| TestbedError::system("opening /dev/net/tun", error))?;
@@ -81,9 +82,9 @@ impl Delay {
         Ok(Delay { tap, times, index })
     }
 
-    /// Keeps packets for their time until the interface is gone.
+    /// Holds packets for the delay until the interface is removed.
     pub(crate) fn run(self) {
-        // Nobody waits for an answer: with the interface the detour has ended.
+        // The result has no receiver: with the interface the detour has ended.
         let _ = self.forward();
     }
 
@@ -99,7 +100,7 @@ impl Delay {
                 let Some(Reverse((_, _, frame))) = waiting.pop() else { break };
                 bytes -= frame.len();
                 match rustix::io::write(&self.tap, &frame) {
-                    // A full queue loses packets, as others do.
+                    // A full queue drops packets, as any queue does.
                     Ok(_) | Err(Errno::AGAIN | Errno::NOBUFS | Errno::INVAL) => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -120,7 +121,7 @@ impl Delay {
                     Ok(length) if bytes + length <= MAX_WAITING => {
                         word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                         let [delay, jitter] = self.times.get();
-                        // Evenly from 0 to twice the jitter.
+                        // Uniform from 0 to twice the jitter.
                         let spread = (u128::from(word >> 32) * (2 * jitter.as_nanos() + 1)) >> 32;
                         let due = Instant::now() + delay + Duration::from_nanos(spread as u64) - jitter;
                         waiting.push(Reverse((due, number, frame[..length].to_vec())));
@@ -136,24 +137,24 @@ impl Delay {
     }
 }
 
-/// Delays packets no more: those that wait are lost.
+/// Ends a delay. Packets that wait are lost.
 ///
 /// # Errors
-/// Where a program fails.
+/// Returns an error if a program fails.
 pub(crate) fn end(namespace: &str, port: &str, name: &str) -> Result<(), TestbedError> {
     let before = link_program::change(namespace, port, |chances| chances.detour = 0)?;
     if before.detour != 0 { remove(namespace, name) } else { Ok(()) }
 }
 
-/// Removes the interface `name`, and with it whatever delays packets there.
+/// Removes the interface `name`, which ends any delay there.
 ///
 /// # Errors
-/// Where a program fails.
+/// Returns an error if a program fails.
 pub(crate) fn remove(namespace: &str, name: &str) -> Result<(), TestbedError> {
     run("ip", &["-n", namespace, "link", "del", name], "").map(drop)
 }
 
-/// The number of an interface.
+/// Returns the index of an interface.
 fn index(namespace: &str, name: &str) -> Result<u32, TestbedError> {
     let text = run("ip", &["-n", namespace, "-j", "link", "show", "dev", name], "")?;
     let links: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
@@ -161,7 +162,7 @@ fn index(namespace: &str, name: &str) -> Result<u32, TestbedError> {
     index.ok_or_else(|| TestbedError::Input(format!("{namespace} has no interface {name}")))
 }
 
-/// A TAP interface in the namespace of the calling thread; it goes with its file.
+/// Opens a TAP interface in the namespace of the calling thread. It is removed when the file is closed.
 fn open_tap(name: &str) -> io::Result<OwnedFd> {
     let file = rustix::fs::open("/dev/net/tun", OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?;
     crate::tap::set_interface(&file, name)?;

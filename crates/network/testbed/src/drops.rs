@@ -1,12 +1,12 @@
-//! How many packets each link dropped.
+//! Drop counts per link.
 
 use crate::{Plan, PortCount};
 
-/// Packets that each port dropped from one reading of the counters to another, in the order of the scenario's directed links; `None`:
-/// not known.
+/// Returns the packets that each port dropped between two readings of the counters, in the order of the scenario's
+/// directed links; `None` if unknown.
 ///
-/// A switch whose port is down has no route for what was to leave by it. The kernel counts such packets per switch: they are those
-/// of the port that was cut where there is one, and of none that can be named where there are several.
+/// A switch whose port is down has no route for packets to that port. The kernel counts these packets per switch.
+/// They are attributed to the port that was cut if there is one, and to no port if there are several.
 pub fn dropped(plan: &Plan, before: &[PortCount], after: &[PortCount]) -> Vec<Option<u64>> {
     let since = |of: fn(&PortCount) -> Option<u64>, port: usize| {
         let before = before.get(port).map_or(Some(0), of);

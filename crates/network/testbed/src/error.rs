@@ -1,30 +1,30 @@
-//! Why there is no testbed.
+//! Errors of testbeds.
 
 use std::io;
 
-/// Why something could not be done with a testbed.
+/// Error of an operation on a testbed.
 #[derive(Debug, thiserror::Error)]
 pub enum TestbedError {
-    /// The scenario's network is not one that namespaces can be.
+    /// The scenario's network cannot be built of namespaces.
     #[error("a testbed of namespaces cannot be built: {found}; it can be {expected}")]
     Unbuildable {
-        /// What the network is.
+        /// Unsupported property of the network.
         found: String,
-        /// What it can be.
+        /// Supported networks.
         expected: String,
     },
-    /// Something that the user named is not there, or not so.
+    /// Invalid input: a named item is missing or has an unsupported value.
     #[error("{0}")]
     Input(String),
     /// A program is not installed.
     #[error("the program `{program}` is missing: on Debian it comes with `apt-get install {package}`")]
     MissingProgram {
-        /// Its name.
+        /// Name of the program.
         program: String,
-        /// The Debian package that has it.
+        /// Debian package that contains it.
         package: &'static str,
     },
-    /// The system does not let this user make namespaces.
+    /// The system denies this user namespaces.
     #[error(
         "this user may not make namespaces here ({0}): run it as root, or allow user namespaces \
          (`sysctl kernel.unprivileged_userns_clone=1`, in containers `--privileged`)"
@@ -33,23 +33,23 @@ pub enum TestbedError {
     /// A program failed.
     #[error("`{command}` failed: {said}")]
     Program {
-        /// What was run.
+        /// Command line.
         command: String,
-        /// What it said.
+        /// Standard error of the program.
         said: String,
     },
-    /// The system said no.
+    /// A system call failed.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// Operation that failed.
         what: String,
-        /// What it said.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
 impl TestbedError {
-    /// What the system said to an attempt.
+    /// Returns a [`TestbedError::System`] for a failed operation.
     pub fn system(what: impl Into<String>, source: impl Into<io::Error>) -> Self {
         TestbedError::System { what: what.into(), source: source.into() }
     }

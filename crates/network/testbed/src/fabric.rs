@@ -20,45 +20,45 @@ use std::{
     },
 };
 
-/// Source and destination address, protocol, source and destination port: the packet's own five-tuple.
+/// Hash fields: source and destination address, protocol, source and destination port, of the outer header.
 const FIVE_TUPLE: &str = "55";
-/// Bytes of control packets and trimmed headers that a port holds besides data.
+/// Bytes of control packets and trimmed headers that a port queues in addition to data.
 const CONTROL_LIMIT: u64 = 100_000;
 
-/// How a message begins that says why ports neither mark nor trim.
+/// Prefix of the message that gives the reason why ports neither mark nor trim.
 const LACKS_PROGRAMS: &str = "marking and trimming";
 
-/// What this machine lacks, and what that means.
+/// Features that this machine lacks, each with the consequence.
 pub type Missing = Vec<String>;
 
-/// A network of namespaces that stands; dropped, it is taken down.
+/// Network of namespaces. Dropping it takes it down.
 #[derive(Debug)]
 pub struct Fabric {
     net: Net,
     missing: Missing,
-    /// Whether ports were to mark or trim and cannot.
+    /// `true` if the plan requires marking or trimming and this machine lacks it.
     lacks_programs: bool,
-    /// Whether it goes with this value.
+    /// `true` if the network ends with this value.
     owned: bool,
     harms: Harms,
 }
 
-/// Networks that this process has made.
+/// Number of networks that this process has built.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// A rate as tc reads it.
+/// Formats a rate for tc.
 fn bits(rate: u64) -> String {
     format!("{rate}bit")
 }
 
 impl Fabric {
-    /// Builds a network. The caller lives in mount and network namespaces of its own ([`crate::space`]).
+    /// Builds a network. The caller runs in mount and network namespaces of its own ([`crate::space`]).
     ///
     /// # Errors
-    /// Where a program is missing or fails. Nothing is left behind.
+    /// Returns an error if a program is missing or fails. Nothing is left behind.
     pub fn build(plan: Plan) -> Result<Self, TestbedError> {
         let prefix = format!("f{}-", MADE.fetch_add(1, Ordering::Relaxed));
-        // Dropped on an early return, it takes down what there is.
+        // On an early return, the drop takes down the part that exists.
         let mut fabric = Fabric {
             net: Net { plan, prefix },
             missing: Missing::new(),
@@ -67,7 +67,7 @@ impl Fabric {
             harms: Harms::of_this_process(),
         };
         fabric.join()?;
-        // First, since it decides whether ports need queues for trimmed packets.
+        // First, because it decides if ports need queues for trimmed packets.
         fabric.equip()?;
         for node in 0..fabric.net.plan.nodes.len() {
             fabric.configure(node)?;
@@ -75,28 +75,28 @@ impl Fabric {
         Ok(fabric)
     }
 
-    /// A network that another process has built and keeps, seen from its namespaces.
+    /// Returns a handle to a network that another process has built and keeps, from inside its namespaces.
     pub(crate) fn of_another(plan: Plan, prefix: String, missing: Missing) -> Self {
         let lacks_programs = missing.iter().any(|missing| missing.starts_with(LACKS_PROGRAMS));
         Fabric { net: Net { plan, prefix }, missing, lacks_programs, owned: false, harms: Harms::default() }
     }
 
-    /// What begins the names of its namespaces.
+    /// Returns the prefix of the namespaces' names.
     pub(crate) fn prefix(&self) -> &str {
         &self.net.prefix
     }
 
-    /// What it was built by, but for what this machine lacks.
+    /// Returns the plan that it was built by, without features that this machine lacks.
     pub fn plan(&self) -> &Plan {
         &self.net.plan
     }
 
-    /// What this machine lacks.
+    /// Returns the features that this machine lacks.
     pub fn missing(&self) -> &Missing {
         &self.missing
     }
 
-    /// The name of a node's namespace.
+    /// Returns the name of a node's namespace.
     pub fn namespace(&self, node: usize) -> String {
         self.net.namespace(node)
     }
@@ -105,7 +105,7 @@ impl Fabric {
         self.net.name(node)
     }
 
-    /// Namespaces, and the cables between them.
+    /// Creates the namespaces and the cables between them.
     fn join(&self) -> Result<(), TestbedError> {
         let mut batch = String::new();
         for node in 0..self.net.plan.nodes.len() {
@@ -126,7 +126,7 @@ impl Fabric {
         run("ip", &["-batch", "-"], &batch).map(drop)
     }
 
-    /// Addresses, routes, rates and kernel settings of a node.
+    /// Sets addresses, routes, rates and kernel settings of a node.
     fn configure(&mut self, node: usize) -> Result<(), TestbedError> {
         let role = self.net.plan.nodes[node].role;
         let mut network = String::from("link set lo up\n");
@@ -135,7 +135,7 @@ impl Fabric {
             let port = self.name(other);
             let _ = writeln!(network, "addr add {}/30 dev {port}\nlink set {port} up", end.address);
             if role == Role::Host {
-                // Segmentation is done before the fabric, or a run of packets would cross it as one.
+                // Segmentation precedes the fabric; otherwise a run of packets would cross it as one.
                 let _ = writeln!(network, "link set {port} gso_max_segs 1");
             }
             shaping += &self.shaping(port, end.rate, role == Role::Host);
@@ -155,7 +155,7 @@ impl Fabric {
             put("ip_forward", "1")?;
             put("conf/all/rp_filter", "0")?;
             put("conf/default/rp_filter", "0")?;
-            // Every packet that ends on its way is told of: paths are found that way.
+            // Path discovery needs an ICMP error for every packet whose TTL expires, without a rate limit.
             put("icmp_ratelimit", "0")?;
             put("icmp_ratemask", "0")?;
             set(Path::new("/proc/sys/net/ipv6/conf/all/disable_ipv6"), "1")
@@ -163,9 +163,10 @@ impl Fabric {
             if role == Role::Host {
                 return Ok(false);
             }
-            // Who says that a packet has ended says where it came in, and not where the answer happens to leave.
+            // ICMP errors carry the address of the ingress port instead of the port that the reply leaves by.
             put("icmp_errors_use_inbound_ifaddr", "1")?;
-            // The packet's own five-tuple; the usual policies trust a hash of the sending socket, drawn at each connect.
+            // The packet's own five-tuple. Policy 1 may use a hash of the sending socket, which is drawn
+            // at each connect.
             put("fib_multipath_hash_policy", "3")?;
             put("fib_multipath_hash_fields", FIVE_TUPLE)?;
             put("fib_multipath_hash_seed", &seed.to_string())?;
@@ -179,15 +180,16 @@ impl Fabric {
         Ok(())
     }
 
-    /// What limits a port to its rate. Trimmed headers need a class of their own that goes first.
+    /// Returns the `tc` commands that limit a port to its rate. Trimmed headers have a class of their own with
+    /// priority.
     fn shaping(&self, port: &str, rate: u64, host: bool) -> String {
         let (burst, limit, text) = (burst(rate, self.net.plan.mtu), self.net.plan.queue.limit, bits(rate));
         if host || !self.net.plan.queue.trimming {
-            // A host's own queue drops nothing: what it does not send yet waits in its socket.
+            // A host's own queue drops nothing: excess packets wait in the socket.
             let limit = if host { limit.max(1_000_000) } else { limit };
             return format!("qdisc replace dev {port} root handle 1: tbf rate {text} burst {burst} limit {limit}\n");
         }
-        // What the virtual queue lets pass must find room.
+        // The queue must hold everything that the virtual queue admits.
         let limit = limit + burst;
         let class = |id: &str, priority: u8| {
             format!(
@@ -204,8 +206,8 @@ impl Fabric {
         )
     }
 
-    /// The routes of a node over its ports to `up`: a host's lead to its leaf, a leaf's to other leaves over all spines, a
-    /// spine's to each leaf.
+    /// Returns the routes of a node over its ports to `up`. A host routes to its leaf, a leaf to other leaves over
+    /// all spines, a spine to each leaf.
     pub(crate) fn routes(&self, node: usize, up: &[usize]) -> String {
         let plan = &self.net.plan;
         let mut routes = String::new();
@@ -239,7 +241,7 @@ impl Fabric {
         routes
     }
 
-    /// The program that marks and trims, on every port of a switch, where the plan asks for it.
+    /// Attaches the program that marks and trims to every port of a switch, if the plan requires it.
     fn equip(&mut self) -> Result<(), TestbedError> {
         let queue = self.net.plan.queue;
         if !queue.has_programs() {
@@ -248,13 +250,14 @@ impl Fabric {
         let ports = self.switch_ports();
         for (number, (node, other, rate)) in ports.iter().enumerate() {
             let equipped = self.replace_program(*node, *other, *rate, port_program::OBJECT);
-            // A program whose counts cannot be read is none, so that no figure is unknown; who reads one reads all.
+            // A program counts only if its counters are readable, so that no figure is unknown. If one is readable,
+            // all are.
             let Err(error) = equipped.and_then(|()| {
                 if number == 0 { counters::counted(&self.net, *node, *other).map(drop) } else { Ok(()) }
             }) else {
                 continue;
             };
-            // A user who may not load programs has a testbed without.
+            // A user without the privilege to load programs has a testbed without marking and trimming.
             let reason = match &error {
                 TestbedError::Program { said, .. } if said.contains("not permitted") => {
                     "only root may load BPF programs".to_string()
@@ -262,7 +265,7 @@ impl Fabric {
                 _ => error.to_string().lines().next().unwrap_or_default().to_string(),
             };
             for (node, other, _) in &ports[..=number] {
-                // The last one may not have got so far.
+                // The last port may have no program yet.
                 let _ = port_program::detach(&self.namespace(*node), self.name(*other));
             }
             self.missing.push(format!("{LACKS_PROGRAMS}: {reason}, so that ports do neither; run it as root"));
@@ -278,63 +281,63 @@ impl Fabric {
         self.net.plan.ports().filter(of_switch).map(|(end, other)| (end.node, other, end.rate)).collect()
     }
 
-    /// Puts another build of the port program at a port: for tests.
+    /// Attaches another build of the port program to a port, for tests.
     ///
     /// # Errors
-    /// Where it cannot be loaded.
+    /// Returns an error if it cannot be loaded.
     #[doc(hidden)]
     pub fn replace_program(&self, node: usize, other: usize, rate: u64, object: &[u8]) -> Result<(), TestbedError> {
         let (namespace, plan) = (self.namespace(node), &self.net.plan);
         port_program::attach(object, &namespace, self.name(other), rate, plan.mtu, &plan.queue)
     }
 
-    /// Runs `work` in a node's namespace, on a thread of its own. What it opens stays there.
+    /// Runs `work` in a node's namespace, on a thread of its own. Files that it opens remain in that namespace.
     ///
     /// # Errors
-    /// Where the namespace cannot be entered.
+    /// Returns an error if the namespace cannot be entered.
     pub fn within<T: Send>(&self, node: usize, work: impl FnOnce() -> T + Send) -> Result<T, TestbedError> {
         self.net.within(node, work)
     }
 
-    /// The counters of every port, in the order of the scenario's directed links.
+    /// Returns the counters of every port, in the order of the scenario's directed links.
     ///
     /// # Errors
-    /// Where a program fails.
+    /// Returns an error if a program fails.
     pub fn counters(&self) -> Result<Vec<PortCount>, TestbedError> {
         counters::read(&self.net, self.lacks_programs)
     }
 
-    /// What reads the bytes and packets of all ports at once.
+    /// Returns a meter that reads the bytes and packets of all ports at once.
     pub(crate) fn meter(&self) -> Result<Meter, TestbedError> {
         Meter::open(&self.net)
     }
 
-    /// Makes the link from one node to another do so from now on.
+    /// Impairs the link from one node to another from now on.
     ///
     /// # Errors
-    /// Where no BPF program can be loaded, or a program fails.
+    /// Returns an error if no BPF program can be loaded or a program fails.
     pub fn harm(&self, from: usize, to: usize, harm: Harm) -> Result<(), TestbedError> {
         self.harms.harm(&self.net, from, to, harm)
     }
 
-    /// What a link does to packets, ready to be changed at once.
+    /// Opens the impairments of a link for changes without delay.
     pub(crate) fn prepare_harm(&self, from: usize, to: usize) -> Result<Settings, TestbedError> {
         harm::prepare(&self.net, from, to)
     }
 
-    /// Makes a delay ready at a link, by a thread of this process. Returns the interface that packets take for it.
+    /// Prepares a delay at a link, on a thread of this process. Returns the interface that delayed packets pass.
     pub(crate) fn prepare_delay(&self, from: usize, to: usize, times: Arc<Times>) -> Result<u32, TestbedError> {
         self.harms.prepare_delay(&self.net, from, to, times)
     }
 
-    /// Cuts a cable. The switches at its ends take it out of their routes at once; others do not notice, and what they send
-    /// that way is lost.
+    /// Cuts a cable. The two switches at the cable remove it from their routes at once. Other switches do not notice,
+    /// and their packets over that cable are lost.
     ///
     /// # Errors
-    /// Where a program fails.
+    /// Returns an error if a program fails.
     pub fn cut(&self, cable: usize) -> Result<(), TestbedError> {
         let Cable { lower, upper } = &self.net.plan.cables[cable];
-        // Both ends are taken down: of a lost carrier alone the kernel hears up to a second later.
+        // Both ports are taken down, because the kernel may notice a lost carrier up to a second later.
         for (end, other) in [(lower, upper), (upper, lower)] {
             let note = Note { was_cut: true, ..counters::note(&self.net, end.node, other.node)? };
             let change = self.down_line(other.node, note);
@@ -343,48 +346,48 @@ impl Fabric {
         Ok(())
     }
 
-    /// What takes down the port that leads to a node, for `ip`.
+    /// Returns the `ip` command that takes down the port to a node.
     pub(crate) fn down_line(&self, other: usize, note: Note) -> String {
         format!("link set {} down alias \"{}\"\n", self.name(other), note.write())
     }
 
-    /// Mends a cable and gives it its rate back.
+    /// Restores a cable and its original rate.
     ///
     /// # Errors
-    /// Where a program fails.
+    /// Returns an error if a program fails.
     pub fn mend(&self, cable: usize) -> Result<(), TestbedError> {
         self.restore(cable)?;
         self.slow(cable, None)
     }
 
-    /// Mends a cable, which keeps the rate that it was given last.
+    /// Restores a cable, which keeps its last rate.
     ///
     /// # Errors
-    /// Where a program fails.
+    /// Returns an error if a program fails.
     pub fn restore(&self, cable: usize) -> Result<(), TestbedError> {
         let Cable { lower, upper } = &self.net.plan.cables[cable];
         for (end, other) in [(lower, upper), (upper, lower)] {
             let change = format!("link set {} up\n", self.name(other.node));
             run("ip", &["-n", &self.namespace(end.node), "-batch", "-"], &change)?;
         }
-        // With the ports, routes had gone.
+        // The kernel removed the routes when the ports went down.
         for node in [lower.node, upper.node] {
             run("ip", &["-n", &self.namespace(node), "-batch", "-"], &self.routes(node, &self.ports_up(node)?))?;
         }
         self.harms.heal(&self.net, cable)
     }
 
-    /// The ports of a node that are up, by the nodes they lead to.
+    /// Returns the nodes that the active ports of a node lead to.
     fn ports_up(&self, node: usize) -> Result<Vec<usize>, TestbedError> {
         let links = counters::links(&self.net, node)?;
         let up = links.iter().filter(|(_, link)| link.is_up);
         Ok(up.filter_map(|(port, _)| self.net.plan.node(port).ok()).collect())
     }
 
-    /// Gives both directions of a cable another rate; `None`: its own.
+    /// Sets the rate of both directions of a cable; `None` restores the original rate.
     ///
     /// # Errors
-    /// Where a program fails.
+    /// Returns an error if a program fails.
     pub fn slow(&self, cable: usize, rate: Option<u64>) -> Result<(), TestbedError> {
         let Cable { lower, upper } = &self.net.plan.cables[cable];
         for (end, other) in [(lower, upper), (upper, lower)] {
@@ -396,10 +399,10 @@ impl Fabric {
         Ok(())
     }
 
-    /// Gives the port of `node` that leads to `other` another rate.
+    /// Sets the rate of the port of `node` that leads to `other`.
     ///
     /// # Errors
-    /// Where a program fails.
+    /// Returns an error if a program fails.
     pub fn set_rate(&self, node: usize, other: usize, rate: u64) -> Result<(), TestbedError> {
         if let Some(speed) = self.speed(node, other)? {
             speed.set(rate)?;
@@ -407,13 +410,13 @@ impl Fabric {
         run("tc", &["-n", &self.namespace(node), "-batch", "-"], &self.rate_lines(node, other, rate)).map(drop)
     }
 
-    /// The rate of the virtual queue of a port; `None`: it has none.
+    /// Returns the rate of the virtual queue of a port; `None` if it has none.
     pub(crate) fn speed(&self, node: usize, other: usize) -> Result<Option<Speed>, TestbedError> {
         let has = self.net.plan.nodes[node].role != Role::Host && self.net.plan.queue.has_programs();
         has.then(|| Speed::open(&self.namespace(node), self.name(other), self.net.plan.mtu)).transpose()
     }
 
-    /// What gives a port's queue another rate, for `tc`.
+    /// Returns the `tc` commands that set the rate of a port's queue.
     pub(crate) fn rate_lines(&self, node: usize, other: usize, rate: u64) -> String {
         let port = self.name(other);
         let host = self.net.plan.nodes[node].role == Role::Host;
@@ -448,7 +451,7 @@ impl Drop for Fabric {
                 let _ = writeln!(batch, "netns del {}", self.namespace(node));
             }
         }
-        // What cannot be deleted goes with the process.
+        // Namespaces that cannot be deleted end with the process.
         let _ = run("ip", &["-force", "-batch", "-"], &batch);
     }
 }

@@ -1,5 +1,5 @@
-//! The faults of a run, made by a thread of their own: all is prepared before the run, so that at its time a fault takes some
-//! writes to pipes and maps, and nothing else waits for it.
+//! Faults of a run, applied by a separate thread. They are prepared before the run. At its time a fault takes only a
+//! few writes to pipes and maps, which delay nothing else.
 
 use crate::{
     Fabric, Harm, TestbedError,
@@ -22,10 +22,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A share of all.
+/// Share of 100 %, out of 10^9.
 const ALWAYS: u64 = 1_000_000_000;
 
-/// What a fault does to packets that pass; `None`: it does something to the link.
+/// Returns the impairment of packets that a fault causes; `None` if the fault changes the link itself.
 pub(crate) fn harm(action: FaultAction) -> Option<Harm> {
     match action {
         FaultAction::Down | FaultAction::Up | FaultAction::Degrade(_) => None,
@@ -36,57 +36,57 @@ pub(crate) fn harm(action: FaultAction) -> Option<Harm> {
     }
 }
 
-/// Returns `true` where `links` have a direction without the other one.
+/// Returns `true` if `links` contain a direction without the opposite one.
 pub(crate) fn is_one_way(links: &[LinkId]) -> bool {
     links.iter().any(|link| !links.contains(&link.reverse()))
 }
 
-/// A direction of a cable.
+/// State of a direction of a cable.
 #[derive(Clone, Copy, Debug, Default)]
 struct Direction {
     is_down: bool,
-    /// Shares alone.
+    /// Shares only.
     chances: Chances,
     delay: Option<[Time; 2]>,
 }
 
-/// One thing that is done at once.
+/// Single operation of a fault.
 #[derive(Debug)]
 enum Act {
-    /// These lines, by the batch of that number.
+    /// Commands for the batch of that number.
     Lines(usize, String),
-    /// What a link does to packets.
+    /// Impairments of a link.
     Chances(usize, Chances),
-    /// The delay of a link.
+    /// Delay of a link.
     Times(Arc<Times>, [Time; 2]),
-    /// The rate of a virtual queue.
+    /// Rate of a virtual queue.
     Speed(usize, u64),
 }
 
-/// A fault at its time: what is done at once, and what follows when that is done.
+/// Fault at its time, in stages: the operations of a stage run at once, after those of the previous stage.
 #[derive(Debug)]
 struct Step {
-    /// Its place in the setup.
+    /// Index of the fault in the setup.
     fault: usize,
     at: Time,
     stages: Vec<Vec<Act>>,
 }
 
-/// When a fault took effect, by its place in the setup.
+/// Index of a fault in the setup, and the time at which it took effect.
 pub(crate) type Effect = (usize, Time);
 
-/// What the thread of faults waits for. It ends where nobody is left who could say so.
+/// Message to the fault thread, which ends when the channel is closed.
 #[derive(Debug)]
 pub(crate) enum Go {
-    /// Make the faults of time zero.
+    /// Apply the faults of time zero.
     Begin,
     /// The clock of the run has started.
     Clock(Instant),
 }
 
-/// What the thread of faults does: prepares, makes the faults of time zero, then the others at their times. It says by `said` when it
-/// has prepared and when it has begun, with what took effect. Returns what took effect later; what cannot be made then, `failed` is
-/// told.
+/// Runs the fault thread: prepares, applies the faults of time zero, then the others at their times. It reports by
+/// `said` when it is prepared and when it has begun, with the faults that took effect. Returns the faults that took
+/// effect later, and calls `failed` if one of those cannot be applied.
 pub(crate) fn live(
     setup: &Setup,
     fabric: &Fabric,
@@ -112,17 +112,17 @@ pub(crate) fn live(
     effects
 }
 
-/// The faults of a run, ready.
+/// Prepared faults of a run.
 #[derive(Debug)]
 struct Faults<'a> {
     setup: &'a Setup,
     fabric: &'a Fabric,
-    /// In the order in which they come.
+    /// Steps in order of time.
     steps: Vec<Step>,
-    /// The first that is still to come.
+    /// Index of the next step.
     next: usize,
     batches: Vec<Batch>,
-    /// The batch of a program in a node.
+    /// Batch of a program in a node.
     batch_of: BTreeMap<(Program, usize), usize>,
     settings: Vec<Settings>,
     settings_of: BTreeMap<LinkId, usize>,
@@ -132,10 +132,11 @@ struct Faults<'a> {
 }
 
 impl<'a> Faults<'a> {
-    /// Prepares the faults of `setup`. The calling thread joins the real-time class where it may, and so does what it starts.
+    /// Prepares the faults of `setup`. The calling thread joins the real-time class if permitted, and so do the
+    /// processes that it starts.
     ///
     /// # Errors
-    /// Where no BPF program can be loaded, or a program fails.
+    /// Returns an error if no BPF program can be loaded or a program fails.
     fn prepare(setup: &'a Setup, fabric: &'a Fabric) -> Result<Self, TestbedError> {
         let mut faults = Faults {
             setup,
@@ -153,7 +154,7 @@ impl<'a> Faults<'a> {
         if setup.faults.is_empty() {
             return Ok(faults);
         }
-        // Whoever may not is late where the machine is busy; the times in the results say so.
+        // Without the privilege faults are late on a busy machine; the times in the results show it.
         let _ = be_real_time();
         let mut order: Vec<usize> = (0..setup.faults.len()).collect();
         order.sort_by_key(|fault| setup.faults[*fault].at);
@@ -165,13 +166,13 @@ impl<'a> Faults<'a> {
         Ok(faults)
     }
 
-    /// Nodes of a link: from, to.
+    /// Returns the nodes of a link: from, to.
     fn ends(&self, link: LinkId) -> (usize, usize) {
         let link = self.setup.topology.link(link);
         (link.from.0 as usize, link.to.0 as usize)
     }
 
-    /// What a fault does, and what `directions` are after it.
+    /// Returns the operations of a fault in stages, and updates `directions`.
     fn stages(&mut self, fault: usize, directions: &mut [Direction]) -> Result<Vec<Vec<Act>>, TestbedError> {
         let fault = &self.setup.faults[fault];
         let before = directions.to_vec();
@@ -180,7 +181,7 @@ impl<'a> Faults<'a> {
             let chances = &mut own.chances;
             match fault.action {
                 FaultAction::Down => own.is_down = true,
-                // A link that comes back harms nothing.
+                // A restored link has no impairments.
                 FaultAction::Up => *own = Direction::default(),
                 FaultAction::Degrade(_) => {}
                 FaultAction::Loss { per_billion } => chances.loses = per_billion,
@@ -202,7 +203,7 @@ impl<'a> Faults<'a> {
         let is_cut = |directions: &[Direction], link: LinkId| {
             directions[link.0 as usize].is_down && directions[link.reverse().0 as usize].is_down
         };
-        // What happens to one direction may change how the other one is down.
+        // A change of one direction may change how the other one is taken down.
         let both: BTreeSet<LinkId> = fault.links.iter().flat_map(|link| [*link, link.reverse()]).collect();
         let mut restored = BTreeSet::new();
         for link in both {
@@ -232,7 +233,7 @@ impl<'a> Faults<'a> {
             }
         }
         for node in restored {
-            // With the ports, routes had gone.
+            // The kernel removed the routes when the ports went down.
             let out = self.setup.topology.links.iter().enumerate().filter(|(_, link)| link.from.0 as usize == node);
             let up = out.filter(|(number, _)| !is_cut(directions, LinkId(*number as u32)));
             let up: Vec<usize> = up.map(|(_, link)| link.to.0 as usize).collect();
@@ -283,10 +284,10 @@ impl<'a> Faults<'a> {
         Ok((own, index))
     }
 
-    /// Makes the faults of time zero. They take effect before the clock of the run starts.
+    /// Applies the faults of time zero, before the clock of the run starts.
     ///
     /// # Errors
-    /// Where a program fails.
+    /// Returns an error if a program fails.
     fn begin(&mut self) -> Result<Vec<Effect>, TestbedError> {
         let mut effects = Vec::new();
         while self.steps.get(self.next).is_some_and(|step| step.at == Time::ZERO) {
@@ -295,8 +296,8 @@ impl<'a> Faults<'a> {
         Ok(effects)
     }
 
-    /// Makes the others at their times after `start`, until nobody is left at the other end of `stop`. Returns when each took
-    /// effect, and why one could not be made.
+    /// Applies the other faults at their times after `start`, until `stop` is closed. Returns the times at which they
+    /// took effect, and the error of one that failed.
     fn run(mut self, start: Instant, stop: &Receiver<Go>) -> (Vec<Effect>, Option<TestbedError>) {
         let mut effects = Vec::new();
         while let Some(step) = self.steps.get(self.next) {
@@ -319,7 +320,7 @@ impl<'a> Faults<'a> {
         (effects, None)
     }
 
-    /// Makes the next one.
+    /// Applies the next fault.
     fn make(&mut self) -> Result<usize, TestbedError> {
         let step = &self.steps[self.next];
         self.next += 1;
@@ -328,7 +329,8 @@ impl<'a> Faults<'a> {
             for act in stage {
                 match act {
                     Act::Lines(batch, lines) => {
-                        // What it was given before must be done: it says so once for each.
+                        // Each write requires a wait before the next one, because the batch confirms every write with
+                        // one line.
                         if !busy.insert(*batch) {
                             self.batches[*batch].wait()?;
                         }

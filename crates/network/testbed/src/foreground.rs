@@ -1,4 +1,4 @@
-//! A command in the foreground: signals that reach us reach it, and its end becomes ours.
+//! Foreground command: it receives the signals of this process, which ends with its exit code.
 #![allow(unsafe_code)]
 
 use nix::{
@@ -11,24 +11,25 @@ use nix::{
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 use std::{io, os::unix::process::CommandExt, process::Command};
 
-/// Signals that are passed on.
+/// Signals that are forwarded.
 const PASSED: [Signal; 6] =
     [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
 
-/// Runs a command in a process group of its own and passes signals on to it. Returns its exit code, or 128 and the number
-/// of the signal that ended it. The calling process must have no other threads.
+/// Runs a command in a process group of its own and forwards signals to it. Returns its exit code, or 128 plus the
+/// number of the signal that ended it. The calling process must have no other threads.
 ///
 /// # Errors
-/// Where it cannot be started.
+/// Returns an error if it cannot be started.
 pub(crate) fn run(command: &mut Command) -> io::Result<i32> {
     let mut awaited: SigSet = PASSED.into_iter().collect();
     awaited.add(Signal::SIGCHLD);
     let mut blocked = awaited;
-    // Whoever takes a terminal back is not its foreground at that moment.
+    // A process that takes its terminal back is not in the foreground at that moment and would receive SIGTTOU.
     blocked.add(Signal::SIGTTOU);
     blocked.thread_block()?;
     let unblock = move || SigSet::empty().thread_set_mask().map_err(io::Error::from);
-    // SAFETY: between fork and exec it makes one system call that is async-signal-safe, and takes no memory and no lock.
+    // SAFETY: between fork and exec it makes one system call that is async-signal-safe, and takes no memory and no
+    // lock.
     let child = unsafe { command.process_group(0).pre_exec(unblock) }.spawn()?;
     let group = Pid::from_raw(child.id() as i32);
     let terminal = Terminal::ours();
@@ -40,7 +41,7 @@ pub(crate) fn run(command: &mut Command) -> io::Result<i32> {
                     break code;
                 }
             }
-            // It may have just ended.
+            // The command may have just ended.
             signal => drop(killpg(group, signal)),
         }
     };
@@ -48,7 +49,7 @@ pub(crate) fn run(command: &mut Command) -> io::Result<i32> {
     Ok(code)
 }
 
-/// The command has ended, or stopped: its code where it has ended.
+/// Handles an end or a stop of the command. Returns the exit code if it has ended.
 fn look_after(group: Pid, terminal: &Terminal) -> io::Result<Option<i32>> {
     loop {
         match waitpid(group, Some(WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED))? {
@@ -57,7 +58,7 @@ fn look_after(group: Pid, terminal: &Terminal) -> io::Result<Option<i32>> {
             WaitStatus::Stopped(_, signal) => {
                 let asked_for_terminal = matches!(signal, Signal::SIGTTIN | Signal::SIGTTOU);
                 if !(asked_for_terminal && terminal.is_ours) {
-                    // We stop as it does, so that a shell has its prompt back.
+                    // This process stops with the command, so that a shell shows its prompt again.
                     terminal.give(getpgrp());
                     raise(Signal::SIGSTOP)?;
                 }
@@ -69,7 +70,7 @@ fn look_after(group: Pid, terminal: &Terminal) -> io::Result<Option<i32>> {
     }
 }
 
-/// The terminal at standard input, where we are its foreground.
+/// Terminal at standard input, if this process is in its foreground.
 struct Terminal {
     is_ours: bool,
 }
@@ -82,7 +83,7 @@ impl Terminal {
 
     fn give(&self, group: Pid) {
         if let Some(group) = rustix::process::Pid::from_raw(group.as_raw()).filter(|_| self.is_ours) {
-            // It may be gone.
+            // The terminal may be gone.
             let _ = tcsetpgrp(io::stdin(), group);
         }
     }

@@ -1,4 +1,4 @@
-//! What links do to packets besides carrying them: losses, damage, copies, delays.
+//! Impairments of links: loss, corruption, duplication, delay.
 
 use crate::{
     TestbedError, counters,
@@ -14,27 +14,27 @@ use std::{
     thread::JoinHandle,
 };
 
-/// What a directed link does to packets; shares are out of 10^9, and zero ends it.
+/// Impairment of a directed link. Shares are out of 10^9; zero ends the impairment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Harm {
-    /// Loses some.
+    /// Loses a share of the packets.
     Lose(u64),
-    /// Changes a bit of some.
+    /// Flips a bit in a share of the packets.
     Corrupt(u64),
-    /// Delivers some twice.
+    /// Delivers a share of the packets twice.
     Duplicate(u64),
-    /// Delivers all later, by a delay, picoseconds, more or less by up to a jitter.
+    /// Delays all packets by a delay, plus or minus up to a jitter, both in picoseconds.
     Delay(u64, u64),
 }
 
-/// The link that a delay is at, and the thread that makes it.
+/// Link with a delay, and the thread that delays its packets.
 type DelayThread = ((usize, usize), JoinHandle<()>);
 
-/// What the links of a network do to packets.
+/// Impairments of the links of a network.
 #[derive(Debug, Default)]
 pub(crate) struct Harms {
-    /// The delays of a network that this process has built. `None`: processes of their own delay packets.
+    /// Delays of a network that this process has built; `None` if separate processes delay packets.
     delays: Option<Mutex<Vec<DelayThread>>>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn prepare(net: &Net, from: usize, to: usize) -> Result<link_program:
 }
 
 impl Harms {
-    /// Those of a network that goes with this process, which delays packets itself.
+    /// Returns the impairments of a network that ends with this process, which delays packets itself.
     pub(crate) fn of_this_process() -> Self {
         Harms { delays: Some(Mutex::default()) }
     }
@@ -63,14 +63,14 @@ impl Harms {
         }
     }
 
-    /// Makes the links of a cable carry packets as they are.
+    /// Removes all impairments from both directions of a cable.
     ///
     /// # Errors
-    /// Where a program fails.
+    /// Returns an error if a program fails.
     pub(crate) fn heal(&self, net: &Net, cable: usize) -> Result<(), TestbedError> {
         let cable = &net.plan.cables[cable];
         for (from, to) in [(cable.lower.node, cable.upper.node), (cable.upper.node, cable.lower.node)] {
-            // Where no program can be, none is.
+            // A port without `clsact` has no BPF program.
             if !counters::has_programs(net, to, from)? {
                 continue;
             }
@@ -110,7 +110,7 @@ impl Harms {
         let thread = std::thread::spawn(move || match Delay::open(&namespace, &port, &name, times) {
             Ok(delay) => {
                 let _ = ready.send(Ok(delay.index));
-                // A delay that is not scheduled adds to itself.
+                // Scheduling latency would add to the delay.
                 let _ = crate::host::be_real_time();
                 delay.run();
             }
@@ -137,7 +137,7 @@ impl Harms {
         Ok(())
     }
 
-    /// Ends all delays that this process makes: their threads live in the namespaces.
+    /// Ends all delays that this process makes; their threads run inside the namespaces.
     pub(crate) fn end_delays(&self, net: &Net) {
         let places: Vec<(usize, usize)> = self.delays.as_ref().map_or_else(Vec::new, |delays| {
             delays.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|(at, _)| *at).collect()
@@ -146,18 +146,18 @@ impl Harms {
     }
 }
 
-/// What only root can do with links.
+/// Reason for refusing impairments without root.
 pub(crate) const ONLY_ROOT: &str =
     "links lose, corrupt, duplicate and delay packets by a BPF program, and only root may load those";
 
-/// Says who may, where the system says no.
+/// Names the missing privilege if the system denies the request.
 fn only_root(error: TestbedError) -> TestbedError {
     match &error {
-        // The loader first makes a folder for maps.
+        // The loader first creates a folder for maps.
         TestbedError::Program { said, .. } if said.contains("not permitted") || said.contains("/sys/fs/bpf") => {
             TestbedError::Input(ONLY_ROOT.into())
         }
-        // Delays have an interface of their own.
+        // Each delay creates an interface, which needs the privilege.
         TestbedError::System { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
             TestbedError::Input(ONLY_ROOT.into())
         }
@@ -165,7 +165,7 @@ fn only_root(error: TestbedError) -> TestbedError {
     }
 }
 
-/// What a process that delays packets is told.
+/// Parameters of a process that delays packets.
 #[derive(Debug, Serialize, Deserialize)]
 struct ForwardOrder {
     namespace: String,
@@ -174,7 +174,7 @@ struct ForwardOrder {
     times: [u64; 2],
 }
 
-/// Starts a process that delays packets until its interface is gone, and stays when this one ends.
+/// Starts a process that delays packets until its interface is removed. The process outlives this one.
 fn forward_apart(order: &ForwardOrder) -> Result<(), TestbedError> {
     let failed = |error| TestbedError::system("starting the process that delays packets", error);
     let program = std::env::current_exe().map_err(failed)?;
@@ -187,13 +187,13 @@ fn forward_apart(order: &ForwardOrder) -> Result<(), TestbedError> {
     }
     let mut said = String::new();
     if let Some(mut stdout) = child.stdout.take() {
-        // It closes its output when it is ready.
+        // The process closes its output when it is ready.
         std::io::Read::read_to_string(&mut stdout, &mut said).map_err(failed)?;
     }
     if said.is_empty() { Ok(()) } else { Err(only_root(TestbedError::Input(said))) }
 }
 
-/// What such a process does: delays packets as standard input says. Nothing is said where it could begin, and else why not.
+/// Delays packets as standard input specifies, in a process of its own. Prints nothing on success, or the error.
 pub fn forward() {
     let order = serde_json::from_reader(std::io::stdin()).map_err(|error| error.to_string());
     let opened = order.and_then(|ForwardOrder { namespace, port, name, times }| {
@@ -206,7 +206,7 @@ pub fn forward() {
     });
     match opened {
         Ok(delay) => {
-            // Whoever waits for the end of our output goes on.
+            // Closing standard output releases the parent, which waits for its end.
             let null = std::fs::OpenOptions::new().write(true).open("/dev/null");
             if null.is_ok_and(|null| rustix::stdio::dup2_stdout(null).is_ok()) {
                 delay.run();

@@ -1,4 +1,4 @@
-//! An endpoint of a run: one thread in its host's namespace, with sockets that stay there.
+//! Endpoint of a run: one thread in its host's namespace, with sockets that stay there.
 
 use crate::{TestbedError, net::enter, programs};
 use anabranch_endpoint::{Bytes, Counters, Delivered, Endpoint, Event, SendError, Settings};
@@ -14,52 +14,52 @@ use std::{
     time::Instant,
 };
 
-/// Bytes of a message: a flow is as many as it takes.
+/// Size of a message in bytes; a flow is split into messages.
 const MESSAGE: u64 = 1 << 20;
-/// How long nothing need happen before orders are looked for.
+/// Maximum interval between two polls of the orders.
 const LOOK: Time = Time::from_us(1_000);
-/// The real-time priority of endpoints: above ordinary processes, below the kernel's own threads.
+/// Real-time priority of endpoints: above ordinary processes, below kernel threads.
 const PRIORITY: &str = "5";
 
-/// What a host is told.
+/// Order to a host.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// Meet these other ends.
+    /// Connect to these peers over these paths.
     Connect(Vec<(SocketAddr, Vec<Vec<Label>>)>),
-    /// Send a flow of so many bytes.
+    /// Send a flow of `bytes` bytes.
     Start { flow: u32, to: SocketAddr, bytes: u64 },
-    /// There is nothing further to do.
+    /// End the thread.
     Stop,
 }
 
-/// What a host says.
+/// Report from a host, a job or the fault thread.
 #[derive(Debug)]
 pub(crate) enum Report {
-    /// It listens, or knows all whom it was told to meet.
+    /// The socket is open, or all peers are connected.
     Ready,
-    /// The first packet of a flow may go.
+    /// The first packet of a flow may leave.
     Started { flow: u32, at: Time },
-    /// All bytes of a flow have come, and so many there were.
+    /// All bytes of a flow have arrived.
     Received { flow: u32, at: Time },
-    /// All of a flow has been acknowledged.
+    /// All bytes of a flow have been acknowledged.
     Acknowledged { flow: u32, at: Time, counted: Box<Delivered> },
-    /// A flow is not sent to its end: its receiver does not answer.
+    /// A flow ends early because its receiver has timed out.
     Abandoned { flow: u32 },
-    /// Another host no longer answers, and why that is believed.
+    /// Another host has timed out, with the reason.
     Lost { other: SocketAddr, why: String },
-    /// It cannot go on.
+    /// The thread cannot continue.
     Failed(String),
-    /// A fault of the scenario could not be made.
+    /// A fault of the scenario could not be applied.
     FaultFailed(String),
-    /// A round of a collective is over.
+    /// A round of a collective has ended.
     Round(Box<anabranch_collective::run::Round>),
-    /// A collective is.
+    /// A collective has ended.
     Over(Box<Result<anabranch_collective::run::Outcome, anabranch_collective::run::JobError>>),
-    /// It has ended.
+    /// The thread has ended.
     Done { counters: Counters, longest_pause: Time, lateness: Lateness },
 }
 
-/// What a host is.
+/// Configuration of an endpoint thread.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) name: String,
@@ -67,21 +67,21 @@ pub(crate) struct Host {
     pub(crate) at: SocketAddr,
     pub(crate) settings: Settings,
     pub(crate) real_time: bool,
-    /// Bytes of each flow by its number, which is that of its stream.
+    /// Bytes of each flow by flow number, which is also the stream number.
     pub(crate) sizes: Arc<[u64]>,
-    /// What flows consist of, over and over.
+    /// Content of flows, repeated.
     pub(crate) content: Bytes,
-    /// Since when times count.
+    /// Origin of reported times.
     pub(crate) clock: Instant,
 }
 
-/// A flow on its way out.
+/// Flow that is being sent.
 #[derive(Debug)]
 struct Going {
     peer: u32,
     left: u64,
     last: u32,
-    /// What has been counted of its messages so far.
+    /// Counters of its messages so far.
     counted: Delivered,
 }
 
@@ -91,13 +91,13 @@ struct Work<'a> {
     reports: &'a Sender<(usize, Report)>,
     driver: Driver<UdpPath>,
     going: BTreeMap<u32, Going>,
-    /// Flows with messages that have not been handed over yet.
+    /// Flows with messages that the endpoint has not accepted yet.
     waiting: VecDeque<u32>,
     received: BTreeMap<u32, u64>,
-    /// Peers that no longer answer.
+    /// Peers that have timed out.
     lost: BTreeSet<u32>,
     unmet: usize,
-    /// Bytes that it had sent when its first flow started.
+    /// Bytes sent when the first flow started.
     sent_before: Option<u64>,
 }
 
@@ -106,7 +106,7 @@ impl Host {
         Time::from_ns(u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX / 1000))
     }
 
-    /// Does what it is told until it is told to stop.
+    /// Executes orders until the stop order arrives.
     pub(crate) fn live(&self, number: usize, orders: &Receiver<Order>, reports: &Sender<(usize, Report)>) {
         let done = self.open().and_then(|driver| {
             let _ = reports.send((number, Report::Ready));
@@ -131,7 +131,7 @@ impl Host {
     fn open(&self) -> Result<Driver<UdpPath>, String> {
         enter(&self.namespace).map_err(|error| error.to_string())?;
         if self.real_time {
-            // Whoever may not runs as others do; the longest pause says what came of it.
+            // Without the privilege the thread runs in the ordinary class; the longest pause shows the effect.
             let _ = be_real_time();
         }
         let (labels, peers) = (self.settings.labels, self.settings.most_peers as u32);
@@ -148,7 +148,7 @@ pub(crate) fn be_real_time() -> Result<(), TestbedError> {
 
 impl Work<'_> {
     fn say(&self, report: Report) {
-        // Nobody listens any more where the run has ended early.
+        // The receiver is gone if the run has ended early.
         let _ = self.reports.send((self.number, report));
     }
 
@@ -207,14 +207,14 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Sends no more of a flow.
+    /// Stops sending a flow.
     fn abandon(&mut self, flow: u32) {
         self.going.remove(&flow);
         self.waiting.retain(|waiting| *waiting != flow);
         self.say(Report::Abandoned { flow });
     }
 
-    /// Hands messages over as far as the endpoint takes them; whether there were any.
+    /// Passes messages to the endpoint until it is full. Returns `true` if it accepted any.
     fn hand_over(&mut self) -> Result<bool, String> {
         let mut some = false;
         while let Some(flow) = self.waiting.front().copied() {
@@ -249,7 +249,7 @@ impl Work<'_> {
                 let expected = self.host.sizes.get(stream as usize).copied().unwrap_or(0);
                 let so_far = self.received.entry(stream).or_default();
                 *so_far += bytes.len() as u64;
-                // That messages are whole and in order is the endpoint's; that it is what was sent is ours.
+                // The endpoint guarantees whole messages in order; their content is checked here.
                 if *bytes != self.host.content[..bytes.len()] || *so_far > expected {
                     return Err(format!("flow {stream} did not bring what was sent"));
                 }

@@ -1,4 +1,5 @@
-//! Collectives over NCCL's network plugin in a run: ranks at the hosts of the testbed, their messages as rows of flows.
+//! Collectives over NCCL's network plugin in a run: ranks run at the hosts of the testbed, and their messages become
+//! flow rows.
 
 use crate::{Fabric, TestbedError, host::Report, programs};
 use anabranch_backend::FlowOutcome;
@@ -20,17 +21,18 @@ use std::{
     },
 };
 
-/// How the ranks of a collective are started; what stands before their command is the testbed's.
+/// Function that returns the settings of a collective's ranks. The testbed adds the command prefix that enters the
+/// namespace.
 pub type Launch<'a> = dyn Fn(&NcclJob) -> Result<Settings, String> + 'a;
 
-/// How a rank names a message of its own: round, channel, rank, place in its program.
+/// Name of a message at one rank: round, channel, rank, position in its program.
 type Name = (u32, usize, usize, usize);
 
-/// A collective that runs, or will.
+/// A collective that runs or is due.
 #[derive(Debug)]
 struct Job<'a> {
     of: &'a NcclJob,
-    /// Its messages by their senders' and their receivers' names, as numbers of flows.
+    /// Flow numbers of its messages, by the sender's and by the receiver's name.
     sent: BTreeMap<Name, usize>,
     received: BTreeMap<Name, usize>,
     begin: Option<Sender<()>>,
@@ -39,22 +41,22 @@ struct Job<'a> {
     is_over: bool,
 }
 
-/// The collectives of a run.
+/// Collectives of a run.
 #[derive(Debug)]
 pub(crate) struct Jobs<'a> {
     set: &'a FlowSet,
     jobs: Vec<Job<'a>>,
-    /// The machine's monotonic clock when the clock of the run stood at zero.
+    /// Monotonic clock of the machine at time zero of the run, in nanoseconds.
     zero_ns: u64,
 }
 
-/// Flows that ranks send, by number: hosts know nothing of them.
+/// Returns the numbers of the flows that ranks send. Hosts do not handle these.
 pub(crate) fn own_flows(set: &FlowSet) -> BTreeSet<usize> {
     let workloads: BTreeSet<u16> = set.jobs.iter().map(|job| job.workload).collect();
     (0..set.flows.len()).filter(|flow| workloads.contains(&set.flows[*flow].workload)).collect()
 }
 
-/// What ranks are started with.
+/// Returns the settings of the ranks of each collective.
 pub(crate) fn settings(set: &FlowSet, fabric: &Fabric, launch: &Launch<'_>) -> Result<Vec<Settings>, RunError> {
     let wrong = |error: TestbedError| RunError::Setup(error.to_string());
     let mut all = Vec::new();
@@ -71,7 +73,7 @@ pub(crate) fn settings(set: &FlowSet, fabric: &Fabric, launch: &Launch<'_>) -> R
     Ok(all)
 }
 
-/// The life of a job: waits until it is to begin, runs, says how it goes.
+/// Runs a job: waits for its start, runs its rounds and reports them.
 pub(crate) fn live(
     number: usize,
     settings: &Settings,
@@ -79,7 +81,7 @@ pub(crate) fn live(
     reports: &Sender<(usize, Report)>,
     stop: &AtomicBool,
 ) {
-    // Nobody begins it any more where the run has ended early.
+    // The channel is closed if the run has ended early.
     if begin.recv().is_err() {
         return;
     }
@@ -104,17 +106,17 @@ impl<'a> Jobs<'a> {
         Jobs { set, jobs: set.jobs.iter().zip(begins).map(job).collect(), zero_ns: clock_ns() }
     }
 
-    /// The clock of the run stands at zero now.
+    /// Sets time zero of the run to now.
     pub(crate) fn begin_clock(&mut self) {
         self.zero_ns = clock_ns();
     }
 
-    /// When the next one begins.
+    /// Returns the start time of the next collective.
     pub(crate) fn next(&self) -> Option<Time> {
         self.jobs.iter().filter(|job| job.begin.is_some()).map(|job| job.of.parameters.start).min()
     }
 
-    /// Begins those whose time has come.
+    /// Starts the collectives that are due at `now`.
     pub(crate) fn begin(&mut self, now: Time) {
         for job in self.jobs.iter_mut().filter(|job| job.of.parameters.start <= now) {
             if let Some(begin) = job.begin.take() {
@@ -123,12 +125,12 @@ impl<'a> Jobs<'a> {
         }
     }
 
-    /// Whether all have ended.
+    /// Returns `true` if all collectives have ended.
     pub(crate) fn are_over(&self) -> bool {
         self.jobs.iter().all(|job| job.is_over)
     }
 
-    /// A round is over: its rows become those of flows; how many these are.
+    /// Stores the rows of a finished round as outcomes of flows. Returns the number of finished flows.
     pub(crate) fn take_round(
         &mut self,
         number: usize,
@@ -148,7 +150,7 @@ impl<'a> Jobs<'a> {
             let Some(flow) = names.get(&(place, *channel, *rank, *step)) else { continue };
             let outcome = &mut outcomes[*flow];
             if !sent {
-                // `test` may say so to the sender before it does to the receiver.
+                // `test` may report completion to the sender before the receiver.
                 outcome.received = outcome.acknowledged.into_iter().chain(at(end_ns)).min();
                 continue;
             }
@@ -167,7 +169,7 @@ impl<'a> Jobs<'a> {
         finished
     }
 
-    /// A job has ended.
+    /// Records the end of a job.
     pub(crate) fn take_end(&mut self, number: usize, result: Result<Outcome, JobError>) -> Result<(), RunError> {
         let job = &mut self.jobs[number];
         job.is_over = true;
@@ -185,7 +187,7 @@ impl<'a> Jobs<'a> {
         }
     }
 
-    /// How they went.
+    /// Returns the result of each collective.
     pub(crate) fn results(&self) -> Vec<Collective> {
         let row = |job: &Job<'_>| {
             let (parameters, ranks) = (&job.of.parameters, job.of.hosts.len());

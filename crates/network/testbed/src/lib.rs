@@ -1,12 +1,12 @@
 //! A leaf-spine of Linux network namespaces on one machine: the kernel's own ECMP, rates per link, queues that mark and trim,
 //! counters, faults. Docs: docs/reference/testbed.md.
 //!
-//! - [`Plan`]: what is built of a scenario's topology, and what is refused;
-//! - [`Fabric`]: the network itself, built and taken down by the process that lives in it;
-//! - [`paths`]: which switches a UDP flow meets, found without privileges or a map;
-//! - [`Testbed`]: a scenario's flows on it, a backend of runs;
-//! - [`space`]: mounts, networks and processes apart from everybody else's, which end with their holder;
-//! - [`standing`]: testbeds that stand by name until they are taken down.
+//! - [`Plan`]: network that is built for a scenario's topology, and the limits of topologies;
+//! - [`Fabric`]: the network itself, built and taken down by the process inside it;
+//! - [`paths`]: discovery of the switches on the path of a UDP flow, without privileges or a map;
+//! - [`Testbed`]: backend that runs a scenario's flows on the network;
+//! - [`space`]: private mount, network and process namespaces, which end with their holder;
+//! - [`standing`]: named testbeds, which run until they are taken down.
 
 #![cfg(target_os = "linux")]
 

@@ -1,27 +1,27 @@
-//! What faulty links do to packets: a program where packets arrive, whose map says how often it strikes.
+//! BPF program that impairs packets on arrival at a port, with the probabilities in a map.
 //!
-//! It stands behind the queue and the rate of the port at the other end, so that what is lost has taken its time on the link. It comes
-//! compiled, as the program of ports does.
+//! It runs behind the queue and the rate limiter of the sending port, so that a lost packet has occupied the link.
+//! The object is precompiled, as that of the port program.
 
 use crate::{TestbedError, bpf::Array, programs::run};
 use std::io::Write;
 
-/// The compiled program.
+/// Compiled program.
 pub const OBJECT: &[u8] = include_bytes!("link.bpf.o");
 
-/// What a link does to packets besides carrying them. Shares are out of 10^9.
+/// Impairments of a link. Shares are out of 10^9.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chances {
     pub(crate) loses: u64,
     pub(crate) repeats: u64,
     pub(crate) damages: u64,
-    /// 0, or the interface that delays what arrives.
+    /// Interface that delays arriving packets; 0 for none.
     pub(crate) detour: u32,
-    /// 0, or at that interface: where packets come back to.
+    /// At a delaying interface, the port that packets return to; otherwise 0.
     pub(crate) back: u32,
 }
 
-/// What a link has done to packets.
+/// Counters of impaired packets of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Harmed {
     pub(crate) lost: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Harmed {
 }
 
 impl Chances {
-    /// `struct link` of the program.
+    /// Encodes the settings as `struct link` of the program.
     fn to_bytes(self) -> Vec<u8> {
         let shares = [self.loses, self.repeats, self.damages].map(|share| (chance(share)).to_ne_bytes());
         let interfaces = [self.detour, self.back].map(u32::to_ne_bytes);
@@ -45,7 +45,7 @@ impl Chances {
     }
 }
 
-/// Out of 10^9 as out of 2^32, and back.
+/// Converts a share out of 10^9 to one out of 2^32; [`share`] converts back.
 fn chance(per_billion: u64) -> u64 {
     (((u128::from(per_billion) << 32) + 500_000_000) / 1_000_000_000) as u64
 }
@@ -54,7 +54,7 @@ fn share(chance: u64) -> u64 {
     ((u128::from(chance) * 1_000_000_000 + (1 << 31)) >> 32) as u64
 }
 
-/// The identifier of the program at a port; `None`: there is none.
+/// Returns the identifier of the program at a port; `None` if there is none.
 fn program(namespace: &str, port: &str) -> Result<Option<u32>, TestbedError> {
     let text = run("tc", &["-n", namespace, "-j", "filter", "show", "dev", port, "ingress"], "")?;
     let filters: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
@@ -62,14 +62,14 @@ fn program(namespace: &str, port: &str) -> Result<Option<u32>, TestbedError> {
     Ok(id.and_then(|id| u32::try_from(id).ok()))
 }
 
-/// Whether the program is at a port, which has a place for programs (`clsact`).
+/// Returns `true` if the program is at a port, which must have the `clsact` queueing discipline.
 pub(crate) fn is_there(namespace: &str, port: &str) -> Result<bool, TestbedError> {
     program(namespace, port).map(|program| program.is_some())
 }
 
-/// Puts the program at a port, unless it is there.
+/// Attaches the program to a port if it is missing, and returns its identifier.
 fn attach(namespace: &str, port: &str) -> Result<u32, TestbedError> {
-    // A port has a place for programs, or none can be there.
+    // BPF filters need the `clsact` queueing discipline.
     run("tc", &["-n", namespace, "qdisc", "replace", "dev", port, "clsact"], "")?;
     if let Some(program) = program(namespace, port)? {
         return Ok(program);
@@ -85,15 +85,15 @@ fn attach(namespace: &str, port: &str) -> Result<u32, TestbedError> {
     program(namespace, port)?.ok_or_else(|| TestbedError::Input(format!("no program is at port {port} of {namespace}")))
 }
 
-/// What the link that arrives at a port does to packets, ready to be changed at once.
+/// Open settings of the link that arrives at a port, for changes without delay.
 #[derive(Debug)]
 pub(crate) struct Settings(Array);
 
 impl Settings {
-    /// Opens those of a port, whose program is loaded where it is not there.
+    /// Opens the settings of a port, and loads the program if it is missing.
     ///
     /// # Errors
-    /// Where no program can be loaded.
+    /// Returns an error if no program can be loaded.
     pub(crate) fn open(namespace: &str, port: &str) -> Result<Self, TestbedError> {
         let failed = |error| TestbedError::system(format!("the program at port {port} of {namespace}"), error);
         Array::open(attach(namespace, port)?, "link").map(Settings).map_err(failed)
@@ -110,10 +110,10 @@ impl Settings {
     }
 }
 
-/// Changes what the link that arrives at a port does to packets.
+/// Changes the impairments of the link that arrives at a port. Returns the previous ones.
 ///
 /// # Errors
-/// Where no program can be loaded.
+/// Returns an error if no program can be loaded.
 pub(crate) fn change(namespace: &str, port: &str, change: impl FnOnce(&mut Chances)) -> Result<Chances, TestbedError> {
     let settings = Settings::open(namespace, port)?;
     let before = settings.get()?;
@@ -123,10 +123,11 @@ pub(crate) fn change(namespace: &str, port: &str, change: impl FnOnce(&mut Chanc
     Ok(before)
 }
 
-/// What the link that arrives at a port has done to packets. The port has a place for programs (`clsact`).
+/// Returns the counters of impaired packets of the link that arrives at a port, which must have the `clsact` queueing
+/// discipline.
 ///
 /// # Errors
-/// Where the system does not let this process read it.
+/// Returns an error if the system denies access.
 pub(crate) fn harmed(namespace: &str, port: &str) -> Result<Harmed, TestbedError> {
     let Some(program) = program(namespace, port)? else { return Ok(Harmed::default()) };
     let failed = |error| TestbedError::system(format!("the program at port {port} of {namespace}"), error);

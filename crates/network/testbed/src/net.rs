@@ -1,32 +1,32 @@
-//! The namespaces of a network: their names, and work in them.
+//! Namespaces of a network: their names, and code that runs inside them.
 
 use crate::{Plan, TestbedError};
 use nix::sched::{CloneFlags, setns};
 use std::{fs::File, path::Path};
 
-/// Where `ip netns` keeps its namespaces.
+/// Folder in which `ip netns` keeps namespaces.
 const NAMESPACES: &str = "/run/netns";
 
-/// The namespaces of a network.
+/// Namespaces of a network.
 #[derive(Debug)]
 pub(crate) struct Net {
     pub(crate) plan: Plan,
-    /// Before every namespace's name: several networks may stand in one process.
+    /// Prefix of every namespace's name, since one process may build several networks.
     pub(crate) prefix: String,
 }
 
 impl Net {
-    /// The name of a node's namespace.
+    /// Returns the name of a node's namespace.
     pub(crate) fn namespace(&self, node: usize) -> String {
         format!("{}{}", self.prefix, self.plan.nodes[node].name)
     }
 
-    /// Whether a node's namespace is there.
+    /// Returns `true` if a node's namespace exists.
     pub(crate) fn is_there(&self, node: usize) -> bool {
         Path::new(NAMESPACES).join(self.namespace(node)).exists()
     }
 
-    /// The name of a node: that of its neighbours' ports to it, too.
+    /// Returns the name of a node, which is also the name of its neighbours' ports to it.
     pub(crate) fn name(&self, node: usize) -> &str {
         &self.plan.nodes[node].name
     }
@@ -44,7 +44,7 @@ impl Net {
 /// Moves the calling thread into a namespace.
 ///
 /// # Errors
-/// Where there is none of that name.
+/// Returns an error if no namespace has that name.
 pub(crate) fn enter(namespace: &str) -> Result<(), TestbedError> {
     let path = Path::new(NAMESPACES).join(namespace);
     let failed = |source| TestbedError::system(format!("entering the namespace {}", path.display()), source);

@@ -1,5 +1,6 @@
-//! Paths without a map: which switches a UDP flow meets, by its ports. A datagram whose hops run out is told of by the switch
-//! where they did; the answer lies in the socket's error queue. It takes no privileges.
+//! Path discovery without a map: traces the switches of a UDP flow by its port pair. A switch that discards a
+//! datagram because its TTL expired sends an ICMP error, which arrives in the socket's error queue. Discovery takes
+//! no privileges.
 
 use crate::TestbedError;
 use nix::{
@@ -15,64 +16,64 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Bytes of a question.
+/// Size of a probe in bytes.
 const QUESTION: usize = 32;
-/// How often a question is asked.
+/// Number of attempts per hop.
 const TRIES: u32 = 3;
-/// Labels asked about at once: switches answer a burst more slowly.
+/// Labels probed at once; switches delay ICMP errors under larger bursts.
 const AT_ONCE: usize = 16;
-/// Hops in a row that say nothing, after which nobody further is asked.
+/// Number of consecutive silent hops after which probing of a label stops.
 const SILENT: usize = 2;
-/// Where an error comes from: ICMP.
+/// Origin of an extended socket error (`SO_EE_ORIGIN_ICMP`).
 const ORIGIN_ICMP: u8 = 2;
-/// Types of ICMP messages.
+/// Types of ICMP messages: time exceeded, destination unreachable.
 const TIME_EXCEEDED: u8 = 11;
 const UNREACHABLE: u8 = 3;
-/// Where free ports are looked for.
+/// Range in which free ports are searched.
 const FIRST: u16 = 20_000;
 const LAST: u16 = 60_000;
 
-/// What is asked: where labels lead.
+/// Parameters of a path discovery.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked {
-    /// Address and port of label 0 there.
+    /// Destination address, and destination port of label 0.
     pub to: SocketAddrV4,
-    /// The port of label 0 here; 0: any that is free, followed by as many as there are labels.
+    /// Source port of label 0. 0 selects the first run of free ports, one for each label.
     pub first_port: u16,
-    /// Label `i` goes from the `i`th port here to the `i`th port there.
+    /// Number of labels. Label `i` uses the `i`th source port and the `i`th destination port.
     pub labels: u16,
-    /// Hops that are asked at most.
+    /// Maximum number of hops to probe.
     pub hops: u8,
-    /// How long an answer may take.
+    /// Timeout of a reply.
     pub patience: Duration,
 }
 
-/// Who answered.
+/// A hop that replied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// Its address.
+    /// Address of the hop.
     pub at: Ipv4Addr,
-    /// From question to answer.
+    /// Time from probe to reply.
     pub round_trip: Duration,
-    /// Whether it is where the label leads: nobody listens there, and it says so.
+    /// `true` if the hop is the destination, which reports its closed port as unreachable.
     pub is_last: bool,
 }
 
-/// Where a label leads.
+/// Hops of one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelPath {
-    /// The label.
+    /// Label number.
     pub label: u16,
-    /// Its port here.
+    /// Source port.
     pub source: u16,
-    /// Its port there.
+    /// Destination port.
     pub destination: u16,
-    /// Who answered at each hop; `None`: nobody.
+    /// Hops in order; `None` if no reply arrived.
     pub hops: Vec<Option<Hop>>,
 }
 
 impl LabelPath {
-    /// The switches that it meets, where they say so; the host at its end is not among them.
+    /// Returns the switches on the path, without the destination host; `None` for a hop that did not reply.
     pub fn switches(&self) -> Vec<Option<Ipv4Addr>> {
         let switch = |hop: &Option<Hop>| hop.filter(|hop| !hop.is_last).map(|hop| hop.at);
         let mut switches: Vec<_> = self.hops.iter().map(switch).collect();
@@ -83,8 +84,8 @@ impl LabelPath {
     }
 }
 
-/// The labels of each path: those that meet the same switches share one. Labels of which fewer switches are known than of others are left
-/// out; none where no switch answered.
+/// Groups labels by path: labels with the same switches share one. Labels with fewer known switches than others are
+/// excluded. The result is empty if no switch replied.
 pub fn groups(found: &[LabelPath]) -> Vec<Vec<u32>> {
     let known = |path: &LabelPath| path.switches().iter().flatten().count();
     let most = found.iter().map(known).max().unwrap_or(0);
@@ -95,10 +96,10 @@ pub fn groups(found: &[LabelPath]) -> Vec<Vec<u32>> {
     groups.into_values().collect()
 }
 
-/// The IPv4 address of an endpoint to be asked about.
+/// Returns the IPv4 address of an endpoint.
 ///
 /// # Errors
-/// Where it has another one.
+/// Returns an error if the address is IPv6.
 pub fn address(to: SocketAddr) -> Result<SocketAddrV4, TestbedError> {
     match to {
         SocketAddr::V4(to) => Ok(to),
@@ -106,7 +107,7 @@ pub fn address(to: SocketAddr) -> Result<SocketAddrV4, TestbedError> {
     }
 }
 
-/// A socket that is told who could not pass its datagrams on.
+/// Opens a UDP socket whose error queue receives ICMP errors.
 fn open(port: u16) -> Result<UdpSocket, TestbedError> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::AddrInUse => {
@@ -121,7 +122,7 @@ fn open(port: u16) -> Result<UdpSocket, TestbedError> {
     Ok(socket)
 }
 
-/// Sockets at consecutive ports.
+/// Opens sockets at consecutive ports.
 fn open_all(first: u16, labels: u16) -> Result<Vec<UdpSocket>, TestbedError> {
     if u32::from(first) + u32::from(labels) > 1 << 16 {
         return Err(TestbedError::Input(format!("{labels} labels from port {first} on go beyond port 65535")));
@@ -131,16 +132,16 @@ fn open_all(first: u16, labels: u16) -> Result<Vec<UdpSocket>, TestbedError> {
     }
     let rooms = (FIRST..=LAST).step_by(usize::from(labels).max(1));
     let opened = rooms.filter(|first| first.checked_add(labels).is_some()).find_map(|first| {
-        // Some of them may be in use.
+        // Some of these ports may be in use.
         (first..first + labels).map(|port| open(port).ok()).collect::<Option<Vec<_>>>()
     });
     opened.ok_or_else(|| TestbedError::Input(format!("there are not {labels} free UDP ports in a row")))
 }
 
-/// Where each label leads.
+/// Traces the hops of each label.
 ///
 /// # Errors
-/// Where ports are in use, or nothing can be sent.
+/// Returns an error if ports are in use or nothing can be sent.
 pub fn discover(asked: &Asked) -> Result<Vec<LabelPath>, TestbedError> {
     if u32::from(asked.to.port()) + u32::from(asked.labels) > 1 << 16 {
         let (labels, to) = (asked.labels, asked.to);
@@ -171,7 +172,7 @@ pub fn discover(asked: &Asked) -> Result<Vec<LabelPath>, TestbedError> {
     Ok(paths)
 }
 
-/// Who answers at hop `ttl` of each of these sockets.
+/// Probes hop `ttl` on each of these sockets. Returns the hops that replied.
 fn ask(
     sockets: &[&UdpSocket],
     to: Ipv4Addr,
@@ -187,7 +188,7 @@ fn ask(
             socket.set_ttl(ttl.into()).map_err(|error| TestbedError::system("setting the hops of a socket", error))?;
             asked_at[index] = Some(Instant::now());
             let to = SocketAddrV4::new(to, ports[index]);
-            // An error that is still pending takes the place of the first attempt.
+            // A pending error fails the first attempt, so a second one follows.
             let sent = socket.send_to(&question, to).or_else(|_| socket.send_to(&question, to));
             if let Err(error) = sent
                 && matches!(error.kind(), ErrorKind::NetworkUnreachable | ErrorKind::PermissionDenied)
@@ -212,7 +213,7 @@ fn ask(
             if open().next().is_none() || left.is_zero() {
                 break;
             }
-            // Errors are told whether they are asked for or not.
+            // `poll` reports errors without a request for events.
             let mut fds: Vec<PollFd<'_>> =
                 open().map(|index| PollFd::new(sockets[index].as_fd(), PollFlags::empty())).collect();
             let millis = u16::try_from(left.as_millis() + 1).unwrap_or(u16::MAX);
@@ -225,8 +226,8 @@ fn ask(
     Ok(answers)
 }
 
-/// The next message of a socket's error queue: who sent it, whether that is where the datagram was meant for, and with how many
-/// hops to go the datagram had left.
+/// Reads the next message of a socket's error queue: its sender, `true` if that is the destination, and the TTL of
+/// the probe, which the payload repeats.
 fn read(socket: &UdpSocket) -> Result<Option<(Ipv4Addr, bool, u8)>, TestbedError> {
     loop {
         let mut question = [0; QUESTION];
@@ -279,7 +280,7 @@ mod tests {
             path(4, &[Some(1), Some(2)]),
         ];
         assert_eq!(groups(&found), [vec![1, 4], vec![0, 2]], "label 3 may lead over either");
-        // The second switch never answers, and nobody knows what lies behind it.
+        // The second switch never replies, and hops behind it are unknown.
         let silent = [path(0, &[Some(1), None]), path(1, &[Some(1), None])];
         assert_eq!(groups(&silent), [vec![0, 1]]);
         assert!(groups(&[path(0, &[None, None]), path(1, &[Some(9)])]).is_empty(), "no switch answers");

@@ -1,4 +1,4 @@
-//! What is to be built: a scenario's leaf-spine with names, addresses and rates.
+//! Plan of a network: a scenario's leaf-spine with names, addresses and rates.
 
 use crate::TestbedError;
 use anabranch_backend::Setup;
@@ -7,24 +7,24 @@ use anabranch_wire::{DatapathKind, WireParameters};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
-/// Most hosts of a testbed.
+/// Maximum number of hosts of a testbed.
 pub const MOST_HOSTS: u32 = 64;
-/// Most switches.
+/// Maximum number of switches.
 pub const MOST_SWITCHES: u32 = 32;
-/// Largest rate of a link, bits per second.
+/// Maximum rate of a link, bits per second.
 pub const MOST_RATE: u64 = 1_000_000_000;
-/// Smallest rate of a link, bits per second.
+/// Minimum rate of a link, bits per second.
 pub const LEAST_RATE: u64 = 1_000_000;
 /// Bytes of the headers of IPv4 and UDP.
 const IP_AND_UDP: u64 = 28;
-/// Longest name of a network interface in Linux.
+/// Maximum length of the name of a network interface in Linux.
 const LONGEST_NAME: usize = 15;
 
-/// What a node is.
+/// Role of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Sends and receives.
+    /// A host, which sends and receives.
     Host,
     /// A switch with hosts.
     Leaf,
@@ -35,64 +35,64 @@ pub enum Role {
 /// A namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
-    /// Its name in the scenario, and of the interfaces that lead to it.
+    /// Name in the scenario, and of the interfaces that lead to the node.
     pub name: String,
-    /// What it is.
+    /// Role of the node.
     pub role: Role,
-    /// Its address; of a switch that of its first interface.
+    /// Address of the node; for a switch, that of its first interface.
     pub address: Ipv4Addr,
 }
 
-/// One end of a cable: the port from which packets go to the other end.
+/// Endpoint of a cable: the port from which packets leave to the other node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
-    /// Its node, an index into [`Plan::nodes`].
+    /// Node, an index into [`Plan::nodes`].
     pub node: usize,
-    /// Its address.
+    /// Address of the port.
     pub address: Ipv4Addr,
-    /// Rate at which packets leave by it, bits per second.
+    /// Rate of the port, bits per second.
     pub rate: u64,
 }
 
-/// A pair of interfaces.
+/// Cable between two nodes, a pair of interfaces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cable {
-    /// The end further from the hosts' side first: host and leaf, leaf and spine.
+    /// Port of the lower node: the host of host and leaf, the leaf of leaf and spine.
     pub lower: End,
-    /// The other end.
+    /// Port of the upper node.
     pub upper: End,
 }
 
 /// Random early marking: never below `min`, always from `max` on, linear up to `probability` in between.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Marking {
-    /// Bytes.
+    /// Lower threshold in bytes.
     pub min: u64,
-    /// Bytes.
+    /// Upper threshold in bytes.
     pub max: u64,
-    /// Just below `max`, from 0 to 1.
+    /// Marking probability just below `max`, from 0 to 1.
     pub probability: f64,
 }
 
-/// What the ports of switches do besides sending.
+/// Queues of the switches' ports.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Queue {
-    /// Bytes that a port holds.
+    /// Capacity in bytes.
     pub limit: u64,
-    /// Whether and when it marks.
+    /// Marking thresholds; `None` if the port does not mark.
     pub marking: Option<Marking>,
-    /// Whether it cuts packets to their headers instead of dropping them, and serves those first.
+    /// `true` if the port trims packets to their headers instead of dropping them, and serves the headers first.
     pub trimming: bool,
 }
 
-/// What is to be built.
+/// Network to build.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Hosts first, then switches, as in the scenario.
+    /// Nodes: hosts first, then switches, as in the scenario.
     pub nodes: Vec<Node>,
-    /// In the order of the scenario's links: cable `k` has the directed links `2k` (upwards) and `2k + 1`.
+    /// Cables in the order of the scenario's links: cable `k` has the directed links `2k` (upwards) and `2k + 1`.
     pub cables: Vec<Cable>,
-    /// Largest IP packet, bytes.
+    /// Maximum size of an IP packet in bytes.
     pub mtu: u32,
     /// Queues of the switches' ports.
     pub queue: Queue,
@@ -100,12 +100,13 @@ pub struct Plan {
     pub seed: u64,
 }
 
-/// Least burst of a port in bytes: what it sends at once after a rest.
+/// Minimum burst of a port in bytes.
 const LEAST_BURST: u64 = 15_000;
 /// Bytes of an Ethernet header, which shaping counts.
 const ETHERNET: u64 = 14;
 
-/// Bytes that a port may send at once after a rest: a millisecond, so that a late timer costs nothing.
+/// Returns the bytes that a port may send at once after an idle period: a millisecond, so that a late timer costs
+/// nothing.
 pub(crate) fn burst(rate: u64, mtu: u32) -> u64 {
     LEAST_BURST.max(rate / 8000).max(u64::from(mtu) + 2 * ETHERNET)
 }
@@ -121,7 +122,7 @@ fn refused(what: impl Into<String>) -> TestbedError {
 }
 
 impl Queue {
-    /// The queues of a scenario's switches.
+    /// Returns the queues of a scenario's switches.
     fn of(setup: &Setup, wire: &WireParameters) -> Self {
         let (fabric, transport) = (&setup.fabric, &setup.transport);
         let packet = transport.mtu() + transport.header();
@@ -131,17 +132,17 @@ impl Queue {
         Queue { limit, marking, trimming: wire.trimming }
     }
 
-    /// Returns `true` where the ports of switches have programs.
+    /// Returns `true` if the ports of switches need programs.
     pub(crate) fn has_programs(&self) -> bool {
         self.marking.is_some() || self.trimming
     }
 }
 
 impl Plan {
-    /// The plan of a scenario.
+    /// Returns the plan of a scenario.
     ///
     /// # Errors
-    /// [`TestbedError::Unbuildable`] where namespaces cannot be that.
+    /// [`TestbedError::Unbuildable`] if namespaces cannot form that network.
     pub fn of_setup(setup: &Setup, wire: &WireParameters) -> Result<Self, TestbedError> {
         if wire.datapath != DatapathKind::Udp {
             let message =
@@ -154,10 +155,10 @@ impl Plan {
         Plan::new(&setup.topology, mtu.clamp(1280, 65_000) as u32, Queue::of(setup, wire), setup.seed)
     }
 
-    /// The plan of a topology whose hosts send IP packets of `mtu` bytes at most.
+    /// Returns the plan of a topology whose hosts send IP packets of at most `mtu` bytes.
     ///
     /// # Errors
-    /// [`TestbedError::Unbuildable`] where namespaces cannot be that.
+    /// [`TestbedError::Unbuildable`] if namespaces cannot form that network.
     pub fn new(topology: &Topology, mtu: u32, queue: Queue, seed: u64) -> Result<Self, TestbedError> {
         let (hosts, switches) = (topology.hosts, topology.switches());
         if topology.links.iter().any(|link| matches!(link.class, LinkClass::Local | LinkClass::Global)) {
@@ -231,26 +232,26 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The nodes of a role, with their indices.
+    /// Returns the nodes of a role, with their indices.
     pub fn all(&self, role: Role) -> impl Iterator<Item = (usize, &Node)> {
         self.nodes.iter().enumerate().filter(move |(_, node)| node.role == role)
     }
 
-    /// The cable between two nodes.
+    /// Returns the cable between two nodes.
     pub fn cable(&self, lower: usize, upper: usize) -> Option<&Cable> {
         self.cables.iter().find(|cable| (cable.lower.node, cable.upper.node) == (lower, upper))
     }
 
-    /// Every port of the switches and the NICs of the hosts: the end it is, and the node it leads to, in the order of the
+    /// Returns every port of the switches and NIC of the hosts, each with the node it leads to, in the order of the
     /// scenario's directed links.
     pub fn ports(&self) -> impl Iterator<Item = (&End, usize)> {
         self.cables.iter().flat_map(|cable| [(&cable.lower, cable.upper.node), (&cable.upper, cable.lower.node)])
     }
 
-    /// The node of this name.
+    /// Returns the index of a node by name.
     ///
     /// # Errors
-    /// [`TestbedError::Input`] with the names that there are.
+    /// [`TestbedError::Input`] with the existing names if there is none.
     pub fn node(&self, name: &str) -> Result<usize, TestbedError> {
         self.nodes.iter().position(|node| node.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.nodes.iter().map(|node| node.name.as_str()).collect();
@@ -258,10 +259,10 @@ impl Plan {
         })
     }
 
-    /// The port `FROM->TO`, as links of a scenario are named: its node and its interface, which is called after where it leads.
+    /// Returns the port `FROM->TO`, as links of a scenario are named: its node, and the node it leads to.
     ///
     /// # Errors
-    /// [`TestbedError::Input`] where there is none.
+    /// [`TestbedError::Input`] if there is none.
     pub fn port(&self, name: &str) -> Result<(usize, usize), TestbedError> {
         let split = name.split_once("->");
         let Some((from, to)) = split else {
@@ -274,10 +275,10 @@ impl Plan {
         if there { Ok((from, to)) } else { Err(TestbedError::Input(message())) }
     }
 
-    /// The cable `A-B`, named from either end, as an index into [`Plan::cables`].
+    /// Returns the cable `A-B`, with its nodes in either order, as an index into [`Plan::cables`].
     ///
     /// # Errors
-    /// [`TestbedError::Input`] where there is none.
+    /// [`TestbedError::Input`] if there is none.
     pub fn cable_named(&self, name: &str) -> Result<usize, TestbedError> {
         let named = |cable: &Cable| {
             let (a, b) = (&self.nodes[cable.lower.node].name, &self.nodes[cable.upper.node].name);

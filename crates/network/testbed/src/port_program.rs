@@ -1,33 +1,34 @@
-//! The program at a switch's port that marks and trims: settings written into the compiled object, loaded by `tc`, counters
-//! read by bpf(2).
+//! BPF program that marks and trims at a switch's port: its settings are written into the compiled object, `tc` loads
+//! it, and bpf(2) reads its counters.
 //!
-//! The object comes compiled, so that neither clang nor headers are needed to build a testbed; a test compiles the source
+//! The object is precompiled, so that building a testbed needs neither clang nor headers. A test compiles the source
 //! beside it (`port.bpf.c`) and compares.
 
 use crate::{Queue, TestbedError, bpf::Array, plan::burst, programs::run};
 use anabranch_endpoint::header::MAX_HEADER;
 use std::io::Write;
 
-/// The compiled program.
+/// Compiled program.
 pub const OBJECT: &[u8] = include_bytes!("port.bpf.o");
-/// What its settings begin with.
+/// First word of the settings.
 const MAGIC: u64 = 0x416e_6162_7261_634e;
-/// Bytes that stay of a trimmed frame: headers of Ethernet, IPv4 and UDP and our own longest one, that of data which are authenticated.
+/// Bytes that remain of a trimmed frame: headers of Ethernet, IPv4 and UDP, and the longest protocol header, that of
+/// authenticated data.
 const KEEP: u64 = 14 + 20 + 8 + MAX_HEADER as u64;
-/// Where the counters stand in the program's state: after lock, padding, time and level.
+/// Offset of the counters in the program's state, after lock, padding, time and level.
 const COUNTERS: usize = 24;
 
-/// What a port's program has counted.
+/// Counters of a port's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
-    /// Packets that came to the port, whatever became of them.
+    /// Packets that arrived at the port, including those dropped later.
     pub(crate) offered: u64,
     pub(crate) marked: u64,
     pub(crate) trimmed: u64,
     pub(crate) deepest: u64,
 }
 
-/// The object with the settings of a port.
+/// Returns the object with the settings of a port.
 fn object(template: &[u8], rate: u64, mtu: u32, queue: &Queue) -> Result<Vec<u8>, TestbedError> {
     let marking = queue.marking.map_or([u64::MAX, u64::MAX, 0], |marking| {
         let probability = (marking.probability.clamp(0.0, 1.0) * f64::from(u32::MAX)) as u64;
@@ -46,7 +47,7 @@ fn object(template: &[u8], rate: u64, mtu: u32, queue: &Queue) -> Result<Vec<u8>
     Ok(object)
 }
 
-/// Puts the program at a port, in place of one that is there.
+/// Attaches the program to a port and replaces the one that is there.
 pub(crate) fn attach(
     template: &[u8],
     namespace: &str,
@@ -56,7 +57,7 @@ pub(crate) fn attach(
     queue: &Queue,
 ) -> Result<(), TestbedError> {
     let object = object(template, rate, mtu, queue)?;
-    // A new file under a drawn name: in /tmp another user may have put a link under one that can be foreseen.
+    // A new file with a random name: in /tmp another user could have placed a link under a predictable one.
     let failed = |error| TestbedError::system("writing the port program to a temporary file", error);
     let mut file = tempfile::Builder::new().prefix("anabranch-port-").suffix(".o").tempfile().map_err(failed)?;
     file.write_all(&object).map_err(failed)?;
@@ -66,7 +67,7 @@ pub(crate) fn attach(
     run("tc", &["-n", namespace, "-batch", "-"], &filter).map(drop)
 }
 
-/// The rate of the virtual queue of a port, which can be changed while packets pass.
+/// Rate of the virtual queue of a port, which can change while packets pass.
 #[derive(Debug)]
 pub(crate) struct Speed {
     array: Array,
@@ -74,25 +75,25 @@ pub(crate) struct Speed {
 }
 
 impl Speed {
-    /// Opens that of the program at a port.
+    /// Opens the rate of the program at a port.
     pub(crate) fn open(namespace: &str, port: &str, mtu: u32) -> Result<Self, TestbedError> {
         let failed = |error| TestbedError::system(format!("the program at port {port} of {namespace}"), error);
         Ok(Speed { array: Array::open(program(namespace, port)?, "speed").map_err(failed)?, mtu })
     }
 
-    /// Sets it to the rate of the queue behind.
+    /// Sets the rate to that of the real queue.
     pub(crate) fn set(&self, rate: u64) -> Result<(), TestbedError> {
         let value = [rate, burst(rate, self.mtu)].map(u64::to_ne_bytes);
         self.array.set_first(value.as_flattened()).map_err(|error| TestbedError::system("the rate of a port", error))
     }
 }
 
-/// Takes the program off a port.
+/// Removes the program from a port.
 pub(crate) fn detach(namespace: &str, port: &str) -> Result<(), TestbedError> {
     run("tc", &["-n", namespace, "qdisc", "del", "dev", port, "clsact"], "").map(drop)
 }
 
-/// The identifier of the program at a port.
+/// Returns the identifier of the program at a port.
 fn program(namespace: &str, port: &str) -> Result<u32, TestbedError> {
     let text = run("tc", &["-n", namespace, "-j", "filter", "show", "dev", port, "egress"], "")?;
     let filters: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
@@ -101,10 +102,11 @@ fn program(namespace: &str, port: &str) -> Result<u32, TestbedError> {
     id.ok_or_else(|| TestbedError::Input(format!("no program is at port {port} of {namespace}")))
 }
 
-/// Packets, marked, trimmed, deepest queue, and with the test's build the sums of virtual and real queue.
+/// Returns packets, marked, trimmed and deepest queue. In the test's build, also the sums of the virtual and the real
+/// queue.
 ///
 /// # Errors
-/// Where there is no program, or the system does not let this process read its state.
+/// Returns an error if there is no program or the system denies access to its state.
 pub fn counters(namespace: &str, port: &str) -> Result<[u64; 6], TestbedError> {
     let failed = |error| TestbedError::system(format!("reading the counters of port {port} of {namespace}"), error);
     let state = Array::open(program(namespace, port)?, "port").and_then(|array| array.first()).map_err(failed)?;
@@ -114,7 +116,7 @@ pub fn counters(namespace: &str, port: &str) -> Result<[u64; 6], TestbedError> {
     counters.ok_or_else(|| failed(std::io::Error::other(format!("{} bytes of state", state.len()))))
 }
 
-/// What the program at a port has counted.
+/// Returns the counters of the program at a port.
 ///
 /// # Errors
 /// As [`counters`].

@@ -1,6 +1,6 @@
-//! How much of the processors' time nobody used.
+//! Idle share of the machine's processors.
 
-/// Times of all processors of the machine since it started, in ticks.
+/// Times of all processors since boot, in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Processors {
     idle: u64,
@@ -8,12 +8,12 @@ pub(crate) struct Processors {
 }
 
 impl Processors {
-    /// The times now; `None` where the system does not tell.
+    /// Returns the current times; `None` if `/proc/stat` cannot be read.
     pub(crate) fn now() -> Option<Self> {
         Self::parse(&std::fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// The share of idle time since then; `None` where the system does not tell, or no tick has passed.
+    /// Returns the share of idle time since `self`; `None` if `/proc/stat` cannot be read or no tick has passed.
     pub(crate) fn idle_share_since(self) -> Option<f64> {
         self.idle_share(Self::now()?)
     }
@@ -23,7 +23,8 @@ impl Processors {
         Some(later.idle.saturating_sub(self.idle) as f64 / all as f64)
     }
 
-    /// The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal. What follows is part of user.
+    /// Parses the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal. Later columns are
+    /// part of user.
     fn parse(text: &str) -> Option<Self> {
         let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let ticks: Vec<u64> = line.split_whitespace().take(8).map_while(|word| word.parse().ok()).collect();

@@ -1,4 +1,4 @@
-//! The system's own programs that a testbed is made with.
+//! System programs that build and control a testbed.
 
 use crate::TestbedError;
 use std::{
@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Programs and the Debian packages that have them.
+/// Programs and the Debian packages that contain them.
 const PACKAGES: &[(&str, &str)] = &[
     ("ip", "iproute2"),
     ("tc", "iproute2"),
@@ -19,15 +19,15 @@ const PACKAGES: &[(&str, &str)] = &[
     ("dumpcap", "tshark"),
 ];
 
-/// The Debian package of a program.
+/// Returns the Debian package of a program.
 pub(crate) fn package(program: &str) -> &'static str {
     PACKAGES.iter().find(|(name, _)| *name == program).map_or("coreutils", |(_, package)| package)
 }
 
-/// The folders of programs, instead of those of `PATH` and of the system.
+/// Environment variable with the folders of programs; it replaces `PATH` and the system's folders.
 const FOLDERS: &str = "ANABRANCH_PROGRAMS";
 
-/// Where a program is; users' search paths often leave the system's folders out.
+/// Returns the path of a program. It also searches the system's folders, which `PATH` of ordinary users often lacks.
 pub fn find(program: &str) -> Option<PathBuf> {
     let given = std::env::var_os(FOLDERS);
     let path = given.clone().or_else(|| std::env::var_os("PATH")).unwrap_or_default();
@@ -36,7 +36,7 @@ pub fn find(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
-/// A program to be run.
+/// Returns a command that runs a program.
 ///
 /// # Errors
 /// [`TestbedError::MissingProgram`].
@@ -45,10 +45,10 @@ pub fn command(program: &str) -> Result<Command, TestbedError> {
     find(program).map(Command::new).ok_or_else(missing)
 }
 
-/// Runs a program to its end with `input`; what it printed.
+/// Runs a program to completion with `input` on standard input. Returns its standard output.
 ///
 /// # Errors
-/// Where it is missing or fails.
+/// Returns an error if the program is missing or fails.
 pub(crate) fn run<A: AsRef<OsStr>>(program: &str, arguments: &[A], input: &str) -> Result<String, TestbedError> {
     let words: Vec<&OsStr> = arguments.iter().map(AsRef::as_ref).collect();
     let shown = || {
@@ -66,13 +66,13 @@ pub(crate) fn run<A: AsRef<OsStr>>(program: &str, arguments: &[A], input: &str) 
         return Err(TestbedError::Program { command: shown(), said });
     }
     match written {
-        // It need not read to the end.
+        // A program may close its standard input early.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(system(error)),
         _ => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
     }
 }
 
-/// Writes a setting of the kernel, if it has it.
+/// Writes a kernel setting; does nothing if the kernel lacks it.
 pub(crate) fn set(file: &Path, value: &str) -> std::io::Result<()> {
     match std::fs::write(file, value) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

@@ -1,4 +1,4 @@
-//! A scenario's flows on a network of namespaces: one process, a thread per host, the clock of the machine.
+//! A scenario's flows on a network of namespaces: one process, one thread per host, the clock of the machine.
 
 use crate::{
     Fabric, Plan, PortCount, TestbedError, dropped,
@@ -28,27 +28,28 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The port of label 0.
+/// Port of label 0.
 const PORT: u16 = 7000;
-/// Bytes that flows consist of, over and over.
+/// Bytes of content, which flows repeat.
 const CONTENT: usize = 1 << 20;
-/// How long other ends may take to be met.
+/// Timeout of connecting all peers, and of ending the endpoints.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often progress is told.
+/// Interval of progress reports.
 const TELL: Duration = Duration::from_millis(100);
-/// How often switches are asked where labels lead.
+/// Maximum number of path discoveries per pair of hosts.
 const ROUNDS: usize = 5;
-/// How long an answer of a switch may take.
+/// Timeout of a switch's reply.
 const ANSWER: Duration = Duration::from_millis(200);
 
 fn wrong(error: &TestbedError) -> RunError {
     RunError::Setup(error.to_string())
 }
 
-/// Runs `setup` on namespaces as `wire` says; `launch` says how ranks of collectives are started.
+/// Runs `setup` on namespaces with endpoints configured by `wire`; `launch` returns the settings of the ranks of
+/// collectives.
 ///
 /// # Errors
-/// [`RunError::Setup`] of what a testbed cannot be, [`RunError::Failed`] where an endpoint cannot go on.
+/// [`RunError::Setup`] if a testbed cannot be built for `setup`, [`RunError::Failed`] if an endpoint cannot continue.
 pub(crate) fn run(
     setup: &Setup,
     wire: &WireParameters,
@@ -91,12 +92,12 @@ pub(crate) fn run(
         drop(sender);
         let _stops = Stops(&stop);
         let jobs = Jobs::new(&setup.flows, begins);
-        // Dropped on any return, the orders end their threads.
+        // Dropping the orders on any return ends their threads.
         run.drive(ways, orders, jobs, faults, &reports, progress)
     })
 }
 
-/// The thread that makes the faults; it ends with this value.
+/// Thread that applies the faults; it ends with this value.
 struct FaultThread<'scope> {
     go: Sender<Go>,
     heard: Receiver<Result<Vec<Effect>, TestbedError>>,
@@ -104,26 +105,26 @@ struct FaultThread<'scope> {
 }
 
 impl FaultThread<'_> {
-    /// Waits until it says that it is ready, or has begun.
+    /// Waits until the thread reports that it is ready or has begun.
     fn heard(&self) -> Result<Vec<Effect>, RunError> {
         let ended = |_| RunError::Failed("the thread of faults has ended".into());
         self.heard.recv().map_err(ended)?.map_err(|error| wrong(&error))
     }
 
-    /// Makes the faults of time zero.
+    /// Applies the faults of time zero.
     fn begin(&self) -> Result<Vec<Effect>, RunError> {
         let _ = self.go.send(Go::Begin);
         self.heard()
     }
 
-    /// Makes no more of them; what took effect.
+    /// Stops the thread. Returns the faults that took effect.
     fn end(self) -> Vec<Effect> {
         drop(self.go);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// Ends the collectives that still run when it goes.
+/// Stops the running collectives when dropped.
 struct Stops<'a>(&'a AtomicBool);
 
 impl Drop for Stops<'_> {
@@ -132,27 +133,27 @@ impl Drop for Stops<'_> {
     }
 }
 
-/// Whom a host sends to, and over which paths, each by its labels; none: every label is one.
+/// Destinations of a host, each with its paths as lists of labels; without paths every label is a path.
 type Ways = Vec<(SocketAddr, Vec<Vec<Label>>)>;
 
 struct Run<'a> {
     setup: &'a Setup,
     fabric: &'a Fabric,
-    /// Of the hosts that send or receive.
+    /// Hosts that send or receive.
     hosts: Vec<Option<Host>>,
     at: Vec<SocketAddr>,
     clock: Instant,
     outcomes: Vec<FlowOutcome>,
-    /// When each fault of the setup took effect.
+    /// Time at which each fault of the setup took effect.
     effects: Vec<Option<Time>>,
-    /// Flows that are not sent to their end.
+    /// Flows that ended early.
     abandoned: BTreeSet<u32>,
-    /// Pairs of hosts of which one no longer answers the other, and why that is believed.
+    /// Pairs of hosts of which one has timed out at the other, with the reason.
     lost: BTreeMap<[usize; 2], String>,
     finished: u64,
     /// Flows that ranks of collectives send.
     of_ranks: BTreeSet<usize>,
-    /// What was counted of them.
+    /// Counters of the endpoints and of the ranks.
     counted: Counters,
 }
 
@@ -167,7 +168,7 @@ impl<'a> Run<'a> {
             .collect();
         let clock = Instant::now();
         let sizes: Arc<[u64]> = flows.iter().map(|flow| flow.size).collect();
-        // Whatever it is, it is not all alike.
+        // The content must vary; its values are arbitrary.
         let mut word = setup.seed | 1;
         let content: Vec<u8> = std::iter::repeat_with(|| {
             word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -179,12 +180,12 @@ impl<'a> Run<'a> {
         let balancer = setup.flows.workloads.first().map_or(0, |workload| usize::from(workload.load_balancer));
         let make = |host: u32| -> Result<Host, RunError> {
             let rate = setup.topology.link(setup.topology.host_uplink(host)).rate;
-            // Endpoints draw alike only where they are alike.
+            // Each endpoint has its own seed, so that their draws differ.
             let seed = setup.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(host));
             let scheme = setup.load_balancers[balancer].host.clone();
             let mut settings = wire.settings(&setup.transport, scheme, rate, seed);
             if let Ok(settings) = &mut settings {
-                // Ends that wait for a barrier say nothing for a while, and each flow is a stream of its own.
+                // Endpoints that wait for a barrier are idle for a while, and each flow is a stream of its own.
                 settings.idle_timeout = settings.idle_timeout.max(setup.limits.time_limit);
                 settings.most_streams = settings.most_streams.max(flows.len());
             }
@@ -225,7 +226,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Ends of the flows that hosts send.
+    /// Returns source and destination of the flows that hosts send.
     fn of_hosts(&self) -> impl Iterator<Item = (u32, u32)> {
         let flows = self.setup.flows.flows.iter().enumerate();
         flows.filter(|(number, _)| !self.of_ranks.contains(number)).map(|(_, flow)| (flow.src, flow.dst))
@@ -235,7 +236,7 @@ impl<'a> Run<'a> {
         Time::from_ns(u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX / 1000))
     }
 
-    /// Whom each host sends to, and over which paths.
+    /// Returns the destinations of each host, with the paths to each.
     fn ways(&self, wire: &WireParameters) -> Result<Vec<Ways>, RunError> {
         let pairs: BTreeSet<(u32, u32)> = self.of_hosts().collect();
         let mut ways = vec![Vec::new(); self.at.len()];
@@ -246,7 +247,7 @@ impl<'a> Run<'a> {
         Ok(ways)
     }
 
-    /// All that happens, from the first hello to the last counter.
+    /// Executes the run, from the first connection to the last counter.
     fn drive(
         mut self,
         ways: Vec<Ways>,
@@ -278,7 +279,8 @@ impl<'a> Run<'a> {
         let mut interrupted = false;
         let by_time_limit = loop {
             let now = self.elapsed().saturating_sub(zero);
-            // The receiver's word, which may start others, may come after the sender's.
+            // A flow is complete when both sides have reported, because the receiver's report, which may start other
+            // flows, may arrive after the sender's.
             let over = |(number, o): (usize, &FlowOutcome)| {
                 o.started.is_none()
                     || (o.acknowledged.is_some() && o.received.is_some())
@@ -293,7 +295,7 @@ impl<'a> Run<'a> {
                 let Some(of) = flows.get(flow as usize) else { continue };
                 let order = Order::Start { flow, to: self.at[of.dst as usize], bytes: of.size };
                 let _ = orders[of.src as usize].send(order);
-                // Until its host says when, so that it counts as begun.
+                // A provisional start time, so that the flow counts as started until its host reports the exact time.
                 self.outcomes[flow as usize].started = Some(now);
             }
             let due = [triggers.next(), jobs.next(), Some(limit)].into_iter().flatten().min().unwrap_or(limit);
@@ -313,7 +315,7 @@ impl<'a> Run<'a> {
                 interrupted = !progress(&Progress { now, packet_hops: None, flows_finished, flows_total });
             }
         };
-        // What left the ports and the time in which it did, at one moment.
+        // Bytes that left the ports and the elapsed time, read at one moment.
         let sent = meter.read().map_err(|error| wrong(&error))?;
         let took = self.elapsed().saturating_sub(zero);
         orders.iter().for_each(|order| drop(order.send(Order::Stop)));
@@ -327,7 +329,7 @@ impl<'a> Run<'a> {
                     add(&mut self.counted, &counters);
                     longest_pause = longest_pause.max(Some(pause));
                 }
-                // What was reported before the end counts; what came after it does not.
+                // Reports from before the end count; later ones do not.
                 Ok((number, report)) => self.take(number, report, zero, limit.min(took), &mut triggers)?,
                 Err(_) => return Err(RunError::Failed("an endpoint does not end".into())),
             }
@@ -350,21 +352,21 @@ impl<'a> Run<'a> {
         Ok(self.rows(links, took, on_wire, ended))
     }
 
-    /// Notes when faults took effect.
+    /// Stores the times at which faults took effect.
     fn took_effect(&mut self, effects: Vec<Effect>) {
         for (fault, at) in effects {
             self.effects[fault] = Some(at);
         }
     }
 
-    /// Pairs of hosts that lost each other.
+    /// Returns the pairs of hosts of which one timed out at the other.
     fn lost_peers(&self) -> Vec<LostPeer> {
         let name = |host: usize| self.fabric.plan().nodes[host].name.clone();
         let row = |(hosts, why): (&[usize; 2], &String)| LostPeer { hosts: hosts.map(name), reason: why.clone() };
         self.lost.iter().map(row).collect()
     }
 
-    /// What the endpoint of a host missed.
+    /// Returns the load of the endpoint of a host.
     fn load(&self, host: usize, of: &Lateness, sent: &[(u64, u64)]) -> EndpointLoad {
         let port = self.setup.topology.host_uplink(host as u32).0 as usize;
         let Lateness { sending, receiving, active, late, lost, bytes: offered_bytes } = *of;
@@ -372,7 +374,7 @@ impl<'a> Run<'a> {
         EndpointLoad { sending, receiving, active, late, lost, offered_bytes, achieved_bytes }
     }
 
-    /// Waits until so many hosts are ready.
+    /// Waits until `hosts` hosts are ready.
     fn wait_for_all(&self, reports: &Receiver<(usize, Report)>, hosts: usize) -> Result<(), RunError> {
         let until = Instant::now() + PATIENCE;
         let mut ready = 0;
@@ -387,7 +389,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Takes what a host says; what came after `end` on the clock of the run does not count.
+    /// Handles a report of a host; events after `end` on the clock of the run do not count.
     fn take(
         &mut self,
         number: usize,
@@ -404,7 +406,7 @@ impl<'a> Run<'a> {
             }
             Report::Received { at, .. } | Report::Acknowledged { at, .. } if since(at) > end => {}
             Report::Received { flow, at } => {
-                // The receiver may report it, from its own thread, after the sender has its answer.
+                // The report of the receiver's thread may arrive after the sender has the ACK.
                 let outcome = &mut self.outcomes[flow as usize];
                 outcome.received = outcome.acknowledged.into_iter().chain([since(at)]).min();
                 triggers.activate(self.setup.flows.flows[flow as usize].on_received, since(at));
@@ -456,7 +458,7 @@ impl<'a> Run<'a> {
         topology.links.iter().enumerate().map(row).collect()
     }
 
-    /// What was measured, as the rows of a run.
+    /// Returns the measurements as the rows of a run.
     fn rows(self, links: Vec<LinkRow>, took: Time, on_wire: OnWire, ended: Ended) -> RunRows {
         let counted = &self.counted;
         let all = |of: fn(&LinkRow) -> Option<u64>| links.iter().map(of).sum::<Option<u64>>();
@@ -468,7 +470,7 @@ impl<'a> Run<'a> {
             retransmitted: Some(counted.retransmitted),
             timeouts: Some(counted.timeouts),
             path_switches: Some(counted.path_switches),
-            // Ranks of collectives do not say what they probe.
+            // Ranks of collectives do not report their probes.
             probes: self.of_ranks.is_empty().then_some(counted.probes),
             probe_bytes: self.of_ranks.is_empty().then_some(counted.probe_bytes),
             ..RunMetrics::default()
@@ -488,7 +490,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// How a run ended, if not with its last flow.
+/// Reasons other than the last flow for which a run ended.
 #[derive(Clone, Copy, Debug)]
 struct Ended {
     by_time_limit: bool,
@@ -506,7 +508,8 @@ fn add(all: &mut Counters, one: &Counters) {
     all.path_switches += one.path_switches;
 }
 
-/// The paths that a host uses towards another: every label, or the labels over each spine that some were found to lead over.
+/// Returns the paths that a host uses towards another: none, so that every label is one, or the labels grouped by the
+/// spine they lead over.
 fn paths(wire: &WireParameters, fabric: &Fabric, from: u32, to: u32) -> Result<Vec<Vec<Label>>, TestbedError> {
     let plan = fabric.plan();
     let leaf =
@@ -524,7 +527,7 @@ fn paths(wire: &WireParameters, fabric: &Fabric, from: u32, to: u32) -> Result<V
         hops: 2,
         patience: ANSWER,
     };
-    // Interfaces that have just been made carry nothing until the kernel has seen their carrier, a second later at most.
+    // A new interface carries nothing until the kernel has noticed its carrier, at most a second later.
     for _ in 0..ROUNDS {
         let found = fabric.within(from as usize, || discover(&asked))??;
         if found.iter().all(|path| path.hops.get(1).is_some_and(Option::is_some)) {

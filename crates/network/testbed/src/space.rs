@@ -1,4 +1,4 @@
-//! Namespaces of our own: mounts, network and processes of a testbed are seen by nobody else and end with the process that
+//! Private namespaces: mounts, network and processes of a testbed are invisible outside and end with the process that
 //! holds them, however it ends.
 
 use crate::{TestbedError, programs};
@@ -19,38 +19,39 @@ use std::{
     sync::atomic::{AtomicI32, Ordering},
 };
 
-/// A folder of named namespaces, in memory, that nobody outside sees and that goes with whoever lives here.
+/// Folder of named namespaces, in memory, which is invisible outside and ends with the private mount namespace.
 pub const PRIVATE: &str = "/run/netns";
 
-/// Says to a process that it lives in namespaces of its own.
+/// Environment variable that marks a process inside private namespaces.
 pub(crate) const INSIDE: &str = "ANABRANCH_TESTBED_INSIDE";
 
-/// Mounts, networks and processes apart from the others'; whoever kills `unshare` kills what it has started.
+/// Options of `unshare` for private mounts, networks and processes. Killing `unshare` kills the processes that it
+/// started.
 const APART: &[&str] = &["--mount", "--net", "--pid", "--fork", "--kill-child", "--propagation", "private"];
-/// The same for a user without privileges, who is root of what is made there.
+/// Additional options for a user without privileges, who is root inside the user namespace.
 const AS_USER: &[&str] = &["--user", "--map-root-user"];
 
-/// How this user gets namespaces.
+/// Privileges with which this user gets namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Privileges {
-    /// As root.
+    /// Root.
     Root,
-    /// In a user namespace, where no BPF program can be loaded.
+    /// User namespace, in which no BPF program can be loaded.
     UserNamespace,
 }
 
-/// How this user gets namespaces: tried out.
+/// Determines by trial how this user gets namespaces.
 ///
 /// # Errors
-/// [`TestbedError::NoNamespaces`] with what the system says, or a missing program.
+/// [`TestbedError::NoNamespaces`] with the system's message, or a missing program.
 pub fn privileges() -> Result<Privileges, TestbedError> {
     let mut said = String::new();
     let mount = programs::command("mount")?;
     let ways = [(Privileges::Root, &[][..]), (Privileges::UserNamespace, AS_USER)];
     for (privileges, more) in ways {
         let mut command = programs::command("unshare")?;
-        // A mount shows whether this is more than the right to make namespaces.
+        // A mount also tests privileges that sandboxes deny although they allow namespaces.
         let tried = command
             .args(APART)
             .args(more)
@@ -67,7 +68,7 @@ pub fn privileges() -> Result<Privileges, TestbedError> {
     Err(TestbedError::NoNamespaces(said))
 }
 
-/// This program with other arguments, in namespaces of its own.
+/// Returns a command that runs this program with other arguments, in private namespaces.
 ///
 /// # Errors
 /// As [`privileges`].
@@ -83,11 +84,11 @@ pub fn apart(arguments: &[OsString]) -> Result<(Command, Privileges), TestbedErr
     Ok((command, privileges))
 }
 
-/// The process group of this command line in namespaces of its own; 0: there is none.
+/// Process group of this command line in private namespaces; 0 if there is none.
 static GROUP: AtomicI32 = AtomicI32::new(0);
 
-/// Runs this very command line in namespaces of its own, to its end. Returns its exit code, or 128 and the number of the signal that
-/// ended it. It ends with this process, however that ends.
+/// Runs this command line in private namespaces, to completion. Returns its exit code, or 128 plus the number of the
+/// signal that ended it. It ends with this process, however that ends.
 ///
 /// # Errors
 /// As [`privileges`].
@@ -96,8 +97,9 @@ pub fn go_inside() -> Result<i32, TestbedError> {
     let (mut command, _) = apart(&arguments)?;
     let failed = |error| TestbedError::system("running `unshare`", error);
     let die_with_us = || set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).map_err(io::Error::from);
-    // A group of its own: signals that reach this process are passed on once (`interrupt_inside`).
-    // SAFETY: between fork and exec it makes one system call that is async-signal-safe, and takes no memory and no lock.
+    // A separate group, so that signals to this process are forwarded once (`interrupt_inside`).
+    // SAFETY: between fork and exec it makes one system call that is async-signal-safe, and takes no memory and no
+    // lock.
     #[allow(unsafe_code)]
     let mut child = unsafe { command.process_group(0).pre_exec(die_with_us) }.spawn().map_err(failed)?;
     GROUP.store(child.id() as i32, Ordering::SeqCst);
@@ -106,26 +108,28 @@ pub fn go_inside() -> Result<i32, TestbedError> {
     Ok(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)))
 }
 
-/// Interrupts this command line in namespaces of its own ([`go_inside`]); false where there is none.
+/// Interrupts this command line in private namespaces ([`go_inside`]). Returns `false` if there is none.
 pub fn interrupt_inside() -> bool {
     let group = GROUP.load(Ordering::SeqCst);
     group != 0 && killpg(Pid::from_raw(group), Signal::SIGINT).is_ok()
 }
 
-/// Whether this process lives in namespaces of its own.
+/// Returns `true` if this process runs in private namespaces.
 pub fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
 
-/// Capabilities of which loading programs takes one or two, as bits of `CapEff` (capabilities(7)).
+/// Capabilities that permit loading programs, as bits of `CapEff` (capabilities(7)). Either SYS_ADMIN, or BPF and
+/// NET_ADMIN.
 const SYS_ADMIN: u64 = 1 << 21;
 const NET_ADMIN: u64 = 1 << 12;
 const BPF: u64 = 1 << 39;
 
-/// Whether this process may load BPF programs for interfaces: root of the first user namespace, or who has its capabilities.
+/// Returns `true` if this process may load BPF programs for interfaces: with root's capabilities in the initial user
+/// namespace.
 pub fn may_load_programs() -> bool {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
-    // In a user namespace capabilities count for that alone.
+    // Capabilities of a user namespace are valid only inside it.
     let is_first = read("uid_map").split_whitespace().eq(["0", "0", "4294967295"]);
     let capabilities = read("status")
         .lines()
@@ -134,10 +138,10 @@ pub fn may_load_programs() -> bool {
     is_first && (capabilities & SYS_ADMIN != 0 || capabilities & (BPF | NET_ADMIN) == BPF | NET_ADMIN)
 }
 
-/// The first thing to do inside: a place for named namespaces that nobody else sees.
+/// Mounts a private folder for named namespaces. This is the first step inside.
 ///
 /// # Errors
-/// Where it cannot be mounted.
+/// Returns an error if it cannot be mounted.
 pub fn settle() -> Result<(), TestbedError> {
     let folder = Path::new(PRIVATE);
     let over = if folder.is_dir() { folder } else { Path::new("/run") };
@@ -148,10 +152,10 @@ pub fn settle() -> Result<(), TestbedError> {
         .map_err(|error| TestbedError::system(format!("mounting a file system at {}", over.display()), error))
 }
 
-/// A command in the namespaces of the process `holder`.
+/// Returns a command that runs in the namespaces of the process `holder`.
 ///
 /// # Errors
-/// Where `nsenter` is missing.
+/// Returns an error if `nsenter` is missing.
 pub(crate) fn beside(holder: i32, privileges: Privileges) -> Result<Command, TestbedError> {
     let mut command = programs::command("nsenter")?;
     command.args(["--target", &holder.to_string(), "--mount", "--net", "--pid"]);
@@ -162,15 +166,16 @@ pub(crate) fn beside(holder: i32, privileges: Privileges) -> Result<Command, Tes
     Ok(command)
 }
 
-/// Enters the mounts and processes of the process `holder`: what this process starts from now on lives there. The
-/// process must have no other threads, and its working directory is `/` then.
+/// Enters the mount and process namespaces of the process `holder`, in which processes started from now on run. The
+/// process must have no other threads. Its working directory becomes `/`.
 ///
 /// # Errors
-/// Where they cannot be entered.
+/// Returns an error if they cannot be entered.
 pub(crate) fn join(holder: i32, privileges: Privileges) -> Result<(), TestbedError> {
     let failed = |error| TestbedError::system(format!("entering the namespaces of process {holder}"), error);
     let user = (privileges == Privileges::UserNamespace).then_some(("user", CloneFlags::CLONE_NEWUSER));
-    // Whoever has joined the user namespace is root of the others, and the mounts may hide /proc.
+    // The user namespace comes first, since its root may enter the others. All files are opened before, because the
+    // mounts may hide /proc.
     let kinds = user.into_iter().chain([("pid", CloneFlags::CLONE_NEWPID), ("mnt", CloneFlags::CLONE_NEWNS)]);
     let open = |(name, flag)| Ok((File::open(format!("/proc/{holder}/ns/{name}")).map_err(failed)?, flag));
     let opened: Vec<(File, CloneFlags)> = kinds.map(open).collect::<Result<_, TestbedError>>()?;

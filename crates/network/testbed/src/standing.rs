@@ -1,4 +1,4 @@
-//! Testbeds that stand by name: a process holds each, and what is known of it lies in a file beside its lock.
+//! Named testbeds. A process holds each testbed, and its state is in a file beside its lock.
 
 use crate::{
     Fabric, Harm, Plan, PortCount, TestbedError, foreground, programs,
@@ -27,51 +27,51 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long the end of a testbed may take.
+/// Timeout of taking a testbed down.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A testbed that stands.
+/// A named testbed that is up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
-    /// Its name.
+    /// Name of the testbed.
     pub name: String,
-    /// The process that holds it.
+    /// Process identifier of the holder.
     pub holder: i32,
-    /// How it was made.
+    /// Privileges with which it was built.
     pub privileges: Privileges,
-    /// What it is.
+    /// Network of the testbed.
     pub plan: Plan,
-    /// What this machine lacks.
+    /// Features that this machine lacks.
     pub missing: Vec<String>,
-    /// Seconds that it took to build.
+    /// Build time in seconds.
     pub took_s: f64,
     prefix: String,
 }
 
-/// What is to be done with the network of a testbed that stands.
+/// Operation on the network of a running testbed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// Read the counters.
     Count,
-    /// Cut these cables.
+    /// Take these cables down.
     Cut(Vec<usize>),
-    /// Mend these cables.
+    /// Restore these cables.
     Mend(Vec<usize>),
-    /// Give these cables another rate, bits per second.
+    /// Set the rate of these cables, in bits per second.
     Slow(Vec<usize>, u64),
-    /// Make these links, from one node to another, do that to packets.
+    /// Impair these links, each from one node to another.
     Harm(Vec<(usize, usize)>, Harm),
 }
 
 #[derive(Serialize, Deserialize)]
 struct Order {
     name: String,
-    /// Where its lock lies.
+    /// Folder of the lock.
     folder: PathBuf,
     privileges: Privileges,
     plan: Plan,
-    /// It ends when nobody holds the other end of its standard input any more.
+    /// The holder ends when its standard input is closed.
     tied: bool,
 }
 
@@ -81,29 +81,29 @@ struct Task {
     action: Action,
 }
 
-/// What the other process says: what it did, or why it did not.
+/// Reply of the other process: its result, or the error.
 #[derive(Serialize, Deserialize)]
 enum Answer<T> {
     Done(T),
     Failed(String),
 }
 
-/// The folder of this user's testbeds: one that he alone may write to, since what lies there is believed.
+/// Returns the folder of this user's testbeds. Its files are trusted, so only this user may write to it.
 fn folder() -> Result<PathBuf, TestbedError> {
     let user = rustix::process::geteuid();
-    // Under `sudo -E` the variable names a folder of the user who called it.
+    // Under `sudo -E` the variable names a folder of the calling user.
     let is_own = |folder: &PathBuf| {
         fs::metadata(folder).is_ok_and(|of| of.is_dir() && of.uid() == user.as_raw() && of.mode() & 0o022 == 0)
     };
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(is_own);
-    // Names in /tmp are anybody's to take; root has a folder where only root makes any.
+    // Any user can take a name in /tmp, so root uses /run, where only root can create folders.
     let system = user.is_root() && std::env::var_os("TMPDIR").is_none();
     let folder = match runtime.or_else(|| Some(PathBuf::from("/run")).filter(|run| system && is_own(run))) {
         Some(runtime) => runtime.join("anabranch-testbeds"),
         None => std::env::temp_dir().join(format!("anabranch-testbeds-{}", user.as_raw())),
     };
     let failed = |error| TestbedError::system(format!("the folder {}", folder.display()), error);
-    // A link that somebody has put there is neither followed nor replaced.
+    // A symbolic link that another user has placed there is neither followed nor replaced.
     match DirBuilder::new().mode(0o700).create(&folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(failed(error)),
         _ => {}
@@ -129,7 +129,7 @@ fn check_name(name: &str) -> Result<(), TestbedError> {
     }
 }
 
-/// The lock of a name; `None` where its testbed stands.
+/// Takes the lock of a name; `None` if its testbed is up.
 fn try_lock(name: &str) -> Result<Option<File>, TestbedError> {
     try_lock_in(&folder()?, name)
 }
@@ -146,7 +146,7 @@ fn try_lock_in(folder: &Path, name: &str) -> Result<Option<File>, TestbedError> 
     }
 }
 
-/// Endings of the files of a testbed in its user's folder: what is known of it, what else belongs to it, its lock.
+/// File endings in the user's folder: state of the testbed, text that accompanies it, lock.
 const FILES: [&str; 3] = ["json", "toml", "lock"];
 
 fn remove_files(folder: &Path, name: &str) {
@@ -155,11 +155,11 @@ fn remove_files(folder: &Path, name: &str) {
     }
 }
 
-/// A testbed that goes with the process that made it, however that ends.
+/// Testbed that ends with the process that built it, however that process ends.
 #[derive(Debug)]
 pub struct Tied {
     standing: Standing,
-    /// A text that lies in a file for as long.
+    /// File with the accompanying text, removed with the testbed.
     pub text_at: PathBuf,
     _tie: Option<ChildStdin>,
 }
@@ -174,12 +174,12 @@ impl std::ops::Deref for Tied {
 
 impl Drop for Tied {
     fn drop(&mut self) {
-        // Its holder ends by itself where it cannot be ended.
+        // If the holder cannot be killed, it ends when its standard input closes.
         let _ = self.standing.down();
     }
 }
 
-/// Builds a testbed that goes with this process, and writes `text` to a file that goes with it too.
+/// Builds a testbed that ends with this process, and writes `text` to a file that is removed with it.
 ///
 /// # Errors
 /// As [`up`].
@@ -192,15 +192,15 @@ pub fn up_tied(name: &str, plan: &Plan, text: &str) -> Result<Tied, TestbedError
     Ok(tied)
 }
 
-/// Builds a testbed that stands until it is taken down or its holder is killed.
+/// Builds a testbed that runs until it is taken down or its holder is killed.
 ///
 /// # Errors
-/// Where one of that name stands, or it cannot be built; nothing is left then.
+/// Returns an error if a testbed of that name is up, or if the build fails; a failed build leaves nothing behind.
 pub fn up(name: &str, plan: &Plan) -> Result<Standing, TestbedError> {
     build_apart(name, plan, false).map(|(standing, _)| standing)
 }
 
-/// Starts the holder of a testbed; with the end of its standard input that we have.
+/// Starts the holder of a testbed. If `tied`, also returns the write end of the holder's standard input.
 fn build_apart(name: &str, plan: &Plan, tied: bool) -> Result<(Standing, Option<ChildStdin>), TestbedError> {
     check_name(name)?;
     ["ip", "tc"].into_iter().try_for_each(|program| programs::command(program).map(drop))?;
@@ -210,16 +210,16 @@ fn build_apart(name: &str, plan: &Plan, tied: bool) -> Result<(Standing, Option<
         )));
     }
     let arguments = ["testbed", "hold"].map(OsString::from);
-    // The holder stays when this process has gone: it must not keep what others have opened.
+    // The holder outlives this process and must not keep files that the parents have opened.
     crate::inherited::close_on_exec();
     let (mut command, privileges) = space::apart(&arguments)?;
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
     let mut child = command.spawn().map_err(|error| TestbedError::system("running `unshare`", error))?;
-    // Inside, who made a user namespace is root of it and would look elsewhere.
+    // Inside a user namespace the process is root and would use another folder.
     let order = Order { name: name.into(), folder: folder()?, privileges, plan: plan.clone(), tied };
     let mut tie = child.stdin.take();
     if let Some(stdin) = &mut tie {
-        // Why it did not read to the end stands in its answer.
+        // If the holder stops reading early, its reply gives the reason.
         let _ = writeln!(stdin, "{}", serde_json::to_string(&order).unwrap_or_default());
     }
     let mut line = String::new();
@@ -254,7 +254,7 @@ fn read_input<T: for<'a> Deserialize<'a>>() -> Result<T, TestbedError> {
     serde_json::from_str(&text).map_err(|error| TestbedError::Input(format!("what to do: {error}")))
 }
 
-/// What is to be built, a line.
+/// Reads the order to build a testbed, one line of JSON.
 fn read_order() -> Result<Order, TestbedError> {
     let mut line = String::new();
     let read = std::io::stdin().read_line(&mut line);
@@ -262,7 +262,7 @@ fn read_order() -> Result<Order, TestbedError> {
     serde_json::from_str(&line).map_err(|error| TestbedError::Input(format!("what to do: {error}")))
 }
 
-/// What the holder does: builds what standard input says, tells standard output, and stays until it is killed.
+/// Runs the holder: builds what standard input specifies, reports on standard output, and stays until it is killed.
 pub fn hold() {
     let built = build();
     let lock = match built {
@@ -285,17 +285,17 @@ pub fn hold() {
 fn build() -> Result<(Standing, Fabric, File), TestbedError> {
     let Order { name, folder, privileges, plan, tied } = read_order()?;
     let began = Instant::now();
-    // Its own number as those outside see it: /proc is still theirs.
+    // Process identifier as seen from outside: /proc is still that of the outer namespace.
     let holder = fs::read_link("/proc/self").ok().and_then(|link| link.to_string_lossy().parse().ok());
     let holder = holder.ok_or_else(|| TestbedError::Input("/proc is not mounted".into()))?;
     let lock = try_lock_in(&folder, &name)?;
     let lock = lock.ok_or_else(|| TestbedError::Input(format!("a testbed `{name}` is being made already")))?;
     if tied {
-        // Later another file system lies over /run here, and this folder's path leads there.
+        // Later a file system is mounted over /run here, which hides this folder, so its descriptor is opened now.
         let folder = File::open(&folder).map_err(|error| TestbedError::system(folder.display().to_string(), error))?;
         let name = name.clone();
         std::thread::spawn(move || {
-            // Nothing more is said; it ends when its maker does.
+            // No more input follows. The input ends when the builder ends.
             let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
             for ending in FILES {
                 let _ = rustix::fs::unlinkat(&folder, format!("{name}.{ending}"), rustix::fs::AtFlags::empty());
@@ -317,16 +317,16 @@ fn build() -> Result<(Standing, Fabric, File), TestbedError> {
     Ok((standing, fabric, lock))
 }
 
-/// What a file says of a testbed; `None` where it does not.
+/// Reads the state of a testbed from a file; `None` if it cannot be read.
 fn read_state(path: &Path) -> Option<Standing> {
     let text = anabranch_input::read_own_text(path, anabranch_input::MAX_TEXT).ok()?;
     serde_json::from_str(&text).ok()
 }
 
-/// The testbed of this name.
+/// Returns the testbed of this name.
 ///
 /// # Errors
-/// Where none stands.
+/// Returns an error if no testbed of this name is up.
 pub fn find(name: &str) -> Result<Standing, TestbedError> {
     check_name(name)?;
     let path = folder()?.join(format!("{name}.json"));
@@ -341,10 +341,10 @@ pub fn find(name: &str) -> Result<Standing, TestbedError> {
     })
 }
 
-/// This user's testbeds, by name.
+/// Returns this user's testbeds, sorted by name.
 ///
 /// # Errors
-/// Where their folder cannot be read.
+/// Returns an error if their folder cannot be read.
 pub fn list() -> Result<Vec<Standing>, TestbedError> {
     let folder = folder()?;
     let entries = fs::read_dir(&folder).map_err(|error| TestbedError::system(folder.display().to_string(), error))?;
@@ -356,7 +356,7 @@ pub fn list() -> Result<Vec<Standing>, TestbedError> {
             continue;
         }
         match try_lock(&name)? {
-            // Its holder was killed.
+            // The lock is free, so the holder was killed.
             Some(_lock) => {
                 remove_files(&folder, &name);
             }
@@ -368,10 +368,10 @@ pub fn list() -> Result<Vec<Standing>, TestbedError> {
 }
 
 impl Standing {
-    /// Takes it down: its holder is killed, and with it go processes, namespaces and programs.
+    /// Takes the testbed down: kills its holder, which ends its processes, namespaces and programs.
     ///
     /// # Errors
-    /// Where it cannot be killed.
+    /// Returns an error if the holder cannot be killed.
     pub fn down(&self) -> Result<(), TestbedError> {
         match kill(Pid::from_raw(self.holder), Signal::SIGKILL) {
             Ok(()) | Err(Errno::ESRCH) => {}
@@ -390,10 +390,10 @@ impl Standing {
         }
     }
 
-    /// A command in the namespace of a node, in the folder where we are.
+    /// Returns a command in the namespace of a node, with the current working directory.
     ///
     /// # Errors
-    /// Where there is no such node.
+    /// Returns an error if there is no such node.
     pub fn exec(&self, node: &str, words: &[OsString]) -> Result<Command, TestbedError> {
         self.plan.node(node)?;
         let mut command = space::beside(self.holder, self.privileges)?;
@@ -405,11 +405,12 @@ impl Standing {
         Ok(command)
     }
 
-    /// Runs a command in the namespace of a node, in the folder where we are, and passes signals on to it. Returns its exit
-    /// code, or 128 and the number of the signal that ended it. This process stays in the testbed's namespaces of mounts.
+    /// Runs a command in the namespace of a node, with the current working directory, and forwards signals to it.
+    /// Returns its exit code, or 128 plus the number of the signal that ended it. This process stays in the testbed's
+    /// mount namespace.
     ///
     /// # Errors
-    /// Where there is no such node, or the command cannot be started.
+    /// Returns an error if there is no such node or the command cannot be started.
     pub fn run(&self, node: &str, words: &[OsString]) -> Result<i32, TestbedError> {
         self.plan.node(node)?;
         let mut command = programs::command("ip")?;
@@ -422,11 +423,11 @@ impl Standing {
         foreground::run(&mut command).map_err(|error| TestbedError::system("running `ip`", error))
     }
 
-    /// Does something with its network; the counters of all ports where those are asked for, in the order of the scenario's
-    /// directed links.
+    /// Performs an operation on the network. For [`Action::Count`], returns the counters of all ports in the order of
+    /// the scenario's directed links.
     ///
     /// # Errors
-    /// Where it cannot be done.
+    /// Returns an error if the operation fails.
     pub fn act(&self, action: Action) -> Result<Vec<PortCount>, TestbedError> {
         let program = std::env::current_exe().map_err(|error| TestbedError::system("finding this program", error))?;
         let mut command = space::beside(self.holder, self.privileges)?;
@@ -442,7 +443,7 @@ impl Standing {
     }
 }
 
-/// What a process that was sent into a testbed does there: what standard input says.
+/// Runs the operation that standard input specifies, in a process inside a testbed.
 pub fn act() {
     let done = read_input().and_then(|Task { standing, action }| {
         let fabric = Fabric::of_another(standing.plan, standing.prefix, standing.missing);
@@ -454,7 +455,7 @@ pub fn act() {
     }
 }
 
-/// Does something; the counters, where those are asked for.
+/// Performs an operation. For [`Action::Count`], returns the counters.
 fn perform(fabric: &Fabric, action: &Action) -> Result<Vec<PortCount>, TestbedError> {
     match action {
         Action::Count => return fabric.counters(),

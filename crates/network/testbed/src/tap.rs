@@ -1,4 +1,4 @@
-//! The one request that makes a TAP interface of an open `/dev/net/tun`.
+//! Request that turns an open `/dev/net/tun` into a TAP interface.
 #![allow(unsafe_code)]
 
 use std::{
@@ -6,14 +6,14 @@ use std::{
     os::fd::{AsRawFd, OwnedFd},
 };
 
-/// Bytes of an interface's name with the zero at its end.
+/// Size of an interface name in bytes, with the terminating zero.
 const NAME: usize = 16;
 /// `_IOW('T', 202, int)` of `linux/if_tun.h`.
 const TUNSETIFF: libc::Ioctl = 0x4004_54ca;
-/// `IFF_TAP | IFF_NO_PI`: frames without a header of the kernel's.
+/// `IFF_TAP | IFF_NO_PI`: frames without the kernel's packet information header.
 const FLAGS: i16 = 0x1002;
 
-/// `struct ifreq` of `linux/if.h`, of whose union the flags are used.
+/// `struct ifreq` of `linux/if.h`; of its union, only the flags are used.
 #[repr(C)]
 struct Request {
     name: [u8; NAME],
@@ -21,10 +21,10 @@ struct Request {
     rest: [u8; 22],
 }
 
-/// Makes a file the TAP interface of that name.
+/// Attaches a file to the TAP interface `name`.
 ///
 /// # Errors
-/// Where the name is too long or taken, or the system does not let this process.
+/// Returns an error if the name is too long or taken, or if the system denies it.
 pub(crate) fn set_interface(file: &OwnedFd, name: &str) -> io::Result<()> {
     let mut request = Request { name: [0; NAME], flags: FLAGS, rest: [0; 22] };
     let place = request.name.get_mut(..name.len()).filter(|place| place.len() < NAME);

@@ -1,10 +1,10 @@
-//! When flows start: at their time, or when others have come far enough.
+//! Starts of flows: at a time, or after other flows.
 
 use anabranch_units::Time;
 use anabranch_workload::{FlowSet, Start, TriggerId, TriggerKind};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// What happens at a time.
+/// Event that is due at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Flow(u32),
@@ -12,12 +12,12 @@ enum Due {
     Firing(u32),
 }
 
-/// The starts and triggers of a run.
+/// Starts and triggers of a run.
 #[derive(Debug)]
 pub(crate) struct Triggers<'a> {
     set: &'a FlowSet,
     activations: Vec<u32>,
-    /// Of a multishot, the next of its targets.
+    /// Next target of each multishot trigger.
     next_target: Vec<usize>,
     due: BinaryHeap<Reverse<(Time, Due)>>,
 }
@@ -39,12 +39,12 @@ impl<'a> Triggers<'a> {
         Triggers { set, activations: vec![0; triggers], next_target: vec![0; triggers], due }
     }
 
-    /// When something is due next.
+    /// Returns the time of the next event.
     pub(crate) fn next(&self) -> Option<Time> {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// A flow has come so far that this trigger is activated.
+    /// Activates a trigger, after a flow has reached the state that the trigger waits for.
     pub(crate) fn activate(&mut self, trigger: Option<TriggerId>, now: Time) {
         let Some(TriggerId(number)) = trigger else { return };
         let trigger = &self.set.triggers[number as usize];
@@ -61,7 +61,7 @@ impl<'a> Triggers<'a> {
         }
     }
 
-    /// The flows that start by `now`.
+    /// Returns the flows that start by `now`.
     pub(crate) fn starting(&mut self, now: Time) -> Vec<u32> {
         let mut starting = Vec::new();
         while let Some(&Reverse((at, due))) = self.due.peek()

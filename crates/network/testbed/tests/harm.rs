@@ -1,4 +1,4 @@
-//! What links do to packets besides carrying them: shares within binomial bounds, delays by their amounts.
+//! Impairments of links: shares within binomial bounds, delays by their amounts.
 
 #![cfg(target_os = "linux")]
 
@@ -14,10 +14,10 @@ use std::{
 
 /// Packets of a measurement.
 const PACKETS: u32 = 4000;
-/// Packets that are sent before others: what waits at a port stays far below its queue.
+/// Packets per burst, so that the queue at a port stays far below its limit.
 const AT_ONCE: u32 = 20;
 
-/// Two hosts over a spine, their sockets, and where packets go.
+/// Two hosts over a spine, their sockets, and the destination.
 struct Two {
     fabric: Fabric,
     here: UdpSocket,
@@ -39,14 +39,15 @@ fn two() -> Two {
     let (here, there) = (socket("host0"), socket("host1"));
     let to = SocketAddrV4::new(fabric.plan().nodes[fabric.plan().node("host1").unwrap()].address, 9000);
     let two = Two { fabric, here, there, to };
-    // Neighbours find each other.
+    // The first packet resolves the neighbours' addresses.
     two.here.send_to(&[0; 100], two.to).unwrap();
     assert_eq!(two.there.recv(&mut [0; 2000]).unwrap(), 100);
     two
 }
 
 impl Two {
-    /// Harms what goes from leaf 0 to the spine; false where that cannot be here, which is a skip.
+    /// Impairs the link from leaf 0 to the spine. Returns `false` if the system does not permit it, which skips the
+    /// test.
     fn harm(&self, harm: Harm) -> bool {
         let (from, to) = self.fabric.plan().port("leaf0->spine0").unwrap();
         match self.fabric.harm(from, to, harm) {
@@ -65,7 +66,7 @@ impl Two {
         self.fabric.counters().unwrap()[at.unwrap()]
     }
 
-    /// Sends packets with their number four times over; what arrives, by number.
+    /// Sends packets that contain their number four times. Returns the packets that arrive.
     fn send(&self) -> Vec<Vec<u8>> {
         let mut arrived = Vec::new();
         let mut buffer = [0; 2000];
@@ -82,7 +83,7 @@ impl Two {
     }
 }
 
-/// Whether so many of `PACKETS` are within five standard deviations of a share.
+/// Returns `true` if `count` of `PACKETS` is within five standard deviations of a share.
 fn is_share(count: u64, share: f64) -> bool {
     let (mean, variance) = (f64::from(PACKETS) * share, f64::from(PACKETS) * share * (1.0 - share));
     (count as f64 - mean).abs() <= 5.0 * variance.sqrt()
@@ -100,7 +101,7 @@ fn losses_are_as_many_as_they_should_be() {
         println!("{arrived} of {PACKETS} arrived, {} lost", count.lost);
         assert!(is_share(count.lost, 0.2), "{count:?}");
         assert_eq!(arrived + count.lost, u64::from(PACKETS));
-        // Of what is lost on the link the port knows nothing.
+        // The port does not count packets lost on the link.
         assert_eq!((count.drops, count.corrupted, count.duplicated), (Some(0), 0, 0));
         assert!(two.harm(Harm::Lose(1_000_000_000)));
         assert_eq!(two.send().len(), 0, "all of them");
@@ -137,12 +138,12 @@ fn a_bit_of_as_many_packets_changes_as_should() {
         let arrived = two.send();
         let count = two.count();
         assert!(is_share(count.corrupted, 0.3), "{count:?}");
-        // The checksum is left to hardware that is none, so that what is damaged arrives.
+        // The checksum is offloaded to hardware that does not exist, so that corrupted packets arrive.
         assert_eq!(arrived.len(), PACKETS as usize);
         let bits = |packet: &Vec<u8>| {
             let words: Vec<u32> =
                 packet.chunks_exact(4).map(|word| u32::from_be_bytes(word.try_into().unwrap())).collect();
-            // Three of four numbers are right.
+            // Three of four numbers are intact.
             let right = words.iter().find(|word| words.iter().filter(|other| other == word).count() >= 3).unwrap();
             words.iter().map(|word| (word ^ right).count_ones()).sum::<u32>()
         };
@@ -151,7 +152,7 @@ fn a_bit_of_as_many_packets_changes_as_should() {
     });
 }
 
-/// Times of single packets under way, in milliseconds, shortest first.
+/// Measures the one-way times of single packets, in milliseconds, shortest first.
 fn under_way(two: &Two, packets: u32) -> Vec<f64> {
     let mut times: Vec<f64> = (0..packets)
         .map(|number| {

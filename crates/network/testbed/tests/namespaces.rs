@@ -1,4 +1,4 @@
-//! The network of namespaces: who reaches whom over which switch, at which rate, and what faults do.
+//! The network of namespaces: reachability, paths over switches, rates, and effects of faults.
 
 #![cfg(target_os = "linux")]
 
@@ -19,11 +19,11 @@ use std::{
 /// Bytes of Ethernet, IPv4 and UDP headers.
 const HEADERS: u64 = 42;
 
-/// A socket of a host.
+/// Opens a socket of a host.
 fn socket(fabric: &Fabric, host: &str, port: u16) -> UdpSocket {
     let node = fabric.plan().node(host).unwrap();
     let socket = fabric.within(node, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).unwrap()).unwrap();
-    // What the network has carried must not be lost here.
+    // A large buffer, so that packets that crossed the network are not lost here.
     let large = 8 << 20;
     let forced = nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::RcvBufForce, &large);
     forced.or_else(|_| nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::RcvBuf, &large)).unwrap();
@@ -35,7 +35,7 @@ fn address(fabric: &Fabric, host: &str, port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(fabric.plan().nodes[fabric.plan().node(host).unwrap()].address, port)
 }
 
-/// What left by each port, by its name.
+/// Returns the counters of each port by its name.
 fn packets(fabric: &Fabric) -> BTreeMap<String, anabranch_testbed::PortCount> {
     let plan = fabric.plan();
     let name = |(end, other): (&anabranch_testbed::End, usize)| {
@@ -44,7 +44,7 @@ fn packets(fabric: &Fabric) -> BTreeMap<String, anabranch_testbed::PortCount> {
     plan.ports().map(name).zip(fabric.counters().unwrap()).collect()
 }
 
-/// Bytes of all datagrams that come until none comes for half a second.
+/// Receives datagrams until none arrives for half a second. Returns the size of each in bytes.
 fn receive_all(socket: &UdpSocket) -> Vec<usize> {
     let mut buffer = vec![0; 70_000];
     std::iter::from_fn(|| socket.recv(&mut buffer).ok()).collect()
@@ -65,7 +65,7 @@ fn datagrams_cross_one_spine_and_are_counted_to_the_byte() {
             let (before, after) = (before[port], after[port]);
             (after.packets - before.packets, after.bytes - before.bytes)
         };
-        // Address resolution adds a packet or two of 42 B where neighbours have not met.
+        // Address resolution adds one or two packets of 42 B for new neighbours.
         let carried = |port: &str| grown(port).1 / (1000 + HEADERS);
         assert_eq!((carried("host0->leaf0"), carried("leaf1->host3"), carried("leaf1->host2")), (100, 100, 0));
         let mut spines = [carried("leaf0->spine0"), carried("leaf0->spine1")];
@@ -103,7 +103,7 @@ fn paths_found_are_those_that_the_counters_say_and_the_same_after_every_start() 
                 .collect();
             assert!(map.iter().all(Option::is_some));
             if start == 0 {
-                // A packet of each port by itself, counted.
+                // One packet from each port, counted.
                 let sizes: Vec<usize> = (0..usize::from(PORTS)).map(|label| 100 + label * 8).collect();
                 let mut by_counters: BTreeMap<String, u64> = BTreeMap::new();
                 let mut by_map: BTreeMap<String, u64> = BTreeMap::new();
@@ -135,7 +135,7 @@ fn paths_found_are_those_that_the_counters_say_and_the_same_after_every_start() 
     });
 }
 
-/// Sends datagrams of `size` bytes at so many bits per second (with headers) for a time, from a source port.
+/// Sends datagrams of `size` bytes at `rate` bits per second (with headers) for a time, from a source port.
 fn stream(socket: &UdpSocket, to: SocketAddrV4, size: usize, rate: f64, time: Duration) -> u64 {
     let gap = (size as u64 + HEADERS) as f64 * 8.0 / rate;
     let (began, mut sent) = (Instant::now(), 0u64);
@@ -167,7 +167,7 @@ fn a_link_carries_its_rate_and_what_it_is_slowed_to() {
                     arrivals.push((Instant::now(), bytes as u64 + HEADERS));
                 }
                 sender.join().unwrap();
-                // Between a fifth and the end: past the burst.
+                // From a fifth of the arrivals to the last one, which excludes the burst.
                 let from = arrivals.len() / 5;
                 let bytes: u64 = arrivals[from + 1..].iter().map(|(_, bytes)| bytes).sum();
                 let last = arrivals.last().unwrap().0;
@@ -212,13 +212,13 @@ fn a_cut_near_the_sender_is_noticed_and_one_beyond_is_not() {
         assert!((1..32).contains(&some), "what hashes to the cut spine is lost, the rest arrives: {some}");
         fabric.mend(far).unwrap();
         assert_eq!(arrived(), 32);
-        // A switch that is gone is near for both leaves.
+        // A failed switch is adjacent to both leaves.
         [near, far].into_iter().for_each(|cable| fabric.cut(cable).unwrap());
         assert_eq!(arrived(), 32);
     });
 }
 
-/// A queue that marks, or nothing where programs cannot be loaded.
+/// Builds a network with a marking or trimming queue; `None` if programs cannot be loaded.
 fn equipped(rate: &str, queue: Queue) -> Option<Fabric> {
     let fabric = build(plan(1, 1, rate, 4180, queue));
     let programs = fabric.missing().iter().find(|missing| missing.contains("marking"));
@@ -231,7 +231,7 @@ fn equipped(rate: &str, queue: Queue) -> Option<Fabric> {
     }
 }
 
-/// A socket whose datagrams may be marked.
+/// Opens a socket whose datagrams may be marked (ECT).
 fn capable(fabric: &Fabric, host: &str) -> UdpSocket {
     let socket = socket(fabric, host, 9000);
     nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::Ipv4Tos, &2).unwrap();
@@ -249,7 +249,7 @@ fn a_port_marks_only_above_its_threshold() {
             std::thread::sleep(Duration::from_millis(100));
             receive_all(&there).len() as u64
         };
-        // Slower than the host's own link, which lets through 50 Mbit/s: nothing waits at the switches.
+        // Slower than the host's own link of 50 Mbit/s, so that no queue builds at the switches.
         let cable = fabric.plan().cable_named("leaf0-spine0").unwrap();
         let sent = stream(&here, to, 1400, 20e6, Duration::from_millis(400));
         assert_eq!(drain(), sent);
@@ -259,11 +259,11 @@ fn a_port_marks_only_above_its_threshold() {
         let sent = stream(&here, to, 1400, 20e6, Duration::from_millis(400));
         let arrived = drain();
         let busy = packets(&fabric)["leaf0->spine0"];
-        // 20 Mbit/s on 10 for 0.4 s: 500 kB too many, of which 200 kB find room.
+        // 20 Mbit/s on 10 Mbit/s for 0.4 s: 500 kB of excess, of which the queue holds 200 kB.
         assert!(busy.marks > Some(0) && busy.deepest > Some(80_000), "{busy:?}");
         assert!(busy.marks <= Some(arrived) && arrived < sent, "{busy:?}, {arrived} of {sent}");
         assert_eq!(busy.drops, Some(sent - arrived));
-        // The program that comes with another rate begins at zero; the port's counts do not.
+        // A change of the rate keeps the counts.
         fabric.slow(cable, Some(30_000_000)).unwrap();
         let after = packets(&fabric)["leaf0->spine0"];
         assert_eq!((after.marks, after.deepest), (busy.marks, busy.deepest));
@@ -280,7 +280,7 @@ fn an_overload_that_is_trimmed_loses_nothing() {
         let (here, there) = (socket(&fabric, "host0", 9000), socket(&fabric, "host1", 9000));
         let to = address(&fabric, "host1", 9000);
         let (sent, arrived) = std::thread::scope(|scope| {
-            // One and a half times what the link carries.
+            // 1.5 times the rate of the link.
             let sender = scope.spawn(|| stream(&here, to, 1400, 60e6, Duration::from_secs(1)));
             let arrived = receive_all(&there);
             (sender.join().unwrap(), arrived)
@@ -289,7 +289,7 @@ fn an_overload_that_is_trimmed_loses_nothing() {
         let trimmed = arrived.iter().filter(|bytes| **bytes == 96).count() as u64;
         let port = packets(&fabric)["leaf0->spine0"];
         assert_eq!((port.trims, port.drops), (Some(trimmed), Some(0)));
-        // A third is too much; 150 kB of queue and the burst hold 120 packets of 5,200.
+        // A third is excess; 150 kB of queue and the burst hold 120 packets of 5,200.
         let share = trimmed as f64 / sent as f64;
         assert!((0.15..0.4).contains(&share), "{trimmed} of {sent}");
         assert_eq!(arrived.iter().filter(|bytes| **bytes == 1400).count() as u64, sent - trimmed);

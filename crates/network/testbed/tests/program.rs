@@ -1,4 +1,4 @@
-//! The port program: what is shipped is what its source says, and its virtual queue is the real one.
+//! The port program: the shipped object matches its source, and its virtual queue matches the real one.
 
 #![cfg(target_os = "linux")]
 
@@ -14,10 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The version whose output is compared to the byte: Debian 12's.
+/// Compiler version whose output is compared to the byte: that of Debian 12.
 const CLANG: &str = "clang version 14.";
 
-/// Compiles the source; `None` with a word where that cannot be done here.
+/// Compiles the source; prints a note and returns `None` if that is not possible here.
 fn compile(source: &str, name: &str, more: &[&str]) -> Option<Vec<u8>> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(source);
     let object = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -38,7 +38,7 @@ fn compile(source: &str, name: &str, more: &[&str]) -> Option<Vec<u8>> {
     }
 }
 
-/// A section of an object of 64-bit ELF, little endian.
+/// Returns a section of an object of 64-bit ELF, little endian.
 fn section<'a>(object: &'a [u8], name: &str) -> &'a [u8] {
     let word = |at: usize| u64::from_le_bytes(object[at..at + 8].try_into().unwrap()) as usize;
     let half = |at: usize| u16::from_le_bytes(object[at..at + 2].try_into().unwrap()) as usize;
@@ -58,7 +58,7 @@ fn section<'a>(object: &'a [u8], name: &str) -> &'a [u8] {
 fn shipped_objects_are_what_clang_makes_of_their_sources() {
     let version =
         Command::new("clang").arg("--version").output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned());
-    // Instructions, settings, maps and licence; what is stripped are names for debuggers.
+    // Sections compared: instructions, settings, maps and licence. The names for debuggers are stripped.
     let programs: [(&str, &[u8], &[&str]); 2] = [
         ("port.bpf", port_program::OBJECT, &["classifier", ".rodata", ".maps", "license"]),
         ("link.bpf", link_program::OBJECT, &["classifier", ".maps", "license"]),
@@ -104,7 +104,7 @@ fn the_virtual_queue_is_the_real_one() {
         let (modelled, real) = (virtual_sum as f64 / packets as f64, real_sum as f64 / packets as f64);
         println!("mean queue over {packets} packets: virtual {modelled:.0} B, real {real:.0} B");
         assert!(real > 20_000.0, "the queue was not used: {real}");
-        // Within 2 % on a quiet machine; five times that here.
+        // The error is within 2 % on an idle machine; the limit here is five times that.
         assert!((modelled / real - 1.0).abs() < 0.1, "virtual {modelled:.0} B, real {real:.0} B");
     });
 }

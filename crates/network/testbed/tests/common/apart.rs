@@ -7,10 +7,10 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// One at a time: what they measure needs the machine.
+/// Lock that serialises the tests, since their measurements need the machine.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Runs `test`, the test of this name, in namespaces of its own. Where there cannot be any it is skipped.
+/// Runs `test`, the test of this name, in namespaces of its own, or skips it if namespaces are not permitted.
 pub(crate) fn apart(name: &str, test: impl FnOnce()) {
     if space::is_inside() {
         space::settle().unwrap();

@@ -1,4 +1,4 @@
-//! What tests share that need namespaces of their own: each starts itself again inside.
+//! Helpers of tests that need namespaces of their own: each test runs itself again inside.
 
 #![allow(dead_code)]
 
@@ -11,7 +11,7 @@ use anabranch_testbed::{Fabric, Plan, Queue, TestbedError};
 use anabranch_testkit::has_no_testbed;
 use anabranch_topology::TopologyParameters;
 
-/// Two leaves with so many hosts each, and so many spines.
+/// Plan of two leaves with `hosts` hosts each, and `spines` spines.
 pub(crate) fn plan(spines: i64, hosts: i64, rate: &str, mtu: u32, queue: Queue) -> Plan {
     let mut parameters = TopologyParameters::named("leaf-spine").unwrap();
     let text = |value: &str| Raw::Text(value.into());
@@ -25,7 +25,7 @@ pub(crate) fn plan(spines: i64, hosts: i64, rate: &str, mtu: u32, queue: Queue) 
     Plan::new(&topology, mtu, queue, 7).unwrap()
 }
 
-/// Queues that only hold.
+/// Queues that neither mark nor trim.
 pub(crate) fn plain() -> Queue {
     Queue { limit: 300_000, marking: None, trimming: false }
 }
@@ -40,7 +40,7 @@ pub(crate) fn build(plan: Plan) -> Fabric {
     }
 }
 
-/// The best of three tries of something that other work on the machine may disturb.
+/// Repeats a measurement that other load may disturb up to three times, until one attempt succeeds.
 pub(crate) fn best_of_three(mut attempt: impl FnMut() -> Result<(), String>) {
     let said: Vec<String> = (0..3).map_while(|_| attempt().err()).collect();
     assert!(said.len() < 3, "three times: {said:?}");
