@@ -1,4 +1,4 @@
-//! What every handler of events may touch.
+//! State that every event handler reads and writes.
 
 use crate::{
     event::{Event, Stage},
@@ -16,23 +16,23 @@ use anabranch_units::Time;
 use anabranch_workload::TriggerId;
 use std::sync::atomic::AtomicU64;
 
-/// Why a run had to stop.
+/// Reason why a run had to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// An invariant of ours does not hold.
+    /// An invariant of the simulator does not hold.
     Invariant(String),
-    /// The input asks for something impossible.
+    /// The input requires something impossible.
     Input(String),
 }
 
-/// What all partitions of a run write to.
+/// State that all partitions of a run write to.
 #[derive(Debug)]
 pub(crate) struct Shared {
     /// Bytes that the time series hold.
     pub(crate) series_held: AtomicU64,
-    /// The queues of all ports, where a scheme reads them.
+    /// Queue lengths of all ports between switches, where a scheme reads them.
     pub(crate) snapshots: Option<Snapshots>,
-    /// The check for runs that can never end.
+    /// The check for stalled runs.
     pub(crate) stalls: Option<StallCheck>,
 }
 
@@ -47,30 +47,30 @@ impl Shared {
     }
 }
 
-/// What the handlers of a partition have in common. Hosts, switches and triggers act on each other through it alone: by
+/// Context that the handlers of a partition share. Hosts, switches and triggers act on each other only through it: by
 /// packets, events and messages.
 #[derive(Debug)]
 pub(crate) struct Ctx<'a> {
     pub(crate) plan: &'a Plan<'a>,
     pub(crate) shared: &'a Shared,
-    /// The partition.
+    /// Number of this partition.
     pub(crate) me: u16,
     /// Ports, packets, the event queue, and messages for other partitions.
     pub(crate) ports: Ports<'a>,
     pub(crate) tables: &'a Tables,
-    /// The routes of `tables`, one step nearer.
+    /// The routes of `tables`, kept here to save an indirection.
     pub(crate) routes: &'a Routes,
     pub(crate) paths: PathLists,
     pub(crate) series: Series,
     /// Time of the latest event.
     pub(crate) now: u64,
-    /// Starts, triggers and computations that are scheduled, less those that have happened, here.
+    /// Starts, triggers and computations that this partition has scheduled, less those that have happened in it.
     pub(crate) planned: i64,
     pub(crate) failure: Option<Failure>,
 }
 
 impl<'a> Ctx<'a> {
-    /// Of partition `me`, before its first event.
+    /// Creates the context of partition `me`, before its first event.
     pub(crate) fn new(plan: &'a Plan<'a>, shared: &'a Shared, me: u16, series: Series) -> Self {
         Ctx {
             plan,
@@ -87,7 +87,7 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Asks for an event at a host of this partition.
+    /// Schedules an event at a host of this partition.
     #[inline]
     pub(crate) fn host_event(&mut self, time: u64, host: HostId, event: Event) {
         self.ports.cells.push(u32::from(self.plan.cell_of(host.0)), event.at(time));
@@ -99,7 +99,7 @@ impl<'a> Ctx<'a> {
         self.host_event(time, host, event);
     }
 
-    /// What happens at the host `from` causes an event at the host `to`: now, or where that is another one, a trigger's
+    /// Schedules an event at the host `to`, caused at the host `from`: now where both are the same host, else one trigger
     /// latency later.
     pub(crate) fn cause(&mut self, from: HostId, to: HostId, event: Event) {
         let time = if from == to { self.now } else { self.now + self.plan.trigger_latency };
@@ -112,20 +112,20 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Something at the host `from` activates a trigger.
+    /// Activates a trigger from the host `from`.
     pub(crate) fn activate(&mut self, trigger: TriggerId, from: HostId) {
         let home = self.plan.home(trigger.0);
         self.cause(from, home, Event::Trigger { home, trigger: trigger.0, stage: Stage::Activated });
     }
 
-    /// Notes the first failure of an invariant, at `now`.
+    /// Records the first failure of an invariant, at `now`.
     #[cold]
     pub(crate) fn fail(&mut self, now: u64, message: String) {
         let now = Time::from_ps(now);
         self.failure.get_or_insert(Failure::Invariant(format!("at {now}: {message}")));
     }
 
-    /// Notes a mistake of the input that only shows while running.
+    /// Records an error of the input that only shows while running.
     #[cold]
     pub(crate) fn mistake(&mut self, message: String) {
         let now = Time::from_ps(self.now);

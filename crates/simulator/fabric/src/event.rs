@@ -1,15 +1,15 @@
-//! Every event there is, and the order of those that happen at the same time.
+//! Event types of a fabric, and the order of events that happen at the same time.
 //!
 //! The order is that of the variants, then of the entity that an event belongs to: a link by its rank, a host or a
 //! switch by its number. Ranks come from stable names and, for links into one node, from a seeded permutation: never
-//! from the index of something in memory. Events of one kind, entity and time are told apart by their payload.
+//! from an index in memory. Events of one kind, entity and time are ordered by their payload.
 
 use crate::ids::{FlowId, HostId, PacketId, PortId, SwitchId};
 
-/// How far a trigger is when its event comes.
+/// Stage of a trigger when its event happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
-    /// Something activates it.
+    /// The trigger is activated.
     Activated,
     /// Its processor is free: its delay begins.
     Begins,
@@ -17,37 +17,37 @@ pub(crate) enum Stage {
     Fires,
 }
 
-/// An event. The variants stand in the order in which events of the same time are handled.
+/// An event. The variants are listed in the order in which events of the same time are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
-    /// A port works out its transmissions; nobody else could have noticed that it had not.
+    /// A port advances its transmissions; no other event can observe whether it has already done so.
     Service {
         /// Rank of its link.
         rank: u32,
         port: PortId,
     },
-    /// A pause ends by itself; `queue` is the number of the port and class in the pauses' table.
+    /// A pause expires; `queue` is the number of the port and class in the pauses' table.
     PauseEnds { rank: u32, queue: u32 },
     /// A packet arrives over the link of this rank.
     Arrival { rank: u32, packet: PacketId },
-    /// A switch scheme asked to be woken.
+    /// A timer that a switch scheme has set.
     SchemeTimer { switch: SwitchId, balancer: u8, number: u32 },
     /// A timer of a flow, at its sender or its receiver.
     FlowTimer { host: HostId, flow: FlowId },
-    /// A trigger at its home.
+    /// A trigger changes its stage, at its home.
     Trigger { home: HostId, trigger: u32, stage: Stage },
     /// A flow starts.
     Start { host: HostId, flow: FlowId },
 }
 
-/// Bits of an order that name the entity; the kind stands above them.
+/// Number of low bits of an order that hold the entity; the kind is above them.
 const ENTITY_BITS: u32 = 29;
-/// Entities of one kind that can be told apart.
+/// Number of entities of one kind that an order can hold.
 pub(crate) const MOST_ENTITIES: u32 = 1 << ENTITY_BITS;
-/// Triggers that can be told apart; the stage stands above their number.
+/// Number of triggers that a payload can hold; the stage is above the number.
 pub(crate) const MOST_TRIGGERS: u32 = 1 << STAGE_SHIFT;
 const STAGE_SHIFT: u32 = 30;
-/// Numbers that a scheme can have itself woken with; the load balancer stands above them.
+/// Number of distinct timers of a scheme; the load balancer is above the number.
 pub(crate) const MOST_SCHEME_TIMERS: u32 = 1 << BALANCER_SHIFT;
 const BALANCER_SHIFT: u32 = 26;
 
@@ -59,19 +59,19 @@ const FLOW_TIMER: u32 = 4;
 const TRIGGER: u32 = 5;
 const START: u32 = 6;
 
-/// The order of arrivals over the link of this rank.
+/// Returns the order of arrivals over the link of this rank.
 pub(crate) const fn arrival_order(rank: u32) -> u32 {
     ARRIVAL << ENTITY_BITS | rank
 }
 
-/// Whether an event of this order is an arrival.
+/// Returns `true` if an event of this order is an arrival.
 #[inline]
 pub(crate) fn is_arrival(order: u32) -> bool {
     order >> ENTITY_BITS == ARRIVAL
 }
 
 impl Event {
-    /// As the engine keeps it.
+    /// Encodes the event for the engine.
     #[inline]
     pub(crate) fn at(self, time: u64) -> anabranch_engine::Event {
         let (kind, entity, payload) = match self {
@@ -89,7 +89,7 @@ impl Event {
         anabranch_engine::Event { time, order: kind << ENTITY_BITS | entity, payload }
     }
 
-    /// What the engine gives back.
+    /// Decodes an event of the engine.
     #[inline]
     pub(crate) fn of(event: anabranch_engine::Event) -> Self {
         let (entity, payload) = (event.order & (MOST_ENTITIES - 1), event.payload);
@@ -120,7 +120,7 @@ impl Event {
 mod tests {
     use super::*;
 
-    /// One of each kind, entities and payloads at both ends of their range.
+    /// One event of each kind, with entities and payloads at the limits of their range.
     fn every() -> Vec<Event> {
         let last = MOST_ENTITIES - 1;
         let mut all = Vec::new();
@@ -155,7 +155,7 @@ mod tests {
     fn the_order_of_the_variants_is_the_order_of_events() {
         for a in every() {
             for b in every() {
-                // Which stage of one trigger comes first is the engine's affair, not the variants'.
+                // The engine orders the stages of one trigger, not the variants.
                 if matches!((a, b), (Event::Trigger { .. }, Event::Trigger { .. })) {
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! What the parts of a fabric are named by: an index with a type of its own.
+//! Identifiers of the parts of a fabric: indices with a type of their own.
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
@@ -7,7 +7,7 @@ macro_rules! ids {
         pub(crate) struct $name(pub(crate) u32);
 
         impl $name {
-            /// As an index.
+            /// Returns the identifier as an index.
             #[inline]
             pub(crate) fn at(self) -> usize {
                 self.0 as usize
@@ -17,11 +17,11 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A host, as the topology numbers them.
+    /// A host, by its number in the topology.
     HostId;
-    /// A switch: its place behind the hosts among the topology's nodes.
+    /// A switch: its index behind the hosts among the topology's nodes.
     SwitchId;
-    /// A flow, by its place in the flow set.
+    /// A flow, by its index in the flow set.
     FlowId;
     /// An output port of this partition.
     PortId;
@@ -35,7 +35,7 @@ impl PacketId {
     /// No packet.
     pub(crate) const NONE: PacketId = PacketId(u32::MAX);
 
-    /// Whether it is one.
+    /// Returns `true` if this identifies a packet.
     #[inline]
     pub(crate) fn is_some(self) -> bool {
         self != PacketId::NONE
@@ -45,6 +45,6 @@ impl PacketId {
 impl Slot {
     /// The flow is not open.
     pub(crate) const NONE: Slot = Slot(u32::MAX);
-    /// The flow's receiver has had everything.
+    /// The flow's receiver has all bytes.
     pub(crate) const COMPLETE: Slot = Slot(u32::MAX - 1);
 }

@@ -1,4 +1,4 @@
-//! Looks of the time series at what a partition holds.
+//! Sampling of a partition's state for the time series.
 
 use crate::{
     context::{Ctx, Failure, Shared},
@@ -13,7 +13,7 @@ use anabranch_topology::{NodeId, NodeKind};
 use anabranch_units::Time;
 use std::sync::atomic::Ordering;
 
-/// The series of partition `me` that the scenario asks for.
+/// Creates the series of partition `me` that the scenario requests.
 pub(crate) fn series(plan: &Plan<'_>, me: u16) -> Series {
     let measure = plan.measure;
     let asked = !measure.series_links.is_empty() || !measure.series_flows.is_empty() || measure.series_scheme;
@@ -35,7 +35,10 @@ pub(crate) fn series(plan: &Plan<'_>, me: u16) -> Series {
     series
 }
 
-/// What is wrong with the memory that the series of all partitions take up to `end`.
+/// Checks the memory that the series of all partitions take up to `end`.
+///
+/// # Errors
+/// A message for the user, where the series exceed the limit.
 pub(crate) fn check_memory<'s>(
     plan: &Plan<'_>,
     shared: &Shared,
@@ -58,7 +61,7 @@ fn too_much(plan: &Plan<'_>, held: u64, now: u64) -> Option<String> {
     ))
 }
 
-/// The ports of a switch that lead to switches no lower than itself.
+/// Returns the ports of a switch that lead to switches no lower than itself.
 fn uplinks(plan: &Plan<'_>, switch: NodeId) -> Vec<(PortId, u64)> {
     let tier = |node: NodeId| match plan.topology.node(node).kind {
         NodeKind::Host => None,
@@ -73,10 +76,10 @@ fn narrow(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// The next look: everything before its time has been handled, nothing happens from then to before `start`.
+/// Takes the next sample: all events before its time have been handled, and nothing happens from then to before `start`.
 pub(crate) fn look(cx: &mut Ctx<'_>, hosts: &Hosts, switches: &Switches, start: u64) {
     let now = cx.series.next();
-    // All times of the look before have passed.
+    // All times of the previous sample have passed.
     let bytes = cx.series.last_bytes(now);
     hold(cx, bytes, now);
     let Ctx { plan, ports, series, .. } = cx;
@@ -95,7 +98,7 @@ pub(crate) fn look(cx: &mut Ctx<'_>, hosts: &Hosts, switches: &Switches, start: 
     series.bytes_per_time = series_bytes(series.ports.len() as u64, open as u64, balancers as u64);
 }
 
-/// Ends the run where the series of all partitions take more memory than they may.
+/// Accounts for `bytes` and ends the run where the series of all partitions exceed the memory limit.
 fn hold(cx: &mut Ctx<'_>, bytes: u64, now: u64) {
     let held = cx.shared.series_held.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
     if let Some(message) = too_much(cx.plan, held, now) {

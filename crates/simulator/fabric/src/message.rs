@@ -1,13 +1,13 @@
-//! What partitions tell each other.
+//! Messages between partitions.
 
 use crate::{event::Event, ids::HostId, packet::Packet};
 
-/// A message; takes effect in another window than the one it is sent in.
+/// A message; it takes effect in a later window than the one it is sent in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Message {
-    /// A packet arrives; the canonical order of its arrival tells the link.
+    /// A packet arrives; the canonical order of its arrival identifies the link.
     Packet { time: u64, order: u32, packet: Packet },
-    /// Something happens at a host: a trigger is activated, or a flow starts.
+    /// An event at a host: a trigger is activated, or a flow starts.
     Event { time: u64, host: HostId, event: Event },
 }
 

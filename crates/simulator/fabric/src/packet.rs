@@ -4,7 +4,7 @@ use crate::{ids::PacketId, prefetch::prefetch};
 use anabranch_lb::SwitchHeader;
 use anabranch_transport::Reply;
 
-/// What a packet is.
+/// Kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -13,15 +13,15 @@ pub(crate) enum Kind {
     Free,
     /// Payload.
     Data,
-    /// What trimming left of a data packet.
+    /// Remainder of a trimmed data packet.
     Header,
     /// Acknowledgement.
     Ack,
     /// Negative acknowledgement.
     Nack,
-    /// A host scheme's question for the round trip of a path; waits with the data.
+    /// Request of a host scheme to measure the round-trip time of a path; waits with the data.
     Probe,
-    /// The answer to it.
+    /// Reply to a probe.
     ProbeReply,
     /// From the last switch of a flow to its first, between their schemes.
     SwitchControl,
@@ -29,35 +29,35 @@ pub(crate) enum Kind {
     Pause,
 }
 
-/// The packet was ECN-marked on its way; of an answer: see [`Reply::ecn`].
+/// The packet was ECN-marked on its way; in a reply: see [`Reply::ecn`].
 pub(crate) const MARKED: u8 = 1;
-/// The packet was sent before.
+/// The packet is a retransmission.
 pub(crate) const RETRANSMISSION: u8 = 2;
-/// Of an answer: see [`Reply::cnp`].
+/// In a reply: see [`Reply::cnp`].
 pub(crate) const NOTIFICATION: u8 = 8;
-/// The sender cannot go on before it hears of this packet.
+/// The sender cannot go on before this packet is acknowledged.
 pub(crate) const ACK_REQUEST: u8 = 4;
-/// The packet was trimmed at its last hop, or answers one that was.
+/// The packet was trimmed at its last hop, or acknowledges one that was.
 pub(crate) const LAST_HOP: u8 = 16;
 
-/// A packet on its way.
+/// A packet in the fabric.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
-    /// When it joined the queue it waits in.
+    /// Time at which it joined its present queue, in picoseconds.
     pub(crate) queued_at: u64,
-    /// Packet sequence number; of an answer that of the packet it answers.
+    /// Packet sequence number; in a reply, that of the packet it acknowledges.
     pub(crate) psn: u64,
-    /// Data: what switch schemes write. Answers: see [`Packet::answer`]. Probes: when they were sent.
+    /// Data: header of the switch schemes. Replies: see [`Packet::answer`]. Probes: time of sending.
     pub(crate) head: SwitchHeader,
     /// Flow number.
     pub(crate) flow: u32,
     /// Path tag.
     pub(crate) tag: u32,
-    /// The host it is sent from.
+    /// Source host.
     pub(crate) src: u32,
-    /// The host it goes to.
+    /// Destination host.
     pub(crate) dst: u32,
-    /// In a queue: the packet behind it. On a link: the node at its end.
+    /// In a queue: the packet behind it. On a link: the node that it leads to.
     pub(crate) next: u32,
     /// Bytes on the wire.
     pub(crate) size: u16,
@@ -74,7 +74,7 @@ pub(crate) struct Packet {
 const _: () = assert!(size_of::<Packet>() == 64);
 
 impl Packet {
-    /// What a receiver's answer says.
+    /// Decodes a receiver's reply from the packet.
     #[inline]
     pub(crate) fn answer(&self) -> Reply {
         Reply {
@@ -89,7 +89,7 @@ impl Packet {
         }
     }
 
-    /// Makes it carry an answer.
+    /// Encodes a receiver's reply into the packet.
     #[inline]
     pub(crate) fn set_answer(&mut self, answer: &Reply) {
         (self.psn, self.tag) = (answer.psn, answer.tag);
@@ -100,14 +100,14 @@ impl Packet {
         self.kind = if answer.nack { Kind::Nack } else { Kind::Ack };
     }
 
-    /// What sets the tag by which an answer is hashed apart from the one it brings back: its `payload`, which it has no
-    /// other use for; 0 unless the transport asks for it.
+    /// Returns the bits that make the hashed tag of a reply differ from the tag it carries. They are in `payload`, which
+    /// replies do not use otherwise; 0 unless the transport requests it.
     #[inline]
     pub(crate) fn fresh_entropy(&self) -> u16 {
         if matches!(self.kind, Kind::Ack | Kind::Nack) { self.payload } else { 0 }
     }
 
-    /// A packet that goes back where this one came from.
+    /// Creates a packet from this packet's destination to its source.
     #[inline]
     pub(crate) fn reply(&self, kind: Kind, size: u16) -> Packet {
         Packet {
@@ -124,14 +124,14 @@ impl Packet {
         }
     }
 
-    /// Whether it waits in the control class.
+    /// Returns `true` if the packet waits in the control class.
     #[inline]
     pub(crate) fn is_control(&self) -> bool {
         !matches!(self.kind, Kind::Data | Kind::Probe)
     }
 }
 
-/// A packet in its cache line; in a message it lies closer.
+/// A packet aligned to a cache line; in a message it is packed more densely.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Line(Packet);
@@ -144,7 +144,7 @@ pub(crate) struct Packets {
 }
 
 impl Packets {
-    /// A place for a packet, which still holds what was there before.
+    /// Allocates a slot for a packet; it still contains the previous packet.
     #[inline]
     pub(crate) fn place(&mut self) -> PacketId {
         self.free.pop().unwrap_or_else(|| {
@@ -160,7 +160,7 @@ impl Packets {
         id
     }
 
-    /// Asks the processor to fetch a packet that will be needed soon.
+    /// Prefetches a packet that will be needed soon.
     #[inline]
     pub(crate) fn prefetch(&self, id: PacketId) {
         if let Some(packet) = self.packets.get(id.at()) {
@@ -179,7 +179,7 @@ impl Packets {
         self.packets.swap(a.at(), b.at());
     }
 
-    /// Every packet in use.
+    /// Returns every packet in use.
     pub(crate) fn live(&self) -> impl Iterator<Item = &Packet> {
         self.packets.iter().map(|line| &line.0).filter(|p| p.kind != Kind::Free)
     }
@@ -228,7 +228,7 @@ impl Fifo {
         self.tail
     }
 
-    /// A packet goes to the end; its `next` is [`PacketId::NONE`].
+    /// Appends a packet; its `next` is [`PacketId::NONE`].
     #[inline]
     pub(crate) fn push(&mut self, packets: &mut Packets, id: PacketId) {
         debug_assert_eq!(packets[id].next, PacketId::NONE.0);
@@ -240,7 +240,7 @@ impl Fifo {
         }
     }
 
-    /// A packet goes before all others but those `ahead` of it at the head.
+    /// Inserts a packet before all others but those `ahead` of it at the head.
     pub(crate) fn push_behind(&mut self, packets: &mut Packets, id: PacketId, ahead: impl Fn(&Packet) -> bool) {
         let (mut before, mut after) = (PacketId::NONE, self.head);
         while after.is_some() && ahead(&packets[after]) {
@@ -268,7 +268,7 @@ impl Fifo {
         id
     }
 
-    /// From the first to the last.
+    /// Returns the packets from the first to the last.
     pub(crate) fn iter<'a>(&self, packets: &'a Packets) -> impl Iterator<Item = PacketId> + use<'a> {
         let known = |id: PacketId| id.is_some().then_some(id);
         std::iter::successors(known(self.head), move |id| known(PacketId(packets[*id].next)))

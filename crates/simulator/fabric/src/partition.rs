@@ -1,4 +1,4 @@
-//! A partition: the cells of one thread, and every event that concerns them.
+//! A partition: the cells of one thread, and the handling of their events.
 
 use crate::{
     context::{Ctx, Shared},
@@ -15,9 +15,9 @@ use crate::{
 };
 use anabranch_engine::Status;
 
-/// Events handled between two looks at whether to go on.
+/// Number of events handled between two checks whether to go on.
 const BATCH: u32 = 1 << 14;
-/// How many events ahead packets are fetched into the processor's caches.
+/// Number of events in advance at which packets are prefetched into the processor's caches.
 const FETCH: usize = 24;
 
 /// A partition of the fabric.
@@ -29,26 +29,26 @@ pub(crate) struct Partition<'a> {
     triggers: Triggers,
     /// The cells of this partition.
     cells: Vec<u32>,
-    /// Per cell the flows that start there by themselves, in order, and how many of them have been asked for.
+    /// Per cell, the flows with a start time there, in order, and how many of them have been scheduled.
     starts: Vec<(Vec<FlowId>, usize)>,
-    /// Faults and tables that have taken effect, of those of the plan.
+    /// Numbers of the plan's faults and tables that have taken effect.
     faults_done: usize,
     tables_done: usize,
-    /// When the last snapshot of all queues was taken, where there are any.
+    /// Time of the last snapshot of all queues, where there are any.
     last_snapshot: Option<u64>,
-    /// Windows run, and when the last start, trigger or computation happened.
+    /// Number of windows run, and time of the last start, trigger or computation.
     windows: u64,
     last_planned: u64,
-    /// When the run was found to have stalled.
+    /// Time at which the run was found to have stalled.
     pub(crate) stalled: Option<u64>,
     pub(crate) window: Window,
     pub(crate) events: u64,
-    /// When the last packet arrived anywhere.
+    /// Time of the last arrival of a packet at any node.
     pub(crate) last_arrival: u64,
 }
 
 impl<'a> Partition<'a> {
-    /// Partition `me` of `plan`, with its first events.
+    /// Creates partition `me` of `plan`, with its first events.
     pub(crate) fn new(plan: &'a Plan<'a>, shared: &'a Shared, me: u16) -> Self {
         let cells = (0..plan.cells.cells() as u32).filter(|&cell| plan.cells.owner[cell as usize] == me).collect();
         let mut starts = vec![(Vec::new(), 0); plan.cells.cells()];
@@ -82,7 +82,7 @@ impl<'a> Partition<'a> {
         partition
     }
 
-    /// Flows with a start time are sorted by it, so one pending start event per cell is enough.
+    /// Schedules the next start in a cell. Flows are sorted by start time, so one pending start event per cell is enough.
     fn ask_for_next_start(&mut self, cell: u32) {
         let (flows, next) = &mut self.starts[cell as usize];
         let Some(&flow) = flows.get(*next) else { return };
@@ -96,7 +96,7 @@ impl<'a> Partition<'a> {
     fn handle(&mut self, event: anabranch_engine::Event) {
         self.cx.now = event.time;
         if is_arrival(event.order) {
-            // Nearly every event is one.
+            // Nearly every event is an arrival.
             return self.arrival(PacketId(event.payload), event.order & (MOST_ENTITIES - 1));
         }
         let cx = &mut self.cx;
@@ -137,15 +137,15 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// The next look of the time series: everything before its time has been handled, nothing happens from then to before
-    /// `start`.
+    /// Takes the next sample of the time series: all events before its time have been handled, and nothing happens from
+    /// then to before `start`.
     pub(crate) fn look(&mut self, start: u64) {
         looks::look(&mut self.cx, &self.hosts, &self.switches, start);
     }
 
-    // ---- ports, whoever feeds them ----
+    // ---- ports, of hosts and of switches ----
 
-    /// Works out every transmission of a port that starts at or before `until`.
+    /// Advances a port: starts every transmission that is due at or before `until`.
     #[inline]
     fn advance(&mut self, port: PortId, until: u64) {
         match self.cx.ports.nic_of(port) {
@@ -154,7 +154,7 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// When a port can start to send next; `None`: there is nothing.
+    /// Returns the time at which a port can start its next transmission; `None`: it has none.
     fn starts_next(&self, port: PortId) -> Option<u64> {
         let ports = &self.cx.ports;
         match ports.nic_of(port) {
@@ -163,7 +163,7 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// PacketScope to it that a port that must be worked out within the window is.
+    /// Schedules a service event for a port that must advance within the window.
     fn arm(&mut self, port: PortId) {
         let Some(start) = self.starts_next(port) else { return };
         match self.cx.ports.nic_of(port) {
@@ -172,7 +172,7 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// A service event.
+    /// Handles a service event.
     fn serve(&mut self, port: PortId) {
         let Ctx { ports, now, .. } = &mut self.cx;
         match ports.nic_of(port) {
@@ -187,7 +187,7 @@ impl<'a> Partition<'a> {
 
     // ---- pauses ----
 
-    /// A pause frame has reached the node that sends over the link it speaks of.
+    /// Handles a pause frame that reaches the node that sends over the link it names.
     fn pause_arrival(&mut self, id: PacketId) {
         let frame = self.cx.ports.deliver(id);
         self.cx.ports.remove(id);
@@ -200,7 +200,7 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// A pause ends by itself, unless it was renewed.
+    /// Ends a pause that expires, unless it was renewed.
     fn pause_ends(&mut self, queue: u32) {
         let now = self.cx.now;
         if let Some((port, class)) = self.cx.ports.paused_queue(queue, now) {
@@ -209,7 +209,7 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// A port, worked out up to `now`, may send a class again.
+    /// Lets a port, advanced up to `now`, send a class again.
     fn unpause(&mut self, port: PortId, class: u8, now: u64) {
         let Partition { cx, hosts, .. } = self;
         cx.ports.unpause(port, class, now);
@@ -229,7 +229,7 @@ impl<'a> Partition<'a> {
 
     // ---- windows ----
 
-    /// Runs the window of one cell; false where it was told to stop.
+    /// Runs the window of one cell; returns `false` where the observer has stopped the run.
     fn run_cell(&mut self, cell: u32, start: u64, end: u64, go_on: &mut dyn FnMut(Status) -> bool) -> bool {
         self.cx.ports.fetch_cell(cell);
         self.cx.ports.cells.open(cell, start, end);
@@ -272,7 +272,7 @@ impl<'a> Partition<'a> {
         true
     }
 
-    /// Asks the processor to fetch the packet that arrives with the event `ahead` places after the next one.
+    /// Prefetches the packet that arrives with the event `ahead` places after the next one.
     #[inline(always)]
     fn fetch_upcoming(&self, ahead: usize) {
         if let Some((order, payload)) = self.cx.ports.cells.upcoming(ahead)
@@ -282,7 +282,7 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// Keeps of the ports of a cell those that still have something to send.
+    /// Keeps on the cell's list those ports that still have something to send.
     fn close_list(&mut self, cell: u32) {
         let mut listed = self.cx.ports.lists.take();
         listed.retain(|&port| {
@@ -292,7 +292,7 @@ impl<'a> Partition<'a> {
         self.cx.ports.lists.park(cell, listed);
     }
 
-    /// When a flow last received data, or a start, trigger or computation happened.
+    /// Returns the time of the last progress: new data at a receiver, a start, a trigger or a computation.
     pub(crate) fn progress(&self) -> u64 {
         self.last_planned.max(self.hosts.last_data())
     }

@@ -1,7 +1,7 @@
-//! A hint to the processor: on large fabrics most packets lie outside its caches when their event comes up.
+//! Prefetch hint: on large fabrics most packets are outside the processor's caches when their event is handled.
 //! Measured on 8,192 hosts; see docs/evidence/performance.md.
 
-/// Asks for the cache line in which `item` begins. Has no effect but on time.
+/// Prefetches the cache line in which `item` begins. Affects only the run time.
 #[inline]
 pub(crate) fn prefetch<T>(item: &T) {
     #[cfg(target_arch = "x86_64")]

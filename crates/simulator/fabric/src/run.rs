@@ -1,4 +1,4 @@
-//! The way in: from a setup to its results.
+//! Entry points of the simulator: from a setup to its results.
 
 use crate::{
     context::{Failure, Shared},
@@ -17,24 +17,24 @@ use std::{
     time::Instant,
 };
 
-/// Runs `setup`. `observer` is called a few times per second of wall time, from the preparations on, and returns false
-/// to interrupt the run.
+/// Runs `setup`. Calls `observer` a few times per second of wall time, from the preparations on; it returns `false` to
+/// interrupt the run.
 ///
 /// # Errors
-/// [`RunError`]. A panic on whichever thread is an invariant that failed.
+/// [`RunError`]. A panic on any thread is an invariant that failed.
 pub fn run(setup: &Setup, how: How, observer: &mut dyn FnMut(&Progress) -> bool) -> Result<RunRows, RunError> {
     let plan = Plan::new(setup, how, &mut || observer(&Progress::default()))?;
     let caught = catch_unwind(AssertUnwindSafe(|| drive(&plan, setup, observer)));
     caught.unwrap_or_else(|panic| Err(RunError::Invariant(format!("panic: {}", message(&*panic)))))
 }
 
-/// Whether `setup` can be run: prepares everything that can be wrong, not the forwarding tables, which cannot and take
-/// long in large fabrics.
+/// Checks that `setup` can be run: prepares the plan without the forwarding tables, which cannot fail and take long in
+/// large fabrics.
 ///
 /// # Errors
 /// [`RunError`].
 pub fn check(setup: &Setup, go_on: &mut dyn FnMut() -> bool) -> Result<(), RunError> {
-    // The tables come last: they are stopped where they begin.
+    // The tables come last: the preparation stops when they begin.
     let stopped = !go_on();
     match Plan::new(setup, How::on(1), &mut || false) {
         Err(RunError::Interrupted) if !stopped => Ok(()),
@@ -58,7 +58,7 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
         }
         partitions.push(Partition::new(plan, &shared, me));
     }
-    // All is built: whoever watches hears of it before the first event.
+    // The preparation is complete: the observer is called before the first event.
     if !observer(&Progress::default()) {
         return Err(RunError::Interrupted);
     }
@@ -84,7 +84,7 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
     let stalled =
         partitions.first().and_then(|partition| partition.stalled).filter(|_| !interrupted).map(Time::from_ps);
     let idle = stalled.is_none() && partitions.iter().all(|partition| partition.next_time() == u64::MAX);
-    // Timers of flows that are done mean nothing.
+    // Pending timers of finished flows do not matter.
     let quiet = idle
         || all_done && partitions.iter().all(|partition| partition.cx.ports.queues.packets.live().next().is_none());
     let circle = if interrupted || all_done { Vec::new() } else { deadlock(plan, &partitions) };
@@ -105,7 +105,7 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
         None if quiet && until_all_done => latest(|partition| partition.last_arrival),
         None => time_limit,
     };
-    // A run that was asked to end at a time has not been struck by a limit.
+    // A run with a set end does not count as ended by the time limit.
     let time_limit_struck = until_all_done && !interrupted && !all_done && !idle && stalled.is_none();
     let series = partitions.iter().map(|partition| &partition.cx.series);
     check_memory(plan, &shared, series, simulated.ps()).map_err(RunError::Setup)?;

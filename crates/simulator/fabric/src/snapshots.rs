@@ -1,14 +1,14 @@
-//! Queues of all ports at multiples of an interval, as an oracle (UGAL-G) reads them.
+//! Snapshots of the queues of all ports at multiples of an interval, which an oracle (UGAL-G) reads.
 //!
-//! At a time in epoch k the snapshot of epoch k - 1 is read: its time was a cut, which every partition has passed.
+//! At a time in epoch k the snapshot of epoch k - 1 is read: its time was a cut that every partition has passed.
 
 use crate::{plan::Plan, port::Ports};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Snapshots that are kept: one is written while the one before it is read.
+/// Number of snapshots that are kept: one is written while the previous one is read.
 const SLOTS: u64 = 4;
 
-/// The snapshots of a run, for all partitions to write and to read.
+/// The snapshots of a run, which all partitions write and read.
 #[derive(Debug)]
 pub(crate) struct Snapshots {
     interval: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Snapshots {
 }
 
 impl Snapshots {
-    /// Of so many directed links.
+    /// Creates snapshots of `links` directed links, taken every `interval` picoseconds.
     pub(crate) fn new(interval: u64, links: usize) -> Self {
         let slot = || (0..links).map(|_| AtomicU32::new(0)).collect();
         Snapshots { interval, slots: (0..SLOTS).map(|_| slot()).collect() }
@@ -26,7 +26,7 @@ impl Snapshots {
         &self.slots[(epoch % SLOTS) as usize]
     }
 
-    /// What waited at the port of a directed link in the epoch before that of `now`.
+    /// Returns the bytes that waited at the port of a directed link in the epoch before that of `now`.
     pub(crate) fn read(&self, link: u32, now: u64) -> u64 {
         match (now / self.interval).checked_sub(1) {
             None => 0,
@@ -34,15 +34,15 @@ impl Snapshots {
         }
     }
 
-    /// When the next snapshot is due after the one taken at `last`. Nothing happens before `start`: of the snapshots until
-    /// then, which are alike, only those that can still be read are taken.
+    /// Returns the time of the next snapshot after the one taken at `last`. Nothing happens before `start`: the snapshots
+    /// until then are equal, so only those that can still be read are taken.
     pub(crate) fn next(&self, last: Option<u64>, start: u64) -> u64 {
         let next = last.map_or(0, |last| last + self.interval);
         let readable = (start / self.interval).saturating_sub(1) * self.interval;
         next.max(readable)
     }
 
-    /// Notes what waits at every port between switches of partition `me` at `now`, a multiple of the interval.
+    /// Stores the backlog of every port between switches of partition `me` at `now`, a multiple of the interval.
     pub(crate) fn take(&self, plan: &Plan<'_>, ports: &mut Ports<'_>, me: u16, now: u64) {
         let slot = self.slot(now / self.interval);
         for &link in plan.links_of(me) {
@@ -59,7 +59,7 @@ impl Snapshots {
 mod tests {
     use super::*;
 
-    /// Every 10 ps. After a long silence that ends at 97, epoch 9 reads epoch 8: those before are skipped.
+    /// Every 10 ps. After an idle time up to 97, epoch 9 reads epoch 8: those before are skipped.
     #[test]
     fn snapshots_that_nobody_can_read_are_skipped() {
         let snapshots = Snapshots { interval: 10, slots: vec![] };

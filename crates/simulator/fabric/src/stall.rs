@@ -1,7 +1,8 @@
-//! Runs that can never end: flows are open, none has received a byte for many timeouts, and nothing lies ahead that could change that.
+//! Detection of stalled runs: flows are open, none has received a byte for many timeouts, and no scheduled event could
+//! change that.
 //!
-//! Partitions publish at the end of each window and read at the start of the next what all have published. The time of a stall follows
-//! from the model alone, not from windows: it is a cut.
+//! Each partition publishes its state at the end of a window and reads the state of all at the start of the next one. The
+//! time of a stall follows from the model alone, not from windows: it is a cut.
 
 use crate::plan::Plan;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -28,7 +29,7 @@ pub(crate) struct StallCheck {
 }
 
 impl StallCheck {
-    /// The check of a run; `None` where it cannot stall: without timeouts it ends by itself.
+    /// Creates the check of a run; `None` where it cannot stall: without timeouts it ends by itself.
     pub(crate) fn new(plan: &Plan<'_>) -> Option<Self> {
         let faults = plan.faults_by_time.iter().map(|(at, _)| *at);
         let changes = faults.chain(plan.tables.iter().map(|tables| tables.from));
@@ -48,7 +49,7 @@ impl StallCheck {
         published.planned.store(planned, Relaxed);
     }
 
-    /// When the run stalls if nothing more happens than `windows` windows have brought; `u64::MAX`: it will not.
+    /// Returns the time of a stall if no progress follows the first `windows` windows; `u64::MAX`: none.
     pub(crate) fn due(&self, windows: u64) -> u64 {
         let Some(window) = windows.checked_sub(1) else { return u64::MAX };
         let (mut progress, mut open, mut planned) = (self.last_change, 0, 0);

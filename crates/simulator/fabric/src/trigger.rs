@@ -1,6 +1,6 @@
-//! Triggers: flows that wait for others. A trigger keeps its state at one host; reaching another takes time.
+//! Triggers: flows that wait for others. One host stores a trigger's state; reaching another host takes time.
 //!
-//! A trigger that was activated often enough begins, and fires after its delay. The delays of one host and processor
+//! A trigger that was activated often enough begins, and fires after its delay. The delays on one processor of a host
 //! follow each other in the order of the activations.
 
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 use anabranch_workload::TriggerKind;
 use std::collections::BTreeMap;
 
-/// How far a trigger is.
+/// Counters of a trigger.
 #[derive(Clone, Copy, Debug, Default)]
 struct TriggerState {
     activated: u32,
@@ -23,12 +23,12 @@ struct TriggerState {
 #[derive(Debug)]
 pub(crate) struct Triggers {
     states: Vec<TriggerState>,
-    /// When each processor that triggers used is free again, by host and number.
+    /// Per host and processor number that triggers use: time at which it is free again.
     processors: BTreeMap<(HostId, u8), u64>,
 }
 
 impl Triggers {
-    /// The triggers, with the first events of those that are activated by themselves.
+    /// Creates the triggers, and schedules the first events of those with an activation time.
     pub(crate) fn new(cx: &mut Ctx<'_>) -> Self {
         let plan = cx.plan;
         for (trigger, definition) in (0..).zip(&plan.flows.triggers) {
@@ -42,7 +42,7 @@ impl Triggers {
         Triggers { states: vec![TriggerState::default(); plan.flows.triggers.len()], processors: BTreeMap::new() }
     }
 
-    /// Something happens to a trigger at its home.
+    /// Handles an event of a trigger at its home.
     pub(crate) fn on_event(&mut self, cx: &mut Ctx<'_>, trigger: u32, stage: Stage) {
         match stage {
             Stage::Activated => self.activated(cx, trigger),
@@ -51,7 +51,7 @@ impl Triggers {
         }
     }
 
-    /// An activation reaches the trigger's home.
+    /// Counts an activation that reaches the trigger's home.
     fn activated(&mut self, cx: &mut Ctx<'_>, trigger: u32) {
         let definition = &cx.plan.flows.triggers[trigger as usize];
         let state = &mut self.states[trigger as usize];
@@ -67,7 +67,7 @@ impl Triggers {
         }
     }
 
-    /// Lets a trigger begin as soon as its processor is free, and fire after its delay.
+    /// Schedules a trigger to begin as soon as its processor is free, and to fire after its delay.
     fn schedule(&mut self, cx: &mut Ctx<'_>, trigger: u32) {
         let (now, definition) = (cx.now, &cx.plan.flows.triggers[trigger as usize]);
         let home = cx.plan.home(trigger);

@@ -1,4 +1,4 @@
-//! What the simulator keeps of an open flow at its sender.
+//! State of an open flow at its sender.
 
 use crate::{
     ids::{FlowId, HostId},
@@ -10,7 +10,7 @@ use anabranch_lb::GuidedPaths;
 use anabranch_units::Time;
 use std::sync::Arc;
 
-/// What the simulator adds to a flow.
+/// State that the simulator adds to a flow.
 #[derive(Debug)]
 pub(crate) struct Sending {
     pub(super) flow: FlowId,
@@ -18,19 +18,19 @@ pub(crate) struct Sending {
     pub(super) dst: HostId,
     pub(crate) balancer: u8,
     pub(super) class: u8,
-    /// Base round trip of its pair.
+    /// Base round-trip time of its pair of hosts, in picoseconds.
     pub(super) base_rtt: u64,
-    /// The list that its tags number, where they do, and the base round trip over the first of it.
+    /// The path list that its tags index, for guided schemes, and the base round-trip time over the shortest path.
     pub(super) paths: Option<Arc<GuidedPaths>>,
     pub(super) shortest_rtt: Time,
-    /// Its place among the flows that have time series; `u32::MAX`: it has none.
+    /// Index among the flows that have time series; `u32::MAX`: it has none.
     pub(super) watch: u32,
 }
 
 /// An open flow at its sender.
 pub(crate) type SenderFlow = Flow<Sending>;
 
-/// What a time series sees of a flow at `now`.
+/// Takes a sample of a flow for the time series at `now`.
 pub(crate) fn sender_look(plan: &Plan<'_>, flow: &SenderFlow, counted: &mut Counted, now: u64) -> SenderLook {
     let (window, rate) = flow.sender.allowed(&plan.transport, Time::from_ps(now));
     SenderLook {

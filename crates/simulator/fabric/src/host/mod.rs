@@ -27,14 +27,14 @@ use sender::Senders;
 /// The hosts of a partition and the flows that are open there.
 #[derive(Debug)]
 pub(crate) struct Hosts {
-    /// What works out the ports of hosts.
+    /// The NICs, which advance the ports of hosts.
     pub(crate) nics: Nics,
     senders: Senders,
     receivers: Receivers,
 }
 
 impl Hosts {
-    /// The hosts of partition `me`.
+    /// Creates the hosts of partition `me`.
     pub(crate) fn new(plan: &Plan<'_>, me: u16) -> Self {
         let flows = plan.flows.flows.len();
         Hosts { nics: Nics::new(plan, me), senders: Senders::new(flows), receivers: Receivers::new(flows) }
@@ -42,7 +42,7 @@ impl Hosts {
 
     // ---- events ----
 
-    /// A packet has reached its host.
+    /// Handles a packet that reaches its destination host.
     #[inline]
     pub(crate) fn on_arrival(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId) {
         let packet = cx.ports.deliver(id);
@@ -72,7 +72,7 @@ impl Hosts {
         }
     }
 
-    /// A timer of a flow at `host`: of its sender or of its receiver.
+    /// Handles a timer of a flow at `host`: of its sender or of its receiver.
     pub(crate) fn on_timer(&mut self, cx: &mut Ctx<'_>, host: HostId, flow: FlowId) {
         let plan = cx.plan;
         let of = &plan.flows.flows[flow.at()];
@@ -92,52 +92,52 @@ impl Hosts {
         }
     }
 
-    /// A flow starts.
+    /// Starts a flow.
     pub(crate) fn on_start(&mut self, cx: &mut Ctx<'_>, flow: FlowId) {
         self.senders.start(&mut self.nics, cx, flow);
     }
 
-    /// The tables have changed at `now`.
+    /// Notifies the host schemes that the tables have changed at `now`.
     pub(crate) fn on_tables_changed(&mut self, cx: &Ctx<'_>, now: u64) {
         self.nics.on_tables_changed(cx, now);
     }
 
-    /// Sends an answer to `data` in the place of packet `id`.
+    /// Sends a reply to `data` in the slot of packet `id`.
     #[inline]
     fn answer(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId, data: &Packet, answer: &Reply) {
         let mut reply = data.reply(Kind::Ack, cx.plan.ack_size);
         reply.set_answer(answer);
         reply.flags |= data.flags & LAST_HOP;
         if cx.plan.transport.fresh_acks() && cx.plan.hashed[usize::from(data.balancer)] {
-            // The time of sending: another entropy value for every answer, the same in every run.
+            // The time of sending gives every reply another entropy value, the same in every run.
             reply.payload = (cx.now ^ cx.now >> 16) as u16;
         }
         self.nics.send_control(cx, host, id, reply);
     }
 
-    // ---- what there is to see ----
+    // ---- read access ----
 
-    /// A flow at its sender, where it is open.
+    /// Returns a flow at its sender, where it is open.
     pub(crate) fn sender(&self, flow: FlowId) -> Option<&SenderFlow> {
         self.nics.flows.get(self.senders.slots[flow.at()].at())
     }
 
-    /// A flow at its receiver, where it is open.
+    /// Returns a flow at its receiver, where it is open.
     pub(crate) fn receiver(&self, flow: FlowId) -> Option<&Receiver> {
         self.receivers.open.get(self.receivers.slots[flow.at()].at())
     }
 
-    /// Whether a flow has been received whole here.
+    /// Returns `true` if a receiver of this partition has all bytes of a flow.
     pub(crate) fn is_complete(&self, flow: FlowId) -> bool {
         self.receivers.slots[flow.at()] == Slot::COMPLETE
     }
 
-    /// When a flow last received a byte that it did not have.
+    /// Returns the time at which any flow last received a byte that it did not have, in picoseconds.
     pub(crate) fn last_data(&self) -> u64 {
         self.receivers.last_data
     }
 
-    /// Every flow that is open at its sender, in no order that means anything.
+    /// Returns every flow that is open at its sender, in arbitrary order.
     pub(crate) fn open_senders(&self) -> impl ExactSizeIterator<Item = &SenderFlow> {
         self.nics.flows.iter().map(|(_, flow)| flow)
     }
@@ -146,7 +146,7 @@ impl Hosts {
         &self.nics.counters
     }
 
-    /// What the host side of a load balancer has counted.
+    /// Returns the sums of the host-side counters of a load balancer.
     pub(crate) fn scheme_counters(&self, balancer: usize) -> SchemeCounters {
         let mut sum = SchemeCounters::default();
         let own = self.nics.schemes.iter().filter_map(|host| host.get(balancer));
@@ -154,17 +154,17 @@ impl Hosts {
         sum
     }
 
-    /// What is known of a flow at its sender.
+    /// Returns the sender's record of a flow.
     pub(crate) fn sent(&self, flow: FlowId) -> &Sent {
         &self.nics.sent[flow.at()]
     }
 
-    /// What is known of a flow at its receiver.
+    /// Returns the receiver's record of a flow.
     pub(crate) fn received(&self, flow: FlowId) -> &Received {
         &self.receivers.received[flow.at()]
     }
 
-    /// Open flows leave what they have so far.
+    /// Records the counters of flows that are still open.
     pub(crate) fn note_open_flows(&mut self) {
         for (_, flow) in &self.nics.flows {
             self.nics.sent[flow.of.flow.at()].note(flow);
@@ -177,7 +177,7 @@ impl Hosts {
         }
     }
 
-    /// The first open flow, for people: which, where, since when.
+    /// Returns the open flow with the lowest number and a message that describes it.
     pub(crate) fn open_flow(&self) -> Option<(FlowId, String)> {
         let open = self.open_senders().min_by_key(|open| open.of.flow)?;
         let (flow, src, dst) = (open.of.flow, open.of.src, open.of.dst);
@@ -194,7 +194,7 @@ impl Hosts {
         Some((flow, message))
     }
 
-    /// Bytes of memory held.
+    /// Returns the bytes of memory held.
     pub(crate) fn memory(&self, plan: &Plan<'_>) -> usize {
         let window = plan.transport.window_packets().next_power_of_two() as usize;
         let per_flow = size_of::<Sent>() + size_of::<Received>() + 2 * size_of::<Slot>();

@@ -1,5 +1,4 @@
-//! NICs: ports that are fed by flows. Path, window and pacing are those of the very moment at which a transmission
-//! starts.
+//! NICs: ports that are fed by flows. Path, window and pacing are those of the moment at which a transmission starts.
 
 use super::{
     flow::{SenderFlow, Sending},
@@ -24,7 +23,7 @@ use slab::Slab;
 /// A host's NIC.
 #[derive(Debug)]
 struct Nic {
-    /// Whose turn it is.
+    /// Round robin over the flows.
     turns: Turns,
     /// Time of the earliest pending service event, where the NIC needs any.
     armed_at: u64,
@@ -37,10 +36,10 @@ impl Nic {
     }
 }
 
-/// The NICs of a partition, and the flows that send there.
+/// The NICs of a partition, and the flows that send over them.
 #[derive(Debug)]
 pub(crate) struct Nics {
-    /// Per host; empty ones for hosts of other partitions.
+    /// Per host; unused for hosts of other partitions.
     nics: Vec<Nic>,
     /// Schemes per host and load balancer; none for hosts of other partitions.
     pub(super) schemes: Vec<Vec<Balancer<registry::Host>>>,
@@ -50,11 +49,11 @@ pub(crate) struct Nics {
     pub(super) counters: HostCounters,
 }
 
-/// The port of a NIC, as the flows see it.
+/// The port of a NIC as its flows access it.
 struct NicLine<'a, 'p> {
     cx: &'a mut Ctx<'p>,
     port: PortId,
-    /// Data classes that are paused, a bit each.
+    /// Paused data classes, one bit each.
     paused: u8,
     schemes: &'a mut [Balancer<registry::Host>],
     gaps: &'a mut Gaps,
@@ -122,7 +121,7 @@ impl Line<Sending> for NicLine<'_, '_> {
 }
 
 impl Nics {
-    /// The NICs of partition `me`.
+    /// Creates the NICs of partition `me`.
     pub(super) fn new(plan: &Plan<'_>, me: u16) -> Self {
         let schemes = |host: u32| {
             let key = plan.topology.key(NodeId(host));
@@ -144,7 +143,7 @@ impl Nics {
         }
     }
 
-    /// Works out what the NIC of `host` started to send at or before `until`.
+    /// Advances the NIC of `host`: starts every transmission that is due at or before `until`.
     #[inline]
     pub(crate) fn advance(&mut self, cx: &mut Ctx<'_>, host: HostId, until: u64) {
         let port = cx.plan.nic(host);
@@ -156,7 +155,7 @@ impl Nics {
             if self.start_next(cx, host, port, start, until) {
                 continue;
             }
-            // Nothing may go: the NIC stands idle until pacing lets the next flow send.
+            // Nothing may be sent: the NIC is idle until pacing lets the next flow send.
             match self.nics[host.at()].paced_until() {
                 Some(time) if time <= until => cx.ports.idle_until(port, time),
                 _ => return,
@@ -164,14 +163,14 @@ impl Nics {
         }
     }
 
-    /// The same up to the event at hand.
+    /// Advances the NIC up to the current event.
     #[inline]
     pub(super) fn catch_up(&mut self, cx: &mut Ctx<'_>, host: HostId) {
         let until = cx.ports.before(cx.now);
         self.advance(cx, host, until);
     }
 
-    /// After something changed (the NIC having been worked out): an idle NIC starts at once.
+    /// Starts a transmission at once if the NIC is idle, after a change; the NIC must have been advanced.
     #[inline]
     pub(crate) fn wake(&mut self, cx: &mut Ctx<'_>, host: HostId) {
         let (port, now) = (cx.plan.nic(host), cx.now);
@@ -181,7 +180,7 @@ impl Nics {
         self.list(cx, host, port);
     }
 
-    /// When the NIC can start to send next, as things stand; `None`: there is nothing.
+    /// Returns the time at which the NIC can start its next transmission in its present state; `None`: it has none.
     #[inline]
     pub(crate) fn starts(&self, cx: &Ctx<'_>, host: HostId, port: PortId) -> Option<u64> {
         let nic = &self.nics[host.at()];
@@ -196,7 +195,7 @@ impl Nics {
         }
     }
 
-    /// PacketScope to it that the NIC is worked out in time.
+    /// Lists the port and schedules a service event, so that the NIC is advanced in time.
     #[inline]
     fn list(&mut self, cx: &mut Ctx<'_>, host: HostId, port: PortId) {
         let Some(start) = self.starts(cx, host, port) else { return };
@@ -206,7 +205,7 @@ impl Nics {
         }
     }
 
-    /// Asks for a service event no later than the NIC needs one.
+    /// Schedules a service event no later than the NIC needs one.
     #[cold]
     pub(crate) fn arm(&mut self, cx: &mut Ctx<'_>, host: HostId, port: PortId, start: u64) {
         let time = cx.ports.service_time(port, start);
@@ -217,7 +216,7 @@ impl Nics {
         }
     }
 
-    /// A service event of a NIC.
+    /// Handles a service event of a NIC.
     pub(crate) fn serve(&mut self, cx: &mut Ctx<'_>, host: HostId) {
         let nic = &mut self.nics[host.at()];
         if nic.armed_at <= cx.now {
@@ -228,7 +227,7 @@ impl Nics {
         self.list(cx, host, port);
     }
 
-    /// Sends a control packet in the place of packet `id`.
+    /// Sends a control packet in the slot of packet `id`.
     #[inline]
     pub(super) fn send_control(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId, control: Packet) {
         cx.ports.fill(id, control);
@@ -238,8 +237,8 @@ impl Nics {
         self.list(cx, host, port);
     }
 
-    /// The NIC starts at `start` what is due: control first, then probes, then the flows in turn. A flow that is alone
-    /// goes on with what may start by `until`. False where nothing may go.
+    /// Starts the next transmission at `start`: control first, then probes, then the flows in turn. A flow that is alone
+    /// also sends what may start by `until`. Returns `false` where nothing may be sent.
     #[inline]
     fn start_next(&mut self, cx: &mut Ctx<'_>, host: HostId, port: PortId, start: u64, until: u64) -> bool {
         let (plan, time) = (cx.plan, Time::from_ps(start));
@@ -263,14 +262,14 @@ impl Nics {
         true
     }
 
-    /// Puts a flow that may send now into its host's round, or among the paced.
+    /// Adds a flow that may send now to its host's round, or to the paced flows.
     #[inline]
     pub(super) fn enter(&mut self, cx: &Ctx<'_>, slot: Slot) {
         let flow = &mut self.flows[slot.at()];
         self.nics[flow.of.src.at()].turns.enter(slot.0, flow, &cx.plan.transport, Time::from_ps(cx.now));
     }
 
-    /// A flow is done: it leaves its host.
+    /// Removes a finished flow from its host.
     pub(super) fn close(&mut self, slot: Slot) -> SenderFlow {
         let flow = self.flows.remove(slot.at());
         let Sending { src: host, balancer, .. } = flow.of;
@@ -279,7 +278,7 @@ impl Nics {
         flow
     }
 
-    /// Makes sure that a timer strikes no later than the flow needs one.
+    /// Schedules a timer no later than the flow needs one.
     #[inline]
     pub(super) fn arm_timer(&mut self, cx: &mut Ctx<'_>, slot: Slot) {
         let flow = &mut self.flows[slot.at()];
@@ -289,10 +288,10 @@ impl Nics {
         }
     }
 
-    /// The tables have changed at `now`: every open flow's scheme hears which of its paths are known to be dead.
+    /// Notifies the scheme of every open flow of its dead paths; the tables have changed at `now`.
     pub(super) fn on_tables_changed(&mut self, cx: &Ctx<'_>, now: u64) {
         let mut open: Vec<(FlowId, usize)> = self.flows.iter().map(|(slot, flow)| (flow.of.flow, slot)).collect();
-        // Where flows share a scheme's memory, their order counts; that of the slots is an accident.
+        // Where flows share a scheme's memory, their order matters; that of the slots is arbitrary.
         open.sort_unstable();
         for (_, slot) in open {
             let flow = &self.flows[slot];
@@ -303,7 +302,7 @@ impl Nics {
         }
     }
 
-    /// Bytes of memory that each host takes.
+    /// Returns the bytes of memory that each host takes.
     pub(super) fn bytes_per_host() -> usize {
         size_of::<Nic>() + size_of::<Vec<Balancer<registry::Host>>>()
     }

@@ -1,30 +1,30 @@
-//! What a partition keeps of its hosts and flows for the results.
+//! Records of the hosts and flows of a partition for the results.
 
 use super::flow::SenderFlow;
 use crate::measure::Gaps;
 use anabranch_outcome::FlowCounters;
 use anabranch_transport::Receiver;
 
-/// Not yet.
+/// Time of an event that has not happened.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// What all hosts count together.
+/// Counters over all hosts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HostCounters {
     pub(crate) probes: u64,
     pub(crate) probe_bytes: u64,
     pub(crate) gaps: Gaps,
     pub(crate) timeouts: u64,
-    /// Flows done at their senders.
+    /// Flows whose senders have finished.
     pub(crate) finished: u64,
 }
 
-/// A flow as its sender saw it.
+/// A sender's record of a flow; times in picoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) started: u64,
     pub(crate) first_sent: u64,
-    /// When the last acknowledgement came.
+    /// Time of the last acknowledgement.
     pub(crate) done: u64,
     pub(crate) metrics: FlowCounters,
 }
@@ -42,10 +42,10 @@ impl Sent {
     }
 }
 
-/// A flow as its receiver saw it.
+/// A receiver's record of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Received {
-    /// When the last byte came.
+    /// Time of the last byte, in picoseconds.
     pub(crate) done: u64,
     pub(crate) metrics: FlowCounters,
     pub(crate) received_bytes: u64,

@@ -1,4 +1,4 @@
-//! The receiving side of flows: what is answered to whatever arrives.
+//! The receiving side of flows: replies to arriving packets.
 
 use super::outcome::Received;
 use crate::{
@@ -19,12 +19,12 @@ pub(super) struct Receivers {
     /// Per flow of the run.
     pub(super) slots: Vec<Slot>,
     pub(super) received: Vec<Received>,
-    /// When a flow last received a byte that it did not have.
+    /// Time at which any flow last received a byte that it did not have.
     pub(super) last_data: u64,
 }
 
 impl Receivers {
-    /// Of so many flows, none of which is open.
+    /// Creates receivers for `flows` flows, none of which is open.
     pub(super) fn new(flows: usize) -> Self {
         Receivers {
             open: Slab::new(),
@@ -46,7 +46,7 @@ impl Receivers {
             ack_request: packet.flags & ACK_REQUEST != 0,
         };
         if slot == Slot::COMPLETE {
-            // The last answer was lost or is still on its way: once more.
+            // The final reply was lost or is in flight: send it once more.
             return Some(plan.transport.final_reply(plan.flows.flows[flow.at()].size, &arrival));
         }
         if slot == Slot::NONE {
@@ -80,7 +80,7 @@ impl Receivers {
         }
     }
 
-    /// The receiver of a flow may have waited long enough with its acknowledgement.
+    /// Returns a delayed acknowledgement whose deadline has come.
     pub(super) fn on_timer(&mut self, cx: &Ctx<'_>, flow: FlowId) -> Option<Reply> {
         let now = Time::from_ps(cx.now);
         let receiver = self.open.get_mut(self.slots[flow.at()].at())?;

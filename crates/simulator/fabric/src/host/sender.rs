@@ -21,18 +21,18 @@ use std::sync::Arc;
 /// The senders of a partition.
 #[derive(Debug)]
 pub(super) struct Senders {
-    /// Per flow of the run its place among those of the NICs.
+    /// Per flow of the run, its slot among those of the NICs.
     pub(super) slots: Vec<Slot>,
     pub(super) base_paths: BasePaths,
 }
 
 impl Senders {
-    /// Of so many flows, none of which is open.
+    /// Creates senders for `flows` flows, none of which is open.
     pub(super) fn new(flows: usize) -> Self {
         Senders { slots: vec![Slot::NONE; flows], base_paths: BasePaths::default() }
     }
 
-    /// A flow starts.
+    /// Starts a flow.
     pub(super) fn start(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, number: FlowId) {
         let plan = cx.plan;
         let flow = &plan.flows.flows[number.at()];
@@ -41,7 +41,7 @@ impl Senders {
         let path = self.base_paths.path(plan.topology, flow.src, flow.dst);
         let shortest_rtt = plan.topology.rtt(path, plan.wire_mtu, u64::from(plan.ack_size));
         let base_rtt = plan.longest_rtt.unwrap_or(shortest_rtt);
-        // Half of the hops between switches lead upwards; that is where entropy values choose.
+        // Half of the hops between switches lead upwards; entropy values choose there.
         let levels = ((path.len() - 2) / 2).min(plan.topology.uplinks.len());
         let sender = Sender::new(&plan.transport, plan.nic_rate(flow.src), base_rtt, flow.size, time);
         let balancer = plan.balancer_of(flow);
@@ -83,7 +83,7 @@ impl Senders {
         nics.wake(cx, src);
     }
 
-    /// An answer of its receiver reaches the sender.
+    /// Handles an acknowledgement that reaches the sender.
     #[inline]
     pub(super) fn on_answer(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, host: HostId, packet: &Packet) {
         let slot = self.slots[packet.flow as usize];
@@ -115,7 +115,7 @@ impl Senders {
         nics.wake(cx, host);
     }
 
-    /// A flow's timer strikes: a retransmission timeout, or nothing (timers are re-armed lazily).
+    /// Handles a timer of a flow: a retransmission timeout, or nothing (timers are re-armed lazily).
     pub(super) fn on_timer(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, number: FlowId) {
         let (slot, time) = (self.slots[number.at()], Time::from_ps(cx.now));
         if slot == Slot::NONE || !nics.flows[slot.at()].awaits(time) {

@@ -1,15 +1,15 @@
 //! Gaps between the packets of a flow, as its NIC sends them (HF2T's gap study).
 
-/// How many gaps there were, and how many of them were long.
+/// Number of gaps, and number of long ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Gaps {
     pub(crate) all: u64,
-    /// Of at least one, two and three base round trips.
+    /// Gaps of at least one, two and three base round-trip times.
     pub(crate) round_trips: [u64; 3],
 }
 
 impl Gaps {
-    /// A gap of a flow with this base round trip, in picoseconds.
+    /// Counts a gap of a flow; gap and base round-trip time in picoseconds.
     #[inline]
     pub(crate) fn note(&mut self, gap: u64, base_rtt: u64) {
         self.all += 1;

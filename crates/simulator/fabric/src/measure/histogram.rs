@@ -1,31 +1,31 @@
-//! How long each port's data queue had each length.
+//! Histograms of the data queue of each port: time spent at each length.
 
 use crate::ids::PortId;
 
-/// Bins of the histogram over bytes that every run keeps: up to a limit in equal steps, then one more.
+/// Number of bins of the byte histogram that every run keeps: equal steps up to a limit, then one more.
 const BINS: usize = 64;
 
-/// Time-weighted histograms of all ports. Time with an empty queue is not recorded; it is the rest.
+/// Time-weighted histograms of all ports, in picoseconds. Time with an empty queue is the remainder and is not recorded.
 #[derive(Debug)]
 pub(crate) struct Histograms {
     /// Bytes per bin, as a right shift.
     shift: u32,
-    /// [`BINS`] per port. Asked for as zeros: the system gives memory to what is written, so that a port where nothing has
-    /// waited costs none.
+    /// [`BINS`] per port. Allocated as zeros: the system maps only pages that are written, so a port where nothing has
+    /// waited costs no memory.
     bytes: Vec<u64>,
-    /// Per port and number of packets, where the scenario asks for it.
+    /// Per port and number of packets, where the scenario requests it.
     packets: Vec<Vec<u64>>,
 }
 
 impl Histograms {
-    /// For so many ports, whose queues hold `limit` bytes at the most; with `occupancy` also by packets.
+    /// Creates histograms for `ports` ports, whose queues hold at most `limit` bytes; with `occupancy` also by packets.
     pub(crate) fn new(ports: usize, limit: u32, occupancy: bool) -> Self {
         let shift = u32::BITS - (limit / (BINS as u32 - 1)).leading_zeros();
         let packets = if occupancy { vec![Vec::new(); ports] } else { Vec::new() };
         Histograms { shift, bytes: vec![0; BINS * ports], packets }
     }
 
-    /// The queue of a port held `bytes` in `packets` for `span`.
+    /// Records that the queue of a port held `bytes` in `packets` for `span`.
     #[inline]
     pub(crate) fn record(&mut self, port: PortId, bytes: u32, packets: u32, span: u64) {
         if bytes > 0 {
@@ -46,7 +46,7 @@ impl Histograms {
         histogram[packets as usize] += span;
     }
 
-    /// The length in bytes (upper edge of its bin, at most `max`) that the queue did not exceed for `share` of `total`.
+    /// Returns the length in bytes (upper edge of its bin, at most `max`) that the queue did not exceed for `share` of `total`.
     pub(crate) fn quantile_bytes(&self, port: PortId, total: u64, share: f64, max: u32) -> u64 {
         let bins = &self.bytes[port.at() * BINS..][..BINS];
         let mut left = (total as f64 * share) as u64;
@@ -64,7 +64,7 @@ impl Histograms {
         u64::from(max)
     }
 
-    /// (packets, picoseconds), where it was asked for; the empty queue first.
+    /// Returns (packets, picoseconds) pairs, the empty queue first; empty where not requested.
     pub(crate) fn occupancy(&self, port: PortId, total: u64) -> Vec<(u64, u64)> {
         let Some(histogram) = self.packets.get(port.at()) else { return Vec::new() };
         let empty = total.saturating_sub(histogram.iter().sum());
@@ -72,7 +72,7 @@ impl Histograms {
         std::iter::once((0, empty)).chain(waiting.map(|(n, span)| (n as u64, *span))).collect()
     }
 
-    /// Bytes of memory held, as far as they have been written.
+    /// Returns the bytes of memory held, as far as they have been written.
     pub(crate) fn memory(&self) -> usize {
         let written = self.bytes.chunks(BINS).filter(|bins| bins.iter().any(|&span| span > 0)).count();
         written * BINS * 8 + self.packets.iter().map(|p| p.capacity() * 8).sum::<usize>()

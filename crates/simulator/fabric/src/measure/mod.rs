@@ -1,4 +1,4 @@
-//! What is counted and timed. Ports, hosts and switches call it; nothing here acts on them.
+//! Counters and timers. Ports, hosts and switches call them; nothing here acts on the fabric.
 
 mod gaps;
 mod histogram;

@@ -1,6 +1,6 @@
-//! The books of one port's data queue, kept at every change: both sides of Little's law.
+//! Account of one port's data queue, updated at every change: both sides of Little's law.
 
-/// One cache line: what a port counts.
+/// Counters of a port, in one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QueueAccount {
     /// Integral of waiting data bytes over time.
@@ -9,7 +9,7 @@ pub(crate) struct QueueAccount {
     pub(crate) area_packets: u64,
     /// Sum of the waiting times of the data packets that have left.
     pub(crate) waited: u64,
-    /// When the data queue last changed.
+    /// Time at which the data queue last changed.
     pub(crate) changed_at: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) sent_packets: u64,
@@ -18,7 +18,7 @@ pub(crate) struct QueueAccount {
 }
 
 impl QueueAccount {
-    /// The queue has held `bytes` in `packets` since its last change and changes at `now`; returns for how long.
+    /// Accounts for `bytes` in `packets` since the last change, up to `now`; returns that time span.
     #[inline]
     pub(crate) fn held(&mut self, bytes: u32, packets: u32, now: u64) -> u64 {
         debug_assert!(now >= self.changed_at);

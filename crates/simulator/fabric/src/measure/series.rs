@@ -1,15 +1,15 @@
-//! Time series: looks at ports, flows and load balancers at multiples of an interval, each at the state before anything
-//! happens at that time.
+//! Time series: samples of ports, flows and load balancers at multiples of an interval, each of the state before any
+//! event of that time.
 //!
-//! A look is a cut, like a fault: all cells have reached its time and nothing has happened at it or after it. So it sees the
-//! same state for any number of threads, changes nothing, and costs nothing between two looks. Times between which nothing
-//! happens at all share a look.
+//! A sample is a cut, like a fault: all cells have reached its time and nothing has happened at it or after it. So it has
+//! the same values for any number of threads, changes nothing, and costs nothing between two samples. Sampling times with
+//! no event between them share a sample.
 
 use crate::ids::PortId;
 use anabranch_lb::SchemeCounters;
 use std::collections::BTreeSet;
 
-/// What a look sees of a port; the counts are those of the run so far.
+/// A sample of a port; the counts are those of the run so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PortLook {
     pub(crate) waiting_bytes: u32,
@@ -20,11 +20,11 @@ pub(crate) struct PortLook {
     pub(crate) trimmed: u32,
     pub(crate) dropped: u32,
     pub(crate) pauses: u32,
-    /// One bit per class that is paused.
+    /// Paused classes, one bit each.
     pub(crate) paused: u8,
 }
 
-/// What a look sees of a flow at its sender.
+/// A sample of a flow at its sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SenderLook {
     pub(crate) sent_packets: u64,
@@ -36,18 +36,18 @@ pub(crate) struct SenderLook {
     pub(crate) trimmed: u64,
     pub(crate) tag: Option<u32>,
     pub(crate) path_switches: u64,
-    /// Different tags since the last look.
+    /// Number of different tags since the previous sample.
     pub(crate) paths: u64,
 }
 
-/// What a look sees of a flow at its receiver.
+/// A sample of a flow at its receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReceiverLook {
     pub(crate) received_bytes: u64,
     pub(crate) out_of_order: u64,
 }
 
-/// What a look sees of a load balancer, in one partition. All are sums, so that partitions add up.
+/// A sample of a load balancer in one partition. All fields are sums, so that partitions add up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BalancerLook {
     pub(crate) open: u64,
@@ -71,29 +71,29 @@ impl std::ops::AddAssign for BalancerLook {
     }
 }
 
-/// How evenly switches spread what they send upwards.
+/// Imbalance of the bytes that switches send upwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spread {
-    /// Bytes since the last look over the busiest uplink of each switch, added up.
+    /// Bytes since the previous sample over the busiest uplink of each switch, added up.
     pub(crate) busiest: u64,
-    /// Bytes since the last look over the mean uplink of each switch, added up.
+    /// Bytes since the previous sample over the mean uplink of each switch, added up.
     pub(crate) mean: u64,
 }
 
-/// What is counted of a flow because it is watched.
+/// Counters of a sampled flow.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     pub(crate) sent: u64,
     pub(crate) marked: u64,
     pub(crate) trimmed: u64,
-    /// Of the last packet sent.
+    /// Tag of the last packet sent.
     pub(crate) tag: Option<u32>,
-    /// Of the packets sent since the last look.
+    /// Tags of the packets sent since the previous sample.
     pub(crate) tags: BTreeSet<u32>,
 }
 
 impl Counted {
-    /// A data packet leaves.
+    /// Counts a data packet that leaves.
     #[cold]
     pub(crate) fn sent(&mut self, tag: u32) {
         self.sent += 1;
@@ -101,7 +101,7 @@ impl Counted {
         self.tags.insert(tag);
     }
 
-    /// An answer has come: with a mark, of a trimmed packet.
+    /// Counts an acknowledgement: with a mark, of a trimmed packet.
     #[cold]
     pub(crate) fn heard(&mut self, marked: bool, trimmed: bool) {
         self.marked += u64::from(marked);
@@ -109,30 +109,30 @@ impl Counted {
     }
 }
 
-/// A flow that is watched, as far as this partition sees it.
+/// A sampled flow, as far as this partition has it.
 #[derive(Debug, Default)]
 pub(crate) struct FlowLooks {
     pub(crate) flow: u32,
     pub(crate) counted: Counted,
-    /// Number of the look and what it saw, while the flow is open at its sender.
+    /// Number of the sample and its values, while the flow is open at its sender.
     pub(crate) sender: Vec<(u32, SenderLook)>,
-    /// What was left when its last acknowledgement came, and when that was.
+    /// Time of its last acknowledgement and the values at that time.
     pub(crate) last: Option<(u64, SenderLook)>,
-    /// Number of the look and what it saw, where that is new.
+    /// Number of the sample and its values, where they have changed.
     pub(crate) receiver: Vec<(u32, ReceiverLook)>,
-    /// The first look that found all received.
+    /// The first sample that found the flow completely received.
     pub(crate) closed: Option<u32>,
 }
 
 impl FlowLooks {
-    /// A look at the receiver, kept where it is new.
+    /// Records a sample of the receiver where it has changed.
     pub(crate) fn receives(&mut self, number: u32, look: ReceiverLook) {
         if self.receiver.last().is_none_or(|last| last.1 != look) {
             self.receiver.push((number, look));
         }
     }
 
-    /// What look `number` saw at the receiver; `complete` is what holds once it has closed the flow.
+    /// Returns the values at the receiver in sample `number`; `complete` gives those of a flow that has completed.
     pub(crate) fn at(&self, number: u32, complete: impl FnOnce() -> ReceiverLook) -> ReceiverLook {
         if self.closed.is_some_and(|closed| closed <= number) {
             return complete();
@@ -142,28 +142,28 @@ impl FlowLooks {
     }
 }
 
-/// What there is of all load balancers.
+/// Samples of all load balancers.
 #[derive(Debug, Default)]
 pub(crate) struct BalancerLooks {
-    /// Of flows that are done, per load balancer.
+    /// Sums over finished flows, per load balancer.
     pub(crate) done: Vec<BalancerLook>,
-    /// Per look and load balancer.
+    /// Per sample and load balancer.
     pub(crate) looks: Vec<Vec<BalancerLook>>,
-    /// Per switch of this partition: its uplinks, and what each had sent at the last look.
+    /// Per switch of this partition: its uplinks, and the bytes that each had sent at the previous sample.
     pub(crate) uplinks: Vec<Vec<(PortId, u64)>>,
-    /// Per look.
+    /// Per sample.
     pub(crate) spread: Vec<Spread>,
 }
 
-/// A look, and for how many times in a row it counts.
+/// A sample, and the number of consecutive sampling times it is valid for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Look {
     at: u64,
     times: u64,
 }
 
-/// Bytes of memory that samples of ports, flows and load balancers take until their rows are written: the look, the row, and
-/// what both grow by.
+/// Returns the bytes of memory that samples of ports, flows and load balancers take until their rows are written: the
+/// sample, the row, and the growth of both.
 pub fn series_bytes(ports: u64, flows: u64, balancers: u64) -> u64 {
     let parts = [(ports, 400u64), (flows, 600), (balancers, 600)];
     parts.into_iter().map(|(samples, bytes)| samples.saturating_mul(bytes)).fold(0, u64::saturating_add)
@@ -175,27 +175,27 @@ pub(crate) struct Series {
     interval: u64,
     next: u64,
     looks: Vec<Look>,
-    /// Per port, and per look.
+    /// Per port, and per sample.
     pub(crate) ports: Vec<(PortId, Vec<PortLook>)>,
     pub(crate) flows: Vec<FlowLooks>,
     pub(crate) balancers: Option<Box<BalancerLooks>>,
-    /// Bytes that each time of the last look takes.
+    /// Bytes that each time of the last sample takes.
     pub(crate) bytes_per_time: u64,
 }
 
 impl Series {
-    /// With looks at multiples of `interval`; none where it is zero.
+    /// Creates a series with samples at multiples of `interval`; none where it is zero.
     pub(crate) fn new(interval: u64) -> Self {
         Series { interval, next: if interval == 0 { u64::MAX } else { 0 }, ..Series::default() }
     }
 
-    /// When the next look is due; `u64::MAX`: never.
+    /// Returns the time of the next sample; `u64::MAX`: never.
     #[inline]
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// The next look is taken; nothing happens before `start`. Returns its number.
+    /// Registers the next sample; nothing happens before `start`. Returns its number.
     pub(crate) fn look(&mut self, start: u64) -> u32 {
         let times = (start.max(self.next) - self.next) / self.interval + 1;
         self.looks.push(Look { at: self.next, times });
@@ -203,20 +203,20 @@ impl Series {
         (self.looks.len() - 1) as u32
     }
 
-    /// The times for which look number `number` counts, up to `end`.
+    /// Returns the times for which sample `number` is valid, up to `end`.
     pub(crate) fn times(&self, number: usize, end: u64) -> impl Iterator<Item = u64> + use<> {
         let (look, interval) = (self.looks[number], self.interval);
         (0..look.times).map(move |k| look.at + k * interval).take_while(move |time| *time <= end)
     }
 
-    /// Bytes that the last look takes for its times up to `end`.
+    /// Returns the bytes that the last sample takes for its times up to `end`.
     pub(crate) fn last_bytes(&self, end: u64) -> u64 {
         let Some(last) = self.looks.last() else { return 0 };
         let times = (end.saturating_sub(last.at) / self.interval + 1).min(last.times);
         times.saturating_mul(self.bytes_per_time)
     }
 
-    /// Looks taken.
+    /// Returns the number of samples taken.
     pub(crate) fn looks(&self) -> usize {
         self.looks.len()
     }
@@ -237,7 +237,7 @@ mod tests {
         let mut series = Series::new(10);
         assert_eq!((series.next(), series.look(4)), (0, 0));
         assert_eq!((series.next(), series.look(10)), (10, 1));
-        // Nothing happens until 47: the look at 20 counts for 30 and 40 too.
+        // Nothing happens until 47: the sample at 20 is also valid for 30 and 40.
         assert_eq!((series.next(), series.look(47), series.next()), (20, 2, 50));
         let times = |number, end| series.times(number, end).collect::<Vec<_>>();
         assert_eq!((times(0, 99), times(1, 99), times(2, 99)), (vec![0], vec![10], vec![20, 30, 40]));

@@ -1,4 +1,4 @@
-//! Conservation: what was born, what became of it.
+//! Conservation of packets: counts of created, delivered, dropped and trimmed packets.
 
 use crate::packet::{Kind, Packet};
 
@@ -23,17 +23,17 @@ impl std::iter::Sum for Tally {
     }
 }
 
-/// Packets whose balance is kept together.
+/// Packets that are balanced together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     Data,
     /// Headers of trimmed data.
     Headers,
-    /// Acknowledgements of both signs.
+    /// Acknowledgements, positive and negative.
     Acks,
     /// Probes and their replies.
     Probes,
-    /// Between switches: pauses, and what switch schemes tell each other.
+    /// Packets between switches: pauses, and messages of switch schemes.
     Control,
 }
 
@@ -52,13 +52,13 @@ impl Family {
     }
 }
 
-/// The books of a partition. A header is born when its data packet is trimmed.
+/// Conservation counters of a partition. A header is created when its data packet is trimmed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Balances {
     born: [Tally; Family::COUNT],
     delivered: [Tally; Family::COUNT],
     dropped: [Tally; Family::COUNT],
-    /// Data packets that became headers, with the bytes they had.
+    /// Data packets that became headers, with the bytes they had before.
     pub(crate) trimmed: Tally,
 }
 
@@ -78,7 +78,7 @@ impl Balances {
         self.trimmed.add(packet);
     }
 
-    /// Born, delivered, dropped.
+    /// Returns the tallies of created, delivered and dropped packets.
     pub(crate) fn of(&self, family: Family) -> [Tally; 3] {
         let index = family as usize;
         [self.born[index], self.delivered[index], self.dropped[index]]

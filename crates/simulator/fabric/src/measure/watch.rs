@@ -1,5 +1,5 @@
-//! What is watched packet by packet: the packets of traced flows, and what leaves over captured links. Nothing is kept
-//! with a packet: a port that is watched looks its flow up.
+//! Packet-level records: the packets of traced flows, and the packets that leave over captured links. Packets carry no
+//! state for it: a watched port checks the packet's flow.
 
 use crate::{
     ids::{PacketId, PortId},
@@ -9,27 +9,27 @@ use anabranch_outcome::{CapturedPacket, PacketKind, TraceEvent, TraceRow};
 use anabranch_units::Time;
 use std::collections::BTreeMap;
 
-/// What a partition has seen.
+/// The records of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    /// A bit per flow; empty where none is traced.
+    /// One bit per flow; empty where none is traced.
     flows: Vec<u64>,
     rows: Vec<TraceRow>,
-    /// How many of the rows lie before the end of the window they were written in.
+    /// Number of rows whose time is before the end of the window they were written in.
     present: u64,
     limit: u64,
-    /// There are more rows than may be kept: no more are written.
+    /// The limit of rows is exceeded: no more are written.
     full: bool,
-    /// Per packet of a traced flow: when it joined the port where it is, and the bytes it found there.
+    /// Per packet of a traced flow: time at which it joined its present port, and the bytes that waited there.
     joined: Vec<(u64, u32)>,
-    /// Per traced flow the tag of its last data packet.
+    /// Per traced flow, the tag of its last data packet.
     tags: BTreeMap<u32, u32>,
-    /// What left over captured links, sorted by port.
+    /// Packets that left over captured links, sorted by port.
     captures: Vec<(PortId, Vec<CapturedPacket>)>,
     most_captured: u64,
 }
 
-/// Where something happened to a packet.
+/// Time and place of a packet's event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spot {
     pub(crate) time: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Spot {
 }
 
 impl Watch {
-    /// Of these flows out of `number`, with room for `limit` rows, and of these ports.
+    /// Creates the records for these `traced` flows out of `number`, with at most `limit` rows, and for the captured ports.
     pub(crate) fn new(
         traced: &[u32],
         number: usize,
@@ -56,23 +56,23 @@ impl Watch {
         Watch { flows, limit, captures, most_captured, ..Watch::default() }
     }
 
-    /// Whether any flow is traced.
+    /// Returns `true` if any flow is traced.
     pub(crate) fn traces(&self) -> bool {
         !self.flows.is_empty()
     }
 
-    /// The ports whose packets are kept.
+    /// Returns the ports whose packets are captured.
     pub(crate) fn captured(&self) -> impl Iterator<Item = PortId> {
         self.captures.iter().map(|(port, _)| *port)
     }
 
-    /// Whether the packet is of a traced flow.
+    /// Returns `true` if the packet belongs to a traced flow.
     pub(crate) fn follows(&self, packet: &Packet) -> bool {
         let word = self.flows.get(packet.flow as usize / 64).copied().unwrap_or(0);
         word >> (packet.flow % 64) & 1 == 1 && packet.kind != Kind::Pause && !self.full
     }
 
-    /// A packet joins a port where `queue` bytes wait.
+    /// Records that a packet joins a port where `queue` bytes wait.
     pub(crate) fn joins(&mut self, id: PacketId, now: u64, queue: u32) {
         if self.joined.len() <= id.at() {
             self.joined.resize(id.at() + 1, (0, 0));
@@ -80,12 +80,12 @@ impl Watch {
         self.joined[id.at()] = (now, queue);
     }
 
-    /// When it did, and what it found.
+    /// Returns the time at which a packet joined its port, and the bytes that waited there.
     pub(crate) fn joined(&self, id: PacketId) -> Option<(u64, u32)> {
         self.joined.get(id.at()).copied()
     }
 
-    /// Two packets have been exchanged.
+    /// Exchanges the records of two packets.
     pub(crate) fn swap(&mut self, a: PacketId, b: PacketId) {
         if self.traces() {
             let least = a.at().max(b.at()) + 1;
@@ -94,13 +94,13 @@ impl Watch {
         }
     }
 
-    /// Whether the data packet has another tag than the one before it.
+    /// Returns `true` if the data packet has another tag than the previous one of its flow.
     pub(crate) fn changes_path(&mut self, packet: &Packet) -> bool {
         let last = self.tags.insert(packet.flow, packet.tag);
         last.is_some_and(|tag| tag != packet.tag)
     }
 
-    /// Something has happened to a packet of a traced flow.
+    /// Writes a row about a packet of a traced flow.
     pub(crate) fn note(&mut self, event: TraceEvent, packet: &Packet, at: Spot) {
         let answers = matches!(packet.kind, Kind::Ack | Kind::Nack);
         let numbered = answers || matches!(packet.kind, Kind::Data | Kind::Header);
@@ -120,37 +120,37 @@ impl Watch {
             notification: answers && packet.flags & NOTIFICATION != 0,
             retransmission: !answers && packet.flags & RETRANSMISSION != 0,
         });
-        // A reception is written when the packet sets out.
+        // A reception is written when the packet leaves the last switch, so its time may be in a later window.
         self.present += u64::from(event != TraceEvent::Receive);
     }
 
-    /// A window ends: where as many rows as may be kept lie before its end, nothing that follows is kept.
+    /// Ends a window: where more rows than the limit are before its end, nothing that follows is kept.
     pub(crate) fn close_window(&mut self) {
         self.full |= self.present > self.limit;
     }
 
-    /// A packet leaves over a link at `start`.
+    /// Captures a packet that leaves over a link at `start`.
     pub(crate) fn capture(&mut self, port: PortId, packet: &Packet, start: u64) {
         let Ok(index) = self.captures.binary_search_by_key(&port, |(port, _)| *port) else { return };
         let packets = &mut self.captures[index].1;
-        // One too many says that there were too many.
+        // One packet above the limit shows that the limit is exceeded.
         if packets.len() as u64 <= self.most_captured {
             packets.push(captured(packet, start));
         }
     }
 
-    /// The number of packets that one link may have, where a link has more.
+    /// Returns the limit of packets per link, where a link has exceeded it.
     pub(crate) fn too_many(&self) -> Option<u64> {
         let over = self.captures.iter().any(|(_, packets)| packets.len() as u64 > self.most_captured);
         over.then_some(self.most_captured)
     }
 
-    /// The rows, in no order.
+    /// Takes the rows, in arbitrary order.
     pub(crate) fn take_rows(&mut self) -> Vec<TraceRow> {
         std::mem::take(&mut self.rows)
     }
 
-    /// What left over a link.
+    /// Takes the packets that left over a link.
     pub(crate) fn take_capture(&mut self, port: PortId) -> Vec<CapturedPacket> {
         match self.captures.binary_search_by_key(&port, |(port, _)| *port) {
             Ok(index) => std::mem::take(&mut self.captures[index].1),
@@ -212,7 +212,7 @@ mod tests {
         assert!(!Watch::default().traces() && !Watch::default().follows(&Packet::default()));
     }
 
-    /// Two sends and a reception: the reception lies in the future and does not count.
+    /// Two sends and a reception: the reception is in the future and does not count.
     #[test]
     fn rows_end_with_the_window_that_has_too_many() {
         let mut watch = watch(1);

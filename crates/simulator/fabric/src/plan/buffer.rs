@@ -1,13 +1,14 @@
-//! The limits of shared buffers: dynamic thresholds at the egress, and at the ingress what PFC counts (specification 7.2,
+//! Limits of shared buffers: dynamic thresholds at the egress, and PFC accounting at the ingress (specification 7.2,
 //! specification 17.4).
 //!
-//! **With PFC nothing is dropped**, whatever the fan-in (the reference model's peculiarities apart). Let L be what all
-//! ingresses may hold before they use their headroom, and H what the switch holds. A packet that joins while H > L is
-//! counted as headroom of its ingress (per class), its sender is told to pause, and is not told to go on before all of
-//! that headroom is free again. So the headroom in use of an ingress is at most that packet and what arrives before the
-//! pause takes effect: [`least_headroom`]. Since every packet that joined after H last was L or less is counted there,
-//! H <= L + the sum of all headroom, which is the whole buffer less the minimum of the queues. For this to hold the egress
-//! threshold must not act, pause frames must not wait behind other control packets, and pauses must not end by themselves.
+//! **With PFC nothing is dropped**, at any fan-in (apart from the peculiarities of the reference model). Let L be the
+//! bytes that all ingresses may hold before they use their headroom, and H the bytes that the switch holds. A packet that
+//! joins while H > L counts as headroom of its ingress (per class). Its sender receives a pause, and no resume before all
+//! of that headroom is free again. So the headroom in use of an ingress is at most that packet and the bytes that arrive
+//! before the pause takes effect: [`least_headroom`]. Every packet that joined after H last was L or less is counted
+//! there. Hence H <= L + the sum of all headroom, which is the whole buffer less the minimum of the queues. Three
+//! conditions must hold: the egress threshold does not act, pause frames do not wait behind other control packets, and
+//! pauses do not expire.
 
 use super::LinkPlan;
 use anabranch_backend::{BufferRules, FabricParameters};
@@ -18,43 +19,42 @@ use anabranch_units::Time;
 /// The limits of one switch's buffer, in bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pool {
-    /// All of it.
+    /// The whole buffer.
     pub(crate) total: u64,
-    /// What all ingresses may hold before they use their headroom.
+    /// Bytes that all ingresses may hold before they use their headroom.
     pub(crate) ingress_limit: u64,
-    /// What all egress queues may hold beyond their minimum.
+    /// Bytes that all egress queues may hold beyond their minimum.
     pub(crate) egress_limit: u64,
 }
 
-/// What every switch of a run shares with the others: thresholds in bytes. Where ports have limits of
-/// their own there is none.
+/// Thresholds of the switches' shared buffers, in bytes. A run whose ports have limits of their own has none.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedBuffer {
-    /// Bytes of one switch.
+    /// Bytes of one switch's buffer.
     pub(crate) size: u64,
     /// Per switch.
     pub(crate) pools: Vec<Pool>,
-    /// Per directed link into a switch: bytes kept for it beyond the thresholds.
+    /// Per directed link into a switch: bytes reserved for it beyond the thresholds.
     pub(crate) headroom: Vec<u64>,
-    /// What an egress queue holds before it draws on the pool.
+    /// Bytes that an egress queue holds before it draws on the pool.
     pub(crate) queue_minimum: u32,
-    /// What an ingress holds before it draws on the pool.
+    /// Bytes that an ingress holds before it draws on the pool.
     pub(crate) ingress_minimum: u64,
     /// `None`: no threshold at the egress, since PFC keeps the buffer from overflowing.
     pub(crate) alpha_egress: Option<f64>,
     pub(crate) alpha_ingress: f64,
-    /// Whether the peculiarities of the reference model are followed.
+    /// The peculiarities of the reference model are followed.
     pub(crate) recorded: bool,
 }
 
 /// Queues per port in the reference model; each has a full packet of its own.
 pub(crate) const QUEUES: u64 = 8;
-/// Bytes less headroom than a port needs that the reference model keeps for a switch's first port, whatever its link.
+/// Headroom of a switch's first port in the reference model, less two full packets, in bytes; regardless of its link.
 const FIRST_PORT: u64 = 12_500;
 
-/// Bytes of one class that can join a switch over `link` from the packet on that makes it pause its sender, that packet
-/// included, for packets of `full` bytes and pause frames of `frame` bytes: the frame waits for a packet that is being
-/// sent, travels, finds another packet being sent, and what is on the link arrives.
+/// Returns the bytes of one class that can join a switch over `link` from the packet that triggers a pause until the
+/// pause takes effect, that packet included. Packets have `full` bytes and pause frames `frame` bytes. The frame waits
+/// for a packet in transmission, travels, and waits for another packet in transmission; then the link drains.
 fn least_headroom(topology: &Topology, link: LinkId, full: u64, frame: u64) -> u64 {
     let delay = |link: LinkId| {
         let to_switch = topology.link(link).to.0 >= topology.hosts;
@@ -62,11 +62,11 @@ fn least_headroom(topology: &Topology, link: LinkId, full: u64, frame: u64) -> u
     };
     let back = topology.link(link.reverse()).rate;
     let until_paused = back.wire_time(full) + back.wire_time(frame) + delay(link.reverse()) + delay(link);
-    // Rounded up: the trigger, the packet that the pause finds on its way out, and a picosecond's worth.
+    // Rounded up: the trigger, the packet in transmission when the pause arrives, and the fraction of a byte.
     topology.link(link).rate.bytes_in(until_paused) + 2 * full + 1
 }
 
-/// What would make a fabric with PFC lose packets, where anything does: key, what is wrong with it, and the remedy.
+/// Returns the reason why a fabric with PFC can lose packets, if any: key, problem and remedy.
 pub fn lossless_problem(
     topology: &Topology,
     fabric: &FabricParameters,
@@ -95,7 +95,7 @@ pub fn lossless_problem(
 }
 
 impl SharedBuffer {
-    /// The buffers of `topology` whose switches have `size` bytes each, for packets of `full` bytes.
+    /// Creates the buffers of `topology`, whose switches have `size` bytes each, for packets of `full` bytes.
     ///
     /// # Errors
     /// Where headroom and minima leave nothing to share.
@@ -122,7 +122,7 @@ impl SharedBuffer {
             let into: Vec<u64> = topology.out_links(node).iter().map(|l| headroom[l.reverse().0 as usize]).collect();
             let minimum = QUEUES * full * into.len() as u64;
             let kept: u64 = match (recorded, fabric.pfc) {
-                // The last port's is not counted, and the first one's is a constant.
+                // The headroom of the last port is not counted, and that of the first one is a constant.
                 (true, _) => FIRST_PORT + 2 * full + into.iter().rev().skip(1).sum::<u64>(),
                 // Every class has its own pauses.
                 (false, true) => into.iter().sum::<u64>() * fabric.classes.len().max(1) as u64,

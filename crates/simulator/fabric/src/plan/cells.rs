@@ -1,30 +1,30 @@
-//! How a fabric is split: into cells, which cannot act on each other within a window, and cells into partitions, one per
+//! Split of a fabric into cells, which cannot act on each other within a window, and of cells into partitions, one per
 //! thread.
 
 use anabranch_topology::{NodeId, Topology, partition};
 
-/// Windows shorter than this cost more than cells bring: switches nearer to each other share a cell.
+/// Minimum delay between cells, in picoseconds. Shorter windows cost more than cells gain: closer switches share a cell.
 const LEAST_WINDOW: u64 = 20_000;
-/// Cells that a port can name; above them neighbours in the order of switches share one.
+/// Maximum number of cells that a port can name; beyond it, neighbours in the order of switches share a cell.
 const MAX_CELLS: usize = u16::MAX as usize - 1;
 
 /// The cells of a fabric. They depend on the fabric alone, never on the number of threads.
 #[derive(Clone, Debug)]
 pub(crate) struct CellPlan {
-    /// Per node.
+    /// Cell of each node.
     pub(crate) of_node: Vec<u16>,
     /// Partition of each cell.
     pub(crate) owner: Vec<u16>,
     pub(crate) partitions: usize,
-    /// Least time, in picoseconds, between a cause in one cell and its effect in another: the length of a window.
+    /// Minimum time, in picoseconds, between a cause in one cell and its effect in another: the length of a window.
     pub(crate) lookahead: u64,
 }
 
 impl CellPlan {
-    /// The cells of `topology`, whose directed links have these `delays` in picoseconds (with the latency of the switch
-    /// at their end), on `threads` threads at the most. `trigger_latency` is the time in which one host can start a flow
-    /// at another, where flows do so. Threads get their share of `load`, the bytes that each host sends and receives. With
-    /// `one` there is a single cell: the yardstick for the others.
+    /// Splits `topology` into cells and partitions. `delays` are those of its directed links in picoseconds, with the latency
+    /// of the switch that a link leads to. There are at most `threads` partitions. `trigger_latency` is the time in which one
+    /// host can start a flow at another, where flows do so. Threads get their share of `load`, the bytes that each host sends
+    /// and receives. With `one` there is a single cell, as a reference for tests.
     pub(crate) fn new(
         topology: &Topology,
         delays: &[u64],
@@ -39,7 +39,7 @@ impl CellPlan {
             let inside = ends.from.0 >= hosts && ends.to.0 >= hosts;
             inside.then(|| ((ends.from.0 - hosts) as usize, (ends.to.0 - hosts) as usize))
         };
-        // Only the order in which switches appear decides: cells are numbered by their first switch.
+        // Only the order of the switches decides: cells are numbered by their first switch.
         let mut groups = Groups::new(switches);
         let together = one || trigger_latency.is_some_and(|latency| latency < LEAST_WINDOW);
         for (link, &delay) in delays.iter().enumerate() {
@@ -62,7 +62,7 @@ impl CellPlan {
         for (switch, &cell) in of_switch.iter().enumerate().rev() {
             owner[usize::from(cell)] = parts[hosts as usize + switch];
         }
-        // Merged cells may leave a part without any.
+        // After merging, a part may own no cell.
         let mut used: Vec<u16> = owner.clone();
         used.sort_unstable();
         used.dedup();
@@ -71,7 +71,7 @@ impl CellPlan {
         }
         let of_host = (0..hosts).map(|host| of_switch[(topology.edge_switch(host).0 - hosts) as usize]);
         let of_node = of_host.chain(of_switch.iter().copied()).collect();
-        // Without a neighbour a window may be of any length; of a few packets' it stays handy.
+        // A single cell permits windows of any length; the length of a few packets suits.
         let lookahead = lookahead.unwrap_or_else(|| delays.iter().copied().min().unwrap_or(0).max(1_000_000));
         CellPlan { of_node, owner, partitions: used.len().max(1), lookahead }
     }
@@ -86,11 +86,11 @@ impl CellPlan {
     }
 }
 
-/// Pieces of a fabric per thread, from which shares are put together.
+/// Number of pieces of a fabric per thread, from which shares are assembled.
 const PIECES: usize = 8;
 
-/// The thread of each node: the fabric is cut into some pieces per thread, and each piece, the heaviest first, goes to the
-/// thread that has least to do.
+/// Returns the thread of each node: the fabric is cut into several pieces per thread, and each piece, the heaviest first,
+/// is assigned to the thread with the least load.
 fn shares(topology: &Topology, threads: usize, load: &[u64]) -> Vec<u16> {
     let pieces = partition(topology, if threads == 1 { 1 } else { threads * PIECES });
     let count = pieces.iter().max().map_or(1, |last| usize::from(*last) + 1);
@@ -104,7 +104,7 @@ fn shares(topology: &Topology, threads: usize, load: &[u64]) -> Vec<u16> {
     let mut done = vec![(0u64, 0u32); threads];
     let mut thread_of = vec![0; count];
     for piece in order {
-        // Pieces without hosts carry what the others send: they are shared out by number.
+        // Pieces without hosts carry traffic of the others: they are shared out by number.
         let thread = (0..threads).min_by_key(|&thread| done[thread]).unwrap_or(0);
         done[thread].0 = done[thread].0.saturating_add(weights[piece]);
         done[thread].1 += 1;
@@ -113,7 +113,7 @@ fn shares(topology: &Topology, threads: usize, load: &[u64]) -> Vec<u16> {
     pieces.iter().map(|piece| thread_of[usize::from(*piece)]).collect()
 }
 
-/// Sets of switches that grow together.
+/// Disjoint sets of switches (union-find).
 struct Groups {
     parent: Vec<u32>,
 }
@@ -136,7 +136,7 @@ impl Groups {
         self.parent[a.max(b)] = a.min(b) as u32;
     }
 
-    /// Joins sets that follow each other, as many as it takes to have at most `max`.
+    /// Joins neighbouring sets, as many as necessary to have at most `max`.
     fn merge_into(&mut self, max: usize) {
         let roots: Vec<usize> = (0..self.parent.len()).filter(|&switch| self.root(switch) == switch).collect();
         let together = roots.len().div_ceil(max).max(1);
@@ -145,7 +145,7 @@ impl Groups {
         }
     }
 
-    /// Dense numbers of the sets, by their first switch.
+    /// Returns dense numbers of the sets, by their first switch.
     fn numbers(&mut self) -> Vec<u16> {
         let mut next = 0;
         let mut numbers = vec![0; self.parent.len()];
@@ -197,12 +197,12 @@ mod tests {
     fn switches_that_are_near_each_other_share_a_cell() {
         assert_eq!(cells(&fat_tree("19999ps"), None, 3, &[1; 32]).cells(), 1);
         assert_eq!(cells(&fat_tree("20ns"), None, 3, &[1; 32]).cells(), 12);
-        // A flow that starts another at once, anywhere.
+        // A flow that starts another at once, on any host.
         assert_eq!(cells(&fat_tree("1us"), Some(0), 3, &[1; 32]).cells(), 1);
         assert_eq!(cells(&fat_tree("1us"), Some(300_000), 3, &[1; 32]).lookahead, 300_000);
     }
 
-    /// 65,700 sets are merged two by two, not into one; what fits stays apart.
+    /// 65,700 sets are merged in pairs, not into one; sets within the limit stay apart.
     #[test]
     fn too_many_sets_are_merged_by_neighbours() {
         let count = |switches: usize, max: usize| {
@@ -231,7 +231,7 @@ mod tests {
         assert_eq!((plan.cells(), plan.lookahead), (32_768, 1_000_000));
     }
 
-    /// All the load is that of the first four leaves, two of which each of two threads gets.
+    /// Only the first four leaves have load; each of two threads gets two of them.
     #[test]
     fn threads_share_the_load() {
         let topology = fat_tree("1us");

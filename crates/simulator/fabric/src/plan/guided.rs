@@ -1,4 +1,4 @@
-//! What switches of Dragonflies and Slim Flies are asked with.
+//! Plan data for guided schemes on Dragonflies and Slim Flies.
 
 use anabranch_backend::LoadBalancer;
 use anabranch_lb::registry::{PacketScope, TagKind};
@@ -7,18 +7,18 @@ use anabranch_topology::{Guide, Topology};
 use anabranch_units::Time;
 use std::sync::Arc;
 
-/// What guided schemes need beyond the links.
+/// State of guided schemes beyond the links.
 #[derive(Debug)]
 pub(crate) struct Guided {
     pub(crate) guide: Arc<Guide>,
-    /// Per balancer: its host scheme is given lists of paths.
+    /// Per balancer: its host scheme receives lists of paths.
     pub(crate) lists: Vec<bool>,
     /// Time between two snapshots of all queues, where a scheme reads any.
     pub(crate) snapshot_interval: Option<u64>,
 }
 
 impl Guided {
-    /// What the balancers of a plan need; `None` where none of them is guided.
+    /// Prepares the state that the balancers of a plan need; `None` where none of them is guided.
     pub(crate) fn new(topology: &Topology, balancers: &[LoadBalancer]) -> Result<Option<Self>, String> {
         let guided = |b: &&LoadBalancer| b.switch.capabilities().packet_scope() == PacketScope::Guided;
         if !balancers.iter().any(|b| guided(&b)) {
@@ -37,7 +37,8 @@ impl Guided {
     }
 }
 
-/// The interval that the schemes of `balancers` ask for; `None` where none of them reads snapshots.
+/// Returns the shortest interval that the schemes of `balancers` request, in picoseconds; `None` where none of them reads
+/// snapshots.
 fn snapshot_interval(topology: &Topology, balancers: &[LoadBalancer]) -> Result<Option<u64>, String> {
     let between = topology.links.iter().filter(|l| l.from.0.min(l.to.0) >= topology.hosts);
     let longest = between.map(|l| l.delay + topology.switch_latency).max().unwrap_or_default();

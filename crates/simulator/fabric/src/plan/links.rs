@@ -11,7 +11,7 @@ pub(crate) struct LinkPlan {
     pub(crate) from: u32,
     pub(crate) to: u32,
     pub(crate) rate: Rate,
-    /// Propagation delay and, where the link ends at a switch, that switch's latency.
+    /// Propagation delay and, where the link leads to a switch, that switch's latency; in picoseconds.
     pub(crate) delay: u64,
     /// Rank of its arrivals in the canonical order.
     pub(crate) rank: u32,
@@ -19,8 +19,8 @@ pub(crate) struct LinkPlan {
     pub(crate) key: u64,
 }
 
-/// The links of a topology with their ranks: by receiving node (stable name), then by a seeded permutation of its links,
-/// so that no port always wins a synchronous start.
+/// Returns the links of a topology with their ranks: by receiving node (stable name), then by a seeded permutation of its
+/// links, so that no port always wins a synchronous start.
 ///
 /// # Errors
 /// Where there are more links than ranks.

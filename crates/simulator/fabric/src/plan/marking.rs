@@ -1,6 +1,6 @@
-//! Explicit congestion notification, as RED does it.
+//! Explicit congestion notification with RED marking.
 
-/// Thresholds in bytes.
+/// Marking thresholds in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Marking {
     pub(crate) kmin: u32,
@@ -12,7 +12,7 @@ pub(crate) struct Marking {
 }
 
 impl Marking {
-    /// Whether a packet is marked at `bytes` in its queue; draws where that is open.
+    /// Returns `true` if a packet is marked at `bytes` in its queue; draws a number only between the thresholds.
     pub(crate) fn marks(&self, bytes: u32, stream: impl FnOnce() -> f64) -> bool {
         let bytes = bytes.saturating_sub(self.beyond);
         if bytes <= self.kmin || bytes > self.kmax {
@@ -35,7 +35,7 @@ mod tests {
         // Half way: 0.25.
         assert!(red.marks(200, || 0.249) && !red.marks(200, || 0.25));
         assert!(red.marks(300, || 0.499) && !red.marks(300, || 0.5));
-        // Of 400 B 200 do not count.
+        // 200 of the 400 B do not count.
         let beyond = Marking { beyond: 200, ..red };
         assert!(beyond.marks(400, || 0.249) && !beyond.marks(300, never));
     }

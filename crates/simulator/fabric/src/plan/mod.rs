@@ -1,4 +1,4 @@
-//! What every partition may read and none may change: links, routes, flows, limits, faults.
+//! Read-only plan that all partitions share: links, routes, flows, limits, faults.
 
 mod buffer;
 mod cells;
@@ -32,7 +32,7 @@ use limits::Limits;
 use std::ops::Range;
 use tables::Stopped;
 
-/// Everything a run is a function of, prepared for the hot path.
+/// All inputs that determine a run, prepared for the hot path.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     pub(crate) topology: &'a Topology,
@@ -40,24 +40,24 @@ pub(crate) struct Plan<'a> {
     pub(crate) hosts: u32,
     pub(crate) links: Vec<LinkPlan>,
     pub(crate) cells: CellPlan,
-    /// Per directed link its port in the partition it belongs to.
+    /// Per directed link, its port in the partition it belongs to.
     ports: Vec<u32>,
-    /// Per partition the links of its ports, in their order.
+    /// Per partition, the links of its ports, in their order.
     links_of: Vec<Vec<u32>>,
-    /// Per cell its ports.
+    /// Per cell, its ports.
     ports_of_cell: Vec<Range<u32>>,
     /// Switch (by number) that each host attaches to.
     pub(crate) leaf: Vec<u32>,
     pub(crate) host_up: Vec<u32>,
     pub(crate) host_down: Vec<u32>,
-    /// Per switch the rate of its fastest link to another switch.
+    /// Per switch, the rate of its fastest link to another switch.
     fastest: Vec<Rate>,
     /// Propagation delay of the first link between switches; zero where there is none.
     pub(crate) hop_delay: Time,
     pub(crate) tables: Vec<Tables>,
     pub(crate) flows: &'a FlowSet,
     pub(crate) flow_keys: Vec<u64>,
-    /// Host at which each trigger keeps its state.
+    /// Host that stores the state of each trigger.
     trigger_home: Vec<u32>,
     pub(crate) trigger_latency: u64,
     pub(crate) fabric: Limits,
@@ -69,81 +69,81 @@ pub(crate) struct Plan<'a> {
     pub(crate) wire_mtu: u64,
     pub(crate) ack_size: u16,
     pub(crate) bdp_packets: u64,
-    /// What guided schemes need; `None` where there is none.
+    /// State of guided schemes; `None` where there is none.
     pub(crate) guided: Option<Guided>,
-    /// The round trip over the longest guided path, which every flow reckons with; `None` where there are no such paths.
+    /// Round-trip time over the longest guided path, which every flow uses; `None` where there are no such paths.
     pub(crate) longest_rtt: Option<Time>,
     pub(crate) balancers: &'a [LoadBalancer],
-    /// Per balancer: which packets its switch scheme is asked about.
+    /// Per balancer: packets on which its switch scheme decides.
     pub(crate) packet_scopes: Vec<PacketScope>,
     /// Per balancer: its tags are entropy values to be hashed.
     pub(crate) hashed: Vec<bool>,
-    /// Per balancer: its host scheme leaves the tag alone, so that UDP ports stay what they are.
+    /// Per balancer: its host scheme leaves the tag unchanged, so that UDP ports stay the same.
     pub(crate) plain_host: Vec<bool>,
-    /// Switches tell flows apart by their UDP ports.
+    /// Switches identify flows by their UDP ports.
     pub(crate) udp_ports: bool,
-    /// The hash of the switches is that of the recorded runs.
+    /// The switches use the hash of the recorded runs.
     pub(crate) murmur3: bool,
     /// The link of each rank of arrivals.
     pub(crate) link_of_rank: Vec<u32>,
     pub(crate) faults: &'a [Fault],
-    /// When faults strike and which, in order.
+    /// Times and numbers of the faults, in order of time.
     pub(crate) faults_by_time: Vec<(u64, usize)>,
     pub(crate) measure: &'a Measure,
-    /// The run ends before this.
+    /// The run ends before this time.
     pub(crate) time_limit: Time,
-    /// Span without progress after which the run stalls; `None`: it cannot.
+    /// Span in picoseconds without progress after which the run stalls; `None`: it cannot.
     pub(crate) stall_span: Option<u64>,
-    /// Between which moments the bytes of every link are counted too.
+    /// Begin and end of the window in which the bytes of every link are counted too.
     pub(crate) window: Option<(Time, Time)>,
-    /// Ports of NICs, and of switches, work out every transmission when it happens.
+    /// Ports of NICs, and of switches, advance every transmission by an event of its own.
     eager_nics: bool,
     eager_switches: bool,
 }
 
-/// When ports work out their transmissions.
+/// Time at which ports advance their transmissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timing {
-    /// When somebody needs to know: about one event per packet-hop.
+    /// On demand: about one event per packet-hop.
     #[default]
     Lazy,
-    /// When they happen: two events per packet-hop. The yardstick for the lazy way.
+    /// By an event per transmission: two events per packet-hop. The reference for the lazy variant.
     Eager,
 }
 
-/// How a fabric is split into cells.
+/// Split of a fabric into cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Split {
     /// A leaf with its hosts, or another switch, is a cell.
     #[default]
     Cells,
-    /// All of it is one cell. The yardstick for many.
+    /// All of it is one cell. The reference for many cells.
     One,
 }
 
-/// How a run is done. The results do not depend on it.
+/// Execution options of a run. The results do not depend on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct How {
     /// Maximum number of threads.
     pub threads: usize,
-    /// When ports advance.
+    /// Time at which ports advance.
     pub timing: Timing,
-    /// How the fabric is split into cells.
+    /// Split of the fabric into cells.
     pub split: Split,
 }
 
 impl How {
-    /// On so many threads, the fastest way.
+    /// Returns the fastest options for `threads` threads.
     pub fn on(threads: usize) -> Self {
         How { threads, timing: Timing::default(), split: Split::default() }
     }
 }
 
 impl<'a> Plan<'a> {
-    /// Prepares a run. `go_on` is asked now and then.
+    /// Prepares a run and polls `go_on` from time to time.
     ///
     /// # Errors
-    /// Where the parts do not fit together, or `go_on` said no.
+    /// Parts that do not fit together, or an interrupt where `go_on` returned `false`.
     pub(crate) fn new(setup: &'a Setup, how: How, go_on: &mut dyn FnMut() -> bool) -> Result<Self, RunError> {
         let topology = &setup.topology;
         let hosts = topology.hosts;
@@ -210,7 +210,7 @@ impl<'a> Plan<'a> {
         }
         let between = topology.links.iter().find(|link| link.from.0 >= hosts && link.to.0 >= hosts);
         let host_up: Vec<u32> = (0..hosts).map(|h| topology.host_uplink(h).0).collect();
-        // Ports of a cell lie side by side.
+        // Ports of a cell are adjacent.
         let cell_of = |link: u32| cells.of_node[links[link as usize].from as usize];
         let mut by_cell: Vec<u32> = (0..links.len() as u32).collect();
         by_cell.sort_by_key(|&link| (cell_of(link), link));
@@ -229,7 +229,7 @@ impl<'a> Plan<'a> {
         let mut faults_by_time: Vec<_> = setup.faults.iter().enumerate().map(|(i, fault)| (fault.at.ps(), i)).collect();
         faults_by_time.sort_unstable();
         let eager = how.timing == Timing::Eager;
-        // A NIC's timers follow from what it sends: where they are shorter than a window, it cannot wait for its end.
+        // A NIC's timers follow from what it sends: where they are shorter than a window, it cannot wait for the window's end.
         let timeout = transport.max_timeout();
         let hasty = transport.min_timeout().is_some_and(|least| least.ps() < cells.lookahead);
         Ok(Plan {
@@ -290,65 +290,65 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// Links that leave the nodes of partition `me`, in the order of their ports.
+    /// Returns the links that leave the nodes of partition `me`, in the order of their ports.
     pub(crate) fn links_of(&self, me: u16) -> &[u32] {
         &self.links_of[usize::from(me)]
     }
 
-    /// The ports of a cell.
+    /// Returns the ports of a cell.
     #[inline]
     pub(crate) fn ports_of_cell(&self, cell: u32) -> Range<u32> {
         self.ports_of_cell[cell as usize].clone()
     }
 
-    /// The port that sends over a directed link, in its partition.
+    /// Returns the port that sends over a directed link, in its partition.
     #[inline]
     pub(crate) fn port_of(&self, link: u32) -> PortId {
         PortId(self.ports[link as usize])
     }
 
-    /// The partition whose port sends over a directed link.
+    /// Returns the partition whose port sends over a directed link.
     #[inline]
     pub(crate) fn owner_of_link(&self, link: u32) -> u16 {
         self.cells.owner_of(NodeId(self.links[link as usize].from))
     }
 
-    /// Whether the port of a link works out every transmission when it happens.
+    /// Returns `true` if the port of a link advances every transmission by an event of its own.
     #[inline]
     pub(crate) fn is_eager(&self, link: &LinkPlan) -> bool {
         if link.from < self.hosts { self.eager_nics } else { self.eager_switches }
     }
 
-    /// Whether the port of a link can never wait for the end of a window.
+    /// Returns `true` if the port of a link can never wait for the end of a window.
     pub(crate) fn is_prompt(&self, link: &LinkPlan) -> bool {
         self.is_eager(link) || link.delay < self.cells.lookahead
     }
 
-    /// Whether the port of a link, where it cannot wait, works out a transmission when that starts, since it may act on
-    /// other ports at once.
+    /// Returns `true` if the port of a link that cannot wait advances a transmission at its start, since it may act on other
+    /// ports at once.
     pub(crate) fn is_immediate(&self, link: &LinkPlan) -> bool {
         self.is_eager(link) || self.fabric.pfc && link.from >= self.hosts
     }
 
-    /// The partition of a host.
+    /// Returns the partition of a host.
     #[inline]
     pub(crate) fn owner_of_host(&self, host: u32) -> u16 {
         self.cells.owner_of(NodeId(host))
     }
 
-    /// The cell of a node.
+    /// Returns the cell of a node.
     #[inline]
     pub(crate) fn cell_of(&self, node: u32) -> u16 {
         self.cells.of_node[node as usize]
     }
 
-    /// The NIC of a host.
+    /// Returns the NIC of a host.
     #[inline]
     pub(crate) fn nic(&self, host: HostId) -> PortId {
         self.port_of(self.host_up[host.at()])
     }
 
-    /// The most that a queue is likely to hold, in bytes, for histograms.
+    /// Returns the expected maximum length of a queue, in bytes, for histograms.
     pub(crate) fn longest_queue(&self) -> u32 {
         match &self.shared {
             // A queue may take half of a shared buffer, but most never come near it.
@@ -357,7 +357,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Rate that a flow between two hosts can reach alone: of the slowest among the NICs and the fastest links that
+    /// Returns the rate that a flow between two hosts can reach alone: the minimum over the NICs and the fastest links that
     /// leave and enter their switches.
     pub(crate) fn lone_rate(&self, src: u32, dst: u32) -> Rate {
         let nics = self.nic_rate(src).min(self.nic_rate(dst));
@@ -365,25 +365,25 @@ impl<'a> Plan<'a> {
         if from == to { nics } else { nics.min(self.fastest[from as usize]).min(self.fastest[to as usize]) }
     }
 
-    /// Rate of a host's NIC.
+    /// Returns the rate of a host's NIC.
     pub(crate) fn nic_rate(&self, host: u32) -> Rate {
         self.links[self.host_up[host as usize] as usize].rate
     }
 
-    /// The host at which a trigger keeps its state.
+    /// Returns the host that stores the state of a trigger.
     pub(crate) fn home(&self, trigger: u32) -> HostId {
         HostId(self.trigger_home[trigger as usize])
     }
 
-    /// The load balancer of a flow.
+    /// Returns the load balancer of a flow.
     pub(crate) fn balancer_of(&self, flow: &anabranch_workload::Flow) -> u8 {
         self.flows.workloads[flow.workload as usize].load_balancer as u8
     }
 }
 
-/// UDP ports of every flow as the reference model hands them out (specification 17.1): sources count from 10,000 per
-/// sending host, destinations from 100 per receiving host, among flows of one start in the order of the flow file;
-/// source in the lower 16 bits, destination above.
+/// Returns the UDP ports of every flow as the reference model assigns them (specification 17.1). Sources count from
+/// 10,000 per sending host, destinations from 100 per receiving host. Flows of one start are in the order of the flow
+/// file. The source is in the lower 16 bits, the destination above.
 fn udp_ports_of(flows: &FlowSet, hosts: u32) -> Vec<u64> {
     let (mut source, mut destination) = (vec![10_000u16; hosts as usize], vec![100u16; hosts as usize]);
     let next = |port: &mut u16| {
@@ -401,7 +401,10 @@ fn udp_ports_of(flows: &FlowSet, hosts: u32) -> Vec<u64> {
     ports
 }
 
-/// A trigger keeps its state at its home, else at the sender of its first target.
+/// Returns the host of each trigger's state: its home, else the sender of its first target.
+///
+/// # Errors
+/// More triggers than an event can name, a home outside the hosts, or a trigger with neither home nor target.
 fn trigger_homes(flows: &FlowSet, hosts: u32) -> Result<Vec<u32>, String> {
     if flows.triggers.len() > MOST_TRIGGERS as usize {
         return Err(format!("{} triggers; at most {MOST_TRIGGERS} fit", flows.triggers.len()));
@@ -418,7 +421,7 @@ fn trigger_homes(flows: &FlowSet, hosts: u32) -> Result<Vec<u32>, String> {
     flows.triggers.iter().enumerate().map(home).collect()
 }
 
-/// Whether a flow has a start time of its own, and which.
+/// Returns the start time of a flow that has one, in picoseconds.
 pub(crate) fn start_time(start: Start) -> Option<u64> {
     match start {
         Start::At(time) => Some(time.ps()),
@@ -426,7 +429,7 @@ pub(crate) fn start_time(start: Start) -> Option<u64> {
     }
 }
 
-/// Activations after which a trigger fires all its targets; `None` for one target per activation.
+/// Returns the activations after which a trigger fires all its targets; `None` for one target per activation.
 pub(crate) fn activations(kind: TriggerKind) -> Option<u32> {
     match kind {
         TriggerKind::Oneshot => Some(1),
@@ -442,8 +445,8 @@ mod tests {
 
     #[test]
     fn flows_of_one_start_count_their_ports_in_file_order() {
-        // Lines of the recorded incast: 16, 33 and 23 to host 0 at once; sorted by source 23 stands before 33. Recorded
-        // destination ports: 100, 101 and, for the last line, 102. A later flow counts on, whatever its line.
+        // Lines of the recorded incast: 16, 33 and 23 to host 0 at once; sorted by source, 23 precedes 33. Recorded destination
+        // ports: 100, 101 and, for the last line, 102. A later flow gets the next port, regardless of its line.
         let flow = |src, start, listed| Flow {
             src,
             dst: 0,

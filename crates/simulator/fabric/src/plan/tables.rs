@@ -1,27 +1,27 @@
-//! Forwarding tables and when they change.
+//! Forwarding tables and the times of their changes.
 
 use anabranch_topology::{Fault, FaultAction, LinkId, Routes, Topology};
 use std::sync::Arc;
 
-/// Forwarding tables from one moment on.
+/// Forwarding tables from one time on.
 #[derive(Debug)]
 pub(crate) struct Tables {
     pub(crate) from: u64,
     pub(crate) routes: Arc<Routes>,
     /// Per directed link: known to be dead.
     pub(crate) dead: Vec<bool>,
-    /// Whether any is.
+    /// At least one link is known to be dead.
     pub(crate) any_dead: bool,
 }
 
-/// The user asked for a stop.
+/// The user has requested a stop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stopped;
 
-/// Tables from the start on and from each moment at which a fault is detected. `go_on` is asked between two of them.
+/// Returns the tables from the start on and from each time at which a fault is detected. Polls `go_on` between two tables.
 ///
 /// # Errors
-/// `go_on` said no.
+/// [`Stopped`] where `go_on` returns `false`.
 pub(crate) fn tables(
     topology: &Topology,
     faults: &[Fault],

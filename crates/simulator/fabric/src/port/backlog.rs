@@ -1,5 +1,5 @@
-//! What waits in the ports of a partition: how packets join their queues and leave them, are marked, trimmed and dropped.
-//! A queue knows neither events nor the line behind it: [`super::Ports`] says when a packet joins and when one may start.
+//! Queues of the ports of a partition: how packets join them and leave them, are marked, trimmed and dropped. A queue has
+//! access to neither events nor the link behind it: [`super::Ports`] decides when a packet joins and when one may start.
 
 use super::{
     NIC, Port, WATCHED,
@@ -16,7 +16,7 @@ use anabranch_backend::{MarkAt, Trim};
 use anabranch_outcome::TraceEvent;
 use anabranch_random::Stream;
 
-/// Events of a port that are rare enough to be kept apart.
+/// Counters of rare events of a port, kept apart from the hot data.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PortCounters {
     pub(crate) marked: u64,
@@ -26,7 +26,7 @@ pub(crate) struct PortCounters {
     pub(crate) pauses: u64,
 }
 
-/// A port's random stream for marks and for the choice of the packet to trim; made when first used.
+/// A port's random stream for marks and for the choice of the packet to trim; created when first used.
 #[derive(Clone, Debug, Default)]
 struct Draws(Option<Box<Stream>>);
 
@@ -50,11 +50,11 @@ pub(crate) struct Backlog<'a> {
     pub(crate) watch: Watch,
     pub(super) classes: ClassQueues,
     pub(super) buffers: Buffers,
-    /// Ingress and class that may go on once the packet just taken has started.
+    /// Ingress and class that receive a resume once the packet just taken has started.
     pub(super) resumes: Option<(u32, u8)>,
     draws: Vec<Draws>,
     marking: Marking,
-    /// [`Marking::kmin`] where packets are marked when they leave, else nothing is long enough.
+    /// [`Marking::kmin`] where packets are marked when they leave, else a limit that no queue reaches.
     marks_leaving: u32,
     marks_joining: u32,
     queue_limit: u32,
@@ -62,7 +62,7 @@ pub(crate) struct Backlog<'a> {
 }
 
 impl<'a> Backlog<'a> {
-    /// The empty queues of these ports of partition `me`.
+    /// Creates the empty queues of these ports of partition `me`.
     pub(super) fn new(plan: &'a Plan<'a>, me: u16, mut ports: Vec<Port>) -> Self {
         let (count, fabric) = (ports.len(), &plan.fabric);
         let captured = plan.measure.capture_links.iter().filter(|link| plan.owner_of_link(link.0) == me);
@@ -95,9 +95,9 @@ impl<'a> Backlog<'a> {
         }
     }
 
-    // ---- joining; each returns whether the port now has something more to send ----
+    // ---- joining; each returns `true` if the port now has something more to send ----
 
-    /// A data packet joins a plain port that is busy.
+    /// Queues a data packet at a plain port that is busy.
     #[inline(always)]
     pub(super) fn push_plain(&mut self, port: PortId, id: PacketId, now: u64) -> bool {
         let (state, packet) = (&mut self.ports[port.at()], &mut self.packets[id]);
@@ -120,7 +120,7 @@ impl<'a> Backlog<'a> {
         true
     }
 
-    /// A control packet joins.
+    /// Queues a control packet.
     #[inline(always)]
     pub(super) fn push_control(&mut self, port: PortId, id: PacketId, now: u64) -> bool {
         let state = &mut self.ports[port.at()];
@@ -133,7 +133,7 @@ impl<'a> Backlog<'a> {
         packet.next = PacketId::NONE.0;
         packet.queued_at = now;
         state.control_bytes += size;
-        // A pause frame goes before other control packets (IEEE 802.1Qbb: it passes the queues), behind other frames.
+        // A pause frame is queued before other control packets (IEEE 802.1Qbb: it passes the queues), behind other pause frames.
         if packet.kind == Kind::Pause && !self.plan.shared.as_ref().is_some_and(|shared| shared.recorded) {
             state.control.push_behind(&mut self.packets, id, |other| other.kind == Kind::Pause);
         } else {
@@ -142,7 +142,7 @@ impl<'a> Backlog<'a> {
         true
     }
 
-    /// A data packet joins its queue as far as that has room.
+    /// Queues a data packet, or trims or drops it where the queue is full.
     #[inline]
     pub(super) fn push_data(&mut self, port: PortId, id: PacketId, now: u64) -> bool {
         let (size, class) = (u32::from(self.packets[id].size), self.packets[id].class);
@@ -156,7 +156,7 @@ impl<'a> Backlog<'a> {
         self.push(port, id, now)
     }
 
-    /// A data packet goes to the end of its queue, whatever its length.
+    /// Appends a data packet to its queue, regardless of the queue's length.
     #[inline(always)]
     pub(super) fn push(&mut self, port: PortId, id: PacketId, now: u64) -> bool {
         let size = i64::from(self.packets[id].size);
@@ -169,7 +169,7 @@ impl<'a> Backlog<'a> {
         } else {
             self.ports[port.at()].data.push(&mut self.packets, id);
         }
-        // A paused port that stands idle is woken when the pause ends.
+        // An idle port that is paused is woken when the pause ends.
         self.ports[port.at()].paused == 0 || self.can_send(port)
     }
 
@@ -178,7 +178,7 @@ impl<'a> Backlog<'a> {
         if self.classes.several() { self.classes.bytes(port, class) } else { self.ports[port.at()].waiting_bytes }
     }
 
-    /// A data packet that finds its queue full: trimmed, or dropped where trimming is off.
+    /// Trims a data packet that finds its queue full, or drops it where trimming is off.
     #[cold]
     fn overflow(&mut self, port: PortId, id: PacketId, now: u64) -> bool {
         let fabric = &self.plan.fabric;
@@ -190,7 +190,7 @@ impl<'a> Backlog<'a> {
             self.swap_with_last(port, id, now);
         }
         if self.packets[id].kind == Kind::Probe {
-            // Its round trip is its message: without its bytes it would say something else.
+            // A probe measures the round-trip time of a packet of its size: without its bytes the result would be wrong.
             self.drop_packet(port, id, TraceEvent::Drop, now);
             return false;
         }
@@ -212,7 +212,7 @@ impl<'a> Backlog<'a> {
         self.push_control(port, id, now)
     }
 
-    /// The arriving packet takes the place of the one queued last in its class, which is then the one to trim.
+    /// Exchanges the arriving packet with the one queued last in its class, which is then the one to trim.
     fn swap_with_last(&mut self, port: PortId, id: PacketId, now: u64) {
         let class = self.packets[id].class;
         let last =
@@ -234,7 +234,7 @@ impl<'a> Backlog<'a> {
         arrived.queued_at = now;
     }
 
-    /// Accounts for the time since the last change of the data queue and applies one.
+    /// Accounts for the time since the last change of the data queue and applies a change.
     #[inline]
     fn change(&mut self, port: PortId, now: u64, bytes: i64, packets: i32) {
         let state = &mut self.ports[port.at()];
@@ -248,7 +248,7 @@ impl<'a> Backlog<'a> {
 
     // ---- leaving ----
 
-    /// Whether a packet waits that is not paused.
+    /// Returns `true` if a packet waits that is not paused.
     #[inline]
     pub(crate) fn can_send(&self, port: PortId) -> bool {
         let state = &self.ports[port.at()];
@@ -259,7 +259,7 @@ impl<'a> Backlog<'a> {
         }
     }
 
-    /// Takes the packet whose turn it is at a plain port, where it can start by `until`, and says when it does.
+    /// Takes the next packet of a plain port, where it can start by `until`; returns it with its start.
     #[inline(always)]
     pub(super) fn take_plain<const POOLED: bool>(&mut self, port: PortId, until: u64) -> Option<(PacketId, u64)> {
         let state = &mut self.ports[port.at()];
@@ -294,7 +294,7 @@ impl<'a> Backlog<'a> {
         Some((id, start))
     }
 
-    /// Takes the packet whose turn it is at `start`: control first, then data that is not paused.
+    /// Takes the next packet at `start`: control first, then data that is not paused.
     #[inline]
     pub(crate) fn take(&mut self, port: PortId, start: u64) -> Option<PacketId> {
         let state = &mut self.ports[port.at()];
@@ -325,7 +325,7 @@ impl<'a> Backlog<'a> {
         id
     }
 
-    /// A data packet leaves a port of a switch, where `behind` bytes of its class are left.
+    /// Accounts for a data packet that leaves a port of a switch, where `behind` bytes of its class are left.
     #[inline]
     fn leave_buffer(&mut self, port: PortId, id: PacketId, class: u8, size: u32, behind: u32) {
         if let Some(shared) = &self.plan.shared {
@@ -358,20 +358,20 @@ impl<'a> Backlog<'a> {
         self.discard(id);
     }
 
-    /// A packet is lost.
+    /// Counts and removes a lost packet.
     pub(super) fn discard(&mut self, id: PacketId) {
         self.books.dropped(&self.packets[id]);
         self.packets.remove(id);
     }
 
-    // ---- the rest ----
+    // ---- read access and accounts ----
 
-    /// The directed link of a port.
+    /// Returns the directed link of a port.
     pub(super) fn link(&self, port: PortId) -> u32 {
         self.links[port.at()]
     }
 
-    /// The switch or host that sends over the link of a port, as a node.
+    /// Returns the switch or host that sends over the link of a port, as a node.
     #[inline]
     pub(super) fn from(&self, port: PortId) -> u32 {
         self.plan.links[self.link(port) as usize].from
@@ -381,7 +381,7 @@ impl<'a> Backlog<'a> {
         SwitchId(self.from(port) - self.plan.hosts)
     }
 
-    /// The queues of a port, control first.
+    /// Returns the queues of a port, control first.
     pub(crate) fn of(&self, port: PortId) -> impl Iterator<Item = &Fifo> {
         let state = &self.ports[port.at()];
         let (one, several) =
@@ -389,7 +389,7 @@ impl<'a> Backlog<'a> {
         std::iter::once(&state.control).chain(one).chain(several.into_iter().flatten())
     }
 
-    /// Of a packet that waits: the link by which it came, with PFC.
+    /// Returns the link by which a waiting packet came, with PFC.
     pub(crate) fn came_by(&self, id: PacketId) -> Option<u32> {
         self.buffers.came_by(id)
     }
@@ -398,18 +398,18 @@ impl<'a> Backlog<'a> {
         &self.counters[port.at()]
     }
 
-    /// Bytes that each port has sent so far.
+    /// Returns the bytes that each port has sent so far.
     pub(crate) fn sent_bytes(&self) -> Vec<u64> {
         self.ports.iter().map(|port| port.account.sent_bytes).collect()
     }
 
-    /// Closes the books of a port's queue at `end`.
+    /// Closes the account of a port's queue at `end`.
     pub(crate) fn close_books(&mut self, port: PortId, end: u64) {
         let end = end.max(self.ports[port.at()].account.changed_at);
         self.change(port, end, 0, 0);
     }
 
-    /// Bytes of memory held.
+    /// Returns the bytes of memory held.
     pub(super) fn memory(&self) -> usize {
         self.ports.capacity() * (size_of::<Port>() + size_of::<PortCounters>() + 3 * 8)
             + self.packets.bytes()

@@ -1,41 +1,41 @@
-//! What the switches' shared buffers hold, who is admitted, and whose sender pauses; the limits stand in the plan.
+//! State of the switches' shared buffers: occupancy, admission and paused senders. The plan contains the limits.
 
 use crate::{
     ids::{PacketId, SwitchId},
     plan::SharedBuffer,
 };
 
-/// What one ingress (a link into a switch, per class) holds.
+/// Occupancy of one ingress (a link into a switch, per class).
 #[derive(Clone, Copy, Debug, Default)]
 struct Ingress {
     bytes: u64,
     headroom: u64,
-    /// Its sender has been told to pause.
+    /// Its sender has received a pause.
     paused: bool,
 }
 
-/// What a switch's buffer holds: packets that wait in its ports.
+/// Occupancy of a switch's buffer: packets that wait in its ports.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     bytes: u64,
-    /// The part of them that is beyond the queues' minima.
+    /// Part of `bytes` that is beyond the queues' minima.
     shared: u64,
-    /// Ingresses, per class, whose senders have been told to pause.
+    /// Number of ingresses, per class, whose senders have received a pause.
     paused: u32,
 }
 
-/// The buffers of a partition's switches as they stand.
+/// The buffers of a partition's switches.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     held: Vec<Held>,
     ingress: Vec<Ingress>,
     classes: usize,
-    /// Per packet the link by which it came into the switch where it waits; only with PFC.
+    /// Per packet, the link by which it came into the switch where it waits; only with PFC.
     came_by: Vec<u32>,
     pfc: bool,
 }
 
-/// A packet at a switch, as its buffer sees it.
+/// A request of a packet for space in its switch's buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guest {
     pub(crate) switch: SwitchId,
@@ -43,11 +43,11 @@ pub(crate) struct Guest {
     pub(crate) ingress: u32,
     pub(crate) class: u8,
     pub(crate) size: u32,
-    /// Bytes of its class that wait in its port without it.
+    /// Bytes of its class that wait in its port, without this packet.
     pub(crate) queue: u32,
 }
 
-/// What the admission of a packet says.
+/// Result of the admission of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Drop,
@@ -55,7 +55,7 @@ pub(crate) enum Admission {
 }
 
 impl Buffers {
-    /// Empty buffers, for links and classes in these numbers.
+    /// Creates empty buffers for these numbers of links and classes.
     pub(crate) fn new(shared: Option<&SharedBuffer>, links: usize, classes: usize, pfc: bool) -> Self {
         let Some(shared) = shared else { return Buffers::default() };
         let ingresses = if pfc { links * classes } else { 0 };
@@ -68,7 +68,7 @@ impl Buffers {
         }
     }
 
-    /// Whether a packet may join its queue.
+    /// Decides whether a packet may join its queue.
     #[inline]
     pub(crate) fn admits(&self, shared: &SharedBuffer, guest: &Guest) -> Admission {
         let (pool, held) = (&shared.pools[guest.switch.at()], self.held[guest.switch.at()]);
@@ -95,21 +95,21 @@ impl Buffers {
         Admission::Admit
     }
 
-    /// Whether no sender to the switch is paused. Then a packet that leaves acts on nothing but the books, and the books
-    /// may be behind: what a join asks of them can only be refused, or paused for, too early.
+    /// Returns `true` if no sender to the switch is paused. Then a packet that leaves changes only the counters, and the
+    /// counters may lag behind: a join can only be refused, or cause a pause, too early.
     #[inline]
     pub(crate) fn is_calm(&self, switch: SwitchId) -> bool {
         self.held[switch.at()].paused == 0
     }
 
-    /// Whether a packet that joins is counted as headroom of its ingress.
+    /// Returns `true` if a packet that joins counts as headroom of its ingress.
     #[inline]
     pub(crate) fn takes_headroom(&self, shared: &SharedBuffer, guest: &Guest) -> bool {
         let bytes = self.held[guest.switch.at()].bytes + u64::from(guest.size);
         bytes > shared.pools[guest.switch.at()].ingress_limit
     }
 
-    /// A packet joins its queue.
+    /// Accounts for a packet that joins its queue.
     #[inline]
     pub(crate) fn join(&mut self, shared: &SharedBuffer, guest: &Guest, id: PacketId) {
         let over = self.pfc && self.takes_headroom(shared, guest);
@@ -130,8 +130,8 @@ impl Buffers {
         }
     }
 
-    /// A packet leaves its queue, where the guest's `queue` bytes then wait. With PFC, returns the link by which it came,
-    /// if that one's sender may go on now; the guest's own `ingress` is not looked at.
+    /// Accounts for a packet that leaves its queue, where `guest.queue` bytes then wait. With PFC, returns the link by which
+    /// it came, if the sender of that link may resume now. Ignores `guest.ingress`.
     #[inline]
     pub(crate) fn leave(&mut self, shared: &SharedBuffer, guest: &Guest, id: PacketId) -> Option<u32> {
         let Guest { switch, class, size, queue: after, .. } = *guest;
@@ -157,7 +157,7 @@ impl Buffers {
         shared.alpha_ingress * free
     }
 
-    /// Whether an ingress is over its threshold; `passing` bytes are there for this moment only.
+    /// Returns `true` if an ingress is over its threshold; `passing` bytes do not stay in the buffer.
     #[inline]
     pub(crate) fn pauses(
         &self,
@@ -168,7 +168,7 @@ impl Buffers {
         passing: u32,
     ) -> bool {
         let state = &self.ingress[ingress as usize * self.classes + class as usize];
-        // A packet that passes takes no room; and nothing of an ingress that holds nothing leaves, to say that it may go on.
+        // A packet that passes takes no buffer; and from an empty ingress no packet would leave that could trigger the resume.
         if state.bytes == 0 && !shared.recorded {
             return false;
         }
@@ -179,11 +179,11 @@ impl Buffers {
     fn resumes(&self, shared: &SharedBuffer, switch: SwitchId, ingress: u32, class: u8) -> bool {
         let state = &self.ingress[ingress as usize * self.classes + class as usize];
         let used = state.bytes as f64 - shared.ingress_minimum as f64;
-        // An empty ingress would never be asked again.
+        // An empty ingress would never be checked again.
         state.headroom == 0 && (used < self.threshold(shared, switch, 16) || state.bytes == 0)
     }
 
-    /// Notes whether the sender to `switch` behind `ingress` has been told to pause; returns what was noted before.
+    /// Records whether the sender to `switch` behind `ingress` is paused; returns the previous state.
     pub(crate) fn set_paused(&mut self, switch: SwitchId, ingress: u32, class: u8, paused: bool) -> bool {
         let state = &mut self.ingress[ingress as usize * self.classes + class as usize];
         let before = std::mem::replace(&mut state.paused, paused);
@@ -192,7 +192,7 @@ impl Buffers {
         before
     }
 
-    /// The link by which a waiting packet came; only with PFC.
+    /// Returns the link by which a waiting packet came; only with PFC.
     pub(crate) fn came_by(&self, id: PacketId) -> Option<u32> {
         self.came_by.get(id.at()).copied()
     }
@@ -210,7 +210,7 @@ mod tests {
 
     const FULL: u64 = 1048;
 
-    /// One switch with so many ingresses, each with this much headroom, and `shared` bytes beside headroom and minima.
+    /// Creates one switch with `ingresses` ingresses of this much headroom each, and `shared` bytes beside headroom and minima.
     fn one_switch(ingresses: u64, headroom: u64, shared: u64) -> (SharedBuffer, Buffers) {
         let (kept, minimum) = (ingresses * headroom, ingresses * QUEUES * FULL);
         let total = kept + minimum + shared;
@@ -231,15 +231,15 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever sends and whatever leaves, at every fan-in: as long as a paused ingress sends no more than its headroom
-        /// from the packet on that had it paused, every packet finds room.
+        /// For any sequence of arrivals and departures, at every fan-in: as long as a paused ingress sends no more than its
+        /// headroom from the packet that caused the pause, every packet is admitted.
         #[test]
         fn with_pfc_every_packet_finds_room(
             ingresses in 1u64..64, headroom in 3 * FULL..30_000, shared in FULL..400_000,
             steps in prop::collection::vec((any::<u32>(), 1..=FULL as u32, 0u8..8), 100..3000),
         ) {
             let (buffer, mut state) = one_switch(ingresses, headroom, shared);
-            // Per ingress what it may still send; the packets that wait: id, ingress, size.
+            // Per ingress, the bytes that it may still send; the packets that wait: id, ingress, size.
             let mut credit = vec![u64::MAX; ingresses as usize];
             let (mut waiting, mut queue) = (std::collections::VecDeque::new(), 0u32);
             for (id, (draw, size, leave)) in steps.into_iter().enumerate() {

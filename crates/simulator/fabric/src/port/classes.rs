@@ -1,4 +1,4 @@
-//! Several data classes in one port: a queue each, served strictly or by weighted (deficit) round robin.
+//! Several data classes in one port: one queue per class, served strictly or by weighted (deficit) round robin.
 
 use crate::{
     ids::{PacketId, PortId},
@@ -27,7 +27,7 @@ pub(crate) struct ClassQueues {
 }
 
 impl ClassQueues {
-    /// For so many ports, with a class for each of `quanta`.
+    /// Creates queues for `ports` ports, with a class for each of `quanta`.
     pub(crate) fn new(ports: usize, scheduling: Scheduling, quanta: &[i32]) -> Self {
         let classes = quanta.len();
         let several = if classes > 1 { ports } else { 0 };
@@ -41,7 +41,7 @@ impl ClassQueues {
         }
     }
 
-    /// Whether there is more than one class.
+    /// Returns `true` if there is more than one class.
     #[inline]
     pub(crate) fn several(&self) -> bool {
         self.classes > 1
@@ -55,18 +55,18 @@ impl ClassQueues {
         self.queues[self.index(port, class)].bytes
     }
 
-    /// The packet that a class queued last.
+    /// Returns the packet that a class queued last.
     pub(crate) fn last(&self, port: PortId, class: u8) -> PacketId {
         self.queues[self.index(port, class)].packets.last()
     }
 
-    /// The queues of a port.
+    /// Returns the queues of a port.
     pub(crate) fn of(&self, port: PortId) -> impl Iterator<Item = &Fifo> {
         let first = self.index(port, 0);
         self.queues[first..first + self.classes].iter().map(|queue| &queue.packets)
     }
 
-    /// The last packet of a class was exchanged for another.
+    /// Adapts a queue's bytes after its last packet was exchanged.
     pub(crate) fn resize(&mut self, port: PortId, class: u8, difference: i64) {
         let index = self.index(port, class);
         let queue = &mut self.queues[index];
@@ -81,13 +81,13 @@ impl ClassQueues {
         queue.packets.push(packets, id);
     }
 
-    /// Whether a class that is not in `paused` has a packet.
+    /// Returns `true` if a class that is not in `paused` has a packet.
     pub(crate) fn waits(&self, port: PortId, paused: u8) -> bool {
         let first = self.index(port, 0);
         (0..self.classes).any(|c| paused >> c & 1 == 0 && !self.queues[first + c].packets.is_empty())
     }
 
-    /// Takes the packet whose turn it is; one of the classes that are not `paused` must have one.
+    /// Takes the next packet; one of the classes that are not `paused` must have one.
     pub(crate) fn pop(&mut self, packets: &Packets, port: PortId, paused: u8) -> PacketId {
         let first = self.index(port, 0);
         let ready = |c: &usize| paused >> c & 1 == 0 && !self.queues[first + c].packets.is_empty();
@@ -103,8 +103,8 @@ impl ClassQueues {
         id
     }
 
-    /// Deficit round robin: a class keeps its turn while it has packets and bytes left; an empty class loses what
-    /// it saved.
+    /// Returns the next class by deficit round robin: a class keeps its turn while it has packets and bytes left; an empty
+    /// class loses its saved bytes.
     fn turn(&mut self, packets: &Packets, port: PortId, paused: u8) -> usize {
         let first = self.index(port, 0);
         let turn = &mut self.turn[port.at()];
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
     use crate::packet::Packet;
 
-    /// Classes in the order in which a port sends 6 packets each of two classes, 100 B all.
+    /// Returns the classes in the order in which a port sends 6 packets each of two classes, of 100 B each.
     fn sent(scheduling: Scheduling, quanta: &[i32], paused: u8) -> Vec<u8> {
         let (mut packets, mut queues) = (Packets::default(), ClassQueues::new(3, scheduling, quanta));
         let port = PortId(2);

@@ -1,4 +1,4 @@
-//! What a link does to packets at the moment.
+//! Effect of a link's present faults on packets.
 
 use crate::packet::Packet;
 use anabranch_random::Stream;
@@ -8,16 +8,16 @@ use anabranch_topology::FaultAction;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinkFault {
     down: bool,
-    /// Packets lost out of 10^9.
+    /// Lost packets out of 10^9.
     loss_per_billion: u64,
     /// Only data packets are affected.
     data_only: bool,
-    /// Draws of its losses; made with the first one.
+    /// Random stream of its losses; created with the first one.
     stream: Option<Box<Stream>>,
 }
 
 impl LinkFault {
-    /// A fault begins or ends.
+    /// Applies a fault that begins or ends.
     pub(crate) fn change(&mut self, action: FaultAction, data_only: bool) {
         match action {
             FaultAction::Down => (self.down, self.data_only) = (true, data_only),
@@ -31,12 +31,12 @@ impl LinkFault {
         }
     }
 
-    /// Whether it does anything to packets.
+    /// Returns `true` if the link is down or loses packets.
     pub(crate) fn acts(&self) -> bool {
         self.down || self.loss_per_billion > 0
     }
 
-    /// Whether a packet that starts now is lost.
+    /// Returns `true` if a packet that starts now is lost.
     pub(crate) fn loses(&mut self, packet: &Packet, stream: impl FnOnce() -> Stream) -> bool {
         if self.data_only && packet.is_control() {
             return false;

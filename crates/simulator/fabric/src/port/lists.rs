@@ -1,4 +1,4 @@
-//! Which ports have more to send than has been worked out.
+//! Lists of the ports that have more to send than they have been advanced to.
 
 use crate::ids::PortId;
 
@@ -10,35 +10,35 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// Empty lists of so many cells.
+    /// Creates empty lists of `cells` cells.
     pub(super) fn new(cells: usize) -> Self {
         Lists { running: Vec::new(), parked: vec![Vec::new(); cells] }
     }
 
-    /// A port of the running cell that is not in the list.
+    /// Adds a port of the running cell that is not in the list.
     #[inline]
     pub(super) fn push(&mut self, port: PortId) {
         self.running.push(port);
     }
 
-    /// The cell's turn begins.
+    /// Makes the list of `cell` the running one.
     pub(crate) fn open(&mut self, cell: u32) {
         debug_assert!(self.running.is_empty());
         std::mem::swap(&mut self.running, &mut self.parked[cell as usize]);
     }
 
-    /// The ports in the order in which they were listed.
+    /// Returns the port at `index`, in the order in which ports were listed.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<PortId> {
         self.running.get(index).copied()
     }
 
-    /// The list, at the end of the cell's turn.
+    /// Takes the list, at the end of the cell's turn.
     pub(crate) fn take(&mut self) -> Vec<PortId> {
         std::mem::take(&mut self.running)
     }
 
-    /// What is left of the list waits for the cell's next turn.
+    /// Stores the remaining list for the cell's next turn.
     pub(crate) fn park(&mut self, cell: u32, mut list: Vec<PortId>) {
         std::mem::swap(&mut self.parked[cell as usize], &mut list);
         self.running = list;

@@ -1,8 +1,8 @@
-//! Output ports: what waits in them, what leaves when. [`Ports`] is the only way to a port.
+//! Output ports: their queues and transmissions. [`Ports`] is the only access to a port.
 //!
-//! A port has no event per packet. Which packet starts when follows from what has joined it, so it is worked out only
-//! when somebody needs to know: when the next packet joins, when a scheme asks for its length, and at the latest at the
-//! end of the window in which the transmission starts, before its packet can arrive anywhere. See [`Ports::advance`].
+//! A port has no event per packet. The start of each packet follows from the packets that have joined the port. So a port
+//! is advanced lazily: when the next packet joins, when a scheme reads its length, and at the latest at the end of the
+//! window in which the transmission starts, before its packet can arrive anywhere. See [`Ports::advance`].
 
 mod backlog;
 mod buffer;
@@ -26,35 +26,35 @@ use crate::{
 use anabranch_engine::Cells;
 use anabranch_topology::NodeId;
 
-/// It stands among the ports that have more to send.
+/// The port is in the list of ports that have more to send.
 const LISTED: u8 = 1;
 /// The usual case: one class, no shared buffer, no fault, nothing watched, whole picoseconds per byte.
 const PLAIN: u8 = 2;
-/// The same at a switch with a shared buffer.
+/// The same as [`PLAIN`], at a switch with a shared buffer.
 const POOLED: u8 = 128;
 /// The link is down or loses packets.
 const FAULTY: u8 = 4;
 /// The port belongs to a host's NIC.
 const NIC: u8 = 8;
-/// It must be worked out within a window too, by events: its link is too short, or what it does acts on others at once.
+/// The port must also advance within a window, by events: its link is too short, or its transmissions act on others at once.
 const PROMPT: u8 = 16;
 /// A service event is pending.
 const ARMED: u8 = 32;
 /// Its packets are traced or captured.
 const WATCHED: u8 = 64;
 
-/// The cell behind a link that leads to another partition.
+/// Marker for a link that leads to another partition, in place of a cell.
 const REMOTE: u16 = u16::MAX;
 
 /// An output port and the link behind it: a cache line for moving packets, another one for counting.
 #[derive(Clone, Debug)]
 #[repr(align(128))]
 pub(crate) struct Port {
-    /// End of the last transmission that was worked out, or since when nothing could have started.
+    /// End of the last transmission that was started, or the time up to which the port was idle.
     free_at: u64,
-    /// Propagation delay, with the latency of the switch behind the link.
+    /// Propagation delay, with the latency of the switch behind the link; in picoseconds.
     delay: u64,
-    /// Picoseconds per byte; 0 where that is no whole number, or other rules hold.
+    /// Picoseconds per byte; 0 where that is no integer, or other rules hold.
     ps_per_byte: u32,
     /// Canonical order of arrivals over this link.
     order: u32,
@@ -70,7 +70,7 @@ pub(crate) struct Port {
     sending: u32,
     /// The node behind the link.
     to: u32,
-    /// Its cell, or [`REMOTE`].
+    /// Cell of that node, or [`REMOTE`].
     to_cell: u16,
     flags: u8,
     /// One bit per data class: paused by the switch behind the link.
@@ -82,7 +82,7 @@ pub(crate) struct Port {
 const _: () = assert!(size_of::<Port>() == 128);
 
 impl Port {
-    /// The port of partition `me` that sends over a link.
+    /// Creates the port of partition `me` that sends over a link.
     fn new(plan: &Plan<'_>, link: &LinkPlan, me: u16) -> Self {
         let nic = link.from < plan.hosts;
         let prompt = plan.is_prompt(link);
@@ -105,13 +105,13 @@ impl Port {
         }
     }
 
-    /// Whether a packet waits.
+    /// Returns `true` if a packet waits.
     #[inline]
     fn backlogged(&self) -> bool {
         self.waiting_packets > 0 || !self.control.is_empty()
     }
 
-    /// The first packet of the control queue; there must be one.
+    /// Takes the first packet of the control queue; there must be one.
     #[inline]
     fn pop_control(&mut self, packets: &Packets) -> PacketId {
         let id = self.control.pop(packets);
@@ -119,7 +119,7 @@ impl Port {
         id
     }
 
-    /// A packet of `size` bytes is on the wire until `end`.
+    /// Marks the port as busy with a packet of `size` bytes until `end`.
     #[inline(always)]
     fn occupy(&mut self, size: u32, end: u64) {
         self.free_at = end;
@@ -128,8 +128,8 @@ impl Port {
         self.account.sent_packets += 1;
     }
 
-    /// A packet whose transmission ends at `end` will arrive; false where that is in another partition, of which nothing is
-    /// known here.
+    /// Schedules the arrival of a packet whose transmission ends at `end`. Returns `false` where the arrival is in another
+    /// partition, to which this one has no access.
     #[inline(always)]
     fn reach(&self, packet: &mut Packet, id: PacketId, end: u64, cells: &mut Cells) -> bool {
         if self.to_cell == REMOTE {

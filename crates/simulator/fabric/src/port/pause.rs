@@ -1,4 +1,4 @@
-//! PFC at the ports: pause frames, and what they stop.
+//! PFC at the ports: pause frames and their effect.
 
 use super::{PROMPT, Ports, buffer::Guest};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 use anabranch_topology::{LinkId, NodeId};
 
-/// When the pauses of the ports end, where they end by themselves; empty without PFC.
+/// End times of the ports' pauses, where pauses expire; empty without PFC.
 #[derive(Debug, Default)]
 pub(crate) struct Pauses {
     /// By port and class.
@@ -22,8 +22,8 @@ impl Pauses {
 }
 
 impl Ports<'_> {
-    /// A packet has been admitted: its sender is paused if that is due. `passing` bytes leave at once and are not in the
-    /// buffer's books.
+    /// Pauses the sender of an admitted packet if that is due. `passing` bytes leave at once and are not in the buffer's
+    /// counters.
     pub(super) fn check_pause(&mut self, guest: &Guest, passing: u32, now: u64) {
         let Some(shared) = &self.plan.shared else { return };
         let Guest { switch, ingress, class, .. } = *guest;
@@ -38,13 +38,13 @@ impl Ports<'_> {
             self.make_prompt(switch);
         }
         let already = self.queues.buffers.set_paused(switch, ingress, class, true);
-        // A pause that ends by itself is renewed with every packet.
+        // A pause that expires is renewed with every packet.
         if !already || self.plan.fabric.pfc_pause.is_some() {
             self.send_pause(ingress, class, true, now);
         }
     }
 
-    /// The sender behind `ingress` may go on.
+    /// Sends a resume to the sender behind `ingress`.
     pub(super) fn resume(&mut self, ingress: u32, class: u8, now: u64) {
         let switch = SwitchId(self.plan.links[ingress as usize].to - self.plan.hosts);
         self.queues.buffers.set_paused(switch, ingress, class, false);
@@ -54,8 +54,8 @@ impl Ports<'_> {
         self.send_pause(ingress, class, false, now);
     }
 
-    /// Somebody who sends to the switch is paused: what leaves it can end that at once, and its ports, worked out so far,
-    /// cannot wait for the end of the window.
+    /// Makes a switch's ports prompt while a sender to it is paused: a departing packet can end the pause at once. The ports,
+    /// advanced so far, cannot wait for the end of the window.
     fn make_prompt(&mut self, switch: SwitchId) {
         let plan = self.plan;
         for link in plan.topology.out_links(NodeId(plan.hosts + switch.0)) {
@@ -67,7 +67,7 @@ impl Ports<'_> {
         }
     }
 
-    /// Nobody who sends to the switch is paused any more: its ports can wait.
+    /// Lets a switch's ports wait again: no sender to the switch is paused any more.
     fn relax(&mut self, switch: SwitchId) {
         let plan = self.plan;
         for link in plan.topology.out_links(NodeId(plan.hosts + switch.0)) {
@@ -77,7 +77,7 @@ impl Ports<'_> {
         }
     }
 
-    /// Tells the sender behind `ingress` to pause or to go on.
+    /// Sends a pause or a resume to the sender behind `ingress`.
     fn send_pause(&mut self, ingress: u32, class: u8, pause: bool, now: u64) {
         let frame = Packet {
             psn: u64::from(pause),
@@ -92,7 +92,7 @@ impl Ports<'_> {
         self.join(self.plan.port_of(LinkId(ingress).reverse().0), id, now, u32::MAX);
     }
 
-    /// The data of a class must wait from `now` on; what started before has been worked out.
+    /// Pauses the data of a class from `now` on; the port must have been advanced up to `now`.
     pub(crate) fn pause(&mut self, port: PortId, class: u8, now: u64) {
         self.port_mut(port).paused |= 1 << class;
         self.queues.counters[port.at()].pauses += 1;
@@ -109,13 +109,13 @@ impl Ports<'_> {
         port.0 * self.plan.fabric.classes as u32 + u32::from(class)
     }
 
-    /// The port and class of a pause that ends at `now`; `None` where it was renewed.
+    /// Returns the port and class of a pause that expires at `now`; `None` where it was renewed.
     pub(crate) fn paused_queue(&self, number: u32, now: u64) -> Option<(PortId, u8)> {
         let classes = self.plan.fabric.classes as u32;
         (self.pauses.until[number as usize] == now).then_some((PortId(number / classes), (number % classes) as u8))
     }
 
-    /// Lifts a pause at `now`; the port, worked out up to then, may go on from there.
+    /// Lifts a pause at `now`; the port, advanced up to then, goes on from there.
     pub(crate) fn unpause(&mut self, port: PortId, class: u8, now: u64) {
         if self.port(port).paused & 1 << class != 0 {
             self.port_mut(port).paused &= !(1 << class);

@@ -1,4 +1,4 @@
-//! Every port of a partition with its packets and events: joining, working out, starting.
+//! All ports of a partition with their packets and events: joining, advancing, starting.
 
 use super::{
     ARMED, FAULTY, LISTED, NIC, PLAIN, POOLED, PROMPT, Port, WATCHED,
@@ -22,30 +22,30 @@ use anabranch_outcome::TraceEvent;
 use anabranch_random::Stream;
 use anabranch_topology::{Fault, FaultAction, NodeId};
 
-/// Everything that moves packets from port to port.
+/// Ports, packets, queues and events that move packets from port to port.
 #[derive(Debug)]
 pub(crate) struct Ports<'a> {
     pub(super) plan: &'a Plan<'a>,
-    /// What waits.
+    /// Queues of waiting packets.
     pub(crate) queues: Backlog<'a>,
     pub(crate) cells: Cells,
-    /// Packets that left a port.
+    /// Number of packets that left a port.
     pub(crate) hops: u64,
     /// Messages for other partitions, filled within a window.
     pub(crate) outbox: Vec<Vec<Message>>,
-    /// Ports whose wire times are not whole picoseconds per byte.
+    /// Per port, its clock where wire times are not whole picoseconds per byte.
     clocks: Vec<Option<Box<WireTime>>>,
     faults: Vec<LinkFault>,
     pub(super) pauses: Pauses,
     pub(crate) pause_frames: u64,
     pub(crate) lists: Lists,
-    /// 1 where a packet that arrives at the very time at which a port becomes free joins the queue before the port
+    /// 1 where a packet that arrives at the exact time at which a port becomes free joins the queue before the port
     /// chooses; else 0.
     tie: u64,
 }
 
 impl<'a> Ports<'a> {
-    /// The ports of partition `me`.
+    /// Creates the ports of partition `me`.
     pub(crate) fn new(plan: &'a Plan<'a>, me: u16) -> Self {
         let (count, fabric) = (plan.links_of(me).len(), &plan.fabric);
         let mut ports = Vec::with_capacity(count);
@@ -73,7 +73,7 @@ impl<'a> Ports<'a> {
         all
     }
 
-    /// Which path the port takes from now on.
+    /// Selects the code path of the port from now on.
     fn choose_path(&mut self, port: PortId) {
         let simple = !self.queues.classes.several() && self.tie == 0;
         let state = &mut self.queues.ports[port.at()];
@@ -84,7 +84,8 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// Up to when a port is worked out before an arrival at `now`: whether what starts at `now` has been chosen already.
+    /// Returns the time up to which a port is advanced before an arrival at `now`: it includes `now` itself only where the port
+    /// chooses before the arrival joins.
     #[inline]
     pub(crate) fn before(&self, now: u64) -> u64 {
         now - self.tie.min(now)
@@ -95,14 +96,14 @@ impl<'a> Ports<'a> {
         self.port(port).free_at
     }
 
-    /// The port stands idle until `time`, which has been worked out.
+    /// Marks the port as idle until `time`, up to which it has been advanced.
     #[inline]
     pub(crate) fn idle_until(&mut self, port: PortId, time: u64) {
         let free_at = &mut self.port_mut(port).free_at;
         *free_at = time.max(*free_at);
     }
 
-    /// The port itself: others than ports only look at it.
+    /// Returns the port for read access.
     #[inline]
     pub(crate) fn port(&self, port: PortId) -> &Port {
         &self.queues.ports[port.at()]
@@ -115,13 +116,13 @@ impl<'a> Ports<'a> {
 
     // ---- packets ----
 
-    /// A place for a packet, to be filled.
+    /// Allocates a slot for a packet.
     #[inline]
     pub(crate) fn place(&mut self) -> PacketId {
         self.queues.packets.place()
     }
 
-    /// A packet that is new to the books takes the place of whatever was there.
+    /// Writes a new packet into a slot, over its previous content, and counts it.
     #[inline(always)]
     pub(crate) fn fill(&mut self, id: PacketId, packet: Packet) {
         let place = &mut self.queues.packets[id];
@@ -129,14 +130,14 @@ impl<'a> Ports<'a> {
         self.queues.books.born(place);
     }
 
-    /// A new packet.
+    /// Creates a packet.
     pub(crate) fn create(&mut self, packet: Packet) -> PacketId {
         let id = self.place();
         self.fill(id, packet);
         id
     }
 
-    /// A packet has reached its end; its place is not free before [`Ports::remove`].
+    /// Counts a packet that has reached its destination; its slot is not free before [`Ports::remove`].
     #[inline]
     pub(crate) fn deliver(&mut self, id: PacketId) -> Packet {
         let packet = self.queues.packets[id];
@@ -149,7 +150,7 @@ impl<'a> Ports<'a> {
         self.queues.packets.remove(id);
     }
 
-    /// A packet of another partition arrives at `time`, in the canonical order.
+    /// Schedules the arrival of a packet of another partition at `time`, in the canonical order.
     pub(crate) fn receive(&mut self, time: u64, order: u32, packet: Packet) {
         let cell = u32::from(self.plan.cell_of(packet.next));
         let payload = self.queues.packets.insert(packet).0;
@@ -158,7 +159,7 @@ impl<'a> Ports<'a> {
 
     // ---- joining ----
 
-    /// A packet that came into its switch by link `ingress` joins a port at `now`.
+    /// Lets a packet that came into its switch by link `ingress` join a port at `now`.
     #[inline]
     pub(crate) fn join(&mut self, port: PortId, id: PacketId, now: u64, ingress: u32) {
         let flags = self.port(port).flags;
@@ -204,7 +205,7 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// The same for ports with classes, a fault or another clock.
+    /// Lets a packet join a port with classes, a fault or another clock.
     #[inline(never)]
     fn join_any(&mut self, port: PortId, id: PacketId, now: u64, ingress: u32) {
         let before = self.before(now);
@@ -221,7 +222,7 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// A packet that came by link `ingress` joins a watched port of a switch.
+    /// Lets a packet that came by link `ingress` join a watched port of a switch.
     #[cold]
     fn join_watched(&mut self, port: PortId, id: PacketId, now: u64, ingress: u32) {
         self.advance(port, self.before(now));
@@ -229,14 +230,14 @@ impl<'a> Ports<'a> {
         self.join_any(port, id, now, ingress);
     }
 
-    /// A data packet joins a port of a switch with a shared buffer.
+    /// Lets a data packet join a port of a switch with a shared buffer.
     fn join_shared(&mut self, port: PortId, id: PacketId, now: u64, ingress: u32) {
         let Some(shared) = &self.plan.shared else { return };
         let packet = &self[id];
         let (size, class) = (u32::from(packet.size), packet.class);
         let (switch, queue) = (self.queues.switch(port), self.queues.class_bytes(port, class));
         let guest = Guest { switch, ingress, class, size, queue };
-        // Whether it takes headroom is to be asked of books that are up to date.
+        // Whether it takes headroom must be computed from counters that are up to date.
         if self.plan.fabric.pfc
             && self.queues.buffers.takes_headroom(shared, &guest)
             && self.queues.buffers.is_calm(switch)
@@ -249,7 +250,7 @@ impl<'a> Ports<'a> {
         }
         let state = self.port(port);
         if state.free_at <= self.before(now) && state.paused >> class & 1 == 0 {
-            // It has begun before its sender is paused: the pause may go back by this very port.
+            // It has started before its sender is paused: the pause may leave by this port.
             self.start(port, id, now);
             if self.plan.fabric.pfc {
                 self.check_pause(&guest, size, now);
@@ -263,8 +264,7 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// Ports that have not been worked out may hold, on paper, packets that have left: they are worked out, and then it
-    /// counts.
+    /// Advances the switch and checks the admission again: ports that lag behind may still count packets that have left.
     #[cold]
     fn admits_after_all(&mut self, guest: &Guest, now: u64) -> bool {
         let Some(shared) = &self.plan.shared else { return false };
@@ -272,7 +272,7 @@ impl<'a> Ports<'a> {
         self.queues.buffers.admits(shared, guest) == Admission::Admit
     }
 
-    /// Works out every port of a switch up to an arrival at `now`: its buffer's books are then up to date.
+    /// Advances every port of a switch up to an arrival at `now`, so that its buffer's counters are up to date.
     pub(super) fn advance_switch(&mut self, switch: SwitchId, now: u64) {
         let plan = self.plan;
         for link in plan.topology.out_links(NodeId(plan.hosts + switch.0)) {
@@ -280,7 +280,7 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// A control packet joins the port of a NIC that has been worked out.
+    /// Lets a control packet join the port of a NIC that has been advanced.
     #[inline]
     pub(crate) fn join_nic(&mut self, port: PortId, id: PacketId, now: u64) {
         if self.free_at(port) <= self.before(now) {
@@ -296,7 +296,7 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// A data packet goes to the end of its queue, whatever its length.
+    /// Appends a data packet to its queue, regardless of the queue's length.
     #[inline]
     pub(crate) fn queue(&mut self, port: PortId, id: PacketId, now: u64) {
         if self.queues.push(port, id, now) {
@@ -304,9 +304,9 @@ impl<'a> Ports<'a> {
         }
     }
 
-    // ---- working out ----
+    // ---- advancing ----
 
-    /// Works out every transmission of a switch's port that starts at or before `until`.
+    /// Advances a switch's port: starts every transmission that is due at or before `until`.
     #[inline]
     pub(crate) fn advance(&mut self, port: PortId, until: u64) {
         match self.port(port).flags & (PLAIN | POOLED) {
@@ -325,7 +325,7 @@ impl<'a> Ports<'a> {
             }
             let Some(id) = self.queues.take(port, start) else { return };
             self.start(port, id, start);
-            // After the start: the frame may leave by this very port.
+            // After the start: the resume frame may leave by this port.
             if let Some((ingress, class)) = self.queues.resumes.take() {
                 self.resume(ingress, class, start);
             }
@@ -357,7 +357,7 @@ impl<'a> Ports<'a> {
     fn advance_pooled_backlog(&mut self, port: PortId, until: u64) {
         while let Some((id, start)) = self.queues.take_plain::<true>(port, until) {
             self.start_plain(port, id, start);
-            // After the start: the frame may leave by this very port.
+            // After the start: the resume frame may leave by this port.
             if let Some((ingress, class)) = self.queues.resumes.take() {
                 self.resume(ingress, class, start);
             }
@@ -366,7 +366,7 @@ impl<'a> Ports<'a> {
 
     // ---- starting ----
 
-    /// A packet starts at `start`: works out when it arrives.
+    /// Starts a packet at `start` and schedules its arrival.
     #[inline(always)]
     fn start_plain(&mut self, port: PortId, id: PacketId, start: u64) {
         let (state, packet) = (&mut self.queues.ports[port.at()], &mut self.queues.packets[id]);
@@ -379,7 +379,7 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// The same for any port.
+    /// Starts a packet at any port.
     #[inline]
     pub(crate) fn start(&mut self, port: PortId, id: PacketId, start: u64) {
         if self.port(port).flags & (PLAIN | POOLED) != 0 {
@@ -406,7 +406,7 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// A packet starts at `start` over a link that loses packets or is watched; its transmission ends at `end`.
+    /// Starts a packet at `start` over a link that loses packets or is watched; its transmission ends at `end`.
     #[inline(never)]
     fn start_seen(&mut self, port: PortId, id: PacketId, start: u64, end: u64) {
         let Port { flags, delay, .. } = *self.port(port);
@@ -429,7 +429,7 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// Into another partition.
+    /// Sends a packet into another partition.
     #[inline(never)]
     fn start_remote(&mut self, port: PortId, id: PacketId, end: u64) {
         let Port { to, delay, order, .. } = *self.port(port);
@@ -441,7 +441,7 @@ impl<'a> Ports<'a> {
 
     // ---- the list of ports that have more to send ----
 
-    /// The port has something to send: it is worked out at the end of the window at the latest.
+    /// Lists a port that has something to send, so that it advances at the end of the window at the latest.
     #[inline]
     pub(crate) fn list(&mut self, port: PortId) {
         let state = &mut self.queues.ports[port.at()];
@@ -454,7 +454,7 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// PacketScope to it that a prompt port of a switch that may start something at `start` is worked out within the window.
+    /// Schedules a service event within the window for a prompt port of a switch that may start a packet at `start`.
     #[inline(never)]
     pub(crate) fn arm(&mut self, port: PortId, start: u64) {
         let time = self.service_time(port, start);
@@ -465,7 +465,7 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// When a transmission of a prompt port that starts at `start` must be worked out.
+    /// Returns the time at which a prompt port must be advanced over a transmission that starts at `start`.
     pub(crate) fn service_time(&self, port: PortId, start: u64) -> u64 {
         let link = &self.plan.links[self.queues.link(port) as usize];
         start.saturating_add(if self.plan.is_immediate(link) { self.tie } else { link.delay.max(self.tie) })
@@ -477,13 +477,13 @@ impl<'a> Ports<'a> {
         self.cells.push(u32::from(self.plan.cell_of(link.from)), event.at(time));
     }
 
-    /// A service event has come.
+    /// Clears the mark of a pending service event.
     #[inline]
     pub(crate) fn disarm(&mut self, port: PortId) {
         self.port_mut(port).flags &= !ARMED;
     }
 
-    /// The host whose NIC a port is.
+    /// Returns the host whose NIC a port is.
     #[inline]
     pub(crate) fn nic_of(&self, port: PortId) -> Option<HostId> {
         (self.port(port).flags & NIC != 0).then(|| HostId(self.queues.from(port)))
@@ -494,7 +494,7 @@ impl<'a> Ports<'a> {
         self.port(port).flags & PROMPT != 0
     }
 
-    /// Asks the processor to fetch the ports of a cell.
+    /// Prefetches the ports of a cell.
     pub(crate) fn fetch_cell(&self, cell: u32) {
         let ports = self.plan.ports_of_cell(cell);
         for port in &self.queues.ports[ports.start as usize..ports.end as usize] {
@@ -503,7 +503,7 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// Asks the processor to fetch what will be needed of a port that comes up in the list.
+    /// Prefetches the port at `index` of the list.
     #[inline]
     pub(crate) fn fetch_listed(&self, index: usize) {
         if let Some(port) = self.lists.get(index) {
@@ -511,7 +511,7 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// A port of the list can start something at `next`, or has nothing more to send; returns whether it stays.
+    /// Records that a listed port can next start a packet at `next`, or has none; returns `true` if it stays in the list.
     #[inline]
     pub(crate) fn note_next(&mut self, cell: u32, port: PortId, next: Option<u64>) -> bool {
         match next {
@@ -521,9 +521,10 @@ impl<'a> Ports<'a> {
         next.is_some()
     }
 
-    // ---- the rest ----
+    // ---- read access and faults ----
 
-    /// Bytes a new packet at a switch's port would have ahead of it: waiting, control included, and in transmission.
+    /// Returns the bytes that a new packet at a switch's port would have ahead of it: waiting, control included, and in
+    /// transmission.
     #[inline]
     pub(crate) fn backlog(&mut self, port: PortId, now: u64) -> u64 {
         self.advance(port, self.before(now));
@@ -532,7 +533,7 @@ impl<'a> Ports<'a> {
         u64::from(state.waiting_bytes) + u64::from(state.control_bytes) + u64::from(sending)
     }
 
-    /// A fault begins or ends at a port's link; everything before has been worked out.
+    /// Applies a fault that begins or ends at a port's link; the port must have been advanced up to then.
     pub(crate) fn change_fault(&mut self, port: PortId, fault: &Fault) {
         if let FaultAction::Degrade(rate) = fault.action {
             let (plan, state) = (self.plan, &mut self.queues.ports[port.at()]);
@@ -547,13 +548,13 @@ impl<'a> Ports<'a> {
         self.choose_path(port);
     }
 
-    /// Bytes of memory held.
+    /// Returns the bytes of memory held.
     pub(crate) fn memory(&self) -> usize {
         self.queues.memory() + self.cells.bytes()
     }
 }
 
-/// Every packet of the partition, whether it waits or travels.
+/// Access to every packet of the partition, in a queue or on a link.
 impl std::ops::Index<PacketId> for Ports<'_> {
     type Output = Packet;
     #[inline]

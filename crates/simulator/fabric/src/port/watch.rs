@@ -1,4 +1,4 @@
-//! Ports whose packets are watched.
+//! Trace and capture of packets at watched ports.
 
 use super::{NIC, WATCHED, backlog::Backlog};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 use anabranch_outcome::TraceEvent;
 
 impl Backlog<'_> {
-    /// A packet joins a watched port of a switch, which has been worked out.
+    /// Records that a packet joins a watched port of a switch, which has been advanced.
     #[cold]
     pub(super) fn watch_join(&mut self, port: PortId, id: PacketId, now: u64) {
         let packet = &self.packets[id];
@@ -20,8 +20,8 @@ impl Backlog<'_> {
         }
     }
 
-    /// Something happens to a packet at a watched port: `queue` bytes led to it, else those that it found when it joined
-    /// count.
+    /// Records an event of a packet at a watched port. `queue` is the queue length in bytes that caused it; `None` means
+    /// the length when the packet joined.
     #[cold]
     pub(super) fn watch_event(&mut self, event: TraceEvent, port: PortId, id: PacketId, time: u64, queue: Option<u32>) {
         let state = &self.ports[port.at()];
@@ -34,7 +34,7 @@ impl Backlog<'_> {
         self.watch.note(event, &self.packets[id], spot);
     }
 
-    /// The transmission of a packet from a watched port is worked out: it begins at `start`.
+    /// Records that the transmission of a packet from a watched port begins at `start`.
     #[cold]
     pub(super) fn watch_start(&mut self, port: PortId, id: PacketId, start: u64) {
         let packet = &self.packets[id];
@@ -46,7 +46,7 @@ impl Backlog<'_> {
         self.watch_event(if nic { TraceEvent::Send } else { TraceEvent::Hop }, port, id, start, None);
     }
 
-    /// It will arrive at `arrival`, which is worth a row where that is at a host.
+    /// Records a reception at `arrival`, where the link leads to a host.
     #[cold]
     pub(super) fn watch_arrival(&mut self, port: PortId, id: PacketId, arrival: u64) {
         let packet = &self.packets[id];
@@ -56,7 +56,7 @@ impl Backlog<'_> {
         }
     }
 
-    /// A switch that knows no way on drops a packet at `now`; `link` is any that leaves it.
+    /// Drops a packet at `now` at a switch that has no route for it; `link` is any that leaves the switch.
     pub(crate) fn discard_lost(&mut self, id: PacketId, link: u32, now: u64) {
         if self.watch.follows(&self.packets[id]) {
             let spot = Spot { time: now, link, joined: None, queue: None };

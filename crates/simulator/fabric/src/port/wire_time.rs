@@ -1,19 +1,18 @@
-//! How long a packet is on the wire, where it is not a whole number of picoseconds per byte.
+//! Wire times that are not a whole number of picoseconds per byte.
 
 use anabranch_units::{Rate, Serialiser};
 
 /// The clock of one port.
 #[derive(Clone, Debug)]
 pub(crate) enum WireTime {
-    /// The remainder of a packet's time is carried over to the next: a thousand packets take exactly the time of their
-    /// bytes.
+    /// The remainder of a packet's time is carried over to the next, so that the sum over packets is exact.
     Carried(Serialiser),
-    /// Cut to whole nanoseconds, by size.
+    /// Truncated to whole nanoseconds, by size in bytes.
     WholeNanoseconds(Box<[u32]>),
 }
 
-/// Picoseconds per byte at `rate`, or the clock of a port to which there is more than that. Packets have up to `largest`
-/// bytes.
+/// Returns the picoseconds per byte at `rate`, or 0 and a clock where that number is not enough. Packets have up to
+/// `largest` bytes.
 pub(crate) fn wire_time(rate: Rate, whole_nanoseconds: bool, largest: u64) -> (u32, Option<Box<WireTime>>) {
     if whole_nanoseconds {
         let times = (0..=largest).map(|bytes| rate.wire_time_in_ns(bytes).ps() as u32).collect();
@@ -26,7 +25,7 @@ pub(crate) fn wire_time(rate: Rate, whole_nanoseconds: bool, largest: u64) -> (u
 }
 
 impl WireTime {
-    /// The time that a packet of `bytes` takes, the next one of this port.
+    /// Returns the wire time of this port's next packet, of `bytes` bytes, in picoseconds.
     #[inline]
     pub(crate) fn of(&mut self, bytes: u32) -> u64 {
         match self {
@@ -45,7 +44,7 @@ mod tests {
         assert!(matches!(wire_time(Rate::gbps(400), false, 9000), (20, None)));
     }
 
-    /// 8 / 3 ps per byte at 3 Tb/s: three bytes take 8 ps, in whatever pieces.
+    /// 8 / 3 ps per byte at 3 Tb/s: three bytes take 8 ps, in any split.
     #[test]
     fn remainders_are_carried() {
         let (ps, clock) = wire_time(Rate::gbps(3000), false, 9000);

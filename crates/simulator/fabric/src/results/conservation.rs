@@ -1,4 +1,4 @@
-//! What was born against what became of it. What is in flight is counted where it lies, not by subtraction.
+//! Conservation check: created packets against their outcomes. Packets in flight are counted, not computed by subtraction.
 
 use crate::{
     ids::FlowId,
@@ -9,7 +9,7 @@ use crate::{
 use anabranch_backend::FlowOutcome;
 use anabranch_outcome::{Balance, Conservation};
 
-/// The books of all partitions together.
+/// Adds up the conservation counters of all partitions.
 pub(super) fn conservation(plan: &Plan<'_>, partitions: &[Partition<'_>], flows: &[FlowOutcome]) -> Conservation {
     let trimmed: Tally = partitions.iter().map(|p| p.cx.ports.queues.books.trimmed).sum();
     let balance = |family: Family| {
@@ -51,7 +51,7 @@ pub(super) fn conservation(plan: &Plan<'_>, partitions: &[Partition<'_>], flows:
     }
 }
 
-/// Whether nothing was lost or invented.
+/// Checks that no packet or byte was lost or created without account.
 ///
 /// # Errors
 /// The first balance that does not hold.

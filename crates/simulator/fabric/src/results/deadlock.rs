@@ -1,10 +1,10 @@
-//! The deadlock detector: a circle of links each of which is paused because of packets that wait for the next.
+//! Deadlock detector: finds a circle of links, each of which is paused because of packets that wait for the next.
 
 use crate::{partition::Partition, plan::Plan};
 use anabranch_topology::LinkId;
 use std::collections::BTreeMap;
 
-/// The links of a circle that nothing can resolve; empty: there is none.
+/// Returns the links of a circle that cannot be resolved; empty: there is none.
 pub(crate) fn deadlock(plan: &Plan, partitions: &[Partition<'_>]) -> Vec<LinkId> {
     if !plan.fabric.pfc {
         return Vec::new();
@@ -31,7 +31,7 @@ pub(crate) fn deadlock(plan: &Plan, partitions: &[Partition<'_>]) -> Vec<LinkId>
     find_circle(&stuck(waits)).unwrap_or_default().into_iter().map(LinkId).collect()
 }
 
-/// What stays of `waits` once everything that can go on has gone on: links whose packets all wait for links that stay too.
+/// Returns the part of `waits` that can never proceed: links whose packets all wait for links that also remain.
 fn stuck(mut waits: BTreeMap<u32, Vec<Option<u32>>>) -> BTreeMap<u32, Vec<u32>> {
     loop {
         let stays = |list: &[Option<u32>]| list.iter().all(|at| at.is_some_and(|link| waits.contains_key(&link)));
@@ -44,7 +44,7 @@ fn stuck(mut waits: BTreeMap<u32, Vec<Option<u32>>>) -> BTreeMap<u32, Vec<u32>> 
     waits.into_iter().map(|(link, list)| (link, list.into_iter().flatten().collect())).collect()
 }
 
-/// A circle in a graph given by its edges.
+/// Returns a circle in a graph given by its edges.
 fn find_circle(edges: &BTreeMap<u32, Vec<u32>>) -> Option<Vec<u32>> {
     let mut done: BTreeMap<u32, bool> = BTreeMap::new();
     for &start in edges.keys() {
@@ -80,7 +80,7 @@ fn find_circle(edges: &BTreeMap<u32, Vec<u32>>) -> Option<Vec<u32>> {
 mod tests {
     use super::*;
 
-    /// 1 and 2 wait for each other, but a packet of 2 also waits at a port that goes on; 3 and 4 cannot.
+    /// 1 and 2 wait for each other, but a packet of 2 also waits at a port that proceeds; 3 and 4 cannot proceed.
     #[test]
     fn what_can_go_on_is_no_deadlock() {
         let waits = |more: Option<u32>| {
@@ -88,7 +88,7 @@ mod tests {
         };
         assert_eq!(stuck(waits(None).into()).keys().copied().collect::<Vec<_>>(), [3, 4]);
         assert_eq!(stuck(waits(Some(3)).into()).keys().copied().collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
-        // 7 is paused and has nothing more to wait for.
+        // 7 is paused but waits for no link.
         assert!(stuck([(6, vec![Some(7)])].into()).is_empty());
     }
 

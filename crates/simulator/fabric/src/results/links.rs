@@ -1,14 +1,14 @@
-//! What became of the links: a row each, and Little's law on every queue.
+//! Results of the links: one row per directed link, and the check of Little's law on every queue.
 
 use crate::{partition::Partition, plan::Plan};
 use anabranch_outcome::{LinkRow, QueueStats, UplinkCount};
 use anabranch_topology::{LinkId, NodeId, NodeKind};
 use anabranch_units::Time;
 
-/// A row per directed link of a run that ended at `end`.
+/// Returns a row per directed link of a run that ended at `end`.
 ///
 /// # Errors
-/// Where Little's law does not hold, and by how much.
+/// A queue for which Little's law does not hold, with both values.
 pub(super) fn links(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Time) -> Result<Vec<LinkRow>, String> {
     let mut rows = Vec::with_capacity(plan.links.len());
     for (index, link) in plan.links.iter().enumerate() {
@@ -60,7 +60,7 @@ pub(super) fn links(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Time
     Ok(rows)
 }
 
-/// Bytes that each link sent in the window asked for; `None` where the run did not come so far.
+/// Returns the bytes that each link sent in the requested window; `None` where the run did not reach it.
 pub(super) fn window_bytes(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Option<Vec<u64>> {
     let of_link = |link: u32| {
         let partition = &partitions[usize::from(plan.owner_of_link(link))];
@@ -93,7 +93,7 @@ fn direction(plan: &Plan<'_>, link: usize) -> &'static str {
     }
 }
 
-/// Packets per flow and uplink, where asked for.
+/// Returns the packets per flow and uplink, where requested.
 pub(super) fn uplink_counts(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Vec<UplinkCount> {
     let counts = partitions.iter().filter_map(|p| p.switches.uplink_counts.as_ref()).flatten();
     let mut counts: Vec<_> = counts.map(|(&key, &packets)| (key, packets)).collect();

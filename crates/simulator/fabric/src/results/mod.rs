@@ -1,4 +1,4 @@
-//! At the end of a run: the invariants are checked and the results of all partitions put together.
+//! End of a run: checks the invariants and merges the results of all partitions.
 
 mod conservation;
 mod deadlock;
@@ -14,7 +14,7 @@ use anabranch_lb::SchemeCounters;
 use anabranch_outcome::{Counters, FlowMetrics, LinkWindow, RunRows};
 use anabranch_units::Time;
 
-/// How the event loop ended.
+/// Outcome of the event loop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct End {
     pub(crate) simulated: Time,
@@ -25,10 +25,10 @@ pub(crate) struct End {
     pub(crate) wall_seconds: f64,
 }
 
-/// Puts the results together and checks what must hold.
+/// Merges the results of all partitions and checks the invariants.
 ///
 /// # Errors
-/// The invariant that failed, where and by how much.
+/// The invariant that failed, with place and amount.
 pub(crate) fn collect(
     setup: &Setup,
     plan: &Plan<'_>,

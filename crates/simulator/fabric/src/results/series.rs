@@ -1,4 +1,4 @@
-//! Rows of the time series: the looks of all partitions put together.
+//! Rows of the time series: the samples of all partitions merged.
 
 use crate::{
     ids::FlowId,
@@ -10,13 +10,13 @@ use anabranch_outcome::{FlowSample, FlowSeries, PortSample, PortSeries, SchemeSa
 use anabranch_topology::NodeId;
 use anabranch_units::Time;
 
-/// The series asked for, of ports, flows and load balancers, up to `end`.
+/// Returns the requested series of ports, flows and load balancers, up to `end`.
 pub(super) fn series(
     plan: &Plan<'_>,
     partitions: &mut [Partition<'_>],
     end: Time,
 ) -> (Vec<PortSeries>, Vec<FlowSeries>, Vec<SchemeSeries>) {
-    // All partitions have passed the same cuts. What came after the last one is a look more.
+    // All partitions have passed the same cuts. The time after the last one needs one more sample.
     for partition in partitions.iter_mut().filter(|partition| partition.cx.series.next() <= end.ps()) {
         partition.look(end.ps());
     }
@@ -72,7 +72,7 @@ fn flows(plan: &Plan<'_>, partitions: &[Partition<'_>], end: Time) -> Vec<FlowSe
         for (number, look) in &sent.sender {
             let receiver = heard.at(*number, || final_look(target, sent.flow));
             let times = source.cx.series.times(*number as usize, end.ps()).enumerate();
-            // The same look at a later time: since the look before nothing was sent.
+            // The same sample at a later time: nothing was sent since the previous time.
             let look_at = |k: usize| SenderLook { paths: if k == 0 { look.paths } else { 0 }, ..*look };
             samples.extend(times.map(|(k, time)| flow_sample(time, &look_at(k), &receiver)));
         }
@@ -85,7 +85,7 @@ fn flows(plan: &Plan<'_>, partitions: &[Partition<'_>], end: Time) -> Vec<FlowSe
     (0..asked).map(of_flow).collect()
 }
 
-/// What there was of a flow at its receiver in the end.
+/// Returns the final values of a flow at its receiver.
 fn final_look(partition: &Partition<'_>, flow: u32) -> ReceiverLook {
     let received = partition.hosts.received(FlowId(flow));
     ReceiverLook { received_bytes: received.received_bytes, out_of_order: received.metrics.out_of_order_packets }

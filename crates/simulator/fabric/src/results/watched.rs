@@ -1,13 +1,13 @@
-//! What was watched, of all partitions together.
+//! Traces and captures, merged over all partitions.
 
 use crate::{partition::Partition, plan::Plan};
 use anabranch_outcome::{Capture, TraceRow, Watched};
 use anabranch_units::Time;
 
-/// The rows of traced flows in canonical order, and the packets of captured links, of a run that ended at `end`.
+/// Returns the rows of traced flows in canonical order, and the packets of captured links, of a run that ended at `end`.
 pub(super) fn watched(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Time) -> Watched {
     let mut trace: Vec<TraceRow> = partitions.iter_mut().flat_map(|p| p.cx.ports.queues.watch.take_rows()).collect();
-    // Receptions are written when their packets set out. What would happen at the time limit itself does not.
+    // Receptions are written in advance, when the transmission starts. Events at the time limit itself do not happen.
     trace.retain(|row| row.time <= end && row.time < plan.time_limit);
     trace.sort_unstable();
     let limit = usize::try_from(plan.measure.trace_limit).unwrap_or(usize::MAX);

@@ -1,5 +1,5 @@
-//! What switch schemes ask for besides a decision: control packets between switches, reordering queues (ConWeave's
-//! VOQs, unbounded and outside the switch's buffer), timers.
+//! Effects that switch schemes request besides a decision: control packets between switches, reordering queues
+//! (ConWeave's VOQs, unbounded and outside the switch's buffer), timers.
 
 use super::{Switches, view};
 use crate::{
@@ -21,12 +21,12 @@ pub(crate) struct Reordering {
     /// Per switch, load balancer and number of the queue: packets and the links they came by, in order.
     queues: BTreeMap<(SwitchId, u8, u32), Vec<(PacketId, u32)>>,
     effects: Effects,
-    /// Empty vectors to be used again.
+    /// Empty vectors for reuse.
     spare: Vec<Vec<(PacketId, u32)>>,
 }
 
 impl Switches {
-    /// A data packet is at its last switch; false where it has to wait there.
+    /// Passes a data packet to the scheme of its last switch; returns `false` where it has to wait there.
     pub(super) fn deliver(&mut self, cx: &mut Ctx<'_>, switch: SwitchId, id: PacketId, ingress: u32) -> bool {
         let packet = &cx.ports[id];
         let (balancer, view, header) = (packet.balancer, view(cx.plan, packet), packet.head);
@@ -40,11 +40,11 @@ impl Switches {
         false
     }
 
-    /// A control packet of another switch has reached the leaf it is for.
+    /// Handles a control packet of another switch that has reached its destination leaf.
     pub(super) fn on_control(&mut self, cx: &mut Ctx<'_>, switch: SwitchId, id: PacketId) {
         let packet = cx.ports.deliver(id);
         cx.ports.remove(id);
-        // The packet it answers went the other way.
+        // The packet that it refers to travelled in the opposite direction.
         let data = Packet { src: packet.dst, dst: packet.src, kind: Kind::Data, ..packet };
         let view = view(cx.plan, &data);
         let mut effects = std::mem::take(&mut self.reordering.effects);
@@ -53,14 +53,14 @@ impl Switches {
         self.apply(cx, switch, packet.balancer, effects, None);
     }
 
-    /// A switch scheme is woken.
+    /// Handles a timer of a switch scheme.
     pub(crate) fn on_timer(&mut self, cx: &mut Ctx<'_>, switch: SwitchId, balancer: u8, number: u32) {
         let mut effects = std::mem::take(&mut self.reordering.effects);
         self.schemes.of(switch, balancer).on_timer(Time::from_ps(cx.now), number, &mut effects);
         self.apply(cx, switch, balancer, effects, None);
     }
 
-    /// Does what a scheme asked for, `packet` being at hand, and keeps the empty list.
+    /// Applies the effects that a scheme requested while it handled `packet`, and keeps the empty list.
     fn apply(
         &mut self,
         cx: &mut Ctx<'_>,

@@ -1,4 +1,4 @@
-//! Switches of Dragonflies and Slim Flies: what guided schemes are asked with.
+//! Switches of Dragonflies and Slim Flies: the view that guided schemes decide on.
 
 use super::{Switches, view};
 use crate::{
@@ -11,7 +11,7 @@ use anabranch_lb::{GuidedPaths, GuidedSwitch, GuidedTopology, SwitchScheme};
 use anabranch_topology::Guidance;
 use anabranch_units::Time;
 
-/// A switch with a packet at hand.
+/// A switch and a packet's destination switch, as a guided scheme queries them.
 struct At<'s, 'p> {
     guided: &'p Guided,
     here: u32,
@@ -73,7 +73,7 @@ impl GuidedSwitch for At<'_, '_> {
 }
 
 impl Switches {
-    /// The link that a packet of a guided scheme takes at `switch` towards the switch `to`.
+    /// Returns the link that a packet of a guided scheme takes at `switch` towards the switch `to`.
     #[inline]
     pub(super) fn guided_hop<'p>(
         &mut self,
@@ -97,7 +97,7 @@ impl Switches {
         };
         let link = guided.guide.link_at(switch.0, port).0;
         if cx.tables.any_dead && port == default() && guided.guide.default_is_dead(switch.0, to, &cx.tables.dead) {
-            // A default path that is known to be dead gives way to the shortest that lives.
+            // A default path that is known to be dead is replaced by the shortest live path.
             return cx.routes.towards(switch.0, to).links.first().map(|link| link.0);
         }
         self.count_uplink(cx, id, link);

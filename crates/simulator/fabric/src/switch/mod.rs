@@ -1,4 +1,4 @@
-//! Switches: look the destination up, let the scheme choose among equal paths, hand the packet to a port.
+//! Switches: route lookup, choice among equal paths by the scheme, and hand-over to a port.
 
 mod effects;
 mod guided;
@@ -31,7 +31,7 @@ impl Schemes {
         self.schemes[switch.at() * self.balancers + usize::from(balancer)].as_ref().expect("a switch of this partition")
     }
 
-    /// A scheme of this partition.
+    /// Returns a scheme of this partition, mutably.
     #[inline]
     fn of(&mut self, switch: SwitchId, balancer: u8) -> &mut Switch {
         self.schemes[switch.at() * self.balancers + usize::from(balancer)].as_mut().expect("a switch of this partition")
@@ -45,12 +45,12 @@ pub(crate) struct Switches {
     /// Per switch: its uplinks when nothing has failed.
     uplinks: Vec<u32>,
     reordering: Reordering,
-    /// Data packets per (flow, link) that leaves a switch by choice, where asked for.
+    /// Data packets per flow and link that a switch had a choice for, where requested.
     pub(crate) uplink_counts: Option<BTreeMap<(u32, u32), u64>>,
 }
 
 impl Switches {
-    /// The switches of partition `me`.
+    /// Creates the switches of partition `me`.
     pub(crate) fn new(plan: &Plan<'_>, me: u16) -> Self {
         let balancers = plan.balancers.len();
         let mut schemes = Vec::new();
@@ -73,7 +73,7 @@ impl Switches {
         }
     }
 
-    /// What the switch side of a load balancer has counted.
+    /// Returns the sums of the switch-side counters of a load balancer.
     pub(crate) fn counters(&self, balancer: usize) -> SchemeCounters {
         let mut sum = SchemeCounters::default();
         let own = self.schemes.schemes.iter().skip(balancer).step_by(self.schemes.balancers.max(1));
@@ -81,7 +81,7 @@ impl Switches {
         sum
     }
 
-    /// The forwarding tables have changed.
+    /// Notifies the schemes that the forwarding tables have changed.
     pub(crate) fn on_tables_changed(&mut self, cx: &Ctx<'_>) {
         for (index, scheme) in self.schemes.schemes.iter_mut().enumerate() {
             let node = NodeId(cx.plan.hosts + (index / self.schemes.balancers) as u32);
@@ -117,7 +117,7 @@ fn info(plan: &Plan<'_>, node: NodeId) -> SwitchInfo {
     }
 }
 
-/// A packet as a switch scheme sees it.
+/// Returns the fields of a packet that a switch scheme may read.
 #[inline]
 fn view(plan: &Plan<'_>, packet: &Packet) -> PacketView {
     PacketView {
@@ -133,7 +133,7 @@ fn view(plan: &Plan<'_>, packet: &Packet) -> PacketView {
     }
 }
 
-/// The candidates' queues as a scheme may read them.
+/// Read access of a scheme to the queues of its candidates.
 struct Queues<'s, 'p> {
     cx: &'s mut Ctx<'p>,
     links: &'p [LinkId],
@@ -150,14 +150,14 @@ impl LocalQueues for Queues<'_, '_> {
 }
 
 impl Switches {
-    /// A packet that came over the link of this rank has passed the switch's latency and goes to an output port.
+    /// Handles a packet that came over the link of this rank and has passed the switch's latency.
     #[inline]
     pub(crate) fn on_arrival(&mut self, cx: &mut Ctx<'_>, switch: SwitchId, id: PacketId, rank: u32) {
         let ingress = if cx.plan.shared.is_some() { cx.plan.link_of_rank[rank as usize] } else { u32::MAX };
         self.forward(cx, switch, id, ingress);
     }
 
-    /// A packet at a switch goes to an output port; `ingress` is the link it came by.
+    /// Forwards a packet to an output port; `ingress` is the link it came by.
     #[inline]
     fn forward(&mut self, cx: &mut Ctx<'_>, switch: SwitchId, id: PacketId, ingress: u32) {
         let plan = cx.plan;
@@ -183,7 +183,7 @@ impl Switches {
             let routes = cx.routes;
             let group = routes.group(switch.0, leaf);
             match u32::from(group.len) {
-                // There is no way.
+                // There is no route.
                 0 => return no_way(cx, switch, id),
                 1 if !every_hop => routes.link_of(group, 0).0,
                 count => {
@@ -199,7 +199,7 @@ impl Switches {
         cx.ports.join(plan.port_of(link), id, cx.now, ingress);
     }
 
-    /// Asks the scheme which of the next hops towards `leaf` a packet takes.
+    /// Lets the scheme choose the next hop of a packet towards `leaf`; returns its index.
     #[inline(never)]
     fn choose(&mut self, cx: &mut Ctx<'_>, switch: SwitchId, leaf: u32, id: PacketId) -> u32 {
         let packet = &cx.ports[id];
@@ -219,7 +219,7 @@ impl Switches {
         index
     }
 
-    /// A packet leaves a switch by choice.
+    /// Counts a data packet that leaves a switch by a link that the scheme chose.
     #[inline]
     fn count_uplink(&mut self, cx: &Ctx<'_>, id: PacketId, link: u32) {
         if let Some(counts) = &mut self.uplink_counts {
@@ -231,7 +231,7 @@ impl Switches {
     }
 }
 
-/// A switch knows no way on for a packet.
+/// Drops a packet for which a switch has no route.
 #[cold]
 fn no_way(cx: &mut Ctx<'_>, switch: SwitchId, id: PacketId) {
     let links = cx.plan.topology.out_links(NodeId(cx.plan.hosts + switch.0));
