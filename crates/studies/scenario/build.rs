@@ -1,4 +1,4 @@
-//! Records which commit and which sources the command is built from, so that results can name them.
+//! Records the commit and the sources of this build, so that results can name them.
 
 use std::{
     env, fs,
@@ -10,7 +10,7 @@ fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let crates = here.join("../..");
     println!("cargo:rerun-if-changed={}", crates.display());
-    // Grows with every commit and change of branch.
+    // The log grows with every commit and change of branch.
     let log = here.join("../../../.git/logs/HEAD");
     if log.exists() {
         println!("cargo:rerun-if-changed={}", log.display());
@@ -28,7 +28,7 @@ fn main() {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
         }
     }
-    // A commit alone names the sources only where nothing was changed since.
+    // A commit alone identifies the sources only if nothing was changed since.
     let exact = match (commit.as_str(), changed) {
         ("unknown", _) | (_, true) => format!("{commit}-{hash:016x}"),
         _ => commit,
@@ -41,7 +41,7 @@ fn git(directory: &Path, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 
-/// Sources of what simulates: neither the command nor tests nor what draws reports.
+/// Collects the sources below `directory`, except those of the command, tests, benchmarks and reports, which decide no result.
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {

@@ -5,18 +5,18 @@ use anabranch_backend::{Backend, Clock};
 use anabranch_sim::Simulator;
 use std::fmt;
 
-/// A backend by name, and how it is made for a scenario. A new one is a crate that implements [`Backend`], and a line in the
-/// command's list of these.
+/// A backend by name, with its constructor. A new one is a crate that implements [`Backend`], and a line in the command's list
+/// of entries.
 #[derive(Clone, Copy)]
 pub struct BackendEntry {
     /// Its name on the command line and in results.
     pub name: &'static str,
-    /// What it is, for people.
+    /// Short description.
     pub about: &'static str,
-    /// Makes it for a scenario.
+    /// Creates the backend for a scenario.
     pub make: fn(&Scenario) -> Box<dyn Backend>,
-    /// Moves the process to where it can run: begins the command anew there, and returns once it is there. `None`: it can run
-    /// anywhere.
+    /// Moves the process to an environment in which it can run: restarts the command there, and returns once it is inside.
+    /// `None`: it can run anywhere.
     pub enter: Option<fn() -> Result<(), ScenarioError>>,
 }
 
@@ -34,8 +34,8 @@ impl BackendEntry {
         (self.make)(scenario).measures().clock
     }
 
-    /// Threads for runs of `scenario`, of those offered. Runs on the clock of the machine go one at a time: side by side they would
-    /// measure each other.
+    /// Returns the number of threads for runs of `scenario`, out of `offered`. Runs on the clock of the machine go one at a
+    /// time: side by side they would measure each other.
     pub fn threads(&self, scenario: &Scenario, offered: usize) -> usize {
         match self.clock(scenario) {
             Clock::Simulated => offered,

@@ -3,7 +3,7 @@
 use anabranch_settings::{Parameters, Raw};
 use toml::{Table, Value};
 
-/// A value as TOML has it.
+/// Converts a value to TOML.
 pub fn value(raw: &Raw) -> Value {
     match raw {
         Raw::Text(text) => Value::String(text.clone()),
@@ -14,7 +14,7 @@ pub fn value(raw: &Raw) -> Value {
     }
 }
 
-/// A table with these keys before those of `parameters`.
+/// Builds a table with these keys before those of `parameters`.
 pub(crate) fn table<const N: usize>(first: [(&str, Raw); N], parameters: &dyn Parameters) -> Table {
     let all = first.into_iter().chain(parameters.entries());
     all.map(|(key, raw)| (key.to_string(), value(&raw))).collect()

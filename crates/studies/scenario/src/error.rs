@@ -1,12 +1,12 @@
-//! A mistake in a scenario or a flag: one message with the place, what was found, what is allowed and the nearest
-//! valid choice. Nothing in it controls a terminal, whatever it quotes.
+//! Errors in a scenario or a flag: one message with the place, the value found, the allowed values and the nearest valid
+//! choice. Quoted text is escaped, so a message contains no terminal control characters.
 
 use crate::tree::Place;
 use anabranch_input::{escaped, masked};
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use std::fmt;
 
-/// The user's mistake.
+/// Error in the user's input.
 #[derive(Clone, Debug)]
 pub struct ScenarioError(Box<Parts>);
 
@@ -18,10 +18,10 @@ struct Parts {
     code: Option<NamedSource<String>>,
 }
 
-/// Bytes of a message, or of a line of its source, that are shown.
+/// Maximum length in bytes of a message, or of a line of its source, that is shown.
 const MAX_SHOWN: usize = 4000;
 
-/// `message`, its middle left out where nobody would read it.
+/// Shortens `message` in the middle if it exceeds [`MAX_SHOWN`].
 fn shortened(message: &str) -> String {
     let keep = MAX_SHOWN / 2;
     if message.len() <= MAX_SHOWN {
@@ -34,26 +34,26 @@ fn shortened(message: &str) -> String {
 }
 
 impl ScenarioError {
-    /// What is wrong.
+    /// Creates an error with this message.
     pub fn new(message: impl Into<String>) -> Self {
         let message = shortened(&escaped(&message.into()));
         ScenarioError(Box::new(Parts { message, place: None, help: None, code: None }))
     }
 
-    /// The same, said of something: its name goes before the message.
+    /// Puts the name of the object concerned before the message.
     #[must_use]
     pub fn of(mut self, name: &str) -> Self {
         self.0.message = format!("{}: {}", escaped(name), self.0.message);
         self
     }
 
-    /// Where.
+    /// Sets the place of the error.
     #[must_use]
     pub fn at(mut self, place: Place) -> Self {
         let (name, text) = (escaped(&place.source.name), masked(&place.source.text));
         self.0.code = Some(NamedSource::new(name, text.into_owned()));
         self.0.place = Some(place);
-        // Lines that long are not shown: nobody finds a place in them.
+        // Longer lines are not shown: a marked place in them would be hard to find.
         if self.source_line().is_some_and(|line| line.len() > MAX_SHOWN)
             && let Some((line, column)) = self.line_column()
         {
@@ -64,7 +64,7 @@ impl ScenarioError {
         self
     }
 
-    /// Where, if it is known.
+    /// Sets the place of the error, if there is one.
     #[must_use]
     pub fn maybe_at(self, place: Option<Place>) -> Self {
         match place {
@@ -73,19 +73,19 @@ impl ScenarioError {
         }
     }
 
-    /// What to do about it.
+    /// Sets the remedy.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.0.help = Some(escaped(&help.into()).into_owned());
         self
     }
 
-    /// Name of the file or flag at fault.
+    /// Returns the name of the file or flag at fault.
     pub fn source_name(&self) -> Option<&str> {
         self.0.place.as_ref().map(|p| p.source.name.as_str())
     }
 
-    /// Line and column (from 1, in characters) of the place.
+    /// Returns line and column (from 1, in characters) of the place.
     pub fn line_column(&self) -> Option<(usize, usize)> {
         let place = self.0.place.as_ref()?;
         let mut start = place.span.start.min(place.source.text.len());
@@ -97,13 +97,13 @@ impl ScenarioError {
         Some((line, 1 + before.rsplit('\n').next().unwrap_or("").chars().count()))
     }
 
-    /// The line of the place, control characters masked.
+    /// Returns the line of the place, control characters masked.
     pub fn source_line(&self) -> Option<&str> {
         let (line, _) = self.line_column()?;
         self.0.code.as_ref()?.inner().lines().nth(line - 1)
     }
 
-    /// What to do about it, where there is something to say.
+    /// Returns the remedy, if any.
     pub fn remedy(&self) -> Option<&str> {
         self.0.help.as_deref()
     }

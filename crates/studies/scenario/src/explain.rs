@@ -1,4 +1,4 @@
-//! What there is, and what each thing does: from the registries that the reader of scenarios uses.
+//! Catalogue and explanations of schemes, topologies, keys and so on, from the registries that the reader of scenarios uses.
 
 use crate::{
     error::ScenarioError,
@@ -14,7 +14,7 @@ use anabranch_wire::WireParameters;
 use anabranch_workload::{CommonParameters, SIZE_DISTRIBUTIONS, WorkloadParameters};
 use serde_json::{Value, json};
 
-/// What can be listed.
+/// Kinds of catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Load balancers.
@@ -29,34 +29,34 @@ pub enum Kind {
     Scenarios,
 }
 
-/// One thing there is.
+/// One entry of a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its name.
     pub name: String,
-    /// What sort of thing it is, for example `host side`.
+    /// Its sort, for example `host side`.
     pub sort: &'static str,
-    /// What it does, in one line.
+    /// Its purpose, in one line.
     pub meaning: String,
 }
 
 /// Parameters under a common header.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// The table of a scenario that they stand in, for example `[load_balancer.prime]`.
+    /// The table of a scenario that contains them, for example `[load_balancer.prime]`.
     pub table: String,
-    /// What this part does.
+    /// Purpose of this part.
     pub meaning: String,
     /// The parameters.
     pub parameters: Vec<Parameter>,
 }
 
-/// All there is to say of a name.
+/// Explanation of a name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
     /// The name.
     pub name: String,
-    /// What it is: everything that goes by the name.
+    /// Every meaning of the name.
     pub parts: Vec<Part>,
 }
 
@@ -68,7 +68,7 @@ fn entries(abouts: &'static [About], sort: &'static str) -> impl Iterator<Item =
     abouts.iter().map(move |about| entry(about.name, sort, about.summary))
 }
 
-/// Everything of a kind.
+/// Returns all entries of a kind.
 pub fn catalogue(kind: Kind) -> Vec<Entry> {
     let mut all = Vec::new();
     match kind {
@@ -105,13 +105,13 @@ pub fn catalogue(kind: Kind) -> Vec<Entry> {
     all
 }
 
-/// All there is to say of `name`: of a thing, a section of a scenario, or a key, dotted or not, in any case.
+/// Explains `name`: an entry of the catalogue, a section of a scenario, or a key, dotted or not, in any case.
 ///
 /// # Errors
-/// Where nothing goes by it: the three nearest names.
+/// Where the name has no meaning: the three nearest names.
 pub fn explain(name: &str) -> Result<Explanation, ScenarioError> {
     let wanted = plain(name);
-    // As it is written where it is defined.
+    // The spelling of the definition.
     let known = names().into_iter().find(|known| plain(known) == wanted);
     let parts = match &known {
         Some(known) => [thing_parts(known), section_parts(known)].concat(),
@@ -124,12 +124,12 @@ pub fn explain(name: &str) -> Result<Explanation, ScenarioError> {
     Ok(Explanation { name: known.unwrap_or_else(|| name.trim().to_lowercase()), parts })
 }
 
-/// A name with nothing that people get wrong: case, and which dash it is.
+/// Normalises a name: case, dashes and brackets do not matter.
 fn plain(name: &str) -> String {
     name.trim().trim_start_matches('[').trim_end_matches(']').to_lowercase().replace('_', "-")
 }
 
-/// What goes by exactly this name, but for sections.
+/// Returns the parts of exactly this name, without those of sections.
 fn thing_parts(name: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     if let Some(alias) = ALIASES.iter().find(|a| a.name == name) {
@@ -152,7 +152,7 @@ fn thing_parts(name: &str) -> Vec<Part> {
     parts
 }
 
-/// What there is to say of a section that is made of kinds of things.
+/// Returns the parts of a section that consists of kinds.
 fn section_parts(name: &str) -> Vec<Part> {
     let list = |entries: Vec<Entry>, sort: &str| -> String {
         let named = entries.iter().filter(|entry| entry.sort == sort);
@@ -202,10 +202,10 @@ fn section_parts(name: &str) -> Vec<Part> {
     }
 }
 
-/// Every table with parameters, each once, with all of them.
+/// Returns every table with parameters, each once, with all of them.
 pub fn reference() -> Vec<Part> {
     let kinds = [Kind::Schemes, Kind::Topologies, Kind::Transports, Kind::Workloads];
-    // What schemes and others share is a name (`nccl`): each is told with its like.
+    // Schemes share a name with other kinds (`nccl`): each part is listed with its own kind.
     let things = kinds.into_iter().flat_map(|kind| {
         let of_schemes = matches!(kind, Kind::Schemes);
         let entries = catalogue(kind).into_iter().filter(|entry| entry.sort != "fabric profile");
@@ -221,7 +221,7 @@ pub fn reference() -> Vec<Part> {
     parts
 }
 
-/// Where a key stands: by itself (`ecn_kmin`), or dotted as `--set` takes it (`load_balancer.prime.p_ecn`).
+/// Returns the parts that contain a key: by itself (`ecn_kmin`), or dotted as `--set` takes it (`load_balancer.prime.p_ecn`).
 fn key_parts(wanted: &str) -> Vec<Part> {
     let mut steps: Vec<&str> = wanted.split('.').filter(|step| step.parse::<usize>().is_err()).collect();
     let Some(key) = steps.pop() else { return Vec::new() };
@@ -239,7 +239,7 @@ fn key_parts(wanted: &str) -> Vec<Part> {
     own.filter(|part| !part.parameters.is_empty()).collect()
 }
 
-/// Everything that can be explained.
+/// Returns every name that can be explained.
 fn names() -> Vec<String> {
     let kinds = [Kind::Schemes, Kind::Topologies, Kind::Transports, Kind::Workloads, Kind::Scenarios];
     let mut names: Vec<String> = kinds.into_iter().flat_map(catalogue).map(|entry| entry.name).collect();
@@ -259,7 +259,7 @@ fn nothing_by(name: &str) -> ScenarioError {
     ))
 }
 
-/// What a registry says of a kind, and its parameters.
+/// Returns the description of a kind in a registry, and its parameters.
 fn registry_part<T: Registry>(name: &str, table: String) -> Option<Part> {
     let kind = T::named(name).ok()?;
     Some(Part { table, meaning: kind.about().text(), parameters: kind.parameters().documentation() })
@@ -273,7 +273,7 @@ fn switch_part(name: &str) -> Option<Part> {
     registry_part::<SwitchParameters>(name, format!("[load_balancer.{name}] (switch side)"))
 }
 
-/// Every congestion control, with the transport it belongs to.
+/// Returns every congestion control, with the transport it belongs to.
 fn controls() -> impl Iterator<Item = (TransportParameters, &'static About)> {
     let all = TransportParameters::each().into_iter();
     all.flat_map(|transport| transport.controls().all().iter().map(move |control| (transport.clone(), control)))
@@ -315,7 +315,7 @@ fn workload_parts(name: &str) -> Vec<Part> {
     own.map_or_else(Vec::new, |own| vec![own, common])
 }
 
-/// Sections of a scenario that can be explained like things.
+/// Sections of a scenario that can be explained.
 const SECTIONS: &[&str] =
     &["topology", "fabric", "transport", "load_balancer", "workload", "fault", "measure", "run", "compare", "wire"];
 
@@ -366,7 +366,7 @@ fn capitalised(text: &str) -> String {
 }
 
 impl Explanation {
-    /// For people, in lines of at most so many columns.
+    /// Formats the explanation as text, in lines of at most `columns` columns.
     pub fn text(&self, columns: usize) -> String {
         let wrapped = |text: &str, indent: &str| wrapped(text, indent, columns.min(WIDEST));
         let mut out = format!("{}\n", self.name);
@@ -389,7 +389,7 @@ impl Explanation {
         out
     }
 
-    /// For programs.
+    /// Formats the explanation as JSON.
     pub fn json(&self) -> Value {
         let parts: Vec<Value> = self
             .parts
@@ -413,7 +413,7 @@ fn parameter_json(parameter: &Parameter) -> Value {
     })
 }
 
-/// A value as JSON.
+/// Converts a value to JSON.
 pub(crate) fn raw_json(raw: &Raw) -> Value {
     match raw {
         Raw::Bool(b) => json!(b),
@@ -424,10 +424,10 @@ pub(crate) fn raw_json(raw: &Raw) -> Value {
     }
 }
 
-/// Longer lines are hard to read.
+/// Maximum width in columns; longer lines are hard to read.
 const WIDEST: usize = 100;
 
-/// `text` in lines of at most so many columns, each after `indent`.
+/// Wraps `text` into lines of at most `columns` columns, each after `indent`.
 fn wrapped(text: &str, indent: &str, columns: usize) -> String {
     let options = textwrap::Options::new(columns).initial_indent(indent).subsequent_indent(indent).break_words(false);
     let options = options.word_splitter(textwrap::WordSplitter::NoHyphenation);

@@ -1,19 +1,19 @@
-//! Files that a scenario names, given where a scenario is expected: which they are, and the scenario to write.
+//! Recognition of files that a scenario names but that were given in place of a scenario, and the scenario to write for them.
 
 use crate::error::ScenarioError;
 use anabranch_topology::FileFormat;
 use anabranch_workload::SizeDistribution;
 use std::path::Path;
 
-/// What a file is, and how a scenario names it.
+/// A recognised file, with a scenario that names it.
 struct Foreign {
-    /// For people.
+    /// Description for the message.
     what: &'static str,
     /// The scenario's sections, without the load balancer.
     sections: String,
 }
 
-/// The error for the file `name` where its content is not a scenario but something a scenario names.
+/// Returns the error for the file `name` where its content is not a scenario but a file that a scenario names.
 pub(crate) fn named(name: &str, content: &[u8]) -> Option<ScenarioError> {
     let file = Path::new(name).file_name()?.to_string_lossy();
     let Foreign { what, sections } = recognised(&file, content)?;
@@ -73,7 +73,7 @@ fn flows(what: &'static str, file: &str, format: &str, hosts: Option<u64>) -> Fo
     Foreign { what, sections: leaf_spine(hosts) + &workload }
 }
 
-/// A leaf-spine of so many hosts, as near to a square as they allow.
+/// Describes a leaf-spine of this many hosts, as near to a square as they allow.
 fn leaf_spine(hosts: Option<u64>) -> String {
     let hosts = hosts.filter(|hosts| (2..=1 << 20).contains(hosts)).unwrap_or(128);
     let per_leaf = (1..=hosts / 2).take_while(|n| n * n <= hosts).filter(|n| hosts.is_multiple_of(*n)).max();

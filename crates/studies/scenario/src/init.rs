@@ -1,4 +1,4 @@
-//! A scenario to start from, with every parameter it could have, from the declarations that read it.
+//! A first scenario with every parameter it could have, from the declarations that read it.
 
 use crate::{
     document,
@@ -10,10 +10,10 @@ use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
 use anabranch_wire::WireParameters;
 use anabranch_workload::{CommonParameters, WorkloadParameters};
 
-/// Width of the comments.
+/// Width of the comments in characters.
 const WIDTH: usize = 96;
 
-/// The text of a scenario that runs as it is. What is commented out are the defaults.
+/// Returns the text of a scenario that runs unchanged. Defaults are commented out.
 pub fn scenario_to_start_from() -> String {
     let mut out = String::from(
         "# A scenario to start from: web search on a fat tree of 128 hosts.\n\
@@ -111,7 +111,7 @@ pub fn scenario_to_start_from() -> String {
     out
 }
 
-/// Each parameter that is not set already: what it means, and its value commented out.
+/// Appends each parameter that is not set already: its meaning, and its value commented out.
 fn lines(out: &mut String, parameters: &dyn Parameters, active: &[(&str, &str)]) {
     let values = parameters.entries();
     for parameter in parameters.documentation() {
@@ -121,7 +121,7 @@ fn lines(out: &mut String, parameters: &dyn Parameters, active: &[(&str, &str)])
         let value = values.iter().find(|(key, _)| *key == parameter.name).map(|(_, raw)| raw);
         comment(out, &format!("{} Takes {}.", parameter.meaning, parameter.expected));
         match value {
-            // What has no default is left open.
+            // A parameter without a default has no value.
             None => out.push_str(&format!("# {} =\n", parameter.name)),
             Some(Raw::Text(text)) if text.is_empty() => out.push_str(&format!("# {} =\n", parameter.name)),
             Some(value) => out.push_str(&format!("# {} = {}\n", parameter.name, document::value(value))),
@@ -129,7 +129,7 @@ fn lines(out: &mut String, parameters: &dyn Parameters, active: &[(&str, &str)])
     }
 }
 
-/// `text` in lines after `## `, which tells it from defaults that are commented out.
+/// Appends `text` in lines after `## `, which distinguishes it from defaults that are commented out.
 fn comment(out: &mut String, text: &str) {
     let mut line = String::from("##");
     for word in text.split_whitespace() {
@@ -162,7 +162,7 @@ mod tests {
         let scenario = read(&text);
         let setup = scenario.setup(1).unwrap();
         assert_eq!(setup.topology.hosts, 128, "a fat tree of two tiers of radix 16 has 16 * 16 / 2 hosts");
-        // With every default said aloud (outside optional tables), it is the same scenario.
+        // With every default written out (outside optional tables), it is the same scenario.
         let mut optional = false;
         let said: Vec<String> = text
             .lines()

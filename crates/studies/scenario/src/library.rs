@@ -1,4 +1,4 @@
-//! The ready-made scenarios, and how a scenario is found by name.
+//! The ready-made scenarios, and the search for a scenario by name.
 
 use crate::{error::ScenarioError, foreign, scenario::Scenario, section::did_you_mean, tree::Tree};
 use anabranch_settings::{nearest, nearest_few};
@@ -14,14 +14,14 @@ pub struct ReadyMade {
 }
 
 impl ReadyMade {
-    /// What it is, in one line: the first of its comments.
+    /// Returns its title: the first of its comments, in one line.
     pub fn title(&self) -> &'static str {
         let line = self.text.lines().next().unwrap_or_default();
         let title = line.trim_start_matches('#').trim();
         title.split_once(": ").map_or(title, |(_, rest)| rest)
     }
 
-    /// What it shows: its leading comments.
+    /// Returns its description: its leading comments.
     pub fn shows(&self) -> String {
         let comments = self.text.lines().take_while(|line| line.starts_with('#'));
         comments.map(|line| line.trim_start_matches('#').trim()).collect::<Vec<_>>().join("\n")
@@ -30,7 +30,7 @@ impl ReadyMade {
 
 macro_rules! ready_made {
     ($($name:literal,)*) => {
-        /// All of them, those to learn from first.
+        /// All ready-made scenarios, those for beginners first.
         pub const READY_MADE: &[ReadyMade] = &[$(ReadyMade {
             name: $name,
             text: include_str!(concat!("../../../../scenarios/", $name, ".toml")),
@@ -87,10 +87,10 @@ ready_made! {
     "spritz-web-search-slim-fly",
 }
 
-/// The scenario `name` (a file, or the name of a ready-made one), changed by `KEY=VALUE` texts and a seed.
+/// Loads the scenario `name` (a file, or the name of a ready-made one), changed by `KEY=VALUE` texts and a seed.
 ///
 /// # Errors
-/// [`ScenarioError`] where there is no such scenario or something in it or in a change is wrong.
+/// [`ScenarioError`] where there is no such scenario, or the scenario or a change is wrong.
 pub fn load(name: &str, changes: &[String], seed: Option<u64>) -> Result<Scenario, ScenarioError> {
     let (tree, stem, folder) = find(name)?;
     change(tree, &stem, &folder, changes, seed)
@@ -112,10 +112,10 @@ fn change(
     Scenario::read(tree, stem, folder)
 }
 
-/// What two real machines take where no scenario is named.
+/// Scenario of two real machines where none is named.
 const TWO_MACHINES: &str = include_str!("wire.toml");
 
-/// The scenario of a transfer between real machines: `name`, or two machines with eight paths between them, changed by
+/// Loads the scenario of a transfer between real machines: `name`, or two machines with eight paths between them, changed by
 /// `KEY=VALUE` texts and a seed.
 ///
 /// # Errors
@@ -129,7 +129,7 @@ pub fn load_for_wire(name: Option<&str>, changes: &[String], seed: Option<u64>) 
     }
 }
 
-/// The tree of a scenario, what it is called in file names, and its folder.
+/// Returns the tree of a scenario, its name in file names, and its folder.
 pub fn find(name: &str) -> Result<(Tree, String, std::path::PathBuf), ScenarioError> {
     let path = Path::new(name);
     if path.exists() && !path.is_dir() {
@@ -162,7 +162,7 @@ pub fn find(name: &str) -> Result<(Tree, String, std::path::PathBuf), ScenarioEr
     Err(did_you_mean(ScenarioError::new(message), nearest(stem, names)))
 }
 
-/// Where `item` stands among the values of a flag that takes a list.
+/// Returns the place of `item` among the values of a flag that takes a list.
 pub fn in_list(flag: &str, values: &[String], item: &str) -> Option<crate::tree::Place> {
     let text = values.join(",");
     let start = values.iter().take_while(|value| value.trim() != item).map(|value| value.len() + 1).sum::<usize>();

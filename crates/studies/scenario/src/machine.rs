@@ -1,35 +1,35 @@
-//! What is known of this build and this machine.
+//! Properties of this build and this machine.
 
 use std::{ffi::OsString, sync::OnceLock};
 
 /// The version of the project.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The sources the command was built from: the commit, and where they differ from it (or there is none) 16 hex digits
-/// over the sources of everything that decides a result.
+/// Sources from which the command was built: the commit, and where they differ from it (or there is none) 16 hex digits over
+/// the sources of everything that decides a result.
 pub const COMMIT: &str = env!("ANABRANCH_COMMIT");
 
-/// The largest memory this process has held so far, in bytes; `None` where the system does not say.
+/// Returns the peak resident memory of this process in bytes; `None` where the system does not report it.
 pub fn peak_rss_bytes() -> Option<u64> {
     status_line(&read("/proc/self/status")?, "VmHWM:")
 }
 
-/// Bytes that this process holds now; `None` where the system does not say.
+/// Returns the resident memory of this process in bytes; `None` where the system does not report it.
 pub fn resident() -> Option<u64> {
     status_line(&read("/proc/self/status")?, "VmRSS:")
 }
 
-/// Memory of the machine, or of the group of processes that this one belongs to where that allows less.
+/// Memory of the machine, or of the control group of this process where that allows less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// Bytes that can still be taken.
+    /// Bytes that can still be allocated.
     pub available: u64,
-    /// Bytes in all.
+    /// Total bytes.
     pub total: u64,
 }
 
 impl Memory {
-    /// What there is now; `None` where the system does not say.
+    /// Returns the current state; `None` where the system does not report it.
     pub fn now() -> Option<Self> {
         let machine = Memory::of_machine(&read("/proc/meminfo")?)?;
         let used = number("/sys/fs/cgroup/memory.current");
@@ -51,8 +51,8 @@ impl Memory {
     }
 }
 
-/// The memory that a process may have, in bytes, and what says so: the machine, the control group or the limit of the
-/// address space, whichever is least; `None` where the system does not say.
+/// Returns the memory that a process may use, in bytes, and the origin of the limit: the machine, the control group or the
+/// limit of the address space, whichever is least. `None` where the system does not report any.
 pub fn memory_limit() -> Option<(u64, &'static str)> {
     let machine = read("/proc/meminfo").and_then(|text| status_line(&text, "MemTotal:"));
     let space = read("/proc/self/limits").and_then(|text| address_space(&text));
@@ -72,42 +72,43 @@ fn number(path: &str) -> Option<u64> {
     read(path)?.trim().parse().ok()
 }
 
-/// The limit of the control group, of version 2 or 1; one of version 2 without a limit says `max`.
+/// Returns the limit of the control group, of version 2 or 1; a group of version 2 without a limit contains `max`.
 fn group_limit() -> Option<u64> {
     ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"].into_iter().find_map(number)
 }
 
-/// The soft limit of the address space.
+/// Parses the soft limit of the address space.
 fn address_space(limits: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// A line in KiB, as bytes.
+/// Parses a line in KiB, as bytes.
 fn status_line(status: &str, key: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kibibytes| kibibytes * 1024)
 }
 
-/// Lets the peak start anew at what is held now, where the system can do that.
+/// Resets the peak to the present resident memory, where the system supports it.
 pub fn reset_peak_rss() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Seconds of processor time that all threads of this process have used; `None` where the system does not say.
+/// Returns the processor time in seconds that all threads of this process have used; `None` where the system does not report
+/// it.
 #[cfg(unix)]
 pub fn cpu_seconds() -> Option<f64> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Some(time.tv_sec as f64 + time.tv_nsec as f64 / 1e9)
 }
 
-/// Seconds of processor time that all threads of this process have used; `None` where the system does not say.
+/// Returns `None`: processor time is not read on this system.
 #[cfg(not(unix))]
 pub fn cpu_seconds() -> Option<f64> {
     None
 }
 
-/// System, processor and number of threads.
+/// Describes system, processor and number of threads.
 pub fn machine() -> String {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let processor = std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
@@ -118,23 +119,23 @@ pub fn machine() -> String {
     format!("{system} {architecture}, {}, {threads} threads", processor.unwrap_or_else(|| "processor unknown".into()))
 }
 
-/// A word for a shell.
+/// Quotes a word for a shell.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,+:".contains(c);
     if word.chars().all(plain) { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
-/// The command line, once it is known.
+/// The command line, once it is recorded.
 static COMMAND: OnceLock<String> = OnceLock::new();
 
-/// Notes the command line that this process does, its first word the program.
+/// Records the command line of this process; its first word is the program.
 pub fn note_command(words: &[OsString]) {
     let rest = words.iter().skip(1).map(|word| quoted(&word.to_string_lossy()));
     let line = std::iter::once("anabranch".to_string()).chain(rest).collect::<Vec<_>>().join(" ");
     let _ = COMMAND.set(line);
 }
 
-/// The command line of this process, as a shell takes it; empty where the process is not the command.
+/// Returns the command line of this process, quoted for a shell; empty where the process is not the command.
 pub fn command() -> String {
     COMMAND.get().cloned().unwrap_or_default()
 }

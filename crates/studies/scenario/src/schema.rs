@@ -10,7 +10,7 @@ use anabranch_wire::WireParameters;
 use anabranch_workload::{CommonParameters, WorkloadParameters};
 use serde_json::{Map, Value, json};
 
-/// The schema (draft 7, which editors know).
+/// Returns the schema (draft 7, which editors support).
 pub fn schema() -> Value {
     let topologies = kinds::<TopologyParameters>(|keys| {
         keys.insert("link".into(), list_of(object(properties(&LinkOverride::default()), &[])));
@@ -96,7 +96,7 @@ fn load_balancer() -> Value {
     object(keys, &[])
 }
 
-/// The keys of each kind of a thing, and what all have.
+/// Returns the keys of each kind of a registry, and the common keys.
 fn kinds<T: Registry>(common: impl Fn(&mut Map<String, Value>)) -> Vec<Value> {
     let of = |kind: &T| {
         let mut keys = properties(kind.parameters());
@@ -131,7 +131,7 @@ fn properties(parameters: &dyn Parameters) -> Map<String, Value> {
 fn property(parameter: &Parameter) -> Value {
     let takes = format!("{} Takes {}. Default from: {}.", parameter.meaning, parameter.expected, parameter.source);
     let mut schema = described(of_shape(&parameter.schema), &takes);
-    // Nothing stands for "not given".
+    // The empty text means "not given".
     if parameter.default != Raw::Text(String::new()) {
         schema["default"] = crate::explain::raw_json(&parameter.default);
     }

@@ -1,4 +1,4 @@
-//! One table of a scenario while it is read: every key is taken once, and what is left is an error.
+//! One table of a scenario while it is read: every key is taken once, and a remaining key is an error.
 
 use crate::{
     error::ScenarioError,
@@ -9,14 +9,14 @@ use anabranch_settings::{Parameter, Parameters, Raw, Registry, SetError, Setting
 /// A table being read.
 #[derive(Debug)]
 pub struct Section<'t> {
-    /// What it is called in messages, for example `[topology]`.
+    /// Its name in messages, for example `[topology]`.
     title: String,
     place: Option<Place>,
     left: Vec<&'t (String, Node)>,
 }
 
 impl<'t> Section<'t> {
-    /// The table `node`.
+    /// Opens the table `node`.
     pub fn of(node: &'t Node, title: impl Into<String>) -> Result<Self, ScenarioError> {
         let title = title.into();
         let Value::Table(entries) = &node.value else {
@@ -26,27 +26,27 @@ impl<'t> Section<'t> {
         Ok(Section { title, place: Some(node.key.clone()), left: entries.iter().collect() })
     }
 
-    /// A table that is not there.
+    /// Creates the section of a missing table.
     pub(crate) fn absent(title: impl Into<String>) -> Self {
         Section { title: title.into(), place: None, left: Vec::new() }
     }
 
-    /// Where the table begins.
+    /// Returns the place of the table's header.
     pub fn place(&self) -> Option<Place> {
         self.place.clone()
     }
 
-    /// An error about the table as a whole.
+    /// Creates an error about the table as a whole.
     pub fn error(&self, message: impl std::fmt::Display) -> ScenarioError {
         ScenarioError::new(format!("{}: {message}", self.title)).maybe_at(self.place())
     }
 
-    /// The node of a key that is still there, without taking it.
+    /// Returns the node of a key that is not taken yet, without taking it.
     pub fn peek(&self, key: &str) -> Option<&'t Node> {
         self.left.iter().find(|(k, _)| k == key).map(|(_, node)| node)
     }
 
-    /// The first key that is still there and fits.
+    /// Returns the first key that is not taken yet and fits.
     pub fn find(&self, fits: impl Fn(&str) -> bool) -> Option<(&'t str, &'t Node)> {
         self.left.iter().find(|(key, _)| fits(key)).map(|(key, node)| (key.as_str(), node))
     }
@@ -98,7 +98,7 @@ impl<'t> Section<'t> {
         T::named(&name).map(Some).map_err(wrong)
     }
 
-    /// An error of a section that must have a kind.
+    /// Creates the error of a section without the required kind.
     pub(crate) fn no_kind<T: Registry>(&self) -> ScenarioError {
         self.error(format!("`kind` is missing; allowed are {}", kinds::<T>()))
     }
@@ -120,7 +120,7 @@ impl<'t> Section<'t> {
         items.iter().enumerate().map(|(i, item)| Section::of(item, title(i))).collect()
     }
 
-    /// Sets `parameters` from all that is left; `also` names the keys that were taken before, for the message.
+    /// Sets `parameters` from all remaining keys; `also` names the keys that were taken before, for the message.
     pub(crate) fn fill(self, parameters: &mut dyn Parameters, also: &[&'static str]) -> Result<(), ScenarioError> {
         for (key, node) in &self.left {
             let Some(raw) = node.raw() else {
@@ -146,12 +146,12 @@ impl<'t> Section<'t> {
         Ok(())
     }
 
-    /// All that is left.
+    /// Returns all remaining keys.
     pub fn rest(self) -> impl Iterator<Item = (&'t String, &'t Node)> {
         self.left.into_iter().map(|(key, node)| (key, node))
     }
 
-    /// Says so where anything is left; `allowed` are all the keys there are.
+    /// Fails if a key remains; `allowed` are all valid keys.
     pub fn finish(self, allowed: &[&'static str]) -> Result<(), ScenarioError> {
         match self.left.first() {
             Some((key, node)) => Err(self.unknown(key, node, &[], allowed)),
@@ -166,7 +166,7 @@ impl<'t> Section<'t> {
     }
 }
 
-/// Two sets of parameters that stand in one table.
+/// Two sets of parameters in one table.
 pub(crate) struct Both<'a>(pub(crate) &'a mut dyn Parameters, pub(crate) &'a mut dyn Parameters);
 
 impl Parameters for Both<'_> {
@@ -195,17 +195,17 @@ impl Parameters for Both<'_> {
     }
 }
 
-/// The names of a registry in a row.
+/// Lists the names of a registry.
 pub(crate) fn kinds<T: Registry>() -> String {
     list(&T::ALL.iter().map(|about| about.name).collect::<Vec<_>>())
 }
 
-/// The names in a row.
+/// Lists the names, separated by commas.
 pub fn list(names: &[&str]) -> String {
     names.join(", ")
 }
 
-/// With the nearest choice as the remedy, where there is one.
+/// Adds the nearest choice as the remedy, if there is one.
 pub fn did_you_mean(error: ScenarioError, near: Option<String>) -> ScenarioError {
     match near {
         Some(near) => error.help(format!("did you mean `{near}`?")),

@@ -1,22 +1,22 @@
-//! A scenario as a tree of values that remember where they came from: the file or a command-line flag.
+//! A scenario as a tree of values with their origin: the file or a command-line flag.
 
 use crate::error::ScenarioError;
 use anabranch_settings::Raw;
 use std::{ops::Range, sync::Arc};
 use toml::de::{DeTable, DeValue};
 
-/// A text that values are read from: a scenario file, or one command-line flag.
+/// A text from which values are read: a scenario file, or one command-line flag.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Source {
     /// Name of the file, or the flag.
     pub name: String,
-    /// What it says.
+    /// Its content.
     pub text: String,
     /// 0 for the file, 1 and up for flags in the order of the command line.
     pub rank: usize,
 }
 
-/// A stretch of a source.
+/// A range of bytes of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The text.
@@ -30,13 +30,13 @@ pub struct Place {
 pub struct Node {
     /// The value.
     pub value: Value,
-    /// Where it stands.
+    /// Place of the value.
     pub place: Place,
-    /// Where its key stands (for an element of a list: the element).
+    /// Place of its key (for an element of a list: the element).
     pub key: Place,
 }
 
-/// What a node holds.
+/// Content of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A boolean, a number or text.
@@ -48,7 +48,7 @@ pub enum Value {
 }
 
 impl Node {
-    /// The value as a parameter takes it; `None` where a table is in it.
+    /// Returns the value as a parameter takes it; `None` where it contains a table.
     pub fn raw(&self) -> Option<Raw> {
         match &self.value {
             Value::Leaf(raw) => Some(raw.clone()),
@@ -57,7 +57,7 @@ impl Node {
         }
     }
 
-    /// What it is, for people.
+    /// Describes the value for messages.
     pub fn describe(&self) -> String {
         match self.raw() {
             Some(raw) => raw.to_string(),
@@ -95,12 +95,12 @@ impl Tree {
         Ok(Tree { root, changes: Vec::new() })
     }
 
-    /// The outermost table.
+    /// Returns the outermost table.
     pub fn root(&self) -> &Node {
         &self.root
     }
 
-    /// The node at a dotted key such as `workload[0].load` or `workload.0.load`.
+    /// Returns the node at a dotted key such as `workload[0].load` or `workload.0.load`.
     pub fn find(&self, path: &str) -> Option<&Node> {
         steps(path)?.iter().try_fold(&self.root, |node, step| match (&node.value, step) {
             (Value::Table(entries), Step::Key(key)) => entries.iter().find(|(k, _)| k == key).map(|(_, n)| n),
@@ -112,12 +112,12 @@ impl Tree {
     /// Overrides one value, as `--set key=value` does: the value is read as TOML, else taken as text.
     ///
     /// # Errors
-    /// Where the key cannot be: no `=`, a step into a value, an element that is not there.
+    /// Where the key is invalid: no `=`, a step into a value, an element that does not exist.
     pub fn set(&mut self, assignment: &str) -> Result<(), ScenarioError> {
         self.change("--set", assignment)
     }
 
-    /// The same for another flag, `name`, that changes the scenario for good.
+    /// As [`Tree::set`], for another flag, `name`; the change is part of [`Tree::changes`].
     ///
     /// # Errors
     /// As [`Tree::set`].
@@ -127,12 +127,12 @@ impl Tree {
         Ok(())
     }
 
-    /// What [`Tree::set`] was given so far.
+    /// Returns the changes made by [`Tree::set`] and [`Tree::change`] so far.
     pub fn changes(&self) -> &[String] {
         &self.changes
     }
 
-    /// The same for another flag, `name`, that says `assignment`.
+    /// Overrides one value, as the flag `name` with the text `assignment` does. The change is not part of [`Tree::changes`].
     ///
     /// # Errors
     /// As [`Tree::set`].
@@ -155,7 +155,7 @@ impl Tree {
         let place = Place { source: source.clone(), span: equals + 1..assignment.len() };
         refuse_control(&key, "a key", path)?;
         let value = match DeValue::parse(text) {
-            // What TOML has no number for: a seed above 2^63-1.
+            // Integers that TOML cannot represent: a seed above 2^63-1.
             Ok(_) if text.trim().parse::<u64>().is_ok_and(|number| number > i64::MAX as u64) => {
                 Value::Leaf(Raw::Text(text.trim().to_string()))
             }
@@ -199,7 +199,7 @@ fn steps(path: &str) -> Option<Vec<Step>> {
     Some(steps)
 }
 
-/// Puts `leaf` where `steps` lead, from `node` on; tables and list elements that are missing come into being.
+/// Puts `leaf` at the end of `steps`, starting from `node`; creates missing tables and list elements.
 fn insert(node: &mut Node, steps: &[Step], path: &str, leaf: Node) -> Result<(), ScenarioError> {
     let Some((step, rest)) = steps.split_first() else {
         *node = leaf;
@@ -233,7 +233,7 @@ fn insert(node: &mut Node, steps: &[Step], path: &str, leaf: Node) -> Result<(),
                 .help("elements count from 0; the next free number adds one"));
         }
         (Value::List(items), Step::Key(key)) => {
-            // What looks like a number is a slip, not the name of a key below.
+            // A number here is a typing error, not the name of a key below.
             let below = if key.parse::<i64>().is_ok() { String::new() } else { format!(".{key}") };
             return Err(ScenarioError::new(format!("`{path}`: which of the {}?", items.len()))
                 .at(at_fault)
@@ -259,7 +259,7 @@ fn not_toml(source: &Arc<Source>, offset: usize, error: &toml::de::Error) -> Sce
         .help("a scenario is TOML: `key = value` lines under `[section]` headers; text and quantities in quotes")
 }
 
-/// Refuses text that a terminal would obey: it is shown, and becomes names of files.
+/// Refuses control characters, which a terminal would obey: the text is shown, and becomes part of file names.
 fn refuse_control(place: &Place, what: &str, text: &str) -> Result<(), ScenarioError> {
     match text.chars().find(|c| !anabranch_input::is_plain(c.encode_utf8(&mut [0; 4])) || matches!(c, '\n' | '\t')) {
         None => Ok(()),

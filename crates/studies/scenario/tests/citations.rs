@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Sections of `explain` beside what its catalogue lists.
+/// Sections of `explain` beyond those in its catalogue.
 const SECTIONS: [&str; 6] = ["fabric", "run", "measure", "compare", "wire", "fault"];
 
 fn root() -> PathBuf {
@@ -28,7 +28,7 @@ fn files(path: &Path) -> Vec<PathBuf> {
     entries.iter().filter(|path| path.file_name().is_some_and(|name| name != "target")).flat_map(|p| files(p)).collect()
 }
 
-/// What is written by hand: path in the repository and text. Pictures and other binary files are left out.
+/// Returns the hand-written files: path in the repository and text. Pictures and other binary files are skipped.
 fn written() -> Vec<(String, String)> {
     let root = root();
     ["crates", "docs", "scenarios", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"]
@@ -41,7 +41,7 @@ fn written() -> Vec<(String, String)> {
         .collect()
 }
 
-/// What a page offers to citations and links, and where it links to.
+/// Targets that a page offers to citations and links, and its own links.
 #[derive(Default)]
 struct Page {
     headings: BTreeSet<String>,
@@ -103,7 +103,7 @@ impl Page {
         page
     }
 
-    /// The fragment under which a heading is reached on the usual forges.
+    /// Adds the fragment under which a heading is reached on the usual forges.
     fn anchor(&mut self, title: &str) {
         let kept =
             title.to_lowercase().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).collect::<String>();
@@ -114,7 +114,7 @@ impl Page {
     }
 }
 
-/// All sections of the specification.
+/// Returns all sections of the specification.
 fn specification() -> BTreeMap<String, BTreeSet<String>> {
     let mut sections = BTreeMap::new();
     for (path, text) in written() {
@@ -150,7 +150,7 @@ impl Citations {
         }
     }
 
-    /// The text on one line, and where in it each further line begins.
+    /// Joins the text into one line; returns it with the offsets at which further lines begin.
     fn joined(&self, text: &str) -> (String, Vec<usize>) {
         let (mut joined, mut breaks, mut from) = (String::with_capacity(text.len()), Vec::new(), 0);
         for found in self.break_in_comment.find_iter(text) {
@@ -163,7 +163,7 @@ impl Citations {
         (joined, breaks)
     }
 
-    /// How many citations `text` has, and what is wrong with them: line and message.
+    /// Returns the number of citations in `text`, and the wrong ones: line and message.
     fn wrong(&self, text: &str, sections: &BTreeMap<String, BTreeSet<String>>) -> (usize, Vec<(usize, String)>) {
         let (text, breaks) = self.joined(text);
         let line = |at: usize| 1 + breaks.partition_point(|begin| *begin <= at);
@@ -202,7 +202,7 @@ fn citations_lead_to_a_section() {
     let (sections, citations) = (specification(), Citations::new());
     let mut problems = Vec::new();
     let mut cited = 0;
-    // This file holds wrong ones on purpose.
+    // This file contains wrong ones on purpose.
     for (path, text) in written().into_iter().filter(|(path, _)| !path.ends_with("tests/citations.rs")) {
         let (found, wrong) = citations.wrong(&text, &sections);
         cited += found;
@@ -212,7 +212,7 @@ fn citations_lead_to_a_section() {
     assert!(cited > 250, "only {cited} citations found: has their form changed?");
 }
 
-/// Everything that `explain` knows.
+/// Returns everything that `explain` explains.
 fn explained() -> Vec<Explanation> {
     let kinds = [Kind::Schemes, Kind::Topologies, Kind::Transports, Kind::Workloads, Kind::Scenarios];
     let names = kinds.into_iter().flat_map(catalogue).map(|entry| entry.name).chain(SECTIONS.map(String::from));

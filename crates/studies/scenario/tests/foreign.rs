@@ -1,4 +1,4 @@
-//! Files that a scenario names, given as the scenario: the message says what they are, and the scenario it shows runs.
+//! Files that a scenario names, given as the scenario: the message names their format, and the scenario it shows runs.
 
 use anabranch_scenario::library;
 use anabranch_testkit::folder;
@@ -40,7 +40,7 @@ fn other_files_are_told_and_the_scenario_shown_can_be_run() {
             flows => assert_eq!(setup.flows.flows.len(), flows, "{file}"),
         }
     }
-    // A scenario with a mistake is not taken for something else.
+    // A scenario with an error is not taken for another kind of file.
     let path = folder.join("mistake.toml");
     fs::write(&path, "[topology]\nkind = fat-tree\n").unwrap();
     let error = library::load(path.to_str().unwrap(), &[], None).unwrap_err();

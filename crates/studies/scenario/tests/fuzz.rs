@@ -1,4 +1,4 @@
-//! The reader of scenarios never panics, whatever it is given.
+//! The reader of scenarios never panics, regardless of its input.
 
 use anabranch_scenario::{ScenarioError, scenario::Scenario, tree::Tree};
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ const SEEDS: &[&str] = &[
      destination_group = 2\n[[workload]]\nkind = \"poisson\"\nmax_senders = 4\n",
 ];
 
-/// Everything that reading does, down to the place of an error and the text that is printed.
+/// Exercises all of reading, down to the place of an error and the text that is printed.
 fn digest(text: &str, changes: &[String]) -> Result<(), ScenarioError> {
     let mut tree = Tree::parse("fuzz.toml", text)?;
     for change in changes {
@@ -44,7 +44,7 @@ fn check(text: &str, changes: &[String]) {
     }
 }
 
-/// A word that scenarios know, or a value of any kind.
+/// Generates a word of scenarios, or a value of any kind.
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::sample::select(vec![

@@ -1,4 +1,4 @@
-//! Every mistake in a scenario gets one message with its place, what was found, what is allowed and the nearest choice.
+//! Every error in a scenario gets one message with its place, the value found, the allowed values and the nearest choice.
 
 use anabranch_scenario::{ScenarioError, backend::SIMULATOR, scenario::Scenario, tree::Tree};
 use std::path::Path;
@@ -34,7 +34,7 @@ fn read(text: &str, changes: &[&str]) -> Result<Scenario, ScenarioError> {
     Scenario::read(tree, "test", Path::new("."))
 }
 
-/// The error of the scenario or of the setup that it stands for.
+/// Returns the error of the scenario or of its setup.
 fn error_of(text: &str, changes: &[&str]) -> ScenarioError {
     match read(text, changes)
         .and_then(|scenario| scenario.setup(1).and_then(|setup| scenario.check(&setup, &SIMULATOR)))
@@ -44,7 +44,7 @@ fn error_of(text: &str, changes: &[&str]) -> ScenarioError {
     }
 }
 
-/// Whether message and remedy say all `words`.
+/// Asserts that message and remedy contain all `words`.
 fn assert_says(error: &ScenarioError, words: &[&str], what: &str) {
     let text = format!("{error} {}", error.remedy().unwrap_or_default());
     for word in words {
@@ -57,7 +57,7 @@ fn the_good_one_is_good() {
     read(GOOD, &[]).and_then(|scenario| scenario.setup(1)).unwrap();
 }
 
-/// A line of the file replaced, and what the message must say; the place is that of the line.
+/// Each case replaces a line of the file and lists the words of the message; the place is that of the line.
 #[test]
 fn mistakes_in_the_file() {
     let cases: &[(&str, &str, &[&str])] = &[
@@ -353,7 +353,7 @@ fn mistakes_of_roce_fabrics() {
             &["conweave", "swift", "congestion_control = \"dcqcn\""],
         ),
         (&["load_balancer.conga.q=0"], &["q", "found 0", "1 to 16"]),
-        // What only the plan of a run finds out.
+        // Errors that only the plan of a run reveals.
         (
             &["fabric.profile=roce-lossless", "fabric.shared_buffer=50kB"],
             &["`shared_buffer`", "50000 B", "leaf0", "or more"],
@@ -401,7 +401,7 @@ fn a_transport_brings_its_profile_and_a_profile_its_transport() {
     }
 }
 
-/// What the plan of a run refuses is refused with its place; a section stands for a key that is not given.
+/// A refusal by the plan of a run has its place; the section is the place of a key that is not given.
 #[test]
 fn errors_of_the_plan_have_their_place() {
     let lossless = ROCE.replace("roce-irn", "roce-lossless");
@@ -409,7 +409,7 @@ fn errors_of_the_plan_have_their_place() {
     let error = error_of(&text, &[]);
     let line = 1 + text[..text.find("shared_buffer").unwrap()].matches('\n').count();
     assert_eq!(error.line_column().map(|place| place.0), Some(line), "{error}");
-    // A headroom that outgrows the default buffer: the section is to blame.
+    // A headroom that outgrows the default buffer: the error is in the section.
     let error = error_of(&lossless, &["fabric.pfc_headroom=900MB"]);
     assert_says(&error, &["[fabric]", "`shared_buffer`"], "headroom");
     assert_eq!(error.line_column().map(|place| place.0), Some(7), "{error}");
@@ -430,7 +430,7 @@ fn errors_of_the_plan_have_their_place() {
     assert!(error.line_column().is_some());
 }
 
-/// A window of one packet is enough for everybody, whatever the congestion control starts with.
+/// A window of one packet suffices for every transport, regardless of the initial window of the congestion control.
 #[test]
 fn the_smallest_window_that_works_works() {
     let finishes = |text: &str, changes: &[&str]| {
@@ -465,7 +465,7 @@ fn timers_as_long_as_time_itself() {
     }
 }
 
-/// Memory is reckoned before anything is built: figures, the limit, what to do.
+/// Memory is estimated before anything is built; the message has figures, the limit and the remedy.
 #[test]
 fn what_does_not_fit_into_memory_is_refused() {
     // 32,768 hosts, three levels of links: 98,304 cables of 1440 B, 2560 * 2048 entries of 4 B... in all some 200 MB.
@@ -556,7 +556,7 @@ fn what_clocks_and_tables_cannot_hold_is_refused() {
     }
 }
 
-/// The limit decides whether a run begins, not what it gives.
+/// The limit decides whether a run begins, not its results.
 #[test]
 fn the_memory_limit_is_not_in_the_hash() {
     let of = |changes: &[&str]| read(GOOD, changes).unwrap().hash();
@@ -565,7 +565,7 @@ fn the_memory_limit_is_not_in_the_hash() {
     assert!(read(GOOD, &["run.memory_limit=64GiB"]).unwrap().to_toml().contains("memory_limit = \"64GiB\""));
 }
 
-/// As many workloads as there can be are read in a moment, one more is refused at once.
+/// The maximum number of workloads is read quickly, one more is refused at once.
 #[test]
 fn seventy_thousand_workloads() {
     let begun = std::time::Instant::now();
@@ -587,7 +587,7 @@ fn seventy_thousand_workloads() {
 
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
-    /// Sizes and limits of any magnitude end in a setup or a mistake, never in a panic or the allocator.
+    /// Sizes and limits of any magnitude end in a setup or an error, never in a panic or an aborted allocation.
     #[test]
     fn no_size_is_too_large(
         kind in 0usize..4,

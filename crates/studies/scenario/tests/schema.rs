@@ -1,5 +1,5 @@
-//! The JSON Schema takes every ready-made scenario and the one `init` writes, and refuses what the reader refuses. The
-//! validator is a small one of the keywords that the schema uses; `schema_by_another_validator` asks Python's jsonschema.
+//! The JSON Schema accepts every ready-made scenario and the one of `init`, and refuses what the reader refuses. The validator
+//! supports just the keywords that the schema uses; `schema_by_another_validator` calls Python's jsonschema.
 
 use anabranch_scenario::{init::scenario_to_start_from, library::READY_MADE, schema::schema};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn as_json(text: &str) -> Value {
     serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap()
 }
 
-/// Scenarios and whether they are right.
+/// Returns scenarios, each with its validity.
 fn cases() -> Vec<(String, Value, bool)> {
     let mut cases: Vec<_> =
         READY_MADE.iter().map(|ready| (ready.name.to_string(), as_json(ready.text), true)).collect();
@@ -38,7 +38,7 @@ fn cases() -> Vec<(String, Value, bool)> {
     cases
 }
 
-/// Whether `value` is as `schema` says, by the keywords that occur in it.
+/// Returns `true` if `value` satisfies the keywords in `schema`.
 fn takes(schema: &Value, value: &Value) -> bool {
     let keywords = schema.as_object().unwrap();
     keywords.iter().all(|(keyword, says)| match keyword.as_str() {
@@ -83,7 +83,7 @@ fn the_schema_takes_what_the_reader_takes() {
     }
 }
 
-/// `pip install jsonschema`; `PYTHON=` names the interpreter that has it.
+/// Needs `pip install jsonschema`; `PYTHON=` names the interpreter that has it.
 #[test]
 #[ignore = "needs Python's jsonschema"]
 fn schema_by_another_validator() {

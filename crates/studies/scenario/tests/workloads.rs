@@ -1,4 +1,4 @@
-//! Workloads that are made for Dragonfly and Slim Fly, on the networks of Spritz, and a collective that runs.
+//! Workloads for Dragonfly and Slim Fly on the networks of Spritz, and a collective that runs.
 
 use anabranch_backend::Setup;
 use anabranch_scenario::{ScenarioError, scenario::Scenario, tree::Tree};
@@ -15,7 +15,7 @@ fn setup(topology: &str, workloads: &str) -> Result<Setup, ScenarioError> {
     Scenario::read(Tree::parse("test.toml", &text)?, "test", Path::new(""))?.setup(1)
 }
 
-/// The flows of the workload of this name.
+/// Returns the flows of the workload of this name.
 fn flows<'a>(setup: &'a Setup, name: &str) -> Vec<&'a Flow> {
     let number = setup.flows.workloads.iter().position(|w| w.name == name).unwrap();
     setup.flows.flows.iter().filter(|flow| usize::from(flow.workload) == number).collect()
@@ -35,7 +35,7 @@ fn adversarial_traffic_of_a_slim_fly_is_two_hops_away() {
     let setup = setup(SLIM_FLY, "[[workload]]\nkind = \"adversarial\"\n").unwrap();
     let flows = flows(&setup, "adversarial");
     let hosts: BTreeSet<u32> = flows.iter().flat_map(|flow| [flow.src, flow.dst]).collect();
-    // Every host once at most; most of them.
+    // Every host occurs once at most; most of them occur.
     assert_eq!(hosts.len(), 2 * flows.len());
     assert!(hosts.len() as u32 > setup.topology.hosts / 2);
     let neighbours = |host: u32| {
@@ -102,8 +102,8 @@ fn other_topologies_say_what_is_needed() {
 
 #[test]
 fn a_ring_takes_its_steps_one_after_the_other() {
-    // Four hosts at one leaf: 2(n-1) = 6 steps of 1 MiB, each as long as the message alone, but for the ACKs of the
-    // message the other way, which take 64 B of 4160 B at most: 1.5 %.
+    // Four hosts at one leaf: 2(n-1) = 6 steps of 1 MiB. Each takes as long as the message alone, plus the ACKs of the reverse
+    // message, which take 64 B of 4160 B at most: 1.5 %.
     let topology = "kind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts_per_leaf = 4";
     let time = |trigger: &str| {
         let workload = "[[workload]]\nkind = \"collective\"\nranks = 4\nsize = \"4MiB\"\n";
@@ -116,7 +116,7 @@ fn a_ring_takes_its_steps_one_after_the_other() {
     };
     let (end, alone, _) = time("received");
     assert!((6.0 * alone..6.0 * alone * 1.02).contains(&end), "{end} {alone}");
-    // Acknowledged: five waits for the acknowledgement and the trigger on its way to the next host, and a message.
+    // Acknowledged: five waits for the acknowledgement and the trigger on its path to the next host, and a message.
     let (end, alone, acknowledged) = time("acknowledged");
     let least = 5.0 * (acknowledged + 1.0) + alone;
     assert!((least..least * 1.02).contains(&end), "{end} {least}");

@@ -1,4 +1,4 @@
-//! Numbers that clocks and tables of results hold: refused before the run rather than when its results are written.
+//! Bounds of clocks and tables of results: larger numbers are refused before the run rather than when its results are written.
 
 use super::workload::{self, Workload};
 use crate::{error::ScenarioError, tree::Tree};
@@ -7,18 +7,18 @@ use anabranch_topology::{BasePaths, LinkId, Topology};
 use anabranch_units::Time;
 use anabranch_workload::{Flow, MAX_NUMBER};
 
-/// Picoseconds of a second, and of a bit at one bit per second.
+/// Picoseconds in a second, which is also the time of a bit at one bit per second.
 const SECOND: u128 = 1_000_000_000_000;
 const MAX: u128 = MAX_NUMBER as u128;
 
-/// The longest time.
+/// The maximum time, as in messages.
 const MOST: &str = "9223372 s (2^63 - 1 ps)";
 
-/// Refuses times and rates beyond [`MAX_NUMBER`]: of the limits of the run, of links, and of flows alone on the network. Sizes and starts of
-/// flows were refused when the flows were made.
+/// Refuses times and rates beyond [`MAX_NUMBER`]: of the limits of the run, of links, and of flows alone on the network. Sizes
+/// and starts of flows were checked when the flows were generated.
 ///
 /// # Errors
-/// The dotted key at fault with the error, which has its place already where it is a workload's.
+/// The dotted key at fault with the error, which already has its place if the key is a workload's.
 pub(crate) fn check(setup: &Setup, workloads: &[Workload], tree: &Tree) -> Result<(), (&'static str, ScenarioError)> {
     let limit = setup.limits.time_limit.ps();
     if limit > MAX_NUMBER {
@@ -45,7 +45,7 @@ pub(crate) fn check(setup: &Setup, workloads: &[Workload], tree: &Tree) -> Resul
 fn ideal_times(setup: &Setup, workloads: &[Workload], tree: &Tree) -> Result<(), ScenarioError> {
     let topology = &setup.topology;
     let flows = &setup.flows.flows;
-    // Mostly the largest over the slowest and longest is short: no path need be found.
+    // The largest flow over the slowest and longest path is mostly short enough: no path need be found.
     let (Some(largest), Some(slowest), Some(delay)) = (
         flows.iter().map(|flow| flow.size).max(),
         topology.links.iter().map(|link| link.rate.0).min(),
@@ -86,7 +86,7 @@ fn host_name(topology: &Topology, host: u32) -> &str {
     &topology.node(topology.link(topology.host_uplink(host)).from).name
 }
 
-/// Bytes of a full packet.
+/// Returns the bytes of a full packet.
 fn packet(setup: &Setup) -> u128 {
     u128::from(setup.transport.mtu()) + u128::from(setup.transport.header())
 }
@@ -95,13 +95,13 @@ fn wire(bytes: u128, rate: u64) -> u128 {
     bytes * 8 * SECOND / u128::from(rate.max(1))
 }
 
-/// Time of all packets of a message at a rate.
+/// Returns the time of all packets of a message at a rate, in picoseconds.
 fn train(setup: &Setup, size: u64, rate: u64) -> u128 {
     let packets = u128::from(size.div_ceil(setup.transport.mtu().max(1)).max(1));
     wire(u128::from(size) + packets * u128::from(setup.transport.header()), rate)
 }
 
-/// A bound on the time that a flow takes alone, the way back of its last answer included.
+/// Returns an upper bound on the time that a flow takes alone, in picoseconds, including the return of its last ACK.
 fn alone(setup: &Setup, flow: &Flow, path: &[LinkId]) -> u128 {
     let links = || path.iter().map(|link| setup.topology.link(*link));
     let slowest = links().map(|link| link.rate.0).min().unwrap_or(1);
@@ -110,7 +110,7 @@ fn alone(setup: &Setup, flow: &Flow, path: &[LinkId]) -> u128 {
     train(setup, flow.size, slowest) + 2 * hops
 }
 
-/// The workload of the scenario that a flow is of; parts of flow files have names of their own.
+/// Returns the number of the workload that a flow belongs to; parts of flow files have names of their own.
 fn number(setup: &Setup, flow: &Flow, workloads: &[Workload]) -> usize {
     let name = &setup.flows.workloads[usize::from(flow.workload)].name;
     let named = workloads.iter().position(|workload| workload.names().any(|own| own == *name));

@@ -1,16 +1,16 @@
-//! Flows that `[measure]` names: those that are traced, and those that give a time series.
+//! Flows named in `[measure]`: those that are traced, and those that give a time series.
 
 use crate::{error::ScenarioError, tree::Tree};
 use anabranch_settings::{InvalidValue, Raw, Setting, nearest};
 use anabranch_topology::{Topology, is_like};
 use anabranch_workload::FlowSet;
 
-/// Flows as a scenario names them. In names of workloads and hosts `*` stands for any text and `?` for one character.
+/// Flows as named in a scenario. In names of workloads and hosts `*` matches any text and `?` one character.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChosenFlows {
     /// The flow of this number.
     Number(u32),
-    /// Those of a workload, or the first so many of it; [`FIRST`] stands for all workloads together.
+    /// Those of a workload, or its first ones up to a number; `first` means all workloads together.
     Of(String, Option<u64>),
     /// Those between two hosts.
     Between(String, String),
@@ -53,7 +53,7 @@ impl Setting for ChosenFlows {
     }
 }
 
-/// The numbers of the flows meant by the list `key`, ascending.
+/// Returns the numbers of the flows in the list `key`, ascending.
 ///
 /// # Errors
 /// [`ScenarioError`] where there is no such flow, workload or host.
@@ -114,7 +114,7 @@ fn numbers_of(choice: &ChosenFlows, flows: &FlowSet, topology: &Topology) -> Res
     }
 }
 
-/// Hosts by a number, a name or a pattern, ascending.
+/// Resolves hosts by a number, a name or a pattern, ascending.
 fn hosts(name: &str, topology: &Topology) -> Result<Vec<u32>, String> {
     match name.parse() {
         Ok(number) if number < topology.hosts => Ok(vec![number]),

@@ -1,27 +1,27 @@
-//! How long a run will take, reckoned before it begins: a warning instead of hours without a word.
+//! Estimate of a run's duration before it begins: a warning instead of hours of silence.
 
 use anabranch_backend::Setup;
 
-/// Packet-hops per second that estimates are made with: what one core does in a large fabric.
+/// Packet-hops per second assumed in estimates: the speed of one core in a large fabric.
 const SPEED: u64 = 3_000_000;
 
 /// Seconds from which on a warning is given.
 const LONG: u64 = 600;
 
-/// Flows whose paths stand for those of all.
+/// Number of flows whose paths represent those of all.
 const SAMPLES: usize = 64;
 
-/// Packet-hops of the data of all flows, as far as the time limit lets the NICs send them.
+/// Estimates the packet-hops of the data of all flows, as far as the time limit lets the NICs send them.
 pub(crate) fn hops(setup: &Setup) -> u64 {
     reckon(setup, 0)
 }
 
-/// The same; of a run that nobody waits for the packets alone.
+/// As [`hops`], but returns the packets alone for a run that is short in any case.
 fn packet_hops(setup: &Setup) -> u64 {
     reckon(setup, SPEED)
 }
 
-/// Below `enough` packets they stand for the hops.
+/// Estimates the packet-hops; below `enough` packets, returns the packets instead.
 fn reckon(setup: &Setup, enough: u64) -> u64 {
     let (mtu, header) = (setup.transport.mtu().max(1), setup.transport.header());
     let flows = &setup.flows.flows;
@@ -32,7 +32,7 @@ fn reckon(setup: &Setup, enough: u64) -> u64 {
     let rate: u128 = hosts.map(|h| u128::from(setup.topology.link(setup.topology.host_uplink(h)).rate.0)).sum();
     let sent = rate.saturating_mul(time) / (bits * 1_000_000_000_000);
     let packets = packets.min(sent.max(1));
-    // The paths of a large fabric take a while.
+    // Finding the paths of a large fabric takes a while.
     if packets < u128::from(enough) {
         return packets as u64;
     }
@@ -43,7 +43,7 @@ fn reckon(setup: &Setup, enough: u64) -> u64 {
     u64::try_from(total).unwrap_or(u64::MAX)
 }
 
-/// What to say of a run that takes long; nothing of others.
+/// Returns the warning about a run that takes long; `None` for others.
 pub(crate) fn warning(setup: &Setup) -> Option<String> {
     let hops = packet_hops(setup);
     let seconds = hops / SPEED;
@@ -57,7 +57,7 @@ pub(crate) fn warning(setup: &Setup) -> Option<String> {
     })
 }
 
-/// In the largest unit that is not below one.
+/// Formats a duration in the largest unit of which it is at least one.
 fn duration(seconds: u64) -> String {
     const UNITS: [(u64, &str); 4] = [(31_557_600, "years"), (86_400, "days"), (3600, "hours"), (60, "minutes")];
     match UNITS.iter().find(|(unit, _)| seconds >= *unit) {
@@ -76,15 +76,15 @@ mod tests {
         load("permutation-128", &changes, None).and_then(|scenario| scenario.setup(1)).unwrap()
     }
 
-    /// 128 flows of 4 GiB in packets of 4096 B are 2^27 packets. Of the 127 other hosts 7 are at the same leaf (two links),
-    /// the rest four links away: 3.9 on average.
+    /// 128 flows of 4 GiB in packets of 4096 B are 2^27 packets. Of the 127 other hosts 7 are at the same leaf (two links), the
+    /// rest four links away: 3.9 on average.
     #[test]
     fn packets_times_links() {
         let long = setup(&["workload.0.size=4GiB"]);
         let hops = packet_hops(&long) as f64 / f64::from(1 << 27);
         assert!((3.5..=4.0).contains(&hops), "{hops}");
-        // 2^27 * 3.9 / 3e6 = 175 s: nothing is said. 1 TiB is 2^35 packets, 12.4 hours, but a second at 400 Gb/s is
-        // 128 * 400e9 / (4160 * 8) = 1.54e9 packets: 33 minutes.
+        // 2^27 * 3.9 / 3e6 = 175 s: no warning. 1 TiB is 2^35 packets, 12.4 hours, but a second at 400 Gb/s is 128 * 400e9 /
+        // (4160 * 8) = 1.54e9 packets: 33 minutes.
         assert_eq!(warning(&long), None);
         let longer = warning(&setup(&["workload.0.size=1TiB"])).unwrap();
         assert!(longer.contains("minutes") && longer.contains("3 million"), "{longer}");

@@ -1,4 +1,4 @@
-//! `[fabric]`: a profile's defaults, single keys over them, and whether they fit together.
+//! `[fabric]`: a profile's defaults, single keys over them, and checks of their combination.
 
 use crate::{
     error::ScenarioError,
@@ -17,17 +17,17 @@ use anabranch_units::BytesOrBdp;
 pub struct Profile {
     /// Its name.
     pub name: &'static str,
-    /// What it stands for.
+    /// Its description.
     pub meaning: &'static str,
     /// Its defaults of `[fabric]`.
     pub fabric: fn() -> FabricParameters,
     /// Its defaults of `[transport]`.
     pub transport: fn() -> TransportParameters,
-    /// Which packets a fault harms where it does not say.
+    /// Packets that a fault harms by default.
     pub faults: Affects,
 }
 
-/// The profiles there are; the first is the default.
+/// All profiles; the first is the default.
 pub const PROFILES: &[Profile] = &[
     Profile {
         name: "uet-lossy",
@@ -73,7 +73,7 @@ pub const PROFILES: &[Profile] = &[
     },
 ];
 
-/// The most data classes a port can have, as many as Ethernet has priorities.
+/// Maximum number of data classes of a port, the number of priorities of Ethernet.
 pub const MOST_CLASSES: usize = 8;
 
 /// Reads the section: the profile's name and the parameters. Without a profile the kind of transport decides.
@@ -92,13 +92,13 @@ pub(crate) fn read(
     Ok((profile, fabric))
 }
 
-/// Where a key stands, or the section where it is not given.
+/// Returns the place of a key, or of the section where the key is not given.
 fn place(tree: &Tree, key: &str) -> Option<Place> {
     let own = tree.find(&format!("fabric.{key}")).map(|node| node.place.clone());
     own.or_else(|| tree.find("fabric").map(|node| node.key.clone()))
 }
 
-/// Whether the values fit together and to the packets of `transport`.
+/// Checks that the values fit together and to the packets of `transport`.
 pub(crate) fn check(
     fabric: &FabricParameters,
     transport: &TransportParameters,
@@ -132,7 +132,7 @@ pub(crate) fn check(
     check_classes(fabric, &wrong)
 }
 
-/// Whether transport and fabric go together.
+/// Checks that transport and fabric fit together.
 fn check_transport(
     fabric: &FabricParameters,
     transport: &TransportParameters,
@@ -196,7 +196,7 @@ fn check_classes(
     Ok(())
 }
 
-/// Things to check before trusting a result.
+/// Returns reasons to doubt a result.
 pub(crate) fn warnings(fabric: &FabricParameters) -> Option<String> {
     (fabric.scheduling == Scheduling::Strict && !fabric.class_weights.is_empty()).then(|| {
         format!(
@@ -206,7 +206,7 @@ pub(crate) fn warnings(fabric: &FabricParameters) -> Option<String> {
     })
 }
 
-/// Whether `a` is surely above `b`: both in bytes or both in BDP.
+/// Returns `true` if `a` is certainly above `b`: both in bytes or both in BDP.
 fn above(a: BytesOrBdp, b: BytesOrBdp) -> bool {
     match (a, b) {
         (BytesOrBdp::Bytes(a), BytesOrBdp::Bytes(b)) | (BytesOrBdp::Bdp(a), BytesOrBdp::Bdp(b)) => a > b,
@@ -214,7 +214,7 @@ fn above(a: BytesOrBdp, b: BytesOrBdp) -> bool {
     }
 }
 
-/// Whether a fabric with PFC is sure to lose nothing on this topology, for packets of `packet` bytes.
+/// Checks that a fabric with PFC loses nothing on this topology, for packets of `packet` bytes.
 pub(crate) fn check_lossless(
     fabric: &FabricParameters,
     topology: &anabranch_topology::Topology,
@@ -229,7 +229,7 @@ pub(crate) fn check_lossless(
     }
 }
 
-/// Whether the thresholds fit together once the BDP is known; called when the topology stands.
+/// Checks that the thresholds fit together, given the BDP of the built topology.
 pub(crate) fn check_with_bdp(
     fabric: &FabricParameters,
     bdp: u64,

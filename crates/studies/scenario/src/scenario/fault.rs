@@ -1,4 +1,4 @@
-//! `[[fault]]`: what fails and when.
+//! `[[fault]]`: links and switches that fail, with their times.
 
 use crate::{document, error::ScenarioError, section::Section, tree::Tree};
 use anabranch_backend::Setup;
@@ -9,7 +9,7 @@ use anabranch_workload::{FailedSwitch, FileFailure};
 use std::collections::BTreeSet;
 use toml::Table;
 
-/// Reads all faults; what a fault harms where it does not say comes from the profile.
+/// Reads all faults; the profile decides which packets a fault harms by default.
 pub(crate) fn read(sections: Vec<Section<'_>>, affects: Affects) -> Result<Vec<FaultParameters>, ScenarioError> {
     sections
         .into_iter()
@@ -20,7 +20,7 @@ pub(crate) fn read(sections: Vec<Section<'_>>, affects: Affects) -> Result<Vec<F
         .collect()
 }
 
-/// A fault with every default filled in; what is not given at all is left out.
+/// Returns a fault with every default filled in; keys without a value are omitted.
 pub(crate) fn table(fault: &FaultParameters) -> Table {
     let given = |(key, raw): (&str, Raw)| {
         let nothing = raw == Raw::Text(String::new()) || raw == Raw::List(Vec::new());
@@ -29,7 +29,7 @@ pub(crate) fn table(fault: &FaultParameters) -> Table {
     fault.entries().into_iter().filter_map(given).collect()
 }
 
-/// The faults resolved to links; random choices depend on the seed and the fault's number.
+/// Resolves the faults to links; random choices depend on the seed and the fault's number.
 pub(crate) fn resolve(
     faults: &[FaultParameters],
     topology: &Topology,
@@ -49,10 +49,10 @@ pub(crate) fn resolve(
     Ok(resolved)
 }
 
-/// Most links that a warning names.
+/// Maximum number of links that a warning names.
 const NAMED: usize = 3;
 
-/// What to say of links that come back without having gone down.
+/// Returns warnings about links that come back without having gone down.
 pub(crate) fn never_down(faults: &[FaultParameters], setup: &Setup, tree: &Tree) -> Vec<String> {
     let mut warnings = Vec::new();
     for (number, fault) in faults.iter().enumerate().filter(|(_, fault)| fault.kind == FaultKind::LinkUp) {
@@ -82,7 +82,8 @@ pub(crate) fn never_down(faults: &[FaultParameters], setup: &Setup, tree: &Tree)
     warnings
 }
 
-/// Links that a flow file says are failed: both directions are down from the start, and the forwarding tables know.
+/// Returns the faults of links that a flow file lists as failed: both directions are down from the start, and forwarding tables
+/// avoid them.
 pub(crate) fn of_files(failures: &[FileFailure], topology: &Topology) -> Result<Vec<Fault>, ScenarioError> {
     failures.iter().map(|failure| of_file(failure, topology)).collect()
 }

@@ -15,9 +15,9 @@ use std::{
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// Bytes of the largest file that a run reads; of larger ones no hash is made.
+    /// Bytes of the largest file that a run reads; larger ones are not hashed.
     max_file: u64,
-    /// What stands for a file in a hash, by path, where it is read once for all the runs of a study.
+    /// Texts that represent files in a hash, by path; each file is read once for all the runs of a study.
     contents: Option<Arc<Mutex<BTreeMap<String, String>>>>,
 }
 
@@ -26,7 +26,7 @@ impl Folder {
         Folder { path: folder.to_path_buf(), max_file, contents: None }
     }
 
-    /// From now on, what stands for a file in a hash is read once.
+    /// Caches the texts that represent files in a hash from now on.
     pub(crate) fn remember(&mut self) {
         self.contents.get_or_insert_default();
     }
@@ -35,12 +35,12 @@ impl Folder {
         &self.path
     }
 
-    /// The text of a file.
+    /// Reads the text of a file.
     pub(crate) fn read(&self, path: &str, budget: &Budget) -> std::io::Result<String> {
         String::from_utf8(self.read_bytes(path, budget)?).map_err(|_| std::io::ErrorKind::InvalidData.into())
     }
 
-    /// The content of a file, text or not, where memory has room for it.
+    /// Reads the content of a file, text or not, if the memory budget allows it.
     pub(crate) fn read_bytes(&self, path: &str, budget: &Budget) -> std::io::Result<Vec<u8>> {
         let path = self.path.join(path);
         let (_, size) = anabranch_input::open(&path)?;
@@ -48,7 +48,7 @@ impl Folder {
         anabranch_input::read(&path, size)
     }
 
-    /// The path from the root on, so that a printed scenario can be read anywhere.
+    /// Returns the absolute path, so that a printed scenario can be read anywhere.
     pub(crate) fn absolute(&self, path: &str) -> String {
         if path.is_empty() {
             return String::new();
@@ -57,7 +57,7 @@ impl Folder {
         std::path::absolute(&joined).unwrap_or(joined).to_string_lossy().into_owned()
     }
 
-    /// What stands for the file in a hash: its content, wherever it lies.
+    /// Returns the text that represents the file in a hash: by its content, regardless of its path.
     pub(crate) fn content(&self, path: &str) -> String {
         let Some(contents) = &self.contents else { return self.read_content(path) };
         let mut contents = contents.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +75,7 @@ impl Folder {
     }
 }
 
-/// Size and hash of a file's content, which is not held in memory.
+/// Returns size and hash of a file's content without holding it in memory.
 fn digest(path: &Path, max: u64) -> std::io::Result<(u64, u64)> {
     let (file, size) = anabranch_input::open(path)?;
     if size > max {
@@ -93,7 +93,7 @@ fn digest(path: &Path, max: u64) -> std::io::Result<(u64, u64)> {
     }
 }
 
-/// The workload with the file it names, if any, replaced by what `files` makes of its path.
+/// Returns the workload with the path of its file, if any, mapped by `files`.
 pub(crate) fn with_files(workload: &Workload, files: impl Fn(&str) -> String) -> Workload {
     let mut workload = workload.clone();
     match &mut workload.kind {
@@ -104,7 +104,7 @@ pub(crate) fn with_files(workload: &Workload, files: impl Fn(&str) -> String) ->
     workload
 }
 
-/// The paths that workloads name.
+/// Returns the paths that workloads name.
 pub(crate) fn named(workloads: &[Workload]) -> Vec<String> {
     let found = std::cell::RefCell::new(Vec::new());
     for workload in workloads {
@@ -116,7 +116,7 @@ pub(crate) fn named(workloads: &[Workload]) -> Vec<String> {
     found.into_inner()
 }
 
-/// Whether a choice of flow sizes is neither a name nor a size.
+/// Returns `true` if a choice of flow sizes is neither a name nor a size.
 fn is_path(sizes: &str) -> bool {
     !SIZE_DISTRIBUTIONS.iter().any(|about| about.name == sizes) && sizes.parse::<Bytes>().is_err()
 }

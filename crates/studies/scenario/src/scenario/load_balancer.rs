@@ -13,7 +13,7 @@ use anabranch_lb::registry::{
 use anabranch_settings::{Parameters, Raw, SetError, nearest};
 use toml::Table;
 
-/// The load balancer of a scenario, and the parameters it gives for others.
+/// The load balancer of a scenario, and the parameters given for others.
 #[derive(Clone, Debug)]
 pub struct LoadBalancers {
     /// The load balancer of all workloads that do not name their own.
@@ -30,7 +30,7 @@ struct Given {
 }
 
 impl LoadBalancers {
-    /// A load balancer by name (an alias or `host+switch`) with the parameters that the scenario gives.
+    /// Returns a load balancer by name (an alias or `host+switch`) with the parameters that the scenario gives.
     ///
     /// # Errors
     /// [`SchemeError`].
@@ -39,7 +39,7 @@ impl LoadBalancers {
         Ok(self.with_parameters(name.trim(), host, switch))
     }
 
-    /// The host side of a load balancer, or a host scheme by its own name.
+    /// Returns the host side of a load balancer, or a host scheme by its own name.
     ///
     /// # Errors
     /// [`SchemeError`].
@@ -54,7 +54,7 @@ impl LoadBalancers {
     fn with_parameters(&self, name: &str, mut host: HostParameters, mut switch: SwitchParameters) -> LoadBalancer {
         for Given { scheme, entries } in &self.given {
             for (key, raw) in entries {
-                // A key that only one side knows is refused by the other; both were checked when they were read.
+                // A key of only one side is refused by the other; both were checked when they were read.
                 if scheme == host.name() {
                     let _ = host.parameters_mut().set(key, raw);
                 }
@@ -69,8 +69,8 @@ impl LoadBalancers {
         LoadBalancer { name: name.to_string(), host, switch }
     }
 
-    /// On a topology with guided paths an alias stands for the same host scheme over the guided form of its switch scheme,
-    /// where that has one. A pair named in full stays.
+    /// Replaces the switch scheme of an alias by its guided form, if it has one, on a topology with guided paths. A pair named
+    /// in full stays.
     pub(crate) fn guide(&self, balancer: &mut LoadBalancer) {
         let is_alias = ALIASES.iter().any(|alias| alias.name == balancer.name);
         let form = balancer.switch.capabilities().guided_form().filter(|_| is_alias);
@@ -79,8 +79,8 @@ impl LoadBalancers {
         }
     }
 
-    /// The section with every default of the schemes of `used` filled in; with `unused`, also the parameters given
-    /// for other schemes.
+    /// Returns the section with every default of the schemes of `used` filled in; with `unused`, also the parameters given for
+    /// other schemes.
     pub(crate) fn table(&self, used: &[LoadBalancer], unused: bool) -> Table {
         let mut section = Table::new();
         section.insert("scheme".into(), self.main.name.clone().into());
@@ -98,7 +98,7 @@ impl LoadBalancers {
     }
 }
 
-/// Adds to the table of a scheme what it does not hold yet: host and switch side can have keys in common.
+/// Adds missing keys to the table of a scheme: host and switch side can have keys in common.
 fn add_all<'a>(section: &mut Table, scheme: &str, entries: impl Iterator<Item = (&'a str, &'a Raw)>) {
     for (key, raw) in entries {
         let table = section.entry(scheme).or_insert_with(|| Table::new().into());
@@ -108,7 +108,7 @@ fn add_all<'a>(section: &mut Table, scheme: &str, entries: impl Iterator<Item = 
     }
 }
 
-/// An error of the registry, at a place.
+/// Converts an error of the registry to one with a place.
 pub(crate) fn scheme_error(error: &SchemeError, place: Option<Place>) -> ScenarioError {
     ScenarioError::new(format!("[load_balancer]: {error}")).maybe_at(place)
 }
@@ -128,7 +128,7 @@ pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<LoadBala
     let host: Option<String> = section.read("host")?;
     let switch: Option<String> = section.read("switch")?;
 
-    // What is said later (on the command line) wins: a scheme over the file's sides, a side over the scheme's.
+    // The later setting (on the command line) wins: a scheme over the file's sides, a side over the scheme's.
     let base = scheme.as_deref().unwrap_or(DEFAULT_ALIAS);
     let (base_host, base_switch) = match base.split_once('+') {
         Some((host, switch)) => (host.trim(), switch.trim()),
@@ -162,7 +162,7 @@ pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<LoadBala
     Ok(balancers)
 }
 
-/// The parameter tables, each checked against the host and the switch scheme of its name.
+/// Reads the parameter tables, each checked against the host and the switch scheme of its name.
 fn tables(section: Section<'_>) -> Result<Vec<Given>, ScenarioError> {
     let names: Vec<&'static str> = HostParameters::ALL
         .iter()
@@ -227,7 +227,7 @@ fn tables(section: Section<'_>) -> Result<Vec<Given>, ScenarioError> {
     Ok(given)
 }
 
-/// Sets a key on each side that knows it.
+/// Sets a key on each side that has it.
 fn set_either(sides: [Option<&mut dyn Parameters>; 2], key: &str, raw: &Raw) -> Result<(), SetError> {
     let (mut known, mut allowed) = (false, Vec::new());
     for side in sides.into_iter().flatten() {

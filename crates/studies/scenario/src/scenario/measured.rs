@@ -1,4 +1,4 @@
-//! What measuring takes of memory, reckoned beforehand from the shortest time that the run can take.
+//! Memory of measurements, estimated in advance from the shortest time that the run can take.
 
 use super::memory::Budget;
 use crate::error::ScenarioError;
@@ -15,7 +15,7 @@ const UPLINK_ROW: u64 = 120;
 /// Bytes of the occupancy of a port.
 const OCCUPANCY: u64 = 8_000;
 
-/// A warning for each key of `[measure]` that asks for what a backend with `measures` does not measure.
+/// Returns a warning for each key of `[measure]` that requests more than a backend with `measures` measures.
 pub(super) fn unmeasured(setup: &Setup, measures: &Measures, backend: &str) -> Vec<String> {
     let asked = &setup.measure;
     let has_histogram = measures.links.is_some_and(|links| links.queue_p99);
@@ -73,7 +73,7 @@ fn take_series(budget: &mut Budget, setup: &Setup) -> Result<(), ScenarioError> 
     let time = least_time(setup);
     let reckon = |interval: u64| {
         let all = (time / interval).saturating_add(1).saturating_mul(per_time);
-        // A flow has samples for as long as it takes at the rate of its host.
+        // A flow has samples for its time at the rate of its host.
         let flow = |flow: &u32| (wire_time(setup, *flow).min(time) / interval).saturating_add(1);
         let flows = measure.series_flows.iter().map(flow).fold(0, u64::saturating_add);
         all.saturating_add(anabranch_fabric::series_bytes(0, flows, 0))
@@ -86,7 +86,7 @@ fn take_series(budget: &mut Budget, setup: &Setup) -> Result<(), ScenarioError> 
         measure.series_flows.len(),
         Time::from_ps(time),
     );
-    // Runs take longer than the least time: what is named has room for twice that.
+    // Runs take longer than the least time: the suggested value has space for twice that.
     budget.take(needed, &what).map_err(|error| {
         match round_intervals(interval).find(|i| reckon(*i).saturating_mul(2) <= left) {
             Some(fits) => error.help(format!("`series_interval = \"{}\"` in [measure] fits", Time::from_ps(fits))),
@@ -95,19 +95,20 @@ fn take_series(budget: &mut Budget, setup: &Setup) -> Result<(), ScenarioError> 
     })
 }
 
-/// 1, 2, 5, 10, 20, 50, ... ps, from `interval` on.
+/// Yields 1, 2, 5, 10, 20, 50, ... ps, from `interval` on.
 fn round_intervals(interval: u64) -> impl Iterator<Item = u64> {
     let decades = std::iter::successors(Some(1u64), |decade| decade.checked_mul(10));
     decades.flat_map(|decade| [1, 2, 5].map(|n| decade.saturating_mul(n))).filter(move |round| *round >= interval)
 }
 
-/// The time that a flow takes at the rate of its host, in picoseconds.
+/// Returns the time of a flow at the rate of its host, in picoseconds.
 fn wire_time(setup: &Setup, flow: u32) -> u64 {
     let flow = &setup.flows.flows[flow as usize];
     setup.topology.link(setup.topology.host_uplink(flow.src)).rate.wire_time(flow.size).ps()
 }
 
-/// The least time that the run takes, in picoseconds: the flows that wait for others left out, each host sends at its rate.
+/// Returns a lower bound on the duration of the run, in picoseconds: each host sends at its rate, and flows do not wait for
+/// others.
 fn least_time(setup: &Setup) -> u64 {
     let limit = setup.limits.time_limit.ps();
     if !setup.limits.until_all_done {

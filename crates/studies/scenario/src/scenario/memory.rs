@@ -1,12 +1,12 @@
-//! What a run needs of memory, reckoned before anything is built: a refusal with figures instead of an abort.
+//! Estimate of a run's memory before anything is built: a refusal with figures instead of an abort.
 
 use super::RunParameters;
 use crate::{error::ScenarioError, machine::memory_limit};
 use anabranch_settings::Auto;
 use anabranch_topology::Scale;
 
-/// Bytes per directed link, with its ports and its share of the hosts and switches: the largest memory of runs of a fat
-/// tree of three tiers with a radix of 32 and 48, less that of none and of the tables, is 720 B.
+/// Bytes per directed link, with its ports and its share of the hosts and switches. It is the largest value measured on runs of
+/// a fat tree of three tiers with a radix of 32 and 48, without the memory of an empty run and of the tables.
 const LINK: u64 = 720;
 
 /// Bytes of an entry of a forwarding table.
@@ -15,19 +15,19 @@ const ENTRY: u64 = 4;
 /// Bytes of a run of two hosts.
 const LEAST: u64 = 8_000_000;
 
-/// How often a flow file is in memory while it is read, in parts: its bytes, the lines that count, a record, a message.
+/// Multiple of a flow file's size that is in memory while it is read: its bytes, the lines that count, a record, a message.
 const FILE: u64 = 5;
 
-/// The memory that a run may take, and what is taken.
+/// The memory that a run may take, and the part taken.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     limit: u64,
-    /// Whose limit it is.
+    /// Origin of the limit, with its verb.
     whose: String,
     taken: u64,
 }
 
-/// In gigabytes, for people.
+/// Formats bytes in gigabytes.
 fn gigabytes(bytes: u64) -> String {
     format!("{:.1} GB", bytes as f64 / 1e9)
 }
@@ -42,7 +42,7 @@ impl Budget {
         Budget { limit, whose, taken: 0 }
     }
 
-    /// What is left.
+    /// Returns the remaining bytes.
     pub(crate) fn left(&self) -> u64 {
         self.limit.saturating_sub(self.taken)
     }
@@ -66,7 +66,7 @@ impl Budget {
         )))
     }
 
-    /// Bytes of the largest file that can be read.
+    /// Returns the size in bytes of the largest file that can be read.
     pub(crate) fn max_file(&self) -> u64 {
         self.left() / FILE
     }
@@ -80,7 +80,7 @@ impl Budget {
         Err(self.refused(format!("{what} take about {} of memory", gigabytes(bytes))))
     }
 
-    /// Whether a file of so many bytes can be read.
+    /// Checks that a file of `bytes` bytes can be read.
     pub(crate) fn check_file(&self, bytes: u64) -> Result<(), String> {
         let needed = bytes.saturating_mul(FILE);
         if needed <= self.left() {

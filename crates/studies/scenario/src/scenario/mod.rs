@@ -1,4 +1,4 @@
-//! The scenario: typed, checked, with every default; and the setup it stands for.
+//! The scenario: typed, checked, with every default; and its setup.
 
 mod bounds;
 mod chosen;
@@ -65,9 +65,9 @@ const KEYS: &[&str] = &[
 /// A checked scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Its name, for people.
+    /// Its name in tables and reports.
     pub name: String,
-    /// What it is called in names of files.
+    /// Its name in file names.
     pub stem: String,
     /// Seed of everything random.
     pub seed: u64,
@@ -87,24 +87,24 @@ pub struct Scenario {
     pub faults: Vec<FaultParameters>,
     /// Extra measurements.
     pub measure: MeasureParameters,
-    /// When a run ends.
+    /// End of a run.
     pub run: RunParameters,
-    /// What a comparison compares.
+    /// Load balancers, seeds and baseline of a comparison.
     pub compare: CompareParameters,
-    /// What only real networks need to be told.
+    /// Settings of real networks alone.
     pub wire: WireParameters,
-    /// The network plugin that ranks of collectives load, from the command line alone; `None`: that beside the command.
+    /// The network plugin that ranks of collectives load, from the command line alone; `None`: the one beside the command.
     pub plugin: Option<PathBuf>,
     folder: Folder,
     tree: Tree,
     changes: Vec<String>,
 }
 
-/// The text of a file that a scenario names, and the ending of its name.
+/// The text of a file that a scenario names, and the extension of its name.
 pub struct FolderFile {
     /// Its text.
     pub text: String,
-    /// What follows the last dot of its name.
+    /// Text after the last dot of its name.
     pub ending: String,
 }
 
@@ -135,7 +135,7 @@ impl Scenario {
     /// Reads `tree`; relative paths in it are relative to `folder`.
     ///
     /// # Errors
-    /// [`ScenarioError`] of the first mistake.
+    /// [`ScenarioError`] of the first error.
     pub fn read(tree: Tree, stem: &str, folder: &Path) -> Result<Self, ScenarioError> {
         let mut root = Section::of(tree.root(), "the scenario")?;
         let name = root.read::<String>("name")?.unwrap_or_else(|| stem.to_string());
@@ -144,7 +144,7 @@ impl Scenario {
             return Err(ScenarioError::new(format!("`name`: {wrong}")).maybe_at(at));
         }
         let seed = root.read::<Seed>("seed")?.map_or(1, |Seed(seed)| seed);
-        // Whatever is misspelt here would be missed below.
+        // Checked first, since a misspelt name would appear absent to the readers below.
         let known = |key: &str| KEYS.contains(&key);
         if let Some((key, node)) = root.find(|key| !known(key)) {
             let message = format!("unknown section or key `{key}`; allowed are {}", list(KEYS));
@@ -198,10 +198,10 @@ impl Scenario {
         })
     }
 
-    /// The same with another load balancer for all workloads that do not name their own.
+    /// Returns the scenario with another load balancer for all workloads that do not name their own.
     ///
     /// # Errors
-    /// Where there is no such load balancer, or it does not go with the scenario.
+    /// Where there is no such load balancer, or its sides do not form a pair.
     pub fn with_scheme(&self, scheme: &str) -> Result<Self, ScenarioError> {
         let main = self.load_balancers.named(scheme).map_err(|error| ScenarioError::new(error.to_string()))?;
         let mut other = self.clone();
@@ -209,7 +209,7 @@ impl Scenario {
         Ok(other)
     }
 
-    /// The same with other values of some keys, as the flag `flag` says (`KEY=VALUE` each).
+    /// Returns the scenario with other values of some keys (`KEY=VALUE` each), as the flag `flag` gives them.
     ///
     /// # Errors
     /// Where a key does not exist or a value does not fit.
@@ -219,25 +219,25 @@ impl Scenario {
             tree.change(flag, change)?;
         }
         let mut other = Scenario::read(tree, &self.stem, self.folder.path())?;
-        // What is remembered of its files need not be read again.
+        // Contents of files that are cached need not be read again.
         other.folder = self.folder.clone();
         other.plugin.clone_from(&self.plugin);
         Ok(other)
     }
 
-    /// The same, whose collectives load this plugin. Results depend on its content.
+    /// Returns the scenario with this plugin for its collectives. Results depend on its content.
     #[must_use]
     pub fn with_plugin(&self, plugin: Option<PathBuf>) -> Self {
         Scenario { plugin, ..self.clone() }
     }
 
-    /// The same with another seed.
+    /// Returns the scenario with another seed.
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {
         Scenario { seed, ..self.clone() }
     }
 
-    /// The files that it reads, as absolute paths: its own, where it was read from one, and those it names.
+    /// Returns the files that it reads, as absolute paths: its own, where it was read from one, and those it names.
     pub fn inputs(&self) -> Vec<PathBuf> {
         let own = self.tree.root().place.source.name.as_str();
         let named = std::cell::RefCell::new(files::named(&self.workloads));
@@ -257,17 +257,17 @@ impl Scenario {
         inputs
     }
 
-    /// From now on its files are read once for the hashes of all the scenarios made from it: one study, one state of them.
+    /// Caches the contents of its files for the hashes of all scenarios made from it, so that one study uses one state of them.
     pub fn remember_files(&mut self) {
         self.folder.remember();
     }
 
-    /// Name of its load balancer.
+    /// Returns the name of its load balancer.
     pub fn scheme(&self) -> &str {
         &self.load_balancers.main.name
     }
 
-    /// The name or file it was read from and the changes made to it, as they stand on a command line.
+    /// Returns the name or file it was read from and the changes made to it, as on a command line.
     pub fn origin(&self) -> String {
         let name = self.tree.root().place.source.name.as_str();
         let mut words = vec![quoted(name.strip_suffix(" (ready-made)").unwrap_or(name))];
@@ -275,23 +275,23 @@ impl Scenario {
         words.join(" ")
     }
 
-    /// Whether others can read it where it was read from: a file, or a ready-made scenario.
+    /// Returns `true` if others can read it from the same origin: a file, or a ready-made scenario.
     pub fn is_at_hand(&self) -> bool {
         let name = self.tree.root().place.source.name.as_str();
         name.ends_with(" (ready-made)") || std::path::Path::new(name).is_file()
     }
 
-    /// Where a dotted key stands, if it is given.
+    /// Returns the place of a dotted key, if it is given.
     pub fn place(&self, key: &str) -> Option<Place> {
         self.tree.find(key).map(|node| node.place.clone())
     }
 
-    /// Things to check before trusting a result.
+    /// Returns reasons to doubt a result.
     pub fn warnings(&self) -> Vec<String> {
         fabric::warnings(&self.fabric).into_iter().chain(workload::warnings(&self.workloads)).collect()
     }
 
-    /// The load balancers in use, the scenario's own first.
+    /// Returns the load balancers in use, the scenario's own first.
     fn used(&self) -> Result<Vec<LoadBalancer>, SchemeError> {
         let mut used = vec![self.load_balancers.main.clone()];
         for name in self.workloads.iter().flat_map(Workload::load_balancers).flatten() {
@@ -302,7 +302,7 @@ impl Scenario {
         Ok(used)
     }
 
-    /// The scenario with every default filled in; it reads back as the same scenario.
+    /// Returns the scenario with every default filled in; it reads back as the same scenario.
     pub fn to_toml(&self) -> String {
         let mut document = self.document(|path| self.folder.absolute(path), true);
         document.insert("run".into(), document::table([], &self.run).into());
@@ -315,15 +315,15 @@ impl Scenario {
         document.to_string()
     }
 
-    /// 64 bits of all that a run depends on: the scenario with every default, the content of the files it names, and
+    /// Returns 64 bits over all that a run depends on: the scenario with every default, the content of the files it names, and
     /// the version.
     pub fn hash(&self) -> u64 {
         let mut document = self.document(|path| self.folder.content(path), false);
         let mut run = document::table([], &self.run);
-        // It decides whether a run is begun, not what it gives.
+        // The limit decides whether a run begins, not its results.
         run.remove("memory_limit");
         document.insert("run".into(), run.into());
-        // Simulations do not read it; where it says nothing of its own it is no part, so that theirs keep their hashes.
+        // Simulations do not read it; with its defaults it is not part of the hash, so that hashes of simulations stay stable.
         if self.wire != WireParameters::default() {
             document.insert("wire".into(), document::table([], &self.wire).into());
         }
@@ -334,8 +334,8 @@ impl Scenario {
         name_key(&format!("anabranch {VERSION}\n{document}"))
     }
 
-    /// Everything but `[run]`, `[compare]` and `[wire]`. `files` replaces what workloads and topologies say of files; `unused` also
-    /// holds parameters of load balancers that are not in use.
+    /// Returns everything but `[run]`, `[compare]` and `[wire]`. `files` replaces the paths in workloads and topologies;
+    /// `unused` includes parameters of load balancers that are not in use.
     fn document(&self, files: impl Fn(&str) -> String, unused: bool) -> Table {
         let mut document = Table::new();
         let mut add = |key: &str, value: toml::Value| document.insert(key.into(), value);
@@ -355,7 +355,7 @@ impl Scenario {
         document
     }
 
-    /// What it says, with every default and the content of files, but for its load balancers.
+    /// Returns its text with every default and the content of files, without its load balancers.
     pub fn without_load_balancer(&self) -> String {
         let mut document = self.document(|path| self.folder.content(path), false);
         document.remove("load_balancer");
@@ -363,16 +363,16 @@ impl Scenario {
         document.to_string()
     }
 
-    /// Threads that a run of it keeps busy: with fewer hosts each, they mostly wait for each other.
+    /// Returns the number of threads that a run of it keeps busy: with fewer hosts each, they mostly wait for each other.
     pub fn most_threads(&self) -> usize {
         const HOSTS_PER_THREAD: usize = 48;
         let Ok(topology) = self.topology() else { return 1 };
-        // Where a link takes no time at all, one thread alone can run it.
+        // If a link takes no time at all, only one thread can run the simulation.
         let instant = topology.links.iter().any(|link| link.delay + topology.switch_latency == Time::ZERO);
         if instant { 1 } else { (topology.hosts as usize / HOSTS_PER_THREAD).max(1) }
     }
 
-    /// The rate of its hosts' links, the slowest of them.
+    /// Returns the lowest rate of its hosts' links.
     ///
     /// # Errors
     /// Where the topology cannot be built.
@@ -383,11 +383,11 @@ impl Scenario {
         rates.min().ok_or_else(|| ScenarioError::new("the topology has no hosts"))
     }
 
-    /// What an endpoint of a real network is told that stands for one of its hosts and draws as `seed` says. `scheme` is a
-    /// load balancer, of which the host's side counts, or a host scheme; `None`: the scenario's.
+    /// Returns the settings of an endpoint of a real network that acts as one of its hosts, with the random numbers of `seed`.
+    /// `scheme` is a load balancer, of which the host side counts, or a host scheme; `None`: the scenario's.
     ///
     /// # Errors
-    /// Where `[wire]`, the scheme or the transport cannot be, or the topology cannot be built.
+    /// Where `[wire]`, the scheme or the transport is invalid, or the topology cannot be built.
     pub fn wire_settings(
         &self,
         scheme: Option<&str>,
@@ -401,7 +401,7 @@ impl Scenario {
         self.wire.settings(&self.transport, host, rate, seed).map_err(|error| wire::wrong(&error, &self.tree))
     }
 
-    /// The graph, without faults.
+    /// Builds the graph, without faults.
     ///
     /// # Errors
     /// Where the topology cannot be built.
@@ -423,21 +423,21 @@ impl Scenario {
         Ok(topology)
     }
 
-    /// An error of a run's plan, at its place: such a message begins with the dotted key that is at fault, where there is
-    /// one. Where the key is not given its section is the place.
+    /// Converts an error of a run's plan to one with a place: such a message begins with the dotted key at fault, where there
+    /// is one. Where the key is not given, the section is the place.
     pub fn setup_error(&self, message: &str) -> ScenarioError {
         let path = message.split([' ', ':']).next().unwrap_or_default();
         let Some((section, key)) = path.rsplit_once('.') else { return ScenarioError::new(message) };
         let rest = &message[path.len()..];
-        // Parameters of schemes are told without the section they stand in.
+        // Parameters of schemes are named without the section that contains them.
         let section = if KEYS.contains(&section) { section.to_string() } else { format!("load_balancer.{section}") };
         ScenarioError::new(format!("[{section}]: `{key}`{rest}")).maybe_at(self.place_or_section(&section, key))
     }
 
-    /// Checks whether `backend` can run `setup`.
+    /// Checks that `backend` can run `setup`.
     ///
     /// # Errors
-    /// [`ScenarioError`] of what the backend refuses before it begins.
+    /// [`ScenarioError`] where the backend refuses the setup.
     pub fn check(&self, setup: &Setup, backend: &BackendEntry) -> Result<(), ScenarioError> {
         let made = (backend.make)(self);
         if made.runs_switch_schemes() {
@@ -450,7 +450,7 @@ impl Scenario {
         })
     }
 
-    /// An error of what `backend` cannot do, at the key that asks for it.
+    /// Converts a refusal of `backend` to an error at the key that causes it.
     pub fn refused(&self, refusal: &Refusal, backend: &BackendEntry) -> ScenarioError {
         let Refusal { key, reason, remedy } = refusal;
         let (section, rest) = key.rsplit_once('.').unwrap_or(("", key));
@@ -464,13 +464,13 @@ impl Scenario {
         ScenarioError::new(message).maybe_at(self.place_or_section(section, rest)).help(remedy.clone())
     }
 
-    /// Where a key stands, or its section where it is not given.
+    /// Returns the place of a key, or of its section where the key is not given.
     fn place_or_section(&self, section: &str, key: &str) -> Option<Place> {
         let header = || self.tree.find(section).map(|node| node.key.clone());
         self.place(&format!("{section}.{key}")).or_else(header)
     }
 
-    /// Packet-hops of the data of a run, reckoned from its flows and paths.
+    /// Estimates the packet-hops of the data of a run from its flows and paths.
     ///
     /// # Errors
     /// Where the graph or the flows cannot be made.
@@ -478,15 +478,14 @@ impl Scenario {
         Ok(cost::hops(&self.setup(self.seed)?))
     }
 
-    /// What to know of a run before it begins: that it will take long, that a fault changes nothing, that something is not
-    /// measured.
+    /// Returns warnings before a run: that it will take long, that a fault changes nothing, that something is not measured.
     pub fn foresight(&self, setup: &Setup, backend: &BackendEntry) -> Vec<String> {
         let long = if *backend == SIMULATOR { cost::warning(setup) } else { None };
         let unmeasured = measured::unmeasured(setup, &(backend.make)(self).measures(), backend.name);
         fault::never_down(&self.faults, setup, &self.tree).into_iter().chain(long).chain(unmeasured).collect()
     }
 
-    /// The load balancers in use, as they are on this topology.
+    /// Returns the load balancers in use, in the form that they have on this topology.
     ///
     /// # Errors
     /// Where there is no such load balancer.
@@ -498,7 +497,7 @@ impl Scenario {
         Ok(used)
     }
 
-    /// Checks whether the load balancers `used` work on this topology and with the transport.
+    /// Checks that the load balancers `used` work on this topology and with the transport.
     fn check_balancers(
         &self,
         topology: &anabranch_topology::Topology,
@@ -523,10 +522,10 @@ impl Scenario {
         })
     }
 
-    /// Everything that a run with `seed` is a function of. The traffic depends on the seed, not on the load balancer.
+    /// Builds the complete input of a run with `seed`. The traffic depends on the seed, not on the load balancer.
     ///
     /// # Errors
-    /// [`ScenarioError`] of what shows only when the graph and the flows are made.
+    /// [`ScenarioError`] for errors that only building the graph and the flows reveals.
     pub fn setup(&self, seed: u64) -> Result<Setup, ScenarioError> {
         let mut budget = Budget::new(&self.run);
         let topology = self.topology_within(&mut budget)?;

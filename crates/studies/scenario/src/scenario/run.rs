@@ -5,10 +5,10 @@ use crate::{error::ScenarioError, section::Section, tree::Tree};
 use anabranch_settings::{Auto, InvalidValue, Never, Raw, Setting, ValueSchema, parameters};
 use anabranch_units::{Bytes, Time};
 
-/// When a run ends.
+/// End of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// When every flow is done.
+    /// Completion of every flow.
     AllFlowsDone,
     /// At this time.
     At(Time),
@@ -39,7 +39,7 @@ impl Setting for Until {
 }
 
 parameters! {
-    /// When a run ends and which flows count.
+    /// End of a run, and selection of the flows that count.
     pub struct RunParameters {
         /// When the run ends.
         until: Until = Until::AllFlowsDone, source "ours";
@@ -57,7 +57,7 @@ parameters! {
 }
 
 parameters! {
-    /// What is measured beyond what always is.
+    /// Optional measurements.
     pub struct MeasureParameters {
         /// Links whose ports give a time series: a cable (leaf0-spine3), one direction of it (leaf0->spine3), a pattern (leaf0-*, leaf*->spine3) or a class (host, tier0-1, local, global).
         series_links: Vec<String> = vec![], source "ours";
@@ -80,14 +80,14 @@ parameters! {
 }
 
 impl MeasureParameters {
-    /// Whether any time series is asked for.
+    /// Returns `true` if any time series is requested.
     pub(crate) fn has_series(&self) -> bool {
         !self.series_links.is_empty() || !self.series_flows.is_empty() || self.series_scheme
     }
 }
 
 parameters! {
-    /// What `anabranch compare` takes where the command line does not say.
+    /// Defaults of `anabranch compare` for arguments that the command line lacks.
     pub struct CompareParameters {
         /// The load balancers to compare.
         schemes: Vec<String> = vec![], source "ours";
@@ -98,7 +98,7 @@ parameters! {
     }
 }
 
-/// The most seeds that one comparison may take.
+/// Maximum number of seeds of one comparison.
 pub const MOST_SEEDS: u64 = 10_000;
 
 /// Reads `[run]`.

@@ -1,9 +1,9 @@
-//! Links that `[measure]` names.
+//! Links named in `[measure]`.
 
 use crate::{error::ScenarioError, tree::Tree};
 use anabranch_topology::{LinkId, Topology};
 
-/// The links of a list in `[measure]`: names, patterns, classes. Ascending, each once.
+/// Resolves a list of links in `[measure]`: names, patterns, classes. Ascending, each once.
 pub(crate) fn links(
     key: &str,
     names: &[String],

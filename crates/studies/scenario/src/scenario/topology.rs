@@ -22,7 +22,7 @@ pub(crate) struct TopologySection {
     overrides: Vec<LinkOverride>,
 }
 
-/// Reads the section, which must be there.
+/// Reads the section, which is mandatory.
 pub(crate) fn read(section: Option<Section<'_>>) -> Result<TopologySection, ScenarioError> {
     let Some(mut section) = section else {
         return Err(ScenarioError::new("the scenario has no [topology]")
@@ -44,7 +44,7 @@ pub(crate) fn read(section: Option<Section<'_>>) -> Result<TopologySection, Scen
 }
 
 impl TopologySection {
-    /// The graph.
+    /// Builds the graph.
     pub(crate) fn build(&self, folder: &Folder, budget: &Budget, tree: &Tree) -> Result<Topology, ScenarioError> {
         let at = |path: String| tree.find(&path).map(|node| node.place.clone());
         let wrong = |table: &str, title: &str, error: TopologyError| {
@@ -63,7 +63,7 @@ impl TopologySection {
         Ok(topology)
     }
 
-    /// The section with every default filled in.
+    /// Returns the section with every default filled in.
     pub(crate) fn table(&self, files: impl Fn(&str) -> String) -> Table {
         let mut parameters = self.parameters.clone();
         if let TopologyParameters::File(file) = &mut parameters {
@@ -78,7 +78,7 @@ impl TopologySection {
     }
 }
 
-/// The hosts as workloads see them.
+/// Returns the properties of hosts that workloads use.
 pub(crate) fn host_view(topology: &Topology, classes: &[String], flow_memory: u64) -> HostView {
     let hosts = topology.hosts;
     let groups = if topology.groups.is_empty() { groups(topology) } else { topology.groups.clone() };
@@ -96,7 +96,7 @@ pub(crate) fn host_view(topology: &Topology, classes: &[String], flow_memory: u6
     }
 }
 
-/// What workloads know of a Dragonfly or a Slim Fly.
+/// Properties of a Dragonfly or a Slim Fly that workloads use.
 #[derive(Debug)]
 struct Guided {
     topology: Topology,
@@ -127,7 +127,8 @@ impl LowDiameter for Guided {
     }
 }
 
-/// Per switch its group where the topology names none: switches that reach each other below the top tier (a pod), the switch alone in two tiers.
+/// Returns the group of each switch where the topology names none: switches that reach each other below the top tier (a pod),
+/// or the switch alone in two tiers.
 fn groups(topology: &Topology) -> Vec<u32> {
     let hosts = topology.hosts;
     let tier = |node: NodeId| match topology.node(node).kind {

@@ -37,7 +37,7 @@ pub(crate) fn read(
     Ok(transport)
 }
 
-/// Whether a full packet fits into the window once the BDP is known; called when the topology stands.
+/// Checks that a full packet fits into the window, given the BDP of the built topology.
 pub(crate) fn check_with_bdp(transport: &TransportParameters, bdp: u64, tree: &Tree) -> Result<(), ScenarioError> {
     let Some((window, packet)) = transport.window() else { return Ok(()) };
     if window.bytes(bdp) >= packet {
@@ -52,8 +52,8 @@ pub(crate) fn check_with_bdp(transport: &TransportParameters, bdp: u64, tree: &T
     Err(ScenarioError::new(message).maybe_at(place).help(format!("the smallest window that works is \"{packet}B\"")))
 }
 
-/// Whether the load balancers in use go with the congestion control: ConWeave holds packets back in the network, which a
-/// round trip cannot tell from congestion (specification 4.4); and a rate that starts afresh with every packet is none.
+/// Checks that the load balancers in use fit the congestion control. ConWeave holds packets back in the network, which a round
+/// trip cannot distinguish from congestion (specification 4.4). A rate that restarts with every packet does not pace.
 pub(crate) fn check_balancers(
     transport: &TransportParameters,
     used: &[LoadBalancer],
@@ -89,12 +89,12 @@ pub(crate) fn check_balancers(
     Ok(())
 }
 
-/// The section with every default filled in.
+/// Returns the section with every default filled in.
 pub(crate) fn table(transport: &TransportParameters) -> Table {
     let name = ("kind", Raw::Text(transport.name().into()));
     let mut transport = transport.clone();
     let mut table = document::table([name], &*transport.parameters_mut());
-    // Those of a congestion control that is not in use decide nothing.
+    // Parameters of a congestion control that is not in use have no effect.
     let in_use = transport.control().name;
     if let Some(parameters) = transport.control_parameters_mut(in_use) {
         table.insert(in_use.into(), document::table([], &*parameters).into());

@@ -1,11 +1,12 @@
-//! `[wire]`.
+//! `[wire]`: settings of real networks.
 
 use crate::{error::ScenarioError, section::Section, tree::Tree};
 use anabranch_settings::SetError;
 use anabranch_transport::TransportParameters;
 use anabranch_wire::WireParameters;
 
-/// Reads the section. Packets must fit where it is given: a scenario that is only simulated may have any.
+/// Reads the section. Where it is given, packets must fit into those of the wire; a scenario that is only simulated may have
+/// any size.
 pub(crate) fn read(
     section: Option<Section<'_>>,
     transport: &TransportParameters,
@@ -18,7 +19,7 @@ pub(crate) fn read(
     Ok(wire)
 }
 
-/// A value that cannot be, at its place or at that of the section.
+/// Converts an invalid value to an error at its place, or at that of the section.
 pub(crate) fn wrong(error: &SetError, tree: &Tree) -> ScenarioError {
     let (SetError::UnknownKey { key, .. } | SetError::InvalidValue { key, .. }) = error;
     let own = tree.find(&format!("wire.{key}")).map(|node| node.place.clone());

@@ -1,4 +1,4 @@
-//! `[[workload]]`: its kind, the kind's parameters and what every workload may have.
+//! `[[workload]]`: its kind, the kind's parameters and the common ones.
 
 use super::load_balancer::{LoadBalancers, scheme_error};
 use crate::{
@@ -19,19 +19,19 @@ use toml::Table;
 pub struct Workload {
     /// The kind and its parameters.
     pub kind: WorkloadParameters,
-    /// What every workload may have.
+    /// Parameters common to all workloads.
     pub common: CommonParameters,
     /// Its name, given or made from its kind.
     pub name: String,
 }
 
-/// Place of a key of workload `number`, else of the workload.
+/// Returns the place of a key of workload `number`, or else of the workload.
 pub(crate) fn place(tree: &Tree, number: usize, key: Option<&str>) -> Option<Place> {
     let own = key.and_then(|key| tree.find(&format!("workload[{number}].{key}"))).map(|node| node.place.clone());
     own.or_else(|| tree.find(&format!("workload[{number}]")).map(|node| node.key.clone()))
 }
 
-/// An error of the workload crate, at its place.
+/// Converts an error of the workload crate to one with a place.
 pub(crate) fn workload_error(error: &WorkloadError, number: usize, tree: &Tree) -> ScenarioError {
     let number = error.workload.unwrap_or(number);
     let at = place(tree, number, error.key.as_deref());
@@ -92,7 +92,7 @@ pub(crate) fn read(
     Ok(read.into_iter().zip(given).map(|((kind, common), name)| Workload { kind, common, name }).collect())
 }
 
-/// Scenarios are data: native code is named on the command line alone.
+/// Refuses a plugin in a scenario: scenarios are data, and native code is named on the command line alone.
 fn refuse_plugin(section: &Section<'_>, kind: &str, number: usize) -> Result<(), ScenarioError> {
     let Some(node) = section.peek("plugin").filter(|_| kind == "nccl") else { return Ok(()) };
     let message = format!("[[workload]] {}: `plugin`: a scenario does not name code to run", number + 1);
@@ -116,7 +116,7 @@ fn check_class(class: &str, fabric: &FabricParameters, what: &str) -> Result<(),
     Err(did_you_mean(ScenarioError::new(message), nearest(class, names)))
 }
 
-/// Things to check before trusting a result.
+/// Returns reasons to doubt a result.
 pub(crate) fn warnings(workloads: &[Workload]) -> Vec<String> {
     let mut warnings = Vec::new();
     for workload in workloads {
@@ -134,7 +134,7 @@ pub(crate) fn warnings(workloads: &[Workload]) -> Vec<String> {
 }
 
 impl Workload {
-    /// Load balancers it names, in the order in which they are used; `None` stands for the scenario's.
+    /// Returns the load balancers it names, in the order of their use; `None` means the scenario's.
     pub(crate) fn load_balancers(&self) -> Vec<Option<&str>> {
         let own = self.common.load_balancer.as_deref();
         match self.common.split_share > 0.0 {
@@ -143,7 +143,7 @@ impl Workload {
         }
     }
 
-    /// The names its flows have in results: its own, and that of the flows that are split off.
+    /// Returns the names of its flows in results: its own, and that of the flows that are split off.
     pub fn names(&self) -> impl Iterator<Item = String> {
         let split = (self.common.split_share > 0.0).then(|| self.split_name());
         [self.name.clone()].into_iter().chain(split)
@@ -153,7 +153,7 @@ impl Workload {
         self.common.split_name.clone().unwrap_or_else(|| format!("{}-split", self.name))
     }
 
-    /// As what its flows are sent; `used` are the load balancers of the setup, the scenario's first.
+    /// Returns name, class and load balancer of its flows; `used` are the load balancers of the setup, the scenario's first.
     pub(crate) fn sent_as(&self, fabric: &FabricParameters, used: &[LoadBalancer]) -> GeneratedAs {
         let class =
             |name: Option<&str>| name.and_then(|name| fabric.classes.iter().position(|c| c == name)).unwrap_or(0) as u8;
@@ -181,7 +181,7 @@ impl Workload {
         GeneratedAs { split: Some((common.split_share, Box::new(split))), ..own }
     }
 
-    /// The section, with its name and class filled in; what is not given at all is left out.
+    /// Returns the section with its name and class filled in; keys without a value are omitted.
     pub(crate) fn table(&self, fabric: &FabricParameters) -> Table {
         let mut table = document::table([("kind", Raw::Text(self.kind.name().into()))], self.kind.parameters());
         let class = self.common.class.as_ref().or(fabric.classes.first()).cloned();
