@@ -55,8 +55,8 @@ impl Plan {
     /// Plans the comparison of `scenario`.
     ///
     /// # Errors
-    /// [`ScenarioError`] where a load balancer does not exist, is named twice or does not fit the scenario, where there is
-    /// none, where a variant is wrong, or where the baseline is not among them.
+    /// [`ScenarioError`] where a load balancer does not exist or is named twice, its sides do not form a pair, there is none,
+    /// a variant is wrong, or the baseline is not among them.
     pub fn new(scenario: &Scenario, request: &Request) -> Result<Self, ScenarioError> {
         let entries = Entries::new(scenario, request)?;
         let of = entries.of(scenario)?;

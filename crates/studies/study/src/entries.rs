@@ -92,7 +92,7 @@ impl Entries {
     /// Returns the scenario with each of them.
     ///
     /// # Errors
-    /// Where a load balancer does not exist or does not fit the scenario, or a variant's key or value is wrong.
+    /// Where a load balancer does not exist, its sides do not form a pair, or a variant's key or value is wrong.
     pub(crate) fn of(&self, scenario: &Scenario) -> Result<Vec<Entry>, ScenarioError> {
         let place = |scheme: &str| match self.from_flag {
             true => in_list("--schemes", &self.request.schemes, scheme),
