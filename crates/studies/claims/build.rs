@@ -1,4 +1,4 @@
-//! A list of all claim files, so that they come with the command.
+//! Generates a list of all claim files, so that they are embedded in the command.
 
 use std::{
     env, fs,
@@ -10,7 +10,7 @@ fn main() {
     claims(&here.join("../../../claims"));
 }
 
-/// A list of all claim files with their texts, as Rust source: `(paper, file, text)`.
+/// Writes a list of all claim files with their texts, as Rust source: `(paper, file, text)`.
 fn claims(directory: &Path) {
     println!("cargo:rerun-if-changed={}", directory.display());
     let list = |directory: &Path| -> Vec<PathBuf> {

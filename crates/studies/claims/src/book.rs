@@ -1,4 +1,4 @@
-//! Papers, and everything that is kept of each: read from its files, names in them checked.
+//! Papers and the content of their claim files, with all names checked.
 
 use super::{
     claim::Claim,
@@ -13,12 +13,12 @@ use anabranch_scenario::{
 use anabranch_settings::nearest;
 use std::{collections::BTreeMap, path::Path};
 
-/// A paper whose claims are kept.
+/// Paper with claim files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paper {
-    /// What the command calls it, and the folder of its files.
+    /// Name in the command, and of the folder with its files.
     pub name: &'static str,
-    /// What it is.
+    /// Title for readers.
     pub title: &'static str,
 }
 
@@ -30,29 +30,29 @@ pub const PAPERS: &[Paper] = &[
     Paper { name: "spritz", title: "Spritz (path-aware load balancing in low-diameter networks)" },
 ];
 
-/// Claim files as they come with the command: paper, name of the file, text.
+/// Claim files embedded in the command: paper, file name, text.
 const EMBEDDED: &[(&str, &str, &str)] = &include!(concat!(env!("OUT_DIR"), "/claims.rs"));
 
-/// Everything that is kept of one paper.
+/// Content of the claim files of one paper.
 #[derive(Clone, Debug)]
 pub struct Book {
-    /// The paper.
+    /// Paper that the files are about.
     pub paper: Paper,
-    /// How values are written in tables and figures.
+    /// Names for values in tables and figures.
     pub names: BTreeMap<String, String>,
-    /// What is run.
+    /// Studies that are run.
     pub studies: Vec<Study>,
-    /// How the paper draws it.
+    /// Figures of the paper.
     pub figures: Vec<Figure>,
-    /// What it says.
+    /// Claims of the paper.
     pub claims: Vec<Claim>,
 }
 
 impl Book {
-    /// Reads the files of a paper. What they say of each other is checked too: studies, figures, dimensions.
+    /// Parses the files of a paper and checks the references between studies and figures.
     ///
     /// # Errors
-    /// [`ScenarioError`] of the first mistake.
+    /// [`ScenarioError`] of the first violation.
     pub fn read(paper: Paper, files: &[SourceFile]) -> Result<Self, ScenarioError> {
         let Parsed { names, studies, figures, claims } = parse(files)?;
         let book = Book { paper, names, studies, figures, claims };
@@ -60,10 +60,10 @@ impl Book {
         Ok(book)
     }
 
-    /// The one of `paper`, from the files that come with the command.
+    /// Returns the book of `paper`, from the files embedded in the command.
     ///
     /// # Errors
-    /// [`ScenarioError`] of the first mistake in them.
+    /// [`ScenarioError`] of the first error in them.
     pub fn embedded(paper: Paper) -> Result<Self, ScenarioError> {
         let files = EMBEDDED.iter().filter(|(of, ..)| *of == paper.name);
         let files: Vec<SourceFile> = files
@@ -72,10 +72,10 @@ impl Book {
         Book::read(paper, &files)
     }
 
-    /// The one of `paper`, from the files in `folder`, where its own folder lies.
+    /// Returns the book of `paper`, from the files in its subfolder of `folder`.
     ///
     /// # Errors
-    /// [`ScenarioError`] of the first mistake in them, or where one cannot be read.
+    /// [`ScenarioError`] of the first error in them, or if one cannot be read.
     pub fn in_folder(paper: Paper, folder: &Path) -> Result<Self, ScenarioError> {
         let entries = std::fs::read_dir(folder.join(paper.name)).into_iter().flatten().flatten();
         let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
@@ -90,7 +90,7 @@ impl Book {
         Book::read(paper, &files)
     }
 
-    /// Names within the book: unique ids, studies and figures that exist.
+    /// Checks names within the book: ids are unique, studies and figures exist.
     fn check(&self) -> Result<(), ScenarioError> {
         let unique = |what: &str, ids: Vec<(&String, &Place)>| {
             let twice = ids.iter().enumerate().find(|(i, (id, _))| ids[..*i].iter().any(|(other, _)| other == id));
@@ -130,21 +130,21 @@ impl Book {
         Ok(())
     }
 
-    /// A study by its id.
+    /// Returns a study by its id.
     pub fn study(&self, id: &str) -> Option<&Study> {
         self.studies.iter().find(|study| study.id == id)
     }
 
-    /// A value as it is written in tables and figures.
+    /// Returns the name for a value in tables and figures.
     pub fn written<'n>(&'n self, value: &'n str) -> &'n str {
         self.names.get(value).map_or(value, String::as_str)
     }
 }
 
-/// The books of `name`, a paper or `all`: those that come with the command, or of the files in `folder`.
+/// Returns the books of `name`, a paper or `all`: those embedded in the command, or from the files in `folder`.
 ///
 /// # Errors
-/// Where there is no such paper or folder, or a file has a mistake.
+/// Returns an error if there is no such paper or folder, or if a file is invalid.
 pub fn books(name: &str, folder: Option<&Path>) -> Result<Vec<Book>, ScenarioError> {
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         return Err(ScenarioError::new(format!("--claims: {} is no directory", folder.display()))

@@ -6,144 +6,145 @@ use super::{
 };
 use anabranch_scenario::tree::Place;
 
-/// What a paper publishes of a number.
+/// Number that a paper publishes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Published {
-    /// The number.
+    /// Single number.
     Number(f64),
-    /// From, to.
+    /// Range, from and to.
     Range(f64, f64),
-    /// Not above.
+    /// Upper bound.
     AtMost(f64),
-    /// Not below.
+    /// Lower bound.
     AtLeast(f64),
-    /// A direction alone: 1 for higher, -1 for lower.
+    /// Direction only: 1 for higher, -1 for lower.
     Direction(f64),
 }
 
-/// What of several groups counts.
+/// Combination of several groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {
-    /// Each must hold.
+    /// Every group must hold.
     Every,
-    /// The largest effect ("up to").
+    /// Group with the largest effect ("up to").
     Most,
-    /// The mean over the groups.
+    /// Mean over the groups.
     Mean,
 }
 
-/// Several values of a key as one.
+/// Reduction of several values of a key to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduce {
-    /// The largest.
+    /// Maximum.
     Max,
-    /// The smallest.
+    /// Minimum.
     Min,
-    /// The mean.
+    /// Mean.
     Mean,
-    /// The largest over the smallest, less one.
+    /// Maximum over minimum, minus one.
     Spread,
 }
 
-/// Which end of a metric is the good one.
+/// Preferred direction of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Best {
-    /// Less is better.
+    /// Lower is better.
     Lower,
-    /// More is better.
+    /// Higher is better.
     Higher,
 }
 
-/// Schemes of one side of a claim: the best of them counts.
+/// Schemes of one side of a claim, of which the best one counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
-    /// These.
+    /// These schemes.
     Schemes(Vec<String>),
-    /// All that are not on the other side.
+    /// All schemes that are not on the other side.
     Others,
 }
 
 impl Operand {
-    /// The load balancers, unless they are the others.
+    /// Returns the load balancers, unless the operand is [`Operand::Others`].
     fn named(&self) -> Option<&Vec<String>> {
         if let Operand::Schemes(names) = self { Some(names) } else { None }
     }
 }
 
-/// The rule of a claim.
+/// Rule of a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClaimKind {
-    /// A over B, less one, in per cent.
+    /// A over B, minus one, in per cent.
     Change(Operand, Operand, Published),
-    /// How many times A is better than B.
+    /// Factor by which A is better than B.
     Factor(Operand, Operand, Published),
-    /// A alone.
+    /// Value of A.
     Value(Operand, Published),
-    /// A and B are alike.
+    /// Equality of A and B, within the tolerance.
     Equal(Operand, Operand),
-    /// Tiers of schemes, each better than all that come later; not strict: or level.
+    /// Tiers of schemes, each better than all later ones. If the flag (strict) is `false`, schemes may also be level.
     Order(Vec<Vec<String>>, bool),
-    /// From one value of `along` to the next: 1 rises, -1 falls; not strict: or stays.
+    /// Change from each value of `along` to the next: 1 rises, -1 falls. If the flag (strict) is `false`, values may
+    /// also stay.
     Trend(Vec<String>, f64, bool),
-    /// Nothing to compare with.
+    /// Values without a published number.
     Shown(Vec<String>),
 }
 
-/// What a paper says, and the rule that turns ours into a verdict.
+/// Claim of a paper, and the rule that turns our measurements into a verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
-    /// Its name within the paper.
+    /// Name, unique within the paper.
     pub id: String,
-    /// The figure it is about.
+    /// Figure that the claim refers to.
     pub figure: Option<String>,
-    /// The section that says it.
+    /// Section that contains the claim.
     pub section: Option<String>,
-    /// The sentence in our words.
+    /// The claim in one sentence, paraphrased.
     pub says: String,
-    /// The studies it is about.
+    /// Studies that the claim is judged by.
     pub studies: Vec<String>,
-    /// The studies for the quick scale.
+    /// Studies for the quick scale.
     pub quick_studies: Vec<String>,
-    /// The number it is about.
+    /// Metric that the claim refers to.
     pub metric: Metric,
-    /// The rule.
+    /// Rule.
     pub kind: ClaimKind,
-    /// What of the studies it is about.
+    /// Part of the studies that the claim refers to.
     pub filter: Filter,
-    /// What is different for A.
+    /// Additional filter for side A.
     pub a_filter: Filter,
-    /// What is different for B.
+    /// Additional filter for side B.
     pub b_filter: Filter,
-    /// Dimensions whose values make the groups.
+    /// Dimensions whose values form the groups.
     pub each: Vec<String>,
-    /// Which groups count.
+    /// Combination of the groups.
     pub take: Take,
-    /// What of the seeds counts.
+    /// Statistic over the seeds.
     pub across: Across,
-    /// What still counts as the published number, as a share of it; as alike or level, as a share of the other side.
+    /// Tolerance as a share: of the published number, or of the other side for equal and level.
     pub tolerance: f64,
-    /// Which end of the metric is good.
+    /// Preferred direction of the metric.
     pub better: Best,
     /// Key that is reduced, or that a trend follows.
     pub along: Option<String>,
-    /// How it is reduced.
+    /// Reduction over `along`.
     pub reduce: Option<Reduce>,
     /// Parameters that the paper leaves open and whose value is our choice.
     pub ours: Vec<String>,
-    /// What to know of it.
+    /// Remark for the reader.
     pub note: Option<String>,
-    /// Where it stands.
+    /// Position in the claim file.
     pub place: Place,
 }
 
 impl Claim {
-    /// What people read of where it comes from: `fig3, section 4.1`.
+    /// Returns the source within the paper: `fig3, §4.1`.
     pub fn source(&self) -> String {
         let section = self.section.as_ref().map(|section| format!("§{section}"));
         [self.figure.clone(), section].into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
-    /// The studies it is judged by at a scale.
+    /// Returns the studies that the claim is judged by at a scale.
     pub fn studies_at(&self, scale: Scale) -> &[String] {
         match scale {
             Scale::Quick => &self.quick_studies,
@@ -151,7 +152,7 @@ impl Claim {
         }
     }
 
-    /// The load balancers it names.
+    /// Returns the load balancers that the claim names.
     pub fn schemes(&self) -> Vec<&String> {
         match &self.kind {
             ClaimKind::Change(a, b, _) | ClaimKind::Factor(a, b, _) | ClaimKind::Equal(a, b) => {
@@ -163,7 +164,7 @@ impl Claim {
         }
     }
 
-    /// The load balancers of both sides in a study's entries.
+    /// Returns the load balancers of both sides, for a study with these entries.
     pub fn sides(&self, entries: &[String]) -> (Vec<String>, Vec<String>) {
         let names = |operand: &Operand, other: Option<&Operand>| match operand {
             Operand::Schemes(names) => names.clone(),
@@ -184,7 +185,7 @@ impl Claim {
         }
     }
 
-    /// Whether either side is the best of several.
+    /// Returns `true` for each side that is the best of several schemes.
     pub(crate) fn has_choice(&self) -> (bool, bool) {
         let several = |operand: &Operand| operand.named().is_none_or(|names| names.len() > 1);
         match &self.kind {

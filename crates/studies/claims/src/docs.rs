@@ -19,37 +19,37 @@ use std::{
 const BEGIN: &str = "<!-- reproduce:";
 const END: &str = "<!-- end -->";
 
-/// A page with its blocks written anew.
+/// Page with its blocks regenerated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Where it lies.
+    /// Path of the page.
     pub path: PathBuf,
-    /// What stands there.
+    /// Current text.
     pub found: String,
-    /// What should.
+    /// Text from the kept rows.
     pub wanted: String,
 }
 
 impl Page {
-    /// Whether what stands there matches the kept rows.
+    /// Returns `true` if the current text matches the kept rows.
     pub fn matches(&self) -> bool {
         self.found == self.wanted
     }
 
-    /// Writes what should stand there.
+    /// Writes the text from the kept rows.
     ///
     /// # Errors
-    /// Where the file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn write(&self) -> io::Result<()> {
         let file = OutputFile::new(&self.path, true, &Inputs::default()).map_err(io::Error::other)?;
         file.write_all(self.wanted.as_bytes()).map_err(io::Error::other)
     }
 }
 
-/// Every page of the docs in the repository at `root` that has such blocks, README included.
+/// Returns every page of the docs with such blocks in the repository at `root`, README included.
 ///
 /// # Errors
-/// Where a block names what is not there, has no end, or kept rows cannot be read.
+/// Returns an error if a block names an unknown item or has no end, or if kept rows cannot be read.
 pub fn pages(root: &Path) -> Result<Vec<Page>, ScenarioError> {
     let mut paths = vec![root.join("README.md")];
     let within =
@@ -73,7 +73,7 @@ pub fn pages(root: &Path) -> Result<Vec<Page>, ScenarioError> {
     Ok(pages)
 }
 
-/// The text with every block written by `block`, which is given its words. Fences of code are left alone.
+/// Returns the text with every block replaced by the result of `block` for its words. Code fences are left unchanged.
 fn fill(
     text: &str,
     block: &mut dyn FnMut(&[&str]) -> Result<String, ScenarioError>,
@@ -105,10 +105,10 @@ fn fill(
     Ok(out)
 }
 
-/// What comes out of the kept rows of a paper at a scale, what else is kept, and the studies.
+/// Results from the kept rows of a paper at a scale, the kept data, and the plans of the studies.
 type FromKept = (PaperResult, Kept, BTreeMap<String, Plan>);
 
-/// What comes out of the kept rows, per paper and scale.
+/// Results from the kept rows, per paper and scale.
 struct Results<'r> {
     root: &'r Path,
     found: BTreeMap<(&'static str, &'static str), FromKept>,
@@ -216,7 +216,7 @@ mod tests {
         assert!(fill(two, &mut |_| Ok(String::new())).is_err());
     }
 
-    /// Every table in the docs is what the rows kept in the repository give.
+    /// Every table in the docs matches the rows kept in the repository.
     #[test]
     fn the_tables_of_the_docs_match_the_kept_rows() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");

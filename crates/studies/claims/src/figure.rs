@@ -1,4 +1,4 @@
-//! A figure of a paper made from rows: its panels with our values, the paper's beside them, and the same as a table.
+//! Figure of a paper drawn from rows: panels with our values and the paper's, and the same as a table.
 
 use super::{
     book::Book,
@@ -12,29 +12,29 @@ use anabranch_report::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape};
 use anabranch_scenario::error::ScenarioError;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A figure with what came out.
+/// Figure with its results.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// As it is drawn.
+    /// The figure to draw.
     pub figure: ClaimFigure,
-    /// As tables in Markdown, a heading each where there are several.
+    /// Tables in Markdown, each with a heading if there are several.
     pub tables: String,
-    /// As rows.
+    /// Rows as CSV.
     pub csv: String,
-    /// Seeds: fewest and most of a mark.
+    /// Minimum and maximum number of seeds of a mark.
     pub seeds: Option<(usize, usize)>,
 }
 
-/// A figure in the studies that it is drawn from.
+/// Figure with the plans of the studies that it is drawn from.
 pub(crate) struct Layout<'l> {
     figure: &'l Figure,
     plans: Vec<&'l Plan>,
-    /// What its rows must hold.
+    /// Coordinates that its rows must contain.
     pub(crate) coordinates: Vec<Coordinate>,
 }
 
 impl<'l> Layout<'l> {
-    /// The figure in those of `plans` that it names; `None` where it names none of them.
+    /// Returns the figure with those of `plans` that it names; `None` if it names none of them.
     pub(crate) fn new(figure: &'l Figure, plans: &'l BTreeMap<String, Plan>) -> Option<Self> {
         let plans: Vec<&Plan> = figure.studies.iter().filter_map(|id| plans.get(id)).collect();
         let open: Vec<String> = figure.dimensions().iter().map(ToString::to_string).collect();
@@ -42,10 +42,10 @@ impl<'l> Layout<'l> {
         (!plans.is_empty()).then_some(Layout { figure, plans, coordinates })
     }
 
-    /// Finds what it names that is not there, or leaves open.
+    /// Checks that all names exist and that every dimension is either fixed or drawn.
     ///
     /// # Errors
-    /// [`ScenarioError`] of the first mistake.
+    /// [`ScenarioError`] of the first violation.
     pub(crate) fn check(&self, scale: Scale) -> Result<(), ScenarioError> {
         let figure = self.figure;
         self.check_parts(scale).map_err(|error| {
@@ -97,7 +97,7 @@ impl<'l> Layout<'l> {
         Ok(())
     }
 
-    /// The values of a dimension, in the order they are drawn.
+    /// Returns the values of a dimension, in the order they are drawn.
     fn values(&self, dimension: &str) -> Vec<String> {
         match dimension {
             "metric" => self.figure.metrics.iter().map(|metric| metric.name().to_string()).collect(),
@@ -127,7 +127,8 @@ impl<'l> Layout<'l> {
         }
     }
 
-    /// Made from `rows`; `None` where none of its runs is there. `note` says what a reader should know: scale, sizes.
+    /// Draws the figure from `rows`; `None` if none of its runs has finished. `note` goes into the subtitle: scale,
+    /// sizes.
     pub(crate) fn show(&self, book: &Book, rows: &BTreeMap<String, Rows>, note: &str) -> Option<Shown> {
         let figure = self.figure;
         let metric_is_free = !figure.dimensions().contains(&"metric");
@@ -243,7 +244,7 @@ impl<'l> Layout<'l> {
     }
 }
 
-/// The tables: one per value of the panel's dimension; several metrics stand in one cell.
+/// Returns the tables: one per value of the panel's dimension, with several metrics in one cell.
 fn tables(
     figure: &Figure,
     book: &Book,
@@ -254,7 +255,7 @@ fn tables(
 ) -> String {
     let per_panel = if joined { figure.metrics.len() } else { 1 };
     let shown: Vec<usize> = match figure.kind {
-        // Of a distribution the median and the tail.
+        // For a distribution, the table shows the median and the tail.
         FigureKind::Cdf => {
             let wanted = [0.5, 0.95, 0.99, 1.0];
             let shares = Metric::distribution("slowdown");
@@ -319,7 +320,7 @@ fn tables(
     text
 }
 
-/// Looks values up.
+/// Source of the values of a figure.
 struct Cells<'c> {
     figure: &'c Figure,
     rows: &'c BTreeMap<String, Rows>,
@@ -328,7 +329,7 @@ struct Cells<'c> {
 }
 
 impl Cells<'_> {
-    /// What is drawn where these dimensions have these values.
+    /// Returns the mark at these values of the dimensions.
     fn mark(&self, fixed: &[(String, String)]) -> Option<ClaimMark> {
         let named = |dimension: &str| fixed.iter().find(|(name, _)| name == dimension).map(|(_, value)| value.as_str());
         let scheme = named("scheme").or(self.schemes.first().map(String::as_str))?;
@@ -374,7 +375,7 @@ impl Cells<'_> {
     }
 }
 
-/// `1.38 ±0.01`, `never ends`, in brackets the paper's.
+/// Formats a mark: `1.38 ±0.01` or `never ends`, with the paper's number in brackets.
 fn mark_words(mark: &ClaimMark, digits: usize) -> String {
     let ours = match mark.mean {
         None => "-".to_string(),
@@ -384,7 +385,7 @@ fn mark_words(mark: &ClaimMark, digits: usize) -> String {
             let half = mark.interval.map(|(low, high)| (high - low) / 2.0);
             match (half, mark.interval) {
                 (None, _) => text,
-                // A median rarely lies in the middle.
+                // A median is rarely in the middle of its interval.
                 (Some(half), Some((low, high))) if (mean - low - half).abs() > 1e-9 * half => {
                     format!("{text} [{}, {}]", sig(low, digits), sig(high, digits))
                 }

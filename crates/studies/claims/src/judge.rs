@@ -1,4 +1,4 @@
-//! A claim judged: from the rows of its studies to a verdict, with what it rests on.
+//! Judgement of a claim: turns the rows of its studies into a verdict with its comparisons.
 
 use super::{
     claim::{Best, Claim, ClaimKind, Published, Reduce, Take},
@@ -12,31 +12,31 @@ use super::{
 use anabranch_report::FEWEST_PAIRS;
 use std::collections::BTreeMap;
 
-/// A claim with what came out.
+/// Claim with its results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// The verdict.
+    /// Verdict.
     pub verdict: Verdict,
-    /// What the paper publishes.
+    /// Published number as text.
     pub published: String,
-    /// What came out.
+    /// Our result as text.
     pub ours: String,
-    /// Seeds that it rests on: the fewest of its comparisons.
+    /// Number of seeds: the minimum over its comparisons.
     pub seeds: usize,
-    /// The comparisons that it rests on.
+    /// Comparisons that the verdict rests on.
     pub details: Vec<Detail>,
 }
 
-/// A value per seed.
+/// One value per seed.
 type Series = BTreeMap<u64, f64>;
 
-/// What a side of a group gave.
+/// Result of one side of a group.
 struct Side {
     scheme: String,
     values: Series,
 }
 
-/// Judges a claim by `rows`, those of its studies by id.
+/// Judges a claim from `rows`, the rows of its studies by id.
 pub(crate) fn judge(selected: &Selected<'_>, rows: &BTreeMap<String, Rows>) -> Judged {
     let judging = Judging { selected, claim: selected.claim, rows };
     let details = match &selected.claim.kind {
@@ -59,7 +59,7 @@ pub(crate) fn judge(selected: &Selected<'_>, rows: &BTreeMap<String, Rows>) -> J
     Judged { verdict, published, ours, seeds, details }
 }
 
-/// What is judged, with what it is judged by.
+/// Claim with the rows that it is judged by.
 struct Judging<'j> {
     selected: &'j Selected<'j>,
     claim: &'j Claim,
@@ -69,7 +69,7 @@ struct Judging<'j> {
 type Found = Option<Vec<(Detail, Option<Compared>)>>;
 
 impl Judging<'_> {
-    /// The value per seed of a scheme over a group's side; `None` where there is none.
+    /// Returns the value per seed of a scheme over a group's side; `None` if there is none.
     fn series(&self, coordinates: &[Coordinate], scheme: &str) -> Option<Series> {
         let of = |coordinate: &Coordinate| {
             let study = at(coordinate, "study")?;
@@ -94,7 +94,7 @@ impl Judging<'_> {
         Some(first.iter().filter_map(one).collect())
     }
 
-    /// The best of several schemes; `None` where one of them has no value.
+    /// Returns the best of several schemes; `None` if one of them has no value.
     fn best(&self, coordinates: &[Coordinate], schemes: &[String]) -> Option<Side> {
         let sides = schemes
             .iter()
@@ -105,7 +105,7 @@ impl Judging<'_> {
         sides.into_iter().min_by(|a, b| (sign * mean(a)).total_cmp(&(sign * mean(b))))
     }
 
-    /// The best of several schemes, or each of them.
+    /// Returns the best of several schemes, or each of them if `every`.
     fn sides(&self, coordinates: &[Coordinate], schemes: &[String], every: bool) -> Option<Vec<Side>> {
         if every {
             return schemes.iter().map(|scheme| self.best(coordinates, std::slice::from_ref(scheme))).collect();
@@ -113,7 +113,7 @@ impl Judging<'_> {
         Some(vec![self.best(coordinates, schemes)?])
     }
 
-    /// The load balancers of both sides in the study that a group's side lies in.
+    /// Returns the load balancers of both sides, in the study of a group's side.
     fn schemes(&self, coordinates: &[Coordinate]) -> (Vec<String>, Vec<String>) {
         let study = coordinates.first().and_then(|coordinate| at(coordinate, "study"));
         let plan = self.selected.plans.iter().find(|plan| Some(plan.study.id.as_str()) == study);
@@ -124,7 +124,7 @@ impl Judging<'_> {
         self.claim.each.iter().any(|each| each == "scheme")
     }
 
-    /// Values of side A.
+    /// Returns the values of side A.
     fn values(&self) -> Found {
         let mut found = vec![];
         let mut means: Vec<Series> = vec![];
@@ -158,7 +158,7 @@ impl Judging<'_> {
         })
     }
 
-    /// A against B in every group.
+    /// Compares A with B in every group.
     fn comparisons(&self) -> Found {
         let mut found = vec![];
         let mut ratios: Vec<Series> = vec![];
@@ -214,7 +214,7 @@ impl Judging<'_> {
         (detail, Some(compared))
     }
 
-    /// Every pair of an order, or of neighbours in a trend, so that ahead is below none.
+    /// Compares every pair of an order, or neighbours in a trend. A negative change means that A is ahead.
     fn pairs(&self) -> Found {
         let mut found = vec![];
         let mut add = |group: &Group, a: (&str, &Series), b: (&str, &Series), sign: f64| {
@@ -253,12 +253,12 @@ impl Judging<'_> {
         Some(found)
     }
 
-    /// The mean or median of a value per seed, with its interval.
+    /// Returns the mean or median of a value per seed, with its interval.
     fn centre(&self, values: &Series) -> Option<(f64, Option<(f64, f64)>)> {
         self.claim.across.centre(&values.values().copied().collect::<Vec<_>>())
     }
 
-    /// Two sides by their means or medians.
+    /// Compares two sides by their means or medians.
     fn compared(&self, pairs: &[(f64, f64)]) -> Option<Compared> {
         match self.claim.across {
             Across::Mean => Compared::of(pairs),
@@ -266,7 +266,7 @@ impl Judging<'_> {
         }
     }
 
-    /// The verdict, and which comparison is told of where one of several counts.
+    /// Returns the verdict, and the comparison that decides it if one of several counts.
     fn verdict(&self, found: &mut [(Detail, Option<Compared>)]) -> (Verdict, Option<usize>) {
         let compared: Vec<Compared> = found.iter().filter_map(|(_, compared)| *compared).collect();
         let differ = verdict::significant(&compared);
@@ -300,7 +300,7 @@ impl Judging<'_> {
             ClaimKind::Trend(_, _, strict) => {
                 let verdict = verdict::of_order(&compared, (!strict).then_some(self.claim.tolerance));
                 let moves = found.iter().any(|(detail, _)| detail.significant == Some(true) && detail.effect < 0.0);
-                // Level all the way is no trend.
+                // Values that are level throughout are no trend.
                 let flat = verdict == Verdict::Reproduced && !moves;
                 (if flat { Verdict::NotReproduced } else { verdict }, None)
             }
@@ -309,7 +309,8 @@ impl Judging<'_> {
         }
     }
 
-    /// Over effects around `none`, 0 for changes and 1 for factors, in units of which so many are a per cent.
+    /// Returns the verdict over effects around `none`, 0 for changes and 1 for factors; `percent` is one per cent in
+    /// their unit.
     fn of_effects(
         &self,
         found: &[(Detail, Option<Compared>)],
@@ -348,12 +349,12 @@ impl Judging<'_> {
     }
 }
 
-/// The values of both sides at the seeds that both have.
+/// Returns the values of both sides at the seeds that both have.
 fn pairs(a: &Series, b: &Series) -> Vec<(f64, f64)> {
     a.iter().filter_map(|(seed, value)| Some((*value, *b.get(seed)?))).collect()
 }
 
-/// The mean over several at the seeds that all have.
+/// Returns the mean over several series at the seeds that all have.
 fn mean_of(all: &[Series]) -> Series {
     let Some((first, rest)) = all.split_first() else { return Series::new() };
     let one = |(seed, value): (&u64, &f64)| {
@@ -363,7 +364,7 @@ fn mean_of(all: &[Series]) -> Series {
     first.iter().filter_map(one).collect()
 }
 
-/// A published number around nothing.
+/// Returns a published number relative to `none`.
 fn shifted(published: Published, none: f64) -> Published {
     match published {
         Published::Number(number) => Published::Number(number - none),

@@ -12,42 +12,42 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What is kept of one paper: `claims/rows/PAPER/STUDY.SCALE.csv`, and what studies without runs would take.
+/// Kept data of one paper: rows in `claims/rows/PAPER/STUDY.SCALE.csv`, and the cost of studies without runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Kept {
     rows: BTreeMap<(String, &'static str), Rows>,
-    /// Study and scale: missing runs and their CPU hours.
+    /// Missing runs and their CPU hours, by study and scale.
     costs: BTreeMap<(String, &'static str), (usize, f64)>,
 }
 
-/// What a study takes.
+/// Cost of a study.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
-    /// The paper.
+    /// Paper name.
     pub paper: &'static str,
-    /// The study.
+    /// Study name.
     pub study: String,
-    /// Its runs that no study before it has.
+    /// Number of runs that no earlier study contains.
     pub runs: usize,
-    /// Those that are not finished.
+    /// Number of runs that are not finished.
     pub missing: usize,
-    /// CPU seconds that these take.
+    /// CPU seconds of the missing runs.
     pub seconds: f64,
 }
 
 const SCALES: [Scale; 2] = [Scale::Quick, Scale::Full];
 const COSTS: &str = "not-run.csv";
 
-/// The folder of a paper's rows in the repository at `root`.
+/// Returns the folder of a paper's rows in the repository at `root`.
 fn folder(root: &Path, paper: &str) -> PathBuf {
     root.join("claims").join("rows").join(paper)
 }
 
 impl Kept {
-    /// Reads what the repository at `root` keeps of `paper`.
+    /// Reads the kept data of `paper` in the repository at `root`.
     ///
     /// # Errors
-    /// Where a file there is not one of rows.
+    /// Returns an error if a file cannot be read or parsed.
     pub fn read(root: &Path, paper: &str) -> Result<Self, ScenarioError> {
         let folder = folder(root, paper);
         let mut kept = Kept::default();
@@ -80,17 +80,17 @@ impl Kept {
         Ok(kept)
     }
 
-    /// The rows of a study at a scale.
+    /// Returns the rows of a study at a scale.
     pub fn rows(&self, study: &str, scale: Scale) -> Option<&Rows> {
         self.rows.get(&(study.to_string(), scale.word()))
     }
 
-    /// Missing runs of a study, and the CPU hours they take.
+    /// Returns the number of missing runs of a study, and their CPU hours.
     pub fn cost(&self, study: &str, scale: Scale) -> Option<(usize, f64)> {
         self.costs.get(&(study.to_string(), scale.word())).copied()
     }
 
-    /// Keeps the rows of a study, unless more are kept already; says whether it does.
+    /// Stores the rows of a study, unless rows of more runs are stored. Returns `true` if it does.
     pub fn put(&mut self, study: &str, scale: Scale, rows: Rows) -> bool {
         let key = (study.to_string(), scale.word());
         if self.rows.get(&key).is_some_and(|there| there.runs() > rows.runs()) {
@@ -100,7 +100,7 @@ impl Kept {
         true
     }
 
-    /// Keeps what a study would take; one that misses nothing is forgotten.
+    /// Stores the cost of a study, or removes it if no run is missing.
     pub fn put_cost(&mut self, scale: Scale, cost: &Cost) {
         let key = (cost.study.clone(), scale.word());
         if cost.missing == 0 {
@@ -112,10 +112,10 @@ impl Kept {
         }
     }
 
-    /// Writes it into the repository at `root`; files of studies that are no more are removed.
+    /// Writes the data into the repository at `root`.
     ///
     /// # Errors
-    /// Where the folder cannot be written.
+    /// Returns an error if the folder cannot be written.
     pub fn write(&self, root: &Path, paper: &str) -> io::Result<()> {
         let folder = folder(root, paper);
         fs::create_dir_all(&folder)?;

@@ -1,5 +1,5 @@
-//! What the papers claim, as data: what is run for it, how the paper draws it, and the rule that turns our numbers into a
-//! verdict. The files lie in `claims/` and come with the command.
+//! Claims of papers as data: the studies that are run for a claim, the paper's figures, and the rule that turns
+//! measurements into a verdict. The files are in `claims/` and embedded in the command.
 
 mod book;
 mod claim;

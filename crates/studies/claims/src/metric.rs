@@ -1,5 +1,5 @@
-//! A number that a run gives, by name: of a comparison, any quantile of flow times, any number of the summary, a sum over
-//! links, or two of these with `/`, `+` or `-` between.
+//! Metric of a run, by name: of a comparison, a quantile of flow times, a number of the summary, a sum over links, or
+//! two of these with `/`, `+` or `-` between them.
 
 use anabranch_report::{
     ConservationSummary, FLOW_METRICS, Frame, METRICS, Metric as OfComparison, ReportError, Summary, mean, quantile,
@@ -8,18 +8,18 @@ use anabranch_report::{
 use anabranch_units::Rate;
 use std::{collections::BTreeMap, fmt, path::Path};
 
-/// Workload or bin of what is not told apart.
+/// Name of all workloads, or all bins, together.
 pub(super) const ALL: &str = "all";
 
-/// What is done with the completion times of flows.
+/// Statistic over flows or links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Of {
     Mean,
-    /// From 0 to 1.
+    /// Quantile from 0 to 1.
     Quantile(f64),
 }
 
-/// Which links count.
+/// Filter of links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LinkFilter {
     rate: Option<Rate>,
@@ -32,23 +32,23 @@ pub(crate) struct LinkFilter {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    /// Of `comparison.csv`.
+    /// Metric of `comparison.csv`.
     Compared(&'static OfComparison),
-    /// Over flows: their slowdowns, else their times in us.
+    /// Statistic over flows: of their slowdowns, else of their times in us.
     Flows { slowdown: bool, of: Of },
-    /// How many flows finished.
+    /// Number of finished flows.
     Count,
-    /// A column of `flows` over the flows that finished; `None`: added up.
+    /// Column of `flows` over the finished flows; `None` for the sum.
     Column { column: &'static str, of: Option<Of> },
-    /// A number of `summary.json`.
+    /// Number in `summary.json`.
     Path(String),
-    /// Over the links that fit.
+    /// Column of `links` over the links that match a filter; `None` for the sum.
     Links { column: String, of: Option<Of>, filter: LinkFilter },
-    /// Two with a sign between.
+    /// Two metrics with an operator.
     Two(Box<Metric>, char, Box<Metric>),
 }
 
-/// A number that a run gives.
+/// Metric of a run.
 #[derive(Clone, Debug)]
 pub struct Metric {
     text: String,
@@ -61,12 +61,12 @@ impl PartialEq for Metric {
     }
 }
 
-/// A text that is no metric.
+/// Error for a text that is not a metric.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetricError {
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// The nearest that is one.
+    /// Most similar valid name.
     pub nearest: Option<String>,
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for Metric {
     }
 }
 
-/// Columns of `links` that can be added up.
+/// Columns of `links` that can be aggregated.
 const COLUMNS: &[&str] = &[
     "bytes",
     "packets",
@@ -91,7 +91,7 @@ const COLUMNS: &[&str] = &[
     "queue_p99_bytes",
 ];
 
-/// Columns of `flows` beside times.
+/// Columns of `flows` besides times.
 const FLOW_COLUMNS: [&str; 1 + FLOW_METRICS.len()] = {
     let mut columns = ["size_bytes"; 1 + FLOW_METRICS.len()];
     let mut place = 0;
@@ -102,14 +102,14 @@ const FLOW_COLUMNS: [&str; 1 + FLOW_METRICS.len()] = {
     columns
 };
 
-/// Filters of links.
+/// Keys of link filters.
 const FILTERS: &[&str] = &["rate", "tier", "direction", "failed", "from", "to"];
 
 impl Metric {
-    /// Reads a metric.
+    /// Parses a metric.
     ///
     /// # Errors
-    /// Where `text` is none.
+    /// Returns an error if `text` is not a metric.
     pub fn read(text: &str) -> Result<Self, MetricError> {
         let text = text.trim();
         for sign in ['/', '+', '-'] {
@@ -121,12 +121,12 @@ impl Metric {
         Ok(Metric { text: text.to_string(), kind: one(text)? })
     }
 
-    /// Its name as it was read.
+    /// Returns the name as it was read.
     pub fn name(&self) -> &str {
         &self.text
     }
 
-    /// Whether it is kept per workload.
+    /// Returns `true` if the metric is available per workload.
     pub fn is_per_workload(&self) -> bool {
         match &self.kind {
             Kind::Compared(metric) => metric.is_of_flows(),
@@ -136,7 +136,7 @@ impl Metric {
         }
     }
 
-    /// Whether it can be taken over a bin of flow sizes.
+    /// Returns `true` if the metric is available per bin of flow sizes.
     pub fn is_per_bin(&self) -> bool {
         match &self.kind {
             Kind::Compared(metric) => over_flows(metric.name).is_some(),
@@ -146,7 +146,7 @@ impl Metric {
         }
     }
 
-    /// Whether it is over times of flows, so that it has no value where some of them never end.
+    /// Returns `true` if the metric is over times of flows. It then has no finite value if some of them never end.
     fn is_of_times(&self) -> bool {
         match &self.kind {
             Kind::Compared(metric) => metric.is_of_flows(),
@@ -156,7 +156,7 @@ impl Metric {
         }
     }
 
-    /// Its unit where it has one.
+    /// Returns the unit, or an empty text.
     pub fn unit(&self) -> &'static str {
         match &self.kind {
             Kind::Compared(metric) => metric.unit,
@@ -165,7 +165,7 @@ impl Metric {
         }
     }
 
-    /// Its name for people.
+    /// Returns the title for tables and figures.
     pub fn title(&self) -> String {
         let (title, unit) = match &self.kind {
             Kind::Compared(metric) => (metric.title.to_string(), metric.unit),
@@ -184,7 +184,7 @@ impl Metric {
         if unit.is_empty() { title } else { format!("{title} ({unit})") }
     }
 
-    /// The quantiles of a distribution, by the word for it: `slowdown` or `fct`.
+    /// Returns the quantiles of a distribution as shares and metrics. `word` is `slowdown` or `fct`.
     pub fn distribution(word: &str) -> Vec<(f64, Metric)> {
         const SHARES: [f64; 15] = [0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0];
         let slowdown = word == "slowdown";
@@ -195,7 +195,7 @@ impl Metric {
         SHARES.into_iter().map(of).collect()
     }
 
-    /// Its value for a run; `None` where the run has none. Infinite where flows that count never ended.
+    /// Returns the value for a run; `None` if the run has none. Infinite if flows that count never ended.
     pub fn value(&self, run: &RunData, workload: &str, bin: &str) -> Option<f64> {
         if self.is_of_times() && run.never_ends(workload) {
             return Some(f64::INFINITY);
@@ -251,7 +251,7 @@ impl Metric {
     }
 }
 
-/// `fct_p99` and the like.
+/// Parses names such as `fct_p99`. Returns `true` for slowdowns, and the statistic.
 fn over_flows(name: &str) -> Option<(bool, Of)> {
     let (what, of) = name.split_once('_')?;
     let slowdown = match what {
@@ -297,7 +297,7 @@ fn one(text: &str) -> Result<Kind, MetricError> {
     if paths.iter().any(|path| path == text) {
         return Ok(Kind::Path(text.to_string()));
     }
-    // Names of workloads are not known here.
+    // Names of workloads are unknown here.
     if let Some(rest) = text.strip_prefix("workloads.")
         && let Some((_, rest)) = rest.split_once('.')
         && paths.iter().any(|path| path == rest)
@@ -309,7 +309,7 @@ fn one(text: &str) -> Result<Kind, MetricError> {
     wrong(format!("no metric `{text}`: neither of comparison.csv nor a number of summary.json, and no `links.`"), near)
 }
 
-/// `COLUMN.sum[FILTER,...]`.
+/// Parses `COLUMN.sum[FILTER,...]`.
 fn links(text: &str) -> Result<Kind, MetricError> {
     let wrong = |message: String, nearest| Err(MetricError { message, nearest });
     let (head, filters) = match text.split_once('[') {
@@ -360,7 +360,7 @@ fn links(text: &str) -> Result<Kind, MetricError> {
     Ok(Kind::Links { column: column.to_string(), of, filter })
 }
 
-/// The dotted paths of all numbers of `summary.json`.
+/// Returns the dotted paths of all numbers of `summary.json`.
 fn numbers_of_a_summary() -> Vec<String> {
     fn walk(path: &str, value: &serde_json::Value, found: &mut Vec<String>) {
         match value {
@@ -380,7 +380,7 @@ fn numbers_of_a_summary() -> Vec<String> {
     found
 }
 
-/// A flow that counts and finished.
+/// Finished flow that counts.
 #[derive(Clone, Copy, Debug)]
 struct FlowValue {
     size: u64,
@@ -390,7 +390,7 @@ struct FlowValue {
     columns: [f64; FLOW_COLUMNS.len()],
 }
 
-/// Which value of a flow.
+/// Value of a flow.
 #[derive(Clone, Copy, Debug)]
 enum Pick {
     Slowdown,
@@ -405,10 +405,10 @@ struct LinkValue {
     values: Vec<f64>,
 }
 
-/// What a run gave, as far as metrics ask for it.
+/// Data of a run that the metrics need.
 #[derive(Debug)]
 pub struct RunData {
-    /// Its summary.
+    /// Summary of the run.
     pub summary: Summary,
     json: serde_json::Value,
     flows: Vec<FlowValue>,
@@ -418,11 +418,11 @@ pub struct RunData {
 }
 
 impl RunData {
-    /// Reads what `metrics` need from the run in `directory`; `bins` are names with the sizes they hold. `None` where
-    /// there is no finished run.
+    /// Reads the data that `metrics` need from the run in `directory`; `bins` are names with their ranges of sizes.
+    /// `None` if there is no finished run.
     ///
     /// # Errors
-    /// [`ReportError`] where something there cannot be read.
+    /// [`ReportError`] if a file cannot be read.
     pub fn read<'m>(
         directory: &Path,
         metrics: impl Iterator<Item = &'m Metric> + Clone,
@@ -485,7 +485,7 @@ impl RunData {
         Ok(())
     }
 
-    /// Whether a deadlock, a stall or the time limit left flows open that count.
+    /// Returns `true` if a deadlock, a stall or the time limit ended the run before flows that count had finished.
     fn never_ends(&self, workload: &str) -> bool {
         let flows = if workload == ALL { Some(&self.summary.all) } else { self.summary.workloads.get(workload) };
         let ended_early = self.summary.time_limit_struck
@@ -494,7 +494,7 @@ impl RunData {
         ended_early && flows.is_some_and(|flows| flows.flows.measured_unfinished > 0)
     }
 
-    /// Values of the flows of a workload and bin, ascending.
+    /// Returns the values of the flows of a workload and bin, ascending.
     fn sorted(&self, pick: Pick, workload: &str, bin: &str) -> Vec<f64> {
         let (from, to) = self.bins.get(bin).copied().unwrap_or((0, u64::MAX));
         let number = self.workloads.iter().position(|name| name == workload);
@@ -508,7 +508,7 @@ impl RunData {
             Pick::Time => flow.time_us,
             Pick::Column(place) => flow.columns[place],
         };
-        // What was not measured is not finite.
+        // A value that was not measured is not finite.
         let mut values: Vec<f64> =
             self.flows.iter().filter(belongs).map(value).filter(|value| value.is_finite()).collect();
         values.sort_unstable_by(f64::total_cmp);

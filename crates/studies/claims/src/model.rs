@@ -9,12 +9,12 @@ use anabranch_scenario::tree::Place;
 pub struct Filter(pub Vec<(String, Vec<String>)>);
 
 impl Filter {
-    /// The values of a dimension; `None` where it is not named.
+    /// Returns the values of a dimension; `None` if the filter does not name it.
     pub fn values(&self, dimension: &str) -> Option<&[String]> {
         self.0.iter().find(|(name, _)| name == dimension).map(|(_, values)| values.as_slice())
     }
 
-    /// With the dimensions of `other`, which replace those of the same name.
+    /// Returns this filter with the dimensions of `other`, which replace those of the same name.
     #[must_use]
     pub fn with(&self, other: &Filter) -> Filter {
         let mut all: Vec<_> = self.0.iter().filter(|(name, _)| other.values(name).is_none()).cloned().collect();
@@ -23,10 +23,10 @@ impl Filter {
     }
 }
 
-/// How large the studies are.
+/// Scale of the studies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// Every claim in minutes, at sizes that each study states.
+    /// Sizes that each study specifies, for every claim within minutes.
     #[default]
     Quick,
     /// The papers' sizes.
@@ -34,7 +34,7 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// The word of the command line.
+    /// Returns the word of the command line.
     pub fn word(self) -> &'static str {
         match self {
             Scale::Quick => "quick",
@@ -43,50 +43,50 @@ impl Scale {
     }
 }
 
-/// What the quick scale changes of a study.
+/// Changes of a study at the quick scale.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Quick {
-    /// Changes on top of the study's.
+    /// Settings in addition to the study's.
     pub set: Vec<String>,
-    /// Keys and values instead of the study's.
+    /// Keys and values that replace the study's.
     pub over: Option<Vec<SweepAxis>>,
-    /// Load balancers instead of the study's.
+    /// Load balancers that replace the study's.
     pub schemes: Option<Vec<String>>,
-    /// Seeds instead of the study's.
+    /// Number of seeds that replaces the study's.
     pub seeds: Option<u64>,
 }
 
-/// What is run.
+/// Sweep of runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Study {
-    /// Its name within the paper.
+    /// Name, unique within the paper.
     pub id: String,
-    /// What panels and tables call it.
+    /// Name in panels and tables.
     pub label: String,
-    /// A ready-made scenario, or a file.
+    /// Scenario: a ready-made one, or a file.
     pub scenario: String,
-    /// Changes, as `--set`.
+    /// Settings, as with `--set`.
     pub set: Vec<String>,
-    /// The keys that are swept, and their values.
+    /// Swept keys and their values.
     pub over: Vec<SweepAxis>,
-    /// Whether values go together, instead of each with each.
+    /// `true` if values are combined in order (zip), `false` for all combinations (grid).
     pub zip: bool,
-    /// The load balancers; empty: those of the scenario's `[compare]`.
+    /// Load balancers; empty for those of the scenario's `[compare]`.
     pub schemes: Vec<String>,
-    /// Variants, as `--variant`.
+    /// Variants, as with `--variant`.
     pub variants: Vec<String>,
-    /// Seeds; `None`: those of the scenario's `[compare]`.
+    /// Number of seeds; `None` for that of the scenario's `[compare]`.
     pub seeds: Option<u64>,
-    /// Edges between bins of flow sizes, in bytes, ascending, with the names that the bins have.
+    /// Edges between bins of flow sizes, in bytes, ascending, each with its text as written.
     pub edges: Vec<(u64, String)>,
-    /// The quick scale; `None` where the study is too large for it.
+    /// Changes at the quick scale; `None` if the study is too large for it.
     pub quick: Option<Quick>,
-    /// Where it stands.
+    /// Position in the claim file.
     pub place: Place,
 }
 
 impl Study {
-    /// Names of the bins of flow sizes, without `all`.
+    /// Returns the names of the bins of flow sizes, without `all`.
     pub fn bins(&self) -> Vec<String> {
         let Some((_, first)) = self.edges.first() else { return vec![] };
         let between = self.edges.windows(2).map(|pair| format!("{}-{}", pair[0].1, pair[1].1));
@@ -94,7 +94,7 @@ impl Study {
         [format!("<{first}")].into_iter().chain(between).chain([format!(">={last}")]).collect()
     }
 
-    /// The sizes of a bin, from the first to below the second.
+    /// Returns the sizes of a bin in bytes, from the first to below the second.
     pub fn bounds(&self, bin: &str) -> Option<(u64, u64)> {
         let at = self.bins().iter().position(|name| name == bin)?;
         let edge = |at: usize| self.edges.get(at).map(|(bytes, _)| *bytes);
@@ -102,38 +102,38 @@ impl Study {
     }
 }
 
-/// How a figure is drawn.
+/// Kind of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FigureKind {
     /// Groups of bars.
     Bars,
-    /// A line per series over numbers.
+    /// One line per series over numbers.
     Lines,
-    /// Shares of flows up to a value.
+    /// Cumulative distribution over flows.
     Cdf,
 }
 
-/// A number of the paper's figure.
+/// Number in the paper's figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
-    /// Which.
+    /// Position in the figure, by dimension.
     pub at: Filter,
-    /// The number.
+    /// Published number.
     pub value: f64,
 }
 
-/// How the paper draws what was run.
+/// Figure as the paper draws it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// What the command and the docs call it.
+    /// Name in the command and the docs.
     pub id: String,
-    /// Its title.
+    /// Title.
     pub title: String,
-    /// The studies it is drawn from.
+    /// Studies that the figure is drawn from.
     pub studies: Vec<String>,
     /// Bars, lines or a distribution.
     pub kind: FigureKind,
-    /// What is drawn.
+    /// Metrics that are drawn.
     pub metrics: Vec<Metric>,
     /// Dimension along x.
     pub x: String,
@@ -141,49 +141,49 @@ pub struct Figure {
     pub series: String,
     /// Dimension of panels.
     pub panel: Option<String>,
-    /// What is drawn of the studies.
+    /// Part of the studies that is drawn.
     pub filter: Filter,
     /// Title of the x axis.
     pub x_title: Option<String>,
     /// Title of the y axis.
     pub y_title: Option<String>,
-    /// Whether y is logarithmic.
+    /// `true` if y is logarithmic.
     pub log: bool,
-    /// What of the seeds is drawn.
+    /// Statistic over the seeds.
     pub across: Across,
-    /// The scheme whose value everything is divided by.
+    /// Scheme that all values are divided by.
     pub relative_to: Option<String>,
-    /// Whether the rows of the table are the values of x, instead of the series.
+    /// `true` if the rows of the table are the values of x, `false` if they are the series.
     pub rows_are_x: bool,
     /// Significant digits in the table.
     pub digits: usize,
-    /// The paper's numbers.
+    /// Numbers in the paper's figure.
     pub published: Vec<Target>,
-    /// What to know of it.
+    /// Remark for the reader.
     pub note: Option<String>,
-    /// Where it stands.
+    /// Position in the claim file.
     pub place: Place,
 }
 
 impl Figure {
-    /// Dimensions that the figure tells apart.
+    /// Returns the dimensions that the figure distinguishes.
     pub(crate) fn dimensions(&self) -> Vec<&str> {
         [&self.x, &self.series].into_iter().chain(&self.panel).map(String::as_str).collect()
     }
 }
 
-/// What of several seeds counts.
+/// Statistic over several seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Across {
-    /// The mean.
+    /// Mean.
     #[default]
     Mean,
-    /// The median, where one seed in several is far off.
+    /// Median, for metrics with outliers among the seeds.
     Median,
 }
 
 impl Across {
-    /// The mean or median of a value per seed, with its 95 % interval; `None` where there are no values.
+    /// Returns the mean or median of a value per seed, with its 95 % interval; `None` if there are no values.
     pub(crate) fn centre(self, values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
         match self {
             Across::Median => median(values),

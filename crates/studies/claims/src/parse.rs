@@ -1,4 +1,4 @@
-//! Claim files read: every key known, every value typed, every mistake with its place.
+//! Parser of claim files: checks every key, types every value, and reports errors with their position.
 
 use super::{
     claim::{Best, Claim, ClaimKind, Operand, Published, Reduce, Take},
@@ -17,12 +17,12 @@ use anabranch_study::sweep::{flatten, variants};
 use anabranch_units::Bytes;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// A claim file.
+/// Claim file.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
-    /// Its name for messages.
+    /// Name for messages.
     pub name: String,
-    /// What it says.
+    /// Content of the file.
     pub text: String,
 }
 
@@ -79,7 +79,7 @@ const CLAIM: &[&str] = &[
 ];
 const KINDS: &[&str] = &["change", "factor", "value", "equal", "order", "trend", "shown"];
 
-/// What the files of a paper hold.
+/// Content of the files of a paper.
 #[derive(Debug, Default)]
 pub(crate) struct Parsed {
     pub(crate) names: BTreeMap<String, String>,
@@ -88,7 +88,7 @@ pub(crate) struct Parsed {
     pub(crate) claims: Vec<Claim>,
 }
 
-/// Reads the files of a paper.
+/// Parses the files of a paper.
 pub(crate) fn parse(files: &[SourceFile]) -> Result<Parsed, ScenarioError> {
     let mut parsed = Parsed::default();
     for file in files {
@@ -113,7 +113,7 @@ pub(crate) fn parse(files: &[SourceFile]) -> Result<Parsed, ScenarioError> {
     Ok(parsed)
 }
 
-/// A table being read, with what it is called.
+/// Table that is being parsed, with its position.
 struct Table<'t> {
     section: Section<'t>,
     place: Place,
@@ -136,7 +136,7 @@ impl<'t> Table<'t> {
         self.section.read::<String>(key)?.ok_or(missing)
     }
 
-    /// Text, or a list of texts.
+    /// Reads a text or a list of texts.
     fn texts(&mut self, key: &str) -> Result<Option<Vec<String>>, ScenarioError> {
         let Some(node) = self.section.take(key) else { return Ok(None) };
         values(node).map(Some).ok_or_else(|| self.unfit(key, node, "a text or a list of texts"))
@@ -188,7 +188,7 @@ impl<'t> Table<'t> {
     }
 }
 
-/// A value as it stands on a command line.
+/// Returns a value as it is written on a command line.
 fn text(raw: &Raw) -> String {
     match raw {
         Raw::Text(text) => text.clone(),
@@ -196,7 +196,7 @@ fn text(raw: &Raw) -> String {
     }
 }
 
-/// A value, or a list of values.
+/// Returns the texts of a value or of a list of values.
 fn values(node: &Node) -> Option<Vec<String>> {
     match node.raw()? {
         Raw::List(items) => Some(items.iter().map(text).collect()),

@@ -1,4 +1,4 @@
-//! A study at a scale: the sweep it stands for, and the values its dimensions have.
+//! Plan of a study at a scale: its sweep, and the values of its dimensions.
 
 use super::{
     metric::ALL,
@@ -13,29 +13,29 @@ use anabranch_settings::nearest;
 use anabranch_study::{compare::Request, sweep::Sweep};
 use std::collections::BTreeSet;
 
-/// A study at a scale, every key and value of it checked.
+/// Plan of a study at a scale, with every key and value checked.
 pub struct Plan {
-    /// What it is of.
+    /// Study that is planned.
     pub study: Study,
-    /// Its runs.
+    /// Runs of the study.
     pub sweep: Sweep,
-    /// The names of its workloads.
+    /// Names of its workloads.
     pub workloads: Vec<String>,
 }
 
-/// A value per dimension, `study` first, the scheme left out.
+/// One value per dimension, `study` first, without the scheme.
 pub type Coordinate = Vec<(String, String)>;
 
-/// The value of a dimension.
+/// Returns the value of a dimension.
 pub(crate) fn at<'c>(coordinate: &'c [(String, String)], dimension: &str) -> Option<&'c str> {
     coordinate.iter().find(|(name, _)| name == dimension).map(|(_, value)| value.as_str())
 }
 
 impl Plan {
-    /// Plans `study` at `scale`; `None` where it is not for that scale.
+    /// Plans `study` at `scale`; `None` if the study excludes that scale.
     ///
     /// # Errors
-    /// [`ScenarioError`] where its scenario does not exist, or a key, value, scheme or variant is wrong.
+    /// [`ScenarioError`] if its scenario does not exist, or a key, value, scheme or variant is wrong.
     pub fn new(study: &Study, scale: Scale) -> Result<Option<Self>, ScenarioError> {
         let placed = |error: ScenarioError| {
             let remedy = error.remedy().map(str::to_string);
@@ -60,8 +60,8 @@ impl Plan {
         Ok(Some(Plan { study: study.clone(), sweep, workloads }))
     }
 
-    /// The values of a dimension in their order; `None` where the study has no such dimension. Workloads and bins come
-    /// without `all`.
+    /// Returns the values of a dimension in their order; `None` if the study has no such dimension. Workloads and
+    /// bins come without `all`.
     pub fn values(&self, dimension: &str) -> Option<Vec<String>> {
         match dimension {
             "study" => Some(vec![self.study.id.clone()]),
@@ -72,7 +72,7 @@ impl Plan {
         }
     }
 
-    /// What was changed of its scenario at this scale, for people: `tiny, 3 seeds, topology.radix=4`.
+    /// Returns the changes of its scenario at this scale as text: `tiny, 3 seeds, topology.radix=4`.
     pub fn size(&self, scale: Scale) -> String {
         let mut words = vec![self.study.scenario.clone()];
         words.push(match self.sweep.plan.seeds.len() {
@@ -87,14 +87,14 @@ impl Plan {
         words.join(", ")
     }
 
-    /// Names of its dimensions.
+    /// Returns the names of its dimensions.
     pub fn dimensions(&self) -> Vec<String> {
         let keys = self.sweep.plan.axes.iter().map(|axis| axis.key.clone());
         ["study".to_string()].into_iter().chain(keys).chain(["workload".into(), "bin".into()]).collect()
     }
 
-    /// Where `filter` lets it lie; workload and bin are `all` unless `filter` or `open` names them. Values that it lacks
-    /// are left out.
+    /// Returns the coordinates that `filter` permits. Workload and bin are `all` unless `filter` or `open` names
+    /// them. Values that the study lacks are skipped.
     fn coordinates(&self, filter: &Filter, open: &[String]) -> Vec<Coordinate> {
         let mut all: Vec<Coordinate> = vec![vec![]];
         for dimension in self.dimensions() {
@@ -124,14 +124,14 @@ impl Plan {
         all
     }
 
-    /// The point of its sweep that a coordinate means.
+    /// Returns the point of its sweep at a coordinate.
     pub fn point(&self, coordinate: &[(String, String)]) -> Option<usize> {
         let axes = &self.sweep.plan.axes;
         let wanted: Vec<&str> = axes.iter().map(|axis| at(coordinate, &axis.key)).collect::<Option<_>>()?;
         (0..self.sweep.plan.points()).find(|point| self.sweep.plan.values(*point) == wanted)
     }
 
-    /// Whether a scenario of it has the key, given or by default.
+    /// Returns `true` if one of its scenarios has the key, explicitly or by default.
     pub(crate) fn has_key(&self, key: &str) -> bool {
         let mut seen = BTreeSet::new();
         self.sweep.order().iter().any(|&number| {
@@ -153,12 +153,13 @@ impl Plan {
     }
 }
 
-/// Where `filter` lets several studies lie.
+/// Returns the coordinates of several studies that `filter` permits.
 pub(crate) fn coordinates(plans: &[&Plan], filter: &Filter, open: &[String]) -> Vec<Coordinate> {
     plans.iter().flat_map(|plan| plan.coordinates(filter, open)).collect()
 }
 
-/// What is wrong with a filter or a list of dimensions; `whole` where every value named must be there.
+/// Checks the dimensions and values that filters name. If `whole`, every value must exist; otherwise one of each
+/// dimension.
 pub(crate) fn check_names(
     plans: &[&Plan],
     filters: &[&Filter],

@@ -1,5 +1,5 @@
-//! What the runs of a study gave, a number per run, workload, bin and metric: all that verdicts, figures and tables are
-//! made of. Small enough to be kept where the runs themselves are not.
+//! Results of the runs of a study: one number per run, workload, bin and metric. Verdicts, figures and tables follow
+//! from them alone. They are small enough to be kept without the runs.
 
 use super::{
     metric::{ALL, Metric, RunData},
@@ -16,17 +16,17 @@ use std::{
 /// Workload and bin.
 pub(crate) type Part = (String, String);
 
-/// What is asked of a study's runs.
+/// Data required from a study's runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Wanted {
-    /// The metrics.
+    /// Required metrics.
     pub(crate) metrics: Vec<Metric>,
-    /// The workloads and bins they are taken over.
+    /// Required workloads and bins.
     pub(crate) parts: BTreeSet<Part>,
 }
 
 impl Wanted {
-    /// Also this metric over the part that a coordinate names.
+    /// Adds a metric over the workload and bin of a coordinate.
     pub(crate) fn add(&mut self, metric: &Metric, coordinate: &[(String, String)]) {
         if !self.metrics.contains(metric) {
             self.metrics.push(metric.clone());
@@ -36,41 +36,42 @@ impl Wanted {
     }
 }
 
-/// A run's numbers over a workload and bin.
+/// Numbers of a run over a workload and bin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Values of the study's keys.
     pub point: Vec<String>,
     /// Load balancer or variant.
     pub scheme: String,
-    /// The seed.
+    /// Seed of the run.
     pub seed: u64,
-    /// The workload, or `all`.
+    /// Workload, or `all`.
     pub workload: String,
-    /// The bin, or `all`.
+    /// Bin of flow sizes, or `all`.
     pub bin: String,
-    /// The commit it was run with.
+    /// Commit of the build that executed the run.
     pub commit: String,
-    /// A number per metric.
+    /// One number per metric.
     pub values: Vec<Option<f64>>,
 }
 
-/// The rows of a study.
+/// Rows of a study.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rows {
-    /// The keys that are swept.
+    /// Swept keys.
     pub keys: Vec<String>,
     /// Names of the metrics.
     pub metrics: Vec<String>,
-    /// A row per run, workload and bin.
+    /// One row per run, workload and bin.
     pub rows: Vec<Row>,
 }
 
 impl Rows {
-    /// Reads what is `wanted` from the finished runs of `plan`; `directory` says where each lies, if anywhere.
+    /// Reads the `wanted` data from the finished runs of `plan`; `directory` returns the folder of a run, if it has
+    /// finished.
     ///
     /// # Errors
-    /// [`ReportError`] where a run is there but cannot be read.
+    /// [`ReportError`] if a run exists but cannot be read.
     pub(crate) fn gather(
         plan: &Plan,
         wanted: &Wanted,
@@ -120,7 +121,7 @@ impl Rows {
             return Err(error);
         }
         let mut rows = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        // In the order of the plan, whichever thread read them.
+        // In the order of the plan, regardless of the thread that read them.
         rows.sort_by(|a, b| (a.0, &a.1.workload, &a.1.bin).cmp(&(b.0, &b.1.workload, &b.1.bin)));
         Ok(Rows {
             keys: sweep.axes.iter().map(|axis| axis.key.clone()).collect(),
@@ -129,7 +130,7 @@ impl Rows {
         })
     }
 
-    /// As CSV: keys, scheme, seed, workload, bin, commit, metrics.
+    /// Formats the rows as CSV: keys, scheme, seed, workload, bin, commit, metrics.
     pub fn to_csv(&self) -> String {
         let header = self.keys.iter().map(String::as_str).chain(FIXED).chain(self.metrics.iter().map(String::as_str));
         let row = |row: &Row| {
@@ -141,10 +142,10 @@ impl Rows {
         csv(header, self.rows.iter().map(row))
     }
 
-    /// Reads what [`Rows::to_csv`] writes.
+    /// Parses the output of [`Rows::to_csv`].
     ///
     /// # Errors
-    /// Where `text` is not that.
+    /// Returns an error if `text` is not in that format.
     pub fn from_csv(name: &str, text: &str) -> Result<Self, ScenarioError> {
         let wrong = |line: u64, what: &str| {
             ScenarioError::new(format!("{name}, line {line}: {what}")).help("write it again with --write-docs")
@@ -180,7 +181,7 @@ impl Rows {
         Ok(Rows { keys: header[..keys].to_vec(), metrics: header[keys + FIXED.len()..].to_vec(), rows })
     }
 
-    /// The value per seed of a metric of a scheme at a coordinate.
+    /// Returns the value per seed of a metric of a scheme at a coordinate.
     pub fn series(&self, coordinate: &[(String, String)], scheme: &str, metric: &str) -> BTreeMap<u64, f64> {
         let Some(place) = self.metrics.iter().position(|name| name == metric) else { return BTreeMap::new() };
         let point: Option<Vec<&str>> = self.keys.iter().map(|key| at(coordinate, key)).collect();
@@ -191,12 +192,12 @@ impl Rows {
         self.rows.iter().filter(fits).filter_map(|row| Some((row.seed, row.values[place]?))).collect()
     }
 
-    /// How many runs they are of.
+    /// Returns the number of runs.
     pub fn runs(&self) -> usize {
         self.rows.iter().map(|row| (&row.point, &row.scheme, row.seed)).collect::<BTreeSet<_>>().len()
     }
 
-    /// The commits of its rows.
+    /// Returns the commits of its rows.
     pub fn commits(&self) -> BTreeSet<&str> {
         self.rows.iter().map(|row| row.commit.as_str()).collect()
     }
@@ -207,7 +208,7 @@ const FIXED: [&str; 5] = ["scheme", "seed", "workload", "bin", "commit"];
 fn row(plan: &Plan, run: &SweepRun, data: &RunData, metrics: &[Metric], (workload, bin): &Part) -> Option<Row> {
     let values: Vec<Option<f64>> =
         metrics.iter().map(|metric| metric.value(data, workload, bin).map(rounded)).collect();
-    // A whole row without a value says nothing.
+    // A row without any value carries no information.
     values.iter().any(Option::is_some).then(|| Row {
         point: plan.sweep.plan.values(run.point).into_iter().map(str::to_string).collect(),
         scheme: plan.sweep.plan.entries[run.entry].clone(),
@@ -219,7 +220,7 @@ fn row(plan: &Plan, run: &SweepRun, data: &RunData, metrics: &[Metric], (workloa
     })
 }
 
-/// To seven significant digits, which is what is kept: the same verdict from kept rows as from the runs.
+/// Rounds to seven significant digits, the precision of kept rows, so that they give the same verdict as the runs.
 fn rounded(value: f64) -> f64 {
     if value.is_finite() { format!("{value:.6e}").parse().unwrap_or(value) } else { value }
 }
@@ -229,10 +230,10 @@ fn number(value: f64) -> String {
     if short.len() + 2 < plain.len() { short } else { plain }
 }
 
-/// A header and rows as CSV.
+/// Formats a header and rows as CSV.
 pub(crate) fn csv<'h>(header: impl Iterator<Item = &'h str>, rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut writer = csv::Writer::from_writer(vec![]);
-    // Memory takes every row, and every row has a cell per column.
+    // Writing to memory cannot fail, and every row has one cell per column.
     let _ = writer.write_record(header);
     rows.for_each(|row| drop(writer.write_record(row)));
     String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()

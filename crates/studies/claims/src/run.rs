@@ -1,4 +1,4 @@
-//! The runs that claims need, done into one store; then what the rows say.
+//! Execution of the runs that claims need, in one store, and judgement of their rows.
 
 use super::{
     book::Book,
@@ -36,39 +36,39 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What is reproduced.
+/// Runs, claims and figures to reproduce.
 pub struct Reproduction {
-    /// The papers.
+    /// Papers with their selected claims.
     pub shelves: Vec<Shelf>,
-    /// The scale.
+    /// Scale of the studies.
     pub scale: Scale,
     /// Every run once: shelf, study, number in its sweep.
     runs: Vec<(usize, String, usize)>,
 }
 
-/// How it is done.
+/// Settings of a reproduction.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// What is done anew.
+    /// Runs that are repeated.
     pub again: Again,
-    /// Whether finished runs of other commits count.
+    /// `true` if finished runs of other commits count.
     pub any_commit: bool,
-    /// Whether nothing is run.
+    /// `true` if nothing is run.
     pub only_finished: bool,
 }
 
-/// What its store has beside the runs.
+/// Folders of the store besides the runs.
 const REPRODUCE: &[(&str, &str)] = &[("reproduce", "claims, rows and figures of each paper at each scale")];
 
-/// Where finished runs of other commits lie, by the scenario they ran.
+/// Folders of finished runs of other commits, by the hash of their scenario.
 #[derive(Debug, Default)]
 struct Others(BTreeMap<u64, PathBuf>);
 
 impl Others {
-    /// Of the runs in the store: those of this version whose scenario, read again with the defaults of this build, is
-    /// known by `hash`.
+    /// Searches the store for runs of this version by other commits. The hash is that of the scenario as parsed with the defaults of
+    /// this build.
     fn find(directory: &Path) -> Self {
         let mut found: BTreeMap<u64, (String, PathBuf)> = BTreeMap::new();
         let entries = fs::read_dir(directory.join("runs")).into_iter().flatten().flatten();
@@ -81,7 +81,7 @@ impl Others {
             }
             let Ok(tree) = Tree::parse("manifest", &manifest.scenario) else { continue };
             let Ok(scenario) = Scenario::read(tree, &manifest.name, Path::new("")) else { continue };
-            // Of several commits the same one everywhere.
+            // Of several commits the greatest hash counts, so that the choice is the same everywhere.
             let entry = found.entry(scenario.hash()).or_insert_with(|| (manifest.commit.clone(), path.clone()));
             if manifest.commit > entry.0 {
                 *entry = (manifest.commit, path);
@@ -91,14 +91,14 @@ impl Others {
     }
 }
 
-/// A store, and what in it counts.
+/// Store with the runs that count.
 struct Shelving<'r> {
     directory: &'r Path,
     others: BTreeMap<String, PathBuf>,
 }
 
 impl Shelving<'_> {
-    /// Where a finished run lies.
+    /// Returns the folder of a finished run.
     fn place(&self, run: &str) -> Option<PathBuf> {
         let own = store_directory(self.directory, run);
         match is_whole(&own) {
@@ -109,10 +109,11 @@ impl Shelving<'_> {
 }
 
 impl Reproduction {
-    /// Of `books` at `scale`: all, or what belongs to one `figure` (or claim), or what rests on the studies in `only` alone.
+    /// Selects from `books` at `scale`: all, only those of one `figure` (or claim), or only those that need no
+    /// studies besides `only`.
     ///
     /// # Errors
-    /// Where a book has a mistake, or there is no such figure or study.
+    /// Returns an error if a book is invalid, or if there is no such figure or study.
     pub fn new(books: Vec<Book>, scale: Scale, figure: Option<&str>, only: &[String]) -> Result<Self, ScenarioError> {
         if let Some(figure) = figure {
             let figures = books.iter().flat_map(|book| book.figures.iter().map(|figure| figure.id.as_str()));
@@ -166,7 +167,7 @@ impl Reproduction {
                 }
             }
         }
-        // A first seed everywhere before a second anywhere.
+        // The first seed of every study precedes the second seed of any.
         runs.sort();
         let runs = runs.into_iter().map(|(_, at, id, number)| (at, id, number)).collect();
         Ok(Reproduction { shelves, scale, runs })
@@ -176,12 +177,12 @@ impl Reproduction {
         &self.shelves[at].plans[id]
     }
 
-    /// Number of runs.
+    /// Returns the number of runs.
     pub fn len(&self) -> usize {
         self.runs.len()
     }
 
-    /// Whether there is nothing to run.
+    /// Returns `true` if there is nothing to run.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
@@ -203,7 +204,7 @@ impl Reproduction {
         Shelving { directory, others }
     }
 
-    /// The runs that would be done, in their order, and their names.
+    /// Returns the runs that would be executed, in order, with their names.
     pub fn due(&self, directory: &Path, settings: &Settings) -> Vec<(usize, String)> {
         if settings.only_finished {
             return vec![];
@@ -222,11 +223,12 @@ impl Reproduction {
         (0..self.runs.len()).filter(due).map(|number| (number, self.name(number))).collect()
     }
 
-    /// Does what is missing in the store `directory`, then judges claims and draws figures over all that is there, into
-    /// `directory/reproduce`. A run that fails is kept with its error and does not stop the others.
+    /// Executes the missing runs in the store `directory`. Then judges claims and draws figures from all finished
+    /// runs, into `directory/reproduce`. A failed run is stored with its error and does not stop the others.
     ///
     /// # Errors
-    /// [`RunError`] where something cannot be run at all (said before anything runs), or nothing can be written.
+    /// [`RunError`] if something cannot be run at all (reported before any run starts), or if the results cannot be
+    /// written.
     pub fn execute(&self, directory: &Path, settings: &Settings, observer: &dyn Observer) -> Result<Outcome, RunError> {
         let jobs: Vec<usize> = self.due(directory, settings).into_iter().map(|(number, _)| number).collect();
         let due = jobs.len();
@@ -264,8 +266,8 @@ impl Reproduction {
         Ok(outcome)
     }
 
-    /// Whatever is wrong with a graph, the traffic or a load balancer shows before anything runs: the first run of each
-    /// study is set up whole.
+    /// Sets up the first run of each study, so that any error of a topology, the traffic or a load balancer is
+    /// reported before the first run.
     fn check(&self, jobs: &[usize], observer: &dyn Observer) -> Result<(), ScenarioError> {
         let mut seen = BTreeSet::new();
         for &number in jobs {
@@ -280,7 +282,7 @@ impl Reproduction {
         Ok(())
     }
 
-    /// Tables, rows and figures of each paper.
+    /// Writes tables, rows and figures of each paper.
     fn write(&self, directory: &Path, outcome: &Outcome) -> Result<(), RunError> {
         begin_store(directory, VERSION, REPRODUCE)?;
         let output = OutputDir::open(directory)?;
@@ -303,14 +305,14 @@ impl Reproduction {
         Ok(())
     }
 
-    /// What a study would take: its runs, those missing, and the CPU seconds of these.
+    /// Returns the cost of each study: its runs, the missing ones, and their CPU seconds.
     ///
     /// # Errors
-    /// Where a graph or its traffic cannot be made.
+    /// Returns an error if a topology or its traffic cannot be built.
     pub fn costs(&self, directory: &Path, any_commit: bool) -> Result<Vec<Cost>, ScenarioError> {
         let shelving = self.shelving(directory, any_commit);
         let mut all = vec![];
-        // The fastest of what is there: a slower one shared its core.
+        // The fastest run counts, because a slower one shared its core.
         let mut fastest = 0.0f64;
         for (at, shelf) in self.shelves.iter().enumerate() {
             for (id, plan) in &shelf.plans {
@@ -338,7 +340,7 @@ impl Reproduction {
                     let first = own.iter().find(|number| plan.sweep.plan.runs[**number].point == *point);
                     let each = match (measured, first) {
                         ((sum, count), _) if count > 0 && plan.sweep.plan.points() == 1 => sum / f64::from(count),
-                        // As many hops of acknowledgements as of data, at most.
+                        // ACKs add at most as many hops as data.
                         (_, Some(first)) => 2.0 * plan.sweep.scenario(*first)?.foreseen_hops()? as f64,
                         _ => 0.0,
                     };
@@ -360,7 +362,7 @@ impl Reproduction {
     }
 }
 
-/// Packet-hops per second of one core where nothing, or only beside other work, was measured.
+/// Minimum assumed speed in packet-hops per second of one core, used if no faster run was measured.
 const SPEED: f64 = 5e6;
 
 impl Runs for Reproduction {
@@ -395,7 +397,7 @@ impl Shelving<'_> {
     }
 }
 
-/// The studies of the first figure or claim that needs one of `only` and others beside it.
+/// Returns the studies of the first figure or claim that needs one of `only`.
 fn beyond(books: &[Book], only: &[String]) -> Option<Vec<String>> {
     let needs = books.iter().flat_map(|book| {
         let figures = book.figures.iter().map(|figure| &figure.studies);
@@ -408,7 +410,7 @@ fn unknown(what: &str, name: &str, names: &[&str]) -> Result<(), ScenarioError> 
     if names.contains(&name) {
         return Ok(());
     }
-    // Of a paper there are dozens: `--list` has them all, the first ones show what a name is like.
+    // A paper has dozens of names: `--list` prints all of them, and the first ones show their form.
     let mut seen = BTreeSet::new();
     let once: Vec<&str> = names.iter().copied().filter(|name| seen.insert(*name)).collect();
     let (first, rest) = once.split_at(once.len().min(12));

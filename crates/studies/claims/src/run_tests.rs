@@ -1,4 +1,4 @@
-//! Tests of studies that are run: the same rows however they were done, and what verdicts come of them.
+//! Tests of studies that are run: rows are independent of the order of execution, and verdicts follow from them.
 
 use super::{
     tests::{EXAMPLE, book},
@@ -9,7 +9,7 @@ use anabranch_study::{schedule::Observer, sweep::Again};
 use anabranch_testkit::folder;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Ends after so many runs.
+/// Observer that interrupts after a number of runs.
 struct Patience(AtomicUsize);
 impl Observer for Patience {
     fn started(&self, _: usize) {}
@@ -33,7 +33,7 @@ fn reproduction() -> Reproduction {
     Reproduction::new(vec![book(EXAMPLE).unwrap()], Scale::Full, None, &[]).unwrap()
 }
 
-/// What can be seen of an outcome: rows, verdicts, figures.
+/// Returns the visible parts of an outcome: rows, verdicts, figures.
 fn seen(outcome: &Outcome) -> (Vec<String>, Vec<Judged>, Vec<String>) {
     let paper = &outcome.papers[0];
     let rows = paper.rows.values().map(Rows::to_csv).collect();
@@ -46,8 +46,8 @@ fn the_same_rows_in_one_go_interrupted_and_on_two_threads() {
     let patient = || Patience(AtomicUsize::new(usize::MAX));
     let (one, two, parts) = (folder(), folder(), folder());
     let whole = reproduction().execute(&one, &settings(1), &patient()).unwrap();
-    // Two sizes and four entries with three seeds; two schemes and four seeds at the scenario's own size, 64 KiB, of which
-    // three seeds are the same runs.
+    // Two sizes and four entries with three seeds; two schemes and four seeds at the scenario's own size, 64 KiB, of
+    // which three seeds are the same runs.
     assert_eq!((whole.runs, whole.reused, whole.missing, whole.failed.len()), (24 + 8 - 6, 0, 0, 0));
     let (rows, claims, tables) = seen(&whole);
     assert_eq!((rows.len(), claims.len(), tables.len()), (2, 2, 1));
@@ -62,7 +62,7 @@ fn the_same_rows_in_one_go_interrupted_and_on_two_threads() {
     let last = reproduction().execute(&parts, &settings(1), &patient()).unwrap();
     assert_eq!((last.reused, last.missing), (25, 0), "what was done is not repeated");
     assert_eq!(seen(&last), seen(&whole));
-    // Kept rows say the same as the runs.
+    // Kept rows give the same results as the runs.
     let mut kept = Kept::default();
     for (study, rows) in &whole.papers[0].rows {
         let read = Rows::from_csv(study, &rows.to_csv()).unwrap();
@@ -95,14 +95,14 @@ fn runs_of_another_commit_count_where_that_is_asked() {
     let new = || Reproduction::new(vec![book(EXAMPLE).unwrap()], Scale::Full, None, &only).unwrap();
     let first = new().execute(&folder, &settings(1), &patient).unwrap();
     assert_eq!((first.runs, first.missing), (8, 0));
-    // As another commit leaves them: other names, another commit in manifest and summary.
+    // Rewrites the runs as those of another commit: other names, another commit in manifest and summary.
     for entry in std::fs::read_dir(folder.join("runs")).unwrap().flatten() {
         for file in ["manifest.json", "summary.json"] {
             let path = entry.path().join(file);
             let text = std::fs::read_to_string(&path).unwrap();
             let mut json: serde_json::Value =
                 serde_json::from_str(&text.replace(anabranch_scenario::machine::COMMIT, "0123456789ab")).unwrap();
-            // By hand, so without digests.
+            // The edited files have no digests.
             json.as_object_mut().unwrap().remove("seal");
             for file in json.get_mut("files").and_then(serde_json::Value::as_array_mut).into_iter().flatten() {
                 file.as_object_mut().unwrap().retain(|key, _| key != "bytes" && key != "blake3");

@@ -1,4 +1,4 @@
-//! Which numbers a claim is about: its groups, and in each where its two sides lie.
+//! Selection of the numbers that a claim refers to: its groups, and the coordinates of both sides in each.
 
 use super::{
     claim::{Claim, ClaimKind},
@@ -13,31 +13,31 @@ use anabranch_scenario::{
 use anabranch_settings::nearest;
 use std::collections::BTreeMap;
 
-/// One group of a claim.
+/// Group of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// The values of the dimensions that make it.
+    /// Values of the dimensions that define the group.
     pub(crate) at: Coordinate,
-    /// Where A lies: several where a key is reduced or followed.
+    /// Coordinates of side A; several if a key is reduced or followed.
     pub(crate) a: Vec<Coordinate>,
-    /// Where B lies.
+    /// Coordinates of side B.
     pub(crate) b: Vec<Coordinate>,
 }
 
-/// A claim in the studies that it is judged by.
+/// Claim with the studies that it is judged by.
 pub(crate) struct Selected<'s> {
     pub(crate) claim: &'s Claim,
-    /// Its studies.
+    /// Plans of its studies.
     pub(crate) plans: Vec<&'s Plan>,
-    /// Its groups in them.
+    /// Groups in these studies.
     pub(crate) groups: Vec<Group>,
 }
 
 impl<'s> Selected<'s> {
-    /// The claim in those of `plans` that it names at `scale`.
+    /// Selects the coordinates of a claim in those of `plans` that it names at `scale`.
     ///
     /// # Errors
-    /// Where it names what is not there, or leaves open which of several values is meant.
+    /// Returns an error if a name does not exist, or if a dimension with several values is not fixed.
     pub(crate) fn new(
         claim: &'s Claim,
         plans: &'s BTreeMap<String, Plan>,
@@ -103,7 +103,7 @@ impl<'s> Selected<'s> {
         Ok(found)
     }
 
-    /// Whether something is left open that has several values.
+    /// Checks that every dimension is fixed, or is the one that is reduced or followed.
     fn check_open(&self, found: &[Coordinate]) -> Result<(), ScenarioError> {
         let Some(first) = found.first() else { return Ok(()) };
         for other in found {

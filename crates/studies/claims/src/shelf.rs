@@ -1,4 +1,4 @@
-//! A book at a scale: its studies planned, everything that claims and figures name checked, and what rows say of them.
+//! Book at a scale: plans its studies, checks all names in claims and figures, and judges rows.
 
 use super::{
     book::Book,
@@ -15,55 +15,55 @@ use super::{
 use anabranch_scenario::error::ScenarioError;
 use std::collections::BTreeMap;
 
-/// A paper's book at a scale, as far as it was asked for.
+/// Book of a paper at a scale, limited to the selected claims and figures.
 pub struct Shelf {
-    /// The book.
+    /// Book of the paper.
     pub book: Book,
-    /// The scale.
+    /// Scale of the studies.
     pub scale: Scale,
-    /// Its studies at the scale.
+    /// Plans of the studies at the scale.
     pub plans: BTreeMap<String, Plan>,
-    /// What is asked of them.
+    /// Metrics required from each study.
     pub(crate) wanted: BTreeMap<String, Wanted>,
-    /// The claims asked for.
+    /// Selected claims.
     pub claims: Vec<Claim>,
-    /// The figures asked for.
+    /// Selected figures.
     pub figures: Vec<Figure>,
 }
 
-/// What came out of a paper.
+/// Results of a paper.
 pub struct PaperResult {
-    /// The paper's name.
+    /// Paper name.
     pub paper: &'static str,
-    /// Its claims, judged.
+    /// Claims with their verdicts.
     pub claims: Vec<(Claim, Judged)>,
-    /// Its figures as far as their runs are there.
+    /// Figures; `None` if no run of a figure has finished.
     pub figures: Vec<(Figure, Option<Shown>)>,
-    /// The rows of its studies.
+    /// Rows of its studies.
     pub rows: BTreeMap<String, Rows>,
 }
 
-/// What came of it.
+/// Outcome of a reproduction.
 pub struct Outcome {
-    /// Per paper.
+    /// Results per paper.
     pub papers: Vec<PaperResult>,
-    /// Runs in all.
+    /// Total number of runs.
     pub runs: usize,
-    /// Runs that were finished before.
+    /// Number of runs that had finished before.
     pub reused: usize,
-    /// Runs that failed: name and error.
+    /// Failed runs: name and error.
     pub failed: Vec<(String, String)>,
-    /// Runs that are not there.
+    /// Number of missing runs.
     pub missing: usize,
-    /// Whether it was interrupted.
+    /// `true` if the reproduction was interrupted.
     pub interrupted: bool,
 }
 
 impl Shelf {
-    /// Claims judged and figures made from rows, wherever they come from.
+    /// Judges the claims and draws the figures from rows, regardless of their origin.
     ///
     /// # Errors
-    /// None that planning did not find.
+    /// Only errors that planning also reports.
     pub fn judge(&self, rows: BTreeMap<String, Rows>) -> Result<PaperResult, ScenarioError> {
         let claims = self.claims.iter().map(|claim| {
             let selected = Selected::new(claim, &self.plans, self.scale)?;
@@ -79,7 +79,7 @@ impl Shelf {
         Ok(PaperResult { paper: self.book.paper.name, claims, figures, rows })
     }
 
-    /// All of a book, judged from kept rows.
+    /// Judges all of a book from kept rows.
     ///
     /// # Errors
     /// As [`Reproduction::new`].
@@ -92,11 +92,11 @@ impl Shelf {
     }
 }
 
-/// The studies of a book at a scale, by id, those left out that are not for it. Every scenario, key, value, scheme, workload,
-/// bin and metric that anything in the book names is checked.
+/// Returns the studies of a book at a scale, by id, without those that exclude it. Checks every scenario, key, value,
+/// scheme, workload, bin and metric that the book names.
 ///
 /// # Errors
-/// [`ScenarioError`] of the first mistake.
+/// [`ScenarioError`] of the first violation.
 pub(crate) fn plans(book: &Book, scale: Scale) -> Result<BTreeMap<String, Plan>, ScenarioError> {
     let mut plans = BTreeMap::new();
     for study in &book.studies {
@@ -126,7 +126,7 @@ pub(crate) fn plans(book: &Book, scale: Scale) -> Result<BTreeMap<String, Plan>,
     Ok(plans)
 }
 
-/// What claims and figures ask of each study.
+/// Returns the metrics that claims and figures require from each study.
 pub(crate) fn wanted(
     plans: &BTreeMap<String, Plan>,
     claims: &[Claim],

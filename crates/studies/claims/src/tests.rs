@@ -1,10 +1,10 @@
-//! Tests of claim files: what is wrong in them is said with its place, and those that come with the command are right.
+//! Tests of claim files: errors are reported with their position, and the embedded files are valid.
 
 use super::{select::Selected, shelf::plans, *};
 use anabranch_scenario::error::ScenarioError;
 use proptest::prelude::*;
 
-/// A book that has everything.
+/// Book that uses every feature.
 pub(super) const EXAMPLE: &str = r#"
 [names]
 prime = "PRIME"
@@ -66,7 +66,7 @@ pub(super) fn book(text: &str) -> Result<Book, ScenarioError> {
     Book::read(PAPERS[0], &[SourceFile { name: "claims/test.toml".into(), text: text.into() }])
 }
 
-/// The message, its remedy and its line.
+/// Returns the message with its remedy, and the line.
 fn error(text: &str) -> (String, Option<usize>) {
     let found = match book(text) {
         Err(error) => error,
@@ -95,8 +95,8 @@ fn the_files_that_come_with_the_command_are_right() {
 fn the_example_is_planned_at_both_scales() {
     let book = book(EXAMPLE).unwrap();
     let (quick, full) = (plans(&book, Scale::Quick).unwrap(), plans(&book, Scale::Full).unwrap());
-    // Two sizes, three schemes and a variant, three seeds; quick one size and two seeds. What a parameter of PRIME
-    // changes is a run of its own.
+    // Two sizes, three schemes and a variant, three seeds; at the quick scale one size and two seeds. A variant that
+    // changes a parameter of PRIME is a run of its own.
     assert_eq!((full["sizes"].sweep.order().len(), quick["sizes"].sweep.order().len()), (2 * 4 * 3, 4 * 2));
     assert_eq!(full["large"].sweep.order().len(), 2 * 4);
     assert!(!quick.contains_key("large"));
@@ -153,7 +153,7 @@ fn a_paper_that_is_not_there_names_the_nearest() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// Whatever stands in a claim file, reading it gives a book or an error, never a panic.
+    /// Any text in a claim file gives a book or an error, never a panic.
     #[test]
     fn no_text_breaks_the_reader(at in 0usize..EXAMPLE.len(), cut in 0usize..40, with in "[ -~\n]{0,12}") {
         if EXAMPLE.is_char_boundary(at) {

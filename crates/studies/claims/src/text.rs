@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Columns of `claims.csv`.
 const CLAIMS: &str = "paper,claim,figure,section,says,studies,metric,published,ours,verdict,seeds,open,note";
 
-/// A row per claim.
+/// Returns `claims.csv`, one row per claim.
 pub(super) fn claims_csv(paper: &PaperResult) -> String {
     let maybe = |text: &Option<String>| text.clone().unwrap_or_default();
     let row = |(claim, judged): &(Claim, Judged)| {
@@ -45,7 +45,7 @@ pub(super) fn claims_csv(paper: &PaperResult) -> String {
 /// Columns of `comparisons.csv`.
 const COMPARISONS: &str = "claim,at,a,a_mean,b,b_mean,effect,ci95_low,ci95_high,significant,seeds";
 
-/// A row per comparison that a verdict rests on.
+/// Returns `comparisons.csv`, one row per comparison that a verdict rests on.
 pub(super) fn comparisons_csv(paper: &PaperResult) -> String {
     let number = |value: f64| if value.is_nan() { String::new() } else { value.to_string() };
     let row = |claim: &Claim, detail: &Detail| {
@@ -68,7 +68,7 @@ pub(super) fn comparisons_csv(paper: &PaperResult) -> String {
     csv(COMPARISONS.split(','), rows.map(|(claim, detail)| row(claim, detail)))
 }
 
-/// What the page over a paper's claims says.
+/// Returns the content of the page of a paper's claims.
 pub(super) fn page(shelf: &Shelf, paper: &PaperResult, outcome: &Outcome) -> ClaimPage {
     let scale = shelf.scale;
     let size = |id: &String| shelf.plans.get(id).map_or(id.clone(), |plan| plan.size(scale));
@@ -103,7 +103,7 @@ pub(super) fn page(shelf: &Shelf, paper: &PaperResult, outcome: &Outcome) -> Cla
     }
 }
 
-/// Every verdict with what it rests on, for a terminal of so many columns.
+/// Formats every verdict with its basis, for a terminal of `width` columns.
 pub fn told(shelves: &[Shelf], scale: Scale, outcome: &Outcome, width: usize) -> String {
     let options = textwrap::Options::new(width).initial_indent("    ").subsequent_indent("    ");
     let mut text = String::new();
@@ -122,7 +122,7 @@ pub fn told(shelves: &[Shelf], scale: Scale, outcome: &Outcome, width: usize) ->
     text + &format!("\n{} scale: {}\n", scale.word(), totals(judged))
 }
 
-/// How often each verdict came out: `12 reproduced, 3 not reproduced`.
+/// Returns the number of claims per verdict: `12 reproduced, 3 not reproduced`.
 pub(crate) fn totals<'j>(judged: impl Iterator<Item = &'j Judged>) -> String {
     let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
     for judged in judged {
@@ -132,7 +132,7 @@ pub(crate) fn totals<'j>(judged: impl Iterator<Item = &'j Judged>) -> String {
     if parts.is_empty() { "no claims".into() } else { parts.join(", ") }
 }
 
-/// How often each verdict came out, a row per paper and one for all, in Markdown.
+/// Returns the number of claims per verdict in Markdown, one row per paper and one for all.
 pub(super) fn totals_table(papers: &[(Paper, &PaperResult, &BTreeMap<String, Plan>)], scale: Scale) -> String {
     let all = || papers.iter().flat_map(|(_, result, _)| result.claims.iter().map(|(_, judged)| judged.verdict));
     let verdicts: BTreeSet<Verdict> = all().collect();
@@ -169,7 +169,7 @@ pub(super) fn totals_table(papers: &[(Paper, &PaperResult, &BTreeMap<String, Pla
     text + &format!("\n`anabranch reproduce all --scale {}`; {commits}.\n", scale.word())
 }
 
-/// A table of verdicts in Markdown, with the studies they rest on below it.
+/// Returns a table of verdicts in Markdown, followed by the studies that they rest on.
 pub(super) fn verdicts(
     book: &Book,
     claims: &[&(Claim, Judged)],
@@ -180,7 +180,7 @@ pub(super) fn verdicts(
 ) -> String {
     let mut text = String::from("| where | the paper says | published | ours | verdict |\n|---|---|---|---|---|\n");
     let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
-    // Parameters that are ours, once below the table: many claims share them.
+    // Parameters that are our choice appear once below the table, since many claims share them.
     let mut open: Vec<&[String]> = vec![];
     for (claim, judged) in claims {
         let verdict = match judged.verdict {
@@ -228,13 +228,13 @@ pub(super) fn verdicts(
     text + &lines.join("\n") + "\n"
 }
 
-/// `a`, `b`, and so on to `z`, then `a1`.
+/// Returns `a`, `b`, and so on to `z`, then `a1`.
 fn letter(at: usize) -> String {
     let letter = char::from(b'a' + (at % 26) as u8);
     if at < 26 { letter.to_string() } else { format!("{letter}{}", at / 26) }
 }
 
-/// `not run (3.2 CPU hours)`.
+/// Returns `not run (3.2 CPU hours)`, or `not run` if the cost is unknown.
 pub(super) fn not_run(studies: &[String], kept: &Kept, scale: Scale) -> String {
     let costs: Vec<(usize, f64)> = studies.iter().filter_map(|id| kept.cost(id, scale)).collect();
     if costs.is_empty() {

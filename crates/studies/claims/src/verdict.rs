@@ -1,29 +1,29 @@
-//! The rule that turns numbers into a verdict. Numbers alone: no files, no names.
+//! Rule that turns numbers into a verdict. It uses numbers alone: no files, no names.
 
 use super::claim::Published;
 use anabranch_report::{Estimate, PairedDifference, SIGNIFICANCE, Test, holm, median, sign_test};
 
-/// What becomes of a claim.
+/// Verdict on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// Direction and number, where there is one.
+    /// Direction and number agree with the paper.
     Reproduced,
-    /// The direction; ours is larger.
+    /// The direction agrees; our effect is larger.
     Stronger,
-    /// The direction; ours is smaller.
+    /// The direction agrees; our effect is smaller.
     Weaker,
-    /// Neither.
+    /// The direction disagrees, or a value without direction misses the number.
     NotReproduced,
     /// The paper gives no number to compare with.
     NoNumber,
-    /// Fewer than three seeds, or so much noise that the published number is neither found nor missed.
+    /// Fewer than three seeds, or too much noise to confirm or refute the published number.
     TooFewSeeds,
-    /// The runs are not there.
+    /// The runs are missing.
     NotRun,
 }
 
 impl Verdict {
-    /// As it is printed.
+    /// Returns the printed words.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Reproduced => "reproduced",
@@ -37,25 +37,26 @@ impl Verdict {
     }
 }
 
-/// Two sides, compared seed by seed.
+/// Comparison of two sides, paired by seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Compared {
     /// Mean of A, or median.
     pub(crate) a: f64,
     /// Mean of B, or median.
     pub(crate) b: f64,
-    /// That of A over that of B, less one; of medians that of the changes.
+    /// Mean of A over mean of B, minus one; or the median of the changes per seed.
     pub(crate) change: f64,
-    /// Its 95 % interval.
+    /// 95 % interval of the change.
     pub(crate) interval: Option<(f64, f64)>,
-    /// What tells whether the two differ.
+    /// Test of the difference.
     pub(crate) test: Test,
-    /// Pairs of seeds.
+    /// Number of pairs of seeds.
     pub(crate) seeds: usize,
 }
 
 impl Compared {
-    /// Of pairs (A, B), one per seed; `None` where there are none. A side that is infinite at a seed never ended there.
+    /// Compares pairs (A, B), one per seed, by means; `None` if there are none. An infinite value means that the run
+    /// never ended.
     pub(crate) fn of(pairs: &[(f64, f64)]) -> Option<Self> {
         let seeds = pairs.len();
         let endless = |side: fn(&(f64, f64)) -> f64| pairs.iter().any(|pair| side(pair).is_infinite());
@@ -64,7 +65,7 @@ impl Compared {
             let mean = |side: fn(&(f64, f64)) -> f64| {
                 Estimate::of(&pairs.iter().map(side).collect::<Vec<_>>()).map_or(f64::NAN, |estimate| estimate.mean)
             };
-            // What ends at every seed is ahead of what does not.
+            // A side that ends at every seed is ahead of one that does not.
             let (change, test) = match (a_endless, b_endless) {
                 (true, true) => (0.0, Test::Equal),
                 (true, false) => (f64::INFINITY, Test::Constant),
@@ -87,7 +88,7 @@ impl Compared {
         Some(Compared { a, b, change: share(paired.difference.mean), interval, test: paired.test, seeds })
     }
 
-    /// As [`Compared::of`], by medians: that of the changes seed by seed, tested by their signs.
+    /// As [`Compared::of`], by medians: the median of the changes per seed, with a sign test.
     pub(crate) fn of_medians(pairs: &[(f64, f64)]) -> Option<Self> {
         let change = |(a, b): &(f64, f64)| match a == b {
             true => 0.0,
@@ -102,42 +103,43 @@ impl Compared {
         Some(Compared { a, b, change, interval, test: sign_test(&changes), seeds: pairs.len() })
     }
 
-    /// The p-value that a family is corrected with; `None` where there are too few seeds.
+    /// Returns the p-value for the correction of a family; `None` if there are too few seeds.
     fn p(&self) -> Option<f64> {
         match self.test {
             Test::TooFew => None,
             Test::Equal => Some(1.0),
-            // The seed changes nothing: what was found once is found always.
+            // The seed has no influence, so one observation is conclusive.
             Test::Constant => Some(0.0),
             Test::P(p) => Some(p),
         }
     }
 }
 
-/// Which of a claim's comparisons differ, corrected for all of them (Holm); `None` where one has too few seeds.
+/// Returns `true` for each comparison of a claim that is significant after Holm's correction; `None` if one has too
+/// few seeds.
 pub(super) fn significant(family: &[Compared]) -> Option<Vec<bool>> {
     let p: Vec<f64> = family.iter().map(Compared::p).collect::<Option<_>>()?;
     Some(holm(&p).into_iter().map(|p| p < SIGNIFICANCE).collect())
 }
 
-/// An effect: 0 is none, and its sign is its direction.
+/// Effect: 0 is none, and its sign is its direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Effect {
-    /// Its mean.
+    /// Mean of the effect.
     pub(crate) mean: f64,
-    /// Its 95 % interval.
+    /// 95 % interval of the effect.
     pub(crate) interval: Option<(f64, f64)>,
-    /// Whether it differs from none.
+    /// `true` if it differs significantly from zero.
     pub(crate) significant: bool,
     /// One per cent in its unit.
     pub(crate) percent: f64,
 }
 
-/// So many per cent in the direction that a paper claims must have no room in an interval, for the direction to be missed
-/// instead of lost in noise.
+/// Margin in per cent. A claimed direction is refuted if the interval reaches less far than this in that direction;
+/// otherwise noise may hide it.
 const ROOM: f64 = 5.0;
 
-/// The verdict over an effect with a direction. `tolerance` is a share of the published number.
+/// Returns the verdict on an effect with a direction. `tolerance` is a share of the published number.
 pub(super) fn of_effect(effect: Effect, published: Published, tolerance: f64) -> Verdict {
     let towards = |sign: f64| effect.significant && effect.mean * sign > 0.0;
     let fit = |low: f64, high: f64, tolerance: f64, size: f64| {
@@ -151,7 +153,7 @@ pub(super) fn of_effect(effect: Effect, published: Published, tolerance: f64) ->
             let reversed = effect.significant || room < ROOM * effect.percent;
             return if reversed { Verdict::NotReproduced } else { Verdict::TooFewSeeds };
         }
-        // A bound on how far behind says nothing of being ahead.
+        // A bound on how far A is behind does not require a direction.
         Published::AtMost(bound) => return fit(f64::NEG_INFINITY, bound, 0.0, bound.abs()).verdict(),
         Published::AtLeast(bound) if bound <= 0.0 => return fit(bound, f64::INFINITY, 0.0, bound.abs()).verdict(),
         Published::AtLeast(bound) => (bound, f64::INFINITY),
@@ -159,7 +161,7 @@ pub(super) fn of_effect(effect: Effect, published: Published, tolerance: f64) ->
         Published::Range(low, high) => (low, high),
     };
     if low <= 0.0 && high >= 0.0 {
-        // What may be nothing needs no direction; beyond it one is needed.
+        // A published range that contains zero needs no direction; a value beyond it needs one.
         let size = low.abs().max(high.abs());
         let sign = if high.abs() >= low.abs() { 1.0 } else { -1.0 };
         return match fit(low, high, tolerance, size) {
@@ -179,7 +181,7 @@ pub(super) fn of_effect(effect: Effect, published: Published, tolerance: f64) ->
     }
 }
 
-/// The verdict over a number that stands for itself.
+/// Returns the verdict on a value without a comparison.
 pub(super) fn of_value(mean: f64, interval: Option<(f64, f64)>, published: Published, tolerance: f64) -> Verdict {
     let (range, tolerance) = match published {
         Published::Number(number) => ((number, number), tolerance),
@@ -191,7 +193,7 @@ pub(super) fn of_value(mean: f64, interval: Option<(f64, f64)>, published: Publi
     Fit::of(mean, interval, range, tolerance, mean.abs()).verdict()
 }
 
-/// The verdict over two sides that should be alike: the whole interval lies within the tolerance.
+/// Returns the verdict on two sides that should be equal: the whole interval must be within the tolerance.
 pub(super) fn of_equality(compared: Compared, tolerance: f64) -> Verdict {
     if compared.test == Test::TooFew {
         return Verdict::TooFewSeeds;
@@ -204,8 +206,8 @@ pub(super) fn of_equality(compared: Compared, tolerance: f64) -> Verdict {
     }
 }
 
-/// The verdict over comparisons that should each be below none (A ahead). `level` is what each may lie behind and still be
-/// level, as a share; `None` where it must be ahead.
+/// Returns the verdict on comparisons that should each be negative (A ahead). `level` is the share by which A may be
+/// behind and still count as level; `None` if A must be ahead.
 pub(super) fn of_order(pairs: &[Compared], level: Option<f64>) -> Verdict {
     let Some(differ) = significant(pairs) else { return Verdict::TooFewSeeds };
     let ahead = |(pair, differ): (&Compared, &bool)| *differ && pair.change < 0.0;
@@ -232,7 +234,7 @@ pub(super) fn of_order(pairs: &[Compared], level: Option<f64>) -> Verdict {
     }
 }
 
-/// One verdict of the verdicts of several groups, each of which must hold.
+/// Combines the verdicts of several groups, each of which must hold.
 pub(super) fn of_every(verdicts: &[Verdict]) -> Verdict {
     const WORST_FIRST: [Verdict; 7] = [
         Verdict::NotRun,
@@ -246,20 +248,21 @@ pub(super) fn of_every(verdicts: &[Verdict]) -> Verdict {
     WORST_FIRST.into_iter().find(|verdict| verdicts.contains(verdict)).unwrap_or(Verdict::NotRun)
 }
 
-/// How a number with its interval stands to what is published.
+/// Relation of a number and its interval to a published range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fit {
-    /// The mean lies there, and is known well enough.
+    /// The mean is in the range, and precise enough.
     Within,
-    /// Neither found nor missed: more seeds would tell.
+    /// Neither confirmed nor refuted: more seeds are needed.
     Unclear,
-    /// Neither the mean nor any of the interval lies there.
+    /// Neither the mean nor any part of the interval is in the range.
     Missed,
 }
 
 impl Fit {
-    /// Of a range, whose ends are widened by a share of themselves for the mean. It is known well enough where half the
-    /// interval is at most half of `size`, or all of it lies in the range: noise never makes a number fit.
+    /// Compares with a range whose bounds are widened for the mean by a share of themselves. A number is precise
+    /// enough if half the interval is at most half of `size`, or if all of it is in the range. Noise therefore never
+    /// makes a number fit.
     fn of(mean: f64, interval: Option<(f64, f64)>, (low, high): (f64, f64), tolerance: f64, size: f64) -> Self {
         let wider =
             |bound: f64, sign: f64| if bound.is_finite() { bound + sign * tolerance * bound.abs() } else { bound };
@@ -304,10 +307,10 @@ mod tests {
 
     #[test]
     fn noise_is_no_direction() {
-        // -8 on average, but the interval holds zero; it holds -8 too, so that nothing is said against it.
+        // -8 on average, but the interval contains zero; it contains -8 too, so the claim is not refuted.
         assert_eq!(of_effect(effect(-8.0, 8.5), Published::Number(-8.0), 0.25), Verdict::TooFewSeeds);
         assert_eq!(of_effect(effect(-8.0, 8.5), Published::Direction(-1.0), 0.25), Verdict::TooFewSeeds);
-        // From -4.5 to 3.5 there is no room for 5 %; from -2 to 10 there is for 10 the other way.
+        // From -4.5 to 3.5 is less than 5 % in the claimed direction; from -2 to 10 reaches 10 % in the opposite one.
         assert_eq!(of_effect(effect(-0.5, 4.0), Published::Direction(-1.0), 0.25), Verdict::NotReproduced);
         assert_eq!(of_effect(effect(4.0, 6.0), Published::Direction(-1.0), 0.25), Verdict::NotReproduced);
         assert_eq!(of_effect(effect(4.0, 6.0), Published::Direction(1.0), 0.25), Verdict::TooFewSeeds);
@@ -322,11 +325,11 @@ mod tests {
         let of = |mean: f64, half: f64| of_effect(effect(mean, half), Published::Number(-8.0), 0.25);
         // A wide interval around the number itself: half of 8 is 4.
         assert_eq!((of(-8.0, 3.9), of(-8.0, 4.1)), (Verdict::Reproduced, Verdict::TooFewSeeds));
-        // The mean misses it, the interval from -8.5 to -0.5 holds it; from -7.9 to -3.1 it does not.
+        // The mean misses it, but the interval from -8.5 to -0.5 contains it; from -7.9 to -3.1 does not.
         assert_eq!((of(-4.5, 4.0), of(-5.5, 2.4)), (Verdict::TooFewSeeds, Verdict::Weaker));
-        // From -24 to -8.1: more, for certain, though wide.
+        // From -24 to -8.1: certainly more, though wide.
         assert_eq!(of(-16.05, 7.95), Verdict::Stronger);
-        // At least 1: from 2 to 18 is wide, and all of it is there.
+        // At least 1: from 2 to 18 is wide, but entirely in the range.
         assert_eq!(of_effect(effect(10.0, 8.0), Published::AtLeast(1.0), 0.0), Verdict::Reproduced);
         assert_eq!(of_effect(effect(10.0, 9.5), Published::AtLeast(1.0), 0.0), Verdict::TooFewSeeds);
         // At most 8 behind: half of that is 4.
@@ -353,7 +356,7 @@ mod tests {
             (of(8.0, Published::AtMost(8.3)), of(9.0, Published::AtMost(8.3))),
             (Verdict::Reproduced, Verdict::NotReproduced)
         );
-        // No change published: an interval around nothing has no size to be held against, which is what `equal` is for.
+        // No change published: an interval around zero has no size to compare with, which is the purpose of `equal`.
         assert_eq!(
             (of(0.0, Published::Number(0.0)), of(0.1, Published::Number(0.0))),
             (Verdict::TooFewSeeds, Verdict::NotReproduced)
@@ -385,15 +388,15 @@ mod tests {
 
     #[test]
     fn the_change_of_medians() {
-        // One seed in six is a hundred times as slow; the changes are -10, -20, -30, -40, -50 % and that one: the median
-        // lies between -20 and -30 %, and one of six above is 2 (1 + 6) / 64 = 22 %.
+        // One seed in six is a hundred times as slow; the changes are -10, -20, -30, -40, -50 % and that one. The
+        // median is between -20 and -30 %, and one of six above is 2 (1 + 6) / 64 = 22 %.
         let mut pairs: Vec<(f64, f64)> = (1..=5).map(|tenth| (10.0 - f64::from(tenth), 10.0)).collect();
         pairs.push((1000.0, 10.0));
         let c = Compared::of_medians(&pairs).unwrap();
         let Test::P(p) = c.test else { panic!("{c:?}") };
         assert!((c.change + 0.25).abs() < 1e-12 && (p - 14.0 / 64.0).abs() < 1e-12, "{c:?}");
         assert_eq!(significant(&[c]), Some(vec![false]));
-        // As often ahead as never ending.
+        // Ahead as often as never ending.
         let endless = [(9.0, f64::INFINITY), (f64::INFINITY, 9.0), (f64::INFINITY, f64::INFINITY)];
         let c = Compared::of_medians(&[endless, endless].concat()).unwrap();
         assert_eq!((c.change, c.test), (0.0, Test::P(1.0)));
@@ -420,7 +423,7 @@ mod tests {
         let level = Compared::of(&[(10.01, 10.0), (10.0, 10.0), (9.99, 10.0)]).unwrap();
         assert_eq!(of_order(&[ahead, ahead], None), Verdict::Reproduced);
         assert_eq!(of_order(&[ahead, noise], None), Verdict::Weaker);
-        // Differences of -1, 1, -0.1 over 9.5: room for a quarter.
+        // Differences of -1, 1, -0.1 over 9.5: the interval reaches a quarter.
         assert_eq!(of_order(&[noise, noise], None), Verdict::TooFewSeeds);
         assert_eq!(of_order(&[noise, level], None), Verdict::NotReproduced);
         assert_eq!(of_order(&[ahead, behind], None), Verdict::NotReproduced);

@@ -1,4 +1,4 @@
-//! What a paper publishes and what came out, for people.
+//! Published numbers and our results as text.
 
 use super::{
     claim::{Best, Claim, ClaimKind, Published, Take},
@@ -10,27 +10,27 @@ use anabranch_report::significant_digits;
 /// One comparison of a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Detail {
-    /// The group: values of its dimensions.
+    /// Group: values of its dimensions.
     pub at: Coordinate,
-    /// The load balancer of side A.
+    /// Load balancer of side A.
     pub a: String,
-    /// Its mean, or median.
+    /// Mean or median of side A.
     pub a_mean: f64,
-    /// The load balancer of side B; empty where there is none.
+    /// Load balancer of side B; empty if there is none.
     pub b: String,
-    /// Its mean, or median.
+    /// Mean or median of side B.
     pub b_mean: f64,
-    /// What is judged: per cent of a change, times of a factor, else the value itself.
+    /// Judged effect: per cent of a change, factor, else the value itself.
     pub effect: f64,
-    /// Its 95 % interval.
+    /// 95 % interval of the effect.
     pub interval: Option<(f64, f64)>,
-    /// Whether it is one after Holm's correction; `None` where that is not asked.
+    /// `true` if the effect is significant after Holm's correction; `None` if it is not tested.
     pub significant: Option<bool>,
-    /// Seeds.
+    /// Number of seeds.
     pub seeds: usize,
 }
 
-/// What the paper publishes, for people.
+/// Formats the published number of a claim.
 pub(crate) fn published(claim: &Claim) -> String {
     let unit = match claim.kind {
         ClaimKind::Change(..) => " %".to_string(),
@@ -77,7 +77,7 @@ fn unit(claim: &Claim) -> String {
     }
 }
 
-/// What came out, for people.
+/// Formats our result for a claim. `told` is the index of the comparison that decides the verdict.
 pub(crate) fn came_out(claim: &Claim, details: &[Detail], told: Option<usize>) -> String {
     let unit = match claim.kind {
         ClaimKind::Change(..) | ClaimKind::Equal(..) => " %".to_string(),
@@ -88,7 +88,7 @@ pub(crate) fn came_out(claim: &Claim, details: &[Detail], told: Option<usize>) -
     let is_change = matches!(claim.kind, ClaimKind::Change(..) | ClaimKind::Equal(..));
     let plain = |value: f64| if is_change { signed(value) } else { sig(value, digits) };
     let one = |detail: &Detail| {
-        // A change from nothing, or a ratio to it, has no number.
+        // A change from zero, or a ratio to it, has no number.
         if detail.effect.is_infinite() && (detail.effect > 0.0 || !is_change) {
             return match (detail.a_mean, detail.b_mean) {
                 (a, b) if a.is_finite() && b.is_finite() => {
@@ -163,7 +163,7 @@ pub(crate) fn came_out(claim: &Claim, details: &[Detail], told: Option<usize>) -
     }
 }
 
-/// With so many digits that count.
+/// Formats a value with `digits` significant digits.
 pub(crate) fn sig(value: f64, digits: usize) -> String {
     match value {
         value if value.is_infinite() => "never ends".into(),
@@ -178,7 +178,7 @@ pub(crate) fn sig(value: f64, digits: usize) -> String {
     }
 }
 
-/// A change in per cent, with its sign.
+/// Formats a change in per cent, with its sign.
 fn signed(value: f64) -> String {
     if value.is_infinite() {
         return if value > 0.0 { "+∞".into() } else { "-100".into() };
