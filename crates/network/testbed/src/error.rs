@@ -38,7 +38,7 @@ pub enum TestbedError {
         /// Standard error of the program.
         said: String,
     },
-    /// A system call failed.
+    /// A request to the system failed.
     #[error("{what}: {source}")]
     System {
         /// Operation that failed.

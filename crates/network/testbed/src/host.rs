@@ -43,9 +43,9 @@ pub(crate) enum Report {
     Received { flow: u32, at: Time },
     /// All bytes of a flow have been acknowledged.
     Acknowledged { flow: u32, at: Time, counted: Box<Delivered> },
-    /// A flow ends early because its receiver has timed out.
+    /// A flow ends early because its receiver is lost.
     Abandoned { flow: u32 },
-    /// Another host has timed out, with the reason.
+    /// The connection to another host is lost, with the reason.
     Lost { other: SocketAddr, why: String },
     /// The thread cannot continue.
     Failed(String),
@@ -94,7 +94,7 @@ struct Work<'a> {
     /// Flows with messages that the endpoint has not accepted yet.
     waiting: VecDeque<u32>,
     received: BTreeMap<u32, u64>,
-    /// Peers that have timed out.
+    /// Peers whose connection is lost.
     lost: BTreeSet<u32>,
     unmet: usize,
     /// Bytes sent when the first flow started.

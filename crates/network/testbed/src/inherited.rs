@@ -1,4 +1,4 @@
-//! Close-on-exec for inherited files: a long-lived process must not keep its parents' open files, locks among them.
+//! Close-on-exec for inherited files: a long-lived process must not keep its parents' files open, locks among them.
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use std::os::fd::{BorrowedFd, RawFd};

@@ -148,7 +148,7 @@ struct Run<'a> {
     effects: Vec<Option<Time>>,
     /// Flows that ended early.
     abandoned: BTreeSet<u32>,
-    /// Pairs of hosts of which one has timed out at the other, with the reason.
+    /// Pairs of hosts of which one has lost the connection to the other, with the reason.
     lost: BTreeMap<[usize; 2], String>,
     finished: u64,
     /// Flows that ranks of collectives send.
@@ -359,7 +359,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the pairs of hosts of which one timed out at the other.
+    /// Returns the pairs of hosts of which one has lost the connection to the other.
     fn lost_peers(&self) -> Vec<LostPeer> {
         let name = |host: usize| self.fabric.plan().nodes[host].name.clone();
         let row = |(hosts, why): (&[usize; 2], &String)| LostPeer { hosts: hosts.map(name), reason: why.clone() };

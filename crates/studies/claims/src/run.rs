@@ -67,8 +67,8 @@ const REPRODUCE: &[(&str, &str)] = &[("reproduce", "claims, rows and figures of 
 struct Others(BTreeMap<u64, PathBuf>);
 
 impl Others {
-    /// Searches the store for runs of this version by other commits. The hash is that of the scenario as parsed with the defaults of
-    /// this build.
+    /// Searches the store for runs of this version by other commits. The hash is that of the scenario as
+    /// parsed with the defaults of this build.
     fn find(directory: &Path) -> Self {
         let mut found: BTreeMap<u64, (String, PathBuf)> = BTreeMap::new();
         let entries = fs::read_dir(directory.join("runs")).into_iter().flatten().flatten();

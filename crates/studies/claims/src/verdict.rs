@@ -55,8 +55,8 @@ pub(crate) struct Compared {
 }
 
 impl Compared {
-    /// Compares pairs (A, B), one per seed, by means; `None` if there are none. An infinite value means that the run
-    /// never ended.
+    /// Compares pairs (A, B), one per seed, by means; `None` if there are none. An infinite value means that flows
+    /// never ended at that seed.
     pub(crate) fn of(pairs: &[(f64, f64)]) -> Option<Self> {
         let seeds = pairs.len();
         let endless = |side: fn(&(f64, f64)) -> f64| pairs.iter().any(|pair| side(pair).is_infinite());
