@@ -7,8 +7,8 @@ use crate::{
 };
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
-/// Metrics that a terminal has room for, the most important first, and what stands above them. `true`: with interval and
-/// change, shown always; `false`: the mean alone, shown where it is not zero throughout.
+/// Metrics that fit a terminal, the most important first, with their headings. `true`: with interval and change, always shown;
+/// `false`: the mean alone, shown unless it is zero throughout.
 const SHOWN: &[(&str, &str, bool)] = &[
     ("completion", "whole\n[us]", true),
     ("slowdown_p99", "slowdown\np99", true),
@@ -17,7 +17,7 @@ const SHOWN: &[(&str, &str, bool)] = &[
     ("fct_mean", "FCT [us]\nmean", true),
 ];
 
-/// The same of the whole network, below the workloads.
+/// Metrics of the whole network, in the table below the workloads.
 const NETWORK: &[(&str, &str, bool)] = &[
     ("trimmed", "packets\ntrimmed", false),
     ("dropped", "packets\ndropped", false),
@@ -32,8 +32,8 @@ const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().f
 type Shown<'c> = (&'c str, String, CellAlignment, Vec<String>);
 
 impl Comparison {
-    /// The comparison as tables of the main metrics, one per workload, that fit so many columns, with what their
-    /// marks mean.
+    /// Returns the comparison as tables of the main metrics, one per workload, at most `width` columns wide, with a legend of
+    /// their marks.
     pub fn to_text(&self, width: usize) -> String {
         let mut text = String::new();
         let mut left_out: Vec<&str> = vec![];
@@ -80,14 +80,14 @@ impl Comparison {
         wanted.iter().filter_map(column).collect()
     }
 
-    /// Letters of the groups that tie; `None` where the seeds are too few to tell.
+    /// Returns the letters of the groups that tie; `None` if the seeds are too few for a test.
     fn groups(&self, workload: &str, metric: &str) -> Option<Vec<String>> {
         let of = |scheme: &String| self.row(workload, scheme, metric).map_or(String::new(), |row| letters(&row.group));
         let groups: Vec<String> = self.schemes.iter().map(of).collect();
         groups.iter().any(|group| !group.is_empty()).then_some(groups)
     }
 
-    /// Lays the columns out; the last ones go where the terminal is too narrow.
+    /// Lays out the columns; the last ones are hidden if the terminal is too narrow.
     fn table<'c>(&self, mut columns: Vec<Shown<'c>>, width: usize, left_out: &mut Vec<&'c str>) -> String {
         loop {
             let mut table = Table::new();
@@ -112,7 +112,7 @@ impl Comparison {
         }
     }
 
-    /// What the marks mean, and what is missing.
+    /// Returns the legend of the marks, and notes on missing results.
     fn notes(&self, left_out: &[&str]) -> String {
         let seeds = self.compared_seeds.len();
         let mut notes = vec![match seeds {
@@ -167,7 +167,7 @@ impl Comparison {
         notes.join("\n") + "\n"
     }
 
-    /// The runs whose results reflect the machine, and what becomes of them; `None` where there are none.
+    /// Returns a note on the machine-bound runs and on whether they are compared; `None` if there are none.
     pub(crate) fn machine_bound_line(&self) -> Option<String> {
         let is_bound = |seed: &u64| self.machine_bound.iter().any(|run| run.ends_with(&format!("/seed{seed}")));
         let fate = match self.compared_seeds.iter().any(is_bound) {
@@ -178,7 +178,7 @@ impl Comparison {
         (!runs.is_empty()).then(|| format!("MACHINE-BOUND {runs}: {fate}"))
     }
 
-    /// What is not there, a line per scheme, and last what is compared; empty where nothing is missing.
+    /// Returns the missing seeds, a line per scheme, and last the seeds compared; empty if nothing is missing.
     pub(crate) fn missing_lines(&self) -> Vec<String> {
         let text = |seeds: &[u64]| seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
         let mut lines: Vec<String> = self
@@ -199,7 +199,7 @@ impl Comparison {
         lines
     }
 
-    /// The cells of a metric, scheme by scheme; `None` where there is nothing to show.
+    /// Returns the cells of a metric, scheme by scheme; `None` if there is nothing to show.
     fn column(&self, workload: &str, metric: &str, full: bool) -> Option<Vec<String>> {
         let rows: Vec<Option<&ComparisonRow>> =
             self.schemes.iter().map(|scheme| self.row(workload, scheme, metric)).collect();
@@ -229,7 +229,7 @@ impl Comparison {
     }
 }
 
-/// Mean, interval, change and marks, such as `3.21`, `±0.04`, `−12 %`, `*`.
+/// Returns mean, interval, change and marks, such as `3.21`, `±0.04`, `−12 %`, `*`.
 fn parts(row: &ComparisonRow) -> [String; 4] {
     let Some(mean) = row.mean else { return ["n/a".to_string(), String::new(), String::new(), String::new()] };
     let half = row.ci95_half_width.map_or(String::new(), |half| format!("±{}", significant_digits(half, 2)));

@@ -1,4 +1,4 @@
-//! The result in words, workload by workload.
+//! The result in sentences, workload by workload.
 
 use crate::{
     comparison::{ALL, Comparison, ComparisonRow, Metric},
@@ -7,21 +7,21 @@ use crate::{
     summary::Summary,
 };
 
-/// Means that lie further apart than this share do not tie, even where the seeds are too few to tell them apart.
+/// Means further apart than this share are not called a tie, even if the seeds are too few to separate them.
 const TIE: f64 = 0.1;
 
-/// The result on one workload, in words.
+/// The result on one workload, in sentences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Headline {
-    /// Name of the workload; `None` where there is only one.
+    /// Name of the workload; `None` if there is only one.
     pub workload: Option<String>,
-    /// The result, the most important sentence first.
+    /// The sentences, the most important first.
     pub sentences: Vec<String>,
 }
 
 impl Comparison {
-    /// The result in words, per workload that counts, and over all of them together only `with_all`: which schemes are
-    /// best on the main metric, by how much, and how sure that is.
+    /// Returns the result in sentences, per measured workload and with `with_all` also over all of them together. They state the
+    /// best schemes on the main metric, the differences and their significance.
     pub fn headlines(&self, with_all: bool) -> Vec<Headline> {
         let shown = self.shown(with_all);
         let single = shown.len() == 1;
@@ -36,7 +36,7 @@ impl Comparison {
             .collect()
     }
 
-    /// A workload's name for people.
+    /// Returns a workload's name in tables and headings.
     pub fn label(&self, workload: &str) -> String {
         match workload {
             ALL if self.measured.len() > 1 => format!("all {} workloads pooled", self.measured.len()),
@@ -63,7 +63,7 @@ impl Comparison {
         sentences
     }
 
-    /// `ranked` has two schemes at least, the lowest first.
+    /// Returns the sentences on `ranked`, which has at least two schemes, the lowest first.
     fn ranking(&self, ranked: &[&ComparisonRow], metric: &Metric) -> Vec<String> {
         let (title, lowest, highest) = (title(metric), ranked[0], ranked[ranked.len() - 1]);
         if lowest.group.is_empty() {
@@ -113,7 +113,7 @@ impl Comparison {
         }
         match leading.as_slice() {
             [best] => sentences.push(format!("{} has the best {title}: {}.", best.scheme, value(best))),
-            // Far apart, yet not told apart: that is a want of seeds rather than a tie.
+            // Far apart without a significant difference: more seeds are required, so this is not called a tie.
             several if spread(several) => sentences.extend([
                 format!(
                     "{} schemes cannot be told apart from the lowest {title} with {}: {names} ({}).",
@@ -144,7 +144,7 @@ impl Comparison {
         sentences
     }
 
-    /// How far the leading schemes are from the baseline.
+    /// Returns a sentence on the differences between the leading schemes and the baseline.
     fn against_baseline(&self, leading: &[&ComparisonRow]) -> Option<String> {
         if leading.iter().any(|row| row.scheme == self.baseline) {
             return Some(match leading.len() {
@@ -180,7 +180,7 @@ impl Comparison {
     }
 }
 
-/// A main metric for people.
+/// Returns the title of a main metric.
 fn title(metric: &Metric) -> &'static str {
     match metric.name {
         "fct_ratio_max" => "slowest flow against the ideal (max FCT over ideal)",
@@ -189,7 +189,7 @@ fn title(metric: &Metric) -> &'static str {
     }
 }
 
-/// `five`, for small numbers.
+/// Returns a number as a word if it is small, such as `five`.
 pub(crate) fn number_word(number: usize, capital: bool) -> String {
     const WORDS: [&str; 13] =
         ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
@@ -205,7 +205,7 @@ fn seeds_in_words(seeds: usize) -> String {
     format!("{} seed{}", number_word(seeds, false), if seeds == 1 { "" } else { "s" })
 }
 
-/// `a, b and c`.
+/// Joins names as `a, b and c`.
 pub(crate) fn list(names: Vec<&str>) -> String {
     match names.as_slice() {
         [] => String::new(),
@@ -214,7 +214,7 @@ pub(crate) fn list(names: Vec<&str>) -> String {
     }
 }
 
-/// `3.21 (95 % CI 3.15 to 3.27)`.
+/// Formats mean and interval as `3.21 (95 % CI 3.15 to 3.27)`.
 fn value(row: &ComparisonRow) -> String {
     let unit = if row.unit == "us" { " µs" } else { "" };
     let mean = significant_digits(row.mean.unwrap_or(f64::NAN), 3);
@@ -226,13 +226,13 @@ fn value(row: &ComparisonRow) -> String {
     }
 }
 
-/// `23 % lower`.
+/// Formats a ratio as `23 % lower`.
 fn change(ratio: f64) -> String {
     let word = if ratio <= 1.0 { "lower" } else { "higher" };
     format!("{} % {word}", significant_digits_trimmed((1.0 - ratio).abs() * 100.0, 2))
 }
 
-/// The same for a single run, workload by workload.
+/// Returns the sentences of a single run, workload by workload.
 pub(crate) fn of_run(run: &Summary) -> Vec<Headline> {
     let flows = &run.all.flows;
     let mut headlines = vec![Headline {
@@ -264,7 +264,7 @@ pub(crate) fn of_run(run: &Summary) -> Vec<Headline> {
     headlines
 }
 
-/// A time in the unit that fits.
+/// Formats a time in the unit that fits.
 pub(crate) fn seconds(seconds: f64) -> String {
     let (scale, unit) = match seconds {
         s if s >= 1.0 => (1.0, "s"),
@@ -274,7 +274,7 @@ pub(crate) fn seconds(seconds: f64) -> String {
     format!("{} {unit}", significant_digits(seconds * scale, 3))
 }
 
-/// A time as a round number of the unit that fits: `2 ms`.
+/// Formats a time as a number without trailing zeros in the unit that fits: `2 ms`.
 pub(crate) fn seconds_trimmed(value: f64) -> String {
     let text = seconds(value);
     let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));

@@ -1,4 +1,4 @@
-//! `report.html`: one page that holds everything it shows, opens offline and follows the reader's light or dark theme.
+//! `report.html`: a self-contained page that opens offline and follows the reader's light or dark theme.
 
 mod banner;
 pub(crate) mod parts;
@@ -19,7 +19,7 @@ use anabranch_outcome::Balance;
 use minijinja::{Value, context};
 
 const TEMPLATE: &str = include_str!("page/report.html.jinja");
-/// The page over `data`; `comparison` where it is of several runs; `files` are those of the figures, in their order.
+/// Renders the page of `data`, with `comparison` if there are several runs; `files` are those of the figures, in their order.
 pub(crate) fn render(
     data: &Dataset,
     comparison: Option<&Comparison>,
@@ -70,7 +70,7 @@ pub(crate) fn render(
     parts::render(TEMPLATE, page)
 }
 
-/// `1-10, 12`.
+/// Formats seeds as `1-10, 12`.
 fn ranges(seeds: &[u64]) -> String {
     let parts = seeds.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
         [first, .., last] => format!("{first}\u{2013}{last}"),
@@ -79,7 +79,7 @@ fn ranges(seeds: &[u64]) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// The warnings of all runs; one that several runs share stands once.
+/// Returns the warnings of all runs; a warning that several runs share appears once.
 fn warnings(runs: &[Summary]) -> Vec<String> {
     let mut shared: Vec<(String, Vec<String>)> = vec![];
     for run in runs {
@@ -116,12 +116,12 @@ fn count(value: u64) -> String {
     thousands(&value.to_string())
 }
 
-/// A count that may be unknown.
+/// Formats a count that may be missing.
 fn maybe(value: Option<u64>) -> String {
     value.map_or_else(|| "-".to_string(), count)
 }
 
-/// The main numbers of a single run.
+/// Returns the main numbers of a single run.
 fn tiles(run: &Summary) -> Vec<Value> {
     let c = &run.counters.totals;
     let share = |part: Option<u64>| match (part, c.data_packets) {
@@ -162,7 +162,7 @@ fn tiles(run: &Summary) -> Vec<Value> {
     }
 }
 
-/// The statistics of each workload of a single run, where there are several.
+/// Returns the statistics of each workload of a single run, if there are several.
 fn workloads(run: &Summary) -> Vec<Value> {
     if run.workloads.len() < 2 {
         return vec![];
@@ -184,7 +184,7 @@ fn workloads(run: &Summary) -> Vec<Value> {
     run.workloads.iter().map(row).collect()
 }
 
-/// The conservation check of a single run.
+/// Returns the conservation check of a single run.
 fn balances(run: &Summary) -> Vec<Value> {
     let Some(ConservationSummary { balance: c, .. }) = &run.conservation else { return vec![] };
     let lines = [
@@ -216,7 +216,7 @@ fn run(run: &Summary) -> Value {
     }
 }
 
-/// Where the results come from, as pairs of name and value: nothing that differs from one run of the same thing to the next.
+/// Returns version, machine and settings as pairs of name and value, without any that differs between repetitions of a run.
 fn facts(data: &Dataset, first: Option<&Summary>) -> Vec<Value> {
     let m = &data.manifest;
     let fact = |name: &str, value: String| context! { name => name, value => value };

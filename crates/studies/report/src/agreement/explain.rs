@@ -1,5 +1,5 @@
-//! What explains why two backends are apart: probes, retransmissions, path changes, where bytes went, where packets were marked
-//! and dropped.
+//! Quantities that explain the difference between two backends: probes, retransmissions, path changes, bytes per spine, ports
+//! with marks and drops.
 
 use super::model::{Agreement, Side, compared_seeds};
 use crate::{
@@ -13,18 +13,18 @@ use crate::{
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A quantity on every backend, a mean over its runs.
+/// One quantity on every backend, as a mean over its runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
     /// The load balancer or variant.
     pub scheme: String,
-    /// What it is.
+    /// Name of the quantity.
     pub quantity: &'static str,
-    /// The spine or the port; empty: the whole run.
+    /// The spine or port; empty for the whole run.
     pub place: String,
-    /// Its unit.
+    /// Unit of the quantity.
     pub unit: &'static str,
-    /// Its mean per backend, in their order; `None`: not measured.
+    /// Mean per backend, in the order of the backends; `None` where it was not measured.
     pub values: Vec<Option<f64>>,
 }
 
@@ -41,21 +41,21 @@ const TOTALS: [(&str, &str, OfRun); 8] = [
     ("drops", "packets", |run| run.counters.totals.dropped),
 ];
 
-/// Per quantity and place the values of several runs.
+/// Values of several runs per quantity and spine or port.
 type Places = BTreeMap<(&'static str, String), Vec<f64>>;
 
-/// What rows of links say.
+/// Quantities read from the rows of links.
 #[derive(Default)]
 struct Found {
     places: Places,
-    /// Quantities that some row lacks.
+    /// Quantities that are missing from some row.
     unknown: BTreeSet<&'static str>,
 }
 
-/// Returns what the runs of each scheme did, per backend.
+/// Returns the explaining quantities of each scheme, per backend.
 ///
 /// # Errors
-/// [`ReportError`] where rows of links cannot be read.
+/// [`ReportError`] if the rows of links cannot be read.
 pub(super) fn explanations(sides: &[Side], schemes: &[String]) -> Result<Vec<Explanation>, ReportError> {
     let mut all = vec![];
     for scheme in schemes {
@@ -78,7 +78,7 @@ pub(super) fn explanations(sides: &[Side], schemes: &[String]) -> Result<Vec<Exp
         places.sort();
         places.dedup();
         for place in places {
-            // A port that was read and is not listed had none.
+            // A port that was read but is not listed had no such packets.
             let value = |found: &Option<Found>| {
                 let known = found.as_ref().filter(|found| !found.unknown.contains(place.0))?;
                 Some(known.places.get(place).and_then(|values| mean(values)).unwrap_or(0.0))
@@ -91,8 +91,8 @@ pub(super) fn explanations(sides: &[Side], schemes: &[String]) -> Result<Vec<Exp
     Ok(all)
 }
 
-/// The share of bytes that each switch above the leaves received, and the ports that marked or dropped; `None`: the backend has
-/// no rows of links.
+/// Returns the share of bytes that each switch above the leaves received, and the ports that marked or dropped packets; `None` if
+/// the backend has no rows of links.
 fn of_links(side: &Side, counts: &dyn Fn(&Summary) -> bool) -> Result<Option<Found>, ReportError> {
     const COLUMNS: &[&str] = &["from", "to", "tier", "direction", "bytes", "ecn_marks", "drops"];
     let mut found = Found::default();
@@ -127,12 +127,12 @@ fn of_links(side: &Side, counts: &dyn Fn(&Summary) -> bool) -> Result<Option<Fou
             found.places.entry(("share of bytes", switch)).or_default().push(bytes / total);
         }
     }
-    // A run in which a port did nothing counts too.
+    // Runs without packets at a port count as zero in the mean.
     found.places.values_mut().for_each(|values| values.resize(runs, 0.0));
     Ok((runs > 0).then_some(found))
 }
 
-/// `explanations.csv`.
+/// Returns the content of `explanations.csv`.
 pub(super) fn to_csv(agreement: &Agreement) -> String {
     let row = |row: &Explanation| {
         let head = [row.scheme.clone(), row.quantity.to_string(), row.place.clone(), row.unit.to_string()];
@@ -141,7 +141,7 @@ pub(super) fn to_csv(agreement: &Agreement) -> String {
     rows::to_csv(&columns(agreement), agreement.explanations.iter().map(row))
 }
 
-/// What its columns mean.
+/// Returns the columns of `explanations.csv`.
 pub(super) fn columns(agreement: &Agreement) -> Vec<ColumnEntry> {
     let head = [
         ("scheme", "load balancer or variant"),

@@ -1,5 +1,5 @@
-//! The same flows on several backends: per scheme the value on each, their ratio with its interval, a verdict, and what explains
-//! it.
+//! Comparison of the same flows on several backends: per scheme the value on each, their ratio with its interval, a verdict, and
+//! explaining quantities.
 
 mod explain;
 mod model;
@@ -23,10 +23,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Writes the tables and the page of `agreement` into `directory`, above the directories of its `sides`; returns the page's path.
+/// Writes the tables and the page of `agreement` into `directory`, above the directories of its `sides`, and returns the page's
+/// path.
 ///
 /// # Errors
-/// [`ReportError`] where a file cannot be written, or one that is not ours is in the way.
+/// [`ReportError`] if a file cannot be written, or if a file that no manifest lists exists at its path.
 pub fn write_agreement(
     directory: &Path,
     agreement: &Agreement,
@@ -65,7 +66,7 @@ pub fn write_agreement(
     Ok(directory.join(PAGE))
 }
 
-/// What `agreement.json` records of its making.
+/// Part of `agreement.json` that is required to compute the agreement again.
 #[derive(Deserialize)]
 struct Recorded {
     backends: Vec<String>,
@@ -78,7 +79,8 @@ struct RecordedRow {
     scheme: String,
 }
 
-/// Writes tables and page of the agreement in `directory` again, from the runs of its backends; `None`: it holds none.
+/// Writes the tables and the page of the agreement in `directory` again, from the runs of its backends. Returns `None` if the
+/// directory contains no agreement or the runs of a backend are missing.
 ///
 /// # Errors
 /// As [`write_agreement`].

@@ -1,4 +1,4 @@
-//! What the runs of several backends say of each other.
+//! Comparison of the runs of several backends.
 
 use super::explain::{Explanation, explanations};
 use crate::{
@@ -19,27 +19,27 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The interval in which two backends are alike.
+/// Range of ratios within which two backends are alike.
 pub(crate) const ALIKE: (f64, f64) = (0.9, 1.1);
 
-/// What the ratio of two backends says of a scheme: the first that applies.
+/// Verdict on the ratio of two backends for a scheme. The first variant that applies is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Every pair has a run that is machine-bound: the results reflect the machine.
+    /// Every pair has a machine-bound run: the results reflect the machine.
     MachineBound,
-    /// The interval lies within 0.9 to 1.1.
+    /// The interval is within 0.9 to 1.1.
     Alike,
-    /// The interval holds 1, but is wider; or there are too few pairs for one.
+    /// The interval contains 1 but is wider, or there are too few pairs for an interval.
     Undecided,
-    /// The interval does not hold 1.
+    /// The interval does not contain 1.
     Apart,
-    /// One of the two has no runs.
+    /// One of the two backends has no runs.
     Missing,
 }
 
 impl Verdict {
-    /// Its word in tables.
+    /// Returns the name of the verdict in tables.
     pub fn word(self) -> &'static str {
         match self {
             Verdict::MachineBound => "machine-bound",
@@ -50,7 +50,7 @@ impl Verdict {
         }
     }
 
-    /// The verdict on pairs whose ratio has this interval, of which there were `bound` more with a machine-bound run.
+    /// Returns the verdict on `pairs` pairs whose ratio has this interval; `bound` further pairs had a machine-bound run.
     fn of(pairs: usize, bound: usize, interval: Option<(f64, f64)>) -> Self {
         match interval {
             _ if pairs == 0 && bound > 0 => Verdict::MachineBound,
@@ -70,21 +70,21 @@ pub struct AgreementRow {
     pub scheme: String,
     /// The other backend.
     pub backend: String,
-    /// Mean on the first backend over the paired seeds, or over its own where there is no pair; `None`: there is none.
+    /// Mean on the first backend over the paired seeds, or over its own seeds if there is no pair; `None` if it has no values.
     pub reference: Option<f64>,
-    /// Mean on the other.
+    /// Mean on the other backend.
     pub value: Option<f64>,
-    /// Other over first: geometric mean over the paired seeds.
+    /// Value on the other backend over value on the first: geometric mean over the paired seeds.
     pub ratio: Option<f64>,
-    /// Lower end of its 95 % confidence interval (Student's t over the logarithms); `None` below two pairs.
+    /// Lower end of the ratio's 95 % confidence interval (Student's t over the logarithms); `None` below two pairs.
     pub ratio_ci95_low: Option<f64>,
-    /// Upper end.
+    /// Upper end of the interval.
     pub ratio_ci95_high: Option<f64>,
-    /// Seeds compared.
+    /// Number of seeds compared.
     pub seeds: usize,
-    /// Seeds left out because a run was machine-bound.
+    /// Seeds excluded because a run was machine-bound.
     pub machine_bound_seeds: Vec<u64>,
-    /// What it says.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
@@ -93,37 +93,37 @@ pub struct AgreementRow {
 pub struct Agreement {
     /// Name of the scenario.
     pub scenario: String,
-    /// The backends; the others are related to the first.
+    /// The backends; the others are compared with the first.
     pub backends: Vec<String>,
     /// Name of the metric.
     pub metric: &'static str,
-    /// What it is, for people.
+    /// Title of the metric.
     pub title: &'static str,
-    /// Its unit.
+    /// Unit of the metric.
     pub unit: &'static str,
     /// A row per scheme and other backend.
     pub rows: Vec<AgreementRow>,
-    /// What the runs did on the way.
+    /// Quantities that explain the differences.
     pub explanations: Vec<Explanation>,
-    /// What is to be said before the ratios are trusted.
+    /// Limitations of the ratios.
     pub notes: Vec<String>,
 }
 
 /// The runs of one backend.
 #[derive(Clone, Debug)]
 pub struct Side {
-    /// Name of the backend, and of the directory that its results lie in.
+    /// Name of the backend, and of the directory that contains its results.
     pub backend: String,
     /// Summaries, each with the directory of its run.
     pub runs: Vec<(Summary, PathBuf)>,
 }
 
 impl Side {
-    /// Reads the comparison or sweep of `backend` in the directory of its name below `directory`. In a sweep, a load balancer at each
-    /// point is a scheme of its own: `load = 0.3, ecmp`.
+    /// Reads the comparison or sweep of `backend` in the directory of its name below `directory`. In a sweep, each load balancer
+    /// at each point is a scheme: `load = 0.3, ecmp`.
     ///
     /// # Errors
-    /// [`ReportError`] where it cannot be read.
+    /// [`ReportError`] if it cannot be read.
     pub fn read(backend: &str, directory: &Path) -> Result<Self, ReportError> {
         let directory = directory.join(backend);
         let runs = match SweepPlan::read(&directory)? {
@@ -142,7 +142,7 @@ impl Side {
         Ok(Side { backend: backend.into(), runs })
     }
 
-    /// Returns the schemes of its runs, each once, in their order.
+    /// Returns the schemes of the runs, each once, in their order.
     pub fn schemes(&self) -> Vec<String> {
         let mut schemes: Vec<String> = vec![];
         for run in self.summaries().filter(|run| run.seed == self.runs[0].0.seed) {
@@ -162,8 +162,8 @@ impl Side {
     }
 }
 
-/// Returns the metric on which backends are compared unless another is named: how long the whole takes where flows wait for each
-/// other, else the mean completion time.
+/// Returns the default metric: the completion time of the whole workload if flows wait for each other, else the mean completion
+/// time of flows.
 fn usual_metric(sides: &[Side]) -> &'static str {
     let mut runs = sides.iter().flat_map(Side::summaries).peekable();
     let all_wait = runs.peek().is_some() && runs.all(|run| run.flows_wait);
@@ -171,10 +171,10 @@ fn usual_metric(sides: &[Side]) -> &'static str {
 }
 
 impl Agreement {
-    /// Compares the runs of `sides` with those of the first of them, scheme by scheme in the order of `schemes`.
+    /// Compares the runs of `sides` with those of the first side, scheme by scheme in the order of `schemes`.
     ///
     /// # Errors
-    /// [`ReportError`] where rows of links cannot be read.
+    /// [`ReportError`] if the rows of links cannot be read.
     pub fn new(sides: &[Side], schemes: &[String], metric: Option<&Metric>) -> Result<Self, ReportError> {
         let usual = || Metric::named(usual_metric(sides)).unwrap_or(&METRICS[0]);
         let metric = metric.unwrap_or_else(usual);
@@ -207,24 +207,24 @@ impl Agreement {
         })
     }
 
-    /// Whether a scheme's results are apart.
+    /// Returns `true` if the verdict of any row is [`Verdict::Apart`].
     pub fn is_apart(&self) -> bool {
         self.rows.iter().any(|row| row.verdict == Verdict::Apart)
     }
 
-    /// `agreement.csv`.
+    /// Returns the content of `agreement.csv`.
     pub fn to_csv(&self) -> String {
         let row = |row| COLUMNS.iter().map(move |(_, _, _, cell)| cell(self, row));
         rows::to_csv(&self.columns(), self.rows.iter().map(row))
     }
 
-    /// What the columns of `agreement.csv` mean.
+    /// Returns the columns of `agreement.csv` with their meanings.
     pub fn columns(&self) -> Vec<ColumnEntry> {
         COLUMNS.iter().map(|(name, kind, meaning, _)| ColumnEntry::new(name, kind, "", meaning)).collect()
     }
 }
 
-/// What a column of `agreement.csv` holds.
+/// Function that returns a cell of a column of `agreement.csv`.
 type CellOf = fn(&Agreement, &AgreementRow) -> String;
 
 /// The columns of `agreement.csv`.
@@ -250,7 +250,7 @@ const COLUMNS: [(&str, &str, &str, CellOf); 13] = [
     }),
 ];
 
-/// The seeds of a scheme that no backend was machine-bound at; all, where none is left.
+/// Returns the seeds of a scheme at which no backend was machine-bound; all seeds if there is none.
 pub(super) fn compared_seeds(sides: &[Side], scheme: &str) -> BTreeSet<u64> {
     let own = || sides.iter().flat_map(Side::summaries).filter(|run| run.scheme == scheme);
     let all: BTreeSet<u64> = own().map(|run| run.seed).collect();
@@ -259,7 +259,7 @@ pub(super) fn compared_seeds(sides: &[Side], scheme: &str) -> BTreeSet<u64> {
     if rest.is_empty() { all } else { rest }
 }
 
-/// The metric of a run; `None` where flows that count did not finish: the others would look better than the truth.
+/// Returns the metric of a run, or `None` if measured flows did not finish: the metric over the others would be too favourable.
 fn value(metric: &Metric, run: &Summary) -> Option<f64> {
     let is_whole = !metric.is_of_flows() || run.all.flows.measured_unfinished == 0;
     metric.value(run, ALL).filter(|_| is_whole)
@@ -280,7 +280,7 @@ fn row(scheme: &str, first: &Side, other: &Side, metric: &Metric) -> AgreementRo
         of_other.extend(b);
         pairs.extend(a.zip(b));
     }
-    // What one of them does not measure, the other does all the same.
+    // A metric that one backend does not measure keeps its mean on the other backend.
     if !pairs.is_empty() {
         (of_first, of_other) = pairs.iter().copied().unzip();
     }
@@ -302,7 +302,7 @@ fn row(scheme: &str, first: &Side, other: &Side, metric: &Metric) -> AgreementRo
     }
 }
 
-/// What limits the ratios.
+/// Returns notes on the limitations of the ratios.
 fn notes(rows: &[AgreementRow], sides: &[Side], metric: &Metric) -> Vec<String> {
     let mut notes = vec![];
     for (side, run) in sides.iter().flat_map(|side| side.summaries().map(move |run| (side, run))) {

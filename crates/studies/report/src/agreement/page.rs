@@ -1,4 +1,4 @@
-//! The page over an agreement.
+//! The agreement page.
 
 use super::{
     explain::Explanation,
@@ -14,7 +14,7 @@ use minijinja::{Value, context};
 const TEMPLATE: &str = include_str!("../page/agreement.html.jinja");
 /// Ports listed per scheme and quantity; all are in `explanations.csv`.
 const MAX_PORTS: usize = 6;
-/// Ratios beyond this or below its inverse are drawn at the edge.
+/// Ratios above this or below its inverse are drawn at the edge.
 const EDGE: f64 = 4.0;
 /// Width of the axis in pixels.
 const WIDTH: f64 = 180.0;
@@ -39,9 +39,9 @@ pub(super) fn render(agreement: &Agreement) -> Result<String, ReportError> {
     parts::render(TEMPLATE, page)
 }
 
-/// Place of a ratio on a logarithmic axis.
+/// Returns the position of a ratio on a logarithmic axis, in pixels.
 fn at(ratio: f64) -> f64 {
-    // Marks at the ends are drawn whole.
+    // Marks at both limits are drawn whole.
     MARK + (0.5 + 0.5 * ratio.clamp(1.0 / EDGE, EDGE).ln() / EDGE.ln()) * (WIDTH - 2.0 * MARK)
 }
 
@@ -94,7 +94,7 @@ fn verdict(row: &AgreementRow) -> Value {
     }
 }
 
-/// What the runs of a scheme did: totals, spines, the ports with the most marks and drops.
+/// Returns the explanations of a scheme: totals, spines, the ports with the most marks and drops.
 fn block(agreement: &Agreement, scheme: &str) -> Value {
     let own = || agreement.explanations.iter().filter(|row| row.scheme == scheme);
     let mut rows: Vec<&Explanation> = own().filter(|row| row.place.is_empty() || row.unit.is_empty()).collect();

@@ -1,4 +1,4 @@
-//! The drawing of a paper's figure.
+//! Drawing of a paper's figure.
 
 use super::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape};
 use crate::{
@@ -11,10 +11,10 @@ use crate::{
 
 const HEIGHT: f64 = 220.0;
 const TOP: f64 = 92.0;
-/// Width of a bar with the room beside it, at most.
+/// Maximum width of a bar including its spacing.
 const BAR: f64 = 16.0;
 
-/// A panel's area.
+/// Area of a panel.
 struct Area<'f> {
     figure: &'f ClaimFigure,
     panel: &'f ClaimPanel,
@@ -62,7 +62,7 @@ pub(super) fn draw(figure: &ClaimFigure) -> Sheet {
     sheet
 }
 
-/// Where the values of x stand, from 0 to 1.
+/// Returns the positions of the x values, from 0 to 1.
 fn positions(figure: &ClaimFigure) -> Vec<f64> {
     let count = figure.x.len().max(1) as f64;
     match &figure.shape {
@@ -71,7 +71,7 @@ fn positions(figure: &ClaimFigure) -> Vec<f64> {
     }
 }
 
-/// Every number of a mark that must be on the axis.
+/// Returns the values of a mark that the axis must contain.
 fn numbers(mark: &ClaimMark) -> impl Iterator<Item = f64> {
     let interval = mark.interval.map(|(low, high)| [low, high]);
     let ends = interval.into_iter().flatten();
@@ -82,18 +82,18 @@ fn scale(figure: &ClaimFigure, panel: &ClaimPanel) -> Scale {
     if let ClaimShape::Cdf { .. } = figure.shape {
         return Scale::exact(0.0, 1.0);
     }
-    // Panels of one metric share their scale, so that they can be read against each other.
+    // Panels of one metric share their scale, so that they are comparable.
     let same = || figure.panels.iter().filter(|other| other.y_title == panel.y_title);
     let marks = || same().flat_map(|panel| panel.marks.iter().flatten().flatten());
     let (low, high) =
         marks().flat_map(numbers).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(y), high.max(y)));
-    // An interval alone does not bring the axis below zero.
+    // An interval alone does not extend the axis below zero.
     let is_negative = marks().flat_map(|mark| mark.mean.into_iter().chain(mark.published)).any(|value| value < 0.0);
     let low = if is_negative { low } else { low.max(0.0) };
     match () {
         () if low > high => Scale::linear(0.0, 1.0),
         () if figure.logarithmic && low > 0.0 => Scale::logarithmic(low, high),
-        // Bars stand on zero, or on one where all are close to it.
+        // Bars begin at zero, or at one if all values are close to it.
         () if low >= 0.9 && high < 3.0 && figure.shape == ClaimShape::Bars => Scale::linear(1.0f64.min(low), high),
         () => Scale::linear(low.min(0.0), high.max(0.0)),
     }
@@ -175,7 +175,7 @@ impl Area<'_> {
         }
     }
 
-    /// A mark's numbers.
+    /// Returns the text of a mark's values.
     fn words(&self, series: usize, x: usize, mark: &ClaimMark) -> String {
         let number = |value: f64| significant_digits_trimmed(value, 4);
         let ours = match (mark.mean, mark.interval) {

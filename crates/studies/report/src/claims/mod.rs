@@ -1,4 +1,4 @@
-//! Figures as a paper draws them: bars in groups, lines, distributions, ours beside the paper's numbers.
+//! Figures in the style of a paper: grouped bars, lines and distributions, with our results beside the paper's values.
 
 mod draw;
 mod page;
@@ -13,11 +13,11 @@ use crate::{
 /// One value of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimMark {
-    /// Mean over seeds; infinite where flows never ended, `None` where the runs are not there.
+    /// Mean over seeds; infinite if flows never ended, `None` if the runs are missing.
     pub mean: Option<f64>,
-    /// Its 95 % interval.
+    /// 95 % confidence interval of the mean.
     pub interval: Option<(f64, f64)>,
-    /// Seeds.
+    /// Number of seeds.
     pub seeds: usize,
     /// The paper's value.
     pub published: Option<f64>,
@@ -26,15 +26,15 @@ pub struct ClaimMark {
 /// One panel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimPanel {
-    /// What it is of; empty where it is the only one.
+    /// Heading of the panel; empty if it is the only one.
     pub heading: String,
-    /// What is shown, with its unit.
+    /// Title of the y axis, with its unit.
     pub y_title: String,
     /// Per series and value of x.
     pub marks: Vec<Vec<Option<ClaimMark>>>,
 }
 
-/// How the marks are drawn.
+/// Shape in which the marks are drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ClaimShape {
     /// Bars, a group per value of x.
@@ -46,38 +46,38 @@ pub enum ClaimShape {
     },
     /// The marks along x are quantiles of a distribution, which is drawn as a line per series.
     Cdf {
-        /// Their shares, ascending.
+        /// Shares of the quantiles, ascending.
         shares: Vec<f64>,
     },
 }
 
-/// A figure as a paper draws it.
+/// A figure in the style of a paper.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimFigure {
     /// Name of its files.
     pub name: String,
     /// Its title.
     pub title: String,
-    /// What a reader should know: scale, seeds.
+    /// Scale and seeds of the results.
     pub subtitle: String,
     /// Bars, lines or a distribution.
     pub shape: ClaimShape,
     /// Title of the x axis.
     pub x_title: String,
-    /// The values of x, as they are written.
+    /// Labels of the x values.
     pub x: Vec<String>,
-    /// The series, as they are written.
+    /// Names of the series.
     pub series: Vec<String>,
-    /// Whether y is logarithmic.
+    /// `true` if the y axis is logarithmic.
     pub logarithmic: bool,
     /// The panels.
     pub panels: Vec<ClaimPanel>,
-    /// Where the results come from.
+    /// Version and commit of the results.
     pub provenance: String,
 }
 
 impl ClaimFigure {
-    /// The marks as CSV.
+    /// Returns the marks as CSV.
     pub fn to_csv(&self) -> String {
         self.drawn().to_csv()
     }

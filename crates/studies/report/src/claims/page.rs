@@ -1,4 +1,4 @@
-//! The page over a paper's claims: self-contained, like that of a run or comparison.
+//! The page of a paper's claims: self-contained, as that of a run or comparison.
 
 use super::ClaimFigure;
 use crate::{
@@ -15,39 +15,39 @@ use std::path::Path;
 
 const TEMPLATE: &str = include_str!("../page/claims.html.jinja");
 
-/// A claim as the page shows it.
+/// A claim on the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimLine {
     /// Its name.
     pub id: String,
-    /// Where the paper has it.
+    /// Section or figure of the paper that makes the claim.
     pub place: String,
-    /// What it says.
+    /// Text of the claim.
     pub says: String,
-    /// The number published.
+    /// The published value.
     pub published: String,
-    /// Ours.
+    /// Our value.
     pub ours: String,
     /// The verdict.
     pub verdict: String,
-    /// What was run.
+    /// Size and seeds of the runs.
     pub size: String,
-    /// Parameters that the paper leaves open.
+    /// Parameters that the paper does not specify.
     pub open: String,
-    /// What to know of it.
+    /// A remark on the result.
     pub note: String,
 }
 
-/// What the page over a paper's claims says.
+/// Content of the page of a paper's claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimPage {
-    /// The paper.
+    /// Title of the paper.
     pub title: String,
-    /// The scale.
+    /// Scale of the runs.
     pub scale: String,
-    /// How often each verdict came out.
+    /// Number of claims per verdict.
     pub totals: String,
-    /// What to know before the results are trusted.
+    /// Limitations of the results.
     pub warnings: Vec<String>,
     /// The claims.
     pub claims: Vec<ClaimLine>,
@@ -55,11 +55,12 @@ pub struct ClaimPage {
     pub version: String,
 }
 
-/// Draws `figures` into `dir/figures` (SVG, PDF, PNG and the rows as CSV, each under its name), writes the page over them and
-/// the claims, `dir/report.html`, and `tables` (name, meaning, text) beside it.
+/// Writes the page of the claims, `dir/report.html`, with `figures` in `dir/figures` (SVG, PDF, PNG and the rows as CSV, each
+/// under its name) and `tables` (name, meaning, text) beside the page.
 ///
 /// # Errors
-/// [`ReportError`] where a figure cannot be drawn, a file cannot be written, or one that is not ours is in the way.
+/// [`ReportError`] if a figure cannot be drawn, a file cannot be written, or a file that this crate did not write exists at its
+/// path.
 pub fn write_claims(
     dir: &Path,
     page: &ClaimPage,

@@ -1,9 +1,9 @@
-//! A sheet to draw on, kept as SVG.
+//! A canvas whose content is kept as SVG.
 
 use super::palette::Paint;
 use std::fmt::Write;
 
-/// Where a text's position lies in it.
+/// Part of a text that its position refers to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Anchor {
     Start,
@@ -11,29 +11,29 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// How a text looks.
+/// Appearance of a text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {
     pub(crate) size: f64,
     pub(crate) bold: bool,
     pub(crate) paint: Paint,
     pub(crate) anchor: Anchor,
-    /// The scheme it names: pressed on the page, it isolates that scheme.
+    /// The scheme that the text names; a click on the text isolates that scheme on the page.
     pub(crate) series: Option<usize>,
 }
 
-/// A point of a figure that the page tells about when the pointer is near.
+/// A point of a figure whose values the page shows when the pointer is near.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Hit {
-    /// Where it is drawn.
+    /// Position in the figure.
     pub(crate) at: (f64, f64),
-    /// Whose it is.
+    /// The scheme that the point belongs to.
     pub(crate) series: Option<usize>,
-    /// Its numbers.
+    /// Text of its values.
     pub(crate) text: String,
 }
 
-/// Texts of the figures' parts.
+/// Styles of the figures' texts.
 pub(crate) const TITLE: Style =
     Style { size: 16.0, bold: true, paint: Paint::Ink, anchor: Anchor::Start, series: None };
 pub(crate) const SUBTITLE: Style =
@@ -58,14 +58,14 @@ impl Style {
     pub(crate) fn naming(self, series: usize) -> Self {
         Style { series: Some(series), ..self }
     }
-    /// About how wide `text` is: the figures need room for it, not the exact width.
+    /// Returns the approximate width of `text`; layout requires no exact width.
     pub(crate) fn width(&self, text: &str) -> f64 {
         let em: f64 = text.chars().map(advance).sum();
         em * self.size * if self.bold { 1.06 } else { 1.0 }
     }
 }
 
-/// Advance of a letter in em, roughly those of a grotesque.
+/// Approximate advance of a letter in em, as of a grotesque.
 fn advance(letter: char) -> f64 {
     match letter {
         'i' | 'l' | 'j' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' => 0.28,
@@ -77,7 +77,7 @@ fn advance(letter: char) -> f64 {
     }
 }
 
-/// A sheet of a size in pixels.
+/// A canvas of a size in pixels.
 #[derive(Debug)]
 pub(crate) struct Canvas {
     width: f64,
@@ -86,13 +86,13 @@ pub(crate) struct Canvas {
     hits: Vec<Hit>,
 }
 
-/// A coordinate with the precision that shows.
+/// Formats a coordinate with two decimals at most.
 fn px(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
-/// Text for XML.
+/// Escapes text for XML.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -116,17 +116,17 @@ impl Canvas {
         canvas
     }
 
-    /// Marks a point that the page tells about.
+    /// Adds a point whose values the page shows.
     pub(crate) fn hit(&mut self, at: (f64, f64), series: Option<usize>, text: String) {
         self.hits.push(Hit { at, series, text });
     }
 
-    /// The points marked so far.
+    /// Returns the points added so far and removes them.
     pub(crate) fn take_hits(&mut self) -> Vec<Hit> {
         std::mem::take(&mut self.hits)
     }
 
-    /// The sheet as an SVG document that describes itself.
+    /// Returns the canvas as an SVG document with title and description.
     pub(crate) fn into_svg(self, title: &str, description: &str, provenance: &str) -> String {
         let (width, height) = (px(self.width), px(self.height));
         format!(
@@ -140,7 +140,7 @@ impl Canvas {
         )
     }
 
-    // Writing into a string cannot fail, so what `write!` returns is dropped below.
+    // Writing into a string cannot fail, so the result of `write!` is ignored below.
 
     pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), paint: Paint, width: f64) {
         self.dashed_line(from, to, paint, width, "");
@@ -161,7 +161,7 @@ impl Canvas {
         );
     }
 
-    /// An open line through `points`.
+    /// Draws an open line through `points`.
     pub(crate) fn path(&mut self, points: &[(f64, f64)], paint: Paint, width: f64, dash: &str) {
         if points.len() < 2 {
             return;
@@ -179,7 +179,7 @@ impl Canvas {
         );
     }
 
-    /// A see-through area within `outline`.
+    /// Draws a translucent area within `outline`.
     pub(crate) fn area(&mut self, outline: &[(f64, f64)], fill: Paint, opacity: f64) {
         if outline.len() < 3 {
             return;
@@ -195,9 +195,9 @@ impl Canvas {
         );
     }
 
-    /// A cross, the sign of a link that failed.
+    /// Draws a cross, which marks a failed link.
     pub(crate) fn cross(&mut self, (x, y): (f64, f64), radius: f64, paint: Paint) {
-        // A light rim keeps it visible on every ground.
+        // A light rim keeps it visible on every background.
         for (paint, width) in [(Paint::Paper, 2.8), (paint, 1.6)] {
             for (dx, dy) in [(radius, radius), (radius, -radius)] {
                 self.line((x - dx, y - dy), (x + dx, y + dy), paint, width);
@@ -209,7 +209,7 @@ impl Canvas {
         self.cells(&[at], size, fill);
     }
 
-    /// Rectangles of one size and colour, as one shape.
+    /// Draws rectangles of one size and colour as one shape.
     pub(crate) fn cells(&mut self, places: &[(f64, f64)], (width, height): (f64, f64), fill: Paint) {
         if places.is_empty() {
             return;
@@ -219,7 +219,7 @@ impl Canvas {
         let _ = writeln!(self.body, "<path d=\"{shapes}\" fill=\"{}\"{}/>", fill.colour(), class(Paint::None, fill));
     }
 
-    /// A small sign: its shape follows `shape` (disc, square, triangle, diamond, and again).
+    /// Draws a marker. Its form follows `shape`, in a cycle: disc, square, triangle, diamond.
     pub(crate) fn marker(&mut self, (x, y): (f64, f64), shape: usize, radius: f64, paint: Paint) {
         let (fill, classes) = (paint.colour(), class(Paint::Paper, paint));
         let outline = format!("fill=\"{fill}\" stroke=\"{}\" stroke-width=\"1\"{classes}", Paint::Paper.colour());
@@ -241,7 +241,7 @@ impl Canvas {
         self.turned_text((x, y), text, style, 0.0);
     }
 
-    /// Text turned by `degrees` around its position.
+    /// Draws text turned by `degrees` around its position.
     pub(crate) fn turned_text(&mut self, (x, y): (f64, f64), text: &str, style: Style, degrees: f64) {
         let anchor = match style.anchor {
             Anchor::Start => "",

@@ -1,5 +1,5 @@
-//! Schemes side by side: max FCT over ideal, tail and mean slowdown, each with its confidence interval and the groups that
-//! cannot be told apart.
+//! Comparison of schemes: max FCT over ideal, tail and mean slowdown, each with its confidence interval and the groups of schemes
+//! that tie.
 
 use super::{
     Figure, Kind, View,
@@ -14,7 +14,7 @@ use crate::{
     numbers::{letters, significant_digits},
 };
 
-/// What it is, and what it is drawn from.
+/// Description of this figure and of its data.
 pub(crate) const KIND: Kind = Kind { name: "fct_ratio", draw, of_flows: true, needs: ("flows", &[]) };
 
 const PANELS: [(&str, &str); 3] = [
@@ -25,7 +25,7 @@ const PANELS: [(&str, &str); 3] = [
 
 const ROW: f64 = 24.0;
 
-/// `None` where there is only one scheme, or no flow counts.
+/// Draws the figure; `None` if there is only one scheme or no measured flow.
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let Some(comparison) = view.comparison else { return Ok(None) };
     let names = names(view.data);
@@ -59,7 +59,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let lower = |row: &ComparisonRow| row.ci95_low.or(row.mean).unwrap_or(1.0);
     let all = || shown.iter().flat_map(|(_, _, rows)| rows).flatten().filter(|row| row.mean.is_some());
     let largest = all().map(|row| upper(row)).fold(1.0, f64::max);
-    // One scale for all panels, so that they can be compared.
+    // One scale for all panels, so that they are comparable.
     let least = all().map(|row| lower(row)).fold(1.0, f64::min).max(0.5);
     let scale = Scale::fitting(least, 1.0 + (largest - 1.0).max(0.01) * 1.05, 5.0);
     let mut rows = vec![];
@@ -93,7 +93,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             let label = if ranks { label } else { format!("{label} !") };
             let style = LABEL.paint(if row.leading { Paint::Ink } else { Paint::Muted });
             let style = if row.leading { style.bold() } else { style };
-            // Right of the interval, or left of it where the panel ends.
+            // Right of the interval, or left of it if the panel has no space there.
             let right = at(upper(row)) + 9.0;
             match right + style.width(&label) > left + grid.width + 10.0 {
                 false => canvas.text((right, y + 4.0), &label, style),

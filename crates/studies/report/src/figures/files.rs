@@ -1,4 +1,4 @@
-//! The files of a figure.
+//! Files of a figure.
 
 use super::{
     model::Figure,
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{error::ReportError, staging::Staging};
 
-/// A figure's files.
+/// Content of a figure's files.
 #[derive(Debug)]
 pub(crate) struct FigureFiles {
     pub(crate) svg: String,
@@ -17,7 +17,7 @@ pub(crate) struct FigureFiles {
 }
 
 impl FigureFiles {
-    /// Draws `figure` into the files of `staging`.
+    /// Draws `figure` into files of `staging`.
     pub(crate) fn stage(figure: &Figure, provenance: &str, staging: &mut Staging) -> Result<Self, ReportError> {
         let name = &figure.file;
         let shapes = shapes(name, &figure.svg)?;

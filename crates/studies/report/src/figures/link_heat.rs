@@ -1,4 +1,5 @@
-//! Where the load is: a cell per link, a row per sending switch, so that a hot or dead link and an uneven switch show.
+//! Heat map of utilisation: a cell per link, a row per sending switch, so that hot or failed links and uneven switches are
+//! visible.
 
 use super::{
     Figure, Kind, View,
@@ -9,7 +10,7 @@ use super::{
 };
 use crate::{dataset::LinkPoint, numbers::capital};
 
-/// What it is, and what it is drawn from.
+/// Description of this figure and of its data.
 pub(crate) const KIND: Kind = Kind {
     name: "link_heat",
     draw,
@@ -17,12 +18,12 @@ pub(crate) const KIND: Kind = Kind {
     needs: ("links", &["from", "to", "tier", "direction", "utilisation"]),
 };
 
-/// Cells of a block at most; beyond it neighbours share a cell, which shows the busiest of them.
+/// Maximum rows and columns of a block; beyond them neighbours share a cell, which shows the busiest of them.
 const MOST: (usize, usize) = (40, 64);
-/// Colours told apart; cells of one colour are one shape, which keeps the file small.
+/// Number of distinct colours; cells of one colour are one shape, which keeps the file small.
 const LEVELS: usize = 40;
 
-/// Links of a group as rows of sending nodes; each row's links in their order.
+/// Returns the links of a group as rows of sending nodes, each row's links in their order.
 fn matrix<'l>(links: &'l [LinkPoint], group: &str) -> Vec<(&'l str, Vec<&'l LinkPoint>)> {
     let mut rows: Vec<(&str, Vec<&LinkPoint>)> = vec![];
     let mut places: std::collections::BTreeMap<&str, usize> = Default::default();
@@ -36,19 +37,19 @@ fn matrix<'l>(links: &'l [LinkPoint], group: &str) -> Vec<(&'l str, Vec<&'l Link
     rows
 }
 
-/// What falls into a cell.
+/// Content of a cell.
 #[derive(Clone, Debug, PartialEq)]
 struct Content {
-    /// Of the busiest link.
+    /// Utilisation of the busiest link.
     utilisation: f64,
-    /// Whether a fault struck a link.
+    /// `true` if a fault affected one of the links.
     failed: bool,
-    /// The busiest link, its fault, and how many others share the cell.
+    /// Text of the busiest link and its fault.
     words: String,
     links: usize,
 }
 
-/// The busiest link of each cell of at most `rows` by `columns` cells; `None` where no link falls into a cell.
+/// Returns the busiest link of each cell of at most `rows` by `columns` cells; `None` for cells without a link.
 fn cells(matrix: &[(&str, Vec<&LinkPoint>)], rows: usize, columns: usize) -> Vec<Vec<Option<Content>>> {
     let widest = matrix.iter().map(|row| row.1.len()).max().unwrap_or(0);
     let (high, wide) = (matrix.len().min(rows), widest.min(columns));
@@ -74,7 +75,7 @@ fn cells(matrix: &[(&str, Vec<&LinkPoint>)], rows: usize, columns: usize) -> Vec
     cells
 }
 
-/// From which switch, the uppermost row, to which.
+/// Returns the names of the first and last sending switches of a group.
 fn senders(links: &[LinkPoint], group: &str) -> String {
     let rows = matrix(links, group);
     match (rows.first(), rows.last()) {
@@ -93,7 +94,7 @@ fn block(
     cells: &[Vec<Option<Content>>],
     scale: Scale,
 ) {
-    // The signs on the page tell each cell's numbers; beyond so many they would weigh more than the page.
+    // The page shows each cell's values at the pointer; above this number of cells they would outweigh the page.
     const TOLD: usize = 4000;
     let columns = cells.first().map_or(1, Vec::len).max(1);
     let (w, h) = (width / columns as f64, height / cells.len().max(1) as f64);
@@ -126,7 +127,7 @@ fn block(
     }
 }
 
-/// `None` where there are no links.
+/// Draws the figure; `None` if there are no links.
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let all = data.link_groups();
@@ -147,7 +148,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         .iter()
         .map(|links| groups.iter().map(|group| cells(&matrix(links, group), MOST.0, MOST.1)).collect())
         .collect();
-    // A block is as high as its switches ask for, within reason, and equally high for all schemes.
+    // The height of a block follows its number of switches, within limits, and is the same for all schemes.
     let heights: Vec<f64> = (0..groups.len())
         .map(|group| matrices.iter().map(|m| m[group].len()).max().unwrap_or(1))
         .map(|rows| (rows as f64 * 11.0).clamp(22.0, 200.0))
@@ -210,7 +211,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
 }
 
-/// How many links share a cell, at most.
+/// Returns a description of rows and cells, including whether links share cells.
 fn cells_shown(runs: &[&Vec<LinkPoint>], groups: &[&String]) -> String {
     let over = |group: &&&String| {
         runs.iter().any(|links| {
@@ -224,7 +225,7 @@ fn cells_shown(runs: &[&Vec<LinkPoint>], groups: &[&String]) -> String {
     }
 }
 
-/// The colours and what they stand for, right-aligned below the title.
+/// Draws the colour scale, right-aligned below the title.
 fn colour_bar(canvas: &mut Canvas, right: f64, scale: Scale) {
     let (width, top) = (140.0, 19.0);
     let left = right - width - 44.0;
@@ -266,7 +267,7 @@ mod tests {
             [vec![Some(0.1), Some(0.2), Some(0.9)], vec![Some(0.3), Some(0.4), None]]
         );
         assert_eq!(shown(cells(&rows, 1, 1)), [vec![Some(0.9)]]);
-        // A failed link marks the cell that it shares with busier ones.
+        // A failed link marks the cell that it shares with busier links.
         let mut links = links;
         links[0].fault = "down at 0us".to_string();
         let all = cells(&matrix(&links, "tier 0\u{2013}1, up"), 1, 1);

@@ -1,4 +1,4 @@
-//! Utilisation of links, busiest first, per tier and direction: how evenly a scheme spreads the load.
+//! Utilisation of links per tier and direction, busiest first, which shows how evenly a scheme spreads the load.
 
 use super::{
     Figure, Kind, View,
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{dataset::SchemeRuns, numbers::capital};
 
-/// What it is, and what it is drawn from.
+/// Description of this figure and of its data.
 pub(crate) const KIND: Kind = Kind {
     name: "link_utilisation",
     draw,
@@ -17,25 +17,25 @@ pub(crate) const KIND: Kind = Kind {
     needs: ("links", &["from", "to", "tier", "direction", "utilisation"]),
 };
 
-/// Panels drawn at most; further tiers are in the rows.
+/// Maximum number of panels drawn; further tiers are in the rows.
 const PANELS: usize = 6;
 
-/// A link of a rank, over the seeds.
+/// The links of one rank, over the seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Rank {
-    /// Mean over seeds.
+    /// Mean utilisation over seeds.
     utilisation: f64,
-    /// Seeds in which a fault struck the link of this rank.
+    /// Number of seeds in which a fault affected the link of this rank.
     failed: usize,
 }
 
-/// Utilisation of the links of `group`, descending, place by place the mean over seeds.
+/// Returns the utilisation of the links of `group`, descending; each rank is the mean over seeds.
 fn descending(scheme: &SchemeRuns, group: &str) -> Vec<Rank> {
     let mut sums: Vec<Rank> = vec![];
     for run in &scheme.runs {
         let links = run.links.iter().filter(|link| link.group() == group);
         let mut of_run: Vec<(f64, bool)> = links.map(|link| (link.utilisation(), link.failed())).collect();
-        // Of equally idle links the failed ones come last.
+        // Of equally idle links, the failed ones are last.
         of_run.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         sums.resize(sums.len().max(of_run.len()), Rank::default());
         for (sum, (utilisation, failed)) in sums.iter_mut().zip(of_run) {
@@ -46,14 +46,14 @@ fn descending(scheme: &SchemeRuns, group: &str) -> Vec<Rank> {
     sums
 }
 
-/// At most about this many points of a curve are drawn.
+/// Approximate maximum number of points of a curve.
 const POINTS: usize = 250;
 
-/// `None` where there are no links.
+/// Draws the figure; `None` if there are no links.
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let all = data.link_groups();
-    // How switch-to-host links are used is the traffic's matter, not the load balancer's, where there are others.
+    // The traffic alone determines the use of switch-to-host links, so they are omitted if there are others.
     let between: Vec<&String> = all.iter().filter(|group| *group != "switch to host").collect();
     let groups: Vec<&String> = if between.is_empty() { all.iter().collect() } else { between };
     if groups.is_empty() {
@@ -85,7 +85,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         if failed { "; a cross marks links that faults struck" } else { "" }
     );
     let mut sheet = Sheet::new("Link utilisation, busiest link first", &subtitle, &grid, &names);
-    // One scale for all panels, so that they can be compared.
+    // One scale for all panels, so that they are comparable.
     let largest = curves.iter().take(drawn).flatten().flatten().map(|rank| rank.utilisation).fold(0.01, f64::max);
     let y = Scale::linear(0.0, largest);
     for (panel, (group, curves)) in groups.iter().zip(&curves).take(drawn).enumerate() {

@@ -1,4 +1,4 @@
-//! Figures: each in a file of its own, as SVG, PDF, PNG and the rows it shows.
+//! Figures, each in files of its own: SVG, PDF, PNG and the rows that it shows.
 
 mod canvas;
 mod fct_ratio;
@@ -36,7 +36,7 @@ pub(crate) use sheet::{Sheet, column};
 use crate::{comparison::Comparison, dataset::Dataset};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Every kind of figure.
+/// All kinds of figures.
 const FIGURES: &[Kind] = &[
     fct_ratio::KIND,
     slowdown_by_size::KIND,
@@ -50,15 +50,15 @@ const FIGURES: &[Kind] = &[
     series_scheme::KIND,
 ];
 
-/// All figures of a directory, and what is left out and why.
+/// All figures of a directory, and the reasons for omitted ones.
 #[derive(Debug)]
 pub(crate) struct Drawn {
     pub(crate) figures: Vec<Figure>,
     pub(crate) left_out: Vec<String>,
 }
 
-/// Every figure that the data has something to show for: those of flows per workload (and over all of them together only
-/// `with_all`), then those of the network.
+/// Draws all figures that the data provides: those of flows per workload (with `with_all` also over all of them together), then
+/// those of the network.
 pub(crate) fn draw_all(data: &Dataset, comparison: Option<&Comparison>, with_all: bool) -> Drawn {
     let mut drawn = Drawn { figures: vec![], left_out: vec![] };
     let measured = data.measured_workloads();
@@ -95,11 +95,11 @@ pub(crate) fn draw_all(data: &Dataset, comparison: Option<&Comparison>, with_all
     drawn
 }
 
-/// Most bytes that the name of a workload adds to the name of a file.
+/// Maximum length in bytes of the part of a file name that identifies the workload.
 const MAX_PART: usize = 80;
 
-/// What stands for each workload in names of files, by number: its letters and digits of any script, the rest as `_`, at most
-/// [`MAX_PART`] bytes; `-2`, `-3` and so on where another has that already.
+/// Returns the part of file names that identifies each workload, by number: its letters and digits of any script, the rest as
+/// `_`, at most [`MAX_PART`] bytes. A suffix `-2`, `-3` and so on distinguishes equal parts.
 fn file_parts(views: &[Option<(u16, &str)>]) -> BTreeMap<u16, String> {
     let safe = |c: char| if c.is_alphanumeric() || "+-_.".contains(c) { c } else { '_' };
     let (mut parts, mut taken) = (BTreeMap::new(), BTreeSet::new());
@@ -108,7 +108,7 @@ fn file_parts(views: &[Option<(u16, &str)>]) -> BTreeMap<u16, String> {
         while part.len() > MAX_PART {
             part.pop();
         }
-        // Some file systems take letters of either case as one.
+        // Some file systems do not distinguish upper and lower case.
         let numbered = |n: u32| if n == 1 { part.clone() } else { format!("{part}-{n}") };
         let free = (1..).map(numbered).find(|part| taken.insert(part.to_lowercase()));
         parts.extend(free.map(|part| (number, part)));
@@ -120,7 +120,7 @@ fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a file in `figures` may be a figure's, of these results or of earlier ones.
+/// Returns `true` if the name of a file in `figures` is that of a figure, of these results or of earlier ones.
 pub(crate) fn is_figure(file: &str) -> bool {
     let Some((stem, extension)) = file.rsplit_once('.') else { return false };
     let is = |kind: &Kind| stem == kind.name || stem.strip_prefix(kind.name).is_some_and(|rest| rest.starts_with('-'));

@@ -1,4 +1,4 @@
-//! What a figure is, and what it is drawn from.
+//! Figures and the data that they are drawn from.
 
 use super::canvas::Hit;
 use crate::{
@@ -11,33 +11,33 @@ use crate::{
 /// A figure and the rows it shows.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// What kind of figure it is.
+    /// Name of the kind of figure.
     pub name: &'static str,
-    /// Name of its files, without the extension.
+    /// Name of the files, without the extension.
     pub file: String,
-    /// The workload it is about, where there are several.
+    /// The workload that the figure shows, if there are several.
     pub workload: Option<String>,
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// What a reader should know of it.
+    /// Caption.
     pub caption: String,
-    /// The drawing.
+    /// The drawing as SVG.
     pub svg: String,
-    /// Columns of the rows it shows.
+    /// Columns of the rows.
     pub columns: Vec<ColumnEntry>,
-    /// The rows it shows.
+    /// Rows that the figure shows.
     pub rows: Vec<Vec<String>>,
-    /// Points that the page tells about.
+    /// Points whose values the page shows.
     pub(crate) hits: Vec<Hit>,
 }
 
 impl Figure {
-    /// The rows as CSV.
+    /// Returns the rows as CSV.
     pub fn to_csv(&self) -> String {
         rows::to_csv(&self.columns, &self.rows)
     }
 
-    /// The entries of its files.
+    /// Returns the manifest entries of the files.
     pub(crate) fn entries(&self) -> impl Iterator<Item = FileEntry> {
         [("svg", vec![]), ("pdf", vec![]), ("png", vec![]), ("csv", self.columns.clone())].into_iter().map(
             |(extension, columns)| FileEntry::new(format!("figures/{}.{extension}", self.file), &self.title, columns),
@@ -45,42 +45,42 @@ impl Figure {
     }
 }
 
-/// What a figure is drawn from: the rows, and which workload it is about.
+/// Data of a figure: the rows and the workload that it shows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'d> {
     pub(crate) data: &'d Dataset,
     pub(crate) comparison: Option<&'d Comparison>,
-    /// Number and name of the workload; `None`: all that count.
+    /// Number and name of the workload; `None` for all measured workloads.
     pub(crate) workload: Option<(u16, &'d str)>,
 }
 
 impl View<'_> {
-    /// The flows of a run that the figure is about.
+    /// Returns the flows of a run that the figure shows.
     pub(crate) fn flows<'r>(&self, run: &'r RunRows) -> impl Iterator<Item = &'r FlowPoint> + use<'r> {
         let workload = self.workload.map(|(number, _)| number);
         run.flows.iter().filter(move |flow| workload.is_none_or(|number| flow.workload == number))
     }
-    /// Its name in the rows of the comparison.
+    /// Returns the name of the workload in the rows of the comparison.
     pub(crate) fn key(&self) -> &str {
         self.workload.map_or(ALL, |(_, name)| name)
     }
-    /// `title`, with the workload's name where there are several.
+    /// Returns `title`, with the workload's name if there are several.
     pub(crate) fn titled(&self, title: &str) -> String {
         self.workload.map_or_else(|| title.to_string(), |(_, name)| format!("{title} · {name}"))
     }
 }
 
-/// Draws a figure; `Ok(None)` where the data has nothing to show for it, an error with the reason where it is left out
-/// although one would look for it.
+/// Function that draws a figure. It returns `Ok(None)` if the data has nothing to show, and an error with the reason if an
+/// expected figure is omitted.
 type Draw = fn(&View<'_>) -> Result<Option<Figure>, String>;
 
 /// A kind of figure.
 pub(crate) struct Kind {
-    /// Name of its files.
+    /// Name of the files.
     pub(crate) name: &'static str,
     pub(crate) draw: Draw,
-    /// Whether there is one per workload.
+    /// `true` if there is a figure per workload.
     pub(crate) of_flows: bool,
-    /// Table and columns it is drawn from.
+    /// Table and columns that the figure requires.
     pub(crate) needs: (&'static str, &'static [&'static str]),
 }

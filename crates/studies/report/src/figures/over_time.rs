@@ -1,4 +1,4 @@
-//! Charts over simulated time, with the moments at which faults struck.
+//! Charts over simulated time, with marks at the times of faults.
 
 use super::{
     Figure, View,
@@ -10,25 +10,25 @@ use super::{
 };
 use crate::numbers::significant_digits_trimmed;
 
-/// Most points of a curve: more do not show.
+/// Maximum number of points of a curve; more would not be visible.
 const POINTS: usize = 400;
 
-/// What becomes of the points that share a place on the axis of time.
+/// Aggregation of the points that share a position on the time axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Merge {
-    /// Their mean.
+    /// Mean of the points.
     Mean,
-    /// The largest.
+    /// Maximum of the points.
     Largest,
 }
 
-/// Microseconds and values.
+/// Pairs of microseconds and value.
 pub(super) type Points = Vec<(f64, f64)>;
 
 /// One curve of a chart.
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
-    /// Whose it is, an index into the names.
+    /// Index of the curve's name.
     pub(super) series: usize,
     pub(super) points: Points,
 }
@@ -37,11 +37,11 @@ pub(super) struct Curve {
 #[derive(Clone, Debug)]
 pub(super) struct Chart {
     pub(super) heading: String,
-    /// Title of the axis of values.
+    /// Title of the value axis.
     pub(super) title: &'static str,
     pub(super) format: Format,
     pub(super) merge: Merge,
-    /// Its name in the rows of the figure.
+    /// Name of the metric in the rows of the figure.
     pub(super) metric: &'static str,
     pub(super) unit: &'static str,
     pub(super) curves: Vec<Curve>,
@@ -52,13 +52,13 @@ impl Chart {
         self.curves.iter().flat_map(|curve| &curve.points).map(|point| point.1).fold(0.0, f64::max)
     }
 
-    /// Whether there is anything to see.
+    /// Returns `true` if any value is above zero.
     pub(super) fn shows(&self) -> bool {
         self.largest() > 0.0
     }
 }
 
-/// `points` as at most [`POINTS`], each for an equal part of the time.
+/// Reduces `points` to at most [`POINTS`], each for an equal number of them.
 fn thinned(points: &[(f64, f64)], merge: Merge) -> Vec<(f64, f64)> {
     let each = points.len().div_ceil(POINTS).max(1);
     let of_part = |part: &[(f64, f64)]| {
@@ -72,19 +72,19 @@ fn thinned(points: &[(f64, f64)], merge: Merge) -> Vec<(f64, f64)> {
     points.chunks(each).map(of_part).collect()
 }
 
-/// What a figure of charts is.
+/// Description of a figure of charts.
 #[derive(Clone, Debug)]
 pub(super) struct Story<'s> {
     pub(super) name: &'static str,
     pub(super) title: &'s str,
     pub(super) subtitle: &'s str,
-    /// Of the curves.
+    /// Names of the curves.
     pub(super) names: &'s [String],
-    /// When faults began or ended, in picoseconds, and what they did.
+    /// Times at which faults began or ended, in picoseconds, and their effects.
     pub(super) faults: &'s [(u64, String)],
 }
 
-/// Draws the charts that show anything; `None` where none does.
+/// Draws the charts that have a value above zero; `None` if there is none.
 pub(super) fn draw(view: &View<'_>, story: &Story<'_>, charts: Vec<Chart>) -> Option<Figure> {
     let charts: Vec<Chart> = charts.into_iter().filter(Chart::shows).collect();
     let ends = charts.iter().flat_map(|c| &c.curves).filter_map(|c| c.points.last()).map(|point| point.0);
@@ -108,7 +108,7 @@ pub(super) fn draw(view: &View<'_>, story: &Story<'_>, charts: Vec<Chart>) -> Op
             let points = thinned(&curve.points, chart.merge);
             area.line(&mut sheet.canvas, &points, curve.series, false);
             let name = &story.names[curve.series];
-            // Not every point is needed to find the nearest.
+            // A part of the points suffices to find the nearest.
             for &(time, value) in points.iter().step_by(1 + points.len() / 80) {
                 let words = format!("{name}: {} at {} us", (chart.format)(value), significant_digits_trimmed(time, 5));
                 sheet.canvas.hit(area.at((time, value)), Some(curve.series), words);
@@ -133,7 +133,7 @@ pub(super) fn draw(view: &View<'_>, story: &Story<'_>, charts: Vec<Chart>) -> Op
     Some(sheet.finish(story.name, view, columns, rows))
 }
 
-/// A dashed line where a fault strikes, with what it does where there is room.
+/// Draws a dashed line at the time of each fault, with its effect if there is space.
 fn mark_faults(sheet: &mut Sheet, area: &Panel<'_>, faults: &[&(u64, String)]) {
     let mut free_from = f64::NEG_INFINITY;
     for (at, what) in faults {
@@ -149,7 +149,7 @@ fn mark_faults(sheet: &mut Sheet, area: &Panel<'_>, faults: &[&(u64, String)]) {
     }
 }
 
-/// Differences of a count over the time between two samples, per microsecond: (microseconds at the end, value).
+/// Returns the differences of a count over the time between two samples, per microsecond: (microseconds at the end, value).
 pub(super) fn rates(samples: impl Iterator<Item = (u64, u64)>) -> Vec<(f64, f64)> {
     let samples: Vec<(u64, u64)> = samples.collect();
     let between = |pair: &[(u64, u64)]| {
@@ -159,7 +159,7 @@ pub(super) fn rates(samples: impl Iterator<Item = (u64, u64)>) -> Vec<(f64, f64)
     samples.windows(2).filter_map(between).collect()
 }
 
-/// A rate in Gb/s.
+/// Formats a rate in Gb/s.
 pub(super) fn gigabits(value: f64) -> String {
     format!("{} Gb/s", significant_digits_trimmed(value, 4))
 }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn counts_become_rates() {
-        // 50 kB in the first microsecond, nothing in the second, 25 kB in the half after it.
+        // 50 kB in the first microsecond, nothing in the second, 25 kB in the following half.
         let samples = [(0, 0), (1_000_000, 50_000), (2_000_000, 50_000), (2_500_000, 75_000)];
         assert_eq!(rates(samples.into_iter()), [(1.0, 50_000.0), (2.0, 0.0), (2.5, 50_000.0)]);
     }

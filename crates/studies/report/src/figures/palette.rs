@@ -1,8 +1,8 @@
-//! Colours, dashes and markers. Series colours are those of Okabe and Ito (2008), told apart with every common form of
-//! colour vision; where there are more schemes than colours, dashes tell them apart.
+//! Colours, dashes and markers. Series colours are those of Okabe and Ito (2008), which are distinguishable with every common
+//! form of colour vision. If there are more schemes than colours, dashes distinguish them.
 
-/// What something is drawn with. On the page a style sheet replaces the colours of all but [`Paint::Fixed`], so that
-/// figures follow a dark theme.
+/// Paint of a shape. On the page a style sheet replaces the colours of all but [`Paint::Fixed`], so that figures follow a dark
+/// theme.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Paint {
     /// Titles and labels.
@@ -11,21 +11,21 @@ pub(crate) enum Paint {
     Muted,
     /// Grid lines.
     Grid,
-    /// The ground.
+    /// The background.
     Paper,
-    /// The scheme at this position.
+    /// The scheme at this index.
     Series(usize),
-    /// Exactly this.
+    /// Exactly this colour.
     Fixed([u8; 3]),
-    /// Nothing.
+    /// No paint.
     None,
 }
 
-/// Colours of the series. Okabe and Ito's yellow is left out (too faint on white); grey stands in its place.
+/// Colours of the series. Grey replaces Okabe and Ito's yellow, which is too faint on white.
 pub(crate) const SERIES: [&str; 8] =
     ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#8C8C8C"];
 
-/// The dashes of the first eight series, the next eight, and so on.
+/// Dashes of the first eight series, the next eight, and so on.
 const DASHES: [&str; 4] = ["", "6 3", "2 2.5", "8 3 2 3"];
 
 impl Paint {
@@ -40,7 +40,7 @@ impl Paint {
             Paint::None => "none".to_string(),
         }
     }
-    /// Class by which the page finds it.
+    /// Returns the CSS class of the paint on the page.
     pub(crate) fn class(self) -> Option<String> {
         match self {
             Paint::Ink => Some("ink".to_string()),
@@ -53,12 +53,12 @@ impl Paint {
     }
 }
 
-/// The dash of a series; empty for a solid line.
+/// Returns the dash of a series; empty for a solid line.
 pub(crate) fn dash(series: usize) -> &'static str {
     DASHES[(series / SERIES.len()) % DASHES.len()]
 }
 
-/// Viridis (Smith and van der Walt, 2015): even steps to the eye, also without colour.
+/// Viridis (Smith and van der Walt, 2015): perceptually uniform, also in greyscale.
 const VIRIDIS: [[u8; 3]; 9] = [
     [68, 1, 84],
     [71, 45, 123],
@@ -71,7 +71,7 @@ const VIRIDIS: [[u8; 3]; 9] = [
     [253, 231, 37],
 ];
 
-/// A colour for a share from 0 to 1.
+/// Returns the colour for a share from 0 to 1.
 pub(crate) fn heat(share: f64) -> Paint {
     let position = share.clamp(0.0, 1.0) * (VIRIDIS.len() - 1) as f64;
     let below = (position.floor() as usize).min(VIRIDIS.len() - 2);

@@ -1,4 +1,4 @@
-//! Drawings as PDF: vectors for a paper. Texts are shapes, so that no font is needed.
+//! Drawings as PDF vector graphics. Texts are shapes, so that no font is required.
 
 use pdf_writer::{
     Content, Filter, Finish, Name, Pdf, Rect, Ref, TextStr,
@@ -10,15 +10,15 @@ use resvg::{
 };
 use std::{collections::BTreeMap, io::Write};
 
-/// Points of a PDF per pixel of a drawing.
+/// PDF points per pixel of a drawing.
 const POINTS: f32 = 0.75;
 
-/// The drawing as a PDF of one page; `title` and `description` stand in its properties.
+/// Returns the drawing as a PDF of one page; `title` and `description` are stored in its properties.
 pub(crate) fn to_pdf(shapes: &Tree, title: &str, description: &str) -> Vec<u8> {
     let [catalog, pages, page, contents, info] = [1, 2, 3, 4, 5].map(Ref::new);
     let (width, height) = (shapes.size().width() * POINTS, shapes.size().height() * POINTS);
     let mut drawing = Drawing { content: Content::new(), opacities: BTreeMap::new() };
-    // A drawing's y axis points down, a page's up.
+    // The y axis of a drawing points down, that of a page up.
     drawing.content.transform([POINTS, 0.0, 0.0, -POINTS, 0.0, height]);
     drawing.group(shapes.root());
     let mut pdf = Pdf::new();
@@ -51,12 +51,12 @@ fn compressed(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap_or_default()
 }
 
-/// Name of the graphics state with this opacity.
+/// Returns the name of the graphics state with this opacity.
 fn state(opacity: u8) -> String {
     format!("a{opacity}")
 }
 
-/// What is drawn so far, and the opacities it uses.
+/// Content drawn so far, and the opacities in use.
 struct Drawing {
     content: Content,
     opacities: BTreeMap<u8, ()>,
@@ -133,7 +133,7 @@ impl Drawing {
                     last = (p.x, p.y);
                 }
                 PathSegment::QuadTo(c, p) => {
-                    // A quadratic curve as a cubic one: the handles lie two thirds of the way to its control point.
+                    // A quadratic curve as a cubic one: the handles are two thirds of the way to its control point.
                     let handle =
                         |end: (f32, f32)| (end.0 + (c.x - end.0) * 2.0 / 3.0, end.1 + (c.y - end.1) * 2.0 / 3.0);
                     let (a, b) = (handle(last), handle((p.x, p.y)));
@@ -152,7 +152,7 @@ impl Drawing {
     }
 }
 
-/// Figures use plain colours alone.
+/// Returns the colour of a paint; figures use only plain colours.
 fn colour(paint: &Paint) -> Option<[f32; 3]> {
     match paint {
         Paint::Color(c) => Some([c.red, c.green, c.blue].map(|part| f32::from(part) / 255.0)),

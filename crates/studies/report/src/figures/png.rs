@@ -1,4 +1,5 @@
-//! Drawings as files: SVG without texts and PNG, drawn with the embedded font and nothing from the machine, so that a figure looks the same everywhere.
+//! Drawings as files: SVG without texts, and PNG. Both use the embedded font alone, so that a figure is the same on every
+//! machine.
 
 use super::canvas::escape;
 use crate::error::ReportError;
@@ -13,7 +14,7 @@ const REGULAR: &[u8] = include_bytes!("../../fonts/Inter-Regular.otf");
 /// Inter, semi-bold.
 const BOLD: &[u8] = include_bytes!("../../fonts/Inter-SemiBold.otf");
 
-/// Pixels of the picture per pixel of the drawing.
+/// PNG pixels per pixel of the drawing.
 const SCALE: f32 = 2.0;
 
 fn fonts() -> Arc<fontdb::Database> {
@@ -28,16 +29,16 @@ fn fonts() -> Arc<fontdb::Database> {
     FONTS.get_or_init(load).clone()
 }
 
-/// Reads a drawing; its texts become shapes.
+/// Parses a drawing and converts its texts to shapes.
 ///
 /// # Errors
-/// [`ReportError::Drawing`] where the drawing is not valid.
+/// [`ReportError::Drawing`] if the drawing is invalid.
 pub(crate) fn shapes(name: &str, svg: &str) -> Result<Tree, ReportError> {
     let options = Options { fontdb: fonts(), font_family: "Inter".to_string(), ..Options::default() };
     Tree::from_str(svg, &options).map_err(|error| ReportError::drawing(name, error))
 }
 
-/// The drawing as an SVG that needs no font: texts are shapes. `description` is kept in it.
+/// Returns the drawing as an SVG that requires no font: texts are shapes. `description` is stored in it.
 pub(crate) fn to_svg(shapes: &Tree, title: &str, description: &str) -> String {
     let options = WriteOptions {
         preserve_text: false,
@@ -54,24 +55,24 @@ pub(crate) fn to_svg(shapes: &Tree, title: &str, description: &str) -> String {
     }
 }
 
-/// The drawing as a picture; `description` is kept in it.
+/// Returns the drawing as a PNG; `description` is stored in it.
 ///
 /// # Errors
-/// [`ReportError::Drawing`] where it has no area.
+/// [`ReportError::Drawing`] if it has no area.
 pub(crate) fn to_png(name: &str, shapes: &Tree, description: &str) -> Result<Vec<u8>, ReportError> {
     let wrong = |message: String| ReportError::drawing(name, message);
     let size = shapes.size();
     let (width, height) = ((size.width() * SCALE).ceil() as u32, (size.height() * SCALE).ceil() as u32);
     let mut pixels = Pixmap::new(width, height).ok_or_else(|| wrong("the drawing has no area".to_string()))?;
     resvg::render(shapes, Transform::from_scale(SCALE, SCALE), &mut pixels.as_mut());
-    // Figures have an opaque ground, so colours need no division by their alpha.
+    // Figures have an opaque background, so colours need no division by their alpha.
     let mut rgb = Vec::with_capacity(pixels.data().len() / 4 * 3);
     pixels.data().chunks_exact(4).for_each(|pixel| rgb.extend_from_slice(&pixel[..3]));
     let mut picture = Vec::new();
     let mut encoder = png::Encoder::new(&mut picture, width, height);
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
-    // Pressing harder took half the time of a report. In drawings most lines are those above them.
+    // Higher compression took half the time of a report. In drawings most lines equal the line above.
     encoder.set_compression(png::Compression::Fast);
     encoder.set_filter(png::Filter::Up);
     // 96 dots per inch times the scale.

@@ -1,4 +1,4 @@
-//! Queue depth at switch ports per tier and scheme: mean, 99th percentile, largest.
+//! Queue depth at switch ports per tier and scheme: mean, 99th percentile, maximum.
 
 use super::{
     Figure, Kind, View,
@@ -14,7 +14,7 @@ use crate::{
     statistics::mean,
 };
 
-/// What it is, and what it is drawn from.
+/// Description of this figure and of its data.
 pub(crate) const KIND: Kind = Kind {
     name: "queue_depth",
     draw,
@@ -22,7 +22,8 @@ pub(crate) const KIND: Kind = Kind {
     needs: ("links", &["tier", "direction", "queue_mean_bytes", "queue_p99_bytes", "queue_max_bytes"]),
 };
 
-/// Mean over ports of the mean, largest 99th percentile, largest maximum; each the mean over seeds. In bytes.
+/// Returns the mean over ports of the mean, the largest 99th percentile and the largest maximum; each the mean over seeds, in
+/// bytes.
 fn depths(scheme: &SchemeRuns, group: &str) -> Option<[f64; 3]> {
     let mut per_seed: [Vec<f64>; 3] = Default::default();
     for run in &scheme.runs {
@@ -42,11 +43,11 @@ fn depths(scheme: &SchemeRuns, group: &str) -> Option<[f64; 3]> {
 
 const ROW: f64 = 20.0;
 
-/// Values that may be cut off with the empty decades above them: one in so many.
+/// At most one in this many values may be below the axis.
 const CUT: usize = 6;
 
-/// The least value that an axis needs to show. Where a decade or more stands empty and few values lie below it, these few
-/// are put on the edge.
+/// Returns the least value that the axis must include. If a decade or more is empty and few values are below it, these values are
+/// drawn at the edge.
 fn least_shown(values: &mut [f64]) -> Option<f64> {
     values.sort_unstable_by(|a, b| b.total_cmp(a));
     let gap = |pair: &[f64]| pair[1].log10().floor() < pair[0].log10().floor() - 1.0;
@@ -55,7 +56,7 @@ fn least_shown(values: &mut [f64]) -> Option<f64> {
     cut.map(|at| values[at]).or(values.last().copied())
 }
 
-/// `None` where there are no switch ports or no packet ever waited.
+/// Draws the figure; `None` if there are no switch ports or no packet ever waited.
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let groups = data.link_groups();
@@ -123,9 +124,9 @@ mod tests {
 
     #[test]
     fn empty_decades_are_cut() {
-        // 12 B lies three decades below the next value, alone among seven: the axis begins at 30 kB.
+        // 12 B is three decades below the next value, alone among seven: the axis begins at 30 kB.
         assert_eq!(least_shown(&mut [30e3, 200e3, 12.0, 4e5, 5e4, 6e4, 9e4]), Some(30e3));
-        // Neighbouring decades are kept, and a gap that a third of the values lie below.
+        // Neighbouring decades are kept, and so is a gap with a third of the values below it.
         assert_eq!(least_shown(&mut [15.0, 900.0, 3e3]), Some(15.0));
         assert_eq!(least_shown(&mut [15.0, 1e5, 3e5]), Some(15.0));
         assert_eq!(least_shown(&mut []), None);

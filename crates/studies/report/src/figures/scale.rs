@@ -1,8 +1,8 @@
-//! From values to pixels, and where the ticks stand.
+//! Mapping of values to pixels, and positions of ticks.
 
 use crate::numbers::significant_digits_trimmed;
 
-/// A value axis.
+/// The scale of a value axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
     min: f64,
@@ -11,36 +11,36 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// From `min` to `max`, widened to end on ticks.
+    /// Returns a linear scale from `min` to `max`, widened to end on ticks.
     pub(crate) fn linear(min: f64, max: f64) -> Self {
         let max = if max > min { max } else { min + if min == 0.0 { 1.0 } else { min.abs() * 0.1 } };
         let step = step(max - min, 5.0);
         Scale { min: (min / step).floor() * step, max: (max / step - 1e-9).ceil() * step, logarithmic: false }
     }
 
-    /// From 0 or `min` to exactly `max`.
+    /// Returns a linear scale from exactly `min` to exactly `max`.
     pub(crate) fn exact(min: f64, max: f64) -> Self {
         Scale { min, max, logarithmic: false }
     }
 
-    /// Logarithmic, widened to 1, 2 or 5 times a power of ten. Both ends must be positive.
+    /// Returns a logarithmic scale, widened to round multiples of a power of ten. `min` and `max` must be positive.
     pub(crate) fn logarithmic(min: f64, max: f64) -> Self {
         let (min, max) = (nice_below(min), nice_above(max));
         let max = if max > min { max } else { min * 2.0 };
         Scale { min, max, logarithmic: true }
     }
 
-    /// Logarithmic where values spread over more than a factor of `factor`, else linear.
+    /// Returns a logarithmic scale if the values span more than a factor of `factor`, else a linear one.
     pub(crate) fn fitting(min: f64, max: f64, factor: f64) -> Self {
         if min > 0.0 && max / min > factor { Scale::logarithmic(min, max) } else { Scale::linear(min, max) }
     }
 
-    /// The ends.
+    /// Returns minimum and maximum.
     pub(crate) fn ends(&self) -> (f64, f64) {
         (self.min, self.max)
     }
 
-    /// Position of `value` from 0 to 1; what lies outside is put on the edge.
+    /// Returns the position of `value` from 0 to 1; values outside are put on the edge.
     pub(crate) fn share(&self, value: f64) -> f64 {
         let share = if self.logarithmic {
             (value.max(self.min) / self.min).ln() / (self.max / self.min).ln()
@@ -50,7 +50,7 @@ impl Scale {
         share.clamp(0.0, 1.0)
     }
 
-    /// Where labelled ticks stand.
+    /// Returns the values of labelled ticks.
     pub(crate) fn ticks(&self) -> Vec<f64> {
         if !self.logarithmic {
             let step = step(self.max - self.min, 5.0);
@@ -75,7 +75,7 @@ impl Scale {
     }
 }
 
-/// A step of 1, 2, 2.5 or 5 times a power of ten that divides `range` in about `parts`.
+/// Returns a step of 1, 2, 2.5 or 5 times a power of ten that divides `range` into about `parts`.
 fn step(range: f64, parts: f64) -> f64 {
     let rough = range / parts;
     let magnitude = 10f64.powf(rough.log10().floor());
@@ -95,20 +95,20 @@ fn nice_above(value: f64) -> f64 {
     factors.into_iter().find(|f| f * magnitude >= value * 0.999_999).unwrap_or(10.0) * magnitude
 }
 
-/// How a tick's value is printed.
+/// Function that formats the value of a tick.
 pub(crate) type Format = fn(f64) -> String;
 
-/// `1`, `2.5`, `10`.
+/// Formats a number: `1`, `2.5`, `10`.
 pub(crate) fn plain(value: f64) -> String {
     significant_digits_trimmed(value, 4)
 }
 
-/// A share as `12.5 %`.
+/// Formats a share as `12.5 %`.
 pub(crate) fn percent(value: f64) -> String {
     format!("{} %", significant_digits_trimmed(value * 100.0, 3))
 }
 
-/// Where the values of the first key stand, from 0 to 1.
+/// Returns the positions of the x values, from 0 to 1: proportional if all are `numbers`, else in equal steps.
 pub(crate) fn places(numbers: &[f64], values: usize) -> Vec<f64> {
     let ends =
         numbers.iter().copied().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
@@ -116,7 +116,7 @@ pub(crate) fn places(numbers: &[f64], values: usize) -> Vec<f64> {
         let last = values.saturating_sub(1).max(1) as f64;
         return (0..values).map(|i| if values == 1 { 0.5 } else { i as f64 / last }).collect();
     }
-    // Over more than a decade and a half, equal ratios are equal steps.
+    // Above a ratio of 30, equal ratios are equal steps.
     let logarithmic = ends.0 > 0.0 && ends.1 / ends.0 > 30.0;
     let to = |x: f64| if logarithmic { x.ln() } else { x };
     numbers.iter().map(|x| (to(*x) - to(ends.0)) / (to(ends.1) - to(ends.0))).collect()
@@ -162,7 +162,7 @@ mod tests {
         // 1, 10, 100 are equal ratios.
         let decades = places(&[1.0, 10.0, 100.0], 3);
         assert!((decades[1] - 0.5).abs() < 1e-12);
-        // Words have no measure: equal steps.
+        // Values without numbers are in equal steps.
         assert_eq!(places(&[], 3), [0.0, 0.5, 1.0]);
         assert_eq!(places(&[7.0], 1), [0.5]);
         assert_eq!(places(&[7.0, 7.0], 2), [0.0, 1.0]);

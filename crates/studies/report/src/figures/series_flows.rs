@@ -1,5 +1,5 @@
-//! Flows over time: throughput, window or rate, bytes in flight, paths; only where series of flows were asked for. A few flows
-//! of one run are drawn each, more of them, or those of several load balancers, together.
+//! Flows over time: throughput, window or rate, bytes in flight, paths. Requires series of flows. Few flows of one load balancer
+//! are drawn individually; more flows, or several load balancers, are aggregated.
 
 use super::{
     Figure, Kind, View,
@@ -10,7 +10,7 @@ use super::{
 use crate::{dataset::FlowAt, numbers::bytes};
 use std::collections::BTreeMap;
 
-/// What it is, and what it is drawn from.
+/// Description of this figure and of its data.
 pub(crate) const KIND: Kind = Kind {
     name: "series_flows",
     draw,
@@ -18,17 +18,17 @@ pub(crate) const KIND: Kind = Kind {
     needs: ("series_flows", &["flow_id", "time_ps", "received_bytes", "in_flight_bytes"]),
 };
 
-/// Most flows that are drawn each.
+/// Maximum number of flows that are drawn individually.
 const FEW: usize = 8;
 
 fn microseconds(time_ps: u64) -> f64 {
     time_ps as f64 / 1e6
 }
 
-/// What is drawn, one after the other: throughput (bytes per microsecond), window, rate, in flight, paths.
+/// Curves in the order of the charts: throughput (bytes per microsecond), window, rate, in flight, paths.
 type Drawn = [Points; 5];
 
-/// A flow by itself.
+/// Returns the curves of one flow.
 fn of_flow(samples: &[FlowAt]) -> Drawn {
     let each = |get: &dyn Fn(&FlowAt) -> Option<u64>| -> Points {
         samples.iter().filter_map(|sample| Some((microseconds(sample.time_ps), get(sample)? as f64))).collect()
@@ -46,13 +46,13 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The interval of the samples: every row of a flow but its last lies on a multiple.
+/// Returns the interval of the samples: every row of a flow but its last is at a multiple of it.
 fn interval(flows: &BTreeMap<u64, Vec<FlowAt>>) -> u64 {
     let times = flows.values().flat_map(|samples| &samples[..samples.len().saturating_sub(1)]);
     times.fold(0, |step, sample| gcd(step, sample.time_ps))
 }
 
-/// All flows of a run: what they receive together, the mean window and rate, what is in flight, the mean number of paths.
+/// Returns the curves of all flows of a run: total throughput, mean window and rate, total bytes in flight, mean number of paths.
 fn together(flows: &BTreeMap<u64, Vec<FlowAt>>) -> Drawn {
     let step = interval(flows);
     if step == 0 {
@@ -86,7 +86,7 @@ fn together(flows: &BTreeMap<u64, Vec<FlowAt>>) -> Drawn {
             }
         }
     }
-    // Between flows nothing is received.
+    // Times without samples have a throughput of zero.
     let last = sums.keys().max().copied().unwrap_or(0);
     (0..=last).for_each(|number| {
         sums.entry(number).or_default();
@@ -104,7 +104,7 @@ fn together(flows: &BTreeMap<u64, Vec<FlowAt>>) -> Drawn {
     ]
 }
 
-/// `None` where no series of flows were asked for.
+/// Draws the figure; `None` if the run recorded no series of flows.
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let first = |scheme: usize| &data.schemes[scheme].runs[0].series;
@@ -159,7 +159,7 @@ mod tests {
             paths: 2,
             ..FlowAt::default()
         };
-        // Every 10 ps; the second flow is done at 35 ps.
+        // Samples every 10 ps; the second flow ends at 35 ps.
         let flows = BTreeMap::from([
             (3, vec![at(10, 100, 7), at(20, 300, 9), at(30, 600, 9), at(40, 600, 9)]),
             (4, vec![at(20, 50, 5), at(30, 150, 5), at(35, 250, 5)]),

@@ -1,5 +1,4 @@
-//! Ports over time, per tier and direction: throughput, the deepest queue, marks and losses, pauses; only where series of links
-//! were asked for.
+//! Ports over time, per tier and direction: throughput, the deepest queue, marks and losses, pauses. Requires series of links.
 
 use super::{
     Figure, Kind, View,
@@ -12,7 +11,7 @@ use crate::{
     numbers::{bytes, capital, significant_digits_trimmed},
 };
 
-/// What it is, and what it is drawn from.
+/// Description of this figure and of its data.
 pub(crate) const KIND: Kind = Kind {
     name: "series_links",
     draw,
@@ -24,7 +23,7 @@ fn per_microsecond(value: f64) -> String {
     significant_digits_trimmed(value, 3)
 }
 
-/// `None` where no series of links were asked for.
+/// Draws the figure; `None` if the run recorded no series of links.
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let first = |scheme: usize| &data.schemes[scheme].runs[0].series;

@@ -1,4 +1,4 @@
-//! Load balancers over time: open flows, bytes in flight, changes of path, how evenly uplinks are used; only where asked for.
+//! Load balancers over time: open flows, bytes in flight, path changes, uplink imbalance. Requires series of load balancers.
 
 use super::{
     Figure, Kind, View,
@@ -11,7 +11,7 @@ use crate::{
     numbers::{bytes, significant_digits_trimmed},
 };
 
-/// What it is, and what it is drawn from.
+/// Description of this figure and of its data.
 pub(crate) const KIND: Kind =
     Kind { name: "series_scheme", draw, of_flows: false, needs: ("series_scheme", &["time_ps", "open_flows"]) };
 
@@ -19,7 +19,7 @@ fn ratio(value: f64) -> String {
     significant_digits_trimmed(value, 3)
 }
 
-/// `None` where no series of load balancers were asked for.
+/// Draws the figure; `None` if the run recorded no series of load balancers.
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let curves = |points: &dyn Fn(&[SchemeAt]) -> Points| -> Vec<Curve> {

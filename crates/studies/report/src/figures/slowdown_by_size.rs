@@ -13,20 +13,20 @@ use crate::{
     statistics::{Estimate, mean, quantile},
 };
 
-/// What it is, and what it is drawn from.
+/// Description of this figure and of its data.
 pub(crate) const KIND: Kind =
     Kind { name: "slowdown_by_size", draw, of_flows: true, needs: ("flows", &["size_bytes", "slowdown", "measured"]) };
 
-/// Bins where flows have many sizes.
+/// Number of bins if flows have many sizes.
 const BINS: usize = 20;
-/// Up to so many different sizes each is a bin of its own.
+/// Up to this many different sizes, each size is a bin.
 const DISTINCT: usize = 24;
-/// Flows of every seed that a bin needs for a 99th percentile: below, it is little else than the slowest flow.
+/// Minimum number of flows of every seed in a bin with a 99th percentile: below it, the percentile is close to the slowest flow.
 const FEWEST: usize = 100;
-/// Flows of every seed that a bin needs for a median.
+/// Minimum number of flows of every seed in a bin with a median.
 const FEWEST_MEDIAN: usize = 10;
 
-/// Smallest and largest size of a bin, and the median size of its flows, where its point stands.
+/// Smallest and largest size of a bin, and the median size of its flows, at which its point is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Bin {
     from: u64,
@@ -34,8 +34,8 @@ struct Bin {
     at: u64,
 }
 
-/// Bins over the flows of `seeds` (sizes per seed), with no size in two bins and at least `fewest` flows of every seed in
-/// each, where there are as many. Few different sizes are a bin each, however few flows they have.
+/// Returns bins over the flows of `seeds` (sizes per seed), with no size in two bins and at least `fewest` flows of every seed in
+/// each, if there are as many. Up to [`DISTINCT`] different sizes are a bin each, regardless of their number of flows.
 fn bins(seeds: &[Vec<u64>], fewest: usize) -> Vec<Bin> {
     let mut flows: Vec<(u64, usize)> =
         seeds.iter().enumerate().flat_map(|(seed, sizes)| sizes.iter().map(move |size| (*size, seed))).collect();
@@ -64,7 +64,7 @@ fn bins(seeds: &[Vec<u64>], fewest: usize) -> Vec<Bin> {
             }
             to = (to + seeds.len().max(1)).min(flows.len());
         }
-        // What is less than half a bin, or too few flows, goes with the bin before it.
+        // A rest of less than half a bin, or with too few flows, joins the bin before it.
         let rest = flows.len() - to;
         if !few && rest > 0 && (rest < target / 2 || !full(&flows[to..]) && rest < target) {
             to = flows.len();
@@ -78,7 +78,7 @@ fn bins(seeds: &[Vec<u64>], fewest: usize) -> Vec<Bin> {
     ranges.into_iter().map(|(from, to)| bin(&flows[from..to])).collect()
 }
 
-/// Slowdowns per bin, ascending.
+/// Returns the slowdowns per bin, ascending.
 fn binned<'f>(bins: &[Bin], flows: impl Iterator<Item = &'f FlowPoint>) -> Vec<Vec<f64>> {
     let mut slowdowns = vec![vec![]; bins.len()];
     for flow in flows {
@@ -93,7 +93,7 @@ fn binned<'f>(bins: &[Bin], flows: impl Iterator<Item = &'f FlowPoint>) -> Vec<V
     slowdowns
 }
 
-/// A quantile of a bin over the seeds: its mean and interval. `None` where a seed has fewer than `fewest` flows there.
+/// Returns mean and interval over the seeds of a quantile of a bin; `None` if a seed has fewer than `fewest` flows in it.
 fn over_seeds(seeds: &[Vec<Vec<f64>>], bin: usize, q: f64, fewest: usize) -> Option<Estimate> {
     if seeds.iter().any(|bins| bins[bin].len() < fewest) {
         return None;
@@ -101,13 +101,13 @@ fn over_seeds(seeds: &[Vec<Vec<f64>>], bin: usize, q: f64, fewest: usize) -> Opt
     Estimate::of(&seeds.iter().filter_map(|bins| quantile(&bins[bin], q)).collect::<Vec<_>>())
 }
 
-/// A point of a line: bin and value.
+/// Points of a line: bin and value.
 type Points = Vec<(usize, Estimate)>;
 
-/// `None` where there are fewer than two sizes: there is then nothing to plot against.
+/// Draws the figure; `None` if there are fewer than two sizes.
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
-    // Schemes run the same flows, but not all finish them; the bins are those of the scheme that finished most.
+    // Schemes run the same flows, but not all finish them; the bins are those of the scheme that finished the most.
     let sizes = |scheme: &crate::dataset::SchemeRuns| -> Vec<Vec<u64>> {
         scheme.runs.iter().map(|run| view.flows(run).map(|flow| flow.size_bytes).collect()).collect()
     };
@@ -180,7 +180,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let title = view.titled("FCT slowdown by flow size: median and tail");
     let mut sheet = Sheet::new(&title, &subtitle, &grid, &names);
     let x = Scale::fitting(bins[0].at as f64, bins[bins.len() - 1].at as f64, 5.0);
-    // One scale for both panels, so that they can be compared.
+    // One scale for both panels, so that they are comparable.
     let values = || shown.iter().flat_map(|(_, lines)| lines.iter()).flat_map(|line| &line.1).map(|(_, e)| e);
     let largest = values().map(|e| e.interval().map_or(e.mean, |i| i.1).min(e.mean * 3.0)).fold(1.0, f64::max);
     let y = Scale::fitting(1.0, largest, 5.0);
@@ -237,7 +237,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
 }
 
-/// A point in words.
+/// Returns the text of a point.
 fn words(name: &str, heading: &str, bin: &Bin, estimate: &Estimate) -> String {
     let interval = estimate.interval().map_or(String::new(), |(low, high)| {
         format!(" (95 % CI {} to {})", significant_digits(low, 3), significant_digits(high, 3))
@@ -272,8 +272,8 @@ mod tests {
 
     #[test]
     fn every_seed_has_enough_flows_in_every_bin() {
-        // 1000 flows of one seed would make 20 bins of 50; with 100 of each seed at least there are at most ten. The
-        // second seed has its flows among the larger sizes alone, so that the first bin reaches up to them.
+        // 1000 flows of one seed would make 20 bins of 50; with at least 100 of each seed there are at most ten. The second seed
+        // has flows among the larger sizes alone, so that the first bin extends up to them.
         let seeds: [Vec<u64>; 2] = [(1..=1000).collect(), (301..=900).collect()];
         let found = bins(&seeds, 100);
         assert!(found.len() > 2 && found.len() <= 6, "{found:?}");
@@ -298,7 +298,7 @@ mod tests {
     fn a_tail_of_too_few_flows_is_not_shown() {
         let seed = |n: usize| vec![(0..n).map(|i| i as f64).collect::<Vec<f64>>()];
         assert_eq!(over_seeds(&[seed(100), seed(99)], 0, 0.99, FEWEST), None);
-        // 0 to 99: position 99 * 0.99 = 98.01; twice the same: no spread.
+        // 0 to 99: position 99 * 0.99 = 98.01; twice the same values: no spread.
         let found = over_seeds(&[seed(100), seed(100)], 0, 0.99, FEWEST).unwrap();
         assert!((found.mean - 98.01).abs() < 1e-9 && found.half_width == Some(0.0), "{found:?}");
     }

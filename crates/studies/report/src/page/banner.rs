@@ -1,9 +1,9 @@
-//! What a reader must know before anything else: runs that are missing, versions that differ, figures left out.
+//! Notes at the top of the page: missing runs, differing versions, omitted figures.
 
 use crate::{comparison::Comparison, dataset::Dataset, figures::Drawn};
 use std::collections::BTreeSet;
 
-/// Sentences on what is missing from a comparison; empty where nothing is.
+/// Returns sentences on runs that are missing from a comparison; empty if none is.
 pub(super) fn missing(data: &Dataset, comparison: Option<&Comparison>) -> Vec<String> {
     let mut lines = vec![];
     if let Some(interruption) = &data.interruption {
@@ -21,7 +21,7 @@ pub(super) fn missing(data: &Dataset, comparison: Option<&Comparison>) -> Vec<St
     lines
 }
 
-/// Sentences on results that do not belong together or were written by another version.
+/// Returns sentences on results that do not belong together or were written by another version.
 pub(super) fn versions(data: &Dataset) -> Vec<String> {
     let builds: BTreeSet<String> = data.summaries.iter().map(|s| format!("{} ({})", s.version, s.commit)).collect();
     let own = env!("CARGO_PKG_VERSION");
@@ -41,7 +41,7 @@ pub(super) fn versions(data: &Dataset) -> Vec<String> {
     lines
 }
 
-/// Sentences on figures that are left out.
+/// Returns sentences on omitted figures.
 pub(super) fn left_out(drawn: &Drawn) -> Vec<String> {
     drawn.left_out.iter().map(|reason| format!("Left out: {reason}.")).collect()
 }

@@ -1,4 +1,4 @@
-//! What all pages share: style, scripts, fonts, figures.
+//! Parts that all pages share: style, scripts, fonts, figures.
 
 use crate::{
     error::ReportError,
@@ -14,10 +14,10 @@ const FIGURES: &str = include_str!("figures.js");
 const REGULAR: &[u8] = include_bytes!("../../fonts/Inter-Regular.woff2");
 const BOLD: &[u8] = include_bytes!("../../fonts/Inter-SemiBold.woff2");
 
-/// Files larger than this are named on the page, not embedded.
+/// Files larger than this, in bytes, are named on the page but not embedded.
 const LARGEST: usize = 600_000;
 
-/// The page that `template` makes of `values`.
+/// Renders `template` with `values`.
 pub(crate) fn render(template: &str, values: Value) -> Result<String, ReportError> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
@@ -30,15 +30,15 @@ pub(crate) fn render(template: &str, values: Value) -> Result<String, ReportErro
     page.map_err(|error| ReportError::drawing(PAGE, error))
 }
 
-/// The page's fonts, within it.
+/// Returns the page's fonts as data URLs.
 pub(crate) fn fonts() -> [Value; 2] {
-    // A slash in a data URL must stay one: the font is marked as not to be escaped.
+    // Escaping would change the slashes of a data URL, so the font is marked as safe.
     let font =
         |font: &[u8]| Value::from_safe_string(format!("data:font/woff2;base64,{}", BASE64_STANDARD.encode(font)));
     [(REGULAR, 400), (BOLD, 600)].map(|(bytes, weight)| context! { weight => weight, url => font(bytes) })
 }
 
-/// A figure with its files and the points it tells about, all within the page.
+/// Returns a figure with its files and the points whose values the page shows, all embedded in the page.
 pub(crate) fn figure(figure: &Figure, files: &FigureFiles) -> Value {
     let name = &figure.file;
     let url = |kind: &str, bytes: &[u8]| {
@@ -60,7 +60,7 @@ pub(crate) fn figure(figure: &Figure, files: &FigureFiles) -> Value {
         .iter()
         .map(|hit| serde_json::json!([tenth(hit.at.0), tenth(hit.at.1), hit.series, hit.text]))
         .collect();
-    // What stands in a script must not end it.
+    // Text inside a script must not end it.
     let hits = serde_json::Value::from(hits).to_string().replace('<', "\\u003c");
     context! {
         name => name,

@@ -1,4 +1,4 @@
-//! The switch ports where packets waited longest, were trimmed or dropped.
+//! The switch ports with the longest waiting times, trims or drops.
 
 use crate::{
     dataset::{Dataset, LinkPoint, RunRows},
@@ -8,12 +8,12 @@ use crate::{
 };
 use minijinja::{Value, context};
 
-/// Ports listed per scheme by waiting time, and more by what they trimmed and dropped.
+/// Ports listed per scheme by waiting time. `LOSING` more are listed by trims and drops.
 const WAITING: usize = 8;
 const LOSING: usize = 4;
 
-/// A block per scheme, of its first seed. Without rows, `waited` says whether that is because no packet waited or because nobody
-/// measured.
+/// Returns a block per scheme, of its first seed. If it has no rows, `measured` is `true` if no packet waited, and `false` if the
+/// queues were not measured.
 pub(super) fn blocks(data: &Dataset) -> Vec<Value> {
     let block = |(at, scheme): (usize, &crate::dataset::SchemeRuns)| {
         let run = &scheme.runs[0];
@@ -24,19 +24,19 @@ pub(super) fn blocks(data: &Dataset) -> Vec<Value> {
     data.schemes.iter().enumerate().map(block).collect()
 }
 
-/// How long packets waited at a port, added up, in seconds: by Little's law the integral of the queue's length. `None`: the
-/// queue was not measured.
+/// Returns the total waiting time of packets at a port in seconds, which by Little's law is the integral of the queue length;
+/// `None` if the queue was not measured.
 fn waited(link: &LinkPoint, run: &RunRows) -> Option<f64> {
     Some(link.queue_mean_packets? * run.summary.simulated_s)
 }
 
-/// The ports with the longest waiting time, and those that trimmed and dropped most where they are not among them; the
-/// longest wait first. The largest queue would not do: where packets are trimmed it is the limit, at many ports.
+/// Returns the ports with the longest waiting time, and those that trimmed and dropped the most if they are not among them; the
+/// longest wait first. The largest queue is no measure of it: with trimming it equals the limit at many ports.
 fn worst(run: &RunRows) -> Vec<&LinkPoint> {
     let mut links: Vec<&LinkPoint> = run.links.iter().filter(|link| !link.is_nic()).collect();
     let lost = |link: &LinkPoint| link.trims.unwrap_or(0) + link.drops.unwrap_or(0);
     let wait = |link: &LinkPoint| waited(link, run).unwrap_or(0.0);
-    // The largest queue counts only where nothing better was measured: where packets are trimmed it is the limit, at many ports.
+    // The largest queue is used only if the mean was not measured: with trimming it equals the limit at many ports.
     let mean = |link: &LinkPoint| link.queue_mean_bytes.or(link.queue_max_bytes).unwrap_or(0.0);
     let by_wait = |a: &&LinkPoint, b: &&LinkPoint| {
         wait(b).total_cmp(&wait(a)).then(lost(b).cmp(&lost(a))).then(mean(b).total_cmp(&mean(a)))
@@ -45,7 +45,7 @@ fn worst(run: &RunRows) -> Vec<&LinkPoint> {
     let rest = links.split_off(WAITING.min(links.len()));
     let mut losing: Vec<&LinkPoint> = rest.into_iter().filter(|link| lost(link) > 0).collect();
     losing.sort_by_key(|link| std::cmp::Reverse(lost(link)));
-    // Ports in which nobody waited are no news.
+    // Ports without waiting packets and losses are omitted.
     links.retain(|link| wait(link) > 0.0 || mean(link) > 0.0 || lost(link) > 0);
     links.extend(losing.into_iter().take(LOSING));
     links.sort_by(by_wait);

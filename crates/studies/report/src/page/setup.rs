@@ -1,10 +1,10 @@
-//! What was run, at the top of the page: network, traffic, faults, limits, command.
+//! Setup of the runs, at the top of the page: network, traffic, faults, limits, command.
 
 use crate::{dataset::Dataset, headline::seconds_trimmed, numbers::significant_digits_trimmed, summary::Summary};
 use std::collections::BTreeSet;
 use toml::{Table, Value};
 
-/// Pairs of name and value.
+/// Returns the setup as pairs of name and value.
 pub(super) fn facts(data: &Dataset) -> Vec<(String, String)> {
     let scenario: Table = data.manifest.scenario.parse().unwrap_or_default();
     let section = |name: &str| scenario.get(name).and_then(Value::as_table);
@@ -39,7 +39,7 @@ pub(super) fn facts(data: &Dataset) -> Vec<(String, String)> {
             faults.join("\n")
         },
     );
-    // Rows of another version may not say which links a fault struck.
+    // Rows of another version may not contain the links that a fault affected.
     let unknown = !faults.is_empty() && data.lacks("links", "fault");
     add("Failed links", if unknown { "the rows do not say which".to_string() } else { failed_links(data) });
     let run = section("run");
@@ -56,7 +56,7 @@ pub(super) fn facts(data: &Dataset) -> Vec<(String, String)> {
     facts
 }
 
-/// What carried the packets, and how far the machine kept up; empty where they were simulated.
+/// Returns the datapath of real packets and the load of the machine; empty if the packets were simulated.
 fn backend(data: &Dataset) -> String {
     let Some(first) = data.summaries.first().filter(|run| !run.is_simulated()) else { return String::new() };
     let over = first.datapath.as_ref().map_or(String::new(), |datapath| format!(" over {datapath}"));
@@ -89,7 +89,7 @@ fn word(value: &Value) -> String {
     }
 }
 
-/// Kind, hosts, switches and rates: the kind from the scenario, the numbers from the links that were there.
+/// Returns kind, hosts, switches and rates: the kind from the scenario, the numbers from the rows of links.
 fn network(data: &Dataset, topology: Option<&Table>) -> String {
     let links = &data.schemes[0].runs[0].links;
     let kind = topology.map(|table| {
@@ -166,7 +166,7 @@ fn fault(table: &Table) -> String {
     std::iter::once(first).chain(shown).collect::<Vec<_>>().join(", ")
 }
 
-/// Links that faults struck, of the first seed; cables once.
+/// Returns the links that faults affected, of the first seed; each cable once.
 fn failed_links(data: &Dataset) -> String {
     let run = &data.schemes[0].runs[0];
     let failed: Vec<String> = run
@@ -187,7 +187,7 @@ fn failed_links(data: &Dataset) -> String {
     }
 }
 
-/// What utilisation is over, in a sentence.
+/// Returns a sentence on the time that utilisation is over.
 pub(super) fn window(data: &Dataset) -> String {
     let mut sentence = format!("Utilisation is over {}.", data.window_words());
     if let Some((last, share)) = data.drain().filter(|(_, share)| *share > 0.1) {

@@ -1,4 +1,4 @@
-//! The comparison's tables: one per workload, one of the whole network.
+//! Tables of the comparison: one per workload, one of the whole network.
 
 use crate::{
     comparison::{ALL, Comparison, ComparisonRow, Metric},
@@ -8,14 +8,14 @@ use crate::{
 };
 use minijinja::{Value, context};
 
-/// Metrics of flows, as many as a page has room for side by side.
+/// Metrics of flows, as many as fit side by side on a page.
 const FLOWS: &[&str] = &["slowdown_p50", "slowdown_p99", "slowdown_max", "fct_mean", "fct_p99", "fct_ratio_max"];
 
 /// Metrics of the whole network.
 const NETWORK: &[&str] =
     &["trimmed", "dropped", "retransmitted", "timeouts", "out_of_order_share", "packets_per_ack", "max_queue"];
 
-/// A table per workload: a row per scheme, a cell per metric; the metric that ranks stands first.
+/// Returns a table per workload: a row per scheme, a cell per metric, the metric of the ranking first.
 pub(super) fn per_workload(comparison: &Comparison, with_all: bool) -> Vec<Value> {
     let shown = comparison.shown(with_all);
     let several = shown.len() > 1;
@@ -34,7 +34,7 @@ pub(super) fn per_workload(comparison: &Comparison, with_all: bool) -> Vec<Value
     shown.into_iter().map(table_of).collect()
 }
 
-/// The table of the whole network; `None` where nothing happened.
+/// Returns the table of the whole network; `None` if all its metrics are zero.
 pub(super) fn network(comparison: &Comparison) -> Option<Value> {
     let tells = |name: &&&str| {
         comparison
@@ -46,7 +46,7 @@ pub(super) fn network(comparison: &Comparison) -> Option<Value> {
 }
 
 fn table(comparison: &Comparison, workload: &str, names: Vec<&str>, main: Option<&str>) -> Value {
-    // What is nought for every scheme tells nothing.
+    // Metrics that are zero for every scheme are omitted.
     let tells = |m: &&Metric| {
         let mean = |s: &String| comparison.row(workload, s, m.name).and_then(|row| row.mean);
         comparison.schemes.iter().filter_map(mean).any(|mean| mean != 0.0)
@@ -64,7 +64,7 @@ fn table(comparison: &Comparison, workload: &str, names: Vec<&str>, main: Option
             let cells: Vec<Value> = metrics
                 .iter()
                 .map(|m| {
-                    // Where all tie, a mark on each says nothing.
+                    // If all schemes tie, none is marked.
                     let lead = !ties_throughout(comparison, workload, m.name);
                     comparison.row(workload, scheme, m.name).map_or(Value::UNDEFINED, |row| cell(row, m, lead))
                 })
@@ -88,12 +88,12 @@ fn table(comparison: &Comparison, workload: &str, names: Vec<&str>, main: Option
     context! { heads => heads, rows => rows, grouped => grouped }
 }
 
-/// Whether all schemes tie.
+/// Returns `true` if all schemes tie.
 fn ties_throughout(comparison: &Comparison, workload: &str, metric: &str) -> bool {
     comparison.schemes.iter().filter_map(|scheme| comparison.row(workload, scheme, metric)).all(|row| row.leading)
 }
 
-/// What the marks of the tables mean.
+/// Returns the legend of the marks of the tables.
 pub(super) fn legend(comparison: &Comparison) -> String {
     let seeds = comparison.compared_seeds.len();
     let tested = comparison.rows.iter().any(|row| !row.group.is_empty());
@@ -117,7 +117,7 @@ fn cell(row: &ComparisonRow, metric: &Metric, lead: bool) -> Value {
     let side = match (row.significant, row.difference) {
         (Some(true), Some(d)) if d < 0.0 => "better",
         (Some(true), Some(d)) if d > 0.0 => "worse",
-        // Equal at every seed needs no doubt.
+        // A difference of zero at every seed is not marked as unsure.
         (Some(false), _) if row.p_value.is_some() => "unsure",
         _ => "",
     };

@@ -1,9 +1,9 @@
-//! The few messages of Perfetto's trace format that are written here. Numbers of fields and values are those of
+//! The messages of Perfetto's trace format that the writer uses. Field numbers and values are those of
 //! `protos/perfetto/trace/perfetto_trace.proto`; fields of a `oneof` are optional ones of which one is set.
 
 use prost::Message;
 
-/// `Trace`. Traces put one after the other are one trace, so that packets can be written singly.
+/// `Trace`. Concatenated traces are one trace, so packets can be written individually.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Trace {
     #[prost(message, repeated, tag = "1")]
@@ -13,7 +13,7 @@ pub(crate) struct Trace {
 /// `TracePacket`.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TracePacket {
-    /// Nanoseconds.
+    /// Time in nanoseconds.
     #[prost(uint64, optional, tag = "8")]
     pub(crate) timestamp: Option<u64>,
     #[prost(uint32, optional, tag = "10")]

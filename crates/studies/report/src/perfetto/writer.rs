@@ -1,4 +1,4 @@
-//! Tracks and what happens on them, written packet by packet.
+//! Writer of tracks and their events, packet by packet.
 
 use super::messages::{
     COUNTER, CounterDescriptor, DebugAnnotation, IN_ORDER, INSTANT, ProcessDescriptor, SLICE_BEGIN, SLICE_END,
@@ -7,24 +7,24 @@ use super::messages::{
 use prost::Message;
 use std::io::{self, Write};
 
-/// A track.
+/// Identifier of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Track(u64);
 
-/// What a trace holds.
+/// Size of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PerfettoCounts {
-    /// Tracks, those that only group others included.
+    /// Number of tracks, including those that only group others.
     pub tracks: u64,
-    /// Slices.
+    /// Number of slices.
     pub slices: u64,
-    /// Values of counters.
+    /// Number of counter values.
     pub values: u64,
-    /// Moments.
+    /// Number of instants.
     pub instants: u64,
 }
 
-/// Writes a trace. Times are picoseconds; the format's nanoseconds are those that have begun.
+/// Writer of a trace. Times are in picoseconds and rounded down to the nanoseconds of the format.
 #[derive(Debug)]
 pub(super) struct Writer<W> {
     to: W,
@@ -32,7 +32,7 @@ pub(super) struct Writer<W> {
     pub(super) counts: PerfettoCounts,
 }
 
-/// More of a slice, by name.
+/// Annotation of a slice.
 pub(super) enum Detail {
     Number(u64),
     Real(f64),
@@ -54,7 +54,7 @@ impl<W: Write> Writer<W> {
         Writer { to, begun: false, counts: PerfettoCounts::default() }
     }
 
-    /// All is written.
+    /// Flushes the trace and returns its size.
     pub(super) fn finish(mut self) -> io::Result<PerfettoCounts> {
         self.to.flush()?;
         Ok(self.counts)
@@ -74,7 +74,7 @@ impl<W: Write> Writer<W> {
         Ok(Track(uuid))
     }
 
-    /// A group of tracks at the top.
+    /// Creates a group of tracks at the top level.
     pub(super) fn group(&mut self, name: &str) -> io::Result<Track> {
         let process = ProcessDescriptor {
             pid: Some(i32::try_from(self.counts.tracks + 1).unwrap_or(i32::MAX)),
@@ -83,7 +83,7 @@ impl<W: Write> Writer<W> {
         self.track(TrackDescriptor { process: Some(process), ..TrackDescriptor::default() })
     }
 
-    /// A track for slices and moments, or for more tracks; siblings stand in the order in which they are made.
+    /// Creates a track for slices and instants, or for more tracks; siblings appear in the order of their creation.
     pub(super) fn child(&mut self, parent: Track, name: &str) -> io::Result<Track> {
         self.track(TrackDescriptor {
             name: Some(name.to_string()),
@@ -93,7 +93,7 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// A counter with its unit.
+    /// Creates a counter with its unit.
     pub(super) fn counter(&mut self, parent: Track, name: &str, unit: &str) -> io::Result<Track> {
         let counter = match unit {
             "bytes" => CounterDescriptor { unit: Some(UNIT_BYTES), unit_name: None },
@@ -112,7 +112,7 @@ impl<W: Write> Writer<W> {
         self.packet(TracePacket { timestamp: Some(time_ps / 1000), track_event: Some(event), ..TracePacket::default() })
     }
 
-    /// A counter has a whole value from a time on.
+    /// Writes an integer value of a counter, which holds from `time_ps` on.
     pub(super) fn value(&mut self, track: Track, time_ps: u64, value: u64) -> io::Result<()> {
         self.counts.values += 1;
         let value = i64::try_from(value).unwrap_or(i64::MAX);
@@ -125,7 +125,7 @@ impl<W: Write> Writer<W> {
         self.event(time_ps, event)
     }
 
-    /// A counter has a value from a time on.
+    /// Writes a real value of a counter, which holds from `time_ps` on.
     pub(super) fn real(&mut self, track: Track, time_ps: u64, value: f64) -> io::Result<()> {
         self.counts.values += 1;
         let event = TrackEvent {
@@ -137,7 +137,7 @@ impl<W: Write> Writer<W> {
         self.event(time_ps, event)
     }
 
-    /// Something lasts from one time to another. Slices of a track must nest or follow each other.
+    /// Writes a slice from one time to another. Slices of a track must nest or follow each other.
     pub(super) fn slice<'d>(
         &mut self,
         track: Track,
@@ -158,7 +158,7 @@ impl<W: Write> Writer<W> {
         self.event(to, end)
     }
 
-    /// Something happens.
+    /// Writes an instant.
     pub(super) fn instant<const N: usize>(
         &mut self,
         track: Track,

@@ -1,4 +1,4 @@
-//! Curves over the first key of a sweep: a line per scheme, its confidence interval as a band.
+//! Curves over the first key of a sweep: a line per scheme, with its confidence interval as a band.
 
 use super::model::Sweep;
 use crate::{
@@ -10,10 +10,10 @@ use crate::{
     numbers::{capital, significant_digits},
 };
 
-/// Name of its files.
+/// Name of the files.
 pub(super) const NAME: &str = "sweep_curves";
 
-/// Panels drawn at most; what is beyond is in the rows.
+/// Maximum number of panels drawn; all are in the rows.
 const MOST_PANELS: usize = 12;
 const WIDTH: f64 = 330.0;
 const HEIGHT: f64 = 210.0;
@@ -21,13 +21,13 @@ const TOP: f64 = 92.0;
 
 /// A point of a curve.
 struct Point {
-    /// Position in the values of the first key.
+    /// Index into the values of the first key.
     place: usize,
     mean: f64,
     interval: Option<(f64, f64)>,
 }
 
-/// One panel: a metric of a workload, where the other keys have the values named.
+/// One panel: a metric of a workload at fixed values of the other keys.
 struct Panel {
     heading: String,
     metric: &'static Metric,
@@ -38,7 +38,7 @@ struct Panel {
 
 fn panels(sweep: &Sweep) -> Vec<Panel> {
     let plan = &sweep.plan;
-    // In a zip all keys go together; else the values of the other keys make a panel each.
+    // In a zip all keys change together; else each combination of the other keys has a panel.
     let others = |point: usize| -> Vec<usize> {
         if plan.zip { vec![] } else { plan.place(point).into_iter().skip(1).collect() }
     };
@@ -90,7 +90,7 @@ fn title(metric: &Metric) -> String {
     if unit.is_empty() { metric.title.to_string() } else { format!("{} ({unit})", metric.title) }
 }
 
-/// `None` where there is no key or nothing to show.
+/// Draws the figure; `None` if there is no key or nothing to show.
 pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     let plan = &sweep.plan;
     let axis = plan.axes.first()?;
@@ -120,7 +120,7 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     let height = (top(shown.len() - 1) + HEIGHT + BELOW + 8.0).max(TOP + 18.0 * names.len() as f64 + 20.0);
     let mut sheet = Sheet::sized(&heading, &subtitle, (width, height));
     let canvas = &mut sheet.canvas;
-    // Panels of one metric share their scale, so that they can be read against each other.
+    // Panels of one metric share their scale, so that they are comparable.
     let scale = |metric: &Metric| {
         let points = shown
             .iter()
@@ -185,7 +185,7 @@ fn rows(sweep: &Sweep, panels: &[Panel]) -> Vec<Vec<String>> {
     rows
 }
 
-/// A panel's area.
+/// Area of a panel.
 struct Area {
     left: f64,
     top: f64,

@@ -1,4 +1,4 @@
-//! Two keys as a heat map: a map per scheme, a cell per point.
+//! Heat maps over two keys: a map per scheme, a cell per point.
 
 use super::model::Sweep;
 use crate::{
@@ -7,10 +7,10 @@ use crate::{
     numbers::{capital, significant_digits},
 };
 
-/// Name of its files.
+/// Name of the files.
 pub(super) const NAME: &str = "sweep_heat";
 
-/// Maps drawn at most; what is beyond is in the rows.
+/// Maximum number of maps drawn; all are in the rows.
 const MOST_MAPS: usize = 12;
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 240.0;
@@ -18,7 +18,7 @@ const BESIDE: f64 = 84.0;
 const BELOW: f64 = 52.0;
 const TOP: f64 = 92.0;
 
-/// `None` where there are not two keys, each value with each other.
+/// Draws the figure; `None` unless there are exactly two keys in a full grid.
 pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     let plan = &sweep.plan;
     let [across, up] = plan.axes.as_slice() else { return None };
@@ -42,7 +42,7 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     if ends.0 > ends.1 {
         return None;
     }
-    // Exactly from the least to the most, so that small differences show too.
+    // Exactly from minimum to maximum, so that small differences are visible.
     let scale = Scale::exact(ends.0, if ends.1 > ends.0 { ends.1 } else { ends.0 + 1.0 });
     let shown = maps.len().min(MOST_MAPS);
     let columns = shown.min(3);
@@ -119,7 +119,7 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     Some(sheet.figure(NAME, &sweep.provenance(), columns, rows))
 }
 
-/// The colours and what they stand for, right-aligned beside the title.
+/// Draws the colour scale, right-aligned beside the title.
 fn bar(canvas: &mut Canvas, right: f64, scale: Scale) {
     const STEPS: usize = 40;
     let (low, high) = scale.ends();

@@ -1,7 +1,8 @@
-//! Sweeps: one comparison per point of a grid, told together.
+//! Sweeps: one comparison per point of a grid.
 //!
-//! `sweep.json` says what a sweep consists of; its runs lie beside it in `runs/`, each in a directory of its own that is
-//! whole from the moment it is there. [`Sweep::read`] works everything out from those, whoever ran them and when.
+//! `sweep.json` contains the plan of a sweep; its runs are beside it in `runs/`, each in a directory of its own, which is
+//! complete as soon as it exists. [`Sweep::read`] computes all results from these runs, regardless of the process that wrote
+//! them.
 
 mod curves;
 mod heat;
@@ -30,7 +31,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Columns that say which run a row of the gathered tables is of.
+/// Returns the columns that identify the run of each row of the gathered tables.
 fn labels(plan: &SweepPlan) -> Vec<Label> {
     let axis = |axis: &SweepAxis| {
         let kind = match () {
@@ -47,12 +48,12 @@ fn labels(plan: &SweepPlan) -> Vec<Label> {
     labels
 }
 
-/// Writes the tables, figures and page of the sweep in `dir`, over the runs that are finished; gives it and the page's
-/// path. With `rows`, the rows of all runs too, as one Parquet file per table. The manifest keeps `standing`, which says what
-/// they were made from.
+/// Writes the tables, figures and page of the sweep in `dir` over its finished runs, and returns the sweep and the page's path.
+/// With `rows`, it also writes the rows of all runs as one Parquet file per table. The manifest records `standing`, the state of
+/// the runs that they were made from.
 ///
 /// # Errors
-/// [`ReportError`] where `dir` holds no sweep or no finished run, or something cannot be read or written.
+/// [`ReportError`] if `dir` contains no sweep or no finished run, or if a file cannot be read or written.
 pub fn report_sweep(dir: &Path, rows: bool, standing: &str) -> Result<(Sweep, PathBuf), ReportError> {
     let none = || ReportError::NoResults { path: dir.to_path_buf() };
     let sweep = Sweep::read(dir)?.ok_or_else(none)?;

@@ -1,4 +1,4 @@
-//! A sweep with what its runs gave.
+//! A sweep with the results of its runs.
 
 use super::plan::SweepPlan;
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 };
 use std::{collections::BTreeMap, path::Path};
 
-/// How a run of the plan stands.
+/// State of a run of the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Standing {
     Finished { status: RunStatus, fingerprint: Option<String>, attempt: Attempt, metrics: Vec<Option<f64>> },
@@ -20,22 +20,22 @@ pub(crate) enum Standing {
     Missing,
 }
 
-/// A sweep with what its runs gave.
+/// A sweep with the results of its runs.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// What it consists of.
+    /// Plan of the sweep.
     pub plan: SweepPlan,
-    /// The comparison at each point over the runs finished there; `None` where there are none.
+    /// Comparison of the finished runs at each point; `None` if there are none.
     pub comparisons: Vec<Option<Comparison>>,
-    /// How each run of the plan stands.
+    /// State of each run of the plan.
     pub(super) standings: Vec<Standing>,
 }
 
 impl Sweep {
-    /// Reads the sweep in `dir`; `None` where there is none.
+    /// Reads the sweep in `dir`; `None` if there is none.
     ///
     /// # Errors
-    /// [`ReportError`] where something there cannot be read.
+    /// [`ReportError`] if a file cannot be read.
     pub fn read(dir: &Path) -> Result<Option<Self>, ReportError> {
         let Some(plan) = SweepPlan::read(dir)? else { return Ok(None) };
         let mut comparisons = vec![];
@@ -65,7 +65,7 @@ impl Sweep {
         Ok(Some(Sweep { plan, comparisons, standings }))
     }
 
-    /// Runs of the plan that are finished, failed, and missing.
+    /// Returns the numbers of finished, failed and missing runs.
     pub fn counts(&self) -> (usize, usize, usize) {
         let count = |is: fn(&Standing) -> bool| self.standings.iter().filter(|standing| is(standing)).count();
         (
@@ -75,7 +75,7 @@ impl Sweep {
         )
     }
 
-    /// The metric that the points are told by: that of most of their comparisons.
+    /// Returns the metric that is shown for all points: the most frequent main metric of their comparisons.
     pub fn main_metric(&self) -> &'static str {
         let mut votes: BTreeMap<&'static str, usize> = BTreeMap::new();
         let workloads = self.workloads();
@@ -87,7 +87,7 @@ impl Sweep {
         votes.into_iter().max_by_key(|(_, votes)| *votes).map_or("slowdown_p99", |(metric, _)| metric)
     }
 
-    /// The workloads that are told apart: those of the scenario where it has several, else all flows.
+    /// Returns the workloads that are shown separately: those of the scenario if it has several, else all flows.
     pub fn workloads(&self) -> Vec<String> {
         let mut names: Vec<String> = vec![];
         for comparison in self.comparisons.iter().flatten() {
@@ -100,7 +100,7 @@ impl Sweep {
         names
     }
 
-    /// What figures say of where they come from.
+    /// Returns version, commit and scenario of the results, for figures.
     pub(super) fn provenance(&self) -> String {
         let plan = &self.plan;
         format!(

@@ -1,4 +1,4 @@
-//! The page over a sweep: self-contained, like that of a run or comparison.
+//! The page of a sweep: self-contained, as that of a run or comparison.
 
 use super::model::{Standing, Sweep};
 use crate::{
@@ -11,19 +11,19 @@ use crate::{
 use minijinja::{Value, context};
 
 const TEMPLATE: &str = include_str!("../page/sweep.html.jinja");
-/// Rows of the table that the page shows; all are in `sweep.csv`.
+/// Maximum number of table rows on the page; all are in `sweep.csv`.
 const MOST_ROWS: usize = 400;
-/// Failures listed; all are in `runs.csv`.
+/// Maximum number of failures listed; all are in `runs.csv`.
 const MOST_FAILURES: usize = 12;
 
-/// The page over `sweep`.
+/// Renders the page of `sweep`.
 pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -> Result<String, ReportError> {
     let plan = &sweep.plan;
     let (header, mut rows) = sweep.table(2);
     let all = rows.len();
     rows.truncate(MOST_ROWS);
     let figures: Vec<Value> = figures.iter().zip(files).map(|(f, files)| parts::figure(f, files)).collect();
-    // Keys, workload and scheme are words; numbers follow.
+    // The first columns are text (keys, workload, scheme); numbers follow.
     let words = plan.axes.len() + usize::from(sweep.workloads().len() > 1) + 1;
     let rows: Vec<Vec<Value>> = rows.iter().map(|row| cells(sweep, row, words)).collect();
     let axes: Vec<Value> =
@@ -60,7 +60,7 @@ pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -
     parts::render(TEMPLATE, page)
 }
 
-/// The cells of a row, with what they are sorted by: values of keys in the order given, numbers by their mean.
+/// Returns the cells of a row with their sort keys: the index of values of keys, the mean of numbers.
 fn cells(sweep: &Sweep, row: &[String], words: usize) -> Vec<Value> {
     let plan = &sweep.plan;
     let cell = |(place, text): (usize, &String)| {
@@ -79,7 +79,7 @@ fn cells(sweep: &Sweep, row: &[String], words: usize) -> Vec<Value> {
     row.iter().enumerate().map(cell).collect()
 }
 
-/// At how many points each scheme leads in the main metric, alone or together with others that cannot be told apart.
+/// Returns sentences with the number of points at which each scheme leads in the main metric, alone or tied with others.
 fn headline(sweep: &Sweep) -> Vec<String> {
     let Some(metric) = Metric::named(sweep.main_metric()) else { return vec![] };
     if sweep.plan.entries.len() < 2 {

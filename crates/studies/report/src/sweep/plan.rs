@@ -1,34 +1,34 @@
-//! What a sweep consists of.
+//! Plan of a sweep.
 
 use crate::{error::ReportError, json::read_json, manifest::Manifest, names::SWEEP};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// A key that is swept.
+/// A key with its values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SweepAxis {
     /// The key of the scenario.
     pub key: String,
-    /// Its values, as they stand on the command line.
+    /// Values, as on the command line.
     pub values: Vec<String>,
-    /// The same as numbers in one unit, where they are numbers; empty where they are not.
+    /// The values as numbers in one unit; empty if they are not numbers.
     pub numbers: Vec<f64>,
 }
 
 /// One run of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SweepRun {
-    /// Its point.
+    /// Index of the point.
     pub point: usize,
-    /// Its load balancer or variant, as a position in [`SweepPlan::entries`].
+    /// Index of the load balancer or variant in [`SweepPlan::entries`].
     pub entry: usize,
-    /// Its seed.
+    /// Seed.
     pub seed: u64,
-    /// Its hash, the name of its directory in `runs`. Several may share one.
+    /// Hash of the run, the name of its directory in `runs`. Several runs may share one.
     pub run: String,
 }
 
-/// What a sweep consists of.
+/// Plan of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SweepPlan {
     /// Name of the scenario.
@@ -37,39 +37,39 @@ pub struct SweepPlan {
     pub version: String,
     /// Commit of the build.
     pub commit: String,
-    /// The scenario with every default filled in, as TOML, before any key is swept.
+    /// The scenario with all defaults, as TOML, before any key is set.
     pub scenario: String,
-    /// 16 hex digits over it.
+    /// Hash of that scenario, 16 hexadecimal digits.
     pub scenario_hash: String,
-    /// The keys that are swept.
+    /// The keys with their values.
     pub axes: Vec<SweepAxis>,
-    /// Whether the values of all keys go together (`zip`), instead of every value with every other.
+    /// `true` if the values of all keys change together (`zip`), instead of every value with every other.
     pub zip: bool,
     /// The load balancers and variants.
     pub entries: Vec<String>,
-    /// The one that the others are related to.
+    /// The entry that the others are compared with.
     pub baseline: String,
     /// The seeds.
     pub seeds: Vec<u64>,
-    /// Every run: point by point, seed by seed.
+    /// All runs: point by point, seed by seed.
     pub runs: Vec<SweepRun>,
 }
 
 impl SweepPlan {
-    /// A run's point and load balancer, as one name: `load = 0.3, ecmp`.
+    /// Returns point and load balancer of a run as one name: `load = 0.3, ecmp`.
     pub fn scheme_at(&self, run: &SweepRun) -> String {
         let (point, entry) = (self.point_name(run.point), &self.entries[run.entry]);
         if point.is_empty() { entry.clone() } else { format!("{point}, {entry}") }
     }
 
-    /// A point by its values: `load = 0.3, radix = 8`.
+    /// Returns the name of a point: `load = 0.3, radix = 8`.
     pub fn point_name(&self, point: usize) -> String {
         let keys = self.axes.iter().map(|axis| axis.key.rsplit('.').next().unwrap_or(&axis.key));
         let values = keys.zip(self.values(point)).map(|(key, value)| format!("{key} = {value}"));
         values.collect::<Vec<_>>().join(", ")
     }
 
-    /// Number of points.
+    /// Returns the number of points.
     pub fn points(&self) -> usize {
         match self.zip {
             true => self.axes.first().map_or(1, |axis| axis.values.len()),
@@ -77,7 +77,7 @@ impl SweepPlan {
         }
     }
 
-    /// Where a point lies: a position in the values of each axis. The last axis changes fastest.
+    /// Returns the indices of a point into the values of each axis. The last axis changes fastest.
     pub fn place(&self, point: usize) -> Vec<usize> {
         if self.zip {
             return vec![point; self.axes.len()];
@@ -97,15 +97,15 @@ impl SweepPlan {
         places
     }
 
-    /// The values of a point, one per axis.
+    /// Returns the values of a point, one per axis.
     pub fn values(&self, point: usize) -> Vec<&str> {
         self.place(point).into_iter().zip(&self.axes).map(|(place, axis)| axis.values[place].as_str()).collect()
     }
 
-    /// Reads the plan of `dir`; `None` where there is none.
+    /// Reads the plan in `dir`; `None` if there is none.
     ///
     /// # Errors
-    /// [`ReportError`] where it cannot be read.
+    /// [`ReportError`] if it cannot be read.
     pub fn read(dir: &Path) -> Result<Option<Self>, ReportError> {
         read_json(&dir.join(SWEEP)).map_err(|error| match error {
             ReportError::Content { path, found, .. } => {
@@ -116,7 +116,7 @@ impl SweepPlan {
         })
     }
 
-    /// What the manifest of its results says of it.
+    /// Returns a manifest with the fields that the plan provides.
     pub(crate) fn described(&self) -> Manifest {
         Manifest {
             name: self.name.clone(),

@@ -1,4 +1,4 @@
-//! A sweep as tables: `sweep.csv`, `runs.csv`, and the rows for a terminal.
+//! Tables of a sweep: `sweep.csv`, `runs.csv`, and the rows for a terminal.
 
 use super::{
     model::{Standing, Sweep},
@@ -12,7 +12,7 @@ use crate::{
     summary::RunStatus,
 };
 
-/// What a column of `runs.csv` holds.
+/// Function that returns a cell of a column of `runs.csv`.
 type CellOf = fn(&SweepPlan, &SweepRun, &Standing) -> String;
 
 /// Columns of `runs.csv` between the keys and the metrics.
@@ -23,7 +23,7 @@ const RUN_COLUMNS: [(&str, &str, &str, CellOf); 8] = [
         run.run.clone()
     }),
     ("status", "text", "finished, deadlock, stalled, failed or missing", |_, _, standing| {
-        // A time limit shows in the flows that it left open.
+        // A run at its time limit counts as finished; its unfinished flows show the limit.
         let word = match standing {
             Standing::Finished { status: status @ (RunStatus::Deadlock | RunStatus::Stalled), .. } => status.word(),
             Standing::Finished { .. } => RunStatus::Finished.word(),
@@ -59,7 +59,7 @@ impl Sweep {
         self.plan.axes.iter().map(|axis| axis.key.as_str())
     }
 
-    /// `sweep.csv`: the rows of every point's `comparison.csv`, the values of the keys before them.
+    /// Returns the content of `sweep.csv`: the rows of every point's `comparison.csv`, preceded by the values of the keys.
     pub fn to_csv(&self) -> String {
         let mut rows = vec![];
         for (point, comparison) in self.comparisons.iter().enumerate() {
@@ -72,7 +72,7 @@ impl Sweep {
         rows::to_csv(&self.columns(), rows)
     }
 
-    /// What the columns of `sweep.csv` mean.
+    /// Returns the columns of `sweep.csv` with their meanings.
     pub fn columns(&self) -> Vec<ColumnEntry> {
         self.key_columns().chain(Comparison::columns()).collect()
     }
@@ -81,7 +81,7 @@ impl Sweep {
         self.plan.axes.iter().map(|axis| ColumnEntry::new(&axis.key, "text", "", "value of this key of the scenario"))
     }
 
-    /// `runs.csv`: a row per run of the plan.
+    /// Returns the content of `runs.csv`: a row per run of the plan.
     pub fn runs_csv(&self) -> String {
         let row = |(run, standing): (&SweepRun, &Standing)| {
             let values = self.plan.values(run.point).into_iter().map(str::to_string);
@@ -93,15 +93,15 @@ impl Sweep {
         rows::to_csv(&self.run_columns(), self.plan.runs.iter().zip(&self.standings).map(row))
     }
 
-    /// What the columns of `runs.csv` mean.
+    /// Returns the columns of `runs.csv` with their meanings.
     pub fn run_columns(&self) -> Vec<ColumnEntry> {
         let own = RUN_COLUMNS.iter().map(|(name, kind, meaning, _)| ColumnEntry::new(name, kind, "", meaning));
         let metric = |metric: &Metric| ColumnEntry::new(metric.name, "real", metric.unit, metric.title);
         self.key_columns().chain(own).chain(METRICS.iter().map(metric)).collect()
     }
 
-    /// For people: a row per point, workload and scheme, with the main metric and at most so many others. Header and
-    /// cells.
+    /// Returns header and cells of a table for the terminal: a row per point, workload and scheme, with the main metric and at
+    /// most `others` others.
     pub fn table(&self, others: usize) -> (Vec<String>, Vec<Vec<String>>) {
         let (workloads, mut metrics) = (self.workloads(), self.told());
         metrics.truncate(1 + others);
@@ -148,14 +148,14 @@ impl Sweep {
         (header, rows)
     }
 
-    /// The metrics that a table or page has room for, the main one first.
+    /// Returns the metrics for a table or page, the main one first.
     pub(super) fn told(&self) -> Vec<&'static Metric> {
         let main = self.main_metric();
         let others = ["slowdown_p99", "slowdown_p50", "fct_mean"].into_iter().filter(|name| *name != main).take(2);
         std::iter::once(main).chain(others).filter_map(Metric::named).collect()
     }
 
-    /// The keys for people: `workload.0.load` as `load`, where no other key ends alike.
+    /// Returns short names of the keys: `workload.0.load` as `load`, unless another key has the same last part.
     pub(super) fn titles(&self) -> Vec<String> {
         let last = |key: &str| key.rsplit('.').next().unwrap_or(key).to_string();
         let alike = |key: &str| self.keys().filter(|other| last(other) == last(key)).count() > 1;

@@ -1,7 +1,7 @@
-//! The network as the rows of its links tell it: nodes, their heights and groups, links, faults.
+//! Reconstruction of the network from the rows of its links: nodes, their heights and groups, links, faults.
 //!
-//! The rows name both ends, the tier and the direction of every link, which is the whole shape. So the view needs neither the
-//! scenario nor the files it read, and directories of other versions can be seen too.
+//! The rows contain both nodes, the tier and the direction of every link, which define the whole topology. The view therefore
+//! requires neither the scenario nor its input files, and also shows directories of other versions.
 
 use crate::{error::ReportError, tables::Frame};
 use anabranch_units::Time;
@@ -16,7 +16,7 @@ pub(crate) struct Node {
     pub(crate) name: String,
     /// 0 for a host, 1 for the switches that hosts attach to, and so on.
     pub(crate) height: u32,
-    /// Group of a Dragonfly or Slim Fly; hosts have that of their switch.
+    /// Group of a Dragonfly or Slim Fly; a host has the group of its switch.
     pub(crate) group: Option<u32>,
 }
 
@@ -25,13 +25,13 @@ pub(crate) struct Node {
 pub(crate) struct Link {
     pub(crate) from: u32,
     pub(crate) to: u32,
-    /// Position among [`Fabric::classes`].
+    /// Index into [`Fabric::classes`].
     pub(crate) class: u32,
-    /// Number among the parallel links between the same nodes, from 0.
+    /// Index among the parallel links between the same nodes, from 0.
     pub(crate) parallel: u32,
 }
 
-/// What a fault did to links at one time.
+/// Effect of faults on links at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) at: Time,
@@ -45,16 +45,16 @@ pub(crate) struct Fault {
 pub(crate) struct Fabric {
     pub(crate) nodes: Vec<Node>,
     pub(crate) links: Vec<Link>,
-    /// `host`, `tier0-1`, `local`, `global`, in the order in which they appear.
+    /// Classes of links, such as `host`, `tier0-1`, `local` and `global`, in the order in which they appear.
     pub(crate) classes: Vec<String>,
     pub(crate) faults: Vec<Fault>,
 }
 
 impl Fabric {
-    /// The fabric that the rows of `links` in `dir` describe.
+    /// Reconstructs the fabric from the rows of `links` in `dir`.
     ///
     /// # Errors
-    /// [`ReportError`] where they lack a column or speak of something unknown.
+    /// [`ReportError`] if they lack a column or contain an unknown tier or direction.
     pub(crate) fn of(dir: &Path, links: &Frame) -> Result<Self, ReportError> {
         let wrong = |found: String| ReportError::content(dir, found, "run the scenario again; nothing was written");
         let needed = ["from", "to", "tier", "direction"];
@@ -99,12 +99,12 @@ impl Fabric {
         Ok(fabric)
     }
 
-    /// Whether switches form groups rather than tiers.
+    /// Returns `true` if switches form groups rather than tiers.
     pub(crate) fn is_grouped(&self) -> bool {
         self.classes.iter().any(|class| class == "local" || class == "global")
     }
 
-    /// Links by the names of their ends, parallel ones in the order of the rows.
+    /// Returns the links by the names of their nodes, parallel ones in the order of the rows.
     pub(crate) fn by_ends(&self) -> HashMap<(&str, &str), Vec<u32>> {
         let mut found: HashMap<_, Vec<u32>> = HashMap::new();
         for (number, link) in self.links.iter().enumerate() {
@@ -114,7 +114,7 @@ impl Fabric {
         found
     }
 
-    /// Groups by the names of switches (`sw4.7` is switch 7 of group 4), else by what local links join.
+    /// Finds groups by the names of switches (`sw4.7` is switch 7 of group 4), else by the components that local links connect.
     fn find_groups(&mut self) {
         let named: Vec<Option<u32>> = self.nodes.iter().map(|node| group_in_name(&node.name)).collect();
         let all_named = self.nodes.iter().zip(&named).all(|(node, group)| node.height == 0 || group.is_some());
@@ -130,7 +130,7 @@ impl Fabric {
         }
     }
 
-    /// Per node the number of its part of the graph of the links of `class`, counted from 0 in the order of nodes.
+    /// Returns per node the number of its component in the graph of the links of `class`, counted from 0 in the order of nodes.
     fn joined(&self, class: &str) -> Vec<Option<u32>> {
         let parts = self.parts(|link| self.classes[link.class as usize] == class);
         let mut numbers: HashMap<u32, u32> = HashMap::new();
@@ -141,7 +141,7 @@ impl Fabric {
         self.nodes.iter().zip(parts).map(|(node, part)| (node.height > 0).then(|| number(part))).collect()
     }
 
-    /// Per node the lowest node that links which `join` takes connect it with.
+    /// Returns per node the lowest node of its component in the graph of the links for which `join` returns `true`.
     pub(crate) fn parts(&self, join: impl Fn(&Link) -> bool) -> Vec<u32> {
         let mut parents: Vec<u32> = (0..self.nodes.len() as u32).collect();
         let root = |parents: &mut Vec<u32>, mut node: u32| {
@@ -159,7 +159,7 @@ impl Fabric {
     }
 }
 
-/// Heights of both ends of a link of this tier and direction.
+/// Returns the heights of sender and receiver of a link of this tier and direction.
 fn heights(tier: &str, direction: &str) -> Option<(u32, u32)> {
     let (low, high) = match tier {
         "host" => (0, 1),

@@ -1,4 +1,4 @@
-//! Where nodes stand: tiers one above the other, or groups in a circle. Positions depend on the links alone.
+//! Layout of the nodes: tiers one above the other, or groups in a circle. Positions depend on the links alone.
 
 use super::fabric::Fabric;
 use std::{cmp::Ordering, collections::BTreeMap, f64::consts::TAU};
@@ -8,17 +8,17 @@ pub(crate) type Point = (f64, f64);
 
 /// Distance of neighbouring hosts.
 const CELL: f64 = 10.0;
-/// Wider than this, the hosts of a leaf stand in more rows than one.
+/// Width above which the hosts of a leaf are drawn in several rows.
 const WIDE: f64 = 2400.0;
-/// Most rows of hosts below a leaf.
+/// Maximum number of rows of hosts below a leaf.
 const MOST_ROWS: usize = 4;
 
-/// Positions of the nodes, in their order.
+/// Returns the positions of the nodes, in their order.
 pub(crate) fn positions(fabric: &Fabric) -> Vec<Point> {
     if fabric.is_grouped() { groups(fabric) } else { tiers(fabric) }
 }
 
-/// The hosts of every switch, by their numbers among the nodes.
+/// Returns the hosts of every switch, by their indices among the nodes.
 fn hosts_of(fabric: &Fabric) -> Vec<Vec<u32>> {
     let mut hosts = vec![vec![]; fabric.nodes.len()];
     for link in &fabric.links {
@@ -29,7 +29,7 @@ fn hosts_of(fabric: &Fabric) -> Vec<Vec<u32>> {
     hosts
 }
 
-/// `leaf10` after `leaf9`.
+/// Compares names so that `leaf10` is after `leaf9`.
 fn by_name(a: &str, b: &str) -> Ordering {
     let split = |name: &str| {
         let digits = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
@@ -43,7 +43,7 @@ fn tiers(fabric: &Fabric) -> Vec<Point> {
     let top = nodes.iter().map(|node| node.height).max().unwrap_or_default();
     let of_height = |height: u32| (0..nodes.len()).filter(move |&node| nodes[node].height == height);
     let names = |a: &usize, b: &usize| by_name(&nodes[*a].name, &nodes[*b].name);
-    // Leaves of a pod, which the links below the top tier join, stand together.
+    // Leaves of a pod, which the links below the top tier connect, are neighbours.
     let pods = fabric.parts(|link| {
         let heights = [link.from, link.to].map(|node| nodes[node as usize].height);
         top < 3 || heights.iter().all(|&height| height < top)
@@ -81,14 +81,14 @@ fn tiers(fabric: &Fabric) -> Vec<Point> {
         let columns = columns_of(rows).min(hosts[leaf].len());
         for (number, &host) in hosts[leaf].iter().enumerate() {
             let (row, column) = (number / columns, number % columns);
-            // Rows are shifted, so that no link runs over another host.
+            // Rows are shifted, so that no link crosses another host.
             let shift = (row as f64 + 0.5) / rows as f64 - 0.5;
             let across = (column as f64 - (columns as f64 - 1.0) / 2.0 + shift) * CELL;
             places[host as usize] = (places[leaf].0 + across, below + row as f64 * CELL);
         }
     }
     for height in 2..=top {
-        // Above what they lead to: the mean of the neighbours below.
+        // Each switch is ordered by the mean position of its neighbours below.
         let mut sums = vec![(0.0, 0u32); nodes.len()];
         for link in &fabric.links {
             let (from, to) = (link.from as usize, link.to as usize);
@@ -100,7 +100,7 @@ fn tiers(fabric: &Fabric) -> Vec<Point> {
         let mean = |node: usize| sums[node].0 / f64::from(sums[node].1.max(1));
         let mut row: Vec<usize> = of_height(height).collect();
         row.sort_by(|a, b| {
-            // Positions far below a unit are rounding.
+            // Differences far below a unit are rounding.
             let near = (mean(*a) * 1e3).round().total_cmp(&(mean(*b) * 1e3).round());
             near.then_with(|| names(a, b))
         });
@@ -108,7 +108,7 @@ fn tiers(fabric: &Fabric) -> Vec<Point> {
         for (place, &node) in row.iter().enumerate() {
             places[node] = ((place as f64 + 0.5) * space, y_of(height));
         }
-        // As many switches as leaves: those of a pod above its leaves.
+        // If there are as many switches as leaves, those of a pod are above its leaves.
         if row.len() == leaves.len() {
             for (&node, &leaf) in row.iter().zip(&leaves) {
                 places[node].0 = places[leaf].0;
@@ -130,7 +130,7 @@ fn groups(fabric: &Fabric) -> Vec<Point> {
     let most = hosts.iter().map(Vec::len).max().unwrap_or_default();
     let inner = (switches as f64 * 1.5 * CELL / TAU).max(1.6 * CELL);
     let ring = inner + 1.3 * CELL;
-    // As many rows of hosts as keep them half a cell apart.
+    // Number of rows that keeps hosts half a cell apart.
     let around = switches as f64 * most as f64 * 0.55 * CELL;
     let rows = (around / (TAU * ring)).ceil().max(1.0) as usize;
     let outer = ring + rows as f64 * 0.7 * CELL;

@@ -1,7 +1,7 @@
 //! `view.html`: the fabric of one or two runs over time, on a page that opens offline.
 //!
-//! [`fabric`] rebuilds the network from the rows of its links, [`layout`] places it, [`series`] and the flows add what happened, and
-//! [`pack`] puts all of it into the page as one block of data per run. Drawing is the page's own business (`page/*.js`).
+//! [`fabric`] reconstructs the network from the rows of its links, [`layout`] places it, [`series`] and the flows add what
+//! happened, and [`pack`] writes one block of data per run into the page. The scripts of the page draw it (`page/*.js`).
 
 mod fabric;
 mod layout;
@@ -30,11 +30,11 @@ use std::{
 };
 use trace::Trace;
 
-/// The runs that a view of `dir` shows: the run itself, or those of a comparison under `schemes` (its first two where none
-/// are named) with `seed` (the lowest that all of them have). At most `most`.
+/// Returns the runs that a view of `dir` shows. They are the run itself, or those of a comparison under `schemes` (default: its
+/// first ones) with `seed` (default: the lowest that all of them have), at most `most`.
 ///
 /// # Errors
-/// [`ReportError`] where there is no such run.
+/// [`ReportError`] if there is no such run.
 pub fn viewed_runs(
     dir: &Path,
     schemes: &[String],
@@ -89,12 +89,12 @@ pub fn viewed_runs(
 /// Writes the view of `runs` (directories of one or two runs) into `out`.
 ///
 /// # Errors
-/// [`ReportError`] where rows are missing or cannot be read, or the file cannot be written; nothing is written then.
+/// [`ReportError`] if rows are missing or cannot be read, or the file cannot be written; no file is written in that case.
 pub fn write_view(runs: &[PathBuf], out: &OutputFile) -> Result<(), ReportError> {
     out.write_all(view(runs)?.as_bytes())
 }
 
-/// The page over `runs`.
+/// Renders the page of `runs`.
 fn view(runs: &[PathBuf]) -> Result<String, ReportError> {
     let mut blocks = vec![];
     let mut title = String::new();
@@ -106,11 +106,11 @@ fn view(runs: &[PathBuf]) -> Result<String, ReportError> {
     page::render(&title, &blocks)
 }
 
-/// Writes `view.html` into the result directory `dir`, names it in the manifest there and links to it from the report; gives the
+/// Writes `view.html` into the result directory `dir`, lists it in the manifest, links to it from the report, and returns the
 /// page's path.
 ///
 /// # Errors
-/// Those of [`write_view`], and where a file that is not ours is in the way.
+/// Those of [`write_view`], and if a file that no manifest lists exists at its path.
 pub fn write_view_into(dir: &Path, runs: &[PathBuf]) -> Result<PathBuf, ReportError> {
     let target = OutputDir::open(dir)?;
     target.admit([VIEW])?;
@@ -129,12 +129,12 @@ pub fn write_view_into(dir: &Path, runs: &[PathBuf]) -> Result<PathBuf, ReportEr
     Ok(dir.join(VIEW))
 }
 
-/// The report with its link to the view.
+/// Returns the report with its link to the view.
 pub(crate) fn with_link(report: &str) -> String {
     report.replacen(page::NO_LINK, page::LINK, 1)
 }
 
-/// All that the page knows of a run.
+/// Returns the block of data of a run.
 fn block(dir: &Path, summary: &Summary) -> Result<String, ReportError> {
     let Some(table) = TABLES.iter().find(|table| table.name == "links") else { return Ok(String::new()) };
     let names: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
@@ -161,7 +161,7 @@ fn block(dir: &Path, summary: &Summary) -> Result<String, ReportError> {
                 let cells = links.integers(column.name);
                 match cells.iter().copied().collect::<Option<Vec<u64>>>() {
                     Some(cells) => pack.whole(&name, cells.into_iter()),
-                    // What was not measured has no whole number to stand for it.
+                    // Integers cannot represent cells that were not measured.
                     None => pack.real(&name, cells.iter().map(|cell| cell.map(|cell| cell as f64))),
                 }
             }
@@ -206,13 +206,13 @@ fn nodes(pack: &mut Pack, fabric: &Fabric) {
     let places = layout::positions(fabric);
     pack.text("node.name", fabric.nodes.iter().map(|node| &*node.name));
     pack.whole("node.height", fabric.nodes.iter().map(|node| node.height.into()));
-    // 0: none.
+    // 0 means no group.
     pack.whole("node.group", fabric.nodes.iter().map(|node| node.group.map_or(0, |group| u64::from(group) + 1)));
     pack.near("node.x", places.iter().map(|place| place.0));
     pack.near("node.y", places.iter().map(|place| place.1));
 }
 
-/// Per node what the flows of a host add up to; switches have none.
+/// Adds per node the totals of the flows of a host; those of switches are zero.
 fn hosts(pack: &mut Pack, flows: &Frame, fabric: &Fabric) {
     #[derive(Clone, Default)]
     struct Host {
@@ -254,7 +254,7 @@ fn facts(dir: &Path, summary: &Summary, fabric: &Fabric) -> Result<Map<String, V
     let facts = json!({
         "scenario": summary.scenario,
         "scheme": summary.scheme,
-        // As text: a number of JavaScript is exact to 2^53.
+        // As text: numbers in JavaScript are exact up to 2^53.
         "seed": summary.seed.to_string(),
         "version": summary.version,
         "commit": summary.commit,

@@ -1,9 +1,9 @@
-//! The data block of the page: columns of numbers and words behind one another, compressed, as text.
+//! The data block of the page: concatenated columns of numbers and texts, compressed, as text.
 //!
-//! Base64 of a zlib stream of: the length of the head in 4 bytes (little endian), the head, the columns. The head is JSON:
-//! facts, and per column `name`, `kind`, `rows` and `bytes`. A column's kind is `text` (UTF-8, a line per row), `whole` (LEB128),
-//! `real` (8 bytes little endian, NaN for empty), `near` (4 bytes, the same) or `steps` (LEB128 of the zigzag difference from the
-//! row before it; the first of every `period` rows stands for itself).
+//! Base64 of a zlib stream of: the length of the head in 4 bytes (little endian), the head, the columns. The head is JSON: facts,
+//! and per column `name`, `kind`, `rows` and `bytes`. A column's kind is `text` (UTF-8, a line per row), `whole` (LEB128), `real`
+//! (8 bytes little endian, NaN for empty), `near` (4 bytes, else as `real`) or `steps` (LEB128 of the zigzag difference from the
+//! row before it; the first of every `period` rows is the difference from 0).
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use flate2::{Compression, write::ZlibEncoder};
@@ -22,7 +22,7 @@ impl Pack {
         self.columns.push(json!({ "name": name, "kind": kind, "rows": rows, "bytes": self.body.len() - from }));
     }
 
-    /// Words; none may hold a line break.
+    /// Adds a column of texts; line breaks become spaces.
     pub(crate) fn text<'t>(&mut self, name: &str, cells: impl Iterator<Item = &'t str>) {
         let (from, mut rows) = (self.body.len(), 0);
         for cell in cells {
@@ -35,7 +35,7 @@ impl Pack {
         self.close(name, "text", rows, from);
     }
 
-    /// Whole numbers.
+    /// Adds a column of integers.
     pub(crate) fn whole(&mut self, name: &str, cells: impl Iterator<Item = u64>) {
         let (from, mut rows) = (self.body.len(), 0);
         for cell in cells {
@@ -45,7 +45,7 @@ impl Pack {
         self.close(name, "whole", rows, from);
     }
 
-    /// Numbers; empty cells are NaN.
+    /// Adds a column of numbers; empty cells are NaN.
     pub(crate) fn real(&mut self, name: &str, cells: impl Iterator<Item = Option<f64>>) {
         let (from, mut rows) = (self.body.len(), 0);
         for cell in cells {
@@ -55,7 +55,7 @@ impl Pack {
         self.close(name, "real", rows, from);
     }
 
-    /// Numbers for which 7 digits do, such as positions.
+    /// Adds a column of numbers in single precision, such as positions.
     pub(crate) fn near(&mut self, name: &str, cells: impl Iterator<Item = f64>) {
         let (from, mut rows) = (self.body.len(), 0);
         for cell in cells {
@@ -65,7 +65,7 @@ impl Pack {
         self.close(name, "near", rows, from);
     }
 
-    /// Whole numbers of which neighbours are alike, in stretches of `period` rows.
+    /// Adds a column of integers with small differences between neighbours, in parts of `period` rows.
     pub(crate) fn steps(&mut self, name: &str, period: usize, cells: &[u64]) {
         let from = self.body.len();
         for stretch in cells.chunks(period.max(1)) {
@@ -90,7 +90,7 @@ impl Pack {
         self.body.push(value as u8);
     }
 
-    /// The block, with `facts` in its head.
+    /// Returns the block, with `facts` in its head.
     pub(crate) fn finish(self, mut facts: Map<String, Value>) -> std::io::Result<String> {
         facts.insert("columns".into(), self.columns.into());
         let head = Value::Object(facts).to_string();

@@ -1,13 +1,13 @@
-//! The page: its look, its scripts and the blocks of data, in one file.
+//! Rendering of the page: its style, its scripts and the blocks of data, in one file.
 
 use crate::{error::ReportError, page::parts::fonts};
 use minijinja::{AutoEscape, Environment, Value, context};
 
 const TEMPLATE: &str = include_str!("page/view.html.jinja");
 const STYLE: &str = include_str!("page/view.css");
-/// Draws, scales, zooms; see `vendor/README.md`.
+/// Library for drawing, scales and zoom; see `vendor/README.md`.
 const D3: &str = include_str!("../../vendor/d3.min.js");
-/// The page's own scripts, in the order in which they need each other.
+/// The page's own scripts, in the order of their dependencies.
 const SCRIPTS: &[&str] = &[
     include_str!("page/data.js"),
     include_str!("page/measures.js"),
@@ -17,14 +17,14 @@ const SCRIPTS: &[&str] = &[
     include_str!("page/packets.js"),
     include_str!("page/main.js"),
 ];
-/// What tells a view from other pages.
+/// Meta tag that identifies a view.
 const MARK: &str = "<meta name=\"generator\" content=\"Anabranch fabric view\">";
-/// Where a report's link to the view goes.
+/// Placeholder in a report for the link to the view.
 pub(super) const NO_LINK: &str = "<!--view-->";
-/// The link, once there is one.
+/// Link to the view.
 pub(super) const LINK: &str = "<a href=\"view.html\">fabric view</a>";
 
-/// The page over these blocks of data, one per run.
+/// Renders the page of these blocks of data, one per run.
 pub(super) fn render(title: &str, blocks: &[String]) -> Result<String, ReportError> {
     let wrong = |error: minijinja::Error| ReportError::drawing("view.html", error);
     let mut environment = Environment::new();

@@ -7,7 +7,7 @@ use crate::{
 };
 use std::{collections::HashMap, path::Path};
 
-/// Columns that say how things stand at the sampling time; all others count from the start of the run.
+/// Columns with the state at the sampling time; all others are counts from the start of the run.
 const STATES: [&str; 3] = ["queue_bytes", "queue_packets", "paused"];
 
 /// Series of some links, sampled at the same times.
@@ -15,26 +15,26 @@ const STATES: [&str; 3] = ["queue_bytes", "queue_packets", "paused"];
 pub(crate) struct Series {
     /// Time of the first sample, in picoseconds.
     pub(crate) start: u64,
-    /// Distance of samples.
+    /// Interval between samples, in picoseconds.
     pub(crate) interval: u64,
-    /// Samples of each link.
+    /// Number of samples of each link.
     pub(crate) samples: usize,
-    /// Numbers of the links, in the order of the columns' stretches.
+    /// Indices of the links, in the order of their samples in the columns.
     pub(crate) links: Vec<u32>,
-    /// Per column of the rows its name and a stretch of samples per link.
+    /// Name and values per column: the samples of one link after those of another.
     pub(crate) columns: Vec<(&'static str, Vec<u64>)>,
 }
 
 impl Series {
-    /// Whether `column` counts from the start of the run.
+    /// Returns `true` if `column` is a count from the start of the run.
     pub(crate) fn counts(column: &str) -> bool {
         !STATES.contains(&column)
     }
 
-    /// The series in `dir`; `None` where none were recorded.
+    /// Reads the series in `dir`; `None` if none were recorded.
     ///
     /// # Errors
-    /// [`ReportError`] where the file cannot be read, names links that the fabric lacks, or links that were sampled at
+    /// [`ReportError`] if the file cannot be read, names links that the fabric lacks, or contains links that were sampled at
     /// different times.
     pub(crate) fn read(dir: &Path, fabric: &Fabric) -> Result<Option<Self>, ReportError> {
         let Some(table) = TABLES.iter().find(|table| table.name == "series") else { return Ok(None) };
@@ -47,7 +47,7 @@ impl Series {
         let by_ends = fabric.by_ends();
         let mut uses: HashMap<(String, String), usize> = HashMap::new();
         let mut links: Vec<u32> = vec![];
-        // Per link its times.
+        // Sampling times per link.
         let mut times: Vec<Vec<u64>> = vec![];
         let mut last = (String::new(), String::new());
         let mut columns: Vec<(&'static str, Vec<u64>)> = names.iter().map(|name| (*name, vec![])).collect();
@@ -62,7 +62,7 @@ impl Series {
             for row in 0..part.rows() {
                 let at = time[row].unwrap_or_default();
                 let same = last.0 == from[row] && last.1 == to[row];
-                // Rows of a link stand together; of parallel links the next one's begin where time goes back.
+                // Rows of a link follow each other; those of the next parallel link begin where the time decreases.
                 if !same || times.last().and_then(|of| of.last()).is_none_or(|&before| at <= before) {
                     last = (from[row].clone(), to[row].clone());
                     let number = uses.entry(last.clone()).or_default();

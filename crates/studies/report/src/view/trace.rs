@@ -1,4 +1,5 @@
-//! The packets of traced flows, as journeys: which links a packet took, when it joined and left each port, and how it ended.
+//! Journeys of the packets of traced flows: the links that a packet took, the times at which it joined and left each port, and
+//! its end.
 
 use super::{fabric::Fabric, pack::Pack};
 use crate::{error::ReportError, tables::Frame};
@@ -11,18 +12,18 @@ use std::{
 const COLUMNS: [&str; 9] =
     ["time_ps", "event", "flow_id", "psn", "packet", "from", "to", "joined_ps", "retransmission"];
 
-/// A port on the way of a packet.
+/// A port on the path of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hop {
     link: u32,
     joined: u64,
-    /// When its transmission began.
+    /// Time at which its transmission began.
     left: u64,
-    /// Marked (1), trimmed (2) here.
+    /// Marked (1), trimmed (2) at this port.
     flags: u64,
 }
 
-/// How a journey ended; the page knows these numbers.
+/// End of a journey; the scripts of the page use these numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum End {
     #[default]
@@ -32,29 +33,29 @@ enum End {
     Lost = 3,
 }
 
-/// One packet from its sender to where it ended.
+/// One packet from its sender to its end.
 #[derive(Clone, Debug, Default)]
 struct Journey {
     flow: u64,
-    /// Data (0), answer (1), anything else (2).
+    /// Data (0), ACK or NACK (1), other packets (2).
     kind: u64,
     psn: u64,
     retransmission: bool,
     hops: Vec<Hop>,
-    /// Marked or trimmed at the port it is in.
+    /// Flags for the port that the packet is in.
     flags: u64,
     end: End,
     ended: u64,
 }
 
-/// The journeys of a run.
+/// Journeys of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     journeys: Vec<Journey>,
     flows: Vec<u64>,
 }
 
-/// Packets that are one while they travel: a header is what is left of its data packet.
+/// Returns the kind of a journey. A header is what remains of its data packet, so both are one journey.
 fn family(packet: &str) -> u64 {
     match packet {
         "data" | "header" => 0,
@@ -64,10 +65,10 @@ fn family(packet: &str) -> u64 {
 }
 
 impl Trace {
-    /// The trace in `dir`; `None` where nothing was traced.
+    /// Reads the trace in `dir`; `None` if no packet was traced.
     ///
     /// # Errors
-    /// [`ReportError`] where it cannot be read or names links that the fabric lacks.
+    /// [`ReportError`] if it cannot be read or names links that the fabric lacks.
     pub(crate) fn read(dir: &Path, fabric: &Fabric) -> Result<Option<Self>, ReportError> {
         let by_ends = fabric.by_ends();
         let mut trace = Trace::default();
@@ -92,7 +93,7 @@ impl Trace {
                     (whole("time_ps", row).unwrap_or_default(), whole("flow_id", row).unwrap_or_default());
                 let psn = whole("psn", row).unwrap_or_default();
                 let link = by_ends.get(&(from, to)).map(|links| links[0]);
-                // Data and answers are told apart by PSN, probes by their own names.
+                // Data and ACKs are identified by PSN, probes by the names of their kinds.
                 let name = match family(packet) {
                     0 => "data",
                     1 => "ack",
@@ -120,7 +121,7 @@ impl Trace {
                         ..Journey::default()
                     });
                 }
-                // Of several copies under way it is the one that is there.
+                // Of several copies in flight, the one whose position matches is selected.
                 let here = travelling.iter().rposition(|&journey| {
                     let last = trace.journeys[journey].hops.last().map(|hop| hop.link);
                     match event {
@@ -170,7 +171,7 @@ impl Journey {
 }
 
 impl Trace {
-    /// Puts the journeys into the page's data; what the head says of them.
+    /// Adds the journeys to the page's data and returns their part of the head.
     pub(crate) fn pack(&self, pack: &mut Pack, flows: &Frame) -> Value {
         let all = &self.journeys;
         let number = |flow: u64| self.flows.binary_search(&flow).unwrap_or_default() as u64;
@@ -181,7 +182,7 @@ impl Trace {
         pack.whole(&whole("again"), all.iter().map(|journey| journey.retransmission.into()));
         pack.whole(&whole("end"), all.iter().map(|journey| journey.end as u64));
         pack.whole(&whole("hops"), all.iter().map(|journey| journey.hops.len() as u64));
-        // Times of a journey lie close together: from its begin on, hop by hop.
+        // Times of a journey are close together, so they are relative to its begin and to the hop.
         let begins: Vec<u64> = all.iter().map(|journey| journey.hops[0].joined).collect();
         pack.steps(&whole("begin"), begins.len(), &begins);
         let ended = |journey: &Journey| journey.ended.max(journey.hops[journey.hops.len() - 1].left);
