@@ -1,4 +1,4 @@
-//! `comparison.csv`: what several schemes with several seeds say together.
+//! `comparison.csv`: comparison of several schemes over several seeds.
 
 use crate::{
     FctKind,
@@ -11,19 +11,19 @@ use crate::{
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Workload column of the rows over all measured workloads.
+/// Workload name of the rows over all measured workloads.
 pub const ALL: &str = "all";
 
-/// A number that a run gives; the less the better, but for those that [`Metric::has_best`] leaves out.
+/// A number that a run yields. Lower is better, except where [`Metric::has_best`] returns `false`.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// Its name in `comparison.csv`.
+    /// Name in `comparison.csv`.
     pub name: &'static str,
-    /// Its name for people.
+    /// Title in tables and figures.
     pub title: &'static str,
-    /// Its unit; empty where it has none.
+    /// Unit; empty if it has none.
     pub unit: &'static str,
-    /// Where it comes from.
+    /// Function that returns the value.
     source: Source,
 }
 
@@ -36,11 +36,11 @@ enum Source {
 }
 
 impl Metric {
-    /// A metric by name.
+    /// Returns the metric of this name.
     pub fn named(name: &str) -> Option<&'static Metric> {
         METRICS.iter().find(|metric| metric.name == name)
     }
-    /// Its value for a run; `None` where the run has none. A metric of the whole run has one only for [`ALL`].
+    /// Returns the value for a run, or `None` if the run has none. A metric of the whole run has a value only for [`ALL`].
     pub fn value(&self, run: &Summary, workload: &str) -> Option<f64> {
         match self.source {
             Source::Flows(get) if workload == ALL => get(&run.all),
@@ -49,11 +49,11 @@ impl Metric {
             Source::Run(_) => None,
         }
     }
-    /// Whether less of it is better; how many packets an ACK stands for, or how often paths change, is neither good nor bad.
+    /// Returns `true` if lower values are better. Packets per ACK and path changes are neither good nor bad.
     pub fn has_best(&self) -> bool {
         !matches!(self.name, "packets_per_ack" | "path_switches")
     }
-    /// Whether it is kept per workload.
+    /// Returns `true` if the metric has a value per workload.
     pub fn is_of_flows(&self) -> bool {
         matches!(self.source, Source::Flows(_))
     }
@@ -109,7 +109,7 @@ macro_rules! all_metrics {
 anabranch_outcome::flow_metrics!(all_metrics);
 
 declared! {
-    /// One scheme, one metric, one workload.
+    /// Result of one scheme on one metric and one workload.
     #[derive(Clone, Debug, PartialEq, Serialize)]
     pub struct ComparisonRow {
         pub workload: String => "text", "", "name of the workload; `all`: the measured ones together, or the whole run";
@@ -144,13 +144,13 @@ declared! {
 }
 
 impl ComparisonRow {
-    /// Whether it takes part in the ranking of its metric.
+    /// Returns `true` if the scheme is ranked on `metric`.
     pub(crate) fn ranks(&self, metric: &Metric) -> bool {
         self.mean.is_some() && (!metric.is_of_flows() || self.unfinished_flows == 0)
     }
 }
 
-/// Seeds that a scheme has results for.
+/// Seeds for which a scheme has results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Coverage {
     /// The load balancer.
@@ -164,37 +164,37 @@ pub struct Coverage {
 pub struct Comparison {
     /// Name of the scenario.
     pub scenario: String,
-    /// The load balancer that the others are related to.
+    /// The load balancer that the others are compared with.
     pub baseline: String,
-    /// The load balancers with a run, in the order asked for.
+    /// The load balancers with a run, in the requested order.
     pub schemes: Vec<String>,
     /// All seeds that any scheme has run, ascending.
     pub seeds: Vec<u64>,
     /// Metric on which the schemes are ranked over all measured workloads.
     pub main_metric: &'static str,
-    /// Which completion time the rows are over; `None` where there is no run.
+    /// Kind of the completion times in the rows; `None` if there is no run.
     pub fct_kind: Option<FctKind>,
     /// A row per workload, metric and scheme.
     pub rows: Vec<ComparisonRow>,
-    /// Seeds per scheme, those asked for without a run included.
+    /// Seeds per requested scheme, including schemes without a run.
     pub coverage: Vec<Coverage>,
-    /// The seeds that every scheme has run; all numbers are over them. Where there is none, each scheme stands on its own
-    /// seeds, and differences are over what a pair shares.
+    /// The seeds that every scheme has run; all numbers are over them. If there is none, each scheme is evaluated over its own
+    /// seeds, and differences over the seeds that a pair shares.
     pub compared_seeds: Vec<u64>,
     /// Metric on which the schemes are ranked, per workload.
     pub main_metrics: BTreeMap<String, &'static str>,
-    /// The workloads that count, by name.
+    /// Names of the measured workloads.
     pub measured: Vec<String>,
-    /// Whether every pair has the same differences at every seed: more seeds then say no more.
+    /// `true` if every pair has the same differences at every seed, so that more seeds add no information.
     pub seeds_change_nothing: bool,
-    /// Runs (`scheme/seedN`) whose results reflect the machine rather than the load balancer. Their seeds are not compared
-    /// where others are left.
+    /// Runs (`scheme/seedN`) whose results reflect the machine rather than the load balancer. Their seeds are not compared if
+    /// others are left.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub machine_bound: Vec<String>,
 }
 
 impl Comparison {
-    /// Compares `runs`; the schemes appear in the order of `schemes`, those without a run are left out.
+    /// Compares `runs`. The schemes appear in the order of `schemes`; those without a run are omitted.
     pub fn new(runs: &[Summary], schemes: &[String], baseline: &str) -> Self {
         let of = |scheme: &str| -> Vec<&Summary> {
             let mut runs: Vec<_> = runs.iter().filter(|run| run.scheme == scheme).collect();
@@ -248,8 +248,8 @@ impl Comparison {
         }
     }
 
-    /// The workloads that tables and figures are about: each for itself, those that count first, and only `with_all`
-    /// also [`ALL`] of them together. A single workload goes by the name [`ALL`].
+    /// Returns the workloads that tables and figures show: each separately, the measured ones first, and with `with_all` also
+    /// [`ALL`] of them together. A single workload is returned as [`ALL`].
     pub fn shown(&self, with_all: bool) -> Vec<&str> {
         let workloads = self.workloads();
         if workloads.len() == 1 {
@@ -261,12 +261,12 @@ impl Comparison {
         first.into_iter().chain(then).chain(pooled).collect()
     }
 
-    /// The metric on which the schemes are ranked on `workload`.
+    /// Returns the metric on which the schemes are ranked on `workload`.
     pub fn main_metric_of(&self, workload: &str) -> &'static str {
         self.main_metrics.get(workload).copied().unwrap_or(self.main_metric)
     }
 
-    /// Runs that are not there: schemes asked for without the seeds that others have.
+    /// Returns the missing runs: per requested scheme, the seeds that other schemes have and it lacks.
     pub fn missing(&self) -> Vec<(&str, Vec<u64>)> {
         let lacks =
             |c: &Coverage| self.seeds.iter().copied().filter(|seed| !c.seeds.contains(seed)).collect::<Vec<_>>();
@@ -274,12 +274,12 @@ impl Comparison {
         missing.filter(|(_, seeds)| !seeds.is_empty()).collect()
     }
 
-    /// A row by workload, scheme and metric.
+    /// Returns the row of this workload, scheme and metric.
     pub fn row(&self, workload: &str, scheme: &str, metric: &str) -> Option<&ComparisonRow> {
         self.rows.iter().find(|row| row.workload == workload && row.scheme == scheme && row.metric == metric)
     }
 
-    /// Workloads of the rows, [`ALL`] first.
+    /// Returns the workloads of the rows, [`ALL`] first.
     pub fn workloads(&self) -> Vec<&str> {
         let mut workloads: Vec<&str> = vec![];
         for row in &self.rows {
@@ -290,7 +290,7 @@ impl Comparison {
         workloads
     }
 
-    /// `comparison.csv`.
+    /// Returns the content of `comparison.csv`.
     pub fn to_csv(&self) -> String {
         let mut writer = csv::Writer::from_writer(vec![]);
         for row in &self.rows {
@@ -300,14 +300,14 @@ impl Comparison {
         rows::text(writer)
     }
 
-    /// What the columns of `comparison.csv` mean.
+    /// Returns the columns of `comparison.csv` with their meanings.
     pub fn columns() -> Vec<ColumnEntry> {
         ComparisonRow::KEYS.iter().map(ColumnEntry::from).collect()
     }
 }
 
-/// Where flows start after each other, as in a collective, the time of the whole counts; with one size of flow the slowest
-/// flow; else the tail of the slowdown.
+/// Returns the metric for the ranking: the completion time of the whole if flows start after each other, as in a collective; the
+/// slowest flow if all flows have one size; else the tail of the slowdown.
 fn main_metric(runs: &[Summary], workload: &str) -> &'static str {
     let flows =
         |run: &Summary| if workload == ALL { Some(run.all.clone()) } else { run.workloads.get(workload).cloned() };
@@ -321,13 +321,13 @@ fn main_metric(runs: &[Summary], workload: &str) -> &'static str {
     if flows.iter().all(|(_, f)| one_size(f)) { "fct_ratio_max" } else { "slowdown_p99" }
 }
 
-/// Whether every scheme's flows fared alike at every seed, so that several seeds say no more than one.
+/// Returns `true` if the flows of every scheme have the same times at every seed, so that several seeds add no information.
 fn seeds_change_nothing(groups: &[(&String, Vec<&Summary>)]) -> bool {
     let alike = |a: &Summary, b: &Summary| a.all.slowdown == b.all.slowdown && a.all.fct_us == b.all.fct_us;
     groups.iter().all(|(_, runs)| runs.windows(2).all(|pair| alike(pair[0], pair[1])))
 }
 
-/// The rows of one metric of one workload, scheme by scheme.
+/// Returns the rows of one metric of one workload, scheme by scheme.
 fn rows_of(workload: &str, metric: &Metric, groups: &[(&String, Vec<&Summary>)], baseline: &str) -> Vec<ComparisonRow> {
     let seeds: BTreeSet<u64> = groups.iter().flat_map(|(_, runs)| runs.iter().map(|run| run.seed)).collect();
     let value_at = |runs: &[&Summary], seed: u64| metric.value(runs.iter().find(|run| run.seed == seed)?, workload);
@@ -347,12 +347,12 @@ fn rows_of(workload: &str, metric: &Metric, groups: &[(&String, Vec<&Summary>)],
     }
     if let Some(letters) = pairs.letters(&ranked) {
         for (at, group) in ranked.iter().zip(letters) {
-            // The lowest is in `a`, and whoever ties with it shares that letter: they differ in no other pair.
+            // The lowest is in `a`, and every scheme that ties with it shares that letter.
             rows[*at].leading = pairs_tie(&pairs, ranked[0], *at);
             rows[*at].group = group;
         }
     }
-    // Where all are equal none is best.
+    // If all are equal, none is best.
     if let Some(least) = ranked.first().map(|at| rows[*at].mean)
         && !rows.iter().all(|row| row.mean == least)
     {

@@ -1,4 +1,4 @@
-//! The rows of a result directory, as figures and the page need them.
+//! Rows of a result directory, in the form that figures and the page require.
 
 mod series;
 
@@ -20,12 +20,12 @@ use std::{
     path::Path,
 };
 
-/// A finished flow that counts.
+/// A finished measured flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct FlowPoint {
     pub(crate) size_bytes: u64,
     pub(crate) slowdown: f64,
-    /// Position among [`Dataset::workloads`].
+    /// Index into [`Dataset::workloads`].
     pub(crate) workload: u16,
 }
 
@@ -37,9 +37,9 @@ pub(crate) struct LinkPoint {
     pub(crate) tier: String,
     pub(crate) direction: String,
     pub(crate) rate_bps: u64,
-    /// Over the whole run.
+    /// Utilisation over the whole run.
     pub(crate) whole: f64,
-    /// While traffic arrived, where the run kept it.
+    /// Utilisation while flows start, if the run recorded it.
     pub(crate) window: Option<f64>,
     // `None`: not measured.
     pub(crate) queue_mean_bytes: Option<f64>,
@@ -49,24 +49,24 @@ pub(crate) struct LinkPoint {
     pub(crate) drops: Option<u64>,
     pub(crate) trims: Option<u64>,
     pub(crate) ecn_marks: Option<u64>,
-    /// What faults did to it; empty where none struck it.
+    /// Effects of faults on the link; empty if none affected it.
     pub(crate) fault: String,
 }
 
 impl LinkPoint {
-    /// Bytes sent over rate times time, over the window that [`Dataset::window_words`] names.
+    /// Returns bytes sent over rate times time, over the window that [`Dataset::window_words`] names.
     pub(crate) fn utilisation(&self) -> f64 {
         self.window.unwrap_or(self.whole)
     }
-    /// Tier and direction, for people.
+    /// Returns tier and direction as text.
     pub(crate) fn group(&self) -> String {
         group(&self.tier, &self.direction)
     }
-    /// Whether a host sends on it.
+    /// Returns `true` if the sender of the link is a host.
     pub(crate) fn is_nic(&self) -> bool {
         self.tier == "host" && self.direction == "up"
     }
-    /// Whether a fault struck it.
+    /// Returns `true` if a fault affected the link.
     pub(crate) fn failed(&self) -> bool {
         !self.fault.is_empty()
     }
@@ -84,7 +84,7 @@ fn group(tier: &str, direction: &str) -> String {
     if direction == "flat" { format!("{name} links") } else { format!("{name}, {direction}") }
 }
 
-/// For how long how many packets waited, over the ports of a group of links.
+/// Time during which a number of packets waited, summed over the ports of a group of links.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Occupancy {
     pub(crate) group: String,
@@ -92,7 +92,7 @@ pub(crate) struct Occupancy {
     pub(crate) time_ps: u64,
 }
 
-/// One run's rows.
+/// Rows of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct RunRows {
     pub(crate) summary: Summary,
@@ -102,41 +102,41 @@ pub(crate) struct RunRows {
     pub(crate) series: TimeSeries,
 }
 
-/// A load balancer's runs, by seed.
+/// Runs of a load balancer, by seed.
 #[derive(Clone, Debug)]
 pub(crate) struct SchemeRuns {
     pub(crate) name: String,
     pub(crate) runs: Vec<RunRows>,
 }
 
-/// What `interrupted.json` says.
+/// Content of `interrupted.json`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Interruption {
-    /// Runs that were not finished, by name.
+    /// Names of the runs that did not finish.
     pub(crate) missing: Vec<String>,
 }
 
-/// Everything in a result directory.
+/// All rows of a result directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Dataset {
     pub(crate) manifest: Manifest,
-    /// The runs compared: those of seeds that every scheme has, or all where there is no such seed.
+    /// The runs compared: those of seeds that every scheme has, or all if there is no such seed.
     pub(crate) schemes: Vec<SchemeRuns>,
     /// The summaries of all runs, compared or not.
     pub(crate) summaries: Vec<Summary>,
     /// Names of the workloads.
     pub(crate) workloads: Vec<String>,
-    /// Whether the directory is one of several runs, and was interrupted.
+    /// Missing runs, if the runs of the directory were interrupted.
     pub(crate) interruption: Option<Interruption>,
-    /// Directories of runs that hold no finished run.
+    /// Directories of runs that contain no finished run.
     pub(crate) unfinished: Vec<String>,
-    /// Table and column that some rows lack.
+    /// Pairs of table and column that are missing from some rows.
     missing: BTreeSet<(String, String)>,
 }
 
 impl Dataset {
-    /// Reads a run's directory or a comparison's.
+    /// Reads the directory of a run or a comparison.
     pub(crate) fn read(dir: &Path) -> Result<Self, ReportError> {
         let manifest = Manifest::read(dir)?;
         let (paths, unfinished) = run_directories(dir)?;
@@ -190,23 +190,23 @@ impl Dataset {
         })
     }
 
-    /// Whether some rows of `table` have no such column.
+    /// Returns `true` if some rows of `table` lack `column`.
     pub(crate) fn lacks(&self, table: &str, column: &str) -> bool {
         self.missing.contains(&(table.to_string(), column.to_string()))
     }
-    /// The workloads that count: position among [`Dataset::workloads`], and name.
+    /// Returns index into [`Dataset::workloads`] and name of the measured workloads.
     pub(crate) fn measured_workloads(&self) -> Vec<(u16, String)> {
         let measured = |name: &String| {
             self.summaries.iter().filter_map(|s| s.workloads.get(name)).any(|workload| workload.measured)
         };
         (0..).zip(&self.workloads).filter(|(_, name)| measured(name)).map(|(at, name)| (at, name.clone())).collect()
     }
-    /// The seeds of the runs compared, ascending.
+    /// Returns the seeds of the runs compared, ascending.
     pub(crate) fn seeds(&self) -> Vec<u64> {
         let runs = self.schemes.iter().flat_map(|scheme| &scheme.runs);
         runs.map(|run| run.summary.seed).collect::<BTreeSet<u64>>().into_iter().collect()
     }
-    /// Groups of links (tier and direction) in the order of the first run's links, NICs left out.
+    /// Returns the groups of links (tier and direction) in the order of the first run's links, without NICs.
     pub(crate) fn link_groups(&self) -> Vec<String> {
         let mut groups = vec![];
         for link in self.schemes.iter().flat_map(|s| &s.runs).flat_map(|run| &run.links).filter(|l| !l.is_nic()) {
@@ -217,7 +217,7 @@ impl Dataset {
         }
         groups
     }
-    /// Over which time utilisation is taken.
+    /// Returns a description of the time over which utilisation is taken.
     pub(crate) fn window_words(&self) -> String {
         let first = &self.schemes[0].runs[0];
         let windowed = self.schemes.iter().flat_map(|s| &s.runs).flat_map(|run| &run.links).any(|l| l.window.is_some());
@@ -228,14 +228,15 @@ impl Dataset {
             _ => format!("the whole run (0 to {}, the drain included)", seconds_trimmed(first.summary.simulated_s)),
         }
     }
-    /// The share of the run after the last start, in which the network drains and utilisation falls; of the first run.
+    /// Returns the time of the last start in seconds and the share of the run after it, in which the network drains and
+    /// utilisation falls. Both are of the first run.
     pub(crate) fn drain(&self) -> Option<(f64, f64)> {
         let summary = &self.schemes[0].runs[0].summary;
         let windowed = self.schemes[0].runs[0].links.iter().any(|link| link.window.is_some());
         let last = summary.arrivals_to_s.filter(|_| !windowed && summary.simulated_s > 0.0)?;
         Some((last, 1.0 - last / summary.simulated_s))
     }
-    /// Where the results come from, in a line; figures carry it.
+    /// Returns version, commit, scenario and seeds of the results in one line, which figures contain.
     pub(crate) fn provenance(&self) -> String {
         let m = &self.manifest;
         let seeds: Vec<String> = self.seeds().iter().map(u64::to_string).collect();
@@ -259,7 +260,7 @@ impl Dataset {
     }
 }
 
-/// What can be said where there is no manifest.
+/// Returns a manifest with the fields that summaries provide, for directories without one.
 fn described_by(runs: &[Summary]) -> Manifest {
     let Some(first) = runs.first() else { return Manifest::default() };
     Manifest {
@@ -272,7 +273,7 @@ fn described_by(runs: &[Summary]) -> Manifest {
     }
 }
 
-/// Reads runs and notes what their rows lack.
+/// Reads runs and records the columns that their rows lack.
 struct Reader {
     workloads: Vec<String>,
     missing: BTreeSet<(String, String)>,
@@ -282,7 +283,7 @@ impl Reader {
     fn run(&mut self, dir: &Path, summary: &Summary) -> Result<RunRows, ReportError> {
         let named = Manifest::read(dir)?.unwrap_or_default();
         let there = |file: &str| dir.join(file).exists();
-        // A run of a comparison may have been moved without its big tables; the manifest says what belongs to it.
+        // A run of a comparison may have been moved without its large tables; the manifest lists the files that belong to it.
         for table in ["flows", "links"] {
             let files = [format!("{table}.parquet"), format!("{table}.csv")];
             let promised = named.files.iter().any(|file| files.contains(&file.name));
@@ -301,12 +302,12 @@ impl Reader {
         Ok(RunRows { summary: summary.clone(), flows, links, occupancy, series })
     }
 
-    /// The columns of a table, as far as they are there.
+    /// Reads those of the columns of a table that exist.
     fn frame(&mut self, dir: &Path, table: &str, columns: &[&str]) -> Result<Option<Frame>, ReportError> {
         let frame = Frame::read(dir, table, columns)?;
         let lacks: Vec<&str> = match &frame {
             Some(frame) => frame.missing().iter().map(String::as_str).collect(),
-            // Tables that are only there on request lack nothing.
+            // Tables that exist on request only lack nothing.
             None if ["flows", "links"].contains(&table) => columns.to_vec(),
             None => vec![],
         };
@@ -382,7 +383,7 @@ impl Reader {
             fault: text("fault", row),
         };
         let links: Vec<LinkPoint> = (0..frame.rows()).map(link).collect();
-        // A column that the backend does not measure is as good as none.
+        // A column that the backend does not measure counts as missing.
         type IsKnown = fn(&LinkPoint) -> bool;
         let known: [(&str, IsKnown); 4] = [
             ("queue_mean_bytes", |link| link.queue_mean_bytes.is_some()),
@@ -398,7 +399,7 @@ impl Reader {
         Ok(links)
     }
 
-    /// The occupancy histograms, ports of a group of links added up.
+    /// Reads the occupancy histograms, summed over the ports of a group of links.
     fn occupancy(&mut self, dir: &Path) -> Result<Vec<Occupancy>, ReportError> {
         let columns = ["tier", "direction", "queue_packets", "time_ps"];
         let Some(frame) = self.frame(dir, "occupancy", &columns)? else { return Ok(vec![]) };

@@ -1,5 +1,5 @@
-//! The few operations by which files come and go, in one place: a test can watch them, refuse them or cut the power after
-//! any of them.
+//! File operations of result directories in one module, so that a test can observe them, reject them or simulate a power failure
+//! after any of them.
 
 use std::{
     fs::{self, File},
@@ -11,20 +11,20 @@ use std::{
     },
 };
 
-/// One operation, about to be done.
+/// A file operation that is about to run.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation<'o> {
-    /// Makes a directory.
+    /// Creates a directory.
     MakeDirectory(&'o Path),
-    /// Makes an empty file that is not there.
+    /// Creates an empty file that must not exist.
     Create(&'o Path),
-    /// Adds bytes to the end of a file.
+    /// Appends bytes to a file.
     Append(&'o Path, &'o [u8]),
     /// Makes the content of a file, or the entries of a directory, durable.
     Sync(&'o Path),
-    /// Makes all that lies in a file system durable.
+    /// Makes all content of a file system durable.
     SyncAll(&'o Path),
-    /// Gives a file or directory another name, replacing a file of that name.
+    /// Renames a file or directory, replacing a file of the new name.
     Rename(&'o Path, &'o Path),
     /// Removes a file.
     RemoveFile(&'o Path),
@@ -32,13 +32,13 @@ pub enum Operation<'o> {
     RemoveDirectory(&'o Path),
 }
 
-/// Sees every operation before it is done, and may refuse it.
+/// Function that is called before every operation and may reject it.
 pub type Watcher = Box<dyn FnMut(&Operation<'_>) -> io::Result<()> + Send>;
 
 static WATCHED: AtomicBool = AtomicBool::new(false);
 static WATCHER: Mutex<Option<Watcher>> = Mutex::new(None);
 
-/// For tests: from now on `watcher` sees every operation of this process.
+/// Registers a function that is called before every operation of this process; for tests.
 pub fn watch(watcher: Option<Watcher>) {
     WATCHED.store(watcher.is_some(), Ordering::SeqCst);
     *WATCHER.lock().unwrap_or_else(PoisonError::into_inner) = watcher;
@@ -51,7 +51,7 @@ fn before(operation: &Operation<'_>) -> io::Result<()> {
     WATCHER.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map_or(Ok(()), |watcher| watcher(operation))
 }
 
-/// A file that is being written; what is written passes through the digest.
+/// A file that is being written; all bytes written pass through the digest.
 #[derive(Debug)]
 pub struct NewFile {
     path: PathBuf,
@@ -61,17 +61,17 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Makes the file, which must not be there; a link of that name is not followed.
+    /// Creates the file, which must not exist; a link of that name is not followed.
     ///
     /// # Errors
-    /// Where it cannot be made.
+    /// If it cannot be created.
     pub fn create(path: &Path) -> io::Result<Self> {
         before(&Operation::Create(path))?;
         let file = File::options().write(true).create_new(true).open(path)?;
         Ok(NewFile { path: path.to_path_buf(), file, digest: blake3::Hasher::new(), bytes: 0 })
     }
 
-    /// What has been written so far.
+    /// Returns size and digest of the bytes written so far.
     pub fn content(&self) -> Content {
         Content { bytes: self.bytes, blake3: self.digest.finalize().to_hex().to_string() }
     }
@@ -79,7 +79,7 @@ impl NewFile {
     /// Makes the content durable.
     ///
     /// # Errors
-    /// Where the disk cannot take it.
+    /// If the file system cannot store it.
     pub fn sync(&self) -> io::Result<()> {
         before(&Operation::Sync(&self.path))?;
         self.file.sync_all()
@@ -99,25 +99,25 @@ impl Write for NewFile {
     }
 }
 
-/// What a file holds: its size and its BLAKE3 digest in 64 hexadecimal digits.
+/// Size and BLAKE3 digest of a file's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// Bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Digest.
+    /// BLAKE3 digest in 64 hexadecimal digits.
     pub blake3: String,
 }
 
 impl Content {
-    /// That of bytes in memory.
+    /// Returns size and digest of bytes in memory.
     pub fn of(bytes: &[u8]) -> Self {
         Content { bytes: bytes.len() as u64, blake3: blake3::hash(bytes).to_hex().to_string() }
     }
 
-    /// That of a file.
+    /// Returns size and digest of a file.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// If it cannot be read.
     pub fn of_file(path: &Path) -> io::Result<Self> {
         let mut digest = blake3::Hasher::new();
         let (mut file, _) = anabranch_input::open(path)?;
@@ -126,19 +126,19 @@ impl Content {
     }
 }
 
-/// Makes a directory that must not be there.
+/// Creates a directory that must not exist.
 ///
 /// # Errors
-/// Where it cannot be made.
+/// If it cannot be created.
 pub fn make_directory(path: &Path) -> io::Result<()> {
     before(&Operation::MakeDirectory(path))?;
     fs::create_dir(path)
 }
 
-/// Makes a directory and those above it; what is there stays.
+/// Creates a directory and its missing parents.
 ///
 /// # Errors
-/// Where one cannot be made.
+/// If one cannot be created.
 pub fn make_directories(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -156,12 +156,12 @@ pub fn make_directories(path: &Path) -> io::Result<()> {
 /// Makes the content of a file or the entries of a directory durable.
 ///
 /// # Errors
-/// Where the disk cannot take it.
+/// If the file system cannot store it.
 pub fn sync(path: &Path) -> io::Result<()> {
     before(&Operation::Sync(path))?;
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     match File::open(path)?.sync_all() {
-        // Some file systems know no synchronising of directories.
+        // Some file systems do not support synchronising directories.
         Err(error) if path.is_dir() && error.raw_os_error() == Some(EINVAL) => Ok(()),
         done => done,
     }
@@ -169,10 +169,10 @@ pub fn sync(path: &Path) -> io::Result<()> {
 
 const EINVAL: i32 = 22;
 
-/// Makes all that was written to the file system of `path` durable; cheaper than one file after the other where there are many.
+/// Makes all content of the file system of `path` durable; cheaper than file by file if there are many files.
 ///
 /// # Errors
-/// Where the disk cannot take it.
+/// If the file system cannot store it.
 #[cfg(target_os = "linux")]
 pub fn sync_all(path: &Path, _: &[PathBuf]) -> io::Result<()> {
     before(&Operation::SyncAll(path))?;
@@ -182,7 +182,7 @@ pub fn sync_all(path: &Path, _: &[PathBuf]) -> io::Result<()> {
 /// Makes the directories `these` and the files in them durable.
 ///
 /// # Errors
-/// Where the disk cannot take it.
+/// If the file system cannot store them.
 #[cfg(not(target_os = "linux"))]
 pub fn sync_all(_: &Path, these: &[PathBuf]) -> io::Result<()> {
     these.iter().try_for_each(|directory| sync_with_files(directory))
@@ -191,7 +191,7 @@ pub fn sync_all(_: &Path, these: &[PathBuf]) -> io::Result<()> {
 /// Makes a directory and the files in it durable.
 ///
 /// # Errors
-/// Where the disk cannot take it.
+/// If the file system cannot store them.
 pub fn sync_with_files(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -202,19 +202,19 @@ pub fn sync_with_files(directory: &Path) -> io::Result<()> {
     sync(directory)
 }
 
-/// Gives a file or directory another name.
+/// Renames a file or directory.
 ///
 /// # Errors
-/// Where that cannot be done.
+/// If it cannot be renamed.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     before(&Operation::Rename(from, to))?;
     fs::rename(from, to)
 }
 
-/// Removes a file; it is no error where there is none.
+/// Removes a file; a missing file is no error.
 ///
 /// # Errors
-/// Where it cannot be removed.
+/// If it cannot be removed.
 pub fn remove_file(path: &Path) -> io::Result<()> {
     before(&Operation::RemoveFile(path))?;
     match fs::remove_file(path) {
@@ -223,20 +223,19 @@ pub fn remove_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a directory that is empty.
+/// Removes an empty directory.
 ///
 /// # Errors
-/// Where it is not, or cannot be removed.
+/// If it is not empty, or cannot be removed.
 pub fn remove_directory(path: &Path) -> io::Result<()> {
     before(&Operation::RemoveDirectory(path))?;
     fs::remove_dir(path)
 }
 
-/// Removes a directory that this process or one like it made for itself, with all files in it. Links are removed, not
-/// followed.
+/// Removes a directory created by this process or another of this program, with all files in it. Links are removed, not followed.
 ///
 /// # Errors
-/// Where something cannot be removed.
+/// If a file or directory cannot be removed.
 pub fn remove_own_tree(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;

@@ -1,41 +1,41 @@
-//! What can go wrong between a result and its files.
+//! Errors of reading and writing results.
 
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why results could not be written or read. Each names the file or directory.
+/// Error of reading or writing results. Each variant names the file or directory.
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// A file or directory could not be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// A file is there but does not hold what it should.
+    /// A file exists but its content is not as expected.
     #[error("{}: {found}; {remedy}", path.display())]
     Content {
-        /// Which.
+        /// The file or directory.
         path: PathBuf,
-        /// What was found.
+        /// The unexpected content.
         found: String,
-        /// What can be done.
+        /// Remedy.
         remedy: String,
     },
-    /// The directory holds no results.
+    /// The directory contains no results.
     #[error("{} holds no results: neither `summary.json` of a run nor `runs` of a comparison; give the directory that `--out` named", path.display())]
     NoResults {
-        /// Which.
+        /// The directory.
         path: PathBuf,
     },
-    /// A figure or page could not be drawn (our mistake).
+    /// A figure or page could not be drawn (a bug in this crate).
     #[error("{what}: {message}")]
     Drawing {
         /// The figure or page.
         what: String,
-        /// What the library says.
+        /// Message of the drawing library.
         message: String,
     },
 }

@@ -1,7 +1,7 @@
-//! From rows to statistics, tables, figures and a page.
+//! Statistics, tables, figures and pages from the rows of runs.
 //!
-//! [`write_run`] keeps a run's rows, [`write_comparison`] what several runs say together, and [`report`] draws figures
-//! and a page from the rows of a directory, at once or years later. Nothing here reads a clock or the machine.
+//! [`write_run`] writes a run's rows, [`write_comparison`] the comparison of several runs, and [`report`] draws figures and a
+//! page from the rows of a directory, at once or years later. This crate reads neither a clock nor properties of the machine.
 
 mod agreement;
 mod claims;

@@ -1,5 +1,5 @@
-//! Whether the flows offer more than the network can carry: then queues grow for as long as flows arrive, and every number
-//! depends on how long that is.
+//! Detection of an offered load above the network's capacity. Queues then grow for as long as flows arrive, and every number
+//! depends on that duration.
 
 use crate::meta::{LinkFault, RunMeta};
 use anabranch_outcome::{FlowRow, LinkRow, RunResult};
@@ -7,27 +7,27 @@ use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Payload offered against what some links can carry.
+/// Offered payload relative to the capacity of some links.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OfferedLoad {
-    /// Which links, for people.
+    /// Description of the links.
     pub links: String,
-    /// Offered payload over their capacity, while flows start.
+    /// Offered payload over the capacity of the links, while flows start.
     pub load: f64,
 }
 
-/// Fewer flows than these, or a time of arrivals shorter than so many mean ideal completion times, is a burst: there is no
-/// load to speak of.
+/// Traffic with fewer flows than this, or with an arrival time shorter than `SPAN` mean ideal completion times, is a burst, for
+/// which no load is defined.
 const FEWEST_FLOWS: usize = 100;
 const SPAN: f64 = 5.0;
 
-/// Whether the link leads from a host's NIC into the network.
+/// Returns `true` if the link leads from a host's NIC into the network.
 pub(crate) fn is_nic(link: &LinkRow) -> bool {
     link.tier == "host" && link.direction == "up"
 }
 
-/// Links that are offered more than they can carry. Lower bounds: a flow between two parts of the network that only links
-/// of one class join crosses that class at least once.
+/// Returns the links whose offered load is above their capacity. The loads are lower bounds: a flow between two parts of the
+/// network that only links of one class join crosses that class at least once.
 pub(crate) fn above_capacity(result: &RunResult, meta: &RunMeta) -> Vec<OfferedLoad> {
     let started: Vec<(&FlowRow, Time)> = result.flows.iter().filter_map(|flow| Some((flow, flow.start?))).collect();
     let (Some(first), Some(last)) = (started.iter().map(|f| f.1).min(), started.iter().map(|f| f.1).max()) else {
@@ -35,7 +35,7 @@ pub(crate) fn above_capacity(result: &RunResult, meta: &RunMeta) -> Vec<OfferedL
     };
     let span = last.saturating_sub(first).as_seconds();
     let ideal = started.iter().map(|(flow, _)| flow.ideal_rx.as_seconds()).sum::<f64>() / started.len() as f64;
-    // What waits for other flows is held back by the network: it offers only what went through.
+    // If flows wait for others, the network limits the offered load to the throughput.
     if meta.flows_wait || started.len() < FEWEST_FLOWS || span < SPAN * ideal {
         return vec![];
     }
@@ -89,7 +89,7 @@ pub(crate) fn above_capacity(result: &RunResult, meta: &RunMeta) -> Vec<OfferedL
     found
 }
 
-/// Nodes that are joined, by name.
+/// Connected components of the nodes, by name.
 struct Parts<'n> {
     numbers: BTreeMap<&'n str, usize>,
     parents: Vec<usize>,

@@ -1,4 +1,4 @@
-//! `manifest.json`: where results come from, and what every column of every file beside it means.
+//! `manifest.json`: origin of the results, and the meaning of every column of every file beside it.
 
 use crate::{
     disk::Content,
@@ -17,10 +17,10 @@ use std::{
     path::{Component, Path},
 };
 
-/// What only the caller knows of a run or comparison.
+/// Properties of a run or comparison that only the caller has.
 #[derive(Clone, Debug, Default)]
 pub struct Provenance {
-    /// The scenario with every default filled in, as TOML.
+    /// The scenario with all defaults, as TOML.
     pub scenario_toml: String,
     /// Hash of that scenario.
     pub scenario_hash: u64,
@@ -28,24 +28,24 @@ pub struct Provenance {
     pub machine: String,
     /// Wall time of the whole command so far, in seconds.
     pub wall_seconds: f64,
-    /// The command line that asked for it; empty where there was none.
+    /// The command line; empty if there was none.
     pub command: String,
-    /// The files that the run or comparison read.
+    /// Files that the run or comparison read.
     pub inputs: Vec<InputEntry>,
 }
 
 /// A file that a run read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputEntry {
-    /// Its path.
+    /// Path.
     pub path: String,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Its BLAKE3 digest, 64 hexadecimal digits.
+    /// BLAKE3 digest, 64 hexadecimal digits.
     pub blake3: String,
 }
 
-/// Everything `manifest.json` holds. What a file of another version lacks is empty.
+/// Content of `manifest.json`. Fields that a file of another version lacks are empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Manifest {
@@ -55,99 +55,99 @@ pub struct Manifest {
     pub version: String,
     /// Commit of the build.
     pub commit: String,
-    /// The scenario with every default filled in, as TOML.
+    /// The scenario with all defaults, as TOML.
     pub scenario: String,
-    /// 16 hex digits over that scenario.
+    /// Hash of that scenario, 16 hexadecimal digits.
     pub scenario_hash: String,
-    /// The load balancers, in the order asked for.
+    /// The load balancers, in the requested order.
     pub schemes: Vec<String>,
-    /// The load balancer that the others are related to; only of a comparison.
+    /// The load balancer that the others are compared with; only of a comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
     /// The seeds, ascending.
     pub seeds: Vec<u64>,
-    /// Threads.
+    /// Threads of the simulation.
     pub threads: usize,
     /// Operating system, processor, cores.
     pub machine: String,
     /// Wall time in seconds.
     pub wall_s: f64,
-    /// The command line that asked for it.
+    /// The command line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub command: String,
-    /// What ran it: `sim`, `testbed`; empty in results of older versions ([`Manifest::backend`]).
+    /// Backend: `sim`, `testbed`; empty in results of older versions ([`Manifest::backend`]).
     #[serde(rename = "backend", skip_serializing_if = "String::is_empty")]
     pub recorded_backend: String,
-    /// What carried the packets; absent where they were simulated.
+    /// Datapath of real packets; absent if they were simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub datapath: Option<String>,
-    /// The longest time for which an endpoint was not scheduled, in seconds; absent where the run was simulated.
+    /// The longest time for which an endpoint was descheduled, in seconds; absent if the run was simulated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub longest_pause_s: Option<f64>,
     /// Runs (`scheme/seedN`) whose results reflect the machine rather than the load balancer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub machine_bound: Vec<String>,
-    /// What a machine with real packets lacked.
+    /// Features that the machine of a run with real packets lacked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
-    /// When the faults of a run of real packets took effect.
+    /// Times at which the faults of a run with real packets took effect.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultSummary>,
     /// Fingerprint per run (`scheme/seedN`).
     pub fingerprints: BTreeMap<String, String>,
-    /// How each run ended.
+    /// Status per run.
     pub statuses: BTreeMap<String, RunStatus>,
-    /// The links of the circle of each run that ended as a deadlock.
+    /// Links of the circular wait of each run that ended as a deadlock.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub deadlocks: BTreeMap<String, Vec<String>>,
     /// Digest over the rows of each run of a comparison or sweep ([`Manifest::rows_digest`]).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub runs: BTreeMap<String, String>,
-    /// What a sweep's tables were made from; empty elsewhere.
+    /// State of the runs from which a sweep's tables were made; empty elsewhere.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub standing: String,
     /// The files that were read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputEntry>,
-    /// Files of this directory and what they hold.
+    /// Files of this directory with their content.
     pub files: Vec<FileEntry>,
-    /// BLAKE3 digest of this file as it is with nothing between these quotes; empty where an older version wrote it.
+    /// BLAKE3 digest of this file with an empty seal; empty if an older version wrote the file.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub seal: String,
 }
 
-/// A file and what it holds.
+/// A file and its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// Its path from the directory of the manifest.
+    /// Path from the directory of the manifest.
     pub name: String,
-    /// What it is.
+    /// Description of the file.
     pub meaning: String,
-    /// Its size.
+    /// Size in bytes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bytes: Option<u64>,
-    /// Its BLAKE3 digest, 64 hexadecimal digits. A file without one was being written, or is to be removed.
+    /// BLAKE3 digest, 64 hexadecimal digits. A file without one was being written, or is to be removed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub blake3: Option<String>,
-    /// Whether it grows, or is a directory whose parts have manifests of their own: such an entry has no digest.
+    /// `true` for a file that grows, and for a directory whose parts have manifests of their own. Such an entry has no digest.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub open: bool,
-    /// Its columns (of a table) or keys (of a JSON file).
+    /// Columns of a table, or keys of a JSON file.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub columns: Vec<ColumnEntry>,
 }
 
-/// A column or key and what it means.
+/// A column or key and its meaning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnEntry {
-    /// Its name.
+    /// Name.
     pub name: String,
     /// `integer`, `real`, `text`, `boolean` or `object`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its unit; empty where it has none.
+    /// Unit; empty if it has none.
     pub unit: String,
-    /// What it means.
+    /// Meaning.
     pub meaning: String,
 }
 
@@ -168,31 +168,31 @@ impl FileEntry {
     pub(crate) fn new(name: impl Into<String>, meaning: &str, columns: Vec<ColumnEntry>) -> Self {
         FileEntry { name: name.into(), meaning: meaning.to_string(), bytes: None, blake3: None, open: false, columns }
     }
-    /// The entry of the page that shows results, without a digest: it is not drawn yet.
+    /// Returns the entry of the page, without a digest: the page is not drawn yet.
     pub(crate) fn page() -> Self {
         FileEntry::new(PAGE, "the page that shows all this; opens offline", vec![])
     }
-    /// The entry of a directory, or of a file that grows.
+    /// Returns the entry of a directory, or of a file that grows.
     pub(crate) fn open(name: &str, meaning: &str) -> Self {
         FileEntry { open: true, ..FileEntry::new(name, meaning, vec![]) }
     }
-    /// The same with what the file holds.
+    /// Returns the entry with size and digest of the file.
     pub(crate) fn holding(mut self, content: &Content) -> Self {
         (self.bytes, self.blake3) = (Some(content.bytes), Some(content.blake3.clone()));
         self
     }
-    /// What the file holds; `None` where the entry has no digest.
+    /// Returns size and digest of the file; `None` if the entry has no digest.
     pub fn content(&self) -> Option<Content> {
         Some(Content { bytes: self.bytes?, blake3: self.blake3.clone()? })
     }
-    /// The entry of a table's file with this extension.
+    /// Returns the entry of a table's file with this extension.
     pub(crate) fn of_table(table: &Table, extension: &str) -> Self {
         let columns = table.columns.iter().map(|c| ColumnEntry::new(c.name, c.kind.word(), c.unit, c.meaning));
         FileEntry::new(format!("{}.{extension}", table.name), table.meaning, columns.collect())
     }
 }
 
-/// What a directory holds.
+/// Kind of results in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultKind {
     /// A single run.
@@ -201,9 +201,9 @@ pub enum ResultKind {
     Comparison,
     /// A sweep, or another store of runs.
     Store,
-    /// The same flows on several backends.
+    /// Results of the same flows on several backends.
     Agreement,
-    /// Something else, such as figures of claims.
+    /// Results of another kind, such as figures of claims.
     Other,
 }
 
@@ -219,26 +219,26 @@ impl std::fmt::Display for ResultKind {
     }
 }
 
-/// Where the seal stands: the last line but one.
+/// Start of the seal, which is in the last line but one.
 const SEAL: &str = "\"seal\": \"";
-/// Hexadecimal digits of a seal.
+/// Number of hexadecimal digits of a seal.
 const SEAL_DIGITS: usize = 64;
 
 impl Manifest {
-    /// What ran it: `sim`, `testbed`.
+    /// Returns the backend: `sim`, `testbed`.
     pub fn backend(&self) -> &str {
         match self.recorded_backend.as_str() {
-            // Older versions had these two.
+            // Older versions had these two backends and did not record them.
             "" if self.datapath.is_some() => "testbed",
             "" => "sim",
             backend => backend,
         }
     }
 
-    /// Reads the manifest of `dir`; `None` where there is none.
+    /// Reads the manifest of `dir`; `None` if there is none.
     ///
     /// # Errors
-    /// [`ReportError`] where it cannot be read, is not one of ours, or is not as it was written.
+    /// [`ReportError`] if it cannot be read, is not a manifest of results, or was changed after it was written.
     pub fn read(dir: &Path) -> Result<Option<Self>, ReportError> {
         let path = dir.join(MANIFEST);
         let Some(text) = read_text(&path)? else { return Ok(None) };
@@ -256,7 +256,7 @@ impl Manifest {
         Ok(Some(manifest))
     }
 
-    /// The text of the file, sealed.
+    /// Returns the text of the file with a seal.
     pub(crate) fn to_json(&self) -> String {
         let blank = "0".repeat(SEAL_DIGITS);
         let text = to_json(&Manifest { seal: blank.clone(), ..self.clone() });
@@ -266,17 +266,17 @@ impl Manifest {
         }
     }
 
-    /// The text of the file, without a seal.
+    /// Returns the text of the file without a seal.
     pub(crate) fn to_json_unsealed(&self) -> String {
         to_json(&Manifest { seal: String::new(), ..self.clone() })
     }
 
-    /// Whether it has digests of its files; those that older versions wrote have none.
+    /// Returns `true` if the manifest has digests of its files; manifests of older versions have none.
     pub fn is_sealed(&self) -> bool {
         !self.seal.is_empty()
     }
 
-    /// What it is the manifest of.
+    /// Returns the kind of results that the manifest describes.
     pub fn kind(&self) -> ResultKind {
         let lists = |names: &[&str]| names.iter().any(|name| self.file(name).is_some());
         match () {
@@ -288,7 +288,7 @@ impl Manifest {
         }
     }
 
-    /// The entry of a file.
+    /// Returns the entry of a file.
     pub fn file(&self, name: &str) -> Option<&FileEntry> {
         self.files.iter().find(|file| file.name == name)
     }
@@ -298,13 +298,13 @@ impl Manifest {
         self.kind() == ResultKind::Run && self.file(PAGE).is_some_and(|page| page.content().is_none())
     }
 
-    /// Returns `true` where figures and page were to follow, and the command ended before they were drawn.
+    /// Returns `true` if figures and page were to follow, and the command ended before they were drawn.
     pub fn is_undrawn(&self) -> bool {
         self.is_sealed() && self.file(PAGE).is_some_and(|page| page.content().is_none())
     }
 
-    /// One digest over what was run and the rows it gave: the same for the same run, whenever it was done. `None` without
-    /// digests.
+    /// Returns a digest over scenario, version and rows, which is the same for every repetition of a run. Returns `None` if the
+    /// manifest has no digests.
     pub fn rows_digest(&self) -> Option<String> {
         let mut text = format!("{} {} {} {}\n", self.version, self.commit, self.scenario_hash, self.schemes.join(","));
         let mut tables: Vec<&FileEntry> = self.files.iter().filter(|file| is_table(&file.name)).collect();
@@ -315,39 +315,40 @@ impl Manifest {
         self.is_sealed().then(|| Content::of(text.as_bytes()).blake3)
     }
 
-    /// Whether the directory of a store, which is called by a hash of all that the run depends on, is that of this run.
+    /// Returns `true` if `dir` is the directory of this run. In a store, a directory is named by a hash of all that the run
+    /// depends on.
     pub(crate) fn is_of_run(&self, dir: &Path) -> bool {
         let name = dir.file_name().unwrap_or_default().to_string_lossy();
         let is_key = name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
         !is_key || *name == run_key(&self.scenario_hash, self.backend(), &self.commit)
     }
 
-    /// Adds the entries of `other` that it lacks.
+    /// Adds the entries of `other` that this manifest lacks.
     pub(crate) fn keep_entries(&mut self, other: &Manifest) {
         let known: BTreeSet<String> = self.files.iter().map(|file| file.name.clone()).collect();
         self.files.extend(other.files.iter().filter(|file| !known.contains(&file.name)).cloned());
     }
 }
 
-/// The name of a run in a store: 16 hex digits over the hash of its scenario, its backend and the commit of the build.
+/// Returns the name of a run in a store: 16 hex digits over the hash of its scenario, its backend and the commit of the build.
 pub fn run_key(scenario_hash: &str, backend: &str, commit: &str) -> String {
-    // Stores had simulations alone before there were backends.
+    // Stores had simulations only before there were backends.
     let backend = if backend == "sim" { String::new() } else { format!(" {backend}") };
     format!("{:016x}", name_key(&format!("{scenario_hash}{backend} {commit}")))
 }
 
-/// Whether a file is a table of rows.
+/// Returns `true` if a file is a table of rows.
 pub(crate) fn is_table(name: &str) -> bool {
     let Some((stem, extension)) = name.rsplit_once('.') else { return false };
     ["csv", "parquet"].contains(&extension) && crate::tables::TABLES.iter().any(|table| table.name == stem)
 }
 
-/// Whether a path leads nowhere but into the directory it starts from.
+/// Returns `true` if a path cannot lead out of the directory that it starts from.
 pub(crate) fn is_inside(name: &str) -> bool {
     !name.is_empty() && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// The seal that belongs to the text of a manifest.
+/// Returns the seal for the text of a manifest.
 fn seal_of(text: &str) -> Option<String> {
     let at = text.rfind(SEAL)? + SEAL.len();
     let rest = text.get(at + SEAL_DIGITS..)?;

@@ -1,4 +1,4 @@
-//! Medians over seeds, for values with a heavy tail: intervals and a test that ask nothing of the distribution.
+//! Medians over seeds, for values with a heavy tail: distribution-free intervals and a distribution-free test.
 
 use super::{
     quantile,
@@ -6,15 +6,17 @@ use super::{
 };
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-/// The median with the interval between two order statistics that covers it with a probability of 95 % or more, whatever
-/// the distribution: the k-th least and k-th most with P(X < k) at most 2.5 % for X of B(n, 1/2). It takes six values;
-/// fewer have an interval only where they are all alike. `None` where there are no values.
+/// Returns the median with the interval between two order statistics that covers it with a probability of 95 % or more, for any
+/// distribution.
+///
+/// The interval is from the k-th least to the k-th largest value with P(X < k) at most 2.5 % for X of B(n, 1/2). It takes six
+/// values; fewer have an interval only if they are all equal. Returns `None` if there are no values.
 pub fn median(values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let (first, last) = (*sorted.first()?, *sorted.last()?);
     let middle = quantile(&sorted, 0.5)?;
-    // Between a number and infinity nothing can be interpolated.
+    // Between a number and infinity no interpolation is possible.
     let middle = if middle.is_nan() { f64::INFINITY } else { middle };
     let tail = (1.0 - CONFIDENCE) / 2.0;
     let half = Binomial::new(0.5, sorted.len() as u64).ok()?;
@@ -27,8 +29,8 @@ pub fn median(values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
     Some((middle, interval))
 }
 
-/// The two-sided sign test of differences against a median of zero; those that are zero do not count. Fewer than six
-/// values cannot be significant at 5 %.
+/// Two-sided sign test of differences against a median of zero; differences of zero do not count. Fewer than six values cannot be
+/// significant at 5 %.
 pub fn sign_test(differences: &[f64]) -> Test {
     let Some((middle, Some((low, high)))) = median(differences) else { return Test::TooFew };
     if low == high && differences.iter().all(|difference| *difference == middle) {
@@ -52,8 +54,8 @@ mod tests {
 
     #[test]
     fn intervals_between_order_statistics() {
-        // B(6, 1/2): P(X < 1) = 1/64 = 1.6 %, P(X < 2) = 7/64: least and most. B(10, 1/2): P(X < 2) = 11/1024 = 1.1 %,
-        // P(X < 3) = 56/1024 = 5.5 %: the second of either end.
+        // B(6, 1/2): P(X < 1) = 1/64 = 1.6 %, P(X < 2) = 7/64: minimum and maximum. B(10, 1/2): P(X < 2) = 11/1024 = 1.1 %, P(X <
+        // 3) = 56/1024 = 5.5 %: the second least and second largest.
         let values: Vec<f64> = (1..=6).map(f64::from).collect();
         assert_eq!(median(&values), Some((3.5, Some((1.0, 6.0)))));
         let values: Vec<f64> = (1..=10).rev().map(f64::from).collect();
@@ -62,7 +64,7 @@ mod tests {
         assert_eq!(median(&[5.0, 1.0, 2.0, 3.0, 4.0]), Some((3.0, None)));
         assert_eq!(median(&[2.0, 2.0, 2.0]), Some((2.0, Some((2.0, 2.0)))));
         assert_eq!(median(&[]), None);
-        // One that never ends moves the median by a rank, no more.
+        // A single value that never ends moves the median by one rank at most.
         let one = [1.0, 2.0, 3.0, 4.0, 5.0, f64::INFINITY];
         assert_eq!(median(&one), Some((3.5, Some((1.0, f64::INFINITY)))));
         assert_eq!(median(&[f64::INFINITY; 2]).map(|found| found.0), Some(f64::INFINITY));

@@ -1,4 +1,4 @@
-//! What the rows of a run do not say themselves: names, seed, build; and which flows count.
+//! Properties of a run that its rows do not contain: names, seed, build and measured workloads.
 
 use crate::statistics::slowdown;
 use anabranch_outcome::{FlowRow, FlowStatus, RunResult};
@@ -6,7 +6,7 @@ use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// Which completion time the statistics are over.
+/// Completion time that the statistics are over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FctKind {
@@ -18,7 +18,7 @@ pub enum FctKind {
 }
 
 impl FctKind {
-    /// The completion time of `flow`; `None` where it has not finished in this sense.
+    /// Returns the completion time of `flow`; `None` if it has not finished in this sense.
     #[inline]
     pub fn fct(self, flow: &FlowRow) -> Option<Time> {
         match self {
@@ -26,7 +26,7 @@ impl FctKind {
             FctKind::Ack => flow.fct_ack,
         }
     }
-    /// The completion time of the same flow alone on the network.
+    /// Returns the completion time of the same flow alone on the network.
     #[inline]
     pub fn ideal(self, flow: &FlowRow) -> Time {
         match self {
@@ -36,34 +36,34 @@ impl FctKind {
     }
 }
 
-/// A workload's name and whether it counts.
+/// Name of a workload, and whether it is measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadMeta {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Whether its flows enter the statistics over all workloads.
+    /// `true` if its flows enter the statistics over all workloads.
     pub measured: bool,
 }
 
-/// A fault that struck a link.
+/// A fault of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkFault {
     /// Sending node of the directed link.
     pub from: String,
     /// Receiving node.
     pub to: String,
-    /// When.
+    /// Time at which the fault takes effect.
     pub at: Time,
-    /// What it did: `down`, `up`, `100Gbps`, `loses 0.01`.
+    /// Effect: `down`, `up`, `100Gbps`, `loses 0.01`.
     pub what: String,
 }
 
 impl LinkFault {
-    /// The word for a link that no longer carries anything.
+    /// Effect of a fault after which a link carries no packets.
     pub const DOWN: &str = "down";
 }
 
-/// What the rows of a run do not say themselves.
+/// Properties of a run that its rows do not contain.
 #[derive(Clone, Debug)]
 pub struct RunMeta {
     /// Name of the scenario.
@@ -72,7 +72,7 @@ pub struct RunMeta {
     pub scheme: String,
     /// The seed.
     pub seed: u64,
-    /// What ran it: `sim`, `testbed`.
+    /// Backend: `sim`, `testbed`.
     pub backend: String,
     /// Threads of the simulation.
     pub threads: usize,
@@ -80,19 +80,19 @@ pub struct RunMeta {
     pub version: String,
     /// Commit of the build.
     pub commit: String,
-    /// Which completion time the statistics are over.
+    /// Completion time that the statistics are over.
     pub fct_kind: FctKind,
-    /// Per index of [`FlowRow::workload`].
+    /// Workloads, per index of [`FlowRow::workload`].
     pub workloads: Vec<WorkloadMeta>,
-    /// Names, per index of [`FlowRow::load_balancer`].
+    /// Names of load balancers, per index of [`FlowRow::load_balancer`].
     pub load_balancers: Vec<String>,
-    /// Names, per index of [`FlowRow::class`].
+    /// Names of traffic classes, per index of [`FlowRow::class`].
     pub classes: Vec<String>,
-    /// Flows that start earlier than this after the first flow are run but not counted.
+    /// Flows that start earlier than this after the first flow are run but not measured.
     pub warmup: Time,
-    /// Whether measured flows wait for others (a collective).
+    /// `true` if measured flows wait for others (a collective).
     pub flows_wait: bool,
-    /// Largest memory of the process; `None` where the system does not say.
+    /// Peak resident memory of the process; `None` if the system does not report it.
     pub peak_rss_bytes: Option<u64>,
     /// Faults of links, in the order of their times.
     pub faults: Vec<LinkFault>,
@@ -101,7 +101,7 @@ pub struct RunMeta {
 }
 
 impl RunMeta {
-    /// `fct / ideal` ([`slowdown`]); `None` for an unfinished flow.
+    /// Returns `fct / ideal` ([`slowdown`]); `None` for an unfinished flow.
     #[inline]
     pub fn slowdown(&self, flow: &FlowRow) -> Option<f64> {
         let kind = self.fct_kind;
@@ -110,30 +110,30 @@ impl RunMeta {
 }
 
 impl RunMeta {
-    /// Name of a workload by index; the index itself where it has no name.
+    /// Returns the name of a workload by index; the index itself if it has no name.
     #[inline]
     pub fn workload(&self, index: u16) -> Cow<'_, str> {
         let known = self.workloads.get(usize::from(index));
         known.map_or_else(|| Cow::Owned(index.to_string()), |workload| Cow::Borrowed(workload.name.as_str()))
     }
-    /// What faults did to a link, such as `down at 20us; up at 50us`; empty where none struck it.
+    /// Returns the effects of faults on a link, such as `down at 20us; up at 50us`; empty if there are none.
     pub fn faults_of(&self, from: &str, to: &str) -> String {
         let own = self.faults.iter().filter(|fault| fault.from == from && fault.to == to);
         own.map(|fault| format!("{} at {}", fault.what, fault.at)).collect::<Vec<_>>().join("; ")
     }
-    /// The moment from which starting flows count: the first flow's start and the warm-up.
+    /// Returns the time from which starting flows are measured: the first flow's start plus the warm-up.
     pub fn counted_from(&self, result: &RunResult) -> Time {
         let first = result.flows.iter().filter_map(|flow| flow.start).min().unwrap_or(Time::ZERO);
         first.saturating_add(self.warmup)
     }
-    /// Whether the workload of `flow` is a measured one.
+    /// Returns `true` if the workload of `flow` is measured.
     #[inline]
     pub fn is_measured(&self, flow: &FlowRow) -> bool {
         self.workloads.get(usize::from(flow.workload)).is_none_or(|w| w.measured)
     }
 }
 
-/// Whether `flow` started after the warm-up that ends at `counted_from`, or never started (and is missed).
+/// Returns `true` if `flow` started after the end of the warm-up at `counted_from`, or never started (and counts as unfinished).
 #[inline]
 pub(crate) fn past_warmup(flow: &FlowRow, counted_from: Time) -> bool {
     flow.start.is_none_or(|start| start >= counted_from) || flow.status == FlowStatus::NotStarted

@@ -1,6 +1,6 @@
-//! Numbers for people.
+//! Formatting of numbers.
 
-/// `value` with so many significant digits, thousands apart (`12,345`), no exponent within reason.
+/// Formats `value` with `digits` significant digits, with thousands separators (`12,345`) and no exponent within reason.
 pub fn significant_digits(value: f64, digits: usize) -> String {
     if !value.is_finite() {
         return "n/a".to_string();
@@ -19,7 +19,7 @@ pub fn significant_digits(value: f64, digits: usize) -> String {
     thousands(&text)
 }
 
-/// Puts commas between groups of three digits before the point.
+/// Puts commas between groups of three digits before the decimal point.
 pub(crate) fn thousands(text: &str) -> String {
     let (whole, rest) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
     let sign = whole.chars().take_while(|c| !c.is_ascii_digit()).collect::<String>();
@@ -34,7 +34,7 @@ pub(crate) fn thousands(text: &str) -> String {
     rest.map_or_else(|| format!("{sign}{grouped}"), |rest| format!("{sign}{grouped}.{rest}"))
 }
 
-/// A ratio as a change: 0.77 is `−23 %`.
+/// Formats a ratio as a change: 0.77 is `−23 %`.
 pub(crate) fn percent_change(ratio: f64) -> String {
     let change = (ratio - 1.0) * 100.0;
     let decimals = if change.abs() < 9.95 { 1 } else { 0 };
@@ -48,7 +48,7 @@ pub(crate) fn percent_change(ratio: f64) -> String {
     format!("{} %", text.replace('-', "\u{2212}"))
 }
 
-/// Bytes in the unit that fits, powers of ten: `1.5 MB`.
+/// Formats bytes in the unit that fits, powers of ten: `1.5 MB`.
 pub(crate) fn bytes(value: f64) -> String {
     let (scale, unit) = match value.abs() {
         v if v >= 1e12 => (1e12, "TB"),
@@ -60,13 +60,13 @@ pub(crate) fn bytes(value: f64) -> String {
     format!("{} {unit}", significant_digits_trimmed(value / scale, 3))
 }
 
-/// As [`significant_digits`], without zeros at the end of a fraction.
+/// Formats as [`significant_digits`], without trailing zeros of a fraction.
 pub(crate) fn significant_digits_trimmed(value: f64, digits: usize) -> String {
     let text = significant_digits(value, digits);
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
-/// Letters with runs of three and more shortened: `abcdf` is `a\u{2013}df`.
+/// Shortens runs of three and more consecutive letters: `abcdf` is `a\u{2013}df`.
 pub(crate) fn letters(text: &str) -> String {
     if !text.chars().all(|c| c.is_ascii_lowercase()) {
         return text.to_string();
@@ -79,7 +79,7 @@ pub(crate) fn letters(text: &str) -> String {
     text.as_bytes().chunk_by(follows).map(shown).collect()
 }
 
-/// The first letter large.
+/// Returns the text with a capital first letter.
 pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())

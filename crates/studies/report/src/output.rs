@@ -1,7 +1,7 @@
-//! Where results may be written: the one place that decides what may be made, replaced or removed.
+//! Rules for output paths: this module decides which files may be created, replaced or removed.
 //!
-//! A file is ours where the manifest beside it lists it. Nothing else is replaced or removed, no input is ever written to,
-//! and no link inside an output directory is followed.
+//! A file belongs to the results if the manifest beside it lists it. No other file is replaced or removed, no input is ever
+//! written to, and no link inside an output directory is followed.
 
 use crate::{
     disk::{self, NewFile},
@@ -16,11 +16,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Files that are read, and must not be written.
+/// Files that are read and must not be written.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs(Vec<(PathBuf, Identity)>);
 
-/// What tells one file from another, whatever it is called.
+/// Device and inode of a file, which identify it under any name.
 type Identity = (u64, u64);
 
 #[cfg(unix)]
@@ -38,24 +38,25 @@ fn identity(path: &Path) -> Option<Identity> {
 }
 
 impl Inputs {
-    /// Those of `paths` that are there.
+    /// Returns those of `paths` that exist.
     pub fn of(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         Inputs(paths.into_iter().filter_map(|path| identity(&path).map(|identity| (path, identity))).collect())
     }
 
-    /// All of several.
+    /// Joins several sets of inputs.
     pub fn joined(parts: impl IntoIterator<Item = Inputs>) -> Self {
         Inputs(parts.into_iter().flat_map(|part| part.0).collect())
     }
 
-    /// The input that `path` is, under whatever name: links are followed, and hard links are the same file.
+    /// Returns the input that is the same file as `path`: links are followed, and hard links are the same file.
     pub fn find(&self, path: &Path) -> Option<&Path> {
         let found = identity(path)?;
         self.0.iter().find(|(_, identity)| *identity == found).map(|(path, _)| path.as_path())
     }
 }
 
-/// The files of the results in `dir`, as what must not be written to: those that its manifest lists, or all where there is none.
+/// Returns the files of the results in `dir` that must not be written to: those that its manifest lists, or all if there is no
+/// manifest.
 pub fn files_of(dir: &Path) -> Inputs {
     let manifest = Manifest::read(dir).ok().flatten();
     let is_ours = |path: &PathBuf| {
@@ -66,7 +67,7 @@ pub fn files_of(dir: &Path) -> Inputs {
     Inputs::of(names.filter(|path| path.is_file()).filter(is_ours))
 }
 
-/// A directory that results are written into, and what of it is ours.
+/// A directory that results are written into, with the manifest that lists its files.
 #[derive(Clone, Debug)]
 pub struct OutputDir {
     path: PathBuf,
@@ -76,15 +77,15 @@ pub struct OutputDir {
 }
 
 impl OutputDir {
-    /// The directory as it stands, which need not be there.
+    /// Opens the directory, which need not exist.
     ///
     /// # Errors
-    /// [`ReportError`] where its manifest is damaged or not ours.
+    /// [`ReportError`] if its manifest is damaged or not a manifest of results.
     pub fn open(path: &Path) -> Result<Self, ReportError> {
         OutputDir::keeping(path, Inputs::default())
     }
 
-    /// The same, whose files must not be any of `inputs`.
+    /// Opens the directory, whose output files must not be any of `inputs`.
     ///
     /// # Errors
     /// As [`OutputDir::open`].
@@ -92,19 +93,19 @@ impl OutputDir {
         Ok(OutputDir { path: path.to_path_buf(), manifest: Manifest::read(path)?, inputs, also: vec![] })
     }
 
-    /// The same, where `names` are ours too, since something else than a manifest says so.
+    /// Adds `names` to the files that belong to the results, if that is known from another source than the manifest.
     #[must_use]
     pub fn with(mut self, names: &[&'static str]) -> Self {
         self.also.extend(names);
         self
     }
 
-    /// Where it lies.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The manifest there.
+    /// Returns the manifest of the directory.
     pub fn manifest(&self) -> Option<&Manifest> {
         self.manifest.as_ref()
     }
@@ -114,10 +115,10 @@ impl OutputDir {
         self.also.contains(&name) || self.manifest.as_ref().is_some_and(listed)
     }
 
-    /// Whether files or directories of these names may be made, replaced or removed.
+    /// Checks that files or directories of these names may be created, replaced or removed.
     ///
     /// # Errors
-    /// [`ReportError`] that names what is in the way.
+    /// [`ReportError`] that names the obstacle.
     pub fn admit<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Result<(), ReportError> {
         names.into_iter().try_for_each(|name| self.admit_one(name))
     }
@@ -158,10 +159,10 @@ impl OutputDir {
         }
     }
 
-    /// Whether the directory `name` below this one is a real one, and those above it, as far as they are there.
+    /// Checks that the directory `name` below this one and those above it, if they exist, are real directories.
     ///
     /// # Errors
-    /// [`ReportError`] that names what is in the way.
+    /// [`ReportError`] that names the obstacle.
     pub fn admit_folder(&self, name: &Path) -> Result<(), ReportError> {
         for above in name.ancestors().filter(|above| !above.as_os_str().is_empty()) {
             let path = self.path.join(above);
@@ -175,7 +176,7 @@ impl OutputDir {
         Ok(())
     }
 
-    /// Whether `file` is one that results in this directory have, or may have.
+    /// Returns `true` if `file` is one that results in this directory have, or may have.
     pub fn is_result(&self, file: &Path) -> bool {
         let (Some(own), Some(folder)) = (identity(&self.path), identity(folder_of(file))) else { return false };
         let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -188,7 +189,7 @@ impl OutputDir {
         self.also.contains(&name) || self.manifest.as_ref().is_some_and(open)
     }
 
-    /// Whether a run, a comparison or a sweep may write here: what each has, and figures.
+    /// Checks that a run, a comparison or a sweep may write the files `own`, tables, pages and figures here.
     ///
     /// # Errors
     /// As [`OutputDir::admit`].
@@ -205,7 +206,7 @@ impl OutputDir {
         self.admit(names.iter().map(String::as_str))
     }
 
-    /// What stands in a directory of results that a run with other results would remove: files that the manifest lists.
+    /// Returns the existing files that the manifest lists, which a run with other results would remove.
     pub fn listed(&self) -> Vec<String> {
         let files = self.manifest.iter().flat_map(|manifest| &manifest.files);
         let there = files.filter(|file| fs::symlink_metadata(self.path.join(&file.name)).is_ok());
@@ -213,7 +214,7 @@ impl OutputDir {
     }
 }
 
-/// Names that results may have: tables, manifest, pages, and `own`.
+/// Returns the names that results may have: tables, manifest, pages, and `own`.
 fn result_names(own: &[&str]) -> Vec<String> {
     let tables = TABLES.iter().flat_map(|table| ["csv", "parquet"].map(|kind| format!("{}.{kind}", table.name)));
     tables.chain([MANIFEST, PAGE, VIEW].iter().chain(own).map(ToString::to_string)).collect()
@@ -230,11 +231,11 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// Decides whether `path` may be written: where nothing is, or over a plain file where `replace` says so; never an input,
-    /// and never a file that the results in its directory list.
+    /// Checks that `path` may be written: if it does not exist, or is a plain file and `replace` is set. An input is never
+    /// written, nor a file that the results in its directory list.
     ///
     /// # Errors
-    /// [`ReportError`] that says what is in the way.
+    /// [`ReportError`] that names the obstacle.
     pub fn new(path: &Path, replace: bool, inputs: &Inputs) -> Result<Self, ReportError> {
         let refused = |found: String, remedy: &str| Err(ReportError::content(path, found, remedy));
         if let Some(input) = inputs.find(path) {
@@ -260,7 +261,7 @@ impl OutputFile {
             return refused(format!("there is no directory {}", folder.display()), "make it, or give another file");
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // A damaged manifest lists nothing; and a file that a run there will write is not there yet.
+        // A damaged manifest lists no files, and neither does one that is not written yet.
         let listed = Manifest::read(folder).ok().flatten().is_some_and(|manifest| manifest.file(&name).is_some());
         if listed || name == MANIFEST {
             return refused("this file belongs to the results in its directory".into(), "give another file");
@@ -268,15 +269,15 @@ impl OutputFile {
         Ok(OutputFile { path: path.to_path_buf(), replace })
     }
 
-    /// Where it lies.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes it beside its place, to be seen by [`PendingFile::publish`].
+    /// Writes a hidden file beside the target, which [`PendingFile::publish`] renames.
     ///
     /// # Errors
-    /// [`ReportError`] where it cannot be written; nothing is left then.
+    /// [`ReportError`] if it cannot be written; no file is left in that case.
     pub fn write<T>(&self, fill: impl FnOnce(&mut NewFile) -> io::Result<T>) -> Result<(PendingFile, T), ReportError> {
         let failed = |error: io::Error| ReportError::file(&self.path, error);
         let (hidden, mut file) = self.hidden().map_err(failed)?;
@@ -285,10 +286,10 @@ impl OutputFile {
         Ok((pending, value))
     }
 
-    /// Opens it for a program that fills it while others may read it.
+    /// Opens the file for a program that writes it while others may read it.
     ///
     /// # Errors
-    /// [`ReportError`] where it cannot be made.
+    /// [`ReportError`] if it cannot be created.
     pub fn open(&self) -> Result<fs::File, ReportError> {
         let failed = |error| ReportError::file(&self.path, error);
         if self.replace {
@@ -297,7 +298,7 @@ impl OutputFile {
         fs::File::options().write(true).create_new(true).open(&self.path).map_err(failed)
     }
 
-    /// Writes it whole.
+    /// Writes the whole file and renames it to its target.
     ///
     /// # Errors
     /// As [`OutputFile::write`].
@@ -318,7 +319,7 @@ impl OutputFile {
     }
 }
 
-/// A file that is written but has not its name yet. Dropped without [`PendingFile::publish`], it goes.
+/// A file that is written but does not have its final name yet. It is removed if it is dropped without [`PendingFile::publish`].
 #[derive(Debug)]
 pub struct PendingFile {
     hidden: PathBuf,
@@ -327,10 +328,10 @@ pub struct PendingFile {
 }
 
 impl PendingFile {
-    /// Lets everybody read and execute it, as a shared object is.
+    /// Makes the file readable and executable for all users, as required for a shared object.
     ///
     /// # Errors
-    /// Where that cannot be set.
+    /// If the permissions cannot be set.
     pub fn make_executable(&self) -> io::Result<()> {
         #[cfg(unix)]
         {
@@ -340,10 +341,10 @@ impl PendingFile {
         Ok(())
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its target.
     ///
     /// # Errors
-    /// [`ReportError`] where something came to lie there meanwhile, or it cannot be renamed.
+    /// [`ReportError`] if a file was created at the target in the meantime, or it cannot be renamed.
     pub fn publish(mut self) -> Result<(), ReportError> {
         let OutputFile { path, replace } = self.to.clone();
         OutputFile::new(&path, replace, &Inputs::default())?;
@@ -363,7 +364,7 @@ impl Drop for PendingFile {
     }
 }
 
-/// The directory of a file.
+/// Returns the directory of a file.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -1,4 +1,4 @@
-//! Which schemes can be told apart: paired differences of all pairs, one family per metric, and the groups that tie.
+//! Significance tests between schemes: paired differences of all pairs, one family per metric, and the groups that tie.
 
 use crate::statistics::{PairedDifference, SIGNIFICANCE, Test, holm};
 
@@ -6,14 +6,14 @@ use crate::statistics::{PairedDifference, SIGNIFICANCE, Test, holm};
 #[derive(Clone, Debug)]
 pub(crate) struct Pairs {
     schemes: usize,
-    /// Per pair (first, second) with first < second, row by row.
+    /// Differences per pair (first, second) with first < second, row by row.
     differences: Vec<Option<PairedDifference>>,
-    /// Their p-values adjusted for all pairs; `None` where there is no test.
+    /// P-values adjusted for all pairs; `None` if there is no test.
     adjusted: Vec<Option<f64>>,
 }
 
 impl Pairs {
-    /// `values` holds per scheme the value at each compared seed.
+    /// Tests all pairs; `values` contains per scheme the value at each compared seed.
     pub(crate) fn of(values: &[Vec<Option<f64>>]) -> Self {
         let schemes = values.len();
         let mut differences = vec![];
@@ -23,7 +23,7 @@ impl Pairs {
                 differences.push(PairedDifference::of(&both));
             }
         }
-        // Pairs without variance are members of the family too: its size must not depend on what was found.
+        // Pairs without variance are members of the family too: its size must not depend on the results.
         let family: Vec<(usize, f64)> = differences
             .iter()
             .enumerate()
@@ -47,7 +47,7 @@ impl Pairs {
         a * self.schemes - a * (a + 1) / 2 + b - a - 1
     }
 
-    /// `first` minus `second`, seed by seed.
+    /// Returns the difference `first` minus `second`, seed by seed.
     pub(crate) fn difference(&self, first: usize, second: usize) -> Option<PairedDifference> {
         let mut found = self.differences[self.place(first, second)]?;
         if first > second {
@@ -56,24 +56,24 @@ impl Pairs {
         Some(found)
     }
 
-    /// The p-value of the pair after Holm's correction over all pairs.
+    /// Returns the p-value of the pair after Holm's correction over all pairs.
     pub(crate) fn adjusted(&self, first: usize, second: usize) -> Option<f64> {
         self.adjusted[self.place(first, second)]
     }
 
-    /// Whether the two differ; `None` where the seeds are too few to tell.
+    /// Returns `true` if the two differ significantly; `None` if the seeds are too few for a test.
     pub(crate) fn apart(&self, first: usize, second: usize) -> Option<bool> {
         match self.differences[self.place(first, second)]?.test {
             Test::TooFew => None,
             Test::Equal => Some(false),
-            // The seed changes nothing: what was found once is found always.
+            // The difference is the same at every seed, so more seeds would not change it.
             Test::Constant => Some(true),
             Test::P(_) => self.adjusted(first, second).map(|p| p < SIGNIFICANCE),
         }
     }
 
-    /// Letters of each scheme in `ranked` (best first): two schemes share a letter where they cannot be told apart (a
-    /// compact letter display, Piepho 2004). `None` where a pair has too few seeds to tell.
+    /// Returns the letters of each scheme in `ranked` (best first). Two schemes share a letter if they do not differ
+    /// significantly (a compact letter display, Piepho 2004). Returns `None` if a pair has too few seeds for a test.
     pub(crate) fn letters(&self, ranked: &[usize]) -> Option<Vec<String>> {
         let n = ranked.len();
         let mut columns = vec![vec![true; n]];
@@ -104,7 +104,7 @@ impl Pairs {
     }
 }
 
-/// `a` to `z`, then `a1` and so on.
+/// Returns the letter of a group: `a` to `z`, then `a1` and so on.
 fn letter(at: usize) -> String {
     let letter = char::from(b'a' + (at % 26) as u8);
     if at < 26 { letter.to_string() } else { format!("{letter}{}", at / 26) }
@@ -128,8 +128,8 @@ mod tests {
 
     #[test]
     fn neighbours_may_tie_where_the_ends_do_not() {
-        // Differences around 1 with a spread of about 1 between neighbours, around 2 with next to none between the ends:
-        // a and b tie, b and c tie, a and c do not. Three pairs: Holm takes the smallest times 3.
+        // Differences around 1 with a spread of about 1 between neighbours, around 2 with almost none between first and last: a
+        // and b tie, b and c tie, a and c do not. Three pairs: Holm multiplies the smallest p-value by 3.
         let a = [10.0, 20.0, 30.0, 40.0, 50.0];
         let b = [12.0, 20.1, 32.1, 40.0, 51.9];
         let c = [12.1, 22.0, 32.0, 42.1, 51.9];

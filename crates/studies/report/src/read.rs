@@ -1,4 +1,4 @@
-//! The runs in a directory of results.
+//! Search for the runs in a directory of results.
 
 use crate::{error::ReportError, json::read_json, names::SUMMARY, summary::Summary};
 use std::{
@@ -6,24 +6,24 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The summary of a finished run in `dir`; `None` where there is none. It is written last, so where it stands all files
-/// of the run are complete; what was run says the [`Manifest`](crate::Manifest) beside it.
+/// Reads the summary of a finished run in `dir`; `None` if there is none. It is written last: if it exists, all files of the run
+/// are complete. The [`Manifest`](crate::Manifest) beside it describes the run.
 ///
 /// # Errors
-/// [`ReportError`] where it cannot be read.
+/// [`ReportError`] if it cannot be read.
 pub fn read_summary(dir: &Path) -> Result<Option<Summary>, ReportError> {
     read_json(&dir.join(SUMMARY))
 }
 
-/// The directories of the finished runs in a run's directory, or in that of a comparison or sweep, in order of their paths.
+/// Returns the directories of the finished runs in the directory of a run, comparison or sweep, in order of their paths.
 ///
 /// # Errors
-/// [`ReportError`] where a directory cannot be read.
+/// [`ReportError`] if a directory cannot be read.
 pub fn finished_runs(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
     Ok(run_directories(dir)?.0)
 }
 
-/// The summaries of the runs in a run's or comparison's directory, each with its own directory.
+/// Reads the summaries of the runs in the directory of a run or comparison, each with its own directory.
 pub(crate) fn read_runs(dir: &Path) -> Result<Vec<(Summary, PathBuf)>, ReportError> {
     let mut runs = vec![];
     for path in finished_runs(dir)? {
@@ -32,8 +32,8 @@ pub(crate) fn read_runs(dir: &Path) -> Result<Vec<(Summary, PathBuf)>, ReportErr
     Ok(runs)
 }
 
-/// Every directory at or below `dir` with a run's summary, in order of their paths, and those under `runs` that have none
-/// although they should.
+/// Returns every directory at or below `dir` that has a run's summary, in order of their paths, and the names of directories of
+/// runs below `runs` that lack one.
 pub(crate) fn run_directories(dir: &Path) -> Result<(Vec<PathBuf>, Vec<String>), ReportError> {
     if dir.join(SUMMARY).exists() {
         return Ok((vec![dir.to_path_buf()], vec![]));

@@ -1,26 +1,26 @@
-//! What a run of real packets has to say besides its rows.
+//! Findings of a run of real packets besides its rows.
 
 use crate::numbers::significant_digits_trimmed;
 use anabranch_outcome::{LostPeer, MAX_FAULT_LATENESS, MachineLoad, OnWire};
 use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 
-/// Most faults and pairs of hosts that a sentence names.
+/// Maximum number of faults and pairs of hosts that a sentence names.
 const NAMED: usize = 3;
 
 /// A fault of a run of real packets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FaultSummary {
-    /// Its number in the scenario, from 1; null where a flow file has it.
+    /// Number in the scenario, from 1; null if the fault is from a flow file.
     pub fault: Option<usize>,
-    /// When it was to take effect, in seconds.
+    /// Planned time, in seconds.
     pub planned_s: f64,
-    /// When it did, in seconds; null where the run ended before.
+    /// Time at which the fault took effect, in seconds; null if the run ended before.
     pub took_effect_s: Option<f64>,
 }
 
 impl FaultSummary {
-    /// The faults of a run, of which `planned` has numbers and times in the order of the setup.
+    /// Returns the faults of a run; `planned` contains their numbers and times in the order of the setup.
     pub(crate) fn of(wire: &OnWire, planned: &[(Option<usize>, Time)]) -> Vec<Self> {
         let row = |((number, at), effect): (&(Option<usize>, Time), &Option<Time>)| FaultSummary {
             fault: number.map(|number| number + 1),
@@ -30,7 +30,8 @@ impl FaultSummary {
         planned.iter().zip(&wire.faults).map(row).collect()
     }
 
-    /// By how much it took effect too late, in milliseconds; `None` where it did not, or not by much.
+    /// Returns the delay with which the fault took effect, in milliseconds; `None` if it did not take effect or is within the
+    /// tolerance.
     fn lateness_ms(&self) -> Option<f64> {
         let late = self.took_effect_s? - self.planned_s;
         (late > MAX_FAULT_LATENESS.as_seconds()).then_some(late * 1e3)
@@ -41,7 +42,7 @@ impl FaultSummary {
     }
 }
 
-/// How far the machine kept up, as far as it was measured; empty where nothing was.
+/// Returns the measured parts of the machine's load as text; empty if none was measured.
 pub(crate) fn in_words(load: &MachineLoad) -> String {
     let percent = |share: Option<f64>, words: fn(String) -> String| {
         share.map(|share| words(format!("{} %", significant_digits_trimmed(share * 100.0, 3))))
@@ -54,7 +55,7 @@ pub(crate) fn in_words(load: &MachineLoad) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// The finding of faults that took effect late.
+/// Returns a sentence on the faults that took effect late.
 pub(crate) fn late(faults: &[FaultSummary]) -> Option<String> {
     let late: Vec<(&FaultSummary, f64)> =
         faults.iter().filter_map(|fault| Some((fault, fault.lateness_ms()?))).collect();
@@ -74,7 +75,7 @@ pub(crate) fn late(faults: &[FaultSummary]) -> Option<String> {
     })
 }
 
-/// The finding of hosts that lost each other.
+/// Returns a sentence on the hosts that lost each other.
 pub(crate) fn lost(peers: &[LostPeer]) -> Option<String> {
     let name = |peer: &LostPeer| format!("{} and {} ({})", peer.hosts[0], peer.hosts[1], peer.reason);
     let named: Vec<String> = peers.iter().take(NAMED).map(name).collect();

@@ -1,4 +1,4 @@
-//! Figures and page from the rows in a directory, whoever wrote them and when.
+//! Drawing of figures and page from the rows in a directory, regardless of the process that wrote them.
 
 use crate::{
     agreement::report_agreement,
@@ -17,10 +17,10 @@ use crate::{
 };
 use std::path::{Path, PathBuf};
 
-/// The comparison that the summaries in `dir` give; `None` for a single run's directory.
+/// Returns the comparison of the summaries in `dir`; `None` for a single run's directory.
 ///
 /// # Errors
-/// [`ReportError`] where `dir` holds no results or they cannot be read.
+/// [`ReportError`] if `dir` contains no results or they cannot be read.
 pub fn read_comparison(dir: &Path) -> Result<Option<Comparison>, ReportError> {
     Ok(compared(dir, &Dataset::read(dir)?))
 }
@@ -37,17 +37,16 @@ fn compared(dir: &Path, data: &Dataset) -> Option<Comparison> {
     Some(Comparison::new(&data.summaries, &schemes, &baseline))
 }
 
-/// Draws the figures of `dir` (a run's, a comparison's or a sweep's) and writes `report.html` from the rows there; gives the
-/// page's path.
+/// Draws the figures of the run, comparison or sweep in `dir`, writes `report.html` from its rows, and returns the page's path.
 ///
 /// # Errors
-/// [`ReportError`] where `dir` holds no results, they cannot be read, or a file cannot be written. What cannot be read is
-/// found before anything is written.
+/// [`ReportError`] if `dir` contains no results, they cannot be read, or a file cannot be written. All results are read before
+/// the first file is written.
 pub fn report(dir: &Path) -> Result<PathBuf, ReportError> {
     draw(dir, false)
 }
 
-/// As [`report`], but several workloads are also shown pooled, as one, and it is said.
+/// Draws as [`report`], but also shows several workloads pooled as one, and labels them so.
 ///
 /// # Errors
 /// Those of [`report`].

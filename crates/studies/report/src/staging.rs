@@ -1,8 +1,10 @@
-//! Files that appear all at once: written into a hidden directory, made durable, named when all are complete.
+//! Publication of a set of files as a whole: they are written into a hidden directory, made durable, and renamed when all are
+//! complete.
 //!
-//! The manifest keeps order: before the first file gets its name, a manifest lists all that will come and go, without digests;
-//! when all have theirs, the final one follows, and the file that says that a run is finished last. Whatever ends the process or
-//! cuts the power meanwhile, what is there is listed, and what has a digest in a manifest is whole.
+//! The manifest defines the order. Before the first file is renamed, a manifest lists all files that will appear and disappear,
+//! without digests. After the last rename the final manifest follows, and last the summary, which marks a run as finished. If the
+//! process ends or the power fails at any time, all existing files are listed, and every file with a digest in a manifest is
+//! complete.
 
 use crate::{
     disk::{self, Content, NewFile},
@@ -20,26 +22,26 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// A directory's new files, not yet visible. Dropped without [`Staging::publish`], it leaves nothing behind.
+/// New files of a directory, not yet visible. They are removed if it is dropped without [`Staging::publish`].
 #[derive(Debug)]
 pub(crate) struct Staging {
     target: OutputDir,
     hidden: PathBuf,
-    /// Whether the target is a directory of this process's own, that others do not see yet.
+    /// `true` if the target is a directory of this process that other processes do not read yet.
     fresh: bool,
-    /// The hidden directory, locked while this process is at work.
+    /// The hidden directory, locked while this process writes.
     _lock: Option<File>,
     files: BTreeMap<String, Content>,
 }
 
-/// Names of hidden directories begin like this; see [`hidden_name`].
+/// Prefix of the names of hidden directories; see [`hidden_name`].
 const HIDDEN: &str = ".anabranch-";
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl Staging {
-    /// Prepares to write into `target`, which is made where it is not there. What an earlier process that died left
-    /// half-written is removed.
+    /// Prepares to write into `target`, which is created if it does not exist. Partial files of earlier processes that died are
+    /// removed.
     pub(crate) fn new(target: OutputDir) -> Result<Self, ReportError> {
         let path = target.path().to_path_buf();
         disk::make_directories(&path).map_err(|error| ReportError::file(&path, error))?;
@@ -53,20 +55,21 @@ impl Staging {
                 made => break made.map(|()| hidden).map_err(failed)?,
             }
         };
-        // Where there are no locks, whoever comes next takes this for a leftover; commands hold the directory as a whole.
+        // Without file locks, the next process takes this directory for a leftover; commands lock the directory of results as a
+        // whole.
         let lock = File::open(&hidden).ok().filter(|directory| FileExt::try_lock(directory).is_ok());
         Ok(Staging { target, hidden, fresh: false, _lock: lock, files: BTreeMap::new() })
     }
 
-    /// Prepares to write into `path`, which is not there yet and which nobody looks into before its owner has made it durable
-    /// and given it its name.
+    /// Prepares to write into `path`, which must not exist and which no other process reads before the caller has made it durable
+    /// and renamed it.
     pub(crate) fn fresh(path: &Path) -> Result<Self, ReportError> {
         disk::make_directory(path).map_err(|error| ReportError::file(path, error))?;
         let (target, hidden) = (OutputDir::open(path)?, path.to_path_buf());
         Ok(Staging { target, hidden, fresh: true, _lock: None, files: BTreeMap::new() })
     }
 
-    /// The directory as it was when this began.
+    /// Returns the directory as it was at the start.
     pub(crate) fn target(&self) -> &OutputDir {
         &self.target
     }
@@ -91,8 +94,8 @@ impl Staging {
         self.write(name, |file| file.write_all(bytes.as_ref()))
     }
 
-    /// Puts all files in place, with `manifest`, which lists them and whatever else of the directory is to stay. Files that the
-    /// manifest there lists and this one does not are removed, since they would speak of other results.
+    /// Renames all files to their names in the target, with `manifest`, which lists them and all other files that are to stay.
+    /// Files that the existing manifest lists and `manifest` does not are removed, since they belong to other results.
     pub(crate) fn publish(self, mut manifest: Manifest) -> Result<(), ReportError> {
         let old = self.target.manifest();
         for (name, content) in &self.files {
@@ -106,7 +109,7 @@ impl Staging {
             let written = write(&path, |file| file.write_all(manifest.to_json().as_bytes()), false);
             return written.map(drop).map_err(|error| ReportError::file(&path, error));
         }
-        // The page of an earlier run speaks of other results.
+        // The page of an earlier run belongs to other results.
         let is_old_page = |name: &str| name == PAGE && manifest.is_run_to_draw() && !self.files.contains_key(PAGE);
         let names = manifest.files.iter().map(|file| file.name.as_str());
         let listed: BTreeSet<&str> = names.filter(|name| !is_old_page(name)).collect();
@@ -119,7 +122,7 @@ impl Staging {
         self.target.admit(self.files.keys().map(String::as_str).chain(gone).chain([MANIFEST]))?;
         let path = self.target.path();
         let put = || -> io::Result<()> {
-            // First a manifest that lists what is about to come and go.
+            // First write a manifest that lists the files about to appear and disappear.
             let mut before = manifest.clone();
             for file in before.files.iter_mut().filter(|file| self.files.contains_key(&file.name)) {
                 (file.bytes, file.blake3) = (None, None);
@@ -159,7 +162,7 @@ impl Staging {
 
     fn put_manifest(&self, manifest: &Manifest) -> io::Result<()> {
         let aside = self.hidden.join(MANIFEST);
-        // What an older version wrote has no digests, and gets none: nobody knows what it was.
+        // Files of an older version have no digests, and get none: their original content is unknown.
         let old = self.target.manifest().is_some_and(|old| {
             let kept =
                 |file: &FileEntry| manifest.file(&file.name).is_some_and(|file| !file.open && file.blake3.is_none());
@@ -180,12 +183,12 @@ impl Drop for Staging {
     }
 }
 
-/// Names in subdirectories, as they are called while hidden.
+/// Returns the name of a file in the hidden directory, which has no subdirectories.
 fn flat(name: &str) -> String {
     name.replace('/', "!")
 }
 
-/// Writes a file that is not there; makes it durable where asked to.
+/// Writes a file that must not exist, and makes it durable if `sync`.
 pub(crate) fn write<E>(path: &Path, fill: impl FnOnce(&mut NewFile) -> Result<(), E>, sync: bool) -> io::Result<Content>
 where
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -199,7 +202,7 @@ where
     Ok(file.content())
 }
 
-/// Name of a hidden directory: its digits say that it is ours, since nobody gives a directory such a name by chance.
+/// Returns the name of a hidden directory. Its digits identify it as created by this program.
 fn hidden_name(number: &str) -> String {
     format!(
         "{HIDDEN}{number}-{}",
@@ -207,7 +210,7 @@ fn hidden_name(number: &str) -> String {
     )
 }
 
-/// Removes what processes that are gone left half-written in `directory`.
+/// Removes the partial files of processes that have ended from `directory`.
 fn remove_leftovers(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
@@ -252,7 +255,6 @@ mod tests {
         staging.publish(manifest()).unwrap();
         assert_eq!(listing(&path), ["a", "figures", MANIFEST]);
         let manifest = Manifest::read(&path).unwrap().unwrap();
-        // Of the empty string and "1", as `b3sum` prints them.
         assert_eq!(manifest.file("a").unwrap().content().unwrap().bytes, 1);
     }
 

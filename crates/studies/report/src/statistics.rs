@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Probability that a confidence interval covers the mean it is for.
+/// Probability that a confidence interval covers the true mean.
 pub const CONFIDENCE: f64 = 0.95;
-/// A paired difference is called significant where chance alone would bring one as large less often than this.
+/// Significance level: a paired difference is significant if chance alone produces one as large less often than this.
 pub const SIGNIFICANCE: f64 = 0.05;
 
-/// The `q`-quantile (`q` from 0 to 1) of values in ascending order, by linear interpolation between order statistics
-/// (Hyndman and Fan's type 7, the default of R and NumPy); `None` where there are no values.
+/// Returns the `q`-quantile (`q` from 0 to 1) of values in ascending order, by linear interpolation between order statistics
+/// (Hyndman and Fan's type 7, the default of R and NumPy); `None` if there are no values.
 pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let position = q.clamp(0.0, 1.0) * last as f64;
@@ -19,27 +19,27 @@ pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     Some(sorted[below] + part * (sorted[above] - sorted[below]))
 }
 
-/// The arithmetic mean; `None` where there are no values. Exact where all are equal.
+/// Returns the arithmetic mean; `None` if there are no values. It is exact if all values are equal.
 pub fn mean(values: &[f64]) -> Option<f64> {
     let first = *values.first()?;
     Some(first + values.iter().map(|value| value - first).sum::<f64>() / values.len() as f64)
 }
 
-/// The sample standard deviation (divided by n - 1); `None` below two values.
+/// Returns the sample standard deviation (divided by n - 1); `None` below two values.
 pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|_| values.len() > 1)?;
     let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
     Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// Completion time over the ideal one. In a simulation it is at least 1, by definition: the ideal path is the first of the shortest ones,
-/// and another may be faster. A real network, whose ports burst and whose links have other delays, can be faster than the model.
+/// Returns the completion time over the ideal one. In a simulation it is at least 1 by definition: the ideal path is the first of
+/// the shortest ones, and another may be faster. A real network, with bursts and other link delays, can be faster than the model.
 pub fn slowdown(fct_ps: u64, ideal_ps: u64, is_simulated: bool) -> f64 {
     let ratio = if ideal_ps == 0 { 1.0 } else { fct_ps as f64 / ideal_ps as f64 };
     if is_simulated { ratio.max(1.0) } else { ratio }
 }
 
-/// What is told of many values; every member is `None` where there are no values.
+/// Summary statistics of a set of values; every field is `None` if there are no values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     /// Arithmetic mean.
@@ -50,12 +50,12 @@ pub struct Distribution {
     pub p95: Option<f64>,
     /// 99th percentile.
     pub p99: Option<f64>,
-    /// Largest.
+    /// Maximum.
     pub max: Option<f64>,
 }
 
 impl Distribution {
-    /// Of `values` in any order; sorts them.
+    /// Computes the statistics of `values` in any order; sorts them.
     pub fn of(values: &mut [f64]) -> Self {
         values.sort_unstable_by(f64::total_cmp);
         let at = |q| quantile(values, q);
@@ -63,7 +63,7 @@ impl Distribution {
     }
 }
 
-/// A mean over seeds and how sure it is.
+/// A mean over seeds with its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Mean over seeds.
@@ -75,19 +75,19 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of one value per seed; `None` where there are none.
+    /// Computes the estimate of one value per seed; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let half_width = standard_deviation(values)
             .map(|deviation| t_value(values.len() - 1) * deviation / (values.len() as f64).sqrt());
         Some(Estimate { mean: mean(values)?, half_width, seeds: values.len() })
     }
-    /// The interval's ends.
+    /// Returns the lower and upper limit of the interval.
     pub fn interval(&self) -> Option<(f64, f64)> {
         self.half_width.map(|half| (self.mean - half, self.mean + half))
     }
 }
 
-/// The two-sided 95 % point of Student's t distribution.
+/// Returns the two-sided 95 % point of Student's t distribution.
 fn t_value(degrees_of_freedom: usize) -> f64 {
     student(degrees_of_freedom).map_or(f64::NAN, |t| t.inverse_cdf(0.5 + CONFIDENCE / 2.0))
 }
@@ -96,22 +96,22 @@ fn student(degrees_of_freedom: usize) -> Option<StudentsT> {
     StudentsT::new(0.0, 1.0, degrees_of_freedom as f64).ok()
 }
 
-/// Fewer pairs than these tell nothing: two differences have one degree of freedom, and t would have to exceed 12.7.
+/// Minimum number of pairs for a test. Two differences have one degree of freedom, and t would have to exceed 12.7.
 pub const FEWEST_PAIRS: usize = 3;
 
-/// Spread below this share of the values is rounding, not variance.
+/// Spread below this share of the values is attributed to rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// What a paired t-test has to say.
+/// Result of a paired t-test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Test {
     /// Fewer than [`FEWEST_PAIRS`] seeds that both ran.
     TooFew,
     /// The two are equal at every seed.
     Equal,
-    /// They differ by the same amount at every seed: the seed changes nothing, so there is no variance to test against.
+    /// They differ by the same amount at every seed, so there is no variance to test against.
     Constant,
-    /// The two-sided p-value, for itself alone.
+    /// The two-sided p-value, without correction.
     P(f64),
 }
 
@@ -120,12 +120,12 @@ pub enum Test {
 pub struct PairedDifference {
     /// Mean of (value - baseline) over seeds, with its interval.
     pub difference: Estimate,
-    /// How sure it is.
+    /// Result of the test.
     pub test: Test,
 }
 
 impl PairedDifference {
-    /// Of pairs (value, baseline value), one per seed; `None` where there are none.
+    /// Computes the difference of pairs (value, baseline value), one per seed; `None` if there are none.
     pub fn of(pairs: &[(f64, f64)]) -> Option<Self> {
         let differences: Vec<f64> = pairs.iter().map(|(value, baseline)| value - baseline).collect();
         let difference = Estimate::of(&differences)?;
@@ -142,14 +142,14 @@ impl PairedDifference {
         };
         Some(PairedDifference { difference, test })
     }
-    /// The p-value for itself alone; `None` where there is no test.
+    /// Returns the p-value without correction; `None` if there is no test.
     pub fn p_value(&self) -> Option<f64> {
         if let Test::P(p) = self.test { Some(p) } else { None }
     }
 }
 
-/// P-values adjusted for being members of one family (Holm 1979, step-down): the probability of calling any equal pair
-/// different stays at the level they are compared with. In the order given.
+/// Adjusts p-values for membership in one family (Holm 1979, step-down). The probability of calling any equal pair different
+/// stays at the level that they are compared with. The order is preserved.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn t_values_are_the_published_ones() {
-        // Two-sided 95 %, from the table every textbook prints.
+        // Two-sided 95 %, from textbook tables.
         for (freedom, published) in
             [(1, 12.706), (2, 4.303), (4, 2.776), (9, 2.262), (19, 2.093), (29, 2.045), (120, 1.980)]
         {
@@ -259,12 +259,12 @@ mod tests {
         assert_eq!(PairedDifference::of(&constant).unwrap().test, Test::Constant);
         assert_eq!(PairedDifference::of(&constant).unwrap().p_value(), None);
         assert_eq!(PairedDifference::of(&[(2.0, 2.0), (3.0, 3.0), (4.0, 4.0)]).unwrap().test, Test::Equal);
-        // 0.1 added up ten times is not 1: equal values must have no spread all the same.
+        // The sum of ten times 0.1 is not 1, yet equal values must have no spread.
         assert_eq!(Estimate::of(&[0.1; 10]), Some(Estimate { mean: 0.1, half_width: Some(0.0), seeds: 10 }));
     }
 
     proptest! {
-        /// A quantile lies between its neighbours: at least floor((n-1) q) + 1 values are not above it.
+        /// A quantile is between its neighbours: at least floor((n-1) q) + 1 values are not above it.
         #[test]
         fn quantiles_lie_between_order_statistics(mut values in prop::collection::vec(-1e6f64..1e6, 1..200), q in 0.0f64..=1.0) {
             values.sort_unstable_by(f64::total_cmp);
@@ -274,7 +274,7 @@ mod tests {
             prop_assert!(values[position.ceil() as usize] >= found - 1e-6);
         }
 
-        /// Swapping the roles of value and baseline turns the sign and leaves the p-value.
+        /// Swapping value and baseline changes the sign of the difference and preserves the p-value.
         #[test]
         fn pairing_is_antisymmetric(pairs in prop::collection::vec((0.0f64..100.0, 0.0f64..100.0), 2..30)) {
             let swapped: Vec<_> = pairs.iter().map(|&(a, b)| (b, a)).collect();

@@ -1,4 +1,4 @@
-//! What a store of runs has: the files and directories of it, of a sweep in it, and of each run.
+//! Files and directories of a store of runs, of a sweep in it, and of each run.
 
 use crate::{
     disk,
@@ -14,7 +14,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fs, io::Write as _, path::Path};
 
-/// What a store has beside the tables of what is made from it, and what each is.
+/// Files and directories of a store with their meanings, without the tables of its results.
 const STORE: [(&str, &str); 6] = [
     ("runs", "a directory per run, named by its hash, each with a manifest of its own"),
     ("failed", "a file per run that failed, with its error"),
@@ -24,15 +24,15 @@ const STORE: [(&str, &str); 6] = [
     (".claims", "runs that a process is at"),
 ];
 
-/// What a sweep has beside tables, figures and page.
+/// Returns the names of a sweep's files and directories besides tables, figures and page.
 pub fn sweep_files() -> Vec<&'static str> {
     [SWEEP, "sweep.csv", "runs.csv"].into_iter().chain(STORE.map(|(name, _)| name)).chain([".reported"]).collect()
 }
 
-/// Writes the plan of a sweep into `dir`, and a manifest that makes the directory its own.
+/// Writes the plan of a sweep into `dir`, with a manifest that makes it a directory of results.
 ///
 /// # Errors
-/// [`ReportError`] where it cannot be written, or a file that is not ours is in the way.
+/// [`ReportError`] if it cannot be written, or if a file that no manifest lists exists at its path.
 pub fn write_plan(plan: &SweepPlan, dir: &Path) -> Result<(), ReportError> {
     let mut staging = Staging::new(store_output(dir, Inputs::default())?)?;
     let mut manifest = Manifest { files: plan_entries(), ..plan.described() };
@@ -47,8 +47,8 @@ pub fn write_plan(plan: &SweepPlan, dir: &Path) -> Result<(), ReportError> {
     staging.publish(manifest)
 }
 
-/// The directory of a store, as it stands. A sweep of an older version has no manifest, or one that lists less: its plan makes
-/// it ours.
+/// Opens the directory of a store. A sweep of an older version has no manifest, or one that lists less; its plan identifies its
+/// files.
 ///
 /// # Errors
 /// As [`OutputDir::open`].
@@ -59,11 +59,11 @@ pub fn store_output(dir: &Path, inputs: Inputs) -> Result<OutputDir, ReportError
     Ok(if planned { output.with(&sweep_files()) } else { output })
 }
 
-/// Makes `dir` the directory of a store, by a manifest that lists what a store has and the directories `also`; one that is a
-/// store already stays as it is.
+/// Makes `dir` the directory of a store, by a manifest that lists the parts of a store and the directories `also`. An existing
+/// store is not changed.
 ///
 /// # Errors
-/// [`ReportError`] where it cannot be written, or something that is not ours is in the way.
+/// [`ReportError`] if it cannot be written, or if a file that no manifest lists exists at its path.
 pub fn begin_store(dir: &Path, version: &str, also: &[(&str, &str)]) -> Result<(), ReportError> {
     let names = || STORE.map(|(name, _)| name).into_iter().chain(also.iter().map(|(name, _)| *name));
     let is_begun =
@@ -84,60 +84,60 @@ pub fn begin_store(dir: &Path, version: &str, also: &[(&str, &str)]) -> Result<(
         manifest.files.extend(store_entries().chain(also).filter(|file| !known.contains(&file.name)));
         Staging::new(output)?.publish(manifest)
     };
-    // Another process may have begun the same store meanwhile.
+    // Another process may have begun the same store in the meantime.
     begin().or_else(|error| match store_output(dir, Inputs::default()) {
         Ok(output) if is_begun(&output) => Ok(()),
         _ => Err(error),
     })
 }
 
-/// A run that failed, as `failed/HASH.json` says.
+/// A failed run, as recorded in `failed/HASH.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FailedRun {
-    /// What it was, for people.
+    /// Name of the run.
     pub name: String,
-    /// Why.
+    /// The error.
     pub error: String,
-    /// How often it was begun.
+    /// Number of times that the run was begun.
     pub attempts: u64,
-    /// The computer it failed on.
+    /// Host on which it failed.
     pub host: String,
 }
 
 impl FailedRun {
-    /// Reads why `run` of the store `dir` failed; `None` where it did not.
+    /// Reads the failure of `run` of the store `dir`; `None` if it did not fail.
     ///
     /// # Errors
-    /// [`ReportError`] where it cannot be read.
+    /// [`ReportError`] if it cannot be read.
     pub fn read(dir: &Path, run: &str) -> Result<Option<Self>, ReportError> {
         read_json(&failed_file(dir, run))
     }
 }
 
-/// Where a run was done, as `attempt.json` in its directory says.
+/// Host and number of attempts of a run, as recorded in `attempt.json` in its directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// The computer.
+    /// Host on which the run was done.
     pub host: String,
-    /// How often the run was begun, this time included.
+    /// Number of times that the run was begun, including this one.
     pub attempts: u64,
-    /// The other files of its directory, with their sizes in bytes, where a version before the digests wrote it.
+    /// The other files of its directory with their sizes in bytes, if it was written by a version without digests.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, u64>,
 }
 
 impl Attempt {
-    /// The entry of its file.
+    /// Returns the manifest entry of the file.
     pub(crate) fn entry() -> FileEntry {
         FileEntry::new(ATTEMPT, "where the run was done, and how often it was begun", vec![])
     }
 }
 
-/// Writes `attempt.json` anew into the directory of a run that nobody looks into yet, and its digest into the manifest there.
+/// Replaces `attempt.json` in the directory of a run that no other process reads yet, and its digest in the manifest there.
 ///
 /// # Errors
-/// [`ReportError`] where they cannot be read or written.
+/// [`ReportError`] if they cannot be read or written.
 pub fn restate_attempt(run: &Path, attempt: &Attempt) -> Result<(), ReportError> {
     let failed = |error| ReportError::file(run, error);
     let put = |name: &str, text: String| {
@@ -154,15 +154,15 @@ pub fn restate_attempt(run: &Path, attempt: &Attempt) -> Result<(), ReportError>
     Ok(())
 }
 
-/// Whether the run of a store in directory `run` is there with all its files, as they were written. Without digests, since an
-/// older version wrote it, its files must be as long as they were; a manifest that names figures too is longer.
+/// Returns `true` if the directory `run` contains a run of a store with all its files unchanged. Files of an older version
+/// without digests must be at least as long as recorded; a manifest that lists figures too is longer.
 pub fn is_whole(run: &Path) -> bool {
     if !run.join(SUMMARY).exists() || !is_intact(run) {
         return false;
     }
     let is_there =
         |(name, size): (&String, &u64)| fs::metadata(run.join(name)).is_ok_and(|metadata| metadata.len() >= *size);
-    // Without the file it is no run of a store, or one that was copied.
+    // Without the file it is not a run of a store, or one that was copied.
     match read_json::<Attempt>(&run.join(ATTEMPT)) {
         Ok(attempt) => attempt.is_none_or(|attempt| attempt.files.iter().all(is_there)),
         Err(_) => false,
@@ -173,7 +173,7 @@ fn store_entries() -> impl Iterator<Item = FileEntry> {
     STORE.iter().map(|(name, meaning)| FileEntry::open(name, meaning))
 }
 
-/// The entries of a sweep's plan and of the store that its runs are in.
+/// Returns the entries of a sweep's plan and of the store that contains its runs.
 pub(crate) fn plan_entries() -> Vec<FileEntry> {
     let meaning = "keys, values, load balancers and variants, seeds, and every run with its hash";
     std::iter::once(FileEntry::new(SWEEP, meaning, vec![])).chain(store_entries()).collect()

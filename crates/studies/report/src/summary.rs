@@ -1,4 +1,4 @@
-//! `summary.json`: a run in a page of numbers.
+//! `summary.json`: summary of a run.
 
 use crate::{
     load::{OfferedLoad, above_capacity, is_nic},
@@ -15,11 +15,11 @@ use anabranch_units::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunStatus {
-    /// By itself, or at the time it was asked for.
+    /// The run ended by itself, or at the requested time.
     Finished,
     /// A time limit ended it before all flows were done.
     TimeLimit,
@@ -27,7 +27,7 @@ pub enum RunStatus {
     Interrupted,
     /// PFC pauses wait for each other in a circle.
     Deadlock,
-    /// No open flow received a byte for `run.stall_after` timeouts, and nothing lay ahead.
+    /// No open flow received a byte for `run.stall_after` timeouts, and no event was pending.
     Stalled,
     /// Hosts lost each other, and flows between them did not finish.
     LostPeers,
@@ -45,7 +45,7 @@ impl RunStatus {
         }
     }
 
-    /// Its word in every table and JSON file.
+    /// Returns the name of the status in tables and JSON files.
     pub fn word(self) -> &'static str {
         match self {
             RunStatus::Finished => "finished",
@@ -59,7 +59,7 @@ impl RunStatus {
 }
 
 declared! {
-    /// Everything `summary.json` holds. The keys are a contract: more may come, none changes its meaning.
+    /// Content of `summary.json`. The keys are stable: keys may be added, and none changes its meaning.
     #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     pub struct Summary {
         pub scenario: String => "text", "", "name of the scenario";
@@ -78,7 +78,7 @@ declared! {
         pub peak_rss_bytes: Option<u64> => "integer", "bytes",
             "largest memory of the process; null where the system does not say";
         #[serde(flatten)]
-        /// The measured workloads together.
+        /// Statistics over all measured workloads.
         pub all: FlowSummary;
         pub workloads: BTreeMap<String, FlowSummary> => "object", "", "the keys from flows to measured, per workload";
         /// Totals.
@@ -86,7 +86,7 @@ declared! {
         pub conservation: Option<ConservationSummary> => "object", "packets, bytes",
             "injected = delivered + dropped + trimmed + in_flight, per kind; null where it was not checked";
         #[serde(default)]
-        /// The queues of the switches' ports.
+        /// Queues of the switch ports.
         pub queues: QueueSummary;
         pub version: String => "text", "", "version of the project";
         pub commit: String => "text", "", "commit of the build";
@@ -149,10 +149,10 @@ declared! {
     }
 }
 
-/// Most unfinished flows that a summary names; the others are counted, and every one is in the flow table.
+/// Maximum number of unfinished flows that a summary names; the others are counted, and all are in the flow table.
 const NAMED: usize = 5;
 
-/// An unfinished flow, for people.
+/// Returns a description of an unfinished flow.
 fn name_of(flow: &FlowRow) -> String {
     let (number, src, dst, size) = (flow.flow_id, flow.src, flow.dst, flow.size_bytes);
     let since = flow.start.map_or("never started".to_string(), |start| format!("started at {start}"));
@@ -160,7 +160,7 @@ fn name_of(flow: &FlowRow) -> String {
 }
 
 declared! {
-    /// How many flows there were and how they ended.
+    /// Numbers of flows, by outcome.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     pub struct FlowCounts {
         pub total: u64 => "integer", "flows", "all flows";
@@ -172,10 +172,10 @@ declared! {
 }
 
 declared! {
-    /// The statistics of a set of flows.
+    /// Statistics of a set of flows.
     #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     pub struct FlowSummary {
-        /// How many.
+        /// Numbers of flows.
         pub flows: FlowCounts;
         pub fct_kind: FctKind => "text", "", "rx: first packet sent to last received; ack: start to last acknowledgement";
         pub fct_us: Distribution => "object", "us",
@@ -205,7 +205,7 @@ pub struct SizeRange {
 }
 
 declared! {
-    /// Queues of switch ports: waiting data, the NICs of the hosts left out. `None` where a port was not measured.
+    /// Queues of switch ports: waiting data, without the NICs of the hosts. `None` if a port was not measured.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
     pub struct QueueSummary {
         pub max_bytes: Option<u64> => "integer", "bytes", "most data that ever waited at one switch port";
@@ -216,9 +216,9 @@ declared! {
 }
 
 impl QueueSummary {
-    /// Over the queues of `ports`.
+    /// Summarises the queues of `ports`.
     fn of(ports: &[&LinkRow]) -> Self {
-        // One port that was not measured may be the largest.
+        // A port that was not measured may be the largest.
         let largest = |of: fn(&LinkRow) -> Option<u64>| -> Option<u64> {
             ports.iter().map(|port| of(port)).collect::<Option<Vec<_>>>()?.into_iter().max()
         };
@@ -231,17 +231,17 @@ impl QueueSummary {
     }
 }
 
-/// What differs from one run of the same thing to the next, or with the machine.
+/// Keys that differ between repetitions of a run, or with the machine.
 const OF_THE_MACHINE: &[&str] =
     &["wall_s", "packet_hops_per_s", "peak_rss_bytes", "bytes_per_host", "threads", "events", "version", "commit"];
 
-/// The first key under which two summaries of the same run say different things; what differs with the machine is left out.
+/// Returns the first key with different values in two summaries of the same run. Keys that depend on the machine are excluded.
 pub fn differing_summary(recorded: &Summary, again: &Summary) -> Option<String> {
     let values = |summary: &Summary| match serde_json::to_value(summary) {
         Ok(serde_json::Value::Object(values)) => values,
         _ => serde_json::Map::new(),
     };
-    // Both by way of text: what is read back may differ from what was written in the last digit.
+    // Both are converted through text: a number that is read back may differ from the original in the last digit.
     let again = serde_json::to_string(again).ok().and_then(|text| serde_json::from_str::<Summary>(&text).ok());
     let (recorded, again) = (values(recorded), again.as_ref().map(values).unwrap_or_default());
     let keys = again.keys().chain(recorded.keys()).filter(|key| !OF_THE_MACHINE.contains(&key.as_str()));
@@ -250,7 +250,7 @@ pub fn differing_summary(recorded: &Summary, again: &Summary) -> Option<String> 
 }
 
 impl Summary {
-    /// What the keys of `summary.json` mean.
+    /// Returns the keys of `summary.json` with their meanings.
     pub(crate) fn keys() -> Vec<ColumnEntry> {
         fn entries(keys: &[Key], prefix: &str) -> Vec<ColumnEntry> {
             let entry = |&(name, kind, unit, meaning): &Key| match name {
@@ -266,17 +266,17 @@ impl Summary {
         entries(Summary::KEYS, "")
     }
 
-    /// What ran it: `sim`, `testbed`.
+    /// Returns the backend: `sim`, `testbed`.
     pub fn backend(&self) -> &str {
         match self.recorded_backend.as_str() {
-            // Older versions had these two.
+            // Older versions had these two backends and did not record them.
             "" if self.datapath.is_some() => "testbed",
             "" => "sim",
             backend => backend,
         }
     }
 
-    /// Sums up a run.
+    /// Summarises a run.
     pub fn new(result: &RunResult, meta: &RunMeta) -> Self {
         let counted_from = meta.counted_from(result);
         let of = |belongs: &dyn Fn(&FlowRow) -> bool, counts: &dyn Fn(&FlowRow) -> bool, measured| {
@@ -339,22 +339,22 @@ impl Summary {
         summary
     }
 
-    /// Returns `true` where no real packets were carried.
+    /// Returns `true` if the packets were simulated.
     pub fn is_simulated(&self) -> bool {
         self.backend() == "sim"
     }
 
-    /// Returns `true` where the machine is known not to have kept up.
+    /// Returns `true` if the machine was measured to be overloaded.
     pub fn is_machine_bound(&self) -> bool {
         self.machine_load.and_then(|machine| machine.is_bound) == Some(true)
     }
 
-    /// How far the machine kept up, as far as it was measured; empty where nothing was.
+    /// Returns the measured parts of the machine's load as text; empty if none was measured.
     pub fn machine_words(&self) -> String {
         real_run::in_words(&self.machine_load.unwrap_or_default())
     }
 
-    /// Things to check before the figures are trusted, as sentences.
+    /// Returns sentences on findings that limit the validity of the results.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = vec![];
         let flows = &self.all.flows;
@@ -412,7 +412,7 @@ impl Summary {
         warnings
     }
 
-    /// Returns a stall as a sentence without its full stop; `None`: the run ended in another way.
+    /// Returns a stall as a sentence without its full stop; `None` if the run did not stall.
     pub fn stalled(&self) -> Option<String> {
         let since = self.last_progress_s?;
         Some(format!(
@@ -422,23 +422,23 @@ impl Summary {
         ))
     }
 
-    /// What a deadlock is, as a sentence without its full stop; `None` where the run ended in another way.
+    /// Returns a deadlock as a sentence without its full stop; `None` if the run did not end in a deadlock.
     pub fn deadlocked(&self) -> Option<String> {
         let links = self.deadlock.join(", ");
         (!self.deadlock.is_empty())
             .then(|| format!("The run ended as a PFC deadlock: {links} are paused and wait for each other in a circle"))
     }
 
-    /// Data arrivals per ACK; `None` where no ACK was sent. The NACKs of trimmed packets, one per header that arrived, are
-    /// not counted (those of a RoCE receiver, which answers with nothing else, are). Worked out anew, since results of
-    /// older versions do not have it among their counters.
+    /// Returns the data arrivals per ACK; `None` if no ACK was sent. The NACKs of trimmed packets, one per header that arrived,
+    /// are not counted. Those of a RoCE receiver, which sends no other response, are. The ratio is computed from the counters,
+    /// since results of older versions do not contain it.
     pub fn packets_per_ack(&self) -> Option<f64> {
         let conservation = self.conservation?;
         let acks = self.counters.totals.acks?.saturating_sub(conservation.balance.headers.delivered);
         (acks > 0).then(|| conservation.balance.data_packets.delivered as f64 / acks as f64)
     }
 
-    /// Share of data arrivals that came out of order; `None` where nothing arrived.
+    /// Returns the share of data arrivals that were out of order; `None` if no data arrived.
     pub fn out_of_order_share(&self) -> Option<f64> {
         let arrived = self.conservation?.balance.data_packets.delivered;
         Some(self.counters.totals.out_of_order?).filter(|_| arrived > 0).map(|packets| packets as f64 / arrived as f64)
@@ -450,7 +450,7 @@ fn per_second(count: u64, seconds: f64) -> f64 {
 }
 
 impl FlowSummary {
-    /// Of `flows`; the statistics are over the finished ones that count.
+    /// Summarises `flows`; the statistics are over the finished ones for which `counts` returns `true`.
     fn new<'a>(
         flows: impl Iterator<Item = &'a FlowRow>,
         counts: &dyn Fn(&FlowRow) -> bool,
@@ -505,10 +505,10 @@ impl FlowSummary {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CounterSummary {
-    /// What was counted.
+    /// The counters.
     #[serde(flatten)]
     pub totals: RunMetrics,
-    /// Data arrivals per ACK, as [`Summary::packets_per_ack`] counts them.
+    /// Data arrivals per ACK ([`Summary::packets_per_ack`]).
     pub packets_per_ack: Option<f64>,
 }
 
@@ -532,9 +532,9 @@ anabranch_outcome::run_metrics!(counter_keys);
 /// The conservation check of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConservationSummary {
-    /// Whether every line holds and finished flows received their bytes exactly once.
+    /// `true` if every line balances and finished flows received their bytes exactly once.
     pub holds: bool,
-    /// Its lines.
+    /// Lines of the check.
     #[serde(flatten)]
     pub balance: Conservation,
 }

@@ -1,4 +1,4 @@
-//! Whether results are as they were written: files against the digests in the manifest beside them.
+//! Verification of results: files against the digests in the manifest beside them.
 
 use crate::{
     disk::Content,
@@ -16,30 +16,30 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-/// How a file is not as it should be.
+/// Kind of deviation of a file from the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// Its content is another one.
+    /// Its content differs.
     Differs,
-    /// It is not there.
+    /// It does not exist.
     Missing,
     /// No manifest lists it.
     Unlisted,
-    /// It was being written when the command ended.
+    /// The command ended while it was being written.
     Unfinished,
     /// It has no digest, since an older version wrote it.
     NoDigest,
 }
 
-/// A file that is not as it should be.
+/// A file that deviates from the manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Its path.
+    /// Path of the file.
     pub path: PathBuf,
-    /// How.
+    /// Kind of the deviation.
     pub fault: Fault,
-    /// The same, for people.
+    /// Description of the deviation.
     pub found: String,
 }
 
@@ -49,17 +49,17 @@ impl Finding {
     }
 }
 
-/// What to do about results that are not as they were written.
+/// Remedy for results that were changed after they were written.
 const AGAIN: &str = "`anabranch verify` lists all such files; restore them, or give the command that made the results again: it does \
                      over what is damaged, and keeps what is not of these results under `earlier-runs`";
 
-/// What is said of results without figures and page.
+/// Finding on results without figures and page.
 const UNDRAWN: &str = "a command ended before it had drawn figures and page: `anabranch report` draws them";
 
-/// What a file holds now; one that has not changed since it was last read by this process is not read again.
+/// Returns size and digest of a file. A file that has not changed since this process last read it is not read again.
 ///
 /// # Errors
-/// Where it cannot be read.
+/// If it cannot be read.
 fn content_of(path: &Path) -> io::Result<Content> {
     #[cfg(unix)]
     {
@@ -116,10 +116,11 @@ fn compare(dir: &Path, file: &FileEntry, sealed: bool) -> Result<Option<Finding>
     Ok((now != content).then(|| Finding::new(path, Fault::Differs, found)))
 }
 
-/// What of the files `wanted` in `dir` is not as it was written. With no digests there, one finding that says so.
+/// Checks the files `wanted` in `dir` against the manifest and returns all deviations. Results without digests give a finding
+/// that states so.
 ///
 /// # Errors
-/// [`ReportError`] where the manifest is damaged or something cannot be read.
+/// [`ReportError`] if the manifest is damaged or a file cannot be read.
 pub fn check_files(dir: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Finding>, ReportError> {
     let Some(manifest) = Manifest::read(dir)? else {
         return Ok(vec![Finding::new(
@@ -136,7 +137,7 @@ pub fn check_files(dir: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Find
     for file in manifest.files.iter().filter(|file| wanted(&file.name)) {
         findings.extend(compare(dir, file, manifest.is_sealed())?);
     }
-    // Rows that no manifest lists are not those of this run.
+    // Rows that no manifest lists do not belong to this run.
     for name in fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name()) {
         let name = name.to_string_lossy();
         if manifest.is_sealed() && is_data(&name) && wanted(&name) && manifest.file(&name).is_none() {
@@ -146,12 +147,12 @@ pub fn check_files(dir: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Find
     Ok(findings)
 }
 
-/// Whether a file of a run is what it gave, not what was drawn from it.
+/// Returns `true` if a file of a run contains its results, rather than figures or pages drawn from them.
 pub fn is_data(name: &str) -> bool {
     is_table(name) || [ATTEMPT, SUMMARY].contains(&name)
 }
 
-/// How the run of a store in `dir` is not what it was when it was written, if it is there at all.
+/// Returns the damage of the run of a store in `dir`; `None` if the run is intact or does not exist.
 pub fn damage(dir: &Path) -> Option<String> {
     if fs::symlink_metadata(dir).is_err() {
         return None;
@@ -164,23 +165,24 @@ pub fn damage(dir: &Path) -> Option<String> {
     finding.map(|finding| format!("{}: {}", finding.path.display(), finding.found))
 }
 
-/// Whether the run of a store in `dir` is another one than that which its directory is called by.
+/// Returns a finding if the run of a store in `dir` is not the run that the directory is named after.
 fn of_another_name(dir: &Path) -> Result<Option<Finding>, ReportError> {
     let is_other = Manifest::read(dir)?.is_some_and(|manifest| !manifest.is_of_run(dir));
     let found = "this is another run than its name says";
     Ok(is_other.then(|| Finding::new(dir.to_path_buf(), Fault::Differs, found)))
 }
 
-/// Whether what the run in `dir` gave is there, whole and as it was written; without digests, whether its manifest can be read.
+/// Returns `true` if the results of the run in `dir` are unchanged or do not exist. Without digests, only the manifest is
+/// checked.
 pub fn is_intact(dir: &Path) -> bool {
     damage(dir).is_none()
 }
 
-/// What stands in the way of reading the results in `dir` (of a run, a comparison or a sweep) as what they were, if anything.
-/// Gives what should be said of results that have no digests.
+/// Checks that the results in `dir` (of a run, a comparison or a sweep) are unchanged before they are read. Returns warnings on
+/// results without digests.
 ///
 /// # Errors
-/// [`ReportError`] that names the first file that is not as it was written, and what to do.
+/// [`ReportError`] that names the first changed file and the remedy.
 pub fn check_results(dir: &Path) -> Result<Vec<String>, ReportError> {
     if let Some(several) = Manifest::read(dir)?.filter(|manifest| manifest.kind() == ResultKind::Agreement) {
         let sides = several.files.iter().filter(|file| file.open).map(|file| check_results(&dir.join(&file.name)));
@@ -206,7 +208,7 @@ pub fn check_results(dir: &Path) -> Result<Vec<String>, ReportError> {
     Ok((without > 0).then(|| warning(without)).into_iter().collect())
 }
 
-/// Refuses `runs` of the comparison in `dir` that are not those that it was made of.
+/// Checks that `runs` are those that the comparison in `dir` was made of.
 ///
 /// # Errors
 /// As [`check_results`].
@@ -220,12 +222,12 @@ pub fn check_runs(dir: &Path, runs: &[PathBuf]) -> Result<(), ReportError> {
     Ok(())
 }
 
-/// Whether a run of a comparison is another one than its manifest names there.
+/// Returns `true` if a run of a comparison has other rows than its manifest records.
 pub fn is_of_others(dir: &Path, run: &Path, manifest: &Manifest) -> bool {
     of_other_rows(dir, run, manifest).is_ok_and(|finding| finding.is_some())
 }
 
-/// The directories of runs that are read for the results in `dir`.
+/// Returns the directories of the runs that the results in `dir` are made of.
 fn runs_in(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
     if let Some(plan) = SweepPlan::read(dir)? {
         let mut names: Vec<String> = plan.runs.into_iter().map(|run| run.run).collect();
@@ -240,7 +242,7 @@ fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
 }
 
-/// What is in a directory, in order; nothing where there is none.
+/// Returns the entries of a directory, sorted; empty if the directory does not exist.
 fn entries(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
     let read = match fs::read_dir(dir) {
         Ok(read) => read,
@@ -255,7 +257,7 @@ fn entries(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
     Ok(found)
 }
 
-/// Whether the run in `run` has other rows than those that the comparison or sweep in `dir` was made of.
+/// Returns a finding if the run in `run` has other rows than those that the comparison or sweep in `dir` was made of.
 fn of_other_rows(dir: &Path, run: &Path, manifest: &Manifest) -> Result<Option<Finding>, ReportError> {
     let name = run.strip_prefix(dir.join("runs")).unwrap_or(run).to_string_lossy().replace('\\', "/");
     let Some(rows) = manifest.runs.get(&name) else { return Ok(None) };
@@ -267,32 +269,32 @@ fn of_other_rows(dir: &Path, run: &Path, manifest: &Manifest) -> Result<Option<F
     Ok((own.as_ref() != Some(rows)).then(|| Finding::new(run.join(MANIFEST), Fault::Differs, found)))
 }
 
-/// The runs of the backend `name` that the manifest of an agreement records: names and digests of their rows.
+/// Returns the runs of the backend `name` that the manifest of an agreement records: names and digests of their rows.
 fn rows_of_side(name: &str, manifest: &Manifest) -> BTreeMap<String, String> {
     let own =
         |(run, rows): (&String, &String)| Some((run.strip_prefix(name)?.strip_prefix('/')?.to_string(), rows.clone()));
     manifest.runs.iter().filter_map(own).collect()
 }
 
-/// What came of looking at all files of results.
+/// Result of the verification of all files of results.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Verified {
-    /// Directories with a manifest.
+    /// Number of directories with a manifest.
     pub manifests: usize,
-    /// Files whose content was compared.
+    /// Number of files whose content was compared.
     pub files: usize,
-    /// Inputs whose content was compared.
+    /// Number of inputs whose content was compared.
     pub inputs: usize,
-    /// Inputs that are not there any more, so that nothing can be said of them.
+    /// Inputs that no longer exist and cannot be checked.
     pub inputs_gone: Vec<String>,
-    /// What is not as it should be.
+    /// Deviations from the manifests.
     pub findings: Vec<Finding>,
 }
 
 /// Compares every file of the results in `dir`, those of the runs below it and their inputs with the manifests.
 ///
 /// # Errors
-/// [`ReportError`] where there are no results, or something cannot be read.
+/// [`ReportError`] if there are no results, or a file cannot be read.
 pub fn verify(dir: &Path) -> Result<Verified, ReportError> {
     let mut verified = Verified::default();
     let mut inputs = BTreeMap::new();
@@ -323,7 +325,7 @@ pub fn verify(dir: &Path) -> Result<Verified, ReportError> {
 }
 
 impl Verified {
-    /// Whether all is as it was written.
+    /// Returns `true` if there is no deviation.
     pub fn is_intact(&self) -> bool {
         self.findings.is_empty()
     }
@@ -351,7 +353,7 @@ impl Verified {
         let is_open = |name: &str| manifest.file(name).is_some_and(|file| file.open);
         self.unlisted(dir, dir, &manifest)?;
         for file in manifest.files.iter().filter(|file| is_open(&file.name) && !is_hidden(Path::new(&file.name))) {
-            // Failures and the log of starts have no digests; whoever looks for damage finds them by eye.
+            // Failures and the log of starts have no digests, so they are not checked.
             let path = dir.join(&file.name);
             if path.join(MANIFEST).exists() {
                 self.directory(&path, inputs)?;
@@ -371,7 +373,7 @@ impl Verified {
         Ok(())
     }
 
-    /// Whether the results of every backend are those that the agreement in `dir` was made of.
+    /// Checks that the results of every backend are those that the agreement in `dir` was made of.
     fn sides(&mut self, dir: &Path, manifest: &Manifest) -> Result<(), ReportError> {
         for file in manifest.files.iter().filter(|file| file.open && dir.join(&file.name).join(MANIFEST).exists()) {
             let path = dir.join(&file.name);
@@ -385,7 +387,7 @@ impl Verified {
         Ok(())
     }
 
-    /// The results in the directories below `dir`, which has no manifest of its own.
+    /// Checks the results in the directories below `dir`, which has no manifest of its own.
     fn below(
         &mut self,
         dir: &Path,
@@ -408,7 +410,7 @@ impl Verified {
                 && path.starts_with(root.join("runs"))
             {
                 let name = path.strip_prefix(root.join("runs")).unwrap_or(&path).to_string_lossy().into_owned();
-                // While runs are missing, the tables may lag behind.
+                // While runs are missing, the tables may be out of date.
                 let is_whole = manifest.kind() == ResultKind::Comparison && manifest.file(INTERRUPTED).is_none();
                 if is_whole && !manifest.runs.is_empty() && !manifest.runs.contains_key(&name) {
                     let found = "this run is none of those that the tables were made of";
@@ -422,7 +424,7 @@ impl Verified {
         Ok(())
     }
 
-    /// Files of `dir` that the manifest of `root` does not list.
+    /// Finds files of `dir` that the manifest of `root` does not list.
     fn unlisted(&mut self, root: &Path, dir: &Path, manifest: &Manifest) -> Result<(), ReportError> {
         for path in entries(dir)? {
             let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");

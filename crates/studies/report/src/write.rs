@@ -1,7 +1,7 @@
-//! What runs and comparisons write.
+//! Writing of runs and comparisons.
 //!
-//! A run's directory holds its tables, `summary.json` and `manifest.json`; a comparison's holds
-//! `runs/SCHEME/seedN/`, each a run's directory, and `comparison.csv` and `manifest.json` over all of them.
+//! A run's directory contains its tables, `summary.json` and `manifest.json`. A comparison's contains `runs/SCHEME/seedN/`, each
+//! a run's directory, and `comparison.csv` and `manifest.json` over all of them.
 
 use crate::{
     comparison::Comparison,
@@ -20,28 +20,28 @@ use anabranch_outcome::RunResult;
 use anabranch_units::Time;
 use std::path::{Path, PathBuf};
 
-/// In which formats tables are written.
+/// Formats in which tables are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Formats {
-    /// `flows.csv` and so on.
+    /// Write `flows.csv` and so on.
     pub csv: bool,
-    /// `flows.parquet` and so on.
+    /// Write `flows.parquet` and so on.
     pub parquet: bool,
 }
 
 impl Formats {
-    /// Both; what a single run writes.
+    /// Both formats, for a single run.
     pub const BOTH: Formats = Formats { csv: true, parquet: true };
-    /// Parquet alone, a fraction of the size; what the runs of a comparison write.
+    /// Parquet alone, a fraction of the size, for the runs of a comparison.
     pub const PARQUET: Formats = Formats { csv: false, parquet: true };
 }
 
-/// Writes a run's tables, `manifest.json` and `summary.json` into `dir`. The files appear when all are complete, the
-/// summary last; files of an earlier run that the manifest in `dir` lists and this one does not write again are removed.
-/// Nothing else there is touched.
+/// Writes a run's tables, `manifest.json` and `summary.json` into `dir`. The files appear when all are complete, the summary
+/// last. Files of an earlier run that the existing manifest lists and this run does not write are removed. No other file is
+/// changed.
 ///
 /// # Errors
-/// [`ReportError`] where a file cannot be written, or one that is not ours is in the way.
+/// [`ReportError`] if a file cannot be written, or if a file that no manifest lists exists at its path.
 pub fn write_run(
     dir: &Path,
     result: &RunResult,
@@ -53,7 +53,8 @@ pub fn write_run(
     stage_run(staging, result, meta, provenance, formats, vec![])
 }
 
-/// The same of a run whose figures and page follow ([`report`]): until then the manifest says that they are not there yet.
+/// Writes a run as [`write_run`], with figures and page to follow ([`report`](crate::report)). Until then the manifest lists the
+/// page as not yet drawn.
 ///
 /// # Errors
 /// As [`write_run`].
@@ -68,11 +69,11 @@ pub fn write_run_to_draw(
     stage_run(staging, result, meta, provenance, formats, vec![FileEntry::page()])
 }
 
-/// The same into a directory `dir` that is made for it, with `attempt.json`. Nothing is durable yet: its owner sees to
-/// that before it gives the directory its name.
+/// Writes a run with `attempt.json` into `dir`, which it creates. The files are not durable yet: the caller makes them durable
+/// before it renames the directory.
 ///
 /// # Errors
-/// [`ReportError`] where a file cannot be written.
+/// [`ReportError`] if a file cannot be written.
 pub fn write_fresh_run(
     dir: &Path,
     result: &RunResult,
@@ -144,7 +145,7 @@ fn stage_run(
     Ok(summary)
 }
 
-/// What a manifest says of where results come from.
+/// Returns a manifest with the fields that `provenance` provides.
 fn described(provenance: &Provenance) -> Manifest {
     Manifest {
         scenario: provenance.scenario_toml.clone(),
@@ -161,7 +162,7 @@ fn hash(provenance: &Provenance) -> String {
     format!("{:016x}", provenance.scenario_hash)
 }
 
-/// What a Parquet file says of where it comes from: nothing that differs from one run of it to the next.
+/// Returns the metadata of a Parquet file, without any that differs between repetitions of a run.
 fn key_values(summary: &Summary, provenance: &Provenance) -> Vec<(String, String)> {
     let pairs = [
         ("scenario", summary.scenario.clone()),
@@ -176,7 +177,7 @@ fn key_values(summary: &Summary, provenance: &Provenance) -> Vec<(String, String
     pairs.into_iter().chain(fingerprint).map(|(key, value)| (format!("anabranch.{key}"), value)).collect()
 }
 
-/// The directory of a comparison, as it stands. The manifest of an older version lists less than it wrote.
+/// Opens the directory of a comparison. The manifest of an older version lists fewer files than were written.
 ///
 /// # Errors
 /// As [`OutputDir::open`].
@@ -186,10 +187,11 @@ pub fn comparison_output(dir: &Path, inputs: Inputs) -> Result<OutputDir, Report
     Ok(if output.manifest().is_some_and(is_old) { output.with(COMPARISON_FILES) } else { output })
 }
 
-/// What a comparison writes before its first run: a manifest that makes the directory its own, and which runs are missing.
+/// Writes what a comparison needs before its first run: a manifest that makes the directory one of results, and the list of
+/// missing runs.
 ///
 /// # Errors
-/// [`ReportError`] where a file cannot be written, or one that is not ours is in the way.
+/// [`ReportError`] if a file cannot be written, or if a file that no manifest lists exists at its path.
 pub fn begin_comparison(
     dir: &Path,
     version: &str,
@@ -209,7 +211,7 @@ pub fn begin_comparison(
             ..described(provenance)
         },
     };
-    // Whatever comes of it, the page is drawn anew.
+    // The page is drawn again in any case.
     manifest.files.retain(|file| ![INTERRUPTED, PAGE].contains(&file.name.as_str()));
     manifest.files.push(FileEntry::page());
     if let Some(missing) = missing {
@@ -230,11 +232,11 @@ fn interrupted_entry() -> FileEntry {
     FileEntry::new(INTERRUPTED, "the runs that are missing, and why", vec![])
 }
 
-/// Writes `comparison.csv`, `comparison.json` and `manifest.json` over `runs` into `dir`. Runs may still be missing; the
-/// comparison is then over those there are.
+/// Writes `comparison.csv`, `comparison.json` and `manifest.json` over `runs` into `dir`. If runs are missing, the comparison is
+/// over the existing ones.
 ///
 /// # Errors
-/// [`ReportError`] where a file cannot be written, or one that is not ours is in the way.
+/// [`ReportError`] if a file cannot be written, or if a file that no manifest lists exists at its path.
 pub fn write_comparison(
     dir: &Path,
     runs: &[Summary],
@@ -246,7 +248,7 @@ pub fn write_comparison(
     write_partial_comparison(dir, runs, schemes, baseline, threads, provenance, None)
 }
 
-/// The same, with the text of `interrupted.json`; without one, that file goes.
+/// Writes a comparison as [`write_comparison`], with the text of `interrupted.json`; without a text, that file is removed.
 ///
 /// # Errors
 /// As [`write_comparison`].
@@ -297,7 +299,7 @@ pub fn write_partial_comparison(
         files,
         ..described(provenance)
     };
-    // Figures, page and gathered rows stay until they are written anew.
+    // Figures, page and gathered rows are kept until they are written again.
     if let Some(there) = staging.target().manifest() {
         manifest.keep_entries(there);
         if missing.is_none() {
@@ -308,10 +310,10 @@ pub fn write_partial_comparison(
     Ok(comparison)
 }
 
-/// Gathers the rows of `members` as one Parquet file per table in `dir`, and names those in the manifest there.
+/// Gathers the rows of `members` in one Parquet file per table in `dir`, and lists those files in its manifest.
 ///
 /// # Errors
-/// [`ReportError`] where rows cannot be read or a file cannot be written.
+/// [`ReportError`] if rows cannot be read or a file cannot be written.
 pub fn gather_runs(dir: &Path, labels: &[Label], members: &[Member]) -> Result<(), ReportError> {
     let mut staging = Staging::new(OutputDir::open(dir)?)?;
     let mut manifest = staging.target().manifest().cloned().unwrap_or_default();

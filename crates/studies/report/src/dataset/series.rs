@@ -1,4 +1,4 @@
-//! Time series, put together as they are read: what figures show of thousands of ports is their sum and their worst.
+//! Time series, aggregated while they are read: figures show the sum and the worst of thousands of ports.
 
 use super::{LinkPoint, Reader};
 use crate::{error::ReportError, tables::Frame};
@@ -8,23 +8,23 @@ use std::{
     path::Path,
 };
 
-/// The ports of a group of links at one time.
+/// State of the ports of a group of links at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LinksAt {
     pub(crate) time_ps: u64,
     pub(crate) ports: u64,
-    /// Sent so far, all ports together.
+    /// Bytes sent so far, summed over the ports.
     pub(crate) sent_bytes: u64,
     /// The longest queue.
     pub(crate) deepest_bytes: u64,
-    /// Marked, and trimmed or dropped, so far.
+    /// Packets marked so far. `losses` are packets trimmed or dropped so far.
     pub(crate) marks: u64,
     pub(crate) losses: u64,
-    /// Ports that are paused.
+    /// Number of paused ports.
     pub(crate) paused: u64,
 }
 
-/// A flow at one time.
+/// State of a flow at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FlowAt {
     pub(crate) time_ps: u64,
@@ -35,7 +35,7 @@ pub(crate) struct FlowAt {
     pub(crate) paths: u64,
 }
 
-/// The load balancers of a run at one time, together.
+/// State of the load balancers of a run at one time, summed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct SchemeAt {
     pub(crate) time_ps: u64,
@@ -45,7 +45,7 @@ pub(crate) struct SchemeAt {
     pub(crate) imbalance: Option<f64>,
 }
 
-/// The time series of a run, as far as they were asked for.
+/// Time series of a run, as far as the run recorded them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TimeSeries {
     /// By group of links, in the order of time.
@@ -54,7 +54,7 @@ pub(crate) struct TimeSeries {
     pub(crate) flows: BTreeMap<u64, Vec<FlowAt>>,
     /// In the order of time.
     pub(crate) scheme: Vec<SchemeAt>,
-    /// When faults began or ended and what they did, each once.
+    /// Times at which faults began or ended, with their effects, each once.
     pub(crate) faults: Vec<(u64, String)>,
 }
 
@@ -63,7 +63,7 @@ fn whole(frame: &Frame, name: &str, row: usize) -> u64 {
 }
 
 impl Reader {
-    /// The time series of the run in `dir`, which has these links.
+    /// Reads the time series of the run in `dir` with the links `links`.
     pub(super) fn series(&mut self, dir: &Path, links: &[LinkPoint]) -> Result<TimeSeries, ReportError> {
         let (links_at, flows, scheme) = (self.link_series(dir, links)?, self.flow_series(dir)?, self.scheme(dir)?);
         Ok(TimeSeries { links: links_at, flows, scheme, faults: faults(links) })
@@ -148,14 +148,14 @@ impl Reader {
             sum.open_flows += whole(&frame, "open_flows", row);
             sum.in_flight_bytes += whole(&frame, "in_flight_bytes", row);
             sum.path_switches += whole(&frame, "path_switches", row);
-            // That of all traffic, the same in the rows of all load balancers.
+            // The imbalance is that of all traffic and the same in the rows of all load balancers.
             sum.imbalance = frame.reals("uplink_imbalance").get(row).copied().flatten();
         }
         Ok(sums.into_values().collect())
     }
 }
 
-/// When faults struck a link and what they did, from what its row says: `down at 20us; up at 50us`.
+/// Parses times and effects of faults from the row of a link: `down at 20us; up at 50us`.
 pub(crate) fn faults_of(said: &str) -> Vec<(u64, String)> {
     let told = said.split("; ").filter_map(|words| {
         let (what, at) = words.rsplit_once(" at ")?;
@@ -164,7 +164,7 @@ pub(crate) fn faults_of(said: &str) -> Vec<(u64, String)> {
     told.collect()
 }
 
-/// The same of all links, each once.
+/// Returns the faults of all links, each once.
 fn faults(links: &[LinkPoint]) -> Vec<(u64, String)> {
     let all = links.iter().filter(|link| link.failed()).flat_map(|link| faults_of(&link.fault));
     all.collect::<BTreeSet<_>>().into_iter().collect()

@@ -1,4 +1,4 @@
-//! The declarations of all tables and their columns.
+//! Declarations of all tables and their columns.
 
 use super::{At, Column, Context, Kind, Table, Value, filling::fill};
 use crate::meta::past_warmup;
@@ -36,7 +36,7 @@ fn picoseconds(time: Option<Time>) -> Value<'static> {
     time.map(Time::ps).into()
 }
 
-/// `name: kind [optional], unit, meaning, getter;` per column.
+/// Declares columns: `name: kind [optional], unit, meaning, getter;` each.
 macro_rules! columns {
     ($($name:ident: $kind:ident $($optional:ident)?, $unit:literal, $meaning:literal, $get:expr;)*) => {
         &[$(Column {
@@ -51,7 +51,7 @@ macro_rules! columns {
     };
 }
 
-/// The columns of flows: those of the metrics are declared in [`anabranch_outcome::FlowMetrics`].
+/// Declares the columns of flows; those of the metrics are declared in [`anabranch_outcome::FlowMetrics`].
 macro_rules! flow_columns {
     ($($metric:ident: $how:ident, $unit:literal, $meaning:literal, $(fingerprint $place:literal)?;)*) => {
         columns! {
@@ -274,7 +274,7 @@ fn occupancy_rows(result: &RunResult) -> Vec<At> {
     nested(result.links.iter().map(|link| link.queue.occupancy.len()))
 }
 
-/// Every table of a run.
+/// All tables of a run.
 pub const TABLES: &[Table] = &[
     Table {
         name: "flows",

@@ -1,4 +1,4 @@
-//! The rows of a run compared with those that its directory holds, cell by cell.
+//! Comparison of the rows of a run with those in its directory, cell by cell.
 
 use super::{
     Context, TABLES, Table, Value,
@@ -7,17 +7,17 @@ use super::{
 use crate::error::ReportError;
 use std::path::Path;
 
-/// The first place at which a file does not say what a run gives.
+/// First difference between a file and the rows of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowDifference {
-    /// The file.
+    /// Name of the file.
     pub file: String,
-    /// What is different, for people.
+    /// Description of the difference.
     pub found: String,
 }
 
-/// Compares every cell of every table in `dir` with the rows of a run. Columns that an older version did not write are left
-/// out; a table that is missing, or there without need, is a difference.
+/// Compares every cell of every table in `dir` with the rows of a run. Columns that an older version did not write are excluded.
+/// A table that is missing, or that the run would not write, is a difference.
 pub fn differing_rows(dir: &Path, context: &Context<'_>) -> Vec<RowDifference> {
     let mut differences = vec![];
     for table in TABLES {
@@ -36,7 +36,7 @@ pub fn differing_rows(dir: &Path, context: &Context<'_>) -> Vec<RowDifference> {
     differences
 }
 
-/// What is different, if anything.
+/// Returns a description of the first difference as the error.
 fn compare(path: &Path, table: &Table, context: &Context<'_>) -> Result<(), String> {
     let rows = (table.rows)(context.result);
     let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();

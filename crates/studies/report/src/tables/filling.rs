@@ -1,30 +1,31 @@
-//! Columns in memory as they are filled: cells side by side, words once each, and which cells are empty. What Arrow wants.
+//! Columns in memory while they are filled, in the layout of Arrow: contiguous cells, a dictionary of texts, and a validity
+//! bitmap.
 
 use super::{At, Context, Kind, Value};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// A column while it is filled.
+/// A column that is being filled.
 #[derive(Clone, Debug)]
 pub enum Filling<'r> {
-    /// Of [`Kind::Integer`]; 0 where empty.
+    /// Cells of a [`Kind::Integer`] column; 0 if empty.
     Integer(Vec<i64>, Validity),
-    /// Of [`Kind::Unsigned`]; 0 where empty.
+    /// Cells of a [`Kind::Unsigned`] column; 0 if empty.
     Unsigned(Vec<u64>, Validity),
-    /// Of [`Kind::Real`]; 0 where empty.
+    /// Cells of a [`Kind::Real`] column; 0 if empty.
     Real(Vec<f64>, Validity),
-    /// Of [`Kind::Text`].
+    /// Cells of a [`Kind::Text`] column.
     Text(Words<'r>),
-    /// Of [`Kind::Flag`]; unset where empty.
+    /// Cells of a [`Kind::Flag`] column; unset if empty.
     Flag(Bits, Validity),
 }
 
-/// Bits side by side, the first one lowest in its byte.
+/// A bitmap, least significant bit first.
 #[derive(Clone, Debug, Default)]
 pub struct Bits {
-    /// The bytes that hold them.
+    /// The bytes of the bitmap.
     pub bytes: Vec<u8>,
-    /// How many there are.
+    /// Number of bits.
     pub len: usize,
 }
 
@@ -43,15 +44,15 @@ impl Bits {
     }
 }
 
-/// Which cells hold something; counted only once one does not.
+/// Validity of cells; the bitmap is created at the first empty cell.
 #[derive(Clone, Debug, Default)]
 pub struct Validity {
-    /// A set bit per cell that holds something; `None` where all do.
+    /// A set bit per cell that is not empty; `None` if no cell is empty.
     pub bits: Option<Bits>,
 }
 
 impl Validity {
-    /// Of cells after `before` others: `empty` says of each whether it is.
+    /// Appends cells after `before` others; `empty` is `true` for each empty cell.
     fn extend(&mut self, before: usize, any_empty: bool, empty: impl Iterator<Item = bool>) {
         if any_empty || self.bits.is_some() {
             let bits = self.bits.get_or_insert_with(|| {
@@ -67,22 +68,22 @@ impl Validity {
     }
 }
 
-/// Words, each once, and which of them each cell holds.
+/// Dictionary-encoded texts.
 #[derive(Clone, Debug, Default)]
 pub struct Words<'r> {
-    /// A place in `words` per cell; 0 where empty.
+    /// Index into `words` per cell; 0 if empty.
     pub keys: Vec<i32>,
-    /// The words, in the order of their first cells.
+    /// The different texts, in the order of their first cells.
     pub words: Vec<String>,
-    /// Which cells hold something.
+    /// Validity of the cells.
     pub validity: Validity,
     places: FxHashMap<String, i32>,
-    /// The last word and its place: most cells hold the very same as the one above.
+    /// The last text and its index: most cells are equal to the one above.
     last: Option<(&'r str, i32)>,
 }
 
 impl<'r> Words<'r> {
-    /// The same word in every one of some cells.
+    /// Creates a column of `cells` equal texts.
     pub fn all(word: &str, cells: usize) -> Self {
         Words { keys: vec![0; cells], words: vec![word.to_string()], ..Words::default() }
     }
@@ -113,7 +114,7 @@ impl<'r> Words<'r> {
 }
 
 impl<'r> Filling<'r> {
-    /// An empty column with room for `rows` cells.
+    /// Creates an empty column with capacity for `rows` cells.
     pub fn new(kind: Kind, rows: usize) -> Self {
         match kind {
             Kind::Integer => Filling::Integer(Vec::with_capacity(rows), Validity::default()),
@@ -124,7 +125,7 @@ impl<'r> Filling<'r> {
         }
     }
 
-    /// A cell. Whether it is of the column's kind, and a whole number fits 64 signed bits.
+    /// Appends a cell. Returns `false` if the value is not of the column's kind, or an integer does not fit 64 signed bits.
     pub fn push(&mut self, value: Value<'r>) -> bool {
         let empty = value == Value::Empty;
         match (self, value) {
@@ -175,7 +176,7 @@ impl<'r> Filling<'r> {
     }
 }
 
-/// What `fill` of a [`Column`](super::Column) does, made for each `get` so that no cell goes through a [`Value`] in memory.
+/// Implements `fill` of a [`Column`](super::Column). It is compiled per `get`, so that no cell is stored as a [`Value`].
 pub(super) fn fill<'r>(
     get: impl Fn(&Context<'r>, At) -> Value<'r>,
     context: &Context<'r>,

@@ -1,4 +1,4 @@
-//! The rows of many runs as one Parquet file, each with the labels of its run.
+//! Gathering of the rows of many runs in one Parquet file, each with the labels of its run.
 
 use super::{
     Kind, TABLES, Table,
@@ -21,18 +21,18 @@ use parquet::{
 };
 use std::{io::Write, iter::repeat_n, path::PathBuf};
 
-/// A column that says which run a row is of.
+/// A column that identifies the run of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Label {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it holds.
+    /// Kind of its values.
     pub kind: Kind,
-    /// What it means.
+    /// Meaning.
     pub meaning: String,
 }
 
-/// One of the runs.
+/// One of the gathered runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     /// Directory with its tables.
@@ -41,15 +41,15 @@ pub struct Member {
     pub labels: Vec<String>,
 }
 
-/// Rows from which on a row group is written; bounds the memory of gathering.
+/// Number of rows after which a row group is written; bounds the memory of gathering.
 const ROW_GROUP: usize = 1 << 16;
 
 const WRITE_AGAIN: &str = "run the scenario again, or remove the directory of that run";
 
-/// Gathers the rows of `members` and names their files in `manifest`.
+/// Gathers the rows of `members` and lists their files in `manifest`.
 ///
 /// # Errors
-/// [`ReportError`] where a member's table cannot be read, or a file cannot be written.
+/// [`ReportError`] if a member's table cannot be read, or a file cannot be written.
 pub(crate) fn stage_gathered(
     staging: &mut Staging,
     manifest: &mut Manifest,
@@ -66,12 +66,11 @@ pub(crate) fn stage_gathered(
     Ok(())
 }
 
-/// Writes `TABLE.parquet` into `target` for every table that a member has, over all members in their order: the labels,
-/// then the columns of the table. Gives the names of the tables written. Nothing in the files depends on when or where
-/// they were written.
+/// Writes `TABLE.parquet` for every table that a member has, over all members in their order: the labels, then the columns of the
+/// table. Returns the names of the tables written. The files do not depend on the time or place of writing.
 ///
 /// # Errors
-/// [`ReportError`] where a member's table cannot be read, or a file cannot be written.
+/// [`ReportError`] if a member's table cannot be read, or a file cannot be written.
 fn gather_into(
     staging: &mut Staging,
     labels: &[Label],
@@ -104,7 +103,7 @@ fn gather_into(
     Ok(written)
 }
 
-/// The columns of a gathered table, for a manifest.
+/// Returns the columns of a gathered table, for a manifest.
 fn columns(table: &str, labels: &[Label]) -> Vec<ColumnEntry> {
     let own = TABLES.iter().find(|t| t.name == table).map_or(&[][..], |table| table.columns);
     let label = |label: &Label| ColumnEntry::new(&label.name, label.kind.word(), "", &label.meaning);
@@ -112,7 +111,7 @@ fn columns(table: &str, labels: &[Label]) -> Vec<ColumnEntry> {
     labels.iter().map(label).chain(own.iter().filter(|c| !is_label(labels, c.name)).map(column)).collect()
 }
 
-/// A label says the same as a column of its name, so the column is left out.
+/// Returns `true` if a label has the name of `column`. It replaces that column, since both contain the same values.
 fn is_label(labels: &[Label], column: &str) -> bool {
     labels.iter().any(|label| label.name == column)
 }
@@ -128,17 +127,17 @@ impl From<ParquetError> for Wrong {
     }
 }
 
-/// Rows that wait for their row group.
+/// Rows that are not yet in a row group.
 struct Pending {
     cells: Vec<Cells>,
     rows: usize,
 }
 
-/// Adds so many cells of a label.
+/// Appends `rows` equal cells of a label.
 fn extend(cells: &mut Cells, label: &Label, cell: &str, rows: usize) -> Result<()> {
     let unfit = || ParquetError::General(format!("`{cell}` does not fit in column {}", label.name));
     match cells {
-        // Whole numbers may be negative; they are written as the bits they are read as.
+        // Labels may be negative; they are stored as their 64 bits and read back as such.
         Cells::Integer(cells) if label.kind == Kind::Integer => {
             let value: i64 = cell.parse().map_err(|_| unfit())?;
             cells.extend(repeat_n(Some(value as u64), rows));
@@ -225,7 +224,7 @@ fn flush<W: Write + Send>(writer: &mut SerializedFileWriter<W>, fields: &[Field<
     Ok(())
 }
 
-/// A column whose empty cells are `None`.
+/// Writes a column whose empty cells are `None`.
 fn optional<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     field: &Field<'_>,

@@ -1,4 +1,4 @@
-//! The library that reads Parquet panics at some damaged files. For us they are files that cannot be read.
+//! Conversion of panics of the Parquet library into errors: it panics on some damaged files.
 
 use parquet::errors::{ParquetError, Result};
 use std::{
@@ -11,7 +11,7 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls the library; a panic becomes an error, and is not printed.
+/// Calls the library; a panic becomes an error and is not printed.
 pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -1,5 +1,5 @@
-//! The tables of a run. Each column is declared once, with its unit and meaning; CSV, Parquet and the dictionary in
-//! `manifest.json` all come from that declaration.
+//! Tables of a run. Each column is declared once, with its unit and meaning; CSV, Parquet and the dictionary in `manifest.json`
+//! follow from that declaration.
 
 mod columns;
 mod differ;
@@ -25,23 +25,23 @@ use crate::meta::RunMeta;
 use anabranch_outcome::RunResult;
 use std::borrow::Cow;
 
-/// What a column holds.
+/// Kind of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Whole numbers from 0 to 2^63-1.
+    /// Integers from 0 to 2^63-1.
     Integer,
-    /// Whole numbers from 0 to 2^64-1.
+    /// Integers from 0 to 2^64-1.
     Unsigned,
-    /// Numbers.
+    /// Floating-point numbers.
     Real,
-    /// Words.
+    /// Texts.
     Text,
     /// `true` or `false`.
     Flag,
 }
 
 impl Kind {
-    /// The word in `manifest.json`.
+    /// Returns the name of the kind in `manifest.json`.
     pub fn word(self) -> &'static str {
         match self {
             Kind::Integer | Kind::Unsigned => "integer",
@@ -55,15 +55,15 @@ impl Kind {
 /// One cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'r> {
-    /// Of an [`Kind::Integer`] or [`Kind::Unsigned`] column.
+    /// Value of a [`Kind::Integer`] or [`Kind::Unsigned`] column.
     Integer(u64),
-    /// Of a [`Kind::Real`] column.
+    /// Value of a [`Kind::Real`] column.
     Real(f64),
-    /// Of a [`Kind::Text`] column.
+    /// Value of a [`Kind::Text`] column.
     Text(Cow<'r, str>),
-    /// Of a [`Kind::Flag`] column.
+    /// Value of a [`Kind::Flag`] column.
     Flag(bool),
-    /// Nothing; only in a column that may be empty.
+    /// No value; only in a column that may be empty.
     Empty,
 }
 
@@ -79,63 +79,63 @@ impl From<Option<f64>> for Value<'_> {
     }
 }
 
-/// What a cell is worked out from.
+/// Data from which cells are computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'r> {
-    /// The rows.
+    /// The rows of the run.
     pub result: &'r RunResult,
-    /// The names.
+    /// Names and settings of the run.
     pub meta: &'r RunMeta,
-    /// The moment from which starting flows count, in picoseconds.
+    /// Time from which starting flows are measured.
     pub counted_from: anabranch_units::Time,
 }
 
 impl<'r> Context<'r> {
-    /// Of a run.
+    /// Creates the context of a run.
     pub fn new(result: &'r RunResult, meta: &'r RunMeta) -> Self {
         Context { result, meta, counted_from: meta.counted_from(result) }
     }
 }
 
-/// Which row: position in the run's list and, where its entries have parts, position in the entry.
+/// Position of a row: index in the run's list and, if its entries have parts, index in the entry.
 pub type At = (usize, usize);
 
-/// One column's declaration.
+/// Declaration of a column.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// Its name in every format.
+    /// Name in every format.
     pub name: &'static str,
-    /// Its unit; empty where it has none.
+    /// Unit; empty if it has none.
     pub unit: &'static str,
-    /// What it means.
+    /// Meaning.
     pub meaning: &'static str,
-    /// What it holds.
+    /// Kind of its values.
     pub kind: Kind,
-    /// Whether cells may be empty.
+    /// `true` if cells may be empty.
     pub optional: bool,
-    /// A cell.
+    /// Function that returns a cell.
     pub get: for<'r> fn(&Context<'r>, At) -> Value<'r>,
-    /// Cells one after the other, appended to a column of the same kind. Whether all fit.
+    /// Function that appends several cells to a column of the same kind. It returns `false` if a cell does not fit.
     pub fill: for<'r> fn(&Context<'r>, &[At], &mut Filling<'r>) -> bool,
 }
 
-/// One table's declaration.
+/// Declaration of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// Name of its files, without the extension.
+    /// Name of the files, without the extension.
     pub name: &'static str,
-    /// What a row is.
+    /// Meaning of a row.
     pub meaning: &'static str,
-    /// Whether it is written when it has no rows.
+    /// `true` if it is written even without rows.
     pub always: bool,
-    /// Its columns.
+    /// Columns.
     pub columns: &'static [Column],
-    /// Its rows.
+    /// Function that returns the positions of the rows.
     pub rows: fn(&RunResult) -> Vec<At>,
 }
 
 impl Table {
-    /// A column by name.
+    /// Returns a column by name.
     pub fn column(&self, name: &str) -> Option<&'static Column> {
         self.columns.iter().find(|column| column.name == name)
     }

@@ -1,4 +1,4 @@
-//! Tables as Parquet, through the low-level column writers.
+//! Writing of tables as Parquet, through the low-level column writers.
 
 use super::{At, Column, Context, Kind, Table, Value};
 use parquet::{
@@ -14,10 +14,10 @@ use parquet::{
 };
 use std::{io::Write, sync::Arc};
 
-/// Rows of a row group; bounds the memory of writing.
+/// Maximum number of rows of a row group; bounds the memory of writing.
 const ROW_GROUP: usize = 1 << 18;
 
-/// Writes `table`; `provenance` goes into the file's key-value metadata, with the unit of every column that has one.
+/// Writes `table`. `provenance` is stored in the file's key-value metadata, with the unit of every column that has one.
 pub(crate) fn write_parquet(
     table: &Table,
     context: &Context<'_>,
@@ -47,7 +47,7 @@ pub(crate) fn write_parquet(
                     _ => None,
                 }),
                 Kind::Text => {
-                    // Texts repeat from row to row: one copy serves.
+                    // Consecutive rows often have equal texts, which share one copy.
                     let mut last = ByteArray::from("");
                     write::<ByteArrayType, _>(&mut group, column, context, rows, |value| match value {
                         Value::Text(value) => {
@@ -79,8 +79,8 @@ pub(super) struct Field<'n> {
     pub(super) optional: bool,
 }
 
-/// How files are written, with `provenance` and the `units` of columns as metadata. Whole numbers are times and counts, most of
-/// them close to the one before: their differences take less time and room than a dictionary of them.
+/// Returns the properties of a writer, with `provenance` and the `units` of columns as metadata. Most integers are times and
+/// counts close to the one before: delta encoding takes less time and space than a dictionary.
 pub(super) fn writer_properties<'n>(
     provenance: &[(String, String)],
     units: impl Iterator<Item = (&'n str, &'n str)>,

@@ -1,4 +1,4 @@
-//! Tables read back from a result directory: what figures and the page need.
+//! Reading of tables from a result directory, for figures and the page.
 
 use super::{Kind, TABLES, Table, guard::guarded};
 use crate::error::ReportError;
@@ -10,10 +10,10 @@ use parquet::{
 };
 use std::path::Path;
 
-/// Rows that memory is taken for before they are read: a file may name any number.
+/// Maximum number of rows for which memory is allocated in advance: a file may claim any number.
 const MAX_AT_ONCE: usize = 1 << 20;
 
-/// The cells of one column; `None` where empty.
+/// Cells of one column; `None` if empty.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Cells {
     Integer(Vec<Option<u64>>),
@@ -42,12 +42,11 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Reads `columns` of `table` (`flows`, `links`, ...) from `dir`: from Parquet where it is there, else from CSV.
-    /// `None` where neither is there. Columns that the file lacks, since another version wrote it, are left empty and
-    /// named by [`Frame::missing`].
+    /// Reads `columns` of `table` (`flows`, `links`, ...) from `dir`: from Parquet if it exists, else from CSV. Returns `None` if
+    /// neither exists. Columns that the file lacks, since another version wrote it, are empty and listed by [`Frame::missing`].
     ///
     /// # Errors
-    /// [`ReportError`] where the file cannot be read.
+    /// [`ReportError`] if the file cannot be read.
     pub fn read(dir: &Path, table: &str, columns: &[&str]) -> Result<Option<Self>, ReportError> {
         let Some(declared) = TABLES.iter().find(|t| t.name == table) else { return Ok(None) };
         let (parquet, csv) = (dir.join(format!("{table}.parquet")), dir.join(format!("{table}.csv")));
@@ -57,11 +56,11 @@ impl Frame {
         if csv.exists() { read_csv(&csv, declared, columns).map(Some) } else { Ok(None) }
     }
 
-    /// As [`Frame::read`], but shows the rows to `each` in parts, so that a large table need not lie in memory whole. Whether
-    /// there is such a table.
+    /// Reads as [`Frame::read`], but passes the rows to `each` in parts, so that a large table is never in memory as a whole.
+    /// Returns `true` if the table exists.
     ///
     /// # Errors
-    /// [`ReportError`] where the file cannot be read, and what `each` returns.
+    /// [`ReportError`] if the file cannot be read, and any error of `each`.
     pub(crate) fn read_parts(
         dir: &Path,
         table: &str,
@@ -95,30 +94,30 @@ impl Frame {
         }
     }
 
-    /// Columns asked for that the file does not have.
+    /// Returns the requested columns that the file does not have.
     pub fn missing(&self) -> &[String] {
         &self.missing
     }
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
     pub(super) fn cells(&self, name: &str) -> Option<&Cells> {
         self.columns.iter().find(|(column, _)| *column == name).map(|(_, cells)| cells)
     }
-    /// An integer column; empty where it was not read.
+    /// Returns an integer column; empty if it was not read.
     pub fn integers(&self, name: &str) -> &[Option<u64>] {
         if let Some(Cells::Integer(cells)) = self.cells(name) { cells } else { &[] }
     }
-    /// A column of numbers; empty where it was not read.
+    /// Returns a column of floating-point numbers; empty if it was not read.
     pub fn reals(&self, name: &str) -> &[Option<f64>] {
         if let Some(Cells::Real(cells)) = self.cells(name) { cells } else { &[] }
     }
-    /// A column of words; empty where it was not read.
+    /// Returns a column of texts; empty if it was not read.
     pub fn texts(&self, name: &str) -> &[String] {
         if let Some(Cells::Text(cells)) = self.cells(name) { cells } else { &[] }
     }
-    /// A column of flags; empty where it was not read.
+    /// Returns a column of flags; empty if it was not read.
     pub fn flags(&self, name: &str) -> &[bool] {
         if let Some(Cells::Flag(cells)) = self.cells(name) { cells } else { &[] }
     }
@@ -126,10 +125,10 @@ impl Frame {
 
 const WRITE_AGAIN: &str = "run the scenario again, or restore the file; nothing was written";
 
-/// A column's name, kind and place in the file's header.
+/// Name and kind of a column, and its index in the file's header.
 type Place = (&'static str, Kind, usize);
 
-/// The declarations of `columns` and where each stands in the file's header; beside them the names of those it lacks.
+/// Returns name, kind and index in the file's header of `columns`, and the names of those that the file lacks.
 fn places(table: &Table, columns: &[&str], header: &[&str]) -> (Vec<Place>, Vec<String>) {
     let (mut places, mut missing) = (vec![], vec![]);
     for &name in columns {
@@ -171,7 +170,7 @@ pub(super) fn read_csv(path: &Path, table: &Table, columns: &[&str]) -> Result<F
     Ok(Frame { columns: places.iter().map(|place| place.0).zip(cells).collect(), rows, missing })
 }
 
-/// The rows of a file; after each row group `after` sees those read so far, and may empty them.
+/// Reads the rows of a file. After each row group it passes the rows read so far to `after`, which may clear them.
 pub(super) fn read_parquet(
     path: &Path,
     table: &Table,
@@ -220,7 +219,7 @@ fn column<T: DataType>(
     let damaged = || ParquetError::General("its metadata are damaged".to_string());
     let chunk = metadata.columns().get(place).ok_or_else(damaged)?;
     let descriptor = chunk.column_descr_ptr();
-    // The library takes these for granted, and panics where they do not hold.
+    // The library assumes these properties, and panics if they do not hold.
     let begin = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
     let numbers = [metadata.num_rows(), begin, chunk.data_page_offset(), chunk.compressed_size(), chunk.num_values()];
     let is_flat = descriptor.max_rep_level() == 0 && descriptor.max_def_level() <= 1;

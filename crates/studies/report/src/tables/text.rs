@@ -1,11 +1,11 @@
-//! Tables as CSV.
+//! Writing of tables as CSV.
 
 use super::{Context, TABLES, Table, Value};
 use crate::meta::RunMeta;
 use anabranch_outcome::RunResult;
 use std::io::{self, Write};
 
-/// Every table of a run that would be written, by name, as its CSV file says it.
+/// Returns the content of the CSV files of all tables that a run would write, by name.
 pub fn csv_tables(result: &RunResult, meta: &RunMeta) -> Vec<(&'static str, String)> {
     let context = Context::new(result, meta);
     let text = |table: &Table| {
@@ -17,10 +17,10 @@ pub fn csv_tables(result: &RunResult, meta: &RunMeta) -> Vec<(&'static str, Stri
     written.map(|table| (table.name, text(table))).collect()
 }
 
-/// Rows are given to the file in blocks of about this many bytes.
+/// Approximate size in bytes of the blocks that are written to the file.
 const BLOCK: usize = 1 << 16;
 
-/// Writes `table` with a header line. Numbers are most of what there is, and need no quotes.
+/// Writes `table` with a header line. Most values are numbers, which need no quotes.
 pub(crate) fn write_csv(table: &Table, context: &Context<'_>, mut to: impl Write) -> io::Result<()> {
     let mut out = Vec::with_capacity(BLOCK + BLOCK / 4);
     let mut digits = itoa::Buffer::new();
@@ -54,7 +54,7 @@ pub(crate) fn write_csv(table: &Table, context: &Context<'_>, mut to: impl Write
     to.flush()
 }
 
-/// A text, in quotes where it needs them (RFC 4180).
+/// Appends a text, in quotes if it requires them (RFC 4180).
 fn push_text(out: &mut Vec<u8>, text: &str) {
     if !text.bytes().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
         out.extend_from_slice(text.as_bytes());
