@@ -1,4 +1,4 @@
-//! Writes every kind of result directory from invented results, to look at figures and pages after a change:
+//! Writes every kind of result directory from synthetic results, for visual inspection of figures and pages after a change:
 //! `cargo run -p anabranch-report --example gallery -- DIR`.
 
 #[path = "../tests/common/mod.rs"]
@@ -13,7 +13,7 @@ use anabranch_units::Time;
 use common::{Behaviour, SCHEMES, add_measurements, meta, provenance, run};
 use std::path::{Path, PathBuf};
 
-/// A comparison; `change` may alter each run, and leaves it out where it gives false.
+/// Writes a comparison. `change` may alter each run, and returns `false` to omit the run.
 fn compare(
     dir: &Path,
     schemes: &[Behaviour],
@@ -40,7 +40,7 @@ fn compare(
     Ok(())
 }
 
-/// Every tenth flow belongs to a second workload, and a cable is down.
+/// Assigns every tenth flow to a second workload and takes a cable down.
 fn several(result: &mut RunRows, meta: &mut RunMeta) -> bool {
     meta.workloads =
         ["web-search", "incast"].map(|name| WorkloadMeta { name: name.to_string(), measured: true }).to_vec();
@@ -59,7 +59,7 @@ fn main() -> Result<(), ReportError> {
     let dir = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "target/gallery".to_string()));
     compare(&dir.join("comparison"), SCHEMES, 10, 20_000, false, |_, _| true)?;
     compare(&dir.join("workloads"), SCHEMES, 5, 20_000, false, several)?;
-    // Three that tie, and an interruption.
+    // Three schemes that tie, and an interruption.
     let tie = [("ecmp", 2.4), ("ops", 0.4), ("reps", 0.4), ("prime", 0.4)];
     let tie = tie.map(|(name, excess)| Behaviour { name, excess, uneven: 0.1 });
     compare(&dir.join("interrupted"), &tie, 5, 5000, false, |_, meta| meta.scheme != "prime" || meta.seed < 5)?;

@@ -1,4 +1,4 @@
-//! Two backends side by side, of invented rows.
+//! Comparison of two backends on synthetic rows.
 
 #[allow(dead_code)]
 mod common;
@@ -54,11 +54,11 @@ fn ratios_are_of_whole_runs_and_unknown_counts_stay_unknown() {
         let found = agreement.explanations.iter().find(|row| row.quantity == quantity);
         found.unwrap_or_else(|| panic!("{quantity}")).values.clone()
     };
-    // A queue of 1 MB stands for 100,000 marks in these rows, and the run for 10 drops.
+    // In these rows, a queue of 1 MB gives 100,000 marks, and a run has 10 drops.
     assert_eq!(of("marks at a port"), [Some(100_000.0), None]);
     assert_eq!(of("drops"), [Some(10.0), None]);
     assert_eq!(of("share of bytes"), [Some(1.0), Some(1.0)]);
-    // What one backend does not count stands beside what the other counted.
+    // A quantity that one backend does not count keeps the value of the other.
     let agreement = Agreement::new(&sides, &["ecmp".to_string()], Metric::named("dropped")).unwrap();
     let row = &agreement.rows[0];
     assert_eq!((row.reference, row.value, row.verdict), (Some(10.0), None, Verdict::Missing));

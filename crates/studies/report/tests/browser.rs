@@ -1,4 +1,4 @@
-//! The pages in a real browser: `tests/browser/check.py` over a comparison, several workloads, a single run and a sweep,
+//! Tests of the pages in a browser: `tests/browser/check.py` over a comparison, several workloads, a single run and a sweep,
 //! `tests/browser/view.py` over fabric views.
 
 #[allow(dead_code)]
@@ -21,7 +21,7 @@ fn file(path: &std::path::Path) -> OutputFile {
     OutputFile::new(path, true, &Inputs::default()).unwrap()
 }
 
-/// Runs a script of `tests/browser`; what it finds wrong fails the test.
+/// Runs a script of `tests/browser`, which fails the test if it finds an error.
 fn passes(script: &str, arguments: &[&Path]) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser").join(script);
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_string());
@@ -31,7 +31,7 @@ fn passes(script: &str, arguments: &[&Path]) {
     print!("{said}");
 }
 
-/// Needs Chromium, its driver and Selenium; see the script for the command.
+/// Requires Chromium, its driver and Selenium; see the script for the command.
 #[test]
 #[ignore = "needs chromium, chromium-driver and selenium"]
 fn pages_load_whole_in_a_browser() {
@@ -64,7 +64,7 @@ fn pages_load_whole_in_a_browser() {
     passes("check.py", &pages.iter().map(PathBuf::as_path).collect::<Vec<_>>());
 }
 
-/// The page of a sweep over two keys: curves, a heat map and a table.
+/// Writes the page of a sweep over two keys: curves, a heat map and a table.
 fn sweep(dir: &Path) -> PathBuf {
     let axis = |key: &str, values: &[&str], numbers: &[f64]| SweepAxis {
         key: key.to_string(),
@@ -98,7 +98,7 @@ fn sweep(dir: &Path) -> PathBuf {
     report(dir).unwrap()
 }
 
-/// Series of every link, drawn at random.
+/// Adds random series of every link.
 fn add_series(result: &mut RunRows, seed: u64) {
     let mut stream = Stream::keyed(seed, 0, "series");
     for link in &result.links {
@@ -119,7 +119,7 @@ fn add_series(result: &mut RunRows, seed: u64) {
     }
 }
 
-/// Packets of flow 3 from host 0 to host 40, by turns over eight spines; every seventh is dropped at the spine.
+/// Adds packets of flow 3 from host 0 to host 40, round-robin over eight spines; every seventh is dropped at the spine.
 fn add_trace(result: &mut RunRows) {
     let number = |from: &str, to: &str| result.links.iter().position(|link| link.from == from && link.to == to);
     let mut rows = vec![];
@@ -189,7 +189,7 @@ fn views_play_in_a_browser_and_show_the_rows() {
     write_view(&runs[..1], &file(&one)).unwrap();
     passes("view.py", &[&both, &runs[0], &runs[1]]);
     passes("view.py", &[&one, &runs[0]]);
-    // Without series the totals are shown.
+    // Without series the page shows the totals.
     let (plain, still) = (dir.join("plain"), dir.join("still.html"));
     common::write_run(&plain, &run(&SCHEMES[2], 1, 400, false), &meta("hopper", 1), &provenance(), Formats::BOTH)
         .unwrap();

@@ -1,4 +1,4 @@
-//! Comparisons against arithmetic by hand.
+//! Comparisons against manual calculations.
 
 #[allow(dead_code)]
 mod common;
@@ -8,7 +8,7 @@ use anabranch_report::{ALL, Comparison, Summary, WorkloadMeta};
 use anabranch_units::Time;
 use common::{flow, meta, result, unfinish};
 
-/// A run whose one flow of 300,000 B (ideal 10 us) has this slowdown.
+/// Returns the summary of a run whose one flow of 300,000 B (ideal 10 us) has this slowdown.
 fn summary(scheme: &str, seed: u64, slowdown: f64) -> Summary {
     common::summary(&result(vec![flow(0, 300_000, Time::ZERO, slowdown)]), &meta(scheme, seed))
 }
@@ -17,7 +17,7 @@ fn names(schemes: &[&str]) -> Vec<String> {
     schemes.iter().map(|scheme| scheme.to_string()).collect()
 }
 
-/// Three seeds: ecmp 2, 4, 6; prime 1, 2, 3; ops 2.5, 3.5, 6.
+/// Returns the runs of three seeds: ecmp 2, 4, 6; prime 1, 2, 3; ops 2.5, 3.5, 6.
 fn runs() -> Vec<Summary> {
     [("ecmp", [2.0, 4.0, 6.0]), ("prime", [1.0, 2.0, 3.0]), ("ops", [2.5, 3.5, 6.0])]
         .into_iter()
@@ -53,7 +53,7 @@ fn means_intervals_ratios_and_tests() {
     close(row("ops").difference, 0.0);
     close(row("ops").p_value, 1.0);
     assert_eq!(row("ops").significant, Some(false));
-    // Counters are equal everywhere: none is best.
+    // Counters are equal for all schemes: none is best.
     assert!(comparison.rows.iter().filter(|row| row.metric == "trimmed").all(|row| !row.best));
 }
 
@@ -69,7 +69,7 @@ fn one_seed_has_neither_interval_nor_test() {
 
 #[test]
 fn only_what_every_scheme_has_run_is_compared() {
-    // prime lacks seed 1: everything is over seeds 2 and 3, where ecmp has 4 and 6, prime 2 and 3.
+    // prime lacks seed 1, so all rows are over seeds 2 and 3, at which ecmp has 4 and 6, prime 2 and 3.
     let mut runs = runs();
     runs.retain(|run| !(run.scheme == "prime" && run.seed == 1));
     runs.reverse();
@@ -93,7 +93,7 @@ fn without_a_common_seed_pairs_stand_on_what_they_share() {
     let comparison = Comparison::new(&runs, &names(&["a", "b", "c"]), "a");
     assert!(comparison.compared_seeds.is_empty());
     let row = |scheme| comparison.row(ALL, scheme, "slowdown_mean").unwrap();
-    // a and b share seed 2, where both have 3; a and c share none.
+    // a and b share seed 2, at which both have 3; a and c share none.
     close(row("b").ratio_to_baseline, 1.0);
     assert_eq!((row("c").ratio_to_baseline, row("c").difference), (None, None));
     assert!(row("a").group.is_empty() && !row("a").leading);
@@ -110,7 +110,7 @@ fn who_leaves_flows_unfinished_is_not_best() {
     assert!(row("slow").best);
     let text = comparison.to_text(80);
     assert!(text.lines().any(|line| line.contains("quick") && line.contains('!')), "{text}");
-    // The slowest flow of `quick` is not known.
+    // The slowest flow of `quick` is unknown.
     assert_eq!(comparison.row(ALL, "quick", "fct_ratio_max").unwrap().mean, None);
 }
 
@@ -142,7 +142,7 @@ fn csv_has_a_row_per_scheme_and_metric() {
         assert!(header.iter().any(|found| found == name), "{name} is missing in {header:?}");
     }
     assert_eq!(reader.records().count(), comparison.rows.len());
-    // A metric of one size of flow ranks by the slowest flow.
+    // A workload with one size of flow is ranked by the slowest flow.
     assert_eq!(comparison.main_metric, "fct_ratio_max");
     let json: serde_json::Value = serde_json::to_value(&comparison).unwrap();
     assert_eq!(json["rows"][0]["scheme"], "ecmp");
@@ -154,7 +154,7 @@ fn schemes_without_a_run_are_left_out() {
     assert_eq!(comparison.schemes, ["prime", "ecmp"]);
 }
 
-/// The same of real packets, late for so many of 1000 ms.
+/// Returns the summary of a run of real packets that was late for `late_ms` of 1000 ms.
 fn carried(scheme: &str, seed: u64, slowdown: f64, late_ms: u64) -> Summary {
     let ms = |ms: u64| Time::from_us(1000 * ms);
     let endpoint = EndpointLoad { sending: ms(1000), active: ms(1000), late: ms(late_ms), ..EndpointLoad::default() };
@@ -183,7 +183,7 @@ fn seeds_of_machine_bound_runs_are_not_compared_while_others_are_left() {
     );
     close(comparison.row(ALL, "prime", "slowdown_p99").unwrap().ratio_to_baseline, 0.5);
     assert!(comparison.to_text(100).contains("MACHINE-BOUND prime/seed2: their seeds are not compared"));
-    // With one seed in all there is nothing else to compare.
+    // With one seed in total there is no other seed to compare.
     let only = [carried("ecmp", 2, 2.0, 0), carried("prime", 2, 9.0, late)];
     let comparison = Comparison::new(&only, &schemes, "ecmp");
     assert_eq!(comparison.compared_seeds, [2]);
@@ -210,7 +210,7 @@ fn what_a_machine_did_not_measure_is_null() {
     assert!(load["bound"].is_null() && load["late_share"].is_null() && load["idle_share"] == 0.25, "{load}");
     assert!(written.get("longest_pause_s").is_none());
     assert!(!summary.warnings().iter().any(|warning| warning.contains("achine-bound")));
-    // Results of before say `disturbed`, and are read.
+    // Earlier results contain `disturbed`, and are still readable.
     let mut old = written;
     old.as_object_mut().unwrap().remove("machine_load");
     old["disturbed"] = true.into();

@@ -1,4 +1,4 @@
-//! A report must not mislead: what a reader could take wrong, each as a result invented for it.
+//! Tests against misleading reports: each builds a synthetic result that a reader could misinterpret.
 
 #[allow(dead_code)]
 mod common;
@@ -21,7 +21,7 @@ fn names(schemes: &[&str]) -> Vec<String> {
     schemes.iter().map(|scheme| scheme.to_string()).collect()
 }
 
-/// Flows of these slowdowns, of one workload.
+/// Returns flows of these slowdowns, of one workload.
 fn flows(workload: u16, slowdowns: impl IntoIterator<Item = f64>) -> Vec<FlowRow> {
     let row = |(slowdown, id): (f64, u32)| FlowRow {
         workload,
@@ -36,8 +36,8 @@ fn two_workloads(scheme: &str, seed: u64) -> RunMeta {
     meta
 }
 
-/// Two workloads in each of which prime's tail is lower, although pooled it is higher: the tail of the 1,020 flows together
-/// are prime's twenty incast flows at 20, but ecmp's eleven web flows at 5.
+/// Returns a run of two workloads in each of which prime's tail is lower, although pooled it is higher. The tail of all 1,020
+/// flows is prime's twenty incast flows at 20, but ecmp's eleven web flows at 5.
 fn paradox(scheme: &str, seed: u64) -> (RunRows, RunMeta) {
     let wobble = seed as f64 / 100.0;
     let (web, incast): (f64, [f64; 2]) = if scheme == "ecmp" { (5.0, [3.0, 30.0]) } else { (4.0, [20.0, 20.0]) };
@@ -57,7 +57,7 @@ fn write(dir: &Path, runs: &[(RunRows, RunMeta)], schemes: &[&str]) -> Compariso
     write_comparison(dir, &summaries, &names(schemes), schemes[0], 2, &provenance()).unwrap()
 }
 
-/// The page as a reader sees it.
+/// Returns the page as rendered, with slashes and apostrophes unescaped.
 fn page(dir: &Path, with_all: bool) -> String {
     let path = if with_all { report_pooled(dir) } else { report(dir) };
     let page = fs::read_to_string(path.unwrap()).unwrap();
@@ -73,7 +73,7 @@ fn workloads_are_not_pooled_unless_asked_for() {
     let dir = folder();
     let runs: Vec<_> = ["ecmp", "prime"].iter().flat_map(|scheme| (1..=5).map(|seed| paradox(scheme, seed))).collect();
     let comparison = write(&dir, &runs, &["ecmp", "prime"]);
-    // Pooled, ecmp looks four times as good.
+    // Pooled, ecmp seems four times as good.
     let pooled = |scheme| comparison.row(ALL, scheme, "slowdown_p99").unwrap().mean.unwrap();
     assert!(pooled("ecmp") < 6.0 && pooled("prime") > 19.0, "{} {}", pooled("ecmp"), pooled("prime"));
     let headlines = comparison.headlines(false);
@@ -92,22 +92,22 @@ fn workloads_are_not_pooled_unless_asked_for() {
             assert!(dir.join(format!("figures/{figure}-{workload}.csv")).exists());
         }
     }
-    // On request, and then it is said.
+    // Workloads are pooled on request, with a note on the page.
     let shown = page(&dir, true);
     assert!(
         shown.contains("all 2 workloads pooled")
             && shown.contains("these numbers mix the flows of different workloads")
     );
     assert!(dir.join("figures/slowdown_cdf.csv").exists());
-    // Nor does the page of a single run pool them.
+    // The page of a single run does not pool them either.
     let own = fs::read_to_string(report(&dir.join("runs/prime/seed1")).unwrap()).unwrap();
     assert!(!own.contains("Slowdown, p99</div>") && own.contains("<td>incast</td>"));
-    // And the next report does not keep it.
+    // The next report does not pool them.
     page(&dir, false);
     assert!(!dir.join("figures/slowdown_cdf.csv").exists());
 }
 
-/// A run of one flow per seed with the scheme's value there.
+/// Returns the summary of a run with a single flow of this slowdown.
 fn single_flow(scheme: &str, seed: u64, slowdown: f64) -> Summary {
     common::summary(&result(flows(0, [slowdown])), &meta(scheme, seed))
 }
@@ -123,7 +123,7 @@ fn compared(schemes: &[(&str, &[f64])]) -> Comparison {
 
 #[test]
 fn schemes_that_cannot_be_told_apart_tie() {
-    // prime is lowest by the third digit alone; ecmp is far off.
+    // The tied schemes differ in the third digit alone; ecmp is far off.
     let comparison = compared(&[
         ("ecmp", &[8.0, 8.5, 7.9, 8.2, 8.4]),
         ("ops", &[3.02, 3.11, 2.98, 3.05, 3.00]),
@@ -141,7 +141,7 @@ fn schemes_that_cannot_be_told_apart_tie() {
         assert_eq!(row(scheme).significant, Some(true), "each is told apart from the baseline");
     }
     assert_eq!((row("ecmp").leading, row("ecmp").group.as_str()), (false, "b"));
-    // The table marks them all.
+    // The table marks all of them.
     let table = comparison.to_text(80);
     let marked = table.lines().filter(|line| line.contains('*') && !line.starts_with('*')).count();
     assert_eq!(marked, 5, "{table}");
@@ -189,7 +189,7 @@ fn no_variance_is_no_tiny_p_value() {
     );
 }
 
-/// Five schemes and five seeds of a network.
+/// Writes a comparison of `schemes` and `seeds` over a network.
 fn network(dir: &Path, schemes: &[Behaviour], seeds: u64, count: u32) -> Comparison {
     let runs: Vec<_> = schemes
         .iter()
@@ -208,10 +208,10 @@ fn one_number_for_one_thing() {
     let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
     for scheme in ["ecmp", "hf2t+letflow"] {
         let mean = comparison.row(ALL, scheme, "slowdown_p99").unwrap().mean.unwrap();
-        // The curve at 99 % is the number of the table, and the legend says the same.
+        // The curve at 99 % equals the number in the table and in the legend.
         let at = rows.iter().find(|r| &r[0] == scheme && (r[1].parse::<f64>().unwrap() - 0.99).abs() < 1e-9).unwrap();
         assert!((at[2].parse::<f64>().unwrap() / mean - 1.0).abs() < 1e-9, "{} is not {mean}", &at[2]);
-        // Three digits.
+        // Rounded to three digits.
         let shown = if mean < 10.0 { format!("{mean:.2}") } else { format!("{mean:.1}") };
         assert!(page.contains(&format!("{scheme} · p99 {shown}")), "{mean}");
         assert!(page.contains(&format!("<span class=\"mean\">{shown}</span>")), "{mean}");
@@ -244,7 +244,7 @@ fn an_interrupted_comparison_says_what_is_missing() {
     ] {
         assert!(shown.contains(said), "{said}");
     }
-    // The table counts seeds, and the footer says it too.
+    // The table shows the number of seeds, and so does the footer.
     assert!(shown.contains("seeds run</button>"));
     assert!(shown.split("<footer>").nth(1).unwrap().contains("4 of 5 seeds"));
     // Only paired seeds are compared, in the table and in the figures.
@@ -259,7 +259,7 @@ fn an_interrupted_comparison_says_what_is_missing() {
 fn the_page_holds_its_fonts_and_figures() {
     let dir = folder();
     network(&dir, &SCHEMES[..2], 3, 600);
-    // Unescaped on purpose: this is what a browser reads.
+    // Unescaped on purpose, as a browser reads it.
     let page = fs::read_to_string(report(&dir).unwrap()).unwrap();
     let fonts: Vec<&str> =
         page.match_indices("url(data:font/woff2;base64,").map(|(at, m)| &page[at + m.len()..]).collect();
@@ -278,7 +278,7 @@ fn the_page_holds_its_fonts_and_figures() {
         let bytes = BASE64_STANDARD.decode(&data[..data.find('"').unwrap()]).unwrap();
         assert_eq!(bytes, fs::read(dir.join(format!("figures/slowdown_cdf.{extension}"))).unwrap());
     }
-    // Points with their numbers, and names that isolate their scheme.
+    // Points with their values, and names that isolate their scheme.
     let hits = page.split("class=\"hits\">").nth(2).unwrap().split("</script>").next().unwrap();
     let hits: Vec<serde_json::Value> = serde_json::from_str(hits).unwrap();
     assert!(hits.len() > 10 && hits[0][3].as_str().unwrap().contains("slowdown"), "{:?}", hits.first());
@@ -318,7 +318,7 @@ fn what_was_run_stands_at_the_top() {
         assert!(shown.contains(said), "{said}");
     }
     assert!(shown.find("id=\"setup\"").unwrap() < shown.find("<figure").unwrap());
-    // The failed link is marked: both directions in the figures' rows, a cross in the drawing, its fault in the hover.
+    // The failed link is marked: both directions in the figures' rows, a cross in the drawing, its fault in the hover text.
     let heat = fs::read_to_string(dir.join("figures/link_heat.csv")).unwrap();
     assert_eq!(heat.lines().filter(|line| line.ends_with("down at 20us")).count(), 2);
     assert!(shown.contains("leaf3 → spine5: 0 % (down at 20us)"));
@@ -328,7 +328,7 @@ fn what_was_run_stands_at_the_top() {
     assert_eq!(failed, 2);
 }
 
-/// A leaf-spine of two leaves with four hosts each, all links of 400 Gb/s, `uplinks` per leaf.
+/// Returns a leaf-spine of two leaves with four hosts each, all links of 400 Gb/s, `uplinks` per leaf.
 fn two_leaves(uplinks: usize) -> RunRows {
     let mut result = result(vec![]);
     for host in 0..8 {
@@ -377,7 +377,7 @@ fn more_load_than_the_network_can_carry_is_a_warning() {
         }
     }
     assert_eq!(with(300_000, 4, &down).offered_load.len(), 1);
-    // A burst that starts at once has no load, and what waits for other flows offers only what goes through.
+    // A burst with simultaneous starts has no load, and flows that wait for others offer only the throughput.
     let mut burst = two_leaves(4);
     burst.flows = (0..1000)
         .map(|id| FlowRow { src: id % 8, dst: (id + 4) % 8, ..flow(id, 1_000_000, Time::ZERO, 2.0) })
@@ -417,7 +417,7 @@ fn utilisation_says_over_which_time() {
 fn ports_are_listed_by_waiting_time_not_by_a_maximum_at_its_limit() {
     let dir = folder();
     let mut result = run(&SCHEMES[4], 1, 200, false);
-    // Every port once reached the trim limit; at one packets really waited, at another they were trimmed.
+    // Every port once reached the trim limit; at one, packets waited for long, at another they were trimmed.
     for link in &mut result.links {
         (link.queue.max_bytes, link.queue.mean_packets, link.queue.mean_bytes, link.trims) =
             (Some(200_000), Some(0.001), Some(4.0), Some(0));
@@ -438,7 +438,7 @@ fn ports_are_listed_by_waiting_time_not_by_a_maximum_at_its_limit() {
     assert!(table.contains("spine6 → leaf8"), "a port that trimmed is listed too");
 }
 
-/// Tick labels that stand left of the panels of a figure on the page.
+/// Returns the tick labels to the left of the panels of a figure on the page.
 fn value_ticks(page: &str, id: &str) -> Vec<String> {
     let svg = page.split(&format!("id=\"{id}\">")).nth(1).unwrap().split("</svg>").next().unwrap();
     let texts =
@@ -456,7 +456,7 @@ fn panels_side_by_side_share_their_scale() {
         let (left, right) = ticks.split_at(ticks.len() / 2);
         assert!(left.len() > 2 && left == right, "{id}: {left:?} {right:?}");
     }
-    // The tail of the smallest bins is there with an interval; every axis has its title.
+    // The tail of the smallest bins has an interval; every axis has its title.
     let rows = rows(&fs::read_to_string(dir.join("figures/slowdown_by_size.csv")).unwrap());
     assert!(["slowdown_p99_ci95_low", "slowdown_p99_ci95_high"].iter().all(|name| rows[0].contains_key(*name)));
     assert!(rows.iter().flat_map(|row| row.values()).all(|cell| !cell.is_empty()), "a bin has no tail");
@@ -479,12 +479,12 @@ fn bins_with_too_few_flows_have_no_tail() {
     assert!(shown.contains("a 99th percentile stands where every seed has 100 flows or more (here nowhere)"));
     let mut reader = csv::Reader::from_path(dir.join("figures/slowdown_by_size.csv")).unwrap();
     assert!(reader.records().all(|row| row.as_ref().unwrap()[7].is_empty()));
-    // With fewer still the figure is left out, and that is said.
+    // With fewer flows the figure is omitted, and the page states it.
     network(&dir, &SCHEMES[..2], 3, 12);
     assert!(page(&dir, false).contains("Left out: `slowdown_by_size`: each seed has too few flows for two sizes"));
 }
 
-/// Every file below `dir` with its bytes.
+/// Returns every file below `dir` with its bytes.
 fn snapshot(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let (mut open, mut files) = (vec![dir.to_path_buf()], vec![]);
     while let Some(path) = open.pop() {
@@ -497,7 +497,7 @@ fn snapshot(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// Takes columns out of a CSV file.
+/// Removes columns from a CSV file.
 fn without(path: &Path, columns: &[&str]) {
     let mut reader = csv::Reader::from_path(path).unwrap();
     let header = reader.headers().unwrap().clone();
@@ -524,7 +524,7 @@ fn rows_of_an_older_version_leave_figures_out_and_say_so() {
     let mut manifest: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(dir.join("manifest.json")).unwrap()).unwrap();
     manifest["version"] = "0.0.7".into();
-    // That version had no seal.
+    // Version 0.0.7 had no seal.
     manifest.as_object_mut().unwrap().remove("seal").unwrap();
     fs::write(dir.join("manifest.json"), manifest.to_string()).unwrap();
     let mut summary: serde_json::Value =

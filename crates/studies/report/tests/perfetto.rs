@@ -1,5 +1,5 @@
-//! A run as a Perfetto trace: what is read back from the bytes is what stands in the rows. The reader here knows the wire format
-//! of protocol buffers and the numbers of Perfetto's fields, nothing of the writer.
+//! Export of a run as a Perfetto trace: the content read back from the bytes equals the rows. The reader in this test implements
+//! the wire format of protocol buffers with Perfetto's field numbers, and shares no code with the writer.
 
 #[allow(dead_code)]
 mod common;
@@ -85,15 +85,15 @@ fn inner(outer: &Message, field: u64) -> Option<Message> {
     }
 }
 
-/// A track read back.
+/// A track that was read back.
 #[derive(Debug, Default)]
 struct Track {
-    /// Names from the top down, with slashes between.
+    /// Names from the top level down, separated by slashes.
     path: String,
     counter: bool,
-    /// Nanosecond and value; those of doubles as they are.
+    /// Nanoseconds and value.
     values: Vec<(u64, f64)>,
-    /// Name, begin, end, details.
+    /// Name, begin, end, annotations.
     slices: Vec<(String, u64, u64, BTreeMap<String, u64>)>,
     instants: Vec<(u64, String)>,
 }
@@ -108,7 +108,7 @@ fn details(event: &Message) -> BTreeMap<String, u64> {
     annotations.filter_map(pair).collect()
 }
 
-/// Every track of a trace, by path.
+/// Reads all tracks of a trace, by identifier.
 fn read(file: &Path) -> BTreeMap<u64, Track> {
     let trace = message(&fs::read(file).unwrap());
     let mut tracks: BTreeMap<u64, Track> = BTreeMap::new();
@@ -141,12 +141,12 @@ fn read(file: &Path) -> BTreeMap<u64, Track> {
     tracks
 }
 
-/// The value of a counter at a time.
+/// Returns the value of a counter at a time.
 fn at(values: &[(u64, f64)], ns: u64) -> f64 {
     values.iter().rev().find(|(time, _)| *time <= ns).map_or(0.0, |(_, value)| *value)
 }
 
-/// Web traffic, and a ring of four ranks in three phases, beside series and a fault.
+/// Returns web traffic, and a ring of four ranks in three phases, with series and a fault.
 fn invented() -> (RunRows, RunMeta, Provenance) {
     let (mut result, mut meta) = (run(&SCHEMES[4], 1, 600, false), meta("prime", 1));
     add_measurements(&mut result);
@@ -184,7 +184,7 @@ fn tracks_slices_and_counters_are_the_rows() {
     let slices: Vec<_> =
         tracks.values().flat_map(|track| track.slices.iter().map(move |slice| (track, slice))).collect();
     assert_eq!(counts.slices, slices.len() as u64);
-    // Flows: each once, from its start to its last acknowledgement or, unfinished, to the end of the run.
+    // Each flow is present once, from its start to its last acknowledgement or, if unfinished, to the end of the run.
     let mut of_flows = BTreeMap::new();
     for (track, slice) in slices.iter().filter(|(track, _)| track.path.starts_with("Flows, by sending host/")) {
         let number: usize = slice.0.split(' ').nth(1).unwrap().parse().unwrap();
@@ -213,7 +213,7 @@ fn tracks_slices_and_counters_are_the_rows() {
     }
     let faults = tracks.values().find(|track| track.path == "Faults/links").unwrap();
     assert_eq!(faults.instants, [(20_000, "leaf3->spine5 down".to_string())]);
-    // Counters: the value of every row at its time.
+    // Counters have the value of every row at its time.
     let counter = |path: &str| tracks.values().find(|track| track.path == path).map(|track| track.values.as_slice());
     for sample in &result.series[0].samples {
         let ns = sample.time.ps() / 1000;
@@ -229,7 +229,7 @@ fn tracks_slices_and_counters_are_the_rows() {
             assert_eq!(at(values, ns), value as f64, "{column} at {ns} ns");
         }
     }
-    // What is zero throughout has no counter. 50 kB per microsecond are 400 Gb/s.
+    // A column that is zero throughout has no counter. 50 kB per microsecond are 400 Gb/s.
     assert_eq!(counter("Ports/leaf0->spine0/pauses"), None);
     assert_eq!(counter("Ports/leaf0->spine0/throughput"), Some(&[(0, 400.0)][..]));
     for sample in &result.flow_series[0].samples {
@@ -239,7 +239,7 @@ fn tracks_slices_and_counters_are_the_rows() {
     let finished = counter("Load balancers/prime/finished_flows").unwrap();
     assert_eq!(finished.last().unwrap().1, result.scheme_series[0].samples.last().unwrap().finished_flows as f64);
     let values: usize = tracks.values().map(|track| track.values.len()).sum();
-    // A fault, and what happened to the packets of the traced flow.
+    // A fault, and the events of the packets of the traced flow.
     let packets = tracks.values().find(|track| track.path == "Packets of traced flows/flow 7").unwrap();
     assert_eq!(packets.instants[0], (1_000, "hop data 3".to_string()));
     assert_eq!(packets.instants.len(), result.watched.trace.len());
@@ -259,7 +259,7 @@ fn what_is_no_run_is_refused_and_nothing_is_left() {
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
 }
 
-/// Read back with Perfetto's own messages: `tests/perfetto/check.py`.
+/// Reads the trace back with Perfetto's own messages: `tests/perfetto/check.py`.
 #[test]
 #[ignore = "needs the package perfetto of PyPI"]
 fn perfetto_reads_the_same() {

@@ -1,4 +1,4 @@
-//! Whole directories: figures and page from the rows on disk.
+//! Tests of whole directories: figures and page from the rows on disk.
 
 #[allow(dead_code)]
 mod common;
@@ -25,12 +25,12 @@ fn compare(dir: &Path, schemes: &[Behaviour], seeds: u64, flows: u32) -> Vec<Sum
     summaries
 }
 
-/// The page's text as a reader sees it, as far as slashes go.
+/// Returns the text of the page with slashes unescaped.
 fn page_of(dir: &Path) -> String {
     fs::read_to_string(report(dir).unwrap()).unwrap().replace("&#x2f;", "/")
 }
 
-/// What a browser would fetch: nothing leads out of the page, so that it can be mailed.
+/// Checks that a browser fetches no other file, so that the page can be mailed.
 fn assert_self_contained(page: &str) {
     for attribute in ["src=", "url(", "@import", "<iframe", "<img", "fetch("] {
         for (at, _) in page.match_indices(attribute) {
@@ -70,10 +70,10 @@ fn a_comparison_of_five_schemes() {
     let manifest = Manifest::read(&dir).unwrap().unwrap();
     assert_eq!(manifest.baseline.as_deref(), Some("ecmp"));
     assert!(manifest.files.iter().any(|file| file.name == "figures/slowdown_cdf.csv" && file.columns.len() == 3));
-    // Read back from disk, the comparison is the one that was written.
+    // The comparison read back from disk equals the one that was written.
     let comparison = read_comparison(&dir).unwrap().unwrap();
     assert_eq!(comparison.to_csv(), fs::read_to_string(dir.join("comparison.csv")).unwrap());
-    // A second report of the same rows is the same report.
+    // A second report of the same rows is identical.
     report(&dir).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), page);
     assert_eq!(Manifest::read(&dir).unwrap().unwrap(), manifest);
@@ -107,7 +107,7 @@ fn a_single_run_with_measurements_and_unfinished_flows() {
     assert!(page.contains("7 of 5000 flows that count did not finish"));
     assert!(page.contains("The time limit struck"));
     assert!(page.contains("id=\"queue_occupancy\"") && !page.contains("id=\"fct_ratio\""));
-    // Without `[measure]` the figure of occupancy is gone, and so are its files.
+    // Without `[measure]` the occupancy figure and its files are removed.
     common::write_run(&dir, &run(&SCHEMES[2], 1, 500, false), &meta("hopper", 1), &provenance(), Formats::BOTH)
         .unwrap();
     let page = page_of(&dir);

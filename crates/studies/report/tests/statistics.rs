@@ -1,5 +1,5 @@
-//! Statistics beside an independent package. The expected numbers come from scipy 1.17.1, statsmodels 0.15.0 and NumPy 2.4.6
-//! (`pip install scipy statsmodels`), which printed them for the data below:
+//! Statistics against independent packages. The expected numbers are the output of scipy 1.17.1, statsmodels 0.15.0 and NumPy
+//! 2.4.6 (`pip install scipy statsmodels`) for the data below:
 //!
 //! ```text
 //! python3 - <<'PY'
@@ -31,7 +31,7 @@ const LETFLOW: [f64; 6] = [5.02, 5.41, 5.33, 4.87, 5.90, 5.12];
 const REPS: [f64; 6] = [3.11, 3.02, 3.35, 3.21, 2.98, 3.17];
 const PRIME: [f64; 6] = [3.05, 3.06, 3.29, 3.12, 3.01, 3.16];
 
-/// A pair's p-value, interval of its mean difference, and p-value after Holm's correction.
+/// Data of a pair, its p-value, interval of its mean difference, and p-value after Holm's correction.
 type Row = ([f64; 6], [f64; 6], f64, (f64, f64), f64);
 
 const PAIRS: [Row; 6] = [
@@ -43,7 +43,7 @@ const PAIRS: [Row; 6] = [
     (REPS, PRIME, 0.30173671041983363, (-0.030827608844221668, 0.08082760884422163), 0.30173671041983363),
 ];
 
-/// Equal to eight significant digits; a t distribution's tail is an approximation in either package.
+/// Checks equality to eight significant digits; both packages approximate the tail of a t distribution.
 fn close(found: f64, expected: f64) {
     assert!((found - expected).abs() <= 1e-8 * expected.abs().max(1e-3), "{found} is not {expected}");
 }
@@ -96,8 +96,8 @@ fn intervals_and_quantiles_are_those_of_scipy_and_numpy() {
     }
 }
 
-/// The same data as runs of one flow each: the comparison's rows carry the numbers of the two packages, up to the rounding of
-/// flow times to picoseconds.
+/// The same data as runs of one flow each: the comparison's rows contain the numbers of the packages, up to the rounding of flow
+/// times to picoseconds.
 #[test]
 fn a_comparison_of_the_same_data() {
     let schemes = [("ecmp", ECMP), ("letflow", LETFLOW), ("reps", REPS), ("prime", PRIME)];
@@ -121,7 +121,7 @@ fn a_comparison_of_the_same_data() {
         near(row(scheme).p_value, p);
         near(row(scheme).p_holm, adjusted);
     }
-    // reps and prime cannot be told apart (p = 0.30); every other pair can.
+    // reps and prime do not differ significantly (p = 0.30); every other pair does.
     let groups: Vec<&str> = names.iter().map(|name| row(name).group.as_str()).collect();
     assert_eq!(groups, ["c", "b", "a", "a"]);
     assert_eq!(names.iter().map(|name| row(name).leading).collect::<Vec<_>>(), [false, false, true, true]);

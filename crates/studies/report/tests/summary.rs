@@ -1,4 +1,4 @@
-//! `summary.json` against arithmetic by hand.
+//! `summary.json` against manual calculations.
 
 #[allow(dead_code)]
 mod common;
@@ -9,7 +9,7 @@ use anabranch_units::Time;
 use common::{flow, meta, result, unfinish};
 use serde_json::Value;
 
-/// Keys that the contract for `summary.json` names, as paths.
+/// Stable keys of `summary.json`, as paths.
 const CONTRACT: &[&str] = &[
     "scenario",
     "scheme",
@@ -98,7 +98,7 @@ fn statistics_by_hand() {
 
 #[test]
 fn packets_per_ack_by_hand() {
-    // 900 arrivals; 310 answers, of which 10 are the NACKs of ten headers: 900 / 300.
+    // 900 arrivals; 310 ACKs and NACKs, of which 10 are the NACKs of ten headers: 900 / 300.
     let mut run = result(vec![flow(0, 300_000, at_us(0), 1.0)]);
     run.counters.acks = Some(310);
     run.conservation.as_mut().unwrap().headers.delivered = 10;
@@ -107,7 +107,7 @@ fn packets_per_ack_by_hand() {
     run.counters.acks = Some(0);
     let summary = common::summary(&run, &meta("prime", 1));
     assert_eq!((summary.packets_per_ack(), summary.counters.packets_per_ack), (None, None));
-    // A summary of a version that did not keep it among the counters still tells it.
+    // The ratio is also available from a summary of a version that did not store it.
     run.counters.acks = Some(310);
     let mut old = serde_json::to_value(common::summary(&run, &meta("prime", 1))).unwrap();
     old["counters"].as_object_mut().unwrap().remove("packets_per_ack");
@@ -137,14 +137,14 @@ fn unfinished_flows_are_counted_and_warned_of() {
     assert_eq!((counts.total, counts.finished, counts.unfinished), (4, 2, 2));
     assert_eq!((counts.measured, counts.measured_unfinished), (2, 2));
     assert_eq!(s.all.fct_us.mean, Some(20.0));
-    // The slowest flow is not known while some have not finished.
+    // The slowest flow is unknown while some have not finished.
     assert_eq!(s.all.fct_ratio_max, None);
     assert!(s.warnings().iter().any(|w| w.starts_with("2 of 4 flows that count did not finish")), "{:?}", s.warnings());
 }
 
 #[test]
 fn the_warm_up_counts_from_the_first_flow() {
-    // The first flow starts at 100 us; with 50 us of warm-up those from 150 us on count, the one at 150 us too.
+    // The first flow starts at 100 us; with 50 us of warm-up, flows that start at 150 us or later are measured.
     let starts = [100, 149, 150, 200];
     let flows = starts.iter().zip(0..).map(|(&us, i)| flow(i, 300_000, at_us(us), f64::from(i + 1))).collect();
     let mut meta = meta("prime", 1);

@@ -95,7 +95,7 @@ fn the_manifest_explains_every_column_of_every_file() {
             );
         }
     }
-    // Every key of the summary is explained, alone or as part of one.
+    // Every key of the summary is explained, alone or as a part of another.
     let summary: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(dir.join("summary.json")).unwrap()).unwrap();
     let keys = &manifest.files.iter().find(|file| file.name == "summary.json").unwrap().columns;
@@ -132,7 +132,7 @@ fn damaged_files_are_errors_with_a_place() {
     let message = |columns: &[&str]| Frame::read(&dir, "flows", columns).unwrap_err().to_string();
     let text = message(&["size_bytes"]);
     assert!(text.contains("line 3") && text.contains("`many`") && text.contains("size_bytes"), "{text}");
-    // What another version did not write is no damage: it is empty, and named.
+    // A column that another version did not write is no damage: it is empty, and listed as missing.
     let frame = Frame::read(&dir, "flows", &["flow_id", "slowdown"]).unwrap().unwrap();
     assert_eq!((frame.rows(), frame.missing(), frame.reals("slowdown")), (2, &["slowdown".to_string()][..], &[][..]));
     fs::write(dir.join("flows.parquet"), "not parquet").unwrap();

@@ -1,4 +1,4 @@
-//! `view.html`: the data in the page are the rows, and what cannot be shown is said.
+//! `view.html`: the data in the page equal the rows, and missing data are reported.
 
 #[allow(dead_code)]
 mod common;
@@ -29,7 +29,7 @@ enum Column {
     Real(Vec<f64>),
 }
 
-/// The head and the columns of every block of data, read as the format in `pack.rs` says.
+/// Returns the head and the columns of every block of data, decoded as documented in `pack.rs`.
 fn blocks(page: &str) -> Vec<(Value, BTreeMap<String, Column>)> {
     let mark = "<script type=\"text/plain\" data-run=";
     page.split(mark).skip(1).map(|rest| block(rest.split_once('>').unwrap().1.split_once('<').unwrap().0)).collect()
@@ -99,7 +99,7 @@ impl Column {
     }
 }
 
-/// Two leaves with two hosts each, a spine on two parallel cables to each leaf, and series of some links.
+/// Returns a run on two leaves with two hosts each, a spine with two parallel cables to each leaf, and series of some links.
 fn small() -> RunRows {
     let mut result = result(vec![common::flow(0, 1000, Time::ZERO, 1.5), common::flow(1, 3000, Time::from_us(2), 4.0)]);
     let name = |kind: &str, number: usize| format!("{kind}{number}");
@@ -113,7 +113,7 @@ fn small() -> RunRows {
         result.links.push(link(l.clone(), s.clone(), "tier0-1", "up", 0.1 * cable as f64, 10.0));
         result.links.push(link(s, l, "tier0-1", "down", 0.2, 1e7));
     }
-    // Both cables up of leaf 1; queues rise and fall by more than a byte holds.
+    // Series of both uplink cables of leaf 1; queues grow and shrink by more than a byte can represent.
     let samples = |by: u64| {
         let sample = move |i: u64| PortSample {
             time: Time::from_us(i),
@@ -148,7 +148,7 @@ fn written(result: &RunRows, formats: Formats) -> Folder {
 #[test]
 fn the_data_of_the_page_are_the_rows() {
     let result = small();
-    // The same from Parquet and from CSV.
+    // Parquet and CSV give the same data.
     for formats in [Formats::PARQUET, Formats { csv: true, parquet: false }] {
         let dir = written(&result, formats);
         let page = write_view_into(&dir, &[dir.to_path_buf()]).unwrap();
@@ -179,7 +179,7 @@ fn the_data_of_the_page_are_the_rows() {
             assert_eq!(columns["link.queue_mean_bytes"].real()[row], queue.mean_bytes.unwrap());
             assert!(columns["link.window_utilisation"].real()[row].is_nan(), "no window was kept");
         }
-        // The second cable of leaf 1 is the 15th link; before it stand 8 of hosts and 6 between switches.
+        // The second cable of leaf 1 is the 15th link, after 8 links of hosts and 6 between switches.
         assert_eq!(columns["series.link"].whole(), [12, 14]);
         assert_eq!(columns["link.parallel"].whole()[12..], [0, 0, 1, 1]);
         assert_eq!(head["series"]["interval_ps"], 1_000_000);
@@ -190,7 +190,7 @@ fn the_data_of_the_page_are_the_rows() {
         assert_eq!(columns["series.queue_bytes"].whole(), cells(|sample| sample.queue_bytes));
         assert_eq!(columns["series.queue_packets"].whole(), cells(|sample| sample.queue_packets));
         assert_eq!(columns["series.sent_bytes"].whole(), cells(|sample| sample.sent_bytes));
-        // Both parallel links bear the names that the fault struck.
+        // The fault affects both parallel links, since they have the same names.
         assert_eq!(head["faults"][0]["at_ps"], 20_000_000);
         assert_eq!(head["faults"][0]["what"], "down");
         assert_eq!(head["faults"][0]["links"], serde_json::json!([8, 10]));
@@ -224,7 +224,7 @@ fn the_page_is_whole_and_the_report_links_to_it() {
     let (head, columns) = blocks(&page).remove(0);
     assert!(head.get("series").is_none() && !columns.contains_key("series.link"), "no series were recorded");
     assert!(page.contains("[measure]<br>series_links"), "and the page says how to record them");
-    // Results of another run take the view of the old one away.
+    // Results of another run remove the view of the old one.
     common::write_run(&dir, &small(), &meta("ecmp", 2), &provenance(), Formats::BOTH).unwrap();
     assert!(!dir.join("view.html").exists());
 }
@@ -238,7 +238,7 @@ fn nodes_stand_apart_tiers_above_each_other() {
     for a in 0..x.len() {
         for b in 0..a {
             assert!((x[a] - x[b]).hypot(y[a] - y[b]) > 1.0, "nodes {a} and {b} cover each other");
-            // Higher is further up, which is a smaller y.
+            // A higher node has a smaller y.
             assert!(height[a] <= height[b] || y[a] < y[b], "node {a} is not above {b}");
         }
     }
@@ -246,7 +246,7 @@ fn nodes_stand_apart_tiers_above_each_other() {
 
 #[test]
 fn groups_stand_in_a_circle() {
-    // Three groups of two switches with a host each; names are those of Dragonfly and Slim Fly.
+    // Three groups of two switches with a host each, named as in Dragonfly and Slim Fly.
     let mut result = result(vec![]);
     for group in 0..3 {
         for number in 0..2 {
@@ -357,7 +357,7 @@ fn what_cannot_be_shown_is_said_and_nothing_is_written() {
         replace(dir, "series.csv", "leaf1,spine0,9000000,", "leaf1,spine0,9000001,");
     });
     refused(&uneven, &["not all sampled at the same, even times"]);
-    // A file that is there is not written over, unless that is asked for.
+    // An existing file is overwritten on request only.
     let file = |path: &Path, replace| OutputFile::new(path, replace, &Inputs::default());
     let other = whole.join("notes.html");
     fs::write(&other, "mine").unwrap();
@@ -368,7 +368,8 @@ fn what_cannot_be_shown_is_said_and_nothing_is_written() {
     assert!(fs::read_to_string(&other).unwrap().contains("Anabranch"));
 }
 
-/// What happens to the packets of flow 0, from host 0 over both leaves to host 2: marked, trimmed, lost and sent again, dropped.
+/// Returns a run with traced packets of flow 0, from host 0 over both leaves to host 2: marked, trimmed, lost and retransmitted,
+/// dropped.
 fn traced() -> RunRows {
     let mut result = small();
     let number =
@@ -410,7 +411,7 @@ fn traced() -> RunRows {
         row(140, 2, Data, Send, 0, None),
         row(340, 2, Data, Hop, 1, Some(240)),
         row(340, 2, Data, Loss, 1, Some(240)),
-        // Sent again; the answer to packet 0 has the same PSN as packet 0 and another way.
+        // A retransmission. The ACK of packet 0 has the same PSN as packet 0 and another path.
         row(5000, 2, Data, Send, 0, None),
         row(160, 3, Data, Send, 0, None),
         row(260, 3, Data, Drop, 1, None),
@@ -430,12 +431,12 @@ fn packets_of_traced_flows_are_put_together_from_their_rows() {
     assert_eq!(head["trace"]["journeys"], 6);
     assert_eq!(head["trace"]["flows"][0]["size_bytes"], 1000);
     assert_eq!(head["trace"]["flows"].as_array().unwrap().len(), 1);
-    // Data 0, 1, 2 and 3, the second 2, the answer; in the order of their begins.
+    // Data 0, 1, 2 and 3, the retransmission of 2, the ACK; in the order of their begins.
     assert_eq!(of("psn"), [0, 1, 2, 3, 2, 0]);
     assert_eq!(of("kind"), [0, 0, 0, 0, 0, 1]);
     assert_eq!(of("again"), [0, 0, 0, 0, 1, 0]);
     assert_eq!(of("begin"), [100, 120, 140, 160, 5000, 5100].map(|time| time * 1000));
-    // Received, received as a header, lost, dropped, and two of which the rows end while they are on their way.
+    // Received, received as a header, lost, dropped, and two that are still in flight at the end of the rows.
     assert_eq!(of("end"), [1, 1, 3, 2, 0, 0]);
     assert_eq!(of("took"), [600, 500, 200, 100, 0, 0].map(|time| time * 1000));
     assert_eq!(of("hops"), [4, 4, 2, 1, 1, 1]);

@@ -1,4 +1,4 @@
-//! Invented results on a leaf-spine network: what the tests and the gallery draw.
+//! Synthetic results on a leaf-spine network, for the tests and the gallery.
 
 use anabranch_outcome::{
     Balance, Conservation, Counters, FlowCounters, FlowRow, FlowSample, FlowSeries, FlowStatus, LinkRow, Measures,
@@ -10,13 +10,13 @@ use anabranch_report::{FctKind, Formats, Provenance, ReportError, RunMeta, Summa
 use anabranch_units::Time;
 use std::path::Path;
 
-/// How an invented scheme behaves.
+/// Behaviour of a synthetic scheme.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Behaviour {
     pub(crate) name: &'static str,
     /// Mean excess of the slowdown over 1.
     pub(crate) excess: f64,
-    /// How unevenly it loads uplinks, 0 to 1.
+    /// Imbalance of its uplinks, 0 to 1.
     pub(crate) uneven: f64,
 }
 
@@ -66,9 +66,9 @@ pub(crate) fn provenance() -> Provenance {
     }
 }
 
-/// A finished flow that took `slowdown` times its ideal.
+/// Returns a finished flow that took `slowdown` times its ideal time.
 pub(crate) fn flow(flow_id: u32, size_bytes: u64, start: Time, slowdown: f64) -> FlowRow {
-    // 20 ps per byte and four links of a microsecond.
+    // 20 ps per byte and four links of a microsecond each.
     let ideal = Time::from_ps(size_bytes * 20 + 4_000_000);
     let fct = Time::from_ps((ideal.ps() as f64 * slowdown).round() as u64);
     FlowRow {
@@ -89,12 +89,12 @@ pub(crate) fn flow(flow_id: u32, size_bytes: u64, start: Time, slowdown: f64) ->
     }
 }
 
-/// Makes a flow one that did not finish.
+/// Makes a flow unfinished.
 pub(crate) fn unfinish(flow: &mut FlowRow) {
     (flow.fct_rx, flow.fct_ack, flow.status) = (None, None, FlowStatus::Unfinished);
 }
 
-/// An empty run with these flows.
+/// Returns an otherwise empty run with these flows.
 pub(crate) fn result(flows: Vec<FlowRow>) -> RunRows {
     let data = Balance { injected: 1000, delivered: 900, dropped: 10, trimmed: 90, in_flight: 0 };
     RunRows {
@@ -156,9 +156,9 @@ pub(crate) fn link(
     }
 }
 
-/// `flows` flows of sizes from 1 kB to 30 MB, or all of 8 MB where `one_size`.
+/// Returns a run with `flows` flows of sizes from 1 kB to 30 MB, or all of 8 MB if `one_size`.
 pub(crate) fn run(scheme: &Behaviour, seed: u64, flows: u32, one_size: bool) -> RunRows {
-    // The traffic is the same for all schemes, what happens to it is not.
+    // The traffic is the same for all schemes, its completion times are not.
     let mut traffic = Stream::keyed(seed, 0, "traffic");
     let mut fate = Stream::keyed(seed, scheme.name.len() as u64, scheme.name);
     let mut start = 0;
@@ -195,7 +195,7 @@ pub(crate) fn run(scheme: &Behaviour, seed: u64, flows: u32, one_size: bool) -> 
     result
 }
 
-/// Adds what only `[measure]` brings.
+/// Adds the rows that only `[measure]` records.
 pub(crate) fn add_measurements(result: &mut RunRows) {
     for link in &mut result.links {
         link.queue.occupancy =
@@ -260,12 +260,12 @@ fn port_sample(i: u64) -> PortSample {
     }
 }
 
-/// The statistics of a run whose backend measures everything.
+/// Returns the statistics of a run whose backend measures all quantities.
 pub(crate) fn summary(rows: &RunRows, meta: &RunMeta) -> Summary {
     Summary::new(&RunResult::new(rows.clone(), &Measures::ALL), meta)
 }
 
-/// Writes a run whose backend measures everything.
+/// Writes a run whose backend measures all quantities.
 pub(crate) fn write_run(
     directory: &Path,
     rows: &RunRows,
