@@ -1,7 +1,8 @@
-//! Hopper's testbed (section 4.2) over RDMA verbs: pairs of devices send a message each, and the next round begins when all have
-//! arrived. One process holds both ends of every pair; `tests/soft-roce/rounds` starts it, and says what the words mean.
+//! Hopper's testbed (section 4.2) over RDMA verbs: pairs of devices send one message each, and the next round begins when all
+//! messages have arrived. One process holds both endpoints of every pair. `tests/soft-roce/rounds` starts it and documents its
+//! arguments.
 //!
-//! Prints one line of JSON: slowdowns against `ideal`, the time of all rounds, what the schemes did.
+//! Prints one line of JSON: slowdowns relative to `ideal`, the duration of all rounds, and the schemes' counters.
 
 use anabranch_lb::registry::HostParameters;
 use anabranch_settings::Raw;
@@ -24,7 +25,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The words of the command line, `key=value`, and pairs apart from them: sender, receiver, labels.
+/// Command-line arguments `key=value`; pairs (sender, receiver, labels) are kept apart from the others.
 struct Words {
     named: BTreeMap<String, String>,
     pairs: Vec<(String, String, Vec<Label>)>,
@@ -51,7 +52,8 @@ impl Words {
     }
 }
 
-/// One sender: it tells that it has measured its paths, so that the next may do so undisturbed, and stands at the barrier.
+/// Conductor of one sender. It reports that its paths are measured, so that the next sender measures undisturbed, then waits at
+/// the barrier.
 struct AtBarrier<'a> {
     measured: Option<Sender<()>>,
     barrier: &'a Barrier,
@@ -95,7 +97,7 @@ fn main() {
             let (listens, listening) = channel();
             let to = verbs(to);
             scope.spawn(move || {
-                // What the ends say to each other does not cross the fabric.
+                // The control connection does not cross the fabric.
                 let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
                 let mut look = |served: Option<&Served>| {
                     if let Some(served) = served {
@@ -108,7 +110,7 @@ fn main() {
             });
             let at = listening.recv().expect("a receiver");
             let mut scheme = HostParameters::named(&words.named["scheme"]).expect("a scheme");
-            // Of the schemes here FlowBender alone has it.
+            // Of these schemes FlowBender alone has this parameter.
             let _ = scheme.parameters_mut().set("rtt_threshold", &Raw::Float(2.5));
             let mut chunks = ChunkSettings::new(scheme);
             chunks.seed = words.number("seed") * 1000 + number as u64;
@@ -124,7 +126,7 @@ fn main() {
                 let sent = perform(at, rounds, &from, chunks, &mut conductor).expect("a transfer");
                 (sent, began.expect("a round"), Instant::now())
             }));
-            // The next measures its paths when this one has.
+            // The next sender measures its paths after this one.
             knows.recv().expect("measured paths");
         }
         senders.into_iter().map(|sender| sender.join().expect("a sender")).collect()
@@ -133,7 +135,7 @@ fn main() {
     let mut slowdowns: Vec<f64> =
         sent.iter().flat_map(|(sent, ..)| &sent.rounds).map(|took| took.as_seconds() / ideal).collect();
     slowdowns.sort_unstable_by(f64::total_cmp);
-    // By linear interpolation, as reports have it.
+    // By linear interpolation, as in reports.
     let quantile = |q: f64| {
         let place = q * (slowdowns.len() - 1) as f64;
         let (below, above) = (slowdowns[place.floor() as usize], slowdowns[place.ceil() as usize]);

@@ -1,19 +1,19 @@
-//! What carries datagrams.
+//! Interface to the paths that carry datagrams.
 
 pub use anabranch_endpoint::To;
 use anabranch_units::Time;
 use std::{io, net::SocketAddr};
 
-/// What a datagram carries so that the network picks a path for it: a source port, a queue pair, a link in memory.
+/// Value in a datagram by which the network selects its path: a source port, a queue pair, a link in memory.
 pub type Label = u32;
 
-/// Another end, as a datapath numbers them: from 0, without gaps.
+/// Number of a peer in its datapath: from 0, without gaps.
 pub type PeerId = u32;
 
-/// Who notes when a datagram arrived.
+/// Source of receive timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamps {
-    /// The program, when it looked.
+    /// The program, when it polled.
     User,
     /// The kernel.
     Kernel,
@@ -21,70 +21,71 @@ pub enum Stamps {
     Hardware,
 }
 
-/// What a datapath can do.
+/// Capabilities of a datapath.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
     /// Bytes of the largest datagram.
     pub largest: usize,
-    /// Labels to choose from.
+    /// Number of labels to choose from.
     pub labels: u32,
-    /// Datagrams of one label and size that it sends at once.
+    /// Maximum number of datagrams of one label and size in one run.
     pub run: usize,
-    /// Who notes when a datagram arrived.
+    /// Source of receive timestamps.
     pub stamps: Stamps,
-    /// Whether marks are asked for and told.
+    /// Marks (ECN) are requested for outgoing datagrams and reported for arrived ones.
     pub ecn: bool,
-    /// Whether trimmed datagrams arrive as such.
+    /// Trimmed datagrams arrive, flagged as such.
     pub trimmed: bool,
 }
 
-/// A datagram to be sent.
+/// Datagram to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Outbound<'a> {
-    /// Whom it goes to.
+    /// Destination.
     pub to: To,
-    /// The label that it carries.
+    /// Label that it carries.
     pub label: Label,
-    /// Whether switches may mark it.
+    /// Switches may mark it (ECN-capable).
     pub ecn: bool,
-    /// Its traffic class, of which the upper six bits count (DSCP): the lower two are marks. Where the datapath can, and on Linux.
+    /// Traffic class, of which the upper six bits count (DSCP): the lower two are marks. Applies where the datapath supports it,
+    /// and on Linux.
     pub class: u8,
-    /// How it begins: its header.
+    /// Header, the first bytes of the datagram.
     pub head: &'a [u8],
-    /// What follows, wherever that lies.
+    /// Payload, which follows the header and need not be adjacent to it in memory.
     pub payload: &'a [u8],
 }
 
 impl Outbound<'_> {
-    /// Its bytes.
+    /// Returns its length in bytes.
     pub fn size(&self) -> usize {
         self.head.len() + self.payload.len()
     }
 }
 
-/// A datagram that has arrived.
+/// Datagram that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Inbound<'a> {
-    /// The peer at the address that it comes from; `None`: there is none.
+    /// Peer at the source address; `None`: there is no such peer.
     pub peer: Option<PeerId>,
-    /// That address, of label 0. Anybody may forge it; `None`: this datapath knows who its peers are.
+    /// Source address, of label 0, which can be forged; `None`: the datapath identifies peers by itself.
     pub from: Option<SocketAddr>,
-    /// The label that it came by, which answers should carry.
+    /// Label that it arrived with; replies should carry it.
     pub label: Label,
-    /// When it arrived.
+    /// Time of arrival.
     pub at: Time,
-    /// Whether it was marked.
+    /// The datagram was marked (ECN).
     pub ecn: bool,
-    /// Whether a switch has cut its payload off.
+    /// A switch trimmed its payload.
     pub trimmed: bool,
-    /// What it says.
+    /// Bytes of the datagram, header first.
     pub bytes: &'a [u8],
 }
 
-/// Why a datapath cannot go on.
+/// Error of a datapath.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
-    /// No more peers than this can be told apart.
+    /// The datapath has as many peers as it can number.
     #[error("there are {0} peers already, which is as many as this endpoint keeps")]
     TooManyPeers(u32),
     /// There is no peer of that number.
@@ -95,65 +96,65 @@ pub enum WireError {
     UnknownLabel {
         /// The label.
         label: Label,
-        /// How many there are.
+        /// Number of labels.
         labels: u32,
     },
-    /// Nobody is there, where queue pairs are to be connected.
+    /// The peer with which queue pairs are to be connected does not respond.
     #[error("no answer from {at}: {source}")]
     NoAnswer {
-        /// Where.
+        /// Address of the peer.
         at: SocketAddr,
-        /// What the operating system says.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// What RDMA verbs need is not there.
+    /// RDMA verbs or something they require is missing.
     #[error("{0}")]
     Verbs(String),
-    /// The operating system says no.
+    /// A system call failed.
     #[error("{what}: {source}")]
     System {
-        /// What was tried.
+        /// Operation that failed.
         what: String,
-        /// What it says.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
-/// Datagrams over paths that a label picks: sockets, or memory.
+/// Datagrams over paths that a label selects: sockets, or memory.
 pub trait Datapath {
-    /// What it can do.
+    /// Returns the capabilities.
     fn abilities(&self) -> Abilities;
 
-    /// The time since it was opened; it never goes back.
+    /// Returns the time since the datapath was opened. It never decreases.
     fn now(&self) -> Time;
 
-    /// Another end, to be reached by these labels; none: by all. What merely sends to us gets no number.
+    /// Adds a peer that is reachable by these labels; an empty slice means all. A sender that is no peer gets no number.
     ///
     /// # Errors
-    /// Where it cannot be another one's peer.
+    /// Fails if the address cannot be that of a new peer.
     fn peer(&mut self, at: SocketAddr, labels: &[Label]) -> Result<PeerId, WireError>;
 
-    /// Where a peer is.
+    /// Returns the address of a peer.
     fn peer_at(&self, peer: PeerId) -> Option<SocketAddr>;
 
-    /// Forgets a peer; its number may be another's next.
+    /// Removes a peer; its number may be reused.
     fn release(&mut self, peer: PeerId);
 
-    /// Sends datagrams in order, as many as it takes at once; returns how many. It never blocks.
+    /// Sends datagrams in order, as many as are accepted at once, and returns their number. Never blocks.
     ///
     /// # Errors
-    /// Where nothing can ever be sent again.
+    /// Fails if sending is no longer possible.
     fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError>;
 
-    /// Hands over what has arrived, `most` datagrams at most; returns how many.
+    /// Passes at most `most` arrived datagrams to `take` and returns their number.
     ///
     /// # Errors
-    /// Where nothing can ever arrive again.
+    /// Fails if nothing can ever arrive again.
     fn receive(&mut self, most: usize, take: &mut dyn FnMut(Inbound<'_>)) -> Result<usize, WireError>;
 
-    /// Waits until something has arrived, `until` at the latest.
+    /// Waits until a datagram arrives or until `until`.
     ///
     /// # Errors
-    /// Where nothing can ever arrive again.
+    /// Fails if nothing can ever arrive again.
     fn wait(&mut self, until: Time) -> Result<(), WireError>;
 }

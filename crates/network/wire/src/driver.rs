@@ -1,19 +1,19 @@
-//! What stands between an endpoint and its datapath.
+//! Driver between an endpoint and its datapath.
 
 use crate::{Datapath, Lateness, Outbound, To, WireError, lateness::Clerk};
 use anabranch_endpoint::{Arrival, Bytes, Endpoint, Nowhere, Place, Transmit};
 use anabranch_units::Time;
 use arrayvec::ArrayVec;
 
-/// Datagrams that are taken from a datapath before others are sent.
+/// Datagrams received from a datapath per round.
 const RECEIVED_AT_ONCE: usize = 64;
-/// Datagrams that are handed to a datapath at once.
+/// Datagrams passed to a datapath at once.
 const SENT_AT_ONCE: usize = 32;
-/// The same where datagrams of a label leave in runs, as far as these are whole.
+/// The same limit if datagrams of a label leave in runs, rounded down to whole runs.
 const MOST_AT_ONCE: usize = 64;
-/// Rounds of receiving and sending before the owner hears of what has happened.
+/// Rounds of receiving and sending before control returns to the caller.
 const ROUNDS_AT_ONCE: usize = 16;
-/// What a place for a datagram holds that none has used yet.
+/// Content of a batch slot that has not been used yet.
 const NOTHING: Transmit = Transmit { to: To::Peer(0), label: 0, ecn: false, class: 0, payload: Bytes::new() };
 
 /// An endpoint with the datapath that carries its packets.
@@ -21,24 +21,24 @@ const NOTHING: Transmit = Transmit { to: To::Peer(0), label: 0, ecn: false, clas
 pub struct Driver<D> {
     endpoint: Endpoint,
     datapath: D,
-    /// Datagrams that the endpoint has made, header by header, of which all but the first `sent` of `order` have still to go. Whatever the datapath does not take
-    /// stays here, so that no scheme is asked twice.
+    /// Datagrams that the endpoint has made, with their headers. All but the first `sent` of `order` are still to be sent.
+    /// Datagrams that the datapath does not accept stay here, so that no scheme is called twice.
     batch: Vec<(Transmit, Vec<u8>)>,
     made: usize,
     sent: usize,
-    /// In which order the datagrams go, and how many there may be.
+    /// Order in which the datagrams are sent, and their maximum number.
     order: [u8; MOST_AT_ONCE],
     most: usize,
-    /// Whether those of a label leave together.
+    /// Datagrams of a label leave together.
     grouped: bool,
-    /// When it last looked at the clock, and the longest time for which it did not, though it did not sleep.
+    /// Last reading of the clock, and the longest interval between readings without sleep.
     looked: Time,
     longest_pause: Time,
     lateness: Clerk,
 }
 
-/// Where the datagram at this place goes among those that leave at once: data first, then by peer, label, mark and class, then as they were
-/// made. What goes to addresses keeps its order.
+/// Returns the sort key of a datagram among those that leave at once: data first, then by peer, label, mark and class, then in
+/// order of creation. Datagrams to addresses keep their order.
 fn order_of(datagram: &Transmit, at: usize) -> u64 {
     let Transmit { to, label, ecn, class, payload } = datagram;
     let of_peer = match to {
@@ -49,11 +49,11 @@ fn order_of(datagram: &Transmit, at: usize) -> u64 {
 }
 
 impl<D: Datapath> Driver<D> {
-    /// An endpoint on a datapath.
+    /// Returns a driver of an endpoint on a datapath.
     pub fn new(endpoint: Endpoint, datapath: D) -> Self {
         let (looked, abilities) = (datapath.now(), datapath.abilities());
         let run = abilities.run.min(abilities.largest / endpoint.longest_datagram().max(1)).clamp(1, MOST_AT_ONCE);
-        // Whole runs, whether the endpoint makes them or the datapath finds them.
+        // Whole runs, made by the endpoint or found by the datapath.
         let unit = match endpoint.settings().run_length as usize {
             1 => run,
             chosen => chosen.min(run),
@@ -74,21 +74,21 @@ impl<D: Datapath> Driver<D> {
         }
     }
 
-    /// The endpoint, and the time: to connect, to send, to take events.
+    /// Returns the endpoint, to connect, to send and to take events, and the time.
     pub fn endpoint(&mut self) -> (&mut Endpoint, Time) {
         let now = self.datapath.now();
         self.lateness.see(&self.endpoint, now, self.sent < self.made);
         (&mut self.endpoint, now)
     }
 
-    /// Messages of a stream that lie with their owner and have still to go, or to go again, are copied: the owner wants the memory
-    /// back ([`Endpoint::own`]).
+    /// Copies the unsent and unacknowledged messages of a stream that borrow the owner's memory, so that the owner may reuse it
+    /// ([`Endpoint::own`]).
     pub fn own(&mut self, peer: u32, stream: u32) {
         self.endpoint.own(peer, stream);
         self.own_unsent();
     }
 
-    /// The same for datagrams that the datapath has not taken yet, whatever becomes of their streams.
+    /// Does the same for datagrams that the datapath has not accepted yet, regardless of their streams.
     pub fn own_unsent(&mut self) {
         for at in &self.order[self.sent..self.made] {
             let payload = &mut self.batch[usize::from(*at)].0.payload;
@@ -101,13 +101,13 @@ impl<D: Datapath> Driver<D> {
         &mut self.datapath
     }
 
-    /// The longest time for which this process did not run though it wanted to, as far as its own looks at the clock tell: between
-    /// two of them at work, or after the time at which it wanted to be woken. What came in between was not answered.
+    /// Returns the longest time for which the runnable process was descheduled, as its readings of the clock show: between two
+    /// readings at work, or after the time at which it was to be woken. Packets that arrived meanwhile were acknowledged late.
     pub fn longest_pause(&self) -> Time {
         self.longest_pause
     }
 
-    /// How late it has run so far.
+    /// Returns the lateness so far.
     pub fn lateness(&self) -> Lateness {
         self.lateness.counted()
     }
@@ -119,38 +119,37 @@ impl<D: Datapath> Driver<D> {
         now
     }
 
-    /// Does what there is to do now: takes what has arrived, strikes timers, sends what may go. Returns when there is
-    /// something to do next, unless something arrives; `None`: never. Take all events before calling it again: peers that are
-    /// gone are forgotten then.
+    /// Receives, runs expired timers and sends. Returns the time of the next work, unless a datagram arrives earlier; `None`:
+    /// there is none. Take all events before the next call, which forgets peers that are gone.
     ///
     /// # Errors
-    /// Those of the datapath.
+    /// Errors of the datapath.
     pub fn work(&mut self) -> Result<Option<Time>, WireError> {
         self.rounds(false, &mut Nowhere)
     }
 
-    /// The same for an owner who has places for messages. Where `sends_first`, what has to go goes before anybody looks for what has
-    /// arrived: for whoever has just asked for it.
+    /// Does the same with receive buffers of the owner. With `sends_first`, queued data leave before the datapath is polled, for
+    /// a caller that has just queued them.
     ///
     /// # Errors
-    /// Those of the datapath.
+    /// Errors of the datapath.
     pub fn work_placing(&mut self, places: &mut dyn Place, sends_first: bool) -> Result<Option<Time>, WireError> {
         self.rounds(sends_first, places)
     }
 
-    /// Takes what has arrived, and leaves answers to the next call: for whoever waits for just that. Returns how many datagrams
-    /// there were.
+    /// Receives what has arrived and leaves replies to the next call, for a caller that waits for exactly this. Returns the
+    /// number of datagrams.
     ///
     /// # Errors
-    /// Those of the datapath.
+    /// Errors of the datapath.
     pub fn receive_placing(&mut self, places: &mut dyn Place) -> Result<usize, WireError> {
         let mut now = self.look();
         self.lateness.see(&self.endpoint, now, self.sent < self.made);
         self.receive_at(&mut now, places).map(|(received, _)| received)
     }
 
-    /// Takes what has arrived, and when the first of it did; `now` is when that was at the latest, since it may have come after the
-    /// clock was looked at.
+    /// Receives datagrams. Returns their number and the arrival time of the first. Raises `now` to the latest arrival, which may
+    /// be after the clock was read.
     fn receive_at(&mut self, now: &mut Time, places: &mut dyn Place) -> Result<(usize, Option<Time>), WireError> {
         let Driver { endpoint, datapath, .. } = self;
         let mut first: Option<Time> = None;
@@ -160,7 +159,7 @@ impl<D: Datapath> Driver<D> {
             first = Some(first.map_or(at, |first| first.min(at)));
             endpoint.handle_placing(*now, &Arrival { peer, from, label, at, ecn, bytes }, places);
         })?;
-        // Who has shown where it receives gets a number; others never do.
+        // A sender that has shown that it receives at its address gets a number; others do not.
         endpoint.admit(*now, &mut |at| datapath.peer(at, &[]).ok());
         Ok((received, first))
     }
@@ -181,9 +180,9 @@ impl<D: Datapath> Driver<D> {
             let sent = self.transmit(now)?;
             let blocked = self.sent < self.made;
             self.lateness.see(&self.endpoint, now, blocked);
-            // What has come since is seen by whoever waits.
+            // What has arrived since is received after the wait.
             if received < RECEIVED_AT_ONCE && (sent < self.most || blocked) {
-                // A full socket says nothing when it is free again, and is so soon.
+                // A full socket gives no signal when it has space again, which is soon.
                 let again = blocked.then(|| self.datapath.now() + Time::from_us(20));
                 return Ok([again, self.endpoint.poll_timeout()].into_iter().flatten().min());
             }
@@ -191,7 +190,7 @@ impl<D: Datapath> Driver<D> {
         Ok(Some(self.datapath.now()))
     }
 
-    /// Sends what may go at `now`; returns how many datagrams went.
+    /// Sends what may leave at `now`; returns the number of datagrams.
     fn transmit(&mut self, now: Time) -> Result<usize, WireError> {
         if self.sent == self.made {
             (self.sent, self.made) = (0, 0);
@@ -206,8 +205,8 @@ impl<D: Datapath> Driver<D> {
                 self.made += 1;
             }
             if self.grouped {
-                // What leaves at once has no order but that of each label, and those of a label need one system call. Somebody
-                // waits for data; answers can wait for so long.
+                // Only the order within a label matters, and datagrams of a label need one system call. Receivers wait for data;
+                // acknowledgements can wait this short time.
                 let mut keys = [0; MOST_AT_ONCE];
                 for (at, key) in keys[..self.made].iter_mut().enumerate() {
                     *key = order_of(&self.batch[at].0, at);
@@ -232,7 +231,7 @@ impl<D: Datapath> Driver<D> {
         let sent = self.datapath.send(&batch)?;
         self.lateness.note_sent(sent, batch[..sent].iter().map(|datagram| datagram.size() as u64).sum());
         drop(batch);
-        // What has gone holds no message.
+        // Releases the payloads of sent datagrams.
         self.order[self.sent..self.sent + sent]
             .iter()
             .for_each(|at| self.batch[usize::from(*at)].0.payload = Bytes::new());
@@ -240,14 +239,14 @@ impl<D: Datapath> Driver<D> {
         Ok(sent)
     }
 
-    /// Waits until there is something to do, `until` at the latest.
+    /// Waits until there is work or until `until`.
     ///
     /// # Errors
-    /// Those of the datapath.
+    /// Errors of the datapath.
     pub fn wait(&mut self, until: Time) -> Result<(), WireError> {
         self.look();
         self.datapath.wait(until)?;
-        // Who is woken late has not slept of his own will.
+        // Only a late wake-up counts as a pause, not the sleep.
         self.looked = self.datapath.now().min(until.max(self.looked));
         self.look();
         Ok(())

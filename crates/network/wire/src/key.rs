@@ -14,12 +14,12 @@ const MIN_DIGITS: usize = 64;
 /// Bytes of the largest file.
 const MAX_FILE: u64 = 4096;
 
-/// What is wrong with a key file: what was found there, and what is expected.
+/// Error of a key file: what was found, and what is expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyError {
-    /// What was found.
+    /// Description of the content or file that was found.
     pub found: String,
-    /// What is expected, and how to get it.
+    /// Expected content, and how to create it.
     pub expected: String,
 }
 
@@ -27,7 +27,7 @@ fn wrong(found: impl Into<String>, expected: impl Into<String>) -> KeyError {
     KeyError { found: found.into(), expected: expected.into() }
 }
 
-/// Refuses a file that others than its owner can read.
+/// Refuses a file that others than its owner can read or write.
 fn check(path: &str, metadata: &Metadata) -> Result<(), KeyError> {
     let mode = metadata.mode() & 0o7777;
     if mode & 0o077 != 0 {
@@ -44,15 +44,16 @@ fn check(path: &str, metadata: &Metadata) -> Result<(), KeyError> {
     Ok(())
 }
 
-/// Reads the key of a file: 64 hexadecimal digits or more, spaces and line ends between them or not.
+/// Reads the key from a file: 64 hexadecimal digits or more, with optional whitespace.
 ///
 /// # Errors
-/// Where there is no such file, others may read it, or it holds something else. Nothing of what it holds is told.
+/// Fails if there is no such file, if others may read or write it, or if it contains other bytes. Messages contain nothing of the
+/// content.
 pub fn read_key(path: &str) -> Result<Key, KeyError> {
     let expected = "a file with 64 hexadecimal digits or more, for example of `openssl rand -hex 32`";
     let unreadable = |error: std::io::Error| wrong(format!("`{path}`: {error}"), expected);
     let file = anabranch_input::open_own(Path::new(path), OpenOptions::new().read(true)).map_err(unreadable)?;
-    // What is checked is the file that is read, whatever has its name by now.
+    // The check applies to the open file, regardless of what has its name by now.
     check(path, &file.metadata().map_err(unreadable)?)?;
     let mut text = Zeroizing::new(Vec::with_capacity(MAX_FILE as usize + 1));
     file.take(MAX_FILE + 1).read_to_end(&mut text).map_err(unreadable)?;
@@ -86,7 +87,7 @@ mod tests {
         let path = dir.join("key");
         let name = path.to_str().unwrap();
         let with = |text: &str, mode: u32| {
-            // Its owner may not write what has mode 0400.
+            // Its owner may not write a file of mode 0400.
             drop(fs::remove_file(&path));
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();

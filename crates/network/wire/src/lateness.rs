@@ -1,48 +1,48 @@
-//! How late an endpoint runs: when what it has to send is due, against when it leaves.
+//! Lateness of an endpoint: the time at which its packets are due against the time at which they leave.
 
 use anabranch_endpoint::Endpoint;
 use anabranch_units::Time;
 
-/// What an endpoint has missed because its process was not scheduled.
+/// Time that an endpoint lost because its process was not scheduled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
-    /// Time with a message of its own that was not acknowledged.
+    /// Time with at least one own message unacknowledged.
     pub sending: Time,
-    /// Time with a message of a peer that was not complete.
+    /// Time with at least one incomplete message of a peer.
     pub receiving: Time,
     /// Time with either.
     pub active: Time,
-    /// Of `active`, time in which a packet was due for longer than the pacer makes up for, and had not left.
+    /// Of `active`, time in which a packet was overdue by more than the pacer catches up.
     pub late: Time,
-    /// Of `sending`, time in which a packet was due and whose share of the line nothing makes up for.
+    /// Of `sending`, time in which a packet was due and whose share of the line rate is lost for good.
     pub lost: Time,
-    /// Bytes of all datagrams that left, headers of the network included.
+    /// Bytes of all datagrams sent, network headers included.
     pub bytes: u64,
 }
 
-/// Keeps [`Lateness`] for a driver. It is asked once per round of receiving and sending, not per packet.
+/// Accounts [`Lateness`] for a driver, once per round of receiving and sending, not per packet.
 #[derive(Debug)]
 pub(crate) struct Clerk {
     counted: Lateness,
-    /// What the pacer makes up for.
+    /// Lateness that the pacer catches up.
     catch_up: Time,
     overhead: u64,
-    /// Until when time is counted, and until when lateness is.
+    /// Times up to which activity and lateness are counted.
     active_until: Time,
     late_until: Time,
-    /// What the endpoint did when it was last seen.
+    /// State of the endpoint at the last call of `see`.
     sending: bool,
     receiving: bool,
-    /// When it was last seen with nothing to send.
+    /// Last time at which nothing was due.
     empty_at: Time,
 }
 
-/// What was due when a round began.
+/// Packet or timer that was due when a round began.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Due {
-    /// A packet, and whether the pacer makes up for its lateness.
+    /// Due time of a packet, and `true` if the pacer catches up on its lateness.
     packet: Option<(Time, bool)>,
-    /// A timer.
+    /// Due time of a timer.
     timer: Option<Time>,
 }
 
@@ -69,7 +69,7 @@ impl Clerk {
         self.counted.bytes += bytes + datagrams as u64 * self.overhead;
     }
 
-    /// The endpoint as it is at `now`: after a round, and before its owner gives it more. While the datapath takes nothing
+    /// Records the endpoint's state at `now`: after a round, and before its owner queues more. While the datapath accepts nothing
     /// (`is_blocked`), nothing is due.
     pub(crate) fn see(&mut self, endpoint: &Endpoint, now: Time, is_blocked: bool) {
         self.pass(now);
@@ -79,7 +79,7 @@ impl Clerk {
         }
     }
 
-    /// Counts the time since the endpoint was last seen by what it did then.
+    /// Counts the time since the last call by the state at that call.
     fn pass(&mut self, now: Time) {
         let passed = now.saturating_sub(self.active_until);
         self.active_until = self.active_until.max(now);
@@ -95,19 +95,19 @@ impl Clerk {
         }
     }
 
-    /// What is due at `now`, before anything is received.
+    /// Returns the packet or timer that is due at `now`, before anything is received.
     pub(crate) fn due(&self, endpoint: &Endpoint, now: Time) -> Due {
         let next = endpoint.next_send();
-        // What its owner gave it later was not due before.
+        // Packets queued after `empty_at` were not due before it.
         let packet = next.filter(|next| next.at <= now).map(|next| (next.at.max(self.empty_at), next.catches_up));
         let timer = if packet.is_none() { endpoint.poll_timeout().filter(|at| *at <= now) } else { None };
         Due { packet, timer }
     }
 
-    /// Something is about to be sent at `now`; `arrived` is when the first datagram of this round arrived.
+    /// Accounts a round that is about to send at `now`; `arrived` is the arrival time of its first datagram.
     pub(crate) fn note_round(&mut self, endpoint: &Endpoint, due: Due, arrived: Option<Time>, now: Time) {
         let since = [due.timer, arrived].into_iter().flatten().min();
-        // Whatever came while nobody looked was there from then on.
+        // A message that arrived while the process was descheduled counts from its arrival.
         if !self.sending && !self.receiving && endpoint.is_receiving() {
             let late = arrived.map_or(Time::ZERO, |at| now.saturating_sub(at.max(self.active_until)));
             self.counted.receiving += late;

@@ -1,13 +1,14 @@
-//! Carries the packets of an [`anabranch_endpoint::Endpoint`]. A [`Datapath`] takes and gives datagrams over paths that a
-//! label picks; a [`Driver`] stands between it and the endpoint.
+//! Carries the packets of an [`anabranch_endpoint::Endpoint`]. A [`Datapath`] sends and receives datagrams over paths that a
+//! label selects; a [`Driver`] connects it to the endpoint.
 //!
-//! - [`memory`]: a virtual clock and links with rate, delay, queue, marking, trimming and faults by a seed, the test bench of
-//!   everything above;
+//! - [`memory`]: a virtual clock and links with rate, delay, queue, marking, trimming and seeded faults, for tests of everything
+//!   above;
 //! - [`udp`]: sockets, one per label.
 //!
 //! [`WireParameters`] is the section `[wire]` of a scenario.
 //!
-//! [`chunks`] are whole pieces of a message that hardware delivers and acknowledges by itself: queue pairs of RDMA NICs ([`verbs`]).
+//! [`chunks`] are whole pieces of a message that hardware delivers and acknowledges by itself: queue pairs of RDMA NICs
+//! ([`verbs`]).
 //!
 //! [`transfer`] sends bytes from one endpoint to another and compares checksums.
 

@@ -1,4 +1,4 @@
-//! `[wire]` of a scenario: what only a real network needs to be told.
+//! Section `[wire]` of a scenario: parameters that only real networks require.
 
 use crate::{chunks::ChunkSettings, key, verbs};
 use anabranch_endpoint::{
@@ -10,7 +10,7 @@ use anabranch_settings::{Auto, InvalidValue, Never, Raw, SetError, Setting, choi
 use anabranch_transport::{RealNetwork, TransportParameters};
 use anabranch_units::{Bytes, Rate, Time};
 
-/// Headers of UDP, IPv4 and Ethernet, which pacing and windows count.
+/// Bytes of the headers of UDP, IPv4 and Ethernet, which pacing and windows count.
 pub const OVERHEAD: u64 = 42;
 /// Bytes of a jumbo frame without Ethernet's header, and of the headers of IPv6 and UDP.
 const JUMBO_MTU: u64 = 9000;
@@ -24,15 +24,15 @@ const fn max_payload(is_authenticated: bool) -> u64 {
 
 /// Payload bytes of the smallest full packet.
 const LEAST_PAYLOAD: u64 = 64;
-/// Labels of an endpoint: as many sockets.
+/// Maximum labels of an endpoint, which uses one socket per label.
 pub const MOST_LABELS: u32 = 256;
-/// Bytes of the largest chunk: a receiver holds two messages of sixteen.
+/// Bytes of the largest chunk: a receiver has memory for two messages of sixteen chunks.
 const MOST_CHUNK: u64 = 30_000_000;
-/// Bytes that messages of all peers may take: four of the largest at least.
+/// Minimum bytes for messages of all peers: four of the largest.
 const LEAST_BUFFERED: u64 = 64 << 20;
 const MAX_BUFFERED: u64 = 1 << 40;
-/// Timeouts that a path which timed out is left alone for. A dead path that is tried again fills the window with lost packets, and the
-/// stream stands still for a timeout: so it does for a tenth of its time at most.
+/// Number of timeouts for which a path that timed out is not used. A retry on a dead path fills the window with lost packets and
+/// stalls the stream for a timeout: this limits the stall to a tenth of the time.
 const TIMEOUTS: u64 = 10;
 /// Packets of the longest run.
 const LONGEST_RUN: u32 = 64;
@@ -146,23 +146,23 @@ parameters! {
     }
 }
 
-/// A secret of the system's generator.
+/// Returns a secret from the system's random number generator.
 ///
 /// # Panics
-/// Where the system has none: nothing that others cannot guess would be left to begin with.
+/// Panics if the system has none: a connection without an unpredictable secret would be insecure.
 pub fn secret() -> Secret {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).expect("the system's random number generator");
     Secret(bytes)
 }
 
-/// The value of a key of a scheme, as it is written, where the scheme has such a key.
+/// Returns the value of a scheme's key as text, if the scheme has the key.
 fn entry(scheme: &HostParameters, key: &str) -> Option<String> {
     let entries = scheme.parameters().entries();
     entries.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value.to_string())
 }
 
-/// Returns `true` where a scheme has such a key, and its value is left open.
+/// Returns `true` if a scheme has this key with the value `auto`.
 fn is_auto(scheme: &HostParameters, key: &str) -> bool {
     entry(scheme, key).is_some_and(|value| value == "\"auto\"")
 }
@@ -173,10 +173,10 @@ fn wrong(key: &str, found: impl std::fmt::Display, expected: impl Into<String>) 
 }
 
 impl WireParameters {
-    /// Whether every value lies in the range where it has a meaning.
+    /// Checks that every value is within its range.
     ///
     /// # Errors
-    /// [`SetError::InvalidValue`] of the first that does not.
+    /// [`SetError::InvalidValue`] for the first value outside its range.
     pub fn check(&self) -> Result<(), SetError> {
         let between = |key: &str, found: u64, least: u64, most: u64| {
             let within = (least..=most).contains(&found);
@@ -209,7 +209,7 @@ impl WireParameters {
         }
     }
 
-    /// Returns what is authenticated where there is a key.
+    /// Returns the protection of packets if there is a key.
     pub fn protection(&self) -> Protection {
         match self.authenticate {
             Authenticate::Off => Protection::Off,
@@ -218,10 +218,10 @@ impl WireParameters {
         }
     }
 
-    /// Reads the key of the file that is named.
+    /// Reads the key from the configured file.
     ///
     /// # Errors
-    /// Where there is none though something is to be authenticated, or its file is not as it must be.
+    /// Fails if authentication is configured without a key, or if the key file is invalid.
     pub fn read_key(&self) -> Result<Option<Key>, SetError> {
         match &self.key {
             _ if self.authenticate == Authenticate::Off => Ok(None),
@@ -234,7 +234,7 @@ impl WireParameters {
         }
     }
 
-    /// Bytes of the header of data, where there is a key or not.
+    /// Returns the bytes of a data header, with or without a key.
     fn header(&self, has_key: bool) -> u64 {
         let protection = if has_key { self.protection() } else { Protection::Off };
         let of = match protection {
@@ -245,7 +245,7 @@ impl WireParameters {
         of as u64
     }
 
-    /// Returns `true` where packets have MACs: there is a key, or is to be one.
+    /// Returns `true` if packets have MACs: there is a key, or authentication requires one.
     pub fn is_authenticated(&self) -> bool {
         match self.authenticate {
             Authenticate::Off => false,
@@ -254,31 +254,31 @@ impl WireParameters {
         }
     }
 
-    /// Bytes of the longest header of ours that a packet may have.
+    /// Returns the bytes of the longest packet header of the endpoint's protocol.
     pub fn max_header(&self) -> u64 {
         if self.is_authenticated() { header::MAX_HEADER as u64 } else { header::DATA_HEADER as u64 }
     }
 
-    /// Payload bytes of the largest packet.
+    /// Returns the payload bytes of the largest packet.
     pub fn max_payload(&self) -> u64 {
         max_payload(self.is_authenticated())
     }
 
-    /// The payloads that packets may have, for messages.
+    /// Returns the range of payload sizes, for messages.
     fn payloads(&self) -> String {
         let with = if self.is_authenticated() { " with a key" } else { "" };
         format!("from {LEAST_PAYLOAD}B to {}B{with}", self.max_payload())
     }
 
-    /// Bytes of a packet on the wire besides our own header and payload, which pacing and windows count.
+    /// Returns the bytes of a packet on the wire besides the protocol's own header and payload, which pacing and windows count.
     pub fn overhead(&self) -> u64 {
         if self.datapath == DatapathKind::Uc { verbs::UC_OVERHEAD } else { OVERHEAD }
     }
 
-    /// Payload bytes of a full packet where the transport's are these.
+    /// Returns the payload bytes of a full packet, given the transport's parameters.
     ///
     /// # Errors
-    /// Where they are more than a datagram of ours holds.
+    /// Fails if they do not fit a datagram.
     pub fn payload_of(&self, transport: &TransportParameters) -> Result<u64, SetError> {
         let payload = match self.payload {
             Auto::Value(payload) => payload.0,
@@ -291,11 +291,11 @@ impl WireParameters {
         Err(wrong("payload", found, self.payloads()))
     }
 
-    /// The transport as real networks need it: packets of our size and header, a timeout that follows measured round trips,
-    /// losses found by what overtakes them.
+    /// Returns the transport adapted to a real network: size and header of packets, a timeout that follows measured round trips,
+    /// and early loss detection by reordering.
     ///
     /// # Errors
-    /// Where packets would be too large.
+    /// Fails if packets would be too large.
     pub fn transport(&self, transport: &TransportParameters) -> Result<TransportParameters, SetError> {
         self.transport_with(transport, self.key.is_some())
     }
@@ -308,11 +308,11 @@ impl WireParameters {
         Ok(ours)
     }
 
-    /// What an endpoint is told that sends with this transport and scheme; `link_rate` is that of its host's link in the
+    /// Returns the settings of an endpoint with this transport and scheme; `link_rate` is the rate of its host's link in the
     /// scenario.
     ///
     /// # Errors
-    /// Where packets would be too large.
+    /// Fails if packets would be too large, or if the key cannot be read.
     pub fn settings(
         &self,
         transport: &TransportParameters,
@@ -323,10 +323,10 @@ impl WireParameters {
         self.settings_with_key(transport, scheme, link_rate, seed, self.read_key()?)
     }
 
-    /// The same with a key that is in no file.
+    /// Returns the same settings with a key that is in no file.
     ///
     /// # Errors
-    /// Where packets would be too large.
+    /// Fails if packets would be too large.
     pub fn settings_with_key(
         &self,
         transport: &TransportParameters,
@@ -341,7 +341,7 @@ impl WireParameters {
         };
         let (mut scheme, usual) = (scheme, Settings::default());
         if self.on_timeout == OnTimeoutHere::Move && !scheme.capabilities().leaves_choice_to_switches() {
-            // Schemes without such a key see to it themselves.
+            // Schemes without this key handle timeouts themselves.
             let _ = scheme.parameters_mut().set("on_timeout", &Raw::Text("move".into()));
         }
         let transport = self.transport_with(transport, key.is_some())?;
@@ -355,7 +355,7 @@ impl WireParameters {
             seed,
             secret: secret(),
             max_buffered_bytes: self.max_buffered_bytes.0,
-            // Two of the largest messages are what one peer needs.
+            // One peer needs memory for two of the largest messages.
             most_held: usual.most_held.min(self.max_buffered_bytes.0 / 2),
             max_peers_per_address: self.max_peers_per_address as usize,
             max_retries: self.max_retries,
@@ -368,7 +368,7 @@ impl WireParameters {
             rtt_window: self.rtt_window,
             give_up: self.give_up,
             idle_timeout: self.idle_timeout,
-            // An RDMA NIC keeps marks to itself.
+            // An RDMA NIC does not report marks.
             ecn: self.ecn && self.datapath != DatapathKind::Uc,
             checksum: match self.checksum {
                 Auto::Value(checksum) => checksum,
@@ -383,10 +383,11 @@ impl WireParameters {
 }
 
 impl WireParameters {
-    /// What a driver of chunks is told that sends with the scheme of these settings.
+    /// Returns the settings of a chunk driver with the scheme of `settings`.
     ///
     /// # Errors
-    /// Where the scheme's own `probe_size` is another than [`WireParameters::probe`], which says the size of probes over reliable queue pairs.
+    /// Fails if the scheme's own `probe_size` differs from [`WireParameters::probe`], which sets the size of probes over reliable
+    /// queue pairs.
     pub fn chunk_settings(&self, settings: &Settings) -> Result<ChunkSettings, SetError> {
         let mut scheme = settings.scheme.clone();
         // Most schemes send no probes.
@@ -431,7 +432,7 @@ mod tests {
         };
         refused("labels", Raw::Int(0), "from 1 to 256");
         refused("authenticate", Raw::Text("al".into()), "`all`");
-        // 9000 B less 40 B IPv6, 8 B UDP, 64 B of ours, with a key 32 B more.
+        // 9000 B minus 40 B IPv6, 8 B UDP and 64 B of the protocol's header; with a key 32 B more.
         refused("payload", Raw::Text("8889B".into()), "to 8888B");
         let mut keyed = WireParameters { key: Some("key".into()), ..WireParameters::default() };
         keyed.set("payload", &Raw::Text("8856B".into())).unwrap();
@@ -482,12 +483,13 @@ mod tests {
         let wire = WireParameters::default();
         let settings = wire.settings(&transport, scheme(), Rate::gbps(25), 1).unwrap();
         assert_eq!((settings.mtu(), settings.rate), (4096, Rate::gbps(25)));
-        // 14 B Ethernet, 20 B IPv4, 8 B UDP, 64 B of ours.
+        // 14 B Ethernet, 20 B IPv4, 8 B UDP, 64 B of the protocol's header.
         assert_eq!(settings.transport.header(), 106);
         transport.parameters_mut().set("mtu", &Raw::Text("9000B".into())).unwrap();
         let error = wire.settings(&transport, scheme(), Rate::gbps(25), 1).unwrap_err().to_string();
         assert!(error.contains("transport.mtu = 9000B"), "{error}");
-        // 14 B Ethernet, 20 B IPv4, 8 B UDP, 12 B base transport header, 4 B invariant CRC, 64 B of ours; nobody sees marks.
+        // 14 B Ethernet, 20 B IPv4, 8 B UDP, 12 B base transport header, 4 B invariant CRC, 64 B of the protocol's header; marks
+        // are not reported.
         let uc = WireParameters { datapath: DatapathKind::Uc, ..wire.clone() };
         let settings = uc.settings(&TransportParameters::named("uet").unwrap(), scheme(), Rate::gbps(25), 1).unwrap();
         assert_eq!((settings.transport.header(), settings.overhead, settings.ecn), (122, 58, false));

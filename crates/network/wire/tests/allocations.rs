@@ -1,4 +1,4 @@
-//! A packet costs no allocation, at either end.
+//! Sending and receiving a packet allocates no memory.
 #![allow(unsafe_code)]
 
 use anabranch_endpoint::{Endpoint, Event, Settings};
@@ -15,10 +15,10 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, with a count per thread.
+/// System allocator with a count per thread.
 struct Counting;
 
-// SAFETY: every call goes on to the system's allocator as it came.
+// SAFETY: every call is forwarded unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
@@ -37,7 +37,7 @@ fn driver(settings: Settings) -> Driver<UdpPath> {
     Driver::new(Endpoint::new(settings), path)
 }
 
-/// Both ends work until the sender has heard that its message has arrived.
+/// Runs both endpoints until the sender's message is acknowledged.
 fn until_sent(ends: &mut [Driver<UdpPath>; 2]) {
     loop {
         for end in 0..2 {
@@ -82,7 +82,7 @@ fn a_packet_costs_no_allocation() {
             until_sent(&mut ends);
             counts.push(ALLOCATIONS.with(Cell::get) - before);
         }
-        // A thousand packets a message; the message itself is put together in memory of its own.
+        // One thousand packets per message; the receiver allocates memory for the message itself.
         let least = counts.iter().min().unwrap();
         assert!(*least < 30, "{}: {counts:?} allocations for 1000 packets", scheme.name);
     }

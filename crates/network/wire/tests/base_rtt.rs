@@ -1,4 +1,4 @@
-//! The base round trip of a peer follows the network: it falls at once, and rises when all of a window is longer.
+//! The base round trip of a peer follows the network: it falls at once, and rises when every sample of a window is longer.
 
 mod common;
 
@@ -22,9 +22,9 @@ fn a_longer_way_is_learnt_and_forgotten() {
     pair.open();
     let base = |pair: &mut Pair| pair.hosts[0].endpoint().0.round_trip(0).unwrap().0;
     let before = base(&mut pair);
-    // 4 KiB there and an answer back take 3.5 us besides the delays.
+    // 4 KiB and the acknowledgement take 3.5 us besides the delays.
     assert!(before > Time::from_us(103) && before < Time::from_us(104), "{before}");
-    // For so long: full packets, one after the other, nothing queued.
+    // Sends full packets for this time, one after the other, so that nothing is queued.
     let talk = |pair: &mut Pair, for_us: u64| {
         let end = pair.network.now() + Time::from_us(for_us);
         while pair.network.now() < end {

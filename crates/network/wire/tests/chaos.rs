@@ -1,5 +1,5 @@
-//! Whatever the network does, as long as it does not do so for ever: every byte arrives, once, in place, and nothing grows
-//! without bound. Schemes, transports, links and faults are drawn by a seed; a seed that fails is named.
+//! Under any finite sequence of faults every byte arrives once and in place, and memory stays bounded. Schemes, transports, links
+//! and faults are drawn from a seed; a failure names its seed.
 
 mod common;
 
@@ -17,7 +17,7 @@ use anabranch_wire::memory::Link;
 use common::Pair;
 use std::collections::BTreeMap;
 
-/// A moment by which all is over at the latest: faults end after 2 ms.
+/// Time limit of a trial: faults end after 2 ms.
 const LIMIT: Time = Time::from_us(2_000_000);
 const FAULTS_END: u64 = 2_000;
 
@@ -44,7 +44,7 @@ fn transport(draws: &mut Stream, mtu: u64) -> TransportParameters {
     for control in ["smartt", "dctcp"] {
         uet.cc.parameters_mut(control).unwrap().set("quick_adapt_patience", &Raw::Float(10.0)).unwrap();
     }
-    // Without any, a slow link stays full of the heads of trimmed packets for ever.
+    // Without congestion control a slow link would stay full of trimmed headers for ever.
     let control = ["dctcp", "smartt", "nscc"][draws.below(3) as usize];
     uet.uet.set("congestion_control", &Raw::Text(control.into())).unwrap();
     TransportParameters::Uet(uet)
@@ -93,17 +93,17 @@ fn message(draws: &mut Stream) -> Vec<u8> {
     (0..draws.below(most + 1)).map(|_| draws.bits() as u8).collect()
 }
 
-/// What is tried with a seed.
+/// Parameters of a trial.
 #[derive(Clone, Copy, Default)]
 struct Trial {
     seed: u64,
-    /// A scheme by its place among all; otherwise one is drawn.
+    /// Index of the scheme in the registry; `None`: it is drawn.
     scheme: Option<usize>,
-    /// Links change bits of some datagrams.
+    /// Links damage some datagrams.
     is_damaging: bool,
 }
 
-/// Damaged datagrams that both ends have found.
+/// Runs a trial. Returns the number of damaged datagrams that the endpoints have detected.
 fn try_seed(trial: Trial) -> Result<u64, String> {
     let Trial { seed, scheme, is_damaging } = trial;
     let mut draws = Stream::keyed(seed, 0, "chaos");
@@ -134,7 +134,7 @@ fn try_seed(trial: Trial) -> Result<u64, String> {
         pair.send(0, stream, bytes.clone());
         wanted[1].entry(stream).or_default().push(bytes);
     }
-    // The other end begins once it has heard of the first.
+    // The peer begins once it has received the first message.
     if !pair.run(LIMIT, &mut |pair| !pair.received[1].is_empty()) {
         return Err(format!("{what}: nothing received"));
     }
@@ -158,7 +158,7 @@ fn try_seed(trial: Trial) -> Result<u64, String> {
     if pair.received != wanted {
         return Err(format!("{what}: other bytes arrived than were sent"));
     }
-    // Late duplicates come in; then nothing is held any more but timers of streams that stay open.
+    // Late duplicates arrive; then only timers of open streams may remain.
     pair.run(LIMIT + Time::from_us(1_000_000), &mut |pair| pair.network.under_way() == 0);
     let mut damaged = 0;
     for host in 0..2 {
@@ -173,7 +173,7 @@ fn try_seed(trial: Trial) -> Result<u64, String> {
             return Err(format!("{what}: host {host} took {} whole datagrams for damaged", counters.damaged));
         }
     }
-    // Control packets and messages within a few spans, three streams each way, their timers.
+    // Control packets and messages within a few spans, three streams per direction, and their timers.
     let most = 3 * span as usize * 2 + 200;
     if pair.held.1 > most || pair.held.0 > 1 << 19 {
         return Err(format!("{what}: {:?} were held at once, more than {most}", pair.held));
@@ -181,7 +181,7 @@ fn try_seed(trial: Trial) -> Result<u64, String> {
     Ok(damaged)
 }
 
-/// Tries seeds of ordinary trials.
+/// Runs trials without damage.
 fn try_all(seeds: std::ops::Range<u64>) {
     anabranch_testkit::try_seeds(seeds, |seed| try_seed(Trial { seed, ..Trial::default() }).map(drop));
 }
@@ -191,8 +191,8 @@ fn five_hundred_seeds() {
     try_all(0..500);
 }
 
-/// Bits that change past every check of the hardware, in one datagram of ten, whatever the scheme: every byte arrives right, and no
-/// peer is lost.
+/// Bit errors that no hardware check detects, in one datagram of ten, with every scheme: all bytes arrive intact, and no peer is
+/// lost.
 #[test]
 fn damaged_bits_reach_nobody() {
     let mut damaged = 0;
@@ -213,7 +213,7 @@ fn damaged_bits_reach_nobody_in_five_thousand_runs() {
     }
 }
 
-/// SMaRTT over a path that trims packets to their heads: full of heads, it carries nothing that is acknowledged.
+/// SMaRTT over a path that trims packets: filled with trimmed headers, the path carries nothing that is acknowledged.
 #[test]
 fn a_path_of_heads_alone() {
     try_all(1359..1360);

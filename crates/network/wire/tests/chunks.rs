@@ -1,4 +1,4 @@
-//! Chunks over queues in memory: closed forms, and schemes that leave a path which has become slow or dead.
+//! Chunks over queues in memory: closed forms, and schemes that leave a path that has become slow or dead.
 
 use anabranch_lb::registry::HostParameters;
 use anabranch_random::Stream;
@@ -26,7 +26,7 @@ struct Bench {
     lost: bool,
 }
 
-/// A sender of `bytes` by this scheme, whose paths are `usual` but for those that are set.
+/// Returns a sender of `bytes` bytes with this scheme. Its paths are `usual` unless they are set.
 fn bench(scheme: &str, bytes: u64, usual: ChunkLink, limits: Limits, change: impl FnOnce(&mut ChunkSettings)) -> Bench {
     let mut settings = ChunkSettings::new(HostParameters::named(scheme).unwrap());
     settings.probe_to = bytes.max(CHUNK);
@@ -44,7 +44,7 @@ fn bench(scheme: &str, bytes: u64, usual: ChunkLink, limits: Limits, change: imp
 }
 
 impl Bench {
-    /// Works until `done` says so or a minute is over.
+    /// Works until `done` returns `true` or a minute of virtual time has passed.
     fn run(&mut self, done: &mut dyn FnMut(&mut Bench) -> bool) {
         let limit = Time::from_ms(60_000);
         loop {
@@ -70,7 +70,7 @@ impl Bench {
         self.opened.unwrap()
     }
 
-    /// Sends everything as one message; returns how long that took.
+    /// Sends everything as one message; returns the duration.
     fn send(&mut self) -> Time {
         self.begin();
         let start = self.driver.path().now();
@@ -82,7 +82,7 @@ impl Bench {
         assert!(self.driver.send(self.stream, Message { number: 0, from: 0, to: 0, bytes: self.bytes }));
     }
 
-    /// Every byte is where it belongs, and no chunk was told of twice unless one was sent again.
+    /// Checks that every byte is in place, and that no chunk's notice arrived twice unless the chunk was retransmitted.
     fn check(&mut self) {
         let counters = self.driver.counters();
         let bytes = self.bytes as usize;
@@ -104,7 +104,7 @@ impl Bench {
 fn one_chunk() {
     for bytes in [1, 999, CHUNK] {
         let mut bench = bench("ecmp", bytes, ChunkLink::new(RATE, DELAY), Limits::default(), |_| {});
-        // A chunk: 1 ms and the delay. A probe: 10 us and the delay.
+        // A chunk takes 1 ms and the delay, a probe 10 us and the delay.
         let base = (Time::from_ms(1) + DELAY, Time::from_us(10) + DELAY, Time::ZERO);
         assert_eq!(bench.open(), base);
         assert_eq!(bench.send(), Time::from_ns(10 * bytes) + DELAY, "{bytes} B at 10 ns each");
@@ -114,7 +114,7 @@ fn one_chunk() {
 
 #[test]
 fn a_window_of_chunks() {
-    // Ten chunks over one path: one at a time each takes its round trip; two under way keep the path busy.
+    // Ten chunks over one path: one at a time, each takes its round trip; two under way keep the path busy.
     let took = |window| {
         let link = ChunkLink::new(RATE, DELAY);
         let mut bench = bench("ecmp", 10 * CHUNK, link, Limits::default(), |settings| settings.window = window);
@@ -129,7 +129,7 @@ fn a_window_of_chunks() {
 
 #[test]
 fn chunks_that_wait_for_each_other_are_no_congestion() {
-    // Four under way on one path take four times as long as one, which is what they would take without any queue.
+    // Four chunks under way on one path take four times as long as one, as they would without any queue.
     let mut bench = bench("hopper", 64 * CHUNK, ChunkLink::new(RATE, DELAY), Limits::default(), |settings| {
         settings.window = 4;
     });
@@ -141,8 +141,8 @@ fn chunks_that_wait_for_each_other_are_no_congestion() {
 
 #[test]
 fn a_full_queue_makes_no_scheme_choose_twice() {
-    // Four chunks may be under way and a queue takes one. `rr` goes from label to label with every choice, so that each
-    // label must have had as many chunks as any other.
+    // Four chunks may be under way, and a queue takes one. `rr` moves to the next label with every choice, so all labels must
+    // carry the same number of chunks.
     let limits = Limits { depth: 1, ..Limits::default() };
     let mut bench = bench("rr", 16 * CHUNK, ChunkLink::new(RATE, DELAY), limits, |settings| {
         (settings.window, settings.labels) = (4, vec![5, 6]);
@@ -161,13 +161,13 @@ fn queue_pairs_in_turn() {
     let mut bench = bench("qp-spray", 64 * CHUNK, ChunkLink::new(RATE, DELAY), Limits::default(), |_| {});
     bench.open();
     assert_eq!(bench.send(), (Time::from_ms(1) + DELAY) * 64, "one chunk under way");
-    // Four queue pairs with random labels out of eight: sixteen chunks for each of them.
+    // Four queue pairs with random labels out of eight: sixteen chunks each.
     let used: Vec<u64> = bench.driver.by_label().map(|(_, chunks)| chunks).filter(|chunks| *chunks > 0).collect();
     assert!(used.iter().all(|chunks| chunks % 16 == 0) && used.iter().sum::<u64>() == 64, "{used:?}");
     bench.check();
 }
 
-/// The label of the most chunks so far.
+/// Returns the label with the most chunks so far, and their number.
 fn favourite(bench: &Bench) -> (u32, u64) {
     bench.driver.by_label().max_by_key(|(_, chunks)| *chunks).unwrap()
 }
@@ -182,31 +182,31 @@ fn hopper_leaves_a_slow_path_after_one_chunk() {
     assert_eq!(bench.counters().probes, 0, "nothing is congested");
     let (slow, before) = favourite(&bench);
     assert_eq!(before, 11, "and nothing moves");
-    // The twelfth chunk meets a path of a tenth of the rate. Its time, above 2.5 base round trips, says so; two others are
-    // probed at once, but the thirteenth is posted before the answers are there: it is the last on that path.
+    // The twelfth chunk finds its path at a tenth of the rate and takes more than 2.5 base round trips. Two other paths are
+    // probed at once, but the thirteenth chunk is posted before the replies: it is the last on that path.
     bench.driver.path().set(0, slow, ChunkLink::new(Rate(RATE.0 / 10), DELAY));
     bench.run(&mut |bench| !bench.sent.is_empty());
     let counters = bench.counters();
     let by_label: Vec<_> = bench.driver.by_label().collect();
     let on_slow = by_label.iter().find(|(label, _)| *label == slow).unwrap().1;
     assert_eq!(on_slow, 13, "{by_label:?}");
-    // When the thirteenth is there the old path is as slow as before, so two more paths are probed, and the last of the moves
-    // may be to one of them.
+    // When the thirteenth completes, the old path is as slow as before, so two more paths are probed, and the scheme may move to
+    // one of them.
     assert_eq!(counters.probes, 4);
     assert!((1..=2).contains(&counters.path_switches), "{by_label:?}");
-    // It goes on over the queue pair that probed: nothing is relabelled, and no queue is opened for the move.
+    // The new path uses the queue pair of its probe: nothing is relabelled, and no queue is opened for the move.
     assert_eq!((counters.relabelled, counters.queues), (0, 8));
-    // Sixty-two chunks took the base round trip, two ten times as long on the line.
+    // Sixty-two chunks took the base round trip, two took ten times the serialisation time.
     let slow_chunk = Time::from_ms(10) + DELAY;
     let (took, chunks) = (bench.sent[0].1 - start, base * 62 + slow_chunk * 2);
-    // A chunk may have to wait for a probe or two of 10 us.
+    // A chunk may wait for one or two probes of 10 us.
     assert!(took >= chunks && took <= chunks + Time::from_us(20), "{took}");
     bench.check();
 }
 
 #[test]
 fn hopper_stays_where_all_paths_are_slow() {
-    // A delay of 1 us: a probe takes 11 us at full rate and 101 us at a tenth of it, 9.2 times as long. A chunk takes 10.0
+    // With a delay of 1 us a probe takes 11 us at full rate and 101 us at a tenth of it, 9.2 times as long. A chunk takes 10.0
     // times as long, and 9.2 is not below 80 % of that.
     let delay = Time::from_us(1);
     let mut bench = bench("hopper", 32 * CHUNK, ChunkLink::new(RATE, delay), Limits::default(), |_| {});
@@ -222,7 +222,7 @@ fn hopper_stays_where_all_paths_are_slow() {
 
 #[test]
 fn flowbender_goes_on_until_it_is_fast() {
-    // Two of eight labels are slow. A chunk above 2.5 base round trips makes the next one bend, to the next label.
+    // Two of eight labels are slow. After a chunk above 2.5 base round trips the next one uses the next label.
     let mut bench = bench("flowbender", 32 * CHUNK, ChunkLink::new(RATE, DELAY), Limits::default(), |_| {});
     bench.open();
     bench.begin();
@@ -234,14 +234,14 @@ fn flowbender_goes_on_until_it_is_fast() {
     }
     bench.run(&mut |bench| !bench.sent.is_empty());
     let chunks = |label: u32| bench.driver.by_label().find(|(known, _)| *known == label).unwrap().1;
-    // The fifth chunk was under way at the old rate; the sixth is slow there, the seventh at the next label.
+    // The fifth chunk was under way at the old rate; the sixth is slow on the same label, the seventh on the next one.
     assert_eq!((chunks(first), chunks(second), bench.counters().path_switches), (6, 1, 2));
     bench.check();
 }
 
 #[test]
 fn few_queues_are_relabelled_when_idle() {
-    // 64 labels and three queues: whatever is chosen, the labels of the queues are those of what was posted last.
+    // 64 labels and three queues: with any scheme the queues have the labels of the latest posts.
     for scheme in ["ops", "hopper", "qp-spray"] {
         let jitter = ChunkLink { jitter: Time::from_ms(1), ..ChunkLink::new(RATE, DELAY) };
         let mut bench = bench(scheme, 100 * CHUNK, jitter, Limits::default(), |settings| {
@@ -251,7 +251,7 @@ fn few_queues_are_relabelled_when_idle() {
         bench.send();
         let counters = bench.counters();
         assert_eq!(counters.queues, 3, "{scheme}");
-        // Sixty-four labels were measured, sixty-one of them over queues that had another before.
+        // Sixty-four labels were measured, sixty-one of them over queues that had another label before.
         assert!(counters.relabelled >= 61, "{scheme}: {counters:?}");
         assert_eq!(counters.stood, Time::from_us(500) * counters.relabelled, "{scheme}");
         bench.check();
@@ -282,7 +282,7 @@ fn a_dead_path_is_left() {
 
 #[test]
 fn a_short_cut_costs_time_alone() {
-    // Cut at 3 ms of the transfer for 100 ms, which is less than hardware tries for: the fourth chunk is sent anew.
+    // Cut at 3 ms of the transfer for 100 ms, less than the hardware's retry time: the third chunk is retransmitted.
     let mut bench = bench("ecmp", 8 * CHUNK, ChunkLink::new(RATE, DELAY), Limits::default(), |_| {});
     bench.open();
     let start = bench.driver.path().now();
@@ -291,7 +291,7 @@ fn a_short_cut_costs_time_alone() {
         let cut = ChunkLink { cuts: vec![(from, mended)], ..ChunkLink::new(RATE, DELAY) };
         bench.driver.path().set(0, label, cut);
     }
-    // Two chunks and 960 us of the third are through at 3 ms; that begins again when the path is mended.
+    // Two chunks and 960 us of the third are sent at 3 ms; the third is sent from its start after the cut.
     assert_eq!(bench.send(), Time::from_ms(103) + Time::from_ms(1) + DELAY + (Time::from_ms(1) + DELAY) * 5);
     assert_eq!(bench.counters().failed, 0);
     bench.check();
@@ -303,7 +303,7 @@ fn a_peer_without_a_path_is_lost() {
     let mut bench = bench("hopper", CHUNK, dead, Limits::default(), |_| {});
     bench.run(&mut |bench| bench.lost);
     assert_eq!(bench.counters().failed, 8, "each label was tried");
-    // Dead later on: a chunk is sent eight times.
+    // All paths fail later on: a chunk is sent eight times.
     let mut bench = self::bench("ecmp", 4 * CHUNK, ChunkLink::new(RATE, DELAY), Limits::default(), |_| {});
     bench.open();
     for label in 1..=8 {
@@ -317,7 +317,7 @@ fn a_peer_without_a_path_is_lost() {
 
 #[test]
 fn noise_is_measured_and_counts_as_nothing() {
-    // Chunks are late by up to 1 ms, as long as they take: without a floor that is congestion now and then.
+    // Chunks are late by up to 1 ms, as long as they take: without a noise floor this counts as congestion now and then.
     let jitter = ChunkLink { jitter: Time::from_ms(1), ..ChunkLink::new(RATE, DELAY) };
     let probes = |calibrations| {
         let mut bench = bench("hopper", 200 * CHUNK, jitter.clone(), Limits::default(), |settings| {
@@ -337,8 +337,8 @@ fn noise_is_measured_and_counts_as_nothing() {
 
 #[test]
 fn rounds_are_flows_of_their_own() {
-    // One chunk by ECMP, which keeps its path for a flow: forty flows over eight labels go by more than one of them, each in the time
-    // of a chunk; nothing is measured again.
+    // One chunk per flow by ECMP, which keeps its path for a flow. Forty flows over eight labels use more than one of them, and
+    // each takes the time of a chunk. Nothing is measured again.
     let mut bench = bench("ecmp", CHUNK, ChunkLink::new(RATE, DELAY), Limits::default(), |_| {});
     assert!(!bench.driver.renew(0), "nothing is open yet");
     bench.open();
@@ -352,7 +352,7 @@ fn rounds_are_flows_of_their_own() {
         assert!(bench.driver.renew(0));
     }
     let used = bench.driver.by_label().filter(|(_, chunks)| *chunks > 0).count();
-    // Forty draws of eight: the chance that three labels or fewer are met is below 56 * (3/8)^40 = 5e-16.
+    // Forty draws of eight: the probability of three labels or fewer is below 56 * (3/8)^40 = 5e-16.
     assert!(used > 3, "{:?}", bench.driver.by_label().collect::<Vec<_>>());
     assert_eq!((bench.counters().chunks, bench.counters().path_switches), (40, 0));
 }

@@ -1,4 +1,4 @@
-//! What happens on an idle network follows from its figures alone, to the picosecond.
+//! Times on an idle network follow from its parameters alone, to the picosecond.
 
 mod common;
 
@@ -16,7 +16,7 @@ const DELAY: Time = Time::from_us(5);
 const OVERHEAD: u64 = 42;
 const MTU: u64 = 1000;
 
-/// Time of a datagram of so many bytes on the wire.
+/// Returns the time of a datagram of `bytes` bytes on the wire.
 fn wire(bytes: u64) -> Time {
     Time::from_ps((bytes + OVERHEAD) * PS_PER_BYTE)
 }
@@ -29,7 +29,7 @@ fn answer() -> Time {
     wire(header::ANSWER as u64)
 }
 
-/// Endpoints with a fixed window of so many packets, each of which is acknowledged.
+/// Returns endpoints with a fixed window of `window` packets and one acknowledgement per packet.
 fn pair(window: u64) -> Pair {
     pair_of(window, 1, HostParameters::named("ecmp").unwrap(), 1, "fixed")
 }
@@ -61,7 +61,7 @@ fn pair_of(window: u64, ack_every: u32, scheme: HostParameters, run_length: u32,
 #[test]
 fn the_base_round_trip_is_that_of_a_full_packet() {
     let mut pair = pair(10);
-    // There: a full packet; back: an echo.
+    // A full packet in one direction, an echo in the other.
     let base = full() + DELAY + wire(header::ECHO as u64) + DELAY;
     assert_eq!(pair.hosts[0].endpoint().0.round_trip(0), Some((base, Time::ZERO)), "and nothing spreads");
 }
@@ -85,15 +85,16 @@ fn a_train() {
     let start = pair.network.now();
     pair.send(0, 0, vec![1u8; 50 * MTU as usize]);
     assert!(pair.run(start + Time::from_us(1000), &mut |pair| !pair.sent[0].is_empty()));
-    // The line is never idle, so the last of fifty is on it after 49; links take datagrams whole, as NICs of the same rate
-    // give them.
+    // The line is never idle, so the fiftieth packet starts after 49 others; links take whole datagrams, as NICs of the same rate
+    // send them.
     assert_eq!(pair.times[1], [start + full() * 50 + DELAY]);
     assert_eq!(pair.sent[0], [(0, 0, start + full() * 50 + DELAY + answer() + DELAY)]);
 }
 
 #[test]
 fn a_window() {
-    // A window of 4 packets lasts 4 * 0.8784 us, a round trip 10.8784 us and an answer: the line waits in each of them.
+    // A window of 4 packets lasts 4 * 0.8784 us, a round trip 10.8784 us and an acknowledgement: the line idles in each round
+    // trip.
     let mut pair = pair(4);
     let start = pair.network.now();
     pair.send(0, 0, vec![1u8; 10 * MTU as usize]);
@@ -108,23 +109,24 @@ fn a_window() {
 
 #[test]
 fn a_queue() {
-    // Host 0 sends at 10 Gbit/s into one link of 2 Gbit/s: twenty packets leave that at its pace.
+    // Host 0 sends at 10 Gbit/s into one link of 2 Gbit/s: twenty packets leave it at its rate.
     let mut pair = pair(100);
     for label in 0..4 {
         pair.network.set(0, 1, label, Link::new(Rate::gbps(2), DELAY));
     }
-    // `ecmp` keeps to one label.
+    // `ecmp` keeps one label.
     let start = pair.network.now();
     pair.send(0, 0, vec![1u8; 20 * MTU as usize]);
     assert!(pair.run(start + Time::from_us(10_000), &mut |pair| !pair.times[1].is_empty()));
     assert_eq!(pair.times[1], [start + full() * 5 * 20 + DELAY]);
 }
 
-/// A message of 40 packets in chunks of ten, each of which waits for the acknowledgement of the one before; how long it took.
+/// Sends a message of 40 packets in chunks of ten, each of which waits for the acknowledgement of the previous one; returns the
+/// duration.
 fn chunks(run_length: u32, rto_rule: &str) -> Time {
     let mut scheme = HostParameters::named("qp-spray").unwrap();
     scheme.parameters_mut().set("chunk", &Raw::Text("10000B".into())).unwrap();
-    // Four packets per answer do not divide ten.
+    // One acknowledgement per four packets does not divide ten.
     let mut pair = pair_of(100, 4, scheme, run_length, rto_rule);
     let start = pair.network.now();
     pair.send(0, 0, vec![1u8; 40 * MTU as usize]);
@@ -135,11 +137,12 @@ fn chunks(run_length: u32, rto_rule: &str) -> Time {
 
 #[test]
 fn the_end_of_a_chunk_is_answered_at_once() {
-    // The last packet of each asks for its answer.
+    // The last packet of each chunk requests an acknowledgement.
     let chunk = full() * 10 + DELAY + answer() + DELAY;
     assert_eq!(chunks(1, "fixed"), chunk * 4);
-    // In runs of five the scheme is not asked for packets 9, 19 and 29, so that nobody asks: after two round trips without a word the
-    // last packet goes again. A chunk then takes three round trips more, not a timeout of a millisecond.
+    // In runs of five the scheme is not called for packets 9, 19 and 29, so they request no acknowledgement. After two round
+    // trips without an ACK the last packet is retransmitted. A chunk then takes three more round trips, not a timeout of a
+    // millisecond.
     let runs = chunks(5, "measured");
     assert!(runs > chunk * 4 && runs < (chunk + (full() + DELAY * 2 + answer()) * 4) * 4, "{runs}");
 }

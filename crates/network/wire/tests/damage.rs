@@ -1,4 +1,4 @@
-//! Bits that change between two kernels, each of which finds the UDP checksum right: a relay changes datagrams and sends them on.
+//! Bit errors between two kernels, past valid UDP checksums: a relay damages datagrams and forwards them.
 
 use anabranch_endpoint::{Endpoint, Key, Settings, header::Protection};
 use anabranch_random::Stream;
@@ -43,7 +43,7 @@ fn driver(settings: Settings) -> Driver<UdpPath> {
     Driver::new(Endpoint::new(settings), path)
 }
 
-/// Sockets at ports in a row.
+/// Returns sockets at consecutive ports.
 fn sockets() -> Vec<UdpSocket> {
     let bind = |port| {
         let socket = UdpSocket::bind(("127.0.0.1", port)).ok()?;
@@ -61,7 +61,7 @@ fn sockets() -> Vec<UdpSocket> {
     panic!("no ports in a row")
 }
 
-/// Passes datagrams on in both directions, one of fifty of them with other bits, until told to stop; counts those.
+/// Forwards datagrams in both directions until `stop`; damages one of fifty and counts them.
 fn relay(here: &[UdpSocket], there: &[UdpSocket], to: SocketAddr, stop: &AtomicBool, damaged: &AtomicU64) {
     let mut draws = Stream::keyed(1, 0, "relay");
     let (mut callers, mut bytes) = (vec![None; here.len()], vec![0; 1 << 16]);
@@ -94,7 +94,7 @@ fn relay(here: &[UdpSocket], there: &[UdpSocket], to: SocketAddr, stop: &AtomicB
     }
 }
 
-/// A transfer through the relay: whether all of it arrived as it was sent, datagrams changed, and those that both ends found.
+/// Runs a transfer through the relay. Returns `true` if all bytes arrived intact, and the number of damaged datagrams.
 fn through_the_relay(checksum: bool, protection: Protection) -> (bool, u64) {
     let (stop, damaged) = (AtomicBool::new(false), AtomicU64::new(0));
     let (tell, address) = mpsc::channel();
@@ -132,7 +132,7 @@ fn bits_that_change_past_the_udp_checksum_reach_nobody() {
         let (equal, damaged) = through_the_relay(true, protection);
         assert!(equal && damaged > 20, "{protection:?}: {damaged} damaged");
     }
-    // Without the check they do, so the relay does what it says.
+    // Without the checksum they do, which shows that the relay works.
     let (equal, damaged) = through_the_relay(false, Protection::Off);
     assert!(!equal && damaged > 20, "{damaged} damaged");
 }

@@ -1,4 +1,4 @@
-//! A label that is cut for good: every byte arrives all the same, and schemes that keep a path leave it at its first timeouts.
+//! With one label cut for good every byte still arrives, and schemes that keep a path leave it at its first timeouts.
 
 mod common;
 
@@ -12,7 +12,7 @@ use common::Pair;
 
 const LABELS: u32 = 8;
 const MESSAGE: usize = 500_000;
-/// Of a measured timeout; round trips take some 12 us.
+/// Minimum of a measured timeout; round trips take some 12 us.
 const LEAST_TIMEOUT: Time = Time::from_us(1_000);
 
 fn settings(scheme: &str) -> Settings {
@@ -30,7 +30,7 @@ fn settings(scheme: &str) -> Settings {
     wire.settings(&TransportParameters::Uet(uet), scheme, Rate::gbps(10), 1).unwrap()
 }
 
-/// How a transfer goes on after the label that carried most was cut: how long messages took, and what was sent again.
+/// Results of a transfer before and after the busiest label was cut: durations of messages, timeouts, retransmissions, probes.
 struct Seen {
     before: Time,
     after: Option<Time>,
@@ -86,9 +86,10 @@ fn schemes_leave_a_dead_path() {
             continue;
         }
         let after = after.unwrap_or_else(|| panic!("{}: given up", about.name));
-        // Whoever keeps a path leaves it within three timeouts: 1, 2 and 4 ms. Whoever sprays meets it again and again.
+        // A scheme that keeps a path leaves it within three timeouts: 1, 2 and 4 ms. A scheme that sprays uses it again and
+        // again.
         let most = if scheme.capabilities().keeps_path() { LEAST_TIMEOUT * 7 } else { LEAST_TIMEOUT * 31 };
-        // Hopper knows round trips alone; a timeout is one without end.
+        // Hopper uses round trips alone; a timeout is an infinite one.
         let most = if about.name == "hopper" { LEAST_TIMEOUT * 2 } else { most };
         assert!(after < before + most, "{}: {after} after the cut, {before} before", about.name);
     }
@@ -108,7 +109,8 @@ fn prime_spends_little_on_tries_of_a_dead_path() {
     let before = messages(&mut pair, 40);
     pair.network.set(0, 1, 3, Link { cuts: vec![(Time::ZERO, Time::MAX)], ..link });
     let after = messages(&mut pair, 40);
-    // 20 MB are 20,000 packets: the cut itself, and one or two tries, each of which costs a timeout that is doubled at most once.
+    // 20 MB are 20,000 packets: the cut itself, and one or two retries, each of which costs a timeout that is doubled at most
+    // once.
     println!("20 MB: {before} before the cut, {after} with it");
     assert!(after < before + LEAST_TIMEOUT * 6, "{after} with a dead path, {before} before");
 }

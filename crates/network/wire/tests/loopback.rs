@@ -1,4 +1,4 @@
-//! Two endpoints of this machine over UDP, each in a thread of its own.
+//! Two endpoints of one machine over UDP, each in its own thread.
 
 use anabranch_endpoint::{Endpoint, Settings};
 use anabranch_lb::registry::HostParameters;
@@ -45,7 +45,7 @@ fn driver(settings: Settings) -> Driver<UdpPath> {
     Driver::new(Endpoint::new(settings), path)
 }
 
-/// Sends so many bytes to a server of its own; what both ends say.
+/// Sends `bytes` bytes to a server of its own; returns the results of sender and receiver.
 fn transfer(
     ours: Settings,
     theirs: Settings,
@@ -97,12 +97,12 @@ fn every_scheme_brings_every_byte() {
             "{}",
             scheme.name
         );
-        // A packet of 1400 B; none was forgotten.
+        // Packets have 1400 B of payload; none is missing.
         assert!(sent.counters.packets - sent.counters.retransmitted >= bytes / 1400, "{}: {sent:?}", scheme.name);
     }
 }
 
-/// What an end says in answer to what has come leaves at once, and not when it looks next, after 100 ms.
+/// Replies to received packets leave at once, and not at the next periodic call after 100 ms.
 #[test]
 fn a_small_transfer_waits_for_nothing() {
     let took = (0..5).map(|_| {

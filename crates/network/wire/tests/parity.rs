@@ -1,5 +1,5 @@
-//! What a scheme answers on the wire follows from what it was told and its seed alone: records, replayed into a fresh scheme,
-//! give the same answers.
+//! The choices of a scheme on the wire follow from its inputs and seed alone: records, replayed into a fresh scheme, give the
+//! same choices.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn settings(scheme: &str) -> Settings {
     }
 }
 
-/// The answers that a fresh scheme gives as the record has them.
+/// Replays a record into a fresh scheme, which must make the same choices; returns their number.
 fn same_answers(settings: &Settings, record: &Record) -> usize {
     let entries = record.take();
     assert!(entries.iter().all(|entry| entry.host == 77));
@@ -44,7 +44,7 @@ fn same_answers(settings: &Settings, record: &Record) -> usize {
 fn over_memory() {
     for scheme in HostParameters::ALL {
         let (settings, record) = (settings(scheme.name), Record::default());
-        // Marks, trims, losses, and a label that is cut for a while: a scheme hears all there is to hear.
+        // Marks, trims, losses and a temporary cut of a label: the scheme gets all kinds of feedback.
         let mut link = Link::new(Rate::gbps(2), Time::from_us(5));
         (link.queue, link.mark_above, link.loss) = (30_000, 10_000, 2_000);
         let mut pair = Pair::new(1, &link, [settings.clone(), settings.clone()]);

@@ -1,4 +1,4 @@
-//! Several endpoints of this machine do a workload together: rounds with a barrier, over labels that were given.
+//! Several endpoints of one machine run a workload together: rounds with a barrier, over given labels.
 
 use anabranch_endpoint::{Endpoint, Settings};
 use anabranch_lb::registry::HostParameters;
@@ -21,7 +21,7 @@ use std::{
 const ENDS: usize = 3;
 const ROUNDS: u32 = 3;
 
-/// How many rounds each end is through with.
+/// Number of rounds that each endpoint has completed.
 #[derive(Default)]
 struct Barrier([AtomicU32; ENDS]);
 
@@ -47,7 +47,7 @@ impl Conductor for Member<'_> {
         self.barrier.0[self.me].store(round + 1, Ordering::SeqCst);
     }
     fn fill(&mut self, order: usize, bytes: &mut [u8]) {
-        // Two orders a round, each of which waits for everybody's round before.
+        // Two orders per round, each of which waits for every endpoint's previous round.
         assert!(self.barrier.all_through(order as u32 / 2), "order {order} began early");
         self.filled += bytes.len() as u64;
         bytes.iter_mut().for_each(|byte| *byte = self.draws.bits() as u8);
@@ -57,12 +57,12 @@ impl Conductor for Member<'_> {
     }
     fn goes_on(&mut self, progress: &Progress) -> bool {
         assert!(progress.now < Time::from_us(60_000_000), "it takes too long: {progress:?}");
-        // Whoever leaves first would take others' last words with him.
+        // An endpoint that leaves first would leave confirmations of others unacknowledged.
         !(progress.done && self.barrier.all_through(ROUNDS) && progress.served == 2 * u64::from(ROUNDS))
     }
 }
 
-/// Each end sends to the next: 300,001 B at once and 100,000 B over another stream, 2 ms later.
+/// Returns orders to the next endpoint: 300,001 B at once, and 100,000 B over another stream 2 ms later.
 fn orders() -> Vec<Order> {
     let of_round = |round| {
         let order = |bytes, after, stream| Order { to: 0, bytes, round, after: Time::from_us(after), stream };
@@ -113,7 +113,7 @@ fn rounds_wait_for_each_other_and_every_message_has_a_record() {
         for (number, (order, record)) in orders().iter().zip(&report.records).enumerate() {
             let record = record.as_ref().expect("it was done");
             assert_eq!(record.summary.bytes, order.bytes);
-            // Pieces of up to 1 MiB with a byte of their own, in packets of 1000 B.
+            // Pieces of up to 1 MiB with one byte of header, in packets of 1000 B.
             assert_eq!(record.packets - record.retransmitted, (order.bytes + 1).div_ceil(1000), "{record:?}");
             assert_eq!(record.per_label.iter().sum::<u64>(), record.packets);
             assert_eq!((record.per_label[0], record.per_label[2]), (0, 0), "labels 1 and 3 alone: {record:?}");

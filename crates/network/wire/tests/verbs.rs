@@ -1,6 +1,5 @@
-//! Transfers over verbs between two threads, over a libibverbs of the test's own that is built against the real header: the
-//! bindings, the talk between the ends, queue pairs that are relabelled, slow and dead labels. Needs a C compiler and Debian's
-//! libibverbs-dev.
+//! Transfers over verbs between two threads, with a fake libibverbs that is built against the real header: bindings, control
+//! connection, relabelled queue pairs, slow and dead labels. Needs a C compiler and Debian's libibverbs-dev.
 
 mod fake;
 
@@ -33,7 +32,7 @@ fn settings() -> VerbsSettings {
     VerbsSettings { gid_index: Some(0), give_up: Duration::from_secs(20), ..VerbsSettings::default() }
 }
 
-/// Sends by this scheme; what both ends say of it.
+/// Sends with this scheme; returns the results of sender and receiver.
 fn transfer(scheme: &str, bytes: u64, change: impl FnOnce(&mut ChunkSettings)) -> (VerbsSent, Served) {
     let (told, heard) = mpsc::channel();
     let (listens, listening) = mpsc::channel();
@@ -70,7 +69,7 @@ fn transfer(scheme: &str, bytes: u64, change: impl FnOnce(&mut ChunkSettings)) -
         stop.store(sent.is_err(), Ordering::Relaxed);
         let sent = sent.unwrap();
         let served = heard.recv_timeout(Duration::from_secs(10)).unwrap();
-        // An empty transfer is none that it ends after.
+        // The server does not return after an empty transfer.
         stop.store(true, Ordering::Relaxed);
         (sent, served)
     })
@@ -93,14 +92,14 @@ fn bytes_go_over_queue_pairs() {
         {
             let (sent, served) = transfer(scheme, bytes, |_| {});
             check(scheme, &sent, &served, bytes);
-            // Messages are of sixteen chunks, and every chunk is as long as may be but for the last message's.
+            // Messages have sixteen chunks, and every chunk but those of the last message has the maximum size.
             assert_eq!(sent.counters.chunks, bytes.div_ceil(250_000), "{scheme}");
             assert_eq!((sent.counters.queues, sent.counters.relabelled, sent.counters.failed), (8, 0, 0), "{scheme}");
         }
     });
 }
 
-/// Lets each round begin when it has been asked three times, and keeps what it was told.
+/// Permits each round at the third call, and records the calls.
 #[derive(Default)]
 struct Counting {
     asked: u32,
@@ -132,7 +131,7 @@ impl Conductor for Counting {
 fn rounds_wait_for_their_barriers() {
     with_library("rounds_wait_for_their_barriers", "", || {
         let (listens, listening) = mpsc::channel();
-        // One without bytes, and one of more than a message (16 chunks of 250 kB).
+        // One round without bytes, and one larger than a message (16 chunks of 250 kB).
         let rounds = [1_000_000, 0, 5_000_000, 250_001];
         let mut counting = Counting::default();
         let sent = thread::scope(|scope| {
@@ -151,7 +150,7 @@ fn rounds_wait_for_their_barriers() {
         assert_eq!((counting.over, counting.asked), (vec![0, 1, 2, 3], 12));
         counting.made.resize(4, 0);
         assert_eq!(counting.made, rounds);
-        // 40 ns a byte, twenty chunks one after the other.
+        // 40 ns per byte, twenty chunks one after the other.
         assert!(sent.rounds[2].as_seconds() > 5_000_000.0 * 40e-9, "{:?}", sent.rounds);
     });
 }
@@ -167,18 +166,18 @@ fn many_labels() {
         (chunks.labels, chunks.most_queues, chunks.window) = ((1..=20).collect(), 2, 2);
     });
     check("ops", &sent, &served, BYTES);
-    // The library aborts where a queue pair is drained with work outstanding.
+    // The library aborts if a queue pair is drained with work outstanding.
     assert!(sent.counters.queues == 2 && sent.counters.relabelled > 50, "{:?}", sent.counters);
 }
 
-/// The same where the driver changes source ports: the library aborts where a queue pair is drained for it.
+/// The same with a driver that changes source ports: the library aborts if a queue pair is drained for it.
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
 fn the_driver_of_nvidia_changes_ports() {
     with_libraries("the_driver_of_nvidia_changes_ports", "", "can", many_labels);
 }
 
-/// And where the driver is there and its hardware cannot.
+/// The same with a driver whose hardware does not support this.
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
 fn hardware_that_cannot_change_ports_is_drained() {
@@ -191,15 +190,15 @@ fn hopper_leaves_a_slow_label() {
     with_library("hopper_leaves_a_slow_label", "slow", || {
         let (sent, served) = transfer("hopper", BYTES, |_| {});
         check("hopper", &sent, &served, BYTES);
-        // 96 chunks, of which some 28 have gone when the label of one of them becomes twenty times as slow. Two more meet it
-        // (`hopper_leaves_a_slow_path_after_one_chunk` in chunks.rs); the rest, two of three, go elsewhere.
+        // After some 28 of 96 chunks the label of one of them becomes twenty times as slow. Two more chunks use it
+        // (`hopper_leaves_a_slow_path_after_one_chunk` in chunks.rs); the rest, two of three, use other labels.
         let most = sent.by_label.iter().map(|(_, chunks)| *chunks).max().unwrap();
         assert!(sent.counters.path_switches >= 1 && sent.counters.probes >= 2, "{:?}", sent.counters);
         assert!(most < 90, "{:?}", sent.by_label);
     });
 }
 
-/// An endpoint's driver over UC queue pairs: packets of 1 kB, 200 Mbit/s, eight labels.
+/// Returns a driver over UC queue pairs: packets of 1 kB, 200 Mbit/s, eight labels.
 fn uc_driver(scheme: &str, at: Option<SocketAddr>) -> Driver<UcPath> {
     let mut wire = WireParameters { datapath: DatapathKind::Uc, ..WireParameters::default() };
     (wire.payload, wire.rtt_floor) = (Auto::Value(Bytes(1000)), anabranch_units::Time::from_us(2_000));
@@ -211,7 +210,7 @@ fn uc_driver(scheme: &str, at: Option<SocketAddr>) -> Driver<UcPath> {
     Driver::new(endpoint, path)
 }
 
-/// Sends by this scheme to an end that serves; what both say.
+/// Sends with this scheme to a server; returns the results of sender and receiver.
 fn uc_transfer(scheme: &str, bytes: u64) -> (Sent, Received) {
     let (tell, address) = mpsc::channel();
     thread::scope(|scope| {
@@ -250,7 +249,7 @@ fn packets_go_over_unreliable_queue_pairs() {
             let used = sent.record.per_label.iter().filter(|packets| **packets > 0).count();
             println!("{scheme}: {:?} {:?}", sent.record.per_label, sent.counters);
             if bytes > 1 {
-                // Of 3,000 packets one of 53 is lost, answers among them.
+                // Of 3,000 packets one of 53 is lost; acknowledgements are lost too.
                 assert!(sent.counters.retransmitted > 10, "{scheme}: {:?}", sent.counters);
             }
             if scheme == "ops" {
@@ -267,8 +266,8 @@ fn hopper_leaves_a_slow_unreliable_queue_pair() {
         let (sent, received) = uc_transfer("hopper", 24_000_000);
         assert_eq!((received.summary, received.sent), (sent.record.summary, sent.record.summary));
         println!("{:?} {:?}", sent.record.per_label, sent.counters);
-        // 24,000 packets; when some 8,000 have gone, the label that carries them falls from 200 to 10 Mbit/s, where the rest would
-        // take 13 s. Most of the rest goes elsewhere.
+        // After some 8,000 of 24,000 packets the label that carries them falls from 200 to 10 Mbit/s, at which the rest would
+        // take 13 s. Most of the rest uses other labels.
         let most = sent.record.per_label.iter().max().unwrap();
         assert!(sent.counters.path_switches >= 1 && *most < 20_000, "{:?}", sent.record.per_label);
         assert!(sent.record.confirmed - sent.record.due < anabranch_units::Time::from_ms(8_000), "{:?}", sent.record);
@@ -321,7 +320,8 @@ fn strangers_take_nothing_from_unreliable_peers() {
                 all
             });
             let to = address.recv().unwrap();
-            // Some say nothing, some nonsense, one something that only a peer may say, one that its datagrams are 4 GB long.
+            // Two callers are silent, one sends another protocol, one a frame that only a receiver sends, and one announces
+            // datagrams of 4 GB.
             let mut hello = vec![9];
             hello.extend(b"ABCV\x00\x01");
             hello.extend([0; 16]);
@@ -337,7 +337,7 @@ fn strangers_take_nothing_from_unreliable_peers() {
                     stranger
                 })
                 .collect();
-            // One more after the other than there may be at once (four).
+            // Six senders in sequence, more than the maximum number of peers at once (four).
             for number in 0..6 {
                 let mut fill = |bytes: &mut [u8]| bytes.fill(number);
                 let sent = transfer::send(&mut uc_driver("reps", None), to, 200_000, &mut fill, &mut |_, _| true);

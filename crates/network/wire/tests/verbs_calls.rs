@@ -1,4 +1,4 @@
-//! How peers of unreliable queue pairs are called: nobody waits for whom, and who cannot be reached is said. Over the libibverbs of
+//! Connection setup of peers with unreliable queue pairs: it does not block, and failures are reported. With the libibverbs of
 //! tests/fake_verbs.c; needs a C compiler and Debian's libibverbs-dev.
 
 mod fake;
@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a call may take that does not wait: queue pairs and their memory are made within it.
+/// Time limit of a non-blocking call, in which queue pairs and their memory may be created.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
 fn open(listens: bool, give_up: Duration) -> (UcPath, Arc<Mutex<Vec<String>>>) {
@@ -45,7 +45,7 @@ fn datagram(peer: PeerId, label: u32, payload: &[u8]) -> Outbound<'_> {
     Outbound { to: To::Peer(peer), label, ecn: false, class: 0, head: b"head", payload }
 }
 
-/// What arrives within a while.
+/// Returns the datagrams that have arrived.
 fn receive(path: &mut UcPath) -> Vec<(PeerId, u32, Vec<u8>)> {
     let mut all = Vec::new();
     let mut take = |of: Inbound<'_>| all.push((of.peer.unwrap(), of.label, of.bytes.to_vec()));
@@ -60,7 +60,7 @@ fn both_ends_go_on_bit_by_bit() {
         let give_up = Duration::from_secs(10);
         let ((mut one, _), (mut other, _)) = (open(true, give_up), open(true, give_up));
         let peer = within(AT_ONCE, "peer", || one.peer(other.at().unwrap(), &[])).unwrap();
-        // One thread drives both: whoever waited would wait for ever.
+        // One thread drives both endpoints: a blocking call would never return.
         let (began, mut sent) = (Instant::now(), 0);
         let arrived = loop {
             assert!(began.elapsed() < Duration::from_secs(5));
@@ -71,12 +71,12 @@ fn both_ends_go_on_bit_by_bit() {
                 break arrived;
             }
         };
-        // What was sent before is lost, as if the network had.
+        // Datagrams sent before the connection are lost, as if by the network.
         assert!(one.refused() > 0 && one.refused() < sent as u64, "{} of {sent}", one.refused());
         let (back, label, bytes) = arrived[0].clone();
         assert_eq!((label, &bytes[..]), (2, &b"headpayload"[..]));
         assert_eq!(one.peer(other.at().unwrap(), &[]).unwrap(), peer, "the same peer");
-        // The answer goes over the same queue pairs.
+        // The reply uses the same queue pairs.
         assert_eq!(other.send(&[datagram(back, 3, b"answer")]).unwrap(), 1);
         let answer = loop {
             assert!(began.elapsed() < Duration::from_secs(5));
@@ -85,7 +85,7 @@ fn both_ends_go_on_bit_by_bit() {
             }
         };
         assert_eq!(answer, (peer, 3, b"headanswer".to_vec()));
-        // A peer that is forgotten is a stranger, and its number free, at once.
+        // A released peer is unknown at once, and its number is free.
         within(AT_ONCE, "release", || one.release(peer));
         assert_eq!(one.peer_at(peer), None);
         let again = within(AT_ONCE, "peer", || one.peer(other.at().unwrap(), &[])).unwrap();
@@ -98,7 +98,7 @@ fn both_ends_go_on_bit_by_bit() {
 fn whoever_does_not_answer_keeps_nobody_waiting() {
     with_library("whoever_does_not_answer_keeps_nobody_waiting", "", || {
         let give_up = Duration::from_millis(700);
-        // One takes the call and says nothing; one does not even take it: its list of callers is full.
+        // One listener accepts the connection and is silent; the backlog of the other is full.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let full = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
         full.bind(&"127.0.0.1:0".parse::<SocketAddr>().unwrap().into()).unwrap();
@@ -138,7 +138,7 @@ fn who_cannot_be_reached_is_said_to_whoever_waits() {
         };
         let error = within(AT_ONCE, "reach", || path.reach(nobody)).unwrap_err();
         assert!(matches!(error, WireError::NoAnswer { at, .. } if at == nobody), "{error}");
-        // Others answer with the word that they cannot, with another version's welcome, and with nonsense.
+        // The listeners reply with a refusal, another version's welcome, and another protocol.
         let mut welcome = vec![10];
         welcome.extend(b"ABCV\x00\x02");
         welcome.extend([0; 25]);
@@ -153,7 +153,7 @@ fn who_cannot_be_reached_is_said_to_whoever_waits() {
                 let mut hello = [0; 32];
                 stream.read_exact(&mut hello).unwrap();
                 stream.write_all(&says).unwrap();
-                // Until the caller has gone.
+                // Until the caller has disconnected.
                 let _ = stream.read(&mut hello);
             });
             let error = path.reach(at).unwrap_err().to_string();
@@ -163,7 +163,7 @@ fn who_cannot_be_reached_is_said_to_whoever_waits() {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let error = path.reach(silent.local_addr().unwrap()).unwrap_err().to_string();
         assert!(error.contains("does not answer"), "{error}");
-        // Nothing of them is left.
+        // Nothing of the failed peers remains.
         let (mut other, _) = open(true, Duration::from_secs(5));
         let at = other.at().unwrap();
         let serves = thread::spawn(move || {
@@ -177,7 +177,7 @@ fn who_cannot_be_reached_is_said_to_whoever_waits() {
     });
 }
 
-/// More callers than may be heard at once, some of which say nothing.
+/// More callers than may be pending at once, some of which are silent.
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
 fn callers_wait_for_each_other_and_not_for_strangers() {
@@ -188,13 +188,13 @@ fn callers_wait_for_each_other_and_not_for_strangers() {
         let (mut caller, _) = open(false, Duration::from_secs(20));
         let (began, peer) = (Instant::now(), caller.peer(at, &[]).unwrap());
         while receive(&mut path).is_empty() {
-            // A second until strangers make room.
+            // Silent callers give way after a second.
             assert!(began.elapsed() < Duration::from_secs(5));
             caller.send(&[datagram(peer, 0, b"x")]).unwrap();
             receive(&mut caller);
             thread::sleep(Duration::from_millis(1));
         }
-        // Eight more, where there may be eight peers in all: the ninth is sent away.
+        // Eight more callers, with eight peers at most in total: the ninth is refused.
         let mut callers: Vec<_> = (0..8).map(|_| open(false, Duration::from_secs(20))).collect();
         let began = Instant::now();
         for (caller, _) in &mut callers {
@@ -213,10 +213,10 @@ fn callers_wait_for_each_other_and_not_for_strangers() {
     });
 }
 
-/// One that calls, what it was told, and the peer that it calls.
+/// Caller, its reported errors, and its peer.
 type Caller = (UcPath, Arc<Mutex<Vec<String>>>, PeerId);
 
-/// Callers of one address that send nothing have memory of ours, so there may be 32 of them; one that sends makes room.
+/// Callers of one address that send nothing take local memory, so there may be 32 of them; one that sends no longer counts.
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
 fn callers_of_one_address_that_send_nothing_are_limited() {
@@ -249,7 +249,7 @@ fn callers_of_one_address_that_send_nothing_are_limited() {
         }
         assert!(told.lock().unwrap()[0].contains("has called 32 times and sent nothing"));
         assert!(callers[32].1.lock().unwrap()[0].contains("refuses"));
-        // The first sends something.
+        // The first caller sends a datagram.
         let mut arrived = 0;
         while arrived == 0 {
             assert!(began.elapsed() < Duration::from_secs(15));

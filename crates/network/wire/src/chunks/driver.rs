@@ -11,77 +11,77 @@ use anabranch_random::Stream as Draws;
 use anabranch_units::{Rate, Time};
 use std::collections::VecDeque;
 
-/// Chunks of a stream, for schemes that want to know: it has no end.
+/// Chunks of a stream, for schemes that require a flow size: a stream is unbounded.
 const STREAM_CHUNKS: u64 = 1 << 40;
-/// How long a queue that takes nothing is left alone, where nothing on it can be heard of.
+/// Delay before a refused post is retried when no chunk is outstanding, and so no completion can wake the stream.
 const AGAIN: Time = Time::from_us(100);
 
-/// Bytes from a place of the sender's memory to a place of the receiver's. The sender's must not change until it is sent.
+/// Bytes to copy from the sender's memory to the receiver's. The sender's bytes must not change until [`ChunkEvent::Sent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// What it is called; each message of a stream has a number of its own.
+    /// Number of the message, unique within its stream.
     pub number: u64,
-    /// Its place in the sender's memory.
+    /// Offset in the sender's memory, in bytes.
     pub from: u64,
-    /// Its place in the receiver's memory.
+    /// Offset in the receiver's memory, in bytes.
     pub to: u64,
-    /// How long it is, one byte at least.
+    /// Length in bytes, at least one.
     pub bytes: u64,
 }
 
 impl Message {
-    /// Chunks that it is cut into.
+    /// Returns the number of chunks that the message is cut into.
     pub fn chunks(&self, chunk: u32) -> u64 {
         self.bytes.div_ceil(u64::from(chunk.max(1))).max(1)
     }
 }
 
-/// What a driver tells.
+/// Event that a driver reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkEvent {
-    /// A stream has measured its peer, and sends.
+    /// A stream has measured its peer and begins to send.
     Open {
-        /// Which stream.
+        /// Number of the stream.
         stream: u32,
         /// Shortest round trip of a whole chunk.
         base: Time,
         /// Shortest round trip of a probe.
         probe: Time,
-        /// What lies this much above the base counts as nothing.
+        /// Noise floor: round trips up to this much above the base count as uncongested.
         noise: Time,
     },
-    /// A message is whole at the receiver.
+    /// A message is complete at the receiver.
     Sent {
-        /// Which stream.
+        /// Number of the stream.
         stream: u32,
-        /// Which message.
+        /// Number of the message.
         message: u64,
     },
-    /// A chunk was given up so often, or every path, that nothing more is sent on a stream.
+    /// A chunk failed [`ChunkSettings::tries`] times, or no path worked: the stream sends nothing more.
     Lost {
-        /// Which stream.
+        /// Number of the stream.
         stream: u32,
     },
 }
 
-/// What a driver has counted, over all streams.
+/// Counters of a driver, over all streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChunkCounters {
-    /// Chunks sent, those sent again included.
+    /// Chunks sent, retransmissions included.
     pub chunks: u64,
-    /// Chunks sent again.
+    /// Retransmitted chunks.
     pub again: u64,
-    /// Probes sent after the base round trip was known.
+    /// Probes sent after the base round trip was measured.
     pub probes: u64,
-    /// Chunks and probes that the hardware gave up.
+    /// Chunks and probes that the hardware failed to deliver.
     pub failed: u64,
-    /// How often a chunk went another way than the one before it.
+    /// Chunks sent with another label than the chunk before.
     pub path_switches: u64,
-    /// Queues that got another label.
+    /// Times that a queue was assigned another label.
     pub relabelled: u64,
-    /// How long queues stood for that, or for being brought back, in sum.
+    /// Total time for which queues were down while they were relabelled or recovered.
     pub stood: Time,
-    /// Queues.
+    /// Number of queues.
     pub queues: u64,
 }
 
@@ -93,7 +93,7 @@ pub struct ChunkDriver<P> {
     balancer: Balancer<Host>,
     streams: Vec<Stream>,
     completed: Vec<Completion>,
-    /// Which stream something under way is of stands in the upper half of its number.
+    /// Number of posts. The upper bits of a chunk's number hold its stream, the lower 40 bits this counter.
     posts: u64,
     events: VecDeque<ChunkEvent>,
     counters: ChunkCounters,
@@ -102,7 +102,7 @@ pub struct ChunkDriver<P> {
 }
 
 impl<P: ChunkPath> ChunkDriver<P> {
-    /// A driver without streams. `settings` have at least one label and have been told to the scheme
+    /// Returns a driver without streams. `settings` have at least one label and have been applied to the scheme
     /// ([`ChunkSettings::tell_scheme`]).
     pub fn new(path: P, settings: ChunkSettings) -> Self {
         let scheme = settings.scheme.build(settings.seed, settings.seed);
@@ -119,18 +119,19 @@ impl<P: ChunkPath> ChunkDriver<P> {
         }
     }
 
-    /// The path.
+    /// Returns the path.
     pub fn path(&mut self) -> &mut P {
         &mut self.path
     }
 
-    /// Opens a stream to a peer, which measures its base round trip first; returns its number.
+    /// Opens a stream to a peer and returns its number. The stream measures its base round trip first.
     pub fn open(&mut self, peer: PeerId) -> u32 {
         self.streams.push(Stream::new(peer, &self.settings));
         self.streams.len() as u32 - 1
     }
 
-    /// Appends a message to a stream. True where it may be: it is not too long for its chunks to be numbered.
+    /// Appends a message to a stream. Returns `false`, and sends nothing, if the message is empty or has too many chunks to
+    /// number.
     pub fn send(&mut self, stream: u32, message: Message) -> bool {
         let count = message.chunks(self.settings.chunk);
         let Some(stream) = self.streams.get_mut(stream as usize) else { return false };
@@ -141,8 +142,8 @@ impl<P: ChunkPath> ChunkDriver<P> {
         may
     }
 
-    /// What is sent from now on is another flow to the scheme, which forgets the paths of the one before and keeps what was
-    /// measured and the queues. False, and nothing happens, where the stream is not open yet or messages of it are under way.
+    /// Starts a new flow for the scheme: paths of the previous flow are forgotten, measurements and queues are kept. Returns
+    /// `false`, and changes nothing, while the stream is not open or has messages under way.
     pub fn renew(&mut self, stream: u32) -> bool {
         let at = stream as usize;
         let Some(stream) = self.streams.get_mut(at) else { return false };
@@ -153,17 +154,17 @@ impl<P: ChunkPath> ChunkDriver<P> {
         true
     }
 
-    /// Messages of a stream that are not whole at the receiver.
+    /// Returns the number of messages of a stream that are not complete at the receiver.
     pub fn waiting(&self, stream: u32) -> usize {
         self.streams.get(stream as usize).map_or(0, Stream::waiting)
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<ChunkEvent> {
         self.events.pop_front()
     }
 
-    /// What it has counted.
+    /// Returns the counters, over all streams.
     pub fn counters(&self) -> ChunkCounters {
         let mut counters = self.counters;
         for stream in &self.streams {
@@ -174,15 +175,16 @@ impl<P: ChunkPath> ChunkDriver<P> {
         counters
     }
 
-    /// How many chunks went by each label.
+    /// Returns the number of chunks sent per label.
     pub fn by_label(&self) -> impl Iterator<Item = (Label, u64)> {
         self.settings.labels.iter().copied().zip(self.by_label.iter().copied())
     }
 
-    /// Does what there is to do now. Returns when there is something to do next, unless something completes; `None`: never.
+    /// Processes completions and sends what may be sent. Returns the time of the next work, unless a chunk completes earlier;
+    /// `None`: there is none.
     ///
     /// # Errors
-    /// Those of the path.
+    /// Errors of the path.
     pub fn work(&mut self) -> Result<Option<Time>, WireError> {
         loop {
             let mut completed = std::mem::take(&mut self.completed);
@@ -203,10 +205,10 @@ impl<P: ChunkPath> ChunkDriver<P> {
         }
     }
 
-    /// Waits until something has completed, `until` at the latest.
+    /// Waits until a chunk completes or until `until`.
     ///
     /// # Errors
-    /// Those of the path.
+    /// Errors of the path.
     pub fn wait(&mut self, until: Time) -> Result<(), WireError> {
         self.path.wait(until)
     }
@@ -221,11 +223,11 @@ impl<P: ChunkPath> ChunkDriver<P> {
         match flight.what {
             Posted::Calibration { label, whole, first } => stream.calibration.heard(first, label, whole, took),
             Posted::Probe { tag, flow } => {
-                // What a flow has asked is nothing to the one after it.
+                // The reply to a probe of an earlier flow is ignored.
                 if flow == stream.flow
                     && let (Some(measured), Some(took)) = (stream.measured, took)
                 {
-                    // A chunk over this path would take as many times its base as the probe did.
+                    // A chunk over this path takes as many times its base as the probe did.
                     let times = u128::from(took.ps()) * u128::from(measured.chunk.ps());
                     let rtt = Time::from_ps((times / u128::from(measured.probe.ps().max(1))) as u64);
                     self.balancer.scheme_mut().on_probe_reply(completion.at, measured.slot, tag, rtt);
@@ -272,7 +274,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
         }
     }
 
-    /// Sends what a stream may send now; returns when it may send more, unless something completes.
+    /// Sends what a stream may send now. Returns the time of the next transmission, unless a chunk completes earlier.
     fn serve(&mut self, at: usize) -> Result<Option<Time>, WireError> {
         if self.streams[at].lost {
             return Ok(None);
@@ -320,10 +322,10 @@ impl<P: ChunkPath> ChunkDriver<P> {
         }
     }
 
-    /// The peer has been measured: the scheme learns of the stream.
+    /// Opens the first flow of a stream after its peer has been measured.
     fn start(&mut self, at: usize, probe: Time, base: Time, noise: Time) {
         let chunk = u64::from(self.settings.chunk);
-        // The time of the bytes alone: what chunks under way on one path wait for each other is no congestion.
+        // The serialisation time of the bytes: the time that chunks under way on one path wait for each other is no congestion.
         let probe_bytes = u64::from(self.settings.probe).min(chunk.saturating_sub(1));
         let line = u128::from(base.saturating_sub(probe).ps()) * u128::from(chunk) / u128::from(chunk - probe_bytes);
         let waiting = Time::from_ps(line as u64) * u64::from(self.settings.window.max(1) - 1);
@@ -332,8 +334,8 @@ impl<P: ChunkPath> ChunkDriver<P> {
         self.events.push_back(ChunkEvent::Open { stream: at as u32, base, probe, noise });
     }
 
-    /// The scheme learns of a flow whose probes and chunks take so long where nothing is in their way; `base` is that of a chunk
-    /// alone.
+    /// Registers a flow with the scheme. `probe` and `base_rtt` are the uncongested round trips of probes and chunks; `base` is
+    /// that of a chunk alone.
     fn open_flow(&mut self, at: usize, probe: Time, base_rtt: Time, base: Time) {
         let (stream, chunk) = (&self.streams[at], u64::from(self.settings.chunk));
         let bits_per_second = u128::from(chunk) * 8_000_000_000_000 / u128::from(base.ps().max(1));
@@ -364,7 +366,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
             let labels = &self.settings.labels;
             let (label, in_use) =
                 (stream::label(labels, probe.tag), stream.last_tag.map(|tag| stream::label(labels, tag)));
-            // The queue of the data is not relabelled for a probe.
+            // A probe does not relabel the queue that carries the data.
             let queue = stream.queues.of(&mut self.path, label, in_use)?;
             let chunk =
                 Chunk { number: 0, from: 0, to: self.settings.probe_to, bytes: self.settings.probe, notice: None };
@@ -405,7 +407,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
                             continue;
                         }
                         Decision::Wait => {
-                            // Nothing would wake it where nothing is under way.
+                            // Without chunks under way no completion would wake the stream.
                             stream.waits = stream.chunks_under_way > 0;
                             return Ok((!stream.waits).then(|| now + AGAIN));
                         }
@@ -419,7 +421,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
         }
     }
 
-    /// Posts a chunk whose path is chosen; false where no queue takes it.
+    /// Posts a chunk whose path is chosen; returns `false` if no queue accepts it.
     fn send_chunk(&mut self, at: usize, psn: u64, wanted: Wanted, tag: Tag) -> Result<bool, WireError> {
         let stream = &mut self.streams[at];
         let label = stream::label(&self.settings.labels, tag);
@@ -446,7 +448,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
         Ok(true)
     }
 
-    /// Posts something; false where its queue is full.
+    /// Posts a chunk; returns `false` if its queue is full.
     fn post(&mut self, at: usize, queue: QueueId, chunk: Chunk, what: Posted) -> bool {
         let number = ((at as u64) << 40) | (self.posts % (1 << 40));
         let now = self.path.now();

@@ -1,4 +1,4 @@
-//! A sender's queues in memory: paths with rate, delay and faults, a virtual clock, and the memory of sender and receivers.
+//! Queues of a sender in memory: paths with rate, delay and faults, a virtual clock, and the memory of sender and receivers.
 
 use super::{Chunk, ChunkPath, Completion, Full, QueueId, Status};
 use crate::{Label, PeerId, WireError};
@@ -9,56 +9,57 @@ use std::{
     io,
 };
 
-/// A path for chunks. It serves one at a time, in the order of posting.
+/// Path for chunks. It serves one chunk at a time, in the order of posting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkLink {
-    /// The rate at which chunks leave.
+    /// Rate at which chunks leave.
     pub rate: Rate,
-    /// From when the last byte has left until the completion is known.
+    /// Time from the departure of the last byte to the completion.
     pub delay: Time,
-    /// Completions are late by up to this, those of other queues overtaking them.
+    /// Maximum extra delay of a completion; completions of other queues may overtake it.
     pub jitter: Time,
-    /// From when to when it is cut. What is under way then is sent anew when it is mended, or given up.
+    /// Intervals (start, end) of cuts. A chunk under way then is retransmitted after the cut, or fails.
     pub cuts: Vec<(Time, Time)>,
-    /// A cut is on the way back: what was given up has arrived nevertheless.
+    /// The cut affects the return direction: a chunk that failed has arrived nevertheless.
     pub far: bool,
 }
 
 impl ChunkLink {
-    /// A path without faults.
+    /// Returns a path without faults.
     pub fn new(rate: Rate, delay: Time) -> Self {
         ChunkLink { rate, delay, jitter: Time::ZERO, cuts: Vec::new(), far: false }
     }
 }
 
-/// What all queues of a sender in memory share.
+/// Limits that all queues of a sender in memory share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Chunks that a queue takes before one completes.
+    /// Maximum outstanding chunks of a queue.
     pub depth: u32,
-    /// How long hardware tries to deliver before it gives up.
+    /// Time after which the hardware stops retransmitting and fails the chunk.
     pub give_up: Time,
-    /// How long it takes to give a queue another label.
+    /// Duration of relabelling a queue.
     pub relabel: Time,
 }
 
 impl Default for Limits {
-    /// A depth of 16; half a second of tries, as hardware's seven; half a millisecond for a label, as Soft-RoCE takes.
+    /// Returns a depth of 16, half a second of retries, as hardware's seven, and half a millisecond to relabel, as Soft-RoCE
+    /// takes.
     fn default() -> Self {
         Limits { depth: 16, give_up: Time::from_ms(500), relabel: Time::from_us(500) }
     }
 }
 
-/// What a receiver has heard of: a chunk with its notice is there.
+/// Chunk with a notice that has arrived at a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
     /// [`Chunk::notice`].
     pub notice: u32,
-    /// Where it begins.
+    /// Offset in the receiver's memory, in bytes.
     pub to: u64,
-    /// How long it is.
+    /// Length in bytes.
     pub bytes: u32,
-    /// When that was known to the sender.
+    /// Time of the sender's completion.
     pub at: Time,
 }
 
@@ -73,10 +74,10 @@ struct Queue {
     peer: PeerId,
     label: Label,
     failed: bool,
-    /// When it is ready after having been relabelled.
+    /// Time at which the queue is ready after relabelling.
     ready: Time,
     posted: VecDeque<u64>,
-    /// When the last of them completes: they keep their order.
+    /// Time at which the last posted chunk completes: chunks keep their order.
     last: Time,
 }
 
@@ -88,14 +89,14 @@ struct Pending {
     arrives: bool,
 }
 
-/// A sender in memory.
+/// Sender in memory.
 #[derive(Debug)]
 pub struct MemoryChunks {
     now: Time,
     seed: u64,
     usual: ChunkLink,
     limits: Limits,
-    /// The memory that chunks are taken from.
+    /// Memory that chunks are read from.
     pub memory: Vec<u8>,
     peers: Vec<Peer>,
     links: BTreeMap<(PeerId, Label), (ChunkLink, Time, Stream)>,
@@ -105,7 +106,7 @@ pub struct MemoryChunks {
 }
 
 impl MemoryChunks {
-    /// A sender with this memory, whose paths are `usual` unless they are set.
+    /// Returns a sender with this memory. Its paths are `usual` unless they are set.
     pub fn new(seed: u64, usual: ChunkLink, limits: Limits, memory: Vec<u8>) -> Self {
         MemoryChunks {
             now: Time::ZERO,
@@ -121,34 +122,34 @@ impl MemoryChunks {
         }
     }
 
-    /// A receiver with so much memory.
+    /// Adds a receiver with `bytes` bytes of memory.
     pub fn peer(&mut self, bytes: usize) -> PeerId {
         self.peers.push(Peer { memory: vec![0; bytes], arrived: Vec::new() });
         self.peers.len() as PeerId - 1
     }
 
-    /// Makes the path of a label what `link` says, for chunks posted from now on.
+    /// Sets the path of a label to `link`, for chunks posted from now on.
     pub fn set(&mut self, peer: PeerId, label: Label, link: ChunkLink) {
         self.link(peer, label).0 = link;
     }
 
-    /// A receiver's memory.
+    /// Returns a receiver's memory.
     ///
     /// # Panics
-    /// Where there is none of that number.
+    /// Panics if there is no receiver of this number.
     pub fn received(&self, peer: PeerId) -> &[u8] {
         &self.peers[peer as usize].memory
     }
 
-    /// The chunks that a receiver has been told of, in order.
+    /// Returns the chunks with notices that a receiver has, in order of arrival.
     ///
     /// # Panics
-    /// Where there is none of that number.
+    /// Panics if there is no receiver of this number.
     pub fn arrived(&self, peer: PeerId) -> &[Arrived] {
         &self.peers[peer as usize].arrived
     }
 
-    /// The labels of all queues.
+    /// Returns the labels of all queues.
     pub fn labels(&self) -> Vec<Label> {
         self.queues.iter().map(|queue| queue.label).collect()
     }
@@ -161,7 +162,7 @@ impl MemoryChunks {
         })
     }
 
-    /// When a chunk that is posted at `from` completes, and how: (time, status, whether the bytes are there).
+    /// Returns when and how a chunk posted at `from` completes: (time, status, `true` if the bytes arrive).
     fn fate(&mut self, peer: PeerId, label: Label, from: Time, bytes: u32) -> (Time, Status, bool) {
         let give_up = self.limits.give_up;
         let (link, free_at, draws) = self.link(peer, label);
@@ -231,7 +232,7 @@ impl ChunkPath for MemoryChunks {
             let Pending { queue, chunk, status, arrives } = entry.remove();
             let state = &mut self.queues[queue as usize];
             state.posted.pop_front();
-            // Whatever stands behind a chunk that was given up is given up too.
+            // Chunks behind a failed chunk fail too.
             let status = if state.failed { Status::Failed } else { status };
             state.failed |= status == Status::Failed;
             let peer = &mut self.peers[state.peer as usize];
@@ -258,7 +259,7 @@ impl ChunkPath for MemoryChunks {
         Ok(takes)
     }
 
-    /// Moves the clock on, to the next completion at most.
+    /// Advances the clock to `until` or to the next completion, whichever is earlier.
     fn wait(&mut self, until: Time) -> Result<(), WireError> {
         let next = self.pending.first_key_value().map_or(until, |((at, _), _)| (*at).min(until));
         self.now = self.now.max(next);

@@ -1,9 +1,9 @@
-//! Whole chunks that hardware delivers and acknowledges by itself, hiding sequence numbers, marks and losses: queue pairs of
-//! RDMA NICs. A scheme is asked once per chunk, and what it hears is how long a chunk took (Hopper §4.2).
+//! Whole chunks that hardware delivers and acknowledges by itself, hiding sequence numbers, marks and losses: queue pairs of RDMA
+//! NICs. A scheme chooses once per chunk, and its feedback is the chunk's round-trip time (Hopper §4.2).
 //!
-//! - [`ChunkPath`]: what carries chunks: a queue for each path, completions;
-//! - [`ChunkDriver`]: streams of messages cut into chunks, over the queues that a scheme chooses;
-//! - [`memory`]: a virtual clock and paths with rate, delay and faults, the test bench of the driver.
+//! - [`ChunkPath`]: carries chunks: a queue per path, and completions;
+//! - [`ChunkDriver`]: cuts messages of streams into chunks and sends them over the queues that a scheme chooses;
+//! - [`memory`]: a virtual clock and paths with rate, delay and faults, for tests of the driver.
 
 mod driver;
 pub mod memory;
@@ -17,106 +17,107 @@ pub use settings::{ChunkSettings, chunk_scheme};
 use crate::{Label, PeerId, WireError};
 use anabranch_units::Time;
 
-/// A queue pair, as a path for chunks numbers them: from 0, without gaps.
+/// Number of a queue pair within its path for chunks: from 0, without gaps.
 pub type QueueId = u32;
 
-/// Bytes that go from a place of the sender's memory to a place of the receiver's.
+/// Bytes to copy from an offset of the sender's memory to an offset of the receiver's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// What its completion is called; no two that are under way share a number.
+    /// Identifier in its completion, unique among the chunks under way.
     pub number: u64,
-    /// Its place in the sender's memory, in bytes.
+    /// Offset in the sender's memory, in bytes.
     pub from: u64,
-    /// Its place in the receiver's memory, in bytes.
+    /// Offset in the receiver's memory, in bytes.
     pub to: u64,
-    /// How many bytes.
+    /// Length in bytes.
     pub bytes: u32,
-    /// What the receiver is told when it has arrived ([`notice`]); `None`: nothing, as of a probe.
+    /// Immediate data that notifies the receiver of the arrival ([`notice`]); `None`: no notification, as for a probe.
     pub notice: Option<u32>,
 }
 
-/// What became of a chunk.
+/// Outcome of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// The receiver has it.
     Done,
-    /// The hardware has given up, or the queue had failed before. The receiver may have it or not. The queue takes nothing
-    /// more until it is relabelled.
+    /// The hardware stopped retrying, or the queue had failed before. The receiver may have the chunk or not. The queue accepts
+    /// no chunks until it is relabelled.
     Failed,
 }
 
-/// A chunk that is no longer under way. Chunks of one queue complete in the order in which they were posted.
+/// Chunk that is no longer under way. Chunks of one queue complete in the order of posting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Its queue.
+    /// Queue of the chunk.
     pub queue: QueueId,
     /// [`Chunk::number`].
     pub chunk: u64,
-    /// When that was known.
+    /// Time at which the sender learned of the outcome.
     pub at: Time,
-    /// What became of it.
+    /// Outcome of the chunk.
     pub status: Status,
 }
 
-/// A queue that takes no more until something on it completes.
+/// Error of a queue that accepts no chunk until another one on it completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
-/// Whole chunks that hardware delivers: RC queue pairs. Schemes work at chunk granularity, a "packet" is a chunk.
+/// Delivery of whole chunks by hardware: RC queue pairs. Schemes work at chunk granularity: a "packet" is a chunk.
 pub trait ChunkPath {
-    /// The time since it was opened; it never goes back.
+    /// Returns the time since the path was opened. It never decreases.
     fn now(&self) -> Time;
 
-    /// Opens a queue to a peer, whose packets carry this label.
+    /// Opens a queue to a peer. Its packets carry this label.
     ///
     /// # Errors
-    /// Where the peer does not answer or nothing more can be opened.
+    /// Fails if the peer does not respond or no more queues can be opened.
     fn queue(&mut self, peer: PeerId, label: Label) -> Result<QueueId, WireError>;
 
-    /// Posts a chunk. It never blocks.
+    /// Posts a chunk without blocking.
     ///
     /// # Errors
-    /// [`Full`]: the chunk was not taken.
+    /// [`Full`]: the chunk was not accepted.
     fn post(&mut self, queue: QueueId, chunk: Chunk) -> Result<(), Full>;
 
-    /// Hands over what has completed; returns how many.
+    /// Passes completions to `take` and returns their number.
     ///
     /// # Errors
-    /// Where nothing can ever complete again.
+    /// Fails if nothing can ever complete again.
     fn completions(&mut self, take: &mut dyn FnMut(Completion)) -> Result<usize, WireError>;
 
-    /// Gives a queue another label, or the same to one that has failed, which brings it back to life. Returns how long it stood.
+    /// Assigns a label to a queue. The same label recovers a queue that has failed. Returns the time for which the queue was
+    /// down.
     ///
     /// # Errors
-    /// Where something on it is outstanding, or the hardware or the peer refuses.
+    /// Fails if the queue has outstanding chunks, or if the hardware or the peer refuses.
     fn relabel(&mut self, queue: QueueId, label: Label) -> Result<Time, WireError>;
 
-    /// Waits until something has completed, `until` at the latest.
+    /// Waits until a chunk completes or until `until`.
     ///
     /// # Errors
-    /// Where nothing can ever complete again.
+    /// Fails if nothing can ever complete again.
     fn wait(&mut self, until: Time) -> Result<(), WireError>;
 }
 
 /// Bits of a notice that number the chunks of a message.
 const CHUNK_BITS: u32 = 20;
 
-/// Chunks that a message may have.
+/// Maximum number of chunks of a message.
 pub const MOST_CHUNKS: u64 = 1 << CHUNK_BITS;
 
-/// What a receiver is told with a chunk (32 bits of immediate data): the lower 12 bits of its message's number and its place
-/// among the message's chunks, so that a chunk which was sent twice counts once.
+/// Returns the notice of a chunk (32 bits of immediate data): the lower 12 bits of its message's number, and its index among the
+/// message's chunks. A receiver thus counts a duplicate chunk once.
 pub fn notice(message: u64, chunk: u64) -> u32 {
     ((message << CHUNK_BITS) as u32) | (chunk % MOST_CHUNKS) as u32
 }
 
-/// The lower 12 bits of the message's number, and the chunk.
+/// Splits a notice into the lower 12 bits of the message's number and the chunk's index.
 pub fn read_notice(notice: u32) -> (u32, u32) {
     (notice >> CHUNK_BITS, notice % MOST_CHUNKS as u32)
 }
 
-/// Where chunk `index` of `count` begins in a message of `bytes`, and how long it is: all of nearly one size, since the time
-/// of a short one would say less about its path.
+/// Returns offset and length of chunk `index` of `count` in a message of `bytes` bytes. All chunks have nearly one size: the time
+/// of a short one would measure its path less accurately.
 pub fn piece(bytes: u64, count: u64, index: u64) -> (u64, u64) {
     let (size, longer) = (bytes / count.max(1), bytes % count.max(1));
     (index * size + index.min(longer), size + u64::from(index < longer))

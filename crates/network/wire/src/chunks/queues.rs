@@ -1,4 +1,4 @@
-//! The queues of a stream: one per label as long as there are enough of them.
+//! Queues of a stream: one per label while there are enough.
 
 use super::{ChunkPath, QueueId, Status};
 use crate::{Label, PeerId, WireError};
@@ -10,11 +10,11 @@ struct Queue {
     label: Label,
     outstanding: u32,
     failed: bool,
-    /// When it was last chosen, counted in choices.
+    /// Value of `choices` when the queue was last chosen.
     used: u64,
 }
 
-/// The queues of a stream to one peer. A label that has a queue keeps to it, so that data go by the queue that was probed.
+/// Queues of a stream to one peer. A label keeps its queue, so that data use the queue that was probed.
 #[derive(Debug)]
 pub(super) struct Queues {
     peer: PeerId,
@@ -30,8 +30,8 @@ impl Queues {
         Queues { peer, most: most.max(1), queues: Vec::new(), choices: 0, relabelled: 0, stood: Time::ZERO }
     }
 
-    /// The queue of a label. One that has none gets a new one, or, where there are as many as may be, the one among those with
-    /// nothing outstanding that has not been used for longest, but for that of the label `spare`. `None`: all are busy.
+    /// Returns the queue of a label. A label without one gets a new queue. At the maximum number it gets the least recently used
+    /// idle queue, except that of the label `spare`. `None`: no queue is available.
     pub(super) fn of(
         &mut self,
         path: &mut impl ChunkPath,
@@ -40,7 +40,7 @@ impl Queues {
     ) -> Result<Option<QueueId>, WireError> {
         self.choices += 1;
         if let Some(queue) = self.queues.iter_mut().find(|queue| queue.label == label) {
-            // One that has failed is brought back once all of its chunks have been heard of.
+            // A failed queue recovers once all of its chunks have completed.
             if queue.failed {
                 return Ok(None);
             }
@@ -60,14 +60,14 @@ impl Queues {
         Ok(Some(queue.id))
     }
 
-    /// A chunk has been posted to a queue.
+    /// Counts a chunk posted to a queue.
     pub(super) fn posted(&mut self, id: QueueId) {
         if let Some(queue) = self.queues.iter_mut().find(|queue| queue.id == id) {
             queue.outstanding += 1;
         }
     }
 
-    /// A chunk on a queue is no longer under way. Brings the queue back where that was the last on one that has failed.
+    /// Counts a completed chunk, and recovers a failed queue after its last one.
     pub(super) fn completed(
         &mut self,
         path: &mut impl ChunkPath,
@@ -84,7 +84,7 @@ impl Queues {
         Ok(())
     }
 
-    /// How many there are.
+    /// Returns the number of queues.
     pub(super) fn count(&self) -> usize {
         self.queues.len()
     }

@@ -1,43 +1,44 @@
-//! What a driver of chunks is told when it is made.
+//! Settings of a driver of chunks.
 
 use crate::Label;
 use anabranch_lb::registry::{HostParameters, SchemeError};
 use anabranch_settings::Raw;
 use anabranch_units::Time;
 
-/// What a [`crate::chunks::ChunkDriver`] is and may use.
+/// Configuration of a [`crate::chunks::ChunkDriver`].
 #[derive(Clone, Debug)]
 pub struct ChunkSettings {
-    /// The scheme that chooses paths, told of the chunks ([`chunk_scheme`]).
+    /// Scheme that chooses paths, configured for chunks ([`chunk_scheme`]).
     pub scheme: HostParameters,
     /// Seed of the scheme's draws.
     pub seed: u64,
-    /// The labels to choose from, one at least.
+    /// Labels to choose from, at least one.
     pub labels: Vec<Label>,
-    /// Queues per stream. Where there are more labels than queues, idle ones are relabelled.
+    /// Queues per stream. With more labels than queues, idle queues are relabelled.
     pub most_queues: u32,
-    /// Bytes of a chunk, at most. Messages are cut evenly.
+    /// Maximum bytes of a chunk. Messages are cut evenly.
     pub chunk: u32,
-    /// Chunks of a stream under way.
+    /// Maximum chunks of a stream under way.
     pub window: u32,
     /// Bytes of a probe.
     pub probe: u32,
-    /// Where probes go in the receiver's memory.
+    /// Offset in the receiver's memory to which probes are written.
     pub probe_to: u64,
-    /// Probes that measure the base round trip, over the path where the first was the fastest.
+    /// Probes that measure the base round trip, over the path on which the first was fastest.
     pub calibrations: u32,
-    /// Whole chunks that do so, over the same path.
+    /// Whole chunks that measure it, over the same path.
     pub chunk_calibrations: u32,
-    /// Least noise floor of round trips: what lies this much above the base counts as nothing.
+    /// Minimum noise floor of round trips: up to this much above the base counts as uncongested.
     pub rtt_floor: Time,
-    /// Whether a chunk that the hardware gives up moves a scheme that keeps its path, or does what the scheme's own `on_timeout` says.
+    /// If `true`, a chunk that the hardware fails to deliver makes a scheme leave the path it keeps; otherwise the scheme's own
+    /// `on_timeout` applies.
     pub moves_on_timeout: bool,
-    /// How often a chunk is sent before its stream is given up.
+    /// Transmissions of a chunk before its stream is lost.
     pub tries: u32,
 }
 
 impl ChunkSettings {
-    /// What is usual with this scheme: eight labels and as many queues, chunks of 1 MB and probes of 10 kB (Hopper §4.2).
+    /// Returns the defaults for a scheme: eight labels and queues, chunks of 1 MB and probes of 10 kB (Hopper §4.2).
     pub fn new(scheme: HostParameters) -> Self {
         ChunkSettings {
             scheme,
@@ -56,25 +57,25 @@ impl ChunkSettings {
         }
     }
 
-    /// Tells the scheme of labels, chunks and window.
+    /// Configures the scheme with labels, chunk size and window.
     ///
     /// # Errors
-    /// As [`chunk_scheme`].
+    /// Errors of [`chunk_scheme`].
     pub fn tell_scheme(&mut self) -> Result<(), SchemeError> {
         let labels = self.labels.len() as u32;
         if self.moves_on_timeout {
-            // Schemes without such a key see to it themselves.
+            // Schemes without this key handle timeouts themselves.
             let _ = self.scheme.parameters_mut().set("on_timeout", &Raw::Text("move".into()));
         }
         chunk_scheme(&mut self.scheme, labels, self.chunk, self.window, self.probe)
     }
 }
 
-/// Sets what a scheme must know of chunks, as far as it has such parameters: it decides per chunk, a chunk is so long and so
-/// many are under way, its tags are as many as there are labels; `flowbender` looks at round trips, since there are no marks.
+/// Sets a scheme's parameters for chunks, as far as it has them: granularity, chunk size, chunks under way, and one tag per
+/// label. `flowbender` uses round trips, since there are no marks.
 ///
 /// # Errors
-/// Where the scheme cannot work with so many labels.
+/// Fails if the scheme cannot work with this number of labels.
 pub fn chunk_scheme(
     scheme: &mut HostParameters,
     labels: u32,
@@ -95,7 +96,7 @@ pub fn chunk_scheme(
         ("range", number(labels)),
     ];
     for (key, value) in &wanted {
-        // Most schemes have few of these.
+        // Most schemes have few of these keys.
         let _ = scheme.parameters_mut().set(key, value);
     }
     scheme.check()

@@ -1,4 +1,4 @@
-//! A stream of messages to one peer, chunk by chunk.
+//! Stream of messages to one peer, chunk by chunk.
 
 use super::{ChunkSettings, Completion, Message, Status, notice, piece, queues::Queues};
 use crate::{Label, PeerId};
@@ -6,7 +6,7 @@ use anabranch_lb::{Probe, Tag};
 use anabranch_units::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// What is posted: a chunk of a message, or a probe.
+/// Posted work: a chunk of a message, a probe or a calibration.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Posted {
     Chunk {
@@ -15,10 +15,10 @@ pub(super) enum Posted {
     },
     Probe {
         tag: Tag,
-        /// The flow that asked.
+        /// Flow that requested the probe.
         flow: u64,
     },
-    /// Before anything else: the base round trip is measured.
+    /// Measurement of the base round trip, before any data.
     Calibration {
         label: usize,
         whole: bool,
@@ -26,14 +26,14 @@ pub(super) enum Posted {
     },
 }
 
-/// Something under way.
+/// Post under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flight {
     pub(super) what: Posted,
     pub(super) at: Time,
 }
 
-/// A chunk that has not arrived yet, as its message says.
+/// Chunk that has not arrived yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) message: u64,
@@ -44,19 +44,19 @@ pub(super) struct Wanted {
     pub(super) tries: u32,
 }
 
-/// How the base round trip is measured: a probe over each label, then more over the best of them, then whole chunks.
+/// Measurement of the base round trip: a probe over each label, then probes and whole chunks over the fastest label.
 #[derive(Debug)]
 pub(super) struct Calibration {
-    /// The first round trip over each label.
+    /// First round trip over each label.
     first: Vec<Option<Time>>,
     /// Round trips of probes and of chunks over the best label.
     probes: Vec<Time>,
     chunks: Vec<Time>,
-    /// How often the hardware gave up on that label.
+    /// Failures of the hardware on that label.
     failures: u32,
 }
 
-/// What a calibration asks for next.
+/// Next step of a calibration.
 pub(super) enum Next {
     Measure { label: usize, whole: bool },
     Done { probe: Time, base: Time, noise: Time },
@@ -73,7 +73,7 @@ impl Calibration {
         heard.min().map_or(0, |(_, label)| label)
     }
 
-    /// What comes next. `asked` labels have been asked for their first round trip.
+    /// Returns the next step. `asked` is the number of labels whose first probe was sent.
     pub(super) fn next(&self, asked: usize, settings: &ChunkSettings) -> Next {
         if asked < self.first.len() {
             return Next::Measure { label: asked, whole: false };
@@ -90,7 +90,7 @@ impl Calibration {
         }
         let (probe, base) = (self.probes.iter().min(), self.chunks.iter().min());
         let (Some(&probe), Some(&base)) = (probe, base) else { return Next::GivenUp };
-        // Nine of ten, and of a few all, were within the noise.
+        // The noise covers nine of ten samples, or all of a few.
         let spread = |times: &[Time], shortest: Time| {
             let mut times = times.to_vec();
             times.sort_unstable();
@@ -100,7 +100,7 @@ impl Calibration {
         Next::Done { probe, base, noise }
     }
 
-    /// A round trip over a label, or none where the hardware gave up.
+    /// Records a round trip over a label; `None`: the hardware failed to deliver.
     pub(super) fn heard(&mut self, first: bool, label: usize, whole: bool, took: Option<Time>) {
         match took {
             took if first => self.first[label] = took,
@@ -111,41 +111,41 @@ impl Calibration {
     }
 }
 
-/// What is known of a peer once it has been measured.
+/// Measurements of a peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     pub(super) slot: u32,
-    /// The round trips of a probe and of a whole chunk that the scheme takes for uncongested, noise included.
+    /// Round trips of a probe and of a whole chunk that the scheme takes as uncongested, noise included.
     pub(super) probe: Time,
     pub(super) chunk: Time,
-    /// That of a whole chunk alone.
+    /// Round trip of a whole chunk alone.
     pub(super) base: Time,
 }
 
-/// A stream.
+/// Stream of messages to one peer.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) peer: PeerId,
     pub(super) queues: Queues,
     pub(super) calibration: Calibration,
-    /// Labels that have been asked for their first round trip.
+    /// Labels whose first probe was sent.
     pub(super) asked: usize,
     pub(super) measured: Option<Measured>,
     pub(super) lost: bool,
-    /// Which flow it is to the scheme: one after the other.
+    /// Index of the flow that the scheme sees: flows follow one another.
     pub(super) flow: u64,
-    /// Messages of which chunks have still to be made, and how many have.
+    /// Messages with chunks still to be cut, and the number of chunks already cut.
     pub(super) messages: VecDeque<(Message, u64)>,
-    /// Chunks of messages that have not arrived.
+    /// Number of missing chunks per message.
     missing: BTreeMap<u64, u64>,
     /// Chunks that have not arrived, by their numbers in the stream.
     pub(super) wanted: BTreeMap<u64, Wanted>,
-    /// Chunks to be sent again.
+    /// Chunks to be retransmitted.
     pub(super) again: BTreeSet<u64>,
     pub(super) under_way: BTreeMap<u64, Flight>,
     pub(super) chunks_under_way: u32,
     pub(super) next_psn: u64,
-    /// The scheme's answer for a chunk that no queue has taken yet: it is not asked twice.
+    /// The scheme's choice for a chunk that no queue has accepted yet: the scheme is not called twice.
     pub(super) chosen: Option<(u64, Tag)>,
     pub(super) hold_until: Time,
     pub(super) waits: bool,
@@ -153,7 +153,7 @@ pub(super) struct Stream {
     pub(super) last_tag: Option<Tag>,
 }
 
-/// Probes that may wait for a queue; older ones are void.
+/// Maximum number of probes that wait for a queue; older ones are dropped.
 const MOST_PROBES: usize = 16;
 
 impl Stream {
@@ -186,14 +186,14 @@ impl Stream {
         self.messages.push_back((message, 0));
     }
 
-    /// Another flow begins, where nothing of this one is left.
+    /// Starts the next flow. The caller ensures that no message of this one is left.
     pub(super) fn renew(&mut self) {
         (self.flow, self.next_psn) = (self.flow + 1, 0);
         (self.last_tag, self.hold_until, self.waits) = (None, Time::ZERO, false);
         self.probes.clear();
     }
 
-    /// The chunk to be sent next: one to be sent again, or the next new one. It stays until [`Stream::taken`].
+    /// Returns the next chunk to send: a retransmission or a new chunk. The chunk stays queued until [`Stream::choose`].
     pub(super) fn next_chunk(&mut self, chunk: u32) -> Option<(u64, Wanted)> {
         if let Some((psn, _)) = self.chosen {
             return Some((psn, *self.wanted.get(&psn)?));
@@ -215,7 +215,7 @@ impl Stream {
         Some((self.next_psn, wanted))
     }
 
-    /// The scheme has chosen for a chunk, which is made now if it is new.
+    /// Records the scheme's choice for a chunk, and removes the chunk from its queue.
     pub(super) fn choose(&mut self, psn: u64, wanted: Wanted, tag: Tag, chunk: u32) {
         self.chosen = Some((psn, tag));
         if psn != self.next_psn {
@@ -232,7 +232,7 @@ impl Stream {
         }
     }
 
-    /// A chunk has arrived; returns its message where that is whole now.
+    /// Records the arrival of a chunk. Returns its message if that is complete now.
     pub(super) fn arrived(&mut self, psn: u64) -> Option<u64> {
         let wanted = self.wanted.remove(&psn)?;
         let missing = self.missing.get_mut(&wanted.message)?;
@@ -244,7 +244,7 @@ impl Stream {
         Some(wanted.message)
     }
 
-    /// Every chunk below this one has arrived.
+    /// Returns the first chunk that has not arrived: every chunk below it has.
     pub(super) fn cumulative(&self) -> u64 {
         self.wanted.first_key_value().map_or(self.next_psn, |(psn, _)| *psn)
     }
@@ -256,20 +256,20 @@ impl Stream {
         self.probes.push_back(probe);
     }
 
-    /// Messages that are not whole at the receiver.
+    /// Returns the number of messages that are not complete at the receiver.
     pub(super) fn waiting(&self) -> usize {
         self.missing.len()
     }
 }
 
-/// The label of a tag: one of as many as there are, the halves of a larger tag folded onto each other.
+/// Returns the label of a tag. The halves of a tag beyond the number of labels are folded onto each other.
 pub(super) fn label(labels: &[Label], tag: Tag) -> Label {
     let count = labels.len() as u32;
     let folded = if tag < count { tag } else { ((tag >> 16) ^ (tag & 0xffff)) % count };
     labels[folded as usize]
 }
 
-/// What a completion says, for [`Calibration::heard`].
+/// Returns the round trip of a completion, for [`Calibration::heard`]; `None`: it failed.
 pub(super) fn took(completion: &Completion, posted: Time) -> Option<Time> {
     (completion.status == Status::Done).then(|| completion.at.saturating_sub(posted))
 }

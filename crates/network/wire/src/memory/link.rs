@@ -1,45 +1,45 @@
-//! A link in memory: a rate, a delay and a queue, and what goes wrong on it.
+//! Link in memory: rate, delay, queue and faults.
 
 use anabranch_random::Stream;
 use anabranch_units::{Rate, Serialiser, Time};
 
-/// Of a million.
+/// Probability in millionths.
 pub type Share = u32;
 
 const WHOLE: u64 = 1_000_000;
 
-/// What a link is.
+/// Parameters of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// The rate at which datagrams leave its queue.
+    /// Rate at which datagrams leave its queue.
     pub rate: Rate,
-    /// How long they are under way then.
+    /// Propagation delay after departure.
     pub delay: Time,
-    /// Bytes that its queue holds, with what is being sent.
+    /// Capacity of the queue in bytes, including the datagram being sent.
     pub queue: u64,
-    /// A datagram that finds more bytes than this in the queue is marked, where it may be.
+    /// Queue length in bytes above which an ECN-capable datagram is marked.
     pub mark_above: u64,
-    /// Bytes that are left of a data packet which finds the queue full; `None`: it is dropped. The heads of trimmed packets
-    /// may fill as much again.
+    /// Bytes to which a data packet is trimmed if the queue is full; `None`: it is dropped. Trimmed headers may fill as much
+    /// space again.
     pub trim_to: Option<usize>,
-    /// Bytes that a datagram has on the wire besides its own.
+    /// Bytes on the wire per datagram besides its own.
     pub overhead: u64,
-    /// Datagrams that get lost.
+    /// Share of datagrams lost.
     pub loss: Share,
-    /// Datagrams that arrive twice.
+    /// Share of datagrams that arrive twice.
     pub duplicates: Share,
-    /// Datagrams that arrive late by up to `late_by`, others overtaking them.
+    /// Share of datagrams delayed by up to `late_by`; others overtake them.
     pub late: Share,
-    /// See `late`.
+    /// Maximum extra delay of a late datagram.
     pub late_by: Time,
-    /// Datagrams of which some bits change on the way, past every check of the hardware.
+    /// Share of datagrams with bit errors that no hardware check detects.
     pub damage: Share,
-    /// From when to when it is cut.
+    /// Intervals (start, end) of cuts.
     pub cuts: Vec<(Time, Time)>,
 }
 
 impl Link {
-    /// A link that loses nothing, with a queue that nothing fills.
+    /// Returns a link without losses and with an unlimited queue.
     pub fn new(rate: Rate, delay: Time) -> Self {
         Link {
             rate,
@@ -58,35 +58,35 @@ impl Link {
     }
 }
 
-/// What a link has counted, in datagrams.
+/// Counters of a link, in datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Given to it.
+    /// Datagrams passed to the link.
     pub sent: u64,
-    /// Their bytes on the wire.
+    /// Their bytes on the wire, without those lost.
     pub bytes: u64,
-    /// Lost, cut off or dropped by the queue.
+    /// Datagrams lost, cut off or dropped by the queue.
     pub lost: u64,
-    /// Trimmed.
+    /// Datagrams trimmed.
     pub trimmed: u64,
-    /// Marked.
+    /// Datagrams marked.
     pub marked: u64,
-    /// Arrived twice.
+    /// Datagrams that arrived twice.
     pub duplicated: u64,
-    /// Arrived with other bits than they left with.
+    /// Datagrams with bit errors.
     pub damaged: u64,
 }
 
-/// What becomes of a datagram.
+/// Outcome of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fate {
     pub(super) at: Time,
     pub(super) ecn: bool,
-    /// Bytes that are left of it.
+    /// Bytes that are left after trimming.
     pub(super) kept: usize,
 }
 
-/// A link at work.
+/// State of a link.
 #[derive(Debug)]
 pub(super) struct LinkState {
     link: Link,
@@ -115,7 +115,7 @@ impl LinkState {
         share > 0 && self.draws.chance(u64::from(share).min(WHOLE), WHOLE)
     }
 
-    /// A datagram joins the queue at `now`; where and how it arrives, once, twice or not at all.
+    /// Queues a datagram at `now`. Returns its arrivals: none, one or two.
     pub(super) fn send(&mut self, now: Time, bytes: usize, capable: bool) -> [Option<Fate>; 2] {
         self.counted.sent += 1;
         let cut = self.link.cuts.iter().any(|(from, to)| *from <= now && now < *to);
@@ -154,7 +154,7 @@ impl LinkState {
         [Some(fate), again]
     }
 
-    /// Changes some bits of a datagram, wherever they are, if that is its fate: one to four of them, or a few bytes in a row.
+    /// Damages a datagram with the link's probability: one to four bit errors, or a run of damaged bytes.
     pub(super) fn damage(&mut self, bytes: &mut [u8]) {
         if bytes.is_empty() || !self.happens(self.link.damage) {
             return;
@@ -164,13 +164,13 @@ impl LinkState {
         if draws.chance(1, 4) {
             let from = draws.below(size) as usize;
             let to = bytes.len().min(from + 1 + draws.below(16) as usize);
-            // Never zero, so that something changes.
+            // Never zero, so that every byte changes.
             bytes[from..to].iter_mut().for_each(|byte| *byte ^= 1 + draws.below(255) as u8);
         } else {
             let first = draws.below(size) as usize;
             bytes[first] ^= 1 << draws.below(8);
             for _ in 0..draws.below(4) {
-                // Not the first one again, which would undo it.
+                // Not the first byte, which could restore it.
                 let other = draws.below(size) as usize;
                 if other != first {
                     bytes[other] ^= 1 << draws.below(8);
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_marks_trims_and_drops() {
-        // 1000 B on the wire take 1 us at 8 Gbit/s; the queue holds three, and the heads of trimmed ones as much again.
+        // 1000 B on the wire take 1 us at 8 Gbit/s; the queue holds three packets, and as many bytes again of trimmed headers.
         let link =
             Link { queue: 3000, mark_above: 999, trim_to: Some(58), ..Link::new(Rate::gbps(8), Time::from_us(10)) };
         let mut state = LinkState::new(link, Stream::keyed(1, 2, "test"));

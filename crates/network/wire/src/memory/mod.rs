@@ -1,7 +1,6 @@
-//! A network in memory: hosts joined by links that a label picks, and a clock that stands still while anybody works.
+//! Network in memory: hosts joined by links that a label selects, and a virtual clock that does not advance while hosts work.
 //!
-//! Whatever happens is a function of the seed. A bench of several [`Driver`]s does the work of each, then moves the clock on:
-//! [`run`].
+//! Every event is a function of the seed. [`run`] alternates between the work of several [`Driver`]s and advancing the clock.
 
 mod link;
 
@@ -19,7 +18,7 @@ use std::{
     rc::Rc,
 };
 
-/// A datagram on its way or at its host.
+/// Datagram on its way or at its host.
 #[derive(Clone, Debug)]
 struct Datagram {
     from: u32,
@@ -30,18 +29,18 @@ struct Datagram {
     bytes: Vec<u8>,
 }
 
-/// What all hosts share.
+/// State that all hosts share.
 #[derive(Debug)]
 struct World {
     seed: u64,
     now: Time,
     labels: u32,
-    /// What links are that nobody has set.
+    /// Parameters of links that have not been set.
     usual: Link,
     links: BTreeMap<(u32, u32, Label), LinkState>,
-    /// Labels that lead over the link of another one.
+    /// Labels that use the link of another label.
     shared: BTreeMap<(u32, u32, Label), Label>,
-    /// Datagrams under way by arrival and order of sending, and where they are kept.
+    /// Arrivals (time, order of sending, host) of datagrams under way, and the datagrams by order of sending.
     arrivals: BinaryHeap<Reverse<(Time, u64, u32)>>,
     under_way: BTreeMap<u64, Datagram>,
     sent: u64,
@@ -51,17 +50,17 @@ struct World {
 #[derive(Debug)]
 struct Host {
     at: SocketAddr,
-    /// Hosts by the number of the peer that they are to it.
+    /// Hosts by their peer number at this host.
     peers: Vec<Option<u32>>,
     arrived: VecDeque<Datagram>,
 }
 
-/// A network in memory.
+/// Network in memory.
 #[derive(Clone, Debug)]
 pub struct Memory(Rc<RefCell<World>>);
 
 impl Memory {
-    /// A network without hosts, whose links are `usual` and of which each pair of hosts has `labels` in each direction.
+    /// Returns a network without hosts. Each pair of hosts has `labels` links in each direction, `usual` unless they are set.
     pub fn new(seed: u64, labels: u32, usual: Link) -> Self {
         Memory(Rc::new(RefCell::new(World {
             seed,
@@ -77,19 +76,19 @@ impl Memory {
         })))
     }
 
-    /// A host at this address.
+    /// Adds a host with this address.
     pub fn host(&self, at: SocketAddr) -> MemoryPath {
         let mut world = self.0.borrow_mut();
         world.hosts.push(Host { at, peers: Vec::new(), arrived: VecDeque::new() });
         MemoryPath { world: Rc::clone(&self.0), host: world.hosts.len() as u32 - 1 }
     }
 
-    /// Makes the link that a label picks from one host to another, in the order of their making, what `link` says.
+    /// Sets the link of a label from one host to another. Hosts are numbered in order of creation.
     pub fn set(&self, from: u32, to: u32, label: Label, link: Link) {
         self.0.borrow_mut().link(from, to, label).set(link);
     }
 
-    /// Makes these labels lead over one link, that of the first of them, as switches do that hash several of them alike.
+    /// Makes these labels share the link of the first of them, as switches do that hash several labels alike.
     pub fn share(&self, from: u32, to: u32, labels: &[Label]) {
         let mut world = self.0.borrow_mut();
         if let Some((first, others)) = labels.split_first() {
@@ -97,27 +96,27 @@ impl Memory {
         }
     }
 
-    /// What a link has counted.
+    /// Returns the counters of a link.
     pub fn counted(&self, from: u32, to: u32, label: Label) -> Counted {
         self.0.borrow_mut().link(from, to, label).counted()
     }
 
-    /// The time.
+    /// Returns the time.
     pub fn now(&self) -> Time {
         self.0.borrow().now
     }
 
-    /// When the next datagram arrives anywhere.
+    /// Returns the time of the next arrival at any host.
     pub fn next_arrival(&self) -> Option<Time> {
         self.0.borrow().next_arrival()
     }
 
-    /// Moves the clock on to `time`, or to the next arrival if that is sooner.
+    /// Advances the clock to `time`, or to the next arrival if that is earlier.
     pub fn advance(&self, time: Time) {
         self.0.borrow_mut().advance(time);
     }
 
-    /// Datagrams under way or waiting at their hosts.
+    /// Returns the number of datagrams under way or waiting at their hosts.
     pub fn under_way(&self) -> usize {
         let world = self.0.borrow();
         world.under_way.len() + world.hosts.iter().map(|host| host.arrived.len()).sum::<usize>()
@@ -156,7 +155,7 @@ impl World {
                 let known = self.hosts[from as usize].peers.get(peer as usize).copied().flatten();
                 known.ok_or(WireError::UnknownPeer(peer))?
             }
-            // Where nobody is, it gets lost.
+            // A datagram to an unused address is lost.
             To::Address(at) => match self.hosts.iter().position(|host| host.at == at) {
                 Some(to) => to as u32,
                 None => return Ok(()),
@@ -177,7 +176,7 @@ impl World {
         Ok(())
     }
 
-    /// The number that `other` has as a peer of `host`.
+    /// Returns the number of `other` as a peer of `host`, which may be new.
     fn peer_of(&mut self, host: u32, other: u32) -> PeerId {
         let peers = &mut self.hosts[host as usize].peers;
         let place = |wanted| peers.iter().position(|peer| *peer == wanted);
@@ -190,7 +189,7 @@ impl World {
     }
 }
 
-/// A host of a network in memory.
+/// Host of a network in memory.
 #[derive(Debug)]
 pub struct MemoryPath {
     world: Rc<RefCell<World>>,
@@ -250,18 +249,18 @@ impl Datapath for MemoryPath {
         Ok(most)
     }
 
-    /// Moves the clock of the whole network on, to the next arrival anywhere at most: everybody has work to do then.
+    /// Advances the clock of the whole network to the next arrival at most, when every host may have work.
     fn wait(&mut self, until: Time) -> Result<(), WireError> {
         self.world.borrow_mut().advance(until);
         Ok(())
     }
 }
 
-/// Works for all hosts until `done` says so or the clock passes `until`; `done` sees them after each step. True where it
-/// was done.
+/// Works for all hosts until `done`, called after each step, returns `true` or the clock reaches `until`. Returns `true` if it is
+/// done.
 ///
 /// # Errors
-/// Those of the datapath.
+/// Errors of the datapath.
 pub fn run(
     network: &Memory,
     hosts: &mut [Driver<MemoryPath>],

@@ -1,6 +1,7 @@
-//! Bytes from one endpoint to others over streams, with a checksum of all of them at both ends.
+//! Transfers of bytes from one endpoint to others over streams, with a checksum over all bytes at sender and receiver.
 //!
-//! [`perform`] does one endpoint's part in a workload of many messages; [`send`] and [`serve`] are the two ends of a single one.
+//! [`perform`] runs one endpoint's part of a workload of many messages; [`send`] and [`serve`] are sender and receiver of a
+//! single one.
 
 mod perform;
 
@@ -11,23 +12,23 @@ use anabranch_endpoint::{Counters, Why, header::Protection};
 use anabranch_units::Time;
 use std::net::SocketAddr;
 
-/// What a message begins with that says what there was in all: what its sender sent, or what its receiver has.
+/// First byte of a message with a summary: of the bytes sent, or of those received.
 const SENT: u8 = 1;
 const RECEIVED: u8 = 2;
 
-/// What was sent or received: how many bytes, and their CRC-32.
+/// Length and CRC-32 of the bytes sent or received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: u64,
     /// CRC-32 of all of them in order.
     pub checksum: u32,
 }
 
-/// A summary as a message brings it.
+/// Summary in a message.
 struct Said {
     summary: Summary,
-    /// Of what has come, not of what was sent.
+    /// The summary is the receiver's confirmation, not the sender's total.
     is_answer: bool,
 }
 
@@ -52,7 +53,7 @@ impl Summary {
     }
 }
 
-/// Reads any bytes as a message, for fuzzing.
+/// Parses any bytes as a message, for fuzzing.
 #[doc(hidden)]
 pub fn fuzz(bytes: &[u8]) {
     if let Some(Said { summary, is_answer }) = Summary::read(bytes) {
@@ -60,84 +61,84 @@ pub fn fuzz(bytes: &[u8]) {
     }
 }
 
-/// How a transfer went.
+/// Result of a transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// From the first packet to the receiver's word that it has all, packets and what became of them.
+    /// Times, from the first packet to the receiver's confirmation, and packet counts.
     pub record: Record,
     /// Shortest round trip of a full packet before anything was sent.
     pub base_rtt: Time,
-    /// What lies this much above it counts as nothing.
+    /// Noise floor: round trips up to this much above the base count as uncongested.
     pub noise: Time,
-    /// What the sender has counted.
+    /// Counters of the sender.
     pub counters: Counters,
-    /// The longest time for which it did not run though it wanted to: what came in between was not answered.
+    /// Longest time for which the sender was descheduled; packets that arrived meanwhile were acknowledged late.
     pub longest_pause: Time,
 }
 
-/// Bytes that have been received.
+/// Result of an incoming transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// From whom.
+    /// Sending peer.
     pub peer: PeerId,
-    /// And where that is.
+    /// Address of the peer.
     pub from: Option<SocketAddr>,
-    /// What came.
+    /// Summary of the bytes received.
     pub summary: Summary,
-    /// What the sender says there was.
+    /// Summary of the bytes sent, as the sender reports it.
     pub sent: Summary,
-    /// From the arrival of its first packet to the last.
+    /// Time from the arrival of the first packet to the arrival of the sender's summary.
     pub took: Time,
 }
 
 impl Received {
-    /// Returns `true` where something came, and it was what the sender says: not so for those who send nothing, or nonsense.
+    /// Returns `true` if bytes arrived and match the sender's summary. An empty or malformed transfer is not whole.
     pub fn is_whole(&self) -> bool {
         self.summary == self.sent && self.summary.bytes > 0
     }
 }
 
-/// Why a transfer ends early.
+/// Error of a transfer.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
-    /// The datapath cannot go on.
+    /// The datapath failed.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// Nobody answers.
+    /// The peer does not respond.
     #[error("no answer from {0}: does `anabranch serve` run there, on the same ports, and may UDP pass?")]
     Silent(SocketAddr),
-    /// It answers, but not to data.
+    /// The peer completed the handshake but does not acknowledge data.
     #[error(
         "{at} is connected, but data are not answered: {acknowledged} B are acknowledged, and nothing more for {patience}. It may be gone, \
          have no memory left for messages (wire.max_buffered_bytes there), or the path drops data"
     )]
     Unanswered {
-        /// Where it is.
+        /// Address of the peer.
         at: SocketAddr,
-        /// Bytes that it has acknowledged.
+        /// Bytes acknowledged.
         acknowledged: u64,
-        /// For how long it was asked (`wire.give_up`).
+        /// Timeout that expired (`wire.give_up`).
         patience: Time,
     },
-    /// The other end is gone.
+    /// The peer is gone.
     #[error("{at} {why}")]
     Lost {
-        /// Where it was.
+        /// Address of the peer.
         at: SocketAddr,
-        /// What it did.
+        /// Reason, as a predicate of the address.
         why: String,
     },
-    /// It has received something else.
+    /// The receiver's summary differs from the sender's.
     #[error("{at} received {theirs:?} of {ours:?}")]
     Differs {
-        /// Where.
+        /// Address of the receiver.
         at: SocketAddr,
-        /// What it received.
+        /// Summary of the bytes received.
         theirs: Summary,
-        /// What was sent.
+        /// Summary of the bytes sent.
         ours: Summary,
     },
-    /// Somebody said stop.
+    /// The caller stopped the transfer.
     #[error("interrupted")]
     Interrupted,
 }
@@ -149,7 +150,7 @@ fn lost(at: SocketAddr, why: Why) -> TransferError {
 /// Bytes of the headers of IPv4 and UDP, which an MTU counts.
 const IP_AND_UDP: u32 = 28;
 
-/// What a peer did that is gone or refused.
+/// Returns the reason of a loss or refusal as a predicate of the peer.
 pub fn reason(why: Why) -> String {
     match why {
         Why::Silent => "has not answered".to_string(),
@@ -174,7 +175,7 @@ pub fn reason(why: Why) -> String {
     }
 }
 
-/// What keys two endpoints have that refuse each other, as said of the other one.
+/// Describes a mismatch of keys as a predicate of the peer.
 fn keys(theirs: Protection, ours: Protection) -> &'static str {
     match (theirs, ours) {
         (Protection::Off, _) => "has no key and this endpoint has one: give both the same wire.key",
@@ -197,11 +198,11 @@ impl Conductor for Sending<'_> {
     }
 }
 
-/// Sends `bytes` bytes, which `fill` makes, to `at`. `look` is told how many have been acknowledged, now and then, and says
-/// whether to go on.
+/// Sends `bytes` bytes, produced by `fill`, to `at`. `look` is called periodically with the time and the number of bytes
+/// acknowledged; it returns `false` to stop.
 ///
 /// # Errors
-/// Where the other end cannot be reached, goes, or has received something else.
+/// Fails if the peer cannot be reached, leaves, or has received other bytes.
 pub fn send<D: Datapath>(
     driver: &mut Driver<D>,
     at: SocketAddr,
@@ -212,10 +213,10 @@ pub fn send<D: Datapath>(
     send_over(driver, Destination { at, paths: Vec::new() }, bytes, fill, look)
 }
 
-/// The same over the paths of a destination.
+/// Sends like [`send`], over the paths of a destination.
 ///
 /// # Errors
-/// As [`send`].
+/// Those of [`send`].
 pub fn send_over<D: Datapath>(
     driver: &mut Driver<D>,
     to: Destination,
@@ -251,11 +252,12 @@ impl Conductor for Serving<'_> {
     }
 }
 
-/// Receives whatever anybody sends and says what it was, until `look` says stop: it is asked now and then, and told of each
-/// transfer that is over; `refused` is told who was turned away, and why. With `once` it ends when the first sender whose transfer is [whole](Received::is_whole) has heard so, or is gone.
+/// Receives transfers from any peer and confirms them until `look` returns `false`. `look` is called periodically, and with each
+/// finished transfer; `refused` is called with the address and reason of each refused peer. With `once` it returns when the first
+/// sender of a [whole](Received::is_whole) transfer has acknowledged the confirmation or is gone.
 ///
 /// # Errors
-/// Those of the datapath.
+/// Errors of the datapath.
 pub fn serve<D: Datapath>(
     driver: &mut Driver<D>,
     once: bool,

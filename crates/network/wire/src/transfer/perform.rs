@@ -1,5 +1,5 @@
-//! One endpoint's part in a workload: it sends what a plan says, round by round, receives whatever comes, and says of every
-//! message how it went. `send`, `serve` and testbeds are users of it.
+//! One endpoint's part in a workload: it sends the orders of a plan round by round, receives what arrives, and records every
+//! message. `send`, `serve` and testbeds use it.
 
 use super::{Received, Summary, TransferError, lost};
 use crate::{Datapath, Driver, Label, PeerId};
@@ -14,66 +14,66 @@ use std::{
 const PIECE: usize = 1 << 20;
 /// Pieces of an order that may wait for their acknowledgement.
 const PIECES: usize = 16;
-/// What a piece begins with that holds bytes.
+/// First byte of a piece with payload.
 const BYTES: u8 = 0;
-/// Words of what has come go back over the stream of that number and this bit.
+/// Bit that, set in the number of a data stream, gives the stream of its confirmations.
 const ANSWERS: u32 = 1 << 30;
-/// Words that a sender may leave without acknowledgement.
+/// Maximum unacknowledged confirmations per sender.
 const MAX_WORDS: usize = 64;
-/// How long nothing need happen before somebody looks whether to go on.
+/// Maximum time between two calls of [`Conductor::goes_on`].
 const LOOK: Time = Time::from_us(100_000);
 /// The same while a round waits for others.
 const BARRIER_LOOK: Time = Time::from_us(200);
 
-/// Another endpoint.
+/// Endpoint to send to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// Where it listens.
+    /// Address at which it listens.
     pub at: SocketAddr,
-    /// The paths to be used towards it, each by its labels; empty: every label that both endpoints have is one.
+    /// Paths to use towards it, each a set of labels; empty: every label that both endpoints have is a path.
     pub paths: Vec<Vec<Label>>,
 }
 
 /// Bytes to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// To whom, by its place in [`Plan::destinations`].
+    /// Destination, as an index into [`Plan::destinations`].
     pub to: usize,
-    /// How many.
+    /// Number of bytes.
     pub bytes: u64,
-    /// In which round.
+    /// Round in which they are sent.
     pub round: u32,
-    /// How long after the round has begun.
+    /// Delay after the start of the round.
     pub after: Time,
-    /// Over which stream. Orders of a stream follow each other and share window and memory of paths.
+    /// Stream number. Orders of a stream are sent one after another and share window and state of paths.
     pub stream: u32,
 }
 
-/// What an endpoint has to do.
+/// Work of an endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// The others.
+    /// Endpoints to send to.
     pub destinations: Vec<Destination>,
-    /// What it sends. A round begins when all orders of the one before are done and the [`Conductor`] lets it.
+    /// Orders to send. A round begins when all orders of the previous one are done and the [`Conductor`] permits it.
     pub orders: Vec<Order>,
 }
 
-/// How an order went. Times are of the datapath's clock.
+/// Times and packet counts of an order. Times are of the datapath's clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// When its round began, and when it was due.
+    /// Due time: start of its round plus the order's delay.
     pub due: Time,
-    /// When its first packet left.
+    /// Departure of its first packet.
     pub first_sent: Time,
-    /// When its last packet was acknowledged.
+    /// Acknowledgement of its last packet.
     pub acknowledged: Time,
-    /// When the receiver's word had come of what it has, and every packet was acknowledged.
+    /// Time at which the receiver's confirmation had arrived and every packet was acknowledged.
     pub confirmed: Time,
-    /// What was sent; what the receiver has is the same, or there is no record.
+    /// Bytes and checksum sent; the receiver's are equal, or there is no record.
     pub summary: Summary,
-    /// Packets, those that were sent again included.
+    /// Packets, retransmissions included.
     pub packets: u64,
-    /// Of them those that were sent again.
+    /// Retransmitted packets.
     pub retransmitted: u64,
     /// Packets that timed out.
     pub timeouts: u64,
@@ -81,54 +81,55 @@ pub struct Record {
     pub per_label: Vec<u64>,
 }
 
-/// How an endpoint did its part.
+/// Results of an endpoint's part.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Of each order, in the order of the plan; `None`: it was not done.
+    /// Records in the order of the plan; `None`: the order was not done.
     pub records: Vec<Option<Record>>,
-    /// Base round trip and noise floor towards each destination; zero for one that was never reached.
+    /// Base round trip and noise floor per destination; zero for a destination that was never reached.
     pub round_trips: Vec<(Time, Time)>,
-    /// What the endpoint has counted.
+    /// Counters of the endpoint.
     pub counters: Counters,
-    /// The longest time for which it did not run though it wanted to.
+    /// Longest time for which the endpoint was descheduled.
     pub longest_pause: Time,
 }
 
-/// How far an endpoint has come.
+/// Progress of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// The time, by the datapath's clock.
+    /// Time of the datapath's clock.
     pub now: Time,
     /// Payload bytes acknowledged.
     pub acknowledged: u64,
-    /// Rounds that are over.
+    /// Completed rounds.
     pub rounds: u32,
     /// Every order is done.
     pub done: bool,
-    /// Senders whose whole transfers are here and who have heard so, or are gone since.
+    /// Whole transfers received whose senders have acknowledged the confirmation or are gone.
     pub served: u64,
 }
 
-/// Who holds the baton: other endpoints of the same workload, or a person.
+/// Control of a run by its caller: barriers between endpoints, payload and termination.
 pub trait Conductor {
-    /// Whether a round may begin. Asked until it may, at least five thousand times a second; barriers stand here.
+    /// Returns `true` if a round may begin. Called until then, at least five thousand times a second; barriers are implemented
+    /// here.
     fn may_begin(&mut self, _round: u32) -> bool {
         true
     }
-    /// A round is over: what this endpoint had to send in it has been received.
+    /// Reports that a round is over: the receivers have everything that this endpoint had to send in it.
     fn is_over(&mut self, _round: u32) {}
-    /// Makes the next bytes of an order.
+    /// Produces the next bytes of an order.
     fn fill(&mut self, _order: usize, _bytes: &mut [u8]) {}
-    /// Something has come whole.
+    /// Reports a transfer that has arrived.
     fn received(&mut self, _received: &Received) {}
-    /// Somebody was refused: it did something that this says.
+    /// Reports a refused peer with the reason.
     fn refused(&mut self, _at: Option<SocketAddr>, _why: &str) {}
-    /// Whether to go on; asked ten times a second at least. An endpoint whose orders are done goes on receiving until this
-    /// says no.
+    /// Returns `true` to continue; called at least ten times a second. An endpoint whose orders are done continues to receive
+    /// until this returns `false`.
     fn goes_on(&mut self, progress: &Progress) -> bool;
 }
 
-/// What a message of ours is.
+/// Description of an own message that is not acknowledged.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     order: usize,
@@ -136,25 +137,25 @@ struct Piece {
     is_summary: bool,
 }
 
-/// An order at work.
+/// State of an order.
 #[derive(Debug, Default)]
 struct Work {
     made: u64,
     hasher: crc32fast::Hasher,
-    /// Pieces that have not been acknowledged.
+    /// Number of unacknowledged pieces.
     pieces: usize,
-    /// A piece that found no room.
+    /// Piece that the endpoint's full queue did not accept.
     waiting: Option<Bytes>,
     summary: Option<Summary>,
     record: Record,
-    /// The receiver's word has come, which may overtake the last acknowledgements.
+    /// The receiver's confirmation has arrived, possibly before the last acknowledgements.
     confirmed: bool,
-    /// And all is acknowledged.
+    /// Confirmed, and all pieces are acknowledged.
     done: bool,
 }
 
 impl Work {
-    /// Done, where nothing is owed any more.
+    /// Marks the order as done if it is confirmed and nothing is unacknowledged.
     fn settle(&mut self, now: Time) {
         if self.confirmed && self.pieces == 0 && !self.done {
             (self.done, self.record.confirmed) = (true, now);
@@ -162,7 +163,7 @@ impl Work {
     }
 }
 
-/// What comes from a stream of a peer.
+/// Incoming transfer on a stream of a peer.
 #[derive(Debug)]
 struct Coming {
     hasher: crc32fast::Hasher,
@@ -183,25 +184,25 @@ struct Performance<'a, D> {
     peers: Vec<PeerId>,
     gone: Vec<bool>,
     work: Vec<Work>,
-    /// Our messages per peer and stream.
+    /// Unacknowledged messages per peer and stream.
     pieces: BTreeMap<(PeerId, u32), VecDeque<Piece>>,
     coming: BTreeMap<(PeerId, u32), Coming>,
-    /// Who waits for our words, and has them when they are acknowledged; whether each was of a whole transfer.
+    /// Peers with unacknowledged confirmations; `true` for that of a whole transfer.
     answered: BTreeMap<PeerId, VecDeque<bool>>,
-    /// Of those who can be reached.
+    /// Base round trip and noise floor of the destinations that are connected.
     round_trips: Vec<Option<(Time, Time)>>,
-    /// Rounds of the plan, in order; the first `over` are done, the next has begun at `began`.
+    /// Rounds of the plan, in order; the first `over` are done, the next began at `began`.
     rounds: Vec<u32>,
     over: usize,
     began: Option<Time>,
     progress: Progress,
 }
 
-/// Does an endpoint's part of a workload: connects, sends, receives, until the conductor says that it is over.
+/// Runs an endpoint's part of a workload: connects, sends and receives until the conductor stops it.
 ///
 /// # Errors
-/// Where a destination cannot be reached, goes before its orders are done, or has received something else; where the
-/// conductor stops before all is done; those of the datapath.
+/// Fails if a destination cannot be reached, leaves before its orders are done, or has received other bytes, or if the conductor
+/// stops before all orders are done. Also errors of the datapath.
 pub fn perform<D: Datapath>(
     driver: &mut Driver<D>,
     plan: &Plan,
@@ -257,7 +258,7 @@ impl<D: Datapath> Performance<'_, D> {
             }
             let waits_for_others = !is_done && self.began.is_none();
             let look = now + if waits_for_others { BARRIER_LOOK } else { LOOK };
-            // What was said to events has still to go.
+            // Replies to events are still to be sent.
             let queued = self.driver.endpoint().0.poll_timeout();
             self.driver.wait([next, wants, queued].into_iter().flatten().fold(look, Time::min))?;
         }
@@ -306,10 +307,10 @@ impl<D: Datapath> Performance<'_, D> {
         }
     }
 
-    /// A message of ours has been acknowledged.
+    /// Handles the acknowledgement of an own message.
     fn acknowledged(&mut self, now: Time, peer: PeerId, stream: u32, delivered: &Delivered) {
         let Some(piece) = self.pieces.get_mut(&(peer, stream)).and_then(VecDeque::pop_front) else {
-            // Our word of what has come.
+            // A confirmation.
             self.heard(peer);
             return;
         };
@@ -332,7 +333,7 @@ impl<D: Datapath> Performance<'_, D> {
         self.progress.acknowledged += piece.bytes;
     }
 
-    /// Somebody who sent to us knows that we have it, or is gone.
+    /// Counts a confirmation as acknowledged; a peer that is gone counts too.
     fn heard(&mut self, peer: PeerId) {
         if let Some(words) = self.answered.get_mut(&peer) {
             self.progress.served += u64::from(words.pop_front() == Some(true));
@@ -342,7 +343,7 @@ impl<D: Datapath> Performance<'_, D> {
         }
     }
 
-    /// A message is whole, of which the first packet arrived at `began`.
+    /// Handles a complete message, of which the first packet arrived at `began`.
     fn received(
         &mut self,
         [began, now]: [Time; 2],
@@ -366,11 +367,11 @@ impl<D: Datapath> Performance<'_, D> {
         let from = self.driver.datapath().peer_at(peer);
         let received = Received { peer, from, summary, sent: said.summary, took: now.saturating_sub(since) };
         if self.answered.get(&peer).is_some_and(|words| words.len() >= MAX_WORDS) {
-            // Whoever asks and asks, and acknowledges nothing, is none of those who send.
+            // A peer that requests confirmations and acknowledges none is disconnected.
             self.driver.endpoint().0.close(peer);
             return self.lost(peer, Why::Left);
         }
-        // Who is gone by now need not hear of it.
+        // A peer that is gone by now gets no confirmation.
         let word = summary.write(true);
         if self.driver.endpoint().0.send(now, peer, stream | ANSWERS, word.into()).is_ok() {
             self.answered.entry(peer).or_default().push_back(received.is_whole());
@@ -379,7 +380,7 @@ impl<D: Datapath> Performance<'_, D> {
         Ok(())
     }
 
-    /// The receiver's word of what it has.
+    /// Handles the receiver's confirmation.
     fn confirmed(&mut self, now: Time, peer: PeerId, stream: u32, theirs: Summary) -> Result<(), TransferError> {
         let is_of = |(number, work): &(usize, &Work)| {
             let order = self.plan.orders[*number];
@@ -423,12 +424,12 @@ impl<D: Datapath> Performance<'_, D> {
         Ok(())
     }
 
-    /// Ends rounds whose orders are done, and begins the next where it may.
+    /// Ends rounds whose orders are done, and begins the next if permitted.
     fn begin_rounds(&mut self) {
         while let Some(&round) = self.rounds.get(self.over) {
             let now = self.driver.datapath().now();
             if self.began.is_none() {
-                // Nothing is measured before everybody can be reached.
+                // Measurements begin when every destination is connected.
                 let reached = self.round_trips.iter().zip(&self.gone).all(|(known, gone)| known.is_some() || *gone);
                 if !reached || !self.conductor.may_begin(round) {
                     return;
@@ -449,8 +450,8 @@ impl<D: Datapath> Performance<'_, D> {
         }
     }
 
-    /// Hands the endpoint what is due. Returns when there is more to do: at once where something has been queued, which may
-    /// leave; `None`: not before something is acknowledged.
+    /// Queues the orders that are due. Returns the time of the next work: now if something was queued and may leave; `None`: not
+    /// before an acknowledgement.
     fn push(&mut self) -> Result<Option<Time>, TransferError> {
         let (Some(_), Some(&round)) = (self.began, self.rounds.get(self.over)) else { return Ok(None) };
         let mut wants: Option<Time> = None;
@@ -461,7 +462,7 @@ impl<D: Datapath> Performance<'_, D> {
             if order.round != round || self.work[number].done || busy.contains(&way) {
                 continue;
             }
-            // Those that follow wait until the receiver has told them apart.
+            // The next order of a stream waits until the receiver has confirmed this one.
             busy.push(way);
             let (_, now) = self.driver.endpoint();
             if due > now {
@@ -473,7 +474,7 @@ impl<D: Datapath> Performance<'_, D> {
         Ok(wants)
     }
 
-    /// Hands the endpoint what it takes of an order. True where that is something.
+    /// Queues as much of an order as the endpoint accepts. Returns `true` if something was queued.
     fn push_order(&mut self, number: usize, now: Time) -> Result<bool, TransferError> {
         let order = self.plan.orders[number];
         let (peer, at) = (self.peers[order.to], self.plan.destinations[order.to].at);

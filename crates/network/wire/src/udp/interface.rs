@@ -1,25 +1,25 @@
-//! The interface of an address, where the kernel's routes alone would take another one.
+//! Network interface of an address, for hosts on which the kernel's routes alone would select another.
 //!
-//! Of two interfaces in one subnet the kernel's main table uses the first for all that goes there, whatever address it comes from.
-//! Each datagram then says its interface (`IP_PKTINFO`). `SO_BINDTODEVICE` would do for what is sent, but a socket that is bound so
-//! receives nothing of this machine itself, where ranks of one machine meet, nor what comes in by the other interface because that
-//! has answered for the address (`arp_ignore`).
+//! Of two interfaces in one subnet the kernel's main table uses the first for all traffic to the subnet, regardless of the source
+//! address. Each datagram therefore names its interface (`IP_PKTINFO`). `SO_BINDTODEVICE` would suffice for sending, but a socket
+//! bound that way does not receive from the same machine, which ranks on one machine need. Nor does it receive what arrives over
+//! the other interface, which may have replied to ARP for the address (`arp_ignore`).
 
 use if_addrs::{IfAddr, get_if_addrs};
 use std::net::IpAddr;
 
-/// An interface that another one of this machine could be taken for.
+/// Interface that shares a network with another one of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Interface {
     index: u32,
     address: IpAddr,
-    /// Its networks that others of this machine are in as well.
+    /// Its networks in which other interfaces of this machine are too.
     shared: Vec<Network>,
-    /// Addresses of this machine: what goes there goes by no interface.
+    /// Addresses of this machine: traffic to them uses no interface.
     own: Vec<IpAddr>,
 }
 
-/// Addresses that begin alike.
+/// Addresses with a common prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Network {
     bits: u128,
@@ -55,11 +55,11 @@ impl Network {
     }
 }
 
-/// An address of this machine: the interface's number, its name, and what it says.
+/// Address of this machine: index and name of the interface, and the address.
 type Found = (u32, String, IfAddr);
 
 impl Interface {
-    /// The interface of an address; `None` where no other leads where it does, or no interface has this address alone.
+    /// Returns the interface of an address; `None` if no other interface shares its networks, or if several have this address.
     pub(super) fn of(ip: IpAddr) -> Option<Self> {
         if ip.is_unspecified() || ip.is_loopback() {
             return None;
@@ -77,7 +77,7 @@ impl Interface {
         if having.any(|(other, ..)| other != index) {
             return None;
         }
-        // Every interface has the network of link-local addresses, and those say their interface themselves.
+        // Every interface has the link-local network, and link-local addresses name their interface themselves.
         let counts = |of: &IfAddr| of.ip().is_ipv6() == address.is_ipv6() && !of.is_loopback() && !of.is_link_local();
         let networks = |own: bool| {
             all.iter().filter(move |(of, _, at)| (of == index) == own && counts(at)).map(|(.., at)| Network::of(at))
@@ -88,17 +88,17 @@ impl Interface {
         (!shared.is_empty()).then_some(Interface { index: *index, address, shared, own })
     }
 
-    /// Returns `true` if what goes to this address leaves by this interface.
+    /// Returns `true` if packets to this address leave by this interface.
     pub(super) fn leads_to(&self, ip: IpAddr) -> bool {
         self.shared.iter().any(|network| network.has(ip)) && !self.own.contains(&ip.to_canonical())
     }
 
-    /// Its number.
+    /// Returns the index of the interface.
     pub(super) fn index(&self) -> u32 {
         self.index
     }
 
-    /// The address.
+    /// Returns the address.
     pub(super) fn address(&self) -> IpAddr {
         self.address
     }
@@ -144,11 +144,11 @@ mod tests {
         assert_eq!(leads("10.0.0.2", "10.0.0.1", &two), Some((3, false)), "this machine");
         assert_eq!(leads("192.168.7.1", "192.168.7.2", &two), None, "nobody else leads there");
         assert_eq!(leads("10.0.0.3", "10.0.0.9", &two), None, "no address of this machine");
-        // A subnet within another: the longer one is the kernel's choice for what is in both.
+        // A subnet within another: for addresses in both, the kernel selects the longer prefix.
         let nested = [found(2, "10.0.0.1", "255.255.0.0"), found(3, "10.0.0.2", "255.255.255.0")];
         assert_eq!(leads("10.0.0.1", "10.0.0.9", &nested), Some((2, true)));
         assert_eq!(leads("10.0.0.1", "10.0.7.9", &nested), Some((2, true)));
-        // The same address at two interfaces names neither.
+        // The same address at two interfaces identifies neither.
         let twice = [found(2, "10.0.0.1", "255.255.255.0"), found(3, "10.0.0.1", "255.255.255.0")];
         assert_eq!(leads("10.0.0.1", "10.0.0.9", &twice), None);
     }

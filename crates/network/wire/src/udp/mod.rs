@@ -1,8 +1,8 @@
-//! UDP: one socket per label, on consecutive ports of both ends.
+//! UDP: one socket per label, on consecutive ports of both hosts.
 //!
-//! Label `i` goes from the `i`th port here to the `i`th port there, so that every label is a path of its own to switches that
-//! hash the five-tuple, and a peer is told by its address and first port. Segments of one label leave together (GSO) and arrive
-//! together (GRO, `recvmmsg`); marks are asked for and read, arrivals are stamped by the kernel.
+//! Label `i` is sent from the `i`th local port to the `i`th remote port, so that every label is a separate path to switches that
+//! hash the five-tuple. A peer is identified by its address and first port. Segments of one label leave together (GSO) and arrive
+//! together (GRO, `recvmmsg`). Marks (ECN) are requested and read, and the kernel timestamps arrivals.
 
 mod interface;
 mod ready;
@@ -22,22 +22,22 @@ use std::{
 
 /// Bytes of the largest run of segments.
 const LONGEST_RUN: usize = 65_000;
-/// Bytes of a receive buffer: what the kernel puts together at most.
+/// Bytes of a receive buffer: the kernel's limit for coalesced segments.
 const BUFFER: usize = 1 << 16;
-/// Bytes that each socket should be able to hold; the kernel gives what it allows.
+/// Bytes requested for each socket buffer; the kernel may grant less.
 const SOCKET_BUFFER: usize = 4 << 20;
-/// Datagrams, or runs that the kernel has put together, that are read at once from a socket: few, so that they stay in the cache.
+/// Datagrams, or runs that the kernel has coalesced, read at once from a socket: few, so that they stay in the cache.
 const READ_AT_ONCE: usize = 8;
-/// Sockets, and so labels, that a path has at most.
+/// Maximum sockets, and so labels, of a datapath.
 const MOST_SOCKETS: usize = 256;
-/// What a kernel says of runs that it or the device cannot send.
+/// Errors of a kernel for runs that it or the device cannot send.
 const EIO: i32 = 5;
 const EINVAL: i32 = 22;
-/// What looks at two clocks take that nobody has interrupted.
+/// Maximum time between two uninterrupted clock readings.
 const AT_ONCE: Time = Time::from_us(50);
-/// Peers that may be on their way out while others come.
+/// Additional peers that may be closing while others connect.
 const LEAVING: u32 = 64;
-/// Tries to find free consecutive ports.
+/// Attempts to find free consecutive ports.
 const TRIES: u32 = 64;
 
 /// UDP sockets, one per label.
@@ -45,18 +45,18 @@ const TRIES: u32 = 64;
 pub struct UdpPath {
     opened: Instant,
     sockets: Vec<(UdpSocket, UdpSocketState)>,
-    /// The address of label 0.
+    /// Address of label 0.
     at: SocketAddr,
-    /// The interface of this address, where others of this machine lead to its networks too.
+    /// Interface of this address, if other interfaces share its networks.
     interface: Option<Interface>,
     peers: Peers,
     buffers: Vec<Vec<u8>>,
-    /// What can be read, where that has been asked and not used yet.
+    /// Readable sockets, as of a poll that has not been used yet.
     ready: Option<Readable>,
     waiter: Waiter,
-    /// Datagrams that leave at once at most: one, where the kernel or the device has refused runs.
+    /// Maximum datagrams in a run: one after the kernel or the device has refused runs.
     run: usize,
-    /// Whose turn it is to be read first.
+    /// Label that is read first.
     turn: usize,
 }
 
@@ -64,7 +64,7 @@ fn system(what: impl Into<String>, source: io::Error) -> WireError {
     WireError::System { what: what.into(), source }
 }
 
-/// The address of a label, given that of label 0.
+/// Returns the address of a label, given that of label 0.
 fn address(mut base: SocketAddr, label: Label) -> Option<SocketAddr> {
     let port = u16::try_from(u32::from(base.port()) + label).ok()?;
     base.set_port(port);
@@ -72,14 +72,14 @@ fn address(mut base: SocketAddr, label: Label) -> Option<SocketAddr> {
 }
 
 impl UdpPath {
-    /// Opens sockets for `labels` labels from the port of `at` on; with port 0 from any that is free, followed by as many.
-    /// It talks to `most_peers` others at most.
+    /// Opens sockets for `labels` consecutive ports from that of `at`; with port 0 from any free range. The datapath has at most
+    /// `most_peers` peers.
     ///
-    /// What it sends to the networks of its address leaves by the interface that has this address, also where another
-    /// interface is in the same network: the kernel's routes alone would choose the first.
+    /// Packets to the networks of its address leave by the interface with this address, even if another interface is in the same
+    /// network: the kernel's routes alone would select the first.
     ///
     /// # Errors
-    /// Where a port is in use or must not be used.
+    /// Fails if a port is in use or not permitted.
     pub fn open(at: SocketAddr, labels: u32, most_peers: u32) -> Result<Self, WireError> {
         if labels as usize > MOST_SOCKETS {
             let what = format!("{labels} labels, of which there may be {MOST_SOCKETS}");
@@ -104,7 +104,7 @@ impl UdpPath {
             })?;
             let socket = UdpSocket::bind(at).map_err(|error| system(format!("cannot listen at {at}"), error))?;
             let state = UdpSocketState::new((&socket).into()).map_err(|error| system(format!("at {at}"), error))?;
-            // The kernel may give less, which costs packets and nothing else.
+            // The kernel may grant less, which costs only lost packets.
             let _ = state.set_recv_buffer_size((&socket).into(), SOCKET_BUFFER);
             let _ = state.set_send_buffer_size((&socket).into(), SOCKET_BUFFER);
             if label == 0 {
@@ -127,7 +127,7 @@ impl UdpPath {
         })
     }
 
-    /// The address of label 0.
+    /// Returns the address of label 0.
     pub fn at(&self) -> SocketAddr {
         self.at
     }
@@ -137,7 +137,7 @@ impl UdpPath {
         Time::from_ps(nanoseconds.saturating_mul(1000))
     }
 
-    /// Our own clock and the wall clock at the same time: whoever is interrupted in between looks again.
+    /// Returns readings of the monotonic and the wall clock at one time: an interrupted reading is repeated.
     fn both_clocks(&self) -> (Time, Option<Duration>) {
         let mut before = self.since_opened();
         loop {
@@ -150,14 +150,14 @@ impl UdpPath {
         }
     }
 
-    /// Waits until a socket can be read, for so long at most; which can.
+    /// Waits until a socket is readable or the timeout expires; returns the readable sockets.
     fn readable(&mut self, timeout: Duration) -> Result<Readable, WireError> {
         let sockets = self.sockets.iter().map(|(socket, _)| socket);
         self.waiter.wait(sockets, timeout).map_err(|error| system("waiting for datagrams", error.into()))
     }
 }
 
-/// The other ends by their address of label 0. Numbers of those that are forgotten are given again.
+/// Peers by their address of label 0. Numbers of released peers are reused.
 #[derive(Debug, Default)]
 struct Peers {
     at: Vec<Option<SocketAddr>>,
@@ -171,12 +171,12 @@ impl Peers {
         self.at.get(peer as usize).copied().flatten()
     }
 
-    /// The number of the peer at an address, if there is one.
+    /// Returns the number of the peer at an address, if there is one.
     fn find(&self, at: SocketAddr) -> Option<PeerId> {
         self.known.get(&at).copied()
     }
 
-    /// The number of a peer, which may be new; `None`: there are too many.
+    /// Returns the number of a peer, which may be new; `None`: there are too many.
     fn number(&mut self, at: SocketAddr) -> Option<PeerId> {
         if let Some(peer) = self.known.get(&at) {
             return Some(*peer);
@@ -202,10 +202,10 @@ impl Peers {
     }
 }
 
-/// A receive stamp by our own clock: the kernel's is of the wall clock, so only its age counts.
+/// Converts a receive timestamp to the monotonic clock by its age: the kernel's timestamp is of the wall clock.
 fn stamp(now: Time, wall: Option<Duration>, stamped: Option<Duration>) -> Time {
     let age = wall.zip(stamped).and_then(|(wall, stamped)| wall.checked_sub(stamped)).unwrap_or(Duration::ZERO);
-    // More than a second is the wall clock having been set.
+    // An age above one second means that the wall clock was set.
     let age = if age > Duration::from_secs(1) { Duration::ZERO } else { age };
     now.saturating_sub(Time::from_ns(age.as_nanos() as u64))
 }
@@ -254,7 +254,7 @@ impl Datapath for UdpPath {
                 sent += 1;
                 continue;
             };
-            // Segments of a run are of one size; the last may be shorter.
+            // All segments of a run but the last have one size; the last may be shorter.
             let size = first.size();
             let most = self.run.min(LONGEST_RUN / size.max(1)).max(1);
             let mut run = 1;
@@ -277,11 +277,11 @@ impl Datapath for UdpPath {
                     );
                     return Err(system(what, error));
                 }
-                // Nor does every device take runs; what this one held is sent again by the transport.
+                // Some devices do not support runs; the transport retransmits this one.
                 Err(error) if run > 1 && matches!(error.raw_os_error(), Some(EIO | EINVAL)) => {
                     self.run = 1;
                 }
-                // What cannot go now may go later: the transport sends it again.
+                // Other errors may be transient: the transport retransmits.
                 Err(_) => {}
             }
             sent += run;
@@ -309,7 +309,7 @@ impl Datapath for UdpPath {
             let filled = match state.recv(socket.into(), &mut slices, &mut metas) {
                 Ok(filled) => filled,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                // An answer to what we sent says that nobody listens there: the peer's silence says so as well.
+                // ICMP reports that the port is closed; the peer's timeout covers this.
                 Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::Interrupted) => {
                     continue;
                 }
@@ -334,7 +334,7 @@ impl Datapath for UdpPath {
     fn wait(&mut self, until: Time) -> Result<(), WireError> {
         let left = until.saturating_sub(self.since_opened());
         if left > Time::ZERO {
-            // An hour is as good as for ever.
+            // One hour at most: the caller waits again.
             self.ready = Some(self.readable(Duration::from_nanos((left.ps() / 1000).min(3_600_000_000_000)))?);
         }
         Ok(())
@@ -355,12 +355,12 @@ mod tests {
         let mut b = UdpPath::open(loopback(), 4, 8).unwrap();
         let peer = a.peer(b.at(), &[0, 1, 2, 3]).unwrap();
         let full: &'static [u8] = (0..1200).map(|at| (at % 251) as u8).collect::<Vec<_>>().leak();
-        // The header lies elsewhere than the payload, and is as long in each.
+        // Header and payload are separate slices; all headers have one length.
         let outbound = |label, bytes: &'static [u8]| {
             let (head, payload) = bytes.split_at(56);
             Outbound { to: To::Peer(peer), label, ecn: true, class: 0, head, payload }
         };
-        // Runs of three and of two (the second of which ends with a short one), and a single one.
+        // Runs of three and of two (the second ends with a short one), and a single datagram.
         let short = &full[..100];
         let batch = [
             outbound(2, full),

@@ -1,4 +1,4 @@
-//! Which of many sockets can be read.
+//! Readiness of many sockets.
 
 use super::MOST_SOCKETS;
 use rustix::{
@@ -8,7 +8,7 @@ use rustix::{
 };
 use std::{net::UdpSocket, time::Duration};
 
-/// Sockets that can be read, a bit each.
+/// Readable sockets, one bit each.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Readable([u64; MOST_SOCKETS / 64]);
 
@@ -22,7 +22,7 @@ impl Readable {
     }
 }
 
-/// Waits for sockets. The kernel keeps the list of them where it can (epoll), so that those which are silent cost nothing.
+/// Waits for sockets. The kernel keeps the list of them if it can (epoll), so that idle sockets cost nothing.
 #[derive(Debug, Default)]
 pub(super) struct Waiter {
     #[cfg(target_os = "linux")]
@@ -50,7 +50,7 @@ impl Waiter {
         }
     }
 
-    /// Waits until a socket can be read, for so long at most; which can.
+    /// Waits until a socket is readable or the timeout expires; returns the readable sockets.
     pub(super) fn wait<'a>(
         &mut self,
         sockets: impl ExactSizeIterator<Item = &'a UdpSocket> + Clone,
@@ -60,12 +60,12 @@ impl Waiter {
         #[cfg(target_os = "linux")]
         if let Some(list) = &self.epoll {
             match listed(list, &timeout) {
-                // Linux before 5.11 knows no deadlines below a millisecond here.
+                // Linux before 5.11 has no timeouts below a millisecond here.
                 Err(Errno::NOSYS) => self.epoll = None,
                 done => return done,
             }
         }
-        // Few sockets are the rule, and nothing is allocated.
+        // Few sockets are the common case, and nothing is allocated.
         if sockets.len() <= 16 { polled::<16>(sockets, &timeout) } else { polled::<MOST_SOCKETS>(sockets, &timeout) }
     }
 }
@@ -107,7 +107,7 @@ fn polled<'a, const N: usize>(
 mod tests {
     use super::*;
 
-    /// Both ways of waiting name the socket that has something, and end when the time is over.
+    /// Epoll and poll both report the socket with data, and return when the timeout expires.
     #[test]
     fn who_has_something_is_named() {
         let sockets: Vec<UdpSocket> = (0..20).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();

@@ -1,4 +1,4 @@
-//! Runs of datagrams, handed to the kernel where they lie: the headers and payloads of all of them are gathered by one call.
+//! Runs of datagrams without a copy: one call gathers the headers and payloads of all of them.
 
 use super::interface::Interface;
 use crate::Outbound;
@@ -12,8 +12,8 @@ use std::{
 /// Datagrams of the longest run.
 pub(super) const MOST_RUN: usize = 64;
 
-/// Sends a run: datagrams of one size, the last of which may be shorter, with `class` as the byte of their traffic class, by the
-/// interface `by`, or by the one that routes choose.
+/// Sends a run with `class` as the byte of the traffic class, by the interface `by` or by the one of the routes. Datagrams of a
+/// run have one size; the last may be shorter.
 #[cfg(target_os = "linux")]
 pub(super) fn send(
     socket: &UdpSocket,
@@ -22,7 +22,7 @@ pub(super) fn send(
     class: u8,
     by: Option<&Interface>,
 ) -> io::Result<()> {
-    // A single datagram is two pieces, and should not pay for a run's.
+    // A single datagram has two pieces, and avoids the larger array of a run.
     if run.len() == 1 {
         gather::<2>(socket, to, run, class, by)
     } else {
@@ -44,7 +44,7 @@ fn gather<const N: usize>(
     let pieces: ArrayVec<io::IoSlice<'_>, N> = bytes.map(io::IoSlice::new).collect();
     let mut control = Control { bytes: [0; _], used: 0 };
     if class > 0 {
-        // An IPv4 address in IPv6's clothes is sent by IPv4.
+        // An IPv4-mapped IPv6 address is sent over IPv4.
         let is_v6 = matches!(to, SocketAddr::V6(at) if at.ip().to_ipv4_mapped().is_none());
         let (level, kind) =
             if is_v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
@@ -54,7 +54,7 @@ fn gather<const N: usize>(
         control.say(libc::SOL_UDP, libc::UDP_SEGMENT, &(first.size() as u16).to_ne_bytes());
     }
     if let Some(by) = by {
-        // The interface, and the address that stands in the datagrams (ip(7), ipv6(7)): without it the route would choose that.
+        // Interface and source address of the datagrams (ip(7), ipv6(7)): without the address the route would select it.
         match by.address() {
             IpAddr::V4(ip) => {
                 let mut info = [0; 12];
@@ -80,15 +80,15 @@ fn gather<const N: usize>(
     }
 }
 
-/// What a call says besides its bytes, as the kernel reads it (cmsg(3)).
+/// Ancillary data of a call, in the kernel's format (cmsg(3)).
 #[cfg(target_os = "linux")]
 struct Control {
-    /// Class and size of segments, a word each, and the interface.
+    /// Traffic class and segment size, one word each, and the interface.
     bytes: [u8; 2 * (HEADER + size_of::<usize>()) + HEADER + 24],
     used: usize,
 }
 
-/// Bytes before what is said: its length with them, level and kind.
+/// Bytes of a control message's header: total length, level and type.
 #[cfg(target_os = "linux")]
 const HEADER: usize = size_of::<usize>() + 8;
 
@@ -106,7 +106,7 @@ impl Control {
     }
 }
 
-/// Elsewhere there is no traffic class but its marks, and nothing is gathered.
+/// Fallback for other systems: it keeps only the marks of the traffic class, and copies the run.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn send(
     socket: &UdpSocket,

@@ -1,8 +1,8 @@
-//! Structures of libibverbs as its header `infiniband/verbs.h` lays them out on 64-bit Linux, up to the last field that is used.
+//! Structures of libibverbs as its header `infiniband/verbs.h` declares them on 64-bit Linux, up to the last field that is used.
 
 use std::ffi::{c_int, c_uint, c_void};
 
-/// Structures that are only pointed at.
+/// Structures that are used only by pointer.
 #[repr(C)]
 pub(super) struct Opaque {
     _private: [u8; 0],
@@ -27,7 +27,7 @@ pub(super) struct Context {
     pub(super) ops: ContextOps,
     pub(super) cmd_fd: c_int,
     pub(super) async_fd: c_int,
-    // More follows, which only the library reads.
+    // More fields follow, which only the library reads.
 }
 
 #[repr(C)]
@@ -40,7 +40,7 @@ pub(super) struct Channel {
 #[repr(C)]
 pub(super) struct Cq {
     pub(super) context: *mut Context,
-    // More follows.
+    // More fields follow.
 }
 
 #[repr(C)]
@@ -64,7 +64,7 @@ pub(super) struct Qp {
     pub(super) srq: *mut Opaque,
     pub(super) handle: u32,
     pub(super) qp_num: u32,
-    // More follows.
+    // More fields follow.
 }
 
 #[repr(C)]
@@ -204,7 +204,7 @@ pub(super) struct SendWr {
     pub(super) imm_data: u32,
     pub(super) remote_addr: u64,
     pub(super) rkey: u32,
-    /// The rest of the union of work requests, and two more unions, none of which an RDMA write uses.
+    /// Rest of the union of work requests, and two more unions, none of which an RDMA write uses.
     pub(super) rest: [u64; 9],
 }
 
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use std::mem::{offset_of, size_of};
 
-    /// Sizes and offsets that C's `sizeof` and `offsetof` give for rdma-core 44 (and 50) on 64-bit Linux.
+    /// Sizes and offsets from C's `sizeof` and `offsetof` for rdma-core 44 (and 50) on 64-bit Linux.
     #[test]
     fn structures_are_those_of_the_header() {
         assert_eq!(size_of::<ContextOps>(), 256);

@@ -1,7 +1,7 @@
-//! What two ends of a verbs connection say to each other over TCP: where memory is, which queue pairs belong together, what
-//! was sent. Data never go this way.
+//! Control messages between the endpoints of a verbs connection over TCP: location of memory, pairing of queue pairs, summaries.
+//! Data never use this connection.
 //!
-//! A frame is a byte that says its kind, its fields in network order, and nothing else; each kind has one length.
+//! A frame is a byte with its kind and its fields in network order. Each kind has a fixed length.
 
 use crate::{WireError, transfer::Summary};
 use std::{
@@ -12,34 +12,34 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Of this way of talking.
+/// Version of this protocol.
 const VERSION: u16 = 1;
 const WORD: [u8; 4] = *b"ABCV";
-/// Frames that may come while another is waited for.
+/// Maximum frames queued while another is expected.
 const MAX_WAITING: usize = 4096;
 
-/// One end tells the other.
+/// Message from one endpoint to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// Sender: who I am and how much memory I want to write to.
+    /// Sender: its GID and MTU, and the bytes of memory that it requests.
     Hello { gid: [u8; 16], mtu: u8, memory: u64 },
-    /// Receiver: who I am, and where that memory is.
+    /// Receiver: its GID and MTU, and the address, key and size of the memory.
     Welcome { gid: [u8; 16], mtu: u8, at: u64, key: u32, memory: u64 },
-    /// Sender: a queue pair, new or begun anew, by its number among mine, to be connected to one of yours.
+    /// Sender: a queue pair, new or restarted, by its local index, to be connected to one of the receiver's.
     Queue { queue: u32, qpn: u32, psn: u32, label: u32 },
-    /// Receiver: it is connected to this one.
+    /// Receiver: the queue pair that it is connected to.
     Ready { queue: u32, qpn: u32, psn: u32 },
-    /// Sender: a message is with you, in so many chunks.
+    /// Sender: a message has arrived, in `chunks` chunks.
     Message { number: u64, at: u64, bytes: u64, chunks: u64 },
-    /// Receiver: I have it, and its place is free again.
+    /// Receiver: the message is read, and its memory is free again.
     Taken { number: u64 },
-    /// Either end: what there was in all.
+    /// Sender or receiver: summary of all bytes.
     Total(Summary),
-    /// Sender: who I am, how many labels I have, and how long my datagrams are at most.
+    /// Sender: its GID and MTU, number of labels, and maximum bytes of its datagrams.
     HelloDatagrams { gid: [u8; 16], mtu: u8, labels: u32, largest: u32 },
-    /// Receiver: the same of me.
+    /// Receiver: its own values of the same fields.
     WelcomeDatagrams { gid: [u8; 16], mtu: u8, labels: u32, largest: u32 },
-    /// Receiver: I cannot; see there for the reason.
+    /// Receiver: refusal; its log has the reason.
     Refused,
 }
 
@@ -64,7 +64,7 @@ impl Fields<'_> {
 }
 
 impl Frame {
-    /// Bytes of a frame of this kind, that byte included; `None`: there is no such kind.
+    /// Returns the bytes of a frame of this kind, the kind included; `None`: there is no such kind.
     fn length(kind: u8) -> Option<usize> {
         Some(match kind {
             1 => 1 + 4 + 2 + 16 + 1 + 8,
@@ -112,7 +112,7 @@ impl Frame {
         }
     }
 
-    /// Reads a frame of the right length; `None` where it is none of this version.
+    /// Parses a frame of the right length; `None` if it is no frame of this version.
     fn read(bytes: &[u8]) -> Option<Self> {
         let (kind, fields) = bytes.split_first()?;
         let mut fields = Fields(fields);
@@ -147,7 +147,7 @@ impl Frame {
     }
 }
 
-/// Reads any bytes as frames, for fuzzing.
+/// Parses any bytes as frames, for fuzzing.
 #[doc(hidden)]
 pub fn fuzz(bytes: &[u8]) {
     let Some(length) = bytes.first().copied().and_then(Frame::length) else { return };
@@ -156,29 +156,29 @@ pub fn fuzz(bytes: &[u8]) {
     }
 }
 
-/// An MTU as verbs number it.
+/// Returns an MTU in the encoding of verbs if it is valid.
 fn mtu(number: u8) -> Option<u8> {
     (1..=5).contains(&number).then_some(number)
 }
 
-/// A connection that frames go by.
+/// TCP connection that carries frames.
 #[derive(Debug)]
 pub(super) struct Control {
     stream: TcpStream,
-    /// Who is at the other end.
+    /// Address of the peer.
     pub(super) peer: SocketAddr,
     bytes: Vec<u8>,
-    /// Frames that came while another was waited for.
+    /// Frames that arrived while another was expected.
     waiting: VecDeque<Frame>,
-    /// What has been posted and is not on its way yet.
+    /// Posted bytes that are not sent yet.
     unsent: Vec<u8>,
-    /// Whether calls of the socket wait now.
+    /// Set while the socket is in blocking mode.
     waits: bool,
     give_up: Duration,
 }
 
 impl Control {
-    /// A connection that has just been opened; `give_up` is how long the other end may keep silent when it is asked.
+    /// Wraps a connection that was just opened; `give_up` is the timeout for replies of the peer.
     pub(super) fn new(stream: TcpStream, give_up: Duration) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(false)?;
@@ -188,7 +188,7 @@ impl Control {
         Ok(Control { stream, peer, bytes, waiting, unsent, waits: true, give_up })
     }
 
-    /// Own address.
+    /// Returns the local address.
     pub(super) fn local(&self) -> Option<SocketAddr> {
         self.stream.local_addr().ok()
     }
@@ -214,13 +214,13 @@ impl Control {
         sent.map_err(|error| self.failed("telling", error))
     }
 
-    /// Sends a frame, or as much of it as goes without waiting; the rest goes with [`flush`](Control::flush).
+    /// Sends a frame, or as much of it as possible without blocking; [`flush`](Control::flush) sends the rest.
     pub(super) fn post(&mut self, frame: &Frame) -> Result<(), WireError> {
         self.unsent.extend_from_slice(&frame.write());
         self.flush()
     }
 
-    /// Sends what has been posted, as far as it goes without waiting.
+    /// Sends posted bytes as far as possible without blocking.
     pub(super) fn flush(&mut self) -> Result<(), WireError> {
         while !self.unsent.is_empty() {
             match self.wait_or_not(false).and_then(|()| self.stream.write(&self.unsent)) {
@@ -234,7 +234,7 @@ impl Control {
         Ok(())
     }
 
-    /// The next frame that is there; `None`: none yet.
+    /// Returns the next frame; `None`: none has arrived yet.
     pub(super) fn poll(&mut self) -> Result<Option<Frame>, WireError> {
         match self.waiting.pop_front() {
             Some(frame) => Ok(Some(frame)),
@@ -242,17 +242,17 @@ impl Control {
         }
     }
 
-    /// Whether a frame is there that came while another was waited for.
+    /// Returns `true` if frames arrived while another was expected.
     pub(super) fn has_frames(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Waits for a frame that `wanted` says is the one; others are kept.
+    /// Waits for a frame that `wanted` accepts; others are queued.
     pub(super) fn expect<T>(&mut self, wanted: &mut dyn FnMut(&Frame) -> Option<T>) -> Result<T, WireError> {
         let until = Instant::now() + self.give_up;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            // Whoever says many other things does not answer either.
+            // A peer that sends many other frames times out as well.
             if self.waiting.len() >= MAX_WAITING || left.is_zero() && !self.waiting.is_empty() {
                 return Err(WireError::Verbs(format!("{} does not answer", self.peer)));
             }
@@ -272,7 +272,7 @@ impl Control {
         }
     }
 
-    /// Reads a frame, for so long at most.
+    /// Reads a frame within a timeout.
     fn take(&mut self, patience: Duration) -> Result<Option<Frame>, WireError> {
         let until = Instant::now() + patience;
         loop {
@@ -286,7 +286,7 @@ impl Control {
                 }
             }
             let mut buffer = [0; 512];
-            // Whoever sends byte by byte has no more time than others.
+            // A peer that sends byte by byte gets no longer timeout.
             let left = until.saturating_duration_since(Instant::now());
             let timeout = (!patience.is_zero()).then(|| left.max(Duration::from_millis(1)));
             let prepared = self.wait_or_not(timeout.is_some()).and_then(|()| match timeout {
@@ -382,7 +382,7 @@ mod tests {
         socket2::SockRef::from(&one.stream).set_send_buffer_size(4096).unwrap();
         socket2::SockRef::from(&other.stream).set_recv_buffer_size(4096).unwrap();
         let began = Instant::now();
-        // More than what these sockets hold.
+        // More than the buffers of these sockets hold.
         let posted = 3000;
         (0..posted).for_each(|_| one.post(&frame).unwrap());
         assert!(!one.unsent.is_empty(), "{} B went", posted * 17);
@@ -403,7 +403,7 @@ mod tests {
         let (mut one, mut other) = pair();
         let began = Instant::now();
         let talks = std::thread::spawn(move || {
-            // Frames that nobody asked for, then one that never ends.
+            // Unexpected frames, then incomplete ones.
             for number in 0..2000 {
                 let _ = one.stream.write_all(&Frame::Taken { number }.write());
             }

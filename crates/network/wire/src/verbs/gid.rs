@@ -1,4 +1,4 @@
-//! Which of a device's addresses (GIDs) packets carry: one of RoCEv2, as the kernel lists them.
+//! Selection of the device address (GID) that packets carry: one of RoCEv2, from the kernel's table.
 
 use crate::WireError;
 use std::{
@@ -7,15 +7,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Entries that the kernel's list may have.
+/// Maximum index in the kernel's table.
 const MOST: u8 = 255;
 
-/// Where the kernel lists RDMA devices. As libibverbs has it, `SYSFS_PATH` stands for `/sys`.
+/// Returns the directory in which the kernel lists RDMA devices. As in libibverbs, `SYSFS_PATH` replaces `/sys`.
 pub(super) fn folder() -> PathBuf {
     PathBuf::from(env::var_os("SYSFS_PATH").unwrap_or_else(|| "/sys".into())).join("class/infiniband")
 }
 
-/// The place of the RoCEv2 address that is `local`, or of the first that is one of IPv4, or `wanted`.
+/// Returns the index `wanted`, else that of the RoCEv2 address `local`, else that of the first IPv4 address, else the first
+/// index.
 pub(super) fn choose(device: &str, wanted: Option<u8>, local: Option<IpAddr>) -> Result<u8, WireError> {
     if let Some(index) = wanted {
         return Ok(index);
@@ -27,7 +28,7 @@ pub(super) fn choose(device: &str, wanted: Option<u8>, local: Option<IpAddr>) ->
     })
 }
 
-/// The RoCEv2 addresses of a port, with their places.
+/// Returns the RoCEv2 addresses of a port with their indices.
 pub(super) fn addresses(port: &Path) -> Vec<(u8, Ipv6Addr)> {
     let read = |place: String| fs::read_to_string(port.join(place)).ok();
     let at = |index: u8| {

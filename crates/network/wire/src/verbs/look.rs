@@ -1,4 +1,4 @@
-//! What the kernel says of RDMA devices: which network interface one belongs to, and what it can do.
+//! Queries to the kernel about RDMA devices: network interface, MTU, speed.
 
 use super::{
     gid,
@@ -8,20 +8,20 @@ use super::{
 use crate::WireError;
 use std::{fs, net::IpAddr, path::Path};
 
-/// An RDMA device that can be used.
+/// Usable RDMA device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RdmaDevice {
-    /// Its name, as `ibv_devices` lists it.
+    /// Name, as `ibv_devices` lists it.
     pub name: String,
-    /// Bytes of a message that leave as one packet: its path MTU.
+    /// Maximum bytes of a message that leave as one packet: its path MTU.
     pub mtu: u64,
-    /// Its number in the world.
+    /// Globally unique identifier (GUID).
     pub guid: u64,
-    /// Mbit/s of its port, where it says so.
+    /// Speed of its port in Mbit/s, if the kernel reports it.
     pub speed: Option<u32>,
 }
 
-/// The RDMA device that has RoCEv2 addresses of a network interface at its port 1.
+/// Returns the RDMA device whose port 1 has RoCEv2 addresses of a network interface.
 pub fn of_interface(interface: &str) -> Option<String> {
     of(&gid::folder(), interface)
 }
@@ -40,11 +40,11 @@ fn has(port: &Path, interface: &str) -> bool {
     })
 }
 
-/// Opens a device to see that packets over so many labels may leave it by an address, and says what it is.
+/// Opens a device to check that packets with `labels` labels may leave it by an address, and returns its description.
 ///
 /// # Errors
-/// Where libibverbs or the device are missing, its port is no active Ethernet port, it has no RoCEv2 address, or the memory for a peer
-/// may not be registered.
+/// Fails if libibverbs or the device is missing, if its port is no active Ethernet port, if it has no RoCEv2 address, or if
+/// memory for a peer cannot be registered.
 pub fn look(name: &str, at: IpAddr, labels: u32) -> Result<RdmaDevice, WireError> {
     let name = super::device(Some(name))?;
     let index = gid::choose(&name, None, Some(at))?;
@@ -53,7 +53,7 @@ pub fn look(name: &str, at: IpAddr, labels: u32) -> Result<RdmaDevice, WireError
     // 1 for 256 B to 5 for 4096 B.
     let mtu: u64 = 128 << device.mtu()?;
     drop(device);
-    // What a peer takes whose packets are as long as that.
+    // The memory for one peer with packets of this size.
     Device::open(&name, index, uc::memory(labels, mtu as usize), 16, Service::Unreliable)?;
     let folder = gid::folder().join(&name);
     let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
@@ -61,7 +61,7 @@ pub fn look(name: &str, at: IpAddr, labels: u32) -> Result<RdmaDevice, WireError
     Ok(RdmaDevice { name, mtu, guid, speed: rate(&read("ports/1/rate")) })
 }
 
-/// Mbit/s as the kernel says them: `100 Gb/sec (4X EDR)`.
+/// Parses Mbit/s from the kernel's text, such as `100 Gb/sec (4X EDR)`.
 fn rate(text: &str) -> Option<u32> {
     let number: f64 = text.split_once(" Gb/sec")?.0.trim().parse().ok()?;
     (number > 0.0 && number < 1e6).then_some((number * 1000.0) as u32)
@@ -82,7 +82,7 @@ mod tests {
     fn an_interface_has_the_device_that_has_its_addresses() {
         let own = tempfile::tempdir().unwrap();
         let folder = own.path().to_path_buf();
-        // As a machine with two ports has them: one of InfiniBand, whose addresses have no interface, then RoCE with a VLAN.
+        // As on a machine with several ports: one of InfiniBand, whose addresses have no interface, then RoCE with a VLAN.
         let address = |device: &str, index: u8, kind: &str, interface: &str| {
             for (place, text) in [
                 (format!("gid_attrs/types/{index}"), kind),

@@ -1,9 +1,9 @@
-//! RDMA verbs: chunks over reliable (RC) queue pairs, one per path, of any device that libibverbs knows, Soft-RoCE included.
-//! docs/reference/verbs.md says what is needed and what hardware hides.
+//! RDMA verbs: chunks over reliable (RC) queue pairs, one per path, of any device that libibverbs supports, Soft-RoCE included.
+//! docs/reference/verbs.md lists the requirements and what hardware hides.
 //!
-//! [`VerbsPath`] is the sender's [`ChunkPath`](crate::chunks::ChunkPath); [`send`] and [`serve`] bring bytes from one machine to
-//! another. [`UcPath`] is a [`Datapath`](crate::Datapath) of unreliable (UC) ones, whose packets our own transports drive. The two ends
-//! find their queue pairs over TCP.
+//! [`VerbsPath`] is the sender's [`ChunkPath`](crate::chunks::ChunkPath); [`send`] and [`serve`] transfer bytes from one machine
+//! to another. [`UcPath`] is a [`Datapath`](crate::Datapath) of unreliable (UC) queue pairs, whose packets the software
+//! transports drive. The endpoints connect their queue pairs over TCP.
 
 mod abi;
 mod control;
@@ -28,27 +28,27 @@ use anabranch_units::Time;
 use std::time::{Duration, Instant};
 use sys::{Patience, Service};
 
-/// What both ends of a verbs connection are told.
+/// Settings of sender and receiver of a verbs connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerbsSettings {
-    /// The device, as `ibv_devices` lists it; `None`: the only one.
+    /// Device, as `ibv_devices` lists it; `None`: the only one.
     pub device: Option<String>,
-    /// The place of its address in the device's table; `None`: that of the RoCEv2 address by which the other end is reached.
+    /// Index of its address in the GID table of the device; `None`: that of the RoCEv2 address that the control connection uses.
     pub gid_index: Option<u8>,
-    /// Chunks and probes that a queue pair takes before one completes.
+    /// Maximum outstanding chunks and probes of a queue pair.
     pub depth: u32,
-    /// How long hardware waits for an acknowledgement: 4.096 us times two to the power of this, 31 at most.
+    /// Acknowledgement timeout of the hardware: 4.096 us times two to the power of this, 31 at most.
     pub timeout: u8,
-    /// How often hardware sends again before it gives up, 7 at most; Soft-RoCE takes 7 for "for ever".
+    /// Retransmissions by the hardware before it fails the request, 7 at most; Soft-RoCE takes 7 as "unlimited".
     pub retries: u8,
-    /// How long the other end may say nothing when it is asked.
+    /// Timeout for replies of the peer.
     pub give_up: Duration,
-    /// How long an end that goes waits for what hardware has still to send, where it is not acknowledged.
+    /// Maximum time for which a closing endpoint waits for unsent packets of the hardware, if they are not acknowledged.
     pub parting: Duration,
 }
 
 impl Default for VerbsSettings {
-    /// The only device, sixteen chunks per queue pair, 268 ms, and that again for each of six repetitions.
+    /// Returns the only device, sixteen chunks per queue pair, and a timeout of 268 ms with six retransmissions.
     fn default() -> Self {
         VerbsSettings {
             device: None,
@@ -68,29 +68,29 @@ impl VerbsSettings {
     }
 }
 
-/// Receives that stand ready at each queue pair of a receiver.
+/// Posted receives per queue pair of a receiver.
 const RECEIVES: u32 = 64;
 /// Entries of a completion queue.
 const COMPLETIONS: u32 = 4096;
-/// Queue pairs of a connection: their receives fit the completion queue.
+/// Maximum queue pairs of a connection: their receives fit the completion queue.
 pub const MOST_QUEUES: u32 = COMPLETIONS / RECEIVES;
 
-/// Labels are flow labels of IPv6, 20 bits, though the packets may be of IPv4.
+/// Largest label. Labels are IPv6 flow labels of 20 bits, though packets may be of IPv4.
 const MOST_LABEL: Label = 0xf_ffff;
 
-/// The UDP source port by which RoCEv2 packets of a flow label leave: 14 of its bits, with the rest folded in, from 49,152 on
+/// Returns the UDP source port of RoCEv2 packets with a flow label: its low 14 bits, with the rest folded in, from 49,152 on
 /// (`rdma_flow_label_to_udp_sport` of Linux; Annex 17 of the InfiniBand specification leaves it open).
 pub fn source_port(label: Label) -> u16 {
     (((label & 0x3fff) ^ (label >> 14)) | 0xc000) as u16
 }
 
 fn check_label(label: Label) -> Result<(), WireError> {
-    // Without a flow label the kernel makes one of the numbers of the queue pairs.
+    // Without a flow label the kernel derives one from the numbers of the queue pairs.
     let may = (1..=MOST_LABEL).contains(&label);
     may.then_some(()).ok_or_else(|| WireError::Verbs(format!("label {label}: from 1 to {MOST_LABEL}")))
 }
 
-/// The device of that name, or the only one.
+/// Returns the device of this name, or the only one.
 fn device(wanted: Option<&str>) -> Result<String, WireError> {
     let there = sys::devices()?;
     let list = || there.join(", ");
@@ -108,7 +108,7 @@ fn device(wanted: Option<&str>) -> Result<String, WireError> {
     }
 }
 
-/// A time as the operating system takes it, an hour at most.
+/// Converts a time for the operating system, one hour at most.
 fn duration(time: Time) -> Duration {
     Duration::from_nanos((time.ps() / 1000).min(3_600_000_000_000))
 }
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named_with_its_package() {
-        // Where libibverbs or a device is there, another message is right.
+        // On a host with libibverbs or a device the message is another one.
         let Err(error) = device(Some("nothing-of-this-name")) else { panic!("there is no such device") };
         let error = error.to_string();
         let known = ["libibverbs1", "ibverbs-providers", "nothing-of-this-name"];

@@ -19,18 +19,18 @@ use std::{
     time::Instant,
 };
 
-/// A receiver.
+/// Receiver of chunks.
 struct Peer {
     control: Control,
     gid: [u8; 16],
     mtu: u8,
-    /// Where its memory begins, the key to it, and how much it is.
+    /// Address, remote key and size of its memory.
     at: u64,
     key: u32,
     memory: u64,
 }
 
-/// A queue pair of ours, named by its place among the device's.
+/// Queue pair of the sender; its index is that in the device.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
     peer: PeerId,
@@ -40,7 +40,7 @@ struct Queue {
     failed: bool,
 }
 
-/// An open device whose queue pairs write to the memory of others.
+/// Open device whose queue pairs write to the memory of receivers.
 pub struct VerbsPath {
     opened: Instant,
     device: Device,
@@ -52,18 +52,18 @@ pub struct VerbsPath {
     queues: Vec<Queue>,
     by_number: BTreeMap<u32, QueueId>,
     completed: VecDeque<Completion>,
-    /// Packet sequence numbers that queue pairs begin with.
+    /// Generator of initial packet sequence numbers.
     draws: Stream,
     last_error: Option<String>,
 }
 
 impl VerbsPath {
-    /// Opens a device with so much memory and connects to a receiver that serves, the first peer.
+    /// Opens a device with `memory` bytes of memory and connects to a serving receiver, which becomes the first peer.
     ///
     /// # Errors
-    /// Where library, device or receiver are not there, or do not fit each other.
+    /// Fails if library, device or receiver are missing or incompatible.
     pub fn connect(to: SocketAddr, memory: u64, settings: VerbsSettings, seed: u64) -> Result<Self, WireError> {
-        // What this machine lacks is told before anybody else is asked.
+        // Local requirements are checked before the receiver is contacted.
         let name = super::device(settings.device.as_deref())?;
         let stream = TcpStream::connect_timeout(&to, settings.give_up).map_err(|source| {
             let what = format!("no answer from {to}: does `anabranch serve --datapath verbs` run there?");
@@ -110,25 +110,25 @@ impl VerbsPath {
         Ok(())
     }
 
-    /// Writes to own memory, from which chunks are taken.
+    /// Writes to own memory, from which chunks are read.
     ///
     /// # Panics
-    /// Beyond its end.
+    /// Panics if the bytes exceed the memory.
     pub fn fill(&mut self, at: u64, bytes: &[u8]) {
         self.device.write(at as usize, bytes);
     }
 
-    /// The source port that a label's packets leave by.
+    /// Returns the source port of a label's packets.
     pub fn port(label: Label) -> u16 {
         super::source_port(label)
     }
 
-    /// Why hardware has last given something up.
+    /// Returns the reason of the last failure of the hardware.
     pub fn last_error(&self) -> Option<&str> {
         self.last_error.as_deref()
     }
 
-    /// Who a peer is.
+    /// Returns the address of a peer.
     pub fn peer_at(&self, peer: PeerId) -> Option<SocketAddr> {
         self.peers.get(peer as usize).map(|peer| peer.control.peer)
     }
@@ -141,7 +141,7 @@ impl VerbsPath {
         Way { gid: self.peers[peer as usize].gid, flow_label: label, class: 0 }
     }
 
-    /// Connects a queue pair at its beginning to one of the peer's.
+    /// Connects a queue pair in state RESET to one of the peer's.
     fn establish(&mut self, at: usize, peer: PeerId, qpn: u32, label: Label) -> Result<(), WireError> {
         let psn = self.draws.below(1 << 24) as u32;
         self.device.initialise(at)?;
@@ -157,7 +157,7 @@ impl VerbsPath {
         self.device.connect(at, &remote, psn)
     }
 
-    /// Takes what has completed into `completed`.
+    /// Moves completions of the device into `completed`.
     fn gather(&mut self) -> Result<(), WireError> {
         let now = self.now();
         let VerbsPath { device, by_number, queues, completed, .. } = self;
@@ -167,7 +167,7 @@ impl VerbsPath {
             let Some(&queue) = by_number.get(&qpn) else { return };
             let state = &mut queues[queue as usize];
             state.outstanding = state.outstanding.saturating_sub(1);
-            // What stands behind is flushed, which says nothing new.
+            // Chunks behind a failure are flushed, without a reason of their own.
             if reason.is_some() && !state.failed {
                 error = reason;
             }
@@ -211,7 +211,7 @@ impl ChunkPath for VerbsPath {
         let peer = &self.peers[state.peer as usize];
         let end = chunk.to.checked_add(u64::from(chunk.bytes)).filter(|end| *end <= peer.memory);
         assert!(end.is_some(), "{chunk:?} is not within the {} B of the receiver", peer.memory);
-        // The number 0 is that of receives.
+        // The number 0 is reserved for receives.
         let what = Post::Write { to: peer.at + chunk.to, key: peer.key, notice: chunk.notice };
         self.device.post(queue as usize, chunk.number + 1, (chunk.from, chunk.bytes), what).ok_or(Full)?;
         state.outstanding += 1;
@@ -246,7 +246,7 @@ impl ChunkPath for VerbsPath {
     }
 
     fn wait(&mut self, until: Time) -> Result<(), WireError> {
-        // Asked for first, so that nothing completes unheard between the look and the wait.
+        // Arms the completion queue first, so that no completion is missed between the poll and the wait.
         self.device.arm()?;
         self.gather()?;
         if !self.completed.is_empty() || self.peers.iter().any(|peer| peer.control.has_frames()) {

@@ -1,4 +1,4 @@
-//! The sender of transfers over verbs: rounds of bytes to one receiver, of which [`send`] has one.
+//! Sender of transfers over verbs: rounds of bytes to one receiver; [`send`] has one round.
 
 use super::{VerbsPath, VerbsSettings, control::Frame};
 use crate::{
@@ -14,46 +14,46 @@ use std::{
 
 /// Chunks of a message.
 const CHUNKS: u64 = 16;
-/// Messages for which both ends have room: one is under way while the receiver reads the other.
+/// Messages that sender and receiver have memory for: one is under way while the receiver reads the other.
 const SLOTS: u64 = 2;
-/// Bytes that are made at once, between two looks at the completion queue.
+/// Bytes produced at once, between two polls of the completion queue.
 const PIECE: usize = 1 << 16;
-/// How long nothing need happen before somebody looks whether to go on.
+/// Maximum time between two calls of [`Conductor::goes_on`].
 const LOOK: Time = Time::from_us(100_000);
 /// The same while a round waits for others.
 const BARRIER_LOOK: Time = Time::from_us(200);
 
-/// How a transfer over verbs went.
+/// Result of a transfer over verbs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerbsSent {
-    /// What was sent, and received, which is the same.
+    /// Summary of the bytes, equal at sender and receiver.
     pub summary: Summary,
-    /// From the first chunk to the receiver's word that it has all.
+    /// Time from the first chunk to the receiver's confirmation.
     pub took: Time,
-    /// Each round from its beginning to the hardware's word that its last chunk has arrived.
+    /// Duration of each round, from its start to the completion of its last chunk.
     pub rounds: Vec<Time>,
     /// Shortest round trip of a whole chunk before anything was sent.
     pub base: Time,
     /// Shortest round trip of a probe.
     pub probe: Time,
-    /// What lies this much above the base counts as nothing.
+    /// Noise floor: round trips up to this much above the base count as uncongested.
     pub noise: Time,
-    /// What the driver has counted.
+    /// Counters of the driver.
     pub counters: ChunkCounters,
-    /// How many chunks went by each label.
+    /// Number of chunks sent per label.
     pub by_label: Vec<(Label, u64)>,
-    /// Why hardware has last given a chunk up, if it has.
+    /// Reason of the last failed chunk, if any failed.
     pub last_error: Option<String>,
-    /// The longest time between two looks at the completion queue.
+    /// Longest time between two polls of the completion queue.
     pub longest_pause: Time,
 }
 
-/// Bytes on their way into messages, round by round.
+/// Production of messages, round by round.
 struct Making<'a> {
-    /// Of each round.
+    /// Bytes of each round.
     rounds: &'a [u64],
     round: usize,
-    /// Of the round, and of the message that is being made.
+    /// Bytes produced of the round, and of the message in production.
     made: u64,
     done: u64,
     number: u64,
@@ -66,7 +66,7 @@ impl Making<'_> {
         self.round == self.rounds.len()
     }
 
-    /// Makes a piece of the next message; returns that, and its round, where it is whole.
+    /// Produces a piece of the next message; returns the message and its round once it is complete.
     fn step(&mut self, path: &mut VerbsPath, most: u64, conductor: &mut dyn Conductor) -> Option<(usize, Message)> {
         let bytes = *self.rounds.get(self.round)?;
         if bytes == 0 {
@@ -99,7 +99,7 @@ fn lost(at: SocketAddr, error: &WireError) -> TransferError {
     TransferError::Lost { at, why: format!("is lost: {error}") }
 }
 
-/// Rounds of bytes at work.
+/// State of a transfer.
 struct Performance<'a> {
     to: SocketAddr,
     driver: ChunkDriver<VerbsPath>,
@@ -108,16 +108,16 @@ struct Performance<'a> {
     /// Bytes of the longest message.
     most: u64,
     making: Making<'a>,
-    /// Messages that are made and wait for their round.
+    /// Complete messages that wait for their round.
     ready: VecDeque<(usize, Message)>,
-    /// Messages that the receiver has not taken yet.
+    /// Messages that the receiver has not read yet.
     messages: BTreeMap<u64, Message>,
-    /// Bytes of each round that hardware has not delivered.
+    /// Bytes of each round that are not delivered.
     left: Vec<u64>,
-    /// When the round that is under way began, and how long those before it took.
+    /// Start of the current round, and durations of the previous rounds.
     began: Option<Time>,
     rounds: Vec<Time>,
-    /// When the path was measured, and how that went.
+    /// Time at which the path was measured, and the measurements: base, probe, noise.
     opened: Option<(Time, Time, Time, Time)>,
     taken: u64,
     total: u64,
@@ -125,7 +125,7 @@ struct Performance<'a> {
 }
 
 impl Performance<'_> {
-    /// Whether there is room for one more message.
+    /// Returns `true` if there is memory for one more message.
     fn makes(&self) -> bool {
         !self.making.is_over() && (self.messages.len() as u64) < SLOTS
     }
@@ -161,7 +161,7 @@ impl Performance<'_> {
         Ok(())
     }
 
-    /// Ends the round that is through, begins the next that may begin; whether there is something new for the driver.
+    /// Ends the completed round and begins the next if permitted; returns `true` if new messages are passed to the driver.
     fn turn(&mut self, now: Time, conductor: &mut dyn Conductor) -> bool {
         if self.opened.is_none() {
             return false;
@@ -173,7 +173,7 @@ impl Performance<'_> {
                     if round > 0 {
                         self.driver.renew(self.stream);
                     }
-                    // Whoever stood at a barrier has not looked at the clock since.
+                    // The conductor may have blocked at a barrier, so the clock is read again.
                     self.began = Some(self.driver.path().now());
                 }
                 Some(began) if *left == 0 => {
@@ -201,7 +201,7 @@ impl Performance<'_> {
         Summary { bytes: self.total, checksum: self.making.hasher.clone().finalize() }
     }
 
-    /// What the receiver says; its last word where that is there.
+    /// Handles the receiver's frames; returns its confirmation once that has arrived.
     fn read(&mut self) -> Result<Option<Summary>, TransferError> {
         let at = self.to;
         while let Some(frame) = self.driver.path().control(0)?.poll().map_err(|error| lost(at, &error))? {
@@ -228,8 +228,9 @@ impl Performance<'_> {
     }
 }
 
-/// Sends rounds of so many bytes each to a receiver that serves. To the scheme each is a flow of its own; one begins when the one
-/// before has arrived and the conductor, who also makes the bytes, lets it. `chunks` are told where memory lies and to the scheme.
+/// Sends rounds of the given sizes in bytes to a serving receiver. Each round is a separate flow for the scheme. A round begins
+/// when the previous one has arrived and the conductor, which also produces the bytes, permits it. Memory offsets are filled into
+/// `chunks`, and the scheme is configured.
 ///
 /// # Errors
 /// [`TransferError`].
@@ -267,7 +268,7 @@ pub fn perform(
         total: rounds.iter().sum(),
         ended: false,
     };
-    // Whatever can be made beforehand disturbs no measurement.
+    // Messages produced before the measurement do not disturb it.
     while at_work.makes() {
         at_work.make(conductor);
     }
@@ -335,8 +336,8 @@ impl Conductor for Sending<'_> {
     }
 }
 
-/// Sends `total` bytes that `fill` makes to a receiver that serves. `chunks` are told where memory lies and to the scheme;
-/// `look` hears now and then how much has been taken, and says whether to go on.
+/// Sends `total` bytes, produced by `fill`, to a serving receiver. Memory offsets are filled into `chunks`, and the scheme is
+/// configured. `look` is called periodically with the time and the bytes that the receiver has read; it returns `false` to stop.
 ///
 /// # Errors
 /// [`TransferError`].

@@ -1,4 +1,4 @@
-//! The receiver of transfers over verbs: each connection in a thread of its own, with a device and memory of its own.
+//! Receiver of transfers over verbs. Each connection has its own thread, device and memory.
 
 use super::{
     MOST_QUEUES, RECEIVES, VerbsSettings, check_label,
@@ -26,47 +26,47 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Memory that a sender may ask for.
+/// Maximum bytes of memory that a sender may request.
 const MOST_MEMORY: u64 = 1 << 30;
-/// Bytes that are read at once for the checksum, between two looks at the completion queue.
+/// Bytes read at once for the checksum, between two polls of the completion queue.
 const PIECE: usize = 1 << 16;
-/// How long nothing need happen before somebody looks whether to go on.
+/// Maximum time between two calls of `look`.
 const LOOK: Duration = Duration::from_millis(50);
-/// Connections at once, in all and from one address, and the memory of all of them.
+/// Limits of concurrent connections, in total and per address, and of their memory in total.
 const MAX_CONNECTIONS: usize = 64;
 const MAX_PER_ADDRESS: usize = 16;
 const MAX_TOTAL_MEMORY: u64 = 2 << 30;
-/// Frames that are dealt with between two looks at what has arrived.
+/// Frames handled between two polls for arrivals.
 const FRAMES_AT_ONCE: usize = 64;
-/// How long a sender may do nothing at all.
+/// Idle timeout of a sender.
 const IDLE: Duration = Duration::from_secs(60);
 /// Messages after the next one of which chunks may arrive, by the lower 12 bits of their numbers.
 const AHEAD: u64 = 16;
 
-/// A connection that is over.
+/// Connection that is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// From whom.
+    /// Address of the sender.
     pub from: SocketAddr,
-    /// What came, what the sender says there was and how long it took; or what went wrong.
+    /// Summary of the bytes received, the sender's summary, and the duration; or the error.
     pub outcome: Result<(Summary, Summary, Time), String>,
 }
 
 impl Served {
-    /// Returns `true` where something came, and it was what the sender says: not so for those who send nothing, or nonsense.
+    /// Returns `true` if bytes arrived and match the sender's summary. An empty or malformed transfer is not whole.
     pub fn is_whole(&self) -> bool {
         matches!(&self.outcome, Ok((ours, theirs, _)) if ours == theirs && ours.bytes > 0)
     }
 }
 
-/// Connections at work: what they may take together.
+/// Shared limits of all connections.
 #[derive(Debug, Default)]
 struct Shared {
     from: Mutex<Vec<IpAddr>>,
     memory: AtomicU64,
 }
 
-/// A connection that counts as long as this is there.
+/// Connection in the shared counts; leaves them when it is dropped.
 struct Counted {
     shared: Arc<Shared>,
     from: IpAddr,
@@ -86,7 +86,7 @@ impl Shared {
 }
 
 impl Counted {
-    /// Counts so much memory; false: there is not so much left.
+    /// Counts `memory` bytes; returns `false` if they exceed the limit.
     fn take(&mut self, memory: u64) -> bool {
         let all = &self.shared.memory;
         let taken = all.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |all| {
@@ -109,11 +109,12 @@ impl Drop for Counted {
     }
 }
 
-/// Receives whatever anybody sends to this address and says what it was, until `look` says stop: it is asked now and then, and told of
-/// each connection that is over. With `once` it ends after the first transfer that is [whole](Served::is_whole).
+/// Receives transfers from any sender at this address and confirms them until `look` returns `false`. `look` is called
+/// periodically, and with each finished connection. With `once` it returns after the first transfer that is
+/// [whole](Served::is_whole).
 ///
 /// # Errors
-/// Where the address cannot be listened at, or library or device are missing.
+/// Fails if it cannot listen at the address, or if library or device are missing.
 pub fn serve(
     at: SocketAddr,
     settings: &VerbsSettings,
@@ -123,7 +124,7 @@ pub fn serve(
 ) -> Result<(), WireError> {
     let name = super::device(settings.device.as_deref())?;
     let index = gid::choose(&name, settings.gid_index, Some(at.ip()))?;
-    // Opened once to see that it can be.
+    // Checks that the device can be opened.
     Device::open(&name, index, 4096, 16, settings.reliable())?.mtu()?;
     let system = |source| WireError::System { what: format!("cannot listen at {at}"), source };
     let listener = TcpListener::bind(at).map_err(system)?;
@@ -136,19 +137,19 @@ pub fn serve(
     let outcome = loop {
         match listener.accept() {
             Ok((stream, from)) => {
-                // One too many is closed at once: whoever is at work goes on.
+                // A connection beyond the limit is closed at once; the others continue.
                 let Some(mut counted) = shared.enter(from.ip().to_canonical()) else { continue };
                 let (settings, name, stop, told) = (settings.clone(), name.clone(), Arc::clone(&stop), told.clone());
                 threads.push(thread::spawn(move || {
                     let served = Control::new(stream, settings.give_up)
                         .map_err(|source| WireError::System { what: from.to_string(), source })
                         .and_then(|control| converse(control, &name, &settings, &stop, &mut counted));
-                    // Nobody listens any more once this end stops.
+                    // The channel is closed once this function returns.
                     let _ = told.send(Served { from, outcome: served.map_err(|error| error.to_string()) });
                 }));
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            // A caller that has gone again, or no more files: others may come.
+            // The client has disconnected, or there are no file descriptors left: later connections may succeed.
             Err(_) => thread::sleep(LOOK),
         }
         let over = heard.recv_timeout(LOOK).ok();
@@ -160,27 +161,27 @@ pub fn serve(
     };
     stop.store(true, Ordering::Relaxed);
     for thread in threads {
-        // One that has panicked has nothing more to say.
+        // A panic of a connection's thread is ignored.
         let _ = thread.join();
     }
     outcome
 }
 
-/// A connection at work.
+/// State of a connection.
 struct Receiver {
     control: Control,
     device: Device,
     gid: [u8; 16],
     mtu: u8,
     memory: u64,
-    /// The sender's number of a queue pair to ours: place and number.
+    /// Queue pairs by the sender's number: local index and queue pair number.
     queues: BTreeMap<u32, (usize, u32)>,
-    /// Places by numbers.
+    /// Local indices by queue pair number.
     places: BTreeMap<u32, usize>,
     draws: Stream,
     /// Chunks that have arrived, by the lower bits of their message's number.
     arrived: BTreeMap<u32, BTreeSet<u32>>,
-    /// Messages that the sender has told of, and since when the first is waited for.
+    /// Announced messages, and the time since which the first is incomplete.
     told: VecDeque<(u64, u64, u64, u64)>,
     since: Instant,
     next: u64,
@@ -250,7 +251,7 @@ fn converse(
     };
     let outcome = receiver.work(settings, stop);
     if outcome.is_err() {
-        // The sender need not wait for the end of its patience; should it be gone, it need not hear of it.
+        // The sender need not wait for its timeout; it may be gone already.
         let _ = receiver.control.send(&Frame::Refused);
     }
     outcome
@@ -284,11 +285,11 @@ impl Receiver {
                         }
                         break;
                     }
-                    // The sender goes when it has heard that all is well.
+                    // The sender disconnects after the confirmation.
                     Err(error) => return outcome.ok_or(error),
                 }
             }
-            // Asked for first, so that nothing arrives unheard between the look and the wait.
+            // Arms the completion queue first, so that no arrival is missed between the poll and the wait.
             self.device.arm()?;
             let arrived = self.gather()?;
             if arrived {
@@ -301,7 +302,7 @@ impl Receiver {
         }
     }
 
-    /// Connects a queue pair of the sender's to one of ours, a new one or the one that it had.
+    /// Connects a queue pair of the sender to a local one: a new one, or the one that it had.
     fn connect(&mut self, queue: u32, qpn: u32, psn: u32, label: u32) -> Result<(), WireError> {
         check_label(label)?;
         let (place, own) = match self.queues.get(&queue) {
@@ -330,7 +331,7 @@ impl Receiver {
         self.control.send(&Frame::Ready { queue, qpn: own, psn: own_psn })
     }
 
-    /// The sender tells of a message that is here.
+    /// Handles the announcement of a message that has arrived.
     fn hear(&mut self, number: u64, at: u64, bytes: u64, chunks: u64) -> Result<(), WireError> {
         let within = at.checked_add(bytes).is_some_and(|end| end <= self.memory);
         let in_turn = number == self.next + self.told.len() as u64 && (self.told.len() as u64) < AHEAD;
@@ -346,7 +347,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Takes what has arrived; true where that was something.
+    /// Handles arrivals; returns `true` if there were any.
     fn gather(&mut self) -> Result<bool, WireError> {
         let mut notices = Vec::new();
         self.device.poll(&mut |told| {
@@ -358,7 +359,7 @@ impl Receiver {
             if let Some(&place) = self.places.get(&qpn) {
                 self.device.post_receive(place)?;
             }
-            // One that has been taken already may come again, where its acknowledgement was lost.
+            // A chunk may arrive twice, if its acknowledgement was lost.
             let (message, chunk) = read_notice(notice);
             let ahead = message.wrapping_sub(self.next as u32) % 4096;
             if u64::from(ahead) < AHEAD {
@@ -368,7 +369,7 @@ impl Receiver {
         Ok(!notices.is_empty())
     }
 
-    /// Reads the next message, if all of it is here, into the checksum, and gives its place back.
+    /// Reads the next message into the checksum if it is complete, and frees its memory.
     fn read(&mut self, settings: &VerbsSettings) -> Result<bool, WireError> {
         let Some(&(number, at, bytes, chunks)) = self.told.front() else { return Ok(false) };
         let key = (number % 4096) as u32;
@@ -410,7 +411,7 @@ mod tests {
         assert_eq!(of_one.len(), 16);
         let mut others: Vec<Counted> = (0..200).filter_map(|host| shared.enter(address(2 + host))).collect();
         assert_eq!(others.len(), 64 - 16);
-        // Whoever is done makes room for another, of any address that has some.
+        // A finished connection frees its slot, for any address below its own limit.
         drop(others.pop());
         assert!(shared.enter(address(1)).is_none(), "this address has as many as it may");
         let next = shared.enter(address(250));

@@ -1,7 +1,7 @@
-//! libibverbs, loaded when it is first needed (rdma-core, ABI `IBVERBS_1.1`), the two dozen functions that are used, and an open
-//! device. All unsafe code of this crate is here.
+//! libibverbs, loaded on first use (rdma-core, ABI `IBVERBS_1.1`), the functions that are used, and an open device. All unsafe
+//! code of this crate is here.
 //!
-//! Functions that the header has inline (`ibv_poll_cq`, `ibv_post_send`, ...) go through the table of the open device.
+//! Inline functions of the header (`ibv_poll_cq`, `ibv_post_send`, ...) are called through the table of the open device.
 
 #![allow(unsafe_code)]
 
@@ -47,7 +47,7 @@ const READY_TO_RECEIVE: c_uint = 2;
 const READY_TO_SEND: c_uint = 3;
 const DRAINED: c_uint = 4;
 
-/// Bits that say which attributes of a queue pair are set.
+/// Bits of the mask of attributes that a call sets.
 mod mask {
     use super::c_int;
 
@@ -68,7 +68,7 @@ mod mask {
     pub(super) const DEST_QPN: c_int = 1 << 20;
 }
 
-/// The library and its functions, by their names without `ibv_`.
+/// Library and its functions, by their names without `ibv_`.
 struct Functions {
     get_device_list: unsafe extern "C" fn(*mut c_int) -> *mut *mut Opaque,
     free_device_list: unsafe extern "C" fn(*mut *mut Opaque),
@@ -91,7 +91,7 @@ struct Functions {
     modify_qp: unsafe extern "C" fn(*mut Qp, *mut QpAttr, c_int) -> c_int,
     destroy_qp: unsafe extern "C" fn(*mut Qp) -> c_int,
     wc_status_str: unsafe extern "C" fn(c_uint) -> *const c_char,
-    /// The functions are those of this library, which stays loaded as long as they are there.
+    /// Keeps the library loaded while its functions are used.
     _library: Library,
 }
 
@@ -99,7 +99,7 @@ fn failed(what: impl Into<String>, source: io::Error) -> WireError {
     WireError::System { what: what.into(), source }
 }
 
-/// Checks what a function that returns an error number says.
+/// Checks the result of a function that returns an error number.
 fn check(what: &str, returned: c_int) -> Result<(), WireError> {
     match returned {
         0 => Ok(()),
@@ -107,7 +107,7 @@ fn check(what: &str, returned: c_int) -> Result<(), WireError> {
     }
 }
 
-/// Checks what a function that returns a pointer or null says.
+/// Checks the result of a function that returns a pointer or null.
 fn there<T>(what: &str, returned: *mut T) -> Result<*mut T, WireError> {
     if returned.is_null() { Err(failed(what, io::Error::last_os_error())) } else { Ok(returned) }
 }
@@ -120,7 +120,7 @@ impl Functions {
         if let Some(functions) = LOADED.get() {
             return Ok(functions);
         }
-        // SAFETY: libibverbs does nothing harmful when it is loaded, and the signatures are those of its header.
+        // SAFETY: loading libibverbs has no harmful effects, and the signatures are those of its header.
         let loaded = || unsafe {
             let library = Library::new(LIBRARY)?;
             Ok::<_, libloading::Error>(Functions {
@@ -157,10 +157,10 @@ impl Functions {
     }
 }
 
-/// The library of NVIDIA's driver, where it is installed.
+/// Library of NVIDIA's driver, if it is installed.
 const MLX5: &str = "libmlx5.so.1";
 
-/// What that driver can do beyond the others: another source port for a connected queue pair, whatever is outstanding.
+/// Additional function of that driver: it changes the source port of a connected queue pair, regardless of outstanding requests.
 struct Mlx5 {
     is_supported: unsafe extern "C" fn(*mut Opaque) -> bool,
     modify_qp_udp_sport: unsafe extern "C" fn(*mut Qp, u16) -> c_int,
@@ -170,7 +170,7 @@ struct Mlx5 {
 static LOADED_MLX5: OnceLock<Option<Mlx5>> = OnceLock::new();
 
 impl Mlx5 {
-    /// `None` where it is not installed, or older than rdma-core 34.
+    /// Returns `None` if it is not installed, or older than rdma-core 34.
     fn load() -> Option<&'static Self> {
         // SAFETY: libibverbs loads it as well, and the signatures are those of its header `infiniband/mlx5dv.h`.
         let loaded = || unsafe {
@@ -185,7 +185,7 @@ impl Mlx5 {
     }
 }
 
-/// The names of the devices that there are.
+/// Returns the names of the devices.
 pub(super) fn devices() -> Result<Vec<String>, WireError> {
     let functions = Functions::load()?;
     // SAFETY: the list is read up to its null, and freed once.
@@ -204,72 +204,72 @@ pub(super) fn devices() -> Result<Vec<String>, WireError> {
     }
 }
 
-/// Where a queue pair sends: the other end, and by which way.
+/// Path of a queue pair: destination and flow label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Way {
-    /// The other end's address, in network order.
+    /// GID of the peer, in network order.
     pub(super) gid: [u8; 16],
-    /// 20 bits, of which the hardware makes the source port.
+    /// Flow label of 20 bits, from which the hardware derives the source port.
     pub(super) flow_label: u32,
-    /// The traffic class of its packets: DSCP and marks.
+    /// Traffic class of its packets: DSCP and ECN.
     pub(super) class: u8,
 }
 
-/// The other end of a connection.
+/// Remote queue pair of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Remote {
     pub(super) qpn: u32,
     pub(super) psn: u32,
-    /// As verbs number it: 1 for 256 B to 5 for 4096 B.
+    /// MTU in the encoding of verbs: 1 for 256 B to 5 for 4096 B.
     pub(super) mtu: u8,
     pub(super) way: Way,
 }
 
-/// How hardware sends again what is not acknowledged.
+/// Retransmission parameters of the hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Patience {
-    /// 4.096 us times two to the power of this.
+    /// Timeout exponent: 4.096 us times two to the power of this.
     pub(super) timeout: u8,
-    /// How often.
+    /// Number of retransmissions.
     pub(super) retries: u8,
 }
 
-/// What the queue pairs of a device do.
+/// Transport service of a device's queue pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Service {
-    /// RC: hardware acknowledges writes to the other end's memory and sends again what was lost.
+    /// RC: hardware acknowledges writes to the peer's memory and retransmits losses.
     Reliable(Patience),
-    /// UC: messages, which arrive or do not.
+    /// UC: messages without acknowledgement.
     Unreliable,
 }
 
-/// What is posted.
+/// Operation to post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Post {
-    /// A write to an address of the other end, by its key, and what it is told of it.
+    /// RDMA write to an address of the peer, with the remote key and optional immediate data.
     Write { to: u64, key: u32, notice: Option<u32> },
-    /// A message, for which it has a receive ready or not.
+    /// Message, which requires a posted receive at the peer.
     Message,
 }
 
-/// Numbers of receives that have memory have this bit.
+/// Bit in the numbers of receives that have memory.
 const RECEIVE: u64 = 1 << 63;
 
-/// What a completion queue says.
+/// Completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// Something that was posted is through, or was given up for the reason of this number.
+    /// A posted operation completed, or failed with this error number.
     Sent { qpn: u32, number: u64, error: Option<u32> },
     /// A write with a notice has arrived.
     Arrived { qpn: u32, notice: u32 },
-    /// A message of so many bytes has arrived in the memory of the receive of this number.
+    /// A message of `bytes` bytes has arrived in the memory of the receive of this number.
     Received { qpn: u32, number: u64, bytes: u32 },
-    /// A receive was given up: its queue pair has been reset.
+    /// A receive was flushed: its queue pair was reset or has failed.
     Withdrawn,
 }
 
-/// Memory that hardware reads and writes: pages of their own. A process that is forked does not have them, so that hardware and this
-/// process go on to use the same ones.
+/// Memory that hardware reads and writes, on pages of its own. A forked process does not inherit them, so that hardware and this
+/// process keep using the same pages.
 struct Memory {
     at: *mut u8,
     bytes: usize,
@@ -279,7 +279,7 @@ impl Memory {
     fn new(bytes: usize) -> Result<Self, WireError> {
         let refused = |error: rustix::io::Errno| failed(format!("{bytes} B of memory"), error.into());
         let bytes = bytes.max(1);
-        // SAFETY: new pages, which nobody else knows, given back once.
+        // SAFETY: new pages without other references, unmapped once.
         unsafe {
             let at = mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
                 .map_err(refused)?;
@@ -293,13 +293,13 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: mapped with this length, and no longer registered: a device drops its registration first. What cannot be given back
-        // stays until the process ends.
+        // SAFETY: mapped with this length, and no longer registered: a device drops its registration first. Pages that cannot be
+        // unmapped remain until the process ends.
         let _ = unsafe { munmap(self.at.cast(), self.bytes) };
     }
 }
 
-/// An open device with memory that others may write to, and its queue pairs, which are named by their places.
+/// Open device with memory that peers may write to, and its queue pairs, which are identified by index.
 pub(super) struct Device {
     functions: &'static Functions,
     context: *mut Context,
@@ -311,11 +311,11 @@ pub(super) struct Device {
     memory: Memory,
     gid_index: u8,
     service: Service,
-    /// Of a device of NVIDIA's driver.
+    /// Set for a device of NVIDIA's driver.
     mlx5: Option<&'static Mlx5>,
 }
 
-// SAFETY: libibverbs lets any thread use what another has made, and whoever has the device has it alone.
+// SAFETY: libibverbs lets any thread use objects of another, and the owner has exclusive access to the device.
 unsafe impl Send for Device {}
 
 impl Device {
@@ -329,7 +329,7 @@ impl Device {
     ) -> Result<Self, WireError> {
         let functions = Functions::load()?;
         let memory = Memory::new(memory)?;
-        // Whatever has been made so far is given back by `drop`, should a step fail.
+        // If a step fails, `drop` releases the objects created so far.
         let mut device = Device {
             functions,
             context: ptr::null_mut(),
@@ -371,12 +371,12 @@ impl Device {
         Ok(device)
     }
 
-    /// What others may do with the memory.
+    /// Returns the access rights of peers to the memory.
     fn others_write(&self) -> c_int {
         if self.service == Service::Unreliable { 0 } else { REMOTE_WRITE }
     }
 
-    /// The path MTU of its port, as verbs number it, where it is an active RoCE port.
+    /// Returns the path MTU of its port in the encoding of verbs. Fails unless the port is an active RoCE port.
     pub(super) fn mtu(&self) -> Result<u8, WireError> {
         let mut attr = PortAttr::default();
         // SAFETY: the context is open, and the structure is at least as long as what is written.
@@ -390,7 +390,7 @@ impl Device {
         Ok(attr.active_mtu as u8)
     }
 
-    /// The address that it sends from.
+    /// Returns the address that it sends from.
     pub(super) fn gid(&self) -> Result<[u8; 16], WireError> {
         let mut gid = [0u64; 2];
         let index = c_int::from(self.gid_index);
@@ -402,7 +402,7 @@ impl Device {
         Ok(gid_bytes(gid))
     }
 
-    /// Where its memory begins for others, and the key to it.
+    /// Returns the address and the remote key of its memory.
     pub(super) fn window(&self) -> (u64, u32) {
         // SAFETY: an open device has registered its memory.
         (self.memory.at as u64, unsafe { (*self.mr).rkey })
@@ -419,14 +419,14 @@ impl Device {
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory.at.add(at), bytes.len()) }
     }
 
-    /// Reads from its memory, to which others may write at the same time: then what is read may be mixed.
+    /// Reads from its memory. Concurrent writes of peers may mix old and new bytes.
     pub(super) fn read(&self, at: usize, bytes: &mut [u8]) {
         assert!(at.checked_add(bytes.len()).is_some_and(|end| end <= self.bytes()), "{at} and {} B", bytes.len());
         // SAFETY: within the memory, to which no reference exists.
         unsafe { ptr::copy_nonoverlapping(self.memory.at.add(at), bytes.as_mut_ptr(), bytes.len()) }
     }
 
-    /// Makes a queue pair; returns its place and its number.
+    /// Creates a queue pair; returns its index and its number.
     pub(super) fn create(&mut self, sends: u32, receives: u32) -> Result<(usize, u32), WireError> {
         let cap =
             QpCap { max_send_wr: sends, max_recv_wr: receives, max_send_sge: 1, max_recv_sge: 1, max_inline_data: 0 };
@@ -464,13 +464,13 @@ impl Device {
         AhAttr { grh, is_global: 1, port_num: PORT, ..AhAttr::default() }
     }
 
-    /// Takes a queue pair back to its beginning. What was posted to it is forgotten.
+    /// Resets a queue pair. Posted requests are discarded.
     pub(super) fn reset(&self, queue: usize) -> Result<(), WireError> {
         let attr = QpAttr { qp_state: RESET, ..QpAttr::default() };
         self.modify(queue, "a queue pair to RESET", attr, mask::STATE)
     }
 
-    /// From the beginning to where receives may be posted.
+    /// Moves a queue pair from RESET to INIT, in which receives may be posted.
     pub(super) fn initialise(&self, queue: usize) -> Result<(), WireError> {
         let qp_access_flags = self.others_write() as c_uint;
         let attr = QpAttr { qp_state: INIT, port_num: PORT, qp_access_flags, ..QpAttr::default() };
@@ -478,7 +478,7 @@ impl Device {
         self.modify(queue, "a queue pair to INIT", attr, set)
     }
 
-    /// Connects a queue pair that has been initialised; `psn` is the first packet that it sends.
+    /// Connects an initialised queue pair; `psn` is the sequence number of its first packet.
     pub(super) fn connect(&self, queue: usize, remote: &Remote, psn: u32) -> Result<(), WireError> {
         let mut receiving = QpAttr {
             qp_state: READY_TO_RECEIVE,
@@ -502,8 +502,8 @@ impl Device {
         self.modify(queue, "a queue pair to RTS", sending, set.1)
     }
 
-    /// Gives a connected queue pair with nothing outstanding another way: by its source port where driver and hardware can do that,
-    /// by RTS, SQD, address vector, RTS elsewhere.
+    /// Assigns another path to a connected queue pair with nothing outstanding: by its source port if driver and hardware support
+    /// it, otherwise by RTS, SQD, address vector, RTS.
     pub(super) fn redirect(&self, queue: usize, way: Way) -> Result<(), WireError> {
         if let Some(mlx5) = self.mlx5 {
             let port = super::source_port(way.flow_label);
@@ -516,13 +516,13 @@ impl Device {
         let to = |qp_state| QpAttr { qp_state, ..QpAttr::default() };
         self.modify(queue, "a queue pair to SQD", to(DRAINED), mask::STATE)?;
         let attr = QpAttr { ah_attr: self.address(way), ..to(DRAINED) };
-        // Whatever happens, the queue pair must not stay drained.
+        // In any case, the queue pair must return from SQD.
         let moved = self.modify(queue, "a queue pair's address vector", attr, mask::STATE | mask::AV);
         self.modify(queue, "a queue pair back to RTS", to(READY_TO_SEND), mask::STATE)?;
         moved
     }
 
-    /// Posts bytes of own memory from `from` on; `None`: the queue takes no more. The number is not 0, and has not the bit of
+    /// Posts bytes of own memory from `from` on; `None`: the queue is full. The number is not 0 and does not have the bit of
     /// receives.
     pub(super) fn post(&mut self, queue: usize, number: u64, (from, bytes): (u64, u32), what: Post) -> Option<()> {
         let end = from.checked_add(u64::from(bytes)).filter(|end| *end <= self.bytes() as u64);
@@ -532,8 +532,7 @@ impl Device {
             Post::Write { to, key, notice: Some(notice) } => (WRITE_WITH_IMMEDIATE, (to, key, notice)),
             Post::Message => (SEND, (0, 0, 0)),
         };
-        // SAFETY: the memory is registered and within bounds, the lists live until the call returns, and the library keeps
-        // copies of them.
+        // SAFETY: the memory is registered and within bounds, the lists live until the call returns, and the library copies them.
         unsafe {
             let mut sge = Sge { addr: self.memory.at as u64 + from, length: bytes, lkey: (*self.mr).lkey };
             let mut wr = SendWr {
@@ -554,7 +553,7 @@ impl Device {
         }
     }
 
-    /// Posts a receive without memory, which a write with a notice uses up.
+    /// Posts a receive without memory, which a write with a notice consumes.
     pub(super) fn post_receive(&mut self, queue: usize) -> Result<(), WireError> {
         let mut wr = RecvWr { wr_id: 0, next: ptr::null_mut(), sg_list: ptr::null_mut(), num_sge: 0 };
         let mut bad = ptr::null_mut();
@@ -571,8 +570,7 @@ impl Device {
     ) -> Result<(), WireError> {
         let end = at.checked_add(u64::from(bytes)).filter(|end| *end <= self.bytes() as u64);
         assert!(end.is_some(), "{bytes} B from {at} on are not within the memory");
-        // SAFETY: the memory is registered and within bounds, the lists live until the call returns, and the library keeps
-        // copies of them.
+        // SAFETY: the memory is registered and within bounds, the lists live until the call returns, and the library copies them.
         let said = unsafe {
             let mut sge = Sge { addr: self.memory.at as u64 + at, length: bytes, lkey: (*self.mr).lkey };
             let mut wr = RecvWr { wr_id: RECEIVE | number, next: ptr::null_mut(), sg_list: &mut sge, num_sge: 1 };
@@ -582,19 +580,20 @@ impl Device {
         check("a receive", said)
     }
 
-    /// Takes what the completion queue says.
+    /// Passes all completions to `take` and returns their number.
     pub(super) fn poll(&mut self, take: &mut dyn FnMut(Told)) -> Result<usize, WireError> {
         let mut taken = 0;
         loop {
             let mut completed = [Wc::default(); 32];
             let most = completed.len() as c_int;
-            // SAFETY: as many entries as the library is told of.
+            // SAFETY: the array has as many entries as the call requests.
             let found = unsafe { ((*self.context).ops.poll_cq)(self.cq, most, completed.as_mut_ptr()) };
             let found = usize::try_from(found)
                 .map_err(|_| failed("polling the completion queue", io::Error::from_raw_os_error(-found)))?;
             for wc in &completed[..found] {
                 let error = (wc.status != 0).then_some(wc.status);
-                // What was given up does not say what it was; receives have the number 0, which nothing posted has.
+                // A failed completion does not name its operation; receives have the number 0 or their bit, posted operations
+                // neither.
                 take(match (error, wc.wr_id) {
                     (None, 0) if wc.opcode == RECEIVED_IMMEDIATE => {
                         Told::Arrived { qpn: wc.qp_num, notice: u32::from_be(wc.imm_data) }
@@ -613,13 +612,13 @@ impl Device {
         }
     }
 
-    /// Asks for an event with the next completion.
+    /// Requests an event for the next completion.
     pub(super) fn arm(&self) -> Result<(), WireError> {
         // SAFETY: the queue is this device's.
         check("arming the completion queue", unsafe { ((*self.context).ops.req_notify_cq)(self.cq, 0) })
     }
 
-    /// Takes the event that there is.
+    /// Consumes a pending event.
     fn take_event(&self) {
         let (mut cq, mut unused) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: there is an event, so this does not block; each is acknowledged once.
@@ -630,15 +629,14 @@ impl Device {
         }
     }
 
-    /// What the number of an error means.
+    /// Returns the description of an error number.
     pub(super) fn meaning(&self, error: u32) -> String {
         // SAFETY: the library returns a constant text, for unknown numbers too.
         unsafe { CStr::from_ptr((self.functions.wc_status_str)(error)).to_string_lossy().into_owned() }
     }
 }
 
-/// Waits for an event of one of the devices, until one of the sockets can be read, or one of the `calling` is connected, for so long at
-/// most.
+/// Waits until a device has an event, a socket is readable, one of `calling` is connected, or the timeout expires.
 pub(super) fn wait(
     devices: &[&Device],
     sockets: &[BorrowedFd<'_>],
@@ -673,8 +671,8 @@ fn gid_bytes(gid: [u64; 2]) -> [u8; 16] {
 impl Drop for Device {
     fn drop(&mut self) {
         let f = self.functions;
-        // SAFETY: each is given back once, what depends on others before them. What cannot be given back stays with the
-        // kernel until the process ends.
+        // SAFETY: each object is released once, dependent objects first. Objects that cannot be released stay with the kernel
+        // until the process ends.
         unsafe {
             for qp in self.queues.drain(..) {
                 (f.destroy_qp)(qp);
@@ -709,7 +707,7 @@ mod tests {
         assert!(Memory::new(usize::MAX).is_err());
     }
 
-    /// Otherwise a process that is forked would leave hardware with pages that this one does not see any more, once it writes.
+    /// Otherwise a fork would leave hardware with pages that this process no longer uses once it writes to them.
     #[test]
     #[cfg(target_os = "linux")]
     fn a_process_that_is_forked_has_no_part_in_the_memory() {

@@ -1,4 +1,4 @@
-//! Tests over a libibverbs of our own (../fake_verbs.c), which is built against the real header.
+//! Tests with a fake libibverbs (../fake_verbs.c), which is built against the real header.
 #![allow(dead_code, unreachable_pub)]
 
 use std::{
@@ -17,19 +17,19 @@ fn compile(to: &Path, source: &str, with: &[&OsStr]) {
     assert!(cc.status().unwrap().success(), "cc and libibverbs-dev are needed");
 }
 
-/// Builds our library in a folder.
+/// Builds the fake library in a folder.
 fn build(folder: &Path) -> PathBuf {
     let library = folder.join("libibverbs.so.1");
     compile(&library, "fake_verbs.c", &["-Wl,-soname,libibverbs.so.1", "-lpthread"].map(OsStr::new));
     library
 }
 
-/// Runs a test of this file again in a process that finds our library first, and whose label goes wrong as `fault` says.
+/// Re-runs a test of this file in a process that loads the fake library first; `fault` names the fault of a label.
 pub fn with_library(name: &str, fault: &str, body: impl FnOnce()) {
     with_libraries(name, fault, "", body);
 }
 
-/// The same with a libmlx5 that can do what `mlx5` says; empty: none.
+/// Does the same with a fake libmlx5 with the behaviour `mlx5`; empty: none.
 pub fn with_libraries(name: &str, fault: &str, mlx5: &str, body: impl FnOnce()) {
     if env::var_os("FAKE_FAULT").is_some() {
         return body();
@@ -46,11 +46,11 @@ pub fn with_libraries(name: &str, fault: &str, mlx5: &str, body: impl FnOnce()) 
     assert!(again.status().unwrap().success());
 }
 
-/// A machine whose loopback interface has an RDMA device, as the kernel and libibverbs would say; gone when it is dropped.
+/// Machine whose loopback interface has an RDMA device in fake sysfs and libibverbs; its files are removed on drop.
 pub struct Machine(TempDir);
 
 impl Machine {
-    /// Without a libibverbs but the system's.
+    /// Returns a machine with only the system's libibverbs.
     pub fn new(name: &str) -> Self {
         let folder = tempfile::Builder::new().prefix(&format!("fake-machine-{name}-")).tempdir().unwrap();
         let device = folder.path().join("sys/class/infiniband/fake0");
@@ -68,19 +68,19 @@ impl Machine {
         Machine(folder)
     }
 
-    /// Where its files are.
+    /// Returns the folder of its files.
     pub fn folder(&self) -> &Path {
         self.0.path()
     }
 
-    /// With ours, over which its processes send to each other.
+    /// Returns a machine with the fake library, over which its processes exchange packets.
     pub fn with_library(name: &str) -> Self {
         let machine = Self::new(name);
         build(machine.folder());
         machine
     }
 
-    /// What its processes find in their environment.
+    /// Returns the environment variables of its processes.
     pub fn variables(&self) -> Vec<(String, String)> {
         let folder = self.folder().display();
         [

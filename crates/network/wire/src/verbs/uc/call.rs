@@ -1,4 +1,4 @@
-//! Calling a peer over TCP, which nobody waits for.
+//! Non-blocking connection setup to a peer over TCP.
 
 use super::own::{Greeting, Own};
 use crate::{
@@ -13,26 +13,26 @@ use std::{
     time::Instant,
 };
 
-/// A peer that has been called.
+/// Outgoing connection attempt.
 pub(super) struct Call {
     pub(super) at: SocketAddr,
     since: Instant,
     stage: Stage,
 }
 
-/// How far a call is.
+/// Stage of a connection attempt.
 enum Stage {
     /// TCP connects.
     Connecting(TcpStream),
-    /// We have said who we are.
+    /// The greeting is sent.
     Greeting(Control),
 }
 
-/// What has become of a call.
+/// Outcome of a step.
 pub(super) enum Step {
-    /// Nothing yet.
+    /// No result yet.
     Waits(Call),
-    /// The other end has answered.
+    /// The peer has accepted.
     Welcomed(Control, Greeting),
 }
 
@@ -41,7 +41,7 @@ fn no_answer(at: SocketAddr, source: io::Error) -> WireError {
 }
 
 impl Call {
-    /// Begins to call, from an own address where one is given.
+    /// Starts a connection, from a local address if one is given.
     pub(super) fn begin(at: SocketAddr, from: Option<IpAddr>) -> Result<Self, WireError> {
         let begun = || {
             let socket = Socket::new(Domain::for_address(at), Type::STREAM, None)?;
@@ -58,7 +58,7 @@ impl Call {
         Ok(Call { at, since: Instant::now(), stage: Stage::Connecting(stream) })
     }
 
-    /// Goes on as far as it goes without waiting.
+    /// Proceeds as far as possible without blocking.
     pub(super) fn go_on(self, own: &Own) -> Result<Step, WireError> {
         let Call { at, since, stage } = self;
         let is_late = since.elapsed() >= own.settings.give_up;
@@ -98,7 +98,7 @@ impl Call {
         }
     }
 
-    /// What can be waited for: its socket, and whether that is still connecting.
+    /// Returns the socket to wait for, and `true` while it is still connecting.
     pub(super) fn fd(&self) -> (BorrowedFd<'_>, bool) {
         match &self.stage {
             Stage::Connecting(stream) => (stream.as_fd(), true),

@@ -1,4 +1,4 @@
-//! A peer's queue pairs, once both ends have greeted each other.
+//! Queue pairs of a peer, after the exchange of greetings.
 
 use super::own::{Greeting, Own, SENDS, places};
 use crate::{
@@ -16,28 +16,28 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A label's queue pair.
+/// Queue pair of a label.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// Its place in the device, its number, and that of the first packet that it sends.
+    /// Index in the device, queue pair number, and sequence number of its first packet.
     queue: usize,
     number: u32,
     psn: u32,
-    /// It is connected.
+    /// The queue pair is connected.
     stands: bool,
 }
 
-/// What has been heard over TCP.
+/// Result of reading the TCP connection.
 pub(super) enum Heard {
-    /// Nothing that is wrong.
+    /// No error.
     Fine,
-    /// The other end has gone, or does not speak as we do.
+    /// The peer has disconnected, or violates the protocol.
     Gone(WireError),
-    /// This end cannot.
+    /// A local operation failed.
     Wrong(WireError),
 }
 
-/// A peer: a device of its own with memory for what comes and goes, so that nothing of it is left when it is forgotten.
+/// Peer with a device and memory of its own, so that nothing of it remains when it is dropped.
 pub(super) struct Link {
     pub(super) at: SocketAddr,
     control: Control,
@@ -45,26 +45,26 @@ pub(super) struct Link {
     way: [u8; 16],
     class: u8,
     mtu: u8,
-    /// Queue pairs by label, and labels by their numbers.
+    /// Queue pairs by label, and labels by queue pair number.
     places: Vec<Place>,
     labels: BTreeMap<u32, Label>,
     receives: u32,
-    /// Bytes of a place in memory: receives of all labels first, then what is sent.
+    /// Bytes of a memory slot: receives of all labels first, then sends.
     size: u32,
     free: Vec<u32>,
-    /// What has arrived: label, place, bytes.
+    /// Arrived messages: label, slot, bytes.
     arrived: VecDeque<(Label, u32, u32)>,
     began: Instant,
-    /// We have called.
+    /// The local endpoint initiated the connection.
     pub(super) called: bool,
-    /// The owner knows of it: something has come from it, or it was asked for.
+    /// The owner has the peer's number: the peer has sent something, or the owner added it.
     pub(super) known: bool,
-    /// The other end has gone, or hardware has given a queue pair up.
+    /// The peer has disconnected, or a queue pair has failed.
     pub(super) broken: bool,
 }
 
 impl Link {
-    /// Queue pairs for whoever has greeted us, and what we say of ourselves.
+    /// Creates the queue pairs for a peer's greeting; returns them with the local greeting.
     pub(super) fn new(
         own: &Own,
         draws: &mut Stream,
@@ -105,12 +105,12 @@ impl Link {
         Ok((link, ours))
     }
 
-    /// Says something over TCP.
+    /// Sends a frame over TCP.
     pub(super) fn say(&mut self, frame: &Frame) -> Result<(), WireError> {
         self.control.post(frame)
     }
 
-    /// Asks for a queue pair of the other end's for each of ours.
+    /// Requests a remote queue pair for each local one.
     pub(super) fn ask(&mut self) -> Result<(), WireError> {
         for label in 0..self.places.len() as u32 {
             self.initialise(label)?;
@@ -120,12 +120,12 @@ impl Link {
         Ok(())
     }
 
-    /// Whether every queue pair is connected.
+    /// Returns `true` if every queue pair is connected.
     pub(super) fn stands(&self) -> bool {
         self.places.iter().all(|place| place.stands)
     }
 
-    /// Time since the greeting.
+    /// Returns the time since the greeting.
     pub(super) fn age(&self) -> Duration {
         self.began.elapsed()
     }
@@ -142,7 +142,7 @@ impl Link {
         (u64::from(place) * u64::from(self.size), self.size)
     }
 
-    /// Readies a label's queue pair to take what comes.
+    /// Moves a label's queue pair to INIT and posts its receives.
     fn initialise(&mut self, label: Label) -> Result<(), WireError> {
         let queue = self.places[label as usize].queue;
         self.device.initialise(queue)?;
@@ -153,7 +153,7 @@ impl Link {
     }
 
     fn connect(&mut self, label: Label, qpn: u32, psn: u32) -> Result<(), WireError> {
-        // Flow label 0 would leave the port to the kernel.
+        // With flow label 0 the kernel would select the port.
         let way = Way { gid: self.way, flow_label: label + 1, class: self.class };
         let place = &mut self.places[label as usize];
         self.device.connect(place.queue, &Remote { qpn, psn, mtu: self.mtu, way }, place.psn)?;
@@ -161,7 +161,7 @@ impl Link {
         Ok(())
     }
 
-    /// Goes on with what the ends say to each other besides datagrams.
+    /// Handles the control messages that have arrived.
     pub(super) fn hear(&mut self) -> Heard {
         if let Err(error) = self.control.flush() {
             return Heard::Gone(error);
@@ -194,12 +194,12 @@ impl Link {
         }
     }
 
-    /// Whether a label's queue pair is still to be connected.
+    /// Returns `true` if a label's queue pair is not connected yet.
     fn lacks(&self, label: Label) -> bool {
         self.places.get(label as usize).is_some_and(|place| !place.stands)
     }
 
-    /// Takes what the completion queue says.
+    /// Handles the completions of the device.
     pub(super) fn gather(&mut self) -> Result<(), WireError> {
         let Link { device, labels, free, arrived, broken, .. } = self;
         let gathered = device.poll(&mut |told| match told {
@@ -219,30 +219,30 @@ impl Link {
         gathered.map(|_| ())
     }
 
-    /// Whether something has arrived that nobody has taken.
+    /// Returns `true` if there are arrived datagrams.
     pub(super) fn has_arrived(&self) -> bool {
         !self.arrived.is_empty()
     }
 
-    /// The next datagram that has arrived: its label and bytes, copied to `to`.
+    /// Returns the next datagram: its label and bytes, copied to `to`.
     pub(super) fn take<'a>(&mut self, to: &'a mut [u8]) -> Option<(Label, &'a [u8])> {
         let (label, place, bytes) = self.arrived.pop_front()?;
         let (at, size) = self.place(place);
         let read = &mut to[..bytes.min(size) as usize];
         self.device.read(at as usize, read);
-        // Where it cannot be posted again, its queue pair has been given up.
+        // If the receive cannot be posted, its queue pair has failed.
         let queue = self.places[label as usize].queue;
         let posted = self.device.post_receive_into(queue, u64::from(place), (at, size));
         (self.broken, self.known) = (self.broken | posted.is_err(), true);
         Some((label, read))
     }
 
-    /// Whether a datagram of so many bytes has a queue pair to go by.
+    /// Returns `true` if a datagram of `size` bytes has a connected queue pair.
     pub(super) fn carries(&self, label: Label, size: u32) -> bool {
         !self.broken && size <= self.size && self.places.get(label as usize).is_some_and(|place| place.stands)
     }
 
-    /// Sends a datagram that it carries; false: it takes no more for now.
+    /// Sends a datagram for which [`Link::carries`] holds; returns `false` if the queue is full.
     pub(super) fn send(&mut self, label: Label, head: &[u8], payload: &[u8]) -> Result<bool, WireError> {
         if self.free.is_empty() {
             self.gather()?;
@@ -260,7 +260,7 @@ impl Link {
         Ok(posted)
     }
 
-    /// Whether hardware has still to send something of ours.
+    /// Returns `true` if the hardware has unsent messages.
     pub(super) fn is_sending(&mut self) -> bool {
         !self.broken && self.free.len() < SENDS as usize && self.gather().is_ok() && self.free.len() < SENDS as usize
     }

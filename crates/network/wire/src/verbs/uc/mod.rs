@@ -1,7 +1,8 @@
-//! UC queue pairs as a [`Datapath`]: a message is a datagram, which arrives or does not; an endpoint's own packets and transport do the
-//! rest. A label is a queue pair whose packets carry that flow label.
+//! UC queue pairs as a [`Datapath`]: a message is a datagram without acknowledgement; an endpoint's own packets and transport do
+//! the rest. A label is a queue pair whose packets carry that flow label.
 //!
-//! Nothing here waits but [`Datapath::wait`] and what says so: peers are called bit by bit, whenever somebody sends, receives or waits.
+//! Only [`Datapath::wait`] and functions documented as blocking wait. Connections to peers proceed step by step in calls that
+//! send, receive or wait.
 
 mod call;
 mod link;
@@ -28,25 +29,26 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Bytes that a packet has on the wire besides its datagram: Ethernet, IPv4, UDP, base transport header and invariant CRC.
+/// Bytes of a packet on the wire besides its datagram: Ethernet, IPv4, UDP, base transport header and invariant CRC.
 pub const UC_OVERHEAD: u64 = 14 + 20 + 8 + 12 + 4;
 
-/// Labels of a datapath: as many queue pairs for each peer.
+/// Maximum labels of a datapath, which has one queue pair per label and peer.
 const MOST_LABELS: u32 = 256;
-/// How long callers, and what peers say over TCP, wait at most while datagrams keep coming: while somebody is being connected, and else.
+/// Maximum intervals between polls of TCP connections while datagrams keep arriving: while a peer is being connected, and
+/// otherwise.
 const LOOKS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(5)];
-/// Callers that have not said yet who they are, and how long those may keep others waiting.
+/// Maximum callers without a greeting, and the time after which the oldest gives way to the next.
 const MOST_CALLERS: usize = 64;
 const HURRY: Duration = Duration::from_secs(1);
 
-/// Callers of one address that are linked and have sent nothing yet: each has memory of ours.
+/// Maximum connected callers of one address that have sent nothing yet: each takes local memory.
 const MAX_SILENT_PER_ADDRESS: usize = 32;
 
-/// A peer by its number.
+/// Peer by its number.
 enum Peer {
     Called(Call),
     Linked(Box<Link>),
-    /// It could not be reached, for this reason: what is sent to it is lost.
+    /// It could not be reached, for this reason: datagrams to it are lost.
     Unreachable {
         at: SocketAddr,
         why: WireError,
@@ -57,22 +59,22 @@ enum Peer {
 pub struct UcPath {
     opened: Instant,
     own: Own,
-    /// Whose packets leave by: that of the listener.
+    /// Source address of packets: that of the listener.
     ip: Option<IpAddr>,
     most_peers: u32,
     listener: Option<TcpListener>,
     callers: Vec<(Control, Instant)>,
-    /// When callers and peers were last heard, and whether some are being connected.
+    /// Time of the last poll of callers and peers, and `true` while some are being connected.
     attended: Instant,
     is_connecting: bool,
     peers: Vec<Option<Peer>>,
-    /// Those that are forgotten when what is on its way to them has left, at the latest then.
+    /// Released peers, kept until their packets have left or this time has come.
     leaving: Vec<(Box<Link>, Instant)>,
     turn: usize,
     draws: Stream,
     buffer: Vec<u8>,
     refused: u64,
-    /// Hears why somebody was sent away or a peer is of no more use.
+    /// Callback for the reason of a refusal or a failed peer.
     tell: Box<dyn FnMut(&str) + Send>,
 }
 
@@ -102,11 +104,11 @@ impl Peer {
 }
 
 impl UcPath {
-    /// Opens a device for datagrams of so many bytes at most over so many labels; with an address it is listened at, so that others may
-    /// become peers, `most_peers` at most.
+    /// Opens a device for datagrams of at most `largest` bytes over `labels` labels. With an address it listens there, so that
+    /// others may become peers, `most_peers` at most.
     ///
     /// # Errors
-    /// Where library or device are missing, or the address cannot be listened at.
+    /// Fails if library or device are missing, or if it cannot listen at the address.
     pub fn open(
         at: Option<SocketAddr>,
         settings: VerbsSettings,
@@ -121,7 +123,7 @@ impl UcPath {
                 "{labels} labels and datagrams of {largest} B: from 1 to {MOST_LABELS}, and {LONGEST} B at most"
             )));
         }
-        // Opened once to see that it can be, with the memory of a peer.
+        // Checks that the device can be opened with the memory of a peer.
         Device::open(&name, index, memory(labels, largest), 16, Service::Unreliable)?.mtu()?;
         let listener = match at {
             Some(at) => {
@@ -151,36 +153,36 @@ impl UcPath {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens.
     pub fn at(&self) -> Option<SocketAddr> {
         self.listener.as_ref()?.local_addr().ok()
     }
 
-    /// The device.
+    /// Returns the name of the device.
     pub fn device(&self) -> &str {
         &self.own.name
     }
 
-    /// Datagrams that had no queue pair to go by, as if the network had lost them.
+    /// Returns the number of datagrams without a queue pair, which are lost as if by the network.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Tells `hear` from now on why somebody was sent away, or a peer is of no more use.
+    /// Sets a callback for the reasons of refusals and failed peers.
     pub fn on_trouble(&mut self, hear: impl FnMut(&str) + Send + 'static) {
         self.tell = Box::new(hear);
     }
 
-    /// Gives what is sent a traffic class, as whole as it is: the queue pairs of those who become peers from now on have it.
+    /// Sets the traffic class byte of queue pairs that are created from now on.
     pub fn set_traffic_class(&mut self, class: u8) {
         self.own.class = class;
     }
 
-    /// Calls a peer and waits until it can be sent to, for as long as the settings say that it may be silent: for whoever has nothing else
-    /// to do meanwhile, and wants to know why not.
+    /// Connects to a peer and blocks until datagrams can be sent to it or the timeout `give_up` expires. The error has the
+    /// reason.
     ///
     /// # Errors
-    /// Where it cannot be reached.
+    /// Fails if it cannot be reached.
     pub fn reach(&mut self, at: SocketAddr) -> Result<PeerId, WireError> {
         let peer = self.peer(at, &[])?;
         let place = peer as usize;
@@ -200,7 +202,7 @@ impl UcPath {
         }
     }
 
-    /// A free number.
+    /// Returns a free peer number.
     fn vacancy(&mut self) -> Option<usize> {
         if let Some(at) = self.peers.iter().position(Option::is_none) {
             return Some(at);
@@ -211,8 +213,7 @@ impl UcPath {
         })
     }
 
-    /// Goes on with whatever is said over TCP: by those who call, those who are called, and peers who have something to say besides
-    /// datagrams. Never waits.
+    /// Handles TCP: callers, outgoing connections, and control messages of peers. Never blocks.
     fn attend(&mut self) {
         self.attended = Instant::now();
         self.accept();
@@ -227,7 +228,7 @@ impl UcPath {
                         (self.tell)(&error.to_string());
                     }
                 }
-                // Whoever says nothing, or nonsense, is none of ours.
+                // A caller that is silent, or sends something else, is dropped.
                 Ok(None) | Err(_) => drop(self.callers.remove(at)),
             }
         }
@@ -242,7 +243,7 @@ impl UcPath {
         self.leaving.retain_mut(|(link, until)| link.is_sending() && Instant::now() < *until);
     }
 
-    /// Hears who calls. Whoever finds too many before him waits, unless one of them says nothing.
+    /// Accepts callers. With too many callers the next one waits, unless the oldest has been silent for a second.
     fn accept(&mut self) {
         let Some(listener) = &self.listener else { return };
         loop {
@@ -254,7 +255,7 @@ impl UcPath {
             if is_full {
                 self.callers.remove(0);
             }
-            // One that is gone again says nothing.
+            // A caller that has already disconnected is ignored.
             if let Ok(control) = Control::new(stream, self.own.settings.give_up) {
                 self.callers.push((control, Instant::now()));
             }
@@ -334,10 +335,10 @@ impl UcPath {
             }
         }
         if link.broken && !link.known {
-            // The last words of who has gone already.
+            // Receives the last datagrams of a peer that has disconnected.
             let _ = link.gather();
         }
-        // Whom the owner does not know nobody else would forget: who has gone, or takes our memory and says nothing.
+        // The owner releases only peers that it has seen. Others are dropped here if they have disconnected or stay silent.
         let is_of_use = link.known || !link.broken && link.age() < self.own.settings.give_up || link.has_arrived();
         is_of_use.then_some(Peer::Linked(link))
     }
@@ -345,7 +346,7 @@ impl UcPath {
 
 impl Drop for UcPath {
     fn drop(&mut self) {
-        // What has been posted is to leave, the last acknowledgement above all; with its queue pair it would be gone.
+        // Lets posted messages leave, above all the last acknowledgement: they would be lost with their queue pair.
         let until = Instant::now() + self.own.settings.parting;
         let leaving = self.leaving.iter_mut().map(|(link, _)| &mut **link);
         let mut all: Vec<&mut Link> = self.peers.iter_mut().flatten().filter_map(Peer::link).chain(leaving).collect();
@@ -371,7 +372,7 @@ impl Datapath for UcPath {
         super::since(self.opened)
     }
 
-    /// Begins to call, where it is not known. Until the call is answered, and where it is not, datagrams to it are lost.
+    /// Starts a connection to a new peer. Datagrams are lost until it is established, or if it fails.
     fn peer(&mut self, at: SocketAddr, labels: &[Label]) -> Result<PeerId, WireError> {
         if let Some(label) = labels.iter().find(|label| **label >= self.own.labels) {
             return Err(WireError::UnknownLabel { label: *label, labels: self.own.labels });
@@ -403,7 +404,7 @@ impl Datapath for UcPath {
     fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError> {
         for (sent, outbound) in batch.iter().enumerate() {
             let Outbound { to, label, head, payload, .. } = *outbound;
-            // Whoever is no peer has no queue pair, and has sent nothing.
+            // An unknown address has no queue pair.
             let To::Peer(peer) = to else { continue };
             let known = self.peers.get_mut(peer as usize).and_then(Option::as_mut);
             let link = known.ok_or(WireError::UnknownPeer(peer))?.link();
@@ -450,7 +451,7 @@ impl Datapath for UcPath {
     fn wait(&mut self, until: Time) -> Result<(), WireError> {
         self.attend();
         for link in self.peers.iter_mut().flatten().filter_map(Peer::link).filter(|link| !link.broken) {
-            // Asked for first, so that nothing arrives unheard between the look and the wait.
+            // Arms the completion queue first, so that no arrival is missed between the poll and the wait.
             if let Err(error) = link.device().arm().and_then(|()| link.gather()) {
                 link.broken = true;
                 (self.tell)(&error.to_string());
@@ -477,7 +478,7 @@ impl Datapath for UcPath {
             }
             sockets.extend(self.callers.iter().map(|(control, _)| control.fd()));
             sockets.extend(self.listener.as_ref().map(AsFd::as_fd));
-            // Callers and calls are given up after a while, though nothing comes of them.
+            // Callers and connection attempts time out without an event.
             let most = if self.is_connecting { Duration::from_millis(100) } else { Duration::MAX };
             sys::wait(&devices, &sockets, &calling, super::duration(left).min(most))?;
         }

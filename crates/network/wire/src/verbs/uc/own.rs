@@ -1,4 +1,4 @@
-//! What an end of UC queue pairs is, and what it says of itself to a peer.
+//! Local endpoint of UC queue pairs, and the greeting that it sends to peers.
 
 use crate::{
     WireError,
@@ -9,26 +9,26 @@ use crate::{
 };
 use std::net::IpAddr;
 
-/// Datagrams to a peer that hardware has not sent yet.
+/// Maximum unsent datagrams per peer.
 pub(super) const SENDS: u32 = 128;
-/// Receives that stand ready for a peer, over all labels; of each label so many at least and at most.
+/// Posted receives per peer, over all labels, and their minimum and maximum per label.
 const RECEIVES: u32 = 2048;
 const RECEIVES_OF_LABEL: (u32, u32) = (32, 256);
-/// Bytes of the longest datagram: more than our largest packet, and no more than what memory of a stranger may cost.
+/// Bytes of the longest datagram: above the largest packet, and a limit to the memory that an unknown peer may cost.
 pub(super) const LONGEST: usize = 1 << 14;
 
-/// Bytes of memory for a peer of so many labels and datagrams of so many bytes.
+/// Returns the bytes of memory for a peer with `labels` labels and datagrams of `largest` bytes.
 pub(in crate::verbs) fn memory(labels: u32, largest: usize) -> usize {
     places(labels).1 as usize * largest
 }
 
-/// Receives of each label, and places of memory of a peer of so many labels.
+/// Returns the receives per label and the memory slots of a peer with `labels` labels.
 pub(super) fn places(labels: u32) -> (u32, u32) {
     let receives = (RECEIVES / labels).clamp(RECEIVES_OF_LABEL.0, RECEIVES_OF_LABEL.1);
     (receives, labels * receives + SENDS)
 }
 
-/// What an end says of itself.
+/// Properties that an endpoint announces to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Greeting {
     pub(super) gid: [u8; 16],
@@ -38,25 +38,25 @@ pub(super) struct Greeting {
 }
 
 impl Greeting {
-    /// Whether there can be queue pairs for it.
+    /// Returns `true` if queue pairs can be created for it.
     pub(super) fn makes_sense(&self) -> bool {
         self.labels > 0 && self.largest as usize <= LONGEST
     }
 }
 
-/// What this end brings to every peer.
+/// Local properties for all peers.
 pub(super) struct Own {
-    /// The device.
+    /// Name of the device.
     pub(super) name: String,
     pub(super) settings: VerbsSettings,
     pub(super) labels: u32,
-    /// Bytes of the longest datagram of this end.
+    /// Bytes of the longest local datagram.
     pub(super) largest: u32,
     pub(super) class: u8,
 }
 
 impl Own {
-    /// What this end says of itself over the address that packets will leave by.
+    /// Returns the local greeting for the address by which packets leave.
     pub(super) fn greeting(&self, local: Option<IpAddr>) -> Result<Greeting, WireError> {
         let index = gid::choose(&self.name, self.settings.gid_index, local)?;
         let device = Device::open(&self.name, index, 4096, 16, Service::Unreliable)?;
