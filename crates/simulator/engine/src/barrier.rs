@@ -1,18 +1,18 @@
-//! A barrier that spins briefly, then sleeps, and lets everybody go when one of its threads has panicked.
+//! Barrier that spins briefly, then sleeps, and releases all threads after one of them has panicked.
 
 use std::sync::{
     Condvar, Mutex,
     atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
 };
 
-/// Looks at the barrier before a thread goes to sleep: a few microseconds.
+/// Polls of the barrier before a thread goes to sleep: a few microseconds.
 const SPINS: u32 = 2_000;
 
-/// A thread of the barrier panicked: nobody will come any more.
+/// Error: a thread of the barrier panicked, so the others will not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Broken;
 
-/// A meeting point of a fixed number of threads.
+/// Barrier for a fixed number of threads.
 #[derive(Debug)]
 pub(crate) struct Barrier {
     threads: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Barrier {
     broken: AtomicBool,
     sleep: Mutex<()>,
     wake: Condvar,
-    /// Looks before sleeping; none where there are fewer processors than threads.
+    /// Polls before sleeping; none if there are fewer processors than threads.
     spins: u32,
 }
 
@@ -39,12 +39,12 @@ impl Barrier {
         }
     }
 
-    /// Waits until every thread is here.
+    /// Waits until every thread has arrived.
     pub(crate) fn wait(&self) -> Result<(), Broken> {
         let round = self.round.load(SeqCst);
         if self.waiting.fetch_add(1, SeqCst) + 1 == self.threads {
             self.waiting.store(0, SeqCst);
-            // Under the lock: nobody may look, find nothing and fall asleep after the call.
+            // Under the lock, so that no thread polls before the change and falls asleep after the wake-up.
             let _lock = self.sleep.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             self.round.fetch_add(1, SeqCst);
             self.wake.notify_all();
@@ -71,7 +71,7 @@ impl Barrier {
         }
     }
 
-    /// Lets everybody go, now and for ever.
+    /// Releases all threads, now and at every later wait.
     fn break_up(&self) {
         let _lock = self.sleep.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         self.broken.store(true, SeqCst);

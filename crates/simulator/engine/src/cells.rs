@@ -1,55 +1,56 @@
-//! The event queues of the cells of one thread.
+//! Event queues of the cells of one thread.
 //!
-//! Nearly every event is pushed one lookahead or more before its time, that is, for a later window. Such a push is an
-//! append to its cell's list. When the cell's turn comes, the events of the window are taken out of the list and sorted
-//! at once: scattered into as many buckets as there are events, then put right by insertion. The few events that a cell
-//! pushes into its own running window wait in a heap beside the sorted ones.
+//! Nearly every event is pushed one lookahead or more before its time, that is, for a later window. Such a push is an append to
+//! its cell's list. At the cell's turn the events of the window are taken out of the list and sorted at once: scattered into as
+//! many buckets as there are events, then put in order by insertion. The few events that a cell pushes into its own running
+//! window wait in a heap beside the sorted ones.
 
 use crate::event::{Due, Event};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// Events that lie further ahead than this wait in a heap, so that a cell does not look at them in every window.
+/// Events at least this far beyond the window wait in a heap, so that a cell does not scan them in every window. Unit:
+/// picoseconds.
 const FAR: u64 = 1 << 24;
-/// Most buckets that the events of a window are scattered into.
+/// Maximum number of buckets for the events of a window.
 const BUCKETS: usize = 1 << 14;
-/// Up to here a bucket is put right by insertion; larger ones (synchronous starts) are sorted.
+/// Buckets up to this size are put in order by insertion; larger ones (synchronous starts) are sorted.
 const SMALL: u32 = 16;
 
-/// What waits for one cell.
+/// Pending events of one cell.
 #[derive(Debug, Default)]
 struct Cell {
-    /// Events of later windows, in no order.
+    /// Events of later windows, unordered.
     later: Vec<Event>,
     far: BinaryHeap<Reverse<Event>>,
 }
 
-/// The cells of one thread, one of which runs at a time.
+/// Cells of one thread, one of which runs at a time.
 #[derive(Debug)]
 pub struct Cells {
     cells: Vec<Cell>,
-    /// Per cell: no event of it lies before this.
+    /// Per cell, a lower bound of the time of its events.
     next: Vec<u64>,
-    /// The cell that runs.
+    /// The running cell.
     running: u32,
     /// Its window: from `base` to before `end`.
     base: u64,
     end: u64,
-    /// Its events, sorted; `position` is the next one.
+    /// Its events, sorted; `position` is the index of the next one.
     due: Vec<Due>,
     position: usize,
     /// Events that it pushed into its own window.
     soon: BinaryHeap<Reverse<Due>>,
-    /// Empty, to be filled with what a cell keeps for later.
+    /// Empty list, to be filled with the events that a cell keeps for later.
     kept: Vec<Event>,
     counts: Box<[u32; BUCKETS]>,
     late: Option<Event>,
 }
 
 impl Cells {
-    /// The longest window: times within it fit into 32 bits.
+    /// Longest window, in picoseconds: times within it fit into 32 bits.
     pub const LONGEST_WINDOW: u64 = u32::MAX as u64;
 
-    /// So many cells without events.
+    /// Returns `cells` cells without events.
     pub fn new(cells: usize) -> Self {
         Cells {
             cells: (0..cells).map(|_| Cell::default()).collect(),
@@ -89,34 +90,34 @@ impl Cells {
         }
     }
 
-    /// The cell has something to do at `time`, though no event says so: its next window starts there at the latest.
+    /// Starts the cell's next window at `time` at the latest, even without an event.
     #[inline]
     pub fn wake(&mut self, cell: u32, time: u64) {
         let next = &mut self.next[cell as usize];
         *next = (*next).min(time);
     }
 
-    /// Before this nothing happens in any cell; `u64::MAX` where nothing is left to happen.
+    /// Returns a lower bound of the next event's time in any cell; `u64::MAX`: no event is left.
     pub fn next_time(&self) -> u64 {
         self.next.iter().copied().min().unwrap_or(u64::MAX)
     }
 
-    /// Before this nothing happens in the cell.
+    /// Returns a lower bound of the next event's time in the cell.
     #[inline]
     pub fn next_of(&self, cell: u32) -> u64 {
         self.next[cell as usize]
     }
 
-    /// The turn of `cell` begins: its events from `base` to before `end` are handed out by [`Cells::pop`].
+    /// Begins the turn of `cell`: [`Cells::pop`] returns its events from `base` to before `end`.
     ///
-    /// The window must be no longer than [`Cells::LONGEST_WINDOW`], and nothing may lie before it.
+    /// The window must be no longer than [`Cells::LONGEST_WINDOW`], and no event may precede it.
     pub fn open(&mut self, cell: u32, base: u64, end: u64) {
         debug_assert!(base <= self.next[cell as usize] && end - base <= Self::LONGEST_WINDOW);
         (self.running, self.base, self.end) = (cell, base, end);
         let Cell { later, far } = &mut self.cells[cell as usize];
         let (due, counts, kept) = (&mut self.due, &mut self.counts[..], &mut self.kept);
         let mut next = u64::MAX;
-        // As many buckets as there are events, give or take; an event's bucket follows from its time alone.
+        // About as many buckets as there are events; an event's bucket follows from its time alone.
         let buckets = later.len().next_power_of_two().clamp(1, BUCKETS);
         let shift = (u64::BITS - (end - base - 1).leading_zeros()).saturating_sub(buckets.trailing_zeros());
         let bucket = |event: &Event| ((event.time - base) >> shift) as usize & (BUCKETS - 1);
@@ -137,7 +138,7 @@ impl Cells {
             most = most.max(*count);
             sum += std::mem::replace(count, sum);
         }
-        // What was there before is overwritten.
+        // Previous content is overwritten.
         due.resize(taken, Due::default());
         for event in later.iter().filter(|event| event.time < end) {
             let place = &mut counts[bucket(event)];
@@ -147,7 +148,7 @@ impl Cells {
         later.clear();
         std::mem::swap(later, kept);
         if most > SMALL {
-            // A bucket now ends where its count says.
+            // Each count is now the end of its bucket.
             let mut start = 0;
             for &end in &counts[..buckets] {
                 if end - start > SMALL {
@@ -169,7 +170,7 @@ impl Cells {
         self.position = 0;
     }
 
-    /// The next event of the running cell in its window.
+    /// Returns the next event of the running cell in its window.
     #[inline]
     pub fn pop(&mut self) -> Option<Event> {
         if !self.soon.is_empty() {
@@ -201,13 +202,13 @@ impl Cells {
         Some(due.event(self.base))
     }
 
-    /// What the event `ahead` places after the next one carries, if the window reaches as far: a hint of what to fetch.
+    /// Returns order and payload of the event `ahead` places after the next one, if it is in the window: a prefetch hint.
     #[inline]
     pub fn upcoming(&self, ahead: usize) -> Option<(u32, u32)> {
         self.due.get(self.position + ahead).map(|due| (due.key as u32, due.payload))
     }
 
-    /// The turn of the running cell is over; every event before `end` has been handled.
+    /// Ends the turn of the running cell; every event before `end` has been handled.
     #[inline]
     pub fn close(&mut self) {
         debug_assert!(self.position >= self.due.len());
@@ -218,25 +219,25 @@ impl Cells {
         self.base = self.end;
     }
 
-    /// The end of the window that runs or ran last.
+    /// Returns the end of the current or last window.
     #[inline]
     pub fn window_end(&self) -> u64 {
         self.end
     }
 
-    /// An event that was pushed for a time that its cell has passed already: the model's mistake.
+    /// Returns an event that was pushed for a time that its cell has already passed: a bug of the model.
     pub fn late(&self) -> Option<&Event> {
         self.late.as_ref()
     }
 
-    /// Number of pending events, those of the running window included.
+    /// Returns the number of pending events, those of the running window included.
     #[cfg(test)]
     fn len(&self) -> usize {
         let later: usize = self.cells.iter().map(|cell| cell.later.len() + cell.far.len()).sum();
         later + self.soon.len() + self.due.len().saturating_sub(self.position)
     }
 
-    /// Bytes of memory held.
+    /// Returns the bytes of memory held.
     pub fn bytes(&self) -> usize {
         let events: usize = self.cells.iter().map(|cell| cell.later.capacity() + cell.far.capacity()).sum();
         events * size_of::<Event>()
@@ -247,7 +248,7 @@ impl Cells {
     }
 }
 
-/// Quick where hardly anything is out of place.
+/// Sorts events that are nearly in order already.
 #[inline]
 fn insertion_sort(due: &mut [Due]) {
     let mut last = Due::default();
@@ -316,8 +317,8 @@ mod tests {
     }
 
     proptest! {
-        /// Any mix of events over several cells, pushed before their time or from within a window, comes out as a
-        /// sorted list would give it.
+        /// Any mix of events over several cells, pushed before their time or from within a window, comes out in the order of a
+        /// sorted list.
         #[test]
         fn behaves_as_a_sorted_list(
             first in prop::collection::vec((0u64..3_000, 0u32..4, 0u32..3), 1..200),

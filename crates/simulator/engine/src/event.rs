@@ -1,17 +1,17 @@
 //! Events and their order.
 
-/// An event: 16 bytes, ordered by (time, order, payload).
+/// Event of 16 bytes, ordered by (time, order, payload).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Event {
-    /// When, in picoseconds.
+    /// Time in picoseconds.
     pub time: u64,
     /// Canonical rank among events of the same time; its meaning is the model's.
     pub order: u32,
-    /// What the model wants back.
+    /// Data that the model gets back.
     pub payload: u32,
 }
 
-/// An event of the window that runs: ties aside, one load tells the order of two.
+/// Event of the running window. One comparison of `key` orders two events, except for ties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Due {
     /// Time since the start of the window in the upper half, the event's order in the lower.
@@ -20,7 +20,7 @@ pub(crate) struct Due {
 }
 
 impl Due {
-    /// The event in a window that starts at `base`; its time must lie less than 2^32 ps behind it.
+    /// Converts an event of a window that starts at `base`; its time must be less than 2^32 ps after `base`.
     #[inline]
     pub(crate) fn new(event: &Event, base: u64) -> Self {
         debug_assert!(event.time - base <= u64::from(u32::MAX));

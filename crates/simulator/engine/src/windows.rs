@@ -1,8 +1,8 @@
 //! Windows of one lookahead, on one thread or several.
 //!
-//! A window starts at the earliest event of all partitions and is one lookahead long: nothing that happens inside it
-//! acts on another cell before its end. Partitions run a window each on their own, then exchange their messages. The
-//! windows do not depend on how the cells are shared out among the threads.
+//! A window starts at the earliest event of all partitions and is one lookahead long: no event inside it affects another cell
+//! before its end. Partitions run a window independently, then exchange their messages. The windows do not depend on the
+//! distribution of cells over threads.
 
 use crate::{
     Cells,
@@ -17,27 +17,27 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What partitions tell each other.
+/// Message between partitions.
 pub trait Message: Send {
-    /// When it takes effect.
+    /// Returns the time at which it takes effect.
     fn time(&self) -> u64;
 }
 
-/// Some cells of a model, with everything they need: what one thread works on.
+/// Cells of a model with their state, which one thread runs.
 pub trait Partition: Send {
-    /// What partitions tell each other.
+    /// Message between partitions.
     type Message: Message;
 
-    /// Nothing happens before this; `u64::MAX`: nothing is left to happen. It must not lie before the end of the last
+    /// Returns a lower bound of the next event's time; `u64::MAX`: no event is left. It must not precede the end of the last
     /// window.
     fn next_time(&self) -> u64;
-    /// The next moment at which the world changes for everybody, known to all partitions alike (a fault, say);
-    /// `u64::MAX`: none. Nothing happens before `start`.
+    /// Returns the time of the next cut, at which the model changes globally, such as at a fault; `u64::MAX`: none. All
+    /// partitions return the same time. No event precedes `start`.
     fn next_cut(&self, start: u64) -> u64;
-    /// Such a moment has come: everything before it has been handled everywhere, nothing at it or after it.
+    /// Applies a cut: all partitions have handled every event before it, and none at or after it.
     fn cut(&mut self, time: u64, start: u64);
-    /// Handles every event from `start` to before `end` and leaves messages for partition `p` in `outbox[p]`. Calls
-    /// `go_on` now and then, at an event's boundary, and returns early where it says false.
+    /// Handles every event from `start` to before `end` and puts messages for partition `p` into `outbox[p]`. Calls `go_on`
+    /// periodically between events, and returns early if it returns `false`.
     fn run_window(
         &mut self,
         start: u64,
@@ -47,18 +47,18 @@ pub trait Partition: Send {
     );
     /// Takes over messages of another partition, leaving the vector empty.
     fn receive(&mut self, messages: &mut Vec<Self::Message>);
-    /// Where it stands.
+    /// Returns the current status.
     fn status(&self) -> Status;
-    /// True where an invariant failed and the run must stop.
+    /// Returns `true` if an invariant failed and the run must stop.
     fn failed(&self) -> bool;
 }
 
-/// Where a partition stands.
+/// Progress of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status {
     /// Simulated time reached.
     pub now: u64,
-    /// Units of work done (the model's word for it).
+    /// Units of work done, as the model counts them.
     pub work: u64,
     /// Items finished.
     pub finished: u64,
@@ -70,25 +70,25 @@ impl Status {
     }
 }
 
-/// How a run ended.
+/// Reason for the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// No event is left before the end.
     Done,
-    /// The callback asked for a stop.
+    /// The callback requested a stop.
     Interrupted,
     /// A partition reported a failure.
     Failed,
 }
 
-/// How often the callback is asked, at most.
+/// Minimum interval between calls of the callback.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Runs all events before `end`, a thread per partition. `lookahead` is the least time between a cause in one cell and
-/// its effect in another, and above zero. `tick` hears the sum of all statuses now and then and returns false to stop.
+/// Runs all events before `end`, with one thread per partition. `lookahead` is the minimum time between a cause in one cell and
+/// its effect in another, and above zero. `tick` is called periodically with the sum of all statuses and returns `false` to stop.
 ///
 /// # Panics
-/// When a partition does, on whichever thread; the other threads end first.
+/// Panics if a partition does, on any thread; the other threads end first.
 pub fn run<P: Partition>(
     partitions: &mut [P],
     lookahead: u64,
@@ -124,17 +124,17 @@ pub fn run<P: Partition>(
     })
 }
 
-/// What a partition says at the barrier between two windows.
+/// State that a partition publishes at the barrier between two windows.
 #[derive(Debug)]
 struct Report {
-    /// Its next event's time, and that of its messages'.
+    /// Minimum of the times of its next event and of its messages.
     next: AtomicU64,
     stops: AtomicBool,
     fails: AtomicBool,
 }
 
-/// What the threads share. Everything that is written in one window and read after its barrier exists twice, for even
-/// and odd windows: one barrier a window is then enough.
+/// State that the threads share. Data written in one window and read after its barrier exist twice, for even and odd windows: one
+/// barrier per window is then enough.
 struct Common<M> {
     count: usize,
     lookahead: u64,
@@ -170,7 +170,7 @@ impl<M> Common<M> {
     }
 }
 
-/// One thread with its partition.
+/// Thread with its partition.
 struct Worker<'a, M> {
     common: &'a Common<M>,
     me: usize,
@@ -181,7 +181,7 @@ impl<M: Message> Worker<'_, M> {
         let Common { count, lookahead, end, barrier, reports, mail, statuses, stop } = self.common;
         let mut outbox: Vec<Vec<M>> = (0..*count).map(|_| Vec::new()).collect();
         let mut last = Instant::now();
-        // Now and then the callback is asked; where it says no, all threads stop at their next look.
+        // Calls the callback periodically; after it returns `false`, each thread stops at its next call of `go_on`.
         let mut go_on = |mine: Status| {
             if last.elapsed() >= TICK {
                 last = Instant::now();
@@ -236,8 +236,8 @@ mod tests {
     use super::*;
     use crate::Event;
 
-    /// Tokens that hop between cells, each hop taking `DELAY` and a little more; a cell logs what passes. At cuts the
-    /// tokens' way changes.
+    /// Tokens that hop between cells, each hop taking `DELAY` and a little more; a cell logs those that pass. At cuts the tokens'
+    /// paths change.
     const DELAY: u64 = 100;
     const CELLS: u32 = 12;
 
@@ -333,7 +333,7 @@ mod tests {
         }
     }
 
-    /// Before there was a guard, the other threads waited for ever.
+    /// Without the guard, the other threads would wait for ever.
     #[test]
     fn a_panic_on_one_thread_ends_the_run() {
         let panicked = std::panic::catch_unwind(|| run(&mut ring(3, 5_000), DELAY, 20_000, &mut |_| true));
