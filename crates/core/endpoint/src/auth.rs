@@ -1,7 +1,7 @@
 //! Authentication: keys, message authentication codes and the window against replays (docs/reference/wire.md, "Authentication").
 //!
-//! All of it is keyed BLAKE3: as a pseudo-random function for MACs, which needs no nonce that must not repeat, and in its mode
-//! for deriving keys. Nothing here is compared in a time that depends on where bytes differ.
+//! All of it is keyed BLAKE3: as a pseudo-random function for MACs, which requires no unique nonce, and in its mode for deriving
+//! keys. MACs are compared in constant time.
 
 use crate::header::{MAX_COVERED, Protection, Sealed, TAG, Tag};
 use std::fmt;
@@ -12,17 +12,17 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 pub struct Key([u8; 32]);
 
 impl Key {
-    /// The key of a secret of any length, of which 16 unpredictable bytes are the least that makes sense.
+    /// Derives the key of a secret of any length; less than 16 unpredictable bytes make no sense.
     pub fn of(secret: &[u8]) -> Self {
         Key(blake3::derive_key("anabranch wire 2 shared key", secret))
     }
 
-    /// The key of HELLO, RETRY and WELCOME, which come before both endpoints know each other's nonce.
+    /// Derives the key of HELLO, RETRY and WELCOME, which are sent before both endpoints have each other's nonce.
     fn greetings(&self) -> PacketKey {
         PacketKey(blake3::derive_key("anabranch wire 2 greetings", &self.0))
     }
 
-    /// The keys of packets in one direction of a connection.
+    /// Derives the keys of packets in one direction of a connection.
     fn packets(&self, from: Side, to: Side) -> DirectionKeys {
         let mut hasher = blake3::Hasher::new_derive_key("anabranch wire 2 packets");
         hasher.update(&self.0);
@@ -43,11 +43,11 @@ impl fmt::Debug for Key {
     }
 }
 
-/// What an endpoint gives to the keys of a connection.
+/// Contribution of an endpoint to the keys of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Side {
     pub(crate) nonce: u64,
-    /// The number that this endpoint has given the other.
+    /// Connection number that this endpoint has assigned to the other one.
     pub(crate) connection: u32,
 }
 
@@ -72,7 +72,7 @@ impl PacketKey {
         truncated(&blake3::keyed_hash(&self.0, bytes))
     }
 
-    /// The same of two parts, one after the other.
+    /// Returns the MAC of two parts, one after the other.
     pub(crate) fn mac_of(&self, head: &[u8], rest: &[u8]) -> Tag {
         if head.is_empty() {
             return self.mac(rest);
@@ -85,7 +85,7 @@ impl PacketKey {
     }
 }
 
-/// The keys of one direction.
+/// Keys of one direction.
 #[derive(Clone, Debug)]
 struct DirectionKeys {
     headers: PacketKey,
@@ -102,7 +102,7 @@ impl DirectionKeys {
     }
 }
 
-/// The keys that an endpoint has for greetings: its own, and for a peer that it calls that peer's.
+/// Keys of greetings: the endpoint's own and, for a peer that it calls, that peer's.
 #[derive(Clone, Debug)]
 pub(crate) struct GreetingKeys {
     own: PacketKey,
@@ -114,7 +114,7 @@ impl GreetingKeys {
         GreetingKeys { own: own.greetings(), peer: peer.filter(|peer| *peer != own).map(Key::greetings) }
     }
 
-    /// The key for what is sent: whoever is called has its own.
+    /// Returns the key for greetings to send: that of the called peer, if it has one of its own.
     pub(crate) fn sending(&self) -> &PacketKey {
         self.peer.as_ref().unwrap_or(&self.own)
     }
@@ -127,11 +127,11 @@ impl GreetingKeys {
     }
 }
 
-/// What a connection's packets are sealed and opened with.
+/// Keys, packet numbers and replay window of a connection.
 #[derive(Debug)]
 pub(crate) struct Session {
     sending: DirectionKeys,
-    /// Under our key, and under that of the peer where we have it: whichever fitted last.
+    /// Keys under the local key and, if set, under the peer's; `usual`: the index of those that verified the last packet.
     receiving: Vec<DirectionKeys>,
     usual: usize,
     sides: [Side; 2],
@@ -140,18 +140,18 @@ pub(crate) struct Session {
     pub(crate) protection: Protection,
 }
 
-/// Why a sealed packet is not taken.
+/// Reason to reject a sealed packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rejected {
-    /// Its MAC does not fit, or its payload's is missing.
+    /// Its MAC does not match, or that of its payload is missing.
     Forged,
-    /// Its number has come already, or is too old to tell.
+    /// Its number has been received already, or is too old to be checked.
     Replayed,
 }
 
 impl Session {
-    /// The keys of a connection between `here` and `there`: what is sent is sealed with the key of whom it goes to where that is known
-    /// (`peer`), else with our own, which that endpoint has called us by.
+    /// Creates the session between `here` and `there`. Packets to send are sealed with the key of the peer (`peer`) if it is
+    /// known, else with the local one, by which that peer has called.
     pub(crate) fn new(own: &Key, peer: Option<&Key>, here: Side, there: Side, protection: Protection) -> Self {
         let peer = peer.filter(|peer| *peer != own);
         let sending = peer.unwrap_or(own).packets(here, there);
@@ -160,18 +160,18 @@ impl Session {
         Session { sending, receiving, usual: 0, sides, next: 0, window: Window::default(), protection }
     }
 
-    /// The same where the key of the peer is known by now: numbers go on, and what has come has come.
+    /// Returns the session with a peer key that has become known; packet numbers and the replay window continue.
     pub(crate) fn with_peer_key(self, own: &Key, peer: Option<&Key>) -> Self {
         let [here, there] = self.sides;
         Session { next: self.next, window: self.window, ..Session::new(own, peer, here, there, self.protection) }
     }
 
-    /// Ours and theirs.
+    /// Returns the local side and the remote side.
     pub(crate) fn sides(&self) -> [Side; 2] {
         self.sides
     }
 
-    /// The number of the next packet that leaves. 64 bits do not come to an end.
+    /// Returns the number of the next packet to send; 64 bits are never exhausted.
     pub(crate) fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
@@ -181,17 +181,17 @@ impl Session {
         &self.sending.headers
     }
 
-    /// The tag of a payload, where payloads are authenticated.
+    /// Returns the tag of a payload; `None` if payloads are not authenticated.
     pub(crate) fn payload_tag(&self, head: &[u8], rest: &[u8]) -> Option<Tag> {
         (self.protection == Protection::All).then(|| self.sending.payloads.mac_of(head, rest))
     }
 
-    /// Verifies a packet, and that it is none that has come already.
+    /// Verifies a packet, and rejects a number that has been received already.
     pub(crate) fn open(&mut self, sealed: &Sealed<'_>) -> Result<(), Rejected> {
         if self.protection == Protection::All && sealed.is_data && !sealed.has_payload_tag {
             return Err(Rejected::Forged);
         }
-        // Before the MAC is computed: a flood of what was recorded costs little.
+        // This check precedes the MAC, so that a flood of recorded packets costs little.
         if !self.window.may_be_new(sealed.number) {
             return Err(Rejected::Replayed);
         }
@@ -204,15 +204,15 @@ impl Session {
     }
 }
 
-/// Packets behind the newest one that may still come: those of a slow path among fast ones.
+/// Packets behind the newest one that are still accepted: those of a slow path among fast ones.
 const WINDOW: u64 = 1 << 16;
 
-/// Which packet numbers have come (RFC 4303, section 3.4.3): a bitmap that slides with the highest.
+/// Replay window over packet numbers (RFC 4303, section 3.4.3): a bitmap that slides with the highest.
 #[derive(Debug, Default)]
 struct Window {
-    /// One more than the highest number that has come.
+    /// Highest number received, plus one.
     next: u64,
-    /// A bit for each number, by its remainder; empty as long as nothing has come.
+    /// One bit per number, by its remainder; empty before the first packet.
     seen: Vec<u64>,
 }
 
@@ -229,7 +229,7 @@ impl Window {
         self.next - number <= WINDOW && self.seen[word] & bit == 0
     }
 
-    /// A number that may be new, and whose packet has been verified, has come.
+    /// Records a number that may be new, and whose packet has been verified.
     fn note(&mut self, number: u64) {
         if self.seen.is_empty() {
             self.seen = vec![0; (WINDOW / 64) as usize];

@@ -3,7 +3,7 @@
 use anabranch_lb::{FlowInfo, HostScheme};
 use anabranch_units::Time;
 
-/// A scheme whose flows have dense slots, which are used again.
+/// A scheme whose flows have dense, reusable slots.
 #[derive(Debug)]
 pub struct Balancer<S> {
     scheme: S,
@@ -12,24 +12,24 @@ pub struct Balancer<S> {
 }
 
 impl<S: HostScheme> Balancer<S> {
-    /// A scheme that has no flows yet.
+    /// Creates a balancer without flows.
     pub fn new(scheme: S) -> Self {
         Balancer { scheme, free: Vec::new(), slots: 0 }
     }
 
-    /// The scheme.
+    /// Returns the scheme.
     #[inline]
     pub fn scheme(&self) -> &S {
         &self.scheme
     }
 
-    /// The scheme, to be told and asked.
+    /// Returns the scheme for calls that change it.
     #[inline]
     pub fn scheme_mut(&mut self) -> &mut S {
         &mut self.scheme
     }
 
-    /// A flow opens; returns its slot with the scheme.
+    /// Opens a flow; returns its slot with the scheme.
     pub fn open(&mut self, now: Time, info: &FlowInfo<'_>) -> u32 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots += 1;
@@ -39,7 +39,7 @@ impl<S: HostScheme> Balancer<S> {
         slot
     }
 
-    /// The flow in `slot` is done.
+    /// Closes the flow in `slot`.
     pub fn close(&mut self, slot: u32) {
         self.scheme.close(slot);
         self.free.push(slot);

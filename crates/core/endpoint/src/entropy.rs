@@ -1,18 +1,19 @@
-//! Numbers that nobody can predict: connection numbers, nonces and the keys of cookies.
+//! Unpredictable numbers: connection numbers, nonces and the keys of cookies.
 
 use std::fmt;
 
-/// Where all unpredictable numbers of an endpoint come from. Drivers of real networks take it from the system's generator; tests choose it.
+/// Source of all unpredictable numbers of an endpoint. Drivers of real networks fill it from the system's generator; tests choose
+/// it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub [u8; 32]);
 
 impl Secret {
-    /// A secret that is none, for tests and simulations: the same seed gives the same numbers.
+    /// Returns a predictable secret for tests and simulations: the same seed gives the same numbers.
     pub fn of_seed(seed: u64) -> Self {
         Secret(blake3::derive_key("anabranch endpoint of a seed", &seed.to_be_bytes()))
     }
 
-    /// A key for one purpose, from which neither the secret nor the keys of others can be computed.
+    /// Derives a key for one purpose, from which neither the secret nor the keys of other purposes can be computed.
     pub(crate) fn key(&self, purpose: &str) -> [u8; 32] {
         blake3::derive_key(purpose, &self.0)
     }
@@ -24,17 +25,17 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A generator whose output cannot be predicted without its secret (BLAKE3 as an extendable-output function).
+/// Generator whose output cannot be predicted without its secret (BLAKE3 as an extendable-output function).
 #[derive(Clone)]
 pub struct Entropy(blake3::OutputReader);
 
 impl Entropy {
-    /// The generator of a secret for one purpose.
+    /// Creates the generator of a secret for one purpose.
     pub fn new(secret: &Secret, purpose: &str) -> Self {
         Entropy(blake3::Hasher::new_keyed(&secret.key(purpose)).finalize_xof())
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         let mut bytes = [0; 8];
         self.0.fill(&mut bytes);

@@ -1,155 +1,155 @@
-//! What an endpoint tells its owner, and what it is told of messages.
+//! Events of an endpoint for its owner, and options of messages.
 
 use crate::header::Protection;
 use anabranch_units::Time;
 use bytes::Bytes;
 use std::net::SocketAddr;
 
-/// What has happened to an endpoint.
+/// An event of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The base round trip of a peer is known; its streams open.
+    /// The base round trip of a peer has been measured; its streams open.
     Open {
-        /// Which peer.
+        /// Peer number.
         peer: u32,
         /// Shortest round trip of a full packet.
         base_rtt: Time,
-        /// What lies this much above it counts as nothing.
+        /// Noise floor: an excess over `base_rtt` up to this counts as noise.
         noise: Time,
     },
-    /// A message has come whole; those of a stream come in order.
+    /// A message is complete; those of a stream are delivered in order.
     Received {
-        /// From which peer.
+        /// Number of the sending peer.
         peer: u32,
-        /// Over which of its streams.
+        /// Number of the peer's stream.
         stream: u32,
-        /// Its number in that stream, from 0.
+        /// Number of the message in that stream, from 0.
         message: u32,
-        /// What it says; of one that was placed, how it begins.
+        /// Content; of a placed message the head.
         bytes: Vec<u8>,
-        /// Where the rest of it lies, if not here.
+        /// Placement of the rest, if the message was placed.
         placed: Option<Placed>,
-        /// When its first packet arrived.
+        /// Arrival time of its first packet.
         began: Time,
     },
-    /// A message has been acknowledged whole.
+    /// A message is fully acknowledged.
     Sent {
-        /// To which peer.
+        /// Number of the receiving peer.
         peer: u32,
-        /// Over which stream.
+        /// Stream number.
         stream: u32,
-        /// Its number in that stream, from 0.
+        /// Number of the message in that stream, from 0.
         message: u32,
-        /// How it went.
+        /// Statistics of the delivery.
         delivered: Delivered,
     },
-    /// A HELLO was refused, and its sender told why; told here once a second at most.
+    /// A HELLO was refused, and its sender was notified. Reported at most once per second.
     Refused {
-        /// The number that the datapath has for its sender, and its address, as far as it has them.
+        /// Number that the datapath has for its sender, if any.
         peer: Option<u32>,
-        /// See `peer`.
+        /// Source address, if the datapath has passed it.
         from: Option<SocketAddr>,
-        /// Why.
+        /// Reason.
         why: Why,
     },
-    /// A peer is gone, and with it whatever was on its way to it or from it.
+    /// A peer is lost, with all messages under way to it or from it.
     Lost {
-        /// Which peer.
+        /// Peer number.
         peer: u32,
-        /// Why.
+        /// Reason.
         why: Why,
     },
 }
 
-/// What of a message lies with its owner already ([`crate::Place`]).
+/// Part of a message that is in its owner's memory already ([`crate::Place`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placed {
-    /// Where it was to be put.
+    /// Steering value of the message.
     pub steering: u64,
-    /// Its bytes that were put there.
+    /// Number of its bytes that were placed.
     pub bytes: u64,
 }
 
-/// How a message went.
+/// Delivery statistics of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Delivered {
-    /// When it was appended to its stream.
+    /// Time at which it was appended to its stream.
     pub queued: Time,
-    /// When its first packet left.
+    /// Time at which its first packet left.
     pub first_sent: Time,
-    /// Packets, those that were sent again included.
+    /// Packets sent, retransmissions included.
     pub packets: u64,
-    /// Of them those that were sent again.
+    /// Retransmitted packets.
     pub retransmitted: u64,
     /// Packets that timed out.
     pub timeouts: u64,
-    /// Packets that went another way than the one before them.
+    /// Packets that took another path than the one before them.
     pub path_switches: u64,
-    /// Packets per label, by number of the label.
+    /// Packets per label, indexed by label.
     pub per_label: Vec<u64>,
 }
 
-/// Why a peer is gone.
+/// Reason for the loss of a peer or the refusal of a HELLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// It owed an answer for too long.
+    /// It owed a reply for longer than the timeout.
     Silent,
-    /// It said nothing for too long, though it owed nothing.
+    /// It sent nothing for longer than the idle timeout, though it owed no reply.
     Idle,
-    /// It said so, or knows nothing of us.
+    /// It sent a BYE: it has left, or has no such connection.
     Left,
-    /// It has started anew.
+    /// Its process has restarted.
     Restarted,
-    /// Others needed its place, or the memory that its incomplete messages held.
+    /// It was evicted: other peers needed its place, or the memory of its incomplete messages.
     Evicted,
-    /// It speaks another version of the format.
+    /// It uses another version of the format.
     Version {
-        /// That of its datagrams.
+        /// Version of its datagrams.
         theirs: u8,
-        /// Of ours.
+        /// Local version.
         ours: u8,
     },
-    /// It has another key, or one of both ends has none.
+    /// It has another key, or only one of the two endpoints has a key.
     Key {
-        /// What it authenticates.
+        /// Protection of the peer.
         theirs: Protection,
-        /// And we.
+        /// Local protection.
         ours: Protection,
     },
-    /// Its packets are of another size.
+    /// Its packets have another size.
     Mtu {
-        /// Payload bytes of its full packets.
+        /// Payload bytes of the peer's full packets.
         theirs: u16,
-        /// Of ours.
+        /// Payload bytes of local full packets.
         ours: u16,
     },
-    /// Its full HELLOs were not answered, and a short one was: the path drops large packets.
+    /// Full HELLOs received no reply, and a short one did: the path drops large packets.
     LargePackets {
         /// Bytes of a full datagram.
         full: u32,
-        /// Bytes of the datagram that was answered.
+        /// Bytes of the datagram that received a reply.
         short: u32,
     },
 }
 
-/// What a message is besides its bytes.
+/// Options of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SendOptions {
-    /// The traffic class of its packets, of which the upper six bits count (DSCP).
+    /// Traffic class of its packets, of which the upper six bits count (DSCP).
     pub class: u8,
-    /// Where the receiver is to put it, in words on which its owner and the message's agree ([`crate::Place`]); 0: it does not say.
+    /// Placement at the receiver, in values on which both owners agree ([`crate::Place`]); 0: none.
     pub steering: u64,
-    /// How it begins: bytes, of a packet at most, that do not lie where the others do.
+    /// Leading bytes, at most one packet, that are stored apart from the others.
     pub head: Bytes,
 }
 
-/// Why a message cannot be sent.
+/// Reason why a message cannot be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError {
-    /// There is no such peer, or it is gone.
+    /// The peer does not exist, or is gone.
     NoPeer,
-    /// The peer takes no message of this size; the largest that it takes, in bytes.
+    /// The message is larger than the peer accepts; the maximum, in bytes.
     TooLarge(u64),
-    /// Too much waits already: try again when something has been sent.
+    /// Too many bytes wait already: try again after [`Event::Sent`].
     Full,
 }

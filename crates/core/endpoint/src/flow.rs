@@ -4,34 +4,34 @@ use anabranch_lb::{Feedback, HostScheme, Probe, Tag};
 use anabranch_transport::{AckOutcome, Reply, Sender, Transport};
 use anabranch_units::Time;
 
-/// An open flow at its sender; `of` is what its owner keeps with it.
+/// An open flow at its sender; `of` is the state that its owner keeps with it.
 #[derive(Debug)]
 pub struct Flow<T> {
-    /// The transport's side.
+    /// State of the transport.
     pub sender: Sender,
-    /// The owner's.
+    /// State of the owner.
     pub of: T,
-    /// Who goes first of flows whose time comes at once; no other open flow of the host has it.
+    /// Rank among flows that become ready at the same time; unique among the open flows of the host.
     pub(crate) number: u32,
     pub(crate) scheme_slot: u32,
-    /// It stands in its host's round.
+    /// It is in its host's round.
     pub(crate) in_round: bool,
-    /// It waits among the paced flows of its host.
+    /// It is among the paced flows of its host.
     pub(crate) paced: bool,
-    /// The scheme holds it back until the next acknowledgement.
+    /// The scheme holds it until the next ACK.
     pub(crate) waits: bool,
-    /// When its next packet could first have gone, but for the NIC's other flows.
+    /// Earliest time at which its next packet could have left, apart from the NIC's other flows.
     pub(crate) eligible_at: Time,
-    /// When its pending timer strikes; [`Time::MAX`]: none.
+    /// Time of its pending timer; [`Time::MAX`]: none.
     timer_at: Time,
     pub(crate) last_tag: Option<Tag>,
-    /// When its last packet started; [`Time::MAX`]: none has.
+    /// Start of its last packet; [`Time::MAX`]: none has started.
     pub(crate) last_sent: Time,
     pub(crate) path_switches: u64,
 }
 
 impl<T> Flow<T> {
-    /// A flow that opens at `now`, whose slot with its scheme is `scheme_slot`.
+    /// Creates a flow that opens at `now`, whose slot with its scheme is `scheme_slot`.
     pub fn new(sender: Sender, number: u32, scheme_slot: u32, now: Time, of: T) -> Self {
         Flow {
             sender,
@@ -49,20 +49,20 @@ impl<T> Flow<T> {
         }
     }
 
-    /// Its slot with its scheme.
+    /// Returns its slot with its scheme.
     #[inline]
     pub fn scheme_slot(&self) -> u32 {
         self.scheme_slot
     }
 
-    /// How often a packet went another way than the one before it.
+    /// Returns the number of packets that took another path than the one before them.
     pub fn path_switches(&self) -> u64 {
         self.path_switches
     }
 
-    /// An answer of its receiver. `path_rtt` is the base round trip over the path of the packet that it answers, where that
-    /// is known; `measured` its round trip, where the packet brought a stamp back; `blames` is false where a trimmed packet
-    /// says nothing of its path.
+    /// Handles an ACK of its receiver. `path_rtt` is the base round trip over the path of the acknowledged packet, if known;
+    /// `measured` is its round trip, if the packet returned a time stamp; `blames` is `false` if a trimmed packet carries no
+    /// information about its path.
     #[inline]
     #[allow(clippy::too_many_arguments)]
     pub fn on_answer<S: HostScheme>(
@@ -99,8 +99,8 @@ impl<T> Flow<T> {
         heard
     }
 
-    /// When a timer must strike that does not do so yet. Timers are armed anew lazily: one that strikes too early finds
-    /// nothing to do and asks for the next.
+    /// Returns the time of a timer to arm; `None` if the pending one suffices. Timers are lazy: one that fires too early has no
+    /// effect, and the next is armed after it.
     #[inline]
     pub fn arm(&mut self, transport: &Transport, now: Time) -> Option<Time> {
         let wanted = self.sender.deadline(transport)?.max(now);
@@ -110,14 +110,14 @@ impl<T> Flow<T> {
         })
     }
 
-    /// Whether a timer that strikes at `now` is the pending one.
+    /// Returns `true` if a timer that fires at `now` is the pending one.
     #[inline]
     pub fn awaits(&self, now: Time) -> bool {
         self.timer_at == now
     }
 
-    /// The pending timer strikes: a retransmission timeout, or nothing. Returns how many packets are given up for lost, whose PSNs
-    /// `lost` is told.
+    /// Handles the pending timer: a retransmission timeout, or nothing. Returns the number of packets declared lost; `lost`
+    /// receives their PSNs.
     pub fn on_timer<S: HostScheme>(
         &mut self,
         transport: &Transport,
@@ -139,19 +139,19 @@ impl<T> Flow<T> {
         timeouts
     }
 
-    /// The next probe that the scheme wants to send.
+    /// Returns the next probe that the scheme requests.
     #[inline]
     pub fn poll_probe<S: HostScheme>(&self, scheme: &mut S, now: Time) -> Option<Probe> {
         scheme.poll_probe(now, self.scheme_slot)
     }
 
-    /// A probe over the path `tag` came back; `rtt` is what a full packet would have measured.
+    /// Handles the echo of a probe over the path `tag`; `rtt` is the round trip that a full packet would have measured.
     #[inline]
     pub fn on_probe_reply<S: HostScheme>(&self, scheme: &mut S, now: Time, tag: Tag, rtt: Time) {
         scheme.on_probe_reply(now, self.scheme_slot, tag, rtt);
     }
 
-    /// The host has learnt which paths are dead.
+    /// Passes the dead paths to the scheme.
     pub fn on_paths_changed<S: HostScheme>(&self, scheme: &mut S, now: Time, dead: &[bool]) {
         scheme.on_paths_changed(now, self.scheme_slot, dead);
     }

@@ -1,14 +1,14 @@
-//! What NIC, transport and scheme of a host say to each other, as pure state machines: who may send next, over which path,
-//! what an answer means, when a timer is due. The simulator and real networks drive the same code.
+//! NIC arbitration, transport and load-balancing scheme of a host as pure state machines: which flow sends next, over which path,
+//! the meaning of an ACK, the deadline of a timer. The simulator and real networks drive the same code.
 //!
-//! Nothing here reads a clock, opens anything or knows the simulator; times are arguments.
+//! This crate reads no clock, opens no socket and does not depend on the simulator; times are arguments.
 //!
 //! Both use
 //! - [`Flow`]: an open flow at its sender: transport, path memory, timer;
-//! - [`Nic`]: whose turn it is: the flows that may send, and those that must wait for pacing or for their scheme;
+//! - [`Nic`]: arbitration among the flows that may send, and those that wait for pacing or for their scheme;
 //! - [`Balancer`]: a host's scheme and the slots of its flows with it.
 //!
-//! Real networks besides use [`Endpoint`]: peers, streams of messages and the datagrams of docs/reference/wire.md ([`header`]),
+//! Real networks also use [`Endpoint`]: peers, streams of messages and the datagrams of docs/reference/wire.md ([`header`]),
 //! driven by arrivals and deadlines.
 
 mod auth;

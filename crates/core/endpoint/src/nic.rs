@@ -1,4 +1,4 @@
-//! Whose turn it is. Path, window and pacing are those of the very moment at which a transmission starts.
+//! Arbitration among the flows of a host. Path, window and pacing are evaluated at the moment at which a transmission starts.
 
 use crate::Flow;
 use anabranch_lb::{Decision, HostScheme, Outgoing, Tag};
@@ -13,56 +13,56 @@ use std::{
 /// A packet that leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
-    /// Which packet of its flow.
+    /// Segment of its flow.
     pub segment: Segment,
-    /// Its path.
+    /// Path tag.
     pub tag: Tag,
-    /// The sender cannot go on before it hears of this packet.
+    /// The sender requests an immediate ACK.
     pub ack_request: bool,
-    /// Time since the flow's packet before it; `None` for the first.
+    /// Time since the flow's previous packet; `None` for the first.
     pub gap: Option<Time>,
 }
 
-/// What packets leave by: a port of the simulator, or a pacer in front of a socket.
+/// Egress of packets: a port of the simulator, or a pacer in front of a socket.
 pub trait Line<T> {
-    /// The schemes that choose paths.
+    /// Scheme that chooses paths.
     type Scheme: HostScheme;
 
-    /// The scheme of a flow.
+    /// Returns the scheme of a flow.
     fn scheme(&mut self, flow: &T) -> &mut Self::Scheme;
 
-    /// The path of a flow's next packet, its slot with its scheme being `slot`: what the scheme says.
+    /// Selects the path of a flow's next packet; `slot` is the flow's slot with its scheme. By default the scheme decides.
     #[inline]
     fn choose(&mut self, flow: &mut T, slot: u32, start: Time, packet: &Outgoing) -> Decision {
         self.scheme(flow).select(start, slot, packet)
     }
 
-    /// Whether a flow must let its turn pass, its class being paused.
+    /// Returns `true` if a flow must skip its turn because its class is paused.
     #[inline]
     fn is_paused(&self, _flow: &T) -> bool {
         false
     }
 
-    /// The tag that a packet carries where the scheme has chosen `tag`.
+    /// Returns the tag that a packet carries if the scheme has chosen `tag`.
     #[inline]
     fn tag(&self, _flow: &T, tag: Tag) -> Tag {
         tag
     }
 
-    /// A packet of a flow starts at `start`; returns when the next one can.
+    /// Starts a packet of a flow at `start`; returns the earliest start of the next one.
     fn start(&mut self, flow: &mut T, packet: &Departure, start: Time) -> Time;
 
-    /// The scheme of the flow in `slot` has nothing sent before the next acknowledgement.
+    /// Notifies the line that the scheme of the flow in `slot` sends nothing before the next ACK.
     #[inline]
     fn rests(&mut self, _slot: u32) {}
 
-    /// Whether something else waits that goes before the flows.
+    /// Returns `true` if packets wait that precede the flows.
     fn has_urgent(&self) -> bool;
 }
 
-/// The transport of each flow: one for all, or one per peer.
+/// Transport of each flow: one for all, or one per peer.
 pub trait Transports<T> {
-    /// The transport of a flow.
+    /// Returns the transport of a flow.
     fn of<'a>(&'a self, flow: &'a T) -> &'a Transport;
 }
 
@@ -73,36 +73,36 @@ impl<T> Transports<T> for Transport {
     }
 }
 
-/// Who may send at a host. Flows live in a slab of the caller's and are named by their place in it.
+/// Arbitration among the flows of a host. Flows are in a slab of the caller and are named by their index in it.
 #[derive(Debug, Default)]
 pub struct Nic {
-    /// Flows with something to send and a window that allows it, served packet by packet in turn.
+    /// Flows with something to send and an open window, served round-robin by packet.
     round: VecDeque<u32>,
-    /// Flows that may send from a time on (pacing, or held back by their scheme): time, number, slot.
+    /// Flows that may send from a time on (pacing, or a hold of their scheme): time, number, slot.
     paced: BinaryHeap<Reverse<(Time, u32, u32)>>,
 }
 
 impl Nic {
-    /// The flow in `slot` may send from `time` on.
+    /// Paces the flow in `slot`: it may send from `time` on.
     #[inline]
     fn pace<T>(&mut self, slot: u32, flow: &mut Flow<T>, time: Time) {
         flow.paced = true;
         self.paced.push(Reverse((time, flow.number, slot)));
     }
 
-    /// When the first of the paced flows may send.
+    /// Returns the earliest time at which a paced flow may send.
     #[inline]
     pub fn paced_until(&self) -> Option<Time> {
         self.paced.peek().map(|Reverse((time, ..))| *time)
     }
 
-    /// The flows whose turn comes, in order.
+    /// Returns the flows of the round, in order.
     #[inline]
     pub fn round(&self) -> &VecDeque<u32> {
         &self.round
     }
 
-    /// A flow in `slot` that may send at `now` joins the round, or the paced.
+    /// Adds the flow in `slot` to the round or to the paced flows, if it may send.
     #[inline]
     pub fn enter<T>(&mut self, slot: u32, flow: &mut Flow<T>, transport: &Transport, now: Time) {
         if flow.in_round || flow.paced || flow.waits || !flow.sender.ready(transport) {
@@ -118,21 +118,21 @@ impl Nic {
         }
     }
 
-    /// A flow that was in `slot` is gone.
+    /// Removes a flow that was in `slot`.
     pub fn leave<T>(&mut self, slot: u32, flow: &Flow<T>) {
         if flow.in_round {
             self.round.retain(|other| *other != slot);
         }
     }
 
-    /// Flows whose time has come at `now` join the round.
+    /// Moves the paced flows whose time has come at `now` to the round.
     #[inline]
     pub fn promote<T>(&mut self, flows: &mut Slab<Flow<T>>, transports: &impl Transports<T>, now: Time) {
         while let Some(&Reverse((time, number, slot))) = self.paced.peek()
             && time <= now
         {
             self.paced.pop();
-            // A flow that is gone may have left its slot to another.
+            // The slot of a removed flow may be in use by another.
             let Some(flow) = flows.get_mut(slot as usize).filter(|flow| flow.number == number) else { continue };
             flow.paced = false;
             if !flow.in_round && flow.sender.ready(transports.of(&flow.of)) {
@@ -142,8 +142,8 @@ impl Nic {
         }
     }
 
-    /// The line is free at `start`: the flow whose turn it is sends a packet, and more while it is alone and they may start
-    /// by `until`. Returns the slot of that flow; `None` where nothing may go.
+    /// Serves the line, which is free at `start`: the next flow sends a packet, and more while it is the only one and they may
+    /// start by `until`. Returns the slot of that flow; `None` if no flow may send.
     #[inline]
     pub fn serve<T, L: Line<T>>(
         &mut self,
@@ -165,7 +165,7 @@ impl Nic {
         None
     }
 
-    /// The flow in `slot`, whose turn it is, sends; false where it may not after all.
+    /// Sends packets of the flow in `slot`; returns `false` if it may not send after all.
     fn send<T, L: Line<T>>(
         &mut self,
         slot: u32,
@@ -225,7 +225,7 @@ impl Nic {
             if !ready {
                 break true;
             }
-            // Whoever may send by the time the line is free again need not wait in the heap.
+            // A flow that may send by the time the line is free again skips the heap.
             let next_avail = flow.sender.next_avail();
             flow.eligible_at = next_avail.max(start);
             if next_avail > free_at {
@@ -239,7 +239,7 @@ impl Nic {
         };
         if !rested {
             flow.in_round = true;
-            // Segmentation offload hands a NIC whole bursts, which leave unbroken.
+            // Segmentation offload hands whole bursts to a NIC, which leave back to back.
             if flow.sender.keeps_turn() {
                 self.round.push_front(slot);
             } else {
@@ -257,8 +257,7 @@ mod tests {
     use anabranch_transport::{Network, Reply, Sender, TransportParameters, uet::UetTransport};
     use anabranch_units::{BytesOrBdp, Rate};
 
-    /// Holds the packet with PSN 1 back by 3 ns, sends the others over the path of their number, and waits at PSN 3 until
-    /// something is acknowledged.
+    /// Holds the packet with PSN 1 for 3 ns, sends the others over the path of their number, and waits at PSN 3 for an ACK.
     #[derive(Default)]
     struct Scripted {
         acked: bool,
@@ -281,7 +280,7 @@ mod tests {
         }
     }
 
-    /// Each packet takes 10 ns.
+    /// A line on which each packet takes 10 ns.
     #[derive(Default)]
     struct TenNanoseconds {
         scheme: Scripted,
@@ -335,7 +334,7 @@ mod tests {
             }
         };
         serve(&mut nic, &mut flows, &mut line, &mut now);
-        // Packet 1 could go from 0 ns on (no pacing), so 3 ns are over when its turn comes at 20 ns; packet 3 waits.
+        // Packet 1 could leave from 0 ns on (no pacing), so its 3 ns are over at its turn, at 20 ns; packet 3 waits.
         assert_eq!(line.sent, [(0, 0, 0, 0), (1, 0, 0, 10), (0, 1, 1, 20), (0, 2, 2, 30)]);
         assert_eq!(nic.paced_until(), None);
         let flow = &mut flows[0];

@@ -1,8 +1,8 @@
-//! When packets may leave a real NIC, which nobody asks at the very moment when it is free.
+//! Pacing in front of a real NIC, which is polled later than the moment at which it is free.
 
 use anabranch_units::{Rate, Serialiser, Time};
 
-/// A line of a fixed rate. Asked too late it makes up for a bounded time.
+/// A line of a fixed rate, which makes up for late polls within a bounded time.
 #[derive(Clone, Debug)]
 pub(crate) struct Pacer {
     serialiser: Serialiser,
@@ -16,12 +16,12 @@ impl Pacer {
         Pacer { serialiser: Serialiser::new(rate), overhead, catch_up, free_at: Time::ZERO }
     }
 
-    /// When the next packet may leave.
+    /// Returns the earliest time of the next packet.
     pub(crate) fn free_at(&self) -> Time {
         self.free_at
     }
 
-    /// A datagram leaves at `now`; returns when the next may.
+    /// Sends a datagram at `now`; returns the earliest time of the next one.
     pub(crate) fn occupy(&mut self, now: Time, bytes: usize) -> Time {
         let start = self.free_at.max(now.saturating_sub(self.catch_up));
         self.free_at = start + self.serialiser.serialise(bytes as u64 + self.overhead);
@@ -38,7 +38,7 @@ mod tests {
         // 1000 B at 8 Gbit/s take 1 us.
         let mut pacer = Pacer::new(Rate::gbps(8), 0, Time::from_us(3));
         assert_eq!(pacer.occupy(Time::from_us(10), 1000), Time::from_us(8), "3 us late at most: from 7 us on");
-        // Three packets may go at once, then one per microsecond.
+        // Three packets may leave at once, then one per microsecond.
         let mut sent = 1;
         while pacer.free_at() <= Time::from_us(10) {
             pacer.occupy(Time::from_us(10), 1000);

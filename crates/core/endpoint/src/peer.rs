@@ -1,4 +1,4 @@
-//! What an endpoint knows of another one.
+//! State of an endpoint about another one.
 
 use crate::{
     auth::{GreetingKeys, Key, PacketKey, Session, Side},
@@ -8,25 +8,25 @@ use crate::{
 use anabranch_units::Time;
 use std::{collections::BTreeMap, net::IpAddr};
 
-/// Round trips without which nothing is said of a window.
+/// Minimum round trips in a window before the base round trip may rise.
 const FEWEST: u64 = 64;
 
-/// How far two endpoints know each other.
+/// Phase of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// We have been greeted and wait for whatever comes.
+    /// The peer has sent its greeting; the local endpoint only listens.
     #[default]
     Greeted,
-    /// We say hello until we are welcome.
+    /// The local endpoint sends HELLOs until a WELCOME arrives.
     Greeting,
-    /// We measure the base round trip.
+    /// The local endpoint measures the base round trip.
     Calibrating,
     /// Streams are open.
     Open,
 }
 
-/// What a peer's address, once more, has said in a HELLO with a valid cookie: the process there has started anew, or somebody has replayed
-/// a HELLO of an earlier one. It takes the place of the peer when it sends with the connection number of its WELCOME, which only it has
+/// A greeting with a valid cookie from the address of an existing peer: the process there has restarted, or an earlier HELLO is
+/// replayed. The candidate replaces the peer when it sends with the connection number of its WELCOME, which it alone has
 /// received.
 #[derive(Debug)]
 pub(crate) struct Candidate {
@@ -36,16 +36,16 @@ pub(crate) struct Candidate {
     pub(crate) session: Option<Box<Session>>,
 }
 
-/// What a probe of the scheme's size measures on the empty network.
+/// Base round trip of a probe of the scheme's size.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProbeBase {
     /// Bytes of its datagram; 0: none shorter than a full packet has been measured.
     pub(crate) datagram: usize,
-    /// By how much the base round trip of a full packet is longer.
+    /// Excess of the base round trip of a full packet over that of the probe.
     pub(crate) longer: Time,
 }
 
-/// What seals a datagram to a peer that is forgotten by the time it leaves.
+/// Key and number that seal a datagram to a peer whose state is dropped before it leaves.
 #[derive(Clone, Debug)]
 pub(crate) struct LastSeal {
     pub(crate) key: PacketKey,
@@ -56,71 +56,71 @@ pub(crate) struct LastSeal {
 #[derive(Debug, Default)]
 pub(crate) struct Peer {
     pub(crate) phase: Phase,
-    /// Where it connected from; `None`: we have called it, or the datapath vouches for it.
+    /// Host that it connected from; `None`: the local endpoint has called it, or the datapath vouches for it.
     pub(crate) host: Option<IpAddr>,
-    /// It has sent something with our connection number.
+    /// It has sent a datagram with the local connection number.
     pub(crate) is_proven: bool,
     pub(crate) made_at: Time,
     pub(crate) candidate: Option<Box<Candidate>>,
-    /// What our next HELLO carries, and over which label.
+    /// Cookie of the next HELLO, and its label.
     pub(crate) cookie: Option<(Cookie, u32)>,
-    /// Packets to it that wait to go before all data.
+    /// Number of queued control packets to it.
     pub(crate) control: usize,
-    /// What its datagrams must carry, and ours to it.
+    /// Connection number that its datagrams carry; `theirs`: the one of datagrams to it.
     pub(crate) ours: u32,
     pub(crate) theirs: u32,
-    /// Of our hello, and of its.
+    /// Local nonce of the handshake, and the peer's.
     pub(crate) nonce: u64,
     pub(crate) their_nonce: Option<u64>,
-    /// Largest message that it takes, and packets that a stream to it may have under way.
+    /// Maximum message that it accepts, in bytes; `span`: maximum packets of a stream to it under way.
     pub(crate) most_message: u64,
     pub(crate) span: u64,
-    /// Paths that are wanted towards it, each by the labels that lead over it; empty: every label is one.
+    /// Requested paths towards it, each as the labels that lead over it; empty: every label is a path.
     pub(crate) wanted: Vec<Vec<u32>>,
-    /// The paths that schemes choose from: those of them that both endpoints have a label of.
+    /// Paths that schemes choose from: the requested ones with at least one label that both endpoints have.
     pub(crate) paths: Vec<Vec<u32>>,
-    /// Labels that both have.
+    /// Number of labels that both endpoints have.
     pub(crate) labels: u32,
-    /// Questions asked so far, hellos or calibrations, of which one is open.
+    /// HELLOs or calibration probes sent so far, of which one is outstanding.
     pub(crate) asked: u32,
     pub(crate) hellos: Hellos,
     pub(crate) samples: Vec<Time>,
-    /// Round trips of the scheme's probes, where they are shorter than full packets.
+    /// Round trips of the scheme's probes, if they are shorter than full packets.
     pub(crate) probe_samples: Vec<Time>,
     pub(crate) probe_base: ProbeBase,
     pub(crate) base_rtt: Time,
     pub(crate) noise: Time,
-    /// The base round trip and noise floor that its streams were told.
+    /// Base round trip plus noise floor that its streams opened with.
     pub(crate) told: Time,
-    /// The shortest round trip of a full packet since `window_since`, and how many there were.
+    /// Shortest round trip of a full packet since `window_since`; `full_packets`: number of them.
     shortest: Time,
     window_since: Time,
     full_packets: u64,
-    /// Streams to it by number: where they are among the flows.
+    /// Streams to it by number: their slots among the flows.
     pub(crate) streams: BTreeMap<u32, u32>,
     /// Streams that wait until they can open.
     pub(crate) waiting: Vec<Outgoing>,
     /// Streams from it.
     pub(crate) incoming: BTreeMap<u32, Incoming>,
-    /// Bytes that messages from it may come to hold: each of them whole.
+    /// Bytes reserved for messages from it, each at its full length.
     pub(crate) reserved: u64,
-    /// Memory that they do hold, and since when without a good part of it having become whole.
+    /// Memory that these messages hold; `stored_since`: since when without a significant part of it having become complete.
     pub(crate) stored: Stored,
-    /// Bytes of messages from it that have become whole.
+    /// Bytes of complete messages from it.
     pub(crate) delivered: u64,
     pub(crate) stored_since: Time,
-    /// Since when it owes an answer.
+    /// Time since which it owes a reply.
     pub(crate) quiet_since: Option<Time>,
-    /// When something of it last arrived.
+    /// Arrival time of its last datagram.
     pub(crate) heard_at: Time,
-    /// When its pending timer strikes.
+    /// Time of its pending timer.
     pub(crate) timer_at: Time,
-    /// The key that it is called by, where that is not ours.
+    /// Key by which it is called, if it is not the local one.
     pub(crate) key: Option<Key>,
     pub(crate) greeting_keys: Option<Box<GreetingKeys>>,
-    /// What its packets and ours to it are authenticated with.
+    /// Authentication of the packets of its connection.
     pub(crate) session: Option<Box<Session>>,
-    /// The traffic class of what is said to it besides messages that have one of their own.
+    /// Traffic class of packets to it, except of messages with their own class.
     pub(crate) class: u8,
 }
 
@@ -144,14 +144,14 @@ impl Peer {
         }
     }
 
-    /// Takes what its greeting says; `span` and `labels` are our own limits.
+    /// Stores the fields of its greeting; `span` and `labels` are the local limits.
     pub(crate) fn meet(&mut self, greeting: &Greeting, span: u32, labels: u32) {
         (self.theirs, self.most_message) = (greeting.connection, greeting.most_message);
         self.span = u64::from(greeting.span.min(span));
         self.have_labels(labels.min(u32::from(greeting.labels)));
     }
 
-    /// Both ends have so many labels.
+    /// Sets the number of labels that both endpoints have, and from it the paths.
     pub(crate) fn have_labels(&mut self, labels: u32) {
         self.labels = labels;
         let known = |path: &Vec<u32>| path.iter().copied().filter(|label| *label < labels).collect::<Vec<u32>>();
@@ -161,14 +161,14 @@ impl Peer {
         }
     }
 
-    /// The label of a path and of an entropy value, which chooses among those that lead over it.
+    /// Returns the label of a path and of an entropy value, which selects among the labels of that path.
     pub(crate) fn label(&self, path: u32, entropy: u32) -> u32 {
         let labels = &self.paths[path as usize % self.paths.len()];
         labels[entropy as usize % labels.len()]
     }
 
-    /// The base round trip is the shortest that was seen; nine of ten were within the noise floor above it, which is
-    /// `least` at least.
+    /// Sets base round trip and noise floor from the samples: the base is the shortest one, and nine of ten are within the noise
+    /// floor above it. The noise floor is `least` at least.
     pub(crate) fn calibrate(&mut self, least: Time) {
         self.samples.sort_unstable();
         let base = self.samples.first().copied().unwrap_or(Time::from_us(100));
@@ -180,8 +180,8 @@ impl Peer {
         self.probe_base.longer = base.saturating_sub(shortest);
     }
 
-    /// A full packet has been there and back at `now`. True where the base round trip has changed by more than noise: it falls
-    /// at once, and rises to the shortest one of a whole `window`.
+    /// Records the round trip of a full packet at `now`; returns `true` if the base round trip has changed by more than noise.
+    /// The base falls at once, and rises to the shortest round trip of a whole `window`.
     pub(crate) fn note_round_trip(&mut self, now: Time, rtt: Time, window: Time) -> bool {
         self.shortest = self.shortest.min(rtt);
         self.full_packets += 1;
@@ -202,13 +202,13 @@ impl Peer {
         rises
     }
 
-    /// The keys of greetings, made when they are first needed.
+    /// Returns the keys of greetings, created on first use.
     pub(crate) fn greeting_keys(&mut self, own: &Key) -> &GreetingKeys {
         let key = self.key.as_ref();
         self.greeting_keys.get_or_insert_with(|| Box::new(GreetingKeys::new(own, key)))
     }
 
-    /// The keys of packets with this connection number: of the peer, or of whoever may take its place.
+    /// Returns the session of packets with this connection number: the peer's, or its candidate's.
     pub(crate) fn session_of(&mut self, connection: u32) -> Option<&mut Box<Session>> {
         match &mut self.candidate {
             Some(candidate) if candidate.ours == connection => candidate.session.as_mut(),
@@ -219,13 +219,13 @@ impl Peer {
     pub(crate) fn derive(&mut self, own: &Key, greeting: &Greeting, protection: Protection) {
         let here = Side { nonce: self.nonce, connection: self.ours };
         let there = Side { nonce: greeting.own_nonce, connection: greeting.connection };
-        // What is said twice begins nothing anew: numbers would repeat, and the window would forget what has come.
+        // A repeated greeting does not reset the session: packet numbers would repeat, and the replay window would be empty.
         if self.session.as_ref().is_none_or(|session| session.sides() != [here, there]) {
             self.session = Some(Box::new(Session::new(own, self.key.as_ref(), here, there, protection)));
         }
     }
 
-    /// What seals the last datagram to this peer.
+    /// Returns key and number of the last datagram to this peer.
     pub(crate) fn last_seal(&mut self) -> Option<Box<LastSeal>> {
         let session = self.session.as_mut()?;
         let number = session.number();
@@ -233,14 +233,15 @@ impl Peer {
     }
 }
 
-/// Which HELLOs to a peer were answered. One of several is short, to tell a path that drops large packets from one that drops all.
+/// Replies to the HELLOs to a peer. Some HELLOs are short, to distinguish a path that drops large packets from one that drops
+/// all.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hellos {
     /// The last one was short.
     pub(crate) is_short: bool,
-    /// A full one was answered.
+    /// A full one received a reply.
     pub(crate) full_answered: bool,
-    /// When the first short one was.
+    /// Time of the first reply to a short one.
     pub(crate) short_answered_at: Option<Time>,
 }
 
@@ -256,11 +257,11 @@ mod tests {
         peer.samples = (0..16).map(|sample| us(100 + sample)).collect();
         peer.calibrate(Time::ZERO);
         assert_eq!((peer.base_rtt, peer.noise), (us(100), us(13)));
-        // Half of the noise more or less changes nothing.
+        // Changes by less than half of the noise are ignored.
         assert!(!peer.note_round_trip(us(1), us(94), window));
         assert!(peer.note_round_trip(us(2), us(90), window), "shorter by more");
         assert_eq!(peer.base_rtt, us(90));
-        // All of a window are longer: the network's path has changed. The window before holds the 90 us.
+        // All of a window are longer: the network's path has changed. The previous window contains the 90 us.
         let mut rose = Vec::new();
         for step in 1..300u64 {
             let now = us(step * 100);

@@ -1,4 +1,4 @@
-//! What an endpoint is told when it is made.
+//! Configuration of an endpoint.
 
 use crate::{
     Secret,
@@ -9,69 +9,70 @@ use anabranch_lb::registry::HostParameters;
 use anabranch_transport::TransportParameters;
 use anabranch_units::{Rate, Time};
 
-/// What an endpoint is and may use.
+/// Configuration of an endpoint: its scheme, transport, limits and timeouts.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Transport and congestion control.
     pub transport: TransportParameters,
-    /// The scheme that chooses paths.
+    /// Scheme that chooses paths.
     pub scheme: HostParameters,
     /// Seed of the scheme's draws.
     pub seed: u64,
-    /// Where connection numbers, nonces and the keys of cookies come from.
+    /// Source of connection numbers, nonces and the keys of cookies.
     pub secret: Secret,
-    /// The stable key of this host: hosts of one seed draw otherwise.
+    /// Stable key of this host: hosts with the same seed draw different numbers.
     pub host_key: u64,
-    /// Labels of each path space: datagrams carry one of as many.
+    /// Number of labels of each path space; a datagram carries one of them.
     pub labels: u32,
-    /// The rate at which packets leave.
+    /// Rate at which packets leave.
     pub rate: Rate,
     /// Bytes that a datagram has on the wire besides its own, which pacing and window count.
     pub overhead: u64,
-    /// How much time the pacer may make up for when it is asked too late. Zero: none.
+    /// Maximum time that the pacer makes up for after a late poll; zero: none.
     pub catch_up: Time,
-    /// Full packets that measure the base round trip of a peer.
+    /// Number of full packets that measure the base round trip of a peer.
     pub calibrations: u32,
-    /// Least noise floor of a peer's round trips: what lies this much above the base counts as nothing.
+    /// Minimum noise floor of a peer's round trips: an excess over the base up to this counts as noise.
     pub rtt_floor: Time,
-    /// The base round trip rises to the shortest one of this time, where all were longer.
+    /// Window of the base round trip, which rises to the shortest round trip of this time if all were longer.
     pub rtt_window: Time,
-    /// How long a question waits for its answer before it is asked again.
+    /// Time to wait for the reply to a HELLO or calibration probe before the next one.
     pub patience: Time,
-    /// How long a peer may say nothing while it owes an answer.
+    /// Timeout of a peer that owes a reply.
     pub give_up: Time,
-    /// How long a peer may say nothing at all before it is forgotten.
+    /// Idle timeout of a peer that owes no reply.
     pub idle_timeout: Time,
-    /// Whether switches may mark data packets.
+    /// Data packets are ECN-capable: switches may mark them.
     pub ecn: bool,
-    /// Whether payloads carry a CRC32C, as every header does. Packets that it does not fit count as lost.
+    /// Payloads carry a CRC32C, as every header does. A packet whose payload does not match counts as lost.
     pub checksum: bool,
-    /// The key by which this endpoint is called and, unless [`crate::Endpoint::set_peer_key`] says otherwise, calls others; `None`: nothing is
-    /// authenticated.
+    /// Key by which peers call this endpoint and, unless [`crate::Endpoint::set_peer_key`] sets another, by which it calls peers.
+    /// `None`: no authentication.
     pub key: Option<Key>,
-    /// What is authenticated where there is a key, headers and control packets at least; the more of what both ends say.
+    /// Scope of authentication where there is a key; headers and control packets at least. The stronger setting of two peers
+    /// applies.
     pub protection: Protection,
-    /// New packets of a stream in a row that carry the tag chosen for the first of them.
+    /// Number of consecutive new packets of a stream that carry the tag chosen for the first of them.
     pub run_length: u32,
     /// Time to drain a full queue at the slowest link, which an automatic timeout of the transport allows for.
     pub queue_drain: Time,
-    /// Packets beyond the first one missing that a stream may have under way.
+    /// Maximum number of packets of a stream under way beyond the first missing one.
     pub span: u32,
-    /// Largest message in bytes.
+    /// Maximum bytes of a message.
     pub most_message: u64,
-    /// Bytes that messages from one peer may hold at the receiver, two messages at least, and to one peer at the sender.
+    /// Maximum bytes of messages per peer, at the receiver and at the sender each; two messages at least.
     pub most_held: u64,
-    /// Bytes of memory that messages from all peers may take before they are complete and handed over: half of it those of senders that
-    /// have delivered as much before, half of it those of others, which source addresses share alike. Messages of one source address may
-    /// take half of it. At least twice `most_held`.
+    /// Maximum bytes of memory for messages of all peers before they are complete and handed over. One half is for senders that
+    /// have delivered as many bytes before, the other half for other senders, shared among source addresses. Messages of one
+    /// source address may take half of it. At least twice `most_held`.
     pub max_buffered_bytes: u64,
-    /// Streams from one peer.
+    /// Maximum number of streams from one peer.
     pub most_streams: usize,
-    /// Peers.
+    /// Maximum number of peers.
     pub most_peers: usize,
-    /// Of them those that have connected from one source address; of IPv6 from one prefix of 64 bits.
+    /// Maximum number of peers that have connected from one source address; of IPv6 from one 64-bit prefix.
     pub max_peers_per_address: usize,
-    /// Replies per second to addresses that have not shown that they receive there.
+    /// Maximum replies per second to addresses whose senders have not proven that they receive there.
     pub max_retries: u32,
 }
 
@@ -113,17 +114,17 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Payload bytes of a full packet.
+    /// Returns the payload bytes of a full packet.
     pub fn mtu(&self) -> u64 {
         self.transport.mtu()
     }
 
-    /// Bytes of the datagram of a probe with so much payload: as many as a data packet would have, a full one at most.
+    /// Returns the bytes of a probe datagram with this payload: those of a data packet, at most a full one.
     pub fn probe_datagram(&self, payload: u32) -> usize {
         self.max_header() + u64::from(payload).clamp(1, self.mtu()) as usize
     }
 
-    /// Bytes of the longest header.
+    /// Returns the bytes of the longest header.
     pub fn max_header(&self) -> usize {
         if self.key.is_some() { MAX_HEADER } else { DATA_HEADER }
     }

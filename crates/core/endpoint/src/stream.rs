@@ -1,4 +1,4 @@
-//! Streams of messages: what waits to be sent and acknowledged, and what is being put together.
+//! Streams of messages: those to be sent and acknowledged, and those being reassembled.
 
 use anabranch_transport::{DataArrival, Receiver, Transport};
 use anabranch_units::Time;
@@ -11,16 +11,16 @@ use crate::{
     watched::Watched,
 };
 
-/// Memory that messages take before they are complete and handed over.
+/// Memory of messages before they are complete and handed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) bytes: u64,
-    /// Of them those of messages whose sender had not delivered as much before.
+    /// Part of messages whose sender had not delivered as many bytes before.
     pub(crate) unearned: u64,
 }
 
 impl Stored {
-    /// Of a message of this kind.
+    /// Returns the memory of a message of this kind.
     pub(crate) fn new(bytes: u64, is_earned: bool) -> Self {
         Stored { bytes, unearned: if is_earned { 0 } else { bytes } }
     }
@@ -36,14 +36,14 @@ impl Stored {
     }
 }
 
-/// A message on its way out.
+/// A message to be sent.
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) number: u32,
     /// The PSN of its first packet.
     first: u64,
     packets: u64,
-    /// How it begins: a few bytes, of a packet at most, that need not lie where the others do.
+    /// Its leading bytes, at most one packet, which may be stored apart from the others.
     pub(crate) head: Bytes,
     pub(crate) bytes: Bytes,
     pub(crate) steering: u64,
@@ -56,7 +56,7 @@ impl Message {
         (self.head.len() + self.bytes.len()) as u64
     }
 
-    /// Its bytes between two places: those of its head, and those that follow.
+    /// Returns its bytes from `from` to `to`: those of the head, and those after it.
     pub(crate) fn part(&self, from: usize, to: usize) -> (&[u8], Bytes) {
         let head = self.head.len();
         let of_head = &self.head[from.min(head)..to.min(head)];
@@ -64,33 +64,33 @@ impl Message {
     }
 }
 
-/// What the endpoint keeps of a stream that it sends.
+/// State of a stream at its sender.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
-    /// The peer, by its place among the endpoint's.
+    /// Index of the peer.
     pub(crate) peer: u32,
     /// Its number among the streams to that peer.
     pub(crate) stream: u32,
-    /// What that peer must find in every datagram.
+    /// Connection number that datagrams to that peer must carry.
     pub(crate) connection: u32,
     /// Payload bytes of a full packet.
     pub(crate) mtu: u64,
-    /// Messages that are not wholly acknowledged.
+    /// Messages that are not fully acknowledged.
     messages: VecDeque<Message>,
     next_message: u32,
-    /// Packets of all messages so far, and of them those that the sender knows of.
+    /// Packets of all messages so far; `offered`: those that the sender has.
     packets: u64,
     pub(crate) offered: u64,
     /// Bytes of the messages held.
     pub(crate) held: u64,
-    /// Changes of path that messages have been told of.
+    /// Path switches that are attributed to messages so far.
     switches: u64,
-    /// The tag of the run that is being sent, and how many of its packets are left.
+    /// Tag of the current run; `run_left`: number of its packets left.
     pub(crate) run_tag: u32,
     pub(crate) run_left: u32,
-    /// Which of a path's labels carries it, where the scheme names paths: the next one after each timeout.
+    /// Selects one of a path's labels, if the scheme names paths; advances after each timeout.
     pub(crate) turn: u32,
-    /// Its paths, where somebody watches them.
+    /// Counters of its paths, if they are watched.
     pub(crate) watched: Option<Box<Watched>>,
 }
 
@@ -99,7 +99,7 @@ impl Outgoing {
         Outgoing { peer, stream, connection, mtu, turn: stream, ..Outgoing::default() }
     }
 
-    /// Appends a message, at `now`; returns its number.
+    /// Appends a message at `now`; returns its number.
     pub(crate) fn push(&mut self, options: SendOptions, bytes: Bytes, now: Time) -> u32 {
         let SendOptions { class, steering, head } = options;
         let length = (head.len() + bytes.len()) as u64;
@@ -113,7 +113,7 @@ impl Outgoing {
         number
     }
 
-    /// How many more packets the sender may know of: those of the stream, as far as they are within `span` of `cumulative`.
+    /// Returns the number of packets to add to the sender: those of the stream within `span` of `cumulative`.
     pub(crate) fn offer(&mut self, cumulative: u64, span: u64) -> u64 {
         let to = self.packets.min(cumulative + span);
         let more = to.saturating_sub(self.offered);
@@ -121,7 +121,7 @@ impl Outgoing {
         more
     }
 
-    /// The message that a packet is of, and its place in it.
+    /// Returns the message of a packet, and the packet's index in it.
     pub(crate) fn find(&mut self, psn: u64) -> Option<(&mut Message, u32)> {
         let at = self.messages.partition_point(|message| message.first <= psn).checked_sub(1)?;
         let message = &mut self.messages[at];
@@ -129,7 +129,7 @@ impl Outgoing {
         (index < message.packets).then_some((message, index as u32))
     }
 
-    /// Whether a packet is a full one, of those whose messages are not done.
+    /// Returns `true` if a packet of a message that is not done is a full one.
     pub(crate) fn is_full(&self, psn: u64) -> bool {
         let Some(at) = self.messages.partition_point(|message| message.first <= psn).checked_sub(1) else {
             return false;
@@ -138,7 +138,7 @@ impl Outgoing {
         (psn - message.first + 1) * self.mtu <= message.len()
     }
 
-    /// A packet leaves over a label, of which there are `labels`; `switches` are the stream's changes of path, this one's included.
+    /// Records a packet sent over a label of `labels`; `switches` are the stream's path switches, this one included.
     pub(crate) fn note_sent(&mut self, psn: u64, now: Time, label: u32, labels: u32, again: bool, switches: u64) {
         let more = switches - std::mem::replace(&mut self.switches, switches);
         let Some((message, _)) = self.find(psn) else { return };
@@ -155,7 +155,7 @@ impl Outgoing {
         }
     }
 
-    /// A packet has timed out.
+    /// Records a timeout of a packet.
     pub(crate) fn note_timeout(&mut self, psn: u64) {
         if let Some(watched) = &mut self.watched {
             watched.note_timeout(psn);
@@ -165,7 +165,7 @@ impl Outgoing {
         }
     }
 
-    /// The next message of which everything below `cumulative` is all, if there is one; it is done.
+    /// Removes and returns the next message whose packets are all below `cumulative`, if any.
     pub(crate) fn acknowledged(&mut self, cumulative: u64) -> Option<(u32, Delivered)> {
         self.messages.front().filter(|message| message.first + message.packets <= cumulative)?;
         let message = self.messages.pop_front()?;
@@ -173,84 +173,85 @@ impl Outgoing {
         Some((message.number, message.delivered))
     }
 
-    /// Messages that lie with their owner lie here from now on.
+    /// Copies messages that are in their owner's memory.
     pub(crate) fn own(&mut self) {
         for message in &mut self.messages {
             message.bytes = Bytes::copy_from_slice(&message.bytes);
         }
     }
 
-    /// Number of messages that are not acknowledged.
+    /// Returns the number of messages that are not acknowledged.
     pub(crate) fn messages(&self) -> usize {
         self.messages.len()
     }
 
-    /// Whether every message is acknowledged.
+    /// Returns `true` if every message is acknowledged.
     pub(crate) fn is_idle(&self) -> bool {
         self.messages.is_empty()
     }
 }
 
-/// A message that has been put together.
+/// A complete message.
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) number: u32,
     pub(crate) bytes: Vec<u8>,
     pub(crate) placed: Option<Placed>,
-    /// When its first packet arrived.
+    /// Arrival time of its first packet.
     pub(crate) began: Time,
-    /// What it counted until now.
+    /// Bytes that it counted until now.
     pub(crate) reserved: u64,
     pub(crate) stored: Stored,
 }
 
-/// A message that is being put together.
+/// A message being reassembled.
 #[derive(Debug, Default)]
 struct Assembly {
     /// The PSN of its first packet.
     first: u64,
-    /// Its length, and its bytes as far as the last packet that has come: of one that is placed, its head.
+    /// Its length; `bytes`: its content up to the last packet received, of a placed message the head.
     length: u64,
     bytes: Vec<u8>,
-    /// Packets that came further ahead than memory is taken for what has come, by their place in the message.
+    /// Packets beyond the memory that may be allocated for what has arrived, by their offset in the message.
     ahead: BTreeMap<usize, Box<[u8]>>,
-    /// Bytes that have come.
+    /// Bytes received.
     arrived: usize,
-    /// Bytes of memory that it was counted with.
+    /// Bytes of memory accounted for it.
     counted: u64,
-    /// Its sender has delivered more than this message has, besides what it holds: memory is taken for all of it at once.
+    /// Its sender has delivered at least as many bytes as this message has, besides what it holds: its memory is allocated at
+    /// once.
     is_earned: bool,
     /// It began when memory was short.
     is_short: bool,
     missing: u64,
-    /// When its first packet arrived; [`Time::MAX`] before.
+    /// Arrival time of its first packet; [`Time::MAX`] before.
     began: Time,
-    /// Where it is to lie; 0: here, or it does not say.
+    /// Steering value, which selects the placement; 0: none.
     steering: u64,
-    /// The bytes of it that stay here, where the others go to their place as they come.
+    /// Number of leading bytes kept here, if the others are placed as they arrive.
     head: Option<usize>,
 }
 
-/// Memory that is taken for a message with its first packet, at most, and how many times of what has come.
+/// Maximum memory allocated for a message with its first packet; `GROWTH`: its multiple of the bytes received.
 const FIRST_BYTES: usize = 64 << 10;
 const GROWTH: usize = 16;
-/// The latter where memory is short: who wants to hold much has to send half of it.
+/// `GROWTH` when memory is short: a sender that holds much has to send half of it.
 const SHORT_GROWTH: usize = 2;
 /// Bytes that a message counts besides its own.
 const MESSAGE_OVERHEAD: u64 = 256;
 
 impl Assembly {
-    /// Bytes of memory that it takes.
+    /// Returns the bytes of memory that it takes.
     fn stored(&self) -> u64 {
         MESSAGE_OVERHEAD + (self.bytes.capacity() + self.ahead.values().map(|piece| piece.len()).sum::<usize>()) as u64
     }
 
-    /// Bytes that it counts against its peer's limit as long as it is not whole.
+    /// Returns the bytes that it counts against its peer's limit until it is complete.
     fn reserved(&self) -> u64 {
         self.head.map_or(self.length, |head| self.length.min(head as u64))
     }
 
-    /// As far as memory may be taken when `more` bytes have come.
+    /// Returns the bytes up to which memory may be allocated once `more` bytes have arrived.
     fn reach(&self, more: usize) -> usize {
         if self.is_earned {
             return self.length as usize;
@@ -264,7 +265,7 @@ impl Assembly {
         reach.min(usize::try_from(self.length).unwrap_or(usize::MAX))
     }
 
-    /// Bytes of memory that a packet's payload needs besides what there is.
+    /// Returns the bytes of memory that a packet's payload needs besides those allocated.
     fn needs(&self, from: usize, payload: usize) -> u64 {
         let (to, capacity) = (from + payload, self.bytes.capacity());
         if to <= capacity {
@@ -277,7 +278,7 @@ impl Assembly {
         if to <= reach { (reach - capacity) as u64 } else { payload as u64 }
     }
 
-    /// Puts a payload where it belongs.
+    /// Stores a payload at its offset.
     fn put(&mut self, from: usize, payload: &[u8]) {
         self.arrived += payload.len();
         let to = from + payload.len();
@@ -293,7 +294,7 @@ impl Assembly {
         while let Some((&from, piece)) = self.ahead.first_key_value() {
             let to = from + piece.len();
             if to > self.bytes.capacity() {
-                // What has come may reach further than memory was taken for so far.
+                // The bytes received may allow more memory than was allocated so far.
                 let reach = self.reach(0);
                 if to > reach {
                     return;
@@ -306,7 +307,7 @@ impl Assembly {
         }
     }
 
-    /// Nothing is written twice where packets come in order, or where memory was there before.
+    /// Writes a payload. No byte is written twice if packets arrive in order, or if memory was there before.
     fn write(&mut self, from: usize, payload: &[u8]) {
         let to = from + payload.len();
         if self.bytes.len() <= from {
@@ -318,18 +319,18 @@ impl Assembly {
     }
 }
 
-/// Memory of messages that their owner has given back: it is there already and, unlike the allocator's, need not be written before packets
-/// come out of order.
+/// Memory of messages that their owner has returned. It is allocated and, unlike the allocator's, need not be written before
+/// packets arrive out of order.
 #[derive(Debug, Default)]
 pub(crate) struct Spares {
     all: Vec<Vec<u8>>,
     bytes: usize,
 }
 
-/// Bytes of a message that memory is kept for at least, and of all memory that is kept at most.
+/// Minimum bytes of a message whose memory is kept; `MAX_SPARE`: maximum bytes of all memory that is kept.
 const LEAST_SPARE: usize = 1 << 14;
 const MAX_SPARE: usize = 8 << 20;
-/// Pieces of memory that are kept at most.
+/// Maximum number of pieces of memory that are kept.
 const MAX_SPARES: usize = 16;
 
 impl Spares {
@@ -341,10 +342,10 @@ impl Spares {
         }
     }
 
-    /// Memory for a message of so many bytes: as many, whatever they are; none, where there is none that is hardly larger.
+    /// Returns memory for a message of `length` bytes, with arbitrary content; empty if none of a similar size is kept.
     fn take(&mut self, length: usize) -> Vec<u8> {
         let fits = |spare: &Vec<u8>| spare.len() >= length && spare.capacity() / 2 <= length;
-        // What was given back last is the most likely to be in a cache.
+        // The memory returned last is the most likely to be in a cache.
         let Some(at) = self.all.iter().rposition(fits).filter(|_| length >= LEAST_SPARE) else { return Vec::new() };
         let mut spare = self.all.remove(at);
         self.bytes -= spare.capacity();
@@ -353,12 +354,12 @@ impl Spares {
     }
 }
 
-/// What taking a packet would cost.
+/// Cost of accepting a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cost {
-    /// Its peer has no place for the message now.
+    /// Its peer's limit has no space for the message now.
     Full,
-    /// So many bytes of memory, for a message of a sender that has delivered as much before, or not.
+    /// Bytes of memory; `is_earned`: the sender of the message has delivered as many bytes before.
     Bytes { bytes: u64, is_earned: bool },
 }
 
@@ -370,27 +371,27 @@ impl Cost {
 #[derive(Debug)]
 pub(crate) struct Incoming {
     receiver: Receiver,
-    /// The first message that is not complete, and the PSN of its first packet.
+    /// The first message that is not complete; `next_first`: the PSN of its first packet.
     next: u32,
     next_first: u64,
-    /// Those from that one on of which something has come, in order.
+    /// Messages from that one on of which a packet has arrived, in order.
     messages: VecDeque<(u32, Box<Assembly>)>,
-    /// When the pending timer of a delayed acknowledgement strikes.
+    /// Time of the pending timer of a delayed ACK.
     pub(crate) timer_at: Time,
 }
 
-/// The limits that an incoming stream keeps.
+/// Limits of an incoming stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Payload bytes of a full packet.
     pub(crate) mtu: u64,
-    /// Packets that may be under way beyond the first one missing.
+    /// Maximum packets under way beyond the first missing one.
     pub(crate) span: u64,
-    /// Bytes of the largest message.
+    /// Maximum bytes of a message.
     pub(crate) most_message: u64,
-    /// Bytes that may be held for a peer.
+    /// Maximum bytes held for a peer.
     pub(crate) most_held: u64,
-    /// Bytes that the peer has delivered in whole messages, less those of memory that it holds.
+    /// Bytes that the peer has delivered in complete messages, less the memory that it holds.
     pub(crate) earned: u64,
     /// Memory for the messages of other senders is short.
     pub(crate) is_short: bool,
@@ -406,8 +407,8 @@ impl Incoming {
         &mut self.receiver
     }
 
-    /// Whether a header can be of this stream: PSN and message within what the sender may have under way, sizes that fit
-    /// each other.
+    /// Returns `true` if a header fits this stream: PSN and message are within what the sender may have under way, and the sizes
+    /// match.
     pub(crate) fn fits(&self, data: &Data, limits: &Limits) -> bool {
         let packets = data.length.div_ceil(limits.mtu).max(1);
         let index = u64::from(data.index);
@@ -431,10 +432,10 @@ impl Incoming {
         }
     }
 
-    /// Where a message is among those of which something has come, or where it would be.
+    /// Returns the index of a message among those in progress, or the one at which to insert it.
     fn find(&self, message: u32) -> Result<usize, usize> {
         let Some((first, _)) = self.messages.front() else { return Err(0) };
-        // Mostly none is left out.
+        // Usually no message is missing in between.
         let usual = message.wrapping_sub(*first) as usize;
         if self.messages.get(usual).is_some_and(|(number, _)| *number == message) {
             return Ok(usual);
@@ -442,8 +443,8 @@ impl Incoming {
         self.messages.binary_search_by_key(&message, |(number, _)| *number)
     }
 
-    /// Prepares for the message of a packet that fits, of which `payload` bytes have come; `reserved` counts the bytes of the peer's
-    /// messages. Returns the memory that the packet needs. A message whose `head` bytes alone are kept is placed as it comes.
+    /// Prepares the message of a packet that fits and has `payload` bytes; returns the memory that the packet needs. `reserved`
+    /// counts the bytes of the peer's messages. A message of which `head` bytes are kept is placed as it arrives.
     pub(crate) fn prepare(
         &mut self,
         data: &Data,
@@ -461,7 +462,7 @@ impl Incoming {
             }
             Err(at) => at,
         };
-        // The message that others wait for always finds room.
+        // The message that others wait for always has space.
         let most = if ahead == 0 { limits.most_held } else { limits.most_held - limits.most_message };
         let head = if data.steering == 0 { None } else { head().map(|head| head.min(limits.mtu as usize)) };
         let missing = data.length.div_ceil(limits.mtu).max(1);
@@ -492,7 +493,7 @@ impl Incoming {
         cost
     }
 
-    /// Forgets a message that was prepared for in vain: there was no memory for its first packet.
+    /// Drops a message that was prepared in vain: there was no memory for its first packet.
     pub(crate) fn abandon(&mut self, message: u32, reserved: &mut u64) {
         if let Ok(at) = self.find(message)
             && self.messages[at].1.counted == 0
@@ -502,8 +503,8 @@ impl Incoming {
         }
     }
 
-    /// Takes a packet that fits and was prepared for; `arrival` has the payload of a full packet, as which all of a stream count. Returns
-    /// the answer, and the bytes of memory that its message takes more than before.
+    /// Accepts a packet that fits and was prepared for; `arrival` has the payload of a full packet, as which every packet of a
+    /// stream counts. Returns the ACK, if any, and the additional memory of its message.
     pub(crate) fn on_data(
         &mut self,
         transport: &Transport,
@@ -558,7 +559,7 @@ impl Incoming {
         Some(Taken { number, bytes: message.bytes, placed, began: message.began, reserved, stored })
     }
 
-    /// Packets and messages that are held, for those who watch memory.
+    /// Returns the number of messages in progress, for checks of memory.
     pub(crate) fn held_messages(&self) -> usize {
         self.messages.len()
     }

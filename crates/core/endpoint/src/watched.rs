@@ -1,38 +1,38 @@
-//! What a sender keeps of each path of a stream, for whoever watches it from outside: nothing of it steers.
+//! Per-path counters of a stream at its sender, for observers. No decision depends on them.
 
 use anabranch_units::Time;
 use std::collections::VecDeque;
 
-/// Round trips are those of the last whole window and of the one under way.
+/// Length of a window; statistics of round trips cover the last whole window and the current one.
 const WINDOW: Time = Time::from_us(100_000);
 /// Eight steps from one power of two to the next, of round trips in steps of 64 ns up to 17 s: bounds are 12.5 % apart at most.
 const STEPS: usize = 8;
 const BUCKETS: usize = STEPS + 25 * STEPS;
 
-/// What is known of a path of a stream.
+/// Counters of a path of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathCounts {
-    /// Data packets sent over it, those that were sent again included.
+    /// Data packets sent over it, retransmissions included.
     pub packets: u64,
-    /// Their bytes, headers of ours included.
+    /// Their bytes, headers of this crate included.
     pub bytes: u64,
-    /// Of these packets those that were sent again.
+    /// Retransmissions among these packets.
     pub retransmitted: u64,
-    /// Answers that came for packets over it.
+    /// ACKs of packets over it.
     pub answers: u64,
-    /// Of them those that say that a packet was marked.
+    /// ACKs that report a marked packet.
     pub marks: u64,
-    /// Packets over it that were given up for lost, or came without their payload.
+    /// Packets over it that were declared lost, or arrived trimmed.
     pub losses: u64,
-    /// How often the stream's packets came to it from another path.
+    /// Number of times that the stream's packets switched to it from another path.
     pub moves: u64,
     /// Shortest round trip; zero: none yet.
     pub least: Time,
-    /// Mean round trip of the last 100 to 200 ms in which there were any.
+    /// Mean round trip of the last 100 to 200 ms with any samples.
     pub mean: Time,
-    /// No more than one of a hundred of these round trips was longer.
+    /// 99th percentile of these round trips, as the upper bound of its bucket.
     pub p99: Time,
-    /// When a packet was last sent over it; zero: never.
+    /// Time of the last packet sent over it; zero: never.
     pub used_at: Time,
 }
 
@@ -60,7 +60,7 @@ fn bucket(rtt: Time) -> usize {
     ((power - 2) * STEPS + (value >> (power - 3)) % STEPS).min(BUCKETS - 1)
 }
 
-/// Where a bucket ends.
+/// Returns the upper bound of a bucket.
 fn end(bucket: usize) -> Time {
     let steps = if bucket < STEPS {
         bucket as u64 + 1
@@ -70,7 +70,7 @@ fn end(bucket: usize) -> Time {
     Time::from_ps(steps * 64_000)
 }
 
-/// A path of a stream.
+/// Counters and round trips of a path.
 #[derive(Clone, Debug, Default)]
 struct Path {
     counts: PathCounts,
@@ -116,12 +116,12 @@ impl Path {
     }
 }
 
-/// The paths of a stream, by label.
+/// Paths of a stream, by label.
 #[derive(Debug)]
 pub(crate) struct Watched {
     paths: Vec<Path>,
     last: Option<u32>,
-    /// Labels that packets were last sent over, from the PSN `first` on.
+    /// Labels of the last packets sent, from the PSN `first` on.
     sent: VecDeque<u16>,
     first: u64,
 }
@@ -146,7 +146,7 @@ impl Watched {
         self.sent[at as usize] = label as u16;
     }
 
-    /// An answer for a packet over a label; every packet below `cumulative` has been received.
+    /// Records the ACK of a packet over a label.
     pub(crate) fn note_answer(&mut self, now: Time, label: u32, marked: bool, lost: u64, rtt: Option<Time>) {
         let Some(path) = self.paths.get_mut(label as usize) else { return };
         path.counts.answers += 1;
@@ -213,13 +213,13 @@ mod tests {
         assert_eq!((one.packets, one.moves, one.losses, one.answers, one.marks), (2, 0, 1, 100, 3));
         assert_eq!((one.least, one.mean, one.p99), (us(10), Time::from_ns(11_800), us(100)));
         assert_eq!((zero.used_at, one.used_at), (us(4), us(2)));
-        // A whole window later what was is forgotten, but for the least.
+        // A whole window later only the minimum is left of earlier round trips.
         for step in 1..=3 {
             watched.note_answer(us(step * 100_000 + 200), 1, false, 0, Some(us(20)));
         }
         let one = watched.counts().nth(1).unwrap();
         assert_eq!((one.least, one.mean, one.p99), (us(10), us(20), us(20)));
-        // Whoever has been received is not waited for.
+        // Timeouts of acknowledged packets are ignored.
         watched.note_received(2);
         watched.note_timeout(0);
         watched.note_timeout(2);

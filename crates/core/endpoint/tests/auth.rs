@@ -1,4 +1,4 @@
-//! Endpoints that share a key believe nobody else, and nothing twice.
+//! Authentication between endpoints that share a key: forged and replayed datagrams are rejected.
 
 use anabranch_endpoint::{
     Arrival, Endpoint, Event, Key, Settings, Why,
@@ -41,7 +41,7 @@ impl Two {
         Two::new([1, 2].map(|seed| settings(seed, Some("shared"), protection)))
     }
 
-    /// Datagrams arrive as `change` leaves them, or not at all.
+    /// Delivers datagrams as `change` leaves them; those for which it returns `false` are lost.
     fn run(&mut self, steps: usize, change: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
         let mut out = Vec::new();
         for _ in 0..steps {
@@ -98,7 +98,7 @@ fn message(bytes: usize, seed: u64) -> Vec<u8> {
     (0..bytes).map(|_| draws.bits() as u8).collect()
 }
 
-/// Messages both ways, with losses and trimmed packets, whose headers verify alone.
+/// Messages in both directions, with losses and trimmed packets, whose headers verify alone.
 #[test]
 fn all_that_is_sent_is_authenticated_and_arrives() {
     for protections in [[Protection::Control; 2], [Protection::All; 2], [Protection::Control, Protection::All]] {
@@ -128,7 +128,7 @@ fn all_that_is_sent_is_authenticated_and_arrives() {
         let counters = two.ends.each_ref().map(Endpoint::counters);
         assert!(trimmed > 0 && greeted && counters[1].trimmed > 0);
         assert!(counters.iter().all(|c| c.forged + c.replayed + c.damaged + c.refused == 0), "{counters:?}");
-        // A farewell is believed.
+        // A BYE of the peer is accepted.
         let now = two.now;
         two.ends[0].close(0);
         two.run(10, &mut |_, _| true);
@@ -136,13 +136,13 @@ fn all_that_is_sent_is_authenticated_and_arrives() {
     }
 }
 
-/// Whatever is changed, in whatever byte that means something, is not acted on.
+/// A datagram with a changed bit in any byte that carries information has no effect.
 #[test]
 fn nothing_of_a_changed_datagram_is_believed() {
     for protection in [Protection::Control, Protection::All] {
         let mut two = Two::connected(protection);
         two.ends[0].send(two.now, 0, 3, message(5000, 1).into()).unwrap();
-        // What the two say next arrives nowhere; then each of it arrives with each byte changed.
+        // The next datagrams of both are lost; then each of them arrives with each byte changed.
         let before = two.sent.each_ref().map(Vec::len);
         let mut kinds = std::collections::BTreeSet::new();
         two.run(3, &mut |_, _| false);
@@ -157,7 +157,7 @@ fn nothing_of_a_changed_datagram_is_believed() {
                 let padded = matches!(datagram[1], 1 | 5);
                 let meant = if padded { 116.min(datagram.len()) } else { datagram.len() };
                 for at in 0..meant {
-                    // The receiver is one that the very datagram would mean something to: the two do the same in each run.
+                    // Every run sends the same datagrams, so the unchanged one would be valid at this receiver.
                     let mut changed = datagram.clone();
                     changed[at] ^= 1 << (at % 8);
                     let held = fresh.ends[1 - from].held();
@@ -169,14 +169,14 @@ fn nothing_of_a_changed_datagram_is_believed() {
             }
         }
         assert!(kinds.contains(&3) && kinds.contains(&1) && kinds.contains(&2) && kinds.contains(&7), "{kinds:?}");
-        // They go on talking.
+        // The connection continues.
         fresh.ends[0].send(fresh.now, 0, 3, message(5000, 1).into()).unwrap();
         fresh.run(2000, &mut |_, _| true);
         assert_eq!(fresh.received(1), [message(5000, 1)]);
     }
 }
 
-/// What has been recorded is worth nothing: not to the same endpoint, and not to one that knows the key and starts anew.
+/// Recorded datagrams have no effect, neither at the same endpoint nor at one that has the key and has restarted.
 #[test]
 fn what_comes_again_changes_nothing() {
     let mut two = Two::connected(Protection::All);
@@ -212,11 +212,11 @@ fn what_comes_again_changes_nothing() {
     assert!(anew.ends[1].held().0 == 0 && anew.ends[1].counters().forged > 0);
 }
 
-/// Whoever has no key but knows every number of the connection: an observer that can send, or a guess that has come true.
+/// A sender without the key that has every number of the connection is rejected, like an observer that can send.
 #[test]
 fn whoever_has_no_key_is_not_believed() {
     let mut two = Two::connected(Protection::Control);
-    // The connection number stands in the clear.
+    // The connection number is sent in the clear.
     let probe = two.sent[0].iter().find(|datagram| datagram[1] == 5).unwrap();
     let connection = u32::from_be_bytes(probe[4..8].try_into().unwrap());
     let data = Data {
@@ -244,7 +244,7 @@ fn whoever_has_no_key_is_not_believed() {
     two.arrive(1, &out);
     assert_eq!((two.events[1].len(), two.ends[1].counters().forged), (before, 3));
     assert_eq!(two.ends[1].held().0, 0);
-    // Nor does a stranger's HELLO without a key, or with another, reset what stands.
+    // Nor does the HELLO of an unknown endpoint without a key, or with another one, reset the connection.
     for key in [None, Some("another")] {
         let mut stranger = Endpoint::new(settings(9, key, Protection::Control));
         stranger.connect(two.now, 0);
@@ -256,7 +256,7 @@ fn whoever_has_no_key_is_not_believed() {
     assert_eq!((two.received(1), two.lost(1), two.lost(0)), (vec![&message(5000, 1)[..]], vec![], vec![]));
 }
 
-/// Each end says what the other lacks.
+/// Each endpoint reports the missing or different key of the other.
 #[test]
 fn ends_without_the_same_key_are_told_so() {
     use Protection::{All, Control, Off};
@@ -276,7 +276,7 @@ fn ends_without_the_same_key_are_told_so() {
         assert_eq!(two.ends[1].held(), (0, 0), "nothing is kept of it");
         assert_eq!(two.ends[1].round_trip(0), None);
     }
-    // A refusal that does not repeat the nonce of our HELLO refuses nothing.
+    // A refusal that does not repeat the nonce of the HELLO has no effect.
     let mut two = Two::new([settings(1, Some("a"), Control), settings(2, None, Off)]);
     two.ends[0].connect(two.now, 0);
     two.run(20, &mut |from, datagram| {
@@ -291,7 +291,8 @@ fn ends_without_the_same_key_are_told_so() {
     assert_eq!(two.lost(0), []);
 }
 
-/// Each has a key of its own, by which the other calls it, as ranks of NCCL have: one calls, then both do, at once or one after the other.
+/// Each has a key of its own, by which the other calls it, like the ranks of NCCL: one calls, then both do, at once or one after
+/// the other.
 #[test]
 fn each_is_called_by_its_own_key() {
     for both in [0, 1, 2] {
@@ -321,7 +322,7 @@ fn each_is_called_by_its_own_key() {
     }
 }
 
-/// A process that starts anew has another key. It calls us by ours, so the WELCOME must not have the key of its predecessor.
+/// A restarted process has another key. It calls by the local key, so the WELCOME must not use the key of its predecessor.
 #[test]
 fn a_peer_that_restarts_with_another_key_is_welcome() {
     let key = |of: &str| Key::of(of.as_bytes());
@@ -333,7 +334,7 @@ fn a_peer_that_restarts_with_another_key_is_welcome() {
         two.ends[0].send(two.now, 0, 1, message(20_000, 1).into()).unwrap();
         two.run(2000, &mut |_, _| true);
         assert_eq!(two.received(1), [message(20_000, 1)]);
-        // Its predecessor is gone without a word.
+        // Its predecessor sends no BYE.
         two.ends[1] = Endpoint::new(of(3, "third"));
         two.ends[1].connect(two.now, 0);
         two.ends[1].set_peer_key(0, key("first"));

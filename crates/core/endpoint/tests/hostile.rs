@@ -1,5 +1,5 @@
-//! An accepted peer that says whatever it likes: an endpoint neither panics nor holds more than it said it would, and goes
-//! on talking to others.
+//! A hostile peer with a connection: an endpoint neither panics nor holds more than its limits, and continues to serve other
+//! peers.
 
 use anabranch_endpoint::{
     Arrival, Endpoint, Event, Place, Placed, Settings, Why,
@@ -27,12 +27,12 @@ fn settings(transport: &str) -> Settings {
     }
 }
 
-/// From a peer that the datapath vouches for.
+/// A datagram of a peer that the datapath vouches for.
 fn arrival(peer: u32, at: Time, bytes: &[u8]) -> Arrival<'_> {
     Arrival { peer: Some(peer), from: None, label: 0, at, ecn: false, bytes }
 }
 
-/// All that an endpoint wants to send now.
+/// Returns all that an endpoint sends now.
 fn sent(endpoint: &mut Endpoint, now: &mut Time) -> Vec<Vec<u8>> {
     let (mut out, mut all) = (Vec::new(), Vec::new());
     for _ in 0..200 {
@@ -46,7 +46,7 @@ fn sent(endpoint: &mut Endpoint, now: &mut Time) -> Vec<Vec<u8>> {
     all
 }
 
-/// What peer 0 says of itself.
+/// Greeting of peer 0.
 const GREETING: Greeting = Greeting {
     connection: 77,
     nonce: 5,
@@ -60,7 +60,7 @@ const GREETING: Greeting = Greeting {
     held: Time::ZERO,
 };
 
-/// An endpoint that has a stream open to peer 0, which has greeted it; what peer 0 must call the connection.
+/// Returns an endpoint with a stream open to peer 0, which has greeted it, and the connection number for datagrams of peer 0.
 fn accepted(transport: &str) -> (Endpoint, u32, Time) {
     let (mut endpoint, mut now, mut out) = (Endpoint::new(settings(transport)), Time::ZERO, Vec::new());
     let greeting = GREETING;
@@ -81,7 +81,7 @@ fn accepted(transport: &str) -> (Endpoint, u32, Time) {
     (endpoint, ours, now)
 }
 
-/// Memory for messages that say 1, of which the first bytes are told.
+/// Memory for messages with steering value 1, whose first bytes are reported.
 struct Places(Vec<u8>);
 
 const HEAD: usize = 32;
@@ -91,12 +91,12 @@ impl Place for Places {
         (steering == 1 && length <= self.0.len() as u64).then_some(HEAD)
     }
     fn place(&mut self, _peer: u32, _steering: u64, from: u64, bytes: &[u8]) {
-        // Whoever was given room is held to it.
+        // The endpoint must keep to the length that `head` has accepted.
         self.0[from as usize..][..bytes.len()].copy_from_slice(bytes);
     }
 }
 
-/// A number that is small, large or on the edge of something.
+/// A number that is small, large or near a limit.
 fn number(draws: &mut Stream) -> u64 {
     match draws.below(6) {
         0 => draws.below(4),
@@ -161,7 +161,7 @@ fn hostile(draws: &mut Stream, ours: u32, out: &mut Vec<u8>) {
             out.extend_from_slice(&ours.to_be_bytes());
             let more = draws.below(80);
             out.extend((0..more).map(|_| draws.bits() as u8));
-            // Whoever is hostile can reckon: the header of each kind fits its check.
+            // A hostile sender can compute the check of a header.
             let sizes = [None, None, None, Some(64), Some(60), Some(28), Some(36), Some(12)];
             let size = sizes.get(usize::from(out[1])).copied().flatten().filter(|size| *size <= out.len());
             if let Some(size) = size {
@@ -187,7 +187,7 @@ proptest! {
             now += Time::from_us(draws.below(50));
             sent(&mut endpoint, &mut now);
             let (bytes, packets) = endpoint.held();
-            // 50,000 B from the peer and the 10,000 B on their way to it; three streams of 128 packets, and answers.
+            // 50,000 B from the peer and 10,000 B on their path to it; three streams of 128 packets, and ACKs.
             prop_assert!(bytes <= 60_000 && packets <= 3 * 128 + 300, "{} B, {} packets", bytes, packets);
             while let Some(event) = endpoint.poll_event() {
                 if matches!(event, Event::Lost { .. }) {
@@ -195,7 +195,7 @@ proptest! {
                 }
             }
         }
-        // Somebody else is welcome all the same.
+        // Another peer can still connect.
         let greeting = Greeting {
             connection: 3, nonce: 1, own_nonce: 1, protection: Protection::Off, mtu: MTU, labels: 1, span: 1, most_message: 1, stamp: now, held: Time::ZERO,
         };
@@ -222,7 +222,7 @@ fn a_peer_of_another_size_is_told_so() {
     assert_eq!((greeting.connection, greeting.mtu, endpoint.counters().refused), (0, MTU, 1));
 }
 
-/// Greetings of all versions from 2 on have the CRC32C of the datagram at 52.
+/// Greetings of all versions from 2 on have the CRC32C of the datagram at offset 52.
 fn check(greeting: &mut [u8]) {
     greeting[52..56].fill(0);
     let check = header::crc32c(greeting);
@@ -231,7 +231,7 @@ fn check(greeting: &mut [u8]) {
 
 #[test]
 fn a_peer_of_another_version_is_told_so() {
-    // Of a later version of ours the first sixteen bytes, the nonce and the check are what they are now.
+    // A later version keeps the first sixteen bytes, the nonce and the check of the current one.
     let (mut endpoint, mut now, mut out) = (Endpoint::new(settings("uet")), Time::ZERO, Vec::new());
     let greeting = GREETING;
     header::hello(&mut out, &greeting, &[0; header::COOKIE], 1056);
@@ -247,7 +247,7 @@ fn a_peer_of_another_version_is_told_so() {
     let why = Why::Version { theirs: header::VERSION + 1, ours: header::VERSION };
     assert_eq!(endpoint.poll_event(), Some(Event::Refused { peer: Some(0), from: None, why }), "both ends say so");
 
-    // An older one says as much to us, who give it up: of nobody but the one whom we greeted, and with our nonce.
+    // An older version refuses in the same form. The refusal must come from the called peer and carry the local nonce.
     endpoint.connect(now, 1);
     let hello = sent(&mut endpoint, &mut now).remove(0);
     let Ok(Packet::Hello { greeting, .. }) = Packet::decode(&hello) else { panic!("no hello") };
@@ -265,7 +265,7 @@ fn a_peer_of_another_version_is_told_so() {
     assert_eq!(tell(1, greeting.nonce), [Event::Lost { peer: 1, why }]);
 }
 
-/// A payload that does not fit its CRC32C is dropped and taken when it comes again; without one nobody can tell.
+/// A payload that does not match its CRC32C is dropped and retransmitted; without a CRC32C the damage is undetected.
 #[test]
 fn a_damaged_payload_counts_as_lost() {
     let contents = [7u8; 300];
@@ -306,8 +306,8 @@ fn a_damaged_payload_counts_as_lost() {
     }
 }
 
-/// Packets of a message that says where it is to lie are put there as they come, whatever their order and however often, and its head
-/// is told when it is whole. What says something else is kept.
+/// Packets of a message with steering value 1 are placed as they arrive, in any order and any number of times; its head is
+/// reported on completion. Messages with other values are kept.
 #[test]
 fn messages_are_put_in_their_place() {
     let contents: Vec<u8> = (0..3500u32).map(|at| (at % 251) as u8).collect();
@@ -335,7 +335,7 @@ fn messages_are_put_in_their_place() {
             out.extend_from_slice(payload);
             assert_eq!(endpoint.poll_event(), None, "packet 2 is the last to come");
             endpoint.handle_placing(now, &arrival(0, now, &out), &mut places);
-            // What it is to hold, and what every message counts besides.
+            // The bytes that it keeps, and the overhead of every message.
             let held = endpoint.held().0 - before;
             let most = 256 + if is_placed { HEAD as u64 } else { 3500 };
             assert!((HEAD as u64..=most).contains(&held), "{held}");
@@ -385,9 +385,9 @@ fn answers_that_say_the_same_are_one() {
         };
         answers.iter().filter_map(answer).collect::<Vec<_>>()
     };
-    // Three of one path in order that have come at once: the last answer says what the others would.
+    // Three packets of one path arrive at once and in order: the last ACK covers the others.
     assert_eq!(answered(&mut now, &[(0, 7), (1, 7), (2, 7)]), [(2, 3)]);
-    // Of two paths each has its own, and where something is missing every answer says something else.
+    // Each of two paths has its own ACK, and behind a missing packet every ACK differs.
     assert_eq!(answered(&mut now, &[(3, 7), (4, 8)]), [(3, 4), (4, 5)]);
     assert_eq!(answered(&mut now, &[(6, 8), (7, 8)]), [(6, 5), (7, 5)]);
 }

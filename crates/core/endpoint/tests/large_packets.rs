@@ -1,4 +1,4 @@
-//! A path that drops large packets is told from one that drops all, and no reply is longer than what it answers.
+//! A path that drops large packets is distinguished from one that drops all, and no reply is longer than its request.
 
 use anabranch_endpoint::{Arrival, Endpoint, Event, Settings, Why, header};
 use anabranch_transport::TransportParameters;
@@ -21,14 +21,14 @@ fn at(ms: u64) -> Time {
     Time::from_us(ms * 1000)
 }
 
-/// A client that calls a server, for so long; `passes` says what the path does to a datagram of so many bytes sent at a time
-/// over a label, and `admits` whether the server has a number for the client. Returns what the client is told, and when.
+/// A client that calls a server until `until`. `passes` decides whether the path forwards a datagram of this size sent at a time
+/// over a label; `admits`: the server has a number for the client. Returns the events of the client, and their times.
 fn call(until: Time, admits: bool, passes: &dyn Fn(Time, u32, usize) -> bool) -> Vec<(Time, Event)> {
     let (mut client, mut server) = (Endpoint::new(settings()), Endpoint::new(settings()));
     let (mut now, mut out, mut events) = (at(1), Vec::new(), Vec::new());
     let from = SocketAddr::from(([10, 0, 0, 1], 7000));
     client.connect(now, 0);
-    // One for each that has a reply, at least as long as that.
+    // Bytes of the requests; no reply is longer than the longest of them.
     let (mut asked, mut is_known) = (Vec::<usize>::new(), false);
     while now < until {
         now += Time::from_us(500);
@@ -76,7 +76,7 @@ fn lost(events: &[(Time, Event)]) -> Option<(Time, Why)> {
 fn a_path_that_drops_large_packets_is_named() {
     let (when, why) = lost(&call(at(5_000), true, &|_, _, bytes| bytes < 600)).expect("lost");
     assert_eq!(why, Why::LargePackets { full: FULL, short: SHORT });
-    // Seven full HELLOs of 50 ms each, a short one that is answered, and a second.
+    // Seven full HELLOs of 50 ms each, a short one that receives a reply, and a second.
     assert!(when > at(1_350) && when < at(1_600), "{when}");
 }
 
@@ -98,7 +98,7 @@ fn a_server_that_comes_late_is_met() {
 
 #[test]
 fn labels_that_drop_all_do_not_count() {
-    // Of four labels one passes everything: full HELLOs are answered there.
+    // One of four labels forwards everything: full HELLOs receive replies there.
     let events = call(at(5_000), true, &|_, label, _| label == 2);
     assert!(lost(&events).is_none_or(|(_, why)| !matches!(why, Why::LargePackets { .. })), "{events:?}");
 }

@@ -1,4 +1,5 @@
-//! A few addresses with many peers, all of which begin messages that never end: whoever comes from another address finds memory and a place.
+//! A few addresses with many peers, all of which begin messages that never end: a sender from another address still gets memory
+//! and a place.
 
 #[allow(dead_code)]
 mod common;
@@ -10,16 +11,16 @@ use std::net::SocketAddr;
 
 /// Packets per second of all attackers together.
 const RATE: u64 = 3000;
-/// The same of those who fill a quarter of the link.
+/// Packets per second of all attackers together when they fill a quarter of the link.
 const FAST: u64 = 30_000;
-/// Streams that each of their peers opens.
+/// Streams that each attacking peer opens.
 const STREAMS: u64 = 64;
 const SERVED: ([u8; 4], u16) = ([10, 0, 1, 1], 7000);
 
 /// Peers that send single packets of messages of 16 MiB, in turn.
 struct Attack {
     peers: Vec<(SocketAddr, u32)>,
-    /// They connect anew when they are evicted, or after so long.
+    /// They connect again after an eviction, or after `renewed`.
     returns: bool,
     renewed: Option<Time>,
     connected: Vec<Time>,
@@ -39,7 +40,7 @@ impl Attack {
         Attack { peers, returns: false, renewed: None, connected, rate: RATE, sent: 0, began: server.now }
     }
 
-    /// Sends what is due by now.
+    /// Sends the packets that are due by now.
     fn work(&mut self, server: &mut Server) {
         while self.began + Time::from_ps(self.sent * (1_000_000_000_000 / self.rate)) <= server.now {
             let at = self.sent as usize % self.peers.len();
@@ -55,7 +56,7 @@ impl Attack {
                 }
             }
             let (from, ours) = self.peers[at];
-            // Each packet opens a stream, and then goes on with it.
+            // Each packet opens a stream, and later ones continue it.
             let psn = round / STREAMS;
             let bytes = data_over((round % STREAMS) as u32, ours, 0, (psn, psn as u32), 16 << 20);
             server.arrive(from, &bytes);
@@ -64,7 +65,7 @@ impl Attack {
     }
 }
 
-/// How long a message of so many bytes takes from an address that the server has not seen; `None`: more than a minute.
+/// Returns the time that a message of `bytes` takes from an address that is new to the server; `None`: more than a minute.
 fn transfer(server: &mut Server, mut attack: Option<&mut Attack>, host: u8, bytes: usize) -> Option<Time> {
     let from = address(host, 7000);
     let mut client =
@@ -117,7 +118,8 @@ fn waits(server: &mut Server, attack: &mut Attack, ms: u64) {
     }
 }
 
-/// First messages of senders of several sizes beside such an attack, each at most twice the time that it takes alone and a second.
+/// Sends first messages of several sizes beside such an attack; each takes at most twice the time that it takes alone, plus a
+/// second.
 fn are_served(hosts: u8, per_host: u16, adapt: impl Fn(&mut Attack)) {
     let sizes = [10_000, 1 << 20, 3 << 20];
     let alone = sizes.map(|bytes| transfer(&mut Server::new(settings()), None, 200, bytes).expect("alone"));
@@ -164,13 +166,13 @@ fn peers_that_return_when_they_are_evicted_leave_memory_for_others() {
     are_served(16, 60, |attack| (attack.returns, attack.rate) = (true, FAST));
 }
 
-/// No peer of theirs holds anything for long enough to be called stalled.
+/// No attacking peer holds memory for long enough to count as stalled.
 #[test]
 fn peers_that_are_renewed_leave_memory_for_others() {
     are_served(4, 64, |attack| (attack.returns, attack.renewed) = (true, Some(at(240))));
 }
 
-/// Each address takes all that it gets before the next one comes, so that nothing is left for the last.
+/// Each address takes all that it gets before the next one arrives, so that nothing is left for the last.
 #[test]
 fn addresses_that_took_all_before_give_up_what_is_more_than_their_share() {
     let mut server = Server::new(settings());
@@ -181,7 +183,7 @@ fn addresses_that_took_all_before_give_up_what_is_more_than_their_share() {
             peers.push((from, server.accept(from, &greeting(u32::from(host) * 8 + u32::from(port) + 1, 6))));
         }
         'all: for index in 0..1000u32 {
-            // More of them would be more than a peer's own limit.
+            // More of them would exceed a peer's own limit.
             for stream in 0..4 {
                 for &(from, ours) in &peers {
                     server.arrive(from, &data_over(stream, ours, 0, (u64::from(index), index), 16 << 20));
@@ -196,17 +198,18 @@ fn addresses_that_took_all_before_give_up_what_is_more_than_their_share() {
     let (held, most) = (server.endpoint.held().0, settings().max_buffered_bytes / 2);
     assert!(held > most - (1 << 16) && held <= most, "{held} B");
     assert_eq!(server.endpoint.counters().evicted, 0, "nothing was held for long");
-    // A packet finds memory at once, and a message its share: one in seventeen.
+    // A packet gets memory at once, and a message its share: one in seventeen.
     let alone = transfer(&mut Server::new(settings()), None, 200, 3 << 20).expect("alone");
     let began = server.now;
     let took = transfer(&mut server, None, 200, 3 << 20).expect("beside them");
     assert!(took <= alone + alone + at(1000), "{took}, alone {alone}");
     assert!(server.endpoint.counters().evicted > 0);
-    // Whoever holds no more than a share is left alone.
+    // A host that holds no more than its share is not evicted.
     assert!(server.endpoint.counters().evicted < 60 && server.now > began);
 }
 
-/// Attackers that have delivered as much as they begin then take their memory at once; who comes and who has delivered go on.
+/// Attackers that have delivered as many bytes as they announce then take their memory at once; new senders, and those that have
+/// delivered, continue.
 #[test]
 fn senders_that_have_delivered_take_no_memory_of_newcomers() {
     let mut server = Server::new(settings());

@@ -1,5 +1,5 @@
-//! Senders that have not shown who they are: an endpoint keeps nothing of them, replies with no more than they sent, and none of them ends,
-//! resets or starves a peer that has.
+//! Senders that have not proven their address: an endpoint keeps no state of them and replies with no more bytes than they sent;
+//! none of them ends, resets or starves a proven peer.
 
 #[allow(dead_code)]
 mod common;
@@ -25,7 +25,7 @@ fn hello_without_a_cookie_gets_one_and_leaves_nothing_behind() {
         assert!(*to == from && matches!(Packet::decode(reply), Ok(Packet::Retry { .. })) && reply.len() < 100);
     }
     assert_eq!((server.endpoint.held(), server.numbers.len(), server.events()), ((0, 0), 0, vec![]));
-    // Neither does a cookie of somebody else's secret, address, nonce or label help.
+    // Nor does a cookie of another secret, address, nonce or label help.
     let (from, ours) = (address(1, 7000), greeting(5, 6));
     let cookie = server.cookie(from, &ours);
     let mut other = Server::new(Settings { secret: Secret::of_seed(2), ..settings() });
@@ -34,7 +34,7 @@ fn hello_without_a_cookie_gets_one_and_leaves_nothing_behind() {
     assert_eq!(server.welcome(address(1, 7001), &ours, &cookie), None);
     assert_eq!(server.welcome(from, &greeting(5, 7), &cookie), None);
     assert!(server.welcome(from, &ours, &cookie).is_some());
-    // Of a cookie that is too old nothing comes but another one.
+    // A cookie that is too old yields another cookie only.
     let cookie = server.cookie(address(2, 7000), &ours);
     server.now += at(20_000);
     assert_eq!(server.welcome(address(2, 7000), &ours, &cookie), None);
@@ -58,13 +58,13 @@ fn replies_to_unknown_addresses_are_rationed() {
             }
         }
     }
-    // A thousand and those that may leave at once.
+    // A thousand and those of the initial burst.
     assert!((1000..=1110).contains(&replies), "{replies}");
     let counters = server.endpoint.counters();
     assert_eq!(counters.retries + counters.retries_suppressed, 100_000);
 }
 
-/// 10,000 HELLOs per second from anywhere leave RETRYs for whoever connects: each of them gets one for its first HELLO.
+/// 10,000 HELLOs per second from anywhere leave RETRYs for others: each honest initiator gets one for its first HELLO.
 #[test]
 fn a_flood_of_hellos_leaves_retries_for_others() {
     let mut server = Server::new(settings());
@@ -76,7 +76,7 @@ fn a_flood_of_hellos_leaves_retries_for_others() {
         server
             .endpoint
             .handle(server.now, &Arrival { peer: None, from, label: 0, at: server.now, ecn: false, bytes: &bytes });
-        // After a second of it somebody connects now and then, at no fixed distance.
+        // After a second an honest initiator connects now and then, at no fixed interval.
         let honest = address(251, 7000);
         if number >= 10_000 && number % 97 == 0 {
             asked += 1;
@@ -96,7 +96,7 @@ fn a_flood_of_hellos_leaves_retries_for_others() {
 fn forged_or_replayed_hello_changes_nothing() {
     let mut server = Server::new(settings());
     let (from, theirs) = (address(1, 7000), greeting(5, 6));
-    // An earlier connection from the same address, of which somebody has kept the HELLO.
+    // An earlier connection from the same address, whose HELLO was recorded.
     let old = greeting(90, 91);
     let cookie = server.cookie(from, &old);
     let recorded = hello(&old, &cookie);
@@ -104,7 +104,7 @@ fn forged_or_replayed_hello_changes_nothing() {
     for forged in 0..1000u64 {
         server.hear(from, &hello(&greeting(1, forged), &[0; COOKIE]));
         server.hear(from, &hello(&greeting(1, forged), &[forged as u8 | 1; COOKIE]));
-        // The WELCOME that this gets goes to the peer, to whom it means nothing.
+        // The WELCOME to this HELLO goes to the peer, which ignores it.
         server.hear(from, &recorded);
     }
     assert!(server.echoes(from, ours));
@@ -123,7 +123,7 @@ fn a_process_that_starts_anew_takes_its_place_when_it_has_received_the_welcome()
     assert_eq!(server.events(), []);
     assert!(server.echoes(from, next) && !server.echoes(from, ours));
     assert_eq!(server.events(), [Event::Lost { peer: 0, why: Why::Restarted }]);
-    // A lost WELCOME is sent again.
+    // A lost WELCOME is retransmitted.
     let cookie = server.cookie(from, &anew);
     assert_eq!(server.welcome(from, &anew, &cookie), Some(next));
     assert!(server.echoes(from, next));
@@ -141,7 +141,7 @@ fn bye_needs_the_nonce_of_the_handshake() {
     }
     header::bye(&mut out, ours.wrapping_add(1), 6);
     server.hear(from, &out);
-    // As version 1 had it.
+    // The BYE of version 1.
     server.hear(from, &[&[1, 7, 0, 0], &ours.to_be_bytes()[..]].concat());
     assert!(server.echoes(from, ours) && server.events().is_empty());
     header::bye(&mut out, ours, 6);
@@ -155,24 +155,25 @@ fn memory_is_taken_for_what_has_come() {
     let ours = server.accept(address(1, 7000), &greeting(5, 6));
     let length = 16 << 20;
     let packets = u64::from(length as u32).div_ceil(u64::from(MTU));
-    // The last packet of the first message within the span, and then of as many messages as there are packets.
+    // The last packet of the first message within the span, and then as many messages as there are packets.
     let bytes = data(ours, 0, (4000, 4000), length);
     server.hear(address(1, 7000), &bytes);
     let (held, _) = server.endpoint.held();
     assert!(held < 2048, "{held} B for a packet of {}", bytes.len());
-    // Eleven packets that named 64 MiB between them.
+    // Eleven packets, each of a message of 16 MiB.
     let mut server = Server::new(settings());
     let ours = server.accept(address(1, 7000), &greeting(5, 6));
     for message in 0..11u32 {
         server.hear(address(1, 7000), &data(ours, message, (u64::from(message) + 300, 0), length));
     }
     let (held, _) = server.endpoint.held();
-    // What is taken for the beginning of a message, once for each that there is room for.
+    // The memory for the beginning of a message, once for each within the limit.
     assert!(held <= 11 * (64 + 17) * 1024, "{held} B");
     assert!(packets > 4096);
 }
 
-/// Memory for a message at once, instead of as it comes, is for a sender that has delivered as much, and no more than it has delivered.
+/// Memory is allocated for a message at once only up to the bytes that its sender has delivered; else it grows with the bytes
+/// received.
 #[test]
 fn whole_messages_have_memory_for_senders_that_have_delivered_as_much() {
     const MIB: u64 = 1 << 20;
@@ -183,7 +184,7 @@ fn whole_messages_have_memory_for_senders_that_have_delivered_as_much() {
         server.hear(from, &data(ours, message, (psn, 0), length));
         server.endpoint.held().0 - before
     };
-    // Nothing is delivered yet: the first packet has 64 KiB and sixteen times what has come, with 256 B for the message.
+    // Nothing is delivered yet: the first packet has 64 KiB and sixteen times the bytes received, with 256 B for the message.
     assert_eq!(begins(&mut server, 0, 0, MIB), 65_536 + 16_000 + 256);
     let packets = MIB.div_ceil(u64::from(MTU));
     for packet in 1..packets {
@@ -194,13 +195,13 @@ fn whole_messages_have_memory_for_senders_that_have_delivered_as_much() {
     // One byte more than was delivered is too much.
     assert_eq!(begins(&mut server, 2, 2 * packets, MIB + 1), 65_536 + 16_000 + 256);
     let held = server.endpoint.held().0;
-    // What is held already counts against it, so this message has its memory at once only where it is as much smaller.
+    // Memory that is held already is subtracted: this message has its memory at once only if it is smaller by that.
     assert_eq!(begins(&mut server, 1, packets, MIB - held), MIB - held + 256);
     // Nothing is left for a third.
     assert_eq!(begins(&mut server, 4, 4 * packets, 200_000), 65_536 + 16_000 + 256);
 }
 
-/// However much memory senders hold that never end a message, one that has delivered goes on without a packet dropped.
+/// A sender that has delivered loses no packet beside senders that hold any amount of memory and never end a message.
 #[test]
 fn senders_that_have_delivered_find_memory_beside_those_that_never_do() {
     let limit = 4 << 20;
@@ -236,8 +237,8 @@ fn senders_that_have_delivered_find_memory_beside_those_that_never_do() {
     assert_eq!(server.endpoint.counters().no_room, dropped);
 }
 
-/// Memory that the owner of a message gives back holds another message, whatever it held before and in whatever order packets come; it counts
-/// like any other.
+/// Memory that the owner of a message returns holds another message, with any earlier content and any order of packets; it counts
+/// like other memory.
 #[test]
 fn memory_that_is_given_back_holds_another_message() {
     const LENGTH: u64 = 100_000;
@@ -263,7 +264,7 @@ fn memory_that_is_given_back_holds_another_message() {
     receive(0, &mut (0..packets));
     receive(1, &mut (0..packets).rev());
     receive(2, &mut (0..packets).map(|at| at * 37 % packets));
-    // A shorter message has no more than it needs, and none is left of what was there.
+    // A shorter message has no more than it needs, and no byte of the earlier content remains.
     let first = 3 * packets;
     for packet in (0..60).rev() {
         server.hear(from, &data(ours, 3, (first + packet, packet as u32), 59_001));
@@ -299,7 +300,7 @@ fn all_peers_together_hold_no_more_than_the_limit() {
     }
     assert!((limit / 4..=limit / 2).contains(&most_of_first), "{most_of_first} B of one address");
     assert!(server.endpoint.counters().no_room > 0);
-    // Whoever has sent but never finished makes room for whoever does.
+    // A sender that never completes a message is evicted for one that does.
     let (honest, mut got) = (address(200, 7000), false);
     for _ in 0..100 {
         server.now += at(3000);
@@ -329,10 +330,10 @@ fn those_who_never_sent_anything_make_room() {
         let cookie = server.cookie(address(host, port), &of);
         server.welcome(address(host, port), &of, &cookie).is_some()
     };
-    // One address may have eight places, whether it uses them or not.
+    // One address may have eight places, used or not.
     let welcome = (0..100).filter(|port| greet(&mut server, 1, 1000 + port)).count();
     assert_eq!(welcome, 8);
-    // Others fill what is left.
+    // Other addresses fill the remaining places.
     let welcome = (0..100).filter(|host| greet(&mut server, 10 + host, 1000)).count();
     assert_eq!(welcome, 11, "20 places, of which the first has one and the second eight");
     assert!(!greet(&mut server, 200, 1000), "all are new");
@@ -340,7 +341,7 @@ fn those_who_never_sent_anything_make_room() {
     let welcome = (0..5).filter(|host| greet(&mut server, 200 + host, 1000)).count();
     assert_eq!((welcome, server.endpoint.counters().evicted), (5, 5));
     assert!(server.echoes(honest, ours), "whoever has sent stays");
-    // They are forgotten anyway before long.
+    // They are dropped after the handshake timeout in any case.
     let mut server = Server::new(Settings { idle_timeout: at(60_000), ..settings() });
     assert!(greet(&mut server, 1, 1000));
     server.now += at(31_000);
@@ -375,7 +376,7 @@ fn one_peer_leaves_room_for_the_answers_of_others() {
     assert_eq!(echoed[1], 100);
 }
 
-/// One datagram of every kind, for an endpoint whose connection number is `ours` to the sender.
+/// Returns one datagram of every kind, for an endpoint whose connection number is `ours` to the sender.
 fn every_kind(ours: u32) -> Vec<Vec<u8>> {
     let probe = Probed { stream: 3, tag: 4, stamp: Time::ZERO, size: 0, held: Time::ZERO };
     let answer = Reply { psn: 1, tag: 2, cumulative: 1, bitmap: 0, offset: 0, ecn: false, cnp: false, nack: false };
@@ -385,7 +386,7 @@ fn every_kind(ours: u32) -> Vec<Vec<u8>> {
         out
     };
     let of_another_size = Greeting { mtu: 64, ..greeting(5, 6) };
-    // As version 1 had it, and no longer than it must be.
+    // A HELLO of version 1, cut to several lengths.
     let mut foreign = written(&|out| header::hello(out, &greeting(5, 6), &[0; COOKIE], 200));
     foreign[0] = 1;
     foreign[52..].fill(0);
@@ -418,7 +419,7 @@ fn no_reply_is_longer_than_what_it_answers() {
             let mut server = Server::new(settings());
             let ours = if is_peer { server.accept(address(1, 7000), &greeting(5, 6)) } else { 77 };
             let bytes = &every_kind(ours)[kind];
-            // As it is, and with whatever a HELLO needs less than its padding cut off.
+            // As it is, and with up to 39 bytes cut off.
             for cut in 0..bytes.len().min(40) {
                 let bytes = &bytes[..bytes.len() - cut];
                 let replies = server.hear(address(1, 7000), bytes);
@@ -441,7 +442,7 @@ fn no_reply_is_longer_than_what_it_answers() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
-    /// Whatever arrives from wherever, without having seen a datagram of ours: nothing is kept, and a peer goes on.
+    /// Arbitrary datagrams from any address, by senders that have seen no local datagram: no state is kept, and a peer continues.
     #[test]
     fn off_path_senders_change_nothing(
         what in prop::collection::vec((any::<u32>(), 0usize..16, any::<u16>(), any::<[u8; 3]>()), 1..60), forged in any::<bool>(),
@@ -460,7 +461,7 @@ proptest! {
         }
         prop_assert!(server.echoes(honest, ours));
         prop_assert_eq!(server.endpoint.held(), before);
-        // A refusal is told, and nothing else.
+        // Only refusals are reported.
         let others = server.events().into_iter().filter(|event| !matches!(event, Event::Refused { .. })).count();
         prop_assert_eq!(others, 0);
     }

@@ -1,4 +1,4 @@
-//! Packets that go before all data.
+//! Control packets, which precede all data.
 
 use crate::{
     header::{Cookie, Greeting, Probed},
@@ -8,10 +8,10 @@ use anabranch_lb::Tag;
 use anabranch_transport::Reply;
 use anabranch_units::Time;
 
-/// The number of no peer.
+/// Peer number that no peer has.
 pub(super) const NO_PEER: u32 = u32::MAX;
 
-/// A packet that goes before all data.
+/// A control packet, which precedes all data.
 #[derive(Clone, Debug)]
 pub(super) enum Control {
     Hello { is_short: bool },
@@ -24,14 +24,14 @@ pub(super) enum Control {
 }
 
 impl Control {
-    /// A BYE that this peer believes.
+    /// Returns a BYE that this peer accepts.
     pub(super) fn bye(peer: &mut Peer) -> Self {
         let (connection, proof) = (peer.theirs, peer.their_nonce.unwrap_or(peer.nonce));
         Control::Bye { connection, proof, seal: peer.last_seal() }
     }
 
-    /// Whether it is an answer that says nothing which `next`, to be sent right after it, does not say too: of packets of one path that
-    /// came in order.
+    /// Returns `true` if it is an ACK that `next`, sent right after it, makes redundant: both are of packets of one path that
+    /// arrived in order.
     pub(super) fn is_told_by(&self, stream: u32, next: &Reply) -> bool {
         let Control::Answer { stream: of, answer, .. } = self else { return false };
         let plain = |answer: &Reply| !answer.nack && !answer.cnp && answer.bitmap == 0 && answer.offset == 0;
@@ -43,22 +43,22 @@ impl Control {
     }
 }
 
-/// What a welcome says.
+/// Fields of a WELCOME.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Welcome {
-    /// The connection of whoever said hello, and ours; 0: there is none.
+    /// Connection number of the initiator; `ours`: the local one, 0 if there is none.
     pub(super) to: u32,
     pub(super) ours: u32,
     pub(super) nonce: u64,
     pub(super) own_nonce: u64,
     pub(super) stamp: Time,
     pub(super) arrived: Time,
-    /// It goes to whoever may take the place of a peer, and knows nothing of that peer's key.
+    /// It goes to a candidate for the place of a peer, and does not use that peer's key.
     pub(super) is_for_candidate: bool,
 }
 
 impl Welcome {
-    /// One that says: there is no connection for this greeting.
+    /// Returns a WELCOME that refuses this greeting: it names no connection.
     pub(super) fn refusing(greeting: &Greeting, arrived: Time) -> Self {
         let Greeting { connection: to, nonce, stamp, .. } = *greeting;
         Welcome { to, ours: 0, nonce, own_nonce: 0, stamp, arrived, is_for_candidate: false }

@@ -1,16 +1,15 @@
-//! Cookies: proof that whoever opens a connection receives at the address that it sends from, at no cost in memory
-//! (RFC 9000, section 8.1).
+//! Cookies: proof that an initiator receives at its source address, at no cost in memory (RFC 9000, section 8.1).
 
 use crate::{entropy::Secret, header::Cookie};
 use anabranch_units::Time;
 use std::net::{IpAddr, SocketAddr};
 
-/// A secret makes cookies for so long, and its cookies are taken for as long again.
+/// Time for which a secret makes cookies; they are valid for the same time after it.
 pub(super) const ROTATION: Time = Time::from_us(10_000_000);
-/// RETRYs that may leave at once are those of this time.
+/// Time whose RETRYs may leave at once.
 const BURST: Time = Time::from_us(100_000);
 
-/// What a cookie is bound to besides its time.
+/// Values that a cookie is bound to besides its time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound {
     pub(super) from: SocketAddr,
@@ -19,23 +18,23 @@ pub(super) struct Bound {
     pub(super) nonce: u64,
 }
 
-/// Makes cookies and knows its own again.
+/// Creates and verifies cookies.
 #[derive(Debug)]
 pub(super) struct Cookies {
     root: Secret,
-    /// Time between two replies to unknown addresses, and when the next is due if all before it had kept that distance.
+    /// Time between two replies to unknown addresses; `due`: time of the next one if all before it had kept that distance.
     gap: Time,
     due: Time,
 }
 
 impl Cookies {
-    /// Replies to unknown addresses are `per_second` at most.
+    /// Creates cookies with at most `per_second` replies to unknown addresses.
     pub(super) fn new(secret: &Secret, per_second: u32) -> Self {
         let gap = Time::from_ps(1_000_000_000_000 / u64::from(per_second.max(1)));
         Cookies { root: Secret(secret.key("anabranch cookies")), gap, due: Time::ZERO }
     }
 
-    /// Returns `true` where a reply to an unknown address may leave now, and counts it (a token bucket).
+    /// Returns `true` if a reply to an unknown address may leave now, and counts it (a token bucket).
     pub(super) fn may_reply(&mut self, now: Time) -> bool {
         if self.due > now + BURST {
             return false;
@@ -66,7 +65,7 @@ impl Cookies {
         *self.mac(Self::rotation(now), bound).as_bytes()
     }
 
-    /// Returns `true` for a cookie of ours that is not too old. Comparison takes the same time wherever they differ.
+    /// Returns `true` for a local cookie that has not expired. The comparison takes constant time.
     pub(super) fn is_valid(&self, now: Time, bound: &Bound, cookie: &Cookie) -> bool {
         let rotation = Self::rotation(now);
         *cookie != Cookie::default()
@@ -109,7 +108,7 @@ mod tests {
 
     #[test]
     fn replies_are_rationed() {
-        // 1000 a second: 100 at once and one to spare, then one each millisecond.
+        // 1000 per second: 100 at once and one to spare, then one each millisecond.
         let mut cookies = Cookies::new(&Secret::of_seed(1), 1000);
         let now = Time::from_us(5_000_000);
         let count = |cookies: &mut Cookies, now| (0..10_000).take_while(|_| cookies.may_reply(now)).count();

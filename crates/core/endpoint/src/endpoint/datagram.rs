@@ -1,4 +1,4 @@
-//! Datagrams as the datapath gives and takes them, and where bytes of messages are put.
+//! Datagrams at the interface to the datapath, and direct placement of message bytes.
 
 use anabranch_units::Time;
 use bytes::Bytes;
@@ -7,31 +7,31 @@ use std::net::SocketAddr;
 /// A datagram that arrives.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// The peer whose address it comes from; `None`: the datapath knows none of that address.
+    /// Peer of its source address; `None`: the datapath has no peer of that address.
     pub peer: Option<u32>,
-    /// That address, of label 0, which may be forged. `None`: the datapath vouches for the peer, and HELLOs need no cookie.
+    /// Source address, of label 0, which may be forged. `None`: the datapath vouches for the peer, and HELLOs need no cookie.
     pub from: Option<SocketAddr>,
-    /// The label that answers to it should carry.
+    /// Label that replies to it should carry.
     pub label: u32,
-    /// When it arrived, which may be some time ago.
+    /// Arrival time, which may be some time ago.
     pub at: Time,
-    /// Whether it was marked on its way.
+    /// It carries an ECN mark.
     pub ecn: bool,
-    /// What it says.
+    /// Content.
     pub bytes: &'a [u8],
 }
 
-/// Puts bytes of messages where they are to lie as they come, whatever their order (direct data placement, as RFC 5041 has it), for
-/// those that say where ([`Endpoint::send_with`]): they are copied once, and not kept until they are whole.
+/// Direct data placement (RFC 5041): bytes of messages with a steering value ([`crate::Endpoint::send_with`]) are stored at their
+/// destination as they arrive, in any order. They are copied once, and not kept until the message is complete.
 pub trait Place {
-    /// How many bytes of the beginning of such a message, of a packet at most, are told with it when it is whole, and the others put in their
-    /// place as they come. `None`: it is kept and told like any other.
+    /// Returns the number of leading bytes of such a message, at most one packet, that are reported with its completion; the
+    /// other bytes are placed as they arrive. `None`: the message is kept and reported like any other.
     fn head(&mut self, peer: u32, steering: u64, length: u64) -> Option<usize>;
-    /// Bytes of such a message, from so many on. Each comes once.
+    /// Places bytes of such a message, from the offset `from` on. Each byte is passed once.
     fn place(&mut self, peer: u32, steering: u64, from: u64, bytes: &[u8]);
 }
 
-/// There is no place for any.
+/// A [`Place`] that places no message.
 pub struct Nowhere;
 
 impl Place for Nowhere {
@@ -41,26 +41,26 @@ impl Place for Nowhere {
     fn place(&mut self, _peer: u32, _steering: u64, _from: u64, _bytes: &[u8]) {}
 }
 
-/// Whom a datagram goes to.
+/// Destination of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum To {
     /// A peer.
     Peer(u32),
-    /// The address that something came from whose sender is no peer: that of label 0.
+    /// The source address, of label 0, of a sender that is no peer.
     Address(SocketAddr),
 }
 
-/// Where a datagram goes that [`Endpoint::poll_transmit`] has written.
+/// Destination and properties of a datagram that [`crate::Endpoint::poll_transmit`] has written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Whom it goes to.
+    /// Destination.
     pub to: To,
-    /// The label that it carries.
+    /// Label that it carries.
     pub label: u32,
-    /// Whether switches may mark it.
+    /// Switches may mark it (ECN).
     pub ecn: bool,
-    /// Its traffic class, of which the upper six bits count (DSCP).
+    /// Traffic class, of which the upper six bits count (DSCP).
     pub class: u8,
-    /// What follows the bytes that were written: part of a message, where it lies.
+    /// Bytes that follow those written: part of a message, by reference.
     pub payload: Bytes,
 }

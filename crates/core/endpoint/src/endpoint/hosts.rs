@@ -1,4 +1,4 @@
-//! What peers take, by the host that they connected from and in all: places and memory.
+//! Places and memory of peers, by the host that they connected from and in all.
 
 use crate::{settings::Settings, stream::Stored};
 use anabranch_units::Time;
@@ -7,7 +7,7 @@ use std::{
     net::{IpAddr, Ipv6Addr, SocketAddr},
 };
 
-/// The host of an address: of IPv6 the prefix that a single host usually has for itself.
+/// Returns the host of an address: of IPv6 the prefix that a single host usually has for itself.
 pub(super) fn host_of(at: SocketAddr) -> IpAddr {
     match at.ip().to_canonical() {
         IpAddr::V6(ip) => {
@@ -18,28 +18,28 @@ pub(super) fn host_of(at: SocketAddr) -> IpAddr {
     }
 }
 
-/// What the peers of a host take.
+/// Resources of the peers of a host.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taken {
     peers: usize,
     stored: u64,
-    /// Of `stored` that of messages whose senders have not delivered as much before.
+    /// Part of `stored` of messages whose senders have not delivered as many bytes before.
     unearned: u64,
-    /// None of its peers can make room before this.
+    /// None of its peers can be evicted before this time.
     crowded_until: Time,
-    /// Nobody can make room for its messages before this.
+    /// No peer can be evicted for its messages before this time.
     short_until: Time,
 }
 
-/// What all peers take.
+/// Resources of all peers.
 #[derive(Debug)]
 pub(super) struct Hosts {
     hosts: BTreeMap<IpAddr, Taken>,
-    /// Peers, and bytes of memory for their messages.
+    /// Number of peers; `stored`: bytes of memory for their messages.
     pub(super) peers: usize,
     pub(super) stored: u64,
     unearned: u64,
-    /// Hosts that hold unearned memory.
+    /// Number of hosts that hold unearned memory.
     holders: u64,
     max_stored: u64,
     max_peers: usize,
@@ -47,9 +47,9 @@ pub(super) struct Hosts {
     crowded_until: Time,
 }
 
-/// Peers that could make room are looked for no more often than this.
+/// Minimum time between searches for a peer to evict.
 const CROWDED: Time = Time::from_us(100_000);
-/// The same of memory, for one host.
+/// The same for memory, of one host.
 const SHORT: Time = Time::from_us(10_000);
 
 impl Hosts {
@@ -71,12 +71,12 @@ impl Hosts {
         self.hosts.get(&host?)
     }
 
-    /// Returns `true` where a host has as many peers as one may have.
+    /// Returns `true` if a host has the maximum number of peers.
     pub(super) fn is_full(&self, host: Option<IpAddr>) -> bool {
         self.of(host).is_some_and(|taken| taken.peers >= self.max_peers_per_host)
     }
 
-    /// No peer, or none of this host, can make room now: nobody looks again for a while.
+    /// Records that no peer, or none of this host, can be evicted now: no search is made for a while.
     pub(super) fn note_crowded(&mut self, host: Option<IpAddr>, now: Time) {
         match host.and_then(|host| self.hosts.get_mut(&host)) {
             Some(taken) => taken.crowded_until = now + CROWDED,
@@ -84,7 +84,7 @@ impl Hosts {
         }
     }
 
-    /// Returns `true` where nobody need look for a peer that can make room.
+    /// Returns `true` if no search for a peer to evict need be made.
     pub(super) fn is_crowded(&self, host: Option<IpAddr>, now: Time) -> bool {
         now < self.of(host).map_or(self.crowded_until, |taken| taken.crowded_until)
     }
@@ -96,7 +96,7 @@ impl Hosts {
         }
     }
 
-    /// A peer is gone, and the memory that its messages took.
+    /// Removes a peer, and the memory that its messages took.
     pub(super) fn leave(&mut self, host: Option<IpAddr>, stored: Stored) {
         self.release(host, stored);
         self.peers = self.peers.saturating_sub(1);
@@ -110,8 +110,8 @@ impl Hosts {
         }
     }
 
-    /// The share of each host of all places, and the host that has the most, where that is more than its share and a newcomer of `host` would
-    /// have no more than its own.
+    /// Returns the host with the most peers, if they are more than its share of all places and a newcomer of `host` would have no
+    /// more than its own.
     pub(super) fn host_over_share_of_peers(&self, host: Option<IpAddr>) -> Option<IpAddr> {
         let newcomer = self.of(host).map_or(0, |taken| taken.peers);
         let hosts = self.hosts.len() + usize::from(newcomer == 0);
@@ -120,27 +120,27 @@ impl Hosts {
         (newcomer < share && taken.peers > share).then_some(*most)
     }
 
-    /// Bytes that messages of senders that have not delivered as much before may take together; those of others may take as many, so that
-    /// neither takes what the others need.
+    /// Returns the maximum bytes of messages whose senders have not delivered as many bytes before. Those of others may take as
+    /// many, so that neither takes what the others need.
     fn max_unearned(&self) -> u64 {
         self.max_stored / 2
     }
 
-    /// Returns `true` where so many bytes more are within what a host may take, and all for messages of senders that have delivered as much
-    /// before.
+    /// Returns `true` if `bytes` more are within the limits of a host, and of all messages whose senders have delivered as many
+    /// bytes before.
     pub(super) fn may_earn(&self, host: Option<IpAddr>, bytes: u64) -> bool {
         let half = self.max_stored / 2;
         let of_host = self.of(host).map_or(0, |taken| taken.stored);
         self.stored - self.unearned + bytes <= half && of_host + bytes <= half
     }
 
-    /// Returns `true` where memory is taken for what has come alone.
+    /// Returns `true` if memory is allocated only for what has arrived.
     pub(super) fn is_short(&self) -> bool {
         self.unearned > self.max_unearned() / 2
     }
 
-    /// Returns `true` where a host may take so many bytes more for messages of senders that have not delivered as much before: twice what is
-    /// left then (a dynamic threshold: Choudhury and Hahne 1998), or its share.
+    /// Returns `true` if a host may take `bytes` more for messages whose senders have not delivered as many bytes before: up to
+    /// twice what is left then (a dynamic threshold: Choudhury and Hahne 1998), or its share.
     pub(super) fn may_store(&self, host: Option<IpAddr>, bytes: u64) -> bool {
         let Some(left) = self.max_unearned().checked_sub(self.unearned + bytes) else { return false };
         let Some(taken) = self.of(host) else { return true };
@@ -148,13 +148,14 @@ impl Hosts {
             && (taken.unearned + bytes <= 2 * left || taken.unearned + bytes <= self.share(taken))
     }
 
-    /// The share of unearned memory of each host that holds some, this one included.
+    /// Returns the share of unearned memory of each host that holds some, this one included.
     fn share(&self, taken: &Taken) -> u64 {
         let holders = self.holders + u64::from(taken.unearned == 0);
         self.max_unearned() / holders.max(1)
     }
 
-    /// The host that holds the most unearned memory, where that is more than its share and another one is refused so many bytes of its own.
+    /// Returns the host with the most unearned memory, if that is more than its share and `host` is refused `bytes` within its
+    /// own.
     pub(super) fn host_over_share(&self, host: Option<IpAddr>, bytes: u64, now: Time) -> Option<IpAddr> {
         let taken = self.of(host)?;
         let share = self.share(taken);
@@ -165,7 +166,7 @@ impl Hosts {
         (of.unearned > share).then_some(*most)
     }
 
-    /// Nobody can make room for the messages of a host now.
+    /// Records that no peer can be evicted now for the messages of a host.
     pub(super) fn note_short(&mut self, host: Option<IpAddr>, now: Time) {
         if let Some(taken) = host.and_then(|host| self.hosts.get_mut(&host)) {
             taken.short_until = now + SHORT;

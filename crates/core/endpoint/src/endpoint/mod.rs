@@ -1,4 +1,4 @@
-//! An endpoint on a real network, without the network: datagrams and times in, datagrams, deadlines and events out.
+//! Endpoint on a real network, without I/O: datagrams and times in, datagrams, deadlines and events out.
 
 mod control;
 mod cookie;
@@ -27,51 +27,52 @@ use control::Control;
 use state::{CALIBRATION, State, Timer};
 use std::{cmp::Reverse, net::SocketAddr};
 
-/// When an endpoint may send next.
+/// Time of an endpoint's next transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextSend {
-    /// The time.
+    /// Earliest time.
     pub at: Time,
-    /// The pacer makes up for a late start, within its bounds. `false` for a packet that its transport or scheme
-    /// holds back until `at`.
+    /// The pacer makes up for a late start, within its bounds; `false` for a packet that its transport or scheme holds until
+    /// `at`.
     pub catches_up: bool,
 }
 
-/// An endpoint: its peers, the streams to them and from them, and one line that all its packets leave by.
+/// An endpoint: its peers, the streams to and from them, and one egress for all its packets.
 #[derive(Debug)]
 pub struct Endpoint {
     state: State,
 }
 
 impl Endpoint {
-    /// An endpoint that knows nobody yet. `settings.transport` and `settings.scheme` must have passed their checks.
+    /// Creates an endpoint without peers. `settings.transport` and `settings.scheme` must have passed their checks.
     pub fn new(settings: Settings) -> Self {
         Endpoint { state: State::new(settings) }
     }
 
-    /// What it was made with.
+    /// Returns its settings.
     pub fn settings(&self) -> &Settings {
         &self.state.settings
     }
 
-    /// What it has counted.
+    /// Returns its counters.
     pub fn counters(&self) -> Counters {
         let switches: u64 = self.state.flows.iter().map(|(_, flow)| flow.path_switches()).sum();
         Counters { path_switches: self.state.counters.path_switches + switches, ..self.state.counters }
     }
 
-    /// Bytes of the longest datagram that it sends.
+    /// Returns the bytes of the longest datagram that it sends.
     pub fn longest_datagram(&self) -> usize {
         self.state.longest_datagram()
     }
 
-    /// Base round trip and noise floor of a peer whose streams are open.
+    /// Returns base round trip and noise floor of a peer whose streams are open.
     pub fn round_trip(&self, peer: u32) -> Option<(Time, Time)> {
         let peer = self.state.peer(peer).filter(|peer| peer.phase == Phase::Open)?;
         Some((peer.base_rtt, peer.noise))
     }
 
-    /// Bytes, packets and messages held for peers at either end: what must stay bounded.
+    /// Returns the bytes held for peers as sender and receiver, and the number of messages, control packets and timers held: what
+    /// must stay bounded.
     pub fn held(&self) -> (u64, usize) {
         let sending: u64 = self.state.flows.iter().map(|(_, flow)| flow.of.held).sum();
         let peers = || self.state.peers.iter().flatten();
@@ -80,27 +81,27 @@ impl Endpoint {
         (sending + receiving, messages + self.state.control.len() + self.state.timers.len())
     }
 
-    /// Whether nothing waits to be sent or acknowledged.
+    /// Returns `true` if nothing waits to be sent or acknowledged.
     pub fn is_idle(&self) -> bool {
         let waiting = self.state.peers.iter().flatten().any(|peer| !peer.waiting.is_empty());
         !waiting && self.state.control.is_empty() && self.state.flows.iter().all(|(_, flow)| flow.of.is_idle())
     }
 
-    // ---- what its owner asks for ----
+    // ---- requests of its owner ----
 
-    /// Keeps a record of what its scheme is told and answers from now on. To be called before anything is sent.
+    /// Records the inputs and outputs of its scheme from now on. To be called before anything is sent.
     pub fn record(&mut self, record: &Record) {
         let scheme = self.state.settings.scheme.build(self.state.settings.seed, self.state.settings.host_key);
         self.state.balancer = Balancer::new(record.wrap(scheme, self.state.settings.host_key));
     }
 
-    /// Keeps what every path of every stream does, for [`Endpoint::watched`]. To be called before anything is sent.
+    /// Enables counters of every path of every stream, for [`Endpoint::watched`]. To be called before anything is sent.
     pub fn watch_paths(&mut self) {
         self.state.watches = true;
     }
 
-    /// The window of an open stream in bytes, where its congestion control has one, and what its paths have done, by label;
-    /// `None`: there is no such stream, or nobody watches.
+    /// Returns the window of an open stream in bytes, if its congestion control has one, and the counters of its paths, by label;
+    /// `None` if there is no such stream, or paths are not watched.
     pub fn watched(
         &self,
         now: Time,
@@ -112,8 +113,8 @@ impl Endpoint {
         Some((flow.sender.allowed(transport, now).0, flow.of.watched.as_ref()?.counts()))
     }
 
-    /// Another scheme, or the same with other parameters, which must have passed their checks, steers from now on. What schemes
-    /// remember of paths begins anew; windows stay.
+    /// Replaces the scheme, or its parameters, which must have passed their checks. The path memory of schemes is reset; windows
+    /// stay.
     pub fn change_scheme(&mut self, now: Time, scheme: HostParameters) {
         self.state.balancer = Balancer::new(scheme.build(self.state.settings.seed, self.state.settings.host_key));
         self.state.tags = scheme.capabilities().tags();
@@ -128,13 +129,14 @@ impl Endpoint {
         }
     }
 
-    /// Says hello to a peer, unless it is known.
+    /// Connects to a peer; no effect if the local endpoint has called it already.
     pub fn connect(&mut self, now: Time, peer: u32) {
         self.connect_over(now, peer, &[]);
     }
 
-    /// Says hello to a peer, unless its streams are open, which are to use these paths alone, as far as it has their labels: a path is the
-    /// labels that lead over it. What a scheme remembers is of paths, which tags count in this order.
+    /// Connects to a peer and restricts the streams to it to these paths, as far as the peer has their labels; no effect if the
+    /// local endpoint has called it already. A path is the list of labels that lead over it. Schemes remember paths, which tags
+    /// number in this order.
     pub fn connect_over(&mut self, now: Time, peer: u32, paths: &[Vec<u32>]) {
         let phase = self.state.peer(peer).map(|known| known.phase);
         if phase.is_none() && !peers::make_peer(&mut self.state, peer, Phase::Greeting, None, now) {
@@ -143,7 +145,7 @@ impl Endpoint {
         let Some(Some(known)) = self.state.peers.get_mut(peer as usize) else { return };
         match phase {
             None => known.wanted = paths.to_vec(),
-            // It has called us; whoever only listened so far measures before it speaks.
+            // It has called this endpoint, which only listened so far and has to measure the round trip before it sends.
             Some(Phase::Greeted) => {
                 known.wanted = paths.to_vec();
                 known.have_labels(known.labels);
@@ -154,19 +156,19 @@ impl Endpoint {
         peers::ask(&mut self.state, peer, now);
     }
 
-    /// Appends a message to a stream to a peer; streams open as they are used. Returns the message's number in its stream.
+    /// Appends a message to a stream to a peer; streams open on first use. Returns the message's number in its stream.
     ///
     /// # Errors
-    /// Where there is no such peer, the message is too large for it, or too much waits already.
+    /// Returns [`SendError`] if there is no such peer, the message is too large for it, or too many bytes wait already.
     pub fn send(&mut self, now: Time, peer: u32, stream: u32, bytes: Bytes) -> Result<u32, SendError> {
         let class = self.state.peer(peer).map_or(0, |known| known.class);
         self.send_with(now, peer, stream, SendOptions { class, ..SendOptions::default() }, bytes)
     }
 
-    /// The same for a message that is more than its bytes.
+    /// Appends a message with options, otherwise like [`Endpoint::send`].
     ///
     /// # Errors
-    /// As for [`Endpoint::send`], and where the head is longer than a packet.
+    /// As for [`Endpoint::send`], and if the head is longer than a packet.
     pub fn send_with(
         &mut self,
         now: Time,
@@ -209,7 +211,7 @@ impl Endpoint {
         match known.phase {
             Phase::Open => peers::open_waiting(&mut self.state, peer, now),
             Phase::Greeted => {
-                // Whoever only listened so far measures before it speaks.
+                // An endpoint that only listened so far has to measure the round trip before it sends.
                 known.phase = Phase::Calibrating;
                 peers::ask(&mut self.state, peer, now);
             }
@@ -218,8 +220,8 @@ impl Endpoint {
         Ok(number)
     }
 
-    /// Messages of a stream that were given by reference ([`Bytes::from_owner`]) and are not acknowledged are copied: their owner wants
-    /// the memory back.
+    /// Copies the messages of a stream that were passed by reference ([`Bytes::from_owner`]) and are not acknowledged, so that
+    /// their owner can reuse the memory.
     pub fn own(&mut self, peer: u32, stream: u32) {
         let Some(Some(known)) = self.state.peers.get_mut(peer as usize) else { return };
         known.waiting.iter_mut().filter(|of| of.stream == stream).for_each(Outgoing::own);
@@ -228,25 +230,26 @@ impl Endpoint {
         }
     }
 
-    /// Whatever is said to a peer from now on, answers and probes above all, has this traffic class, but for messages that have one of
-    /// their own ([`SendOptions`]).
+    /// Sets the traffic class of packets to a peer from now on, above all of ACKs and probes, except of messages with their own
+    /// class ([`SendOptions`]).
     pub fn set_class(&mut self, peer: u32, class: u8) {
         if let Some(Some(known)) = self.state.peers.get_mut(peer as usize) {
             known.class = class;
         }
     }
 
-    /// A peer is called by this key, which its own settings have, and not by ours.
+    /// Sets the key by which a peer is called, which is the key of its own settings, in place of the local one.
     pub fn set_peer_key(&mut self, peer: u32, key: Key) {
         sealing::set_peer_key(&mut self.state, peer, key);
     }
 
-    /// Makes peers of those who have shown where they receive: `number` gives each a number of the datapath, as far as it has any.
+    /// Admits initiators that have proven their addresses as peers: `number` returns a peer number of the datapath for each, if
+    /// there is one.
     pub fn admit(&mut self, now: Time, number: &mut dyn FnMut(SocketAddr) -> Option<u32>) {
         peers::admit(&mut self.state, now, number);
     }
 
-    /// Takes leave of a peer; whatever is under way is lost.
+    /// Closes the connection to a peer; all messages under way are lost.
     pub fn close(&mut self, peer: u32) {
         if let Some(Some(known)) = self.state.peers.get_mut(peer as usize) {
             let bye = Control::bye(known);
@@ -255,23 +258,24 @@ impl Endpoint {
         }
     }
 
-    /// A datagram has arrived; `now` is when it is dealt with.
+    /// Handles a datagram that has arrived; `now` is the time of handling.
     pub fn handle(&mut self, now: Time, arrival: &Arrival<'_>) {
         self.handle_placing(now, arrival, &mut Nowhere);
     }
 
-    /// The same for an owner who has places for messages; who has given one asks no more for [`Endpoint::handle`].
+    /// Handles a datagram like [`Endpoint::handle`], with direct placement of messages. An owner that has placed a message must
+    /// not call [`Endpoint::handle`] afterwards.
     pub fn handle_placing(&mut self, now: Time, arrival: &Arrival<'_>, places: &mut dyn Place) {
         receive::handle(&mut self.state, now, arrival, places);
     }
 
-    /// The next datagram that may leave at `now`: its header is written into `out`, its payload comes with what is returned;
-    /// `None`: none may.
+    /// Returns the next datagram that may leave at `now`; its header is written into `out`, its payload is in the result. `None`:
+    /// there is none.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         transmit::poll(&mut self.state, now, out)
     }
 
-    /// What has happened, in order.
+    /// Returns the next event, in order.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.state.events.pop_front()?;
         if let Event::Received { peer, bytes, .. } = &event
@@ -286,13 +290,13 @@ impl Endpoint {
         Some(event)
     }
 
-    /// Takes the memory of a message ([`Event::Received`]) that its owner needs no more: another message is put together there.
+    /// Takes back the memory of a message ([`Event::Received`]), in which another message is reassembled.
     pub fn recycle(&mut self, bytes: Vec<u8>) {
         self.state.spares.keep(bytes);
     }
 
-    /// A peer that is none, or no longer, and to whom nothing is left to be said: the datapath may forget it, and give its
-    /// number to another. Ask until there is none, when all events have been taken.
+    /// Returns the number of a peer that is gone, or never was one, once all packets to it have left: the datapath may drop it,
+    /// and reuse its number. Poll until `None`, after all events have been taken.
     pub fn poll_gone(&mut self) -> Option<u32> {
         if !self.state.control.is_empty() || !self.state.events.is_empty() {
             return None;
@@ -305,15 +309,15 @@ impl Endpoint {
         }
     }
 
-    /// When [`Endpoint::handle_timeout`] or [`Endpoint::poll_transmit`] has something to do next, unless something arrives;
-    /// `None`: never.
+    /// Returns the time of the next call of [`Endpoint::handle_timeout`] or [`Endpoint::poll_transmit`] that has an effect,
+    /// unless something arrives; `None`: never.
     pub fn poll_timeout(&self) -> Option<Time> {
         let timer = self.state.timers.peek().map(|Reverse((at, _))| *at);
         [timer, self.next_send().map(|next| next.at)].into_iter().flatten().min()
     }
 
-    /// Returns when [`Endpoint::poll_transmit`] has a packet next, timers and arrivals aside; `None`: there is none. The time
-    /// may lie before the packet was there.
+    /// Returns the time at which [`Endpoint::poll_transmit`] has a packet next, timers and arrivals aside; `None`: there is none.
+    /// The time may be before the packet was there.
     pub fn next_send(&self) -> Option<NextSend> {
         let free_at = self.state.pacer.free_at();
         let waits =
@@ -325,7 +329,7 @@ impl Endpoint {
         Some(NextSend { at: held_until.max(free_at), catches_up: held_until <= free_at })
     }
 
-    /// Returns `true` while a message of its own is not acknowledged.
+    /// Returns `true` while a message that it sends is not acknowledged.
     pub fn is_sending(&self) -> bool {
         self.state.unacknowledged > 0
     }
@@ -335,7 +339,7 @@ impl Endpoint {
         self.state.hosts.stored > 0
     }
 
-    /// Timers that are due at `now` strike.
+    /// Handles the timers that are due at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         while let Some(&Reverse((at, timer))) = self.state.timers.peek()
             && at <= now

@@ -1,4 +1,4 @@
-//! How endpoints get to know each other: greetings, the base round trip, the opening of streams, and the end.
+//! Peers: greetings, the base round trip, the opening of streams, and loss.
 
 use super::{
     control::{Control, Welcome},
@@ -26,33 +26,33 @@ use std::{
     sync::Arc,
 };
 
-/// A peer that has sent nothing since its handshake makes room for others once it is so old.
+/// Age at which a peer that has sent nothing since its handshake may be evicted.
 const UNPROVEN: Time = Time::from_us(1_000_000);
-/// Such a peer is forgotten after so long in any case.
+/// Idle time after which such a peer is dropped in any case.
 const HANDSHAKE_TIMEOUT: Time = Time::from_us(10_000_000);
-/// Where memory is short, a peer is forgotten whose messages have held some for so long without one becoming whole; how often that is
-/// looked for.
+/// While memory is short, a peer is evicted if its messages have held memory for this time without progress; `RELIEF_EVERY`:
+/// interval of this check.
 const STALLED: Time = Time::from_us(2_000_000);
 const RELIEF_EVERY: Time = Time::from_us(100_000);
 /// The same where its host holds more than its share, and another one less.
 const STALLED_OVER_SHARE: Time = Time::from_us(250_000);
 
-/// Of so many HELLOs without a reply one is short.
+/// One of this many HELLOs without a reply is short.
 const SHORT_EVERY: u32 = 8;
-/// How long full HELLOs may get no reply once a short one has got one.
+/// Time that full HELLOs may remain without a reply once a short one has received one.
 const FULL_TIMEOUT: Time = Time::from_us(1_000_000);
 
-/// So many paths, every one of which is like any other.
+/// Returns a list of this many identical paths.
 fn alike(paths: u32) -> GuidedPaths {
     let us = Time::from_us(1);
     let path = |path| GuidedPath { ev: path as u16, kind: 0, minimal: true, latency: us, propagation: us, hops: 1 };
     GuidedPaths::new((0..paths).map(path))
 }
 
-/// Time between two refusals that the owner is told of.
+/// Minimum time between two events of refusals.
 const REFUSALS_EVERY: Time = Time::from_us(1_000_000);
 
-/// Makes a peer, if there is room; the host that it connected from is `None` for one that we call.
+/// Creates a peer, if there is space; the host that it connected from is `None` for one that the local endpoint calls.
 pub(super) fn make_peer(state: &mut State, peer: u32, phase: Phase, host: Option<IpAddr>, now: Time) -> bool {
     if !has_place(state, host, now) {
         return false;
@@ -71,13 +71,13 @@ pub(super) fn make_peer(state: &mut State, peer: u32, phase: Phase, host: Option
     true
 }
 
-/// Returns `true` where there is a place for a peer of this host, if need be that of one that has sent nothing since its handshake.
+/// Returns `true` if there is a place for a peer of this host, if need be after an eviction.
 fn has_place(state: &mut State, host: Option<IpAddr>, now: Time) -> bool {
     let is_full = state.hosts.is_full(host);
     if !is_full && state.hosts.peers < state.settings.most_peers {
         return true;
     }
-    // Whose places are short.
+    // The host that has no place left; `None`: the limit of all peers is reached.
     let short = host.filter(|_| is_full);
     if state.hosts.is_crowded(short, now) {
         return false;
@@ -98,8 +98,8 @@ fn has_place(state: &mut State, host: Option<IpAddr>, now: Time) -> bool {
     true
 }
 
-/// The peer that has said nothing for longest of those that have never delivered anything, of a host that has more than its share of all
-/// places, where a newcomer's would have no more than its own.
+/// Returns the peer to evict of a host that has more than its share of all places, if a newcomer's host would have no more than
+/// its own: of those that have never delivered anything, the one idle for longest.
 fn idle_over_share(state: &State, host: Option<IpAddr>, now: Time) -> Option<u32> {
     let over = state.hosts.host_over_share_of_peers(host)?;
     let may_go = |known: &&Peer| {
@@ -110,9 +110,9 @@ fn idle_over_share(state: &State, host: Option<IpAddr>, now: Time) -> Option<u32
     known.filter(|(_, known)| may_go(known)).min_by_key(|(_, known)| known.heard_at).map(|(at, _)| at as u32)
 }
 
-/// There is no memory for so many bytes of a host's messages. Where it has no more than its share with them, peers make room that hold the
-/// most of hosts which have more than theirs; else the peer that has held some for longest, if that is long. Returns `true` where there is
-/// memory then.
+/// Evicts peers, because there is no memory for `bytes` more of a host's messages. If the host has no more than its share with
+/// them, stalled peers with the most memory of hosts above their share are evicted; else the peer that has been stalled for
+/// longest. Returns `true` if there is memory then.
 pub(super) fn relieve(state: &mut State, now: Time, host: Option<IpAddr>, bytes: u64) -> bool {
     while let Some(over) = state.hosts.host_over_share(host, bytes, now) {
         let of_host = |known: &&Peer| known.host == Some(over) && known.stored.unearned > 0;
@@ -142,7 +142,7 @@ pub(super) fn relieve(state: &mut State, now: Time, host: Option<IpAddr>, bytes:
     false
 }
 
-/// Sees to it that peers which say nothing are found.
+/// Schedules a check for idle peers.
 fn look_for_idle(state: &mut State, now: Time) {
     if !state.looks_for_idle && state.settings.idle_timeout != Time::MAX {
         state.looks_for_idle = true;
@@ -151,7 +151,7 @@ fn look_for_idle(state: &mut State, now: Time) {
     }
 }
 
-/// Peers that have said nothing for too long are forgotten. Whoever owes an answer has its own limit.
+/// Drops peers that have sent nothing for too long. A peer that owes a reply has a limit of its own.
 pub(super) fn lose_idle(state: &mut State, now: Time) {
     state.looks_for_idle = false;
     for peer in 0..state.peers.len() as u32 {
@@ -176,7 +176,7 @@ pub(super) fn lose(state: &mut State, peer: u32, why: Why) {
     }
 }
 
-/// Drops whatever belongs to a peer.
+/// Drops the state of a peer.
 pub(super) fn forget(state: &mut State, peer: u32) {
     let Some(known) = state.peers.get_mut(peer as usize).and_then(Option::take) else { return };
     for slot in known.streams.values() {
@@ -193,7 +193,7 @@ pub(super) fn forget(state: &mut State, peer: u32) {
     state.gone.insert(peer);
 }
 
-/// The next hello or calibration of a peer, and a timer in case that no answer comes.
+/// Sends the next HELLO or calibration probe to a peer, and arms a timer for the reply.
 pub(super) fn ask(state: &mut State, peer: u32, now: Time) {
     let (labels, full) = (state.settings.labels, state.longest_datagram());
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
@@ -205,7 +205,7 @@ pub(super) fn ask(state: &mut State, peer: u32, now: Time) {
         Phase::Calibrating => Control::Probe { stream: CALIBRATION, tag: known.asked, size },
         Phase::Greeted | Phase::Open => return,
     };
-    // Before the other has said how many labels it has, all are tried.
+    // All labels are tried until the peer has sent its number of labels.
     let label = if known.phase == Phase::Greeting {
         if known.hellos.is_short { known.asked / SHORT_EVERY % labels } else { known.asked % labels }
     } else {
@@ -213,7 +213,7 @@ pub(super) fn ask(state: &mut State, peer: u32, now: Time) {
         known.label(known.asked % paths, known.asked / paths)
     };
     known.asked = known.asked.wrapping_add(1);
-    // A cookie is good for the label that it came over.
+    // A cookie is valid for the label on which it arrived.
     known.cookie = None;
     known.quiet_since.get_or_insert(now);
     known.timer_at = now + state.settings.patience;
@@ -221,7 +221,7 @@ pub(super) fn ask(state: &mut State, peer: u32, now: Time) {
     state.say(peer, label, question);
 }
 
-/// A question of ours was not answered in time.
+/// Handles a timeout of a HELLO or calibration probe.
 pub(super) fn peer_timer(state: &mut State, peer: u32, at: Time, now: Time) {
     let Some(known) = state.peer(peer).filter(|known| known.timer_at == at) else { return };
     let Hellos { full_answered, short_answered_at, .. } = known.hellos;
@@ -236,7 +236,7 @@ pub(super) fn peer_timer(state: &mut State, peer: u32, at: Time, now: Time) {
     ask(state, peer, now);
 }
 
-/// Returns `true` where a HELLO comes from where it says: the datapath vouches for that, or it brings back a cookie of ours.
+/// Returns `true` if the source address of a HELLO is proven: the datapath vouches for it, or the HELLO carries a valid cookie.
 fn is_verified(state: &State, now: Time, arrival: &Arrival<'_>, greeting: &Greeting, cookie: &Cookie) -> bool {
     arrival.from.is_none_or(|from| state.cookies.is_valid(now, &bound(from, arrival, greeting), cookie))
 }
@@ -245,7 +245,7 @@ fn bound(from: SocketAddr, arrival: &Arrival<'_>, greeting: &Greeting) -> Bound 
     Bound { from, label: arrival.label, connection: greeting.connection, nonce: greeting.nonce }
 }
 
-/// Replies to whoever need not be a peer, unless there are too many such replies.
+/// Replies to a sender that need not be a peer; returns `false` if too many such replies have left.
 fn reply_to(state: &mut State, now: Time, arrival: &Arrival<'_>, control: Control) -> bool {
     let to = arrival.from.map(To::Address).or(arrival.peer.map(To::Peer));
     let Some(to) = to.filter(|_| state.cookies.may_reply(now)) else { return false };
@@ -255,7 +255,7 @@ fn reply_to(state: &mut State, now: Time, arrival: &Arrival<'_>, control: Contro
 
 pub(super) fn on_hello(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greeting, cookie: &Cookie) {
     if u64::from(greeting.mtu) != state.settings.mtu() {
-        // The WELCOME says what ours is; the other end gives up.
+        // The WELCOME carries the local size; the initiator closes the connection.
         state.counters.refused += 1;
         state.stranger(arrival.peer);
         tell_refusal(state, now, arrival, Why::Mtu { theirs: greeting.mtu, ours: state.settings.mtu() as u16 });
@@ -278,7 +278,7 @@ pub(super) fn on_hello(state: &mut State, now: Time, arrival: &Arrival<'_>, gree
     }
 }
 
-/// A HELLO without a valid cookie: its sender gets one, and nothing is kept of it.
+/// Replies with a cookie to a HELLO without a valid one; no state is kept.
 fn retry(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greeting) {
     let Some(from) = arrival.from else { return };
     let cookie = state.cookies.make(now, &bound(from, arrival, greeting));
@@ -293,7 +293,7 @@ fn retry(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greetin
 /// See [`super::Endpoint::admit`].
 pub(super) fn admit(state: &mut State, now: Time, number: &mut dyn FnMut(SocketAddr) -> Option<u32>) {
     while let Some(Newcomer { from, label, at, greeting }) = state.newcomers.pop_front() {
-        // Without a place no number is taken.
+        // No number is taken if there is no place.
         let peer = if has_place(state, Some(host_of(from)), now) { number(from) } else { None };
         match peer {
             Some(peer) => greeted(state, now, peer, Some(from), label, at, &greeting),
@@ -302,7 +302,7 @@ pub(super) fn admit(state: &mut State, now: Time, number: &mut dyn FnMut(SocketA
     }
 }
 
-/// A verified HELLO of whoever is, or is to be, this peer.
+/// Handles a verified HELLO of a peer, or of one to be created.
 fn greeted(
     state: &mut State,
     now: Time,
@@ -319,7 +319,7 @@ fn greeted(
     let Settings { span, labels, .. } = state.settings;
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     let is_known = known.their_nonce == Some(greeting.nonce) && known.theirs == greeting.connection;
-    // Whoever we call may call us as well.
+    // A peer that the local endpoint calls may call as well.
     let is_met = known.their_nonce.is_none()
         && (matches!(known.phase, Phase::Greeted | Phase::Greeting) || known.theirs == greeting.connection);
     let is_for_candidate = !is_known && !is_met;
@@ -331,7 +331,7 @@ fn greeted(
         sealing::derive(state, peer, greeting);
         numbers
     } else {
-        // Somebody new at the address of a peer, which stays until the newcomer has received our WELCOME.
+        // A new process at the address of a peer, which stays until the newcomer has received the WELCOME.
         let same = known.candidate.as_ref().filter(|of| of.greeting.nonce == greeting.nonce);
         match same.map(|of| (of.ours, of.nonce)) {
             Some(numbers) => numbers,
@@ -349,8 +349,8 @@ fn greeted(
     state.say(peer, label, Control::Welcome(welcome));
 }
 
-/// Somebody sends with the connection number that a candidate was given: the peer has started anew. Returns `false` where there is no such
-/// candidate.
+/// Replaces a peer by its candidate, which has sent with its connection number: the peer has restarted. Returns `false` if there
+/// is no such candidate.
 pub(super) fn promote(state: &mut State, now: Time, peer: u32, connection: u32) -> bool {
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return false };
     let host = known.host;
@@ -369,7 +369,7 @@ pub(super) fn promote(state: &mut State, now: Time, peer: u32, connection: u32) 
     true
 }
 
-/// Our HELLO is to show that we receive where we send from.
+/// Handles a RETRY: the HELLO is repeated with its cookie, to prove the local address.
 pub(super) fn on_retry(state: &mut State, arrival: &Arrival<'_>, connection: u32, nonce: u64, cookie: &Cookie) {
     let asked = |known: &Peer| {
         known.phase == Phase::Greeting && (known.ours, known.nonce) == (connection, nonce) && known.cookie.is_none()
@@ -390,7 +390,7 @@ pub(super) fn on_retry(state: &mut State, arrival: &Arrival<'_>, connection: u32
     state.say(peer, arrival.label, Control::Hello { is_short: false });
 }
 
-/// A HELLO that our key does not fit, or of whoever has one where we have none: its sender is told so.
+/// Refuses a HELLO whose MAC does not match the local key, or that has one where there is no local key; its sender is notified.
 pub(super) fn refuse_key(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greeting) {
     let why = Why::Key { theirs: greeting.protection, ours: state.protection() };
     tell_refusal(state, now, arrival, why);
@@ -398,7 +398,7 @@ pub(super) fn refuse_key(state: &mut State, now: Time, arrival: &Arrival<'_>, gr
     reply_to(state, now, arrival, Control::Welcome(Welcome::refusing(greeting, arrival.at)));
 }
 
-/// Tells the owner of a refusal, unless another has been told of just now: whoever floods us fills no log.
+/// Reports a refusal to the owner, unless another was reported just before: a flood fills no log.
 fn tell_refusal(state: &mut State, now: Time, arrival: &Arrival<'_>, why: Why) {
     if now >= state.tells_refusals_at {
         state.tells_refusals_at = now + REFUSALS_EVERY;
@@ -406,7 +406,8 @@ fn tell_refusal(state: &mut State, now: Time, arrival: &Arrival<'_>, why: Why) {
     }
 }
 
-/// Somebody of another version of the format: who says hello is told what ours is, and a peer that answers ours so is given up.
+/// Handles a greeting of another version: the sender of a HELLO receives the local version, and a peer that replies with another
+/// one is lost.
 pub(super) fn on_foreign(state: &mut State, now: Time, arrival: &Arrival<'_>, foreign: &header::Foreign) {
     let ours = header::VERSION;
     if foreign.hello {
@@ -430,7 +431,7 @@ pub(super) fn on_foreign(state: &mut State, now: Time, arrival: &Arrival<'_>, fo
     }
 }
 
-/// Our HELLO is refused, by whoever has seen its connection number and nonce: for the size of our packets, or for our key.
+/// Handles the refusal of a HELLO, for packet size or key, by a sender that has its connection number and nonce.
 pub(super) fn on_refused(state: &mut State, peer: Option<u32>, connection: u32, greeting: &Greeting) {
     let asked =
         |known: &Peer| known.phase == Phase::Greeting && (known.ours, known.nonce) == (connection, greeting.nonce);
@@ -462,7 +463,7 @@ pub(super) fn on_welcome(state: &mut State, now: Time, peer: u32, greeting: &Gre
     ask(state, peer, now);
 }
 
-/// A calibration has been there and back: first full packets, then probes as the scheme sends them.
+/// Handles the round trip of a calibration probe: first full packets, then probes as the scheme sends them.
 pub(super) fn on_calibration(state: &mut State, now: Time, peer: u32, rtt: Time) {
     let (wanted, floor) = (state.settings.calibrations.max(1) as usize, state.settings.rtt_floor);
     if state.peer(peer).is_none_or(|known| known.phase != Phase::Calibrating) {
@@ -489,8 +490,7 @@ pub(super) fn on_calibration(state: &mut State, now: Time, peer: u32, rtt: Time)
     open_waiting(state, peer, now);
 }
 
-/// A full packet has been there and back in `rtt`. Where the base round trip has changed with it, streams hear of round trips
-/// as if it had not.
+/// Records the round trip of a full packet. If the base round trip changes with it, streams receive round trips as if it had not.
 pub(super) fn note_round_trip(state: &mut State, now: Time, peer: u32, rtt: Time) {
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     if !known.note_round_trip(now, rtt, state.settings.rtt_window) {
@@ -502,7 +502,7 @@ pub(super) fn note_round_trip(state: &mut State, now: Time, peer: u32, rtt: Time
     state.transports[peer as usize] = Some(transport);
 }
 
-/// Opens the streams that waited for it.
+/// Opens the streams that waited for the round trip of their peer.
 pub(super) fn open_waiting(state: &mut State, peer: u32, now: Time) {
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     if state.transports[peer as usize].is_none() {
@@ -529,12 +529,12 @@ pub(super) fn open_waiting(state: &mut State, peer: u32, now: Time) {
     }
 }
 
-/// Tells the scheme of a stream to a peer whose round trip is known; returns its slot.
+/// Opens a stream with the scheme, to a peer whose round trip is known; returns its slot.
 pub(super) fn open_with_scheme(state: &mut State, peer: u32, stream: u32, now: Time) -> u32 {
     let settings = &state.settings;
     let transport = state.transports[peer as usize].as_ref().unwrap_or(&state.transport);
     let known = state.peers.get(peer as usize).and_then(Option::as_ref);
-    // Whoever opens later hears the same as the others.
+    // Streams that open later use the same round trip as the others.
     let base_rtt = known.map_or(Time::ZERO, |known| known.told);
     let uplinks = [known.map_or(1, |known| known.paths.len() as u32)];
     let guided = (state.tags == TagKind::Guided).then(|| {

@@ -1,4 +1,4 @@
-//! What arrives.
+//! Handling of datagrams that arrive.
 
 use super::{
     control::Control,
@@ -17,7 +17,7 @@ use anabranch_transport::{DataArrival, Reply};
 use anabranch_units::Time;
 use std::cmp::Reverse;
 
-/// A peer makes progress where a message becomes whole that is so large a part of what its messages hold.
+/// A complete message is progress if it is at least this fraction (1/`PROGRESS`) of the bytes that its peer's messages hold.
 const PROGRESS: u64 = 64;
 
 /// See [`super::Endpoint::handle_placing`].
@@ -36,7 +36,7 @@ pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places
             };
         }
     };
-    // Refusals are said by those who cannot authenticate them.
+    // Refusals come from senders that cannot authenticate them.
     if let Packet::Welcome { connection, greeting } = &packet
         && greeting.connection == 0
     {
@@ -83,7 +83,7 @@ pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places
     }
 }
 
-/// A peer leaves, if it is the peer: it has seen the handshake, as whoever guesses its connection number has not.
+/// Handles a BYE, which must carry a nonce of the handshake: a guessed connection number does not suffice.
 fn on_bye(state: &mut State, peer: u32, proof: u64) {
     let knows = |known: &Peer| known.nonce == proof || known.their_nonce == Some(proof);
     if state.peer(peer).is_some_and(knows) {
@@ -230,7 +230,7 @@ pub(super) fn on_answer(
     state.counters.overtaken += u64::from(heard.lost);
     let cumulative = flow.sender.cumulative();
     if let Some(watched) = &mut flow.of.watched {
-        // Answers come back over the label of what they answer, and late ones of a timer name no packet's stamp.
+        // ACKs return over the label of the packet that they acknowledge; late ones of a timer carry no time stamp.
         let lost = u64::from(heard.lost) + u64::from(heard.trimmed);
         watched.note_answer(now, label, answer.ecn, lost, rtt);
         watched.note_received(cumulative);
@@ -248,13 +248,13 @@ pub(super) fn on_answer(
 
 pub(super) fn on_echo(state: &mut State, now: Time, peer: u32, echo: &Probed, rtt: Time) {
     if echo.stream == CALIBRATION {
-        // Late echoes of questions that were asked again count for nothing.
+        // Late echoes of earlier probes are ignored.
         let last = state.peer(peer).is_some_and(|known| known.asked.wrapping_sub(1) == echo.tag);
         if last {
             peers::on_calibration(state, now, peer, rtt);
         }
     } else if let Some(slot) = state.slot(peer, echo.stream) {
-        // The scheme hears what a full packet would have measured.
+        // The scheme receives the round trip that a full packet would have measured.
         let Some(base) = state.peer(peer).map(|known| known.probe_base) else { return };
         let rtt = if usize::from(echo.size) == base.datagram {
             rtt.saturating_add(base.longer)

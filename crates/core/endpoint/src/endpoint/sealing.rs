@@ -1,4 +1,4 @@
-//! What is authenticated: who may be believed, and what leaves with a MAC (docs/reference/wire.md, "Authentication").
+//! Authentication of packets that arrive, and MACs of those that leave (docs/reference/wire.md, "Authentication").
 
 use super::{
     control::{Control, NO_PEER, Welcome},
@@ -24,7 +24,7 @@ pub(super) fn set_peer_key(state: &mut State, peer: u32, key: Key) {
     }
 }
 
-/// Both ends know each other's nonce and connection number: from now on packets have keys of their own.
+/// Derives the keys of a connection, once both endpoints have each other's nonce and connection number.
 pub(super) fn derive(state: &mut State, peer: u32, greeting: &Greeting) {
     let protection = state.protection().max(greeting.protection);
     let Some(own) = &state.settings.key else { return };
@@ -32,7 +32,7 @@ pub(super) fn derive(state: &mut State, peer: u32, greeting: &Greeting) {
     known.derive(own, greeting, protection);
 }
 
-/// The keys of whoever may take a peer's place, where we have one.
+/// Returns the keys of a candidate for a peer's place, if there is a local key.
 pub(super) fn session_with(state: &State, here: Side, greeting: &Greeting) -> Option<Box<Session>> {
     let protection = state.protection().max(greeting.protection);
     let there = Side { nonce: greeting.own_nonce, connection: greeting.connection };
@@ -40,8 +40,8 @@ pub(super) fn session_with(state: &State, here: Side, greeting: &Greeting) -> Op
     Some(Box::new(Session::new(own, None, here, there, protection)))
 }
 
-/// Returns `true` where a packet may be acted on: it is authenticated by a key of its sender's connection, or nobody asks for that. What
-/// may not is counted.
+/// Returns `true` if a packet may take effect: a key of its sender's connection authenticates it, or there is no local key and it
+/// has no MAC. Rejected packets are counted.
 pub(super) fn is_authentic(
     state: &mut State,
     arrival: &Arrival<'_>,
@@ -75,14 +75,14 @@ pub(super) fn is_authentic(
     false
 }
 
-/// Seals a control packet, but for what refuses its receiver.
+/// Seals a control packet, except for refusals to its receiver.
 pub(super) fn seal_control(state: &mut State, peer: u32, control: &Control, out: &mut Vec<u8>) {
     match control {
         Control::Welcome(Welcome { ours: 0, .. }) | Control::Bye { seal: None, .. } => {}
         Control::Bye { seal: Some(seal), .. } => {
             header::authenticate(out, seal.number, None, |bytes| seal.key.mac(bytes));
         }
-        // It has called us by our key.
+        // It has called by the local key.
         Control::Welcome(Welcome { is_for_candidate: true, .. }) => seal(state, NO_PEER, out),
         _ => seal(state, peer, out),
     }

@@ -1,4 +1,4 @@
-//! What an endpoint knows, and what everything that happens to it does with that.
+//! State of an endpoint, and the operations on it that all handlers share.
 
 use super::{control::Control, cookie::Cookies, datagram::To, hosts::Hosts};
 use crate::{
@@ -23,16 +23,16 @@ use std::{
     sync::Arc,
 };
 
-/// What an endpoint counts.
+/// Counters of an endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Data packets sent.
     pub packets: u64,
-    /// Of them those that were sent before.
+    /// Retransmissions among them.
     pub retransmitted: u64,
-    /// Packets given up for lost by a timeout.
+    /// Packets declared lost by a timeout.
     pub timeouts: u64,
-    /// Packets given up for lost because a later one of the same tag was acknowledged.
+    /// Packets declared lost because a later one of the same tag was acknowledged.
     pub overtaken: u64,
     /// Headers of trimmed packets received.
     pub trimmed: u64,
@@ -44,41 +44,41 @@ pub struct Counters {
     pub probe_bytes: u64,
     /// Data packets sent over another path than the one before them of their stream.
     pub path_switches: u64,
-    /// Datagrams that are none of ours, or say what cannot be.
+    /// Datagrams of another format, or with invalid values.
     pub refused: u64,
-    /// Datagrams whose header or payload does not fit its CRC32C: dropped, and repaired as a loss.
+    /// Datagrams whose header or payload does not match its CRC32C: dropped, and repaired as a loss.
     pub damaged: u64,
     /// Datagrams without the MAC that they need, or with a wrong one.
     pub forged: u64,
-    /// Authenticated datagrams that have come already, or are too old to tell.
+    /// Authenticated datagrams that were received already, or are too old to be checked.
     pub replayed: u64,
-    /// Datagrams of a peer or a connection that we know nothing of.
+    /// Datagrams of unknown peers or connections.
     pub strangers: u64,
-    /// Data packets for whose message there was no memory.
+    /// Data packets dropped for lack of memory or streams.
     pub no_room: u64,
-    /// RETRYs sent, and HELLOs that none was sent for because too many came.
+    /// RETRYs sent.
     pub retries: u64,
-    /// See `retries`.
+    /// HELLOs without a RETRY, because too many arrived.
     pub retries_suppressed: u64,
-    /// Peers forgotten because others needed their place or memory.
+    /// Peers dropped because others needed their place or memory.
     pub evicted: u64,
-    /// Answers that were not sent because too many waited.
+    /// Control packets, ACKs above all, dropped because too many waited.
     pub answers_dropped: u64,
 }
 
-/// Answers that may wait, to all peers and to one; what a receiver says later says all that it said before.
+/// Maximum number of queued control packets, to all peers and to one. A later ACK of a receiver contains all earlier ones.
 pub(super) const MOST_CONTROL: usize = 4096;
 pub(super) const MAX_CONTROL_PER_PEER: usize = 1024;
-/// Replies to unknown addresses that may wait, and verified HELLOs.
+/// Maximum number of queued replies to unknown addresses, and of verified HELLOs.
 pub(super) const MAX_REPLIES: usize = 256;
-/// The stream number of the endpoint's own probes.
+/// Stream number of the endpoint's own probes.
 pub(super) const CALIBRATION: u32 = u32::MAX;
-/// Packets of a stream, which has no end, that schemes are told of.
+/// Size in packets that schemes receive for a stream, which has no end.
 pub(super) const STREAM_PACKETS: u64 = 1 << 20;
-/// PSNs end here.
+/// Upper limit of PSNs.
 pub(super) const LAST_PSN: u64 = 1 << 47;
 
-/// Whose timer.
+/// A timer and its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
     Stream {
@@ -93,11 +93,11 @@ pub(super) enum Timer {
     Peer {
         peer: u32,
     },
-    /// Of the endpoint itself: which peers have said nothing for too long.
+    /// Of the endpoint itself: check for idle peers.
     Idle,
 }
 
-/// Whoever has brought back a cookie from an address that the datapath knows no peer of.
+/// Initiator that has returned a cookie from an address without a peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Newcomer {
     pub(super) from: SocketAddr,
@@ -106,50 +106,50 @@ pub(super) struct Newcomer {
     pub(super) greeting: Greeting,
 }
 
-/// An endpoint: its peers, the streams to them and from them, and one line that all its packets leave by.
+/// State of an endpoint: its peers, the streams to and from them, and one egress for all its packets.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) settings: Settings,
     pub(super) entropy: Entropy,
     pub(super) cookies: Cookies,
     pub(super) hosts: Hosts,
-    /// What streams use whose peer has no transport of its own yet: receivers need none of its round trips.
+    /// Transport of streams whose peer has none of its own yet: receivers need none of its round trips.
     pub(super) transport: Transport,
     pub(super) transports: Vec<Option<Transport>>,
     pub(super) peers: Vec<Option<Peer>>,
     pub(super) flows: Slab<Flow<Outgoing>>,
     pub(super) balancer: Balancer<Host>,
     pub(super) tags: TagKind,
-    /// Lists of so many paths, for schemes that choose from a list.
+    /// Lists of paths by their number, for schemes that choose from a list.
     pub(super) guided: BTreeMap<u32, Arc<GuidedPaths>>,
     pub(super) nic: Nic,
     pub(super) pacer: Pacer,
-    /// Peer, label, packet.
+    /// Control packets: peer, label, packet.
     pub(super) control: VecDeque<(u32, u32, Control)>,
-    /// Replies to those who are no peers, which take the place of no one's answers.
+    /// Replies to senders that are no peers, queued apart so that they displace no ACKs.
     pub(super) replies: VecDeque<(To, u32, Control)>,
-    /// Who has shown where it receives and is to become a peer.
+    /// Initiators that have proven their addresses and are to become peers.
     pub(super) newcomers: VecDeque<Newcomer>,
-    /// Memory of messages that their owner has given back.
+    /// Memory of messages that their owner has returned.
     pub(super) spares: Spares,
-    /// When peers were last looked for whose memory others may have.
+    /// Time of the last check for stalled peers.
     pub(super) relieved_at: Time,
     pub(super) timers: BinaryHeap<Reverse<(Time, Timer)>>,
     pub(super) events: VecDeque<Event>,
-    /// Peers that are none, whose numbers the datapath may give to others.
+    /// Numbers without a peer, which the datapath may reuse.
     pub(super) gone: BTreeSet<u32>,
-    /// A look for idle peers is due.
+    /// A check for idle peers is scheduled.
     pub(super) looks_for_idle: bool,
     pub(super) counters: Counters,
-    /// Whether what every path does is kept.
+    /// Counters of every path are kept.
     pub(super) watches: bool,
-    /// When it may next be told that somebody is refused.
+    /// Earliest time of the next event of a refusal.
     pub(super) tells_refusals_at: Time,
-    /// Streams whose schemes have just said that they wait.
+    /// Streams whose schemes have just decided to wait.
     pub(super) resting: Vec<u32>,
-    /// Numbers streams, so that those whose time comes at once have an order.
+    /// Number of the next stream: the order of those that become ready at the same time.
     pub(super) opened: u32,
-    /// Whose turn it is where the tag names no path.
+    /// Round-robin index of the path for tags that name none.
     pub(super) turn: u32,
     /// Messages of all streams that are not acknowledged.
     pub(super) unacknowledged: usize,
@@ -202,18 +202,18 @@ impl State {
         }
     }
 
-    /// Bytes of the longest datagram that it sends.
+    /// Returns the bytes of the longest datagram that it sends.
     pub(super) fn longest_datagram(&self) -> usize {
         self.settings.max_header() + self.settings.mtu() as usize
     }
 
-    /// Bytes of the datagrams that explore paths for the scheme, where it asks for any.
+    /// Returns the bytes of the datagrams that probe paths for the scheme, if it uses any.
     pub(super) fn probe_datagram(&self) -> Option<usize> {
         let payload = self.settings.scheme.capabilities().probe_payload()?;
         Some(self.settings.probe_datagram(payload))
     }
 
-    /// Bytes of a HELLO that is not padded. Replies to it are no longer: a RETRY has 56 bytes, a WELCOME 64.
+    /// Returns the bytes of a HELLO that is not padded. No reply to it is longer: a RETRY has 56 bytes, a WELCOME 64.
     pub(super) fn short_hello(&self) -> usize {
         header::HELLO_BYTES + if self.settings.key.is_some() { header::SEAL } else { 0 }
     }
@@ -222,7 +222,7 @@ impl State {
         self.peers.get(peer as usize)?.as_ref()
     }
 
-    /// Shows a stream's sender what it may send next.
+    /// Adds the packets that a stream may send next to its sender.
     pub(super) fn offer(&mut self, slot: u32, now: Time) {
         let flow = &mut self.flows[slot as usize];
         let peer = flow.of.peer as usize;
@@ -235,7 +235,7 @@ impl State {
         self.nic.enter(slot, flow, transport, now);
     }
 
-    /// Sees to it that a timer strikes for a stream when it needs one.
+    /// Arms a timer for a stream when it needs one.
     pub(super) fn arm(&mut self, slot: u32, now: Time) {
         let flow = &mut self.flows[slot as usize];
         let transport = self.transports[flow.of.peer as usize].as_ref().unwrap_or(&self.transport);
@@ -245,12 +245,12 @@ impl State {
         }
     }
 
-    /// The slot of a stream to a peer.
+    /// Returns the slot of a stream to a peer.
     pub(super) fn slot(&self, peer: u32, stream: u32) -> Option<u32> {
         self.peer(peer)?.streams.get(&stream).copied()
     }
 
-    /// Queues a packet that goes before all data.
+    /// Queues a control packet.
     pub(super) fn say(&mut self, peer: u32, label: u32, control: Control) {
         let of_peer = self.peers.get_mut(peer as usize).and_then(Option::as_mut);
         let is_full = of_peer.as_ref().is_some_and(|known| known.control >= MAX_CONTROL_PER_PEER);
@@ -264,15 +264,15 @@ impl State {
         self.control.push_back((peer, label, control));
     }
 
-    /// Queues a reply to whoever is no peer.
+    /// Queues a reply to a sender that is no peer.
     pub(super) fn reply(&mut self, to: To, label: u32, control: Control) {
         if self.replies.len() < MAX_REPLIES {
             self.replies.push_back((to, label, control));
         }
     }
 
-    /// The label of a path tag of a stream: the one place where paths become labels. Tags that number paths name one each, others are folded
-    /// to path and label.
+    /// Returns the label of a path tag of a stream: the one place where paths become labels. Tags that number paths name one
+    /// each, others are folded to path and label.
     pub(super) fn label(&mut self, slot: u32, tag: Tag) -> u32 {
         let (peer, turn) = (self.flows[slot as usize].of.peer, self.flows[slot as usize].of.turn);
         let Some(Some(known)) = self.peers.get(peer as usize) else { return 0 };
@@ -291,14 +291,14 @@ impl State {
         }
     }
 
-    /// Whoever sends what is of no use, and is nobody's peer, takes no place.
+    /// Releases the number of a sender that is no peer.
     pub(super) fn stranger(&mut self, peer: Option<u32>) {
         if let Some(peer) = peer.filter(|peer| self.peer(*peer).is_none()) {
             self.gone.insert(peer);
         }
     }
 
-    /// What greetings say of us.
+    /// Returns the protection that greetings carry.
     pub(super) fn protection(&self) -> Protection {
         match self.settings.key {
             Some(_) => self.settings.protection.max(Protection::Control),
@@ -307,7 +307,7 @@ impl State {
     }
 }
 
-/// The transport towards a peer of this round trip.
+/// Returns the transport towards a peer of this round trip.
 pub(super) fn resolve(settings: &Settings, base_rtt: Time) -> Transport {
     let network = Network {
         base_rtt,

@@ -1,4 +1,4 @@
-//! What leaves.
+//! Transmission of datagrams.
 
 use super::{
     control::{Control, NO_PEER, Welcome},
@@ -18,7 +18,7 @@ use anabranch_transport::Transport;
 use anabranch_units::Time;
 use bytes::Bytes;
 
-/// The transports of all peers, as the NIC asks for them.
+/// Transports of all peers, for the NIC.
 struct PerPeer<'a>(&'a [Option<Transport>], &'a Transport);
 
 impl Transports<Outgoing> for PerPeer<'_> {
@@ -28,7 +28,7 @@ impl Transports<Outgoing> for PerPeer<'_> {
     }
 }
 
-/// What a stream's packet leaves by.
+/// Egress of a stream's packet.
 struct WireLine<'a> {
     scheme: &'a mut Host,
     pacer: &'a mut Pacer,
@@ -59,7 +59,7 @@ impl Line<Outgoing> for WireLine<'_> {
         self.scheme
     }
 
-    /// A run of new packets keeps the tag of its first: the scheme is asked once for all of them.
+    /// Selects the tag of a packet. A run of new packets keeps the tag of its first: the scheme selects once for all of them.
     #[inline]
     fn choose(&mut self, flow: &mut Outgoing, slot: u32, start: Time, packet: &Packet) -> Decision {
         if flow.run_left > 0 && !packet.retransmission {
@@ -75,7 +75,7 @@ impl Line<Outgoing> for WireLine<'_> {
 
     fn start(&mut self, flow: &mut Outgoing, packet: &Departure, start: Time) -> Time {
         let psn = packet.segment.psn;
-        // The sender knows of no packet that the stream does not hold.
+        // The sender has no packet that the stream does not hold.
         let Outgoing { stream, connection, mtu, peer: flow_peer, .. } = *flow;
         let mut size = 0;
         let is_checked = self.is_checked;
@@ -113,7 +113,7 @@ impl Line<Outgoing> for WireLine<'_> {
             let class = message.class;
             self.sent = Some(Sent { payload, class, peer: flow.peer, tag: packet.tag, psn, again });
         }
-        // One datagram at a time: the line is free again later than now, whatever the pacer makes up for.
+        // One datagram at a time: the line is free again later than now, even if the pacer makes up for lost time.
         self.pacer.occupy(start, size).max(start + Time::from_ps(1))
     }
 
@@ -162,13 +162,13 @@ pub(super) fn poll(state: &mut State, now: Time, out: &mut Vec<u8>) -> Option<Tr
     out.clear();
     let (pacer, counters, run_length) = (&mut state.pacer, &mut state.counters, state.settings.run_length);
     let (scheme, resting) = (state.balancer.scheme_mut(), &mut state.resting);
-    // A MAC over headers alone binds the payload by its CRC32C.
+    // A MAC over headers alone covers the payload by its CRC32C.
     let is_checked = state.settings.checksum || state.settings.key.is_some();
     let peers = &mut state.peers[..];
     let mut line = WireLine { scheme, pacer, counters, out, run_length, is_checked, peers, resting, sent: None };
     let served = state.nic.serve(&mut state.flows, &transports, &mut line, now, now);
     let sent = line.sent;
-    // Who waits for an answer has reached the end of what may be sent, which is seen to sooner than after a timeout.
+    // A stream that waits for an ACK has sent all that it may; its timer detects a loss there sooner than a timeout.
     while let Some(slot) = state.resting.pop() {
         state.arm(slot, now);
     }
@@ -214,13 +214,13 @@ pub(super) fn write(state: &State, peer: u32, control: &Control, now: Time, out:
     }
 }
 
-/// Sends what the scheme of a stream wants to explore.
+/// Sends the probes that the scheme of a stream requests.
 pub(super) fn send_probes(state: &mut State, slot: u32, now: Time) {
     let flow = &state.flows[slot as usize];
     let (peer, stream) = (flow.of.peer, flow.of.stream);
     while let Some(probe) = state.flows[slot as usize].poll_probe(state.balancer.scheme_mut(), now) {
         let asked = state.settings.probe_datagram(probe.bytes);
-        // A size whose base round trip is not known would tell nothing: another scheme may have been in charge when it was measured.
+        // A probe without a base round trip of its size measures nothing: another scheme may have been in use at calibration.
         let is_measured = state.peer(peer).is_some_and(|known| known.probe_base.datagram == asked);
         let size = if is_measured { asked } else { state.longest_datagram() };
         let label = state.label(slot, probe.tag);

@@ -1,15 +1,15 @@
-//! What shows that a datagram is whole and whose it is: its check, and what a MAC covers.
+//! Integrity and authenticity of a datagram: its check, and the bytes that a MAC covers.
 
 use super::format::{
     ANSWER, ANSWERED, BYE, CHECK, COMMON, DATA, DATA_HEADER, ECHO, ECHOED, GREETING, GREETING_CHECK, HELLO,
     HELLO_BYTES, LEFT, NUMBER, PROBE, PROBED, RETRIED, RETRY, SEALED, SEALED_PAYLOAD, TAG, Tag, WELCOME,
 };
 
-/// Bytes that a MAC covers at most.
+/// Maximum number of bytes that a MAC covers.
 pub(crate) const MAX_COVERED: usize = 128;
 
-/// Writes the bytes of a header, with what follows it up to the MAC, that the MAC covers: those of greetings all but their check, of other
-/// kinds all but connection number and check, so that they fill a block of the hash and no more. Their key is of the connection.
+/// Writes the bytes that the MAC covers, of a header and what follows it up to the MAC: of greetings all but the check, of other
+/// kinds all but connection number and check, so that they fill one block of the hash. Their key belongs to the connection.
 pub(super) fn covered<'b>(header: &[u8], into: &'b mut [u8; MAX_COVERED]) -> Option<&'b [u8]> {
     let left_out = if is_greeting(*header.get(1)?) { GREETING_CHECK..GREETING_CHECK + 4 } else { 4..COMMON };
     let (first, rest) = (header.get(..left_out.start)?, header.get(left_out.end..)?);
@@ -19,17 +19,17 @@ pub(super) fn covered<'b>(header: &[u8], into: &'b mut [u8; MAX_COVERED]) -> Opt
     into.get(..end)
 }
 
-/// Kinds whose MAC has the key of greetings.
+/// Returns `true` for kinds whose MAC uses the key of greetings.
 pub(super) fn is_greeting(kind: u8) -> bool {
     kind == HELLO || kind == WELCOME || kind == RETRIED
 }
 
-/// Returns `true` for a datagram of ours whose MAC has the key of greetings.
+/// Returns `true` for a datagram whose MAC uses the key of greetings.
 pub(crate) fn is_greeting_datagram(datagram: &[u8]) -> bool {
     datagram.get(1).is_some_and(|kind| is_greeting(*kind))
 }
 
-/// Bytes of the header of a kind before what authenticates it, and the place of its check.
+/// Returns the header bytes of a kind before authentication, and the offset of its check.
 pub(super) fn layout(kind: u8) -> Option<(usize, usize)> {
     Some(match kind {
         HELLO => (HELLO_BYTES, GREETING_CHECK),
@@ -44,8 +44,8 @@ pub(super) fn layout(kind: u8) -> Option<(usize, usize)> {
     })
 }
 
-/// Makes of a datagram that has just been written, all but its payload, one that is authenticated: by `mac`, which makes the MAC of some bytes.
-/// `payload` is the tag of data that are authenticated too. What pads it gives way.
+/// Authenticates a datagram that has just been written, without its payload; `mac` computes the MAC of some bytes. `payload` is
+/// the tag of data whose payload is authenticated too. Padding is overwritten.
 pub(crate) fn authenticate(out: &mut Vec<u8>, number: u64, payload: Option<Tag>, mac: impl FnOnce(&[u8]) -> Tag) {
     let Some((header, check)) = out.get(1).copied().and_then(layout) else { return };
     let end = header + NUMBER + if payload.is_some() { TAG } else { 0 };
@@ -64,12 +64,12 @@ pub(crate) fn authenticate(out: &mut Vec<u8>, number: u64, payload: Option<Tag>,
         out[end..end + TAG].copy_from_slice(&tag);
     }
     if is_greeting(out[1]) {
-        // Those of another version see that it is whole.
+        // Endpoints of other versions verify this check.
         seal(out, GREETING_CHECK);
     }
 }
 
-/// Returns the CRC32C of some bytes (Castagnoli's polynomial, as iSCSI has it).
+/// Returns the CRC32C of some bytes (Castagnoli's polynomial, as in iSCSI).
 pub fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(bytes)
 }
@@ -91,7 +91,7 @@ pub(super) fn check_of(header: &[u8], place: usize) -> u32 {
     let mut long = Vec::new();
     let copy = match short.get_mut(..header.len()) {
         Some(short) => short,
-        // Padded greetings, which are few.
+        // Padded greetings, which are rare.
         None => {
             long.resize(header.len(), 0);
             &mut long[..]
@@ -102,12 +102,12 @@ pub(super) fn check_of(header: &[u8], place: usize) -> u32 {
     crc32c(copy)
 }
 
-/// Returns `true` if the check field at `place` is that of its header.
+/// Returns `true` if the check field at `place` matches its header.
 pub(super) fn is_intact(header: &[u8], place: usize) -> bool {
     header.get(place..place + 4).is_some_and(|check| check == check_of(header, place).to_be_bytes())
 }
 
-/// Gives a datagram that has been changed a check that fits, for tests of what an intact one may say.
+/// Recomputes the check of a changed datagram, for tests of the content of intact ones.
 #[doc(hidden)]
 pub fn reseal(datagram: &mut [u8]) {
     if let Some((length, place)) = datagram.get(1).copied().and_then(layout)

@@ -1,39 +1,40 @@
-//! Sizes, places and words of the format.
+//! Sizes, offsets and constants of the format.
 
-/// Version of this format; peers of another one are refused, with both versions named.
+/// Version of this format; peers of another version are refused, with both versions named.
 pub const VERSION: u8 = 2;
-/// The word that hellos carry.
+/// Magic number of greetings.
 pub(super) const MAGIC: u32 = u32::from_be_bytes(*b"ABCH");
-/// Bytes of the longest header, that of data: a switch that trims must leave as much.
+/// Bytes of the data header, the longest one: a switch that trims must leave this many.
 pub const DATA_HEADER: usize = 64;
-/// Bytes of an answer.
+/// Bytes of an ACK (kind 4).
 pub const ANSWER: usize = 60;
 /// Bytes of an echo.
 pub const ECHO: usize = 36;
-/// Bytes of a WELCOME, and of what a HELLO has in common with it.
+/// Bytes of a WELCOME, and of the fields that a HELLO shares with it.
 pub(crate) const GREETING: usize = 64;
-/// Bytes of a cookie, which a HELLO carries behind its greeting: zero where it has none.
+/// Bytes of a cookie, which follows the greeting in a HELLO; all zero if there is none.
 pub const COOKIE: usize = 32;
 /// Bytes of a HELLO before its padding.
 pub(crate) const HELLO_BYTES: usize = GREETING + COOKIE;
 /// Bytes of a RETRY.
 pub(super) const RETRY: usize = 24 + COOKIE;
-/// Bytes of a probe before its padding: as many as its echo has.
+/// Bytes of a probe before its padding, equal to those of its echo.
 pub(super) const PROBE: usize = ECHO;
 pub(super) const BYE: usize = 20;
 /// Bytes of a MAC, which is truncated: 96 bits, as RFC 4868 and RFC 4106 allow.
 pub const TAG: usize = 12;
-/// Bytes of a packet's number.
+/// Bytes of a packet number.
 pub(super) const NUMBER: usize = 8;
-/// Bytes that authentication adds to a header, and to that of data whose payload is authenticated too.
+/// Bytes that authentication adds to a header; [`SEAL_ALL`]: to a data header if the payload is authenticated too.
 pub const SEAL: usize = NUMBER + TAG;
 /// See [`SEAL`].
 pub const SEAL_ALL: usize = NUMBER + 2 * TAG;
-/// Bytes of the longest header of all: what a switch that trims must leave where hosts authenticate.
+/// Bytes of the longest header with authentication: a switch that trims must leave this many if hosts authenticate.
 pub const MAX_HEADER: usize = DATA_HEADER + SEAL_ALL;
-/// Bytes that all kinds begin with.
+/// Bytes of the common beginning of all kinds.
 pub(super) const COMMON: usize = 12;
-/// Place of the check field. Greetings keep the word `ABCH` there, as version 1 has it, so that all versions can name each other.
+/// Offset of the check field. Greetings keep the word `ABCH` there, as in version 1, so that all versions can identify each
+/// other.
 pub(super) const CHECK: usize = 8;
 pub(super) const GREETING_CHECK: usize = 52;
 
@@ -46,11 +47,12 @@ pub(super) const ECHOED: u8 = 6;
 pub(super) const LEFT: u8 = 7;
 pub(super) const RETRIED: u8 = 8;
 
-/// Of greetings: what their sender authenticates.
+/// Mask of the flags of greetings that hold the protection of their sender.
 pub(super) const PROTECTION: u8 = 3;
 pub(super) const ACK_REQUEST: u8 = 1;
 pub(super) const CHECKED: u8 = 4;
-/// Of all kinds: a number and a MAC follow the header, and before the MAC, of data, that of the payload.
+/// Flag of all kinds: a number and a MAC follow the header. `SEALED_PAYLOAD`: in data packets, the MAC of the payload precedes
+/// it.
 pub(super) const SEALED: u8 = 0x80;
 pub(super) const SEALED_PAYLOAD: u8 = 0x40;
 
@@ -60,5 +62,5 @@ pub(super) const ECN: u8 = 1;
 pub(super) const NOTIFICATION: u8 = 2;
 pub(super) const NACK: u8 = 4;
 
-/// What a RETRY gives to an initiator, and its next HELLO brings back.
+/// Token of a RETRY, which the initiator returns in its next HELLO.
 pub type Cookie = [u8; COOKIE];

@@ -1,5 +1,5 @@
-//! Format of an endpoint's datagrams (docs/reference/wire.md). Numbers are big-endian. Input from outside becomes a [`Packet`] here
-//! or is refused; a damaged datagram is refused before any field of it is used.
+//! Format of an endpoint's datagrams (docs/reference/wire.md); numbers are big-endian. External input becomes a [`Packet`] here
+//! or is refused. A damaged datagram is refused before any of its fields is used.
 
 mod check;
 mod format;

@@ -1,4 +1,4 @@
-//! Packets, and how they are read.
+//! Packets and their decoding.
 
 use super::{
     check::{MAX_COVERED, covered, crc32c, is_greeting, is_intact, layout},
@@ -7,27 +7,27 @@ use super::{
 use anabranch_transport::Reply;
 use anabranch_units::Time;
 
-/// Why a datagram was refused.
+/// Reason to refuse a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It is shorter or longer than its kind says.
+    /// Its length does not match its kind.
     Length,
-    /// Its check or that of its payload does not fit: bits changed on its way.
+    /// Its check or that of its payload does not match: bits changed on its path.
     Damaged,
-    /// Of another version of the format, or not of this format at all.
+    /// It has another version of the format, or another format.
     Version(u8),
-    /// It is authenticated, and no key is known to its reader.
+    /// It is authenticated, and the reader has no key.
     Sealed,
-    /// A kind that this version does not know.
+    /// Its kind does not exist in this version.
     Kind(u8),
-    /// A field has a value that it cannot have.
+    /// A field has an invalid value.
     Value(&'static str),
 }
 
-/// What an endpoint authenticates.
+/// Scope of an endpoint's authentication.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Protection {
-    /// Nothing: it has no key.
+    /// Nothing: there is no key.
     #[default]
     Off,
     /// Headers, with the CRC32C of their payload, and all control packets.
@@ -36,145 +36,145 @@ pub enum Protection {
     All,
 }
 
-/// The first packets between two endpoints: who they are to each other, and what they can take.
+/// The first packet between two endpoints: their connection numbers and limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greeting {
-    /// What datagrams to the sender of this greeting must carry as their connection.
+    /// Connection number that datagrams to the sender of this greeting must carry.
     pub connection: u32,
-    /// Nonce of the hello; the welcome repeats it.
+    /// Nonce of the HELLO; the WELCOME repeats it.
     pub nonce: u64,
-    /// Nonce of the sender of this greeting; in a hello the same.
+    /// Nonce of the sender of this greeting; in a HELLO the same.
     pub own_nonce: u64,
     /// Payload bytes of a full data packet.
     pub mtu: u16,
-    /// Labels that the sender of this greeting listens to.
+    /// Number of labels that the sender of this greeting receives on.
     pub labels: u16,
-    /// What its sender authenticates.
+    /// Protection that its sender uses.
     pub protection: Protection,
-    /// Packets beyond the first one missing that a stream may have under way.
+    /// Maximum packets of a stream under way beyond the first missing one.
     pub span: u32,
-    /// Largest message that the sender of this greeting takes, in bytes.
+    /// Maximum message that the sender of this greeting accepts, in bytes.
     pub most_message: u64,
-    /// When the hello was sent, by its sender's clock.
+    /// Time at which the HELLO was sent, by its sender's clock.
     pub stamp: Time,
-    /// How long whoever answered held the hello.
+    /// Time that the responder held the HELLO.
     pub held: Time,
 }
 
 /// A data packet without its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
-    /// Of its sender's streams.
+    /// Number of its sender's stream.
     pub stream: u32,
-    /// Payload bytes; fewer follow where a switch has trimmed it.
+    /// Payload bytes; fewer follow if a switch has trimmed it.
     pub payload: u16,
-    /// Its place in the stream.
+    /// Packet sequence number in the stream.
     pub psn: u64,
-    /// Its path tag.
+    /// Path tag.
     pub tag: u32,
-    /// The message it is of, counted from 0 per stream.
+    /// Number of its message, from 0 per stream.
     pub message: u32,
     /// Bytes of that message.
     pub length: u64,
-    /// Its place in the message.
+    /// Index of the packet in the message.
     pub index: u32,
     /// CRC32C of the payload; `None`: it has none.
     pub checksum: Option<u32>,
-    /// Where the receiver is to put that message's bytes, in words of its own ([`crate::Place`]); 0: it does not say.
+    /// Placement of the message's bytes, in values that the receiver defines ([`crate::Place`]); 0: none.
     pub steering: u64,
-    /// When it was sent, by its sender's clock.
+    /// Time at which it was sent, by its sender's clock.
     pub stamp: Time,
-    /// An answer is wanted at once.
+    /// Requests an immediate ACK.
     pub ack_request: bool,
 }
 
 /// A probe, or its echo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probed {
-    /// The stream whose scheme asks; `u32::MAX`: the endpoint itself, for the base round trip.
+    /// Stream whose scheme sends it; `u32::MAX`: the endpoint itself, for the base round trip.
     pub stream: u32,
-    /// Its path tag.
+    /// Path tag.
     pub tag: u32,
-    /// When it was sent, by its sender's clock.
+    /// Time at which it was sent, by its sender's clock.
     pub stamp: Time,
     /// Of an echo: bytes of the probe.
     pub size: u16,
-    /// Of an echo: how long it was held.
+    /// Of an echo: time that it was held.
     pub held: Time,
 }
 
-/// A datagram that has been understood.
+/// A decoded datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet<'a> {
-    /// An initiator opens a connection.
+    /// HELLO: an initiator opens a connection.
     Hello {
-        /// What it says of itself.
+        /// Greeting of the initiator.
         greeting: Greeting,
-        /// The cookie of a RETRY that answered an earlier one; all zero: none.
+        /// Cookie of the RETRY to an earlier HELLO; all zero: none.
         cookie: Cookie,
     },
-    /// The initiator must show that it receives at its address: it repeats its HELLO with this cookie.
+    /// RETRY: the initiator must prove that it receives at its address, and repeats its HELLO with this cookie.
     Retry {
-        /// The connection of the endpoint that it goes to.
+        /// Connection number of the receiving endpoint.
         connection: u32,
-        /// The nonce of the HELLO.
+        /// Nonce of the HELLO.
         nonce: u64,
-        /// What the HELLO is to carry.
+        /// Cookie that the HELLO must carry.
         cookie: Cookie,
     },
-    /// And is answered.
+    /// WELCOME: reply to a HELLO.
     Welcome {
-        /// The connection of the endpoint that it goes to.
+        /// Connection number of the receiving endpoint.
         connection: u32,
-        /// What the other says of itself.
+        /// Greeting of the responder.
         greeting: Greeting,
     },
-    /// Payload.
+    /// Data packet.
     Data {
-        /// The connection of the endpoint that it goes to.
+        /// Connection number of the receiving endpoint.
         connection: u32,
         /// Its header.
         data: Data,
-        /// Its payload; `None` where it was trimmed.
+        /// Its payload; `None` if it was trimmed.
         payload: Option<&'a [u8]>,
     },
-    /// What a receiver answers.
+    /// ACK of a receiver.
     Answer {
-        /// The connection of the endpoint that it goes to.
+        /// Connection number of the receiving endpoint.
         connection: u32,
-        /// The stream.
+        /// Stream number.
         stream: u32,
-        /// What the receiver says.
+        /// Fields of the ACK.
         answer: Reply,
-        /// Stamp of the packet that it answers; `None` where it answers none of late.
+        /// Time stamp of the acknowledged packet; `None` for an ACK that a timer has triggered.
         stamp: Option<Time>,
-        /// How long the receiver held it.
+        /// Time that the receiver held that packet.
         held: Time,
     },
-    /// A question for a round trip.
+    /// Probe of a round trip.
     Probe {
-        /// The connection of the endpoint that it goes to.
+        /// Connection number of the receiving endpoint.
         connection: u32,
-        /// What it asks.
+        /// Fields of the probe.
         probe: Probed,
     },
-    /// The answer to it.
+    /// Echo of a probe.
     Echo {
-        /// The connection of the endpoint that it goes to.
+        /// Connection number of the receiving endpoint.
         connection: u32,
-        /// What it says.
+        /// Fields of the echo.
         echo: Probed,
     },
-    /// The other end is gone, or knows nothing of this connection.
+    /// BYE: the peer is gone, or has no such connection.
     Bye {
-        /// The connection of the endpoint that it goes to.
+        /// Connection number of the receiving endpoint.
         connection: u32,
         /// A nonce of the handshake, which only its two endpoints have seen.
         proof: u64,
     },
 }
 
-/// Reads numbers from the front of a datagram, whose length has been checked.
+/// Reader of numbers from the front of a datagram, whose length has been checked.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
     fn u64(&mut self) -> u64 {
         u64::from_be_bytes(self.bytes())
     }
-    /// A duration in nanoseconds.
+    /// Reads a duration in nanoseconds.
     fn held(&mut self) -> Time {
         Time::from_ns(u64::from(self.u32()))
     }
@@ -208,19 +208,19 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What authenticates a datagram, to be verified before anything of it is acted on.
+/// Authentication of a datagram, to be verified before any of it takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sealed<'a> {
-    /// The number of the packet among those of its connection and direction; 0 in greetings.
+    /// Packet number within its connection and direction; 0 in greetings.
     pub number: u64,
     pub(crate) tag: Tag,
-    /// The payload and its tag, where it has one and has not been trimmed.
+    /// Payload and its tag; `None` if it has no tag or has been trimmed.
     pub(crate) payload: Option<(&'a [u8], Tag)>,
     pub(crate) is_data: bool,
     pub(crate) has_payload_tag: bool,
-    /// Whether it comes before both ends have keys of their connection.
+    /// It is a greeting, which precedes the keys of the connection.
     pub(crate) is_greeting: bool,
-    /// The header, number and payload's tag included.
+    /// Header, with number and payload tag.
     header: &'a [u8],
 }
 
@@ -232,7 +232,7 @@ impl<'a> Sealed<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// The connection of the endpoint that it goes to; 0 of a HELLO.
+    /// Returns the connection number of the receiving endpoint; 0 of a HELLO.
     pub(crate) fn connection(&self) -> u32 {
         match self {
             Packet::Hello { .. } => 0,
@@ -246,10 +246,10 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Understands a datagram that is not authenticated.
+    /// Decodes a datagram that is not authenticated.
     ///
     /// # Errors
-    /// Where it is not one of this format, says what cannot be, or is authenticated.
+    /// Returns [`Refused`] if it has another format, contains an invalid value or is authenticated.
     pub fn decode(datagram: &'a [u8]) -> Result<Self, Refused> {
         match Packet::open(datagram)? {
             (packet, None) => Ok(packet),
@@ -257,11 +257,11 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Understands a datagram. One that is authenticated is not checked otherwise: nothing of it may be acted on before its MAC has been
-    /// verified.
+    /// Decodes a datagram. The header check of an authenticated one is not verified, except in greetings: nothing of it may take
+    /// effect before its MAC has been verified.
     ///
     /// # Errors
-    /// Where it is not one of this format, or says what cannot be.
+    /// Returns [`Refused`] if it has another format or contains an invalid value.
     pub fn open(datagram: &'a [u8]) -> Result<(Self, Option<Sealed<'a>>), Refused> {
         if datagram.len() < COMMON {
             return Err(Refused::Length);
@@ -290,7 +290,7 @@ impl<'a> Packet<'a> {
             });
         }
         if sealed.is_none() || is_greeting(kind) {
-            // Padding of greetings included, so that the rule is the same whatever a version adds.
+            // The check includes the padding of greetings, so that the rule is the same in every version.
             let all = if is_greeting(kind) { datagram.len().max(header) } else { header };
             if !is_intact(datagram.get(..all).ok_or(Refused::Length)?, place) {
                 return Err(Refused::Damaged);
@@ -371,7 +371,7 @@ impl<'a> Packet<'a> {
                 let (stream, tag) = (from.u32(), from.u32());
                 let (psn, cumulative, bitmap) = (from.u64(), from.u64(), from.u64());
                 let (offset, held, stamp) = (from.u32(), from.held(), from.time());
-                // Nothing that a sender computes from these can overflow.
+                // With these bounds, nothing that a sender computes from them can overflow.
                 if psn >> 48 != 0 || cumulative >> 48 != 0 {
                     return Err(Refused::Value("psn"));
                 }
@@ -407,25 +407,26 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// What a hello or a welcome says in every version of the format, so that peers of different ones can tell each other.
+/// Fields that a HELLO or WELCOME has in every version of the format, so that peers of different versions can identify each
+/// other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Foreign {
     pub(crate) version: u8,
-    /// A hello, or the answer to one.
+    /// It is a HELLO, or else the reply to one.
     pub(crate) hello: bool,
-    /// Whose connection it is for, and what its sender's is.
+    /// Connection number of the receiver; `connection`: that of the sender.
     pub(crate) to: u32,
     pub(crate) connection: u32,
     pub(crate) nonce: u64,
 }
 
-/// A hello or a welcome of another version.
+/// Decodes a HELLO or WELCOME of another version.
 pub(crate) fn foreign(datagram: &[u8]) -> Option<Foreign> {
     let mut from = Reader(datagram.get(..GREETING_CHECK)?);
     let (version, kind, _flags, _) = (from.u8(), from.u8(), from.u8(), from.u8());
     let (to, magic, connection) = (from.u32(), from.u32(), from.u32());
     let _of_its_version: [u8; 10] = from.bytes();
-    // A damaged greeting of our own version is none of another: those of version 1 end here, or in zeros.
+    // A damaged greeting of the local version must not pass for another: those of version 1 end here, or in zeros.
     let intact = match version {
         1 => datagram[GREETING_CHECK..].iter().all(|byte| *byte == 0),
         _ => is_intact(datagram, GREETING_CHECK),

@@ -13,7 +13,7 @@ fn holds() -> impl Strategy<Value = Time> {
     any::<u32>().prop_map(|ns| Time::from_ns(u64::from(ns)))
 }
 
-/// As docs/reference/wire.md has it.
+/// The fields are those of docs/reference/wire.md.
 #[test]
 fn fields_of_a_retry() {
     let mut out = Vec::new();
@@ -85,7 +85,7 @@ proptest! {
         prop_assert_eq!(Packet::decode(&out), Ok(Packet::Bye { connection, proof: wide[1] }));
     }
 
-    /// Nothing that arrives makes the decoder panic, whatever it is and wherever it ends.
+    /// No input makes the decoder panic, at any length.
     #[test]
     fn garbage_is_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..120), kind in 0u8..10, ours in any::<bool>()) {
         if ours && bytes.len() > 1 {
@@ -97,7 +97,7 @@ proptest! {
     }
 }
 
-/// RFC 3720, appendix B.4.
+/// Test vectors of RFC 3720, appendix B.4.
 #[test]
 fn crc32c_is_that_of_iscsi() {
     let ascending: Vec<u8> = (0..32).collect();
@@ -109,7 +109,7 @@ fn crc32c_is_that_of_iscsi() {
     }
 }
 
-/// One to three changed bits, or a changed word, anywhere in a datagram: nothing of it is believed, but the padding of a probe.
+/// A datagram with one to three changed bits is refused.
 #[test]
 fn damage_is_found_wherever_it_is() {
     let payload: Vec<u8> = (0..200u8).collect();
@@ -163,7 +163,7 @@ fn damage_is_found_wherever_it_is() {
             }
         }
     }
-    // A header alone, as a switch leaves it, is checked as well; so is one whose payload has no check of its own.
+    // A header alone, as a switch leaves it after trimming, is checked as well. A payload without a checksum is accepted.
     let mut trimmed = all[0][..DATA_HEADER].to_vec();
     assert!(believed(&trimmed));
     trimmed[30] ^= 4;

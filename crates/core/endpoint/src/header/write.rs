@@ -1,4 +1,4 @@
-//! How packets are written.
+//! Encoding of packets.
 
 use super::{
     check::{is_greeting, seal},
@@ -8,7 +8,7 @@ use super::{
 use anabranch_transport::Reply;
 use anabranch_units::Time;
 
-/// Nanoseconds, as many as 32 bits hold.
+/// Returns nanoseconds, saturated to 32 bits.
 fn nanoseconds(time: Time) -> u32 {
     u32::try_from(time.ps() / 1000).unwrap_or(u32::MAX)
 }
@@ -41,7 +41,7 @@ fn greet(out: &mut Vec<u8>, kind: u8, connection: u32, greeting: &Greeting) {
     put(out, greeting.own_nonce.to_be_bytes());
 }
 
-/// Writes a HELLO, padded to `size` bytes, so that replies never exceed requests. Without a cookie that is all zero.
+/// Writes a HELLO, padded to `size` bytes, so that replies never exceed requests. An all-zero cookie: none.
 pub fn hello(out: &mut Vec<u8>, greeting: &Greeting, cookie: &Cookie, size: usize) {
     greet(out, HELLO, 0, greeting);
     put(out, *cookie);
@@ -84,7 +84,7 @@ pub fn data(out: &mut Vec<u8>, connection: u32, data: &Data) {
     seal(out, CHECK);
 }
 
-/// Writes an answer.
+/// Writes an ACK.
 pub fn answer(out: &mut Vec<u8>, connection: u32, stream: u32, answer: &Reply, stamp: Option<Time>, held: Time) {
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
     let flags = flag(answer.ecn, ECN) | flag(answer.cnp, NOTIFICATION) | flag(answer.nack, NACK);
