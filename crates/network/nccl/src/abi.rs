@@ -1,39 +1,39 @@
 //! NCCL's network plugin interface, versions 8 to 12, as docs/reference/nccl.md describes it.
 //!
-//! NCCL looks for the data symbols `ncclNetPlugin_v8` to `ncclNetPlugin_v12`, each a table of functions; it takes the newest
-//! that it knows. Pointers that NCCL gives back to us (communicators, requests, handles of memory) are opaque to it.
+//! NCCL searches for the data symbols `ncclNetPlugin_v8` to `ncclNetPlugin_v12`, each a table of functions, and takes the newest
+//! that it supports. Pointers that the plugin gives to NCCL (communicators, requests, handles of memory) are opaque to it.
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
-/// What a function of the table returns.
+/// Result of a function of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Code {
-    /// It worked.
+    /// The call succeeded.
     Success = 0,
-    /// The network or the kernel says no.
+    /// The network or the kernel reports an error.
     System = 2,
-    /// NCCL calls what it must not.
+    /// NCCL makes a call that is not allowed.
     Internal = 3,
-    /// An argument is none.
+    /// An argument is invalid.
     Argument = 4,
     /// The configuration is wrong, or sizes do not match.
     Usage = 5,
-    /// The other end is gone.
+    /// The peer is gone.
     Remote = 6,
 }
 
-/// Host pointers, the only kind that we offer.
+/// Host pointers, the only kind that the plugin supports.
 pub const PTR_HOST: c_int = 1;
-/// Bytes of the handle that tells a sender where to connect to.
+/// Bytes of the handle that a sender needs to connect.
 pub const HANDLE_BYTES: usize = 128;
-/// Receives of one grouped receive.
+/// Maximum number of receives of one grouped receive.
 pub const MOST_RECEIVES: usize = 8;
-/// Requests that a communicator may have open; its sender has so many times [`MOST_RECEIVES`].
+/// Maximum number of open requests of a communicator; a sender may have [`MOST_RECEIVES`] times as many.
 pub const MOST_REQUESTS: usize = 32;
-/// Bytes of the largest message since version 9; before it is what an `int` holds.
+/// Maximum bytes of a message since version 9; in version 8 the limit is that of an `int`.
 pub const MOST_BYTES: usize = 1 << 40;
-/// What `*request` holds before a receive whose completion NCCL does not need.
+/// Value of `*request` before a receive whose completion NCCL does not need.
 pub const OPTIONAL_COMPLETION: usize = 1;
 /// Levels of log lines.
 pub const LOG_WARN: c_int = 2;
@@ -41,12 +41,12 @@ pub const LOG_WARN: c_int = 2;
 pub const LOG_INFO: c_int = 3;
 /// See [`LOG_WARN`].
 pub const LOG_TRACE: c_int = 5;
-/// The subsystem of log lines: the network.
+/// Subsystem of the plugin's log lines: the network.
 pub const LOG_NET: c_ulong = 16;
 
 /// NCCL's logger: level, subsystems, file, line, format and its arguments.
 pub type Logger = unsafe extern "C" fn(c_int, c_ulong, *const c_char, c_int, *const c_char, ...);
-/// NCCL's profiler, which we do not call.
+/// NCCL's profiler, which the plugin does not call.
 pub type Profiler = unsafe extern "C" fn(*mut *mut c_void, c_int, *mut c_void, i64, *mut c_void) -> c_int;
 
 /// A C string that lives as long as the library.
@@ -54,145 +54,145 @@ pub type Profiler = unsafe extern "C" fn(*mut *mut c_void, c_int, *mut c_void, i
 #[repr(transparent)]
 pub struct Name(pub *const c_char);
 
-// SAFETY: it points to bytes that never change.
+// SAFETY: the pointer is to bytes that never change.
 #[allow(unsafe_code)]
 unsafe impl Sync for Name {}
 
-/// What NCCL is told of a device, version 8.
+/// Properties of a device, version 8.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PropertiesV8 {
-    /// Its name.
+    /// Name of the device.
     pub name: *const c_char,
-    /// Where it hangs in `/sys`; null: nowhere.
+    /// Path of the device in `/sys`; null: it has none.
     pub pci_path: *const c_char,
-    /// A number that no other device of the machine has.
+    /// Identifier, unique within the machine.
     pub guid: u64,
-    /// Kinds of pointers that it takes: [`PTR_HOST`].
+    /// Supported kinds of pointers: [`PTR_HOST`].
     pub ptr_support: c_int,
-    /// Whether memory registered once is so for all communicators.
+    /// 1 where registered memory is valid for all communicators.
     pub reg_is_global: c_int,
-    /// Mbit/s.
+    /// Speed in Mbit/s.
     pub speed: c_int,
-    /// Its port, from 0.
+    /// Port number of the device.
     pub port: c_int,
-    /// Microseconds.
+    /// Latency in microseconds.
     pub latency: f32,
-    /// Communicators that it takes.
+    /// Maximum number of communicators.
     pub max_comms: c_int,
-    /// Receives of a grouped receive.
+    /// Maximum number of receives of a grouped receive.
     pub max_recvs: c_int,
-    /// 0: no device offload.
+    /// Type of device offload; 0: none.
     pub net_device_type: c_int,
-    /// Its version.
+    /// Version of the device offload.
     pub net_device_version: c_int,
 }
 
-/// The devices that one stands for, versions 9 to 11.
+/// Members of a merged device, versions 9 to 11.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Virtual {
-    /// How many.
+    /// Number of members.
     pub count: c_int,
-    /// Which.
+    /// Numbers of the members.
     pub devices: [c_int; 4],
 }
 
-/// The same, version 12.
+/// Members of a merged device, version 12.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct VirtualV12 {
-    /// How many.
+    /// Number of members.
     pub count: c_int,
-    /// Which.
+    /// Numbers of the members.
     pub devices: [c_int; 8],
 }
 
-/// What NCCL is told of a device, versions 9 and 10.
+/// Properties of a device, versions 9 and 10.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PropertiesV9 {
-    /// Its name.
+    /// Name of the device.
     pub name: *const c_char,
-    /// Where it hangs in `/sys`; null: nowhere.
+    /// Path of the device in `/sys`; null: it has none.
     pub pci_path: *const c_char,
-    /// A number that no other device of the machine has.
+    /// Identifier, unique within the machine.
     pub guid: u64,
-    /// Kinds of pointers that it takes: [`PTR_HOST`].
+    /// Supported kinds of pointers: [`PTR_HOST`].
     pub ptr_support: c_int,
-    /// Whether memory registered once is so for all communicators.
+    /// 1 where registered memory is valid for all communicators.
     pub reg_is_global: c_int,
-    /// Whether receives must be flushed.
+    /// 1 where receives must be flushed.
     pub force_flush: c_int,
-    /// Mbit/s.
+    /// Speed in Mbit/s.
     pub speed: c_int,
-    /// Its port, from 0.
+    /// Port number of the device.
     pub port: c_int,
-    /// Microseconds.
+    /// Latency in microseconds.
     pub latency: f32,
-    /// Communicators that it takes.
+    /// Maximum number of communicators.
     pub max_comms: c_int,
-    /// Receives of a grouped receive.
+    /// Maximum number of receives of a grouped receive.
     pub max_recvs: c_int,
-    /// 0: no device offload.
+    /// Type of device offload; 0: none.
     pub net_device_type: c_int,
-    /// Its version.
+    /// Version of the device offload.
     pub net_device_version: c_int,
-    /// The devices that it stands for: itself.
+    /// Members of this device: itself.
     pub virtual_devices: Virtual,
-    /// Bytes of the largest message.
+    /// Maximum bytes of a message.
     pub max_p2p_bytes: usize,
-    /// Bytes of the largest collective.
+    /// Maximum bytes of a collective.
     pub max_coll_bytes: usize,
 }
 
-/// What NCCL is told of a device, version 11.
+/// Properties of a device, version 11.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PropertiesV11 {
-    /// All that version 9 says.
+    /// Properties that version 9 has too.
     pub v9: PropertiesV9,
-    /// Requests of which one may consist.
+    /// Maximum number of requests in a multi-request.
     pub max_multi_request_size: c_int,
 }
 
-/// What NCCL is told of a device, version 12.
+/// Properties of a device, version 12.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PropertiesV12 {
-    /// Its name.
+    /// Name of the device.
     pub name: *const c_char,
-    /// Where it hangs in `/sys`; null: nowhere.
+    /// Path of the device in `/sys`; null: it has none.
     pub pci_path: *const c_char,
-    /// A number that no other device of the machine has.
+    /// Identifier, unique within the machine.
     pub guid: u64,
-    /// Kinds of pointers that it takes: [`PTR_HOST`].
+    /// Supported kinds of pointers: [`PTR_HOST`].
     pub ptr_support: c_int,
-    /// Whether memory registered once is so for all communicators.
+    /// 1 where registered memory is valid for all communicators.
     pub reg_is_global: c_int,
-    /// Whether receives must be flushed.
+    /// 1 where receives must be flushed.
     pub force_flush: c_int,
-    /// Mbit/s.
+    /// Speed in Mbit/s.
     pub speed: c_int,
-    /// Its port, from 0.
+    /// Port number of the device.
     pub port: c_int,
-    /// Microseconds.
+    /// Latency in microseconds.
     pub latency: f32,
-    /// Communicators that it takes.
+    /// Maximum number of communicators.
     pub max_comms: c_int,
-    /// Receives of a grouped receive.
+    /// Maximum number of receives of a grouped receive.
     pub max_recvs: c_int,
-    /// 0: no device offload.
+    /// Type of device offload; 0: none.
     pub net_device_type: c_int,
-    /// Its version.
+    /// Version of the device offload.
     pub net_device_version: c_int,
-    /// The devices that it stands for: itself.
+    /// Members of this device: itself.
     pub virtual_devices: VirtualV12,
-    /// Bytes of the largest message.
+    /// Maximum bytes of a message.
     pub max_p2p_bytes: usize,
-    /// Bytes of the largest collective.
+    /// Maximum bytes of a collective.
     pub max_coll_bytes: usize,
-    /// Requests of which one may consist.
+    /// Maximum number of requests in a multi-request.
     pub max_multi_request_size: c_int,
     /// Rail; -1: unknown.
     pub rail: i16,
@@ -200,18 +200,18 @@ pub struct PropertiesV12 {
     pub plane: i16,
 }
 
-/// What NCCL asks of a connection (version 10) or a communicator (version 11).
+/// NCCL's configuration of a connection (version 10) or a communicator (version 11).
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Config {
-    /// Traffic class; -1: not given.
+    /// Traffic class; -1: not set.
     pub traffic_class: c_int,
 }
 
 type Pointer = *mut c_void;
 type Out = *mut *mut c_void;
 
-/// A function that we do not have: device offload and the like.
+/// A function that the plugin does not implement, such as device offload.
 pub type Absent = Option<unsafe extern "C" fn()>;
 /// `init`, versions 8 and 9.
 pub type Init = unsafe extern "C" fn(Option<Logger>) -> c_int;
@@ -219,9 +219,9 @@ pub type Init = unsafe extern "C" fn(Option<Logger>) -> c_int;
 pub type InitV10 = unsafe extern "C" fn(Option<Logger>, Option<Profiler>) -> c_int;
 /// `init` since version 11: context out, number of the communicator, its configuration, logger, profiler.
 pub type InitV11 = unsafe extern "C" fn(Out, u64, *const Config, Option<Logger>, Option<Profiler>) -> c_int;
-/// `devices`: how many.
+/// `devices`: number of devices out.
 pub type Devices = unsafe extern "C" fn(*mut c_int) -> c_int;
-/// `getProperties` of one.
+/// `getProperties`: device, properties out.
 pub type GetProperties<P> = unsafe extern "C" fn(c_int, *mut P) -> c_int;
 /// `listen` up to version 10: device, handle out, listener out.
 pub type Listen = unsafe extern "C" fn(c_int, *mut u8, Out) -> c_int;
@@ -245,7 +245,7 @@ pub type SendV8 = unsafe extern "C" fn(Pointer, Pointer, c_int, c_int, Pointer, 
 pub type SendV9 = unsafe extern "C" fn(Pointer, Pointer, usize, c_int, Pointer, Out) -> c_int;
 /// `isend` since version 10, with the profiler's handle.
 pub type SendV10 = unsafe extern "C" fn(Pointer, Pointer, usize, c_int, Pointer, Pointer, Out) -> c_int;
-/// `irecv`, version 8: communicator, how many, and of each memory, bytes, tag, handle of memory; request out.
+/// `irecv`, version 8: communicator, count, and arrays of memory, bytes, tags, handles of memory; request out.
 pub type ReceiveV8 =
     unsafe extern "C" fn(Pointer, c_int, *mut Pointer, *mut c_int, *mut c_int, *mut Pointer, Out) -> c_int;
 /// `irecv`, version 9.
@@ -262,46 +262,46 @@ pub type ReceiveV10 = unsafe extern "C" fn(
     *mut Pointer,
     Out,
 ) -> c_int;
-/// `iflush`: receiver, how many, memory, bytes, handles of memory, request out.
+/// `iflush`: receiver, count, memory, bytes, handles of memory, request out.
 pub type Flush = unsafe extern "C" fn(Pointer, c_int, *mut Pointer, *mut c_int, *mut Pointer, Out) -> c_int;
-/// `test`: request, whether it is done, sizes.
+/// `test`: request, done flag out, sizes out.
 pub type Test = unsafe extern "C" fn(Pointer, *mut c_int, *mut c_int) -> c_int;
 /// `closeSend`, `closeRecv`, `closeListen`, `finalize`.
 pub type Close = unsafe extern "C" fn(Pointer) -> c_int;
 /// `setNetAttr`.
 pub type SetAttributes = unsafe extern "C" fn(Pointer, *const c_void) -> c_int;
 
-/// The table, from which versions differ by the types of some functions and by what stands at the end.
+/// Table of functions. The versions differ in the types of some functions and in the fields at the end.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Table<I, P, L, C, S, R, E> {
-    /// What `NCCL_NET` picks it by.
+    /// Name that `NCCL_NET` selects.
     pub name: Name,
     /// Called once, since version 11 once for each of NCCL's communicators.
     pub init: I,
-    /// How many devices there are.
+    /// Returns the number of devices.
     pub devices: Devices,
-    /// What one is.
+    /// Returns the properties of a device.
     pub get_properties: GetProperties<P>,
-    /// Waits for a sender.
+    /// Creates a listener.
     pub listen: L,
-    /// Looks for a receiver.
+    /// Connects to a listener.
     pub connect: C,
-    /// Takes a sender that has come.
+    /// Accepts a connection.
     pub accept: Accept,
-    /// Makes memory known.
+    /// Registers memory.
     pub reg_mr: RegMr,
     /// Null: no DMA-BUF.
     pub reg_mr_dma_buf: Absent,
-    /// Forgets memory.
+    /// Deregisters memory.
     pub dereg_mr: DeregMr,
-    /// Sends.
+    /// Sends a message.
     pub isend: S,
-    /// Receives.
+    /// Posts receives.
     pub irecv: R,
-    /// Makes what was received visible: nothing to do.
+    /// Makes received data visible: nothing to do.
     pub iflush: Flush,
-    /// Whether a request is done.
+    /// Tests a request for completion.
     pub test: Test,
     /// Closes a sender.
     pub close_send: Close,
@@ -313,11 +313,11 @@ pub struct Table<I, P, L, C, S, R, E> {
     pub get_device_mr: Absent,
     /// Null: no device offload.
     pub irecv_consumed: Absent,
-    /// What later versions have besides.
+    /// Fields of later versions.
     pub end: E,
 }
 
-/// What versions 9 and 10 have besides.
+/// Additional fields of versions 9 and 10.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct EndV9 {
@@ -325,15 +325,15 @@ pub struct EndV9 {
     pub make_v_device: Absent,
 }
 
-/// What versions 11 and 12 have besides.
+/// Additional fields of versions 11 and 12.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct EndV11 {
     /// Null: devices are not merged.
     pub make_v_device: Absent,
-    /// Ends what `init` began.
+    /// Ends a context of `init`.
     pub finalize: Close,
-    /// Hints, which we do not need.
+    /// Sets hints, which the plugin ignores.
     pub set_net_attr: SetAttributes,
 }
 

@@ -1,4 +1,4 @@
-//! Devices: the network interfaces of this machine, of which each is one (a rail), some with an RDMA device of theirs.
+//! Devices: one per network interface of this machine (a rail), some with an RDMA device.
 
 use crate::{
     handle::Carrier,
@@ -11,51 +11,51 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Mbit/s of an interface that does not say.
+/// Default speed in Mbit/s, for an interface without one in `/sys`.
 const USUAL_SPEED: u32 = 10_000;
-/// Bytes of a packet of an interface that does not say.
+/// Default bytes of a packet, for an interface without an MTU in `/sys`.
 const USUAL_MTU: u64 = 1500;
 
 /// An interface that carries traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Device {
-    /// Its name.
+    /// Name of the interface.
     pub(crate) name: String,
-    /// Its address.
+    /// Address of the interface.
     pub(crate) ip: IpAddr,
-    /// Its number.
+    /// Index of the interface.
     pub(crate) index: u32,
-    /// Where it hangs in `/sys`; `None`: it is virtual.
+    /// Path of the device in `/sys`; `None`: it is virtual.
     pub(crate) pci_path: Option<PathBuf>,
-    /// Mbit/s, where it says so.
+    /// Speed in Mbit/s, where the system reports it.
     pub(crate) speed: Option<u32>,
     /// Bytes of its largest packet, from the IP header on.
     pub(crate) mtu: u64,
-    /// Its RDMA device, where that carries its packets.
+    /// Its RDMA device, where that carries the packets.
     pub(crate) rdma: Option<RdmaDevice>,
 }
 
 impl Device {
-    /// What NCCL is told that it is called.
+    /// Returns the name that NCCL receives.
     pub(crate) fn title(&self) -> &str {
         self.rdma.as_ref().map_or(&self.name, |rdma| &rdma.name)
     }
 
-    /// Mbit/s.
+    /// Returns the speed in Mbit/s.
     pub(crate) fn speed(&self) -> u32 {
         self.speed.unwrap_or(USUAL_SPEED)
     }
 
-    /// What carries its packets.
+    /// Returns the carrier of its packets.
     pub(crate) fn carrier(&self) -> Carrier {
         if self.rdma.is_some() { Carrier::Verbs } else { Carrier::Udp }
     }
 
-    /// Bytes of a packet that are ours: header and payload.
+    /// Returns the bytes of a packet that are available to the plugin: header and payload.
     pub(crate) fn room(&self) -> u64 {
         match &self.rdma {
             Some(rdma) => rdma.mtu,
-            // IP and UDP.
+            // IP and UDP headers.
             None => self.mtu.saturating_sub(if self.ip.is_ipv6() { 48 } else { 28 }),
         }
     }
@@ -70,10 +70,10 @@ struct Found {
     is_loopback: bool,
 }
 
-/// The interfaces that are wanted, each with one address: IPv4 before IPv6; and remarks for people.
+/// Finds the selected interfaces, each with one address (IPv4 before IPv6), and returns them with remarks for the log.
 ///
 /// # Errors
-/// Where there are none, or not what is to carry their packets, for people.
+/// No such interface, or no carrier for its packets; a message for the user.
 pub(crate) fn find(wanted: &Interfaces, carriers: Carriers, labels: u32) -> Result<(Vec<Device>, Vec<String>), String> {
     let all = if_addrs::get_if_addrs().map_err(|error| format!("cannot list network interfaces: {error}"))?;
     let found = all.into_iter().filter(|interface| interface.is_oper_up() && !interface.is_link_local()).map(|of| {
@@ -86,7 +86,7 @@ pub(crate) fn find(wanted: &Interfaces, carriers: Carriers, labels: u32) -> Resu
     equip(found, wanted, carriers, |device| rdma(device).map(|found| found.map_err(|error| error.to_string())))
 }
 
-/// Gives interfaces the RDMA devices that `rdma` finds, as far as they are wanted.
+/// Assigns to the interfaces the RDMA devices that `rdma` finds, as `carriers` requires.
 fn equip(
     found: Vec<Device>,
     wanted: &Interfaces,
@@ -128,7 +128,7 @@ fn equip(
     Ok((devices, remarks))
 }
 
-/// Those of the interfaces found that are wanted.
+/// Returns the selected interfaces among those found.
 fn choose(mut found: Vec<Found>, wanted: &Interfaces) -> Result<Vec<Found>, String> {
     found.sort_by_key(|interface| (interface.index, interface.name.clone(), interface.ip.is_ipv6(), interface.ip));
     found.dedup_by(|next, first| next.name == first.name);
@@ -143,7 +143,7 @@ fn choose(mut found: Vec<Found>, wanted: &Interfaces) -> Result<Vec<Found>, Stri
     }
     let mut chosen: Vec<Found> =
         found.iter().filter(|interface| wanted.wants(&interface.name, interface.is_loopback)).cloned().collect();
-    // A machine that is alone talks to itself.
+    // A machine without other interfaces uses loopback.
     if chosen.is_empty() && wanted.is_default() {
         chosen = found.iter().filter(|interface| interface.is_loopback).cloned().collect();
     }
@@ -153,7 +153,7 @@ fn choose(mut found: Vec<Found>, wanted: &Interfaces) -> Result<Vec<Found>, Stri
     Ok(chosen)
 }
 
-/// What `/sys` says of an interface.
+/// Reads the properties of an interface from `/sys`.
 fn look(found: Found, sys: &Path) -> Device {
     let Found { name, ip, index, .. } = found;
     let folder = sys.join(&name);
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(titles(&auto), ["eth0 udp", "mlx5_1 verbs", "docker0 udp"]);
         assert!(auto.1.len() == 1 && auto.1[0].contains("docker0") && auto.1[0].contains("no libibverbs"), "{auto:?}");
         assert_eq!((auto.0[1].speed(), auto.0[1].room(), auto.0[0].speed()), (100_000, 4096, 10_000));
-        // Whoever names no interface gets those that have one.
+        // Without names in the variable, the interfaces with an RDMA device are used.
         let verbs = equipped("", Carriers::Verbs).unwrap();
         assert_eq!(titles(&verbs), ["mlx5_1 verbs"]);
         assert!(verbs.1.len() == 1 && verbs.1[0].contains("eth0 is not used"), "{verbs:?}");

@@ -1,4 +1,4 @@
-//! What NCCL calls. Nothing that goes wrong in here passes the boundary but as a result code, with a line in NCCL's log.
+//! Entry points that NCCL calls. Every failure inside becomes a result code, with a line in NCCL's log.
 
 #![allow(unsafe_code, non_upper_case_globals)]
 
@@ -28,7 +28,7 @@ use std::{
 type Pointer = *mut c_void;
 type Out = *mut *mut c_void;
 
-/// Calls `body` and says what went wrong.
+/// Calls `body`, logs its failure, and returns the result code.
 fn enter(entry: &str, body: impl FnOnce() -> Result<(), Failure>) -> c_int {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => Code::Success as c_int,
@@ -49,10 +49,10 @@ fn null(what: &str) -> Failure {
     Failure::new(Code::Argument, format!("the pointer to {what} is null"))
 }
 
-/// Writes where NCCL wants a result.
+/// Writes a result to NCCL's memory.
 ///
 /// # Safety
-/// `out` is null or NCCL's to be written to.
+/// `out` is null or NCCL's memory, valid for writes.
 unsafe fn put<T>(out: *mut T, what: &str, value: T) -> Result<(), Failure> {
     if out.is_null() {
         return Err(null(what));
@@ -62,21 +62,21 @@ unsafe fn put<T>(out: *mut T, what: &str, value: T) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The device and place that a pointer of NCCL's names.
+/// Decodes the device and identifier of a pointer from NCCL.
 fn named(pointer: Pointer, kind: Kind) -> Result<(u8, Id), Failure> {
     Id::of_pointer(pointer, kind).ok_or_else(|| Failure::internal("NCCL names something that is none of ours"))
 }
 
-/// The traffic class of a context.
+/// Returns the traffic class of a context.
 fn in_context(process: &Process, context: Pointer) -> Result<u8, Failure> {
     let (_, id) = named(context, Kind::Context)?;
     process.context(id).ok_or_else(|| Failure::internal("NCCL names a context that has ended"))
 }
 
-/// What NCCL says of the class of its traffic: a byte, or less than zero where it does not care; 0 then.
+/// Returns the traffic class in NCCL's configuration; 0 where it is not set (less than zero) or no byte.
 ///
 /// # Safety
-/// `config` is null or one of NCCL's.
+/// `config` is null or a configuration of NCCL's.
 unsafe fn class(config: *const Config) -> u8 {
     // SAFETY: the caller's.
     unsafe { config.as_ref() }.and_then(|config| u8::try_from(config.traffic_class).ok()).unwrap_or(0)
@@ -111,7 +111,7 @@ unsafe extern "C" fn init_v11(
         let process = process::init()?;
         // SAFETY: NCCL's, or null.
         let id = process.add_context(unsafe { class(config) })?;
-        // SAFETY: NCCL's to be written to.
+        // SAFETY: NCCL's memory, valid for writes.
         unsafe { put(context, "the context", id.pointer(Kind::Context, 0)) }
     })
 }
@@ -132,12 +132,12 @@ unsafe extern "C" fn set_net_attr(_context: Pointer, _attributes: *const c_void)
 unsafe extern "C" fn devices(count: *mut c_int) -> c_int {
     enter("devices", || {
         let process = process::get()?;
-        // SAFETY: NCCL's to be written to.
+        // SAFETY: NCCL's memory, valid for writes.
         unsafe { put(count, "the number of devices", process.rails.len() as c_int) }
     })
 }
 
-/// What versions 9 and 10 are told.
+/// Returns the properties of a device for versions 9 and 10.
 fn properties(device: c_int, rail: &Rail) -> PropertiesV9 {
     let virtual_devices = Virtual { count: 1, devices: [device, 0, 0, 0] };
     PropertiesV9 {
@@ -160,10 +160,10 @@ fn properties(device: c_int, rail: &Rail) -> PropertiesV9 {
     }
 }
 
-/// Answers `getProperties` in the words of a version.
+/// Implements `getProperties` for the types of one version.
 ///
 /// # Safety
-/// `out` is null or NCCL's to be written to.
+/// `out` is null or NCCL's memory, valid for writes.
 unsafe fn tell<P>(device: c_int, out: *mut P, of: impl FnOnce(PropertiesV9) -> P) -> c_int {
     enter("getProperties", || {
         let process = process::get()?;
@@ -235,7 +235,7 @@ fn own_address(driver: &mut Driver<Path>) -> Result<SocketAddr, Failure> {
 }
 
 /// # Safety
-/// `handle` points to 128 bytes, `out` to a pointer, both NCCL's to be written to; or they are null.
+/// `handle` points to 128 bytes, `out` to a pointer, both NCCL's memory and valid for writes; or they are null.
 unsafe fn begin_listen(
     process: &std::sync::Arc<Process>,
     (device, class): (c_int, u8),
@@ -389,7 +389,7 @@ unsafe extern "C" fn accept(listener: Pointer, out: Out, device_handle: Out) -> 
             process.begins()?;
         }
         let receiver = accepted.map_or(ptr::null_mut(), |id| id.pointer(Kind::Receiver, device));
-        // SAFETY: NCCL's to be written to.
+        // SAFETY: NCCL's memory, valid for writes.
         unsafe {
             if !device_handle.is_null() {
                 device_handle.write(ptr::null_mut());
@@ -399,7 +399,7 @@ unsafe extern "C" fn accept(listener: Pointer, out: Out, device_handle: Out) -> 
     })
 }
 
-/// Closes a communicator; with the last one the helper thread is gone.
+/// Closes a communicator; the helper thread ends with the last one.
 fn close(entry: &str, pointer: Pointer, kind: Kind) -> c_int {
     enter(entry, || {
         let process = process::get()?;
@@ -441,7 +441,7 @@ unsafe extern "C" fn reg_mr(communicator: Pointer, _data: Pointer, _size: usize,
                 "memory of kind {kind}; only memory of the host ({PTR_HOST}) was offered"
             )));
         }
-        // SAFETY: NCCL's to be written to.
+        // SAFETY: NCCL's memory, valid for writes.
         unsafe { put(out, "the handle of the memory", id.pointer(Kind::Memory, device)) }
     })
 }
@@ -468,12 +468,12 @@ fn begin_send(sender: Pointer, data: Pointer, size: Option<usize>, tag: c_int, o
         let memory = unsafe { HostMemory::new(data.cast()) };
         let request = process.opened(device)?.node()?.send(id, memory, size as u64, tag)?;
         let request = request.map_or(ptr::null_mut(), |id| id.pointer(Kind::Request, device));
-        // SAFETY: NCCL's to be written to.
+        // SAFETY: NCCL's memory, valid for writes.
         unsafe { put(out, "the request", request) }
     })
 }
 
-/// Up to version 8 sizes are of `c_int`, then of `usize`.
+/// `isend` of versions 8 and 9; sizes are of type `c_int` in version 8, then of `usize`.
 unsafe extern "C" fn isend_v8<S: TryInto<usize>>(
     sender: Pointer,
     data: Pointer,
@@ -498,7 +498,7 @@ unsafe extern "C" fn isend_v10(
 }
 
 /// # Safety
-/// `data`, `sizes` and `tags` point to `count` values each, or are null; `out` is NCCL's to be written to, or null.
+/// `data`, `sizes` and `tags` point to `count` values each, or are null; `out` is NCCL's memory, valid for writes, or null.
 unsafe fn begin_receive<S: Copy + TryInto<usize>>(
     receiver: Pointer,
     count: c_int,
@@ -536,7 +536,7 @@ unsafe fn begin_receive<S: Copy + TryInto<usize>>(
             buffers.push(Buffer { memory, size: size as u64, tag: *tag });
         }
         let request = process.opened(device)?.node()?.receive(id, buffers)?;
-        // SAFETY: NCCL's to be written to.
+        // SAFETY: NCCL's memory, valid for writes.
         unsafe { put(out, "the request", request.pointer(Kind::Request, device)) }
     })
 }
@@ -579,8 +579,8 @@ unsafe extern "C" fn iflush(
 ) -> c_int {
     enter("iflush", || {
         named(receiver, Kind::Receiver)?;
-        // What has been received stands in the host's memory.
-        // SAFETY: NCCL's to be written to.
+        // Received data is already in host memory.
+        // SAFETY: NCCL's memory, valid for writes.
         unsafe { put(out, "the request", ptr::null_mut()) }
     })
 }
@@ -590,28 +590,28 @@ unsafe extern "C" fn test(request: Pointer, done: *mut c_int, sizes: *mut c_int)
         if done.is_null() {
             return Err(null("the answer"));
         }
-        // SAFETY: NCCL's to be written to.
+        // SAFETY: NCCL's memory, valid for writes.
         unsafe { done.write(0) };
         let (device, id) = named(request, Kind::Request)?;
         let finished = process::with(|process| {
-            // Whoever is at work there works for this request as well.
+            // The thread that holds the node's lock works for this request as well.
             let Some(mut opened) = process.try_opened(device)? else { return Ok(None) };
             opened.node()?.test(id)
         })?;
         let Some(finished) = finished else { return Ok(()) };
         if !sizes.is_null() {
             for (at, size) in finished.sizes().iter().enumerate() {
-                // SAFETY: NCCL has room for the sizes of all buffers of the request.
+                // SAFETY: NCCL provides space for the sizes of all buffers of the request.
                 unsafe { sizes.add(at).write(c_int::try_from(*size).unwrap_or(c_int::MAX)) };
             }
         }
-        // SAFETY: NCCL's to be written to.
+        // SAFETY: NCCL's memory, valid for writes.
         unsafe { done.write(1) };
         Ok(())
     })
 }
 
-/// Drops what is left when the library is unloaded: up to version 10 nothing else says so.
+/// Drops the remaining state when the library is unloaded: up to version 10 there is no other notification.
 extern "C" fn unload() {
     let _ = catch_unwind(|| {
         process::end();

@@ -1,4 +1,4 @@
-//! What a tuner inside the process may call, besides NCCL's tables: the same paths that the page has, and the same wishes.
+//! Functions for a tuner inside the process, besides NCCL's tables: the paths and requests of the statistics page.
 
 #![allow(unsafe_code)]
 
@@ -14,11 +14,11 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-/// Writes up to `room` paths of this process' connections to `slots`; returns how many there are, or -1 where the plugin is not in
-/// use. To be called while the library is loaded.
+/// Writes up to `room` paths of this process' connections to `slots`. Returns the number of all paths, or -1 where the plugin is
+/// not in use. To be called only while the library is loaded.
 ///
 /// # Safety
-/// `slots` points to as many slots, or `room` is zero.
+/// `slots` points to at least `room` slots, or `room` is zero.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
 pub unsafe extern "C" fn anabranchPaths(slots: *mut Slot, room: usize) -> i64 {
@@ -32,8 +32,8 @@ pub unsafe extern "C" fn anabranchPaths(slots: *mut Slot, room: usize) -> i64 {
     all.len() as i64
 }
 
-/// Sets parameters of the scheme, `KEY=VALUE` with semicolons; what it remembers of paths begins anew. Returns one of NCCL's
-/// result codes; the log says what is wrong.
+/// Sets parameters of the scheme, `KEY=VALUE` with semicolons, and resets its path state. Returns one of NCCL's result codes;
+/// the log contains the error.
 ///
 /// # Safety
 /// `settings` is a C string, or null.
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn anabranchSet(settings: *const c_char) -> c_int {
     set.unwrap_or(Code::Internal) as c_int
 }
 
-/// Writes how the message of a sender went of which `test` said last that it was sent. Returns one of NCCL's result codes.
+/// Writes the delivery counters of the message of a sender that `test` last reported as sent. Returns one of NCCL's result codes.
 ///
 /// # Safety
 /// `went` points to a [`Went`], or is null.

@@ -1,5 +1,5 @@
-//! Whether this process is still the one that called `init`: a child that was forked has our memory, but neither our thread nor
-//! sockets of its own. Asked at every call, so that no system call may be needed for it.
+//! Detection of forks: a child of the process that called `init` has a copy of its memory, but neither the helper thread nor
+//! sockets of its own. The check is made at every call, so it needs no system call where possible.
 
 #![allow(unsafe_code)]
 
@@ -12,40 +12,40 @@ use std::{
     sync::atomic::{AtomicI32, AtomicPtr, Ordering},
 };
 
-/// A page that a child finds empty, in which our number stands otherwise.
+/// A page that the kernel clears in a child; it contains 1 in the process that called `init`.
 static PAGE: AtomicPtr<AtomicI32> = AtomicPtr::new(ptr::null_mut());
-/// Our number where there is no such page.
+/// Process number of the caller of `init`, compared where there is no such page; 0: none.
 static PLAIN: AtomicI32 = AtomicI32::new(0);
 const BYTES: usize = 4096;
 
-/// Who called `init`.
+/// The process that called `init`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// Nobody has.
+    /// No process has called it.
     Nobody,
     /// This process.
     Us,
-    /// The process that this one was forked from.
+    /// The parent that this process was forked from.
     Parent,
 }
 
-/// This process has called `init`.
+/// Records that this process has called `init`.
 pub(crate) fn own() {
     PLAIN.store(getpid().as_raw_nonzero().get(), Ordering::Release);
     if PAGE.load(Ordering::Acquire).is_null() {
-        // SAFETY: a new mapping, which nobody else has.
+        // SAFETY: a new mapping without other references.
         let mapped =
             unsafe { mmap_anonymous(ptr::null_mut(), BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE) };
         let Ok(page) = mapped else { return };
         // SAFETY: the page is ours.
         if unsafe { madvise(page, BYTES, Advice::LinuxWipeOnFork) }.is_err() {
-            // SAFETY: nobody else knows of it.
+            // SAFETY: no other thread has a reference to it.
             let _ = unsafe { munmap(page, BYTES) };
             return;
         }
         let page = page.cast::<AtomicI32>();
         if PAGE.compare_exchange(ptr::null_mut(), page, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            // SAFETY: somebody else was faster, so nobody knows of this one.
+            // SAFETY: another thread has stored its page first, so this one has no references.
             let _ = unsafe { munmap(page.cast(), BYTES) };
         }
     }
@@ -55,16 +55,16 @@ pub(crate) fn own() {
 }
 
 fn page() -> Option<&'static AtomicI32> {
-    // SAFETY: once it is known the page stays until the library is unloaded.
+    // SAFETY: once stored, the page stays mapped until the library is unloaded.
     unsafe { PAGE.load(Ordering::Acquire).as_ref() }
 }
 
-/// Nobody has called `init` any more.
+/// Records that the state of `init` is gone.
 pub(crate) fn disown() {
     PLAIN.store(0, Ordering::Release);
 }
 
-/// Who called `init`.
+/// Returns the process that called `init`.
 #[inline]
 pub(crate) fn owner() -> Owner {
     let plain = PLAIN.load(Ordering::Acquire);
@@ -76,11 +76,11 @@ pub(crate) fn owner() -> Owner {
     if ours { Owner::Us } else { Owner::Parent }
 }
 
-/// The library is unloaded.
+/// Frees the page when the library is unloaded.
 pub(crate) fn unload() {
     let page = PAGE.swap(ptr::null_mut(), Ordering::AcqRel);
     if !page.is_null() {
-        // SAFETY: nobody calls us any more.
+        // SAFETY: no call is made into an unloaded library.
         let _ = unsafe { munmap(page.cast(), BYTES) };
     }
 }

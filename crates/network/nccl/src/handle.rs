@@ -1,4 +1,4 @@
-//! The 128 bytes by which a sender finds a receiver: NCCL carries them from one rank to the other and does not look inside.
+//! The 128-byte handle by which a sender finds a receiver. NCCL carries it from one rank to the other as opaque bytes.
 //!
 //! | byte | field |
 //! |---|---|
@@ -15,8 +15,8 @@
 //! | 32 | the address (16) |
 //! | 48 | secret of the job (32) |
 //! | 80 | zero |
-//! | 116 | CRC-32 of what stands before it (4) |
-//! | 120 | of the sender: its attempt to connect (8) |
+//! | 116 | CRC-32 of all bytes before it (4) |
+//! | 120 | scratch of the sender: its attempt to connect (8) |
 
 use crate::abi::HANDLE_BYTES;
 use std::{
@@ -30,10 +30,10 @@ const SECRET_AT: usize = 48;
 /// Bytes of the secret.
 pub const SECRET: usize = 32;
 const CHECKSUM: usize = 116;
-/// Where a sender keeps which attempt of its own this is.
+/// Offset of the scratch in which a sender stores its attempt.
 pub const SCRATCH: usize = 120;
 
-/// What carries packets.
+/// Carrier of a device's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// UDP sockets.
@@ -51,10 +51,10 @@ impl fmt::Display for Carrier {
     }
 }
 
-/// By what a rank authenticates those who call it.
+/// Source of the key with which a rank authenticates its peers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Authentication {
-    /// Nothing.
+    /// No authentication.
     Off,
     /// A secret, which the handle carries.
     Job([u8; SECRET]),
@@ -72,25 +72,25 @@ impl fmt::Debug for Authentication {
     }
 }
 
-/// Where a listener is.
+/// Address and properties of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handle {
-    /// What carries its packets.
+    /// Carrier of its packets.
     pub carrier: Carrier,
-    /// The address of its label 0, or that at which it is called.
+    /// The address of its label 0, or the one at which it accepts connections.
     pub at: SocketAddr,
-    /// Its labels.
+    /// Number of its labels.
     pub labels: u16,
     /// Payload bytes of its full packets.
     pub payload: u16,
-    /// Which of its process' listeners.
+    /// Key of the listener, unique within its process.
     pub key: u64,
-    /// By what it authenticates us.
+    /// Authentication that it requires.
     pub authentication: Authentication,
 }
 
 impl Handle {
-    /// As NCCL carries it.
+    /// Encodes the handle.
     pub fn write(&self) -> [u8; HANDLE_BYTES] {
         let mut bytes = [0; HANDLE_BYTES];
         bytes[..8].copy_from_slice(MAGIC);
@@ -122,10 +122,10 @@ impl Handle {
         bytes
     }
 
-    /// Reads it.
+    /// Decodes a handle.
     ///
     /// # Errors
-    /// What is wrong with it, for people.
+    /// A message for the user that states the invalid field.
     pub fn read(bytes: &[u8; HANDLE_BYTES]) -> Result<Self, String> {
         if bytes[..8] != *MAGIC {
             return Err("the other rank's handle is of another network plugin: all ranks must load this one".into());

@@ -1,5 +1,5 @@
-//! The thread that does what is due where NCCL has not called for a while: late answers, retransmissions, the last words of a
-//! closed connection. It sleeps while NCCL calls, and is gone before the last communicator is: NCCL unloads us then.
+//! Helper thread that does what is due where NCCL has not called for a while: late ACKs, retransmissions, the final messages of a
+//! closed connection. It sleeps while NCCL calls, and ends before the last communicator is closed: NCCL unloads the library then.
 
 use crate::{
     process::Process,
@@ -12,14 +12,14 @@ use std::{
     time::Duration,
 };
 
-/// How long nobody has called before the thread does.
+/// Time without a call of NCCL's after which the thread works.
 const TICK: Duration = Duration::from_micros(500);
-/// How long it sleeps while NCCL calls, or nothing happens.
+/// Sleep time while NCCL calls, or while the network is idle.
 const SLEEP: Duration = Duration::from_millis(2);
-/// Ticks without anything under way after which nothing happens.
+/// Number of ticks without activity after which the network counts as idle.
 const CALM: u32 = 20;
 
-/// The thread, while there are communicators.
+/// The helper thread, which exists while there are communicators.
 #[derive(Debug, Default)]
 pub(crate) struct Helper {
     running: Mutex<Running>,
@@ -43,7 +43,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Helper {
-    /// A communicator more.
+    /// Adds a communicator, and starts the thread with the first one.
     pub(crate) fn begin(&self, process: &Arc<Process>) -> io::Result<()> {
         let mut running = lock(&self.running);
         if running.thread.is_none() {
@@ -55,7 +55,7 @@ impl Helper {
         Ok(())
     }
 
-    /// A communicator less.
+    /// Removes a communicator, and ends the thread with the last one.
     pub(crate) fn end(&self) {
         let mut running = lock(&self.running);
         running.communicators = running.communicators.saturating_sub(1);
@@ -64,7 +64,7 @@ impl Helper {
         }
     }
 
-    /// None any more.
+    /// Removes all communicators and ends the thread.
     pub(crate) fn stop(&self) {
         let mut running = lock(&self.running);
         running.communicators = 0;

@@ -1,4 +1,4 @@
-//! Memory that NCCL gives us.
+//! Host memory of NCCL's requests.
 
 #![allow(unsafe_code)]
 
@@ -9,38 +9,38 @@ use anabranch_endpoint::Bytes;
 #[derive(Debug)]
 pub(crate) struct HostMemory(*mut u8);
 
-// SAFETY: whoever holds it copies under the lock of its node; NCCL may call from any thread.
+// SAFETY: every holder copies under the lock of its node; NCCL may call from any thread.
 unsafe impl Send for HostMemory {}
 
 impl HostMemory {
-    /// Memory from a pointer on.
+    /// Creates a reference to the memory that begins at `at`.
     ///
     /// # Safety
-    /// As many bytes as the request says must be there, readable for a send and writable for a receive, until `test` says that
+    /// The memory must have the size of its request, readable for a send and writable for a receive, until `test` reports that
     /// the request is done or its communicator is closed.
     pub(crate) unsafe fn new(at: *mut u8) -> Self {
         HostMemory(at)
     }
 }
 
-/// Bytes from which on it costs less to lend them than to copy them.
+/// Number of bytes from which lending costs less than copying.
 const WORTH_LENDING: usize = 2048;
 
-/// Memory of NCCL's on its way to the network.
+/// Memory of NCCL's that is lent to the network.
 struct Lent {
     at: *const u8,
     bytes: usize,
 }
 
-// SAFETY: it is read alone, and NCCL writes to it only when the node has given it back.
+// SAFETY: it is only read, and NCCL writes to it only after the node has returned it.
 unsafe impl Send for Lent {}
 // SAFETY: as above.
 unsafe impl Sync for Lent {}
 
 impl AsRef<[u8]> for Lent {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: as many bytes are there until the request is done or its communicator closed (`HostMemory::new`), before which the node
-        // gives them back (`Memory::lend`).
+        // SAFETY: the bytes are valid until the request is done or its communicator closed (`HostMemory::new`); the node returns
+        // them before that (`Memory::lend`).
         unsafe { std::slice::from_raw_parts(self.at, self.bytes) }
     }
 }
@@ -50,14 +50,14 @@ impl Memory for HostMemory {
         if bytes == 0 {
             return Bytes::new();
         }
-        // SAFETY: the node reads no further than the size of the message that NCCL named with this pointer.
+        // SAFETY: the node reads no further than the size of the message that NCCL passed with this pointer.
         let lent = Lent { at: unsafe { self.0.add(from as usize) }, bytes };
         if bytes < WORTH_LENDING { Bytes::copy_from_slice(lent.as_ref()) } else { Bytes::from_owner(lent) }
     }
 
     fn write(&mut self, to: u64, bytes: &[u8]) {
         if !bytes.is_empty() {
-            // SAFETY: the node writes no further than the size of the buffer that NCCL named with this pointer.
+            // SAFETY: the node writes no further than the size of the buffer that NCCL passed with this pointer.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.0.add(to as usize), bytes.len()) }
         }
     }

@@ -1,19 +1,19 @@
-//! What NCCL holds of us: numbers that look like pointers, so that a wrong one is found out and never followed.
+//! Identifiers that NCCL holds: numbers in the form of pointers, so that an invalid one is detected and never dereferenced.
 //!
-//! A pointer is made of what it names (4 bits), the device (8), a place in a table (20) and how often that place was given
-//! away before (32). It is never null.
+//! A pointer consists of the kind (4 bits), the device (8), a slot in a table (20) and the slot's generation (32), the number of
+//! its earlier uses. It is never null.
 
 use std::ffi::c_void;
 
-/// What a number names.
+/// Kind of an object that NCCL refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Somebody who listens.
+    /// A listener.
     Listener = 1,
-    /// The sending end of a connection.
+    /// The sender of a connection.
     Sender = 2,
-    /// The receiving end of one.
+    /// The receiver of a connection.
     Receiver = 3,
     /// A request.
     Request = 4,
@@ -25,40 +25,40 @@ pub enum Kind {
     Attempt = 7,
 }
 
-/// A place in a [`Slots`], as it was when it was given away.
+/// A slot of a [`Slots`], with its generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Id {
     slot: u32,
     generation: u32,
 }
 
-/// Most places of a table.
+/// Maximum number of slots of a table.
 const MOST_SLOTS: u32 = 1 << 20;
 
 impl Id {
-    /// As NCCL holds it.
+    /// Encodes the identifier as a pointer for NCCL.
     pub fn pointer(self, kind: Kind, device: u8) -> *mut c_void {
         self.number(kind, device) as usize as *mut c_void
     }
 
-    /// As a number.
+    /// Encodes the identifier as a number.
     pub fn number(self, kind: Kind, device: u8) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.slot) << 12 | u64::from(device) << 4 | kind as u64
     }
 
-    /// What a pointer names, if it is one of that kind.
+    /// Decodes device and identifier from a pointer, if it is of that kind.
     pub fn of_pointer(pointer: *mut c_void, kind: Kind) -> Option<(u8, Id)> {
         Self::of_number(pointer as usize as u64, kind)
     }
 
-    /// What a number names, if it is one of that kind.
+    /// Decodes device and identifier from a number, if it is of that kind.
     pub fn of_number(number: u64, kind: Kind) -> Option<(u8, Id)> {
         let id = Id { slot: (number >> 12) as u32 & (MOST_SLOTS - 1), generation: (number >> 32) as u32 };
         (number & 0xf == kind as u64).then_some(((number >> 4) as u8, id))
     }
 }
 
-/// A table whose places are given away again, under another [`Id`].
+/// A table whose slots are reused, each time under another [`Id`].
 #[derive(Debug)]
 pub struct Slots<T> {
     places: Vec<(u32, Option<T>)>,
@@ -72,7 +72,7 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// Puts something in; `None` where a million are in already.
+    /// Inserts a value; `None` where the table has a million values already.
     pub fn insert(&mut self, value: T) -> Option<Id> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -87,19 +87,19 @@ impl<T> Slots<T> {
         Some(Id { slot, generation: *generation })
     }
 
-    /// What is there under this number.
+    /// Returns the value of an identifier.
     #[inline]
     pub fn get(&self, id: Id) -> Option<&T> {
         self.places.get(id.slot as usize).filter(|(generation, _)| *generation == id.generation)?.1.as_ref()
     }
 
-    /// The same, to be changed.
+    /// Returns the value of an identifier, mutably.
     #[inline]
     pub fn get_mut(&mut self, id: Id) -> Option<&mut T> {
         self.places.get_mut(id.slot as usize).filter(|(generation, _)| *generation == id.generation)?.1.as_mut()
     }
 
-    /// Takes it out; the number names nothing from then on.
+    /// Removes a value; its identifier is invalid from then on.
     pub fn remove(&mut self, id: Id) -> Option<T> {
         let (generation, place) =
             self.places.get_mut(id.slot as usize).filter(|(generation, _)| *generation == id.generation)?;
@@ -109,24 +109,24 @@ impl<T> Slots<T> {
         Some(value)
     }
 
-    /// How many are in.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }
 
-    /// Whether nothing is in.
+    /// Returns `true` if the table has no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// All, in the order of their places.
+    /// Returns all values, in the order of their slots.
     pub fn iter(&self) -> impl Iterator<Item = (Id, &T)> {
         self.places.iter().enumerate().filter_map(|(slot, (generation, place))| {
             Some((Id { slot: slot as u32, generation: *generation }, place.as_ref()?))
         })
     }
 
-    /// All, to be changed.
+    /// Returns all values in the same order, mutably.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (Id, &mut T)> {
         self.places.iter_mut().enumerate().filter_map(|(slot, (generation, place))| {
             Some((Id { slot: slot as u32, generation: *generation }, place.as_mut()?))

@@ -1,11 +1,11 @@
-//! NCCL's network plugin: a collective library's traffic over our endpoints, steered by any host scheme (docs/reference/nccl.md).
+//! NCCL's network plugin: a collective library's traffic over this project's endpoints and host schemes (docs/reference/nccl.md).
 //!
-//! Built as `libnccl_net_anabranch.so`, which exports the tables `ncclNetPlugin_v8` to `ncclNetPlugin_v12` ([`abi`]). Behind
-//! them stand
+//! Built as `libnccl_net_anabranch.so`, which exports the tables `ncclNetPlugin_v8` to `ncclNetPlugin_v12` ([`abi`]). It consists
+//! of
 //! - [`Node`]: all communicators of a device over one endpoint, without threads, clocks or pointers;
 //! - `process`: a node per device, and the thread that helps out where NCCL does not call;
-//! - `entries`: what NCCL calls; no panic and no wrong pointer passes it;
-//! - [`page`]: what paths do, in shared memory, and `exported`: the same for a tuner inside the process.
+//! - `entries`: the functions that NCCL calls; no panic and no invalid pointer passes them;
+//! - [`page`]: counters of all paths in shared memory, and `exported`: the same for a tuner inside the process.
 
 pub mod abi;
 mod device;

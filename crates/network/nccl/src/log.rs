@@ -1,4 +1,4 @@
-//! What we say, through NCCL's own logger: it adds host, process and rank, and `NCCL_DEBUG` decides what is shown.
+//! Log lines, through NCCL's own logger: it adds host, process and rank, and `NCCL_DEBUG` selects what is shown.
 
 #![allow(unsafe_code)]
 
@@ -9,12 +9,12 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// How much is said.
+/// Level of detail of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
-    /// What is wrong.
+    /// Errors.
     Warn,
-    /// What was chosen, and which connections come and go.
+    /// Selected options, and connections that open and close.
     Info,
     /// Every call that changes something.
     Trace,
@@ -33,7 +33,7 @@ impl Level {
 struct Log {
     logger: Option<Logger>,
     most: Level,
-    /// What was said last, which is not said twice in a row: a hash of it, since nobody gives memory back when the library goes.
+    /// Hash of the last line, which is not repeated. A hash, since no memory could be freed when the library is unloaded.
     last: u64,
 }
 
@@ -43,24 +43,24 @@ fn log() -> MutexGuard<'static, Log> {
     LOG.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// NCCL's logger from now on; `None`: nothing is said.
+/// Sets NCCL's logger; `None`: nothing is logged.
 pub(crate) fn to(logger: Option<Logger>) {
     log().logger = logger;
 }
 
-/// Says no more than `level`.
+/// Sets the maximum level that is logged.
 pub(crate) fn at_most(level: Level) {
     log().most = level;
 }
 
-/// Says a line.
+/// Logs a line.
 pub(crate) fn say(level: Level, message: &str) {
     let mut log = log();
     let hash = name_key(message);
     let Some(logger) = log.logger.filter(|_| level <= log.most && log.last != hash) else { return };
     log.last = hash;
     drop(log);
-    // A NUL in a message would be a mistake of ours, and no reason to say nothing.
+    // A NUL in a message would be a bug of the plugin; the line is logged without it.
     let Ok(line) = CString::new(format!("NET/Anabranch: {}", message.replace('\0', " "))) else { return };
     // SAFETY: the logger is a printf of NCCL's that outlives every call into this library; the format takes one string.
     unsafe { logger(level.number(), LOG_NET, c"anabranch".as_ptr(), 0, c"%s".as_ptr(), line.as_ptr()) }

@@ -1,71 +1,71 @@
-//! What two nodes say to each other: messages of the streams of docs/reference/wire.md. docs/reference/nccl.md has the bytes.
+//! Messages between two nodes, over the streams of docs/reference/wire.md. docs/reference/nccl.md specifies the bytes.
 //!
-//! Stream 0 of each direction carries [`Control`]; each connection has a further stream from its sender to its receiver, which
-//! carries pieces of messages, each behind a [`PieceHeader`]. A connection's number is its sender's.
+//! Stream 0 of each direction carries [`Control`] messages. Each connection has a further stream from its sender to its receiver,
+//! which carries pieces of messages, each behind a [`PieceHeader`]. The sender numbers the connection.
 
-/// Bytes before a piece.
+/// Bytes of the header of a piece.
 pub const PIECE_HEADER: usize = 32;
-/// Bytes of the largest piece.
+/// Maximum bytes of a piece.
 pub const PIECE: usize = 256 << 10;
-/// Entries of the largest grant.
+/// Maximum number of entries of a grant.
 pub const MOST_ENTRIES: usize = crate::abi::MOST_RECEIVES;
 
-/// Why somebody who wants to connect may not.
+/// Reason why a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Nobody listens there, or no longer.
+    /// There is no listener, or no longer.
     NobodyListens,
     /// There are too many connections.
     TooMany,
 }
 
-/// A buffer that waits for a message.
+/// A buffer that is posted for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its bytes.
+    /// Bytes of the buffer.
     pub size: u64,
-    /// The tag of the message that it takes.
+    /// Tag of the message that it receives.
     pub tag: i32,
 }
 
-/// Which end of a connection speaks.
+/// Endpoint of a connection that sends a control message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Its sender.
+    /// The sender.
     Sender,
-    /// Its receiver.
+    /// The receiver.
     Receiver,
 }
 
-/// What is said over stream 0.
+/// A control message of stream 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Control {
-    /// A sender wants to connect to a listener.
+    /// A sender requests a connection to a listener.
     Connect {
         /// The connection.
         connection: u32,
         /// The key of the listener's handle.
         key: u64,
     },
-    /// It may.
+    /// The connection is accepted.
     Connected {
         /// The connection.
         connection: u32,
     },
-    /// It may not.
+    /// The connection is refused.
     Refused {
         /// The connection.
         connection: u32,
-        /// Why.
+        /// Reason of the refusal.
         why: Refusal,
     },
-    /// The receiver has room for messages.
+    /// The receiver has posted buffers.
     Grant {
         /// The connection.
         connection: u32,
         /// Number of the receive, from 0.
         number: u32,
-        /// Its buffers.
+        /// Buffers of the receive.
         entries: Vec<Entry>,
     },
     /// A message is larger than its buffer.
@@ -77,20 +77,20 @@ pub enum Control {
         /// Bytes of the message.
         size: u64,
     },
-    /// An end has closed.
+    /// An endpoint of the connection has closed.
     Close {
         /// The connection.
         connection: u32,
-        /// Which end.
+        /// The endpoint that has closed.
         end: End,
-        /// Said by the receiver: receives that were complete, from the first on.
+        /// From a receiver: number of receives that were complete, from the first on.
         completed: u32,
     },
-    /// Are you there?
+    /// Keeps the connection alive, so that a gone peer is detected.
     Ping,
 }
 
-/// What stands before a piece of a message.
+/// Header of a piece of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PieceHeader {
     /// The connection.
@@ -99,13 +99,13 @@ pub struct PieceHeader {
     pub number: u32,
     /// The buffer of that receive.
     pub index: u32,
-    /// Where the piece begins in the message.
+    /// Offset of the piece in the message, in bytes.
     pub offset: u64,
     /// Bytes of the message.
     pub size: u64,
 }
 
-/// Reads numbers off the front of some bytes.
+/// Reads numbers from the front of a slice.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
@@ -126,7 +126,7 @@ impl Reader<'_> {
 }
 
 impl Control {
-    /// As it is sent.
+    /// Encodes the message.
     pub fn write(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(24);
         let mut begin = |kind: u8, connection: u32| {
@@ -173,7 +173,7 @@ impl Control {
         out
     }
 
-    /// Reads what was said at once, one word after the other; `None`: that makes no sense.
+    /// Decodes one or more messages from `bytes`; `None`: they are invalid.
     pub fn read(bytes: &[u8]) -> Option<Vec<Self>> {
         let (mut reader, mut said) = (Reader(bytes), Vec::with_capacity(1));
         while said.is_empty() || !reader.0.is_empty() {
@@ -221,7 +221,7 @@ impl Control {
 }
 
 impl PieceHeader {
-    /// As it is sent, before the piece.
+    /// Encodes the header.
     pub fn write(&self) -> [u8; PIECE_HEADER] {
         let mut out = [0; PIECE_HEADER];
         out[..4].copy_from_slice(&self.connection.to_be_bytes());
@@ -232,7 +232,7 @@ impl PieceHeader {
         out
     }
 
-    /// Reads it, and gives the piece; `None`: it is none.
+    /// Decodes the header and returns the piece behind it; `None`: the bytes are too short.
     pub fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let mut reader = Reader(bytes);
         let (connection, number, index) = (reader.four()?, reader.four()?, reader.four()?);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever has been read says the same when it is written again, and nothing makes the reader panic.
+        /// Every decoded message encodes to the same bytes, and no input makes the decoder panic.
         #[test]
         fn any_bytes_are_read_or_refused(mut bytes in proptest::collection::vec(0u8.., 0..120), kind in 0u8..10) {
             let _ = PieceHeader::read(&bytes);

@@ -1,7 +1,7 @@
-//! The statistics page: what the paths of a process' connections do, in a file in shared memory that the processes of its user may
-//! read (docs/reference/nccl.md has the layout). One process writes; a sequence number says whether what was read is of one piece.
+//! Statistics page: counters of all paths of a process' connections, in a file in shared memory that processes of the same user
+//! may read (docs/reference/nccl.md has the layout). One process writes; a sequence number shows whether a read was consistent.
 //!
-//! Nobody maps the file: a mapping of a file that somebody truncates ends the process that looks at it by a signal.
+//! The file is never mapped: access to a mapping of a truncated file ends the process by a signal.
 
 mod files;
 
@@ -23,9 +23,9 @@ use std::{
     time::Duration,
 };
 
-/// What a page begins with.
+/// First bytes of a page.
 pub const MAGIC: [u8; 8] = *b"ANABPATH";
-/// The layout.
+/// Version of the layout.
 pub const VERSION: u32 = 1;
 /// Bytes before the first slot.
 pub const HEADER_BYTES: usize = 2048;
@@ -33,16 +33,16 @@ pub const HEADER_BYTES: usize = 2048;
 pub const SLOT_BYTES: usize = 144;
 /// Slots of a page.
 pub const SLOTS: usize = 4096;
-/// Where pages lie, unless `ANABRANCH_STATS` says otherwise.
+/// Default folder of the pages; `ANABRANCH_STATS` sets another one.
 pub const FOLDER: &str = "/dev/shm";
-/// What their names begin with.
+/// Prefix of the names of pages.
 const PREFIX: &str = "anabranch-";
-/// Bytes of a wish and of its answer.
+/// Maximum bytes of a request and of a response, with a final zero.
 const TEXT: usize = 768;
-/// Bytes of the header that the process alone writes, from its beginning on.
+/// Bytes at the beginning of the header that only the process writes.
 const OWN_BYTES: usize = 256;
 
-/// Places in the header, in bytes.
+/// Offsets in the header, in bytes.
 mod place {
     pub(super) const SEQUENCE: usize = 16;
     pub(super) const WISH: usize = 256;
@@ -52,61 +52,61 @@ mod place {
     pub(super) const ANSWER: usize = WISHED + super::TEXT;
 }
 
-/// What a connection is doing.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum State {
-    /// There is none in this slot.
+    /// The slot is unused.
     Free = 0,
-    /// It is open.
+    /// The connection is open.
     Open = 1,
-    /// It has failed, or its other end has closed.
+    /// The connection has failed, or the peer has closed it.
     Failed = 2,
 }
 
-/// A path of a connection, as the page and `anabranchPaths` have it.
+/// A path of a connection, in the layout of the page and of `anabranchPaths`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Slot {
-    /// [`State`].
+    /// State of the connection: a [`State`].
     pub state: u32,
     /// Number of the path: its label.
     pub path: u32,
     /// Number of the connection in its device.
     pub connection: u32,
-    /// The device.
+    /// Number of the device.
     pub device: u32,
-    /// The other end's address, IPv4 as IPv6 has it (`::ffff:10.0.0.1`).
+    /// Address of the peer, with IPv4 mapped to IPv6 (`::ffff:10.0.0.1`).
     pub address: [u8; 16],
-    /// Its first port.
+    /// First port of the peer.
     pub port: u32,
-    /// Zero.
+    /// Reserved; zero.
     pub reserved: u32,
-    /// Bytes of the data packets sent over this path, headers of ours included.
+    /// Bytes of the data packets sent over this path, with headers of this project.
     pub bytes: u64,
-    /// These packets.
+    /// Number of these packets.
     pub packets: u64,
-    /// Of them those that were sent again.
+    /// Number of retransmissions among them.
     pub retransmitted: u64,
-    /// Answers that came.
+    /// Number of ACKs received.
     pub answers: u64,
-    /// Of them those that say that a packet was marked.
+    /// Number of ACKs that report a marked packet.
     pub marks: u64,
-    /// Packets given up for lost.
+    /// Number of packets declared lost.
     pub losses: u64,
-    /// How often packets came to this path from another.
+    /// Number of moves from another path to this one.
     pub moves: u64,
-    /// Shortest round trip in nanoseconds; zero: none yet.
+    /// Minimum round-trip time in nanoseconds; zero: none yet.
     pub rtt_least: u64,
-    /// Mean of the last 100 to 200 ms in which there were any.
+    /// Mean round-trip time in nanoseconds, over the last 100 to 200 ms with samples.
     pub rtt_mean: u64,
-    /// No more than one of a hundred of these was longer.
+    /// 99th percentile of the same samples, in nanoseconds.
     pub rtt_p99: u64,
     /// Window of the connection in bytes, the same for all its paths; zero: it has none.
     pub window: u64,
-    /// When a packet was last sent over it, in nanoseconds since 1970; zero: never.
+    /// Time at which a packet was last sent over it, in nanoseconds since 1970; zero: never.
     pub used_at: u64,
-    /// Zero.
+    /// Reserved; zero.
     pub reserved2: u64,
 }
 
@@ -173,14 +173,14 @@ impl Slot {
         }
     }
 
-    /// The other end.
+    /// Returns the address of the peer.
     pub fn peer(&self) -> SocketAddr {
         let ip = Ipv6Addr::from(self.address);
         let ip = ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4);
         SocketAddr::new(ip, self.port as u16)
     }
 
-    /// Says who the other end is.
+    /// Sets the address of the peer.
     pub fn set_peer(&mut self, at: SocketAddr) {
         self.address = match at.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
@@ -190,36 +190,36 @@ impl Slot {
     }
 }
 
-/// What somebody wishes that the process does.
+/// A request of a reader to the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wish {
     number: u64,
-    /// What is to be set.
+    /// Parameters to be set.
     pub(crate) text: String,
 }
 
 /// A page, as its process writes it.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// What the process has written: its part of the header, and the slots that were ever in use.
+    /// Copy of what the process has written: its part of the header, and all slots used so far.
     own: [u8; OWN_BYTES],
     slots: Vec<u8>,
     paths: usize,
-    /// Places of connections, by device and number.
+    /// Blocks of slots of connections, by device and number.
     blocks: BTreeMap<(u32, u32), usize>,
     free: Vec<usize>,
     used: usize,
     no_room: u64,
-    /// Locked as long as the process lives, by which others know that it does.
+    /// The file, locked while the process lives, which readers check.
     file: File,
 }
 
 impl Page {
-    /// Makes a page for connections of `paths` paths; returns it and its file, which whoever makes it removes. What processes have
-    /// left behind that were killed is removed.
+    /// Creates a page for connections of `paths` paths; returns it and its file, which the caller removes. Pages of killed
+    /// processes are removed first.
     ///
     /// # Errors
-    /// Where there is no room, or no such folder.
+    /// There is not enough space, or no such folder.
     pub(crate) fn create(folder: &Path, pid: u32, paths: usize, scheme: &str) -> io::Result<(Self, PathBuf)> {
         let _ = pages(folder);
         let bytes = (HEADER_BYTES + SLOTS * SLOT_BYTES) as u64;
@@ -229,10 +229,10 @@ impl Page {
         }
         let name = format!("{PREFIX}{pid}-{:08x}", RandomState::new().hash_one(pid) as u32);
         let (hidden, path) = (folder.join(format!(".{name}")), folder.join(&name));
-        // A new file, or none: what has this name already, a link as well, is left alone.
+        // Only a new file is used: an existing file or link of this name is not touched.
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&hidden)?;
         let made = (|| {
-            // Room that is not there is found out now.
+            // Allocation in advance detects missing space now.
             fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
             flock(&file, FlockOperation::NonBlockingLockExclusive)?;
             let (free, blocks) = (Vec::new(), BTreeMap::new());
@@ -265,7 +265,7 @@ impl Page {
         room.iter_mut().zip(scheme.bytes().take(63)).for_each(|(place, byte)| *place = byte);
     }
 
-    /// The place of a connection, which may be new.
+    /// Returns the block of a connection, which may be new.
     fn block(&mut self, device: u32, connection: u32) -> Option<usize> {
         if let Some(block) = self.blocks.get(&(device, connection)) {
             return Some(*block);
@@ -286,8 +286,8 @@ impl Page {
         block
     }
 
-    /// Writes what the connections of a device do; those that are not among them are gone. What cannot be written is not: the page
-    /// is for others, and the process goes on without it.
+    /// Writes the counters of a device's connections; blocks of other connections are freed. Write errors are ignored: the page
+    /// serves other processes, and this process does not depend on it.
     pub(crate) fn write(&mut self, now_ns: u64, device: u32, scheme: &str, connections: &[Vec<Slot>]) {
         let sequence = eight(&self.own, place::SEQUENCE);
         self.no_room = 0;
@@ -302,7 +302,7 @@ impl Page {
         }
         for slots in connections {
             let Some(first) = slots.first() else { continue };
-            // What has failed keeps what it did.
+            // A failed connection keeps its last counters.
             let keeps = first.state == State::Failed as u32 && self.blocks.contains_key(&(device, first.connection));
             let Some(block) = self.block(device, first.connection) else { continue };
             for (path, slot) in slots.iter().take(self.paths).enumerate() {
@@ -321,7 +321,7 @@ impl Page {
         self.set(48, self.no_room);
         self.set_scheme(scheme);
         self.set(place::SEQUENCE, sequence + 1);
-        // Odd while it is written, then even. The header goes whole: the file may have been cut short meanwhile.
+        // The sequence is odd during the write, then even. The header is written whole: the file may have been truncated.
         let _ = self.file.write_all_at(&self.own, 0);
         let _ = self.file.write_all_at(&self.slots, HEADER_BYTES as u64);
         self.set(place::SEQUENCE, sequence + 2);
@@ -337,7 +337,7 @@ impl Page {
         words.for_each(|(word, place)| place.copy_from_slice(&word.to_le_bytes()));
     }
 
-    /// A wish that has not been answered; `None` as well where the page cannot be read.
+    /// Returns a pending request; `None` also where the page cannot be read.
     pub(crate) fn wish(&self) -> Option<Wish> {
         let numbers = || {
             let mut words = [0; 16];
@@ -349,14 +349,14 @@ impl Page {
         }
         let mut bytes = [0; TEXT];
         self.file.read_exact_at(&mut bytes, place::WISHED as u64).ok()?;
-        // Another wish may have been written meanwhile.
+        // Another request may have been written meanwhile.
         if numbers()?.0 != number {
             return None;
         }
         Some(Wish { number, text: text(&bytes) })
     }
 
-    /// Answers a wish.
+    /// Writes the response to a request.
     pub(crate) fn answer(&self, wish: &Wish, result: &Result<String, String>) {
         let (code, said) = match result {
             Ok(text) => (0, text),
@@ -364,23 +364,23 @@ impl Page {
         };
         let mut bytes = [0; TEXT];
         bytes[..TEXT - 1].iter_mut().zip(said.bytes()).for_each(|(place, byte)| *place = byte);
-        // Its number comes last: with it the rest counts.
+        // The number comes last: it makes the response valid.
         let _ = self.file.write_all_at(&bytes, place::ANSWER as u64);
         let _ = self.file.write_all_at(&code.to_le_bytes(), place::CODE as u64);
         let _ = self.file.write_all_at(&wish.number.to_le_bytes(), place::ANSWERED as u64);
     }
 }
 
-/// What a page says.
+/// Contents of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The process, by its own number, which in a container may be another than outside.
+    /// Process number in the process' own namespace; outside its container it may differ.
     pub pid: u32,
-    /// The scheme that steers.
+    /// Scheme that chooses paths.
     pub scheme: String,
-    /// When it was written, in nanoseconds since 1970; zero: not yet.
+    /// Time of the last write, in nanoseconds since 1970; zero: never.
     pub written_at: u64,
-    /// Connections for which the page had no room.
+    /// Number of connections that did not fit into the page.
     pub no_room: u64,
     /// Paths of open and failed connections.
     pub slots: Vec<Slot>,
@@ -403,13 +403,13 @@ fn wrong(why: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-/// How often somebody looks again who has come upon a page that is being written.
+/// Maximum number of reads of a page that is being written.
 const LOOKS: u32 = 200;
 
-/// Reads a page of this user's.
+/// Reads a page of the same user.
 ///
 /// # Errors
-/// Where it is none, another user's, of another version, or stays half-written.
+/// The file is no page, belongs to another user, has another version, or stays half-written.
 pub fn read(path: &Path) -> io::Result<Snapshot> {
     let (file, bytes) = files::open(path, false)?;
     let mut page = vec![0; bytes];
@@ -427,10 +427,10 @@ pub fn read(path: &Path) -> io::Result<Snapshot> {
     Err(wrong("it is being written, and whoever does so stands still".into()))
 }
 
-/// Reads a page from its bytes.
+/// Decodes a page from its bytes.
 ///
 /// # Errors
-/// Where they are none, or of another version.
+/// The bytes are no page, or of another version.
 pub fn parse(bytes: &[u8]) -> io::Result<Snapshot> {
     if bytes.get(..8) != Some(&MAGIC[..]) {
         return Err(wrong("it is no statistics page".into()));
@@ -455,10 +455,10 @@ pub fn parse(bytes: &[u8]) -> io::Result<Snapshot> {
     Ok(Snapshot { pid, scheme, written_at: eight(bytes, 40), no_room: eight(bytes, 48), slots })
 }
 
-/// Wishes that a process sets parameters of its scheme, `KEY=VALUE` with semicolons, and waits for its answer.
+/// Requests that a process sets parameters of its scheme, `KEY=VALUE` with semicolons, and waits for the response.
 ///
 /// # Errors
-/// Where the process says no, says nothing in time, or the page cannot be written.
+/// The process refuses or does not respond in time, or the page cannot be written.
 pub fn wish(path: &Path, settings: &str, patience: Duration) -> io::Result<String> {
     if settings.len() >= TEXT {
         return Err(wrong(format!("{} B are too many; a wish has {} at most", settings.len(), TEXT - 1)));
@@ -472,7 +472,7 @@ pub fn wish(path: &Path, settings: &str, patience: Duration) -> io::Result<Strin
     text_bytes[..settings.len()].copy_from_slice(settings.as_bytes());
     let answered = word(place::ANSWERED)?;
     let number = word(place::WISH)?.max(answered) + 1;
-    // While it is written there is no wish: one that nobody has answered would be read with these words.
+    // No request is valid while the text is written: a pending one would be read with the new text.
     file.write_all_at(&answered.to_le_bytes(), place::WISH as u64)?;
     file.write_all_at(&text_bytes, place::WISHED as u64)?;
     file.write_all_at(&number.to_le_bytes(), place::WISH as u64)?;
@@ -519,7 +519,7 @@ mod tests {
             seen.slots.iter().map(|slot| (slot.state, slot.bytes)).collect::<Vec<_>>()[1..3],
             [(1, 1000), (2, 1000)]
         );
-        // The first one ends, and another takes its place.
+        // The first connection closes, and another one takes its block.
         page.write(7, 0, "reps", &[of(4), of(9)]);
         let seen = read(&path).unwrap();
         assert_eq!((seen.scheme.as_str(), seen.slots), ("reps", [of(9), of(4), of(3)].concat()));
@@ -530,7 +530,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// A page is a file, which anybody may have written.
+        /// A page is a file, so its bytes are untrusted.
         #[test]
         fn any_bytes_are_a_page_or_none(
             mut bytes in proptest::collection::vec(0u8.., 0..2000),
@@ -557,7 +557,7 @@ mod tests {
         assert!(parse(&bytes).unwrap_err().to_string().contains("what cannot be"));
     }
 
-    /// Offsets are those of docs/reference/nccl.md, not of our own types.
+    /// Offsets are those of docs/reference/nccl.md, not of the types in this crate.
     #[test]
     fn the_layout_is_the_one_of_the_page_of_the_docs() {
         let own = tempfile::tempdir().unwrap();
@@ -596,7 +596,7 @@ mod tests {
         assert_eq!(&bytes[at + 16..at + 32], b"abcdefghijklmnop");
         let rest: Vec<u64> = (0..12).map(|word| eight(&bytes, at + 40 + 8 * word)).collect();
         assert_eq!(rest, (6..18).collect::<Vec<u64>>());
-        // `anabranchPaths` gives the same bytes.
+        // `anabranchPaths` returns the same bytes.
         assert_eq!(
             (size_of::<Slot>(), std::mem::offset_of!(Slot, bytes), std::mem::offset_of!(Slot, used_at)),
             (144, 40, 128)

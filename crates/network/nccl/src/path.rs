@@ -1,11 +1,11 @@
-//! What carries a device's packets: UDP sockets, or unreliable queue pairs of its RDMA device.
+//! Carriers of a device's packets: UDP sockets, or unreliable queue pairs of its RDMA device.
 
 use crate::handle::Carrier;
 use anabranch_units::Time;
 use anabranch_wire::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, WireError, udp::UdpPath, verbs::UcPath};
 use std::net::SocketAddr;
 
-/// Either.
+/// The datapath of a device.
 #[derive(Debug)]
 pub(crate) enum Path {
     /// Sockets, one per label.
@@ -24,7 +24,7 @@ macro_rules! either {
 }
 
 impl Path {
-    /// Which of them.
+    /// Returns the carrier.
     pub(crate) fn carrier(&self) -> Carrier {
         match self {
             Path::Udp(_) => Carrier::Udp,
@@ -32,7 +32,7 @@ impl Path {
         }
     }
 
-    /// Where others find it: the address of label 0, or of the listener for those who call; `None`: it listens no more.
+    /// Returns the address for peers: that of label 0, or of the listener of the RDMA device; `None`: it no longer listens.
     pub(crate) fn at(&self) -> Option<SocketAddr> {
         match self {
             Path::Udp(path) => Some(path.at()),
@@ -40,7 +40,7 @@ impl Path {
         }
     }
 
-    /// Queue pairs that are connected from now on have this traffic class; a datagram has that of its connection.
+    /// Sets the traffic class of queue pairs that are connected from now on; a UDP datagram has the class of its connection.
     pub(crate) fn set_traffic_class(&mut self, class: u8) {
         if let Path::Verbs(path) = self {
             path.set_traffic_class(class);

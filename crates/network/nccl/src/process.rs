@@ -1,5 +1,5 @@
-//! What a process has of us: what its variables say, its devices, a node for each that is in use, and the thread that helps
-//! out where NCCL has not called for a while.
+//! State of the plugin in a process: its configuration, its devices, a node for each device in use, and the thread that helps out
+//! where NCCL has not called for a while.
 
 use crate::{
     abi::Code,
@@ -35,14 +35,14 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-/// How long the last communicator that closes waits for its peers to hear of it.
+/// Maximum time that the close of the last communicator waits for ACKs of its peers.
 const LINGERS: Time = Time::from_us(100_000);
-/// And until an RDMA device has sent what was posted.
+/// Maximum time that a closed RDMA device has to send what was posted.
 const PARTING: Duration = Duration::from_millis(100);
 
-/// How often the statistics page is written while something happens, and while nothing does.
+/// Interval of writes of the statistics page, with activity and without.
 const WRITES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(100)];
-/// Of the time no more than one part of so many goes into it.
+/// At most this fraction of the time, as its reciprocal, is spent on writes.
 const WRITES_SHARE: u32 = 50;
 
 /// A device's node.
@@ -57,25 +57,25 @@ pub(crate) struct Rail {
     node: Mutex<Option<DeviceNode>>,
 }
 
-/// What a process has of us.
+/// State of the plugin in a process.
 #[derive(Debug)]
 pub(crate) struct Process {
     configuration: Configuration,
     key: Option<Key>,
-    /// By what others are to authenticate themselves.
+    /// Authentication that the handles of this process require.
     pub(crate) authentication: Authentication,
     pub(crate) rails: Vec<Rail>,
     helper: Helper,
-    /// With the traffic class of each.
+    /// NCCL's communicators since version 11, with the traffic class of each.
     contexts: Mutex<Slots<u8>>,
-    /// What steers, which may change while traffic runs.
+    /// Scheme that chooses paths; it may change while traffic runs.
     scheme: Mutex<HostParameters>,
     page: Mutex<Option<Written>>,
-    /// Where it lies.
+    /// File of the page.
     page_at: Option<PathBuf>,
 }
 
-/// The statistics page, and when it is to be written next.
+/// The statistics page, and the time of its next write.
 #[derive(Debug)]
 struct Written {
     page: Page,
@@ -92,21 +92,21 @@ fn forked() -> Failure {
     Failure::new(Code::System, "this process was forked from one that had loaded the plugin; start it anew")
 }
 
-/// The process' own state.
+/// Returns the state of this process.
 ///
 /// # Errors
-/// Where nobody has called `init`, or only the parent of this process has.
+/// `init` was not called, or only by the parent of this process.
 pub(crate) fn get() -> Result<Arc<Process>, Failure> {
     with(|process| Ok(Arc::clone(process)))
 }
 
-/// Does something with the process' own state, which must not end meanwhile.
+/// Calls `body` with the state of this process, which cannot end meanwhile.
 ///
 /// # Errors
-/// As [`get`], and those of what is done.
+/// As [`get`], and those of `body`.
 #[inline]
 pub(crate) fn with<T>(body: impl FnOnce(&Arc<Process>) -> Result<T, Failure>) -> Result<T, Failure> {
-    // Locks of a child may be held by threads that it does not have.
+    // In a forked child, locks may be held by threads that do not exist there.
     if fork::owner() == Owner::Parent {
         return Err(forked());
     }
@@ -114,10 +114,10 @@ pub(crate) fn with<T>(body: impl FnOnce(&Arc<Process>) -> Result<T, Failure>) ->
     body(process.as_ref().ok_or_else(|| Failure::internal("NCCL calls before init"))?)
 }
 
-/// Reads variables and looks for devices, unless that was done already.
+/// Reads the variables and finds the devices, unless that was done already.
 ///
 /// # Errors
-/// Where a variable is wrong or there is no device.
+/// A variable is invalid, or there is no device.
 pub(crate) fn init() -> Result<Arc<Process>, Failure> {
     match fork::owner() {
         Owner::Parent => return Err(forked()),
@@ -135,7 +135,7 @@ pub(crate) fn init() -> Result<Arc<Process>, Failure> {
     log::at_most(configuration.level);
     let (mut devices, remarks) =
         device::find(&configuration.interfaces, configuration.carriers, configuration.wire.labels).map_err(usage)?;
-    // An interface that does not say its speed, of a virtual machine for example, has the one that packets leave at.
+    // An interface without a speed, of a virtual machine for example, gets the configured rate.
     devices.iter_mut().for_each(|device| device.speed = device.speed.or(configuration.speed()));
     remarks.iter().for_each(|remark| log::say(Level::Info, remark));
     let process = Arc::new(Process::new(configuration, devices)?);
@@ -145,14 +145,14 @@ pub(crate) fn init() -> Result<Arc<Process>, Failure> {
     Ok(process)
 }
 
-/// Forgets everything.
+/// Drops the state of this process, and removes its page.
 pub(crate) fn end() {
-    // A child that was forked leaves all of it to its parent.
+    // A forked child leaves the state to its parent.
     if fork::owner() == Owner::Parent {
         return;
     }
     if let Ok(mut process) = PROCESS.try_write() {
-        // The thread may hold the process a while longer.
+        // The helper thread may hold a reference for a while, so the file is removed here.
         if let Some(path) = process.as_ref().and_then(|process| process.page_at.as_ref()) {
             let _ = fs::remove_file(path);
         }
@@ -207,19 +207,19 @@ impl Process {
         )
     }
 
-    /// A device by its number.
+    /// Returns a device by its number.
     ///
     /// # Errors
-    /// Where there is none.
+    /// There is no such device.
     pub(crate) fn rail(&self, device: i32) -> Result<&Rail, Failure> {
         let rail = usize::try_from(device).ok().and_then(|device| self.rails.get(device));
         rail.ok_or_else(|| Failure::internal(format!("there is no device {device}, but {}", self.rails.len())))
     }
 
-    /// A node by the number of its device, opened if it is not; for a connection of this traffic class.
+    /// Returns the node of a device, and opens it if necessary; for a connection of this traffic class.
     ///
     /// # Errors
-    /// Where sockets or an RDMA device cannot be opened.
+    /// Sockets or an RDMA device cannot be opened.
     pub(crate) fn open(&self, device: i32, class: u8) -> Result<Opened<'_>, Failure> {
         let rail = self.rail(device)?;
         let mut node = rail.lock()?;
@@ -232,10 +232,10 @@ impl Process {
         Ok(Opened(node))
     }
 
-    /// The same of a device whose node is in use.
+    /// Returns the node of a device, which must be open.
     ///
     /// # Errors
-    /// Where it is not.
+    /// It is not open.
     pub(crate) fn opened(&self, device: u8) -> Result<Opened<'_>, Failure> {
         let node = self.rail(i32::from(device))?.lock()?;
         if node.is_none() {
@@ -244,10 +244,10 @@ impl Process {
         Ok(Opened(node))
     }
 
-    /// The same, unless somebody else is at work there.
+    /// Returns the node of a device, which must be open, unless another thread holds its lock.
     ///
     /// # Errors
-    /// Where it is not in use.
+    /// It is not open.
     pub(crate) fn try_opened(&self, device: u8) -> Result<Option<Opened<'_>>, Failure> {
         match self.rail(i32::from(device))?.node.try_lock() {
             Ok(node) if node.is_some() => Ok(Some(Opened(node))),
@@ -257,7 +257,7 @@ impl Process {
     }
 
     fn make_node(&self, device: &Device) -> Result<DeviceNode, Failure> {
-        // What connections are called must differ from one start to the next.
+        // The names of connections must differ from one start to the next.
         let seed = RandomState::new().hash_one(&device.name);
         let settings = self
             .configuration
@@ -286,34 +286,34 @@ impl Process {
         Ok(Node::new(Driver::new(endpoint, path)))
     }
 
-    /// One communicator more, for which a thread helps out.
+    /// Counts a further communicator, for which the helper thread runs.
     ///
     /// # Errors
-    /// Where there can be no thread.
+    /// The thread cannot be started.
     pub(crate) fn begins(self: &Arc<Self>) -> Result<(), Failure> {
         self.helper.begin(self).map_err(|error| Failure::new(Code::System, format!("no thread: {error}")))
     }
 
-    /// One communicator less; with the last one the thread is gone.
+    /// Counts one communicator less; the thread ends with the last one.
     pub(crate) fn ends(&self) {
         self.helper.end();
     }
 
-    /// A further communicator of NCCL's, since version 11, and the class of its traffic.
+    /// Adds a context of NCCL's, since version 11, with the class of its traffic.
     ///
     /// # Errors
-    /// Where there are too many.
+    /// Too many contexts.
     pub(crate) fn add_context(&self, class: u8) -> Result<Id, Failure> {
         let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
         contexts.insert(class).ok_or_else(|| Failure::internal("too many contexts"))
     }
 
-    /// The class of its traffic; `None`: there is no such one.
+    /// Returns the traffic class of a context; `None`: there is no such context.
     pub(crate) fn context(&self, id: Id) -> Option<u8> {
         self.contexts.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied()
     }
 
-    /// It ends; with the last one everything does.
+    /// Removes a context; the last one ends the state of this process.
     pub(crate) fn remove_context(&self, id: Id) {
         let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
         contexts.remove(id);
@@ -336,17 +336,17 @@ impl Process {
         self.scheme.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets parameters of the scheme, here and in every device; says what they are.
+    /// Sets parameters of the scheme, here and in every device; returns a line that describes them.
     ///
     /// # Errors
-    /// Where a key or a value is wrong.
+    /// A key or a value is invalid.
     pub(crate) fn set(&self, settings: &str) -> Result<String, String> {
         let scheme = {
             let mut scheme = self.scheme();
             *scheme = variables::changed(&scheme, settings)?;
             scheme.clone()
         };
-        // Whoever opens a device meanwhile has taken the new one, or is waited for.
+        // A thread that opens a device meanwhile has either taken the new scheme, or holds the lock that is awaited here.
         for rail in &self.rails {
             if let Ok(mut node) = rail.lock()
                 && let Some(node) = node.as_mut()
@@ -359,7 +359,7 @@ impl Process {
         Ok(said)
     }
 
-    /// What the paths of every connection do.
+    /// Returns the counters of all paths of every connection.
     pub(crate) fn paths(&self) -> Vec<Slot> {
         (0..self.rails.len()).flat_map(|device| self.paths_of(device)).flatten().collect()
     }
@@ -372,7 +372,7 @@ impl Process {
         all.iter().map(|of| slots(device as u32, of, paths, now)).collect()
     }
 
-    /// Writes the statistics page if it is time, and does what its readers wish.
+    /// Writes the statistics page if it is due, and handles a pending request of a reader.
     fn write_page(&self, busy: bool) {
         let mut page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(Written { page, next }) = page.as_mut() else { return };
@@ -391,7 +391,7 @@ impl Process {
         *next = began + WRITES[usize::from(!busy)].max(took * WRITES_SHARE);
     }
 
-    /// Does what nobody has done for `since`; whether anything is under way, and whether NCCL calls by itself.
+    /// Works for nodes without work for `since`. Returns two flags: there is activity, and NCCL calls by itself.
     pub(crate) fn help(&self, since: Time) -> (bool, bool) {
         let (mut under_way, mut called) = (false, false);
         for rail in &self.rails {
@@ -403,7 +403,7 @@ impl Process {
             if node.idle_for() < since {
                 called = true;
             } else {
-                // NCCL hears of it when it asks.
+                // NCCL receives a failure at its next call.
                 let _ = node.work();
             }
             under_way |= !node.is_quiet() || node.requests() > 0;
@@ -413,7 +413,7 @@ impl Process {
     }
 }
 
-/// The statistics page, unless there is to be none or no room for it, which is said once.
+/// Creates the statistics page, unless it is off; a failure is logged once.
 fn make_page(configuration: &Configuration) -> Option<(Page, PathBuf)> {
     let folder = configuration.stats.as_ref()?;
     let paths = configuration.wire.labels as usize;
@@ -430,7 +430,7 @@ fn wall_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// A connection as the page has it: a slot for each path.
+/// Converts a connection to slots of the page, one per path.
 fn slots(device: u32, of: &Watched, paths: usize, now: Time) -> Vec<Slot> {
     let state = if of.is_well { State::Open } else { State::Failed };
     let wall = wall_ns();
@@ -466,7 +466,7 @@ fn slots(device: u32, of: &Watched, paths: usize, now: Time) -> Vec<Slot> {
 
 impl Rail {
     fn lock(&self) -> Result<MutexGuard<'_, Option<DeviceNode>>, Failure> {
-        // Whoever panicked in there has left it in no state to go on with.
+        // A panic under this lock has left the node in an undefined state.
         self.node.lock().map_err(|_| Failure::internal(""))
     }
 }
@@ -475,15 +475,15 @@ impl Rail {
 pub(crate) struct Opened<'a>(MutexGuard<'a, Option<DeviceNode>>);
 
 impl Opened<'_> {
-    /// The node.
+    /// Returns the node.
     ///
     /// # Errors
-    /// None, once it is opened.
+    /// The node is not open.
     pub(crate) fn node(&mut self) -> Result<&mut DeviceNode, Failure> {
         self.0.as_mut().ok_or_else(|| Failure::internal("a node that is not open"))
     }
 
-    /// A communicator has closed: the last one waits until its peers have heard of it.
+    /// Handles a closed communicator: the last one waits for the ACKs of its peers, and an unused node is dropped.
     pub(crate) fn closed(&mut self) {
         let Some(node) = self.0.as_mut() else { return };
         if node.communicators() == 0 {
@@ -496,7 +496,7 @@ impl Opened<'_> {
     }
 }
 
-/// Waits until everything that was said has been heard, but not for long.
+/// Waits until all messages are acknowledged, at most for [`LINGERS`].
 fn linger(node: &mut DeviceNode) {
     let until = node.driver().datapath().now() + LINGERS;
     while !node.is_quiet() && node.driver().datapath().now() < until {

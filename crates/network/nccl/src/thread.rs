@@ -1,5 +1,5 @@
-//! A thread that leaves nothing behind with whoever starts it: `std::thread::spawn` keeps a destructor in the caller's
-//! thread-local storage, which holds the library in memory after NCCL has unloaded it.
+//! A thread that leaves no state in its creator: `std::thread::spawn` keeps a destructor in the caller's thread-local
+//! storage, which holds the library in memory after NCCL has unloaded it.
 
 #![allow(unsafe_code)]
 
@@ -10,16 +10,16 @@ use std::{
     ptr,
 };
 
-/// A thread to be waited for.
+/// A thread that can be joined.
 #[derive(Debug)]
 pub(crate) struct Thread(libc::pthread_t);
 
 type Body = Box<dyn FnOnce() + Send>;
 
 extern "C" fn begin(body: *mut c_void) -> *mut c_void {
-    // SAFETY: made of a box in `spawn`, for this call alone.
+    // SAFETY: created from a box in `spawn`, for this call alone.
     let body = unsafe { Box::from_raw(body.cast::<Body>()) };
-    // Whoever joins sees no difference.
+    // A panic makes no difference to the joining thread.
     let _ = catch_unwind(AssertUnwindSafe(body));
     ptr::null_mut()
 }
@@ -29,7 +29,7 @@ pub(crate) fn spawn(body: impl FnOnce() + Send + 'static) -> io::Result<Thread> 
     let body: Box<Body> = Box::new(Box::new(body));
     let body = Box::into_raw(body);
     let mut thread = 0;
-    // SAFETY: `begin` takes the box, which nobody else has.
+    // SAFETY: `begin` takes the box, which has no other owner.
     let code = unsafe { libc::pthread_create(&mut thread, ptr::null(), begin, body.cast()) };
     if code != 0 {
         // SAFETY: no thread has taken it.

@@ -1,5 +1,5 @@
-//! What users set: environment variables, named and read like NCCL's own, and the sections of a scenario that a real network
-//! reads. `anabranch explain nccl` prints [`VARIABLES`].
+//! User settings: environment variables, with names and syntax like NCCL's own, and the sections of a scenario that apply to a
+//! real network. `anabranch explain nccl` prints [`VARIABLES`].
 
 use crate::{
     handle::{Authentication, Carrier},
@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 pub struct Variable {
     /// Its name.
     pub name: &'static str,
-    /// What it says.
+    /// Meaning of the variable, for users.
     pub meaning: &'static str,
-    /// What it may be.
+    /// Allowed values.
     pub expected: &'static str,
-    /// What holds where it is not set.
+    /// Value that applies where the variable is not set.
     pub default: &'static str,
 }
 
@@ -108,7 +108,7 @@ pub const VARIABLES: &[Variable] = &[
     },
 ];
 
-/// Variables of this name that others read.
+/// Prefixes of variables that other parts of the project read.
 const OTHERS: &[&str] = &[
     "ANABRANCH_SOAK_",
     "ANABRANCH_RECORD",
@@ -118,7 +118,7 @@ const OTHERS: &[&str] = &[
     "ANABRANCH_TESTBED_",
 ];
 
-/// Which interfaces are wanted.
+/// Selection of network interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interfaces {
     is_default: bool,
@@ -135,7 +135,7 @@ impl Default for Interfaces {
 }
 
 impl Interfaces {
-    /// Reads a list as NCCL does: `^` all others, `=` whole names, else beginnings.
+    /// Reads a list with NCCL's syntax: `^` excludes the names, `=` means whole names; otherwise names are prefixes.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let (except, rest) = text.strip_prefix('^').map_or((false, text), |rest| (true, rest));
         let (whole, rest) = rest.strip_prefix('=').map_or((false, rest), |rest| (true, rest));
@@ -155,7 +155,7 @@ impl Interfaces {
         self.named(name) != self.except && !(self.is_default && is_loopback)
     }
 
-    /// Whether somebody has said which, and not which not.
+    /// Returns `true` if names of interfaces are selected, not excluded.
     pub(crate) fn names(&self) -> bool {
         !self.except
     }
@@ -164,7 +164,7 @@ impl Interfaces {
         self.is_default
     }
 
-    /// The first name that is wanted and fits none of these.
+    /// Returns the first selected name that fits none of these.
     pub(crate) fn missing(&self, names: &[&str]) -> Option<&str> {
         let fits =
             |of: &String| names.iter().any(|name| if self.whole { *name == of } else { name.starts_with(of.as_str()) });
@@ -172,12 +172,12 @@ impl Interfaces {
     }
 }
 
-/// What is to carry packets.
+/// Selection of the carriers of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Carriers {
     Udp,
     Verbs,
-    /// Verbs where they can, UDP elsewhere.
+    /// Verbs where available, UDP elsewhere.
     Auto,
 }
 
@@ -196,7 +196,7 @@ impl Carriers {
     }
 }
 
-/// What holds for this process.
+/// Configuration of this process.
 #[derive(Clone, Debug)]
 pub(crate) struct Configuration {
     pub(crate) carriers: Carriers,
@@ -204,12 +204,12 @@ pub(crate) struct Configuration {
     pub(crate) scheme: HostParameters,
     pub(crate) transport: TransportParameters,
     pub(crate) wire: WireParameters,
-    /// Where the statistics page lies; `None`: there is to be none.
+    /// Folder of the statistics page; `None`: there is no page.
     pub(crate) stats: Option<PathBuf>,
     pub(crate) level: Level,
 }
 
-/// A key of a scenario with its value, and where it was said.
+/// A key of a scenario with its value and its source.
 struct Said {
     by: String,
     path: Vec<String>,
@@ -223,10 +223,10 @@ impl Said {
 }
 
 impl Configuration {
-    /// Reads variables.
+    /// Reads the configuration from variables.
     ///
     /// # Errors
-    /// One line that names the variable, what it says and what is allowed.
+    /// One line with the name of the variable, its value and the allowed values.
     pub(crate) fn read(all: impl IntoIterator<Item = (String, String)>) -> Result<Self, String> {
         let all: Vec<(String, String)> = all.into_iter().collect();
         let names = || VARIABLES.iter().map(|variable| variable.name);
@@ -293,7 +293,7 @@ impl Configuration {
         Ok(Configuration { carriers, interfaces, scheme, transport, wire, stats, level })
     }
 
-    /// Payload bytes of a full packet where a packet has room for so many bytes of header and payload.
+    /// Returns the payload bytes of a full packet where a packet has `room` bytes for header and payload.
     pub(crate) fn payload(&self, room: u64) -> u64 {
         match self.wire.payload {
             Auto::Value(payload) => payload.0,
@@ -301,7 +301,7 @@ impl Configuration {
         }
     }
 
-    /// Mbit/s that packets leave a device at, where that is said.
+    /// Returns the configured rate of a device in Mbit/s, where it is set.
     pub(crate) fn speed(&self) -> Option<u32> {
         match self.wire.rate {
             Auto::Value(Rate(rate)) => Some(u32::try_from(rate / 1_000_000).unwrap_or(i32::MAX as u32).max(1)),
@@ -309,10 +309,11 @@ impl Configuration {
         }
     }
 
-    /// The key of this process and how the handles of its listeners carry it: that of a file, or a secret of the system's generator.
+    /// Returns the key of this process and its representation in the handles of its listeners: the key of a file, or a random
+    /// secret.
     ///
     /// # Errors
-    /// Where the file is not as it must be.
+    /// The file is not readable or not valid.
     pub(crate) fn make_key(&self) -> Result<(Option<Key>, Authentication), String> {
         if !self.wire.is_authenticated() {
             return Ok((None, Authentication::Off));
@@ -325,10 +326,10 @@ impl Configuration {
         Ok((Some(Key::of(&secret)), Authentication::Job(secret)))
     }
 
-    /// What an endpoint of an interface is told.
+    /// Returns the settings of an endpoint for an interface.
     ///
     /// # Errors
-    /// Where packets would be too large.
+    /// Packets would be too large.
     pub(crate) fn settings(
         &self,
         speed: u32,
@@ -351,11 +352,11 @@ impl Configuration {
     }
 }
 
-/// Streams from one peer: connections at a time, one after the other uses them.
+/// Maximum number of streams from one peer: one per open connection; later connections reuse them.
 const MOST_STREAMS: usize = 4096;
-/// Other ranks that a device talks to.
+/// Maximum number of peers of a device.
 pub(crate) const MOST_PEERS: u32 = 16_384;
-/// The same with verbs, where each has memory and queue pairs of its own, and again where both call each other.
+/// Maximum number of peers with verbs. Each needs memory and queue pairs of its own, twice where both peers connect.
 pub(crate) const MOST_VERBS_PEERS: u32 = 1024;
 
 fn raw(value: &toml::Value) -> Option<Raw> {
@@ -369,7 +370,7 @@ fn raw(value: &toml::Value) -> Option<Raw> {
     })
 }
 
-/// The sections of a file that a real network reads.
+/// Reads the sections of a file that apply to a real network.
 fn read_file(path: &str, said: &mut Vec<Said>) -> Result<(), String> {
     let by = format!("ANABRANCH_CONFIG={path}");
     let text = anabranch_input::read_text(Path::new(path), anabranch_input::MAX_TEXT)
@@ -403,10 +404,10 @@ fn flatten(by: &str, path: &[&str], table: &toml::Table, said: &mut Vec<Said>) -
     Ok(())
 }
 
-/// A scheme with other parameters, or another scheme, by keys of `[load_balancer]` with semicolons.
+/// Returns a scheme with changed parameters, or another scheme, from keys of `[load_balancer]` with semicolons.
 ///
 /// # Errors
-/// Where a key or a value is wrong, for people.
+/// A key or a value is invalid; a message for the user.
 pub(crate) fn changed(scheme: &HostParameters, settings: &str) -> Result<HostParameters, String> {
     let mut scheme = scheme.clone();
     for entry in settings.split(';').filter(|entry| !entry.trim().is_empty()) {
@@ -434,7 +435,7 @@ fn named_scheme(of: &Said, name: &str) -> Result<HostParameters, String> {
     }
 }
 
-/// An entry of `ANABRANCH_SET`, or of what is changed later.
+/// Reads an entry of `ANABRANCH_SET`, or of a later change.
 fn read_entry(by: &str, entry: &str) -> Result<Said, String> {
     let expected = "expected key=value, for example transport.ack_every=4";
     let (key, text) = entry.split_once('=').ok_or_else(|| format!("{by}: found `{}`, {expected}", entry.trim()))?;
@@ -444,7 +445,7 @@ fn read_entry(by: &str, entry: &str) -> Result<Said, String> {
     Ok(Said { by: by.into(), path, value: value.unwrap_or_else(|| Raw::Text(text.into())) })
 }
 
-/// What was said, on top of the defaults; who speaks last wins.
+/// Applies the settings to the defaults; a later setting overrides an earlier one.
 fn settle(said: &[Said]) -> Result<(HostParameters, TransportParameters, WireParameters), String> {
     let last = |section: &str, keys: &[&str]| {
         let is_it = |of: &&Said| of.path.len() == 2 && of.path[0] == section && keys.contains(&of.path[1].as_str());
@@ -490,13 +491,13 @@ fn settle(said: &[Said]) -> Result<(HostParameters, TransportParameters, WirePar
     Ok((scheme, transport, wire))
 }
 
-/// A parameter of a scheme, which need not be the one in use: a file may have tables for several.
+/// Sets a parameter of a scheme, which need not be the one in use: a file may have tables for several.
 fn set_scheme(scheme: &mut HostParameters, name: &str, key: &str, of: &Said) -> Result<Result<(), SetError>, String> {
     let (other, switch) = (HostParameters::named(name), SwitchParameters::named(name));
     if other.is_err() && switch.is_err() {
         return Err(of.wrong(format!("there is no scheme `{name}`")));
     }
-    // Switches of a real network do what they do.
+    // Parameters of switches are accepted and ignored: the switches of a real network are not configured here.
     if switch.is_ok_and(|mut switch| switch.parameters_mut().set(key, &of.value).is_ok()) && scheme.name() != name {
         return Ok(Ok(()));
     }
@@ -507,7 +508,7 @@ fn set_scheme(scheme: &mut HostParameters, name: &str, key: &str, of: &Said) -> 
     })
 }
 
-/// A time as people write it in variables.
+/// Formats a time as in the values of variables.
 pub(crate) fn seconds(time: Time) -> String {
     format!("{} s", time.as_seconds())
 }
@@ -555,10 +556,10 @@ mod tests {
     #[test]
     fn packets_fit_the_interface() {
         let usual = read(&[]).unwrap();
-        // 64 B of ours, 8 B UDP, 20 B IPv4 or 40 B IPv6.
+        // 64 B of the plugin's header, 8 B UDP, 20 B IPv4 or 40 B IPv6.
         assert_eq!([usual.payload(1472), usual.payload(1452)], [1408, 1388]);
         assert_eq!([usual.payload(65_508), usual.payload(8972)], [8888, 8888]);
-        // The path MTU of an RDMA device with Ethernet's 1500 B, of which Ethernet, IPv4, UDP, transport header and CRC are no part.
+        // The path MTU of an RDMA device with Ethernet's 1500 B, which excludes Ethernet, IPv4, UDP, transport header and CRC.
         let settings = usual.settings(40_000, 1024, Carrier::Verbs, 1, None).unwrap();
         assert_eq!((settings.mtu(), settings.overhead, settings.ecn), (960, 58, false));
         let settings = usual.settings(40_000, 1472, Carrier::Udp, 1, None).unwrap();

@@ -1,4 +1,4 @@
-//! The shared object as NCCL sees it, through a C program that knows the binary interface and nothing of us.
+//! The shared object from NCCL's side, through a C program that uses the binary interface alone.
 
 #[path = "../../wire/tests/fake/mod.rs"]
 mod fake;
@@ -16,12 +16,12 @@ fn plugin() -> PathBuf {
     path
 }
 
-/// The C program, built anew.
+/// Builds the C program.
 fn program(name: &str) -> PathBuf {
     program_with(name, &[])
 }
 
-/// The same with further flags.
+/// Builds the C program with further flags.
 fn program_with(name: &str, flags: &[&str]) -> PathBuf {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/every_entry.c");
@@ -43,7 +43,7 @@ fn load_run_unload(program: &Path, version: u32, times: u32) {
     assert!(!said.contains("no statistics page"), "{said}");
 }
 
-/// Its log.
+/// Runs the program and returns its log.
 fn run(program: &Path, version: u32, times: u32, variables: &[(&str, &str)]) -> String {
     let output = Command::new(program)
         .arg(plugin())
@@ -65,14 +65,14 @@ fn every_entry_of_every_version() {
     (8..=12).for_each(|version| load_run_unload(&program, version, 1));
 }
 
-/// No thread, descriptor or mapping is left, though nobody says when version 10 ends.
+/// No thread, descriptor or mapping is left, though version 10 has no `finalize`.
 #[test]
 fn a_hundred_times_loaded_and_nothing_is_left() {
     let program = program("a_hundred_times");
     [10, 12].into_iter().for_each(|version| load_run_unload(&program, version, 100));
 }
 
-/// The same over queue pairs, of which nothing is left either. Only version 10 says a class for each connection; the program's is 3.
+/// The same over queue pairs, of which none is left either. Only version 10 sets a class per connection; the program's is 3.
 #[test]
 #[ignore = "needs libibverbs-dev"]
 fn every_entry_over_verbs() {
@@ -87,7 +87,7 @@ fn every_entry_over_verbs() {
     }
 }
 
-/// Where the statistics page has no place, all else works, and it is said once; where there is to be none, nothing is said.
+/// Without space for the statistics page all else works, and one warning is logged; with the page off, none is.
 #[test]
 fn no_room_for_the_page() {
     let program = program("no_room");
@@ -120,7 +120,7 @@ fn no_room_for_the_page() {
     }
 }
 
-/// A request that waits is asked for again within a microsecond of the last work: no system call.
+/// A waiting request that is polled again within a microsecond of the last work makes no system call.
 #[test]
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn quick_looks_make_no_system_call() {
@@ -140,7 +140,7 @@ fn quick_looks_make_no_system_call() {
     eprintln!("{said}");
 }
 
-/// No byte is read or written where it must not be, and none of ours is left: every entry of the oldest and the newest version.
+/// No invalid access and no leak: every entry of the oldest and the newest version.
 #[test]
 #[ignore = "valgrind: a minute"]
 fn no_wrong_byte_and_no_leak() {
@@ -179,7 +179,7 @@ fn valgrind(name: &str, variables: &[(String, String)]) {
     }
 }
 
-/// The same by the address sanitiser, which stands between every load and store: all versions. Rust's libraries must have its run time.
+/// The same with the address sanitiser, which checks every load and store: all versions. Needs Rust's sanitiser run time.
 #[test]
 #[ignore = "builds the library anew with the address sanitiser: a minute or more"]
 fn the_address_sanitiser_finds_nothing() {
@@ -188,7 +188,7 @@ fn the_address_sanitiser_finds_nothing() {
     let built = Command::new(env!("CARGO"))
         .args(["build", "--profile", "fast", "--package", env!("CARGO_PKG_NAME"), "--target", TARGET, "--target-dir"])
         .arg(&folder)
-        // A stable compiler takes the flag too, if it is told to.
+        // A stable compiler accepts the flag too, with this variable.
         .envs([("RUSTC_BOOTSTRAP", "1"), ("RUSTFLAGS", "-Zsanitizer=address")])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status()
@@ -218,7 +218,7 @@ fn a_gibibyte_is_a_message() {
     [8, 12].into_iter().for_each(|version| drop(run(&program, version, 1, &[("ANABRANCH_TEST_LARGE", "1")])));
 }
 
-/// Needs nothing that is not on every machine with a C library.
+/// Needs only libraries that every machine with a C library has.
 #[test]
 fn it_loads_with_libc_alone() {
     let output = Command::new("ldd").arg(plugin()).output().unwrap();

@@ -87,7 +87,7 @@ fn every_connection_has_its_class() {
             step(&mut nodes);
         }
         counts.iter().for_each(|of| of.borrow_mut().iter_mut().for_each(BTreeMap::clear));
-        // The header of 32 B makes these whole packets.
+        // With the header of 32 B these are whole packets.
         let (size, memory) = (packets * 1000 - 32, Shared::of(vec![0; packets * 1000]));
         let buffer = Buffer { memory: memory.clone(), size: size as u64, tag: 1 };
         let receive = nodes[1].receive(receiver.unwrap(), vec![buffer]).unwrap();
@@ -101,7 +101,7 @@ fn every_connection_has_its_class() {
         assert!(nodes[1].test(receive).unwrap().is_some());
         let [sent, answered] = [0, 1].map(|host| counts[host].borrow().clone());
         assert_eq!(sent[0], BTreeMap::from([(class, packets as u64)]), "data of class {class}");
-        // Who has no class of its own leaves that of the other connections to what is said besides.
+        // A connection without a class leaves the class of ACKs and control messages as the previous connections set it.
         let said = if class == 0 { 40 } else { class };
         assert_eq!(answered[1].keys().collect::<Vec<_>>(), [&said], "answers to class {class}");
     }

@@ -1,4 +1,4 @@
-//! What goes wrong is told to both ends, within a stated time, and nothing hangs.
+//! Failures reach both peers within a stated time, and nothing hangs.
 
 mod common;
 
@@ -34,9 +34,9 @@ fn a_peer_that_is_gone_is_found_by_both_who_wait() {
     let (waits, _) = pair.receive(1, receiver, 8, 7);
     cut(&pair);
     let began = pair.network.now();
-    // The sender has nothing under way, and the receiver nothing that it is owed: a ping a second asks.
+    // The sender has nothing in flight, and the receiver waits for no ACK: the pings, one per second, detect the failure.
     assert_eq!(pair.finish(1, waits).unwrap_err().code, Code::Remote);
-    // Within the time to give up (1 s), a second until the ping, and the timeouts that count it.
+    // Within the timeout (1 s), a second until the ping, and the timeouts that count it.
     assert!(pair.network.now() - began < Time::from_us(4_000_000), "{}", pair.network.now() - began);
     let failure = pair.until("the sender", |pair| pair.nodes[0].send(sender, Shared::of(vec![]), 0, 7).err());
     assert_eq!(failure.code, Code::Remote);
@@ -95,14 +95,14 @@ fn packets_of_another_size_are_told() {
     let link = Link::new(Rate::gbps(10), Time::from_us(5));
     let mut pair = Pair::new(5, &link, [settings(1, 1000, 4), settings(2, 1400, 4)]);
     let (_, mut handle) = pair.listen(1);
-    // As if the handle had been right.
+    // Pretends that the handle had been right.
     handle.payload = 1000;
     let failure = pair.refused(0, &handle);
     assert_eq!(failure.code, Code::Usage);
     assert!(failure.message.contains("1400 B") && failure.message.contains("1000 B"), "{failure}");
 }
 
-/// A rank with secrets and one without, or with another than its handle says.
+/// A rank with a secret and one without, or with another one than in its handle.
 #[test]
 fn ranks_without_the_same_key_are_told() {
     let link = Link::new(Rate::gbps(10), Time::from_us(5));
@@ -141,7 +141,7 @@ fn closing_early_fails_the_other_end() {
     pair.nodes[0].close_receiver(receiver).unwrap();
     let failure = pair.until("the sender", |pair| pair.nodes[1].send(sender, Shared::of(vec![0; 4 << 20]), 8, 1).err());
     assert_eq!(failure.code, Code::Remote);
-    // A sender that closes before anybody has accepted it.
+    // A sender that closes before the connection is accepted.
     let (listener, handle) = pair.listen(0);
     let mut attempt = None;
     let sender = pair.until("a sender", |pair| match pair.nodes[1].connect(&handle, attempt, 0).unwrap() {
@@ -158,7 +158,7 @@ fn closing_early_fails_the_other_end() {
     assert_eq!(pair.nodes[0].receive(receiver, vec![memory]).unwrap_err().code, Code::Remote);
 }
 
-/// Whoever has received all may close and go: the sender hears what was complete, if not of every packet.
+/// A receiver that has all data may close and leave: the sender receives the number of complete receives, if not every ACK.
 #[test]
 fn what_was_complete_before_the_receiver_closed_is_done() {
     for seed in 0..20 {
@@ -190,7 +190,7 @@ fn numbers_that_name_nothing_and_too_many_requests() {
     assert!(failure.message.contains("32"), "{failure}");
     let failure = pair.nodes[1].receive(receiver, (0..9).map(|_| buffer()).collect()).unwrap_err();
     assert_eq!(failure.code, Code::Internal);
-    // One request done makes room for one.
+    // One completed request permits another one.
     pair.send(0, sender, &[1; 8], 0).unwrap();
     pair.finish(1, requests[0]).unwrap();
     assert_eq!(pair.nodes[1].test(requests[0]).unwrap_err().code, Code::Internal, "it is gone");

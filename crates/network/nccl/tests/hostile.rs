@@ -1,5 +1,5 @@
-//! A rank that says whatever it likes over a connection that was accepted: nobody panics, no byte lands outside of the buffer that
-//! was granted, and others go on.
+//! A rank that sends arbitrary messages over an accepted connection: no node panics, no byte is written outside of a posted
+//! buffer, and other connections go on.
 
 mod common;
 
@@ -18,7 +18,7 @@ use nccl_net_anabranch::{
     message::{Control, End, Entry, PieceHeader, Refusal},
 };
 
-/// Small numbers mostly, since they are the ones that mean something.
+/// Draws mostly small numbers, since those are valid.
 fn number(draws: &mut Stream) -> u64 {
     match draws.below(8) {
         0..5 => draws.below(4),
@@ -28,7 +28,7 @@ fn number(draws: &mut Stream) -> u64 {
     }
 }
 
-/// What somebody might say over a stream, sense or not.
+/// Draws a message of a stream, valid or not.
 fn nonsense(draws: &mut Stream, stream: u32, key: u64) -> Bytes {
     let connection = number(draws) as u32;
     let mut bytes = if stream > 0 {
@@ -56,7 +56,7 @@ fn nonsense(draws: &mut Stream, stream: u32, key: u64) -> Bytes {
         };
         said.write()
     };
-    // Now and then it is cut short, or a byte of it is another.
+    // Sometimes it is truncated, or has a flipped bit.
     match draws.below(16) {
         0 => bytes.truncate(draws.below(bytes.len() as u64) as usize),
         1 => {
@@ -68,7 +68,7 @@ fn nonsense(draws: &mut Stream, stream: u32, key: u64) -> Bytes {
     bytes.into()
 }
 
-/// Everybody works, then the clock moves on a little.
+/// Lets all nodes work, then advances the clock a little.
 fn step(network: &Network, nodes: &mut [TestNode; 2], hostile: &mut Driver<MemoryPath>) {
     for node in nodes.iter_mut() {
         let _ = node.work();
@@ -78,7 +78,7 @@ fn step(network: &Network, nodes: &mut [TestNode; 2], hostile: &mut Driver<Memor
     network.advance(network.now() + Time::from_us(20));
 }
 
-/// A connection from one node to another.
+/// Connects one node to another.
 fn connect(
     network: &Network,
     nodes: &mut [TestNode; 2],
@@ -103,7 +103,7 @@ fn connect(
     panic!("no connection")
 }
 
-/// Returns connections from and to the hostile rank, and requests of them that ended.
+/// Returns the numbers of connections from and to the hostile rank, and of their requests that ended.
 fn attack(seed: u64) -> [usize; 3] {
     let network = Network::new(seed, 2, Link::new(Rate::gbps(10), Time::from_us(5)));
     let node = |host: usize| {
@@ -121,7 +121,7 @@ fn attack(seed: u64) -> [usize; 3] {
         authentication: Authentication::Off,
     };
 
-    // A listener for the honest rank and one for the other, and an attempt of ours to connect to that.
+    // A listener for the honest rank and one for the hostile rank, and an attempt to connect to the latter.
     let (honest, key) = nodes[0].listen(0).unwrap();
     let (listener, known) = nodes[0].listen(0).unwrap();
     let mut attempt = match nodes[0].connect(&handle(address(2), 5), None, 0).unwrap() {
@@ -138,7 +138,7 @@ fn attack(seed: u64) -> [usize; 3] {
             let said = nonsense(&mut draws, stream, known);
             let (endpoint, now) = hostile.endpoint();
             endpoint.connect(now, peer);
-            // Where it is to lie: a connection and a receive that there may be, and its first piece or another.
+            // A steering word for a connection and a receive that may exist, and its first piece or another.
             let steering = draws.below(3) << 40 | draws.below(4) << 32 | draws.below(2) << 29 | draws.below(3);
             let _ = endpoint.send_with(now, peer, stream, SendOptions { steering, ..SendOptions::default() }, said);
         }
@@ -170,7 +170,7 @@ fn attack(seed: u64) -> [usize; 3] {
     nodes[0].close_listener(listener).unwrap();
     assert_eq!(nodes[0].requests(), 0, "seed {seed}");
 
-    // The others have not noticed.
+    // The other connections are unaffected.
     let (sender, receiver) = connect(&network, &mut nodes, &mut hostile, &handle(address(0), key), honest);
     let (sent, got) = (Shared::of((0..5000).map(|at| at as u8).collect()), Shared::of(vec![0; 5000]));
     let buffer = Buffer { memory: got.clone(), size: 5000, tag: 0 };
@@ -192,6 +192,6 @@ fn attack(seed: u64) -> [usize; 3] {
 fn nonsense_harms_nobody() {
     let sum = |all: [usize; 3], one: [usize; 3]| std::array::from_fn(|at| all[at] + one[at]);
     let all = (0..300).map(attack).fold([0; 3], sum);
-    // Some of the nonsense made sense.
+    // Some of the random messages were valid.
     assert!(all.into_iter().all(|count| count > 10), "{all:?}");
 }

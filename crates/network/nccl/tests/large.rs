@@ -1,4 +1,4 @@
-//! Messages larger than anybody has memory for, over the datapath in memory: their bytes are none, their places and sizes are theirs.
+//! Messages larger than any memory, over the datapath in memory: without bytes, but with real offsets and sizes.
 
 mod common;
 
@@ -11,7 +11,7 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
 static NOTHING: [u8; 256 << 10] = [0; 256 << 10];
 
-/// Memory without bytes: where those begin and end that have been read or written, once each, in any order.
+/// Memory without bytes: the ranges that have been read or written, once each, in any order.
 #[derive(Clone, Debug, Default)]
 struct Hollow(Rc<RefCell<BTreeMap<u64, u64>>>);
 
@@ -31,7 +31,7 @@ impl Hollow {
         all.insert(from, to);
     }
 
-    /// Bytes from the first on of which none is missing.
+    /// Returns the number of bytes from the first on without a gap.
     fn whole(&self) -> u64 {
         self.0.borrow().get(&0).copied().unwrap_or(0)
     }
@@ -49,7 +49,7 @@ impl Memory for Hollow {
     }
 }
 
-/// Sends a message of so many bytes until so many of it have come.
+/// Sends a message of `size` bytes until `until` bytes of it have arrived.
 fn carry(size: u64, until: u64) {
     let link = Link::new(Rate::gbps(100), Time::from_us(2));
     let of = |seed| anabranch_endpoint::Settings { rate: Rate::gbps(100), ..settings(seed, 8900, 2) };
@@ -74,13 +74,13 @@ fn carry(size: u64, until: u64) {
     pair.nodes[1].close_receiver(receiver).unwrap();
 }
 
-/// The largest message of all: 1 TiB is taken, begins to arrive, and can be closed in its midst.
+/// The largest message: 1 TiB is accepted, begins to arrive, and can be closed in between.
 #[test]
 fn a_tebibyte_begins() {
     carry(1 << 40, 32 << 20);
 }
 
-/// The largest of version 8, and one whose places need more than 32 bits.
+/// The largest message of version 8, and one whose offsets need more than 32 bits.
 #[test]
 #[ignore = "six gibibytes over the datapath in memory: half a minute"]
 fn two_gibibytes_less_one_and_more_than_four() {

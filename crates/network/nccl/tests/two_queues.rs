@@ -1,5 +1,5 @@
-//! A connection is a queue of messages beside a queue of buffers, and nothing more: whatever the network does, whoever is slow.
-//! Random sequences of posts, tests and closes of two ranks, whose outcome a model of the two queues foretells.
+//! A connection is a queue of messages beside a queue of buffers, regardless of the network's faults and of slow peers.
+//! Random sequences of posts, tests and closes of two ranks, whose outcome a model of the two queues predicts.
 
 mod common;
 
@@ -11,10 +11,10 @@ use common::{Pair, Shared, settings};
 use nccl_net_anabranch::{Buffer, ids::Id};
 use std::collections::VecDeque;
 
-/// Faults end here.
+/// Time in microseconds at which faults end.
 const FAULTS_END: u64 = 3_000;
 
-/// A message, and the buffer that the model says it lands in.
+/// A message, and the buffer that the model predicts for it.
 struct Message {
     bytes: Vec<u8>,
     tag: i32,
@@ -54,7 +54,7 @@ fn connection(draws: &mut Stream, from: usize, (sender, receiver): (Id, Id)) -> 
             buffers.push((bytes + draws.below(100) as usize, tag));
             sends.push((bytes, tag));
         }
-        // The sender sends in another order; of one tag, the first buffer is filled first and must hold what comes.
+        // The sender sends in another order; of one tag, the first buffer is filled first and must hold the message.
         for last in (1..count).rev() {
             sends.swap(last, draws.below(last as u64 + 1) as usize);
         }
@@ -102,7 +102,7 @@ impl Connection {
         self.received == self.receives.len() && self.acknowledged.len() == self.messages.len()
     }
 
-    /// One thing that the receiver may do.
+    /// Performs one random action of the receiver.
     fn at_receiver(&mut self, pair: &mut Pair, draws: &mut Stream) -> Result<(), String> {
         let node = &mut pair.nodes[1 - self.from];
         if draws.chance(1, 2) {
@@ -146,7 +146,7 @@ impl Connection {
         Ok(())
     }
 
-    /// One thing that the sender may do.
+    /// Performs one random action of the sender.
     fn at_sender(&mut self, pair: &mut Pair, draws: &mut Stream) -> Result<(), String> {
         let node = &mut pair.nodes[self.from];
         if draws.chance(1, 2) {
@@ -175,7 +175,7 @@ impl Connection {
     }
 }
 
-/// `damage` datagrams of a million have other bits than they left with, past every check of the hardware.
+/// Runs one seed. `damage` datagrams of a million have flipped bits, past every check of the hardware.
 fn try_seed(seed: u64, damage: u32, authenticates: bool) -> Result<(), String> {
     let mut draws = Stream::keyed(seed, 0, "two queues");
     let link = |draws: &mut Stream| Link { damage, ..link(draws) };
@@ -201,7 +201,7 @@ fn try_seed(seed: u64, damage: u32, authenticates: bool) -> Result<(), String> {
     }
     let limit = pair.network.now() + Time::from_us(20_000_000);
     while !connections.iter().all(Connection::is_over) {
-        // Now one end is slow and now the other.
+        // The slow endpoint alternates.
         let turn = pair.network.now().ps() / Time::from_us(300).ps() % 3;
         for connection in &mut connections {
             for _ in 0..4 {
@@ -247,13 +247,13 @@ fn sixty_seeds() {
     try_all(0..60, 0, false);
 }
 
-/// One datagram of twenty is damaged: what is put in place as it comes is right all the same, and no rank is lost.
+/// One datagram of twenty is damaged: directly placed data is right all the same, and no rank is lost.
 #[test]
 fn damaged_bits_reach_no_buffer() {
     try_all(0..40, 50_000, false);
 }
 
-/// The same where every rank has a secret of its own, whoever of them calls, with links that repeat packets and bring them late.
+/// The same where every rank has a secret of its own, for connections in both directions, with duplicated and late packets.
 #[test]
 fn ranks_authenticate_each_other() {
     try_all(0..40, 20_000, true);

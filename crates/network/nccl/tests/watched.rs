@@ -1,4 +1,4 @@
-//! What the paths of a connection are said to have done, and another scheme in the midst of traffic.
+//! Path counters of a connection, and a change of scheme while traffic runs.
 
 mod common;
 
@@ -38,7 +38,7 @@ fn paths_say_what_went_over_them_and_another_scheme_takes_others() {
     // A piece of 65 packets, less its 32 B, and one of 35,064 B are 101 packets, each with a header of 64 B.
     assert_eq!((one.packets, one.bytes), (101, 100_064 + 101 * 64));
     assert_eq!((one.retransmitted, one.losses, one.moves, one.marks), (0, 0, 0, 0));
-    // 5 us there and 5 us back, the time of a packet and an answer, and the first packets leave in a burst.
+    // 5 us in each direction, the time of a packet and an ACK, and the first packets leave in a burst.
     assert!(one.least > Time::from_us(10) && one.least < Time::from_us(20), "{}", one.least);
     assert!(one.least <= one.mean && one.mean <= one.p99);
     pair.nodes[0].change_scheme(HostParameters::named("rr").unwrap());

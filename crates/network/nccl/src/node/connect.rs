@@ -1,4 +1,4 @@
-//! How connections come and go.
+//! Setup and teardown of connections.
 
 use super::{
     MOST_CONNECTIONS, Node,
@@ -15,24 +15,24 @@ use anabranch_wire::{Datapath, PeerId};
 use constant_time_eq::constant_time_eq;
 use std::collections::VecDeque;
 
-/// Connections that a peer may be refused in a row: ranks have the key of whom they connect to.
+/// Maximum number of consecutive refusals of a peer: ranks have the keys of the listeners they connect to.
 const MAX_REFUSALS: u32 = 64;
 
-/// How far an attempt to connect is.
+/// State of an attempt to connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connecting {
-    /// Ask again, with this attempt.
+    /// Not yet connected: call again with this attempt.
     Wait(Id),
-    /// This is the sender.
+    /// Connected; this is the sender.
     Done(Id),
 }
 
 impl<D: Datapath, M: Memory> Node<D, M> {
-    /// Begins to listen; returns the listener and the key of its handle. What is said to those who connect has this traffic class; 0: no
-    /// other than it had.
+    /// Creates a listener; returns it and the key of its handle. Control messages and ACKs to peers that connect have this
+    /// traffic class; 0 leaves their class unchanged.
     ///
     /// # Errors
-    /// Where there are too many.
+    /// Too many listeners.
     pub fn listen(&mut self, class: u8) -> Result<(Id, u64), Failure> {
         let key = self.entropy.bits();
         let listener = Listener { key, class, waiting: VecDeque::new() };
@@ -40,13 +40,13 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         Ok((id, key))
     }
 
-    /// Looks for the listener of a handle, or goes on looking with an attempt that was made before. The connection's messages have this
-    /// traffic class; so has whatever else is said to that rank, unless it is 0 or another connection has one later.
+    /// Connects to the listener of a handle, or continues an earlier attempt. The connection's messages have this traffic class.
+    /// So have ACKs and control messages to that rank, unless the class is 0 or a later connection sets another one.
     ///
     /// # Errors
-    /// Where it cannot be reached, or is another than ours.
+    /// The listener cannot be reached, or its settings differ from those of this rank.
     pub fn connect(&mut self, handle: &Handle, attempt: Option<Id>, class: u8) -> Result<Connecting, Failure> {
-        // A number that is none of ours, or of another listener, is as good as none.
+        // An unknown attempt, or one of another listener, counts as none.
         let known = attempt.filter(|id| {
             self.attempts.get(*id).is_some_and(|attempt| (attempt.at, attempt.key) == (handle.at, handle.key))
         });
@@ -58,7 +58,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         let Some(attempt) = self.attempts.get_mut(id) else { return Err(unknown("an attempt")) };
         let result = match (attempt.fate.check(), attempt.sender) {
             (Err(failure), None) => Err(failure),
-            // Whoever is gone by now is found out by the sender.
+            // The sender detects a peer that has gone meanwhile.
             (_, Some(sender)) => Ok(Connecting::Done(sender)),
             (Ok(()), None) => return Ok(Connecting::Wait(id)),
         };
@@ -128,10 +128,10 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         Ok(id)
     }
 
-    /// Takes a connection to a listener, if there is one.
+    /// Accepts a connection to a listener, if one waits.
     ///
     /// # Errors
-    /// Where there is no such listener.
+    /// There is no such listener.
     pub fn accept(&mut self, listener: Id) -> Result<Option<Id>, Failure> {
         self.work()?;
         let of = self.listeners.get_mut(listener).ok_or_else(|| unknown("a listener"))?;
@@ -146,11 +146,11 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         Ok(Some(id))
     }
 
-    /// A peer wants to connect; false: it has tried too many keys that open nothing.
+    /// Handles a peer's request to connect; returns `false` if the peer has sent too many invalid keys.
     pub(super) fn on_connect(&mut self, peer: PeerId, connection: u32, key: u64) -> bool {
         let waiting: usize = self.listeners.iter().map(|(_, listener)| listener.waiting.len()).sum();
         let full = self.receivers.len() + waiting >= MOST_CONNECTIONS;
-        // How long it takes says nothing of a key.
+        // Constant time: the duration reveals nothing about a key.
         let mut listener = None;
         for (id, candidate) in self.listeners.iter_mut() {
             if constant_time_eq(&candidate.key.to_be_bytes(), &key.to_be_bytes()) {
@@ -178,19 +178,19 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         true
     }
 
-    /// The attempt of a connection of ours to a peer.
+    /// Returns the attempt of a connection from this node to a peer.
     fn attempt(&mut self, peer: PeerId, connection: u32) -> Option<&mut Attempt> {
         let Some(Ours::Attempt(id)) = self.ours.get(&connection).copied() else { return None };
         self.attempts.get_mut(id).filter(|attempt| attempt.peer == peer)
     }
 
     pub(super) fn on_connected(&mut self, peer: PeerId, connection: u32) -> bool {
-        // What we have given up meanwhile is no mistake of theirs.
+        // An attempt that was dropped meanwhile is no error of the peer.
         let Some((at, class)) = self.attempt(peer, connection).map(|attempt| (attempt.at, attempt.class)) else {
             return true;
         };
         let Some(known) = self.peers.get_mut(&peer) else { return false };
-        // A stream that another connection has left behind keeps its window and its paths.
+        // A stream that an earlier connection has freed keeps its window and its paths.
         let free = known.streams.iter().position(|channel| !channel.used && channel.flying.is_empty());
         let channel = free.unwrap_or_else(|| {
             known.streams.push(Channel::default());
@@ -238,10 +238,10 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         }
     }
 
-    /// Closes a listener; who waits there is told.
+    /// Closes a listener, and notifies the peers that wait there.
     ///
     /// # Errors
-    /// Where there is none.
+    /// There is no such listener.
     pub fn close_listener(&mut self, id: Id) -> Result<(), Failure> {
         let listener = self.listeners.remove(id).ok_or_else(|| unknown("a listener"))?;
         for Waiting { peer, connection, fate } in listener.waiting {
@@ -254,13 +254,13 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         Ok(())
     }
 
-    /// Closes a sender; what was complete has arrived.
+    /// Closes a sender; messages that were reported as complete have arrived.
     ///
     /// # Errors
-    /// Where there is none.
+    /// There is no such sender.
     pub fn close_sender(&mut self, id: Id) -> Result<(), Failure> {
         let sender = self.senders.remove(id).ok_or_else(|| unknown("a sender"))?;
-        // What is still on its way is NCCL's memory.
+        // Bytes in flight are in NCCL's memory: copy them before NCCL reuses it.
         self.driver.own(sender.peer, sender.channel as u32 + 1);
         for request in sender.open {
             self.requests.remove(request);
@@ -280,10 +280,10 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         Ok(())
     }
 
-    /// Closes a receiver; the sender is told what was complete.
+    /// Closes a receiver, and notifies the sender of the number of complete receives.
     ///
     /// # Errors
-    /// Where there is none.
+    /// There is no such receiver.
     pub fn close_receiver(&mut self, id: Id) -> Result<(), Failure> {
         let receiver = self.receivers.remove(id).ok_or_else(|| unknown("a receiver"))?;
         for request in receiver.open {
@@ -298,7 +298,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         Ok(())
     }
 
-    /// What is said at the end goes at once; whatever fails has no meaning any more.
+    /// Sends the final messages at once; failures no longer matter.
     fn close_quietly(&mut self) {
         let _ = self.work();
     }

@@ -1,7 +1,7 @@
-//! The communicators of a device: connections between listeners and senders, grants, pieces of messages, over one endpoint.
-//! No thread and no clock of its own, so that tests run two of them over a network in memory.
+//! Communicators of a device: connections between listeners and senders, grants, pieces of messages, over one endpoint.
+//! A node has no thread and no clock of its own, so that tests run two of them over a network in memory.
 //!
-//! Everything that NCCL asks for is queued here and done by [`Node::work`], which never waits.
+//! Requests of NCCL are queued here and processed by [`Node::work`], which never waits.
 
 mod connect;
 mod parts;
@@ -28,15 +28,15 @@ use std::{
     net::SocketAddr,
 };
 
-/// How often `work` goes round before it leaves the rest to the next call.
+/// Maximum number of rounds of `work` before it leaves the rest to the next call.
 const MOST_ROUNDS: usize = 16;
-/// A peer hears of us this often at least, so that one that is gone is noticed.
+/// A connected peer receives a ping after this time without control messages, so that a peer that is gone is detected.
 const PING_EVERY: Time = Time::from_us(1_000_000);
-/// How often somebody looks whom to ask.
+/// Interval of the check which peers need a ping.
 const LOOK_EVERY: Time = Time::from_us(100_000);
-/// Bytes of a piece and its header, more or less: while it is copied, summed and sent it stays in a processor's own cache.
+/// Target bytes of a piece with its header: small enough for a processor's own cache during copy, checksum and send.
 const USUAL_PIECE: u64 = 64 << 10;
-/// Connections of a node, of either kind.
+/// Maximum number of connections of a node, per direction.
 pub const MOST_CONNECTIONS: usize = 65_536;
 
 /// The communicators of a device.
@@ -46,7 +46,7 @@ pub struct Node<D, M> {
     entropy: Entropy,
     give_up: Time,
     most_held: u64,
-    /// Bytes of a piece, which with its header fills whole packets, and of a packet.
+    /// Bytes of a piece, which with its header fills whole packets, and payload bytes of a packet.
     piece: u64,
     mtu: u64,
     peers: BTreeMap<PeerId, Peer>,
@@ -55,27 +55,27 @@ pub struct Node<D, M> {
     senders: Slots<Sender>,
     receivers: Slots<Receiver>,
     requests: Slots<Request<M>>,
-    /// Connections that we send over, by their number.
+    /// Connections that this node sends over, by number.
     ours: BTreeMap<u32, Ours>,
-    /// Connections that we receive from, by peer and number.
+    /// Connections that this node receives from, by peer and number.
     theirs: BTreeMap<(PeerId, u32), Id>,
     next_connection: u32,
-    /// Peers to whom something is unsaid, and senders with pieces to send.
+    /// Peers with unsent control messages, and senders with unsent pieces.
     talkative: BTreeSet<PeerId>,
     busy: BTreeSet<Id>,
     worked_at: Time,
     looked_at: Time,
-    /// The datapath is of no more use.
+    /// Failure of the datapath, which is permanent.
     broken: Fate,
 }
 
-/// Who is at an address, for people.
+/// Returns the name of the rank at an address, for messages to users.
 fn name_of(at: Option<SocketAddr>) -> String {
     at.map_or_else(|| "the other rank".into(), |at| format!("the rank at {at}"))
 }
 
 impl<D: Datapath, M: Memory> Node<D, M> {
-    /// A node on an endpoint that knows nobody yet.
+    /// Creates a node on an endpoint without peers.
     pub fn new(mut driver: Driver<D>) -> Self {
         driver.endpoint().0.watch_paths();
         let settings = driver.endpoint().0.settings();
@@ -86,7 +86,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             driver,
             entropy,
             give_up,
-            // Some room is kept for what is said over stream 0.
+            // An eighth is reserved for control messages on stream 0.
             most_held: most_held - most_held / 8,
             piece,
             mtu,
@@ -107,27 +107,27 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         }
     }
 
-    /// What carries its packets.
+    /// Returns the driver that carries its packets.
     pub fn driver(&mut self) -> &mut Driver<D> {
         &mut self.driver
     }
 
-    /// Listeners and open connections.
+    /// Returns the number of listeners and open connections.
     pub fn communicators(&self) -> usize {
         self.listeners.len() + self.senders.len() + self.receivers.len()
     }
 
-    /// Whether it is of any use to anybody.
+    /// Returns `true` if there is a communicator or an attempt that has not failed.
     pub fn is_used(&self) -> bool {
         self.communicators() > 0 || self.attempts.iter().any(|(_, attempt)| attempt.fate.is_well())
     }
 
-    /// Requests that NCCL has not heard of again.
+    /// Returns the number of requests that have not been reported as done.
     pub fn requests(&self) -> usize {
         self.requests.len()
     }
 
-    /// What the sending ends of connections do, in the order of their numbers.
+    /// Returns the state of all senders, in the order of their connection numbers.
     pub fn watched(&mut self) -> Vec<Watched> {
         let now = self.driver.datapath().now();
         let mut all: Vec<Watched> = Vec::with_capacity(self.senders.len());
@@ -141,45 +141,46 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         all
     }
 
-    /// Another scheme, or other parameters of the same, steers from now on; what schemes remember of paths begins anew.
+    /// Replaces the scheme or its parameters; path state of schemes is reset.
     pub fn change_scheme(&mut self, scheme: HostParameters) {
         let (endpoint, now) = self.driver.endpoint();
         endpoint.change_scheme(now, scheme);
     }
 
-    /// Whether everything that was said has been heard.
+    /// Returns `true` if all messages have been sent and acknowledged.
     pub fn is_quiet(&mut self) -> bool {
         self.talkative.is_empty() && self.driver.endpoint().0.is_idle()
     }
 
-    /// Takes leave of everybody.
+    /// Closes all peers.
     pub fn leave(&mut self) {
         for peer in std::mem::take(&mut self.peers).into_keys() {
             self.driver.endpoint().0.close(peer);
         }
-        // Who does not hear of it finds out by our silence.
+        // A peer that does not receive the notice detects it by its timeout.
         let _ = self.driver.work();
     }
 
-    /// Time since the last work, by the datapath's clock.
+    /// Returns the time since the last work, by the datapath's clock.
     pub fn idle_for(&mut self) -> Time {
         self.driver.datapath().now().saturating_sub(self.worked_at)
     }
 
-    /// Does what there is to do now; returns when there is something to do next, unless something arrives; `None`: never.
+    /// Sends and receives all that is possible now. Returns the time of the next work, unless packets arrive earlier; `None`:
+    /// never.
     ///
     /// # Errors
-    /// Where nothing can ever be sent or received again.
+    /// The datapath has failed permanently.
     pub fn work(&mut self) -> Result<Option<Time>, Failure> {
         self.rounds(false)
     }
 
-    /// The same, but what has been asked for leaves before anybody looks for what has arrived.
+    /// Works like [`Node::work`], but sends queued requests before it polls for received packets.
     fn work_sending(&mut self) -> Result<Option<Time>, Failure> {
         self.rounds(true)
     }
 
-    /// Takes what has arrived, and leaves answers to the next call.
+    /// Receives packets, and leaves ACKs to the next call.
     fn hear(&mut self) -> Result<(), Failure> {
         self.broken.check()?;
         let Node { driver, theirs, receivers, requests, piece, .. } = self;
@@ -197,7 +198,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
 
     fn rounds(&mut self, mut sends_first: bool) -> Result<Option<Time>, Failure> {
         self.broken.check()?;
-        // What has just been asked for leaves with the first look.
+        // New requests are sent with the first poll.
         let now = self.driver.datapath().now();
         self.flush(now);
         for _ in 0..MOST_ROUNDS {
@@ -224,7 +225,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         failure
     }
 
-    /// Queues something for a peer's stream 0.
+    /// Queues a control message for a peer's stream 0.
     fn say(&mut self, peer: PeerId, control: &Control) {
         if let Some(known) = self.peers.get_mut(&peer) {
             known.unsaid.push_back(control.write());
@@ -232,13 +233,13 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         }
     }
 
-    /// Hands what is unsaid and unsent to the endpoint, as far as it takes it; whether it took anything.
+    /// Passes queued control messages and pieces to the endpoint, as far as it accepts them; returns `true` if it accepted any.
     fn flush(&mut self, now: Time) -> bool {
         let mut some = false;
         for peer in std::mem::take(&mut self.talkative) {
             let Some(known) = self.peers.get_mut(&peer) else { continue };
             while !known.unsaid.is_empty() {
-                // As much as a packet holds is said at once.
+                // One message of the stream holds as many control messages as fit into a packet.
                 let mut said: Vec<u8> = Vec::new();
                 let fits = |all: &mut usize, next: &Vec<u8>| {
                     *all += next.len();
@@ -256,7 +257,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                         self.talkative.insert(peer);
                         break;
                     }
-                    // Its loss is among the events.
+                    // The loss of the peer is among the events.
                     Err(SendError::NoPeer | SendError::TooLarge(_)) => known.unsaid.clear(),
                 }
             }
@@ -267,7 +268,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         some
     }
 
-    /// Whoever we are connected with hears from us, so that its silence says something.
+    /// Sends a ping to every connected peer that is due, so that a timeout indicates a gone peer.
     fn ping(&mut self, now: Time) {
         if now.saturating_sub(self.looked_at) < LOOK_EVERY {
             return;
@@ -310,7 +311,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         }
     }
 
-    /// What a peer says over stream 0; false: it makes no sense.
+    /// Handles a control message of a peer; returns `false` if it is invalid.
     fn on_control(&mut self, peer: PeerId, control: Control) -> bool {
         match control {
             Control::Connect { connection, key } => return self.on_connect(peer, connection, key),
@@ -327,13 +328,13 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         true
     }
 
-    /// Who a peer is, for people.
+    /// Returns the name of a peer, for messages to users.
     fn named(&mut self, peer: PeerId) -> String {
         let at = self.driver.datapath().peer_at(peer);
         name_of(at)
     }
 
-    /// What a peer did that is gone or refused.
+    /// Returns the message for a peer that is gone or refused.
     fn reason(&self, name: &str, why: Why) -> String {
         let us = self.give_up.ps() / 1_000_000;
         match why {
@@ -375,23 +376,23 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         self.fails(peer, &Failure::new(code, message));
     }
 
-    /// A peer that says what makes no sense is of no use.
+    /// Closes a peer that has sent an invalid message.
     fn gives_up(&mut self, peer: PeerId) {
         let name = self.named(peer);
         self.driver.endpoint().0.close(peer);
         self.fails(peer, &Failure::new(Code::Remote, format!("{name} says what no version of this plugin says")));
     }
 
-    /// Whatever has to do with a peer fails.
+    /// Fails all connections and attempts of a peer.
     fn fails(&mut self, peer: PeerId, failure: &Failure) {
-        // Whoever hears of it may take its memory back.
+        // Callers that receive the failure may free their memory.
         self.driver.own_unsent();
         self.peers.remove(&peer);
         self.talkative.remove(&peer);
         let mut first = failure.clone();
         let mut meets = |fate: &mut Fate| {
             fate.meets(&first);
-            // One line for all of them.
+            // Only the first of them logs the message.
             first.message.clear();
         };
         for (_, sender) in self.senders.iter_mut().filter(|(_, sender)| sender.is_attached && sender.peer == peer) {

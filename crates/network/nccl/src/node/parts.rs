@@ -1,4 +1,4 @@
-//! What a node is made of: peers, listeners, both ends of connections, requests.
+//! Parts of a node: peers, listeners, senders and receivers, requests.
 
 use crate::{
     abi::{Code, MOST_RECEIVES},
@@ -10,12 +10,12 @@ use anabranch_units::Time;
 use anabranch_wire::PeerId;
 use std::{collections::VecDeque, fmt, net::SocketAddr};
 
-/// Why a call fails.
+/// Failure of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What NCCL is told.
+    /// Result code for NCCL.
     pub code: Code,
-    /// What people are told; empty: they have been told before.
+    /// Message for the user; empty: it has been reported before.
     pub message: String,
 }
 
@@ -28,18 +28,18 @@ impl fmt::Display for Failure {
 impl std::error::Error for Failure {}
 
 impl Failure {
-    /// A failure of this kind.
+    /// Creates a failure with this code.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Failure { code, message: message.into() }
     }
 
-    /// NCCL calls what it must not.
+    /// Creates a failure for a call of NCCL's that is not allowed.
     pub fn internal(message: impl Into<String>) -> Self {
         Failure::new(Code::Internal, message)
     }
 }
 
-/// A failure that stays, and is told once.
+/// A permanent failure, whose message is reported once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fate(Option<Failure>);
 
@@ -62,45 +62,45 @@ impl Fate {
 /// Another node.
 #[derive(Debug, Default)]
 pub(super) struct Peer {
-    /// What could not be said yet.
+    /// Control messages that are not yet sent.
     pub(super) unsaid: VecDeque<Vec<u8>>,
-    /// When anything was last said over stream 0.
+    /// Time of the last message on stream 0.
     pub(super) said_at: Time,
     /// Streams to it, from stream 1 on.
     pub(super) streams: Vec<Channel>,
-    /// Bytes of pieces that it has not acknowledged.
+    /// Bytes of pieces in flight.
     pub(super) flying: u64,
-    /// Connections with it.
+    /// Number of connections with it.
     pub(super) connections: u32,
-    /// Connections that it was refused one after the other.
+    /// Number of consecutive refusals.
     pub(super) refused: u32,
 }
 
-/// A stream to a peer, used by one connection after the other.
+/// A stream to a peer; connections use it one after the other.
 #[derive(Debug, Default)]
 pub(super) struct Channel {
-    /// The connection that uses it.
+    /// A connection uses the stream.
     pub(super) used: bool,
-    /// Messages that are not acknowledged: number, request, bytes.
+    /// Messages in flight: number, request, bytes.
     pub(super) flying: VecDeque<(u32, Id, u64)>,
 }
 
-/// What the sending end of a connection does.
+/// State of a sender for the statistics page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
-    /// Its number.
+    /// Number of the connection.
     pub connection: u32,
-    /// Where the other end listened.
+    /// Address at which the peer listened.
     pub at: SocketAddr,
     /// It has not failed.
     pub is_well: bool,
-    /// Bytes that congestion control lets be under way, where it says so.
+    /// Congestion window in bytes, where the algorithm has one.
     pub window: Option<u64>,
-    /// What has gone over each path, of this connection and of those that used its stream before; empty: nothing yet.
+    /// Counters of each path, of this connection and of earlier ones on its stream; empty: nothing has been sent.
     pub paths: Vec<PathCounts>,
 }
 
-/// Somebody who listens.
+/// A listener.
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) key: u64,
@@ -108,7 +108,7 @@ pub(super) struct Listener {
     pub(super) waiting: VecDeque<Waiting>,
 }
 
-/// A connection that nobody has accepted yet.
+/// A connection that has not been accepted.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) peer: PeerId,
@@ -130,7 +130,7 @@ pub(super) struct Attempt {
     pub(super) is_attached: bool,
 }
 
-/// The sending end of a connection.
+/// The sender of a connection.
 #[derive(Debug)]
 pub(super) struct Sender {
     pub(super) peer: PeerId,
@@ -138,46 +138,46 @@ pub(super) struct Sender {
     pub(super) connection: u32,
     /// The traffic class of its messages.
     pub(super) class: u8,
-    /// Its place among the peer's streams.
+    /// Index among the peer's streams.
     pub(super) channel: usize,
     pub(super) grants: VecDeque<Grant>,
-    /// The number of the next grant.
+    /// Number of the next grant.
     pub(super) next: u32,
-    /// Requests that have pieces to send, in order.
+    /// Requests with pieces to send, in order.
     pub(super) queue: VecDeque<Id>,
-    /// Requests that NCCL has not heard of again.
+    /// Requests that have not been reported as done.
     pub(super) open: Vec<Id>,
-    /// Bytes of pieces that are not acknowledged.
+    /// Bytes of pieces in flight.
     pub(super) flying: u64,
-    /// How the message went of which NCCL heard last.
+    /// Delivery counters of the message last reported as done.
     pub(super) went: Went,
     pub(super) fate: Fate,
     /// The peer counts it among its connections.
     pub(super) is_attached: bool,
 }
 
-/// Room at the receiver; entries that are taken are gone.
+/// Buffers that a receiver has posted; `None` for those in use.
 #[derive(Debug)]
 pub(super) struct Grant {
     pub(super) number: u32,
     pub(super) entries: Vec<Option<Entry>>,
 }
 
-/// The receiving end of a connection.
+/// The receiver of a connection.
 #[derive(Debug)]
 pub(super) struct Receiver {
     pub(super) peer: PeerId,
     pub(super) connection: u32,
-    /// Receives that are not complete, the first of which has the number `completed`. The sender knows of those before `granted`.
+    /// Receives that are not complete; the first has the number `completed`. Those before `granted` have been granted.
     pub(super) waiting: VecDeque<Id>,
     pub(super) completed: u32,
     pub(super) granted: u32,
-    /// Requests that NCCL has not heard of again.
+    /// Requests that have not been reported as done.
     pub(super) open: Vec<Id>,
     pub(super) fate: Fate,
 }
 
-/// Which end of which connection a number of ours is.
+/// State of a connection that this node sends over.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ours {
     Attempt(Id),
@@ -186,25 +186,25 @@ pub(super) enum Ours {
 
 /// Memory that messages are read from and written to.
 pub trait Memory {
-    /// So many bytes from a place on, where they lie or copied. The node gives back all that it has of them before it says that their
-    /// request is done, or closes their sender.
+    /// Returns `bytes` bytes from offset `from` on, lent or copied. The node drops all references to them before it reports their
+    /// request as done, or closes their sender.
     fn lend(&self, from: u64, bytes: usize) -> Bytes;
-    /// Copies bytes to a place; never more than were granted.
+    /// Copies `bytes` to offset `to`; never more than were granted.
     fn write(&mut self, to: u64, bytes: &[u8]);
 }
 
-/// Where a message is to be put.
+/// A buffer for a message.
 #[derive(Debug)]
 pub struct Buffer<M> {
     /// The memory.
     pub memory: M,
-    /// Its bytes.
+    /// Bytes of the buffer.
     pub size: u64,
-    /// The tag of the message that it takes.
+    /// Tag of the message that it receives.
     pub tag: i32,
 }
 
-/// Sizes of the messages of a request that is done, in the order of its buffers.
+/// Message sizes of a request that is done, in the order of its buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
     pub(super) sizes: [u64; MOST_RECEIVES],
@@ -212,25 +212,25 @@ pub struct Done {
 }
 
 impl Done {
-    /// The sizes.
+    /// Returns the sizes.
     pub fn sizes(&self) -> &[u64] {
         &self.sizes[..self.count]
     }
 }
 
-/// How a message went that was sent.
+/// Delivery counters of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Went {
-    /// Packets, those that were sent again included.
+    /// Number of packets, retransmissions included.
     pub packets: u64,
-    /// Of them those that were sent again.
+    /// Number of retransmissions.
     pub retransmitted: u64,
-    /// Packets that timed out.
+    /// Number of packets that timed out.
     pub timeouts: u64,
-    /// Packets that went another way than the one before them.
+    /// Number of packets on another path than the previous one.
     pub moves: u64,
-    /// The paths that it took, a bit for each.
+    /// Paths that it used, one bit each.
     pub paths: [u64; 4],
 }
 
@@ -245,16 +245,16 @@ impl Went {
     }
 }
 
-/// A buffer that is being filled.
+/// A posted buffer.
 #[derive(Debug)]
 pub(super) struct Part<M> {
     pub(super) buffer: Buffer<M>,
-    /// Bytes of its message, once a piece has come.
+    /// Bytes of its message, once a piece has arrived.
     pub(super) size: Option<u64>,
     pub(super) received: u64,
 }
 
-/// What NCCL waits for.
+/// A request of NCCL's that is not done.
 #[derive(Debug)]
 pub(super) enum Request<M> {
     Send {
@@ -276,7 +276,7 @@ pub(super) enum Request<M> {
 }
 
 impl Sender {
-    /// Takes the room of the first receive that has some left, for a message of this tag: number, place, bytes.
+    /// Takes the first buffer for a message of this tag from the oldest grant: number of the receive, index, bytes.
     pub(super) fn take(&mut self, tag: i32) -> Option<(u32, u32, u64)> {
         let grant = self.grants.front_mut()?;
         let index = grant.entries.iter().position(|entry| entry.is_some_and(|entry| entry.tag == tag))?;

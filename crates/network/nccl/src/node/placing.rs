@@ -1,4 +1,4 @@
-//! Where pieces of messages are to lie: every packet of one says so, and is copied there as it comes, whatever the order.
+//! Direct placement of pieces: every packet of a piece carries a steering word, and is copied on arrival, in any order.
 
 use super::parts::{Memory, Receiver, Request};
 use crate::{
@@ -9,8 +9,8 @@ use anabranch_endpoint::Place;
 use anabranch_wire::PeerId;
 use std::collections::BTreeMap;
 
-/// Where a piece is to lie, as its packets say it: connection (24 bits), the lower bits of the receive's number (8), buffer (3),
-/// place of the piece among those of its message, from 1 (29).
+/// Steering word of a piece: connection (24 bits), the lower bits of the receive's number (8), buffer (3), index of the piece in
+/// its message, from 1 (29).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Steering {
     pub(super) connection: u32,
@@ -20,7 +20,8 @@ pub(super) struct Steering {
 }
 
 impl Steering {
-    /// For packets of this piece, where pieces have so many bytes; 0: that cannot be said, and its bytes are kept until it is whole.
+    /// Returns the word for a piece, where pieces have `piece` bytes; 0: not representable, so its bytes are buffered until it is
+    /// whole.
     pub(super) fn of(header: &PieceHeader, piece: u64) -> u64 {
         let PieceHeader { connection, number, index, offset, .. } = *header;
         let place = offset / piece + 1;
@@ -30,7 +31,7 @@ impl Steering {
         u64::from(connection) << 40 | u64::from(number as u8) << 32 | u64::from(index) << 29 | place
     }
 
-    /// What packets say; `None`: nothing.
+    /// Decodes a word; `None`: the packet has no placement.
     pub(super) fn read(word: u64) -> Option<Self> {
         Some(Steering {
             connection: (word >> 40) as u32,
@@ -51,7 +52,7 @@ pub(super) struct Places<'a, M> {
 }
 
 impl<M: Memory> Places<'_, M> {
-    /// The memory for bytes of a piece from `from` on, and where in it; `None`: nobody has asked for them, or not for so many.
+    /// Returns the memory for bytes of a piece from `from` on, and the offset in it; `None`: no posted buffer holds them.
     fn find(&mut self, peer: PeerId, word: u64, from: u64, bytes: u64) -> Option<(&mut M, u64)> {
         let Steering { connection, number, index, piece } = Steering::read(word)?;
         let receiver = self.receivers.get(*self.theirs.get(&(peer, connection))?)?;
@@ -71,7 +72,7 @@ impl<M: Memory> Place for Places<'_, M> {
     }
 
     fn place(&mut self, peer: u32, steering: u64, from: u64, bytes: &[u8]) {
-        // A receiver that has closed meanwhile wants nothing more.
+        // A receiver that has closed meanwhile ignores further bytes.
         if let Some(from) = from.checked_sub(PIECE_HEADER as u64)
             && let Some((memory, at)) = self.find(peer, steering, from, bytes.len() as u64)
         {
@@ -86,7 +87,7 @@ mod tests {
 
     #[test]
     fn what_packets_say_is_where_the_piece_lies() {
-        // A tebibyte in pieces of 61,408 B: the last begins at 17,905,022 of them.
+        // A tebibyte in pieces of 61,408 B: the last piece has index 17,905,022.
         let piece = 15 * 4096 - 32;
         let last = ((1u64 << 40) - 1) / piece;
         let header =

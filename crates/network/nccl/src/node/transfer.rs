@@ -1,4 +1,4 @@
-//! Messages: granted by the receiver, cut into pieces by the sender, put together in the receiver's own buffers.
+//! Messages: granted by the receiver, cut into pieces by the sender, reassembled in the receiver's own buffers.
 
 use super::{
     Node,
@@ -14,19 +14,19 @@ use anabranch_endpoint::{Bytes, Delivered, Placed, SendError, SendOptions};
 use anabranch_units::Time;
 use anabranch_wire::{Datapath, PeerId};
 
-/// Bytes of a connection's pieces that the endpoint holds at most: what a network has under way, and not whole messages.
+/// Maximum bytes of a connection's pieces in the endpoint: enough for the bytes in flight in a network, not for whole messages.
 const MOST_FLYING: u64 = 4 << 20;
-/// Asked again within this time, a request that waits is not worked for.
+/// Minimum time between two rounds of work for a waiting request; earlier polls return at once.
 const RESTS: Time = Time::from_us(1);
 
-/// A sender that knows of fewer receives than this is told of more at once; another when there are as many to be told of, by one packet.
+/// Grants are sent at once while the sender has fewer than this; otherwise when this many are pending, in one packet.
 const GRANTS_AT_ONCE: u32 = 4;
 
 impl<D: Datapath, M: Memory> Node<D, M> {
-    /// Sends a message; `None`: the receiver has no room for one of this tag yet, ask again.
+    /// Sends a message; `None`: the receiver has not yet posted a buffer for this tag, call again.
     ///
     /// # Errors
-    /// Where the connection has failed, the message is larger than its room, or too many requests are open.
+    /// The connection has failed, the message is larger than its buffer, or too many requests are open.
     pub fn send(&mut self, id: Id, memory: M, size: u64, tag: i32) -> Result<Option<Id>, Failure> {
         let sender = self.senders.get_mut(id).ok_or_else(|| unknown("a sender"))?;
         sender.fate.check()?;
@@ -60,10 +60,10 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         Ok(Some(request))
     }
 
-    /// Makes room for messages.
+    /// Posts buffers for messages.
     ///
     /// # Errors
-    /// Where the connection has failed, or too many requests are open.
+    /// The connection has failed, or too many requests are open.
     pub fn receive(&mut self, id: Id, buffers: Vec<Buffer<M>>) -> Result<Id, Failure> {
         let receiver = self.receivers.get_mut(id).ok_or_else(|| unknown("a receiver"))?;
         receiver.fate.check()?;
@@ -87,7 +87,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         Ok(request)
     }
 
-    /// Tells a sender of receives, if it has few left or there are several to be told of.
+    /// Sends grants to the sender, if it has few left or several are pending.
     fn grant(&mut self, id: Id) {
         let Some(receiver) = self.receivers.get_mut(id) else { return };
         let known = receiver.granted.wrapping_sub(receiver.completed);
@@ -105,10 +105,11 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         }
     }
 
-    /// Whether a request is done; then it is gone. Works for it, unless that was done a moment ago.
+    /// Returns the sizes of a request that is done, and removes it. Works for it, unless the node has worked within the last
+    /// microsecond.
     ///
     /// # Errors
-    /// Where there is no such request, or its connection has failed before it was done.
+    /// There is no such request, or its connection has failed before it was done.
     pub fn test(&mut self, request: Id) -> Result<Option<Done>, Failure> {
         if let Some(done) = self.finished(request)? {
             return Ok(Some(done));
@@ -116,7 +117,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         if self.idle_for() < RESTS {
             return Ok(None);
         }
-        // Who waits for what has arrived need not wait for the answers to it, which leave with the next call.
+        // A caller that waits for received data need not wait for the ACKs, which leave with the next call.
         self.hear()?;
         if let Some(done) = self.finished(request)? {
             return Ok(Some(done));
@@ -125,10 +126,10 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         self.finished(request)
     }
 
-    /// How the message of a sender went of which [`Node::test`] spoke last.
+    /// Returns the delivery counters of a sender's message that [`Node::test`] last reported as done.
     ///
     /// # Errors
-    /// Where there is no such sender.
+    /// There is no such sender.
     pub fn went(&self, id: Id) -> Result<Went, Failure> {
         self.senders.get(id).map(|sender| sender.went).ok_or_else(|| unknown("a sender"))
     }
@@ -141,7 +142,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                 if *flying > 0 || !all_sent {
                     return sender.fate.check().map(|()| None);
                 }
-                // Of what has been acknowledged a copy to be sent again may wait for room.
+                // A queued retransmission of acknowledged bytes may still refer to NCCL's memory: copy it.
                 self.driver.own_unsent();
                 (done.sizes[0], done.count) = (*size, 1);
                 sender.went = *went;
@@ -162,7 +163,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         Ok(Some(done))
     }
 
-    /// Hands pieces of a sender's messages to the endpoint, as far as it takes them; whether it took any.
+    /// Passes pieces of a sender's messages to the endpoint, as far as it accepts them; returns `true` if it accepted any.
     pub(super) fn send_pieces(&mut self, id: Id, now: Time) -> bool {
         let (mut some, most) = (false, self.piece);
         let Some(sender) = self.senders.get_mut(id).filter(|sender| sender.fate.is_well()) else { return false };
@@ -184,7 +185,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                     offset: *sent,
                     size: *size,
                 };
-                // What is a packet comes whole.
+                // A piece that fits into one packet needs no placement.
                 let is_packet = bytes + PIECE_HEADER as u64 <= self.mtu;
                 let steering = if is_packet { 0 } else { Steering::of(&header, most) };
                 let head = Bytes::copy_from_slice(&header.write());
@@ -212,7 +213,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                     self.busy.insert(id);
                     break;
                 }
-                // Its loss is among the events.
+                // The loss of the peer is among the events.
                 Err(SendError::NoPeer) => break,
                 Err(SendError::TooLarge(most)) => {
                     let message = format!("the other rank takes no pieces of more than {most} B");
@@ -224,7 +225,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         some
     }
 
-    /// A message of one of our streams has been acknowledged.
+    /// Accounts for an acknowledged message of a stream that this node sends.
     pub(super) fn acknowledged(&mut self, peer: PeerId, channel: usize, message: u32, delivered: &Delivered) {
         let Some(known) = self.peers.get_mut(&peer) else { return };
         let Some(of) = known.streams.get_mut(channel) else { return };
@@ -239,7 +240,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         }
     }
 
-    /// The receiver says that everything before the receive `completed` has arrived.
+    /// Completes a send whose receive precedes `completed`, the number of receives that the receiver reports as complete.
     pub(super) fn complete_send(&mut self, request: Id, completed: u32) {
         if let Some(Request::Send { sender, number, flying, all_sent, .. }) = self.requests.get_mut(request)
             && (completed.wrapping_sub(*number) as i32) > 0
@@ -251,9 +252,9 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         }
     }
 
-    /// The receiver has room; false: that makes no sense.
+    /// Handles a grant of a receiver; returns `false` if it is invalid.
     pub(super) fn on_grant(&mut self, peer: PeerId, connection: u32, number: u32, entries: &[Entry]) -> bool {
-        // What we have closed meanwhile is no mistake of theirs.
+        // A grant for a sender that was closed meanwhile is no error of the peer.
         let Some(Ours::Sender(id)) = self.ours.get(&connection).copied() else { return true };
         let Some(sender) = self.senders.get_mut(id) else { return true };
         if sender.peer != peer || sender.next != number || sender.grants.len() >= MOST_REQUESTS {
@@ -264,14 +265,14 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         true
     }
 
-    /// A piece of a message has come, of which some may lie in its place already; false: it makes no sense.
+    /// Handles a piece of a message, part of which may already be placed; returns `false` if it is invalid.
     pub(super) fn on_piece(&mut self, peer: PeerId, bytes: &[u8], placed: Option<Placed>) -> bool {
         let Some((header, bytes)) = PieceHeader::read(bytes) else { return false };
         if placed.is_some_and(|placed| placed.steering != Steering::of(&header, self.piece)) {
             return false;
         }
         let arrived = bytes.len() as u64 + placed.map_or(0, |placed| placed.bytes);
-        // What we have closed meanwhile is no mistake of theirs.
+        // A piece for a receiver that was closed meanwhile is no error of the peer.
         let Some(id) = self.theirs.get(&(peer, header.connection)).copied() else { return true };
         let Some(receiver) = self.receivers.get_mut(id) else { return true };
         let ahead = header.number.wrapping_sub(receiver.completed) as usize;
@@ -291,7 +292,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         if part.received == size {
             *left -= 1;
         }
-        // A connection's pieces come in order, so its receives end in order.
+        // A connection's pieces come in order, so its receives complete in order.
         if *left == 0 && ahead == 0 {
             receiver.waiting.pop_front();
             receiver.completed = receiver.completed.wrapping_add(1);
@@ -300,7 +301,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         true
     }
 
-    /// A message is larger than the room that we made for it.
+    /// Handles the report that a message is larger than its buffer.
     pub(super) fn on_wrong_size(&mut self, peer: PeerId, connection: u32, number: u32, size: u64) {
         let Some(id) = self.theirs.get(&(peer, connection)).copied() else { return };
         let name = self.named(peer);

@@ -1,4 +1,4 @@
-//! Files of statistics pages, in a folder where every user may put what he likes under every name.
+//! Files of statistics pages, in a folder where every user may create files of any name.
 
 use super::{HEADER_BYTES, MAGIC, PREFIX, wrong};
 use rustix::{
@@ -13,31 +13,31 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Bytes of the largest page that is read.
+/// Maximum bytes of a page that is read.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// A file that is named like a page and is not read.
+/// A file that is named like a page but not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skipped {
     /// The file.
     pub path: PathBuf,
-    /// Why it is not read.
+    /// Reason why it is not read.
     pub reason: String,
 }
 
-/// What a folder holds.
+/// Pages found in a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Pages of processes that live, in the order of their names.
+    /// Pages of live processes, in the order of their names.
     pub pages: Vec<PathBuf>,
-    /// What is named like a page and is not read, likewise.
+    /// Files that are named like a page but not read, in the order of their names.
     pub skipped: Vec<Skipped>,
 }
 
-/// The pages of this user's processes that live. Those of processes that do not are removed, and no other file.
+/// Finds the pages of this user's live processes. Removes pages of processes that have ended, and no other file.
 ///
 /// # Errors
-/// Where the folder cannot be read.
+/// The folder cannot be read.
 pub fn pages(folder: &Path) -> io::Result<Found> {
     let mut found = Found::default();
     for entry in fs::read_dir(folder)? {
@@ -51,7 +51,7 @@ pub fn pages(folder: &Path) -> io::Result<Found> {
             if begin == MAGIC { Ok(file) } else { Err(wrong("it is no statistics page".into())) }
         });
         match opened {
-            // Whoever writes holds the lock.
+            // The process that writes a page holds the lock.
             Ok(file) => match flock(&file, FlockOperation::NonBlockingLockShared) {
                 Ok(()) => remove(&path, &file),
                 Err(_) => found.pages.push(path),
@@ -66,9 +66,9 @@ pub fn pages(folder: &Path) -> io::Result<Found> {
     Ok(found)
 }
 
-/// Opens a page of this user's, and returns how large it is. Whatever lies there, this neither waits nor follows a link.
+/// Opens a page of this user and returns its size in bytes. Neither waits nor follows a link, regardless of the kind of file.
 pub(super) fn open(path: &Path, writable: bool) -> io::Result<(File, usize)> {
-    // What is not ours to open is not opened: some devices do something then.
+    // Files of other kinds or users are not opened: an open can have side effects on some devices.
     check(&fs::symlink_metadata(path)?)?;
     let access = if writable { OFlags::RDWR } else { OFlags::RDONLY };
     let flags = access | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -76,12 +76,12 @@ pub(super) fn open(path: &Path, writable: bool) -> io::Result<(File, usize)> {
         Errno::LOOP => wrong("it is a symbolic link".into()),
         other => other.into(),
     })?);
-    // Another file may have taken its place.
+    // Another file may have taken its name.
     let bytes = check(&file.metadata()?)?;
     Ok((file, bytes))
 }
 
-/// Checks that this is a regular file that its owner alone may open, who is this user; returns how large it is.
+/// Checks that this is a regular file of this user that only its owner may open; returns its size in bytes.
 fn check(of: &Metadata) -> io::Result<usize> {
     if of.file_type().is_symlink() {
         return Err(wrong("it is a symbolic link".into()));
@@ -101,7 +101,7 @@ fn check(of: &Metadata) -> io::Result<usize> {
     Ok(of.len() as usize)
 }
 
-/// Removes the file that is open as `file`, unless another has taken its name.
+/// Removes the file that is open as `file`, unless another one has taken its name.
 fn remove(path: &Path, file: &File) {
     let identity = |of: Metadata| (of.dev(), of.ino());
     if let (Ok(open), Ok(named)) = (file.metadata(), fs::symlink_metadata(path))
@@ -123,7 +123,7 @@ mod tests {
         time::Duration,
     };
 
-    /// What `body` returns; panics where it takes longer than ten seconds.
+    /// Returns the result of `body`; panics if it takes longer than ten seconds.
     fn in_time<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> T {
         let (say, hear) = mpsc::channel();
         thread::spawn(move || say.send(body()));
@@ -177,7 +177,7 @@ mod tests {
             );
             assert!(fs::symlink_metadata(at(name)).is_ok(), "it is left where it is");
         }
-        // Another process starts beside all this.
+        // Another process starts despite these files.
         let look = folder.clone();
         in_time(move || Page::create(&look, 2, 2, "reps").map(drop)).unwrap();
         drop(page);

@@ -27,15 +27,15 @@ use std::{
     },
 };
 
-/// Memory that both the test and the node hold; a write or read beyond its end panics, and so does whoever holds it last while part
-/// of it is lent.
+/// Memory that both the test and the node hold. A write or read beyond its size panics, and so does the last drop while part of
+/// it is lent.
 #[derive(Clone, Debug)]
 pub struct Shared {
     bytes: Rc<RefCell<Vec<u8>>>,
     lent: Arc<AtomicUsize>,
 }
 
-/// A part of it on its way to the network.
+/// A part of the memory that is lent to the network.
 struct Lent(Vec<u8>, Arc<AtomicUsize>);
 
 impl AsRef<[u8]> for Lent {
@@ -112,7 +112,7 @@ pub fn settings(seed: u64, mtu: u64, labels: u32) -> Settings {
 pub struct Pair<M = Shared> {
     pub network: Network,
     pub nodes: [Node<MemoryPath, M>; 2],
-    /// What the handles of either say.
+    /// Authentication in the handles of each node.
     pub authentications: [Authentication; 2],
 }
 
@@ -128,7 +128,7 @@ impl<M: Memory> Pair<M> {
         Pair { network, nodes, authentications: [Authentication::Off; 2] }
     }
 
-    /// The same where each has a secret of its own, by which the other calls it.
+    /// Creates a pair in which each node has a secret of its own, with which the other one connects.
     pub fn authenticated(seed: u64, link: &Link, settings: [Settings; 2], protections: [Protection; 2]) -> Self {
         let secret = |host: usize| [host as u8 + 1; 32];
         let mut host = 0;
@@ -140,7 +140,7 @@ impl<M: Memory> Pair<M> {
         Pair { authentications: [0, 1].map(|host| Authentication::Job(secret(host))), ..pair }
     }
 
-    /// A listener of a host, and its handle.
+    /// Creates a listener of a host, and its handle.
     pub fn listen(&mut self, host: usize) -> (Id, Handle) {
         let (id, key) = self.nodes[host].listen(0).unwrap();
         let settings = self.nodes[host].driver().endpoint().0.settings();
@@ -158,11 +158,11 @@ impl<M: Memory> Pair<M> {
         )
     }
 
-    /// Both work, then the clock moves on; false where it does not.
+    /// Lets both nodes work, then advances the clock; returns `false` if it does not advance.
     pub fn step(&mut self) -> bool {
         let mut next: Option<Time> = None;
         for node in &mut self.nodes {
-            // What breaks a node its callers hear of.
+            // Callers of a node receive its failure.
             let due = node.work().ok().flatten();
             next = [next, due].into_iter().flatten().min();
         }
@@ -171,7 +171,7 @@ impl<M: Memory> Pair<M> {
         self.network.now() > now
     }
 
-    /// Until something is there; panics where it takes more than some seconds.
+    /// Steps until `look` returns a value; panics after some seconds of simulated time.
     pub fn until<T>(&mut self, what: &str, mut look: impl FnMut(&mut Self) -> Option<T>) -> T {
         let limit = self.network.now() + Time::from_us(8_000_000);
         loop {
@@ -183,7 +183,7 @@ impl<M: Memory> Pair<M> {
         }
     }
 
-    /// A connection from a host to the other one: sender and receiver.
+    /// Connects a host to the other one; returns sender and receiver.
     pub fn connect(&mut self, from: usize) -> (Id, Id) {
         let (listener, handle) = self.listen(1 - from);
         let (mut attempt, mut sender, mut receiver) = (None, None, None);
@@ -201,7 +201,7 @@ impl<M: Memory> Pair<M> {
         ends
     }
 
-    /// How connecting a host to a handle fails.
+    /// Returns the failure of a host's connection to a handle.
     pub fn refused(&mut self, from: usize, handle: &Handle) -> Failure {
         let mut attempt = None;
         self.until("a refusal", |pair| match pair.nodes[from].connect(handle, attempt, 0) {
@@ -214,7 +214,7 @@ impl<M: Memory> Pair<M> {
         })
     }
 
-    /// Until a request is done or has failed.
+    /// Steps until a request is done or has failed.
     pub fn finish(&mut self, host: usize, request: Id) -> Result<Done, Failure> {
         self.until("a request", |pair| pair.nodes[host].test(request).transpose())
     }
@@ -225,20 +225,20 @@ impl Pair {
         Pair::of(seed, link, settings)
     }
 
-    /// A fast network without faults.
+    /// Creates a pair on a fast network without faults.
     pub fn usual(seed: u64) -> Self {
         let link = Link::new(Rate::gbps(10), Time::from_us(5));
         Pair::new(seed, &link, [settings(seed, 1000, 4), settings(seed + 1, 1000, 4)])
     }
 
-    /// A receive of one buffer.
+    /// Posts a receive of one buffer.
     pub fn receive(&mut self, host: usize, receiver: Id, size: usize, tag: i32) -> (Id, Shared) {
         let memory = Shared::of(vec![0; size]);
         let buffer = Buffer { memory: memory.clone(), size: size as u64, tag };
         (self.nodes[host].receive(receiver, vec![buffer]).unwrap(), memory)
     }
 
-    /// Sends a message as soon as there is room.
+    /// Sends a message as soon as a buffer is posted.
     pub fn send(&mut self, host: usize, sender: Id, bytes: &[u8], tag: i32) -> Result<Id, Failure> {
         let memory = Shared::of(bytes.to_vec());
         self.until("room", |pair| pair.nodes[host].send(sender, memory.clone(), bytes.len() as u64, tag).transpose())
