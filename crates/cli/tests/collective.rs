@@ -170,6 +170,6 @@ fn stats_shows_paths_and_sets_parameters_of_a_running_job() {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     assert_eq!(std::fs::read_dir(&folder).expect("the folder").count(), foreign.len(), "what is not ours stays");
-    said(&["stats", "--folder", at], 0, &["no process of this machine"]);
+    said(&["stats", "--folder", at], 0, &["no process on this machine"]);
     said(&["stats", "--folder", "/no/such/folder"], 2, &["/no/such/folder"]);
 }

@@ -107,7 +107,7 @@ fn unknown_names_suggest_the_nearest() {
             &["reproduce", "spritz", "--scale", "full", "--only", "ring-dragonfly"][..],
             "needs --only butterfly-dragonfly,",
         ),
-        (&["reproduce", "hopper", "--no-run", "--write-docs=nowhere"][..], "holds no `claims` and `docs`"),
+        (&["reproduce", "hopper", "--no-run", "--write-docs=nowhere"][..], "has no `claims` and `docs`"),
         (&["reproduce", "hopper", "--claims", "nowhere"][..], "is no directory"),
     ] {
         let output = folder.run(arguments);
