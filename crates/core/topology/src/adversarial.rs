@@ -32,7 +32,7 @@ fn is_between_switches(graph: &Graph, link: LinkId) -> bool {
     graph.link(link).from.0.min(graph.link(link).to.0) >= graph.hosts
 }
 
-/// Hosts of every switch, the smallest number last.
+/// Returns the hosts of every switch, the smallest number last.
 fn hosts_by_switch(graph: &Graph) -> Vec<Vec<u32>> {
     let mut hosts = vec![Vec::new(); graph.switches() as usize];
     for host in (0..graph.hosts).rev() {
@@ -41,7 +41,7 @@ fn hosts_by_switch(graph: &Graph) -> Vec<Vec<u32>> {
     hosts
 }
 
-/// Neighbours of the first end of a link whose default path to the second leads through the first, over this link.
+/// Returns the neighbours of a link's source whose default path to its destination leads over this link.
 fn neighbours_behind(graph: &Graph, guide: &Guide, link: LinkId) -> Vec<NodeId> {
     let (u, v) = (graph.link(link).from, graph.link(link).to);
     let leads = |from: NodeId, to: NodeId| guide.minimal(from, v).is_some_and(|l| graph.link(l).to == to);

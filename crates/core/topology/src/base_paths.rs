@@ -6,15 +6,15 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// Base paths between many pairs of hosts: along the forwarding tables of the intact graph. Where paths are guided, the
-/// fastest path may not be a shortest one; there the tree towards an edge switch is computed once.
+/// Base paths between many pairs of hosts, along the forwarding tables of the intact graph. In topologies with guided paths the
+/// fastest path may not be a shortest one; for them the tree towards an edge switch is computed once.
 #[derive(Clone, Debug, Default)]
 pub struct BasePaths {
-    /// Where paths are not guided; taken when first needed.
+    /// Tables for topologies without guided paths; taken on first use.
     routes: Option<Arc<Routes>>,
-    /// Per edge switch every switch's port on the path there, where paths are guided.
+    /// Port of every switch on the path to an edge switch, per edge switch, in topologies with guided paths.
     ports: rustc_hash::FxHashMap<NodeId, Box<[u16]>>,
-    /// Per link; filled when first needed.
+    /// Costs per link; computed on first use.
     costs: Box<[u64]>,
     path: Vec<LinkId>,
 }

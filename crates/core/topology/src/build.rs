@@ -4,16 +4,16 @@ use crate::graph::{Graph, Link, LinkClass, LinkId, Node, NodeId, NodeKind, Topol
 use anabranch_units::{Rate, Time};
 use std::collections::BTreeMap;
 
-/// Most hosts a topology may have.
+/// Maximum number of hosts of a topology.
 pub(crate) const MAX_HOSTS: u64 = 1 << 20;
 
-/// Most ports a switch may have: positions and sets of next hops have 16 bits.
+/// Maximum number of ports of a switch: positions and sets of next hops have 16 bits.
 const MAX_PORTS: usize = u16::MAX as usize;
 
-/// Most entries of a forwarding table (switches times switches with hosts): 2 GiB.
+/// Maximum number of entries of a forwarding table (switches times switches with hosts): 2 GiB.
 const MAX_TABLE: u64 = 1 << 29;
 
-/// A cable, lower end first.
+/// A cable, lower node first.
 pub(crate) struct Cable {
     pub(crate) lower: NodeId,
     pub(crate) upper: NodeId,
@@ -31,7 +31,7 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// Sets the hosts' numbers in the file they were read from.
+    /// Sets the hosts' numbers in the file that they were read from.
     pub(crate) fn host_ids(&mut self, ids: Vec<u32>) {
         self.host_ids = ids;
     }
@@ -62,10 +62,10 @@ impl Builder {
         self.cables.push(Cable { lower: NodeId(lower), upper: NodeId(upper), rate, delay, class });
     }
 
-    /// The graph.
+    /// Returns the graph.
     ///
     /// # Errors
-    /// A host without exactly one link, or a graph that is not connected.
+    /// Returns [`TopologyError`] for a host without exactly one link, or a graph that is not connected.
     pub(crate) fn finish(self, switch_latency: Time, uplinks: Vec<u32>) -> Result<Graph, TopologyError> {
         let Builder { nodes, cables, host_ids } = self;
         let hosts = nodes.iter().filter(|n| n.kind == NodeKind::Host).count() as u32;

@@ -83,12 +83,12 @@ parameters! {
     }
 }
 
-/// What a fault does to its links.
+/// Effect of a fault on its links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultAction {
     /// They go down.
     Down,
-    /// They work again.
+    /// They come up again.
     Up,
     /// They get this rate.
     Degrade(Rate),
@@ -109,15 +109,15 @@ pub enum FaultAction {
     },
     /// They deliver packets later.
     Delay {
-        /// By so much,
+        /// By this time,
         delay: Time,
-        /// more or less by up to so much.
+        /// more or less by up to this time.
         jitter: Time,
     },
 }
 
 impl FaultAction {
-    /// The kind of what only real packets can meet; `None`: simulated ones can too.
+    /// Returns the kind of an action that only testbeds support; `None` if simulations support it too.
     pub fn real_only(&self) -> Option<FaultKind> {
         match self {
             FaultAction::Corrupt { .. } => Some(FaultKind::PacketCorruption),
@@ -129,7 +129,7 @@ impl FaultAction {
 }
 
 impl Fault {
-    /// The dotted key of the scenario that says something of it.
+    /// Returns the dotted key of this fault in the scenario.
     pub fn key(&self, key: &str) -> String {
         match self.number {
             Some(number) => format!("fault[{number}].{key}"),
@@ -138,34 +138,34 @@ impl Fault {
     }
 }
 
-/// Failures of one `link-flap` at most.
+/// Maximum number of failures of one `link-flap`.
 const MAX_FLAPS: u64 = 10_000;
-/// Longest delay and jitter of a link.
+/// Maximum delay and jitter of a link.
 const MAX_DELAY: Time = Time::from_us(10_000_000);
 
 /// A fault resolved to links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// When it happens.
+    /// Time at which it takes effect.
     pub at: Time,
-    /// What it does.
+    /// Its effect.
     pub action: FaultAction,
     /// Directed links, ascending.
     pub links: Vec<LinkId>,
-    /// Its number in the scenario; `None`: a flow file has it.
+    /// Its number in the scenario; `None` for one of a flow file.
     pub number: Option<usize>,
-    /// Whether only data packets are affected.
+    /// Only data packets are affected.
     pub data_only: bool,
-    /// When the forwarding tables know; `None`: never.
+    /// Time at which the forwarding tables change; `None`: never.
     pub detect_at: Option<Time>,
 }
 
 impl FaultParameters {
-    /// Resolves names and random choices. The choice is a function of the topology, the seed and the fault's number
-    /// in the scenario. A degradation by `factor` of links with several rates gives several faults.
+    /// Resolves names and random choices. The choice is a function of the topology, the seed and the fault's number in the
+    /// scenario. A degradation by `factor` of links with several rates gives several faults.
     ///
     /// # Errors
-    /// Unknown names, contradictory or missing keys, values out of range.
+    /// Returns [`TopologyError`] for unknown names, contradictory or missing keys, and values out of range.
     pub fn resolve(&self, topology: &Graph, index: usize, seed: u64) -> Result<Vec<Fault>, TopologyError> {
         let mut links = self.links(topology, index, seed)?;
         links.sort_unstable();
@@ -233,7 +233,7 @@ impl FaultParameters {
         }
     }
 
-    /// How often the forwarding tables change.
+    /// Returns the number of changes of the forwarding tables.
     pub fn table_changes(&self) -> u64 {
         match self.detect_after {
             Never::Never => 0,
@@ -242,7 +242,7 @@ impl FaultParameters {
         }
     }
 
-    /// Failures and recoveries in turn.
+    /// Returns failures and recoveries in turn.
     fn flap(&self, links: &[LinkId], index: usize) -> Result<Vec<Fault>, TopologyError> {
         if !(1..=MAX_FLAPS).contains(&self.flaps) {
             let message = format!("`flaps` is {}; link-flap needs from 1 to {MAX_FLAPS}", self.flaps);
@@ -379,7 +379,7 @@ impl FaultParameters {
     }
 }
 
-/// A share above 0 in 10^-9.
+/// Returns a share above 0 in 10^-9.
 fn per_billion(key: &'static str, share: f64, kind: &str) -> Result<u64, TopologyError> {
     if !(share > 0.0 && share <= 1.0) {
         return Err(TopologyError::at(key, format!("`{key}` is {share}; {kind} needs a share above 0, at most 1")));

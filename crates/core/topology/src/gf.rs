@@ -1,8 +1,8 @@
-//! Finite fields of prime-power order, small: the arithmetic behind Slim Fly.
+//! Small finite fields of prime-power order: the arithmetic of Slim Fly.
 //!
-//! An element is a number below q; its digits to the base p are the coefficients of a polynomial, lowest first. Products
-//! are reduced by the first monic polynomial of degree n (by the number of its lower coefficients) that leaves no zero
-//! divisors, so numbering and generators are the same everywhere.
+//! An element is a number below q; its digits to the base p are the coefficients of a polynomial, lowest first. Products are
+//! reduced by the first monic polynomial of degree n (by the number of its lower coefficients) that leaves no zero divisors, so
+//! numbering and generators are the same everywhere.
 
 /// A finite field.
 pub(crate) struct Field {
@@ -11,7 +11,7 @@ pub(crate) struct Field {
     products: Vec<u16>,
 }
 
-/// The prime p and the exponent n with p^n = `order`; `None` where there are none.
+/// Returns the prime p and the exponent n with p^n = `order`; `None` if there are none.
 pub(crate) fn prime_power(order: u32) -> Option<(u32, u32)> {
     let prime = (2..=order).find(|divisor| order.is_multiple_of(*divisor))?;
     let (mut rest, mut exponent) = (order, 0);
@@ -23,7 +23,7 @@ pub(crate) fn prime_power(order: u32) -> Option<(u32, u32)> {
 }
 
 impl Field {
-    /// The field of this order, at most 2^16; `None` where the order is no prime power.
+    /// Creates the field of this order, at most 2^16; `None` if the order is no prime power.
     pub(crate) fn new(order: u32) -> Option<Field> {
         let (prime, degree) = prime_power(order).filter(|_| order <= 1 << 16)?;
         let digits = |element: u32| -> Vec<u32> {
@@ -60,23 +60,23 @@ impl Field {
         let products = elements.iter().find_map(|lower| {
             let products: Vec<u16> = pairs().map(|(a, b)| product(a, b, lower)).collect();
             let zeros = products.iter().filter(|product| **product == 0).count();
-            // Only 0 times anything is 0.
+            // Only products with 0 are 0.
             (zeros == 2 * order as usize - 1).then_some(products)
         });
         Some(Field { order, sums: pairs().map(sum).collect(), products: products? })
     }
 
-    /// The sum of two elements.
+    /// Returns the sum of two elements.
     pub(crate) fn add(&self, a: u32, b: u32) -> u32 {
         u32::from(self.sums[(a * self.order + b) as usize])
     }
 
-    /// The product of two elements.
+    /// Returns the product of two elements.
     pub(crate) fn multiply(&self, a: u32, b: u32) -> u32 {
         u32::from(self.products[(a * self.order + b) as usize])
     }
 
-    /// The powers of the first primitive element, from power 0 to power q - 2: every element but 0, once.
+    /// Returns the powers of the first primitive element, from power 0 to power q - 2: every element but 0, once.
     pub(crate) fn powers(&self) -> Vec<u32> {
         let all = (1..self.order).map(|element| {
             let mut powers = vec![1];
@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// Specification 10.2: GF(9) = GF(3)[x]/(x^2+1), 3 standing for x; x + 1 (4) is primitive and x is not.
+    /// Specification 10.2: GF(9) = GF(3)[x]/(x^2+1), where 3 is x; x + 1 (4) is primitive and x is not.
     #[test]
     fn nine_elements_by_hand() {
         let field = Field::new(9).unwrap();

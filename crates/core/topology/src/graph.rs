@@ -13,18 +13,18 @@ pub struct NodeId(pub u32);
 pub struct LinkId(pub u32);
 
 impl LinkId {
-    /// The other direction of the same cable.
+    /// Returns the other direction of the same cable.
     pub fn reverse(self) -> LinkId {
         LinkId(self.0 ^ 1)
     }
 }
 
-/// What a node is.
+/// Kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeKind {
-    /// An end host with one NIC.
+    /// A host with one NIC.
     Host,
-    /// A switch; tier 0 is the one hosts attach to.
+    /// A switch; hosts attach to tier 0.
     Switch {
         /// Its tier.
         tier: u8,
@@ -36,7 +36,7 @@ pub enum NodeKind {
 pub struct Node {
     /// Stable name: `host3`, `leaf0`, `spine2`, `agg1`, `core5`; `sw4.7` is switch 7 of group 4.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: NodeKind,
 }
 
@@ -59,9 +59,9 @@ pub enum LinkClass {
 /// A directed link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Where packets enter it.
+    /// Node where packets enter it.
     pub from: NodeId,
-    /// Where they leave it.
+    /// Node where packets leave it.
     pub to: NodeId,
     /// Its rate.
     pub rate: Rate,
@@ -72,7 +72,7 @@ pub struct Link {
 }
 
 impl LinkClass {
-    /// The name that overrides and tables use: `host`, `tier0-1`, `local`, `global`.
+    /// Returns the name that overrides and tables use: `host`, `tier0-1`, `local`, `global`.
     pub fn name(self) -> String {
         match self {
             LinkClass::Host => "host".into(),
@@ -83,13 +83,13 @@ impl LinkClass {
     }
 }
 
-/// Why a topology cannot be built.
+/// Reason why a topology cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
 pub struct TopologyError {
-    /// The key of the scenario at fault, if a single one is.
+    /// The key of the scenario at fault, if it is a single one.
     pub key: Option<String>,
-    /// What is wrong, what is allowed, what to do.
+    /// The error, the allowed values and the remedy.
     pub message: String,
 }
 
@@ -104,47 +104,47 @@ pub struct Graph {
     pub hosts: u32,
     /// Time a packet spends in a switch before it reaches the output port.
     pub switch_latency: Time,
-    /// Uplinks per tier as multi-part entropy values count them (leaf first); empty where the topology has no tiers.
+    /// Uplinks per tier as multi-part entropy values count them (leaf first); empty if the topology has no tiers.
     pub uplinks: Vec<u32>,
-    /// Per switch, counted from the first switch, its group (Dragonfly, Slim Fly); empty where there are no groups.
+    /// Group of each switch, counted from the first switch (Dragonfly, Slim Fly); empty if there are no groups.
     pub groups: Vec<u32>,
-    /// How source-guided paths run through it; `None` where it has none.
+    /// Routing rules of its source-guided paths; `None` if it has none.
     pub guidance: Option<Guidance>,
-    /// Number of each host in the file that the topology was read from, ascending; empty where hosts count from 0.
+    /// Number of each host in the file that the topology was read from, ascending; empty if hosts count from 0.
     pub host_ids: Vec<u32>,
     /// Links leaving each node, in port order: `ports[first[n]..first[n + 1]]`.
     pub(crate) first: Vec<u32>,
     pub(crate) ports: Vec<LinkId>,
-    /// Per directed link its number among parallel cables between the same nodes, from 0.
+    /// Number of each directed link among parallel cables between the same nodes, from 0.
     pub(crate) parallel: Vec<u16>,
 }
 
 impl TopologyError {
-    /// An error in the key `key`.
+    /// Returns an error in the key `key`.
     pub fn at(key: &str, message: impl Into<String>) -> Self {
         TopologyError { key: Some(key.to_string()), message: message.into() }
     }
-    /// An error that no single key causes.
+    /// Returns an error that no single key causes.
     pub fn new(message: impl Into<String>) -> Self {
         TopologyError { key: None, message: message.into() }
     }
 }
 
 impl Graph {
-    /// Number of switches.
+    /// Returns the number of switches.
     pub fn switches(&self) -> u32 {
         self.nodes.len() as u32 - self.hosts
     }
 
-    /// A node.
+    /// Returns a node.
     pub fn node(&self, node: NodeId) -> &Node {
         &self.nodes[node.0 as usize]
     }
 
-    /// The node of this name.
+    /// Returns the node of this name.
     ///
     /// # Errors
-    /// No such name; the message has the nearest.
+    /// Returns a [`TopologyError`] with the nearest name if there is no such node.
     pub fn node_named(&self, name: &str) -> Result<NodeId, TopologyError> {
         if let Some(index) = self.nodes.iter().position(|node| node.name == name) {
             return Ok(NodeId(index as u32));
@@ -158,17 +158,17 @@ impl Graph {
         )))
     }
 
-    /// Links leaving a node, in port order: towards hosts and lower tiers first, then upwards.
+    /// Returns the links that leave a node, in port order: towards hosts and lower tiers first, then upwards.
     pub fn out_links(&self, node: NodeId) -> &[LinkId] {
         &self.ports[self.first[node.0 as usize] as usize..self.first[node.0 as usize + 1] as usize]
     }
 
-    /// A directed link.
+    /// Returns a directed link.
     pub fn link(&self, link: LinkId) -> &Link {
         &self.links[link.0 as usize]
     }
 
-    /// All directed links.
+    /// Returns all directed links.
     pub fn link_ids(&self) -> impl Iterator<Item = LinkId> + use<> {
         (0..self.links.len() as u32).map(LinkId)
     }
@@ -185,7 +185,7 @@ impl Graph {
         }
     }
 
-    /// Name of a directed link: `leaf0->spine3`; a parallel one `leaf0->spine3#1`.
+    /// Returns the name of a directed link: `leaf0->spine3`; a parallel one `leaf0->spine3#1`.
     pub fn link_name(&self, link: LinkId) -> String {
         let mut name = String::new();
         self.write_link_name(link, &mut name);
@@ -206,16 +206,16 @@ impl Graph {
         }
     }
 
-    /// Name of a link's cable, lower end first: `leaf0-spine3`.
+    /// Returns the name of a link's cable, lower node first: `leaf0-spine3`.
     pub fn cable_name(&self, link: LinkId) -> String {
         let (from, to) = self.ends(LinkId(link.0 & !1));
         format!("{from}-{to}{}", self.suffix(link))
     }
 
-    /// The directed links of this name: both of a cable (`leaf0-spine3`, `spine3-leaf0`), one of `leaf0->spine3`.
+    /// Returns the directed links of this name: both of a cable (`leaf0-spine3`, `spine3-leaf0`), one of `leaf0->spine3`.
     ///
     /// # Errors
-    /// No such name; the message has the nearest.
+    /// Returns a [`TopologyError`] with the nearest name if there is no such link.
     pub fn link_named(&self, name: &str) -> Result<Vec<LinkId>, TopologyError> {
         let (ends, number) = match name.rsplit_once('#') {
             Some((ends, number)) => (ends, number.parse::<u16>().ok()),
@@ -246,17 +246,17 @@ impl Graph {
         )))
     }
 
-    /// The link from a host to its switch.
+    /// Returns the link from a host to its switch.
     pub fn host_uplink(&self, host: u32) -> LinkId {
         self.ports[self.first[host as usize] as usize]
     }
 
-    /// The switch a host attaches to.
+    /// Returns the switch that a host attaches to.
     pub fn edge_switch(&self, host: u32) -> NodeId {
         self.link(self.host_uplink(host)).to
     }
 
-    /// The tier of a switch, `None` for a host.
+    /// Returns the tier of a switch; `None` for a host.
     pub fn tier(&self, node: NodeId) -> Option<u8> {
         match self.node(node).kind {
             NodeKind::Host => None,
@@ -264,33 +264,33 @@ impl Graph {
         }
     }
 
-    /// The group of a switch; `None` for a host and where there are no groups.
+    /// Returns the group of a switch; `None` for a host and if there are no groups.
     pub fn group_of_switch(&self, node: NodeId) -> Option<u32> {
         self.groups.get(node.0.checked_sub(self.hosts)? as usize).copied()
     }
 
-    /// Whether a link leads upwards: from a host, or to a switch of a higher tier.
+    /// Returns `true` if a link leads upwards: from a host, or to a switch of a higher tier.
     pub fn is_up(&self, link: LinkId) -> bool {
         let height = |node| self.tier(node).map_or(0, |tier| 1 + u32::from(tier));
         let link = self.link(link);
         height(link.from) < height(link.to)
     }
 
-    /// Links of a switch that lead upwards; where the graph has no tiers all that lead to switches.
+    /// Returns the links of a switch that lead upwards; in a graph without tiers all links to switches.
     pub fn uplinks_of(&self, node: NodeId) -> impl Iterator<Item = LinkId> + '_ {
         let tiers = !self.uplinks.is_empty();
         let chosen = move |link: &LinkId| if tiers { self.is_up(*link) } else { self.link(*link).to.0 >= self.hosts };
         self.out_links(node).iter().copied().filter(chosen)
     }
 
-    /// Position of a link among the uplinks of its switch when nothing has failed; `None` for other links.
+    /// Returns the position of a link among the uplinks of its switch in the intact graph; `None` for other links.
     pub fn uplink_position(&self, link: LinkId) -> Option<u16> {
         let from = self.link(link).from;
         self.tier(from)?;
         self.uplinks_of(from).position(|l| l == link).map(|position| position as u16)
     }
 
-    /// The host with this number in the file the topology was read from.
+    /// Returns the host with this number in the file that the topology was read from.
     pub fn host_with_id(&self, id: u32) -> Option<u32> {
         if self.host_ids.is_empty() {
             return (id < self.hosts).then_some(id);
@@ -298,7 +298,7 @@ impl Graph {
         self.host_ids.binary_search(&id).ok().map(|host| host as u32)
     }
 
-    /// Switches with hosts, ascending.
+    /// Returns the switches with hosts, ascending.
     pub fn edge_switches(&self) -> Vec<NodeId> {
         let mut edges: Vec<NodeId> = (0..self.hosts).map(|host| self.edge_switch(host)).collect();
         edges.sort_unstable();
@@ -306,17 +306,17 @@ impl Graph {
         edges
     }
 
-    /// Stable key of a node, for random streams and canonical orders.
+    /// Returns the stable key of a node, for random streams and canonical orders.
     pub fn key(&self, node: NodeId) -> u64 {
         anabranch_random::name_key(&self.node(node).name)
     }
 
-    /// Rate of the fastest NIC.
+    /// Returns the rate of the fastest NIC.
     pub fn nic_rate(&self) -> Rate {
         (0..self.hosts).map(|host| self.link(self.host_uplink(host)).rate).max().unwrap_or_default()
     }
 
-    /// Store and forward over an empty path: wire times, delays and switch latencies.
+    /// Returns the store-and-forward time over an empty path: wire times, delays and switch latencies.
     pub fn one_way(&self, path: &[LinkId], wire_bytes: u64) -> Time {
         let crossing = |link: &LinkId| {
             let link = self.link(*link);
@@ -326,22 +326,21 @@ impl Graph {
         path.iter().map(crossing).sum()
     }
 
-    /// Round trip over `path` and back over its cables.
+    /// Returns the round trip over `path` and back over its cables.
     pub fn rtt(&self, path: &[LinkId], data: u64, ack: u64) -> Time {
         let back: Vec<LinkId> = path.iter().rev().map(|l| l.reverse()).collect();
         self.one_way(path, data) + self.one_way(&back, ack)
     }
 
-    /// Arrival of the last byte of a train on an otherwise empty path: `full` packets of `full_bytes`, then one of
+    /// Returns the arrival of the last byte of a train on an otherwise empty path: `full` packets of `full_bytes`, then one of
     /// `last_bytes`, sent back to back from time 0; store and forward.
     ///
-    /// On link h with wire time s_h and delay d_h (switch latency included) the k-th full packet leaves at
-    /// F_h(k) = S_h + (k-1) * M_h, S_h being the sum of wire times and delays up to h and M_h the longest wire time
-    /// so far: the slowest link paces the train. The last packet follows: it starts when it has arrived and the packet
-    /// before it has left.
+    /// On link h with wire time s_h and delay d_h (switch latency included) the k-th full packet leaves at F_h(k) = S_h + (k-1) *
+    /// M_h, S_h being the sum of wire times and delays up to h and M_h the longest wire time so far: the slowest link paces the
+    /// train. The last packet follows: it starts when it has arrived and the packet before it has left.
     ///
-    /// Exact where the rates give whole picoseconds per byte. At other rates ports carry the remainder from packet to
-    /// packet; the answer is then at most two picoseconds per link early, never late, so that no flow beats its ideal.
+    /// Exact if the rates give whole picoseconds per byte. At other rates ports carry the remainder from packet to packet. The
+    /// result is then at most two picoseconds per link early, never late, so that no flow beats its ideal.
     pub fn train_arrival(&self, path: &[LinkId], full: u64, full_bytes: u64, last_bytes: u64) -> Time {
         let wire = |rate: Rate, bytes: u64| Serialiser::new(rate).serialise(bytes);
         let (mut first_left, mut last_here, mut delay) = (Time::ZERO, Time::ZERO, Time::ZERO);
@@ -361,7 +360,7 @@ impl Graph {
         last_here + delay
     }
 
-    /// The classes of its links, sorted.
+    /// Returns the classes of its links, sorted.
     pub(crate) fn classes(&self) -> Vec<String> {
         let mut classes: Vec<String> = self.links.iter().map(|l| l.class.name()).collect();
         classes.sort();

@@ -1,11 +1,11 @@
-//! How source-guided paths run through a topology, and the types of paths that there are.
+//! Routing rules of source-guided paths, and the types of these paths.
 
-/// Local and global links of a path.
+/// Number of local and global links of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathType {
-    /// Local links.
+    /// Number of local links.
     pub local: u8,
-    /// Global links.
+    /// Number of global links.
     pub global: u8,
 }
 
@@ -37,7 +37,7 @@ static SLIM_FLY: [PathType; 14] = types([
     (0, 4),
 ]);
 
-/// How source-guided paths run through a topology.
+/// Routing rules of source-guided paths in a topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guidance {
     /// Up to local, global, local, global, local; by default local, global, local.
@@ -47,7 +47,7 @@ pub enum Guidance {
 }
 
 impl Guidance {
-    /// Virtual channels that keep guided paths free of deadlock: the hops of the longest path.
+    /// Returns the number of virtual channels that keep guided paths free of deadlock: the hops of the longest path.
     pub fn virtual_channels(self) -> u8 {
         match self {
             Guidance::Dragonfly => 5,
@@ -55,17 +55,17 @@ impl Guidance {
         }
     }
 
-    /// Bytes of [`Guide`]'s tables that grow faster than the graph.
+    /// Returns the bytes of [`crate::Guide`]'s tables that grow faster than the graph.
     pub(crate) fn table_bytes(self, switches: u64, groups: u64) -> u64 {
         match self {
-            // A gateway per pair of groups and a port per switch and group, of 4 bytes.
+            // 4 bytes each: a gateway per pair of groups, and a port per switch and group.
             Guidance::Dragonfly => 4 * groups * (groups + switches),
-            // A port per pair of switches, of 2 bytes.
+            // 2 bytes each: a port per pair of switches.
             Guidance::SlimFly => 2 * switches * switches,
         }
     }
 
-    /// The types that guided paths can have, in the order of their latencies in Spritz's Table I: the categories of the
+    /// Returns the types that guided paths can have, in the order of their latencies in Spritz's Table I: the categories of the
     /// coarse-grained mode.
     pub fn types(self) -> &'static [PathType] {
         match self {
@@ -74,7 +74,7 @@ impl Guidance {
         }
     }
 
-    /// The place of a type in [`Guidance::types`]; `None` for a type that does not occur.
+    /// Returns the index of a type in [`Guidance::types`]; `None` for a type that does not occur.
     pub fn category(self, kind: PathType) -> Option<u8> {
         self.types().iter().position(|t| *t == kind).map(|index| index as u8)
     }

@@ -1,9 +1,9 @@
-//! Splitting a fabric into parts for a parallel run.
+//! Partition of a fabric for a parallel run.
 
 use crate::{NodeId, NodeKind, graph::Graph};
 
-/// The part of each node: hosts stay with their switch, the lower tiers of a pod stay together, so do the switches of a
-/// group, upper switches are spread evenly. Deterministic; parts differ by at most one leaf (or pod, or group) in size.
+/// Returns the part of each node. Hosts stay with their switch, the lower tiers of a pod stay together, and so do the switches of
+/// a group; upper switches are spread evenly. Deterministic; parts differ by at most one leaf (or pod, or group) in size.
 pub fn partition(topology: &Graph, parts: usize) -> Vec<u16> {
     let hosts = topology.hosts;
     let parts = parts.clamp(1, usize::from(u16::MAX));
@@ -26,9 +26,9 @@ pub fn partition(topology: &Graph, parts: usize) -> Vec<u16> {
     owner
 }
 
-/// The pod of each switch: switches below the top tier that stay connected without it, numbered by their first switch;
-/// `None` for the top tier. A group is a pod: only global links, the longest, lead out of it. Without tiers and groups,
-/// every switch is a pod of its own.
+/// Returns the pod of each switch: switches below the top tier that stay connected without it, numbered by their first switch;
+/// `None` for the top tier. A group is a pod: only global links, the longest, lead out of it. Without tiers and groups, every
+/// switch is a pod of its own.
 fn pods(topology: &Graph) -> Vec<Option<usize>> {
     if !topology.groups.is_empty() {
         return topology.groups.iter().map(|group| Some(*group as usize)).collect();

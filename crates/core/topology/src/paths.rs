@@ -9,7 +9,7 @@ use crate::{
 use anabranch_units::Time;
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// Bytes on the wire of the packet for which a path is called the fastest: 4 KiB with headers (specification 9.4).
+/// Bytes on the wire of the packet by which paths are compared: 4 KiB with headers (specification 9.4).
 const FULL_PACKET: u64 = 4160;
 
 /// See [`crate::Topology::switch_distance`].
@@ -25,7 +25,7 @@ pub(crate) fn switch_distance(graph: &Graph, from: NodeId, to: NodeId) -> u32 {
     distance[(from.0 - graph.hosts) as usize]
 }
 
-/// In a tree of tiers: up to the first level from which `to` is reached downwards.
+/// Returns the distance in a tree of tiers: the first level of a breadth-first search that contains `to`.
 fn tree_distance(graph: &Graph, from: NodeId, to: NodeId) -> u32 {
     let mut level = vec![from];
     let mut seen = vec![false; graph.nodes.len()];
@@ -58,12 +58,12 @@ pub(crate) fn base_path(graph: &Graph, src: u32, dst: u32) -> Vec<LinkId> {
     path
 }
 
-/// The link of a switch on the path that `ports`, per switch, leads along.
+/// Returns a function that gives the link of a switch on the path along `ports`, per switch.
 pub(crate) fn along<'a>(graph: &'a Graph, ports: &'a [u16]) -> impl Fn(NodeId, NodeId) -> LinkId + 'a {
     |at, _| graph.out_links(at)[usize::from(ports[(at.0 - graph.hosts) as usize])]
 }
 
-/// Appends the path on which `next` gives the link at a switch towards another one.
+/// Appends the path on which `next` returns the link at a switch towards another one.
 pub(crate) fn follow(
     graph: &Graph,
     next: impl Fn(NodeId, NodeId) -> LinkId,
@@ -81,13 +81,13 @@ pub(crate) fn follow(
     path.push(graph.host_uplink(dst).reverse());
 }
 
-/// The cost of each link on a base path: its time where paths are guided, else one hop.
+/// Returns the cost of each link on a base path: its time in topologies with guided paths, else one hop.
 pub(crate) fn base_costs(graph: &Graph) -> Box<[u64]> {
     let time = |link| graph.one_way(&[link], FULL_PACKET).ps();
     graph.link_ids().map(|link| if graph.guidance.is_some() { time(link) } else { 1 }).collect()
 }
 
-/// Per switch the place in [`Graph::out_links`] of its link on the base path to a switch; the first that qualifies.
+/// Returns, per switch, the index in [`Graph::out_links`] of its link on the base path to a switch; the first that qualifies.
 pub(crate) fn base_ports(graph: &Graph, to: NodeId, costs: &[u64]) -> Box<[u16]> {
     let distance = if graph.guidance.is_some() {
         least_costs(graph, to, costs)
@@ -107,7 +107,7 @@ pub(crate) fn base_ports(graph: &Graph, to: NodeId, costs: &[u64]) -> Box<[u16]>
     (0..graph.switches()).map(port).collect()
 }
 
-/// The least cost from every switch to switch `to` over links between switches.
+/// Returns the least cost from every switch to switch `to` over links between switches.
 fn least_costs(graph: &Graph, to: NodeId, costs: &[u64]) -> Vec<u64> {
     let mut least = vec![u64::MAX; graph.switches() as usize];
     let mut queue = BinaryHeap::from([Reverse((0, to.0 - graph.hosts))]);
@@ -129,9 +129,9 @@ fn least_costs(graph: &Graph, to: NodeId, costs: &[u64]) -> Vec<u64> {
     least
 }
 
-/// The largest base round trip between two hosts where paths are not guided.
+/// Returns the largest base round trip between two hosts in topologies without guided paths.
 pub(crate) fn max_base_rtt(graph: &Graph, routes: &Routes, data: u64, ack: u64) -> Time {
-    // The round trip is a sum over links: per switch the slowest hosts as source and as destination stand for all.
+    // The round trip is a sum over links: the slowest hosts of a switch, as source and as destination, represent all.
     let out = |up: LinkId| graph.one_way(&[up], data) + graph.one_way(&[up.reverse()], ack);
     let mut sources: Vec<Slowest> = vec![Slowest::default(); graph.switches() as usize];
     let mut destinations = sources.clone();
@@ -143,7 +143,7 @@ pub(crate) fn max_base_rtt(graph: &Graph, routes: &Routes, data: u64, ack: u64) 
     }
     let edges: Vec<u32> = graph.edge_switches().iter().map(|edge| edge.0 - graph.hosts).collect();
     let rounds: Vec<Time> = graph.link_ids().map(out).collect();
-    // Per switch the round trip between it and the goal, once it is known.
+    // Round trip between each switch and the goal, once it is computed.
     let mut between = vec![None; graph.switches() as usize];
     let mut walked = Vec::new();
     let mut largest = Time::ZERO;
@@ -177,7 +177,7 @@ pub(crate) fn shortest_paths(graph: &Graph, routes: &Routes, from: NodeId, to: N
     let mut ways = vec![0u64; graph.switches() as usize];
     let mut level = vec![from.0 - graph.hosts];
     ways[level[0] as usize] = 1;
-    // Every hop leads nearer by one, so a level is complete before the next begins.
+    // Every hop is one nearer to the goal, so a level is complete before the next begins.
     while !level.is_empty() && level[0] != goal {
         let mut next = Vec::new();
         for switch in level {
@@ -236,7 +236,7 @@ fn is_dead(graph: &Graph, from: NodeId, to: NodeId, mut path: u32, levels: usize
         }
         at = graph.link(link).to;
     }
-    // Downwards every step needs at least one live cable, or the path is dead.
+    // Every step downwards needs at least one live cable, or the path is dead.
     for left in (0..levels).rev() {
         let downwards = |link: &&LinkId| {
             let next = graph.link(**link).to;
@@ -251,17 +251,17 @@ fn is_dead(graph: &Graph, from: NodeId, to: NodeId, mut path: u32, levels: usize
     false
 }
 
-/// Whether `upper` has a cable straight down to `lower`.
+/// Returns `true` if `upper` has a cable directly down to `lower`.
 fn is_above(graph: &Graph, upper: NodeId, lower: NodeId) -> bool {
     graph.out_links(upper).iter().any(|l| graph.link(*l).to == lower)
 }
 
-/// Distance of every switch from a goal, and the number of shortest paths to it (at most `u64::MAX`).
+/// Computes the distance of every switch from a goal, and the number of shortest paths to it (at most `u64::MAX`).
 pub(crate) fn count_paths(graph: &SwitchGraph, goal: u32, search: &mut Search, ways: &mut Vec<u64>) {
     ways.clear();
     ways.resize(graph.switches(), 0);
     ways[goal as usize] = 1;
-    // A switch comes after all that are nearer to the goal, so its own number is complete by then.
+    // A switch comes after all that are nearer to the goal, so its own number is complete at that point.
     graph.search(goal, search, |switch, way| {
         ways[way.from as usize] = ways[way.from as usize].saturating_add(ways[switch as usize]);
     });
@@ -281,7 +281,7 @@ impl Slowest {
         }
     }
 
-    /// The largest sum of the times of two different hosts, one of `self` and one of `other`.
+    /// Returns the largest sum of the times of two different hosts, one of `self` and one of `other`.
     fn with(&self, other: &Slowest) -> Option<Time> {
         let pairs = self.0.iter().flatten().flat_map(|a| other.0.iter().flatten().map(move |b| (a, b)));
         pairs.filter(|(a, b)| a.1 != b.1).map(|(a, b)| a.0 + b.0).max()

@@ -12,20 +12,20 @@ use rustc_hash::FxHashMap;
 pub struct Group {
     /// Index of the first link.
     pub first: u32,
-    /// How many there are; 0 where there is no route.
+    /// Number of links; 0 if there is no route.
     pub len: u16,
     /// Dense number of the set at its switch.
     pub local: u16,
 }
 
-/// The next hops of a packet.
+/// Next hops of a packet at a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextHops<'a> {
-    /// The links, in port order; empty where there is no route.
+    /// The links, in port order; empty if there is no route.
     pub links: &'a [LinkId],
-    /// For each its position among the switch's uplinks when nothing has failed (0 for links downwards).
+    /// Position of each link among the switch's uplinks in the intact graph (0 for links downwards).
     pub positions: &'a [u16],
-    /// For each the number of its output port: its place in [`Graph::out_links`] of the switch.
+    /// Number of each link's output port: its index in [`Graph::out_links`] of the switch.
     pub ports: &'a [u16],
     /// Dense number of this set at this switch; `u32::MAX` for the link down to a host of this switch.
     pub group: u32,
@@ -38,13 +38,13 @@ pub struct Routes {
     /// Column of each switch in `table`; `u32::MAX` for switches without hosts.
     column: Vec<u32>,
     columns: usize,
-    /// Group of (switch, column).
+    /// Group of each (switch, column).
     table: Vec<u32>,
     groups: Vec<Group>,
     links: Vec<LinkId>,
     positions: Vec<u16>,
     ports: Vec<u16>,
-    /// Per host the link down to it.
+    /// Link down to each host.
     down: Vec<LinkId>,
     groups_at: Vec<u16>,
     widest: Vec<u16>,
@@ -52,7 +52,7 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// Tables over the links of `topology` that are not `dead` (per directed link; links beyond its end live). Paths
+    /// Computes tables over the links of `topology` that are not `dead` (per directed link; links beyond its end live). Paths
     /// lead over switches and live links only; a host's own link does not matter here.
     pub fn shortest(topology: &Graph, dead: &[bool]) -> Self {
         let (hosts, switches) = (topology.hosts, topology.switches() as usize);
@@ -115,7 +115,7 @@ impl Routes {
         self.groups.len() as u32 - 1
     }
 
-    /// Next hops at switch number `switch` towards switch number `edge` (numbers count from the first switch). `edge`
+    /// Returns the next hops at switch number `switch` towards switch number `edge` (numbers count from the first switch). `edge`
     /// must be another switch and have hosts.
     #[inline]
     pub fn towards(&self, switch: u32, edge: u32) -> NextHops<'_> {
@@ -129,24 +129,24 @@ impl Routes {
         }
     }
 
-    /// The set of next hops at switch number `switch` towards switch number `edge`, as [`Routes::towards`].
+    /// Returns the set of next hops at switch number `switch` towards switch number `edge`, like [`Routes::towards`].
     #[inline]
     pub fn group(&self, switch: u32, edge: u32) -> Group {
         self.groups[self.entry(switch, edge) as usize]
     }
 
-    /// Link number `index` of a set.
+    /// Returns link number `index` of a set.
     #[inline]
     pub fn link_of(&self, group: Group, index: u32) -> LinkId {
         self.links[(group.first + index) as usize]
     }
 
-    /// Returns the first of the next hops of [`Routes::towards`]. There must be one, as there is in every intact graph.
+    /// Returns the first of the next hops of [`Routes::towards`]. There must be one, as in every intact graph.
     pub fn first(&self, switch: u32, edge: u32) -> LinkId {
         self.link_of(self.group(switch, edge), 0)
     }
 
-    /// Next hops at a switch towards a host: towards a host of this switch the one link down to it.
+    /// Returns the next hops at a switch towards a host; towards a host of this switch the one link down to it.
     pub fn next_hops(&self, topology: &Graph, switch: NodeId, host: u32) -> NextHops<'_> {
         let edge = topology.edge_switch(host);
         if edge == switch {
@@ -156,60 +156,60 @@ impl Routes {
         self.towards(switch.0 - self.hosts, edge.0 - self.hosts)
     }
 
-    /// The link down to a host.
+    /// Returns the link down to a host.
     pub fn host_down(&self, host: u32) -> LinkId {
         self.down[host as usize]
     }
 
-    /// Index in [`Routes::groups`] of the next hops of switch number `switch` towards switch number `edge`, which must
-    /// be another switch and have hosts.
+    /// Returns the index in [`Routes::groups`] of the next hops of switch number `switch` towards switch number `edge`, which
+    /// must be another switch and have hosts.
     #[inline]
     pub fn entry(&self, switch: u32, edge: u32) -> u32 {
         self.table[switch as usize * self.columns + self.column[edge as usize] as usize]
     }
 
-    /// All entries, row by row: switch number times [`Routes::columns`] plus column of the destination's switch.
-    /// The entry of a switch towards itself is meaningless.
+    /// Returns all entries, row by row: switch number times [`Routes::columns`] plus column of the destination's switch. The
+    /// entry of a switch towards itself is meaningless.
     pub fn table(&self) -> &[u32] {
         &self.table
     }
 
-    /// Number of columns: of switches with hosts.
+    /// Returns the number of columns: of switches with hosts.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Column of switch number `edge`; `None` where it has no hosts.
+    /// Returns the column of switch number `edge`; `None` if it has no hosts.
     pub fn column(&self, edge: u32) -> Option<u32> {
         Some(self.column[edge as usize]).filter(|column| *column != u32::MAX)
     }
 
-    /// All sets of next hops of all switches.
+    /// Returns all sets of next hops of all switches.
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
 
-    /// The links of the sets, one set after the other.
+    /// Returns the links of the sets, one set after the other.
     pub fn group_links(&self) -> &[LinkId] {
         &self.links
     }
 
-    /// For each of [`Routes::group_links`] its position among the uplinks of its switch when nothing has failed.
+    /// Returns the position of each of [`Routes::group_links`] among the uplinks of its switch in the intact graph.
     pub fn group_positions(&self) -> &[u16] {
         &self.positions
     }
 
-    /// Number of different sets of next hops at a switch.
+    /// Returns the number of different sets of next hops at a switch.
     pub fn groups_at(&self, switch: NodeId) -> u32 {
         u32::from(self.groups_at[(switch.0 - self.hosts) as usize])
     }
 
-    /// Most next hops in a set of a switch.
+    /// Returns the maximum number of next hops in a set of a switch.
     pub fn widest(&self, switch: NodeId) -> u32 {
         u32::from(self.widest[(switch.0 - self.hosts) as usize])
     }
 
-    /// Ordered pairs (switch, other switch with hosts) without a route.
+    /// Returns the number of ordered pairs (switch, other switch with hosts) without a route.
     pub fn unreachable(&self) -> u64 {
         self.unreachable
     }
@@ -218,9 +218,9 @@ impl Routes {
 /// Next hops of one switch towards up to 64 goals as sets of ports, and the group number of each such set.
 struct Sets {
     words: usize,
-    /// Ports of the switch at hand that lead nearer to each of the 64 goals: a row of words per goal.
+    /// Ports of the current switch that lead nearer to each of the 64 goals: a row of words per goal.
     rows: Vec<u64>,
-    /// Per switch the last set and its group, the likeliest to come again.
+    /// Last set of each switch and its group, the likeliest to occur next.
     last: Vec<u64>,
     last_group: Vec<u32>,
     known: Vec<FxHashMap<Box<[u64]>, u32>>,
@@ -238,7 +238,7 @@ impl Sets {
         }
     }
 
-    /// Transposes what the search found for a switch, goals per port, into ports per goal.
+    /// Transposes the result of the search for a switch, goals per port, into ports per goal.
     fn read(&mut self, graph: &SwitchGraph, search: &WideSearch, switch: u32) {
         self.rows.fill(0);
         for (port, goals) in search.goals_of_ports(graph, switch).iter().enumerate() {
@@ -270,7 +270,7 @@ impl Sets {
         self.known[switch as usize].insert(row, group);
     }
 
-    /// The links of a set, in port order.
+    /// Returns the links of a set, in port order.
     fn links<'a>(&'a self, graph: &'a SwitchGraph, switch: u32, goal: usize) -> impl Iterator<Item = LinkId> + 'a {
         let row = self.row(goal);
         let inside = move |port: &(usize, &LinkId)| row[port.0 / 64] >> (port.0 % 64) & 1 == 1;
@@ -278,7 +278,7 @@ impl Sets {
     }
 }
 
-/// Per directed link its position among the uplinks of its switch.
+/// Returns the position of each directed link among the uplinks of its switch.
 fn positions(topology: &Graph) -> Vec<u16> {
     let mut position = vec![0; topology.links.len()];
     for switch in 0..topology.switches() {
@@ -289,7 +289,7 @@ fn positions(topology: &Graph) -> Vec<u16> {
     position
 }
 
-/// Per directed link that leaves a switch its place among the links that do.
+/// Returns the index of each directed link among those that leave the same switch.
 fn port_numbers(topology: &Graph) -> Vec<u16> {
     let mut port = vec![0; topology.links.len()];
     for switch in 0..topology.switches() {
@@ -300,7 +300,7 @@ fn port_numbers(topology: &Graph) -> Vec<u16> {
     port
 }
 
-/// Hops from every switch to switch `edge` over live links; `u32::MAX`: no route.
+/// Computes the hops from every switch to switch `edge` over live links; `u32::MAX`: no route.
 pub(crate) fn distances(
     topology: &Graph,
     edge: u32,
@@ -317,7 +317,7 @@ pub(crate) fn distances(
         next += 1;
         for link in topology.out_links(NodeId(topology.hosts + switch)) {
             let to = topology.link(*link).to.0;
-            // The search runs backwards: it is the link from there to here that must live.
+            // The search runs backwards: the link from there to here must be live.
             if to >= topology.hosts && live(link.reverse()) && distance[(to - topology.hosts) as usize] == u32::MAX {
                 distance[(to - topology.hosts) as usize] = distance[switch as usize] + 1;
                 queue.push(to - topology.hosts);

@@ -1,13 +1,13 @@
-//! Links by name, by pattern, by class.
+//! Selection of links by name, by pattern and by class.
 
 use crate::{LinkId, NodeId, NodeKind, TopologyError, graph::Graph};
 use anabranch_settings::nearest;
 
-/// Whether `name` is like `pattern`, in which `*` stands for any text and `?` for one character.
+/// Returns `true` if `name` matches `pattern`, in which `*` matches any text and `?` one character.
 pub fn is_like(name: &str, pattern: &str) -> bool {
     let (name, pattern): (Vec<char>, Vec<char>) = (name.chars().collect(), pattern.chars().collect());
     let (mut at, mut in_pattern) = (0, 0);
-    // Where the last star stood and how much of the name it covers.
+    // Position of the last star in the pattern, and the end of the text that it covers.
     let mut star: Option<(usize, usize)> = None;
     while at < name.len() {
         match pattern.get(in_pattern) {
@@ -80,7 +80,7 @@ mod tests {
     use anabranch_settings::Raw;
     use proptest::prelude::*;
 
-    /// 4 leaves of 2 hosts, 2 spines.
+    /// A fabric of 4 leaves with 2 hosts each, and 2 spines.
     fn topology() -> Topology {
         let mut parameters = TopologyParameters::named("fat-tree").expect("a topology");
         for (key, value) in [("tiers", Raw::Int(2)), ("radix", Raw::Int(4))] {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the rule of the definition, tried out recursively.
+        /// Compares with a recursive implementation of the definition.
         #[test]
         fn patterns_as_defined(name in "[ab]{0,8}", pattern in "[ab*?]{0,6}") {
             fn like(name: &[u8], pattern: &[u8]) -> bool {

@@ -1,4 +1,4 @@
-//! A topology at a glance: counts, distances, path counts.
+//! Summary of a topology: counts, distances, path counts.
 
 use crate::{
     Guide, LinkId, NodeId, NodeKind, PathType,
@@ -10,20 +10,20 @@ use crate::{
 use anabranch_units::{Rate, Time};
 use std::collections::BTreeMap;
 
-/// Switches of one tier.
+/// Counts of the switches of one tier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TierCount {
     /// The tier.
     pub tier: u8,
-    /// How many switches.
+    /// Number of switches.
     pub switches: u32,
-    /// Most ports of one.
+    /// Maximum number of ports of a switch.
     pub ports: u32,
     /// Rate of its links downwards over rate of its links upwards; `None` at the top.
     pub oversubscription: Option<f64>,
 }
 
-/// Ordered pairs of switches with hosts at one distance.
+/// Number of ordered pairs of switches with hosts, by distance and number of paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathCount {
     /// Switch-to-switch links on a shortest path.
@@ -34,31 +34,31 @@ pub struct PathCount {
     pub pairs: u64,
 }
 
-/// Guided paths of one type.
+/// Counts of guided paths of one type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeCount {
-    /// Local and global links.
+    /// Number of local and global links.
     pub kind: PathType,
     /// Number of paths, over the ordered pairs of switches examined.
     pub paths: u64,
-    /// Least latency of one: propagation and a wire time per hop (Spritz, Table I).
+    /// Shortest latency: propagation and a wire time per hop (Spritz, Table I).
     pub latency: Time,
 }
 
-/// Guided paths at a glance.
+/// Summary of guided paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuidedSummary {
-    /// Switches whose paths to all others were counted: all, or evenly spaced ones where there are many million paths.
+    /// Number of switches whose paths to all others were counted: all, or evenly spaced ones if there are many million paths.
     pub sources: u32,
-    /// Fewest paths of an ordered pair of different switches.
+    /// Minimum number of paths of an ordered pair of different switches.
     pub fewest: u64,
-    /// Most paths of one.
+    /// Maximum number of paths of such a pair.
     pub most: u64,
-    /// Paths by type, in the order of Spritz's Table I.
+    /// Counts of paths by type, in the order of Spritz's Table I.
     pub types: Vec<TypeCount>,
     /// Bytes of an endpoint's table with `most` paths to every switch.
     pub table_bytes: u64,
-    /// Largest round trip: data over the longest guided path, its acknowledgement over the longest default path.
+    /// Largest round trip: data over the longest guided path, its ACK over the longest default path.
     pub base_rtt: Time,
     /// Bandwidth-delay product of that round trip, in bytes.
     pub bdp_bytes: u64,
@@ -69,18 +69,18 @@ pub struct GuidedSummary {
 /// Rates with delays, each pair once.
 type RatesAndDelays = Vec<(Rate, Time)>;
 
-/// Counts, distances and path counts.
+/// Counts, distances and path counts of a topology.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// Hosts.
+    /// Number of hosts.
     pub hosts: u32,
     /// Switches per tier.
     pub tiers: Vec<TierCount>,
-    /// Cables per class: name, number, rates and delays there are.
+    /// Cables per class: name, number, pairs of rate and delay.
     pub cables: Vec<(String, u64, RatesAndDelays)>,
-    /// Most links between two hosts on a shortest path.
+    /// Maximum number of links between two hosts on a shortest path.
     pub diameter_links: u32,
-    /// Most links between two switches with hosts on a shortest path.
+    /// Maximum number of links between two switches with hosts on a shortest path.
     pub diameter_switch_hops: u32,
     /// Links between two different switches with hosts on a shortest path, averaged over ordered pairs; 0 without pairs.
     pub average_switch_hops: f64,
@@ -88,16 +88,16 @@ pub struct Summary {
     pub paths: Vec<PathCount>,
     /// Largest base round trip for packets of the given sizes.
     pub base_rtt: Time,
-    /// Bandwidth-delay product in bytes and in packets, rounded up.
+    /// Bandwidth-delay product in bytes.
     pub bdp_bytes: u64,
     /// In packets, rounded up.
     pub bdp_packets: u64,
-    /// Guided paths; `None` where there are none.
+    /// Guided paths; `None` if there are none.
     pub guided: Option<GuidedSummary>,
 }
 
-/// Counts, distances and path counts, for data packets of `data` and acknowledgements of `ack` bytes on the wire.
-/// `base_rtt` is the largest base round trip of packets of these sizes.
+/// Returns counts, distances and path counts, for data packets of `data` and ACKs of `ack` bytes on the wire. `base_rtt` is the
+/// largest base round trip of packets of these sizes.
 pub(crate) fn summary(graph: &Graph, guide: Option<&Guide>, base_rtt: Time, data: u64, ack: u64) -> Summary {
     let switches = SwitchGraph::of(graph, |_| true);
     let edges: Vec<u32> = graph.edge_switches().iter().map(|edge| edge.0 - graph.hosts).collect();

@@ -1,11 +1,11 @@
-//! The graph of switches alone, laid out for searches: hosts are leaves of the graph and never on the way.
+//! The graph of switches alone, laid out for searches: hosts are leaves of the graph and never on a path between others.
 
 use crate::{LinkId, NodeId, graph::Graph};
 
-/// A link into a switch, seen from its far end.
+/// A link into a switch.
 #[derive(Clone, Copy)]
 pub(crate) struct Incoming {
-    /// The switch it comes from, counted from the first switch.
+    /// The switch that it comes from, counted from the first switch.
     pub(crate) from: u32,
     /// Index of the link among those of `from` that lead to switches, in port order.
     pub(crate) port: u32,
@@ -16,7 +16,7 @@ pub(crate) struct SwitchGraph {
     into_first: Vec<u32>,
     into: Vec<Incoming>,
     out_first: Vec<u32>,
-    /// Links to switches in port order, dead ones among them.
+    /// Links to switches in port order, dead ones included.
     out: Vec<LinkId>,
 }
 
@@ -59,28 +59,28 @@ impl SwitchGraph {
         SwitchGraph { into_first, into, out_first, out }
     }
 
-    /// Number of switches.
+    /// Returns the number of switches.
     pub(crate) fn switches(&self) -> usize {
         self.out_first.len() - 1
     }
 
-    /// Live links into a switch.
+    /// Returns the live links into a switch.
     pub(crate) fn into(&self, switch: u32) -> &[Incoming] {
         &self.into[self.into_first[switch as usize] as usize..self.into_first[switch as usize + 1] as usize]
     }
 
-    /// Links of a switch to switches, in port order, dead ones included.
+    /// Returns the links of a switch to switches, in port order, dead ones included.
     pub(crate) fn out(&self, switch: u32) -> &[LinkId] {
         &self.out[self.out_first[switch as usize] as usize..self.out_first[switch as usize + 1] as usize]
     }
 
-    /// Most links to switches that a switch has.
+    /// Returns the maximum number of links to switches of a switch.
     pub(crate) fn widest(&self) -> usize {
         self.out_first.windows(2).map(|w| (w[1] - w[0]) as usize).max().unwrap_or(0)
     }
 
-    /// Searches the switches from which `goal` can be reached; `nearer(switch, port)` is told of every link that leads
-    /// a hop nearer.
+    /// Searches the switches from which `goal` can be reached; calls `nearer(switch, link)` for every `link` into `switch` that
+    /// leads a hop nearer.
     pub(crate) fn search(&self, goal: u32, search: &mut Search, mut nearer: impl FnMut(u32, Incoming)) {
         let Search { distance, order } = search;
         distance.clear();
@@ -106,14 +106,14 @@ impl SwitchGraph {
     }
 }
 
-/// Breadth-first searches towards up to 64 goals side by side: a goal is a bit.
+/// Breadth-first searches towards up to 64 goals side by side; a goal is a bit.
 pub(crate) struct WideSearch {
-    /// Per switch the goals it has been found to reach so far.
+    /// Goals that each switch has been found to reach so far.
     seen: Vec<u64>,
-    /// Per switch the goals it reaches in as many hops as have been searched.
+    /// Goals that each switch reaches in the number of hops searched so far.
     level: Vec<u64>,
     next: Vec<u64>,
-    /// Per link to a switch (as in `SwitchGraph::out`) the goals it leads nearer to.
+    /// Goals that each link to a switch (as in `SwitchGraph::out`) leads nearer to.
     nearer: Vec<u64>,
 }
 
@@ -123,7 +123,7 @@ impl WideSearch {
         WideSearch { seen: switches.clone(), level: switches.clone(), next: switches, nearer: vec![0; graph.out.len()] }
     }
 
-    /// Searches; returns how many pairs of a switch and a goal are not connected.
+    /// Searches; returns the number of pairs of a switch and a goal that are not connected.
     pub(crate) fn run(&mut self, graph: &SwitchGraph, goals: &[u32]) -> u64 {
         self.seen.fill(0);
         self.nearer.fill(0);
@@ -140,7 +140,7 @@ impl WideSearch {
             for &switch in &active {
                 let goals = std::mem::take(&mut self.level[switch as usize]);
                 for way in graph.into(switch) {
-                    // Goals that `way.from` reaches first now: `seen` does not hold those of this level yet.
+                    // Goals that `way.from` reaches first in this level, which is not in `seen` yet.
                     let new = goals & !self.seen[way.from as usize];
                     if new != 0 {
                         self.nearer[(graph.out_first[way.from as usize] + way.port) as usize] |= new;
@@ -161,7 +161,7 @@ impl WideSearch {
         self.seen.iter().map(|seen| goals.len() as u64 - u64::from(seen.count_ones())).sum()
     }
 
-    /// Per link of a switch to switches, in port order, the goals it leads nearer to.
+    /// Returns the goals that each link of a switch to switches, in port order, leads nearer to.
     pub(crate) fn goals_of_ports(&self, graph: &SwitchGraph, switch: u32) -> &[u64] {
         &self.nearer[graph.out_first[switch as usize] as usize..graph.out_first[switch as usize + 1] as usize]
     }

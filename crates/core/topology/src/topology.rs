@@ -1,4 +1,4 @@
-//! A fabric: its graph, and what else is known of it. The only file that names all parts of it.
+//! A fabric: its graph and everything derived from it. The only file that names all its parts.
 
 use crate::{
     Guide, LinkId, LinkOverride, NodeId, Routes, Scale, Summary, TopologyError, adversarial, graph::Graph, overrides,
@@ -10,13 +10,13 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// A fabric: its graph, and the tables that follow from it, made when they are first asked for.
+/// A fabric: its graph, and the tables that follow from it, computed on first use.
 #[derive(Clone, Debug)]
 pub struct Topology {
     graph: Graph,
-    /// On a large Slim Fly it takes longer than the graph itself.
+    /// On a large Slim Fly it takes longer to compute than the graph.
     guide: OnceLock<Option<Arc<Guide>>>,
-    /// The tables of the intact graph.
+    /// Tables of the intact graph.
     routes: OnceLock<Arc<Routes>>,
 }
 
@@ -42,110 +42,111 @@ impl DerefMut for Topology {
 }
 
 impl Topology {
-    /// How large it is.
+    /// Returns its size.
     pub fn scale(&self) -> Scale {
         Scale::of(self)
     }
 
-    /// Returns the forwarding tables of the intact graph. They are made once.
+    /// Returns the forwarding tables of the intact graph, which are computed once.
     pub fn routes(&self) -> Arc<Routes> {
         self.routes.get_or_init(|| Arc::new(Routes::shortest(self, &[]))).clone()
     }
 
-    /// The tables of source-guided routing; `None` where the topology has none. They follow from the graph alone and are
-    /// made once.
+    /// Returns the tables of source-guided routing; `None` if the topology has none. They follow from the graph alone and are
+    /// computed once.
     pub fn guide(&self) -> Option<Arc<Guide>> {
         self.guide.get_or_init(|| self.guidance.map(|guidance| Arc::new(Guide::new(self, guidance)))).clone()
     }
 
-    /// Counts, distances and path counts, for data packets of `data` and acknowledgements of `ack` bytes on the wire.
+    /// Returns counts, distances and path counts, for data packets of `data` and ACKs of `ack` bytes on the wire.
     pub fn summary(&self, data: u64, ack: u64) -> Summary {
         summary::summary(self, self.guide().as_deref(), self.max_base_rtt(data, ack), data, ack)
     }
 
-    /// Rate of the links from leaves down to hosts over their rate upwards, over all leaves; 1 where there is nothing above.
+    /// Returns the rate of the links from leaves down to hosts over their rate upwards, over all leaves; 1 if there is no tier
+    /// above.
     pub fn oversubscription(&self) -> f64 {
         summary::oversubscription(self)
     }
 
-    /// Applies an override; returns how many directed links it changed.
+    /// Applies an override; returns the number of directed links that it changed.
     ///
     /// # Errors
-    /// An unknown link or class, both or none of them, nothing to change, a rate or delay out of range.
+    /// Returns [`TopologyError`] for an unknown link or class, both or none of them, nothing to change, a rate or delay out of
+    /// range.
     pub fn apply(&mut self, change: &LinkOverride) -> Result<usize, TopologyError> {
         overrides::apply(self, change)
     }
 
-    /// The directed links that `what` means, ascending: a name as for [`Graph::link_named`], a class (`host`,
-    /// `tier0-1`, `local`, `global`), or a pattern with `*` and `?` over the names of cables (`leaf0-spine*`: both directions)
-    /// or of directed links (`leaf*->spine0`). Cables are named lower end first.
+    /// Returns the directed links that `what` selects, ascending: a name as for [`Graph::link_named`], a class (`host`,
+    /// `tier0-1`, `local`, `global`), or a pattern with `*` and `?` over the names of cables (`leaf0-spine*`: both directions) or
+    /// of directed links (`leaf*->spine0`). Cables are named lower node first.
     ///
     /// # Errors
-    /// Nothing is like that; the message has what there is and the nearest.
+    /// Returns a [`TopologyError`] with the existing links and the nearest name if nothing matches.
     pub fn links_like(&self, what: &str) -> Result<Vec<LinkId>, TopologyError> {
         select::links_like(self, what)
     }
 
-    /// The hosts whose names are like `pattern`, ascending; a plain name is a pattern of itself.
+    /// Returns the hosts whose names match `pattern`, ascending; a plain name is a pattern of itself.
     ///
     /// # Errors
-    /// There is no such host; the message has the nearest.
+    /// Returns a [`TopologyError`] with the nearest name if there is no such host.
     pub fn hosts_like(&self, pattern: &str) -> Result<Vec<u32>, TopologyError> {
         select::hosts_like(self, pattern)
     }
 
-    /// Pairs (source, destination) of hosts that load single links when all traffic takes default paths; empty where the
+    /// Returns pairs (source, destination) of hosts that load single links when all traffic takes default paths; empty if the
     /// topology has no guided paths.
     ///
-    /// For each cable between switches in random order and each of its directions u to v: unused hosts of v receive from
-    /// unused hosts of different neighbours of u, in random order, whose default path to v leads through u. A host is
-    /// used once, as a source or as a destination, and a pair of switches once. With p hosts per switch at most p flows
-    /// are laid over a direction of a cable.
+    /// The cables between switches are taken in random order, and each in both directions, u to v. Unused hosts of v receive from
+    /// unused hosts of different neighbours of u, in random order, whose default path to v leads through u. A host is used once,
+    /// as a source or as a destination, and a pair of switches once. With p hosts per switch, at most p flows load a direction of
+    /// a cable.
     pub fn adversarial_pairs(&self, seed: u64) -> Vec<(u32, u32)> {
         self.guide().map_or_else(Vec::new, |guide| adversarial::adversarial_pairs(self, &guide, seed))
     }
 
     // ---- paths ----
 
-    /// Hops between two switches on the intact network; `u32::MAX` where there is no way.
+    /// Returns the hops between two switches on the intact network; `u32::MAX` if there is no path.
     pub fn switch_distance(&self, from: NodeId, to: NodeId) -> u32 {
         paths::switch_distance(self, from, to)
     }
 
-    /// The path a packet takes on an empty network, host links included: the first of the shortest paths between two hosts. Where links
-    /// are of unequal length by design (topologies with guided paths) it is the fastest, which may have more hops than
-    /// the shortest, so that no path that a source can choose beats it.
+    /// Returns the path of a packet on an empty network, host links included: the first of the shortest paths between two hosts.
+    /// In topologies with guided paths, whose links are of unequal length by design, it is the fastest. That path may have more
+    /// hops than the shortest, so that no path that a source can choose beats it.
     pub fn base_path(&self, src: u32, dst: u32) -> Vec<LinkId> {
         paths::base_path(self, src, dst)
     }
 
-    /// Number of paths between two switches that `routes` offers, parallel cables counted one by one; `to` must have
-    /// hosts. 0 where there is none; `u64::MAX` where they exceed 64 bits.
+    /// Returns the number of paths between two switches that `routes` offers, parallel cables counted one by one; `to` must have
+    /// hosts. 0 if there is none; `u64::MAX` if they exceed 64 bits.
     pub fn shortest_paths(&self, routes: &Routes, from: NodeId, to: NodeId) -> u64 {
         paths::shortest_paths(self, routes, from, to)
     }
 
-    /// The shortest paths between two hosts, at most `most` of them, in port order.
+    /// Returns the shortest paths between two hosts, at most `most` of them, in port order.
     pub fn paths(&self, routes: &Routes, src: u32, dst: u32, most: usize) -> Vec<Vec<LinkId>> {
         paths::paths(self, routes, src, dst, most)
     }
 
-    /// Which of the paths that multi-part entropy values name between two edge switches lead over a `dead` link
-    /// (per directed link). Index: part 0 + U0 * part 1, over as many tiers as the path climbs; empty where there is
-    /// no choice.
+    /// Returns, for each path that multi-part entropy values name between two edge switches, `true` if it leads over a `dead`
+    /// link (per directed link). Index: part 0 + U0 * part 1, over as many tiers as the path climbs; empty if there is no choice.
     pub fn dead_paths(&self, from: NodeId, to: NodeId, dead: &[bool]) -> Vec<bool> {
         paths::dead_paths(self, from, to, dead)
     }
 
     // ---- round trips ----
 
-    /// Round trip of a packet of `data` bytes and its acknowledgement of `ack` bytes, the latter on the way back.
+    /// Returns the round trip of a packet of `data` bytes and its ACK of `ack` bytes.
     pub fn base_rtt(&self, src: u32, dst: u32, data: u64, ack: u64) -> Time {
         self.rtt(&self.base_path(src, dst), data, ack)
     }
 
-    /// The largest base round trip between two hosts. Where there are guided paths: over default paths, which are as
-    /// long where links of a class are alike, with the slowest host links.
+    /// Returns the largest base round trip between two hosts. In topologies with guided paths: over default paths, which are as
+    /// long if links of a class are alike, with the slowest host links.
     pub fn max_base_rtt(&self, data: u64, ack: u64) -> Time {
         match self.guide() {
             Some(guide) => guide.default_rtt(self, data, ack),
@@ -153,23 +154,23 @@ impl Topology {
         }
     }
 
-    /// Bandwidth-delay product in bytes: NIC rate times the largest base round trip.
+    /// Returns the bandwidth-delay product in bytes: NIC rate times the largest base round trip.
     pub fn bdp(&self, data: u64, ack: u64) -> u64 {
         self.nic_rate().bytes_in(self.max_base_rtt(data, ack))
     }
 
-    /// [`Guide::base_rtt`]; `None` where the topology has no guided paths.
+    /// Returns [`Guide::base_rtt`]; `None` if the topology has no guided paths.
     pub fn guided_base_rtt(&self, packet: u64, ack: u64) -> Option<Time> {
         Some(self.guide()?.base_rtt(self, packet, ack))
     }
 
-    /// The round trip that windows are sized for: over the longest path that a packet may be guided over where there are
-    /// guided paths (Spritz §V-A), else the largest base round trip.
+    /// Returns the round trip that windows are sized for: over the longest path that a packet may be guided over in topologies
+    /// with guided paths (Spritz §V-A), else the largest base round trip.
     pub fn window_rtt(&self, packet: u64, ack: u64) -> Time {
         self.guided_base_rtt(packet, ack).unwrap_or_else(|| self.max_base_rtt(packet, ack))
     }
 
-    /// Bandwidth-delay product in bytes: NIC rate times [`Topology::window_rtt`].
+    /// Returns the bandwidth-delay product in bytes: NIC rate times [`Topology::window_rtt`].
     pub fn window_bdp(&self, packet: u64, ack: u64) -> u64 {
         self.nic_rate().bytes_in(self.window_rtt(packet, ack))
     }

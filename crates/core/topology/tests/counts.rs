@@ -13,7 +13,7 @@ fn switches_of(topology: &Topology, tier: u8) -> u64 {
     topology.nodes.iter().filter(|n| n.kind == NodeKind::Switch { tier }).count() as u64
 }
 
-/// Cables of a class: two directed links each.
+/// Number of cables of a class: two directed links each.
 fn cables(topology: &Topology, class: LinkClass) -> u64 {
     topology.links.iter().filter(|l| l.class == class).count() as u64 / 2
 }
@@ -230,7 +230,7 @@ fn parallel_cables_have_names_of_their_own() {
         let cable = fabric.link_named(&fabric.cable_name(link)).unwrap();
         assert_eq!(cable, [link.min(link.reverse()), link.max(link.reverse())]);
     }
-    // From above it is the same cable.
+    // The cable has the same name from the upper switch.
     assert_eq!(fabric.link_named("spine0-leaf1#2").unwrap(), fabric.link_named("leaf1-spine0#2").unwrap());
     let error = fabric.link_named("leaf1-spine0#3").unwrap_err();
     assert!(error.message.contains("leaf1-spine0#3"), "{error}");

@@ -1,4 +1,4 @@
-//! What a fault resolves to, link overrides, and the parts of a parallel run.
+//! Links and times that a fault resolves to, link overrides, and the parts of a parallel run.
 
 mod common;
 
@@ -122,7 +122,7 @@ fn the_choice_depends_on_seed_and_number_alone() {
     // 32 of 128 cables: the same ones by chance once in 10^30.
     assert_ne!(first, links(&down, 1, 7));
     assert_ne!(first, links(&down, 0, 8));
-    // What happens, when and to whom does not matter: a later fault of the same number would mend the same links.
+    // Kind, time and affected packets do not change the choice: a later link-up of the same number would restore the same links.
     let other = FaultParameters {
         kind: FaultKind::PacketLoss,
         loss: 0.5,
@@ -144,7 +144,7 @@ fn degraded_links() {
     assert_eq!(link_names(&fabric, &found.links), ["leaf0->spine0", "spine0->leaf0", "leaf1->spine1"]);
     let to_half = FaultParameters { rate: None, factor: 0.5, ..to_rate.clone() };
     assert_eq!(one(&to_half, &fabric).action, FaultAction::Degrade(Rate::gbps(50)));
-    // Links of several rates: a fault for each, slowest first, every link in one of them.
+    // Links of several rates: a fault for each rate, slowest first, every link in one of them.
     fabric.links[found.links[0].0 as usize].rate = Rate::gbps(40);
     let several = to_half.resolve(&fabric, 0, 1).unwrap();
     let rows: Vec<_> = several.iter().map(|f| (f.action, link_names(&fabric, &f.links))).collect();
@@ -337,7 +337,7 @@ fn overrides() {
     }
 }
 
-/// The pods of a tree of `tiers` tiers: of two tiers every leaf is one.
+/// Returns the pod of a switch in a tree of `tiers` tiers; with two tiers every leaf is one.
 fn pod(tree: &Topology, tiers: u64, radix: u32, switch: NodeId) -> Option<u32> {
     let number = |prefix: &str| tree.node(switch).name.strip_prefix(prefix).map(|n| n.parse::<u32>().unwrap());
     match tiers {
@@ -380,7 +380,7 @@ fn parts_keep_pods_together_and_are_balanced() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
 
-    /// Without tiers every switch stands for itself.
+    /// Without tiers every switch is a pod of its own.
     #[test]
     fn parts_of_a_ring(switches in 3..40u32, hosts in 1..4u64, parts in 1..9usize) {
         let mut text = format!("0 1 {}\n", switches - 1);

@@ -1,4 +1,4 @@
-//! Topology files (specification 14.2, 14.3): what they say, where they are wrong, and that no text brings them down.
+//! Topology files (specification 14.2, 14.3): their graphs, their errors, and no panic for any text.
 
 mod common;
 
@@ -67,7 +67,7 @@ fn conweave_files_may_end_with_remarks() {
     );
 }
 
-/// Tiers are distances from the hosts: a fat tree of three tiers written as a list of cables is that fat tree.
+/// Tiers are distances from the hosts: a fat tree of three tiers written as a list of cables gives the same fat tree.
 #[test]
 fn a_fat_tree_as_a_list_of_cables() {
     let tree = fat_tree(3, 4);
@@ -157,7 +157,7 @@ fn an_adjacency_list() {
     assert_eq!(local, ["switch0-switch1", "switch0-switch2", "switch0-switch3", "switch1-switch2", "switch2-switch3"]);
     let hops = |a: u32, b: u32| square.switch_distance(square.edge_switch(a), square.edge_switch(b));
     assert_eq!((hops(0, 1), hops(0, 3), hops(3, 11)), (0, 1, 2));
-    // Lines that name no further neighbours may be left out; the order of the lines does not matter.
+    // Lines without further neighbours are optional; the order of the lines does not matter.
     assert_eq!(description(&adjacency("2 3\n1 2\n0 3 2 1\n", 3)), description(&square));
 }
 
@@ -200,7 +200,7 @@ fn conweave_errors_name_the_line() {
             "6 5 6\n1 2 3 4 5\n0 1 1Gbps 1us 0\n1 2 1Gbps 1us 0\n2 3 1Gbps 1us 0\n3 4 1Gbps 1us 0\n4 5 1Gbps 1us 0\n5 4 1Gbps 1us 0".into(),
             "5 tiers of switches",
         ),
-        // A million hosts at most, also where the nodes are fewer than twice that.
+        // The limit is a million hosts, also if the nodes are fewer than twice that.
         (
             format!("1500000 1 1500000\n0\n{}", (1..1_500_000).map(|h| format!("{h} 0 1Gbps 1us 0\n")).collect::<String>())
                 .replacen("1500000\n0", "1499999\n0", 1),
@@ -309,7 +309,7 @@ fn format() -> impl Strategy<Value = FileFormat> {
     prop::sample::select(vec![FileFormat::Conweave, FileFormat::HtsimTopo, FileFormat::Adjacency])
 }
 
-/// Whatever is read is whole; whatever is refused says which file.
+/// An accepted file gives a complete topology; an error names the file.
 fn check(format: FileFormat, text: &str) -> Result<(), TestCaseError> {
     match file(format, text) {
         Ok(topology) => {
@@ -388,7 +388,7 @@ proptest! {
     }
 }
 
-/// Without `format`, each text is read as what it is, and what is none of them is said.
+/// Without `format`, the format of each text is recognised, and a text of no format is refused.
 #[test]
 fn a_format_is_found_by_what_the_file_says() {
     let found = |text: &str| {
@@ -404,7 +404,7 @@ fn a_format_is_found_by_what_the_file_says() {
         (FileFormat::HtsimTopo, tree),
         (FileFormat::HtsimTopo, "p 2\na 4\nh 2\n"),
         (FileFormat::HtsimTopo, "q 5\np 2\n"),
-        // Three neighbours in a line are no counts of ConWeave.
+        // Three neighbours in a line are not the counts of ConWeave.
         (FileFormat::Adjacency, "# a triangle\n0 1 2\n1 2\n"),
         (FileFormat::Adjacency, "0 1\n"),
     ] {

@@ -18,7 +18,7 @@ fn cables(topology: &Topology, class: LinkClass) -> usize {
     topology.links.iter().filter(|l| l.class == class).count() / 2
 }
 
-/// Hops from a switch to every other by breadth-first search over sets of neighbours.
+/// Returns the hops from a switch to every other by breadth-first search over sets of neighbours.
 fn hops(neighbours: &[BTreeSet<u32>], from: u32) -> Vec<u32> {
     let mut hops = vec![u32::MAX; neighbours.len()];
     hops[from as usize] = 0;
@@ -219,7 +219,7 @@ fn impossible_slim_flies_are_refused() {
     }
 }
 
-/// A group stays in one part, so that only global links, the longest, lead out of a part.
+/// A group is in one part, so that only global links, the longest, lead out of a part.
 #[test]
 fn parts_are_whole_groups() {
     for it in [dragonfly(4, 8, 4), slim_fly(9, 7)] {
@@ -282,7 +282,7 @@ fn adjacency_lists_of_groups() {
     }
 }
 
-/// Specification 9.3, 10.5: 40,200 hosts at 4,020 switches, 37,004 at 1,682. Bounded is the time of an optimised build.
+/// Specification 9.3, 10.5: 40,200 hosts at 4,020 switches, 37,004 at 1,682. The limit is on the time of an optimised build.
 #[test]
 fn tables_of_forty_thousand_endpoints() {
     let most = Duration::from_secs(if cfg!(debug_assertions) { 60 } else { 10 });

@@ -30,7 +30,7 @@ const TABLE_I: [((u8, u8), u64); 15] = [
     ((0, 4), 23328),
 ];
 
-/// The switches of a path, by number.
+/// Returns the switches of a path, by number.
 fn switches_of(topology: &Topology, from: NodeId, links: &[LinkId]) -> Vec<u32> {
     let mut at = from;
     let mut all = vec![from.0 - topology.hosts];
@@ -42,7 +42,7 @@ fn switches_of(topology: &Topology, from: NodeId, links: &[LinkId]) -> Vec<u32> 
     all
 }
 
-/// Paths of a Slim Fly as specification 10.4 says: two hops at will, then over the smallest common neighbour; simple.
+/// Returns the paths of a Slim Fly by specification 10.4: two free hops, then over the smallest common neighbour; simple.
 fn slim_fly_paths(near: &[BTreeSet<u32>], s: u32, t: u32) -> BTreeSet<Vec<u32>> {
     let adjacent = |a: u32, b: u32| near[a as usize].contains(&b);
     let mut found = BTreeSet::new();
@@ -67,7 +67,7 @@ fn slim_fly_paths(near: &[BTreeSet<u32>], s: u32, t: u32) -> BTreeSet<Vec<u32>> 
     found
 }
 
-/// Paths of a Dragonfly with `a` switches per group as specification 8.1 says: over a switch of the group, or over any
+/// Returns the paths of a Dragonfly with `a` switches per group by specification 8.1: over a switch of the group, or over any
 /// global link of the group and then the one link to the destination's group.
 fn dragonfly_paths(near: &[BTreeSet<u32>], a: u32, s: u32, t: u32) -> BTreeSet<Vec<u32>> {
     let group = |x: u32| x / a;
@@ -107,7 +107,7 @@ fn check_against(
         let found: BTreeSet<Vec<u32>> = paths.iter().map(|p| switches_of(topology, from, p.links())).collect();
         assert_eq!(found.len(), paths.len(), "no path twice");
         assert_eq!(found, expected(&near, from.0 - topology.hosts, to.0 - topology.hosts));
-        // Order, and what each path says of itself.
+        // Order of the paths, and fields of each.
         assert!(paths.is_sorted_by_key(|p| (p.latency, p.ev)));
         for path in &paths {
             let links = path.links().iter().map(|l| topology.link(*l));
@@ -242,7 +242,7 @@ fn round_trips_of_table_two() {
     assert_eq!(fat_tree(2, 4).summary(4160, 64).guided, None);
 }
 
-/// The longest round trip of small fabrics with links of all kinds, by trying every path.
+/// The longest round trip of small fabrics with links of all kinds equals the maximum over every path.
 #[test]
 fn round_trips_where_links_differ() {
     for mut it in [dragonfly(2, 3, 2), slim_fly(4, 2)] {
@@ -259,7 +259,7 @@ fn round_trips_where_links_differ() {
             data = paths.iter().map(|p| it.one_way(p.links(), 4160)).max().unwrap().max(data);
             ack = it.one_way(&walk(&it, &guide, from, to), 64).max(ack);
         }
-        // Two host links each way at 80 ps per byte with 25 ns, one switch latency on the way in.
+        // Two host links per direction at 80 ps per byte with 25 ns, one switch latency for the first switch.
         let hosts = 2 * 80 * (4160 + 64) + 4 * 25_000 + 2 * 500_000;
         assert_eq!(it.guided_base_rtt(4160, 64), Some(data + ack + Time::from_ps(hosts)));
     }
@@ -299,7 +299,7 @@ fn memory_of_tables() {
     assert_eq!((guided_table_bytes(1682, 1771), mib(guided_table_bytes(1682, 1771))), (8_931_153, 8.52));
     let guided = dragonfly(10, 20, 10).summary(4160, 64).guided.unwrap();
     assert_eq!((guided.most, guided.fewest, guided.table_bytes), (200, 19, 2_411_400));
-    // Specification 10.5: 43 * 42 = 1806 prefixes and the direct path bound it, 1778 are the most there are.
+    // Specification 10.5: the bound is 43 * 42 = 1806 prefixes and the direct path; the maximum is 1778.
     let guided = slim_fly(29, 22).summary(4160, 64).guided.unwrap();
     assert!(guided.most <= 1778 && guided.fewest < guided.most, "{}", guided.most);
     let it = slim_fly(29, 1);
@@ -308,7 +308,7 @@ fn memory_of_tables() {
     assert_eq!(counts.max(), Some(1778));
 }
 
-/// No guided path is faster than the base path, which is the ideal, and one is as fast.
+/// No guided path is faster than the base path, which is the ideal, and one is equally fast.
 #[test]
 fn base_paths_are_the_fastest() {
     for it in [dragonfly(1, 4, 2), slim_fly(5, 1), dragonfly(4, 8, 4), slim_fly(9, 7)] {
@@ -333,8 +333,8 @@ fn base_paths_are_the_fastest() {
     }
 }
 
-/// A size at which one source has more paths than are looked at one by one (4,802 switches of 73 ports: 25 million): the
-/// longest path is found all the same, as long as on the small ones (specification 9.5: 7604.32 ns).
+/// A size at which one source has more paths than are examined one by one (4,802 switches of 73 ports: 25 million). The longest
+/// path is found nevertheless, as long as on the small ones (specification 9.5: 7604.32 ns).
 #[test]
 fn base_rtt_of_a_large_slim_fly() {
     assert_eq!(slim_fly(49, 1).guided_base_rtt(4160, 64), Some(Time::from_ps(7_604_320)));

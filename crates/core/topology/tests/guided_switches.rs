@@ -1,4 +1,5 @@
-//! What switches do with entropy values (specification 8.1): they follow the lists, every value arrives, nothing deadlocks.
+//! Forwarding by entropy values (specification 8.1): switches follow the lists, packets of every value arrive, and there is no
+//! deadlock.
 
 mod common;
 
@@ -37,7 +38,7 @@ fn switches_follow_entropy_values() {
     };
     for it in [dragonfly(1, 4, 2), arranged(3, 2, 4, Arrangement::Circulant), slim_fly(4, 1), slim_fly(5, 1)] {
         follow(&it, 1);
-        // Every entropy value arrives, over a path of the list or, where a second switch lacks global links, near it.
+        // A packet of any entropy value arrives, over a path of the list or, if a second switch lacks global links, another one.
         let guide = it.guide().unwrap();
         for (from, to) in pairs(&it, 3) {
             for ev in (0..24).flat_map(|a| (0..24).map(move |b| [a, b])) {
@@ -51,7 +52,7 @@ fn switches_follow_entropy_values() {
     follow(&slim_fly(29, 22), 1_000_003);
 }
 
-/// On a Dragonfly a part that names a port of the wrong kind still names one of the right kind.
+/// On a Dragonfly a part that names a port of the wrong kind still selects one of the right kind.
 #[test]
 fn entropy_values_of_the_wrong_kind() {
     let it = dragonfly(1, 4, 2);
@@ -76,8 +77,7 @@ fn a_switch_and_itself() {
     }
 }
 
-/// Whether waiting can go round in a circle: links (with their virtual channels) that packets hold while they wait for
-/// the next.
+/// Returns `true` if there is a cycle of links (with their virtual channels) that packets hold while they wait for the next.
 fn has_cycle(topology: &Topology, channel: impl Fn(u8) -> u8) -> bool {
     let guide = topology.guide().unwrap();
     let mut waits: BTreeMap<(LinkId, u8), BTreeSet<(LinkId, u8)>> = BTreeMap::new();
@@ -91,7 +91,7 @@ fn has_cycle(topology: &Topology, channel: impl Fn(u8) -> u8) -> bool {
             });
         }
     }
-    // Take away what waits for nothing, again and again; what remains goes round in circles.
+    // Links that wait for no other are removed repeatedly; the remaining ones are in cycles.
     let mut waited_for: BTreeMap<(LinkId, u8), Vec<(LinkId, u8)>> = BTreeMap::new();
     let mut open: BTreeMap<(LinkId, u8), usize> = waits.iter().map(|(held, next)| (*held, next.len())).collect();
     for (held, next) in &waits {

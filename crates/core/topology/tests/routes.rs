@@ -7,7 +7,7 @@ use common::{adjacency, edges, fat_tree, hops_from, leaf_spine, live_links, swit
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// A connected graph: switch i hangs on an earlier one, further edges as they come.
+/// A connected graph: switch i has a link to an earlier one; further edges are random.
 fn graph(parents: &[u32], further: &[(u32, u32)], hosts: u64) -> Topology {
     let count = parents.len() as u32 + 1;
     let mut edges: Vec<(u32, u32)> = parents.iter().zip(1..).map(|(parent, i)| (parent % i, i)).collect();
@@ -35,7 +35,7 @@ fn any_topology() -> impl Strategy<Value = Topology> {
     ]
 }
 
-/// A topology and which of its directed links are dead, from none to most of them.
+/// A topology and its dead directed links, from none to most of them.
 fn with_dead(topology: impl Strategy<Value = Topology>) -> impl Strategy<Value = (Topology, Vec<bool>)> {
     (topology, 0..=60u8).prop_flat_map(|(topology, percent)| {
         let links = topology.links.len();
@@ -43,7 +43,7 @@ fn with_dead(topology: impl Strategy<Value = Topology>) -> impl Strategy<Value =
     })
 }
 
-/// Uplinks in port order: those to the tier above; all to switches where there are no tiers.
+/// Returns uplinks in port order: those to the tier above; in graphs without tiers all to switches.
 fn uplinks(topology: &Topology, at: NodeId) -> Vec<LinkId> {
     let tiers = !topology.uplinks.is_empty();
     let up = |l: &LinkId| {
@@ -53,7 +53,7 @@ fn uplinks(topology: &Topology, at: NodeId) -> Vec<LinkId> {
     topology.out_links(at).iter().copied().filter(up).collect()
 }
 
-/// Shortest ways from `at` to `to` by depth-first search over all links.
+/// Returns the shortest paths from `at` to `to` by depth-first search over all links.
 fn ways(live: &BTreeMap<NodeId, Vec<(LinkId, NodeId)>>, at: NodeId, to: NodeId, left: u32) -> Vec<Vec<LinkId>> {
     if at == to {
         return vec![vec![]];
@@ -91,7 +91,7 @@ proptest! {
                     .map(|(link, _)| *link)
                     .collect();
                 let found = routes.towards(at.0 - topology.hosts, to.0 - topology.hosts);
-                // Port order: the order of the links as the switch has them.
+                // Port order is the order of the links at the switch.
                 let ports = topology.out_links(at);
                 expected.sort_by_key(|l| ports.iter().position(|p| p == l));
                 prop_assert_eq!(found.links, &expected[..]);
@@ -162,14 +162,14 @@ proptest! {
                 let hops = hops_from(&live, from)[&to];
                 prop_assert_eq!(path.len() as u32, hops + 2);
                 prop_assert_eq!(topology.switch_distance(from, to), hops);
-                // What is remembered is what is worked out, also for other hosts of the same switches.
+                // A cached path equals a computed one, also for other hosts of the same switches.
                 prop_assert_eq!(known.path(&topology, src, dst), &path[..]);
                 prop_assert_eq!(known.path(&topology, src, dst), &path[..]);
             }
         }
     }
 
-    /// An entropy value's parts name uplinks; downwards the destination decides, over any cable that lives.
+    /// The parts of an entropy value name uplinks; downwards the destination decides, over any live cable.
     #[test]
     fn dead_paths_of_two_tiers(
         (fabric, dead) in with_dead((2..6u64, 1..5u64, 1..4u64).prop_map(|(l, s, p)| leaf_spine(l, s, 1, p)))
@@ -245,8 +245,8 @@ fn a_short_list_of_dead_links_leaves_the_rest_alive() {
     assert_eq!(routes.next_hops(&tree, NodeId(tree.hosts), 15), routes.towards(0, to.0 - tree.hosts));
 }
 
-/// Radix 4, three tiers, cable agg0-core0 cut both ways: leaf0 keeps 3 of 4 paths to other pods, and core0 reaches
-/// pod 0 only by way of another pod and core1.
+/// Radix 4, three tiers, cable agg0-core0 down in both directions: leaf0 keeps 3 of 4 paths to other pods, and core0 reaches pod
+/// 0 only through another pod and core1.
 #[test]
 fn a_cut_cable_of_sixteen_hosts() {
     let tree = fat_tree(3, 4);

@@ -11,7 +11,7 @@ use anabranch_units::{Rate, Time};
 use common::edges;
 use proptest::{prelude::*, strategy::ValueTree};
 
-/// Counted from nodes, links and tables alone.
+/// Returns the size, counted from nodes, links and tables alone.
 fn counted(topology: &Topology) -> Scale {
     Scale {
         hosts: topology.hosts.into(),
@@ -22,7 +22,7 @@ fn counted(topology: &Topology) -> Scale {
     }
 }
 
-/// Usable values, and some that are refused.
+/// Valid values, and some that are refused.
 fn rate() -> impl Strategy<Value = Rate> {
     prop_oneof![60 => (1..800u64).prop_map(Rate::gbps), 1 => Just(Rate(1))]
 }
@@ -159,7 +159,7 @@ fn file() -> impl Strategy<Value = (TopologyParameters, String)> {
     })
 }
 
-/// Parameters of a kind of the registry, every option drawn, and the file they name.
+/// Draws parameters of a kind of the registry, with every option, and the file that they name.
 fn any_of(kind: &str) -> BoxedStrategy<(TopologyParameters, String)> {
     let alone = |parameters| (parameters, String::new());
     match kind {
@@ -190,7 +190,7 @@ proptest! {
     }
 }
 
-/// Most draws of every kind are built, so that the property above says something about each.
+/// Most draws of every kind are valid, so that the property above covers each kind.
 #[test]
 fn most_draws_are_possible() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();

@@ -1,4 +1,4 @@
-//! Tables at the sizes that count, their raw views, and what files and faults say that must not pass in silence.
+//! Tables at relevant sizes, their raw views, and contents of files and faults that must give errors.
 
 mod common;
 
@@ -35,7 +35,7 @@ fn a_dragonfly_as_a_list() {
     assert_eq!(dragonfly.summary(4160, 64).diameter_switch_hops, 3);
 }
 
-/// 4,020 switches with 40,200 hosts (specification 9.3). What is bounded is the time of an optimised build.
+/// 4,020 switches with 40,200 hosts (specification 9.3). The limit is on the time of an optimised build.
 #[test]
 fn forty_thousand_endpoints() {
     let dragonfly = dragonfly(10, 20, 10);
@@ -56,7 +56,7 @@ fn forty_thousand_endpoints() {
     }
 }
 
-/// A chain of 3,000 switches: one path, 2,999 hops, and no search that goes as deep as the path is long.
+/// A chain of 3,000 switches: one path, 2,999 hops, and no search with a recursion of that depth.
 #[test]
 fn a_long_chain() {
     let text: String = (0..2999).map(|s| format!("{s} {}\n", s + 1)).collect();
@@ -67,14 +67,14 @@ fn a_long_chain() {
     let cut = chain.link_named("switch1499->switch1500").unwrap()[0];
     let mut dead = vec![false; chain.links.len()];
     dead[cut.0 as usize] = true;
-    // One direction alone: 1,500 switches cannot reach the 1,500 behind it, which still reach them.
+    // One direction alone fails: 1,500 switches cannot reach the 1,500 behind it, which still reach them.
     let routes = Routes::shortest(&chain, &dead);
     assert_eq!(routes.unreachable(), 1500 * 1500);
     assert_eq!(chain.shortest_paths(&routes, chain.edge_switch(0), chain.edge_switch(2999)), 0);
     assert_eq!(chain.shortest_paths(&routes, chain.edge_switch(2999), chain.edge_switch(0)), 1);
 }
 
-/// Diamonds in a row double the paths each: 2^70 of them are more than 64 bits hold.
+/// Each diamond in a row doubles the number of paths: 2^70 exceeds 64 bits.
 #[test]
 fn path_counts_do_not_wrap() {
     let text: String =
@@ -86,7 +86,7 @@ fn path_counts_do_not_wrap() {
     assert_eq!(row.summary(100, 10).paths.iter().map(|p| p.paths).max(), Some(u64::MAX));
 }
 
-/// The raw views say what the calls say.
+/// Asserts that the raw views equal the results of the calls.
 fn views_agree(topology: &Topology, routes: &Routes) {
     let hosts = topology.hosts;
     let columns: Vec<u32> = (0..topology.switches()).filter(|s| routes.column(*s).is_some()).collect();
@@ -286,7 +286,7 @@ fn keys_of_other_faults_are_refused() {
     }
 }
 
-/// The hosts a list gives to its switches are at fault, not the list.
+/// The error of an invalid key names that key, not `path`.
 #[test]
 fn errors_of_keys_name_them() {
     let list = FileParameters {

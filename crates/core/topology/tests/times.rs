@@ -1,4 +1,4 @@
-//! What packets take over the empty network (specification 1, 5.2).
+//! Times of packets over the empty network (specification 1, 5.2).
 
 mod common;
 
@@ -51,7 +51,7 @@ fn base_rtt_of_the_sizes_of_table_one() {
 #[test]
 fn switch_latency_counts_once_per_switch() {
     let latency = Time::from_ns(300);
-    // (tiers, hosts of the pair, switches passed one way)
+    // (tiers, hosts of the pair, switches passed in one direction)
     for (tiers, pair, switches) in [(2, (0, 1), 1), (2, (0, 7), 3), (3, (0, 1), 1), (3, (0, 2), 3), (3, (0, 15), 5)] {
         let (slow, fast) = (tree(tiers, 400, latency), tree(tiers, 400, Time::ZERO));
         let path = slow.base_path(pair.0, pair.1);
@@ -77,7 +77,7 @@ fn different_links_add_up() {
         ..Default::default()
     };
     let fabric = build(TopologyParameters::LeafSpine(parameters)).unwrap();
-    // Two links of 80 ps per byte and 500 ns, two of 20 ps per byte and 2 us, there and back.
+    // Two links of 80 ps per byte and 500 ns, two of 20 ps per byte and 2 us, in both directions.
     let rtt = 2 * (80 + 20) * (1000 + 64) + 2 * 2 * (500_000 + 2_000_000);
     assert_eq!(fabric.base_rtt(0, 1, 1000, 64), Time::from_ps(rtt));
     assert_eq!(fabric.max_base_rtt(1000, 64), Time::from_ps(rtt));
@@ -85,15 +85,15 @@ fn different_links_add_up() {
     assert_eq!((fabric.nic_rate(), fabric.bdp(1000, 64)), (Rate::gbps(100), rtt / 80));
 }
 
-/// The largest round trip by trying every pair of hosts.
+/// Returns the largest round trip over every pair of hosts.
 fn largest(topology: &Topology, data: u64, ack: u64) -> Time {
     let hosts = 0..topology.hosts;
     let pairs = hosts.clone().flat_map(|a| hosts.clone().map(move |b| (a, b))).filter(|(a, b)| a != b);
     pairs.map(|(a, b)| topology.base_rtt(a, b, data, ack)).max().unwrap()
 }
 
-/// Leaf 0 has cables to both spines, leaf 1 to spine 0 alone, leaf 2 to spine 1 alone: the way from leaf 1 to leaf 2
-/// leads over leaf 0, four switch hops, though leaf 0 is two hops from either.
+/// Leaf 0 has cables to both spines, leaf 1 to spine 0 alone, leaf 2 to spine 1 alone. The path from leaf 1 to leaf 2 leads over
+/// leaf 0, four switch hops, though leaf 0 is two hops from each.
 #[test]
 fn the_largest_round_trip_need_not_start_at_the_first_leaf() {
     let text = "8 5 7\n3 4 5 6 7\n0 3 100Gbps 1us 0\n1 4 100Gbps 1us 0\n2 5 100Gbps 1us 0\n\
@@ -103,7 +103,7 @@ fn the_largest_round_trip_need_not_start_at_the_first_leaf() {
     assert_eq!(fabric.max_base_rtt(1000, 64), rtt);
 }
 
-/// A host slow to send and a host slow to receive at one switch: which is the worse depends on the role.
+/// A host slow to send and a host slow to receive at one switch: the slower one depends on the role.
 #[test]
 fn the_slowest_source_need_not_be_the_slowest_destination() {
     let mut fabric = leaf_spine(2, 1, 3, 1);
@@ -117,14 +117,14 @@ fn the_slowest_source_need_not_be_the_slowest_destination() {
     assert_eq!(fabric.max_base_rtt(1000, 64), rtt);
 }
 
-/// Rates with whole picoseconds per byte, in bits per second.
+/// Draws rates with whole picoseconds per byte, in bits per second.
 fn exact_rate() -> impl Strategy<Value = Rate> {
     // 8e12 / (1, 2, 4, 5, 8, 10, 16, 20, 25, 40, 80, 160, 800) b/s.
     prop::sample::select(vec![1u64, 2, 4, 5, 8, 10, 16, 20, 25, 40, 80, 160, 800])
         .prop_map(|ps_per_byte| Rate(8_000_000_000_000 / ps_per_byte))
 }
 
-/// Packet by packet, link by link: a packet starts when it has wholly arrived and the one before it has left.
+/// Returns the arrival packet by packet, link by link: a packet starts when it has wholly arrived and the one before it has left.
 fn store_and_forward(topology: &Topology, path: &[anabranch_topology::LinkId], sizes: &[u64]) -> Time {
     let mut here: Vec<u64> = vec![0; sizes.len()];
     for link in path {
@@ -151,7 +151,7 @@ proptest! {
         full_bytes in 1..10_000u64,
         last_share in 1..=1000u64,
     ) {
-        // A chain of switches with a host at either end counted.
+        // A chain of switches with the counted hosts at its first and its last switch.
         let switches = links.len() - 1;
         let text: String = (0..switches).map(|s| if s + 1 < switches { format!("{s} {}\n", s + 1) } else { format!("{s}\n") }).collect();
         let mut chain = adjacency(&text, 2);

@@ -1,10 +1,9 @@
-//! Source-guided routing (Spritz; specification 8.1): the source names the first one or two hops, static tables
-//! lead on from there.
+//! Source-guided routing (Spritz; specification 8.1): the source selects the first one or two hops, static tables the others.
 //!
-//! A packet carries an entropy value of two parts. The first switch forwards by EV1, the second by EV2, all others by the
-//! default table. A part is the number of a switch-facing port, in port order. Two exceptions on Dragonfly: inside one
-//! group EV1 names a switch of the group and the rest is default; EV2 counts only for a packet that came over a local
-//! link and is not in its destination's group yet, and names a global link.
+//! A packet carries an entropy value of two parts. The first switch forwards by EV1, the second by EV2, all others by the default
+//! table. A part is the number of a switch-facing port, in port order. Two exceptions on Dragonfly: inside one group EV1 names a
+//! switch of the group and the rest is default; EV2 counts only for a packet that came over a local link and is not in its
+//! destination's group yet, and names a global link.
 
 mod paths;
 mod times;
@@ -17,10 +16,9 @@ use crate::{LinkClass, LinkId, NodeId, graph::Graph, guidance::Guidance};
 
 const NONE: u32 = u32::MAX;
 
-/// The tables of source-guided routing: default next hops, and the ports that entropy values name. Static: failures do
-/// not change them.
+/// Tables of source-guided routing: default next hops, and the ports that entropy values name. Failures do not change them.
 ///
-/// Inside, switches are counted from the first one; public methods take nodes.
+/// Private methods count switches from the first one; public methods take nodes or such numbers.
 #[derive(Clone, Debug)]
 pub struct Guide {
     guidance: Guidance,
@@ -28,29 +26,29 @@ pub struct Guide {
     /// Group of each switch.
     group: Vec<u32>,
     groups: u32,
-    /// Switch-facing ports of each switch: `first[s]..first[s + 1]` in the lists that follow.
+    /// Start of each switch's switch-facing ports in the lists that follow: `first[s]..first[s + 1]`.
     first: Vec<u32>,
     link: Vec<LinkId>,
     to: Vec<u32>,
     local: Vec<bool>,
-    /// Dragonfly: per (group, other group) the port between them.
+    /// Dragonfly: the port between two groups, per (group, other group).
     gateways: Vec<u32>,
-    /// Dragonfly: per (switch, group) the default port out of the switch.
+    /// Dragonfly: the default port out of a switch, per (switch, group).
     group_ports: Vec<u32>,
     /// Dragonfly: the switch that owns each port.
     owner: Vec<u32>,
-    /// Slim Fly: per (switch, other switch) the number of the default port.
+    /// Slim Fly: the number of the default port, per (switch, other switch).
     default_ports: Vec<u16>,
 }
 
-/// The virtual channel of a packet on its `hop`-th link between switches, counted from 0: the hop itself. Channels are
-/// taken in ascending order, so packets cannot wait for each other in a cycle (specification 8.1 leaves it open; ours).
+/// Returns the virtual channel of a packet on its `hop`-th link between switches, counted from 0: the hop itself. Channels are
+/// taken in ascending order, so packets cannot wait for each other in a cycle (specification 8.1 leaves the choice open).
 pub fn virtual_channel(hop: u8) -> u8 {
     hop
 }
 
 impl Guide {
-    /// The tables of a graph whose source-guided paths run so.
+    /// Creates the tables of a graph with these routing rules.
     pub(crate) fn new(graph: &Graph, guidance: Guidance) -> Self {
         let (mut first, mut link, mut owner) = (vec![0], Vec::new(), Vec::new());
         for switch in 0..graph.switches() {
@@ -83,59 +81,59 @@ impl Guide {
         guide
     }
 
-    /// How guided paths run.
+    /// Returns the routing rules of guided paths.
     pub fn guidance(&self) -> Guidance {
         self.guidance
     }
 
-    /// Number of switch-facing ports of a switch (switches by number, counted from the first).
+    /// Returns the number of switch-facing ports of a switch (switches by number, counted from the first).
     #[inline]
     pub fn port_count(&self, switch: u32) -> u32 {
         self.first[switch as usize + 1] - self.first[switch as usize]
     }
 
-    /// Bytes of the tables that grow faster than the graph: [`crate::Scale::guide_bytes`].
+    /// Returns the bytes of the tables that grow faster than the graph: [`crate::Scale::guide_bytes`].
     pub fn table_bytes(&self) -> u64 {
         let size = size_of_val(&self.gateways[..]) + size_of_val(&self.group_ports[..]);
         (size + size_of_val(&self.default_ports[..])) as u64
     }
 
-    /// The largest number of switch-facing ports of a switch.
+    /// Returns the largest number of switch-facing ports of a switch.
     pub fn most_ports(&self) -> u32 {
         (0..self.switches()).map(|switch| self.port_count(switch)).max().unwrap_or(0)
     }
 
-    /// The switch behind a switch-facing port.
+    /// Returns the switch behind a switch-facing port.
     #[inline]
     pub fn peer(&self, switch: u32, port: u32) -> u32 {
         self.to[(self.first[switch as usize] + port) as usize]
     }
 
-    /// Whether the link behind a switch-facing port is local.
+    /// Returns `true` if the link behind a switch-facing port is local.
     #[inline]
     pub fn is_local(&self, switch: u32, port: u32) -> bool {
         self.local[(self.first[switch as usize] + port) as usize]
     }
 
-    /// The link behind a switch-facing port.
+    /// Returns the link behind a switch-facing port.
     #[inline]
     pub fn link_at(&self, switch: u32, port: u32) -> LinkId {
         self.link[(self.first[switch as usize] + port) as usize]
     }
 
-    /// The group of a switch.
+    /// Returns the group of a switch.
     #[inline]
     pub fn group_of(&self, switch: u32) -> u32 {
         self.group[switch as usize]
     }
 
-    /// The number of the default port of a switch towards another one.
+    /// Returns the number of the default port of a switch towards another one.
     #[inline]
     pub fn default_port_of(&self, at: u32, to: u32) -> u32 {
         self.default_port(at, to) - self.first[at as usize]
     }
 
-    /// As [`Guide::next`], of two different switches, by numbers of switches and ports.
+    /// Returns the port of [`Guide::next`] for two different switches, by numbers of switches and ports.
     #[inline]
     pub fn next_port(&self, at: u32, hop: u8, arrived_over_local: bool, ev: [u16; 2], to: u32) -> u32 {
         let same_group = self.group[at as usize] == self.group[to as usize];
@@ -148,7 +146,7 @@ impl Guide {
         port.unwrap_or_else(|| self.default_port(at, to)) - self.first[at as usize]
     }
 
-    /// Whether the default path between two switches crosses a link that is `dead` (per directed link).
+    /// Returns `true` if the default path between two switches crosses a link that is `dead` (per directed link).
     pub fn default_is_dead(&self, mut at: u32, to: u32, dead: &[bool]) -> bool {
         while at != to {
             let port = self.default_port(at, to) as usize;
@@ -168,7 +166,7 @@ impl Guide {
         node.0 - self.hosts
     }
 
-    /// Places of the ports of a switch in the lists.
+    /// Returns the indices of the ports of a switch in the lists.
     fn ports(&self, switch: u32) -> std::ops::Range<u32> {
         self.first[switch as usize]..self.first[switch as usize + 1]
     }
@@ -178,7 +176,7 @@ impl Guide {
         for port in (0..self.link.len()).filter(|port| !self.local[*port]) {
             let (from, to) = (self.group[self.owner[port] as usize], self.group[self.to[port] as usize]);
             let gateway = &mut self.gateways[(from * self.groups + to) as usize];
-            // With several links, the first counts.
+            // Of several links, the first counts.
             *gateway = (port as u32).min(*gateway);
         }
         let groups = self.groups;
@@ -199,7 +197,7 @@ impl Guide {
         for switch in 0..switches {
             let row = &mut table[(switch * switches) as usize..][..switches as usize];
             let ports = self.first[switch as usize]..self.first[switch as usize + 1];
-            // Ports lead to neighbours in ascending order: the smallest number is entered last and stays.
+            // Ports lead to neighbours in ascending order: the smallest number is written last and remains.
             for (number, port) in ports.clone().enumerate().rev() {
                 let middle = self.to[port as usize] as usize;
                 for beyond in self.first[middle]..self.first[middle + 1] {
@@ -213,14 +211,14 @@ impl Guide {
         self.default_ports = table;
     }
 
-    /// The port of a switch that leads straight to another switch.
+    /// Returns the port of a switch that leads directly to another switch.
     fn port_to(&self, switch: u32, other: u32) -> u32 {
         let ports = self.ports(switch);
         let neighbours = &self.to[ports.start as usize..ports.end as usize];
         neighbours.binary_search(&other).map_or(NONE, |number| ports.start + number as u32)
     }
 
-    /// The default port of a switch towards another.
+    /// Returns the default port of a switch towards another.
     fn default_port(&self, at: u32, to: u32) -> u32 {
         match self.guidance {
             Guidance::SlimFly => {
@@ -236,19 +234,19 @@ impl Guide {
         }
     }
 
-    /// The default next hop of a switch towards another: on Dragonfly to the gateway of the destination's group, over it,
-    /// to the destination; on Slim Fly the direct link, else over the common neighbour of the smallest number. `None` at
-    /// the destination.
+    /// Returns the default next hop of a switch towards another: on Dragonfly to the gateway of the destination's group, over it,
+    /// to the destination; on Slim Fly the direct link, else over the common neighbour of the smallest number. `None` at the
+    /// destination.
     pub fn minimal(&self, at: NodeId, to: NodeId) -> Option<LinkId> {
         (at != to).then(|| self.link[self.default_port(self.number(at), self.number(to)) as usize])
     }
 
-    /// What the switch `at` does with a packet for `to` that has passed `hop` links between switches, the last of them
-    /// local or not. `None` at the destination, whatever the entropy value says.
+    /// Returns the next hop at the switch `at` of a packet for `to` that has passed `hop` links between switches, the last of
+    /// them local or not. `None` at the destination, for any entropy value.
     ///
-    /// A part of the entropy value is taken modulo the number of switch-facing ports. Where the port it names is not of
-    /// the kind the rules ask for, it is taken modulo the number of those that are, in port order; where there are none,
-    /// the default counts.
+    /// A part of the entropy value is taken modulo the number of switch-facing ports. If that port is not of the kind that the
+    /// rules require, the part is taken modulo the number of those that are, in port order. If there are none, the default
+    /// counts.
     pub fn next(&self, at: NodeId, hop: u8, arrived_over_local: bool, ev: [u16; 2], to: NodeId) -> Option<LinkId> {
         if at == to {
             return None;
@@ -257,7 +255,7 @@ impl Guide {
         Some(self.link_at(at, self.next_port(at, hop, arrived_over_local, ev, to)))
     }
 
-    /// The port that a part of an entropy value names among those allowed, by whether they are local.
+    /// Returns the port that a part of an entropy value names among those allowed, by their class (`true`: local).
     fn port(&self, at: u32, ev: u16, allowed: impl Fn(bool) -> bool) -> Option<u32> {
         let ports = self.ports(at);
         let named = ports.start + u32::from(ev) % (ports.len() as u32).max(1);
@@ -269,8 +267,8 @@ impl Guide {
         ports.filter(is_allowed).nth(usize::from(ev).checked_rem(count)?)
     }
 
-    /// The two ends of the global link that the default table takes between two groups of a Dragonfly; `None` for
-    /// the same group, an unknown one, or on Slim Fly, where groups have many links to each other.
+    /// Returns both switches of the global link that the default table takes between two groups of a Dragonfly. `None` for the
+    /// same group, an unknown one, or on Slim Fly, whose groups have many links to each other.
     pub fn gateway(&self, from_group: u32, to_group: u32) -> Option<(NodeId, NodeId)> {
         if from_group.max(to_group) >= self.groups {
             return None;

@@ -1,4 +1,4 @@
-//! The paths that entropy values name between two switches.
+//! Paths that entropy values name between two switches.
 
 use super::Guide;
 use crate::{
@@ -8,19 +8,19 @@ use crate::{
 };
 use anabranch_units::Time;
 
-/// Most links between switches on a guided path.
+/// Maximum number of links between switches on a guided path.
 const MOST_HOPS: usize = 5;
 
 /// A path that an entropy value names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuidedPath {
-    /// The entropy value: switch-facing port of the first switch, and of the second; 0 where it is not used.
+    /// The entropy value: switch-facing port of the first switch, and of the second; 0 if it is not used.
     pub ev: [u16; 2],
-    /// Its local and global links.
+    /// Number of its local and global links.
     pub kind: PathType,
-    /// Whether it is minimal: on Dragonfly the default path, on Slim Fly as short as the default path.
+    /// It is minimal: on Dragonfly the default path, on Slim Fly as short as the default path.
     pub minimal: bool,
-    /// Latency as Spritz's Table I has it: propagation and one wire time per hop, without switches and host links.
+    /// Latency as in Spritz's Table I: propagation and one wire time per hop, without switches and host links.
     pub latency: Time,
     /// Propagation alone.
     pub propagation: Time,
@@ -28,14 +28,14 @@ pub struct GuidedPath {
 }
 
 impl GuidedPath {
-    /// Its links, from switch to switch.
+    /// Returns its links, from switch to switch.
     pub fn links(&self) -> &[LinkId] {
         &self.links[..usize::from(self.kind.local + self.kind.global)]
     }
 }
 
 impl Guide {
-    /// The guided paths between two switches for packets of `packet` bytes on the wire, by latency, then by entropy
+    /// Returns the guided paths between two switches for packets of `packet` bytes on the wire, by latency, then by entropy
     /// value: index 0 is the fastest. A switch has one path to itself, without links.
     pub fn paths(&self, graph: &Graph, from: NodeId, to: NodeId, packet: u64) -> Vec<GuidedPath> {
         let mut paths = Vec::new();
@@ -52,7 +52,7 @@ impl Guide {
             }
             let kind = self.kind(ports);
             let minimal = match self.guidance {
-                // One global link at most: only the default path has that.
+                // No other path has at most one global link and as few hops.
                 Guidance::Dragonfly => ports.len() <= default && kind.global <= 1,
                 Guidance::SlimFly => ports.len() == default,
             };
@@ -91,7 +91,7 @@ impl Guide {
                 continue;
             }
             for (ev2, next) in (0..).zip(self.ports(second)) {
-                // On Dragonfly the second choice is among global links.
+                // On Dragonfly the second hop is a global link.
                 if self.guidance == Guidance::SlimFly || !self.local[next as usize] {
                     self.complete(&[first, next], from, to, [ev1, ev2], found);
                 }
@@ -99,7 +99,7 @@ impl Guide {
         }
     }
 
-    /// Follows the default table after the hops that were chosen; a path that meets a switch twice is none.
+    /// Follows the default table after the chosen hops; passes a path to `found` unless it visits a switch twice.
     fn complete(&self, chosen: &[u32], from: u32, to: u32, ev: [u16; 2], found: &mut dyn FnMut([u16; 2], &[u32])) {
         let mut path = Path::default();
         chosen.iter().for_each(|port| path.push(*port));

@@ -1,7 +1,7 @@
 //! Dragonfly: groups of fully meshed switches, one global link between any two groups.
 //!
-//! Link j of switch i of a group is the group's global port k = i*h + j. An arrangement says which group a port leads
-//! to, and to which port there; in a smaller Dragonfly the ports beyond the number of other groups stay free.
+//! Link j of switch i of a group is the group's global port k = i*h + j. An arrangement specifies the group that a port leads to,
+//! and the port there. In a smaller Dragonfly the ports beyond the number of other groups are unused.
 
 use super::grouped::{self, Cabling, MAX_SWITCHES};
 use super::kind::{Kind, Scale, not_too_many, positive};
@@ -9,10 +9,10 @@ use crate::{Guidance, TopologyError, graph::Graph};
 use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{Rate, Time};
 
-/// Most cables between switches.
+/// Maximum number of cables between switches.
 const MAX_CABLES: u64 = 1 << 24;
 
-/// What the registry says of this kind.
+/// Entry of this kind in the registry.
 pub(crate) const ABOUT: About = About {
     name: "dragonfly",
     summary: "fully meshed groups of switches, one global link between any two groups",
@@ -68,7 +68,7 @@ parameters! {
 }
 
 impl Arrangement {
-    /// Where port `k` of `group` leads, of `groups` groups: a group and its port. `k` is below `groups` - 1.
+    /// Returns the group and its port that port `k` of `group` leads to, of `groups` groups. `k` is below `groups` - 1.
     fn other_end(self, groups: u32, group: u32, k: u32) -> (u32, u32) {
         let opposite = groups - 2 - k;
         match self {
@@ -88,7 +88,7 @@ impl Arrangement {
     }
 }
 
-/// The counts of a Dragonfly: what `scale` states and `build` lays out.
+/// Counts of a Dragonfly, which `scale` returns and `build` uses.
 struct Shape {
     /// Hosts at a switch.
     p: u32,
@@ -185,7 +185,7 @@ mod tests {
     const ALL: [Arrangement; 4] =
         [Arrangement::Relative, Arrangement::Absolute, Arrangement::Palmtree, Arrangement::Circulant];
 
-    /// Both ends of a link agree on it, and every group is reached by one port.
+    /// Both groups of a link agree on it, and every group is reached by one port.
     #[test]
     fn arrangements_are_involutions() {
         for arrangement in ALL {
@@ -205,7 +205,7 @@ mod tests {
         }
     }
 
-    /// Specification 9.1, of 33 groups: what the rules say of group 5.
+    /// Specification 9.1, of 33 groups: the neighbours of group 5 by each rule.
     #[test]
     fn arrangements_by_hand() {
         let to = |arrangement: Arrangement, k| arrangement.other_end(33, 5, k).0;

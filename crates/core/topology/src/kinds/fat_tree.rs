@@ -9,7 +9,7 @@ use crate::{LinkClass, TopologyError, build::Builder, graph::Graph};
 use anabranch_settings::{About, parameters};
 use anabranch_units::{Rate, Time};
 
-/// What the registry says of this kind.
+/// Entry of this kind in the registry.
 pub(crate) const ABOUT: About = About {
     name: "fat-tree",
     summary: "non-blocking tree of 2 or 3 tiers of switches of one radix",
@@ -39,7 +39,7 @@ parameters! {
     }
 }
 
-/// The counts of a fat tree: what `scale` states and `build` lays out.
+/// Counts of a fat tree, which `scale` returns and `build` uses.
 struct Shape {
     three: bool,
     /// Half the radix: uplinks of a leaf and of an aggregation switch.
@@ -47,9 +47,9 @@ struct Shape {
     hosts: u32,
     per_leaf: u32,
     leaves: u32,
-    /// Aggregation switches; none in two tiers.
+    /// Number of aggregation switches; 0 in two tiers.
     aggs: u32,
-    /// Spines or cores.
+    /// Number of spines or cores.
     top: u32,
 }
 

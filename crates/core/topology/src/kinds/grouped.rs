@@ -1,13 +1,13 @@
-//! What Dragonfly and Slim Fly share: switches in groups, hosts at every switch, local and global links.
+//! Common part of Dragonfly and Slim Fly: switches in groups, hosts at every switch, local and global links.
 
 use super::kind::{moving, short};
 use crate::{Guidance, LinkClass, TopologyError, build::Builder, graph::Graph};
 use anabranch_units::{Rate, Time};
 
-/// Most switches, so that forwarding tables have at most 2^29 entries.
+/// Maximum number of switches, so that forwarding tables have at most 2^29 entries.
 pub(crate) const MAX_SWITCHES: u64 = 23_170;
 
-/// Rate and delay of each class of link, and what a switch adds.
+/// Rate and delay of each class of link, and the latency of a switch.
 pub(crate) struct Cabling {
     pub(crate) host: (Rate, Time),
     pub(crate) local: (Rate, Time),
@@ -36,10 +36,10 @@ impl Cabling {
     }
 }
 
-/// Switches in groups of `group_size`, `p` hosts each: host h at switch h div p; `edges` by number of switch.
+/// Builds groups of `group_size` switches with `p` hosts each: host h is at switch h div p; `edges` are pairs of switch numbers.
 ///
 /// # Errors
-/// An impossible graph.
+/// Returns [`TopologyError`] for an impossible graph.
 pub(crate) fn build(
     groups: u32,
     group_size: u32,

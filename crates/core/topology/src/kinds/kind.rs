@@ -1,36 +1,36 @@
-//! What every kind of topology does, and the limits they share.
+//! Interface of every kind of topology, and the limits they share.
 
 use crate::{TopologyError, graph::Graph};
 use anabranch_units::{Rate, Time};
 
 /// A kind of topology with its parameters.
 pub(crate) trait Kind {
-    /// How large [`Kind::build`] makes it; `None` for a file and for sizes that are refused.
+    /// Returns the size of the topology that [`Kind::build`] makes; `None` for a file and for sizes that are refused.
     fn scale(&self) -> Option<Scale>;
-    /// Builds it. `read_file` gives the text of a file that the parameters name.
+    /// Builds it. `read_file` returns the text of a file that the parameters name.
     ///
     /// # Errors
-    /// An impossible topology, or a file that cannot be read or describes one.
+    /// Returns [`TopologyError`] for an impossible topology, and for a file that cannot be read or describes one.
     fn build(&self, read_file: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Graph, TopologyError>;
 }
 
-/// How large a topology is, known before it is built.
+/// Size of a topology, available before it is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
-    /// Hosts.
+    /// Number of hosts.
     pub hosts: u64,
-    /// Switches.
+    /// Number of switches.
     pub switches: u64,
-    /// Switches with hosts: forwarding tables have an entry for each.
+    /// Number of switches with hosts: forwarding tables have an entry for each.
     pub leaves: u64,
-    /// Cables, those of hosts among them.
+    /// Number of cables, those of hosts included.
     pub cables: u64,
     /// Bytes of the tables of source-guided routing.
     pub guide_bytes: u64,
 }
 
 impl Scale {
-    /// How large a graph is.
+    /// Returns the size of a graph.
     pub(crate) fn of(graph: &Graph) -> Self {
         let groups = graph.groups.iter().max().map_or(0, |last| u64::from(*last) + 1);
         Scale {
@@ -42,7 +42,7 @@ impl Scale {
         }
     }
 
-    /// Entries of the forwarding tables.
+    /// Returns the number of entries of the forwarding tables.
     pub fn table_entries(&self) -> u64 {
         self.switches.saturating_mul(self.leaves)
     }
@@ -69,7 +69,7 @@ pub(crate) fn short(key: &str, delay: Time) -> Result<Time, TopologyError> {
     Ok(delay)
 }
 
-/// Refuses more hosts than the simulator can name.
+/// Refuses more hosts than the simulator can number.
 pub(crate) fn not_too_many(key: &str, hosts: u64) -> Result<u32, TopologyError> {
     if hosts > crate::build::MAX_HOSTS {
         let most = crate::build::MAX_HOSTS;

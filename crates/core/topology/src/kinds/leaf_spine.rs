@@ -5,10 +5,10 @@ use crate::{LinkClass, TopologyError, build::Builder, graph::Graph};
 use anabranch_settings::{About, parameters};
 use anabranch_units::{Rate, Time};
 
-/// Most cables between switches.
+/// Maximum number of cables between switches.
 const MAX_CABLES: u64 = 1 << 24;
 
-/// What the registry says of this kind.
+/// Entry of this kind in the registry.
 pub(crate) const ABOUT: About = About {
     name: "leaf-spine",
     summary: "two tiers with any number of leaves, spines and hosts",
@@ -40,14 +40,14 @@ parameters! {
     }
 }
 
-/// The counts of a leaf-spine: what `scale` states and `build` lays out.
+/// Counts of a leaf-spine, which `scale` returns and `build` uses.
 struct Shape {
     leaves: u32,
     spines: u32,
     hosts: u32,
     hosts_per_leaf: u32,
     links_per_spine: u32,
-    /// Uplinks of a leaf.
+    /// Number of uplinks of a leaf.
     uplinks: u32,
 }
 

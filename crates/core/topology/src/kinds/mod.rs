@@ -31,15 +31,16 @@ registry! {
 }
 
 impl TopologyParameters {
-    /// How large [`TopologyParameters::build`] makes it; `None` for a file and for sizes that are refused.
+    /// Returns the size of the topology that [`TopologyParameters::build`] makes; `None` for a file and for sizes that are
+    /// refused.
     pub fn scale(&self) -> Option<Scale> {
         self.capabilities().scale()
     }
 
-    /// Builds it. `read_file` gives the text of a file that the parameters name.
+    /// Builds it. `read_file` returns the text of a file that the parameters name.
     ///
     /// # Errors
-    /// An impossible topology, or a file that cannot be read or describes one.
+    /// Returns [`TopologyError`] for an impossible topology, and for a file that cannot be read or describes one.
     pub fn build(&self, read_file: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Topology, TopologyError> {
         self.capabilities().build(read_file).map(Topology::from)
     }

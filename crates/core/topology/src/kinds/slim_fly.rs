@@ -17,7 +17,7 @@ use anabranch_units::{Rate, Time};
 /// The largest q: 22,898 switches. The next one would not fit the limit on forwarding tables.
 const MAX_Q: u64 = 107;
 
-/// What the registry says of this kind.
+/// Entry of this kind in the registry.
 pub(crate) const ABOUT: About = About {
     name: "slim-fly",
     summary: "switches at most two hops apart, over a finite field",
@@ -51,12 +51,12 @@ parameters! {
     }
 }
 
-/// Whether there is a Slim Fly of this q.
+/// Returns `true` if there is a Slim Fly of this q.
 fn is_possible(q: u64) -> bool {
     (3..=MAX_Q).contains(&q) && prime_power(q as u32).is_some()
 }
 
-/// Positions in the powers of the primitive element (0 to q - 2) that make up X and X' (specification 10.1).
+/// Returns the exponents of the primitive element (0 to q - 2) that make up X and X' (specification 10.1).
 fn exponents(q: usize) -> [Vec<usize>; 2] {
     let steps = |from: usize, to: usize| (from..=to).step_by(2).map(|e| e % (q - 1));
     match q % 4 {
@@ -71,19 +71,19 @@ fn exponents(q: usize) -> [Vec<usize>; 2] {
     }
 }
 
-/// The counts of a Slim Fly: what `scale` states and `build` lays out.
+/// Counts of a Slim Fly, which `scale` returns and `build` uses.
 struct Shape {
     q: u32,
     /// Hosts at a switch.
     p: u32,
     hosts: u64,
     switches: u64,
-    /// What the switches of a group differ by, per half of the groups: places in the powers of the primitive element.
+    /// Exponents of X and X', the differences between linked switches of a group, per half of the groups.
     exponents: [Vec<usize>; 2],
 }
 
 impl Shape {
-    /// Cables between switches.
+    /// Returns the number of cables between switches.
     fn cables(&self) -> u64 {
         let q = u64::from(self.q);
         let [x, y] = self.exponents.each_ref().map(|set| set.len() as u64);
@@ -134,7 +134,7 @@ impl Kind for SlimFlyParameters {
     }
 }
 
-/// Pairs of linked switches, the smaller number first.
+/// Returns the pairs of linked switches, the smaller number first.
 fn edges(shape: &Shape) -> Vec<(u32, u32)> {
     let q = shape.q;
     let field = Field::new(q).expect("a prime power");
@@ -144,7 +144,7 @@ fn edges(shape: &Shape) -> Vec<(u32, u32)> {
     for (s, exponents) in (0..).zip(&shape.exponents) {
         let differences: Vec<u32> = exponents.iter().map(|exponent| powers[*exponent]).collect();
         for (x, y) in (0..q).flat_map(|x| (0..q).map(move |y| (x, y))) {
-            // A set holds the negative of each element: the other end names the same link.
+            // A set contains the negative of each element: the other switch yields the same link.
             let others = differences.iter().map(|difference| field.add(y, *difference)).filter(|other| y < *other);
             edges.extend(others.map(|other| (switch(s, x, y), switch(s, x, other))));
         }
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// X = -X and X' = -X' for every q, or links would have one end only; |X| = |X'| = (q - delta) / 2.
+    /// X = -X and X' = -X' for every q, or links would have one direction only; |X| = |X'| = (q - delta) / 2.
     #[test]
     fn generators_hold_their_negatives() {
         for q in (3..=MAX_Q).filter(|q| is_possible(*q)) {

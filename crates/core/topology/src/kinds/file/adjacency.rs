@@ -10,7 +10,7 @@ use crate::{
 use anabranch_units::{Rate, Time};
 use std::collections::BTreeSet;
 
-/// What the file leaves open.
+/// Parameters that the file does not contain.
 pub(crate) struct Rest {
     pub(crate) hosts_per_switch: u64,
     pub(crate) rate: Rate,
@@ -21,7 +21,7 @@ pub(crate) struct Rest {
 /// Reads a graph.
 ///
 /// # Errors
-/// The line, what was found and what is allowed.
+/// Returns a [`TopologyError`] with the line, its content and the allowed values.
 pub(crate) fn parse(text: &str, rest: &Rest) -> Result<Graph, TopologyError> {
     let mut edges = BTreeSet::new();
     let mut switches = 0;

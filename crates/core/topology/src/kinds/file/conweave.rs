@@ -20,7 +20,7 @@ struct CableLine {
 /// Reads a topology.
 ///
 /// # Errors
-/// The line, what was found and what is allowed.
+/// Returns a [`TopologyError`] with the line, its content and the allowed values.
 pub(crate) fn parse(text: &str, switch_latency: Time) -> Result<Graph, TopologyError> {
     let mut lines = lines(text);
     let (line, counts) =
@@ -103,7 +103,7 @@ fn cable_line(line: usize, text: &str, nodes: u64) -> Result<CableLine, Topology
     Ok(CableLine { line, ends, rate, delay })
 }
 
-/// Tiers by distance from the hosts; switches of a tier keep the order of their ids.
+/// Builds the graph, with tiers by distance from the hosts; switches of a tier keep the order of their ids.
 fn assemble(is_switch: &[bool], cables: &[CableLine], switch_latency: Time) -> Result<Graph, TopologyError> {
     let mut neighbours = vec![Vec::new(); is_switch.len()];
     for cable in cables {

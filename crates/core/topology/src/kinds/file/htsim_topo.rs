@@ -41,7 +41,7 @@ impl Tier {
 /// Reads a fat tree of 2 or 3 tiers.
 ///
 /// # Errors
-/// The line, what was found and what is allowed; or which values contradict each other.
+/// Returns a [`TopologyError`] with the line, its content and the allowed values, or with the values that contradict each other.
 pub(crate) fn parse(text: &str) -> Result<Graph, TopologyError> {
     let mut head = [None; HEAD.len()];
     let mut tiers: Vec<Tier> = Vec::new();
@@ -90,14 +90,14 @@ pub(crate) fn parse(text: &str) -> Result<Graph, TopologyError> {
     assemble(nodes, head[2], &tiers)
 }
 
-/// A whole number; htsim writes some with a fraction of zero.
+/// Reads a whole number; htsim writes some with a fraction of zero.
 fn decimal(line: usize, key: &str, text: &str) -> Result<u64, TopologyError> {
     let whole =
         text.split_once('.').filter(|(_, rest)| rest.bytes().all(|b| b == b'0')).map_or(text, |(whole, _)| whole);
     whole.parse().map_err(|_| at_line(line, format!("`{key}` is `{text}`; a whole number is needed")))
 }
 
-/// `Oversubscribed` repeats the ratio of ports down to ports up, rounded down.
+/// Checks `Oversubscribed`, which repeats the ratio of ports down to ports up, rounded down.
 fn check_oversubscription(number: usize, tier: &Tier) -> Result<(), TopologyError> {
     let [down, up] = [tier.get(number, "radix_down", None)?, tier.get(number, "radix_up", None)?];
     match tier.values[5] {
@@ -108,7 +108,7 @@ fn check_oversubscription(number: usize, tier: &Tier) -> Result<(), TopologyErro
     }
 }
 
-/// Divides; an error where a remainder is left.
+/// Divides `a` by `b`; an error if there is a remainder.
 fn divide(what: &str, a: u64, b: u64) -> Result<u64, TopologyError> {
     match a.checked_rem(b) {
         Some(0) if a > 0 => Ok(a / b),

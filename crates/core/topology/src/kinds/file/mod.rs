@@ -1,4 +1,4 @@
-//! A topology from a file.
+//! Topologies from files.
 
 mod adjacency;
 mod conweave;
@@ -11,7 +11,7 @@ use crate::{TopologyError, graph::Graph};
 use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{Rate, Time};
 
-/// What the registry says of this kind.
+/// Entry of this kind in the registry.
 pub(crate) const ABOUT: About = About {
     name: "file",
     summary: "a graph from a file: ConWeave's text, htsim's .topo, an adjacency list",
@@ -32,7 +32,7 @@ choices! {
 }
 
 impl FileFormat {
-    /// The format that a text is in, if any: keys and values are htsim's, whole numbers alone an adjacency list, and
+    /// Returns the format of a text, if it has one: keys with values are htsim's, whole numbers alone an adjacency list, and
     /// counts before cables with units ConWeave's.
     pub fn of(text: &str) -> Option<Self> {
         let mut lines = text::lines(text).map(|(_, line)| line.split_whitespace().collect::<Vec<_>>());

@@ -1,14 +1,14 @@
-//! What the parsers of topology files share: lines with content, numbers, errors that name the line.
+//! Helpers of the parsers of topology files: lines with content, numbers, errors that name the line.
 
 use crate::TopologyError;
 use std::fmt::Display;
 
-/// An error in a line, counted from 1.
+/// Returns an error in a line, counted from 1.
 pub(crate) fn at_line(line: usize, message: impl Display) -> TopologyError {
     TopologyError::new(format!("line {line}: {message}"))
 }
 
-/// The lines with content: number from 1, text without comment and surrounding blanks.
+/// Returns the lines with content: number from 1, text without comment and surrounding blanks.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()
         .enumerate()
@@ -16,7 +16,7 @@ pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, line)| !line.is_empty())
 }
 
-/// A whole number in a line.
+/// Reads a whole number in a line.
 pub(crate) fn number(line: usize, what: &str, text: &str) -> Result<u64, TopologyError> {
     text.parse().map_err(|_| at_line(line, format!("{what} is `{text}`; a whole number is needed")))
 }
