@@ -4,7 +4,7 @@
 pub const VERSION: u8 = 2;
 /// Magic number of greetings.
 pub(super) const MAGIC: u32 = u32::from_be_bytes(*b"ABCH");
-/// Bytes of the data header, the longest one: a switch that trims must leave this many.
+/// Bytes of the data header: a switch that trims must leave this many.
 pub const DATA_HEADER: usize = 64;
 /// Bytes of an ACK (kind 4).
 pub const ANSWER: usize = 60;
@@ -29,7 +29,7 @@ pub(super) const NUMBER: usize = 8;
 pub const SEAL: usize = NUMBER + TAG;
 /// See [`SEAL`].
 pub const SEAL_ALL: usize = NUMBER + 2 * TAG;
-/// Bytes of the longest header with authentication: a switch that trims must leave this many if hosts authenticate.
+/// Bytes of the data header with both MACs: a switch that trims must leave this many if hosts authenticate.
 pub const MAX_HEADER: usize = DATA_HEADER + SEAL_ALL;
 /// Bytes of the common beginning of all kinds.
 pub(super) const COMMON: usize = 12;
