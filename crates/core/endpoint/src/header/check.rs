@@ -8,9 +8,9 @@ use super::format::{
 /// Maximum number of bytes that a MAC covers.
 pub(crate) const MAX_COVERED: usize = 128;
 
-/// Writes the bytes that the MAC covers, of a header and what follows it up to the MAC. They are all but the check in greetings, and
-/// all but connection number and check in other kinds, so that a data header with its number fills one block of the hash. The
-/// connection number is bound by the key.
+/// Writes the bytes that the MAC covers, of a header and what follows it up to the MAC. They are all but the check in greetings,
+/// and all but connection number and check in other kinds, so that a data header with its number fills one block of the hash.
+/// The connection number is bound by the key.
 pub(super) fn covered<'b>(header: &[u8], into: &'b mut [u8; MAX_COVERED]) -> Option<&'b [u8]> {
     let left_out = if is_greeting(*header.get(1)?) { GREETING_CHECK..GREETING_CHECK + 4 } else { 4..COMMON };
     let (first, rest) = (header.get(..left_out.start)?, header.get(left_out.end..)?);
