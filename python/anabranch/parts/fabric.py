@@ -316,6 +316,7 @@ class RunOptions(Part):
     _table: ClassVar[str] = "run"
     _keys: ClassVar[dict[str, str]] = {
         "memory_limit": "memory_limit",
+        "stall_after": "stall_after",
         "time_limit": "time_limit",
         "trigger_latency": "trigger_latency",
         "until": "until",
@@ -327,6 +328,13 @@ class RunOptions(Part):
     Memory that a run may need by the estimate made before anything is built; auto: what the machine lets a
     process have. Results do not depend on it. Takes "auto" or a size such as "4MiB" (B, kB, KiB, MB, MiB, GB,
     GiB, TB, TiB). Default from: ours. Default: "auto".
+    """
+
+    stall_after: Literal["never"] | int | None = None
+    """
+    Timeouts without a received byte after which a run with nothing else ahead ends with status `stalled`;
+    "never": at `time_limit`. Ahead are starts, triggers, computations, faults and changes of tables. Takes
+    "never" or a whole number, zero or more. Default from: ours: five doublings of a timeout. Default: 50.
     """
 
     time_limit: str | None = None
@@ -568,8 +576,8 @@ class Wire(Part):
     rtt_floor: str | None = None
     """
     Least noise floor of round trips: what lies this much above the shortest counts as nothing. Takes a time
-    such as "1us" (ps, ns, us, ms, s). Default from: ours: scheduling of an idle machine; docs/reference/wire.md.
-    Default: "200us".
+    such as "1us" (ps, ns, us, ms, s). Default from: ours: scheduling of an idle machine;
+    docs/reference/wire.md. Default: "200us".
     """
 
     rtt_window: str | None = None
