@@ -349,7 +349,7 @@ class Dcqcn(Part):
 
 
 class Swift(Part):
-    """Swift: a window base_rtt_shift by delay."""
+    """Swift: a window that follows delay."""
 
     _table: ClassVar[str] = "transport.swift"
     _keys: ClassVar[dict[str, str]] = {
@@ -706,7 +706,7 @@ class Roce(Part):
     """
 
     swift: Swift | None = None
-    """Swift: a window base_rtt_shift by delay."""
+    """Swift: a window that follows delay."""
 
     tcp_like: TcpLike | None = None
     """

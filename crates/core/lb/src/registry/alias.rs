@@ -65,7 +65,7 @@ pub const ALIASES: &[Alias] = &[
     alias("conga", "ecmp", "conga", "flowlets on the path that other leaves report least congested"),
     alias("conweave", "ecmp", "conweave", "running flows moved by leaves that restore their order"),
     alias("hopper", "hopper", "ecmp", "moves a flow to a better path that it has probed"),
-    alias("hf2t", "hf2t", "letflow", "hosts lengthen some gaps so that LetFlow packet_scope more flowlets"),
+    alias("hf2t", "hf2t", "letflow", "hosts lengthen some gaps so that LetFlow sees more flowlets"),
     alias("qp-spray", "qp-spray", "ecmp", "chunks in turn over a few queue pairs with fixed paths"),
     alias("nccl", "qp-spray", "ecmp", "static spraying as collective libraries do it, another name of qp-spray"),
     alias("co-prime", "co-prime", "ev-index", "PRIME's multi-part round robin without its congestion history"),

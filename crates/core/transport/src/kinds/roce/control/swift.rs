@@ -1,11 +1,11 @@
-//! Swift (specification 7.8; SIGCOMM 2020): a window base_rtt_shift by delay, additive below a target and multiplicative above,
+//! Swift (specification 7.8; SIGCOMM 2020): a window that follows delay, additive below a target and multiplicative above,
 //! once per round trip. Below one packet the window becomes a pace.
 
 use super::{ControlCapabilities, PairControl, PairReply, Section, Start};
 use anabranch_settings::{About, Auto, SetError, parameters};
 use anabranch_units::{Rate, Time};
 
-pub(super) const ABOUT: About = About::brief("swift", "Swift: a window base_rtt_shift by delay.");
+pub(super) const ABOUT: About = About::brief("swift", "Swift: a window that follows delay.");
 
 parameters! {
     /// Swift.
