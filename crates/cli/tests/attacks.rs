@@ -80,7 +80,7 @@ fn greeting(draws: &mut Stream) -> Greeting {
         labels: LABELS,
         protection: Protection::Off,
         span: 4096,
-        most_message: 1 << 24,
+        max_message: 1 << 24,
         stamp: Time::ZERO,
         held: Time::ZERO,
     }

@@ -89,7 +89,7 @@ pub(crate) fn run(
         }
         let taken = directory.as_deref().map(take_directory).transpose()?;
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = if threads > 0 { threads } else { cores().min(scenario.most_threads()) };
+        let threads = if threads > 0 { threads } else { cores().min(scenario.max_threads()) };
         watch.started(0);
         let before =
             |setup: &_| scenario.foresight(setup, &SIMULATOR).into_iter().for_each(|warning| watch.note(&warning));

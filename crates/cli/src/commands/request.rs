@@ -58,7 +58,7 @@ pub(crate) fn threads(options: &RunOptions) -> usize {
 
 /// Number of threads of one run: `--threads`, else that of the machine, at most as many as the fabric can use.
 pub(crate) fn threads_of_run(options: &RunOptions, scenario: &Scenario) -> usize {
-    options.threads.map_or_else(|| threads(options).min(scenario.most_threads()), usize::from)
+    options.threads.map_or_else(|| threads(options).min(scenario.max_threads()), usize::from)
 }
 
 /// Returns the result directory: `--out`, else `results/STEM-HASH`. Refuses a path that is or passes a file.

@@ -93,7 +93,7 @@ fn guided_json(g: &GuidedSummary) -> Value {
         "types": g.types.iter().map(kind).collect::<Vec<_>>(),
         "sources": g.sources,
         "fewest_paths": g.fewest,
-        "most_paths": g.most,
+        "max_paths": g.most,
         "table_bytes": g.table_bytes,
         "base_rtt_ps": g.base_rtt.ps(),
         "bdp_bytes": g.bdp_bytes,

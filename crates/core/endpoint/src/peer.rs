@@ -73,7 +73,7 @@ pub(crate) struct Peer {
     pub(crate) nonce: u64,
     pub(crate) their_nonce: Option<u64>,
     /// Maximum message that it accepts, in bytes; `span`: maximum packets of a stream to it under way.
-    pub(crate) most_message: u64,
+    pub(crate) max_message: u64,
     pub(crate) span: u64,
     /// Requested paths towards it, each as the labels that lead over it; empty: every label is a path.
     pub(crate) wanted: Vec<Vec<u32>>,
@@ -131,7 +131,7 @@ impl Peer {
             made_at: now,
             ours,
             nonce,
-            most_message: u64::MAX,
+            max_message: u64::MAX,
             span: 1,
             paths: vec![vec![0]],
             labels: 1,
@@ -146,7 +146,7 @@ impl Peer {
 
     /// Stores the fields of its greeting; `span` and `labels` are the local limits.
     pub(crate) fn meet(&mut self, greeting: &Greeting, span: u32, labels: u32) {
-        (self.theirs, self.most_message) = (greeting.connection, greeting.most_message);
+        (self.theirs, self.max_message) = (greeting.connection, greeting.max_message);
         self.span = u64::from(greeting.span.min(span));
         self.have_labels(labels.min(u32::from(greeting.labels)));
     }

@@ -59,17 +59,17 @@ pub struct Settings {
     /// Maximum number of packets of a stream under way beyond the first missing one.
     pub span: u32,
     /// Maximum bytes of a message.
-    pub most_message: u64,
+    pub max_message: u64,
     /// Maximum bytes of messages per peer, at the receiver and at the sender each; two messages at least.
-    pub most_held: u64,
+    pub max_held: u64,
     /// Maximum bytes of memory for messages of all peers before they are complete and handed over. One half is for senders that
     /// have delivered as many bytes before, the other half for other senders, shared among source addresses. Messages of one
-    /// source address may take half of it. At least twice `most_held`.
+    /// source address may take half of it. At least twice `max_held`.
     pub max_buffered_bytes: u64,
     /// Maximum number of streams from one peer.
-    pub most_streams: usize,
+    pub max_streams: usize,
     /// Maximum number of peers.
-    pub most_peers: usize,
+    pub max_peers: usize,
     /// Maximum number of peers that have connected from one source address; of IPv6 from one 64-bit prefix.
     pub max_peers_per_address: usize,
     /// Maximum replies per second to addresses whose senders have not proven that they receive there.
@@ -102,11 +102,11 @@ impl Default for Settings {
             run_length: 1,
             queue_drain: Time::ZERO,
             span: 4096,
-            most_message: 1 << 24,
-            most_held: 1 << 26,
+            max_message: 1 << 24,
+            max_held: 1 << 26,
             max_buffered_bytes: 1 << 27,
-            most_streams: 64,
-            most_peers: 1024,
+            max_streams: 64,
+            max_peers: 1024,
             max_peers_per_address: 256,
             max_retries: 20_000,
         }

@@ -328,7 +328,7 @@ pub(crate) struct Spares {
 }
 
 /// Minimum bytes of a message whose memory is kept; `MAX_SPARE`: maximum bytes of all memory that is kept.
-const LEAST_SPARE: usize = 1 << 14;
+const MIN_SPARE: usize = 1 << 14;
 const MAX_SPARE: usize = 8 << 20;
 /// Maximum number of pieces of memory that are kept.
 const MAX_SPARES: usize = 16;
@@ -336,7 +336,7 @@ const MAX_SPARES: usize = 16;
 impl Spares {
     pub(crate) fn keep(&mut self, bytes: Vec<u8>) {
         let size = bytes.capacity();
-        if bytes.len() >= LEAST_SPARE && self.bytes + size <= MAX_SPARE && self.all.len() < MAX_SPARES {
+        if bytes.len() >= MIN_SPARE && self.bytes + size <= MAX_SPARE && self.all.len() < MAX_SPARES {
             self.bytes += size;
             self.all.push(bytes);
         }
@@ -346,7 +346,7 @@ impl Spares {
     fn take(&mut self, length: usize) -> Vec<u8> {
         let fits = |spare: &Vec<u8>| spare.len() >= length && spare.capacity() / 2 <= length;
         // The memory returned last is the most likely to be in a cache.
-        let Some(at) = self.all.iter().rposition(fits).filter(|_| length >= LEAST_SPARE) else { return Vec::new() };
+        let Some(at) = self.all.iter().rposition(fits).filter(|_| length >= MIN_SPARE) else { return Vec::new() };
         let mut spare = self.all.remove(at);
         self.bytes -= spare.capacity();
         spare.truncate(length);
@@ -388,9 +388,9 @@ pub(crate) struct Limits {
     /// Maximum packets under way beyond the first missing one.
     pub(crate) span: u64,
     /// Maximum bytes of a message.
-    pub(crate) most_message: u64,
+    pub(crate) max_message: u64,
     /// Maximum bytes held for a peer.
-    pub(crate) most_held: u64,
+    pub(crate) max_held: u64,
     /// Bytes that the peer has delivered in complete messages, less the memory that it holds.
     pub(crate) earned: u64,
     /// Memory for the messages of other senders is short.
@@ -413,7 +413,7 @@ impl Incoming {
         let packets = data.length.div_ceil(limits.mtu).max(1);
         let index = u64::from(data.index);
         let size = data.length.saturating_sub(index * limits.mtu).min(limits.mtu);
-        let sizes = data.length <= limits.most_message && index < packets && u64::from(data.payload) == size;
+        let sizes = data.length <= limits.max_message && index < packets && u64::from(data.payload) == size;
         if !sizes || data.psn >= self.receiver.cumulative().saturating_add(limits.span) {
             return false;
         }
@@ -463,7 +463,7 @@ impl Incoming {
             Err(at) => at,
         };
         // The message that others wait for always has space.
-        let most = if ahead == 0 { limits.most_held } else { limits.most_held - limits.most_message };
+        let most = if ahead == 0 { limits.max_held } else { limits.max_held - limits.max_message };
         let head = if data.steering == 0 { None } else { head().map(|head| head.min(limits.mtu as usize)) };
         let missing = data.length.div_ceil(limits.mtu).max(1);
         let first = data.psn - u64::from(data.index);

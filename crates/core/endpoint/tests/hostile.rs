@@ -19,10 +19,10 @@ fn settings(transport: &str) -> Settings {
         transport,
         calibrations: 1,
         span: 128,
-        most_message: 10_000,
-        most_held: 50_000,
-        most_streams: 3,
-        most_peers: 2,
+        max_message: 10_000,
+        max_held: 50_000,
+        max_streams: 3,
+        max_peers: 2,
         ..Settings::default()
     }
 }
@@ -55,7 +55,7 @@ const GREETING: Greeting = Greeting {
     mtu: MTU,
     labels: 2,
     span: 128,
-    most_message: 10_000,
+    max_message: 10_000,
     stamp: Time::ZERO,
     held: Time::ZERO,
 };
@@ -197,7 +197,7 @@ proptest! {
         }
         // Another peer can still connect.
         let greeting = Greeting {
-            connection: 3, nonce: 1, own_nonce: 1, protection: Protection::Off, mtu: MTU, labels: 1, span: 1, most_message: 1, stamp: now, held: Time::ZERO,
+            connection: 3, nonce: 1, own_nonce: 1, protection: Protection::Off, mtu: MTU, labels: 1, span: 1, max_message: 1, stamp: now, held: Time::ZERO,
         };
         header::hello(&mut out, &greeting, &[0; header::COOKIE], 1056);
         endpoint.handle(now, &arrival(1, now, &out));

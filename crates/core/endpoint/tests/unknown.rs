@@ -205,7 +205,7 @@ fn whole_messages_have_memory_for_senders_that_have_delivered_as_much() {
 #[test]
 fn senders_that_have_delivered_find_memory_beside_those_that_never_do() {
     let limit = 4 << 20;
-    let narrow = Settings { max_buffered_bytes: limit, most_message: 1 << 19, most_held: 1 << 20, ..settings() };
+    let narrow = Settings { max_buffered_bytes: limit, max_message: 1 << 19, max_held: 1 << 20, ..settings() };
     let mut server = Server::new(narrow);
     let deliver = |server: &mut Server, from: SocketAddr, ours: u32, message: u32| {
         for packet in 0..200u32 {
@@ -277,7 +277,7 @@ fn memory_that_is_given_back_holds_another_message() {
 #[test]
 fn all_peers_together_hold_no_more_than_the_limit() {
     let limit = 4 << 20;
-    let narrow = Settings { max_buffered_bytes: limit, most_message: 1 << 19, most_held: 1 << 20, ..settings() };
+    let narrow = Settings { max_buffered_bytes: limit, max_message: 1 << 19, max_held: 1 << 20, ..settings() };
     let mut server = Server::new(narrow);
     let peers: Vec<(SocketAddr, u32)> = (0..40u16)
         .map(|number| {
@@ -322,7 +322,7 @@ fn all_peers_together_hold_no_more_than_the_limit() {
 
 #[test]
 fn those_who_never_sent_anything_make_room() {
-    let mut server = Server::new(Settings { most_peers: 20, max_peers_per_address: 8, ..settings() });
+    let mut server = Server::new(Settings { max_peers: 20, max_peers_per_address: 8, ..settings() });
     let honest = address(9, 7000);
     let ours = server.accept(honest, &greeting(5, 6));
     let greet = |server: &mut Server, host: u8, port: u16| {

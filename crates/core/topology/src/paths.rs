@@ -90,7 +90,7 @@ pub(crate) fn base_costs(graph: &Graph) -> Box<[u64]> {
 /// Returns, per switch, the index in [`Graph::out_links`] of its link on the base path to a switch; the first that qualifies.
 pub(crate) fn base_ports(graph: &Graph, to: NodeId, costs: &[u64]) -> Box<[u16]> {
     let distance = if graph.guidance.is_some() {
-        least_costs(graph, to, costs)
+        min_costs(graph, to, costs)
     } else {
         let mut hops = vec![u32::MAX; graph.switches() as usize];
         distances(graph, to.0 - graph.hosts, &|_| true, &mut hops, &mut Vec::new());
@@ -108,7 +108,7 @@ pub(crate) fn base_ports(graph: &Graph, to: NodeId, costs: &[u64]) -> Box<[u16]>
 }
 
 /// Returns the least cost from every switch to switch `to` over links between switches.
-fn least_costs(graph: &Graph, to: NodeId, costs: &[u64]) -> Vec<u64> {
+fn min_costs(graph: &Graph, to: NodeId, costs: &[u64]) -> Vec<u64> {
     let mut least = vec![u64::MAX; graph.switches() as usize];
     let mut queue = BinaryHeap::from([Reverse((0, to.0 - graph.hosts))]);
     least[(to.0 - graph.hosts) as usize] = 0;

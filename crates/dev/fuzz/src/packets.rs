@@ -22,10 +22,10 @@ fn peer() -> Endpoint {
         transport,
         calibrations: 1,
         span: 128,
-        most_message: 10_000,
-        most_held: 50_000,
-        most_streams: 3,
-        most_peers: 2,
+        max_message: 10_000,
+        max_held: 50_000,
+        max_streams: 3,
+        max_peers: 2,
         ..Settings::default()
     })
 }

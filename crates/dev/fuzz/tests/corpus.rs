@@ -127,7 +127,7 @@ fn write_binary_seeds() {
         mtu: 1000,
         labels: 2,
         span: 128,
-        most_message: 10_000,
+        max_message: 10_000,
         stamp: time,
         held: time,
     };

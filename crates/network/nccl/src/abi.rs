@@ -28,11 +28,11 @@ pub const PTR_HOST: c_int = 1;
 /// Bytes of the handle that a sender needs to connect.
 pub const HANDLE_BYTES: usize = 128;
 /// Maximum number of receives of one grouped receive.
-pub const MOST_RECEIVES: usize = 8;
-/// Maximum number of open requests of a communicator; a sender may have [`MOST_RECEIVES`] times as many.
-pub const MOST_REQUESTS: usize = 32;
+pub const MAX_RECEIVES: usize = 8;
+/// Maximum number of open requests of a communicator; a sender may have [`MAX_RECEIVES`] times as many.
+pub const MAX_REQUESTS: usize = 32;
 /// Maximum bytes of a message since version 9; in version 8 the limit is that of an `int`.
-pub const MOST_BYTES: usize = 1 << 40;
+pub const MAX_BYTES: usize = 1 << 40;
 /// Value of `*request` before a receive whose completion NCCL does not need.
 pub const OPTIONAL_COMPLETION: usize = 1;
 /// Levels of log lines.

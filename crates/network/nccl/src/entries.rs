@@ -4,8 +4,8 @@
 
 use crate::{
     abi::{
-        Code, Config, EndV9, EndV11, HANDLE_BYTES, Logger, MOST_BYTES, MOST_RECEIVES, Name, NetV8, NetV9, NetV10,
-        NetV11, NetV12, PTR_HOST, Profiler, PropertiesV8, PropertiesV9, PropertiesV11, PropertiesV12, Table, Virtual,
+        Code, Config, EndV9, EndV11, HANDLE_BYTES, Logger, MAX_BYTES, MAX_RECEIVES, Name, NetV8, NetV9, NetV10, NetV11,
+        NetV12, PTR_HOST, Profiler, PropertiesV8, PropertiesV9, PropertiesV11, PropertiesV12, Table, Virtual,
         VirtualV12,
     },
     fork,
@@ -13,7 +13,7 @@ use crate::{
     host::HostMemory,
     ids::{Id, Kind},
     log::{self, Level},
-    node::{Buffer, Connecting, Failure, MOST_CONNECTIONS},
+    node::{Buffer, Connecting, Failure, MAX_CONNECTIONS},
     path::Path,
     process::{self, Process, Rail},
 };
@@ -150,13 +150,13 @@ fn properties(device: c_int, rail: &Rail) -> PropertiesV9 {
         speed: rail.device.speed() as c_int,
         port: c_int::from(rail.device.rdma.is_some()),
         latency: 0.0,
-        max_comms: MOST_CONNECTIONS as c_int,
-        max_recvs: MOST_RECEIVES as c_int,
+        max_comms: MAX_CONNECTIONS as c_int,
+        max_recvs: MAX_RECEIVES as c_int,
         net_device_type: 0,
         net_device_version: 0,
         virtual_devices,
-        max_p2p_bytes: MOST_BYTES,
-        max_coll_bytes: MOST_BYTES,
+        max_p2p_bytes: MAX_BYTES,
+        max_coll_bytes: MAX_BYTES,
     }
 }
 
@@ -459,7 +459,7 @@ fn begin_send(sender: Pointer, data: Pointer, size: Option<usize>, tag: c_int, o
         if out.is_null() {
             return Err(null("the request"));
         }
-        let size = size.filter(|size| *size <= MOST_BYTES);
+        let size = size.filter(|size| *size <= MAX_BYTES);
         let size = size.ok_or_else(|| Failure::new(Code::Argument, "a message of a size that cannot be"))?;
         if data.is_null() && size > 0 {
             return Err(null("the message"));
@@ -513,9 +513,9 @@ unsafe fn begin_receive<S: Copy + TryInto<usize>>(
         if data.is_null() || sizes.is_null() || tags.is_null() || out.is_null() {
             return Err(null("an argument"));
         }
-        let count = usize::try_from(count).ok().filter(|count| (1..=MOST_RECEIVES).contains(count));
+        let count = usize::try_from(count).ok().filter(|count| (1..=MAX_RECEIVES).contains(count));
         let count =
-            count.ok_or_else(|| Failure::internal(format!("allowed are 1 to {MOST_RECEIVES} receives at once")))?;
+            count.ok_or_else(|| Failure::internal(format!("allowed are 1 to {MAX_RECEIVES} receives at once")))?;
         // SAFETY: the caller's.
         let (data, sizes, tags) = unsafe {
             (
@@ -526,7 +526,7 @@ unsafe fn begin_receive<S: Copy + TryInto<usize>>(
         };
         let mut buffers = Vec::with_capacity(count);
         for ((data, size), tag) in data.iter().zip(sizes).zip(tags) {
-            let size = (*size).try_into().ok().filter(|size| *size <= MOST_BYTES);
+            let size = (*size).try_into().ok().filter(|size| *size <= MAX_BYTES);
             let size = size.ok_or_else(|| Failure::new(Code::Argument, "a buffer of a size that cannot be"))?;
             if data.is_null() && size > 0 {
                 return Err(null("a buffer"));

@@ -33,7 +33,7 @@ pub struct Id {
 }
 
 /// Maximum number of slots of a table.
-const MOST_SLOTS: u32 = 1 << 20;
+const MAX_SLOTS: u32 = 1 << 20;
 
 impl Id {
     /// Encodes the identifier as a pointer for NCCL.
@@ -53,7 +53,7 @@ impl Id {
 
     /// Decodes device and identifier from a number, if it is of that kind.
     pub fn of_number(number: u64, kind: Kind) -> Option<(u8, Id)> {
-        let id = Id { slot: (number >> 12) as u32 & (MOST_SLOTS - 1), generation: (number >> 32) as u32 };
+        let id = Id { slot: (number >> 12) as u32 & (MAX_SLOTS - 1), generation: (number >> 32) as u32 };
         (number & 0xf == kind as u64).then_some(((number >> 4) as u8, id))
     }
 }
@@ -77,7 +77,7 @@ impl<T> Slots<T> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None => {
-                let slot = u32::try_from(self.places.len()).ok().filter(|slot| *slot < MOST_SLOTS)?;
+                let slot = u32::try_from(self.places.len()).ok().filter(|slot| *slot < MAX_SLOTS)?;
                 self.places.push((0, None));
                 slot
             }

@@ -8,7 +8,7 @@ pub const PIECE_HEADER: usize = 32;
 /// Maximum bytes of a piece.
 pub const PIECE: usize = 256 << 10;
 /// Maximum number of entries of a grant.
-pub const MOST_ENTRIES: usize = crate::abi::MOST_RECEIVES;
+pub const MAX_ENTRIES: usize = crate::abi::MAX_RECEIVES;
 
 /// Reason why a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,7 +197,7 @@ impl Control {
             }
             4 => {
                 let (number, count) = (reader.four()?, reader.one()?);
-                if count == 0 || usize::from(count) > MOST_ENTRIES {
+                if count == 0 || usize::from(count) > MAX_ENTRIES {
                     return None;
                 }
                 let mut entry = || Some(Entry { size: reader.eight()?, tag: i32::from_be_bytes(reader.take()?) });

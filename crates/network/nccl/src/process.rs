@@ -13,7 +13,7 @@ use crate::{
     node::{Failure, Node, Watched},
     page::{Page, Slot, State},
     path::Path,
-    variables::{self, Configuration, MOST_PEERS, MOST_VERBS_PEERS, seconds},
+    variables::{self, Configuration, MAX_PEERS, MAX_VERBS_PEERS, seconds},
 };
 use anabranch_endpoint::{Endpoint, Key};
 use anabranch_lb::registry::HostParameters;
@@ -267,7 +267,7 @@ impl Process {
         let (at, labels, give_up) = (SocketAddr::new(device.ip, 0), settings.labels, settings.give_up);
         let endpoint = Endpoint::new(settings);
         let path = match &device.rdma {
-            None => UdpPath::open(at, labels, MOST_PEERS).map(Path::Udp),
+            None => UdpPath::open(at, labels, MAX_PEERS).map(Path::Udp),
             Some(rdma) => {
                 let verbs = VerbsSettings {
                     device: Some(rdma.name.clone()),
@@ -275,7 +275,7 @@ impl Process {
                     parting: PARTING,
                     ..VerbsSettings::default()
                 };
-                let most = (labels, MOST_VERBS_PEERS);
+                let most = (labels, MAX_VERBS_PEERS);
                 UcPath::open(Some(at), verbs, most, endpoint.longest_datagram(), seed).map(|mut path| {
                     path.on_trouble(|why| log::say(Level::Warn, why));
                     Path::Verbs(path)

@@ -344,20 +344,20 @@ impl Configuration {
         let rate = Rate(u64::from(speed) * 1_000_000);
         let settings = wire.settings_with_key(&self.transport, self.scheme.clone(), rate, seed, key)?;
         Ok(anabranch_endpoint::Settings {
-            most_message: (crate::message::PIECE + crate::message::PIECE_HEADER) as u64,
-            most_streams: MOST_STREAMS,
-            most_peers: MOST_PEERS as usize,
+            max_message: (crate::message::PIECE + crate::message::PIECE_HEADER) as u64,
+            max_streams: MAX_STREAMS,
+            max_peers: MAX_PEERS as usize,
             ..settings
         })
     }
 }
 
 /// Maximum number of streams from one peer: one per open connection; later connections reuse them.
-const MOST_STREAMS: usize = 4096;
+const MAX_STREAMS: usize = 4096;
 /// Maximum number of peers of a device.
-pub(crate) const MOST_PEERS: u32 = 16_384;
+pub(crate) const MAX_PEERS: u32 = 16_384;
 /// Maximum number of peers with verbs. Each needs memory and queue pairs of its own, twice where both peers connect.
-pub(crate) const MOST_VERBS_PEERS: u32 = 1024;
+pub(crate) const MAX_VERBS_PEERS: u32 = 1024;
 
 fn raw(value: &toml::Value) -> Option<Raw> {
     Some(match value {

@@ -1,7 +1,7 @@
 //! The testbed as a backend of runs.
 
 use crate::{
-    LEAST_RATE, Launch, MOST_RATE, Plan, TestbedError,
+    Launch, MAX_RATE, MIN_RATE, Plan, TestbedError,
     faults::{harm, is_one_way},
     harm::ONLY_ROOT,
     run::run,
@@ -170,9 +170,9 @@ fn refuse_fault(fault: &Fault) -> Result<(), RunError> {
         );
     }
     if let FaultAction::Degrade(rate) = fault.action
-        && !(LEAST_RATE..=MOST_RATE).contains(&rate.0)
+        && !(MIN_RATE..=MAX_RATE).contains(&rate.0)
     {
-        let (least, most) = (Rate(LEAST_RATE), Rate(MOST_RATE));
+        let (least, most) = (Rate(MIN_RATE), Rate(MAX_RATE));
         let reason = format!("found {rate}, and links of a testbed have from {least} to {most}");
         return refused("rate", &reason, &format!("a rate from {least} to {most}"));
     }

@@ -134,7 +134,7 @@ impl Host {
             // Without the privilege the thread runs in the ordinary class; the longest pause shows the effect.
             let _ = be_real_time();
         }
-        let (labels, peers) = (self.settings.labels, self.settings.most_peers as u32);
+        let (labels, peers) = (self.settings.labels, self.settings.max_peers as u32);
         let path = UdpPath::open(self.at, labels, peers).map_err(|error| error.to_string())?;
         Ok(Driver::new(Endpoint::new(self.settings.clone()), path))
     }

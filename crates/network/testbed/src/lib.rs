@@ -46,5 +46,5 @@ pub use error::TestbedError;
 pub use fabric::{Fabric, Missing};
 pub use harm::{Harm, forward};
 pub use jobs::Launch;
-pub use plan::{Cable, End, LEAST_RATE, MOST_HOSTS, MOST_RATE, MOST_SWITCHES, Marking, Node, Plan, Queue, Role};
+pub use plan::{Cable, End, MAX_HOSTS, MAX_RATE, MAX_SWITCHES, MIN_RATE, Marking, Node, Plan, Queue, Role};
 pub use programs::{command, find};

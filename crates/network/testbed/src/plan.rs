@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 
 /// Maximum number of hosts of a testbed.
-pub const MOST_HOSTS: u32 = 64;
+pub const MAX_HOSTS: u32 = 64;
 /// Maximum number of switches.
-pub const MOST_SWITCHES: u32 = 32;
+pub const MAX_SWITCHES: u32 = 32;
 /// Maximum rate of a link, bits per second.
-pub const MOST_RATE: u64 = 1_000_000_000;
+pub const MAX_RATE: u64 = 1_000_000_000;
 /// Minimum rate of a link, bits per second.
-pub const LEAST_RATE: u64 = 1_000_000;
+pub const MIN_RATE: u64 = 1_000_000;
 /// Bytes of the headers of IPv4 and UDP.
 const IP_AND_UDP: u64 = 28;
 /// Maximum length of the name of a network interface in Linux.
@@ -101,22 +101,22 @@ pub struct Plan {
 }
 
 /// Minimum burst of a port in bytes.
-const LEAST_BURST: u64 = 15_000;
+const MIN_BURST: u64 = 15_000;
 /// Bytes of an Ethernet header, which shaping counts.
 const ETHERNET: u64 = 14;
 
 /// Returns the bytes that a port may send at once after an idle period: a millisecond, so that a late timer costs
 /// nothing.
 pub(crate) fn burst(rate: u64, mtu: u32) -> u64 {
-    LEAST_BURST.max(rate / 8000).max(u64::from(mtu) + 2 * ETHERNET)
+    MIN_BURST.max(rate / 8000).max(u64::from(mtu) + 2 * ETHERNET)
 }
 
 fn refused(what: impl Into<String>) -> TestbedError {
     let expected = format!(
-        "a leaf-spine (or a fat tree of two tiers) with one cable between two switches, up to {MOST_HOSTS} hosts and \
-         {MOST_SWITCHES} switches, links from {} to {} Mbit/s, for example `hopper-testbed-small`",
-        LEAST_RATE / 1_000_000,
-        MOST_RATE / 1_000_000,
+        "a leaf-spine (or a fat tree of two tiers) with one cable between two switches, up to {MAX_HOSTS} hosts and \
+         {MAX_SWITCHES} switches, links from {} to {} Mbit/s, for example `hopper-testbed-small`",
+        MIN_RATE / 1_000_000,
+        MAX_RATE / 1_000_000,
     );
     TestbedError::Unbuildable { found: what.into(), expected }
 }
@@ -167,10 +167,10 @@ impl Plan {
         if topology.nodes.iter().any(|node| matches!(node.kind, NodeKind::Switch { tier: 2.. })) {
             return Err(refused("the topology has more than two tiers of switches"));
         }
-        if hosts > MOST_HOSTS || switches > MOST_SWITCHES {
+        if hosts > MAX_HOSTS || switches > MAX_SWITCHES {
             return Err(refused(format!("the topology has {hosts} hosts and {switches} switches")));
         }
-        let too_fast = topology.links.iter().find(|link| !(LEAST_RATE..=MOST_RATE).contains(&link.rate.0));
+        let too_fast = topology.links.iter().find(|link| !(MIN_RATE..=MAX_RATE).contains(&link.rate.0));
         if let Some(link) = too_fast {
             let (from, to) = (&topology.node(link.from).name, &topology.node(link.to).name);
             return Err(refused(format!("{from}-{to} has {}", link.rate)));

@@ -187,7 +187,7 @@ impl<'a> Run<'a> {
             if let Ok(settings) = &mut settings {
                 // Endpoints that wait for a barrier are idle for a while, and each flow is a stream of its own.
                 settings.idle_timeout = settings.idle_timeout.max(setup.limits.time_limit);
-                settings.most_streams = settings.most_streams.max(flows.len());
+                settings.max_streams = settings.max_streams.max(flows.len());
             }
             let settings = settings.map_err(|error| RunError::Setup(format!("[wire]: {error}")))?;
             Ok(Host {

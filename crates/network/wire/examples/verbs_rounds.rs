@@ -114,7 +114,7 @@ fn main() {
             let _ = scheme.parameters_mut().set("rtt_threshold", &Raw::Float(2.5));
             let mut chunks = ChunkSettings::new(scheme);
             chunks.seed = words.number("seed") * 1000 + number as u64;
-            (chunks.labels, chunks.most_queues) = (labels.clone(), labels.len() as u32);
+            (chunks.labels, chunks.max_queues) = (labels.clone(), labels.len() as u32);
             (chunks.chunk, chunks.probe) = (words.number("chunk") as u32, words.number("probe") as u32);
             chunks.rtt_floor = Time::from_us(words.number("floor_us"));
             let (measured, knows) = channel();

@@ -10,7 +10,7 @@ const RECEIVED_AT_ONCE: usize = 64;
 /// Datagrams passed to a datapath at once.
 const SENT_AT_ONCE: usize = 32;
 /// The same limit if datagrams of a label leave in runs, rounded down to whole runs.
-const MOST_AT_ONCE: usize = 64;
+const MAX_AT_ONCE: usize = 64;
 /// Rounds of receiving and sending before control returns to the caller.
 const ROUNDS_AT_ONCE: usize = 16;
 /// Content of a batch slot that has not been used yet.
@@ -27,7 +27,7 @@ pub struct Driver<D> {
     made: usize,
     sent: usize,
     /// Order in which the datagrams are sent, and their maximum number.
-    order: [u8; MOST_AT_ONCE],
+    order: [u8; MAX_AT_ONCE],
     most: usize,
     /// Datagrams of a label leave together.
     grouped: bool,
@@ -52,13 +52,13 @@ impl<D: Datapath> Driver<D> {
     /// Returns a driver of an endpoint on a datapath.
     pub fn new(endpoint: Endpoint, datapath: D) -> Self {
         let (looked, abilities) = (datapath.now(), datapath.abilities());
-        let run = abilities.run.min(abilities.largest / endpoint.longest_datagram().max(1)).clamp(1, MOST_AT_ONCE);
+        let run = abilities.run.min(abilities.largest / endpoint.longest_datagram().max(1)).clamp(1, MAX_AT_ONCE);
         // Whole runs, made by the endpoint or found by the datapath.
         let unit = match endpoint.settings().run_length as usize {
             1 => run,
             chosen => chosen.min(run),
         };
-        let most = if run > 1 { MOST_AT_ONCE / unit * unit } else { SENT_AT_ONCE };
+        let most = if run > 1 { MAX_AT_ONCE / unit * unit } else { SENT_AT_ONCE };
         Driver {
             lateness: Clerk::new(&endpoint, looked),
             endpoint,
@@ -66,7 +66,7 @@ impl<D: Datapath> Driver<D> {
             batch: Vec::new(),
             made: 0,
             sent: 0,
-            order: [0; MOST_AT_ONCE],
+            order: [0; MAX_AT_ONCE],
             most,
             grouped: run > 1,
             looked,
@@ -207,13 +207,13 @@ impl<D: Datapath> Driver<D> {
             if self.grouped {
                 // Only the order within a label matters, and datagrams of a label need one system call. Receivers wait for data;
                 // acknowledgements can wait this short time.
-                let mut keys = [0; MOST_AT_ONCE];
+                let mut keys = [0; MAX_AT_ONCE];
                 for (at, key) in keys[..self.made].iter_mut().enumerate() {
                     *key = order_of(&self.batch[at].0, at);
                 }
                 keys[..self.made].sort_unstable();
                 for (place, key) in self.order.iter_mut().zip(&keys[..self.made]) {
-                    *place = (key % MOST_AT_ONCE as u64) as u8;
+                    *place = (key % MAX_AT_ONCE as u64) as u8;
                 }
             }
         }
@@ -221,7 +221,7 @@ impl<D: Datapath> Driver<D> {
             return Ok(0);
         }
         let waiting = &self.order[self.sent..self.made];
-        let batch: ArrayVec<Outbound<'_>, MOST_AT_ONCE> = waiting
+        let batch: ArrayVec<Outbound<'_>, MAX_AT_ONCE> = waiting
             .iter()
             .map(|at| {
                 let (Transmit { to, label, ecn, class, payload }, head) = &self.batch[usize::from(*at)];

@@ -28,5 +28,5 @@ pub use driver::Driver;
 pub use key::{KeyError, read_key};
 pub use lateness::Lateness;
 pub use parameters::{
-    Authenticate, DatapathKind, FindLabels, MOST_LABELS, OVERHEAD, OnTimeoutHere, WireParameters, secret,
+    Authenticate, DatapathKind, FindLabels, MAX_LABELS, OVERHEAD, OnTimeoutHere, WireParameters, secret,
 };

@@ -23,13 +23,13 @@ const fn max_payload(is_authenticated: bool) -> u64 {
 }
 
 /// Payload bytes of the smallest full packet.
-const LEAST_PAYLOAD: u64 = 64;
+const MIN_PAYLOAD: u64 = 64;
 /// Maximum labels of an endpoint, which uses one socket per label.
-pub const MOST_LABELS: u32 = 256;
+pub const MAX_LABELS: u32 = 256;
 /// Bytes of the largest chunk: a receiver has memory for two messages of sixteen chunks.
-const MOST_CHUNK: u64 = 30_000_000;
+const MAX_CHUNK: u64 = 30_000_000;
 /// Minimum bytes for messages of all peers: four of the largest.
-const LEAST_BUFFERED: u64 = 64 << 20;
+const MIN_BUFFERED: u64 = 64 << 20;
 const MAX_BUFFERED: u64 = 1 << 40;
 /// Number of timeouts for which a path that timed out is not used. A retry on a dead path fills the window with lost packets and
 /// stalls the stream for a timeout: this limits the stall to a tenth of the time.
@@ -182,18 +182,18 @@ impl WireParameters {
             let within = (least..=most).contains(&found);
             if within { Ok(()) } else { Err(wrong(key, found, format!("from {least} to {most}"))) }
         };
-        between("labels", u64::from(self.labels), 1, u64::from(MOST_LABELS))?;
+        between("labels", u64::from(self.labels), 1, u64::from(MAX_LABELS))?;
         between("run_length", u64::from(self.run_length), 1, u64::from(LONGEST_RUN))?;
         between("calibrations", u64::from(self.calibrations), 1, 1000)?;
-        between("chunk", self.chunk.0, 1, MOST_CHUNK)?;
+        between("chunk", self.chunk.0, 1, MAX_CHUNK)?;
         between("chunks_under_way", u64::from(self.chunks_under_way), 1, 64)?;
         between("probe", self.probe.0, 1, self.chunk.0)?;
-        between("queue_pairs", u64::from(self.queue_pairs), 1, u64::from(verbs::MOST_QUEUES))?;
-        between("max_buffered_bytes", self.max_buffered_bytes.0, LEAST_BUFFERED, MAX_BUFFERED)?;
+        between("queue_pairs", u64::from(self.queue_pairs), 1, u64::from(verbs::MAX_QUEUES))?;
+        between("max_buffered_bytes", self.max_buffered_bytes.0, MIN_BUFFERED, MAX_BUFFERED)?;
         between("max_peers_per_address", u64::from(self.max_peers_per_address), 1, 1 << 16)?;
         between("max_retries", u64::from(self.max_retries), 1, 1_000_000)?;
         if let Auto::Value(payload) = self.payload
-            && !(LEAST_PAYLOAD..=self.max_payload()).contains(&payload.0)
+            && !(MIN_PAYLOAD..=self.max_payload()).contains(&payload.0)
         {
             return Err(wrong("payload", payload, self.payloads()));
         }
@@ -267,7 +267,7 @@ impl WireParameters {
     /// Returns the range of payload sizes, for messages.
     fn payloads(&self) -> String {
         let with = if self.is_authenticated() { " with a key" } else { "" };
-        format!("from {LEAST_PAYLOAD}B to {}B{with}", self.max_payload())
+        format!("from {MIN_PAYLOAD}B to {}B{with}", self.max_payload())
     }
 
     /// Returns the bytes of a packet on the wire besides the protocol's own header and payload, which pacing and windows count.
@@ -284,7 +284,7 @@ impl WireParameters {
             Auto::Value(payload) => payload.0,
             Auto::Auto => transport.mtu(),
         };
-        if (LEAST_PAYLOAD..=self.max_payload()).contains(&payload) {
+        if (MIN_PAYLOAD..=self.max_payload()).contains(&payload) {
             return Ok(payload);
         }
         let found = format!("{} (transport.mtu = {payload}B)", self.payload.write());
@@ -356,7 +356,7 @@ impl WireParameters {
             secret: secret(),
             max_buffered_bytes: self.max_buffered_bytes.0,
             // One peer needs memory for two of the largest messages.
-            most_held: usual.most_held.min(self.max_buffered_bytes.0 / 2),
+            max_held: usual.max_held.min(self.max_buffered_bytes.0 / 2),
             max_peers_per_address: self.max_peers_per_address as usize,
             max_retries: self.max_retries,
             labels: self.labels,
@@ -406,7 +406,7 @@ impl WireParameters {
         Ok(ChunkSettings {
             seed: settings.seed,
             labels: (1..=self.labels).collect(),
-            most_queues: self.queue_pairs,
+            max_queues: self.queue_pairs,
             chunk: self.chunk.0 as u32,
             window: self.chunks_under_way,
             probe: self.probe.0 as u32,

@@ -66,9 +66,9 @@ fn settings(draws: &mut Stream, seed: u64) -> Settings {
         give_up: Time::MAX,
         queue_drain: Time::from_us(10),
         span: 64 + draws.below(200) as u32,
-        most_message: 1 << 16,
-        most_held: 1 << 18,
-        most_streams: 4,
+        max_message: 1 << 16,
+        max_held: 1 << 18,
+        max_streams: 4,
         ..Settings::default()
     }
 }

@@ -245,7 +245,7 @@ fn few_queues_are_relabelled_when_idle() {
     for scheme in ["ops", "hopper", "qp-spray"] {
         let jitter = ChunkLink { jitter: Time::from_ms(1), ..ChunkLink::new(RATE, DELAY) };
         let mut bench = bench(scheme, 100 * CHUNK, jitter, Limits::default(), |settings| {
-            (settings.labels, settings.most_queues, settings.window) = ((1..=64).collect(), 3, 2);
+            (settings.labels, settings.max_queues, settings.window) = ((1..=64).collect(), 3, 2);
         });
         bench.open();
         bench.send();

@@ -13,7 +13,7 @@ use common::Pair;
 const LABELS: u32 = 8;
 const MESSAGE: usize = 500_000;
 /// Minimum of a measured timeout; round trips take some 12 us.
-const LEAST_TIMEOUT: Time = Time::from_us(1_000);
+const MIN_TIMEOUT: Time = Time::from_us(1_000);
 
 fn settings(scheme: &str) -> Settings {
     let mut uet = UetTransport::default();
@@ -22,7 +22,7 @@ fn settings(scheme: &str) -> Settings {
     let wire = WireParameters {
         labels: LABELS,
         rtt_floor: Time::from_us(10),
-        least_timeout: LEAST_TIMEOUT,
+        least_timeout: MIN_TIMEOUT,
         give_up: Time::from_us(100_000),
         ..WireParameters::default()
     };
@@ -88,9 +88,9 @@ fn schemes_leave_a_dead_path() {
         let after = after.unwrap_or_else(|| panic!("{}: given up", about.name));
         // A scheme that keeps a path leaves it within three timeouts: 1, 2 and 4 ms. A scheme that sprays uses it again and
         // again.
-        let most = if scheme.capabilities().keeps_path() { LEAST_TIMEOUT * 7 } else { LEAST_TIMEOUT * 31 };
+        let most = if scheme.capabilities().keeps_path() { MIN_TIMEOUT * 7 } else { MIN_TIMEOUT * 31 };
         // Hopper uses round trips alone; a timeout is an infinite one.
-        let most = if about.name == "hopper" { LEAST_TIMEOUT * 2 } else { most };
+        let most = if about.name == "hopper" { MIN_TIMEOUT * 2 } else { most };
         assert!(after < before + most, "{}: {after} after the cut, {before} before", about.name);
     }
 }
@@ -112,5 +112,5 @@ fn prime_spends_little_on_tries_of_a_dead_path() {
     // 20 MB are 20,000 packets: the cut itself, and one or two retries, each of which costs a timeout that is doubled at most
     // once.
     println!("20 MB: {before} before the cut, {after} with it");
-    assert!(after < before + LEAST_TIMEOUT * 6, "{after} with a dead path, {before} before");
+    assert!(after < before + MIN_TIMEOUT * 6, "{after} with a dead path, {before} before");
 }

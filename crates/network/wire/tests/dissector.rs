@@ -47,7 +47,7 @@ fn wireshark_reads_every_kind() {
         mtu: 1400,
         labels: 8,
         span: 4096,
-        most_message: 1 << 24,
+        max_message: 1 << 24,
         stamp: Time::from_us(3),
         held: Time::from_ns(70_000),
     };

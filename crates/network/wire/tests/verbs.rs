@@ -163,7 +163,7 @@ fn two_queue_pairs_serve_many_labels() {
 
 fn many_labels() {
     let (sent, served) = transfer("ops", BYTES, |chunks| {
-        (chunks.labels, chunks.most_queues, chunks.window) = ((1..=20).collect(), 2, 2);
+        (chunks.labels, chunks.max_queues, chunks.window) = ((1..=20).collect(), 2, 2);
     });
     check("ops", &sent, &served, BYTES);
     // The library aborts if a queue pair is drained with work outstanding.

@@ -24,10 +24,10 @@ fn open(listens: bool, give_up: Duration) -> (UcPath, Arc<Mutex<Vec<String>>>) {
     open_for(listens, give_up, 8)
 }
 
-fn open_for(listens: bool, give_up: Duration, most_peers: u32) -> (UcPath, Arc<Mutex<Vec<String>>>) {
+fn open_for(listens: bool, give_up: Duration, max_peers: u32) -> (UcPath, Arc<Mutex<Vec<String>>>) {
     let settings = VerbsSettings { gid_index: Some(0), give_up, ..VerbsSettings::default() };
     let at: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let mut path = UcPath::open(listens.then_some(at), settings, (4, most_peers), 1000, 3).unwrap();
+    let mut path = UcPath::open(listens.then_some(at), settings, (4, max_peers), 1000, 3).unwrap();
     let told = Arc::new(Mutex::new(Vec::new()));
     let hears = Arc::clone(&told);
     path.on_trouble(move |why| hears.lock().unwrap().push(why.to_string()));

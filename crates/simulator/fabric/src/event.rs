@@ -43,12 +43,12 @@ pub(crate) enum Event {
 /// Number of low bits of an order that hold the entity; the kind is above them.
 const ENTITY_BITS: u32 = 29;
 /// Number of entities of one kind that an order can hold.
-pub(crate) const MOST_ENTITIES: u32 = 1 << ENTITY_BITS;
+pub(crate) const MAX_ENTITIES: u32 = 1 << ENTITY_BITS;
 /// Number of triggers that a payload can hold; the stage is above the number.
-pub(crate) const MOST_TRIGGERS: u32 = 1 << STAGE_SHIFT;
+pub(crate) const MAX_TRIGGERS: u32 = 1 << STAGE_SHIFT;
 const STAGE_SHIFT: u32 = 30;
 /// Number of distinct timers of a scheme; the load balancer is above the number.
-pub(crate) const MOST_SCHEME_TIMERS: u32 = 1 << BALANCER_SHIFT;
+pub(crate) const MAX_SCHEME_TIMERS: u32 = 1 << BALANCER_SHIFT;
 const BALANCER_SHIFT: u32 = 26;
 
 const SERVICE: u32 = 0;
@@ -79,7 +79,7 @@ impl Event {
             Event::PauseEnds { rank, queue } => (PAUSE_ENDS, rank, queue),
             Event::Arrival { rank, packet } => (ARRIVAL, rank, packet.0),
             Event::SchemeTimer { switch, balancer, number } => {
-                debug_assert!(number < MOST_SCHEME_TIMERS);
+                debug_assert!(number < MAX_SCHEME_TIMERS);
                 (SCHEME_TIMER, switch.0, u32::from(balancer) << BALANCER_SHIFT | number)
             }
             Event::FlowTimer { host, flow } => (FLOW_TIMER, host.0, flow.0),
@@ -92,7 +92,7 @@ impl Event {
     /// Decodes an event of the engine.
     #[inline]
     pub(crate) fn of(event: anabranch_engine::Event) -> Self {
-        let (entity, payload) = (event.order & (MOST_ENTITIES - 1), event.payload);
+        let (entity, payload) = (event.order & (MAX_ENTITIES - 1), event.payload);
         match event.order >> ENTITY_BITS {
             ARRIVAL => Event::Arrival { rank: entity, packet: PacketId(payload) },
             SERVICE => Event::Service { rank: entity, port: PortId(payload) },
@@ -100,7 +100,7 @@ impl Event {
             SCHEME_TIMER => Event::SchemeTimer {
                 switch: SwitchId(entity),
                 balancer: (payload >> BALANCER_SHIFT) as u8,
-                number: payload & (MOST_SCHEME_TIMERS - 1),
+                number: payload & (MAX_SCHEME_TIMERS - 1),
             },
             FLOW_TIMER => Event::FlowTimer { host: HostId(entity), flow: FlowId(payload) },
             TRIGGER => {
@@ -109,7 +109,7 @@ impl Event {
                     1 => Stage::Begins,
                     _ => Stage::Fires,
                 };
-                Event::Trigger { home: HostId(entity), trigger: payload & (MOST_TRIGGERS - 1), stage }
+                Event::Trigger { home: HostId(entity), trigger: payload & (MAX_TRIGGERS - 1), stage }
             }
             _ => Event::Start { host: HostId(entity), flow: FlowId(payload) },
         }
@@ -122,7 +122,7 @@ mod tests {
 
     /// One event of each kind, with entities and payloads at the limits of their range.
     fn every() -> Vec<Event> {
-        let last = MOST_ENTITIES - 1;
+        let last = MAX_ENTITIES - 1;
         let mut all = Vec::new();
         for entity in [0, 5, last] {
             let (host, switch) = (HostId(entity), SwitchId(entity));
@@ -135,10 +135,10 @@ mod tests {
                 all.push(Event::Start { host, flow });
             }
             for stage in [Stage::Activated, Stage::Begins, Stage::Fires] {
-                all.push(Event::Trigger { home: host, trigger: MOST_TRIGGERS - 1, stage });
+                all.push(Event::Trigger { home: host, trigger: MAX_TRIGGERS - 1, stage });
             }
             for balancer in [0, 63] {
-                all.push(Event::SchemeTimer { switch, balancer, number: MOST_SCHEME_TIMERS - 1 });
+                all.push(Event::SchemeTimer { switch, balancer, number: MAX_SCHEME_TIMERS - 1 });
             }
         }
         all
@@ -167,6 +167,6 @@ mod tests {
     #[test]
     fn arrivals_are_known_by_their_order() {
         assert_eq!(arrival_order(77), Event::Arrival { rank: 77, packet: PacketId(1) }.at(0).order);
-        assert!(is_arrival(arrival_order(MOST_ENTITIES - 1)) && !is_arrival(SCHEME_TIMER << ENTITY_BITS));
+        assert!(is_arrival(arrival_order(MAX_ENTITIES - 1)) && !is_arrival(SCHEME_TIMER << ENTITY_BITS));
     }
 }

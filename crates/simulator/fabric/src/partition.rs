@@ -2,7 +2,7 @@
 
 use crate::{
     context::{Ctx, Shared},
-    event::{Event, MOST_ENTITIES, is_arrival},
+    event::{Event, MAX_ENTITIES, is_arrival},
     host::Hosts,
     ids::{FlowId, HostId, PacketId, PortId, SwitchId},
     looks,
@@ -97,7 +97,7 @@ impl<'a> Partition<'a> {
         self.cx.now = event.time;
         if is_arrival(event.order) {
             // Nearly every event is an arrival.
-            return self.arrival(PacketId(event.payload), event.order & (MOST_ENTITIES - 1));
+            return self.arrival(PacketId(event.payload), event.order & (MAX_ENTITIES - 1));
         }
         let cx = &mut self.cx;
         match Event::of(event) {

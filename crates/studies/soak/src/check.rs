@@ -251,7 +251,7 @@ fn measured_otherwise(setup: &Setup) -> Setup {
             trace_flows: flows,
             trace_limit: MEASURED_ROWS,
             capture_links: setup.topology.link_ids().take(1).collect(),
-            capture_limit: anabranch_study::pcap::MOST_PACKETS,
+            capture_limit: anabranch_study::pcap::MAX_PACKETS,
             ..Measure::default()
         };
     }

@@ -114,7 +114,7 @@ fn capture(setup: &mut Setup, links: &[String]) -> Result<(), ScenarioError> {
     }
     setup.measure.capture_links.sort_unstable();
     setup.measure.capture_links.dedup();
-    setup.measure.capture_limit = anabranch_study::pcap::MOST_PACKETS;
+    setup.measure.capture_limit = anabranch_study::pcap::MAX_PACKETS;
     Ok(())
 }
 

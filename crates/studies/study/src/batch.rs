@@ -33,7 +33,7 @@ pub enum Again {
 }
 
 /// Number of starts that killed their process after which a run counts as failed.
-const MOST_KILLED: u64 = 3;
+const MAX_KILLED: u64 = 3;
 
 /// Maximum number of runs that wait to be made durable; each holds an open file.
 const WAITING: usize = 64;
@@ -145,7 +145,7 @@ impl<'b> Batch<'b> {
             return Ok(Step::Done);
         }
         let name = self.runs.name(number);
-        if claim.killed >= MOST_KILLED {
+        if claim.killed >= MAX_KILLED {
             let error = format!("its process was killed {} times, perhaps for want of memory", claim.killed);
             self.store.keep_failure(run, &name, &error, claim.killed)?;
             return Ok(Step::Done);
@@ -224,7 +224,7 @@ impl Work for Batch<'_> {
         }
     }
 
-    fn most_threads(&self, number: usize) -> usize {
-        self.runs.scenario(number).map_or(1, |scenario| scenario.most_threads())
+    fn max_threads(&self, number: usize) -> usize {
+        self.runs.scenario(number).map_or(1, |scenario| scenario.max_threads())
     }
 }

@@ -405,8 +405,8 @@ impl Work for Execution<'_> {
         }
     }
 
-    fn most_threads(&self, number: usize) -> usize {
-        self.plan.jobs[number].scenario.most_threads()
+    fn max_threads(&self, number: usize) -> usize {
+        self.plan.jobs[number].scenario.max_threads()
     }
 }
 

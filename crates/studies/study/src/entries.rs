@@ -5,7 +5,7 @@ use anabranch_scenario::{
     backend::BackendEntry,
     error::ScenarioError,
     library::in_list,
-    scenario::{MOST_SEEDS, Scenario},
+    scenario::{MAX_SEEDS, Scenario},
     section::{did_you_mean, list},
 };
 use anabranch_settings::nearest;
@@ -134,8 +134,8 @@ impl Entries {
     /// Where there are none or too many.
     pub(crate) fn seeds(&self, scenario: &Scenario) -> Result<Vec<u64>, ScenarioError> {
         let count = self.request.seeds.unwrap_or(scenario.compare.seeds);
-        if count == 0 || count > MOST_SEEDS {
-            return Err(ScenarioError::new(format!("--seeds: found {count}, expected from 1 to {MOST_SEEDS}")));
+        if count == 0 || count > MAX_SEEDS {
+            return Err(ScenarioError::new(format!("--seeds: found {count}, expected from 1 to {MAX_SEEDS}")));
         }
         if scenario.seed.checked_add(count - 1).is_none() {
             let message =

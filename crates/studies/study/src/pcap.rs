@@ -13,7 +13,7 @@ use std::{
 };
 
 /// Maximum number of packets of one link that are kept in memory until the run is over, 64 B each.
-pub const MOST_PACKETS: u64 = 4_000_000;
+pub const MAX_PACKETS: u64 = 4_000_000;
 
 /// Captures requested for a run.
 #[derive(Clone, Debug, Default)]
@@ -81,7 +81,7 @@ impl Captures {
     /// # Errors
     /// Where there is no such link, or a name covers both directions of a cable.
     pub(crate) fn ask(&self, setup: &mut Setup) -> Result<(), ScenarioError> {
-        setup.measure.capture_limit = MOST_PACKETS;
+        setup.measure.capture_limit = MAX_PACKETS;
         for asked in &self.list {
             let link = asked.resolve(setup)?;
             setup.measure.capture_links.push(link);

@@ -147,8 +147,8 @@ impl Work for Execution<'_> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)[job] = Some(outcome);
         Step::Done
     }
-    fn most_threads(&self, job: usize) -> usize {
-        self.runs[job].scenario.most_threads()
+    fn max_threads(&self, job: usize) -> usize {
+        self.runs[job].scenario.max_threads()
     }
 }
 

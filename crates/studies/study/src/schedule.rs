@@ -43,7 +43,7 @@ pub(crate) trait Work: Sync {
     /// Does one on `threads` threads.
     fn attempt(&self, job: usize, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Step;
     /// Maximum number of threads that one run keeps busy; called only where there are fewer runs than threads.
-    fn most_threads(&self, job: usize) -> usize;
+    fn max_threads(&self, job: usize) -> usize;
 }
 
 /// Time until a run of another process is tried again.
@@ -179,7 +179,7 @@ impl Scheduler<'_> {
             };
             let (job, _) = state.waiting.remove(place).expect("it is there");
             let share = state.free_threads / (state.waiting.len() + 1);
-            let threads = if share > 1 { share.min(self.work.most_threads(job)).max(1) } else { 1 };
+            let threads = if share > 1 { share.min(self.work.max_threads(job)).max(1) } else { 1 };
             state.free_threads -= threads;
             state.active.push(Active { job, threads, since: Instant::now(), evicted: false });
             drop(state);
@@ -262,14 +262,14 @@ mod tests {
     struct Noted {
         seen: Mutex<Vec<(usize, usize)>>,
         at_once: AtomicUsize,
-        most_at_once: AtomicUsize,
+        max_at_once: AtomicUsize,
         elsewhere: AtomicUsize,
     }
 
     impl Work for Noted {
         fn attempt(&self, job: usize, threads: usize, _: &mut dyn FnMut(&Progress) -> bool) -> Step {
             let now = self.at_once.fetch_add(threads, SeqCst) + threads;
-            self.most_at_once.fetch_max(now, SeqCst);
+            self.max_at_once.fetch_max(now, SeqCst);
             std::thread::sleep(Duration::from_millis(5));
             self.at_once.fetch_sub(threads, SeqCst);
             if job == 3 && self.elsewhere.fetch_add(1, SeqCst) < 2 {
@@ -278,7 +278,7 @@ mod tests {
             self.seen.lock().unwrap().push((job, threads));
             Step::Done
         }
-        fn most_threads(&self, _: usize) -> usize {
+        fn max_threads(&self, _: usize) -> usize {
             4
         }
     }
@@ -291,7 +291,7 @@ mod tests {
             let mut seen: Vec<usize> = work.seen.lock().unwrap().iter().map(|(job, _)| *job).collect();
             seen.sort_unstable();
             assert_eq!(seen, (0..jobs).collect::<Vec<_>>());
-            assert!(work.most_at_once.load(SeqCst) <= threads, "{jobs} runs on {threads} threads");
+            assert!(work.max_at_once.load(SeqCst) <= threads, "{jobs} runs on {threads} threads");
         }
     }
 
@@ -329,7 +329,7 @@ mod tests {
             self.done.fetch_add(1, SeqCst);
             Step::Done
         }
-        fn most_threads(&self, _: usize) -> usize {
+        fn max_threads(&self, _: usize) -> usize {
             1
         }
     }

@@ -10,7 +10,7 @@ use crate::{
 };
 use anabranch_report::{Inputs, OutputFile};
 use anabranch_testbed::{
-    Harm, LEAST_RATE, MOST_RATE, Plan, PortCount, Role, dropped,
+    Harm, MAX_RATE, MIN_RATE, Plan, PortCount, Role, dropped,
     space::Privileges,
     standing::{self, Action, Standing},
 };
@@ -202,9 +202,9 @@ pub(super) fn fault(arguments: &Fault) -> Result<(), Failure> {
 /// Parses the rate of `fault slow`, in bit/s.
 fn rate(value: Option<&str>) -> Result<u64, Failure> {
     let rate = value.and_then(|value| value.parse::<Rate>().ok());
-    let rate = rate.filter(|rate| (LEAST_RATE..=MOST_RATE).contains(&rate.0));
+    let rate = rate.filter(|rate| (MIN_RATE..=MAX_RATE).contains(&rate.0));
     let found = value.map_or_else(|| "nothing".into(), |value| format!("`{value}`"));
-    let (least, most) = (Rate(LEAST_RATE), Rate(MOST_RATE));
+    let (least, most) = (Rate(MIN_RATE), Rate(MAX_RATE));
     let wrong = || Failure::input(format!("RATE: found {found}, expected from {least} to {most}, for example 20Mbps"));
     rate.map(|rate| rate.0).ok_or_else(wrong)
 }

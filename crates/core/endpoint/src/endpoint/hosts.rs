@@ -61,7 +61,7 @@ impl Hosts {
             unearned: 0,
             holders: 0,
             max_stored: settings.max_buffered_bytes,
-            max_peers: settings.most_peers,
+            max_peers: settings.max_peers,
             max_peers_per_host: settings.max_peers_per_address.max(1),
             crowded_until: Time::ZERO,
         }

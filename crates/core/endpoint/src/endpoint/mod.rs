@@ -183,14 +183,14 @@ impl Endpoint {
         if stream == CALIBRATION {
             return Err(SendError::NoPeer);
         }
-        let most = known.most_message.min(self.state.settings.most_message);
+        let most = known.max_message.min(self.state.settings.max_message);
         if length > most || head.len() as u64 > self.state.settings.mtu() {
             return Err(SendError::TooLarge(most));
         }
         let flows = &self.state.flows;
         let held: u64 = known.streams.values().map(|slot| flows[*slot as usize].of.held).sum();
         let held = held + known.waiting.iter().map(|outgoing| outgoing.held).sum::<u64>();
-        if held + length > self.state.settings.most_held {
+        if held + length > self.state.settings.max_held {
             return Err(SendError::Full);
         }
         if let Some(&slot) = known.streams.get(&stream) {

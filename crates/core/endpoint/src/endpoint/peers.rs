@@ -74,7 +74,7 @@ pub(super) fn make_peer(state: &mut State, peer: u32, phase: Phase, host: Option
 /// Returns `true` if there is a place for a peer of this host, if need be after an eviction.
 fn has_place(state: &mut State, host: Option<IpAddr>, now: Time) -> bool {
     let is_full = state.hosts.is_full(host);
-    if !is_full && state.hosts.peers < state.settings.most_peers {
+    if !is_full && state.hosts.peers < state.settings.max_peers {
         return true;
     }
     // The host that has no place left; `None`: the limit of all peers is reached.

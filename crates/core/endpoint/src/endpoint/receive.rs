@@ -108,13 +108,13 @@ fn on_data(
         is_short: state.hosts.is_short(),
         mtu: state.settings.mtu(),
         span: u64::from(state.settings.span),
-        most_message: state.settings.most_message,
-        most_held: state.settings.most_held,
+        max_message: state.settings.max_message,
+        max_held: state.settings.max_held,
     };
     let transport = state.transports[peer as usize].as_ref().unwrap_or(&state.transport);
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     if !known.incoming.contains_key(&data.stream) {
-        if known.incoming.len() >= state.settings.most_streams {
+        if known.incoming.len() >= state.settings.max_streams {
             state.counters.no_room += 1;
             return;
         }

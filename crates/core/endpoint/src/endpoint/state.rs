@@ -67,7 +67,7 @@ pub struct Counters {
 }
 
 /// Maximum number of queued control packets, to all peers and to one. A later ACK of a receiver contains all earlier ones.
-pub(super) const MOST_CONTROL: usize = 4096;
+pub(super) const MAX_CONTROL: usize = 4096;
 pub(super) const MAX_CONTROL_PER_PEER: usize = 1024;
 /// Maximum number of queued replies to unknown addresses, and of verified HELLOs.
 pub(super) const MAX_REPLIES: usize = 256;
@@ -161,8 +161,8 @@ impl State {
         settings.labels = settings.labels.clamp(1, 1 << 12);
         settings.span = settings.span.clamp(1, 1 << 20);
         settings.run_length = settings.run_length.max(1);
-        settings.most_held = settings.most_held.max(2 * settings.most_message);
-        settings.max_buffered_bytes = settings.max_buffered_bytes.max(2 * settings.most_held);
+        settings.max_held = settings.max_held.max(2 * settings.max_message);
+        settings.max_buffered_bytes = settings.max_buffered_bytes.max(2 * settings.max_held);
         let transport = resolve(&settings, Time::from_us(1000));
         let entropy = Entropy::new(&settings.secret, &format!("anabranch endpoint {}", settings.host_key));
         let (cookies, hosts) = (Cookies::new(&settings.secret, settings.max_retries), Hosts::new(&settings));
@@ -254,7 +254,7 @@ impl State {
     pub(super) fn say(&mut self, peer: u32, label: u32, control: Control) {
         let of_peer = self.peers.get_mut(peer as usize).and_then(Option::as_mut);
         let is_full = of_peer.as_ref().is_some_and(|known| known.control >= MAX_CONTROL_PER_PEER);
-        if is_full || self.control.len() >= MOST_CONTROL {
+        if is_full || self.control.len() >= MAX_CONTROL {
             self.counters.answers_dropped += 1;
             return;
         }

@@ -128,11 +128,11 @@ impl Line<Outgoing> for WireLine<'_> {
 
 pub(super) fn greeting(state: &State, connection: u32, nonces: [u64; 2], stamp: Time, held: Time) -> Greeting {
     let [nonce, own_nonce] = nonces;
-    let Settings { span, most_message, labels, .. } = state.settings;
+    let Settings { span, max_message, labels, .. } = state.settings;
     let labels = labels as u16;
     let mtu = state.settings.mtu() as u16;
     let protection = state.protection();
-    Greeting { connection, nonce, own_nonce, protection, mtu, labels, span, most_message, stamp, held }
+    Greeting { connection, nonce, own_nonce, protection, mtu, labels, span, max_message, stamp, held }
 }
 
 /// See [`super::Endpoint::poll_transmit`].

@@ -54,7 +54,7 @@ pub struct Greeting {
     /// Maximum packets of a stream under way beyond the first missing one.
     pub span: u32,
     /// Maximum message that the sender of this greeting accepts, in bytes.
-    pub most_message: u64,
+    pub max_message: u64,
     /// Time at which the HELLO was sent, by its sender's clock.
     pub stamp: Time,
     /// Time that the responder held the HELLO.
@@ -311,7 +311,7 @@ impl<'a> Packet<'a> {
                     held: Time::from_ns(u64::from(from.u16()) << 16 | u64::from(from.u16())),
                     span: from.u32(),
                     nonce: from.u64(),
-                    most_message: from.u64(),
+                    max_message: from.u64(),
                     stamp: from.time(),
                     labels: from.u16(),
                     own_nonce: 0,

@@ -37,7 +37,7 @@ proptest! {
         let [connection, stream, tag, message, _] = numbers;
         let mut out = Vec::new();
         let greeting = Greeting {
-            connection: tag, nonce: wide[0], own_nonce: wide[2], mtu: small, labels: small, span: message | 1, most_message: wide[1],
+            connection: tag, nonce: wide[0], own_nonce: wide[2], mtu: small, labels: small, span: message | 1, max_message: wide[1],
             stamp, held, protection: [Protection::Off, Protection::Control, Protection::All][psn as usize % 3],
         };
         let cookie = std::array::from_fn(|at| (wide[at % 3] >> (at % 8)) as u8);
@@ -134,7 +134,7 @@ fn damage_is_found_wherever_it_is() {
         mtu: 4,
         labels: 5,
         span: 6,
-        most_message: 7,
+        max_message: 7,
         stamp: Time::from_us(8),
         held: Time::from_ns(9),
     };

@@ -34,7 +34,7 @@ fn greet(out: &mut Vec<u8>, kind: u8, connection: u32, greeting: &Greeting) {
     put(out, nanoseconds(greeting.held).to_be_bytes());
     put(out, greeting.span.to_be_bytes());
     put(out, greeting.nonce.to_be_bytes());
-    put(out, greeting.most_message.to_be_bytes());
+    put(out, greeting.max_message.to_be_bytes());
     put(out, greeting.stamp.ps().to_be_bytes());
     put(out, greeting.labels.to_be_bytes());
     put(out, [0; 4]);

@@ -129,7 +129,7 @@ pub(crate) fn greeting(connection: u32, nonce: u64) -> Greeting {
         mtu: MTU,
         labels: 2,
         span: 128,
-        most_message: 10_000,
+        max_message: 10_000,
         stamp,
         held,
     }

@@ -171,7 +171,7 @@ struct Connection {
     marked: f64,
     biased: bool,
     /// Weight of path 0 without congestion; `None`: by its latency.
-    least_bias: Option<f64>,
+    min_bias: Option<f64>,
     entropy: Tag,
 }
 
@@ -294,8 +294,8 @@ impl HostScheme for Spritz {
                 (Paths::Categories(all.iter().map(|(category, _)| *category).collect()), sampler)
             }
         };
-        let least_bias = small.then_some(rules.small_flow_bias);
-        sampler.bias(least_bias);
+        let min_bias = small.then_some(rules.small_flow_bias);
+        sampler.bias(min_bias);
         if rules.coarse.is_none() {
             sampler.set_dead(dead_of(&kept, flow.paths.dead));
         }
@@ -311,7 +311,7 @@ impl HostScheme for Spritz {
             acks: 0,
             marked: 0.0,
             biased: false,
-            least_bias,
+            min_bias,
             entropy,
         };
         self.flows.put(slot, connection);
@@ -456,7 +456,7 @@ impl Connection {
         let congested = self.acks >= rules.ecn_rate_after && self.marked > rules.ecn_rate;
         if congested != self.biased {
             self.biased = congested;
-            self.sampler.bias(if congested { Some(rules.min_bias_factor) } else { self.least_bias });
+            self.sampler.bias(if congested { Some(rules.min_bias_factor) } else { self.min_bias });
         }
     }
 }

@@ -99,7 +99,7 @@ impl Guide {
     }
 
     /// Returns the largest number of switch-facing ports of a switch.
-    pub fn most_ports(&self) -> u32 {
+    pub fn max_ports(&self) -> u32 {
         (0..self.switches()).map(|switch| self.port_count(switch)).max().unwrap_or(0)
     }
 

@@ -9,7 +9,7 @@ use crate::{
 use anabranch_units::Time;
 
 /// Maximum number of links between switches on a guided path.
-const MOST_HOPS: usize = 5;
+const MAX_HOPS: usize = 5;
 
 /// A path that an entropy value names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct GuidedPath {
     pub latency: Time,
     /// Propagation alone.
     pub propagation: Time,
-    links: [LinkId; MOST_HOPS],
+    links: [LinkId; MAX_HOPS],
 }
 
 impl GuidedPath {
@@ -42,7 +42,7 @@ impl Guide {
         let (from, to) = (self.number(from), self.number(to));
         let default = self.default_hops(from, to);
         self.visit(from, to, &mut |ev, ports| {
-            let mut links = [LinkId(0); MOST_HOPS];
+            let mut links = [LinkId(0); MAX_HOPS];
             let (mut latency, mut propagation) = (Time::ZERO, Time::ZERO);
             for (slot, port) in links.iter_mut().zip(ports) {
                 *slot = self.link[*port as usize];
@@ -130,7 +130,7 @@ impl Guide {
 
 #[derive(Default)]
 struct Path {
-    ports: [u32; MOST_HOPS],
+    ports: [u32; MAX_HOPS],
     len: usize,
 }
 

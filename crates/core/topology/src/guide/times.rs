@@ -10,7 +10,7 @@ use anabranch_units::Time;
 use std::collections::BTreeMap;
 
 /// Maximum number of paths examined one by one; beyond it, evenly spaced switches represent all.
-const MOST_PATHS: u64 = 8_000_000;
+const MAX_PATHS: u64 = 8_000_000;
 
 /// Returns the bytes of an endpoint's table: 3 per path to every other switch (specification 9.3).
 pub fn guided_table_bytes(switches: u64, paths_per_pair: u64) -> u64 {
@@ -54,13 +54,13 @@ impl Guide {
     /// Returns the switches whose paths are examined: all, or evenly spaced ones if there are too many paths.
     fn sources(&self) -> impl Iterator<Item = u32> + use<> {
         let switches = u64::from(self.switches());
-        let count = (MOST_PATHS / self.paths_of_a_source()).clamp(1, switches);
+        let count = (MAX_PATHS / self.paths_of_a_source()).clamp(1, switches);
         (0..count).map(move |i| ((2 * i + 1) * switches / (2 * count)) as u32)
     }
 
     /// Returns the step between the destinations that are examined from a source: 1, unless one source has too many paths.
     fn stride(&self) -> usize {
-        (self.paths_of_a_source() / MOST_PATHS).max(1) as usize
+        (self.paths_of_a_source() / MAX_PATHS).max(1) as usize
     }
 
     /// Returns every `stride`-th switch except `from`, the next numbers first: the longest paths of a Slim Fly lead to its own

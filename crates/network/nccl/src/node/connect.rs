@@ -1,7 +1,7 @@
 //! Setup and teardown of connections.
 
 use super::{
-    MOST_CONNECTIONS, Node,
+    MAX_CONNECTIONS, Node,
     parts::{Attempt, Channel, Failure, Fate, Listener, Memory, Ours, Receiver, Sender, Waiting, Went, unknown},
 };
 use crate::{
@@ -94,8 +94,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             );
             return Err(Failure::new(Code::Usage, message));
         }
-        if self.senders.len() + self.attempts.len() >= MOST_CONNECTIONS {
-            return Err(Failure::new(Code::System, format!("there are {MOST_CONNECTIONS} connections already")));
+        if self.senders.len() + self.attempts.len() >= MAX_CONNECTIONS {
+            return Err(Failure::new(Code::System, format!("there are {MAX_CONNECTIONS} connections already")));
         }
         let datapath = self.driver.datapath();
         let peer = datapath
@@ -149,7 +149,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// Handles a peer's request to connect; returns `false` if the peer has sent too many invalid keys.
     pub(super) fn on_connect(&mut self, peer: PeerId, connection: u32, key: u64) -> bool {
         let waiting: usize = self.listeners.iter().map(|(_, listener)| listener.waiting.len()).sum();
-        let full = self.receivers.len() + waiting >= MOST_CONNECTIONS;
+        let full = self.receivers.len() + waiting >= MAX_CONNECTIONS;
         // Constant time: the duration reveals nothing about a key.
         let mut listener = None;
         for (id, candidate) in self.listeners.iter_mut() {

@@ -29,7 +29,7 @@ use std::{
 };
 
 /// Maximum number of rounds of `work` before it leaves the rest to the next call.
-const MOST_ROUNDS: usize = 16;
+const MAX_ROUNDS: usize = 16;
 /// A connected peer receives a ping after this time without control messages, so that a peer that is gone is detected.
 const PING_EVERY: Time = Time::from_us(1_000_000);
 /// Interval of the check which peers need a ping.
@@ -37,7 +37,7 @@ const LOOK_EVERY: Time = Time::from_us(100_000);
 /// Target bytes of a piece with its header: small enough for a processor's own cache during copy, checksum and send.
 const USUAL_PIECE: u64 = 64 << 10;
 /// Maximum number of connections of a node, per direction.
-pub const MOST_CONNECTIONS: usize = 65_536;
+pub const MAX_CONNECTIONS: usize = 65_536;
 
 /// The communicators of a device.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub struct Node<D, M> {
     driver: Driver<D>,
     entropy: Entropy,
     give_up: Time,
-    most_held: u64,
+    max_held: u64,
     /// Bytes of a piece, which with its header fills whole packets, and payload bytes of a packet.
     piece: u64,
     mtu: u64,
@@ -80,14 +80,14 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         driver.endpoint().0.watch_paths();
         let settings = driver.endpoint().0.settings();
         let (entropy, give_up) = (Entropy::new(&settings.secret, "anabranch listeners"), settings.give_up);
-        let (most_held, mtu) = (settings.most_held, settings.mtu());
+        let (max_held, mtu) = (settings.max_held, settings.mtu());
         let piece = (USUAL_PIECE / mtu).max(1) * mtu - PIECE_HEADER as u64;
         Node {
             driver,
             entropy,
             give_up,
             // An eighth is reserved for control messages on stream 0.
-            most_held: most_held - most_held / 8,
+            max_held: max_held - max_held / 8,
             piece,
             mtu,
             peers: BTreeMap::new(),
@@ -201,7 +201,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         // New requests are sent with the first poll.
         let now = self.driver.datapath().now();
         self.flush(now);
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let Node { driver, theirs, receivers, requests, piece, .. } = self;
             let mut places = Places { theirs, receivers, requests, piece: *piece };
             let worked = driver.work_placing(&mut places, std::mem::take(&mut sends_first));

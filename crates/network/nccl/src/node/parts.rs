@@ -1,7 +1,7 @@
 //! Parts of a node: peers, listeners, senders and receivers, requests.
 
 use crate::{
-    abi::{Code, MOST_RECEIVES},
+    abi::{Code, MAX_RECEIVES},
     ids::Id,
     message::Entry,
 };
@@ -207,7 +207,7 @@ pub struct Buffer<M> {
 /// Message sizes of a request that is done, in the order of its buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    pub(super) sizes: [u64; MOST_RECEIVES],
+    pub(super) sizes: [u64; MAX_RECEIVES],
     pub(super) count: usize,
 }
 

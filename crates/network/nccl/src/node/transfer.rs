@@ -6,7 +6,7 @@ use super::{
     placing::Steering,
 };
 use crate::{
-    abi::{Code, MOST_RECEIVES, MOST_REQUESTS},
+    abi::{Code, MAX_RECEIVES, MAX_REQUESTS},
     ids::Id,
     message::{Control, Entry, PIECE_HEADER, PieceHeader},
 };
@@ -15,7 +15,7 @@ use anabranch_units::Time;
 use anabranch_wire::{Datapath, PeerId};
 
 /// Maximum bytes of a connection's pieces in the endpoint: enough for the bytes in flight in a network, not for whole messages.
-const MOST_FLYING: u64 = 4 << 20;
+const MAX_FLYING: u64 = 4 << 20;
 /// Minimum time between two rounds of work for a waiting request; earlier polls return at once.
 const RESTS: Time = Time::from_us(1);
 
@@ -30,8 +30,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     pub fn send(&mut self, id: Id, memory: M, size: u64, tag: i32) -> Result<Option<Id>, Failure> {
         let sender = self.senders.get_mut(id).ok_or_else(|| unknown("a sender"))?;
         sender.fate.check()?;
-        if sender.open.len() >= MOST_REQUESTS * MOST_RECEIVES {
-            return Err(Failure::internal(format!("more than {} sends at once", MOST_REQUESTS * MOST_RECEIVES)));
+        if sender.open.len() >= MAX_REQUESTS * MAX_RECEIVES {
+            return Err(Failure::internal(format!("more than {} sends at once", MAX_REQUESTS * MAX_RECEIVES)));
         }
         let mut room = sender.take(tag);
         if room.is_none() && self.idle_for() >= RESTS {
@@ -67,12 +67,12 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     pub fn receive(&mut self, id: Id, buffers: Vec<Buffer<M>>) -> Result<Id, Failure> {
         let receiver = self.receivers.get_mut(id).ok_or_else(|| unknown("a receiver"))?;
         receiver.fate.check()?;
-        if buffers.is_empty() || buffers.len() > MOST_RECEIVES {
+        if buffers.is_empty() || buffers.len() > MAX_RECEIVES {
             let count = buffers.len();
-            return Err(Failure::internal(format!("a receive of {count} buffers, allowed are 1 to {MOST_RECEIVES}")));
+            return Err(Failure::internal(format!("a receive of {count} buffers, allowed are 1 to {MAX_RECEIVES}")));
         }
-        if receiver.open.len() >= MOST_REQUESTS {
-            return Err(Failure::internal(format!("more than {MOST_REQUESTS} receives at once")));
+        if receiver.open.len() >= MAX_REQUESTS {
+            return Err(Failure::internal(format!("more than {MAX_REQUESTS} receives at once")));
         }
         let left = buffers.len();
         let parts = buffers.into_iter().map(|buffer| Part { buffer, size: None, received: 0 }).collect();
@@ -135,7 +135,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     }
 
     fn finished(&mut self, id: Id) -> Result<Option<Done>, Failure> {
-        let mut done = Done { sizes: [0; MOST_RECEIVES], count: 0 };
+        let mut done = Done { sizes: [0; MAX_RECEIVES], count: 0 };
         let open = match self.requests.get(id).ok_or_else(|| unknown("a request"))? {
             Request::Send { sender, size, flying, all_sent, went, .. } => {
                 let sender = self.senders.get_mut(*sender).ok_or_else(|| unknown("a request of a sender"))?;
@@ -176,7 +176,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                 continue;
             };
             let bytes = (*size - *sent).min(most);
-            let fits = sender.flying + bytes <= MOST_FLYING && peer.flying + bytes <= self.most_held;
+            let fits = sender.flying + bytes <= MAX_FLYING && peer.flying + bytes <= self.max_held;
             let piece = fits.then(|| {
                 let header = PieceHeader {
                     connection: sender.connection,
@@ -257,7 +257,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         // A grant for a sender that was closed meanwhile is no error of the peer.
         let Some(Ours::Sender(id)) = self.ours.get(&connection).copied() else { return true };
         let Some(sender) = self.senders.get_mut(id) else { return true };
-        if sender.peer != peer || sender.next != number || sender.grants.len() >= MOST_REQUESTS {
+        if sender.peer != peer || sender.next != number || sender.grants.len() >= MAX_REQUESTS {
             return false;
         }
         sender.next = number.wrapping_add(1);

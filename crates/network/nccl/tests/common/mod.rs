@@ -102,9 +102,9 @@ pub fn settings(seed: u64, mtu: u64, labels: u32) -> Settings {
         calibrations: 4,
         patience: Time::from_us(100),
         give_up: Time::from_us(1_000_000),
-        most_message: (256 << 10) + 32,
-        most_held: 1 << 21,
-        most_streams: 256,
+        max_message: (256 << 10) + 32,
+        max_held: 1 << 21,
+        max_streams: 256,
         ..Settings::default()
     }
 }

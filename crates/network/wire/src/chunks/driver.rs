@@ -1,7 +1,7 @@
 //! Streams of messages over the queues that a scheme chooses, chunk by chunk.
 
 use super::{
-    Chunk, ChunkPath, ChunkSettings, Completion, MOST_CHUNKS, QueueId,
+    Chunk, ChunkPath, ChunkSettings, Completion, MAX_CHUNKS, QueueId,
     stream::{self, Flight, Measured, Next, Posted, Stream, Wanted},
 };
 use crate::{Label, PeerId, WireError};
@@ -135,7 +135,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
     pub fn send(&mut self, stream: u32, message: Message) -> bool {
         let count = message.chunks(self.settings.chunk);
         let Some(stream) = self.streams.get_mut(stream as usize) else { return false };
-        let may = count <= MOST_CHUNKS && message.bytes > 0;
+        let may = count <= MAX_CHUNKS && message.bytes > 0;
         if may {
             stream.append(message, count);
         }

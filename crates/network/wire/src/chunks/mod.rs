@@ -103,17 +103,17 @@ pub trait ChunkPath {
 const CHUNK_BITS: u32 = 20;
 
 /// Maximum number of chunks of a message.
-pub const MOST_CHUNKS: u64 = 1 << CHUNK_BITS;
+pub const MAX_CHUNKS: u64 = 1 << CHUNK_BITS;
 
 /// Returns the notice of a chunk (32 bits of immediate data): the lower 12 bits of its message's number, and its index among the
 /// message's chunks. A receiver thus counts a duplicate chunk once.
 pub fn notice(message: u64, chunk: u64) -> u32 {
-    ((message << CHUNK_BITS) as u32) | (chunk % MOST_CHUNKS) as u32
+    ((message << CHUNK_BITS) as u32) | (chunk % MAX_CHUNKS) as u32
 }
 
 /// Splits a notice into the lower 12 bits of the message's number and the chunk's index.
 pub fn read_notice(notice: u32) -> (u32, u32) {
-    (notice >> CHUNK_BITS, notice % MOST_CHUNKS as u32)
+    (notice >> CHUNK_BITS, notice % MAX_CHUNKS as u32)
 }
 
 /// Returns offset and length of chunk `index` of `count` in a message of `bytes` bytes. All chunks have nearly one size: the time
@@ -138,6 +138,6 @@ mod tests {
     #[test]
     fn a_notice_names_message_and_chunk() {
         assert_eq!(notice(1, 2), 0x0010_0002);
-        assert_eq!(read_notice(notice(4097, MOST_CHUNKS - 1)), (1, 0xf_ffff));
+        assert_eq!(read_notice(notice(4097, MAX_CHUNKS - 1)), (1, 0xf_ffff));
     }
 }

@@ -15,7 +15,7 @@ pub struct ChunkSettings {
     /// Labels to choose from, at least one.
     pub labels: Vec<Label>,
     /// Queues per stream. With more labels than queues, idle queues are relabelled.
-    pub most_queues: u32,
+    pub max_queues: u32,
     /// Maximum bytes of a chunk. Messages are cut evenly.
     pub chunk: u32,
     /// Maximum chunks of a stream under way.
@@ -44,7 +44,7 @@ impl ChunkSettings {
             scheme,
             seed: 1,
             labels: (1..=8).collect(),
-            most_queues: 8,
+            max_queues: 8,
             chunk: 1_000_000,
             window: 1,
             probe: 10_000,

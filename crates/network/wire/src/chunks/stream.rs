@@ -154,13 +154,13 @@ pub(super) struct Stream {
 }
 
 /// Maximum number of probes that wait for a queue; older ones are dropped.
-const MOST_PROBES: usize = 16;
+const MAX_PROBES: usize = 16;
 
 impl Stream {
     pub(super) fn new(peer: PeerId, settings: &ChunkSettings) -> Self {
         Stream {
             peer,
-            queues: Queues::new(peer, settings.most_queues),
+            queues: Queues::new(peer, settings.max_queues),
             calibration: Calibration::new(settings.labels.len()),
             asked: 0,
             measured: None,
@@ -250,7 +250,7 @@ impl Stream {
     }
 
     pub(super) fn want_probe(&mut self, probe: Probe) {
-        if self.probes.len() == MOST_PROBES {
+        if self.probes.len() == MAX_PROBES {
             self.probes.pop_front();
         }
         self.probes.push_back(probe);

@@ -478,7 +478,7 @@ impl<D: Datapath> Performance<'_, D> {
     fn push_order(&mut self, number: usize, now: Time) -> Result<bool, TransferError> {
         let order = self.plan.orders[number];
         let (peer, at) = (self.peers[order.to], self.plan.destinations[order.to].at);
-        let piece = (PIECE as u64).min(self.driver.endpoint().0.settings().most_message - 1);
+        let piece = (PIECE as u64).min(self.driver.endpoint().0.settings().max_message - 1);
         let mut queued = false;
         loop {
             let work = &mut self.work[number];

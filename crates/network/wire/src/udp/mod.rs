@@ -29,7 +29,7 @@ const SOCKET_BUFFER: usize = 4 << 20;
 /// Datagrams, or runs that the kernel has coalesced, read at once from a socket: few, so that they stay in the cache.
 const READ_AT_ONCE: usize = 8;
 /// Maximum sockets, and so labels, of a datapath.
-const MOST_SOCKETS: usize = 256;
+const MAX_SOCKETS: usize = 256;
 /// Errors of a kernel for runs that it or the device cannot send.
 const EIO: i32 = 5;
 const EINVAL: i32 = 22;
@@ -73,29 +73,29 @@ fn address(mut base: SocketAddr, label: Label) -> Option<SocketAddr> {
 
 impl UdpPath {
     /// Opens sockets for `labels` consecutive ports from that of `at`; with port 0 from any free range. The datapath has at most
-    /// `most_peers` peers.
+    /// `max_peers` peers.
     ///
     /// Packets to the networks of its address leave by the interface with this address, even if another interface is in the same
     /// network: the kernel's routes alone would select the first.
     ///
     /// # Errors
     /// Fails if a port is in use or not permitted.
-    pub fn open(at: SocketAddr, labels: u32, most_peers: u32) -> Result<Self, WireError> {
-        if labels as usize > MOST_SOCKETS {
-            let what = format!("{labels} labels, of which there may be {MOST_SOCKETS}");
+    pub fn open(at: SocketAddr, labels: u32, max_peers: u32) -> Result<Self, WireError> {
+        if labels as usize > MAX_SOCKETS {
+            let what = format!("{labels} labels, of which there may be {MAX_SOCKETS}");
             return Err(system(what, io::ErrorKind::InvalidInput.into()));
         }
         let mut tries = 0;
         loop {
             tries += 1;
-            match Self::try_open(at, labels.max(1), most_peers) {
+            match Self::try_open(at, labels.max(1), max_peers) {
                 Err(_) if at.port() == 0 && tries < TRIES => {}
                 opened => return opened,
             }
         }
     }
 
-    fn try_open(at: SocketAddr, labels: u32, most_peers: u32) -> Result<Self, WireError> {
+    fn try_open(at: SocketAddr, labels: u32, max_peers: u32) -> Result<Self, WireError> {
         let (mut sockets, mut base) = (Vec::new(), at);
         for label in 0..labels {
             let at = address(base, label).ok_or_else(|| {
@@ -112,7 +112,7 @@ impl UdpPath {
             }
             sockets.push((socket, state));
         }
-        let run = sockets.first().map_or(1, |(_, state)| state.max_gso_segments()).clamp(1, send::MOST_RUN);
+        let run = sockets.first().map_or(1, |(_, state)| state.max_gso_segments()).clamp(1, send::MAX_RUN);
         Ok(UdpPath {
             waiter: Waiter::new(sockets.iter().map(|(socket, _)| socket)),
             run,
@@ -120,7 +120,7 @@ impl UdpPath {
             sockets,
             at: base,
             interface: Interface::of(base.ip()),
-            peers: Peers { most: most_peers.saturating_add(LEAVING), ..Peers::default() },
+            peers: Peers { most: max_peers.saturating_add(LEAVING), ..Peers::default() },
             buffers: (0..READ_AT_ONCE).map(|_| vec![0; BUFFER]).collect(),
             ready: None,
             turn: 0,

@@ -1,6 +1,6 @@
 //! Readiness of many sockets.
 
-use super::MOST_SOCKETS;
+use super::MAX_SOCKETS;
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::{self, Errno},
@@ -10,7 +10,7 @@ use std::{net::UdpSocket, time::Duration};
 
 /// Readable sockets, one bit each.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Readable([u64; MOST_SOCKETS / 64]);
+pub(super) struct Readable([u64; MAX_SOCKETS / 64]);
 
 impl Readable {
     fn add(&mut self, socket: usize) {
@@ -66,7 +66,7 @@ impl Waiter {
             }
         }
         // Few sockets are the common case, and nothing is allocated.
-        if sockets.len() <= 16 { polled::<16>(sockets, &timeout) } else { polled::<MOST_SOCKETS>(sockets, &timeout) }
+        if sockets.len() <= 16 { polled::<16>(sockets, &timeout) } else { polled::<MAX_SOCKETS>(sockets, &timeout) }
     }
 }
 

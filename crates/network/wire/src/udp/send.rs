@@ -10,7 +10,7 @@ use std::{
 };
 
 /// Datagrams of the longest run.
-pub(super) const MOST_RUN: usize = 64;
+pub(super) const MAX_RUN: usize = 64;
 
 /// Sends a run with `class` as the byte of the traffic class, by the interface `by` or by the one of the routes. Datagrams of a
 /// run have one size; the last may be shorter.
@@ -26,7 +26,7 @@ pub(super) fn send(
     if run.len() == 1 {
         gather::<2>(socket, to, run, class, by)
     } else {
-        gather::<{ 2 * MOST_RUN }>(socket, to, run, class, by)
+        gather::<{ 2 * MAX_RUN }>(socket, to, run, class, by)
     }
 }
 

@@ -73,10 +73,10 @@ const RECEIVES: u32 = 64;
 /// Entries of a completion queue.
 const COMPLETIONS: u32 = 4096;
 /// Maximum queue pairs of a connection: their receives fit the completion queue.
-pub const MOST_QUEUES: u32 = COMPLETIONS / RECEIVES;
+pub const MAX_QUEUES: u32 = COMPLETIONS / RECEIVES;
 
 /// Largest label. Labels are IPv6 flow labels of 20 bits, though packets may be of IPv4.
-const MOST_LABEL: Label = 0xf_ffff;
+const MAX_LABEL: Label = 0xf_ffff;
 
 /// Returns the UDP source port of RoCEv2 packets with a flow label: its low 14 bits, with the rest folded in, from 49,152 on
 /// (`rdma_flow_label_to_udp_sport` of Linux; Annex 17 of the InfiniBand specification leaves it open).
@@ -86,8 +86,8 @@ pub fn source_port(label: Label) -> u16 {
 
 fn check_label(label: Label) -> Result<(), WireError> {
     // Without a flow label the kernel derives one from the numbers of the queue pairs.
-    let may = (1..=MOST_LABEL).contains(&label);
-    may.then_some(()).ok_or_else(|| WireError::Verbs(format!("label {label}: from 1 to {MOST_LABEL}")))
+    let may = (1..=MAX_LABEL).contains(&label);
+    may.then_some(()).ok_or_else(|| WireError::Verbs(format!("label {label}: from 1 to {MAX_LABEL}")))
 }
 
 /// Returns the device of this name, or the only one.
@@ -135,8 +135,8 @@ mod tests {
 
     #[test]
     fn labels_have_twenty_bits() {
-        assert!(check_label(0).is_err() && check_label(MOST_LABEL + 1).is_err());
-        assert!(check_label(1).is_ok() && check_label(MOST_LABEL).is_ok());
+        assert!(check_label(0).is_err() && check_label(MAX_LABEL + 1).is_err());
+        assert!(check_label(1).is_ok() && check_label(MAX_LABEL).is_ok());
     }
 
     #[test]

@@ -243,7 +243,7 @@ pub fn perform(
 ) -> Result<VerbsSent, TransferError> {
     let most = CHUNKS * u64::from(chunks.chunk);
     chunks.probe_to = SLOTS * most;
-    chunks.most_queues = chunks.most_queues.min(super::MOST_QUEUES);
+    chunks.max_queues = chunks.max_queues.min(super::MAX_QUEUES);
     chunks.tell_scheme().map_err(|error| WireError::Verbs(error.to_string()))?;
     let memory = chunks.probe_to + u64::from(chunks.probe);
     let path = VerbsPath::connect(to, memory, verbs.clone(), chunks.seed)?;

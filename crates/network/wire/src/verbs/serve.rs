@@ -1,14 +1,14 @@
 //! Receiver of transfers over verbs. Each connection has its own thread, device and memory.
 
 use super::{
-    MOST_QUEUES, RECEIVES, VerbsSettings, check_label,
+    MAX_QUEUES, RECEIVES, VerbsSettings, check_label,
     control::{Control, Frame},
     gid,
     sys::{self, Device, Remote, Told, Way},
 };
 use crate::{
     WireError,
-    chunks::{MOST_CHUNKS, read_notice},
+    chunks::{MAX_CHUNKS, read_notice},
     transfer::Summary,
 };
 use anabranch_random::Stream;
@@ -27,7 +27,7 @@ use std::{
 };
 
 /// Maximum bytes of memory that a sender may request.
-const MOST_MEMORY: u64 = 1 << 30;
+const MAX_MEMORY: u64 = 1 << 30;
 /// Bytes read at once for the checksum, between two polls of the completion queue.
 const PIECE: usize = 1 << 16;
 /// Maximum time between two calls of `look`.
@@ -213,8 +213,8 @@ fn converse(
         ));
     };
     let mut opened = || {
-        if memory == 0 || memory > MOST_MEMORY {
-            return Err(wrong(&control, format!("asks for {memory} B of memory, and {MOST_MEMORY} are the most")));
+        if memory == 0 || memory > MAX_MEMORY {
+            return Err(wrong(&control, format!("asks for {memory} B of memory, and {MAX_MEMORY} are the most")));
         }
         if !counted.take(memory) {
             return Err(wrong(&control, format!("asks for {memory} B of memory, and others have what there is")));
@@ -310,8 +310,8 @@ impl Receiver {
                 self.device.reset(known.0)?;
                 known
             }
-            None if self.queues.len() >= MOST_QUEUES as usize => {
-                return Err(wrong(&self.control, format!("wants more than {MOST_QUEUES} queue pairs")));
+            None if self.queues.len() >= MAX_QUEUES as usize => {
+                return Err(wrong(&self.control, format!("wants more than {MAX_QUEUES} queue pairs")));
             }
             None => {
                 let made = self.device.create(1, RECEIVES)?;
@@ -335,7 +335,7 @@ impl Receiver {
     fn hear(&mut self, number: u64, at: u64, bytes: u64, chunks: u64) -> Result<(), WireError> {
         let within = at.checked_add(bytes).is_some_and(|end| end <= self.memory);
         let in_turn = number == self.next + self.told.len() as u64 && (self.told.len() as u64) < AHEAD;
-        let cut = (1..=bytes.min(MOST_CHUNKS)).contains(&chunks);
+        let cut = (1..=bytes.min(MAX_CHUNKS)).contains(&chunks);
         if !(within && in_turn && cut) {
             let what = format!("tells of message {number}, {bytes} B at {at} in {chunks} chunks, which cannot be");
             return Err(wrong(&self.control, what));

@@ -26,7 +26,7 @@ pub(crate) struct Watch {
     tags: BTreeMap<u32, u32>,
     /// Packets that left over captured links, sorted by port.
     captures: Vec<(PortId, Vec<CapturedPacket>)>,
-    most_captured: u64,
+    max_captured: u64,
 }
 
 /// Time and place of a packet's event.
@@ -45,7 +45,7 @@ impl Watch {
         number: usize,
         limit: u64,
         captured: impl Iterator<Item = PortId>,
-        most_captured: u64,
+        max_captured: u64,
     ) -> Self {
         let mut flows = vec![0; if traced.is_empty() { 0 } else { number.div_ceil(64) }];
         for flow in traced {
@@ -53,7 +53,7 @@ impl Watch {
         }
         let mut captures: Vec<_> = captured.map(|port| (port, Vec::new())).collect();
         captures.sort_unstable_by_key(|(port, _)| *port);
-        Watch { flows, limit, captures, most_captured, ..Watch::default() }
+        Watch { flows, limit, captures, max_captured, ..Watch::default() }
     }
 
     /// Returns `true` if any flow is traced.
@@ -134,15 +134,15 @@ impl Watch {
         let Ok(index) = self.captures.binary_search_by_key(&port, |(port, _)| *port) else { return };
         let packets = &mut self.captures[index].1;
         // One packet above the limit shows that the limit is exceeded.
-        if packets.len() as u64 <= self.most_captured {
+        if packets.len() as u64 <= self.max_captured {
             packets.push(captured(packet, start));
         }
     }
 
     /// Returns the limit of packets per link, where a link has exceeded it.
     pub(crate) fn too_many(&self) -> Option<u64> {
-        let over = self.captures.iter().any(|(_, packets)| packets.len() as u64 > self.most_captured);
-        over.then_some(self.most_captured)
+        let over = self.captures.iter().any(|(_, packets)| packets.len() as u64 > self.max_captured);
+        over.then_some(self.max_captured)
     }
 
     /// Takes the rows, in arbitrary order.

@@ -5,7 +5,7 @@
 //! bytes that all ingresses may hold before they use their headroom, and H the bytes that the switch holds. A packet that
 //! joins while H > L counts as headroom of its ingress (per class). Its sender receives a pause, and no resume before all
 //! of that headroom is free again. So the headroom in use of an ingress is at most that packet and the bytes that arrive
-//! before the pause takes effect: [`least_headroom`]. Every packet that joined after H last was L or less is counted
+//! before the pause takes effect: [`min_headroom`]. Every packet that joined after H last was L or less is counted
 //! there. Hence H <= L + the sum of all headroom, which is the whole buffer less the minimum of the queues. Three
 //! conditions must hold: the egress threshold does not act, pause frames do not wait behind other control packets, and
 //! pauses do not expire.
@@ -55,7 +55,7 @@ const FIRST_PORT: u64 = 12_500;
 /// Returns the bytes of one class that can join a switch over `link` from the packet that triggers a pause until the
 /// pause takes effect, that packet included. Packets have `full` bytes and pause frames `frame` bytes. The frame waits
 /// for a packet in transmission, travels, and waits for another packet in transmission; then the link drains.
-fn least_headroom(topology: &Topology, link: LinkId, full: u64, frame: u64) -> u64 {
+fn min_headroom(topology: &Topology, link: LinkId, full: u64, frame: u64) -> u64 {
     let delay = |link: LinkId| {
         let to_switch = topology.link(link).to.0 >= topology.hosts;
         topology.link(link).delay + if to_switch { topology.switch_latency } else { Time::ZERO }
@@ -84,7 +84,7 @@ pub fn lossless_problem(
     let Auto::Value(given) = fabric.pfc_headroom else { return None };
     let into_switches =
         (0..topology.links.len() as u32).map(LinkId).filter(|l| topology.link(*l).to.0 >= topology.hosts);
-    let (least, link) = into_switches.map(|l| (least_headroom(topology, l, full, fabric.pfc_frame.0), l)).max()?;
+    let (least, link) = into_switches.map(|l| (min_headroom(topology, l, full, fabric.pfc_frame.0), l)).max()?;
     (given.0 < least).then(|| {
         let name = topology.link_name(link);
         let message = format!(
@@ -113,7 +113,7 @@ impl SharedBuffer {
         let needed = |(number, link): (u32, &LinkPlan)| match fabric.pfc_headroom {
             Auto::Value(bytes) => bytes.0,
             Auto::Auto if recorded => 2 * link.rate.bytes_in(Time::from_ps(link.delay)) + 2 * full,
-            Auto::Auto => least_headroom(topology, LinkId(number), full, fabric.pfc_frame.0),
+            Auto::Auto => min_headroom(topology, LinkId(number), full, fabric.pfc_frame.0),
         };
         let headroom: Vec<u64> = (0..).zip(links).map(needed).collect();
         let mut pools = Vec::new();

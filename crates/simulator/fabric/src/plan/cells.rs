@@ -4,7 +4,7 @@
 use anabranch_topology::{NodeId, Topology, partition};
 
 /// Minimum delay between cells, in picoseconds. Shorter windows cost more than cells gain: closer switches share a cell.
-const LEAST_WINDOW: u64 = 20_000;
+const MIN_WINDOW: u64 = 20_000;
 /// Maximum number of cells that a port can name; beyond it, neighbours in the order of switches share a cell.
 const MAX_CELLS: usize = u16::MAX as usize - 1;
 
@@ -41,10 +41,10 @@ impl CellPlan {
         };
         // Only the order of the switches decides: cells are numbered by their first switch.
         let mut groups = Groups::new(switches);
-        let together = one || trigger_latency.is_some_and(|latency| latency < LEAST_WINDOW);
+        let together = one || trigger_latency.is_some_and(|latency| latency < MIN_WINDOW);
         for (link, &delay) in delays.iter().enumerate() {
             let Some((from, to)) = between(link) else { continue };
-            if together || delay < LEAST_WINDOW {
+            if together || delay < MIN_WINDOW {
                 groups.join(from, to);
             }
         }

@@ -1,6 +1,6 @@
 //! Directed links with their canonical ranks.
 
-use crate::event::MOST_ENTITIES;
+use crate::event::MAX_ENTITIES;
 use anabranch_random::key;
 use anabranch_topology::{LinkId, NodeId, NodeKind, Topology};
 use anabranch_units::Rate;
@@ -25,8 +25,8 @@ pub(crate) struct LinkPlan {
 /// # Errors
 /// Where there are more links than ranks.
 pub(crate) fn links(topology: &Topology, seed: u64) -> Result<Vec<LinkPlan>, String> {
-    if topology.links.len().max(topology.nodes.len()) >= MOST_ENTITIES as usize {
-        return Err(format!("{} links; fewer than {MOST_ENTITIES} can be told apart", topology.links.len()));
+    if topology.links.len().max(topology.nodes.len()) >= MAX_ENTITIES as usize {
+        return Err(format!("{} links; fewer than {MAX_ENTITIES} can be told apart", topology.links.len()));
     }
     let mut name = String::new();
     let mut plans: Vec<LinkPlan> = topology

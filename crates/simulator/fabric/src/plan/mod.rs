@@ -18,7 +18,7 @@ pub(crate) use marking::Marking;
 pub(crate) use tables::Tables;
 
 use crate::{
-    event::MOST_TRIGGERS,
+    event::MAX_TRIGGERS,
     ids::{HostId, PortId},
 };
 use anabranch_backend::{BaseRtt, FlowKeys, LoadBalancer, Measure, RunError, Setup, SwitchHash, arrivals};
@@ -406,8 +406,8 @@ fn udp_ports_of(flows: &FlowSet, hosts: u32) -> Vec<u64> {
 /// # Errors
 /// More triggers than an event can name, a home outside the hosts, or a trigger with neither home nor target.
 fn trigger_homes(flows: &FlowSet, hosts: u32) -> Result<Vec<u32>, String> {
-    if flows.triggers.len() > MOST_TRIGGERS as usize {
-        return Err(format!("{} triggers; at most {MOST_TRIGGERS} fit", flows.triggers.len()));
+    if flows.triggers.len() > MAX_TRIGGERS as usize {
+        return Err(format!("{} triggers; at most {MAX_TRIGGERS} fit", flows.triggers.len()));
     }
     let home = |(number, trigger): (usize, &anabranch_workload::Trigger)| match (trigger.home, trigger.targets.first())
     {

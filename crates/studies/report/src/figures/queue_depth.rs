@@ -48,7 +48,7 @@ const CUT: usize = 6;
 
 /// Returns the least value that the axis must include. If a decade or more is empty and few values are below it, these values are
 /// drawn at the edge.
-fn least_shown(values: &mut [f64]) -> Option<f64> {
+fn min_shown(values: &mut [f64]) -> Option<f64> {
     values.sort_unstable_by(|a, b| b.total_cmp(a));
     let gap = |pair: &[f64]| pair[1].log10().floor() < pair[0].log10().floor() - 1.0;
     let below = |at: &usize| (values.len() - at - 1) * CUT <= values.len();
@@ -66,7 +66,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         .map(|group| data.schemes.iter().map(|scheme| depths(scheme, group)).collect::<Vec<_>>())
         .collect();
     let mut waiting: Vec<f64> = depths.iter().flatten().flatten().flatten().copied().filter(|d| *d > 0.0).collect();
-    let Some(least) = least_shown(&mut waiting) else { return Ok(None) };
+    let Some(least) = min_shown(&mut waiting) else { return Ok(None) };
     let scale = Scale::logarithmic(least, waiting[0]);
     let edge = scale.ends().0;
     let cut = depths.iter().flatten().flatten().flatten().any(|depth| *depth < edge * 0.999);
@@ -125,10 +125,10 @@ mod tests {
     #[test]
     fn empty_decades_are_cut() {
         // 12 B is three decades below the next value, alone among seven: the axis begins at 30 kB.
-        assert_eq!(least_shown(&mut [30e3, 200e3, 12.0, 4e5, 5e4, 6e4, 9e4]), Some(30e3));
+        assert_eq!(min_shown(&mut [30e3, 200e3, 12.0, 4e5, 5e4, 6e4, 9e4]), Some(30e3));
         // Neighbouring decades are kept, and so is a gap with a third of the values below it.
-        assert_eq!(least_shown(&mut [15.0, 900.0, 3e3]), Some(15.0));
-        assert_eq!(least_shown(&mut [15.0, 1e5, 3e5]), Some(15.0));
-        assert_eq!(least_shown(&mut []), None);
+        assert_eq!(min_shown(&mut [15.0, 900.0, 3e3]), Some(15.0));
+        assert_eq!(min_shown(&mut [15.0, 1e5, 3e5]), Some(15.0));
+        assert_eq!(min_shown(&mut []), None);
     }
 }

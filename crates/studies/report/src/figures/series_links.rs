@@ -72,7 +72,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let subtitle = format!(
         "Ports with a series, seed {}; throughput is the mean of {} ports, the queue that of the deepest",
         data.schemes[0].runs[0].summary.seed,
-        if ports.ports == 1 { "1".to_string() } else { format!("up to {}", most_ports(view)) }
+        if ports.ports == 1 { "1".to_string() } else { format!("up to {}", max_ports(view)) }
     );
     let story = Story {
         name: KIND.name,
@@ -84,7 +84,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     Ok(draw_charts(view, &story, charts))
 }
 
-fn most_ports(view: &View<'_>) -> u64 {
+fn max_ports(view: &View<'_>) -> u64 {
     let runs = view.data.schemes.iter().filter_map(|scheme| scheme.runs.first());
     runs.flat_map(|run| run.series.links.values())
         .filter_map(|samples| samples.first())

@@ -14,7 +14,7 @@ use crate::{
 pub(super) const NAME: &str = "sweep_curves";
 
 /// Maximum number of panels drawn; all are in the rows.
-const MOST_PANELS: usize = 12;
+const MAX_PANELS: usize = 12;
 const WIDTH: f64 = 330.0;
 const HEIGHT: f64 = 210.0;
 const TOP: f64 = 92.0;
@@ -95,7 +95,7 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     let plan = &sweep.plan;
     let axis = plan.axes.first()?;
     let all = panels(sweep);
-    let shown = &all[..all.len().min(MOST_PANELS)];
+    let shown = &all[..all.len().min(MAX_PANELS)];
     if shown.is_empty() {
         return None;
     }

@@ -11,7 +11,7 @@ use crate::{
 pub(super) const NAME: &str = "sweep_heat";
 
 /// Maximum number of maps drawn; all are in the rows.
-const MOST_MAPS: usize = 12;
+const MAX_MAPS: usize = 12;
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 240.0;
 const BESIDE: f64 = 84.0;
@@ -44,7 +44,7 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     }
     // Exactly from minimum to maximum, so that small differences are visible.
     let scale = Scale::exact(ends.0, if ends.1 > ends.0 { ends.1 } else { ends.0 + 1.0 });
-    let shown = maps.len().min(MOST_MAPS);
+    let shown = maps.len().min(MAX_MAPS);
     let columns = shown.min(3);
     let left = |map: usize| 16.0 + BESIDE + (map % columns) as f64 * (WIDTH + BESIDE + 12.0);
     let top = |map: usize| TOP + (map / columns) as f64 * (HEIGHT + BELOW + 34.0);

@@ -12,16 +12,16 @@ use minijinja::{Value, context};
 
 const TEMPLATE: &str = include_str!("../page/sweep.html.jinja");
 /// Maximum number of table rows on the page; all are in `sweep.csv`.
-const MOST_ROWS: usize = 400;
+const MAX_ROWS: usize = 400;
 /// Maximum number of failures listed; all are in `runs.csv`.
-const MOST_FAILURES: usize = 12;
+const MAX_FAILURES: usize = 12;
 
 /// Renders the page of `sweep`.
 pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -> Result<String, ReportError> {
     let plan = &sweep.plan;
     let (header, mut rows) = sweep.table(2);
     let all = rows.len();
-    rows.truncate(MOST_ROWS);
+    rows.truncate(MAX_ROWS);
     let figures: Vec<Value> = figures.iter().zip(files).map(|(f, files)| parts::figure(f, files)).collect();
     // The first columns are text (keys, workload, scheme); numbers follow.
     let words = plan.axes.len() + usize::from(sweep.workloads().len() > 1) + 1;
@@ -48,7 +48,7 @@ pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -
         rows => rows,
         words => words,
         all => all,
-        shown => all.min(MOST_ROWS),
+        shown => all.min(MAX_ROWS),
         figures => figures,
         facts => [
             ("Version", format!("Anabranch {}, commit {}", plan.version, plan.commit)),
@@ -141,14 +141,14 @@ fn warnings(sweep: &Sweep) -> Vec<String> {
         }
         _ => None,
     });
-    warnings.extend(failures.take(MOST_FAILURES));
+    warnings.extend(failures.take(MAX_FAILURES));
     let bound = |at: usize| sweep.comparisons[at].as_ref().filter(|comparison| !comparison.machine_bound.is_empty());
     warnings.extend(
         (0..sweep.comparisons.len())
             .filter_map(|at| Some(format!("{}: {}.", sweep.plan.point_name(at), bound(at)?.machine_bound_line()?))),
     );
-    if failed > MOST_FAILURES {
-        warnings.push(format!("{} more failed; `runs.csv` names them.", failed - MOST_FAILURES));
+    if failed > MAX_FAILURES {
+        warnings.push(format!("{} more failed; `runs.csv` names them.", failed - MAX_FAILURES));
     }
     let unfinished = |c: &&Comparison| c.rows.iter().any(|row| row.unfinished_flows > 0);
     let points = sweep.comparisons.iter().flatten().filter(unfinished).count();

@@ -11,7 +11,7 @@ const CELL: f64 = 10.0;
 /// Width above which the hosts of a leaf are drawn in several rows.
 const WIDE: f64 = 2400.0;
 /// Maximum number of rows of hosts below a leaf.
-const MOST_ROWS: usize = 4;
+const MAX_ROWS: usize = 4;
 
 /// Returns the positions of the nodes, in their order.
 pub(crate) fn positions(fabric: &Fabric) -> Vec<Point> {
@@ -59,7 +59,7 @@ fn tiers(fabric: &Fabric) -> Vec<Point> {
     let most = leaves.iter().map(|&leaf| hosts[leaf].len()).max().unwrap_or_default().max(1);
     let columns_of = |rows: usize| most.div_ceil(rows).max(2.min(most));
     let width = |rows: usize| (columns_of(rows) + 1) as f64 * CELL * leaves.len() as f64;
-    let rows = (1..=MOST_ROWS).find(|&rows| width(rows) <= WIDE).unwrap_or(MOST_ROWS);
+    let rows = (1..=MAX_ROWS).find(|&rows| width(rows) <= WIDE).unwrap_or(MAX_ROWS);
     let slot = (columns_of(rows) + 1) as f64 * CELL;
     let mut places = vec![(0.0, 0.0); nodes.len()];
     let mut x = 0.0;

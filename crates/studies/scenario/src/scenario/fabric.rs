@@ -74,7 +74,7 @@ pub const PROFILES: &[Profile] = &[
 ];
 
 /// Maximum number of data classes of a port, the number of priorities of Ethernet.
-pub const MOST_CLASSES: usize = 8;
+pub const MAX_CLASSES: usize = 8;
 
 /// Reads the section: the profile's name and the parameters. Without a profile the kind of transport decides.
 pub(crate) fn read(
@@ -166,8 +166,8 @@ fn check_classes(
     wrong: &dyn Fn(&str, String) -> ScenarioError,
 ) -> Result<(), ScenarioError> {
     let classes = &fabric.classes;
-    if classes.is_empty() || classes.len() > MOST_CLASSES {
-        return Err(wrong("classes", format!("found {} names, expected from 1 to {MOST_CLASSES}", classes.len())));
+    if classes.is_empty() || classes.len() > MAX_CLASSES {
+        return Err(wrong("classes", format!("found {} names, expected from 1 to {MAX_CLASSES}", classes.len())));
     }
     if let Some(name) = classes.iter().enumerate().find(|(i, c)| classes[..*i].contains(c)).map(|(_, c)| c) {
         return Err(wrong("classes", format!("`{name}` stands twice; every class needs a name of its own")));

@@ -70,7 +70,7 @@ fn take_series(budget: &mut Budget, setup: &Setup) -> Result<(), ScenarioError> 
     }
     let balancers = if measure.series_scheme { setup.load_balancers.len() as u64 } else { 0 };
     let per_time = anabranch_fabric::series_bytes(measure.series_links.len() as u64, 0, balancers);
-    let time = least_time(setup);
+    let time = min_time(setup);
     let reckon = |interval: u64| {
         let all = (time / interval).saturating_add(1).saturating_mul(per_time);
         // A flow has samples for its time at the rate of its host.
@@ -109,7 +109,7 @@ fn wire_time(setup: &Setup, flow: u32) -> u64 {
 
 /// Returns a lower bound on the duration of the run, in picoseconds: each host sends at its rate, and flows do not wait for
 /// others.
-fn least_time(setup: &Setup) -> u64 {
+fn min_time(setup: &Setup) -> u64 {
     let limit = setup.limits.time_limit.ps();
     if !setup.limits.until_all_done {
         return limit;

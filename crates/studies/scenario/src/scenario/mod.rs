@@ -17,9 +17,9 @@ mod wire;
 mod workload;
 
 pub use chosen::ChosenFlows;
-pub use fabric::{MOST_CLASSES, PROFILES, Profile};
+pub use fabric::{MAX_CLASSES, PROFILES, Profile};
 pub use load_balancer::LoadBalancers;
-pub use run::{CompareParameters, MOST_SEEDS, MeasureParameters, RunParameters, Until};
+pub use run::{CompareParameters, MAX_SEEDS, MeasureParameters, RunParameters, Until};
 pub use workload::Workload;
 
 use crate::{
@@ -364,7 +364,7 @@ impl Scenario {
     }
 
     /// Returns the number of threads that a run of it keeps busy: with fewer hosts each, they mostly wait for each other.
-    pub fn most_threads(&self) -> usize {
+    pub fn max_threads(&self) -> usize {
         const HOSTS_PER_THREAD: usize = 48;
         let Ok(topology) = self.topology() else { return 1 };
         // If a link takes no time at all, only one thread can run the simulation.
@@ -504,7 +504,7 @@ impl Scenario {
         used: &[LoadBalancer],
     ) -> Result<(), ScenarioError> {
         let guide = topology.guide();
-        let ports = guide.as_ref().map_or(0, |guide| guide.most_ports());
+        let ports = guide.as_ref().map_or(0, |guide| guide.max_ports());
         for balancer in used {
             balancer
                 .host

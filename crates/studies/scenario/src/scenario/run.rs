@@ -99,7 +99,7 @@ parameters! {
 }
 
 /// Maximum number of seeds of one comparison.
-pub const MOST_SEEDS: u64 = 10_000;
+pub const MAX_SEEDS: u64 = 10_000;
 
 /// Reads `[run]`.
 pub(crate) fn read_run(section: Option<Section<'_>>, tree: &Tree) -> Result<RunParameters, ScenarioError> {
@@ -153,9 +153,9 @@ pub(crate) fn read_compare(section: Option<Section<'_>>, tree: &Tree) -> Result<
     if let Some(section) = section {
         section.fill(&mut compare, &[])?;
     }
-    if compare.seeds == 0 || compare.seeds > MOST_SEEDS {
+    if compare.seeds == 0 || compare.seeds > MAX_SEEDS {
         let place = tree.find("compare.seeds").map(|node| node.place.clone());
-        let message = format!("[compare]: `seeds`: found {}, expected from 1 to {MOST_SEEDS}", compare.seeds);
+        let message = format!("[compare]: `seeds`: found {}, expected from 1 to {MAX_SEEDS}", compare.seeds);
         return Err(ScenarioError::new(message).maybe_at(place));
     }
     Ok(compare)

@@ -23,7 +23,7 @@ use anabranch_scenario::{
     machine::{COMMIT, VERSION},
     scenario::Scenario,
 };
-use over::MOST_POINTS;
+use over::MAX_POINTS;
 use std::{collections::BTreeSet, path::PathBuf};
 
 /// Source of the scenario of a point.
@@ -136,9 +136,9 @@ impl Sweep {
         let lengths = plan.axes.iter().map(|axis| axis.values.len());
         let points = if zip { plan.points() } else { lengths.fold(1usize, usize::saturating_mul) };
         let runs = points.saturating_mul(plan.entries.len()).saturating_mul(plan.seeds.len());
-        if runs > MOST_POINTS {
+        if runs > MAX_POINTS {
             let parts = format!("{points} points, {} load balancers, {} seeds", plan.entries.len(), plan.seeds.len());
-            let message = format!("{parts} are {runs} runs; at most {MOST_POINTS} make a sweep");
+            let message = format!("{parts} are {runs} runs; at most {MAX_POINTS} make a sweep");
             return Err(ScenarioError::new(message).help("name fewer values, load balancers or seeds"));
         }
         let mut inputs = BTreeSet::new();

@@ -5,7 +5,7 @@ use anabranch_scenario::error::ScenarioError;
 use anabranch_units::{Bytes, Rate, Time};
 
 /// Maximum number of points of a sweep, and of values of a key.
-pub const MOST_POINTS: usize = 1_000_000;
+pub const MAX_POINTS: usize = 1_000_000;
 
 /// Reads one `--over`.
 ///
@@ -137,8 +137,8 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     if first > last {
         return Err("the first end of a range is not above the second".into());
     }
-    if (last - first) / by >= MOST_POINTS as i128 {
-        return Err(format!("that is more than {MOST_POINTS} values"));
+    if (last - first) / by >= MAX_POINTS as i128 {
+        return Err(format!("that is more than {MAX_POINTS} values"));
     }
     let print = |units: i128| {
         let sign = if units < 0 { "-" } else { "" };

@@ -33,12 +33,12 @@ use std::{
 pub const UC_OVERHEAD: u64 = 14 + 20 + 8 + 12 + 4;
 
 /// Maximum labels of a datapath, which has one queue pair per label and peer.
-const MOST_LABELS: u32 = 256;
+const MAX_LABELS: u32 = 256;
 /// Maximum intervals between polls of TCP connections while datagrams keep arriving: while a peer is being connected, and
 /// otherwise.
 const LOOKS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(5)];
 /// Maximum callers without a greeting, and the time after which the oldest gives way to the next.
-const MOST_CALLERS: usize = 64;
+const MAX_CALLERS: usize = 64;
 const HURRY: Duration = Duration::from_secs(1);
 
 /// Maximum connected callers of one address that have sent nothing yet: each takes local memory.
@@ -61,7 +61,7 @@ pub struct UcPath {
     own: Own,
     /// Source address of packets: that of the listener.
     ip: Option<IpAddr>,
-    most_peers: u32,
+    max_peers: u32,
     listener: Option<TcpListener>,
     callers: Vec<(Control, Instant)>,
     /// Time of the last poll of callers and peers, and `true` while some are being connected.
@@ -105,22 +105,22 @@ impl Peer {
 
 impl UcPath {
     /// Opens a device for datagrams of at most `largest` bytes over `labels` labels. With an address it listens there, so that
-    /// others may become peers, `most_peers` at most.
+    /// others may become peers, `max_peers` at most.
     ///
     /// # Errors
     /// Fails if library or device are missing, or if it cannot listen at the address.
     pub fn open(
         at: Option<SocketAddr>,
         settings: VerbsSettings,
-        (labels, most_peers): (u32, u32),
+        (labels, max_peers): (u32, u32),
         largest: usize,
         seed: u64,
     ) -> Result<Self, WireError> {
         let name = super::device(settings.device.as_deref())?;
         let index = gid::choose(&name, settings.gid_index, at.map(|at| at.ip()))?;
-        if !(1..=MOST_LABELS).contains(&labels) || largest > LONGEST {
+        if !(1..=MAX_LABELS).contains(&labels) || largest > LONGEST {
             return Err(WireError::Verbs(format!(
-                "{labels} labels and datagrams of {largest} B: from 1 to {MOST_LABELS}, and {LONGEST} B at most"
+                "{labels} labels and datagrams of {largest} B: from 1 to {MAX_LABELS}, and {LONGEST} B at most"
             )));
         }
         // Checks that the device can be opened with the memory of a peer.
@@ -138,7 +138,7 @@ impl UcPath {
             opened: Instant::now(),
             own: Own { name, settings, labels, largest: largest as u32, class: 0 },
             ip: at.map(|at| at.ip()),
-            most_peers,
+            max_peers,
             listener,
             callers: Vec::new(),
             attended: Instant::now(),
@@ -207,7 +207,7 @@ impl UcPath {
         if let Some(at) = self.peers.iter().position(Option::is_none) {
             return Some(at);
         }
-        ((self.peers.len() as u32) < self.most_peers).then(|| {
+        ((self.peers.len() as u32) < self.max_peers).then(|| {
             self.peers.push(None);
             self.peers.len() - 1
         })
@@ -247,7 +247,7 @@ impl UcPath {
     fn accept(&mut self) {
         let Some(listener) = &self.listener else { return };
         loop {
-            let is_full = self.callers.len() >= MOST_CALLERS;
+            let is_full = self.callers.len() >= MAX_CALLERS;
             if is_full && self.callers[0].1.elapsed() < HURRY {
                 return;
             }
@@ -380,7 +380,7 @@ impl Datapath for UcPath {
         if let Some(known) = self.peers.iter().position(|peer| peer.as_ref().is_some_and(|peer| peer.at() == at)) {
             return Ok(known as PeerId);
         }
-        let place = self.vacancy().ok_or(WireError::TooManyPeers(self.most_peers))?;
+        let place = self.vacancy().ok_or(WireError::TooManyPeers(self.max_peers))?;
         self.peers[place] = Some(match Call::begin(at, self.ip) {
             Ok(call) => self.go_on(call),
             Err(error) => self.unreachable(at, error),
