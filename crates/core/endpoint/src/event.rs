@@ -50,14 +50,14 @@ pub enum Event {
         /// Source address, if the datapath has passed it.
         from: Option<SocketAddr>,
         /// Reason.
-        why: Why,
+        why: CloseReason,
     },
     /// A peer is lost, with all messages under way to it or from it.
     Lost {
         /// Peer number.
         peer: u32,
         /// Reason.
-        why: Why,
+        why: CloseReason,
     },
 }
 
@@ -91,7 +91,7 @@ pub struct Delivered {
 
 /// Reason for the loss of a peer or the refusal of a HELLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum CloseReason {
     /// It owed a reply for longer than the timeout.
     Silent,
     /// It sent nothing for longer than the idle timeout, though it owed no reply.

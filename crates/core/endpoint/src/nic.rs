@@ -24,7 +24,7 @@ pub struct Departure {
 }
 
 /// Egress of packets: a port of the simulator, or a pacer in front of a socket.
-pub trait Line<T> {
+pub trait Egress<T> {
     /// Scheme that chooses paths.
     type Scheme: HostScheme;
 
@@ -145,7 +145,7 @@ impl Nic {
     /// Serves the line, which is free at `start`: the next flow sends a packet, and more while it is the only one and they may
     /// start by `until`. Returns the slot of that flow; `None` if no flow may send.
     #[inline]
-    pub fn serve<T, L: Line<T>>(
+    pub fn serve<T, L: Egress<T>>(
         &mut self,
         flows: &mut Slab<Flow<T>>,
         transports: &impl Transports<T>,
@@ -166,7 +166,7 @@ impl Nic {
     }
 
     /// Sends packets of the flow in `slot`; returns `false` if it may not send after all.
-    fn send<T, L: Line<T>>(
+    fn send<T, L: Egress<T>>(
         &mut self,
         slot: u32,
         flow: &mut Flow<T>,
@@ -287,7 +287,7 @@ mod tests {
         sent: Vec<(u32, u64, u32, u64)>,
     }
 
-    impl Line<u32> for TenNanoseconds {
+    impl Egress<u32> for TenNanoseconds {
         type Scheme = Scripted;
         fn scheme(&mut self, _: &u32) -> &mut Scripted {
             &mut self.scheme

@@ -1,7 +1,7 @@
 //! Authentication between endpoints that share a key: forged and replayed datagrams are rejected.
 
 use anabranch_endpoint::{
-    Arrival, Endpoint, Event, Key, Settings, Why,
+    Arrival, CloseReason, Endpoint, Event, Key, Settings,
     header::{self, Data, Packet, Protection},
 };
 use anabranch_random::Stream;
@@ -74,7 +74,7 @@ impl Two {
         received.collect()
     }
 
-    fn lost(&self, at: usize) -> Vec<Why> {
+    fn lost(&self, at: usize) -> Vec<CloseReason> {
         let why = |event: &Event| if let Event::Lost { why, .. } = event { Some(*why) } else { None };
         self.events[at].iter().filter_map(why).collect()
     }
@@ -132,7 +132,7 @@ fn all_that_is_sent_is_authenticated_and_arrives() {
         let now = two.now;
         two.ends[0].close(0);
         two.run(10, &mut |_, _| true);
-        assert!(two.now > now && two.lost(1) == [Why::Left]);
+        assert!(two.now > now && two.lost(1) == [CloseReason::Left]);
     }
 }
 
@@ -261,17 +261,17 @@ fn whoever_has_no_key_is_not_believed() {
 fn ends_without_the_same_key_are_told_so() {
     use Protection::{All, Control, Off};
     let cases = [
-        ((Some("a"), Control), (None, Off), Why::Key { theirs: Off, ours: Control }),
-        ((None, Off), (Some("a"), All), Why::Key { theirs: All, ours: Off }),
-        ((Some("a"), Control), (Some("b"), Control), Why::Key { theirs: Control, ours: Control }),
+        ((Some("a"), Control), (None, Off), CloseReason::Key { theirs: Off, ours: Control }),
+        ((None, Off), (Some("a"), All), CloseReason::Key { theirs: All, ours: Off }),
+        ((Some("a"), Control), (Some("b"), Control), CloseReason::Key { theirs: Control, ours: Control }),
     ];
     for (caller, called, why) in cases {
         let mut two = Two::new([settings(1, caller.0, caller.1), settings(2, called.0, called.1)]);
         two.ends[0].connect(two.now, 0);
         two.run(20, &mut |_, _| true);
         assert_eq!(two.lost(0), [why]);
-        let Why::Key { theirs, ours } = why else { unreachable!() };
-        let told = Event::Refused { peer: Some(0), from: None, why: Why::Key { theirs: ours, ours: theirs } };
+        let CloseReason::Key { theirs, ours } = why else { unreachable!() };
+        let told = Event::Refused { peer: Some(0), from: None, why: CloseReason::Key { theirs: ours, ours: theirs } };
         assert_eq!(two.events[1], [told], "once, and the other way round");
         assert_eq!(two.ends[1].held(), (0, 0), "nothing is kept of it");
         assert_eq!(two.ends[1].round_trip(0), None);
@@ -340,7 +340,7 @@ fn a_peer_that_restarts_with_another_key_is_welcome() {
         two.ends[1].set_peer_key(0, key("first"));
         two.ends[1].send(two.now, 0, 1, message(20_000, 2).into()).unwrap();
         two.run(2000, &mut |_, _| true);
-        assert_eq!((two.received(0), two.lost(0)), (vec![&message(20_000, 2)[..]], vec![Why::Restarted]));
+        assert_eq!((two.received(0), two.lost(0)), (vec![&message(20_000, 2)[..]], vec![CloseReason::Restarted]));
         two.ends[0].send(two.now, 0, 1, message(20_000, 3).into()).unwrap();
         two.run(2000, &mut |_, _| true);
         assert_eq!(two.received(1), [message(20_000, 1), message(20_000, 3)]);

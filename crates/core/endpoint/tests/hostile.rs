@@ -2,7 +2,7 @@
 //! peers.
 
 use anabranch_endpoint::{
-    Arrival, Endpoint, Event, Place, Placed, Settings, Why,
+    Arrival, CloseReason, Endpoint, Event, Placed, Placement, Settings,
     header::{self, Data, Greeting, Packet, Probed, Protection},
 };
 use anabranch_random::Stream;
@@ -86,7 +86,7 @@ struct Places(Vec<u8>);
 
 const HEAD: usize = 32;
 
-impl Place for Places {
+impl Placement for Places {
     fn head(&mut self, _peer: u32, steering: u64, length: u64) -> Option<usize> {
         (steering == 1 && length <= self.0.len() as u64).then_some(HEAD)
     }
@@ -183,7 +183,7 @@ proptest! {
         let mut places = Places(vec![0; 8000]);
         for _ in 0..200 {
             hostile(&mut draws, ours, &mut out);
-            endpoint.handle_placing(now, &arrival(0, now, &out), &mut places);
+            endpoint.handle_with_placement(now, &arrival(0, now, &out), &mut places);
             now += Time::from_us(draws.below(50));
             sent(&mut endpoint, &mut now);
             let (bytes, packets) = endpoint.held();
@@ -244,7 +244,7 @@ fn a_peer_of_another_version_is_told_so() {
     assert_eq!((greeting.connection, greeting.nonce), (0, 5), "no place for it, and to whom that is said");
     assert!(answers.len() == 1 && answers[0].len() < out.len() && endpoint.counters().refused == 1);
 
-    let why = Why::Version { theirs: header::VERSION + 1, ours: header::VERSION };
+    let why = CloseReason::Version { theirs: header::VERSION + 1, ours: header::VERSION };
     assert_eq!(endpoint.poll_event(), Some(Event::Refused { peer: Some(0), from: None, why }), "both ends say so");
 
     // An older version refuses in the same form. The refusal must come from the called peer and carry the local nonce.
@@ -261,7 +261,7 @@ fn a_peer_of_another_version_is_told_so() {
         std::iter::from_fn(|| endpoint.poll_event()).collect::<Vec<_>>()
     };
     assert_eq!((tell(2, greeting.nonce), tell(1, greeting.nonce ^ 1)), (vec![], vec![]));
-    let why = Why::Version { theirs: 1, ours: header::VERSION };
+    let why = CloseReason::Version { theirs: 1, ours: header::VERSION };
     assert_eq!(tell(1, greeting.nonce), [Event::Lost { peer: 1, why }]);
 }
 
@@ -292,7 +292,7 @@ fn a_damaged_payload_counts_as_lost() {
             let mut out = Vec::new();
             header::data(&mut out, ours, &data);
             out.extend_from_slice(payload);
-            endpoint.handle_placing(now, &arrival(0, now, &out), &mut places);
+            endpoint.handle_with_placement(now, &arrival(0, now, &out), &mut places);
             let events: Vec<Event> = std::iter::from_fn(|| endpoint.poll_event()).collect();
             (events.len(), events.iter().any(|event| matches!(event, Event::Received { .. })))
         };
@@ -334,7 +334,7 @@ fn messages_are_put_in_their_place() {
             header::data(&mut out, ours, &data);
             out.extend_from_slice(payload);
             assert_eq!(endpoint.poll_event(), None, "packet 2 is the last to come");
-            endpoint.handle_placing(now, &arrival(0, now, &out), &mut places);
+            endpoint.handle_with_placement(now, &arrival(0, now, &out), &mut places);
             // The bytes that it keeps, and the overhead of every message.
             let held = endpoint.held().0 - before;
             let most = 256 + if is_placed { HEAD as u64 } else { 3500 };

@@ -1,6 +1,6 @@
 //! A path that drops large packets is distinguished from one that drops all, and no reply is longer than its request.
 
-use anabranch_endpoint::{Arrival, Endpoint, Event, Settings, Why, header};
+use anabranch_endpoint::{Arrival, CloseReason, Endpoint, Event, Settings, header};
 use anabranch_transport::TransportParameters;
 use anabranch_units::Time;
 use std::net::SocketAddr;
@@ -65,7 +65,7 @@ fn call(until: Time, admits: bool, passes: &dyn Fn(Time, u32, usize) -> bool) ->
     events
 }
 
-fn lost(events: &[(Time, Event)]) -> Option<(Time, Why)> {
+fn lost(events: &[(Time, Event)]) -> Option<(Time, CloseReason)> {
     events.iter().find_map(|(at, event)| match event {
         Event::Lost { why, .. } => Some((*at, *why)),
         _ => None,
@@ -75,7 +75,7 @@ fn lost(events: &[(Time, Event)]) -> Option<(Time, Why)> {
 #[test]
 fn a_path_that_drops_large_packets_is_named() {
     let (when, why) = lost(&call(at(5_000), true, &|_, _, bytes| bytes < 600)).expect("lost");
-    assert_eq!(why, Why::LargePackets { full: FULL, short: SHORT });
+    assert_eq!(why, CloseReason::LargePackets { full: FULL, short: SHORT });
     // Seven full HELLOs of 50 ms each, a short one that receives a reply, and a second.
     assert!(when > at(1_350) && when < at(1_600), "{when}");
 }
@@ -83,7 +83,7 @@ fn a_path_that_drops_large_packets_is_named() {
 #[test]
 fn a_path_that_drops_all_is_not() {
     let (when, why) = lost(&call(at(12_000), true, &|_, _, _| false)).expect("lost");
-    assert_eq!(why, Why::Silent);
+    assert_eq!(why, CloseReason::Silent);
     assert!(when > at(10_000), "{when}");
 }
 
@@ -100,11 +100,11 @@ fn a_server_that_comes_late_is_met() {
 fn labels_that_drop_all_do_not_count() {
     // One of four labels forwards everything: full HELLOs receive replies there.
     let events = call(at(5_000), true, &|_, label, _| label == 2);
-    assert!(lost(&events).is_none_or(|(_, why)| !matches!(why, Why::LargePackets { .. })), "{events:?}");
+    assert!(lost(&events).is_none_or(|(_, why)| !matches!(why, CloseReason::LargePackets { .. })), "{events:?}");
 }
 
 #[test]
 fn a_server_without_a_place_is_not_blamed_on_the_path() {
     let (_, why) = lost(&call(at(12_000), false, &|_, _, _| true)).expect("lost");
-    assert_eq!(why, Why::Silent);
+    assert_eq!(why, CloseReason::Silent);
 }

@@ -5,7 +5,7 @@
 mod common;
 
 use anabranch_endpoint::{
-    Arrival, Event, Secret, Settings, To, Why,
+    Arrival, CloseReason, Event, Secret, Settings, To,
     header::{self, COOKIE, Greeting, Packet, Probed},
 };
 use anabranch_transport::Reply;
@@ -122,7 +122,7 @@ fn a_process_that_starts_anew_takes_its_place_when_it_has_received_the_welcome()
     assert!(next != ours && server.echoes(from, ours), "the old one is still there");
     assert_eq!(server.events(), []);
     assert!(server.echoes(from, next) && !server.echoes(from, ours));
-    assert_eq!(server.events(), [Event::Lost { peer: 0, why: Why::Restarted }]);
+    assert_eq!(server.events(), [Event::Lost { peer: 0, why: CloseReason::Restarted }]);
     // A lost WELCOME is retransmitted.
     let cookie = server.cookie(from, &anew);
     assert_eq!(server.welcome(from, &anew, &cookie), Some(next));
@@ -146,7 +146,7 @@ fn bye_needs_the_nonce_of_the_handshake() {
     assert!(server.echoes(from, ours) && server.events().is_empty());
     header::bye(&mut out, ours, 6);
     server.hear(from, &out);
-    assert_eq!(server.events(), [Event::Lost { peer: 0, why: Why::Left }]);
+    assert_eq!(server.events(), [Event::Lost { peer: 0, why: CloseReason::Left }]);
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn those_who_never_sent_anything_make_room() {
     assert!(greet(&mut server, 1, 1000));
     server.now += at(31_000);
     server.sent();
-    assert_eq!(server.events(), [Event::Lost { peer: 0, why: Why::Idle }]);
+    assert_eq!(server.events(), [Event::Lost { peer: 0, why: CloseReason::Idle }]);
 }
 
 #[test]

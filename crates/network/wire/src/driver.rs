@@ -1,7 +1,7 @@
 //! Driver between an endpoint and its datapath.
 
 use crate::{Datapath, Lateness, Outbound, To, WireError, lateness::Clerk};
-use anabranch_endpoint::{Arrival, Bytes, Endpoint, Nowhere, Place, Transmit};
+use anabranch_endpoint::{Arrival, Bytes, Endpoint, NoPlacement, Placement, Transmit};
 use anabranch_units::Time;
 use arrayvec::ArrayVec;
 
@@ -125,7 +125,7 @@ impl<D: Datapath> Driver<D> {
     /// # Errors
     /// Errors of the datapath.
     pub fn work(&mut self) -> Result<Option<Time>, WireError> {
-        self.rounds(false, &mut Nowhere)
+        self.rounds(false, &mut NoPlacement)
     }
 
     /// Does the same with receive buffers of the owner. With `sends_first`, queued data leave before the datapath is polled, for
@@ -133,7 +133,11 @@ impl<D: Datapath> Driver<D> {
     ///
     /// # Errors
     /// Errors of the datapath.
-    pub fn work_placing(&mut self, places: &mut dyn Place, sends_first: bool) -> Result<Option<Time>, WireError> {
+    pub fn work_with_placement(
+        &mut self,
+        places: &mut dyn Placement,
+        sends_first: bool,
+    ) -> Result<Option<Time>, WireError> {
         self.rounds(sends_first, places)
     }
 
@@ -142,7 +146,7 @@ impl<D: Datapath> Driver<D> {
     ///
     /// # Errors
     /// Errors of the datapath.
-    pub fn receive_placing(&mut self, places: &mut dyn Place) -> Result<usize, WireError> {
+    pub fn receive_with_placement(&mut self, places: &mut dyn Placement) -> Result<usize, WireError> {
         let mut now = self.look();
         self.lateness.see(&self.endpoint, now, self.sent < self.made);
         self.receive_at(&mut now, places).map(|(received, _)| received)
@@ -150,21 +154,21 @@ impl<D: Datapath> Driver<D> {
 
     /// Receives datagrams. Returns their number and the arrival time of the first. Raises `now` to the latest arrival, which may
     /// be after the clock was read.
-    fn receive_at(&mut self, now: &mut Time, places: &mut dyn Place) -> Result<(usize, Option<Time>), WireError> {
+    fn receive_at(&mut self, now: &mut Time, places: &mut dyn Placement) -> Result<(usize, Option<Time>), WireError> {
         let Driver { endpoint, datapath, .. } = self;
         let mut first: Option<Time> = None;
         let received = datapath.receive(RECEIVED_AT_ONCE, &mut |inbound| {
             let crate::Inbound { peer, from, label, at, ecn, bytes, .. } = inbound;
             *now = at.max(*now);
             first = Some(first.map_or(at, |first| first.min(at)));
-            endpoint.handle_placing(*now, &Arrival { peer, from, label, at, ecn, bytes }, places);
+            endpoint.handle_with_placement(*now, &Arrival { peer, from, label, at, ecn, bytes }, places);
         })?;
         // A sender that has shown that it receives at its address gets a number; others do not.
         endpoint.admit(*now, &mut |at| datapath.peer(at, &[]).ok());
         Ok((received, first))
     }
 
-    fn rounds(&mut self, mut sends_first: bool, places: &mut dyn Place) -> Result<Option<Time>, WireError> {
+    fn rounds(&mut self, mut sends_first: bool, places: &mut dyn Placement) -> Result<Option<Time>, WireError> {
         if self.sent == self.made {
             while let Some(peer) = self.endpoint.poll_gone() {
                 self.datapath.release(peer);

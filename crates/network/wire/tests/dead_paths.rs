@@ -2,7 +2,7 @@
 
 mod common;
 
-use anabranch_endpoint::{Settings, Why};
+use anabranch_endpoint::{CloseReason, Settings};
 use anabranch_lb::registry::HostParameters;
 use anabranch_settings::{Parameters, Raw};
 use anabranch_transport::{TransportParameters, uet::UetTransport};
@@ -68,7 +68,7 @@ fn cut(scheme: &str) -> Seen {
     if after.is_some() {
         assert!(pair.received[1][&0].iter().all(|bytes| *bytes == vec![9u8; MESSAGE]), "{scheme}");
     } else {
-        let silent = |lost: &_| matches!(lost, anabranch_endpoint::Event::Lost { why: Why::Silent, .. });
+        let silent = |lost: &_| matches!(lost, anabranch_endpoint::Event::Lost { why: CloseReason::Silent, .. });
         assert!(pair.lost.iter().all(silent), "{scheme}: {:?}", pair.lost);
     }
     Seen { before, after, timeouts, retransmitted, probes }

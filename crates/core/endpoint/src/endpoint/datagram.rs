@@ -23,7 +23,7 @@ pub struct Arrival<'a> {
 
 /// Direct data placement (RFC 5041): bytes of messages with a steering value ([`crate::Endpoint::send_with`]) are stored at their
 /// destination as they arrive, in any order. They are copied once, and not kept until the message is complete.
-pub trait Place {
+pub trait Placement {
     /// Returns the number of leading bytes of such a message, at most one packet, that are reported with its completion; the
     /// other bytes are placed as they arrive. `None`: the message is kept and reported like any other.
     fn head(&mut self, peer: u32, steering: u64, length: u64) -> Option<usize>;
@@ -31,10 +31,10 @@ pub trait Place {
     fn place(&mut self, peer: u32, steering: u64, from: u64, bytes: &[u8]);
 }
 
-/// A [`Place`] that places no message.
-pub struct Nowhere;
+/// A [`Placement`] that places no message.
+pub struct NoPlacement;
 
-impl Place for Nowhere {
+impl Placement for NoPlacement {
     fn head(&mut self, _peer: u32, _steering: u64, _length: u64) -> Option<usize> {
         None
     }

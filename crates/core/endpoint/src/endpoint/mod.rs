@@ -10,12 +10,12 @@ mod sealing;
 mod state;
 mod transmit;
 
-pub use datagram::{Arrival, Nowhere, Place, To, Transmit};
+pub use datagram::{Arrival, NoPlacement, Placement, To, Transmit};
 pub use state::Counters;
 
 use crate::{
     Balancer, Key, Settings,
-    event::{Event, SendError, SendOptions, Why},
+    event::{CloseReason, Event, SendError, SendOptions},
     peer::Phase,
     stream::{Incoming, Outgoing, Stored},
     watched::PathCounts,
@@ -260,12 +260,12 @@ impl Endpoint {
 
     /// Handles a datagram that has arrived; `now` is the time of handling.
     pub fn handle(&mut self, now: Time, arrival: &Arrival<'_>) {
-        self.handle_placing(now, arrival, &mut Nowhere);
+        self.handle_with_placement(now, arrival, &mut NoPlacement);
     }
 
     /// Handles a datagram like [`Endpoint::handle`], with direct placement of messages. An owner that has placed a message must
     /// not call [`Endpoint::handle`] afterwards.
-    pub fn handle_placing(&mut self, now: Time, arrival: &Arrival<'_>, places: &mut dyn Place) {
+    pub fn handle_with_placement(&mut self, now: Time, arrival: &Arrival<'_>, places: &mut dyn Placement) {
         receive::handle(&mut self.state, now, arrival, places);
     }
 
@@ -373,7 +373,7 @@ impl Endpoint {
         {
             let since = *known.quiet_since.get_or_insert(now);
             if now.saturating_sub(since) > self.state.settings.give_up {
-                return peers::lose(&mut self.state, peer, Why::Silent);
+                return peers::lose(&mut self.state, peer, CloseReason::Silent);
             }
         }
         transmit::send_probes(&mut self.state, slot, now);

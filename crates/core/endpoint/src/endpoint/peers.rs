@@ -11,7 +11,7 @@ use super::{
 use crate::{
     Flow, Settings,
     auth::Side,
-    event::{Event, Why},
+    event::{CloseReason, Event},
     header::{self, Cookie, Greeting, Protection},
     peer::{Candidate, Hellos, Peer, Phase},
     watched::Watched,
@@ -94,7 +94,7 @@ fn has_place(state: &mut State, host: Option<IpAddr>, now: Time) -> bool {
         return false;
     };
     state.counters.evicted += 1;
-    lose(state, peer, Why::Evicted);
+    lose(state, peer, CloseReason::Evicted);
     true
 }
 
@@ -124,7 +124,7 @@ pub(super) fn relieve(state: &mut State, now: Time, host: Option<IpAddr>, bytes:
             break;
         };
         state.counters.evicted += 1;
-        lose(state, peer as u32, Why::Evicted);
+        lose(state, peer as u32, CloseReason::Evicted);
         if state.hosts.may_store(host, bytes) {
             return true;
         }
@@ -136,7 +136,7 @@ pub(super) fn relieve(state: &mut State, now: Time, host: Option<IpAddr>, bytes:
         let stalled = known.filter(|(_, known)| known.stored.bytes > 0 && is_stalled(known));
         if let Some((peer, _)) = stalled.min_by_key(|(_, known)| known.stored_since) {
             state.counters.evicted += 1;
-            lose(state, peer as u32, Why::Evicted);
+            lose(state, peer as u32, CloseReason::Evicted);
         }
     }
     false
@@ -161,7 +161,7 @@ pub(super) fn lose_idle(state: &mut State, now: Time) {
             known.quiet_since.is_none() && now.saturating_sub(known.heard_at) >= most.min(state.settings.idle_timeout)
         };
         if state.peer(peer).is_some_and(idle) {
-            lose(state, peer, Why::Idle);
+            lose(state, peer, CloseReason::Idle);
         }
     }
     if state.peers.iter().any(Option::is_some) {
@@ -169,7 +169,7 @@ pub(super) fn lose_idle(state: &mut State, now: Time) {
     }
 }
 
-pub(super) fn lose(state: &mut State, peer: u32, why: Why) {
+pub(super) fn lose(state: &mut State, peer: u32, why: CloseReason) {
     if state.peer(peer).is_some() {
         forget(state, peer);
         state.events.push_back(Event::Lost { peer, why });
@@ -228,10 +228,10 @@ pub(super) fn peer_timer(state: &mut State, peer: u32, at: Time, now: Time) {
     let drops_full = |since: Time| now.saturating_sub(since) >= FULL_TIMEOUT.min(state.settings.give_up);
     if known.phase == Phase::Greeting && !full_answered && short_answered_at.is_some_and(drops_full) {
         let (full, short) = (state.longest_datagram() as u32, state.short_hello() as u32);
-        return lose(state, peer, Why::LargePackets { full, short });
+        return lose(state, peer, CloseReason::LargePackets { full, short });
     }
     if known.quiet_since.is_some_and(|since| now.saturating_sub(since) > state.settings.give_up) {
-        return lose(state, peer, Why::Silent);
+        return lose(state, peer, CloseReason::Silent);
     }
     ask(state, peer, now);
 }
@@ -258,7 +258,7 @@ pub(super) fn on_hello(state: &mut State, now: Time, arrival: &Arrival<'_>, gree
         // The WELCOME carries the local size; the initiator closes the connection.
         state.counters.refused += 1;
         state.stranger(arrival.peer);
-        tell_refusal(state, now, arrival, Why::Mtu { theirs: greeting.mtu, ours: state.settings.mtu() as u16 });
+        tell_refusal(state, now, arrival, CloseReason::Mtu { theirs: greeting.mtu, ours: state.settings.mtu() as u16 });
         reply_to(state, now, arrival, Control::Welcome(Welcome::refusing(greeting, arrival.at)));
         return;
     }
@@ -355,7 +355,7 @@ pub(super) fn promote(state: &mut State, now: Time, peer: u32, connection: u32) 
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return false };
     let host = known.host;
     let Some(candidate) = known.candidate.take_if(|of| of.ours == connection) else { return false };
-    lose(state, peer, Why::Restarted);
+    lose(state, peer, CloseReason::Restarted);
     if !make_peer(state, peer, Phase::Greeted, host, now) {
         return false;
     }
@@ -392,14 +392,14 @@ pub(super) fn on_retry(state: &mut State, arrival: &Arrival<'_>, connection: u32
 
 /// Refuses a HELLO whose MAC does not match the local key, or that has one where there is no local key; its sender is notified.
 pub(super) fn refuse_key(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greeting) {
-    let why = Why::Key { theirs: greeting.protection, ours: state.protection() };
+    let why = CloseReason::Key { theirs: greeting.protection, ours: state.protection() };
     tell_refusal(state, now, arrival, why);
     state.stranger(arrival.peer);
     reply_to(state, now, arrival, Control::Welcome(Welcome::refusing(greeting, arrival.at)));
 }
 
 /// Reports a refusal to the owner, unless another was reported just before: a flood fills no log.
-fn tell_refusal(state: &mut State, now: Time, arrival: &Arrival<'_>, why: Why) {
+fn tell_refusal(state: &mut State, now: Time, arrival: &Arrival<'_>, why: CloseReason) {
     if now >= state.tells_refusals_at {
         state.tells_refusals_at = now + REFUSALS_EVERY;
         state.events.push_back(Event::Refused { peer: arrival.peer, from: arrival.from, why });
@@ -417,7 +417,7 @@ pub(super) fn on_foreign(state: &mut State, now: Time, arrival: &Arrival<'_>, fo
         }
         let (to, nonce, arrived) = (foreign.connection, foreign.nonce, arrival.at);
         state.stranger(arrival.peer);
-        tell_refusal(state, now, arrival, Why::Version { theirs: foreign.version, ours });
+        tell_refusal(state, now, arrival, CloseReason::Version { theirs: foreign.version, ours });
         let stamp = Time::ZERO;
         let welcome = Welcome { to, ours: 0, nonce, own_nonce: 0, stamp, arrived, is_for_candidate: false };
         reply_to(state, now, arrival, Control::Welcome(welcome));
@@ -426,7 +426,7 @@ pub(super) fn on_foreign(state: &mut State, now: Time, arrival: &Arrival<'_>, fo
     let asked =
         |known: &Peer| known.phase == Phase::Greeting && (known.ours, known.nonce) == (foreign.to, foreign.nonce);
     match arrival.peer.filter(|peer| state.peer(*peer).is_some_and(asked)) {
-        Some(peer) => lose(state, peer, Why::Version { theirs: foreign.version, ours }),
+        Some(peer) => lose(state, peer, CloseReason::Version { theirs: foreign.version, ours }),
         None => state.stranger(arrival.peer),
     }
 }
@@ -441,9 +441,9 @@ pub(super) fn on_refused(state: &mut State, peer: Option<u32>, connection: u32, 
     };
     let (size, ours, theirs) = (state.settings.mtu(), state.protection(), greeting.protection);
     if u64::from(greeting.mtu) != size {
-        lose(state, peer, Why::Mtu { theirs: greeting.mtu, ours: size as u16 });
+        lose(state, peer, CloseReason::Mtu { theirs: greeting.mtu, ours: size as u16 });
     } else if ours > Protection::Off || theirs > Protection::Off {
-        lose(state, peer, Why::Key { theirs, ours });
+        lose(state, peer, CloseReason::Key { theirs, ours });
     } else {
         state.counters.refused += 1;
     }

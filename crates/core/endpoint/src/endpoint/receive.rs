@@ -2,13 +2,13 @@
 
 use super::{
     control::Control,
-    datagram::{Arrival, Place},
+    datagram::{Arrival, Placement},
     peers, sealing,
     state::{CALIBRATION, State, Timer},
     transmit,
 };
 use crate::{
-    event::{Event, Why},
+    event::{CloseReason, Event},
     header::{self, Data, Packet, Probed, Refused},
     peer::Peer,
     stream::{Cost, Incoming, Limits, Stored, Taken},
@@ -21,7 +21,7 @@ use std::cmp::Reverse;
 const PROGRESS: u64 = 64;
 
 /// See [`super::Endpoint::handle_placing`].
-pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places: &mut dyn Place) {
+pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places: &mut dyn Placement) {
     let (packet, sealed) = match Packet::open(arrival.bytes) {
         Ok(opened) => opened,
         Err(Refused::Damaged) => {
@@ -87,7 +87,7 @@ pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places
 fn on_bye(state: &mut State, peer: u32, proof: u64) {
     let knows = |known: &Peer| known.nonce == proof || known.their_nonce == Some(proof);
     if state.peer(peer).is_some_and(knows) {
-        peers::lose(state, peer, Why::Left);
+        peers::lose(state, peer, CloseReason::Left);
     } else {
         state.counters.refused += 1;
     }
@@ -100,7 +100,7 @@ fn on_data(
     arrival: &Arrival<'_>,
     data: &Data,
     payload: Option<&[u8]>,
-    places: &mut dyn Place,
+    places: &mut dyn Placement,
 ) {
     let known = state.peers.get(peer as usize).and_then(Option::as_ref);
     let limits = Limits {

@@ -7,7 +7,7 @@ use super::{
     state::{Counters, State},
 };
 use crate::{
-    Departure, Line, Settings, Transports,
+    Departure, Egress, Settings, Transports,
     header::{self, Cookie, Data, Greeting, Probed},
     pacer::Pacer,
     peer::Peer,
@@ -29,7 +29,7 @@ impl Transports<Outgoing> for PerPeer<'_> {
 }
 
 /// Egress of a stream's packet.
-struct WireLine<'a> {
+struct WireEgress<'a> {
     scheme: &'a mut Host,
     pacer: &'a mut Pacer,
     counters: &'a mut Counters,
@@ -51,7 +51,7 @@ struct Sent {
     again: bool,
 }
 
-impl Line<Outgoing> for WireLine<'_> {
+impl Egress<Outgoing> for WireEgress<'_> {
     type Scheme = Host;
 
     #[inline]
@@ -165,7 +165,7 @@ pub(super) fn poll(state: &mut State, now: Time, out: &mut Vec<u8>) -> Option<Tr
     // A MAC over headers alone covers the payload by its CRC32C.
     let is_checked = state.settings.checksum || state.settings.key.is_some();
     let peers = &mut state.peers[..];
-    let mut line = WireLine { scheme, pacer, counters, out, run_length, is_checked, peers, resting, sent: None };
+    let mut line = WireEgress { scheme, pacer, counters, out, run_length, is_checked, peers, resting, sent: None };
     let served = state.nic.serve(&mut state.flows, &transports, &mut line, now, now);
     let sent = line.sent;
     // A stream that waits for an ACK has sent all that it may; its timer detects a loss there sooner than a timeout.

@@ -2,7 +2,7 @@
 
 use super::{
     MAX_CONNECTIONS, Node,
-    parts::{Attempt, Channel, Failure, Fate, Listener, Memory, Ours, Receiver, Sender, Waiting, Went, unknown},
+    parts::{Attempt, Channel, Failure, Listener, Memory, Ours, Receiver, Sender, StickyError, Waiting, Went, unknown},
 };
 use crate::{
     abi::Code,
@@ -118,7 +118,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             key: handle.key,
             class,
             sender: None,
-            fate: Fate::default(),
+            fate: StickyError::default(),
             is_attached: true,
         };
         let id = self.attempts.insert(attempt).ok_or_else(|| Failure::new(Code::System, "too many attempts"))?;
@@ -164,7 +164,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         }
         let answer = match listener {
             Some((_, listener)) if !full => {
-                listener.waiting.push_back(Waiting { peer, connection, fate: Fate::default() });
+                listener.waiting.push_back(Waiting { peer, connection, fate: StickyError::default() });
                 if listener.class > 0 {
                     self.driver.endpoint().0.set_class(peer, listener.class);
                 }
@@ -209,7 +209,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             open: Vec::new(),
             flying: 0,
             went: Went::default(),
-            fate: Fate::default(),
+            fate: StickyError::default(),
             is_attached: true,
         };
         // Their number is bounded by that of attempts.

@@ -17,11 +17,11 @@ use crate::{
     log::{self, Level},
     message::{Control, End, PIECE_HEADER},
 };
-use anabranch_endpoint::{Entropy, Event, SendError, Why, header::Protection};
+use anabranch_endpoint::{CloseReason, Entropy, Event, SendError, header::Protection};
 use anabranch_lb::registry::HostParameters;
 use anabranch_units::Time;
 use anabranch_wire::{Datapath, Driver, PeerId, WireError};
-use parts::{Attempt, Fate, Listener, Ours, Peer, Receiver, Request, Sender};
+use parts::{Attempt, Listener, Ours, Peer, Receiver, Request, Sender, StickyError};
 use placing::Places;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -66,7 +66,7 @@ pub struct Node<D, M> {
     worked_at: Time,
     looked_at: Time,
     /// Failure of the datapath, which is permanent.
-    broken: Fate,
+    broken: StickyError,
 }
 
 /// Returns the name of the rank at an address, for messages to users.
@@ -103,7 +103,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             busy: BTreeSet::new(),
             worked_at: Time::ZERO,
             looked_at: Time::ZERO,
-            broken: Fate::default(),
+            broken: StickyError::default(),
         }
     }
 
@@ -184,7 +184,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     fn hear(&mut self) -> Result<(), Failure> {
         self.broken.check()?;
         let Node { driver, theirs, receivers, requests, piece, .. } = self;
-        let heard = driver.receive_placing(&mut Places { theirs, receivers, requests, piece: *piece });
+        let heard = driver.receive_with_placement(&mut Places { theirs, receivers, requests, piece: *piece });
         heard.map_err(|error| self.breaks(&error))?;
         self.events();
         Ok(())
@@ -204,7 +204,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         for _ in 0..MAX_ROUNDS {
             let Node { driver, theirs, receivers, requests, piece, .. } = self;
             let mut places = Places { theirs, receivers, requests, piece: *piece };
-            let worked = driver.work_placing(&mut places, std::mem::take(&mut sends_first));
+            let worked = driver.work_with_placement(&mut places, std::mem::take(&mut sends_first));
             let next = worked.map_err(|error| self.breaks(&error))?;
             self.events();
             let now = self.driver.datapath().now();
@@ -335,40 +335,40 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     }
 
     /// Returns the message for a peer that is gone or refused.
-    fn reason(&self, name: &str, why: Why) -> String {
+    fn reason(&self, name: &str, why: CloseReason) -> String {
         let us = self.give_up.ps() / 1_000_000;
         match why {
-            Why::Silent => format!("{name} has not answered for {} s", us as f64 / 1e6),
-            Why::Idle => format!("{name} has said nothing for too long"),
-            Why::Left => format!("{name} has gone"),
-            Why::Restarted => format!("{name} has started anew"),
-            Why::Evicted => format!("{name} was forgotten: others needed its place or memory"),
-            Why::Version { theirs, ours } => {
+            CloseReason::Silent => format!("{name} has not answered for {} s", us as f64 / 1e6),
+            CloseReason::Idle => format!("{name} has said nothing for too long"),
+            CloseReason::Left => format!("{name} has gone"),
+            CloseReason::Restarted => format!("{name} has started anew"),
+            CloseReason::Evicted => format!("{name} was forgotten: others needed its place or memory"),
+            CloseReason::Version { theirs, ours } => {
                 format!(
                     "{name} speaks version {theirs} of the format and we version {ours}: install the same release for both"
                 )
             }
-            Why::Key { theirs: Protection::Off, .. } => {
+            CloseReason::Key { theirs: Protection::Off, .. } => {
                 format!("{name} has no key and this rank has one: give both the same ANABRANCH_AUTHENTICATE")
             }
-            Why::Key { ours: Protection::Off, .. } => {
+            CloseReason::Key { ours: Protection::Off, .. } => {
                 format!("{name} has a key and this rank has none: give both the same ANABRANCH_AUTHENTICATE")
             }
-            Why::Key { .. } => format!("{name} has another key than this rank: give both the same wire.key"),
-            Why::Mtu { theirs, ours } => {
+            CloseReason::Key { .. } => format!("{name} has another key than this rank: give both the same wire.key"),
+            CloseReason::Mtu { theirs, ours } => {
                 format!("{name} sends packets of {theirs} B and we of {ours} B: give both the same ANABRANCH_MTU")
             }
-            Why::LargePackets { full, short } => format!(
+            CloseReason::LargePackets { full, short } => format!(
                 "{name} answers datagrams of {short} B and none of {full} B: the path drops large packets; give all ranks a \
                  smaller ANABRANCH_MTU, or raise the MTU of the path"
             ),
         }
     }
 
-    fn lost(&mut self, peer: PeerId, why: Why) {
+    fn lost(&mut self, peer: PeerId, why: CloseReason) {
         let name = self.named(peer);
         let message = self.reason(&name, why);
-        let code = if matches!(why, Why::Mtu { .. } | Why::Version { .. } | Why::Key { .. }) {
+        let code = if matches!(why, CloseReason::Mtu { .. } | CloseReason::Version { .. } | CloseReason::Key { .. }) {
             Code::Usage
         } else {
             Code::Remote
@@ -390,7 +390,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         self.peers.remove(&peer);
         self.talkative.remove(&peer);
         let mut first = failure.clone();
-        let mut meets = |fate: &mut Fate| {
+        let mut meets = |fate: &mut StickyError| {
             fate.meets(&first);
             // Only the first of them logs the message.
             first.message.clear();

@@ -41,9 +41,9 @@ impl Failure {
 
 /// A permanent failure, whose message is reported once.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Fate(Option<Failure>);
+pub(super) struct StickyError(Option<Failure>);
 
-impl Fate {
+impl StickyError {
     pub(super) fn meets(&mut self, failure: &Failure) {
         self.0.get_or_insert_with(|| failure.clone());
     }
@@ -113,7 +113,7 @@ pub(super) struct Listener {
 pub(super) struct Waiting {
     pub(super) peer: PeerId,
     pub(super) connection: u32,
-    pub(super) fate: Fate,
+    pub(super) fate: StickyError,
 }
 
 /// An attempt to connect.
@@ -125,7 +125,7 @@ pub(super) struct Attempt {
     pub(super) key: u64,
     pub(super) class: u8,
     pub(super) sender: Option<Id>,
-    pub(super) fate: Fate,
+    pub(super) fate: StickyError,
     /// The peer counts it among its connections.
     pub(super) is_attached: bool,
 }
@@ -151,7 +151,7 @@ pub(super) struct Sender {
     pub(super) flying: u64,
     /// Delivery counters of the message last reported as done.
     pub(super) went: Went,
-    pub(super) fate: Fate,
+    pub(super) fate: StickyError,
     /// The peer counts it among its connections.
     pub(super) is_attached: bool,
 }
@@ -174,7 +174,7 @@ pub(super) struct Receiver {
     pub(super) granted: u32,
     /// Requests that have not been reported as done.
     pub(super) open: Vec<Id>,
-    pub(super) fate: Fate,
+    pub(super) fate: StickyError,
 }
 
 /// State of a connection that this node sends over.

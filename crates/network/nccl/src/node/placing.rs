@@ -5,7 +5,7 @@ use crate::{
     ids::{Id, Slots},
     message::{PIECE_HEADER, PieceHeader},
 };
-use anabranch_endpoint::Place;
+use anabranch_endpoint::Placement;
 use anabranch_wire::PeerId;
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ impl<M: Memory> Places<'_, M> {
     }
 }
 
-impl<M: Memory> Place for Places<'_, M> {
+impl<M: Memory> Placement for Places<'_, M> {
     fn head(&mut self, peer: u32, steering: u64, length: u64) -> Option<usize> {
         self.find(peer, steering, 0, length.checked_sub(PIECE_HEADER as u64)?)?;
         Some(PIECE_HEADER)

@@ -8,7 +8,7 @@ mod perform;
 pub use perform::{Conductor, Destination, Order, Plan, Progress, Record, Report, perform};
 
 use crate::{Datapath, Driver, PeerId, WireError};
-use anabranch_endpoint::{Counters, Why, header::Protection};
+use anabranch_endpoint::{CloseReason, Counters, header::Protection};
 use anabranch_units::Time;
 use std::net::SocketAddr;
 
@@ -143,7 +143,7 @@ pub enum TransferError {
     Interrupted,
 }
 
-fn lost(at: SocketAddr, why: Why) -> TransferError {
+fn lost(at: SocketAddr, why: CloseReason) -> TransferError {
     TransferError::Lost { at, why: reason(why) }
 }
 
@@ -151,23 +151,23 @@ fn lost(at: SocketAddr, why: Why) -> TransferError {
 const IP_AND_UDP: u32 = 28;
 
 /// Returns the reason of a loss or refusal as a predicate of the peer.
-pub fn reason(why: Why) -> String {
+pub fn reason(why: CloseReason) -> String {
     match why {
-        Why::Silent => "has not answered".to_string(),
-        Why::Idle => "has said nothing for too long".to_string(),
-        Why::Left => "has gone".to_string(),
-        Why::Restarted => "has started anew".to_string(),
-        Why::Evicted => "was forgotten: others needed its place or memory".to_string(),
-        Why::Version { theirs, ours } => {
+        CloseReason::Silent => "has not answered".to_string(),
+        CloseReason::Idle => "has said nothing for too long".to_string(),
+        CloseReason::Left => "has gone".to_string(),
+        CloseReason::Restarted => "has started anew".to_string(),
+        CloseReason::Evicted => "was forgotten: others needed its place or memory".to_string(),
+        CloseReason::Version { theirs, ours } => {
             format!(
                 "speaks version {theirs} of our format, and we speak version {ours}: both ends must be of the same release"
             )
         }
-        Why::Key { theirs, ours } => keys(theirs, ours).to_string(),
-        Why::Mtu { theirs, ours } => {
+        CloseReason::Key { theirs, ours } => keys(theirs, ours).to_string(),
+        CloseReason::Mtu { theirs, ours } => {
             format!("takes packets of {theirs} B of payload, and we send {ours} B: both ends must be told the same")
         }
-        Why::LargePackets { full, short } => format!(
+        CloseReason::LargePackets { full, short } => format!(
             "answers datagrams of {short} B and none of {full} B: the path drops large packets; give both ends a smaller \
              wire.payload, or raise the MTU of the path to {} B",
             full + IP_AND_UDP

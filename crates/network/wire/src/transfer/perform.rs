@@ -3,7 +3,7 @@
 
 use super::{Received, Summary, TransferError, lost};
 use crate::{Datapath, Driver, Label, PeerId};
-use anabranch_endpoint::{Bytes, Counters, Delivered, Event, SendError, Why};
+use anabranch_endpoint::{Bytes, CloseReason, Counters, Delivered, Event, SendError};
 use anabranch_units::Time;
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -369,7 +369,7 @@ impl<D: Datapath> Performance<'_, D> {
         if self.answered.get(&peer).is_some_and(|words| words.len() >= MAX_WORDS) {
             // A peer that requests confirmations and acknowledges none is disconnected.
             self.driver.endpoint().0.close(peer);
-            return self.lost(peer, Why::Left);
+            return self.lost(peer, CloseReason::Left);
         }
         // A peer that is gone by now gets no confirmation.
         let word = summary.write(true);
@@ -401,7 +401,7 @@ impl<D: Datapath> Performance<'_, D> {
         Ok(())
     }
 
-    fn lost(&mut self, peer: PeerId, why: Why) -> Result<(), TransferError> {
+    fn lost(&mut self, peer: PeerId, why: CloseReason) -> Result<(), TransferError> {
         self.coming.retain(|(of, _), _| *of != peer);
         self.pieces.retain(|(of, _), _| *of != peer);
         while self.answered.contains_key(&peer) {
@@ -414,10 +414,10 @@ impl<D: Datapath> Performance<'_, D> {
             let (to, acknowledged) = (self.plan.destinations[at].at, self.progress.acknowledged);
             let patience = self.driver.endpoint().0.settings().give_up;
             return Err(match why {
-                Why::Silent if self.round_trips[at].is_some() => {
+                CloseReason::Silent if self.round_trips[at].is_some() => {
                     TransferError::Unanswered { at: to, acknowledged, patience }
                 }
-                Why::Silent => TransferError::Silent(to),
+                CloseReason::Silent => TransferError::Silent(to),
                 _ => lost(to, why),
             });
         }
@@ -511,7 +511,7 @@ impl<D: Datapath> Performance<'_, D> {
                     work.waiting = Some(message);
                     return Ok(queued);
                 }
-                Err(SendError::NoPeer) => return Err(lost(at, Why::Left)),
+                Err(SendError::NoPeer) => return Err(lost(at, CloseReason::Left)),
                 Err(SendError::TooLarge(most)) => {
                     let why = format!("takes messages of {most} B at most, and ours have {}", message.len());
                     return Err(TransferError::Lost { at, why });

@@ -43,9 +43,9 @@ const PORT: u8 = 1;
 /// States of a queue pair.
 const RESET: c_uint = 0;
 const INIT: c_uint = 1;
-const READY_TO_RECEIVE: c_uint = 2;
-const READY_TO_SEND: c_uint = 3;
-const DRAINED: c_uint = 4;
+const RTR: c_uint = 2;
+const RTS: c_uint = 3;
+const SQD: c_uint = 4;
 
 /// Bits of the mask of attributes that a call sets.
 mod mask {
@@ -481,14 +481,14 @@ impl Device {
     /// Connects an initialised queue pair; `psn` is the sequence number of its first packet.
     pub(super) fn connect(&self, queue: usize, remote: &Remote, psn: u32) -> Result<(), WireError> {
         let mut receiving = QpAttr {
-            qp_state: READY_TO_RECEIVE,
+            qp_state: RTR,
             path_mtu: c_uint::from(remote.mtu),
             dest_qp_num: remote.qpn,
             rq_psn: remote.psn,
             ah_attr: self.address(remote.way),
             ..QpAttr::default()
         };
-        let mut sending = QpAttr { qp_state: READY_TO_SEND, sq_psn: psn, ..QpAttr::default() };
+        let mut sending = QpAttr { qp_state: RTS, sq_psn: psn, ..QpAttr::default() };
         let mut set =
             (mask::STATE | mask::AV | mask::PATH_MTU | mask::DEST_QPN | mask::RQ_PSN, mask::STATE | mask::SQ_PSN);
         if let Service::Reliable(patience) = self.service {
@@ -514,11 +514,11 @@ impl Device {
             }
         }
         let to = |qp_state| QpAttr { qp_state, ..QpAttr::default() };
-        self.modify(queue, "a queue pair to SQD", to(DRAINED), mask::STATE)?;
-        let attr = QpAttr { ah_attr: self.address(way), ..to(DRAINED) };
+        self.modify(queue, "a queue pair to SQD", to(SQD), mask::STATE)?;
+        let attr = QpAttr { ah_attr: self.address(way), ..to(SQD) };
         // In any case, the queue pair must return from SQD.
         let moved = self.modify(queue, "a queue pair's address vector", attr, mask::STATE | mask::AV);
-        self.modify(queue, "a queue pair back to RTS", to(READY_TO_SEND), mask::STATE)?;
+        self.modify(queue, "a queue pair back to RTS", to(RTS), mask::STATE)?;
         moved
     }
 

@@ -14,7 +14,7 @@ use crate::{
     plan::Plan,
 };
 use anabranch_backend::LoadBalancer;
-use anabranch_endpoint::{Balancer, Departure, Line, Nic as Turns};
+use anabranch_endpoint::{Balancer, Departure, Egress, Nic as Turns};
 use anabranch_lb::registry;
 use anabranch_topology::NodeId;
 use anabranch_units::Time;
@@ -50,7 +50,7 @@ pub(crate) struct Nics {
 }
 
 /// The port of a NIC as its flows access it.
-struct NicLine<'a, 'p> {
+struct NicEgress<'a, 'p> {
     cx: &'a mut Ctx<'p>,
     port: PortId,
     /// Paused data classes, one bit each.
@@ -60,7 +60,7 @@ struct NicLine<'a, 'p> {
     sent: &'a mut [Sent],
 }
 
-impl Line<Sending> for NicLine<'_, '_> {
+impl Egress<Sending> for NicEgress<'_, '_> {
     type Scheme = registry::Host;
 
     #[inline]
@@ -254,7 +254,7 @@ impl Nics {
             return true;
         }
         let (paused, schemes) = (cx.ports.port(port).paused, &mut schemes[host.at()]);
-        let mut line = NicLine { cx, port, paused, schemes, gaps: &mut counters.gaps, sent };
+        let mut line = NicEgress { cx, port, paused, schemes, gaps: &mut counters.gaps, sent };
         let Some(slot) = turns.serve(flows, &plan.transport, &mut line, time, Time::from_ps(until)) else {
             return false;
         };

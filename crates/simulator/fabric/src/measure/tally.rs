@@ -95,18 +95,18 @@ mod tests {
 
     #[test]
     fn each_family_has_its_own_books() {
-        let mut books = Balances::default();
+        let mut ledger = Balances::default();
         let packet = |kind, size| Packet { kind, size, ..Packet::default() };
-        books.born(&packet(Kind::Data, 4160));
-        books.born(&packet(Kind::Nack, 64));
-        books.delivered(&packet(Kind::Ack, 64));
-        books.dropped(&packet(Kind::Probe, 100));
-        books.trimmed(&packet(Kind::Data, 4160));
+        ledger.born(&packet(Kind::Data, 4160));
+        ledger.born(&packet(Kind::Nack, 64));
+        ledger.delivered(&packet(Kind::Ack, 64));
+        ledger.dropped(&packet(Kind::Probe, 100));
+        ledger.trimmed(&packet(Kind::Data, 4160));
         let tally = |packets, bytes| Tally { packets, bytes };
         let none = Tally::default();
-        assert_eq!(books.of(Family::Data), [tally(1, 4160), none, none]);
-        assert_eq!(books.of(Family::Acks), [tally(1, 64), tally(1, 64), none]);
-        assert_eq!(books.of(Family::Probes), [none, none, tally(1, 100)]);
-        assert_eq!((books.all_dropped(), books.trimmed), (1, tally(1, 4160)));
+        assert_eq!(ledger.of(Family::Data), [tally(1, 4160), none, none]);
+        assert_eq!(ledger.of(Family::Acks), [tally(1, 64), tally(1, 64), none]);
+        assert_eq!(ledger.of(Family::Probes), [none, none, tally(1, 100)]);
+        assert_eq!((ledger.all_dropped(), ledger.trimmed), (1, tally(1, 4160)));
     }
 }

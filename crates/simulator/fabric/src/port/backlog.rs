@@ -3,7 +3,7 @@
 
 use super::{
     NIC, Port, WATCHED,
-    buffer::{Buffers, Guest},
+    buffer::{BufferRequest, Buffers},
     classes::ClassQueues,
 };
 use crate::{
@@ -44,7 +44,7 @@ pub(crate) struct Backlog<'a> {
     /// Directed link of each port.
     links: &'a [u32],
     pub(crate) packets: Packets,
-    pub(crate) books: Balances,
+    pub(crate) ledger: Balances,
     pub(super) counters: Vec<PortCounters>,
     pub(crate) histograms: Histograms,
     pub(crate) watch: Watch,
@@ -79,7 +79,7 @@ impl<'a> Backlog<'a> {
             ports,
             links: plan.links_of(me),
             packets: Packets::default(),
-            books: Balances::default(),
+            ledger: Balances::default(),
             counters: vec![PortCounters::default(); count],
             histograms: Histograms::new(count, plan.longest_queue(), plan.measure.occupancy),
             watch,
@@ -199,13 +199,13 @@ impl<'a> Backlog<'a> {
         }
         let packet = &mut self.packets[id];
         self.counters[port.at()].trimmed += 1;
-        self.books.trimmed(packet);
+        self.ledger.trimmed(packet);
         packet.kind = Kind::Header;
         if self.ports[port.at()].to < self.plan.hosts {
             packet.flags |= LAST_HOP;
         }
         packet.size = fabric.trimmed_size;
-        self.books.born(packet);
+        self.ledger.born(packet);
         if self.ports[port.at()].flags & WATCHED != 0 {
             self.watch_join(port, id, now);
         }
@@ -329,8 +329,8 @@ impl<'a> Backlog<'a> {
     #[inline]
     fn leave_buffer(&mut self, port: PortId, id: PacketId, class: u8, size: u32, behind: u32) {
         if let Some(shared) = &self.plan.shared {
-            let guest = Guest { switch: self.switch(port), ingress: u32::MAX, class, size, queue: behind };
-            self.resumes = self.buffers.leave(shared, &guest, id).map(|ingress| (ingress, class));
+            let request = BufferRequest { switch: self.switch(port), ingress: u32::MAX, class, size, queue: behind };
+            self.resumes = self.buffers.leave(shared, &request, id).map(|ingress| (ingress, class));
         }
     }
 
@@ -360,7 +360,7 @@ impl<'a> Backlog<'a> {
 
     /// Counts and removes a lost packet.
     pub(super) fn discard(&mut self, id: PacketId) {
-        self.books.dropped(&self.packets[id]);
+        self.ledger.dropped(&self.packets[id]);
         self.packets.remove(id);
     }
 

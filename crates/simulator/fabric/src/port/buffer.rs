@@ -37,7 +37,7 @@ pub(crate) struct Buffers {
 
 /// A request of a packet for space in its switch's buffer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Guest {
+pub(crate) struct BufferRequest {
     pub(crate) switch: SwitchId,
     /// The link by which it came.
     pub(crate) ingress: u32,
@@ -70,10 +70,10 @@ impl Buffers {
 
     /// Decides whether a packet may join its queue.
     #[inline]
-    pub(crate) fn admits(&self, shared: &SharedBuffer, guest: &Guest) -> Admission {
-        let (pool, held) = (&shared.pools[guest.switch.at()], self.held[guest.switch.at()]);
-        let queue = u64::from(guest.queue.saturating_sub(shared.queue_minimum));
-        let size = u64::from(guest.size);
+    pub(crate) fn admits(&self, shared: &SharedBuffer, request: &BufferRequest) -> Admission {
+        let (pool, held) = (&shared.pools[request.switch.at()], self.held[request.switch.at()]);
+        let queue = u64::from(request.queue.saturating_sub(shared.queue_minimum));
+        let size = u64::from(request.size);
         if held.bytes + size > pool.total {
             return Admission::Drop;
         }
@@ -84,11 +84,11 @@ impl Buffers {
         }
         if held.bytes + size > pool.ingress_limit {
             let used = if self.pfc {
-                self.ingress[guest.ingress as usize * self.classes + guest.class as usize].headroom
+                self.ingress[request.ingress as usize * self.classes + request.class as usize].headroom
             } else {
                 held.bytes - held.bytes.min(pool.ingress_limit)
             };
-            if used + size > shared.headroom[guest.ingress as usize] {
+            if used + size > shared.headroom[request.ingress as usize] {
                 return Admission::Drop;
             }
         }
@@ -104,37 +104,37 @@ impl Buffers {
 
     /// Returns `true` if a packet that joins counts as headroom of its ingress.
     #[inline]
-    pub(crate) fn takes_headroom(&self, shared: &SharedBuffer, guest: &Guest) -> bool {
-        let bytes = self.held[guest.switch.at()].bytes + u64::from(guest.size);
-        bytes > shared.pools[guest.switch.at()].ingress_limit
+    pub(crate) fn takes_headroom(&self, shared: &SharedBuffer, request: &BufferRequest) -> bool {
+        let bytes = self.held[request.switch.at()].bytes + u64::from(request.size);
+        bytes > shared.pools[request.switch.at()].ingress_limit
     }
 
     /// Accounts for a packet that joins its queue.
     #[inline]
-    pub(crate) fn join(&mut self, shared: &SharedBuffer, guest: &Guest, id: PacketId) {
-        let over = self.pfc && self.takes_headroom(shared, guest);
-        let held = &mut self.held[guest.switch.at()];
-        held.bytes += u64::from(guest.size);
+    pub(crate) fn join(&mut self, shared: &SharedBuffer, request: &BufferRequest, id: PacketId) {
+        let over = self.pfc && self.takes_headroom(shared, request);
+        let held = &mut self.held[request.switch.at()];
+        held.bytes += u64::from(request.size);
         let beyond = |bytes: u32| u64::from(bytes.saturating_sub(shared.queue_minimum));
-        held.shared += beyond(guest.queue + guest.size) - beyond(guest.queue);
+        held.shared += beyond(request.queue + request.size) - beyond(request.queue);
         if self.pfc {
-            let state = &mut self.ingress[guest.ingress as usize * self.classes + guest.class as usize];
-            state.bytes += u64::from(guest.size);
+            let state = &mut self.ingress[request.ingress as usize * self.classes + request.class as usize];
+            state.bytes += u64::from(request.size);
             if over {
-                state.headroom += u64::from(guest.size);
+                state.headroom += u64::from(request.size);
             }
             if self.came_by.len() <= id.at() {
                 self.came_by.resize(id.at() + 1, u32::MAX);
             }
-            self.came_by[id.at()] = guest.ingress;
+            self.came_by[id.at()] = request.ingress;
         }
     }
 
-    /// Accounts for a packet that leaves its queue, where `guest.queue` bytes then wait. With PFC, returns the link by which
-    /// it came, if the sender of that link may resume now. Ignores `guest.ingress`.
+    /// Accounts for a packet that leaves its queue, where `request.queue` bytes then wait. With PFC, returns the link by which
+    /// it came, if the sender of that link may resume now. Ignores `request.ingress`.
     #[inline]
-    pub(crate) fn leave(&mut self, shared: &SharedBuffer, guest: &Guest, id: PacketId) -> Option<u32> {
-        let Guest { switch, class, size, queue: after, .. } = *guest;
+    pub(crate) fn leave(&mut self, shared: &SharedBuffer, request: &BufferRequest, id: PacketId) -> Option<u32> {
+        let BufferRequest { switch, class, size, queue: after, .. } = *request;
         let held = &mut self.held[switch.at()];
         held.bytes -= u64::from(size);
         let beyond = |bytes: u32| u64::from(bytes.saturating_sub(shared.queue_minimum));
@@ -245,9 +245,9 @@ mod tests {
             for (id, (draw, size, leave)) in steps.into_iter().enumerate() {
                 let ingress = draw % ingresses as u32;
                 if credit[ingress as usize] >= u64::from(size) {
-                    let guest = Guest { switch: SwitchId(0), ingress, class: 0, size, queue };
-                    prop_assert_eq!(state.admits(&buffer, &guest), Admission::Admit);
-                    state.join(&buffer, &guest, PacketId(id as u32));
+                    let request = BufferRequest { switch: SwitchId(0), ingress, class: 0, size, queue };
+                    prop_assert_eq!(state.admits(&buffer, &request), Admission::Admit);
+                    state.join(&buffer, &request, PacketId(id as u32));
                     waiting.push_back((PacketId(id as u32), size));
                     queue += size;
                     if state.pauses(&buffer, SwitchId(0), ingress, 0, 0) && !state.set_paused(SwitchId(0), ingress, 0, true) {
@@ -260,8 +260,8 @@ mod tests {
                 // The port serves an eighth of what arrives.
                 if leave == 0 && let Some((id, size)) = waiting.pop_front() {
                     queue -= size;
-                    let guest = Guest { switch: SwitchId(0), ingress: u32::MAX, class: 0, size, queue };
-                    if let Some(ingress) = state.leave(&buffer, &guest, id) {
+                    let request = BufferRequest { switch: SwitchId(0), ingress: u32::MAX, class: 0, size, queue };
+                    if let Some(ingress) = state.leave(&buffer, &request, id) {
                         state.set_paused(SwitchId(0), ingress, 0, false);
                         credit[ingress as usize] = u64::MAX;
                     }

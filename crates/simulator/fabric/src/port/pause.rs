@@ -1,6 +1,6 @@
 //! PFC at the ports: pause frames and their effect.
 
-use super::{PROMPT, Ports, buffer::Guest};
+use super::{PROMPT, Ports, buffer::BufferRequest};
 use crate::{
     event::Event,
     ids::{PortId, SwitchId},
@@ -24,9 +24,9 @@ impl Pauses {
 impl Ports<'_> {
     /// Pauses the sender of an admitted packet if that is due. `passing` bytes leave at once and are not in the buffer's
     /// counters.
-    pub(super) fn check_pause(&mut self, guest: &Guest, passing: u32, now: u64) {
+    pub(super) fn check_pause(&mut self, request: &BufferRequest, passing: u32, now: u64) {
         let Some(shared) = &self.plan.shared else { return };
-        let Guest { switch, ingress, class, .. } = *guest;
+        let BufferRequest { switch, ingress, class, .. } = *request;
         if !self.queues.buffers.pauses(shared, switch, ingress, class, passing) {
             return;
         }

@@ -3,7 +3,7 @@
 use super::{
     ARMED, FAULTY, LISTED, NIC, PLAIN, POOLED, PROMPT, Port, WATCHED,
     backlog::Backlog,
-    buffer::{Admission, Guest},
+    buffer::{Admission, BufferRequest},
     fault::LinkFault,
     lists::Lists,
     pause::Pauses,
@@ -127,7 +127,7 @@ impl<'a> Ports<'a> {
     pub(crate) fn fill(&mut self, id: PacketId, packet: Packet) {
         let place = &mut self.queues.packets[id];
         *place = packet;
-        self.queues.books.born(place);
+        self.queues.ledger.born(place);
     }
 
     /// Creates a packet.
@@ -141,7 +141,7 @@ impl<'a> Ports<'a> {
     #[inline]
     pub(crate) fn deliver(&mut self, id: PacketId) -> Packet {
         let packet = self.queues.packets[id];
-        self.queues.books.delivered(&packet);
+        self.queues.ledger.delivered(&packet);
         packet
     }
 
@@ -236,15 +236,15 @@ impl<'a> Ports<'a> {
         let packet = &self[id];
         let (size, class) = (u32::from(packet.size), packet.class);
         let (switch, queue) = (self.queues.switch(port), self.queues.class_bytes(port, class));
-        let guest = Guest { switch, ingress, class, size, queue };
+        let request = BufferRequest { switch, ingress, class, size, queue };
         // Whether it takes headroom must be computed from counters that are up to date.
         if self.plan.fabric.pfc
-            && self.queues.buffers.takes_headroom(shared, &guest)
+            && self.queues.buffers.takes_headroom(shared, &request)
             && self.queues.buffers.is_calm(switch)
         {
             self.advance_switch(switch, now);
         }
-        if self.queues.buffers.admits(shared, &guest) == Admission::Drop && !self.admits_after_all(&guest, now) {
+        if self.queues.buffers.admits(shared, &request) == Admission::Drop && !self.admits_after_all(&request, now) {
             self.queues.drop_packet(port, id, TraceEvent::Drop, now);
             return;
         }
@@ -253,23 +253,23 @@ impl<'a> Ports<'a> {
             // It has started before its sender is paused: the pause may leave by this port.
             self.start(port, id, now);
             if self.plan.fabric.pfc {
-                self.check_pause(&guest, size, now);
+                self.check_pause(&request, size, now);
             }
             return;
         }
-        self.queues.buffers.join(shared, &guest, id);
+        self.queues.buffers.join(shared, &request, id);
         self.queue(port, id, now);
         if self.plan.fabric.pfc {
-            self.check_pause(&guest, 0, now);
+            self.check_pause(&request, 0, now);
         }
     }
 
     /// Advances the switch and checks the admission again: ports that lag behind may still count packets that have left.
     #[cold]
-    fn admits_after_all(&mut self, guest: &Guest, now: u64) -> bool {
+    fn admits_after_all(&mut self, request: &BufferRequest, now: u64) -> bool {
         let Some(shared) = &self.plan.shared else { return false };
-        self.advance_switch(guest.switch, now);
-        self.queues.buffers.admits(shared, guest) == Admission::Admit
+        self.advance_switch(request.switch, now);
+        self.queues.buffers.admits(shared, request) == Admission::Admit
     }
 
     /// Advances every port of a switch up to an arrival at `now`, so that its buffer's counters are up to date.

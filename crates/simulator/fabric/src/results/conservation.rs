@@ -11,11 +11,11 @@ use anabranch_outcome::{Balance, Conservation};
 
 /// Adds up the conservation counters of all partitions.
 pub(super) fn conservation(plan: &Plan<'_>, partitions: &[Partition<'_>], flows: &[FlowOutcome]) -> Conservation {
-    let trimmed: Tally = partitions.iter().map(|p| p.cx.ports.queues.books.trimmed).sum();
+    let trimmed: Tally = partitions.iter().map(|p| p.cx.ports.queues.ledger.trimmed).sum();
     let balance = |family: Family| {
-        let books =
-            |index: usize| -> Tally { partitions.iter().map(|p| p.cx.ports.queues.books.of(family)[index]).sum() };
-        let (injected, delivered, dropped) = (books(0), books(1), books(2));
+        let ledger =
+            |index: usize| -> Tally { partitions.iter().map(|p| p.cx.ports.queues.ledger.of(family)[index]).sum() };
+        let (injected, delivered, dropped) = (ledger(0), ledger(1), ledger(2));
         let mut in_flight = Tally::default();
         let live = partitions.iter().flat_map(|p| p.cx.ports.queues.packets.live());
         live.filter(|packet| Family::of(packet.kind) == family).for_each(|packet| in_flight.add(packet));

@@ -54,7 +54,7 @@ pub(crate) fn collect(
         acks: conservation.acks.injected,
         ecn_marked: links.iter().filter_map(|l| l.ecn_marks).sum(),
         trimmed: conservation.data_packets.trimmed,
-        dropped: count(&|p| p.cx.ports.queues.books.all_dropped()),
+        dropped: count(&|p| p.cx.ports.queues.ledger.all_dropped()),
         retransmitted: of_flows.retransmitted_packets,
         timeouts: count(&|p| p.hosts.counters().timeouts),
         out_of_order: of_flows.out_of_order_packets,

@@ -177,14 +177,14 @@ impl Switches {
         } else if let Some(guided) = plan.guided.as_ref().filter(|_| sees == PacketScope::Guided) {
             match self.guided_hop(cx, guided, switch, leaf, id) {
                 Some(link) => link,
-                None => return no_way(cx, switch, id),
+                None => return no_route(cx, switch, id),
             }
         } else {
             let routes = cx.routes;
             let group = routes.group(switch.0, leaf);
             match u32::from(group.len) {
                 // There is no route.
-                0 => return no_way(cx, switch, id),
+                0 => return no_route(cx, switch, id),
                 1 if !every_hop => routes.link_of(group, 0).0,
                 count => {
                     let tag = packet.tag;
@@ -233,7 +233,7 @@ impl Switches {
 
 /// Drops a packet for which a switch has no route.
 #[cold]
-fn no_way(cx: &mut Ctx<'_>, switch: SwitchId, id: PacketId) {
+fn no_route(cx: &mut Ctx<'_>, switch: SwitchId, id: PacketId) {
     let links = cx.plan.topology.out_links(NodeId(cx.plan.hosts + switch.0));
     cx.ports.queues.discard_lost(id, links[0].0, cx.now);
 }
