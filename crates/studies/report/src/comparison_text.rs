@@ -162,7 +162,7 @@ impl Comparison {
             None => {}
         }
         if !left_out.is_empty() {
-            notes.push(format!("left out for width, in comparison.csv: {}", left_out.join(", ")));
+            notes.push(format!("columns hidden (narrow terminal), see comparison.csv: {}", left_out.join(", ")));
         }
         notes.join("\n") + "\n"
     }
