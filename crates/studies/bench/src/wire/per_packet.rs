@@ -1,7 +1,7 @@
 //! Cost of a packet without sockets: of the scheme alone, with the transport of both peers, and of two whole endpoints.
 
 use super::shared::{PAYLOAD, cpu_seconds};
-use anabranch_endpoint::{Arrival, Departure, Endpoint, Event, Flow, Key, Line, Nic, Settings, header::Protection};
+use anabranch_endpoint::{Arrival, Departure, Egress, Endpoint, Event, Flow, Key, Nic, Settings, header::Protection};
 use anabranch_lb::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace,
     registry::{Host, HostParameters},
@@ -167,7 +167,7 @@ struct NullNic {
     left: Option<Departure>,
 }
 
-impl Line<()> for NullNic {
+impl Egress<()> for NullNic {
     type Scheme = Host;
     fn scheme(&mut self, (): &()) -> &mut Host {
         &mut self.scheme
