@@ -128,7 +128,7 @@ pub(crate) fn can_harm(output: &Output) -> bool {
 
 /// Reports that every try of a test was machine-bound. Without the real-time class, which only root has, other work delays endpoints.
 pub(crate) fn skip_machine_bound() {
-    anabranch_testkit::skip("each of three runs was machine-bound", "run as root, on a machine without other work");
+    anabranch_testkit::skip("every run was machine-bound", "run as root, on a machine without other work");
 }
 
 /// An error or warnings in one line.
