@@ -225,11 +225,21 @@ impl Store {
         }
         // The old run is first moved away whole, so that no interruption loses data; then our files in it are removed.
         let earlier = self.directory.join("earlier-runs");
-        disk::make_directories(&earlier)?;
-        let names = std::iter::once(run.clone()).chain((2..).map(|number| format!("{run}-{number}")));
-        let free = names.map(|name| earlier.join(name)).find(|name| fs::symlink_metadata(name).is_err());
-        let old = free.unwrap_or_else(|| earlier.join(run));
-        disk::rename(&place, &old)?;
+        let move_away = || {
+            disk::make_directories(&earlier)?;
+            let names = std::iter::once(run.clone()).chain((2..).map(|number| format!("{run}-{number}")));
+            let free = names.map(|name| earlier.join(name)).find(|name| fs::symlink_metadata(name).is_err());
+            let old = free.unwrap_or_else(|| earlier.join(run));
+            disk::rename(&place, &old).map(|()| old)
+        };
+        // Another thread that replaces a run may remove the empty directory in between.
+        let mut tries = 0;
+        let old = loop {
+            match move_away() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && place.exists() && tries < 1000 => tries += 1,
+                moved => break moved?,
+            }
+        };
         disk::rename(aside, &place)?;
         if let Ok(Some(manifest)) = Manifest::read(&old) {
             let files = manifest.files.iter().filter(|file| !file.open).map(|file| file.name.as_str());
