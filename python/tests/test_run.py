@@ -101,7 +101,7 @@ def test_damaged_results_say_which_file(tmp_path: Path) -> None:
             (tmp_path / file).write_bytes(damaged)
             with pytest.raises(ab.ScenarioError) as caught:
                 ask()
-            assert caught.value.place == str(tmp_path / file) and "again" in (caught.value.remedy or "")
+            assert caught.value.place == str(tmp_path / file) and "repeat the run" in (caught.value.remedy or "")
 
 
 def test_compare_pairs_load_balancers() -> None:
