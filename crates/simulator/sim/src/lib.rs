@@ -1,4 +1,4 @@
-//! The simulator as a backend: runs a setup packet by packet.
+//! The simulator as a backend.
 
 pub use anabranch_fabric::{How, Split, Timing};
 
@@ -6,7 +6,7 @@ use anabranch_backend::{Backend, Measures, Progress, Refusal, RunError, RunOptio
 use anabranch_settings::Setting;
 use anabranch_topology::Fault;
 
-/// The simulator as a backend. It measures all metrics.
+/// Backend that simulates packet by packet and measures all metrics.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Simulator {
     how: Option<How>,
@@ -40,7 +40,6 @@ impl Backend for Simulator {
     }
 }
 
-/// Refuses setups that cannot be simulated.
 fn refuse(setup: &Setup) -> Result<(), RunError> {
     let real = |fault: &Fault| Some((fault.key("kind"), fault.action.real_only()?));
     if let Some((key, kind)) = setup.faults.iter().find_map(real) {

@@ -7,14 +7,11 @@ use common::*;
 
 /// 4096 + 64 B at 400 Gb/s, 20 ps per byte.
 const DATA: u64 = 4160 * 20;
-/// A 64 B acknowledgement.
 const ACK: u64 = 64 * 20;
-/// A link.
 const DELAY: u64 = 1_000_000;
 
-/// Pairs of hosts with the number of links between them.
+/// Pairs of hosts with the number of links between them. Radix 4: two hosts per leaf; with 3 tiers two leaves per pod.
 fn pairs(tiers: i64) -> Vec<(u32, u32, u64)> {
-    // Radix 4: two hosts per leaf; with 3 tiers two leaves per pod.
     match tiers {
         2 => vec![(0, 1, 2), (0, 2, 4), (0, 7, 4)],
         _ => vec![(0, 1, 2), (0, 2, 4), (0, 4, 6), (0, 15, 6)],
@@ -83,7 +80,6 @@ fn incast_drains_at_the_rate_of_the_last_link() {
         let topology = fat_tree(tiers as i64, 8);
         let per_leaf = 4;
         for senders in [2u32, 5, 12] {
-            // Receiver: host 0. Senders are in other leaves (and other pods on three tiers).
             let first = if tiers == 2 { per_leaf } else { per_leaf * 4 };
             let packets = 50;
             let list: Vec<_> = (0..senders).map(|i| (first + i, 0, packets * 4096, 0)).collect();
@@ -147,7 +143,7 @@ fn two_flows_share_a_nic_packet_by_packet() {
 
 #[test]
 fn trimmed_packet_is_retransmitted() {
-    // Two senders, one receiver, a queue of four packets: trimming must occur, every packet must arrive.
+    // A queue of four packets: trimming must occur.
     let list: Vec<_> = (0..4).map(|i| (4 + i, 0, 64 * 4096, 0)).collect();
     let mut setup =
         setup(fat_tree(2, 4), flows(&list.iter().map(|&(s, d, b, t)| (s % 6 + 2, d, b, t)).collect::<Vec<_>>()), "ops");

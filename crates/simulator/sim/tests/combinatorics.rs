@@ -29,12 +29,11 @@ fn ecmp_flows_fall_on_uplinks_as_balls_into_bins() {
     let (empty, largest) = (empty as f64 / experiments as f64, largest as f64 / experiments as f64);
     // Expected empty bins: 8 (7/8)^8 = 2.749; standard deviation of one experiment 0.83, of the mean of 640 0.033.
     assert!((empty - 2.749).abs() < 4.0 * 0.033, "{empty}");
-    // Expected largest bin: sum over m >= 0 of 1 - P(max <= m), counted exactly below.
     let expected = expected_largest_bin();
     assert!((largest - expected).abs() < 4.0 * 0.75 / 640f64.sqrt(), "{largest} {expected}");
 }
 
-/// Returns the mean of the largest of 8 bins with 8 balls, over all partitions of 8 balls (multinomial weights).
+/// Mean of the largest of 8 bins with 8 balls, over all partitions of 8 balls (multinomial weights).
 fn expected_largest_bin() -> f64 {
     fn factorial(n: u64) -> f64 {
         (1..=n).map(|i| i as f64).product()

@@ -82,7 +82,6 @@ fn roce_under_every_scheme() {
         fat_tree(3, 4),
     ];
     for tree in trees {
-        // Several flows per host, so that they take turns and are paced.
         let flows = random_flows(&tree, 150, 200_000, 30_000_000, 5);
         let schemes =
             ["ecmp", "ops", "flowbender", "letflow", "conga", "conweave", "drill", "hopper", "hf2t", "qp-spray"];

@@ -1,4 +1,4 @@
-//! Faults, time limits, triggers and measurements in whole runs; conservation holds in each (a violation is an error).
+//! Faults, time limits, triggers and measurements in whole runs, which also check conservation.
 
 mod common;
 use anabranch_backend::{Measure, Setup};
@@ -13,7 +13,6 @@ const WIRE: u64 = 4160 * 20;
 const ACK: u64 = 64 * 20;
 const DELAY: u64 = 1_000_000;
 
-/// One leaf-spine with a single spine: no choice of path.
 fn line() -> Topology {
     let keys = [
         ("leaves", Raw::Int(2)),
@@ -37,8 +36,8 @@ fn link_fault(kind: FaultKind, at: Time, link: &str) -> FaultParameters {
 
 #[test]
 fn a_degraded_link_slows_what_starts_later() {
-    // Ten packets; at 300 ns the host's link falls to 200 Gb/s. Packets 0 to 3 start at 0, 83.2, 166.4, 249.6 ns at
-    // full rate; packets 4 to 9 take 166.4 ns each and pace the rest of the path.
+    // Ten packets; at 300 ns the host's link falls to 200 Gb/s. Packets 0 to 3 start at 0, 83.2, 166.4, 249.6 ns;
+    // packets 4 to 9 take 166.4 ns each and pace the rest of the path.
     let mut fault = link_fault(FaultKind::LinkDegrade, Time::from_ns(300), "host0->leaf0");
     fault.rate = Some(Rate::gbps(200));
     let setup = with_fault(unconstrained(setup(line(), flows(&[(0, 2, 10 * 4096, 0)]), "ecmp")), fault);
@@ -48,8 +47,6 @@ fn a_degraded_link_slows_what_starts_later() {
 
 #[test]
 fn packets_lost_on_a_dead_link_time_out_and_are_retransmitted() {
-    // The only link between the leaves is down until 200 us; the packet is retransmitted after each timeout, until one
-    // passes.
     let down = link_fault(FaultKind::LinkDown, Time::ZERO, "leaf0-spine0");
     let up = link_fault(FaultKind::LinkUp, Time::from_us(200), "leaf0-spine0");
     let mut setup = with_fault(with_fault(setup(line(), flows(&[(0, 2, 4096, 0)]), "ecmp"), down), up);
@@ -75,8 +72,7 @@ fn detection_takes_a_dead_link_out_of_the_tables() {
         for fault in &setup.faults {
             for link in &fault.links {
                 let bytes = result.links[link.0 as usize].bytes;
-                // Only packets queued or sent within the first 10 us and the queue's drain; 1.6 MB would be a full
-                // share.
+                // Packets queued or sent within the first 10 us; a full share is 1.6 MB.
                 assert!(bytes < 1_000_000, "{scheme}: {bytes} B over a dead link");
             }
         }
@@ -89,10 +85,9 @@ fn detection_takes_a_dead_link_out_of_the_tables() {
 
 #[test]
 fn the_load_of_a_dead_uplink_goes_where_remap_says() {
-    // One of leaf 0's four uplinks is dead from the start, and removed from the tables. Its four hosts send 300 packets
-    // each to other leaves. `mod` takes indices 0 to 3 modulo three: 0 and 3 share an uplink, which gets twice the load
-    // of the others (shares 1/2, 1/4, 1/4). `skip` notifies the hosts, which exclude the dead one: a third each.
-    // CO-PRIME is exact to one pass per flow.
+    // One of leaf 0's four uplinks is dead and removed from the tables. Its four hosts send 300 packets each to other
+    // leaves. `mod` takes indices 0 to 3 modulo three: 0 and 3 share an uplink (shares 1/2, 1/4, 1/4). `skip` notifies
+    // the hosts, which exclude the dead one: a third each. CO-PRIME is exact to one pass per flow.
     let topology = fat_tree(2, 8);
     let set = permutation(&topology, 300 * 4096, 4);
     let loads = |remap: &str| {
@@ -100,7 +95,6 @@ fn the_load_of_a_dead_uplink_goes_where_remap_says() {
         let fault = FaultParameters { detect_after: Never::Value(Time::ZERO), ..down };
         let mut setup = with_fault(setup(topology.clone(), set.clone(), "co-prime"), fault);
         setup.load_balancers[0].switch.parameters_mut().set("remap", &text(remap)).unwrap();
-        // Without marks and trims every packet is sent once.
         let setup = unconstrained(setup);
         let result = run(&setup);
         let uplinks = result.links.iter().filter(|link| link.from == "leaf0" && link.direction == "up");
@@ -118,8 +112,8 @@ fn the_load_of_a_dead_uplink_goes_where_remap_says() {
 
 #[test]
 fn acks_with_their_own_entropy_value_avoid_a_dead_link() {
-    // One uplink of each leaf is dead for all packets, undetected. Under `ar` a flow has one entropy value: if its
-    // acknowledgements use the dead link they always do. With fresh values three of four get through.
+    // One uplink of each leaf is dead, undetected. Under `ar` a flow has one entropy value: its acknowledgements always
+    // or never use the dead link. With fresh values three of four get through.
     let topology = fat_tree(2, 8);
     let set = permutation(&topology, 20 * 4096, 4);
     let unfinished = |entropy: &str| {
@@ -138,9 +132,8 @@ fn acks_with_their_own_entropy_value_avoid_a_dead_link() {
 
 #[test]
 fn trims_at_the_last_hop_can_be_ignored() {
-    // Four hosts of four leaves send to one: the four links into its leaf carry one flow's load each, and packets are
-    // trimmed only at the host's own port. No path causes it, and a PRIME that ignores such trims sends the same as
-    // CO-PRIME.
+    // Four hosts of four leaves send to one: packets are trimmed only at the host's own port. No path causes it, and a
+    // PRIME that ignores such trims sends the same as CO-PRIME.
     let topology = fat_tree(2, 8);
     let set = flows(&[4, 8, 12, 16].map(|src| (src, 0, 1 << 20, 0)));
     let result = |scheme: &str, trims: &str| {
@@ -186,9 +179,8 @@ fn a_time_limit_leaves_what_is_in_flight() {
 
 #[test]
 fn a_trigger_starts_the_next_flow_after_its_latency() {
-    // Flow 1 (2 -> 0) starts when flow 0's last byte is at host 2: same host, no latency. Flow 2 (3 -> 1) starts when
-    // the sender of flow 1 has its last acknowledgement: host 2 notifies host 3, which takes 1 us. Flow 1's packet
-    // waits until host 2 has sent the acknowledgement of flow 0.
+    // Flow 1 (2 -> 0) starts when flow 0's last byte is at host 2: same host, no latency. Flow 2 (3 -> 1) starts 1 us after the
+    // sender of flow 1 has its last acknowledgement. Flow 1's packet waits until host 2 has sent the acknowledgement of flow 0.
     let mut set = flows(&[(0, 2, 4096, 0), (2, 0, 4096, 0), (3, 1, 4096, 0)]);
     let number = |src| set.flows.iter().position(|f| f.src == src).unwrap();
     let (a, b, c) = (number(0), number(2), number(3));
@@ -264,7 +256,7 @@ fn a_flow_to_a_dead_host_is_named_when_the_time_is_up() {
     assert!(result.time_limit_struck && result.counters.timeouts.unwrap() > 3);
 }
 
-/// One flow of one packet over two leaves and one spine whose second cable is dead from the start: no byte ever arrives.
+/// One packet over two cables of which the second is dead from the start.
 fn dead_end(stall_after: Option<u64>) -> Setup {
     let down = link_fault(FaultKind::LinkDown, Time::ZERO, "leaf1-spine0");
     let down = FaultParameters { detect_after: Never::Never, ..down };

@@ -1,4 +1,4 @@
-//! Schedules with dependencies in whole runs; triggers with delays and followers.
+//! Schedules with dependencies in whole runs.
 
 mod common;
 use anabranch_backend::RunError;
@@ -15,11 +15,11 @@ use common::*;
 const WIRE: u64 = 4160 * 20;
 const ACK: u64 = 64 * 20;
 const DELAY: u64 = 1_000_000;
-/// A packet of 4096 B over four links, store and forward.
+/// Packet of 4096 B over four links, store and forward.
 const ONE_WAY: u64 = 4 * (WIRE + DELAY);
 const ACK_BACK: u64 = 4 * (ACK + DELAY);
 
-/// The flows of schedules given as text, each a workload.
+/// Flows of one workload per text.
 fn goals(topology: &Topology, texts: &[&str], start_at: StartAt) -> FlowSet {
     let hosts = topology.hosts;
     let view = HostView {
@@ -45,7 +45,6 @@ fn goals(topology: &Topology, texts: &[&str], start_at: StartAt) -> FlowSet {
     generate(&list, &view, 1, &read).expect("a schedule")
 }
 
-/// Hosts 0 and 1 on one leaf, 2 and 3 on the other, a single spine: no choice of path.
 fn line() -> Topology {
     let keys = [
         ("leaves", Raw::Int(2)),
@@ -57,7 +56,6 @@ fn line() -> Topology {
     topology("leaf-spine", &keys)
 }
 
-/// The same on one and two threads.
 fn run_twice(topology: &Topology, set: &FlowSet) -> RunResult {
     let setup = setup(topology.clone(), set.clone(), "ops");
     let [one, two] = [1, 2].map(|threads| anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run"));
@@ -72,7 +70,7 @@ fn starts(result: &RunResult) -> Vec<u64> {
     starts
 }
 
-/// `rounds` round trips between hosts 0 and 2, with a computation `calc` before each reply.
+/// `rounds` round trips between hosts 0 and 2, with a computation before each reply.
 fn ping_pong(rounds: u32, calc: u32) -> String {
     let (mut ping, mut pong) = (String::new(), String::new());
     for n in 0..rounds {
@@ -119,7 +117,6 @@ fn computations_share_a_processor_or_have_one_each() {
     let both = "s requires a\ns requires b";
     // 300 + 500 ns one after the other; the longer of the two side by side.
     assert_eq!((start(0, both), start(1, both)), (800_000, 500_000));
-    // The second begins when the first is done, or at once.
     assert_eq!((start(0, "s irequires b"), start(1, "s irequires b")), (300_000, 0));
 }
 
@@ -129,7 +126,7 @@ fn computations_before_the_first_message_shift_with_it() {
         rank 2 {\nrecv 1b from 0\n}\n";
     let set = goals(&line(), &[text], StartAt::First(Time::from_us(2)));
     assert_eq!(starts(&run_twice(&line(), &set)), [2_300_000]);
-    // Another schedule on the same hosts shares their processors: the first's computation comes first.
+    // Another schedule on the same hosts shares their processors.
     let both = goals(&line(), &[text, text], StartAt::Auto);
     assert_eq!(starts(&run_twice(&line(), &both)), [300_000, 600_000]);
 }
@@ -166,7 +163,6 @@ fn a_ring_is_the_same_on_every_number_of_threads() {
     // No step is shorter than its message's serialisation and its computation.
     let last = results[0].flows.iter().map(|flow| flow.start.unwrap()).max().unwrap();
     assert!(last.ps() > 29 * (20_000 * 20 + 2 * DELAY + 500_000), "{last}");
-    // Cut short in the middle it is the same too.
     setup.limits.time_limit = Time::from_us(30);
     let cut = [1, 2].map(|threads| anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run"));
     assert!(cut[0].time_limit_struck && cut[0].fingerprint == cut[1].fingerprint);
@@ -174,8 +170,8 @@ fn a_ring_is_the_same_on_every_number_of_threads() {
 
 #[test]
 fn a_trigger_reaches_followers_at_other_hosts_after_its_latency() {
-    // Flow a (0 -> 2) activates a trigger at host 2 with a delay of 100 ns. When that begins, it activates one at host
-    // 1, whose flow b (1 -> 3) starts 1 us later; when it fires, one at host 3, whose flow c (3 -> 1) does.
+    // Flow a (0 -> 2) activates a trigger at host 2 with a delay of 100 ns. When the delay begins, it activates one at
+    // host 1, whose flow b (1 -> 3) starts 1 us later; when it ends, one at host 3, likewise for flow c (3 -> 1).
     let mut set = flows(&[(0, 2, 4096, 0), (1, 3, 4096, 0), (3, 1, 4096, 0)]);
     let number = |src| set.flows.iter().position(|f| f.src == src).unwrap();
     let (a, b, c) = (number(0), number(1), number(3));
@@ -221,7 +217,6 @@ fn triggers_without_a_home_and_flows_that_never_start_are_named() {
     set.triggers[0].home = Some(4);
     let found = error(&set);
     assert!(matches!(&found, RunError::Setup(m) if m.contains("host 4; hosts are 0 to 3")), "{found}");
-    // A computation that is complete, without followers.
     set.triggers[0] = Trigger {
         home: Some(2),
         at: Some(Time::ZERO),

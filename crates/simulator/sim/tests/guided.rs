@@ -40,7 +40,6 @@ fn slim_fly(q: i64, p: i64) -> Topology {
     topology("slim-fly", &[("q", Raw::Int(q)), ("p", Raw::Int(p))])
 }
 
-/// With the transport of the profile `spritz`.
 fn spritz(topology: Topology, flows: anabranch_workload::FlowSet, scheme: &str) -> Setup {
     Setup { transport: TransportParameters::Uet(UetTransport::spritz()), ..setup(topology, flows, scheme) }
 }
@@ -77,8 +76,8 @@ fn one_packet_over_the_default_path() {
 
 #[test]
 fn a_lone_flow_takes_91_us() {
-    // Spritz, Table III. 1024 packets of 83.2 ns are 85.2 us; the farthest path adds 3,2: 2.9 us of wire and delay and
-    // 3 us of switches.
+    // Spritz, Table III. 1024 packets of 83.2 ns are 85.2 us; the farthest path adds 2.9 us of wire and delay and 3 us
+    // of switches.
     for scheme in ["minimal", "valiant", "spritz-scout", "spritz-spray-w"] {
         let result = run(&spritz(dragonfly(4, 8, 4), flows(&[(0, 1000, 4 << 20, 0)]), scheme));
         let fct = result.flows[0].fct_ack.unwrap().as_us();
@@ -88,7 +87,7 @@ fn a_lone_flow_takes_91_us() {
 
 #[test]
 fn minimal_routing_is_bound_by_the_one_global_link() {
-    // Every host of group 0 sends 4 MiB to group 5: 8 hosts' worth of packets over one link: 8 * 1024 * 83.2 ns = 681.6 us.
+    // 8 hosts of group 0 send 4 MiB each to group 5 over one link: 8 * 1024 * 83.2 ns = 681.6 us.
     let graph = dragonfly(2, 4, 2);
     let list: Vec<_> = (0..8).map(|host| (host, 40 + host, 4 << 20, 0)).collect();
     let result = run(&spritz(graph.clone(), flows(&list), "minimal"));
@@ -103,8 +102,8 @@ fn minimal_routing_is_bound_by_the_one_global_link() {
 
 #[test]
 fn the_adversarial_patterns_at_full_size() {
-    // Minimal routing: 32 flows of 4 MiB over one global link of the Dragonfly, 7 over a link of the Slim Fly. 1024 packets
-    // of 83.2 ns each: 2,726 and 596 us.
+    // Minimal routing: 32 flows of 4 MiB over one link of the Dragonfly, 7 over one of the Slim Fly. 1024 packets of
+    // 83.2 ns each: 2,726 and 596 us.
     let graph = dragonfly(4, 8, 4);
     let pairs: Vec<_> = (0..1056).map(|host| (host, (host + 160) % 1056, 4 << 20, 0)).collect();
     let slim = slim_fly(9, 7);
@@ -168,8 +167,8 @@ fn down(
 
 #[test]
 fn spritz_steers_clear_of_dead_links() {
-    // 5 % of the directed links between switches lose all data. Schemes without path feedback lose on them throughout;
-    // Spritz loses a packet per path and round of its timer.
+    // 5 % of the links between switches lose all data. Schemes without path feedback lose on them throughout; Spritz
+    // loses a packet per path and round of its timer.
     let graph = dragonfly(2, 4, 2);
     let lost = |scheme: &str| {
         let mut setup = spritz(graph.clone(), permutation(&graph, 1 << 20, 3), scheme);
@@ -184,7 +183,6 @@ fn spritz_steers_clear_of_dead_links() {
 
 #[test]
 fn detected_failures_leave_tables_and_lists() {
-    // Once the tables exclude the links, no scheme loses packets.
     for graph in [dragonfly(2, 4, 2), slim_fly(5, 2)] {
         for scheme in SCHEMES {
             let mut setup = spritz(graph.clone(), permutation(&graph, 50_000, 3), scheme);

@@ -1,5 +1,4 @@
-//! Ideal times follow the forwarding tables of the intact graph: on every kind of tree and with any faults they equal
-//! those of a search per pair.
+//! Ideal times follow the forwarding tables of the intact graph and equal those of a search per pair, with any faults.
 
 mod common;
 use anabranch_settings::{Never, Raw};
@@ -47,7 +46,7 @@ fn ring(switches: u32, hosts: u64) -> Topology {
     parameters.build(&|_| Ok(text.clone())).unwrap()
 }
 
-/// A failing cable between switches: cable, failure time, repair time, detection delay.
+/// Cable, failure time, repair time, detection delay.
 type Failure = (usize, u64, Option<u64>, Option<u64>);
 
 fn failures() -> impl Strategy<Value = Vec<Failure>> {
@@ -62,7 +61,7 @@ proptest! {
     fn ideal_times_are_those_of_a_search_per_pair(
         mut graph in any_topology(), failures in failures(), slow in any::<usize>(), seed in any::<u64>()
     ) {
-        // One cable differs from the others, so that another one of the shortest paths has other times.
+        // One cable differs, so that another one of the shortest paths has other times.
         let cables: Vec<LinkId> =
             graph.link_ids().step_by(2).filter(|l| graph.link(*l).from.0 >= graph.hosts).collect();
         if let Some(link) = cables.get(slow % cables.len().max(1)) {

@@ -1,9 +1,7 @@
-//! Instructions per packet-hop, counted by valgrind: a figure of speed that is independent of other load on the
-//! machine.
+//! Instructions per packet-hop, counted by valgrind: a figure of speed that is independent of other load.
 //!
-//! Every case is run with flows of one size and of twice that size; the difference of instructions over the
-//! difference of packet-hops excludes the cost of building, starting and ending. The figures are in `instructions.toml`:
-//! growth beyond [`TOLERANCE`] fails until the new figure is recorded.
+//! The difference between runs with flows of one size and of twice that size excludes building, starting and ending.
+//! Growth beyond [`TOLERANCE`] over the figures of `instructions.toml` fails.
 //!
 //! ```text
 //! cargo test --profile dist -p anabranch-sim --test instructions -- --ignored --nocapture
@@ -22,7 +20,6 @@ use std::{collections::BTreeMap, env, fs, path::Path, process::Command};
 /// Maximum relative difference from the figure on record.
 const TOLERANCE: f64 = 0.05;
 
-/// A case: its name and its setup for flows of a given size.
 struct Case {
     name: &'static str,
     bytes: u64,
@@ -60,7 +57,7 @@ fn roce_permutation(bytes: u64, profile: Profile) -> Setup {
     setup
 }
 
-/// Runs the case that the environment selects as `NAME FACTOR`, in a process under valgrind.
+/// Runs the case that the environment selects as `NAME FACTOR`.
 #[test]
 #[ignore = "runs under valgrind"]
 fn simulate() {
@@ -71,7 +68,7 @@ fn simulate() {
     println!("packet_hops {}", result.packet_hops.unwrap());
 }
 
-/// Instructions and packet-hops of a run of its own process.
+/// Instructions and packet-hops of a run in its own process.
 fn count(case: &Case, factor: u64) -> (u64, u64) {
     let own = env::current_exe().expect("this very file");
     let output = Command::new("valgrind")
@@ -91,7 +88,6 @@ fn count(case: &Case, factor: u64) -> (u64, u64) {
     (after(&log, "refs:"), after(&out, "packet_hops"))
 }
 
-/// Figures by the name of their case.
 fn read(text: &str) -> BTreeMap<String, f64> {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
     let pairs = lines.filter_map(|line| line.split_once('='));
@@ -135,7 +131,6 @@ fn instructions_per_packet_hop() {
     );
 }
 
-/// Every case is on record, and the file has no others.
 #[test]
 fn every_case_is_on_record() {
     let text = include_str!("instructions.toml");

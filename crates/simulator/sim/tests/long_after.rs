@@ -7,7 +7,7 @@ use anabranch_units::Time;
 use common::*;
 use std::time::{Duration, Instant};
 
-/// A fault a day after the last flow, and a time series: the samples in between are empty.
+/// A fault a day after the last flow; the samples in between are empty.
 #[test]
 fn samples_do_not_wait_for_a_fault() {
     let topology = fat_tree(2, 4);

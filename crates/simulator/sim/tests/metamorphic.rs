@@ -11,7 +11,6 @@ fn times(result: &RunResult) -> Vec<(Time, Time)> {
     result.flows.iter().map(|f| (f.fct_rx.unwrap(), f.fct_ack.unwrap())).collect()
 }
 
-/// A 2-tier tree at `rate` with links of `delay`.
 fn scaled(rate: &str, delay: &str, scheme: &str) -> Setup {
     let keys = [("tiers", Raw::Int(2)), ("radix", Raw::Int(8)), ("link_rate", text(rate)), ("link_delay", text(delay))];
     let topology = topology("fat-tree", &keys);
@@ -37,13 +36,13 @@ fn rates_times_k_and_delays_by_k_scale_all_times() {
 
 #[test]
 fn symmetric_traffic_loads_links_symmetrically() {
-    // Round-robin spraying by permutations: every uplink of a leaf carries the same packets to within one cycle per flow.
+    // Round-robin spraying: every uplink of a leaf carries the same packets to within one cycle per flow.
     let topology = fat_tree(2, 8);
     let set = permutation(&topology, 400 * 4096, 2);
     let result = run(&setup(topology, set, "co-prime"));
     let up: Vec<u64> =
         result.links.iter().filter(|l| l.direction == "up" && l.tier != "host").map(|l| l.bytes / 4160).collect();
-    // Four flows of 400 packets per leaf over four uplinks: 400 each, and control packets.
+    // Four flows of 400 packets per leaf over four uplinks, and control packets.
     for &packets in &up {
         assert!(packets.abs_diff(400) <= 4 + 10, "{up:?}");
     }
@@ -51,8 +50,7 @@ fn symmetric_traffic_loads_links_symmetrically() {
 
 #[test]
 fn another_workload_elsewhere_changes_nothing() {
-    // Flows among hosts 0..16 with random paths; then the same with flows among hosts 24..32 that share no link
-    // with them (own leaves; the spines' ports towards those leaves are their own).
+    // Flows among hosts 24..32 share no link with those among hosts 0..16: own leaves, own ports of the spines.
     let topology = fat_tree(2, 8);
     let inner: Vec<_> = (0..8).map(|h| (h, h + 8, 100 * 4096, 0)).collect();
     let alone = run(&setup(topology.clone(), flows(&inner), "ops"));

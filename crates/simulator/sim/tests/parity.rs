@@ -1,5 +1,5 @@
-//! The simulator and the wire run the same schemes: their records replay identically in a fresh scheme, and a flow
-//! without network feedback sends the same tags over both, in the same time.
+//! The simulator and the wire run the same schemes: records replay identically in a fresh scheme, and a flow without
+//! network feedback sends the same tags over both, in the same time.
 
 mod common;
 #[path = "../../../network/wire/tests/common/mod.rs"]
@@ -80,7 +80,7 @@ fn tags(entries: &[RecordEntry]) -> Vec<u32> {
     entries.iter().filter_map(tag).collect()
 }
 
-/// A flow between two hosts with eight paths of 10 Gbit/s: its tags and its completion time.
+/// Tags and completion time of a flow between two hosts with eight paths.
 fn simulated(scheme: &str, switch: &str, key: u64) -> (Vec<u32>, Time, u64) {
     let keys = [
         ("leaves", Raw::Int(2)),
@@ -110,7 +110,7 @@ fn over_memory(scheme: &str, host_key: u64) -> (Vec<u32>, Time) {
         labels: 8,
         ..Settings::default()
     };
-    // Four hops of 1 us, and at three switches a packet is received before it is forwarded.
+    // Four hops of 1 us; each of three switches stores and forwards.
     let wire = |bytes: u64| Rate::gbps(10).wire_time(bytes);
     let link = |bytes: u64| Link::new(Rate::gbps(10), HOP * 4 + wire(bytes) * 3);
     let mut pair = wire::Pair::new(1, &link(MTU + HEADER), [settings.clone(), settings]);
@@ -128,7 +128,6 @@ fn over_memory(scheme: &str, host_key: u64) -> (Vec<u32>, Time) {
 
 #[test]
 fn oblivious_schemes_send_the_same_tags_in_the_same_time() {
-    // The key of stream 0 to peer 0.
     let key = Stream::keyed(1, 0, "stream").bits();
     let full = Rate::gbps(10).wire_time(MTU + HEADER);
     for (scheme, switch) in

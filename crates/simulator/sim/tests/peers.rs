@@ -1,5 +1,5 @@
-//! Agreement with Ultra Ethernet's public simulator (UET htsim, NSCC, an ACK per four packets): permutations of 1 and 8 MiB
-//! on 128 hosts at 400 Gb/s. Its figures are the last completion at the sender, and so are those here (`fct_ack`).
+//! Agreement with UET htsim (NSCC, an ACK per four packets): permutations of 1 and 8 MiB on 128 hosts at 400 Gb/s.
+//! Figures are the last completion at the sender (`fct_ack`).
 
 mod common;
 use anabranch_outcome::RunResult;
@@ -13,13 +13,12 @@ fn slowest(result: &RunResult) -> f64 {
     result.flows.iter().map(|flow| flow.fct_ack.expect("finished").as_us()).fold(0.0, f64::max)
 }
 
-/// Mean over the seeds of the slowest flow, microseconds by the sender's clock.
+/// Mean over the seeds of the slowest flow, in microseconds.
 fn mean(topology: &Topology, size: u64, scheme: &str) -> f64 {
     let runs = SEEDS.map(|seed| slowest(&run(&setup(topology.clone(), permutation(topology, size, seed), scheme))));
     runs.iter().sum::<f64>() / SEEDS.len() as f64
 }
 
-/// Data arrivals per ACK.
 fn packets_per_ack(result: &RunResult) -> f64 {
     let acks = result.counters.acks.unwrap() - result.conservation.unwrap().headers.delivered;
     result.conservation.unwrap().data_packets.delivered as f64 / acks as f64
@@ -35,8 +34,8 @@ fn one_mebibyte() {
 
 #[test]
 fn prime_at_one_mebibyte_is_within_four_percent_of_the_bound() {
-    // 256 packets of 83.2 ns, three more hops, four links of 1 us: 25.55 us to the last arrival; the first round trip
-    // is sent blind, and nothing is marked. The rest are chance collisions on the way down (2.8 % on ten seeds).
+    // 256 packets of 83.2 ns, three more hops, four links of 1 us: 25.55 us to the last arrival. The rest are chance
+    // collisions on the way down (2.8 % on ten seeds).
     let topology = fat_tree(2, 16);
     let bound = (256.0 + 3.0) * 0.0832 + 4.0;
     for seed in SEEDS {
@@ -48,8 +47,8 @@ fn prime_at_one_mebibyte_is_within_four_percent_of_the_bound() {
 
 #[test]
 fn reordering_does_not_undo_coalescing() {
-    // One ACK per four packets is requested. Marks, requests of blocked senders and last packets come on top; filled
-    // holes must not: with an ACK for each of them REPS is at two packets per ACK.
+    // One ACK per four packets is requested; marks, requests of blocked senders and last packets add some. With an ACK
+    // for each filled hole REPS is at two packets per ACK.
     let topology = fat_tree(2, 16);
     let of = |scheme: &str, every: bool| {
         let mut setup = setup(topology.clone(), permutation(&topology, 1 << 20, 1), scheme);
@@ -65,8 +64,8 @@ fn reordering_does_not_undo_coalescing() {
     }
 }
 
-/// UET htsim: REPS 187.28, OPS 189.8, AR 186.9 us; ECMP 716, whose slowest flow is a matter of the draw (four flows on a
-/// link: 4 * 170.4 + 8 = 690 us; five: 860).
+/// UET htsim: REPS 187.28, OPS 189.8, AR 186.9 us; ECMP 716, which depends on the draw (four flows on a link: 4 * 170.4
+/// + 8 = 690 us; five: 860).
 #[test]
 #[ignore = "slow without optimisation: about 20 s in release"]
 fn eight_mebibytes() {

@@ -1,10 +1,10 @@
-//! Permutation on a non-blocking fat tree: no scheme beats the serialisation bound, and PRIME comes near it.
+//! No scheme beats the serialisation bound of a permutation, and PRIME comes near it.
 
 mod common;
 use anabranch_units::Time;
 use common::*;
 
-/// Arrival of the last packet: every packet at line rate, then the path over `links` links.
+/// Arrival of the last packet of a flow at line rate.
 fn bound(size: u64, links: u64) -> Time {
     let packets = size / 4096;
     Time::from_ps(packets * 83_200 + (links - 1) * 83_200 + links * 1_000_000)

@@ -1,5 +1,4 @@
-//! Queueing theory with confidence intervals: M/D/1, M/M/1 and M/G/1 waiting times at a NIC and at a switch port.
-//! (Little's law is checked on every queue of every run by the simulator itself.)
+//! Waiting times of M/D/1, M/M/1 and M/G/1 at a NIC and at a switch port, with confidence intervals.
 
 mod common;
 use anabranch_backend::Setup;
@@ -49,7 +48,6 @@ fn assert_wait(setup: &Setup, expected: f64, what: &str) {
         (mean - expected).abs() <= half,
         "{what}: waited {mean:.0} ps, theory says {expected:.0}, interval {half:.0}"
     );
-    // The interval must be narrow enough to be significant.
     assert!(half < 0.35 * expected, "{what}: {half} of {expected}");
 }
 
@@ -88,8 +86,8 @@ fn m_g_1() {
 
 #[test]
 fn a_switch_port_fed_by_many_hosts_is_nearly_m_d_1() {
-    // 31 hosts of other leaves send one-packet messages to host 0. Each is slow (load/31), so the port towards host 0
-    // sees nearly Poisson arrivals; spreading over NICs and spines shapes it by about load/31, hence the tolerance.
+    // 31 hosts send one-packet messages to host 0, so its port sees nearly Poisson arrivals. Spreading over NICs and
+    // spines shapes them by about load/31, hence the tolerance.
     let topology = fat_tree(2, 16);
     let service = 4160.0 * 20.0;
     for load in [0.5, 0.8] {

@@ -1,4 +1,4 @@
-//! RoCE fabrics: closed forms of the model behind the recorded runs, PFC without loss, recovery of every loss.
+//! Closed forms of the model behind the recorded runs, PFC without loss, recovery of every loss.
 
 mod common;
 use anabranch_backend::Setup;
@@ -33,7 +33,7 @@ fn a_lone_flow_takes_the_closed_form_of_the_recorded_runs() {
                     1 => hops * last + 2000 * hops + 4 * hops,
                     _ => (packets - 1 + hops - 1) * 83 + last + 2000 * hops + 4 * hops,
                 };
-                // Where the last ACK would be closer than 4 ns to the previous one, it waits behind it.
+                // An ACK closer than 4 ns to the previous one waits behind it.
                 let fct = if packets > 1 && last < 4 { fct + 1 } else { fct };
                 assert_eq!(fct_ns(&setup), [fct], "{size} B over {hops} hops, {profile:?}");
             }
@@ -46,7 +46,7 @@ fn a_lone_flow_takes_the_closed_form_of_the_recorded_runs() {
     assert_eq!([lone(17, 1_000_000), lone(1, 1_000_000)].concat(), [91_265, 87_091]);
 }
 
-/// In exact picoseconds: three packets of 1000 B (1048 B at 100 Gb/s: 83.84 ns) over four hops of 1 us, ACK 60 B: 4.8 ns.
+/// Three packets of 1000 B (1048 B at 100 Gb/s: 83.84 ns) over four hops of 1 us, ACK 60 B: 4.8 ns.
 #[test]
 fn a_lone_flow_of_our_own_profile() {
     let setup = roce_setup(leaf_spine_128(), flows(&[(0, 17, 3000, 0)]), "ecmp", Profile::Irn);
@@ -56,9 +56,8 @@ fn a_lone_flow_of_our_own_profile() {
     assert_eq!(result.flows[0].ideal_ack, Time::from_ps(expected));
 }
 
-/// Ports with PFC have service events only while a port is paused: otherwise a hop costs one event as without PFC.
-/// 160 packets of 1,000 B from each of 128 hosts queue where flows collide, far below 32 MB. Besides arrivals
-/// there are a start per flow and some timers.
+/// Ports with PFC have service events only while paused; otherwise a hop costs one event as without PFC. 160 packets
+/// from each of 128 hosts queue far below 32 MB. Besides arrivals there are a start per flow and some timers.
 #[test]
 fn pfc_costs_no_events_without_pauses() {
     let topology = leaf_spine_128();
@@ -71,7 +70,7 @@ fn pfc_costs_no_events_without_pauses() {
     assert!(events < hops + hops / 10, "{events} events for {hops} packet-hops");
 }
 
-/// An incast of 32 hosts of other racks on one: PFC holds back the excess over the buffer.
+/// Incast of hosts of other racks on one.
 fn incast(senders: u32, size: u64, profile: Profile) -> Setup {
     let list: Vec<_> = (0..senders).map(|i| (16 + i * 3 % 112, 0, size, 0)).collect();
     roce_setup(leaf_spine_128(), flows(&list), "ecmp", profile)
@@ -87,7 +86,7 @@ fn pfc_loses_nothing() {
         assert_eq!((result.counters.dropped.unwrap(), result.counters.retransmitted.unwrap()), (0, 0), "{control}");
         assert!(result.counters.pfc_pauses.unwrap() > 0, "{control}");
         assert!(result.flows.iter().all(|flow| flow.status == FlowStatus::Finished));
-        // Pauses reach the spines, from there the leaves (head-of-line blocking), and without control the hosts.
+        // Pauses reach the spines, then the leaves (head-of-line blocking), and without control the hosts.
         let paused = |from: &str| result.links.iter().any(|l| l.from.starts_with(from) && l.pauses.unwrap() > 0);
         assert!(paused("spine"));
         assert!(control == "dcqcn" || (paused("leaf") && paused("host")));
@@ -98,7 +97,6 @@ fn pfc_loses_nothing() {
     assert!(last.ps() >= busy && last.ps() < busy + 1_000_000, "{last} against {busy} ps");
 }
 
-/// Senders in the receiver's own rack and in all others: every port of its switch is an ingress.
 #[test]
 fn pfc_loses_nothing_from_every_port_of_a_switch() {
     let list: Vec<_> = (1..128).map(|src| (src, 0, 400_000, 0)).collect();
@@ -127,7 +125,7 @@ fn without_pfc_the_same_buffer_overflows_and_every_loss_is_repaired() {
 #[test]
 fn the_recorded_lossless_profile_loses_where_pauses_run_out() {
     // conweave-ns3, "What the recorded runs showed": 64 senders of 1 MB overrun a pause of 5 us that nothing refreshes
-    // (282,531 packets are lost there, the last flow takes 20.8 ms); with 20 us it takes 5.8 ms.
+    // (282,531 packets lost, last flow 20.8 ms); with 20 us it takes 5.8 ms.
     let list: Vec<_> = (0..64).map(|i| (16 + i, 0, 1_000_000, 0)).collect();
     let mut setup = roce_setup(leaf_spine_128(), flows(&list), "ecmp", Profile::ConweaveLossless);
     let short = run(&setup);
@@ -142,14 +140,14 @@ fn the_recorded_lossless_profile_loses_where_pauses_run_out() {
 
 #[test]
 fn a_ring_of_pauses_is_a_deadlock_and_is_named() {
-    // Four switches in a ring, a host each, every flow two hops on, clockwise by force: a cyclic buffer dependency.
+    // Four switches in a ring, every flow two hops on: a cyclic buffer dependency.
     let text_file = "8 4 8\n4 5 6 7\n0 4 100Gbps 1000ns 0\n1 5 100Gbps 1000ns 0\n2 6 100Gbps 1000ns 0\n3 7 100Gbps 1000ns 0\n\
                      4 5 100Gbps 1000ns 0\n5 6 100Gbps 1000ns 0\n6 7 100Gbps 1000ns 0\n7 4 100Gbps 1000ns 0\n";
     let mut parameters = anabranch_topology::TopologyParameters::named("file").unwrap();
     parameters.parameters_mut().set("path", &text("ring")).unwrap();
     parameters.parameters_mut().set("format", &text("conweave")).unwrap();
     let ring = parameters.build(&|_| Ok(text_file.to_string())).unwrap();
-    // Two paths of two hops exist; only flows that happen to take the same direction fill the ring, so take many seeds.
+    // Only flows that happen to take the same direction fill the ring, hence many seeds.
     let list: Vec<_> = (0..4).flat_map(|h| (0..24).map(move |_| (h, (h + 2) % 4, 2_000_000, 0))).collect();
     let mut found = Vec::new();
     for seed in 1..40 {
@@ -164,7 +162,6 @@ fn a_ring_of_pauses_is_a_deadlock_and_is_named() {
         let open = result.flows.iter().filter(|flow| flow.fct_ack.is_none()).count();
         assert_eq!(result.deadlock.is_empty(), open == 0, "without timers a run ends whole or stuck");
         if open > 0 {
-            // The same on two threads, and with a time limit long after all progress has ended.
             let again = anabranch_sim::run(&setup, 2, &mut |_| true).unwrap();
             assert_eq!((again.fingerprint, &again.deadlock), (result.fingerprint, &result.deadlock));
             setup.limits.until_all_done = false;
@@ -173,7 +170,7 @@ fn a_ring_of_pauses_is_a_deadlock_and_is_named() {
             break;
         }
     }
-    // The only circles are the four links of one direction. Switches are numbered from 4.
+    // The only cycles are the four links of one direction. Switches are numbered from 4.
     let names = |link: &String| link.split("->").map(str::to_string).collect::<Vec<_>>();
     let ends: Vec<Vec<String>> = found.iter().map(names).collect();
     assert_eq!(ends.len(), 4, "{found:?}");
@@ -221,8 +218,7 @@ fn probes_are_real_packets() {
     assert_eq!(result.conservation.unwrap().probes.delivered, 2 * counters.probes.unwrap());
 }
 
-/// Without marks FlowBender moves only at timeouts: NACKs of lost packets carry notifications that do not concern its
-/// path.
+/// NACKs of lost packets carry notifications that do not concern FlowBender's path.
 #[test]
 fn flowbender_and_plb_move_for_marks_of_their_own_packets_alone() {
     for scheme in ["flowbender", "plb"] {
@@ -239,8 +235,8 @@ fn flowbender_and_plb_move_for_marks_of_their_own_packets_alone() {
     }
 }
 
-/// An undetected cut: schemes that keep their path complete only if a timeout moves them; those that choose again after
-/// a pause or for every packet avoid it.
+/// Schemes that keep their path complete only if a timeout moves them; those that choose again after a pause or per
+/// packet avoid the cut.
 #[test]
 fn behind_an_undetected_cut_a_flow_ends_if_something_moves_it() {
     let topology = leaf_spine_128();
@@ -252,7 +248,7 @@ fn behind_an_undetected_cut_a_flow_ends_if_something_moves_it() {
         }
         let cut = anabranch_topology::FaultParameters {
             links: vec!["leaf0-spine3".into()],
-            // Cut acknowledgements are excluded: they do not take part in the choice of paths.
+            // Acknowledgements do not take part in the choice of paths.
             affects: anabranch_topology::Affects::Data,
             ..anabranch_topology::FaultParameters::default()
         };
@@ -269,8 +265,7 @@ fn behind_an_undetected_cut_a_flow_ends_if_something_moves_it() {
     }
 }
 
-/// HF2T creates flowlets, which may overtake: a packet held for one timeout follows others that a paused
-/// link holds longer. So it reorders more than LetFlow alone.
+/// HF2T creates flowlets, which may overtake: a packet held for one timeout follows others that a paused link holds longer.
 #[test]
 fn hf2t_makes_flowlets_and_reorders_more_than_letflow() {
     let tree = {
@@ -293,7 +288,6 @@ fn hf2t_makes_flowlets_and_reorders_more_than_letflow() {
         run(&setup)
     };
     let (letflow, hf2t) = (run_of("letflow"), run_of("hf2t"));
-    // Every flow that leaves its rack is a flowlet at least.
     let leaves = |flow: &&anabranch_outcome::FlowRow| flow.src / 2 != flow.dst / 2;
     let crossing = letflow.flows.iter().filter(leaves).count() as u64;
     assert!(letflow.counters.flowlets.unwrap() >= crossing);

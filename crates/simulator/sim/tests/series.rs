@@ -1,5 +1,4 @@
-//! Time series of ports, flows and load balancers: against arithmetic, against the totals, and the same for every mode
-//! of execution.
+//! Time series of ports, flows and load balancers, against arithmetic and the totals, for every mode of execution.
 
 mod common;
 
@@ -23,8 +22,7 @@ fn measured(setup: &Setup, interval: Time) -> Setup {
     Setup { measure, ..setup.clone() }
 }
 
-/// 200 flows of up to 200 kB on a fabric of 32 hosts, over four transports and schemes, with classes of trouble: trimming, PFC,
-/// drops, probes.
+/// 200 flows over four transports and schemes, with trimming, PFC, drops and probes.
 fn busy() -> Vec<(&'static str, Setup)> {
     let topology = fat_tree(2, 8);
     let flows = || random_flows(&topology, 200, 300_000, 40_000_000, 5);
@@ -59,7 +57,7 @@ fn rows_are_the_same_in_every_mode_and_change_no_result() {
     }
 }
 
-/// A run that continues for a while after its last packet: the last samples have all counts.
+/// Runs on after the last packet, so that the last samples have all counts.
 #[test]
 fn the_last_samples_are_the_totals() {
     for (name, plain) in busy() {
@@ -113,7 +111,7 @@ fn at(result: &RunResult, flow: usize, us: u64) -> FlowSample {
     *result.flow_series[flow].samples.iter().find(|sample| sample.time == Time::from_us(us)).expect("a sample")
 }
 
-/// 100 packets over four links of 400 Gb/s and 1 us: one every 83.2 ns.
+/// 100 packets over four links of 400 Gb/s and 1 us.
 #[test]
 fn a_lone_flow_by_arithmetic() {
     let result = run(&measured(&setup(fat_tree(2, 4), flows(&[(0, 7, 100 * 4096, 0)]), "ecmp"), Time::from_us(1)));
@@ -126,21 +124,21 @@ fn a_lone_flow_by_arithmetic() {
     assert_eq!(at(&result, 0, 5).received_bytes, 9 * 4096);
     // The last of 100 packets starts at 8.2368 us; none since 9 us.
     assert_eq!((at(&result, 0, 9).sent_packets, at(&result, 0, 9).paths, at(&result, 0, 10).paths), (100, 1, 0));
-    // 13 packets of 4160 B have been sent on the NIC and, from 1.0832 us on, by the leaf: packets 0 to 11 before 2 us
-    // (1083.2 + 11 * 83.2 = 1998.4 ns).
+    // 13 packets of 4160 B have been sent on the NIC and, from 1.0832 us on, by the leaf: 0 to 11 before 2 us (1083.2 +
+    // 11 * 83.2 = 1998.4 ns).
     let sent = |from: &str, to: &str, us: usize| {
         let series = result.series.iter().find(|s| s.from == from && s.to == to).unwrap();
         series.samples[us].sent_bytes
     };
     assert_eq!(sent("host0", "leaf0", 1), 13 * 4160);
     assert_eq!(sent("leaf0", "spine0", 2) + sent("leaf0", "spine1", 2), 12 * 4160);
-    // All over one of two uplinks and, for the acknowledgements, back: twice the mean.
+    // All over one of two uplinks, and acknowledgements back: twice the mean.
     let scheme = &result.scheme_series[0].samples;
     assert_eq!((scheme[1].uplink_imbalance, scheme[2].uplink_imbalance), (None, Some(2.0)));
     assert_eq!((scheme[1].open_flows, scheme[1].finished_flows), (1, 0));
 }
 
-/// Two senders at line rate to one receiver through one port: the queue of 400 Gb/s grows by 50 kB per microsecond.
+/// Two senders to one receiver: the queue of 400 Gb/s grows by 50 kB per microsecond.
 #[test]
 fn a_queue_by_arithmetic() {
     let two = flows(&[(0, 2, 1 << 20, 0), (1, 2, 1 << 20, 0)]);
@@ -154,7 +152,7 @@ fn a_queue_by_arithmetic() {
     assert!(growth.abs_diff(rate / 8 / 1_000_000) <= 2 * 4160, "{growth} B in a microsecond");
 }
 
-/// DCQCN starts at line rate and slows down behind a full port; PFC pauses are recorded.
+/// DCQCN starts at line rate and slows down behind a full port.
 #[test]
 fn rates_and_pauses_are_seen() {
     let keys = [("leaves", anabranch_settings::Raw::Int(2)), ("hosts_per_leaf", anabranch_settings::Raw::Int(16))];

@@ -1,4 +1,4 @@
-//! Traces of flows and captures of links: they are complete and do not affect the run.
+//! Traces of flows and captures of links.
 
 mod common;
 use anabranch_backend::{Measure, Setup};
@@ -12,7 +12,6 @@ use common::*;
 
 const ROOM: u64 = 10_000_000;
 
-/// The same with every flow traced and every link captured.
 fn watched(setup: &Setup) -> Setup {
     let measure = Measure {
         trace_flows: (0..setup.flows.flows.len() as u32).collect(),
@@ -35,7 +34,7 @@ fn four_hosts() -> anabranch_topology::Topology {
     topology("leaf-spine", &keys)
 }
 
-/// A row as text: time, event, packet, link, when and before what it joined.
+/// Row as text: time, event, packet, link, when and before what it joined.
 fn words(result: &RunResult, row: &TraceRow) -> String {
     let link = &result.links[row.link as usize];
     let joined = row.joined.map_or("-".into(), |time| time.ps().to_string());
@@ -44,7 +43,7 @@ fn words(result: &RunResult, row: &TraceRow) -> String {
     format!("{} {event} {packet} {}->{} {joined} {queue}", row.time.ps(), link.from, link.to)
 }
 
-/// 4096 + 64 B take 83.2 ns on a link and 64 B 1.28 ns; a link delays by 1 us. Store and forward: a link after the other.
+/// 4096 + 64 B take 83.2 ns on a link and 64 B 1.28 ns; a link delays by 1 us. Store and forward.
 #[test]
 fn a_packet_and_its_acknowledgement() {
     let result = run(&watched(&setup(four_hosts(), flows(&[(0, 4, 4096, 0)]), "ecmp")));
@@ -62,7 +61,7 @@ fn a_packet_and_its_acknowledgement() {
         }
         expected.push(format!("{} receive {packet} {} - -", start + 4 * step, links[3]));
     }
-    // The reception of the data and the transmission of its acknowledgement have the same time.
+    // Reception of the data and transmission of its acknowledgement have the same time.
     let mut found: Vec<String> = result.watched.trace.iter().map(|row| words(&result, row)).collect();
     found.sort_by_key(|text| text.split_once(' ').map(|(time, rest)| (time.parse::<u64>().unwrap(), rest.to_string())));
     expected
@@ -72,8 +71,8 @@ fn a_packet_and_its_acknowledgement() {
     assert!(!result.watched.trace_cut);
 }
 
-/// Three hosts send a packet each to a fourth at once: one leaves its leaf immediately, the next waits for it with none
-/// before it, the last finds one waiting.
+/// Three hosts send a packet each to a fourth: one leaves its leaf at once, the next waits with none before it, the
+/// last finds one waiting.
 #[test]
 fn waiting_packets_are_recorded() {
     let result =
@@ -140,8 +139,6 @@ fn setups() -> Vec<(&'static str, Setup)> {
     ]
 }
 
-/// Threads, the split into cells and the evaluation of ports do not affect traces and captures, and these do not affect
-/// the results.
 #[test]
 fn watching_changes_nothing_and_nothing_changes_it() {
     for (name, setup) in setups() {
@@ -160,7 +157,7 @@ fn watching_changes_nothing_and_nothing_changes_it() {
     }
 }
 
-/// The rows are complete: their numbers equal the independent ones of counters and links.
+/// The rows agree with the independent counters.
 #[test]
 fn rows_and_packets_are_what_was_counted() {
     let mut seen = std::collections::BTreeSet::new();
@@ -203,7 +200,6 @@ fn rows_and_packets_are_what_was_counted() {
     assert_eq!(seen.into_iter().collect::<Vec<_>>().join(" "), words);
 }
 
-/// Some flows of many: exactly their rows.
 #[test]
 fn a_few_flows_are_a_part_of_all() {
     for (name, setup) in setups() {
@@ -216,7 +212,6 @@ fn a_few_flows_are_a_part_of_all() {
     }
 }
 
-/// A trace that is too long has its first rows, the same for any number of threads.
 #[test]
 fn a_bound_keeps_the_first_rows() {
     let (_, setup) = setups().swap_remove(0);
@@ -233,7 +228,6 @@ fn a_bound_keeps_the_first_rows() {
     }
 }
 
-/// More packets on a captured link than allowed end the run with a message.
 #[test]
 fn a_capture_that_is_too_large_is_refused() {
     let (_, setup) = setups().swap_remove(0);

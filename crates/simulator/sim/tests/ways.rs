@@ -1,5 +1,4 @@
-//! The mode of execution and the measurements must not affect results. The soak (`anabranch-soak`) draws such runs at
-//! random; these are two former bugs.
+//! The mode of execution and the measurements do not affect results. The soak (`anabranch-soak`) draws such runs at random.
 
 mod common;
 use anabranch_backend::{Measure, Setup};

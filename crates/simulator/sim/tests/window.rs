@@ -12,8 +12,8 @@ use common::*;
 const PERIOD: u64 = 8_192_000;
 const ROUNDS: u64 = 20;
 
-/// Hosts 2 to 7 send to their neighbours on the same switch at a load of 0.6; at the end host 0 sends 5.5 MB to host 1
-/// (110 us at 400 Gb/s), while the others are idle.
+/// Hosts 2 to 7 send to their neighbours at a load of 0.6; at the end host 0 sends 5.5 MB to host 1 (110 us at 400
+/// Gb/s), while the others are idle.
 fn load_of_60_percent() -> Setup {
     let mut list = vec![(0, 1, 5_500_000, ROUNDS * PERIOD)];
     for round in 0..ROUNDS {
@@ -28,8 +28,8 @@ fn a_load_of_60_percent_shows_60_percent() {
     let window = result.window.as_ref().expect("known starts");
     assert_eq!((window.from, window.to), (Time::ZERO, Time::from_ps(ROUNDS * PERIOD)));
     for (number, link) in result.links.iter().enumerate().filter(|(_, l)| l.from == "host2" || l.to == "host2") {
-        // With 4160 B on the wire for 4096 B of payload 0.6 is 0.609; an ACK of 64 B for every four packets of the
-        // reverse flow adds 0.6 * 16 / 4096 = 0.0023.
+        // 4160 B on the wire for 4096 B make 0.6 0.609; an ACK of 64 B for every four packets of the reverse flow adds
+        // 0.6 * 16 / 4096 = 0.0023.
         let in_window = result.window_utilisation(number).unwrap();
         assert!((0.6093..0.6120).contains(&in_window), "{}: {in_window}", link.from);
         // Over all of 164 + 110 us it is 0.36.
@@ -49,7 +49,6 @@ fn to_the_byte_for_any_way_of_running() {
         let sent = &result.window.as_ref().unwrap().sent_bytes;
         // 20 flows of 60 packets, and 20 * 15 ACKs for those of the neighbour.
         assert_eq!(sent[result.links.iter().position(|l| l.from == "host3").unwrap()], 20 * 60 * 4160 + 20 * 15 * 64);
-        // A start at the window's end is excluded.
         assert_eq!(sent[result.links.iter().position(|l| l.from == "host0").unwrap()], 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Helpers of whole-run tests: small setups built in code.
+//! Small setups built in code.
 #![allow(dead_code, unreachable_pub)]
 
 use anabranch_backend::FabricParameters;
@@ -17,18 +17,15 @@ use anabranch_transport::{
 use anabranch_units::Time;
 use anabranch_workload::{Flow, FlowSet, Start, WorkloadInfo};
 
-/// Text as a raw value.
 pub fn text(text: &str) -> Raw {
     Raw::Text(text.into())
 }
 
-/// The parameters of the Ultra-Ethernet-like transport of a setup that uses it.
 pub fn uet(setup: &mut Setup) -> &mut UetParameters {
     let TransportParameters::Uet(transport) = &mut setup.transport else { panic!("a setup with uet") };
     &mut transport.uet
 }
 
-/// A topology of `kind` with these keys.
 pub fn topology(kind: &str, keys: &[(&str, Raw)]) -> Topology {
     let mut parameters = TopologyParameters::named(kind).expect("a kind");
     for (key, value) in keys {
@@ -48,7 +45,7 @@ pub fn fat_tree(tiers: i64, radix: i64) -> Topology {
     topology("fat-tree", &keys)
 }
 
-/// Flows (source, destination, bytes, start in picoseconds) of one workload.
+/// Flows (source, destination, bytes, start in picoseconds).
 pub fn flows(list: &[(u32, u32, u64, u64)]) -> FlowSet {
     let mut list = list.to_vec();
     list.sort_by_key(|&(src, dst, _, start)| (start, src, dst));
@@ -71,14 +68,14 @@ pub fn flows(list: &[(u32, u32, u64, u64)]) -> FlowSet {
     }
 }
 
-/// A permutation of all hosts in which none sends inside its leaf.
+/// Permutation of all hosts in which none sends inside its leaf.
 pub fn permutation(topology: &Topology, size: u64, seed: u64) -> FlowSet {
     let mut stream = Stream::keyed(seed, name_key("permutation"), "test");
     let hosts: Vec<u32> = (0..topology.hosts).collect();
     loop {
         let mut to = hosts.clone();
         stream.shuffle(&mut to);
-        // Repair by swaps with random partners; restart if that does not converge.
+        // Repairs by swaps with random partners; restarts if that does not converge.
         for _ in 0..100 {
             let same = |a: u32, b: u32| topology.edge_switch(a) == topology.edge_switch(b);
             let bad: Vec<usize> = (0..to.len()).filter(|&i| same(i as u32, to[i])).collect();
@@ -94,7 +91,7 @@ pub fn permutation(topology: &Topology, size: u64, seed: u64) -> FlowSet {
     }
 }
 
-/// A setup with the defaults of the profile `uet-lossy`.
+/// Defaults of the profile `uet-lossy`.
 pub fn setup(topology: Topology, flows: FlowSet, scheme: &str) -> Setup {
     let (host, switch) = registry::resolve(scheme).expect("a scheme");
     Setup {
@@ -116,7 +113,6 @@ pub fn setup(topology: Topology, flows: FlowSet, scheme: &str) -> Setup {
     }
 }
 
-/// A RoCE profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     Irn,
@@ -125,7 +121,6 @@ pub enum Profile {
     ConweaveLossless,
 }
 
-/// A setup with the defaults of a RoCE profile.
 pub fn roce_setup(topology: Topology, flows: FlowSet, scheme: &str, profile: Profile) -> Setup {
     let (fabric, transport) = match profile {
         Profile::Irn => (FabricParameters::roce_irn(), RoceTransport::irn()),
@@ -136,7 +131,6 @@ pub fn roce_setup(topology: Topology, flows: FlowSet, scheme: &str, profile: Pro
     Setup { fabric, transport: TransportParameters::Roce(transport), ..setup(topology, flows, scheme) }
 }
 
-/// The parameters of the RoCE transport of a setup that uses it.
 pub fn roce(setup: &mut Setup) -> &mut RoceParameters {
     let TransportParameters::Roce(transport) = &mut setup.transport else { panic!("a setup with roce") };
     &mut transport.roce
@@ -154,7 +148,7 @@ pub fn leaf_spine_128() -> Topology {
     topology("leaf-spine", &keys)
 }
 
-/// Flows between random hosts: sizes up to `most` bytes, starts within `span` picoseconds.
+/// Flows with sizes up to `most` bytes and starts within `span` picoseconds.
 pub fn random_flows(topology: &Topology, number: usize, most: u64, span: u64, seed: u64) -> FlowSet {
     let mut stream = Stream::keyed(seed, name_key("random flows"), "test");
     let hosts = u64::from(topology.hosts);
@@ -168,18 +162,16 @@ pub fn random_flows(topology: &Topology, number: usize, most: u64, span: u64, se
     flows(&list)
 }
 
-/// Runs on one thread.
 pub fn run(setup: &Setup) -> RunResult {
     anabranch_sim::run(setup, 1, &mut |_| true).expect("a run")
 }
 
-/// Runs with eager ports, the reference.
 pub fn run_eager(setup: &Setup, threads: usize) -> RunResult {
     let how = How { timing: Timing::Eager, ..How::on(threads) };
     anabranch_sim::run_with(setup, how, &mut |_| true).expect("a run")
 }
 
-/// Disables congestion control; the window is never reached, and queues never overflow or mark.
+/// Disables congestion control, marks and limits of queues.
 pub fn unconstrained(mut setup: Setup) -> Setup {
     let fabric = &mut setup.fabric;
     fabric.set("queue_limit", &text("1GB")).unwrap();
