@@ -8,11 +8,9 @@ use std::sync::{
 /// Polls of the barrier before a thread goes to sleep: a few microseconds.
 const SPINS: u32 = 2_000;
 
-/// Error: a thread of the barrier panicked, so the others will not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Broken;
 
-/// Barrier for a fixed number of threads.
 #[derive(Debug)]
 pub(crate) struct Barrier {
     threads: usize,
@@ -71,7 +69,6 @@ impl Barrier {
         }
     }
 
-    /// Releases all threads, now and at every later wait.
     fn break_up(&self) {
         let _lock = self.sleep.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         self.broken.store(true, SeqCst);

@@ -1,22 +1,19 @@
 //! Event queues of the cells of one thread.
 //!
-//! Nearly every event is pushed one lookahead or more before its time, that is, for a later window. Such a push is an append to
-//! its cell's list. At the cell's turn the events of the window are taken out of the list and sorted at once: scattered into as
-//! many buckets as there are events, then put in order by insertion. The few events that a cell pushes into its own running
-//! window wait in a heap beside the sorted ones.
+//! Nearly every event is pushed for a later window: an append to its cell's list. At the cell's turn the events of the
+//! window are sorted at once: scattered into as many buckets as there are events, then put in order by insertion. The
+//! few events that a cell pushes into its own running window wait in a heap.
 
 use crate::event::{Due, Event};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// Events at least this far beyond the window wait in a heap, so that a cell does not scan them in every window. Unit:
-/// picoseconds.
+/// Distance beyond the window, in picoseconds, from which events wait in a heap, so that a cell does not scan them in
+/// every window.
 const FAR: u64 = 1 << 24;
-/// Maximum number of buckets for the events of a window.
 const BUCKETS: usize = 1 << 14;
 /// Buckets up to this size are put in order by insertion; larger ones (synchronous starts) are sorted.
 const SMALL: u32 = 16;
 
-/// Pending events of one cell.
 #[derive(Debug, Default)]
 struct Cell {
     /// Events of later windows, unordered.
@@ -30,7 +27,6 @@ pub struct Cells {
     cells: Vec<Cell>,
     /// Per cell, a lower bound of the time of its events.
     next: Vec<u64>,
-    /// The running cell.
     running: u32,
     /// Its window: from `base` to before `end`.
     base: u64,
@@ -40,7 +36,7 @@ pub struct Cells {
     position: usize,
     /// Events that it pushed into its own window.
     soon: BinaryHeap<Reverse<Due>>,
-    /// Empty list, to be filled with the events that a cell keeps for later.
+    /// Empty list, filled with the events that a cell keeps for later.
     kept: Vec<Event>,
     counts: Box<[u32; BUCKETS]>,
     late: Option<Event>,
@@ -230,7 +226,6 @@ impl Cells {
         self.late.as_ref()
     }
 
-    /// Returns the number of pending events, those of the running window included.
     #[cfg(test)]
     fn len(&self) -> usize {
         let later: usize = self.cells.iter().map(|cell| cell.later.len() + cell.far.len()).sum();

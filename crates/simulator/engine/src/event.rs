@@ -11,16 +11,16 @@ pub struct Event {
     pub payload: u32,
 }
 
-/// Event of the running window. One comparison of `key` orders two events, except for ties.
+/// Event of the running window, ordered by `key` except for ties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Due {
-    /// Time since the start of the window in the upper half, the event's order in the lower.
+    /// Time since the start of the window in the upper half, order in the lower.
     pub(crate) key: u64,
     pub(crate) payload: u32,
 }
 
 impl Due {
-    /// Converts an event of a window that starts at `base`; its time must be less than 2^32 ps after `base`.
+    /// Converts an event less than 2^32 ps after `base`, the start of its window.
     #[inline]
     pub(crate) fn new(event: &Event, base: u64) -> Self {
         debug_assert!(event.time - base <= u64::from(u32::MAX));

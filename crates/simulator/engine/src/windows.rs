@@ -1,8 +1,7 @@
 //! Windows of one lookahead, on one thread or several.
 //!
-//! A window starts at the earliest event of all partitions and is one lookahead long: no event inside it affects another cell
-//! before its end. Partitions run a window independently, then exchange their messages. The windows do not depend on the
-//! distribution of cells over threads.
+//! A window starts at the earliest event of all partitions and is one lookahead long: no event inside it affects
+//! another cell before its end. The windows do not depend on the distribution of cells over threads.
 
 use crate::{
     Cells,
@@ -23,18 +22,17 @@ pub trait Message: Send {
     fn time(&self) -> u64;
 }
 
-/// Cells of a model with their state, which one thread runs.
+/// Cells with their state, which one thread runs.
 pub trait Partition: Send {
     /// Message between partitions.
     type Message: Message;
 
-    /// Returns a lower bound of the next event's time; `u64::MAX`: no event is left. It must not precede the end of the last
-    /// window.
+    /// Returns a lower bound of the next event's time, not before the end of the last window; `u64::MAX`: no event is left.
     fn next_time(&self) -> u64;
-    /// Returns the time of the next cut, at which the model changes globally, such as at a fault; `u64::MAX`: none. All
-    /// partitions return the same time. No event precedes `start`.
+    /// Returns the time of the next cut, a global change of the model such as a fault, the same on all partitions;
+    /// `u64::MAX`: none. No event precedes `start`.
     fn next_cut(&self, start: u64) -> u64;
-    /// Applies a cut: all partitions have handled every event before it, and none at or after it.
+    /// Applies a cut between the events before it and those at or after it.
     fn cut(&mut self, time: u64, start: u64);
     /// Handles every event from `start` to before `end` and puts messages for partition `p` into `outbox[p]`. Calls `go_on`
     /// periodically between events, and returns early if it returns `false`.
@@ -45,11 +43,11 @@ pub trait Partition: Send {
         outbox: &mut [Vec<Self::Message>],
         go_on: &mut dyn FnMut(Status) -> bool,
     );
-    /// Takes over messages of another partition, leaving the vector empty.
+    /// Takes messages of another partition, leaving the vector empty.
     fn receive(&mut self, messages: &mut Vec<Self::Message>);
     /// Returns the current status.
     fn status(&self) -> Status;
-    /// Returns `true` if an invariant failed and the run must stop.
+    /// Returns `true` if the run must stop because an invariant failed.
     fn failed(&self) -> bool;
 }
 
@@ -81,11 +79,10 @@ pub enum Outcome {
     Failed,
 }
 
-/// Minimum interval between calls of the callback.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Runs all events before `end`, with one thread per partition. `lookahead` is the minimum time between a cause in one cell and
-/// its effect in another, and above zero. `tick` is called periodically with the sum of all statuses and returns `false` to stop.
+/// Runs all events before `end`, one thread per partition. `lookahead` is the minimum time, above zero, from a cause in one
+/// cell to its effect in another. `tick` is called periodically with the sum of all statuses and returns `false` to stop.
 ///
 /// # Panics
 /// Panics if a partition does, on any thread; the other threads end first.
@@ -124,7 +121,6 @@ pub fn run<P: Partition>(
     })
 }
 
-/// State that a partition publishes at the barrier between two windows.
 #[derive(Debug)]
 struct Report {
     /// Minimum of the times of its next event and of its messages.
@@ -133,8 +129,8 @@ struct Report {
     fails: AtomicBool,
 }
 
-/// State that the threads share. Data written in one window and read after its barrier exist twice, for even and odd windows: one
-/// barrier per window is then enough.
+/// State that the threads share. Data written in one window and read after its barrier exist twice, for even and odd
+/// windows, so that one barrier per window is enough.
 struct Common<M> {
     count: usize,
     lookahead: u64,
@@ -170,7 +166,6 @@ impl<M> Common<M> {
     }
 }
 
-/// Thread with its partition.
 struct Worker<'a, M> {
     common: &'a Common<M>,
     me: usize,
@@ -181,7 +176,7 @@ impl<M: Message> Worker<'_, M> {
         let Common { count, lookahead, end, barrier, reports, mail, statuses, stop } = self.common;
         let mut outbox: Vec<Vec<M>> = (0..*count).map(|_| Vec::new()).collect();
         let mut last = Instant::now();
-        // Calls the callback periodically; after it returns `false`, each thread stops at its next call of `go_on`.
+        // After the callback returns `false`, each thread stops at its next call of `go_on`.
         let mut go_on = |mine: Status| {
             if last.elapsed() >= TICK {
                 last = Instant::now();
@@ -236,8 +231,8 @@ mod tests {
     use super::*;
     use crate::Event;
 
-    /// Tokens that hop between cells, each hop taking `DELAY` and a little more; a cell logs those that pass. At cuts the tokens'
-    /// paths change.
+    /// Tokens hop between cells, each hop taking `DELAY` and a little more; a cell logs those that pass. Cuts change
+    /// their paths.
     const DELAY: u64 = 100;
     const CELLS: u32 = 12;
 
