@@ -52,7 +52,6 @@ pub enum UnitError {
 /// Name of a unit, and its size in smallest units.
 pub(crate) type Unit = (&'static str, u64);
 
-/// Reads `text` as an exact multiple of the smallest unit.
 pub(crate) fn read(
     text: &str,
     units: &[Unit],
@@ -86,8 +85,7 @@ pub(crate) fn read(
     u64::try_from(scaled / divisor).map_err(|_| too_large())
 }
 
-/// Prints `value` in the largest unit that needs at most three decimals, else in the smallest. `units` go from small to
-/// large.
+/// Prints `value` in the largest unit that needs at most three decimals, else in the smallest. `units` ascend.
 pub(crate) fn write(value: u64, units: &[Unit], f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
     let &(smallest, one) = units.first().expect("a unit");
     for &(name, scale) in units.iter().rev() {

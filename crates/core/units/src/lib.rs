@@ -1,8 +1,7 @@
 //! Integer picoseconds, bytes and rates, with parsing and printing.
 //!
-//! Every quantity is an exact integer: time in picoseconds, sizes in bytes, rates in bits per second.
-//! Text such as `"1.5us"` or `"400Gbps"` is read digit by digit, never through floating point, and a
-//! value that is not a whole number of the smallest unit is refused.
+//! Text such as `"1.5us"` is read digit by digit, never through floating point; a value that is not a whole number of
+//! the smallest unit is refused.
 
 mod decimal;
 mod rate;

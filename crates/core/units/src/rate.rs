@@ -34,15 +34,14 @@ impl Rate {
         Time::from_ps(bits.div_ceil(u128::from(self.0)) as u64)
     }
     /// Returns the wire time of `bytes` as in the recorded model (specification 17.2): seconds as a double, truncated
-    /// to a binary fraction of 64 bits, truncated to whole nanoseconds. 1048 B at 100 Gb/s take 83 ns. At least one
-    /// nanosecond, so that packets on a link keep their order (ours).
+    /// to a binary fraction of 64 bits, then to nanoseconds. At least one (ours), to keep the order on a link.
     ///
     /// # Panics
     /// If the rate is zero, or so slow that the time reaches a second.
     pub fn wire_time_in_ns(self, bytes: u64) -> Time {
         assert!(self.0 > bytes * 8, "{bytes} B take a second or more at {self}");
         let seconds = (bytes * 8) as f64 / self.0 as f64;
-        // Multiplying by a power of two is exact, and the fraction is below 1.
+        // Exact: a power of two times a fraction below 1.
         let fraction = (seconds * 2f64.powi(64)) as u64;
         let nanoseconds = (u128::from(fraction) * 1_000_000_000) >> 64;
         Time::from_ps((nanoseconds as u64).max(1) * 1000)
@@ -53,8 +52,7 @@ impl Rate {
     }
 }
 
-/// Consecutive wire times of one port: the remainder of a division is carried to the next packet, so that
-/// a thousand packets take exactly the time of their bytes at any rate.
+/// Consecutive wire times of one port. The remainder of a division is carried over, so that sums are exact at any rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Serialiser {
     rate: Rate,

@@ -51,7 +51,6 @@ fn write_bdp(millionths: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "{whole}.{}bdp", format!("{rest:06}").trim_end_matches('0'))
 }
 
-/// Returns `millionths` of `bdp`, rounded to nearest.
 fn part(millionths: u64, bdp: u64) -> u64 {
     ((u128::from(millionths) * u128::from(bdp) + 500_000) / 1_000_000) as u64
 }
