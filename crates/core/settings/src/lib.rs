@@ -1,11 +1,8 @@
 //! Parameters that document themselves.
 //!
-//! Every configurable part (a topology, the fabric, a transport, a scheme, a workload) declares its
-//! parameters once with [`parameters!`]: name, type, default, meaning, source. From that one declaration come
-//! the struct with its defaults, parsing with errors that name the nearest valid choice, printing with every
-//! default filled in, and the text of `anabranch explain`.
-//!
-//! [`registry!`] lists the kinds of a part: each is found by its name and has its own parameters.
+//! Every configurable part declares its parameters once with [`parameters!`]: name, type, default, meaning, source. The
+//! struct, parsing with errors that name the nearest valid choice, printing and `anabranch explain` derive from it.
+//! [`registry!`] lists the kinds of a part by name, each with its own parameters.
 
 mod registry;
 mod setting;
@@ -88,7 +85,6 @@ pub fn nearest_few<'a>(found: &str, names: impl IntoIterator<Item = &'a str>, nu
 
 /// Returns the nearest of `names` to `found`, if any is close enough.
 pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    // A word this long is no typing error, and the time of the distance grows with its length.
     if found.len() > 200 {
         return None;
     }

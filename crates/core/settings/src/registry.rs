@@ -38,7 +38,6 @@ impl About {
     }
 }
 
-/// Maximum number of names that a message lists.
 const MAX_LISTED: usize = 12;
 
 /// Error: no entry of a registry has this name.
@@ -63,7 +62,6 @@ impl Unknown {
         Unknown { what, found: found.to_string(), allowed, nearest }
     }
 
-    /// Returns all names, or the nearest if there are many.
     fn choices(&self) -> String {
         let (names, number) = (self.allowed.iter().copied(), self.allowed.len());
         match number > MAX_LISTED {

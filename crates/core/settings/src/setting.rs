@@ -229,7 +229,6 @@ impl<T: Setting> Setting for Vec<T> {
     }
 }
 
-/// An optional parameter: an empty text means "none".
 impl<T: Setting> Setting for Option<T> {
     fn expected() -> String {
         format!("{}, or \"\" for none", T::expected())
