@@ -1,5 +1,4 @@
-//! Input files and their text. All user input is read through this crate: only regular files, opened and read up to a
-//! limit, so that no FIFO, device or endless file blocks a command.
+//! Input files and their text. Only regular files are read, up to a limit: no FIFO, device or endless file blocks.
 
 mod text;
 
@@ -35,7 +34,6 @@ pub fn open(path: &Path) -> Result<(File, u64)> {
 /// # Errors
 /// If it cannot be opened or created, or is no regular file; the message names its kind, not the path.
 pub fn open_own(path: &Path, options: &mut OpenOptions) -> Result<File> {
-    // Opening a device can have effects, so its kind is checked first, and again once the file is open.
     match std::fs::symlink_metadata(path) {
         Ok(metadata) => drop(regular(&metadata)?),
         Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -100,7 +98,6 @@ fn text_of(bytes: Vec<u8>) -> Result<String> {
     String::from_utf8(bytes).map_err(not_text)
 }
 
-/// Returns the size of a regular file, or an error for any other.
 fn regular(metadata: &Metadata) -> Result<u64> {
     match kind(metadata.file_type()) {
         None => Ok(metadata.len()),

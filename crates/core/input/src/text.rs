@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt::Write};
 /// Maximum characters of a name.
 pub const MAX_NAME: usize = 1000;
 
-/// Returns `true` if a terminal executes the character instead of showing it, or it changes the direction of its line.
+/// Returns `true` if a terminal executes the character, or it changes the direction of its line.
 fn is_control(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -41,8 +41,7 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns `text` with control characters replaced by others of the same length in bytes, so that offsets are
-/// preserved.
+/// Returns `text` with control characters replaced by others of the same length in bytes, which preserves offsets.
 pub fn masked(text: &str) -> Cow<'_, str> {
     if is_plain(text) {
         return Cow::Borrowed(text);
