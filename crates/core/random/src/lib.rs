@@ -1,8 +1,7 @@
 //! Random streams keyed by (seed, entity, purpose), and frozen samplers.
 //!
-//! A stream belongs to one entity (a switch, a host, a flow) and one purpose (RED marking, path choice), each
-//! with a stable name, so adding an entity or a scheme does not shift other draws. The samplers are our own, so
-//! a seed has the same meaning on every machine and with every release of a library.
+//! A stream belongs to one entity (a switch, a host, a flow) and one purpose (RED marking, path choice): another entity
+//! or scheme does not shift its draws. The samplers are our own: a seed has the same meaning on every machine.
 
 mod ln;
 pub use ln::ln;
