@@ -4,21 +4,19 @@ use crate::wire::{Head, Wire, is_control};
 use anabranch_outcome::CapturedPacket;
 use etherparse::{EtherType, Ethernet2Header, IpNumber, Ipv4Header, UdpHeader};
 
-/// Bytes of Ethernet's header.
 pub(crate) const ETHERNET: usize = 14;
-/// Bytes of the headers of Ethernet, IPv4 and UDP.
 pub(crate) const HEADERS: usize = ETHERNET + 20 + 8;
 
 /// DSCP of control packets (CS6).
 const CONTROL: u8 = 48;
 
-/// Address of a node's port: locally administered, with the node's number.
+/// Locally administered, with the node's number.
 fn mac(node: u32) -> [u8; 6] {
     let [a, b, c, d] = node.to_be_bytes();
     [2, 0, a, b, c, d]
 }
 
-/// Address of a host, from 10.0.0.1.
+/// Addresses begin at 10.0.0.1.
 fn address(host: u32) -> [u8; 4] {
     let [_, b, c, d] = host.wrapping_add(1).to_be_bytes();
     [10, b, c, d]

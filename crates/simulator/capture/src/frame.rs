@@ -1,5 +1,3 @@
-//! Conversion of a packet to a frame.
-
 use crate::{
     ethernet, ours, roce,
     wire::{Encapsulation, Wire, carries_payload},
@@ -11,8 +9,7 @@ use anabranch_outcome::{CapturedPacket, PacketKind};
 pub struct Frame {
     /// All bytes, payload as zeros; in frames with our own header without payload.
     pub head: Vec<u8>,
-    /// Bytes on the wire, without preamble and frame check sequence: those of the simulated packet, or more if the
-    /// headers do not fit.
+    /// Bytes on the wire without preamble and FCS: those of the packet, or more if the headers do not fit.
     pub length: u32,
 }
 
@@ -23,7 +20,7 @@ pub struct Written {
     pub packets: u64,
     /// Sum of their lengths.
     pub bytes: u64,
-    /// Frames longer than their packets, which are too short for the headers.
+    /// Frames longer than their packets because of the headers.
     pub widened: u64,
     /// Total of the additional bytes.
     pub widened_by: u64,

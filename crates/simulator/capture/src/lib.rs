@@ -1,5 +1,4 @@
-//! Capture of a simulated link as a pcapng file for standard tools: Ethernet, IPv4, UDP and within it RoCEv2, or our
-//! own header for the transport `uet`. `docs/how-to/look-inside.md` describes every field.
+//! Capture of a simulated link as pcapng: Ethernet, IPv4, UDP and RoCEv2 or our header (`docs/how-to/look-inside.md`).
 
 mod ethernet;
 mod frame;

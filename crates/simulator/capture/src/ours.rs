@@ -9,7 +9,6 @@ use anabranch_outcome::{CapturedPacket, PacketKind};
 /// UDP port of the receiver: private, and unknown to Wireshark, like all source ports.
 pub const PORT: u16 = 0xEFFF;
 
-/// Bytes of the header.
 const HEADER: usize = 22;
 const VERSION: u8 = 1;
 

@@ -9,22 +9,19 @@ const INTERFACE: u32 = 1;
 const ENHANCED_PACKET: u32 = 6;
 const ETHERNET: u16 = 1;
 
-/// Options of the section header: the program that wrote it; of the interface: name, speed, time resolution, frame
-/// check sequence.
+/// Options: of the section the program's name; of the interface the others.
 const USER_APPLICATION: u16 = 4;
 const NAME: u16 = 2;
 const SPEED: u16 = 8;
 const RESOLUTION: u16 = 9;
 const CHECK_SEQUENCE: u16 = 13;
 
-/// Writer of a pcapng file.
 pub(crate) struct Writer<W: Write> {
     to: W,
     block: Vec<u8>,
 }
 
 impl<W: Write> Writer<W> {
-    /// Creates a file for the packets of one link.
     pub(crate) fn new(to: W, link: &str, rate_bps: u64) -> io::Result<Self> {
         let mut writer = Writer { to, block: Vec::with_capacity(256) };
         writer.put(&BYTE_ORDER.to_le_bytes());
@@ -60,7 +57,6 @@ impl<W: Write> Writer<W> {
         self.end_block(ENHANCED_PACKET)
     }
 
-    /// Completes the file.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         self.to.flush()
     }

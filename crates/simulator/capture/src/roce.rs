@@ -1,5 +1,4 @@
-//! RoCEv2 (InfiniBand Architecture Specification, volume 1, annex A17): base transport header, the headers of an RDMA write
-//! and of an acknowledgement, invariant CRC.
+//! RoCEv2 (InfiniBand Architecture Specification, volume 1, annex A17).
 
 use crate::{
     ethernet::{ETHERNET, HEADERS, headers},
@@ -10,7 +9,7 @@ use anabranch_outcome::{CapturedPacket, PacketKind};
 /// The UDP port of RoCEv2.
 pub const PORT: u16 = 4791;
 
-/// Bytes of the base transport header, of the headers of an RDMA write and of an acknowledgement, and of the invariant CRC.
+/// Bytes of headers (transport, RDMA write, acknowledgement) and of the invariant CRC.
 const BTH: usize = 12;
 const RETH: usize = 16;
 const AETH: usize = 4;
@@ -84,7 +83,6 @@ pub(crate) fn frame(packet: &CapturedPacket, wire: &Wire<'_>) -> Head {
     Head { bytes, least }
 }
 
-/// Returns the opcode of the packet's part of its message.
 fn segment(psn: u64, packets: u64) -> u8 {
     match (psn, packets) {
         (0, 0 | 1) => WRITE_ONLY,
@@ -94,12 +92,12 @@ fn segment(psn: u64, packets: u64) -> u8 {
     }
 }
 
-/// Computes the invariant CRC of a packet from its IP header on: fields that switches may change count as ones, and so
-/// do eight bytes before it (annex A17.3.3).
+/// The invariant CRC from the IP header on: fields that switches may change, and eight bytes before, count as ones
+/// (annex A17.3.3).
 pub(crate) fn invariant_crc(packet: &[u8]) -> [u8; 4] {
     let mut masked = vec![0xFF; 8];
     masked.extend_from_slice(packet);
-    // Type of service, time to live, checksums of IP and UDP, the reserved byte of the transport header.
+    // Type of service, TTL, checksums of IP and UDP, reserved byte of the BTH.
     for place in [1, 8, 10, 11, 26, 27, 32] {
         masked[8 + place] = 0xFF;
     }

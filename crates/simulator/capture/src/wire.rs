@@ -1,5 +1,3 @@
-//! Parameters and helpers common to all frames.
-
 use anabranch_outcome::{CapturedPacket, PacketKind};
 use anabranch_units::Time;
 
@@ -35,20 +33,16 @@ pub struct Wire<'a> {
     pub bytes: &'a dyn Fn(u32) -> u64,
 }
 
-/// Beginning of a frame.
 pub(crate) struct Head {
     /// All headers, and trailing bytes if there is no payload.
     pub(crate) bytes: Vec<u8>,
-    /// Minimum length of the frame.
     pub(crate) least: usize,
 }
 
-/// Returns `true` if payload follows the headers.
 pub(crate) fn carries_payload(packet: &CapturedPacket) -> bool {
     matches!(packet.kind, PacketKind::Data | PacketKind::Probe)
 }
 
-/// Returns `true` if the packet has priority over data.
 pub(crate) fn is_control(packet: &CapturedPacket) -> bool {
     !carries_payload(packet)
 }

@@ -41,10 +41,9 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The last acknowledgement of a flow, with a congestion notification. The bytes, invariant CRC included, are those that Scapy 2.6
-/// builds: `Ether(src='02:00:00:00:00:08', dst='02:00:00:00:00:09')/IP(src='10.0.0.2', dst='10.0.0.1', tos=48<<2,
-/// flags='DF', id=0, ttl=64)/UDP(sport=0xC007, dport=4791, chksum=0)/BTH(opcode=17, pkey=0xffff, dqpn=5, psn=9,
-/// becn=1)/AETH(syndrome=0x1f, msn=1)`.
+/// Bytes, invariant CRC included, of Scapy 2.6: `Ether(src='02:00:00:00:00:08',
+/// dst='02:00:00:00:00:09')/IP(src='10.0.0.2', dst='10.0.0.1', tos=48<<2, flags='DF', id=0, ttl=64)/UDP(sport=0xC007,
+/// dport=4791, chksum=0)/BTH(opcode=17, pkey=0xffff, dqpn=5, psn=9, becn=1)/AETH(syndrome=0x1f, msn=1)`.
 #[test]
 fn an_acknowledgement_is_what_scapy_builds() {
     let frame = Frame::of(&PACKET, &wire(Encapsulation::Roce));
@@ -53,10 +52,9 @@ fn an_acknowledgement_is_what_scapy_builds() {
     assert_eq!((hex(&frame.head).as_str(), frame.length), (scapy, 62));
 }
 
-/// Source port and destination port; lengths of IP and UDP; ECN bits, DSCP, and the content of UDP.
+/// Ports, lengths of IP and UDP, ECN bits, DSCP, content of UDP.
 type Parts = ((u16, u16), (u16, u16), u8, u8, Vec<u8>);
 
-/// Returns the parts of a frame as parsed by etherparse.
 fn parts(frame: &Frame) -> Parts {
     // A frame without captured payload has the length in its header.
     let mut whole = frame.head.clone();
@@ -71,8 +69,8 @@ fn parts(frame: &Frame) -> Parts {
     (ports, lengths, header.ecn().value(), header.dcp().value(), udp.payload().to_vec())
 }
 
-/// 10 packets of 1000 B with 48 B of headers: 1048 = 14 + 20 + 8 + 12 + 988 + 4 and 2 B of padding. The first has
-/// address and length of the message in 16 of the 988.
+/// 1000 B with 48 B of headers: 1048 = 14 + 20 + 8 + 12 + 988 + 4 and 2 B of padding; the first has the RETH in 16 of
+/// the 988.
 #[test]
 fn a_message_in_segments() {
     let wire = wire(Encapsulation::Roce);
@@ -165,7 +163,7 @@ fn word(bytes: &[u8]) -> u32 {
     u32::from_le_bytes(bytes[..4].try_into().unwrap())
 }
 
-/// Blocks of a pcapng file: type and content between the two lengths, which are equal.
+/// Type and content of each block between its two equal lengths.
 fn blocks(mut file: &[u8]) -> Vec<(u32, &[u8])> {
     let mut blocks = vec![];
     while !file.is_empty() {
