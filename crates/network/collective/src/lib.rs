@@ -1,6 +1,4 @@
-//! Runs collectives over a network plugin of NCCL without NCCL and without a GPU (docs/reference/nccl.md). It loads the
-//! shared object as NCCL does ([`plugin`]), sends the messages of rings and trees ([`plan`]), each rank in a process of
-//! its own ([`rank`]), and checks every element of the result ([`run`]).
+//! Runs and verifies collectives over a network plugin of NCCL without NCCL and without a GPU (docs/reference/nccl.md).
 
 pub mod plugin;
 pub mod rank;

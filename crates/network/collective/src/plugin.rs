@@ -1,5 +1,3 @@
-//! A network plugin, loaded and called as NCCL does: the newest version first, or the requested one.
-
 #![allow(unsafe_code)]
 
 use libloading::{Library, Symbol};
@@ -65,7 +63,7 @@ fn check(entry: &'static str, code: c_int) -> Result<(), PluginError> {
     if code == Code::Success as c_int { Ok(()) } else { Err(PluginError::Call { entry, code: code_name(code) }) }
 }
 
-/// The interface table of the library's version; it lives as long as the library.
+/// Lives as long as the library.
 #[derive(Clone, Copy, Debug)]
 enum Net {
     V8(&'static NetV8),
@@ -75,7 +73,6 @@ enum Net {
     V12(&'static NetV12),
 }
 
-/// Evaluates an expression for the table of any version.
 macro_rules! with {
     ($net:expr, $table:ident => $body:expr) => {
         match $net {
@@ -95,10 +92,9 @@ pub struct Opaque(*mut c_void);
 /// The handle of a listener.
 pub type Handle = [u8; HANDLE_BYTES];
 
-/// Returns the transport counters of the message that `test` completed last.
 type TellWent = unsafe extern "C" fn(*mut c_void, *mut Went) -> c_int;
 
-/// A loaded plugin.
+/// A loaded plugin. Its methods return the plugin's error codes as [`PluginError::Call`].
 #[derive(Debug)]
 pub struct Plugin {
     net: Net,
@@ -110,7 +106,7 @@ pub struct Plugin {
     _library: Library,
 }
 
-/// NCCL's logger: lines go to standard error, warnings always and the rest where `NCCL_DEBUG` is INFO or TRACE.
+/// NCCL's logger to standard error: warnings always, the rest where `NCCL_DEBUG` is INFO or TRACE.
 unsafe extern "C" fn log(
     level: c_int,
     _flags: c_ulong,
@@ -146,8 +142,7 @@ impl Plugin {
             let symbol = format!("ncclNetPlugin_v{}", wanted[0]);
             return Err(PluginError::Version { path: path.into(), symbol });
         };
-        // SAFETY: only our plugin has a function of this name, which is of this type; it is called while the library is
-        // loaded.
+        // SAFETY: only our plugin has a function of this name, of this type; it is called while the library is loaded.
         let went = unsafe { library.get::<TellWent>(b"anabranchWent\0") }.ok().map(|went| *went);
         let mut plugin = Plugin { net, context: ptr::null_mut(), version, went, _library: library };
         plugin.init()?;
@@ -183,9 +178,6 @@ impl Plugin {
     }
 
     /// Returns the number of devices.
-    ///
-    /// # Errors
-    /// An error code of the plugin.
     pub fn devices(&self) -> Result<c_int, PluginError> {
         let mut count = 0;
         // SAFETY: the table defines the types of its functions; the same holds for all calls below.
@@ -194,9 +186,6 @@ impl Plugin {
     }
 
     /// Returns name and speed in Mbit/s of a device.
-    ///
-    /// # Errors
-    /// An error code of the plugin.
     pub fn properties(&self, device: c_int) -> Result<(String, c_int), PluginError> {
         macro_rules! read {
             ($net:ident, $kind:ty, $($path:ident).*) => {{
@@ -224,9 +213,6 @@ impl Plugin {
     }
 
     /// Creates a listener.
-    ///
-    /// # Errors
-    /// An error code of the plugin.
     pub fn listen(&self, device: c_int) -> Result<(Handle, Opaque), PluginError> {
         let (mut handle, mut out) = ([0; HANDLE_BYTES], ptr::null_mut());
         let at = handle.as_mut_ptr();
@@ -245,9 +231,6 @@ impl Plugin {
     }
 
     /// Tries to connect; `None`: repeat with the same handle.
-    ///
-    /// # Errors
-    /// An error code of the plugin.
     pub fn connect(&self, device: c_int, handle: &mut Handle) -> Result<Option<Opaque>, PluginError> {
         let (mut out, mut extra) = (ptr::null_mut(), ptr::null_mut());
         let config = Config { traffic_class: -1 };
@@ -267,9 +250,6 @@ impl Plugin {
     }
 
     /// Tries to accept; `None`: repeat.
-    ///
-    /// # Errors
-    /// An error code of the plugin.
     pub fn accept(&self, listener: Opaque) -> Result<Option<Opaque>, PluginError> {
         let (mut out, mut extra) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: see `devices`.
@@ -278,9 +258,6 @@ impl Plugin {
     }
 
     /// Registers memory, which must not move until it is deregistered.
-    ///
-    /// # Errors
-    /// An error code of the plugin.
     pub fn register(&self, communicator: Opaque, memory: &mut [u8]) -> Result<Opaque, PluginError> {
         let (at, size, mut out) = (memory.as_mut_ptr().cast(), memory.len(), ptr::null_mut());
         // SAFETY: see `devices`.
@@ -290,18 +267,12 @@ impl Plugin {
     }
 
     /// Deregisters memory.
-    ///
-    /// # Errors
-    /// An error code of the plugin.
     pub fn deregister(&self, communicator: Opaque, memory: Opaque) -> Result<(), PluginError> {
         // SAFETY: see `devices`.
         check("deregMr", with!(self.net, net => unsafe { (net.dereg_mr)(communicator.0, memory.0) }))
     }
 
     /// Starts to send; `None`: no request is available yet.
-    ///
-    /// # Errors
-    /// An error code of the plugin.
     ///
     /// # Safety
     /// `bytes` must neither move nor change until the request is done or the communicator closed.
@@ -329,9 +300,6 @@ impl Plugin {
     }
 
     /// Starts to receive; `None`: no request is available yet.
-    ///
-    /// # Errors
-    /// An error code of the plugin.
     ///
     /// # Safety
     /// `bytes` must not move, and no other code may access them, until the request is done or the communicator closed.
@@ -362,9 +330,6 @@ impl Plugin {
     }
 
     /// Returns the bytes of a completed request of one message; `None`: it is pending.
-    ///
-    /// # Errors
-    /// An error code of the plugin.
     pub fn test(&self, request: Opaque) -> Result<Option<usize>, PluginError> {
         let (mut done, mut sizes) = (0, [0; 8]);
         // SAFETY: see `devices`.
@@ -372,8 +337,7 @@ impl Plugin {
         Ok((done != 0).then_some(sizes[0].max(0) as usize))
     }
 
-    /// Returns the transport counters of the sender's message that [`Plugin::test`] completed last, if the plugin
-    /// exports them.
+    /// Returns the transport counters of the message that [`Plugin::test`] completed last, if exported.
     pub fn went(&self, sender: Opaque) -> Option<Went> {
         let mut went = Went::default();
         // SAFETY: see `load`.
@@ -381,27 +345,18 @@ impl Plugin {
     }
 
     /// Closes a listener.
-    ///
-    /// # Errors
-    /// An error code of the plugin.
     pub fn close_listener(&self, listener: Opaque) -> Result<(), PluginError> {
         // SAFETY: see `devices`.
         check("closeListen", with!(self.net, net => unsafe { (net.close_listen)(listener.0) }))
     }
 
     /// Closes a sender.
-    ///
-    /// # Errors
-    /// An error code of the plugin.
     pub fn close_sender(&self, sender: Opaque) -> Result<(), PluginError> {
         // SAFETY: see `devices`.
         check("closeSend", with!(self.net, net => unsafe { (net.close_send)(sender.0) }))
     }
 
     /// Closes a receiver.
-    ///
-    /// # Errors
-    /// An error code of the plugin.
     pub fn close_receiver(&self, receiver: Opaque) -> Result<(), PluginError> {
         // SAFETY: see `devices`.
         check("closeRecv", with!(self.net, net => unsafe { (net.close_recv)(receiver.0) }))
@@ -422,9 +377,8 @@ impl Drop for Plugin {
     }
 }
 
-/// Returns the table of a version, if the library has it.
 fn table(library: &Library, version: u32) -> Option<Net> {
-    /// Returns a reference valid as long as the library is loaded, which is as long as its `Plugin` lives.
+    /// Valid as long as the library is loaded, which is as long as its `Plugin` lives.
     fn of<T>(library: &Library, symbol: &[u8]) -> Option<&'static T> {
         // SAFETY: the name defines the type of the data symbol; the plugin keeps the library as long as the reference.
         unsafe {

@@ -1,6 +1,5 @@
-//! A rank: connects to its peers, performs its part of a collective and reports the result. Its parent communicates
-//! with it over standard input and output, one line of JSON per message, as NCCL's bootstrap carries handles from rank
-//! to rank.
+//! A rank performs its part of a collective. Its parent communicates with it over standard input and output, one line
+//! of JSON per message.
 
 #![allow(unsafe_code)]
 
@@ -20,11 +19,9 @@ use std::{
 
 /// Messages of a connection in flight at once, as in NCCL.
 const DEPTH: usize = 8;
-/// Time without progress after which a rank aborts.
 const PROGRESS_TIMEOUT: Duration = Duration::from_secs(60);
 /// Polls without progress before the thread yields.
 const MAX_IDLE_POLLS: u32 = 200;
-/// The tag of all messages.
 const TAG: c_int = 0x0ab;
 
 /// Element type of a buffer.
@@ -181,7 +178,6 @@ fn unhex(text: &str) -> Option<Handle> {
     bytes.try_into().ok()
 }
 
-/// Reason for which a rank stops.
 #[derive(Debug, thiserror::Error)]
 enum RankError {
     #[error(transparent)]
@@ -192,21 +188,19 @@ enum RankError {
     Protocol(String),
 }
 
-/// A connection to a peer.
 struct Connection {
     communicator: Opaque,
     /// Registered: the buffer of a sender, the slots of a receiver.
     memory: Opaque,
-    /// Steps of the program, in order, and the number of posted ones.
+    /// Steps of the program and the number of posted ones.
     steps: Vec<usize>,
     posted: usize,
-    /// Requests in flight: step, request, slot, time of posting; completed but not yet applied ones have no request.
+    /// Step, request (`None`: completed, not yet applied), slot, time of posting.
     open: VecDeque<(usize, Option<Opaque>, usize, u64)>,
-    /// Receive buffers.
     slots: Vec<u8>,
 }
 
-/// Connections of a channel, by the rank of the peer.
+/// Connections by the rank of the peer.
 struct Channel {
     program: Vec<Step>,
     done: Vec<bool>,
@@ -224,7 +218,7 @@ struct Rank {
     devices: c_int,
 }
 
-/// Serves a parent until it sends [`Order::End`]. This process exits when the parent does.
+/// Serves a parent until [`Order::End`]; exits when the parent does.
 ///
 /// # Errors
 /// If the parent cannot be reached, or sends an invalid order.
@@ -399,7 +393,7 @@ impl Rank {
             channel.senders.values_mut().chain(channel.receivers.values_mut()).for_each(|line| line.posted = 0);
         }
         let mut rows = Vec::new();
-        // All times of a round use the one clock that ranks share, so no message is received before it was sent.
+        // One clock that ranks share, so no message is received before it was sent.
         let (began_ns, mut idle, mut last) = (clock_ns(), 0, Instant::now());
         while !self.channels.iter().all(|channel| channel.done.iter().all(|done| *done)) {
             let mut moved = false;
@@ -425,7 +419,7 @@ impl Rank {
         Ok(Report::Done { began_ns, nanoseconds, wrong: self.wrong(), rows })
     }
 
-    /// Posts all possible requests; returns `true` if there was one.
+    /// Returns `true` if it posted a request.
     fn post(&mut self, number: usize, began_ns: u64) -> Result<bool, RankError> {
         let (plugin, buffer) = (&self.plugin, &self.buffer);
         let Channel { program, done, senders, receivers } = &mut self.channels[number];
@@ -464,7 +458,7 @@ impl Rank {
         Ok(moved)
     }
 
-    /// Polls the requests and applies completed ones; returns `true` if there was one.
+    /// Returns `true` if a request has completed.
     fn poll(&mut self, number: usize, began_ns: u64, rows: &mut Vec<Row>) -> Result<bool, RankError> {
         let Rank { plugin, job, buffer, channels, .. } = self;
         let Channel { program, done, senders, receivers } = &mut channels[number];
@@ -513,7 +507,6 @@ impl Rank {
         Ok(moved)
     }
 
-    /// Returns the number of incorrect elements.
     fn wrong(&self) -> usize {
         let Job { rank, ranks, bytes, channels, .. } = self.job;
         let beside = if self.kind.is_beside() { bytes } else { 0 };
@@ -525,7 +518,6 @@ impl Rank {
         (0..bytes / 4).filter(is_wrong).count()
     }
 
-    /// Closes all communicators and unloads the plugin.
     fn close(self) -> Result<(), RankError> {
         let mut result = Ok(());
         let mut keep = |closed: Result<(), PluginError>| {

@@ -1,5 +1,3 @@
-//! A job: ranks as processes, their communication through the parent, and the results.
-
 use crate::{
     plan::CollectiveKind,
     rank::{Element, Job, Order, Place, Report, Row},
@@ -20,9 +18,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time without a report of any rank after which the job is aborted.
+/// Time without any report after which a job is aborted.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(90);
-/// Interval of the checks for a stop request.
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A failure injected into a rank.
@@ -57,7 +54,6 @@ pub struct Settings {
     pub ranks: usize,
     /// Bytes of each rank's buffer, in words of four.
     pub bytes: usize,
-    /// Channels.
     pub channels: usize,
     /// Measured rounds, after one warm-up round.
     pub rounds: usize,
@@ -65,11 +61,10 @@ pub struct Settings {
     pub element: Element,
     /// `true` to record rows.
     pub rows: bool,
-    /// Injected failure, if any.
     pub injected_failure: Option<InjectedFailure>,
 }
 
-/// A round: the time of the slowest rank, and its messages.
+/// A measured round.
 #[derive(Clone, Debug, Serialize)]
 pub struct Round {
     /// Time of the slowest rank.
@@ -146,11 +141,10 @@ pub enum JobError {
     Stopped,
 }
 
-/// A running job.
 struct Running<'a> {
     stop: &'a AtomicBool,
     ranks: Vec<(Child, ChildStdin)>,
-    /// Process numbers that ranks report: the command may be a program that has started them.
+    /// As ranks report them: the command may be a program that has started them.
     processes: Vec<Option<Pid>>,
     readers: Vec<JoinHandle<()>>,
     reports: Receiver<(usize, Option<Report>)>,
@@ -176,8 +170,7 @@ impl Drop for Running<'_> {
 /// Runs a job until it is complete or `stop` is set; calls `each` for every measured round.
 ///
 /// # Errors
-/// If a rank fails without an injected failure, an element is incorrect, or the job was stopped. No rank process
-/// remains.
+/// If a rank fails without an injected failure, an element is incorrect, or the job was stopped. No process remains.
 pub fn run(settings: &Settings, stop: &AtomicBool, each: &mut dyn FnMut(&Round)) -> Result<Outcome, JobError> {
     let mut job = Running::start(settings, stop)?;
     let all = settings.ranks;
@@ -231,7 +224,6 @@ pub fn run(settings: &Settings, stop: &AtomicBool, each: &mut dyn FnMut(&Round))
                 of.rows.extend(rows);
             }
         }
-        // The first round is a warm-up.
         if round > 0 {
             each(&of);
             rounds.push(of);
@@ -301,7 +293,7 @@ impl<'a> Running<'a> {
         })
     }
 
-    /// Sends an order; a rank that has exited is detected by its missing report.
+    /// A rank that has exited is detected by its missing report.
     fn send_order(&mut self, rank: usize, order: &Order) {
         if let Ok(line) = serde_json::to_string(order) {
             let input = &mut self.ranks[rank].1;
@@ -317,7 +309,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Injects the failures that are due; returns the time of the next one.
+    /// Returns the time of the next failure.
     fn inject(&mut self) -> Option<Instant> {
         let now = Instant::now();
         if let Some((at, injected_failure)) = self.injected_failure.filter(|(at, _)| *at <= now) {
@@ -337,7 +329,6 @@ impl<'a> Running<'a> {
         [self.injected_failure.map(|(at, _)| at), self.resume.map(|(at, _)| at)].into_iter().flatten().min()
     }
 
-    /// Collects a report of every remaining rank.
     fn collect(&mut self, settings: &Settings) -> Result<Vec<(usize, Report)>, JobError> {
         let mut reports = Vec::new();
         let mut wanted: Vec<bool> = self.gone.iter().map(|gone| !gone).collect();

@@ -1,5 +1,4 @@
-//! Verified collectives over our plugin and the loopback interface. Each rank is a process: this one, restarted with
-//! `rank`.
+//! Verified collectives over our plugin and the loopback interface. Each rank is this program, restarted with `rank`.
 
 mod common;
 
@@ -22,12 +21,10 @@ fn settings(kind: CollectiveKind, ranks: usize) -> Settings {
     common::settings(kind, ranks, variables.map(|(name, value)| (name.into(), value.into())).to_vec())
 }
 
-/// Every collective, every version of the interface, 2, 3, 4, 5 and 8 ranks, both types: correct to the element.
 fn every_collective() {
     let ranks = [2, 3, 4, 5, 8];
     for (number, (_, kind)) in KINDS.iter().enumerate() {
         for (at, version) in VERSIONS.iter().enumerate() {
-            // Each collective runs with every version and every number of ranks, and both types.
             let element = if (number + at).is_multiple_of(2) { Element::Float } else { Element::Int };
             let of = Settings { abi: Some(*version), element, ..settings(*kind, ranks[(number + at) % 5]) };
             assert_eq!(fine(&of).abi, *version);
@@ -37,8 +34,7 @@ fn every_collective() {
     assert_eq!((newest.abi, newest.device.0.as_str()), (12, "lo"), "the newest first");
 }
 
-/// A row per message: a ring of three in one channel sends two times two segments per rank, each of two chunks, with
-/// the bytes of the segments.
+/// A ring of three in one channel sends two times two segments per rank, each of two chunks.
 fn rows_of_messages() {
     let bytes = 3 * (1 << 20);
     let outcome = fine(&Settings { rows: true, bytes, channels: 1, ..settings(CollectiveKind::Ring, 3) });
@@ -48,7 +44,7 @@ fn rows_of_messages() {
     assert_eq!(sent.iter().map(|row| row.bytes).sum::<usize>(), 3 * 4 * (1 << 20));
     assert!(rows.iter().all(|row| row.start_ns <= row.end_ns && row.end_ns <= outcome.rounds[0].nanoseconds));
     assert_eq!(outcome.rounds[0].began_ns.len(), 3);
-    // Transport counters by the sender: half a MiB is eight packets at least, over no more than four paths.
+    // Half a MiB is eight packets at least, over no more than four paths.
     for row in rows {
         assert_eq!(row.went.is_some(), row.sent);
         let Some(went) = row.went else { continue };
@@ -57,8 +53,7 @@ fn rows_of_messages() {
     }
 }
 
-/// A rank is killed in a round that takes half a second at 2 Gbit/s at least: the others detect it within the stated
-/// time, report it, and close.
+/// A round takes half a second at 2 Gbit/s at least.
 fn a_rank_is_killed() {
     let injected_failure = InjectedFailure { rank: 1, after: Duration::from_millis(100), pause: None };
     let of = Settings {
@@ -70,7 +65,7 @@ fn a_rank_is_killed() {
     others_report_the_failure(&of);
 }
 
-/// A rank is suspended for a second in a round that takes 90 ms at least: the job continues.
+/// A round takes 90 ms at least.
 fn suspended_rank_does_not_stop_the_job() {
     let pause = Some(Duration::from_secs(1));
     let injected_failure = InjectedFailure { rank: 1, after: Duration::from_millis(10), pause };
@@ -84,7 +79,6 @@ fn suspended_rank_does_not_stop_the_job() {
     assert!(slowest >= Some(900_000_000), "it did stand still: {slowest:?}");
 }
 
-/// Ranks of different packet size: both peers report it, and close.
 fn ranks_of_another_packet_size() {
     let mut of = settings(CollectiveKind::Pairs, 2);
     // Ranks with the same command differ by their process number.
@@ -92,7 +86,6 @@ fn ranks_of_another_packet_size() {
     is_invalid_usage(&of);
 }
 
-/// A missing plugin, and one without the version.
 fn invalid_plugins_are_reported() {
     let error = Plugin::load(&plugin().with_file_name("no.so"), None).unwrap_err().to_string();
     assert!(error.contains("no.so"), "{error}");

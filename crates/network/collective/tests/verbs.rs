@@ -1,6 +1,6 @@
-//! Verified collectives over unreliable queue pairs of our own libibverbs (crates/network/wire/tests/fake_verbs.c), and
-//! its failure cases. Each rank is a process: this one, restarted with `rank`. Tests that need the library (a C
-//! compiler and libibverbs-dev) run with `--ignored`.
+//! Verified collectives over unreliable queue pairs of our own libibverbs (crates/network/wire/tests/fake_verbs.c).
+//! Each rank is this program, restarted with `rank`. Tests that need a C compiler and libibverbs-dev run with
+//! `--ignored`.
 
 mod common;
 #[path = "../../wire/tests/fake/mod.rs"]
@@ -36,7 +36,6 @@ fn fine(settings: &Settings) -> Outcome {
     outcome
 }
 
-/// Every collective and every version of the interface, 2, 3 and 4 ranks: correct to the element.
 fn every_collective() {
     let machine = Machine::with_library("collectives");
     let ranks = [2, 3, 4];
@@ -60,8 +59,7 @@ fn messages_are_lost() {
     assert!(packets > 3 * 1444 && again > packets / 200, "{again} of {packets}");
 }
 
-/// A rank is killed in a round that takes a second at 200 Mbit/s at least: the others detect it within the stated time,
-/// report it, and close.
+/// A round takes a second at 200 Mbit/s at least.
 fn a_rank_is_killed() {
     let machine = Machine::with_library("killed");
     let injected_failure = InjectedFailure { rank: 1, after: Duration::from_millis(200), pause: None };
@@ -73,7 +71,7 @@ fn a_rank_is_killed() {
     others_report_the_failure(&of);
 }
 
-/// A rank is suspended for a second in a round that takes 200 ms at least: the job continues.
+/// A round takes 200 ms at least.
 fn suspended_rank_does_not_stop_the_job() {
     let machine = Machine::with_library("still");
     let pause = Some(Duration::from_secs(1));
@@ -87,7 +85,6 @@ fn suspended_rank_does_not_stop_the_job() {
     assert!(slowest >= Some(900_000_000), "it did stand still: {slowest:?}");
 }
 
-/// A rank of UDP and one of queue pairs: each reports the other's datapath.
 fn ranks_of_two_datapaths() {
     let machine = Machine::with_library("two");
     let place = |datapath: &str| ["env".into(), format!("ANABRANCH_DATAPATH={datapath}").into()].to_vec();
@@ -101,14 +98,12 @@ fn ranks_of_two_datapaths() {
     fine(&of);
 }
 
-/// Restarts this program for one of the tasks below.
 fn again(task: &str, variables: &[(String, String)], arguments: &[&str]) -> Output {
     let variables = variables.iter().map(|(name, value)| (name, value));
     Command::new(own_name()).arg(task).args(arguments).envs(variables).output().expect("a process")
 }
 
-/// The peer accepts the call and does not reply, or has another datapath: no call blocks, and each peer gets an error
-/// within the stated time.
+/// No call blocks, and each peer gets an error in time, if the accepting peer is silent or has another datapath.
 fn unresponsive_peer_blocks_no_call() {
     let machine = Machine::with_library("silent");
     let mut variables = machine.variables();
@@ -138,7 +133,7 @@ fn unresponsive_peer_blocks_no_call() {
     // The longest call opens a device and allocates memory.
     assert!(number(calls) > 10_000 && number(longest) < 100_000, "{calls} calls, the longest took {longest} us");
     assert!((1_000_000..4_000_000).contains(&number(all)), "{all} us");
-    // The last listener waits 100 ms for peers with pending replies, and no longer for an unresponsive one.
+    // The last listener waits 100 ms for pending replies, and no longer for an unresponsive peer.
     assert!(number(closing) < 250_000, "{closing} us");
     assert_eq!(log.matches("does not answer").count(), 1, "{log}");
     assert!(log.contains("has not answered for 1 s"), "{log}");
@@ -148,8 +143,8 @@ fn unresponsive_peer_blocks_no_call() {
     assert!(log.contains("sends with udp and we with verbs") && log.contains("ANABRANCH_DATAPATH"), "{log}");
 }
 
-/// Loads the plugin and connects to a handle until that fails. Prints the error, the number of calls, the duration of
-/// the longest, of all, and of closing a listener meanwhile, in microseconds.
+/// Connects until that fails. Prints the error, the number of calls, the duration of the longest, of all, and of
+/// closing a listener meanwhile, in microseconds.
 fn connect(hex: &str) {
     let plugin = Plugin::load(&plugin(), None).expect("a plugin");
     let mut handle = [0; 128];
@@ -180,8 +175,7 @@ fn connect(hex: &str) {
     }
 }
 
-/// Without a device, without a library, with one that cannot be loaded: `init` reports it in one line, and `auto` uses
-/// UDP.
+/// `init` reports it in one line, and `auto` uses UDP.
 fn without_a_device() {
     let machine = Machine::new("without");
     let load = |change: &[(&str, &str)]| {
@@ -205,7 +199,7 @@ fn without_a_device() {
     };
     refused(&[("SYSFS_PATH", "/no/such/folder")], &["lo has no RDMA device"]);
     refused(&[("SYSFS_PATH", "/no/such/folder"), ("ANABRANCH_IFNAME", "^docker,virbr")], &["none of the interfaces"]);
-    // The kernel has one, and libibverbs is a file that is none.
+    // The file is no library.
     std::fs::write(machine.folder().join("libibverbs.so.1"), "nothing").expect("a file");
     refused(&[], &["lo: ", "libibverbs1", "ibverbs-providers"]);
     let (device, log) = load(&[("ANABRANCH_DATAPATH", "auto"), ("NCCL_DEBUG", "INFO")]);
@@ -218,8 +212,8 @@ fn without_a_device() {
     assert!(log.contains("did you mean `verbs`?") && log.contains("udp, verbs or auto"), "{log}");
 }
 
-/// A library without a device although the kernel has one, and one that may not lock the memory of a peer: of four
-/// labels' 256 receives each and 128 sends, 1,024 B each, 1.2 MB.
+/// The second may not lock the memory of a peer: 256 receives of each of four labels and 128 sends, 1,024 B each, 1.2
+/// MB.
 fn devices_that_cannot_be_used() {
     let machine = Machine::with_library("no-device");
     for (name, value, word) in
@@ -255,7 +249,6 @@ fn main() {
         Some("load") => return load(),
         _ => {}
     }
-    // Name, `true` if it needs the library, function.
     let tests: &[(&str, bool, fn())] = &[
         ("without_a_device", false, without_a_device),
         ("every_collective", true, every_collective),

@@ -1,4 +1,4 @@
-//! Helpers of collective tests. Each rank is a process: the test's own program, restarted with `rank`.
+//! Each rank is the test's own program, restarted with `rank`.
 #![allow(dead_code, unreachable_pub)]
 
 use anabranch_collective::{
@@ -8,7 +8,6 @@ use anabranch_collective::{
 };
 use std::{path::PathBuf, sync::atomic::AtomicBool, time::Instant};
 
-/// These jobs are not stopped.
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// The shared object that cargo builds next to the tests.
@@ -41,7 +40,6 @@ pub fn settings(kind: CollectiveKind, ranks: usize, variables: Vec<(String, Stri
     }
 }
 
-/// Asserts that every rank completes.
 pub fn fine(settings: &Settings) -> Outcome {
     let what = format!("{} of {} ranks, abi {:?}", settings.kind.name(), settings.ranks, settings.abi);
     let outcome = run::run(settings, &NEVER, &mut |_| ()).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -49,7 +47,7 @@ pub fn fine(settings: &Settings) -> Outcome {
     outcome
 }
 
-/// Asserts that after rank 1 of three is killed the others detect it within the stated time, report it, and close.
+/// Kills rank 1 of three: the others detect it in time, report it, and close.
 pub fn others_report_the_failure(settings: &Settings) {
     let outcome = run::run(settings, &NEVER, &mut |_| ()).expect("an outcome");
     let mut ranks: Vec<usize> = outcome.failures.iter().map(|(rank, ..)| *rank).collect();
@@ -62,7 +60,6 @@ pub fn others_report_the_failure(settings: &Settings) {
     }
 }
 
-/// Asserts that incompatible ranks fail with NCCL's error.
 pub fn is_invalid_usage(settings: &Settings) {
     match run::run(settings, &NEVER, &mut |_| ()) {
         Err(JobError::Failed { why, .. }) => assert!(why.contains("ncclInvalidUsage"), "{why}"),
@@ -70,13 +67,12 @@ pub fn is_invalid_usage(settings: &Settings) {
     }
 }
 
-/// Serves a process that was started as a rank.
 pub fn serve() {
     rank::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout()).expect("a parent");
 }
 
-/// Runs tests: name, `true` if it is ignored, function. As in the standard harness a word selects tests by their names; the
-/// supported options are `--list`, `--ignored` and `--include-ignored`.
+/// Runs tests: name, `true` if it is ignored, function. Supports the standard harness's word, `--list`, `--ignored` and
+/// `--include-ignored`.
 pub fn harness(arguments: &[String], tests: &[(&str, bool, fn())]) {
     let word = arguments.iter().find(|argument| !argument.starts_with('-'));
     let chosen = |name: &str| word.is_none_or(|word| name.contains(word.as_str()));
