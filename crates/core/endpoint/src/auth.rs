@@ -1,7 +1,5 @@
-//! Authentication: keys, message authentication codes and the window against replays (docs/reference/wire.md, "Authentication").
-//!
-//! All of it is keyed BLAKE3: as a pseudo-random function for MACs, which requires no unique nonce, and in its mode for deriving
-//! keys. MACs are compared in constant time.
+//! Authentication (docs/reference/wire.md, "Authentication"): keyed BLAKE3 as MAC, which requires no unique nonce, and
+//! for deriving keys. MACs are compared in constant time.
 
 use crate::header::{MAX_COVERED, Protection, Sealed, TAG, Tag};
 use std::fmt;
@@ -17,12 +15,11 @@ impl Key {
         Key(blake3::derive_key("anabranch wire 2 shared key", secret))
     }
 
-    /// Derives the key of HELLO, RETRY and WELCOME, which are sent before both endpoints have each other's nonce.
+    /// For HELLO, RETRY and WELCOME, which precede the exchange of nonces.
     fn greetings(&self) -> PacketKey {
         PacketKey(blake3::derive_key("anabranch wire 2 greetings", &self.0))
     }
 
-    /// Derives the keys of packets in one direction of a connection.
     fn packets(&self, from: Side, to: Side) -> DirectionKeys {
         let mut hasher = blake3::Hasher::new_derive_key("anabranch wire 2 packets");
         hasher.update(&self.0);
@@ -43,15 +40,13 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Contribution of an endpoint to the keys of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Side {
     pub(crate) nonce: u64,
-    /// Connection number that this endpoint has assigned to the other one.
+    /// Assigned by this endpoint to the other one.
     pub(crate) connection: u32,
 }
 
-/// A key of MACs.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub(crate) struct PacketKey([u8; 32]);
 
@@ -72,7 +67,6 @@ impl PacketKey {
         truncated(&blake3::keyed_hash(&self.0, bytes))
     }
 
-    /// Returns the MAC of two parts, one after the other.
     pub(crate) fn mac_of(&self, head: &[u8], rest: &[u8]) -> Tag {
         if head.is_empty() {
             return self.mac(rest);
@@ -85,7 +79,6 @@ impl PacketKey {
     }
 }
 
-/// Keys of one direction.
 #[derive(Clone, Debug)]
 struct DirectionKeys {
     headers: PacketKey,
@@ -93,7 +86,6 @@ struct DirectionKeys {
 }
 
 impl DirectionKeys {
-    /// Returns `true` if header and payload are those that were sealed.
     fn opens(&self, sealed: &Sealed<'_>) -> bool {
         let mut covered = [0; MAX_COVERED];
         let Some(covered) = sealed.covered(&mut covered) else { return false };
@@ -102,7 +94,7 @@ impl DirectionKeys {
     }
 }
 
-/// Keys of greetings: the endpoint's own and, for a peer that it calls, that peer's.
+/// The endpoint's own key and, for a peer that it calls, that peer's.
 #[derive(Clone, Debug)]
 pub(crate) struct GreetingKeys {
     own: PacketKey,
@@ -114,7 +106,6 @@ impl GreetingKeys {
         GreetingKeys { own: own.greetings(), peer: peer.filter(|peer| *peer != own).map(Key::greetings) }
     }
 
-    /// Returns the key for greetings to send: that of the called peer, if it has one of its own.
     pub(crate) fn sending(&self) -> &PacketKey {
         self.peer.as_ref().unwrap_or(&self.own)
     }
@@ -127,11 +118,10 @@ impl GreetingKeys {
     }
 }
 
-/// Keys, packet numbers and replay window of a connection.
 #[derive(Debug)]
 pub(crate) struct Session {
     sending: DirectionKeys,
-    /// Keys under the local key and, if set, under the peer's; `usual`: the index of those that verified the last packet.
+    /// Under the local key and, if set, the peer's; `usual`: the index of those that verified the last packet.
     receiving: Vec<DirectionKeys>,
     usual: usize,
     sides: [Side; 2],
@@ -140,18 +130,17 @@ pub(crate) struct Session {
     pub(crate) protection: Protection,
 }
 
-/// Reason to reject a sealed packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rejected {
-    /// Its MAC does not match, or that of its payload is missing.
+    /// The MAC does not match, or that of the payload is missing.
     Forged,
-    /// Its number has been received already, or is too old to be checked.
+    /// The number has been received, or is too old to be checked.
     Replayed,
 }
 
 impl Session {
-    /// Creates the session between `here` and `there`. Packets to send are sealed with the key of the peer (`peer`) if it is
-    /// known, else with the local one, by which that peer has called.
+    /// Packets to send are sealed with the key of the peer if it is known, else with the local one, by which that peer
+    /// has called.
     pub(crate) fn new(own: &Key, peer: Option<&Key>, here: Side, there: Side, protection: Protection) -> Self {
         let peer = peer.filter(|peer| *peer != own);
         let sending = peer.unwrap_or(own).packets(here, there);
@@ -160,18 +149,17 @@ impl Session {
         Session { sending, receiving, usual: 0, sides, next: 0, window: Window::default(), protection }
     }
 
-    /// Returns the session with a peer key that has become known; packet numbers and the replay window continue.
+    /// Packet numbers and the replay window continue.
     pub(crate) fn with_peer_key(self, own: &Key, peer: Option<&Key>) -> Self {
         let [here, there] = self.sides;
         Session { next: self.next, window: self.window, ..Session::new(own, peer, here, there, self.protection) }
     }
 
-    /// Returns the local side and the remote side.
     pub(crate) fn sides(&self) -> [Side; 2] {
         self.sides
     }
 
-    /// Returns the number of the next packet to send; 64 bits are never exhausted.
+    /// 64 bits are never exhausted.
     pub(crate) fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
@@ -181,17 +169,16 @@ impl Session {
         &self.sending.headers
     }
 
-    /// Returns the tag of a payload; `None` if payloads are not authenticated.
+    /// `None` if payloads are not authenticated.
     pub(crate) fn payload_tag(&self, head: &[u8], rest: &[u8]) -> Option<Tag> {
         (self.protection == Protection::All).then(|| self.sending.payloads.mac_of(head, rest))
     }
 
-    /// Verifies a packet, and rejects a number that has been received already.
     pub(crate) fn open(&mut self, sealed: &Sealed<'_>) -> Result<(), Rejected> {
         if self.protection == Protection::All && sealed.is_data && !sealed.has_payload_tag {
             return Err(Rejected::Forged);
         }
-        // This check precedes the MAC, so that a flood of recorded packets costs little.
+        // Precedes the MAC, so that a flood of recorded packets costs little.
         if !self.window.may_be_new(sealed.number) {
             return Err(Rejected::Replayed);
         }
@@ -204,15 +191,15 @@ impl Session {
     }
 }
 
-/// Packets behind the newest one that are still accepted: those of a slow path among fast ones.
+/// Accepted packets behind the newest one: those of a slow path among fast ones.
 const WINDOW: u64 = 1 << 16;
 
-/// Replay window over packet numbers (RFC 4303, section 3.4.3): a bitmap that slides with the highest.
+/// Replay window (RFC 4303, section 3.4.3): a bitmap that slides with the highest number.
 #[derive(Debug, Default)]
 struct Window {
     /// Highest number received, plus one.
     next: u64,
-    /// One bit per number, by its remainder; empty before the first packet.
+    /// By remainder; empty before the first packet.
     seen: Vec<u64>,
 }
 
@@ -229,7 +216,6 @@ impl Window {
         self.next - number <= WINDOW && self.seen[word] & bit == 0
     }
 
-    /// Records a number that may be new, and whose packet has been verified.
     fn note(&mut self, number: u64) {
         if self.seen.is_empty() {
             self.seen = vec![0; (WINDOW / 64) as usize];

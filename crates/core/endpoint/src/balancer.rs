@@ -1,5 +1,3 @@
-//! A host's scheme and the slots of its flows with it.
-
 use anabranch_lb::{FlowInfo, HostScheme};
 use anabranch_units::Time;
 

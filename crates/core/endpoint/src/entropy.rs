@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-/// Source of all unpredictable numbers of an endpoint. Drivers of real networks fill it from the system's generator; tests choose
-/// it.
+/// Source of all unpredictable numbers of an endpoint: the system's generator, or chosen by a test.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub [u8; 32]);
 
@@ -13,7 +12,7 @@ impl Secret {
         Secret(blake3::derive_key("anabranch endpoint of a seed", &seed.to_be_bytes()))
     }
 
-    /// Derives a key for one purpose, from which neither the secret nor the keys of other purposes can be computed.
+    /// Neither the secret nor the keys of other purposes can be computed from the result.
     pub(crate) fn key(&self, purpose: &str) -> [u8; 32] {
         blake3::derive_key(purpose, &self.0)
     }

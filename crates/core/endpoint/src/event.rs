@@ -1,5 +1,3 @@
-//! Events of an endpoint for its owner, and options of messages.
-
 use crate::header::Protection;
 use anabranch_units::Time;
 use bytes::Bytes;
@@ -61,7 +59,7 @@ pub enum Event {
     },
 }
 
-/// Part of a message that is in its owner's memory already ([`crate::Place`]).
+/// Part of a message that is in its owner's memory already ([`crate::Placement`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placed {
     /// Steering value of the message.
@@ -137,7 +135,7 @@ pub enum CloseReason {
 pub struct SendOptions {
     /// Traffic class of its packets, of which the upper six bits count (DSCP).
     pub class: u8,
-    /// Placement at the receiver, in values on which both owners agree ([`crate::Place`]); 0: none.
+    /// Placement at the receiver, in values on which both owners agree ([`crate::Placement`]); 0: none.
     pub steering: u64,
     /// Leading bytes, at most one packet, that are stored apart from the others.
     pub head: Bytes,

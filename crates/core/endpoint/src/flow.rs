@@ -1,5 +1,3 @@
-//! An open flow at its sender.
-
 use anabranch_lb::{Feedback, HostScheme, Probe, Tag};
 use anabranch_transport::{AckOutcome, Reply, Sender, Transport};
 use anabranch_units::Time;
@@ -14,18 +12,16 @@ pub struct Flow<T> {
     /// Rank among flows that become ready at the same time; unique among the open flows of the host.
     pub(crate) number: u32,
     pub(crate) scheme_slot: u32,
-    /// It is in its host's round.
     pub(crate) in_round: bool,
-    /// It is among the paced flows of its host.
     pub(crate) paced: bool,
     /// The scheme holds it until the next ACK.
     pub(crate) waits: bool,
     /// Earliest time at which its next packet could have left, apart from the NIC's other flows.
     pub(crate) eligible_at: Time,
-    /// Time of its pending timer; [`Time::MAX`]: none.
+    /// [`Time::MAX`]: none is pending.
     timer_at: Time,
     pub(crate) last_tag: Option<Tag>,
-    /// Start of its last packet; [`Time::MAX`]: none has started.
+    /// [`Time::MAX`]: none has started.
     pub(crate) last_sent: Time,
     pub(crate) path_switches: u64,
 }
@@ -60,9 +56,8 @@ impl<T> Flow<T> {
         self.path_switches
     }
 
-    /// Handles an ACK of its receiver. `path_rtt` is the base round trip over the path of the acknowledged packet, if known;
-    /// `measured` is its round trip, if the packet returned a time stamp; `blames` is `false` if a trimmed packet carries no
-    /// information about its path.
+    /// Handles an ACK. `path_rtt` is the base round trip over the acknowledged packet's path, if known; `measured` its round
+    /// trip, if its time stamp returned; `blames` is `false` if a trimmed packet carries no information about its path.
     #[inline]
     #[allow(clippy::too_many_arguments)]
     pub fn on_answer<S: HostScheme>(
@@ -99,8 +94,8 @@ impl<T> Flow<T> {
         heard
     }
 
-    /// Returns the time of a timer to arm; `None` if the pending one suffices. Timers are lazy: one that fires too early has no
-    /// effect, and the next is armed after it.
+    /// Returns the time of a timer to arm; `None` if the pending one suffices. One that fires too early has no effect,
+    /// and the next is armed after it.
     #[inline]
     pub fn arm(&mut self, transport: &Transport, now: Time) -> Option<Time> {
         let wanted = self.sender.deadline(transport)?.max(now);
@@ -116,8 +111,7 @@ impl<T> Flow<T> {
         self.timer_at == now
     }
 
-    /// Handles the pending timer: a retransmission timeout, or nothing. Returns the number of packets declared lost; `lost`
-    /// receives their PSNs.
+    /// Handles the pending timer; returns the number of packets declared lost, whose PSNs `lost` receives.
     pub fn on_timer<S: HostScheme>(
         &mut self,
         transport: &Transport,

@@ -1,15 +1,6 @@
-//! NIC arbitration, transport and load-balancing scheme of a host as pure state machines: which flow sends next, over which path,
-//! the meaning of an ACK, the deadline of a timer. The simulator and real networks drive the same code.
-//!
-//! This crate reads no clock, opens no socket and does not depend on the simulator; times are arguments.
-//!
-//! Both use
-//! - [`Flow`]: an open flow at its sender: transport, path memory, timer;
-//! - [`Nic`]: arbitration among the flows that may send, and those that wait for pacing or for their scheme;
-//! - [`Balancer`]: a host's scheme and the slots of its flows with it.
-//!
-//! Real networks also use [`Endpoint`]: peers, streams of messages and the datagrams of docs/reference/wire.md ([`header`]),
-//! driven by arrivals and deadlines.
+//! NIC arbitration, transport and load-balancing scheme of a host as pure state machines. The simulator and real networks drive
+//! the same [`Flow`], [`Nic`] and [`Balancer`]; real networks also [`Endpoint`], with the datagrams of docs/reference/wire.md
+//! ([`header`]). This crate reads no clock and opens no socket; times are arguments.
 
 mod auth;
 mod balancer;

@@ -1,4 +1,4 @@
-//! Arbitration among the flows of a host. Path, window and pacing are evaluated at the moment at which a transmission starts.
+//! Path, window and pacing are evaluated when a transmission starts.
 
 use crate::Flow;
 use anabranch_lb::{Decision, HostScheme, Outgoing, Tag};
@@ -73,17 +73,16 @@ impl<T> Transports<T> for Transport {
     }
 }
 
-/// Arbitration among the flows of a host. Flows are in a slab of the caller and are named by their index in it.
+/// Arbitration among a host's flows, named by their index in the caller's slab.
 #[derive(Debug, Default)]
 pub struct Nic {
     /// Flows with something to send and an open window, served round-robin by packet.
     round: VecDeque<u32>,
-    /// Flows that may send from a time on (pacing, or a hold of their scheme): time, number, slot.
+    /// Time, number and slot of flows that may send later (pacing, or a hold of their scheme).
     paced: BinaryHeap<Reverse<(Time, u32, u32)>>,
 }
 
 impl Nic {
-    /// Paces the flow in `slot`: it may send from `time` on.
     #[inline]
     fn pace<T>(&mut self, slot: u32, flow: &mut Flow<T>, time: Time) {
         flow.paced = true;
@@ -125,7 +124,7 @@ impl Nic {
         }
     }
 
-    /// Moves the paced flows whose time has come at `now` to the round.
+    /// Moves the paced flows that are due to the round.
     #[inline]
     pub fn promote<T>(&mut self, flows: &mut Slab<Flow<T>>, transports: &impl Transports<T>, now: Time) {
         while let Some(&Reverse((time, number, slot))) = self.paced.peek()
@@ -142,8 +141,8 @@ impl Nic {
         }
     }
 
-    /// Serves the line, which is free at `start`: the next flow sends a packet, and more while it is the only one and they may
-    /// start by `until`. Returns the slot of that flow; `None` if no flow may send.
+    /// Serves the line, free at `start`: the next flow sends a packet, and more while it is alone and they may start by
+    /// `until`. Returns its slot; `None` if no flow may send.
     #[inline]
     pub fn serve<T, L: Egress<T>>(
         &mut self,
@@ -165,7 +164,7 @@ impl Nic {
         None
     }
 
-    /// Sends packets of the flow in `slot`; returns `false` if it may not send after all.
+    /// Returns `false` if the flow may not send after all.
     fn send<T, L: Egress<T>>(
         &mut self,
         slot: u32,
@@ -225,7 +224,7 @@ impl Nic {
             if !ready {
                 break true;
             }
-            // A flow that may send by the time the line is free again skips the heap.
+            // A flow that may send by the time the line is free skips the heap.
             let next_avail = flow.sender.next_avail();
             flow.eligible_at = next_avail.max(start);
             if next_avail > free_at {
@@ -239,7 +238,7 @@ impl Nic {
         };
         if !rested {
             flow.in_round = true;
-            // Segmentation offload hands whole bursts to a NIC, which leave back to back.
+            // Segmentation offload hands whole bursts to a NIC.
             if flow.sender.keeps_turn() {
                 self.round.push_front(slot);
             } else {
@@ -280,7 +279,6 @@ mod tests {
         }
     }
 
-    /// A line on which each packet takes 10 ns.
     #[derive(Default)]
     struct TenNanoseconds {
         scheme: Scripted,
@@ -315,7 +313,6 @@ mod tests {
         let transport = Transport::new(&TransportParameters::Uet(uet), &network);
         let (mut nic, mut flows, mut line) = (Nic::default(), Slab::new(), TenNanoseconds::default());
         for name in [0u32, 1] {
-            // Flow 0 has five packets, flow 1 has one.
             let size = if name == 0 { 5 * 4096 } else { 1 };
             let sender = Sender::new(&transport, network.nic_rate, network.base_rtt, size, Time::ZERO);
             let slot = flows.insert(Flow::new(sender, name, name, Time::ZERO, name));

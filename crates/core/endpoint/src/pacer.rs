@@ -1,5 +1,3 @@
-//! Pacing in front of a real NIC, which is polled later than the moment at which it is free.
-
 use anabranch_units::{Rate, Serialiser, Time};
 
 /// A line of a fixed rate, which makes up for late polls within a bounded time.
@@ -16,12 +14,11 @@ impl Pacer {
         Pacer { serialiser: Serialiser::new(rate), overhead, catch_up, free_at: Time::ZERO }
     }
 
-    /// Returns the earliest time of the next packet.
     pub(crate) fn free_at(&self) -> Time {
         self.free_at
     }
 
-    /// Sends a datagram at `now`; returns the earliest time of the next one.
+    /// Returns the earliest time of the next datagram.
     pub(crate) fn occupy(&mut self, now: Time, bytes: usize) -> Time {
         let start = self.free_at.max(now.saturating_sub(self.catch_up));
         self.free_at = start + self.serialiser.serialise(bytes as u64 + self.overhead);

@@ -1,5 +1,3 @@
-//! State of an endpoint about another one.
-
 use crate::{
     auth::{GreetingKeys, Key, PacketKey, Session, Side},
     header::{Cookie, Greeting, Protection},
@@ -11,23 +9,18 @@ use std::{collections::BTreeMap, net::IpAddr};
 /// Minimum round trips in a window before the base round trip may rise.
 const FEWEST: u64 = 64;
 
-/// Phase of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// The peer has sent its greeting; the local endpoint only listens.
     #[default]
     Greeted,
-    /// The local endpoint sends HELLOs until a WELCOME arrives.
     Greeting,
-    /// The local endpoint measures the base round trip.
     Calibrating,
-    /// Streams are open.
     Open,
 }
 
-/// A greeting with a valid cookie from the address of an existing peer: the process there has restarted, or an earlier HELLO is
-/// replayed. The candidate replaces the peer when it sends with the connection number of its WELCOME, which it alone has
-/// received.
+/// A greeting with a valid cookie from the address of a peer: its process has restarted, or an earlier HELLO is
+/// replayed. It replaces the peer when it sends with the connection number of its WELCOME.
 #[derive(Debug)]
 pub(crate) struct Candidate {
     pub(crate) ours: u32,
@@ -36,91 +29,80 @@ pub(crate) struct Candidate {
     pub(crate) session: Option<Box<Session>>,
 }
 
-/// Base round trip of a probe of the scheme's size.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProbeBase {
-    /// Bytes of its datagram; 0: none shorter than a full packet has been measured.
+    /// 0: none shorter than a full packet has been measured.
     pub(crate) datagram: usize,
     /// Excess of the base round trip of a full packet over that of the probe.
     pub(crate) longer: Time,
 }
 
-/// Key and number that seal a datagram to a peer whose state is dropped before it leaves.
+/// For a peer whose state is dropped before the datagram leaves.
 #[derive(Clone, Debug)]
 pub(crate) struct LastSeal {
     pub(crate) key: PacketKey,
     pub(crate) number: u64,
 }
 
-/// Another endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Peer {
     pub(crate) phase: Phase,
-    /// Host that it connected from; `None`: the local endpoint has called it, or the datapath vouches for it.
+    /// `None`: the local endpoint has called it, or the datapath vouches for it.
     pub(crate) host: Option<IpAddr>,
     /// It has sent a datagram with the local connection number.
     pub(crate) is_proven: bool,
     pub(crate) made_at: Time,
     pub(crate) candidate: Option<Box<Candidate>>,
-    /// Cookie of the next HELLO, and its label.
+    /// Of the next HELLO, with its label.
     pub(crate) cookie: Option<(Cookie, u32)>,
-    /// Number of queued control packets to it.
     pub(crate) control: usize,
     /// Connection number that its datagrams carry; `theirs`: the one of datagrams to it.
     pub(crate) ours: u32,
     pub(crate) theirs: u32,
-    /// Local nonce of the handshake, and the peer's.
     pub(crate) nonce: u64,
     pub(crate) their_nonce: Option<u64>,
     /// Maximum message that it accepts, in bytes; `span`: maximum packets of a stream to it under way.
     pub(crate) max_message: u64,
     pub(crate) span: u64,
-    /// Requested paths towards it, each as the labels that lead over it; empty: every label is a path.
+    /// Each as the labels that lead over it; empty: every label is a path.
     pub(crate) wanted: Vec<Vec<u32>>,
-    /// Paths that schemes choose from: the requested ones with at least one label that both endpoints have.
+    /// Schemes choose from these: the requested ones with at least one label that both endpoints have.
     pub(crate) paths: Vec<Vec<u32>>,
-    /// Number of labels that both endpoints have.
+    /// Labels that both endpoints have.
     pub(crate) labels: u32,
-    /// HELLOs or calibration probes sent so far, of which one is outstanding.
+    /// HELLOs or calibration probes so far, of which one is outstanding.
     pub(crate) asked: u32,
     pub(crate) hellos: Hellos,
     pub(crate) samples: Vec<Time>,
-    /// Round trips of the scheme's probes, if they are shorter than full packets.
+    /// Of the scheme's probes, if they are shorter than full packets.
     pub(crate) probe_samples: Vec<Time>,
     pub(crate) probe_base: ProbeBase,
     pub(crate) base_rtt: Time,
     pub(crate) noise: Time,
     /// Base round trip plus noise floor that its streams opened with.
     pub(crate) told: Time,
-    /// Shortest round trip of a full packet since `window_since`; `full_packets`: number of them.
+    /// Of full packets since `window_since`; `full_packets`: their number.
     shortest: Time,
     window_since: Time,
     full_packets: u64,
-    /// Streams to it by number: their slots among the flows.
+    /// Slots among the flows, by stream.
     pub(crate) streams: BTreeMap<u32, u32>,
-    /// Streams that wait until they can open.
     pub(crate) waiting: Vec<Outgoing>,
-    /// Streams from it.
     pub(crate) incoming: BTreeMap<u32, Incoming>,
-    /// Bytes reserved for messages from it, each at its full length.
+    /// Bytes of messages from it, each at its full length.
     pub(crate) reserved: u64,
-    /// Memory that these messages hold; `stored_since`: since when without a significant part of it having become complete.
+    /// Memory of these messages; `stored_since`: since when without a significant part of it having become complete.
     pub(crate) stored: Stored,
-    /// Bytes of complete messages from it.
     pub(crate) delivered: u64,
     pub(crate) stored_since: Time,
-    /// Time since which it owes a reply.
     pub(crate) quiet_since: Option<Time>,
-    /// Arrival time of its last datagram.
     pub(crate) heard_at: Time,
-    /// Time of its pending timer.
     pub(crate) timer_at: Time,
-    /// Key by which it is called, if it is not the local one.
+    /// Key by which it is called, if not the local one.
     pub(crate) key: Option<Key>,
     pub(crate) greeting_keys: Option<Box<GreetingKeys>>,
-    /// Authentication of the packets of its connection.
     pub(crate) session: Option<Box<Session>>,
-    /// Traffic class of packets to it, except of messages with their own class.
+    /// Except for messages with their own class.
     pub(crate) class: u8,
 }
 
@@ -144,14 +126,13 @@ impl Peer {
         }
     }
 
-    /// Stores the fields of its greeting; `span` and `labels` are the local limits.
+    /// `span` and `labels` are the local limits.
     pub(crate) fn meet(&mut self, greeting: &Greeting, span: u32, labels: u32) {
         (self.theirs, self.max_message) = (greeting.connection, greeting.max_message);
         self.span = u64::from(greeting.span.min(span));
         self.have_labels(labels.min(u32::from(greeting.labels)));
     }
 
-    /// Sets the number of labels that both endpoints have, and from it the paths.
     pub(crate) fn have_labels(&mut self, labels: u32) {
         self.labels = labels;
         let known = |path: &Vec<u32>| path.iter().copied().filter(|label| *label < labels).collect::<Vec<u32>>();
@@ -161,14 +142,13 @@ impl Peer {
         }
     }
 
-    /// Returns the label of a path and of an entropy value, which selects among the labels of that path.
+    /// The entropy value selects among the labels of the path.
     pub(crate) fn label(&self, path: u32, entropy: u32) -> u32 {
         let labels = &self.paths[path as usize % self.paths.len()];
         labels[entropy as usize % labels.len()]
     }
 
-    /// Sets base round trip and noise floor from the samples: the base is the shortest one, and nine of ten are within the noise
-    /// floor above it. The noise floor is `least` at least.
+    /// The base round trip is the shortest sample; nine of ten are within the noise floor above it, which is `least` at least.
     pub(crate) fn calibrate(&mut self, least: Time) {
         self.samples.sort_unstable();
         let base = self.samples.first().copied().unwrap_or(Time::from_us(100));
@@ -180,8 +160,8 @@ impl Peer {
         self.probe_base.longer = base.saturating_sub(shortest);
     }
 
-    /// Records the round trip of a full packet at `now`; returns `true` if the base round trip has changed by more than noise.
-    /// The base falls at once, and rises to the shortest round trip of a whole `window`.
+    /// Returns `true` if the base round trip has changed by more than noise. It falls at once, and rises to the
+    /// shortest round trip of a whole `window`.
     pub(crate) fn note_round_trip(&mut self, now: Time, rtt: Time, window: Time) -> bool {
         self.shortest = self.shortest.min(rtt);
         self.full_packets += 1;
@@ -202,13 +182,12 @@ impl Peer {
         rises
     }
 
-    /// Returns the keys of greetings, created on first use.
     pub(crate) fn greeting_keys(&mut self, own: &Key) -> &GreetingKeys {
         let key = self.key.as_ref();
         self.greeting_keys.get_or_insert_with(|| Box::new(GreetingKeys::new(own, key)))
     }
 
-    /// Returns the session of packets with this connection number: the peer's, or its candidate's.
+    /// The peer's, or its candidate's.
     pub(crate) fn session_of(&mut self, connection: u32) -> Option<&mut Box<Session>> {
         match &mut self.candidate {
             Some(candidate) if candidate.ours == connection => candidate.session.as_mut(),
@@ -219,13 +198,12 @@ impl Peer {
     pub(crate) fn derive(&mut self, own: &Key, greeting: &Greeting, protection: Protection) {
         let here = Side { nonce: self.nonce, connection: self.ours };
         let there = Side { nonce: greeting.own_nonce, connection: greeting.connection };
-        // A repeated greeting does not reset the session: packet numbers would repeat, and the replay window would be empty.
+        // A repeated greeting must not reset packet numbers and the replay window.
         if self.session.as_ref().is_none_or(|session| session.sides() != [here, there]) {
             self.session = Some(Box::new(Session::new(own, self.key.as_ref(), here, there, protection)));
         }
     }
 
-    /// Returns key and number of the last datagram to this peer.
     pub(crate) fn last_seal(&mut self) -> Option<Box<LastSeal>> {
         let session = self.session.as_mut()?;
         let number = session.number();
@@ -233,13 +211,10 @@ impl Peer {
     }
 }
 
-/// Replies to the HELLOs to a peer. Some HELLOs are short, to distinguish a path that drops large packets from one that drops
-/// all.
+/// Replies to HELLOs. Some HELLOs are short, to distinguish a path that drops large packets from one that drops all.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hellos {
-    /// The last one was short.
     pub(crate) is_short: bool,
-    /// A full one received a reply.
     pub(crate) full_answered: bool,
     /// Time of the first reply to a short one.
     pub(crate) short_answered_at: Option<Time>,
@@ -261,7 +236,7 @@ mod tests {
         assert!(!peer.note_round_trip(us(1), us(94), window));
         assert!(peer.note_round_trip(us(2), us(90), window), "shorter by more");
         assert_eq!(peer.base_rtt, us(90));
-        // All of a window are longer: the network's path has changed. The previous window contains the 90 us.
+        // All of a window are longer. The previous window contains the 90 us.
         let mut rose = Vec::new();
         for step in 1..300u64 {
             let now = us(step * 100);

@@ -1,5 +1,3 @@
-//! Configuration of an endpoint.
-
 use crate::{
     Secret,
     auth::Key,
@@ -9,7 +7,7 @@ use anabranch_lb::registry::HostParameters;
 use anabranch_transport::TransportParameters;
 use anabranch_units::{Rate, Time};
 
-/// Configuration of an endpoint: its scheme, transport, limits and timeouts.
+/// Configuration of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Transport and congestion control.
@@ -26,17 +24,17 @@ pub struct Settings {
     pub labels: u32,
     /// Rate at which packets leave.
     pub rate: Rate,
-    /// Bytes that a datagram has on the wire besides its own, which pacing and window count.
+    /// Bytes on the wire besides a datagram's own, which pacing and window count.
     pub overhead: u64,
-    /// Maximum time that the pacer makes up for after a late poll; zero: none.
+    /// Maximum time that the pacer makes up for after a late poll.
     pub catch_up: Time,
     /// Number of full packets that measure the base round trip of a peer.
     pub calibrations: u32,
     /// Minimum noise floor of a peer's round trips: an excess over the base up to this counts as noise.
     pub rtt_floor: Time,
-    /// Window of the base round trip, which rises to the shortest round trip of this time if all were longer.
+    /// Window of the base round trip, which rises to the shortest round trip of this time.
     pub rtt_window: Time,
-    /// Time to wait for the reply to a HELLO or calibration probe before the next one.
+    /// Time to wait for the reply to a HELLO or calibration probe.
     pub patience: Time,
     /// Timeout of a peer that owes a reply.
     pub give_up: Time,
@@ -44,13 +42,12 @@ pub struct Settings {
     pub idle_timeout: Time,
     /// Data packets are ECN-capable: switches may mark them.
     pub ecn: bool,
-    /// Payloads carry a CRC32C, as every header does. A packet whose payload does not match counts as lost.
+    /// Payloads carry a CRC32C; a packet whose payload does not match counts as lost.
     pub checksum: bool,
-    /// Key by which peers call this endpoint and, unless [`crate::Endpoint::set_peer_key`] sets another, by which it calls peers.
+    /// Key of this endpoint, by which it also calls peers without their own ([`crate::Endpoint::set_peer_key`]);
     /// `None`: no authentication.
     pub key: Option<Key>,
-    /// Scope of authentication where there is a key; headers and control packets at least. The stronger setting of two peers
-    /// applies.
+    /// Minimum scope of authentication with a key; the stronger setting of two peers applies.
     pub protection: Protection,
     /// Number of consecutive new packets of a stream that carry the tag chosen for the first of them.
     pub run_length: u32,
@@ -62,9 +59,8 @@ pub struct Settings {
     pub max_message: u64,
     /// Maximum bytes of messages per peer, at the receiver and at the sender each; two messages at least.
     pub max_held: u64,
-    /// Maximum bytes of memory for messages of all peers before they are complete and handed over. One half is for senders that
-    /// have delivered as many bytes before, the other half for other senders, shared among source addresses. Messages of one
-    /// source address may take half of it. At least twice `max_held`.
+    /// Maximum bytes of incomplete messages of all peers, at least twice `max_held`. Half is for senders that have
+    /// delivered as many bytes, half is shared among the addresses of others. One address may take half.
     pub max_buffered_bytes: u64,
     /// Maximum number of streams from one peer.
     pub max_streams: usize,
@@ -72,7 +68,7 @@ pub struct Settings {
     pub max_peers: usize,
     /// Maximum number of peers that have connected from one source address; of IPv6 from one 64-bit prefix.
     pub max_peers_per_address: usize,
-    /// Maximum replies per second to addresses whose senders have not proven that they receive there.
+    /// Maximum replies per second to unproven addresses.
     pub max_retries: u32,
 }
 

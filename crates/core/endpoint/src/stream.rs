@@ -1,5 +1,3 @@
-//! Streams of messages: those to be sent and acknowledged, and those being reassembled.
-
 use anabranch_transport::{DataArrival, Receiver, Transport};
 use anabranch_units::Time;
 use bytes::Bytes;
@@ -11,16 +9,15 @@ use crate::{
     watched::Watched,
 };
 
-/// Memory of messages before they are complete and handed over.
+/// Memory of incomplete messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) bytes: u64,
-    /// Part of messages whose sender had not delivered as many bytes before.
+    /// Of messages whose sender had not delivered as many bytes before.
     pub(crate) unearned: u64,
 }
 
 impl Stored {
-    /// Returns the memory of a message of this kind.
     pub(crate) fn new(bytes: u64, is_earned: bool) -> Self {
         Stored { bytes, unearned: if is_earned { 0 } else { bytes } }
     }
@@ -36,14 +33,13 @@ impl Stored {
     }
 }
 
-/// A message to be sent.
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) number: u32,
-    /// The PSN of its first packet.
+    /// PSN of its first packet.
     first: u64,
     packets: u64,
-    /// Its leading bytes, at most one packet, which may be stored apart from the others.
+    /// At most one packet, which may be stored apart from the rest.
     pub(crate) head: Bytes,
     pub(crate) bytes: Bytes,
     pub(crate) steering: u64,
@@ -56,7 +52,6 @@ impl Message {
         (self.head.len() + self.bytes.len()) as u64
     }
 
-    /// Returns its bytes from `from` to `to`: those of the head, and those after it.
     pub(crate) fn part(&self, from: usize, to: usize) -> (&[u8], Bytes) {
         let head = self.head.len();
         let of_head = &self.head[from.min(head)..to.min(head)];
@@ -64,33 +59,26 @@ impl Message {
     }
 }
 
-/// State of a stream at its sender.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
-    /// Index of the peer.
     pub(crate) peer: u32,
-    /// Its number among the streams to that peer.
     pub(crate) stream: u32,
-    /// Connection number that datagrams to that peer must carry.
+    /// Connection number that datagrams to the peer must carry.
     pub(crate) connection: u32,
-    /// Payload bytes of a full packet.
     pub(crate) mtu: u64,
-    /// Messages that are not fully acknowledged.
     messages: VecDeque<Message>,
     next_message: u32,
-    /// Packets of all messages so far; `offered`: those that the sender has.
+    /// Packets of all messages; `offered`: those that the sender has.
     packets: u64,
     pub(crate) offered: u64,
-    /// Bytes of the messages held.
     pub(crate) held: u64,
-    /// Path switches that are attributed to messages so far.
+    /// Path switches attributed to messages so far.
     switches: u64,
-    /// Tag of the current run; `run_left`: number of its packets left.
+    /// Tag of the current run; `run_left`: packets of it left.
     pub(crate) run_tag: u32,
     pub(crate) run_left: u32,
-    /// Selects one of a path's labels, if the scheme names paths; advances after each timeout.
+    /// Selects one of a path's labels; advances after each timeout.
     pub(crate) turn: u32,
-    /// Counters of its paths, if they are watched.
     pub(crate) watched: Option<Box<Watched>>,
 }
 
@@ -99,7 +87,6 @@ impl Outgoing {
         Outgoing { peer, stream, connection, mtu, turn: stream, ..Outgoing::default() }
     }
 
-    /// Appends a message at `now`; returns its number.
     pub(crate) fn push(&mut self, options: SendOptions, bytes: Bytes, now: Time) -> u32 {
         let SendOptions { class, steering, head } = options;
         let length = (head.len() + bytes.len()) as u64;
@@ -113,7 +100,7 @@ impl Outgoing {
         number
     }
 
-    /// Returns the number of packets to add to the sender: those of the stream within `span` of `cumulative`.
+    /// Returns the number of packets to add to the sender: those within `span` of `cumulative`.
     pub(crate) fn offer(&mut self, cumulative: u64, span: u64) -> u64 {
         let to = self.packets.min(cumulative + span);
         let more = to.saturating_sub(self.offered);
@@ -121,7 +108,7 @@ impl Outgoing {
         more
     }
 
-    /// Returns the message of a packet, and the packet's index in it.
+    /// Returns the message, and the packet's index in it.
     pub(crate) fn find(&mut self, psn: u64) -> Option<(&mut Message, u32)> {
         let at = self.messages.partition_point(|message| message.first <= psn).checked_sub(1)?;
         let message = &mut self.messages[at];
@@ -129,7 +116,6 @@ impl Outgoing {
         (index < message.packets).then_some((message, index as u32))
     }
 
-    /// Returns `true` if a packet of a message that is not done is a full one.
     pub(crate) fn is_full(&self, psn: u64) -> bool {
         let Some(at) = self.messages.partition_point(|message| message.first <= psn).checked_sub(1) else {
             return false;
@@ -138,7 +124,7 @@ impl Outgoing {
         (psn - message.first + 1) * self.mtu <= message.len()
     }
 
-    /// Records a packet sent over a label of `labels`; `switches` are the stream's path switches, this one included.
+    /// `switches` are the stream's path switches, this one included.
     pub(crate) fn note_sent(&mut self, psn: u64, now: Time, label: u32, labels: u32, again: bool, switches: u64) {
         let more = switches - std::mem::replace(&mut self.switches, switches);
         let Some((message, _)) = self.find(psn) else { return };
@@ -155,7 +141,6 @@ impl Outgoing {
         }
     }
 
-    /// Records a timeout of a packet.
     pub(crate) fn note_timeout(&mut self, psn: u64) {
         if let Some(watched) = &mut self.watched {
             watched.note_timeout(psn);
@@ -165,7 +150,7 @@ impl Outgoing {
         }
     }
 
-    /// Removes and returns the next message whose packets are all below `cumulative`, if any.
+    /// Returns the next message whose packets are all below `cumulative`.
     pub(crate) fn acknowledged(&mut self, cumulative: u64) -> Option<(u32, Delivered)> {
         self.messages.front().filter(|message| message.first + message.packets <= cumulative)?;
         let message = self.messages.pop_front()?;
@@ -173,66 +158,57 @@ impl Outgoing {
         Some((message.number, message.delivered))
     }
 
-    /// Copies messages that are in their owner's memory.
     pub(crate) fn own(&mut self) {
         for message in &mut self.messages {
             message.bytes = Bytes::copy_from_slice(&message.bytes);
         }
     }
 
-    /// Returns the number of messages that are not acknowledged.
     pub(crate) fn messages(&self) -> usize {
         self.messages.len()
     }
 
-    /// Returns `true` if every message is acknowledged.
     pub(crate) fn is_idle(&self) -> bool {
         self.messages.is_empty()
     }
 }
 
-/// A complete message.
 #[derive(Debug)]
 pub(crate) struct Taken {
     pub(crate) number: u32,
     pub(crate) bytes: Vec<u8>,
     pub(crate) placed: Option<Placed>,
-    /// Arrival time of its first packet.
     pub(crate) began: Time,
-    /// Bytes that it counted until now.
+    /// Bytes that it counted until completion.
     pub(crate) reserved: u64,
     pub(crate) stored: Stored,
 }
 
-/// A message being reassembled.
 #[derive(Debug, Default)]
 struct Assembly {
-    /// The PSN of its first packet.
+    /// PSN of its first packet.
     first: u64,
-    /// Its length; `bytes`: its content up to the last packet received, of a placed message the head.
+    /// `bytes`: content up to the last packet received, of a placed message the head.
     length: u64,
     bytes: Vec<u8>,
-    /// Packets beyond the memory that may be allocated for what has arrived, by their offset in the message.
+    /// Packets beyond the memory that may be allocated yet, by offset.
     ahead: BTreeMap<usize, Box<[u8]>>,
-    /// Bytes received.
     arrived: usize,
-    /// Bytes of memory accounted for it.
     counted: u64,
-    /// Its sender has delivered at least as many bytes as this message has, besides what it holds: its memory is allocated at
-    /// once.
+    /// Its sender has delivered at least as many bytes, besides what it holds: its memory is allocated at once.
     is_earned: bool,
     /// It began when memory was short.
     is_short: bool,
     missing: u64,
-    /// Arrival time of its first packet; [`Time::MAX`] before.
+    /// [`Time::MAX`] before the first packet.
     began: Time,
-    /// Steering value, which selects the placement; 0: none.
+    /// Selects the placement; 0: none.
     steering: u64,
-    /// Number of leading bytes kept here, if the others are placed as they arrive.
+    /// Leading bytes kept here, if the others are placed.
     head: Option<usize>,
 }
 
-/// Maximum memory allocated for a message with its first packet; `GROWTH`: its multiple of the bytes received.
+/// Memory allocated with the first packet; `GROWTH`: multiple of the bytes received.
 const FIRST_BYTES: usize = 64 << 10;
 const GROWTH: usize = 16;
 /// `GROWTH` when memory is short: a sender that holds much has to send half of it.
@@ -241,17 +217,16 @@ const SHORT_GROWTH: usize = 2;
 const MESSAGE_OVERHEAD: u64 = 256;
 
 impl Assembly {
-    /// Returns the bytes of memory that it takes.
     fn stored(&self) -> u64 {
         MESSAGE_OVERHEAD + (self.bytes.capacity() + self.ahead.values().map(|piece| piece.len()).sum::<usize>()) as u64
     }
 
-    /// Returns the bytes that it counts against its peer's limit until it is complete.
+    /// Bytes that count against the peer's limit until completion.
     fn reserved(&self) -> u64 {
         self.head.map_or(self.length, |head| self.length.min(head as u64))
     }
 
-    /// Returns the bytes up to which memory may be allocated once `more` bytes have arrived.
+    /// Bytes up to which memory may be allocated once `more` bytes have arrived.
     fn reach(&self, more: usize) -> usize {
         if self.is_earned {
             return self.length as usize;
@@ -265,7 +240,7 @@ impl Assembly {
         reach.min(usize::try_from(self.length).unwrap_or(usize::MAX))
     }
 
-    /// Returns the bytes of memory that a packet's payload needs besides those allocated.
+    /// Memory that a payload needs besides that allocated.
     fn needs(&self, from: usize, payload: usize) -> u64 {
         let (to, capacity) = (from + payload, self.bytes.capacity());
         if to <= capacity {
@@ -278,7 +253,6 @@ impl Assembly {
         if to <= reach { (reach - capacity) as u64 } else { payload as u64 }
     }
 
-    /// Stores a payload at its offset.
     fn put(&mut self, from: usize, payload: &[u8]) {
         self.arrived += payload.len();
         let to = from + payload.len();
@@ -294,7 +268,7 @@ impl Assembly {
         while let Some((&from, piece)) = self.ahead.first_key_value() {
             let to = from + piece.len();
             if to > self.bytes.capacity() {
-                // The bytes received may allow more memory than was allocated so far.
+                // The bytes received may allow more memory.
                 let reach = self.reach(0);
                 if to > reach {
                     return;
@@ -307,7 +281,7 @@ impl Assembly {
         }
     }
 
-    /// Writes a payload. No byte is written twice if packets arrive in order, or if memory was there before.
+    /// Writes no byte twice if packets arrive in order, or if memory was there before.
     fn write(&mut self, from: usize, payload: &[u8]) {
         let to = from + payload.len();
         if self.bytes.len() <= from {
@@ -319,18 +293,16 @@ impl Assembly {
     }
 }
 
-/// Memory of messages that their owner has returned. It is allocated and, unlike the allocator's, need not be written before
-/// packets arrive out of order.
+/// Memory returned by owners of messages. Unlike the allocator's, it need not be written before packets arrive out of order.
 #[derive(Debug, Default)]
 pub(crate) struct Spares {
     all: Vec<Vec<u8>>,
     bytes: usize,
 }
 
-/// Minimum bytes of a message whose memory is kept; `MAX_SPARE`: maximum bytes of all memory that is kept.
+/// Minimum bytes of a message whose memory is kept; `MAX_SPARE`: maximum of all kept memory.
 const MIN_SPARE: usize = 1 << 14;
 const MAX_SPARE: usize = 8 << 20;
-/// Maximum number of pieces of memory that are kept.
 const MAX_SPARES: usize = 16;
 
 impl Spares {
@@ -342,10 +314,10 @@ impl Spares {
         }
     }
 
-    /// Returns memory for a message of `length` bytes, with arbitrary content; empty if none of a similar size is kept.
+    /// The content is arbitrary; empty if none of a similar size is kept.
     fn take(&mut self, length: usize) -> Vec<u8> {
         let fits = |spare: &Vec<u8>| spare.len() >= length && spare.capacity() / 2 <= length;
-        // The memory returned last is the most likely to be in a cache.
+        // The last one is the most likely to be in a cache.
         let Some(at) = self.all.iter().rposition(fits).filter(|_| length >= MIN_SPARE) else { return Vec::new() };
         let mut spare = self.all.remove(at);
         self.bytes -= spare.capacity();
@@ -354,12 +326,11 @@ impl Spares {
     }
 }
 
-/// Cost of accepting a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cost {
-    /// Its peer's limit has no space for the message now.
+    /// The peer's limit has no space now.
     Full,
-    /// Bytes of memory; `is_earned`: the sender of the message has delivered as many bytes before.
+    /// Bytes of memory; `is_earned`: the sender has delivered as many bytes before.
     Bytes { bytes: u64, is_earned: bool },
 }
 
@@ -367,33 +338,28 @@ impl Cost {
     const NONE: Cost = Cost::Bytes { bytes: 0, is_earned: true };
 }
 
-/// A stream that is received.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     receiver: Receiver,
-    /// The first message that is not complete; `next_first`: the PSN of its first packet.
+    /// First incomplete message; `next_first`: PSN of its first packet.
     next: u32,
     next_first: u64,
-    /// Messages from that one on of which a packet has arrived, in order.
+    /// Messages from `next` on of which a packet has arrived, in order.
     messages: VecDeque<(u32, Box<Assembly>)>,
-    /// Time of the pending timer of a delayed ACK.
+    /// Of a delayed ACK.
     pub(crate) timer_at: Time,
 }
 
-/// Limits of an incoming stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Payload bytes of a full packet.
     pub(crate) mtu: u64,
-    /// Maximum packets under way beyond the first missing one.
     pub(crate) span: u64,
-    /// Maximum bytes of a message.
     pub(crate) max_message: u64,
-    /// Maximum bytes held for a peer.
+    /// Per peer.
     pub(crate) max_held: u64,
-    /// Bytes that the peer has delivered in complete messages, less the memory that it holds.
+    /// Bytes delivered in complete messages, less the memory held.
     pub(crate) earned: u64,
-    /// Memory for the messages of other senders is short.
+    /// Memory for other senders is short.
     pub(crate) is_short: bool,
 }
 
@@ -407,8 +373,7 @@ impl Incoming {
         &mut self.receiver
     }
 
-    /// Returns `true` if a header fits this stream: PSN and message are within what the sender may have under way, and the sizes
-    /// match.
+    /// PSN and message are within what the sender may have under way, and the sizes match.
     pub(crate) fn fits(&self, data: &Data, limits: &Limits) -> bool {
         let packets = data.length.div_ceil(limits.mtu).max(1);
         let index = u64::from(data.index);
@@ -432,7 +397,7 @@ impl Incoming {
         }
     }
 
-    /// Returns the index of a message among those in progress, or the one at which to insert it.
+    /// Returns the index of the message, or the one at which to insert it.
     fn find(&self, message: u32) -> Result<usize, usize> {
         let Some((first, _)) = self.messages.front() else { return Err(0) };
         // Usually no message is missing in between.
@@ -443,8 +408,8 @@ impl Incoming {
         self.messages.binary_search_by_key(&message, |(number, _)| *number)
     }
 
-    /// Prepares the message of a packet that fits and has `payload` bytes; returns the memory that the packet needs. `reserved`
-    /// counts the bytes of the peer's messages. A message of which `head` bytes are kept is placed as it arrives.
+    /// Returns the memory that a fitting packet needs. `reserved` counts the bytes of the peer's messages. A message of
+    /// which `head` bytes are kept is placed as it arrives.
     pub(crate) fn prepare(
         &mut self,
         data: &Data,
@@ -493,7 +458,7 @@ impl Incoming {
         cost
     }
 
-    /// Drops a message that was prepared in vain: there was no memory for its first packet.
+    /// Drops a message whose first packet finds no memory.
     pub(crate) fn abandon(&mut self, message: u32, reserved: &mut u64) {
         if let Ok(at) = self.find(message)
             && self.messages[at].1.counted == 0
@@ -503,8 +468,8 @@ impl Incoming {
         }
     }
 
-    /// Accepts a packet that fits and was prepared for; `arrival` has the payload of a full packet, as which every packet of a
-    /// stream counts. Returns the ACK, if any, and the additional memory of its message.
+    /// Accepts a prepared packet; `arrival` has the payload of a full packet, as which every packet of a stream counts.
+    /// Returns the ACK, if any, and the additional memory of its message.
     pub(crate) fn on_data(
         &mut self,
         transport: &Transport,
@@ -547,7 +512,6 @@ impl Incoming {
         (answer, more)
     }
 
-    /// Returns the next message in order that is complete.
     pub(crate) fn take(&mut self, mtu: u64) -> Option<Taken> {
         self.messages.front().filter(|(number, message)| *number == self.next && message.missing == 0)?;
         let (number, message) = self.messages.pop_front()?;
@@ -559,7 +523,6 @@ impl Incoming {
         Some(Taken { number, bytes: message.bytes, placed, began: message.began, reserved, stored })
     }
 
-    /// Returns the number of messages in progress, for checks of memory.
     pub(crate) fn held_messages(&self) -> usize {
         self.messages.len()
     }

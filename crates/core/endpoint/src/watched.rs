@@ -1,11 +1,11 @@
-//! Per-path counters of a stream at its sender, for observers. No decision depends on them.
+//! Counters for observers. No decision depends on them.
 
 use anabranch_units::Time;
 use std::collections::VecDeque;
 
-/// Length of a window; statistics of round trips cover the last whole window and the current one.
+/// Statistics of round trips cover the last whole window and the current one.
 const WINDOW: Time = Time::from_us(100_000);
-/// Eight steps from one power of two to the next, of round trips in steps of 64 ns up to 17 s: bounds are 12.5 % apart at most.
+/// Eight steps per power of two, in units of 64 ns up to 17 s: bounds are 12.5 % apart at most.
 const STEPS: usize = 8;
 const BUCKETS: usize = STEPS + 25 * STEPS;
 
@@ -36,7 +36,6 @@ pub struct PathCounts {
     pub used_at: Time,
 }
 
-/// Round trips of a window.
 #[derive(Clone, Debug)]
 struct Window {
     sum: u128,
@@ -60,7 +59,7 @@ fn bucket(rtt: Time) -> usize {
     ((power - 2) * STEPS + (value >> (power - 3)) % STEPS).min(BUCKETS - 1)
 }
 
-/// Returns the upper bound of a bucket.
+/// Upper bound of a bucket.
 fn end(bucket: usize) -> Time {
     let steps = if bucket < STEPS {
         bucket as u64 + 1
@@ -70,7 +69,6 @@ fn end(bucket: usize) -> Time {
     Time::from_ps(steps * 64_000)
 }
 
-/// Counters and round trips of a path.
 #[derive(Clone, Debug, Default)]
 struct Path {
     counts: PathCounts,
@@ -116,12 +114,11 @@ impl Path {
     }
 }
 
-/// Paths of a stream, by label.
 #[derive(Debug)]
 pub(crate) struct Watched {
     paths: Vec<Path>,
     last: Option<u32>,
-    /// Labels of the last packets sent, from the PSN `first` on.
+    /// Of the packets sent from the PSN `first` on.
     sent: VecDeque<u16>,
     first: u64,
 }
@@ -146,7 +143,6 @@ impl Watched {
         self.sent[at as usize] = label as u16;
     }
 
-    /// Records the ACK of a packet over a label.
     pub(crate) fn note_answer(&mut self, now: Time, label: u32, marked: bool, lost: u64, rtt: Option<Time>) {
         let Some(path) = self.paths.get_mut(label as usize) else { return };
         path.counts.answers += 1;
@@ -195,7 +191,7 @@ mod tests {
     fn a_path_is_told_by_its_packets() {
         let us = Time::from_us;
         let mut watched = Watched::new(2);
-        // Packets 0 and 1 over label 1, packet 2 over label 0, packet 0 again over label 0.
+        // Packets 0, 1 over label 1; 2, then 0 again, over label 0.
         watched.note_sent(us(1), 0, 1, 100, false);
         watched.note_sent(us(2), 1, 1, 100, false);
         watched.note_sent(us(3), 2, 0, 50, false);

@@ -1,4 +1,4 @@
-//! Authentication between endpoints that share a key: forged and replayed datagrams are rejected.
+//! Authentication: forged and replayed datagrams are rejected.
 
 use anabranch_endpoint::{
     Arrival, CloseReason, Endpoint, Event, Key, Settings,
@@ -24,7 +24,7 @@ fn settings(seed: u64, key: Option<&str>, protection: Protection) -> Settings {
     }
 }
 
-/// Two endpoints, each the other's peer 0, and the datagrams that each has sent.
+/// Each is the other's peer 0.
 struct Two {
     ends: [Endpoint; 2],
     now: Time,
@@ -41,7 +41,7 @@ impl Two {
         Two::new([1, 2].map(|seed| settings(seed, Some("shared"), protection)))
     }
 
-    /// Delivers datagrams as `change` leaves them; those for which it returns `false` are lost.
+    /// Datagrams for which `change` returns `false` are lost.
     fn run(&mut self, steps: usize, change: &mut dyn FnMut(usize, &mut Vec<u8>) -> bool) {
         let mut out = Vec::new();
         for _ in 0..steps {
@@ -98,7 +98,7 @@ fn message(bytes: usize, seed: u64) -> Vec<u8> {
     (0..bytes).map(|_| draws.bits() as u8).collect()
 }
 
-/// Messages in both directions, with losses and trimmed packets, whose headers verify alone.
+/// Messages in both directions, with losses and trimmed packets.
 #[test]
 fn all_that_is_sent_is_authenticated_and_arrives() {
     for protections in [[Protection::Control; 2], [Protection::All; 2], [Protection::Control, Protection::All]] {
@@ -128,7 +128,6 @@ fn all_that_is_sent_is_authenticated_and_arrives() {
         let counters = two.ends.each_ref().map(Endpoint::counters);
         assert!(trimmed > 0 && greeted && counters[1].trimmed > 0);
         assert!(counters.iter().all(|c| c.forged + c.replayed + c.damaged + c.refused == 0), "{counters:?}");
-        // A BYE of the peer is accepted.
         let now = two.now;
         two.ends[0].close(0);
         two.run(10, &mut |_, _| true);
@@ -136,13 +135,12 @@ fn all_that_is_sent_is_authenticated_and_arrives() {
     }
 }
 
-/// A datagram with a changed bit in any byte that carries information has no effect.
 #[test]
 fn nothing_of_a_changed_datagram_is_believed() {
     for protection in [Protection::Control, Protection::All] {
         let mut two = Two::connected(protection);
         two.ends[0].send(two.now, 0, 3, message(5000, 1).into()).unwrap();
-        // The next datagrams of both are lost; then each of them arrives with each byte changed.
+        // Both lose their next datagrams; then each of these arrives with each byte changed.
         let before = two.sent.each_ref().map(Vec::len);
         let mut kinds = std::collections::BTreeSet::new();
         two.run(3, &mut |_, _| false);
@@ -157,7 +155,7 @@ fn nothing_of_a_changed_datagram_is_believed() {
                 let padded = matches!(datagram[1], 1 | 5);
                 let meant = if padded { 116.min(datagram.len()) } else { datagram.len() };
                 for at in 0..meant {
-                    // Every run sends the same datagrams, so the unchanged one would be valid at this receiver.
+                    // Every run sends the same datagrams, so the unchanged one would be valid here.
                     let mut changed = datagram.clone();
                     changed[at] ^= 1 << (at % 8);
                     let held = fresh.ends[1 - from].held();
@@ -169,14 +167,13 @@ fn nothing_of_a_changed_datagram_is_believed() {
             }
         }
         assert!(kinds.contains(&3) && kinds.contains(&1) && kinds.contains(&2) && kinds.contains(&7), "{kinds:?}");
-        // The connection continues.
         fresh.ends[0].send(fresh.now, 0, 3, message(5000, 1).into()).unwrap();
         fresh.run(2000, &mut |_, _| true);
         assert_eq!(fresh.received(1), [message(5000, 1)]);
     }
 }
 
-/// Recorded datagrams have no effect, neither at the same endpoint nor at one that has the key and has restarted.
+/// Neither at the same endpoint nor at one that has restarted.
 #[test]
 fn what_comes_again_changes_nothing() {
     let mut two = Two::connected(Protection::All);
@@ -212,7 +209,7 @@ fn what_comes_again_changes_nothing() {
     assert!(anew.ends[1].held().0 == 0 && anew.ends[1].counters().forged > 0);
 }
 
-/// A sender without the key that has every number of the connection is rejected, like an observer that can send.
+/// The sender has every number of the connection, but no key.
 #[test]
 fn whoever_has_no_key_is_not_believed() {
     let mut two = Two::connected(Protection::Control);
@@ -244,7 +241,7 @@ fn whoever_has_no_key_is_not_believed() {
     two.arrive(1, &out);
     assert_eq!((two.events[1].len(), two.ends[1].counters().forged), (before, 3));
     assert_eq!(two.ends[1].held().0, 0);
-    // Nor does the HELLO of an unknown endpoint without a key, or with another one, reset the connection.
+    // Nor does another endpoint's HELLO reset the connection.
     for key in [None, Some("another")] {
         let mut stranger = Endpoint::new(settings(9, key, Protection::Control));
         stranger.connect(two.now, 0);
@@ -256,7 +253,6 @@ fn whoever_has_no_key_is_not_believed() {
     assert_eq!((two.received(1), two.lost(1), two.lost(0)), (vec![&message(5000, 1)[..]], vec![], vec![]));
 }
 
-/// Each endpoint reports the missing or different key of the other.
 #[test]
 fn ends_without_the_same_key_are_told_so() {
     use Protection::{All, Control, Off};
@@ -291,8 +287,7 @@ fn ends_without_the_same_key_are_told_so() {
     assert_eq!(two.lost(0), []);
 }
 
-/// Each has a key of its own, by which the other calls it, like the ranks of NCCL: one calls, then both do, at once or one after
-/// the other.
+/// Each peer has its own key, like the ranks of NCCL; one calls, or both at once or one after the other.
 #[test]
 fn each_is_called_by_its_own_key() {
     for both in [0, 1, 2] {
@@ -322,7 +317,7 @@ fn each_is_called_by_its_own_key() {
     }
 }
 
-/// A restarted process has another key. It calls by the local key, so the WELCOME must not use the key of its predecessor.
+/// It calls by the local key, so the WELCOME must not use the key of its predecessor.
 #[test]
 fn a_peer_that_restarts_with_another_key_is_welcome() {
     let key = |of: &str| Key::of(of.as_bytes());
@@ -334,7 +329,6 @@ fn a_peer_that_restarts_with_another_key_is_welcome() {
         two.ends[0].send(two.now, 0, 1, message(20_000, 1).into()).unwrap();
         two.run(2000, &mut |_, _| true);
         assert_eq!(two.received(1), [message(20_000, 1)]);
-        // Its predecessor sends no BYE.
         two.ends[1] = Endpoint::new(of(3, "third"));
         two.ends[1].connect(two.now, 0);
         two.ends[1].set_peer_key(0, key("first"));

@@ -1,5 +1,4 @@
-//! A hostile peer with a connection: an endpoint neither panics nor holds more than its limits, and continues to serve other
-//! peers.
+//! A hostile peer: an endpoint neither panics nor exceeds its limits, and continues to serve others.
 
 use anabranch_endpoint::{
     Arrival, CloseReason, Endpoint, Event, Placed, Placement, Settings,
@@ -27,12 +26,11 @@ fn settings(transport: &str) -> Settings {
     }
 }
 
-/// A datagram of a peer that the datapath vouches for.
+/// The datapath vouches for the peer.
 fn arrival(peer: u32, at: Time, bytes: &[u8]) -> Arrival<'_> {
     Arrival { peer: Some(peer), from: None, label: 0, at, ecn: false, bytes }
 }
 
-/// Returns all that an endpoint sends now.
 fn sent(endpoint: &mut Endpoint, now: &mut Time) -> Vec<Vec<u8>> {
     let (mut out, mut all) = (Vec::new(), Vec::new());
     for _ in 0..200 {
@@ -46,7 +44,6 @@ fn sent(endpoint: &mut Endpoint, now: &mut Time) -> Vec<Vec<u8>> {
     all
 }
 
-/// Greeting of peer 0.
 const GREETING: Greeting = Greeting {
     connection: 77,
     nonce: 5,
@@ -60,7 +57,7 @@ const GREETING: Greeting = Greeting {
     held: Time::ZERO,
 };
 
-/// Returns an endpoint with a stream open to peer 0, which has greeted it, and the connection number for datagrams of peer 0.
+/// Returns an endpoint with an open stream to peer 0, and the connection number for datagrams of peer 0.
 fn accepted(transport: &str) -> (Endpoint, u32, Time) {
     let (mut endpoint, mut now, mut out) = (Endpoint::new(settings(transport)), Time::ZERO, Vec::new());
     let greeting = GREETING;
@@ -81,7 +78,6 @@ fn accepted(transport: &str) -> (Endpoint, u32, Time) {
     (endpoint, ours, now)
 }
 
-/// Memory for messages with steering value 1, whose first bytes are reported.
 struct Places(Vec<u8>);
 
 const HEAD: usize = 32;
@@ -91,12 +87,10 @@ impl Placement for Places {
         (steering == 1 && length <= self.0.len() as u64).then_some(HEAD)
     }
     fn place(&mut self, _peer: u32, _steering: u64, from: u64, bytes: &[u8]) {
-        // The endpoint must keep to the length that `head` has accepted.
         self.0[from as usize..][..bytes.len()].copy_from_slice(bytes);
     }
 }
 
-/// A number that is small, large or near a limit.
 fn number(draws: &mut Stream) -> u64 {
     match draws.below(6) {
         0 => draws.below(4),
@@ -195,7 +189,6 @@ proptest! {
                 }
             }
         }
-        // Another peer can still connect.
         let greeting = Greeting {
             connection: 3, nonce: 1, own_nonce: 1, protection: Protection::Off, mtu: MTU, labels: 1, span: 1, max_message: 1, stamp: now, held: Time::ZERO,
         };
@@ -222,7 +215,7 @@ fn a_peer_of_another_size_is_told_so() {
     assert_eq!((greeting.connection, greeting.mtu, endpoint.counters().refused), (0, MTU, 1));
 }
 
-/// Greetings of all versions from 2 on have the CRC32C of the datagram at offset 52.
+/// From version 2 on greetings have the CRC32C of the datagram at offset 52.
 fn check(greeting: &mut [u8]) {
     greeting[52..56].fill(0);
     let check = header::crc32c(greeting);
@@ -231,7 +224,7 @@ fn check(greeting: &mut [u8]) {
 
 #[test]
 fn a_peer_of_another_version_is_told_so() {
-    // A later version keeps the first sixteen bytes, the nonce and the check of the current one.
+    // Every version keeps the first sixteen bytes, the nonce and the check.
     let (mut endpoint, mut now, mut out) = (Endpoint::new(settings("uet")), Time::ZERO, Vec::new());
     let greeting = GREETING;
     header::hello(&mut out, &greeting, &[0; header::COOKIE], 1056);
@@ -247,7 +240,7 @@ fn a_peer_of_another_version_is_told_so() {
     let why = CloseReason::Version { theirs: header::VERSION + 1, ours: header::VERSION };
     assert_eq!(endpoint.poll_event(), Some(Event::Refused { peer: Some(0), from: None, why }), "both ends say so");
 
-    // An older version refuses in the same form. The refusal must come from the called peer and carry the local nonce.
+    // The refusal must come from the called peer and carry the local nonce.
     endpoint.connect(now, 1);
     let hello = sent(&mut endpoint, &mut now).remove(0);
     let Ok(Packet::Hello { greeting, .. }) = Packet::decode(&hello) else { panic!("no hello") };
@@ -265,7 +258,7 @@ fn a_peer_of_another_version_is_told_so() {
     assert_eq!(tell(1, greeting.nonce), [Event::Lost { peer: 1, why }]);
 }
 
-/// A payload that does not match its CRC32C is dropped and retransmitted; without a CRC32C the damage is undetected.
+/// A damaged payload is dropped and retransmitted; without a CRC32C it is undetected.
 #[test]
 fn a_damaged_payload_counts_as_lost() {
     let contents = [7u8; 300];
@@ -306,8 +299,8 @@ fn a_damaged_payload_counts_as_lost() {
     }
 }
 
-/// Packets of a message with steering value 1 are placed as they arrive, in any order and any number of times; its head is
-/// reported on completion. Messages with other values are kept.
+/// Packets with steering value 1 are placed in any order and any number of times; the head is reported on completion.
+/// Other messages are kept.
 #[test]
 fn messages_are_put_in_their_place() {
     let contents: Vec<u8> = (0..3500u32).map(|at| (at % 251) as u8).collect();
@@ -385,9 +378,9 @@ fn answers_that_say_the_same_are_one() {
         };
         answers.iter().filter_map(answer).collect::<Vec<_>>()
     };
-    // Three packets of one path arrive at once and in order: the last ACK covers the others.
+    // Three packets of one path at once and in order: the last ACK covers the others.
     assert_eq!(answered(&mut now, &[(0, 7), (1, 7), (2, 7)]), [(2, 3)]);
-    // Each of two paths has its own ACK, and behind a missing packet every ACK differs.
+    // Each path has its own ACK, and behind a missing packet every ACK differs.
     assert_eq!(answered(&mut now, &[(3, 7), (4, 8)]), [(3, 4), (4, 5)]);
     assert_eq!(answered(&mut now, &[(6, 8), (7, 8)]), [(6, 5), (7, 5)]);
 }

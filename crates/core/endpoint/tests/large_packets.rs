@@ -21,14 +21,14 @@ fn at(ms: u64) -> Time {
     Time::from_us(ms * 1000)
 }
 
-/// A client that calls a server until `until`. `passes` decides whether the path forwards a datagram of this size sent at a time
-/// over a label; `admits`: the server has a number for the client. Returns the events of the client, and their times.
+/// Calls a server until `until`. `passes` forwards a datagram by its time, label and size; `admits`: the server has a
+/// number for the client. Returns the client's events and their times.
 fn call(until: Time, admits: bool, passes: &dyn Fn(Time, u32, usize) -> bool) -> Vec<(Time, Event)> {
     let (mut client, mut server) = (Endpoint::new(settings()), Endpoint::new(settings()));
     let (mut now, mut out, mut events) = (at(1), Vec::new(), Vec::new());
     let from = SocketAddr::from(([10, 0, 0, 1], 7000));
     client.connect(now, 0);
-    // Bytes of the requests; no reply is longer than the longest of them.
+    // No reply is longer than the longest request.
     let (mut asked, mut is_known) = (Vec::<usize>::new(), false);
     while now < until {
         now += Time::from_us(500);
@@ -98,7 +98,7 @@ fn a_server_that_comes_late_is_met() {
 
 #[test]
 fn labels_that_drop_all_do_not_count() {
-    // One of four labels forwards everything: full HELLOs receive replies there.
+    // One of four labels forwards everything.
     let events = call(at(5_000), true, &|_, label, _| label == 2);
     assert!(lost(&events).is_none_or(|(_, why)| !matches!(why, CloseReason::LargePackets { .. })), "{events:?}");
 }

@@ -1,5 +1,4 @@
-//! A few addresses with many peers, all of which begin messages that never end: a sender from another address still gets memory
-//! and a place.
+//! Peers at a few addresses begin messages that never end: a sender from another address still gets memory and a place.
 
 #[allow(dead_code)]
 mod common;
@@ -11,13 +10,12 @@ use std::net::SocketAddr;
 
 /// Packets per second of all attackers together.
 const RATE: u64 = 3000;
-/// Packets per second of all attackers together when they fill a quarter of the link.
+/// The same when they fill a quarter of the link.
 const FAST: u64 = 30_000;
-/// Streams that each attacking peer opens.
 const STREAMS: u64 = 64;
 const SERVED: ([u8; 4], u16) = ([10, 0, 1, 1], 7000);
 
-/// Peers that send single packets of messages of 16 MiB, in turn.
+/// Peers send single packets of messages of 16 MiB, in turn.
 struct Attack {
     peers: Vec<(SocketAddr, u32)>,
     /// They connect again after an eviction, or after `renewed`.
@@ -40,7 +38,6 @@ impl Attack {
         Attack { peers, returns: false, renewed: None, connected, rate: RATE, sent: 0, began: server.now }
     }
 
-    /// Sends the packets that are due by now.
     fn work(&mut self, server: &mut Server) {
         while self.began + Time::from_ps(self.sent * (1_000_000_000_000 / self.rate)) <= server.now {
             let at = self.sent as usize % self.peers.len();
@@ -56,7 +53,6 @@ impl Attack {
                 }
             }
             let (from, ours) = self.peers[at];
-            // Each packet opens a stream, and later ones continue it.
             let psn = round / STREAMS;
             let bytes = data_over((round % STREAMS) as u32, ours, 0, (psn, psn as u32), 16 << 20);
             server.arrive(from, &bytes);
@@ -65,7 +61,7 @@ impl Attack {
     }
 }
 
-/// Returns the time that a message of `bytes` takes from an address that is new to the server; `None`: more than a minute.
+/// Returns the time of a message from a new address; `None`: more than a minute.
 fn transfer(server: &mut Server, mut attack: Option<&mut Attack>, host: u8, bytes: usize) -> Option<Time> {
     let from = address(host, 7000);
     let mut client =
@@ -118,8 +114,7 @@ fn waits(server: &mut Server, attack: &mut Attack, ms: u64) {
     }
 }
 
-/// Sends first messages of several sizes beside such an attack; each takes at most twice the time that it takes alone, plus a
-/// second.
+/// First messages of several sizes take at most twice the time that they take alone, plus a second.
 fn are_served(hosts: u8, per_host: u16, adapt: impl Fn(&mut Attack)) {
     let sizes = [10_000, 1 << 20, 3 << 20];
     let alone = sizes.map(|bytes| transfer(&mut Server::new(settings()), None, 200, bytes).expect("alone"));
@@ -172,7 +167,7 @@ fn peers_that_are_renewed_leave_memory_for_others() {
     are_served(4, 64, |attack| (attack.returns, attack.renewed) = (true, Some(at(240))));
 }
 
-/// Each address takes all that it gets before the next one arrives, so that nothing is left for the last.
+/// Each address takes all that it gets before the next one arrives.
 #[test]
 fn addresses_that_took_all_before_give_up_what_is_more_than_their_share() {
     let mut server = Server::new(settings());
@@ -198,18 +193,16 @@ fn addresses_that_took_all_before_give_up_what_is_more_than_their_share() {
     let (held, most) = (server.endpoint.held().0, settings().max_buffered_bytes / 2);
     assert!(held > most - (1 << 16) && held <= most, "{held} B");
     assert_eq!(server.endpoint.counters().evicted, 0, "nothing was held for long");
-    // A packet gets memory at once, and a message its share: one in seventeen.
+    // A packet gets memory at once, a message its share: one in seventeen.
     let alone = transfer(&mut Server::new(settings()), None, 200, 3 << 20).expect("alone");
     let began = server.now;
     let took = transfer(&mut server, None, 200, 3 << 20).expect("beside them");
     assert!(took <= alone + alone + at(1000), "{took}, alone {alone}");
     assert!(server.endpoint.counters().evicted > 0);
-    // A host that holds no more than its share is not evicted.
     assert!(server.endpoint.counters().evicted < 60 && server.now > began);
 }
 
-/// Attackers that have delivered as many bytes as they announce then take their memory at once; new senders, and those that have
-/// delivered, continue.
+/// Attackers that have delivered as many bytes as they announce take their memory at once; others continue.
 #[test]
 fn senders_that_have_delivered_take_no_memory_of_newcomers() {
     let mut server = Server::new(settings());
@@ -227,7 +220,6 @@ fn senders_that_have_delivered_take_no_memory_of_newcomers() {
             }
             while !server.sent().is_empty() {}
             server.events();
-            // One packet for all of the second one.
             server.arrive(from, &data_over(0, ours, 1, (packets, 0), length));
         }
     }

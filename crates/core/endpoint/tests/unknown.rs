@@ -1,5 +1,5 @@
-//! Senders that have not proven their address: an endpoint keeps no state of them and replies with no more bytes than they sent;
-//! none of them ends, resets or starves a proven peer.
+//! Senders with unproven addresses: an endpoint keeps no state, replies with no more bytes than they sent, and none of
+//! them ends, resets or starves a proven peer.
 
 #[allow(dead_code)]
 mod common;
@@ -34,7 +34,6 @@ fn hello_without_a_cookie_gets_one_and_leaves_nothing_behind() {
     assert_eq!(server.welcome(address(1, 7001), &ours, &cookie), None);
     assert_eq!(server.welcome(from, &greeting(5, 7), &cookie), None);
     assert!(server.welcome(from, &ours, &cookie).is_some());
-    // A cookie that is too old yields another cookie only.
     let cookie = server.cookie(address(2, 7000), &ours);
     server.now += at(20_000);
     assert_eq!(server.welcome(address(2, 7000), &ours, &cookie), None);
@@ -58,13 +57,12 @@ fn replies_to_unknown_addresses_are_rationed() {
             }
         }
     }
-    // A thousand and those of the initial burst.
+    // And those of the initial burst.
     assert!((1000..=1110).contains(&replies), "{replies}");
     let counters = server.endpoint.counters();
     assert_eq!(counters.retries + counters.retries_suppressed, 100_000);
 }
 
-/// 10,000 HELLOs per second from anywhere leave RETRYs for others: each honest initiator gets one for its first HELLO.
 #[test]
 fn a_flood_of_hellos_leaves_retries_for_others() {
     let mut server = Server::new(settings());
@@ -76,7 +74,7 @@ fn a_flood_of_hellos_leaves_retries_for_others() {
         server
             .endpoint
             .handle(server.now, &Arrival { peer: None, from, label: 0, at: server.now, ecn: false, bytes: &bytes });
-        // After a second an honest initiator connects now and then, at no fixed interval.
+        // At no fixed interval.
         let honest = address(251, 7000);
         if number >= 10_000 && number % 97 == 0 {
             asked += 1;
@@ -96,7 +94,6 @@ fn a_flood_of_hellos_leaves_retries_for_others() {
 fn forged_or_replayed_hello_changes_nothing() {
     let mut server = Server::new(settings());
     let (from, theirs) = (address(1, 7000), greeting(5, 6));
-    // An earlier connection from the same address, whose HELLO was recorded.
     let old = greeting(90, 91);
     let cookie = server.cookie(from, &old);
     let recorded = hello(&old, &cookie);
@@ -104,7 +101,7 @@ fn forged_or_replayed_hello_changes_nothing() {
     for forged in 0..1000u64 {
         server.hear(from, &hello(&greeting(1, forged), &[0; COOKIE]));
         server.hear(from, &hello(&greeting(1, forged), &[forged as u8 | 1; COOKIE]));
-        // The WELCOME to this HELLO goes to the peer, which ignores it.
+        // The WELCOME goes to the peer, which ignores it.
         server.hear(from, &recorded);
     }
     assert!(server.echoes(from, ours));
@@ -123,7 +120,6 @@ fn a_process_that_starts_anew_takes_its_place_when_it_has_received_the_welcome()
     assert_eq!(server.events(), []);
     assert!(server.echoes(from, next) && !server.echoes(from, ours));
     assert_eq!(server.events(), [Event::Lost { peer: 0, why: CloseReason::Restarted }]);
-    // A lost WELCOME is retransmitted.
     let cookie = server.cookie(from, &anew);
     assert_eq!(server.welcome(from, &anew, &cookie), Some(next));
     assert!(server.echoes(from, next));
@@ -155,25 +151,24 @@ fn memory_is_taken_for_what_has_come() {
     let ours = server.accept(address(1, 7000), &greeting(5, 6));
     let length = 16 << 20;
     let packets = u64::from(length as u32).div_ceil(u64::from(MTU));
-    // The last packet of the first message within the span, and then as many messages as there are packets.
+    // The last packet of the first message within the span, then as many messages as packets.
     let bytes = data(ours, 0, (4000, 4000), length);
     server.hear(address(1, 7000), &bytes);
     let (held, _) = server.endpoint.held();
     assert!(held < 2048, "{held} B for a packet of {}", bytes.len());
-    // Eleven packets, each of a message of 16 MiB.
     let mut server = Server::new(settings());
     let ours = server.accept(address(1, 7000), &greeting(5, 6));
     for message in 0..11u32 {
         server.hear(address(1, 7000), &data(ours, message, (u64::from(message) + 300, 0), length));
     }
     let (held, _) = server.endpoint.held();
-    // The memory for the beginning of a message, once for each within the limit.
+    // The memory for the beginning of each message within the limit.
     assert!(held <= 11 * (64 + 17) * 1024, "{held} B");
     assert!(packets > 4096);
 }
 
-/// Memory is allocated for a message at once only up to the bytes that its sender has delivered; else it grows with the bytes
-/// received.
+/// Memory of a message is allocated at once only up to the bytes that its sender has delivered; else it grows with the
+/// bytes received.
 #[test]
 fn whole_messages_have_memory_for_senders_that_have_delivered_as_much() {
     const MIB: u64 = 1 << 20;
@@ -192,16 +187,13 @@ fn whole_messages_have_memory_for_senders_that_have_delivered_as_much() {
     }
     assert!(matches!(&server.events()[..], [Event::Received { bytes, .. }] if bytes.len() as u64 == MIB));
     assert_eq!(server.endpoint.held().0, 0);
-    // One byte more than was delivered is too much.
     assert_eq!(begins(&mut server, 2, 2 * packets, MIB + 1), 65_536 + 16_000 + 256);
     let held = server.endpoint.held().0;
-    // Memory that is held already is subtracted: this message has its memory at once only if it is smaller by that.
+    // Memory that is held already is subtracted.
     assert_eq!(begins(&mut server, 1, packets, MIB - held), MIB - held + 256);
-    // Nothing is left for a third.
     assert_eq!(begins(&mut server, 4, 4 * packets, 200_000), 65_536 + 16_000 + 256);
 }
 
-/// A sender that has delivered loses no packet beside senders that hold any amount of memory and never end a message.
 #[test]
 fn senders_that_have_delivered_find_memory_beside_those_that_never_do() {
     let limit = 4 << 20;
@@ -237,8 +229,7 @@ fn senders_that_have_delivered_find_memory_beside_those_that_never_do() {
     assert_eq!(server.endpoint.counters().no_room, dropped);
 }
 
-/// Memory that the owner of a message returns holds another message, with any earlier content and any order of packets; it counts
-/// like other memory.
+/// Returned memory holds another message, with any earlier content and any order of packets; it counts like other memory.
 #[test]
 fn memory_that_is_given_back_holds_another_message() {
     const LENGTH: u64 = 100_000;
@@ -264,7 +255,7 @@ fn memory_that_is_given_back_holds_another_message() {
     receive(0, &mut (0..packets));
     receive(1, &mut (0..packets).rev());
     receive(2, &mut (0..packets).map(|at| at * 37 % packets));
-    // A shorter message has no more than it needs, and no byte of the earlier content remains.
+    // No byte of the earlier content remains.
     let first = 3 * packets;
     for packet in (0..60).rev() {
         server.hear(from, &data(ours, 3, (first + packet, packet as u32), 59_001));
@@ -300,7 +291,6 @@ fn all_peers_together_hold_no_more_than_the_limit() {
     }
     assert!((limit / 4..=limit / 2).contains(&most_of_first), "{most_of_first} B of one address");
     assert!(server.endpoint.counters().no_room > 0);
-    // A sender that never completes a message is evicted for one that does.
     let (honest, mut got) = (address(200, 7000), false);
     for _ in 0..100 {
         server.now += at(3000);
@@ -330,10 +320,9 @@ fn those_who_never_sent_anything_make_room() {
         let cookie = server.cookie(address(host, port), &of);
         server.welcome(address(host, port), &of, &cookie).is_some()
     };
-    // One address may have eight places, used or not.
+    // One address may have eight places.
     let welcome = (0..100).filter(|port| greet(&mut server, 1, 1000 + port)).count();
     assert_eq!(welcome, 8);
-    // Other addresses fill the remaining places.
     let welcome = (0..100).filter(|host| greet(&mut server, 10 + host, 1000)).count();
     assert_eq!(welcome, 11, "20 places, of which the first has one and the second eight");
     assert!(!greet(&mut server, 200, 1000), "all are new");
@@ -341,7 +330,6 @@ fn those_who_never_sent_anything_make_room() {
     let welcome = (0..5).filter(|host| greet(&mut server, 200 + host, 1000)).count();
     assert_eq!((welcome, server.endpoint.counters().evicted), (5, 5));
     assert!(server.echoes(honest, ours), "whoever has sent stays");
-    // They are dropped after the handshake timeout in any case.
     let mut server = Server::new(Settings { idle_timeout: at(60_000), ..settings() });
     assert!(greet(&mut server, 1, 1000));
     server.now += at(31_000);
@@ -376,7 +364,7 @@ fn one_peer_leaves_room_for_the_answers_of_others() {
     assert_eq!(echoed[1], 100);
 }
 
-/// Returns one datagram of every kind, for an endpoint whose connection number is `ours` to the sender.
+/// Returns one datagram of every kind with the connection number `ours`.
 fn every_kind(ours: u32) -> Vec<Vec<u8>> {
     let probe = Probed { stream: 3, tag: 4, stamp: Time::ZERO, size: 0, held: Time::ZERO };
     let answer = Reply { psn: 1, tag: 2, cumulative: 1, bitmap: 0, offset: 0, ecn: false, cnp: false, nack: false };
@@ -386,7 +374,7 @@ fn every_kind(ours: u32) -> Vec<Vec<u8>> {
         out
     };
     let of_another_size = Greeting { mtu: 64, ..greeting(5, 6) };
-    // A HELLO of version 1, cut to several lengths.
+    // Version 1, cut to several lengths.
     let mut foreign = written(&|out| header::hello(out, &greeting(5, 6), &[0; COOKIE], 200));
     foreign[0] = 1;
     foreign[52..].fill(0);
@@ -419,7 +407,7 @@ fn no_reply_is_longer_than_what_it_answers() {
             let mut server = Server::new(settings());
             let ours = if is_peer { server.accept(address(1, 7000), &greeting(5, 6)) } else { 77 };
             let bytes = &every_kind(ours)[kind];
-            // As it is, and with up to 39 bytes cut off.
+            // With up to 39 bytes cut off.
             for cut in 0..bytes.len().min(40) {
                 let bytes = &bytes[..bytes.len() - cut];
                 let replies = server.hear(address(1, 7000), bytes);
@@ -430,7 +418,6 @@ fn no_reply_is_longer_than_what_it_answers() {
         }
     }
     assert!(replied > 8, "{replied}");
-    // The shortest HELLO with a cookie as well.
     let mut server = Server::new(settings());
     let of = greeting(5, 6);
     let cookie = server.cookie(address(1, 7000), &of);
@@ -442,7 +429,7 @@ fn no_reply_is_longer_than_what_it_answers() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
-    /// Arbitrary datagrams from any address, by senders that have seen no local datagram: no state is kept, and a peer continues.
+    /// Arbitrary datagrams by senders that have seen no local one.
     #[test]
     fn off_path_senders_change_nothing(
         what in prop::collection::vec((any::<u32>(), 0usize..16, any::<u16>(), any::<[u8; 3]>()), 1..60), forged in any::<bool>(),
@@ -461,7 +448,6 @@ proptest! {
         }
         prop_assert!(server.echoes(honest, ours));
         prop_assert_eq!(server.endpoint.held(), before);
-        // Only refusals are reported.
         let others = server.events().into_iter().filter(|event| !matches!(event, Event::Refused { .. })).count();
         prop_assert_eq!(others, 0);
     }

@@ -8,10 +8,8 @@ use anabranch_lb::Tag;
 use anabranch_transport::Reply;
 use anabranch_units::Time;
 
-/// Peer number that no peer has.
 pub(super) const NO_PEER: u32 = u32::MAX;
 
-/// A control packet, which precedes all data.
 #[derive(Clone, Debug)]
 pub(super) enum Control {
     Hello { is_short: bool },
@@ -24,13 +22,12 @@ pub(super) enum Control {
 }
 
 impl Control {
-    /// Returns a BYE that this peer accepts.
     pub(super) fn bye(peer: &mut Peer) -> Self {
         let (connection, proof) = (peer.theirs, peer.their_nonce.unwrap_or(peer.nonce));
         Control::Bye { connection, proof, seal: peer.last_seal() }
     }
 
-    /// Returns `true` if it is an ACK that `next`, sent right after it, makes redundant: both are of packets of one path that
+    /// Returns `true` if `next`, sent right after it, makes this ACK redundant: both are of packets of one path that
     /// arrived in order.
     pub(super) fn is_told_by(&self, stream: u32, next: &Reply) -> bool {
         let Control::Answer { stream: of, answer, .. } = self else { return false };
@@ -43,7 +40,6 @@ impl Control {
     }
 }
 
-/// Fields of a WELCOME.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Welcome {
     /// Connection number of the initiator; `ours`: the local one, 0 if there is none.
@@ -53,12 +49,12 @@ pub(super) struct Welcome {
     pub(super) own_nonce: u64,
     pub(super) stamp: Time,
     pub(super) arrived: Time,
-    /// It goes to a candidate for the place of a peer, and does not use that peer's key.
+    /// For a candidate for the place of a peer, whose key it does not use.
     pub(super) is_for_candidate: bool,
 }
 
 impl Welcome {
-    /// Returns a WELCOME that refuses this greeting: it names no connection.
+    /// Names no connection.
     pub(super) fn refusing(greeting: &Greeting, arrived: Time) -> Self {
         let Greeting { connection: to, nonce, stamp, .. } = *greeting;
         Welcome { to, ours: 0, nonce, own_nonce: 0, stamp, arrived, is_for_candidate: false }

@@ -9,7 +9,7 @@ pub(super) const ROTATION: Time = Time::from_us(10_000_000);
 /// Time whose RETRYs may leave at once.
 const BURST: Time = Time::from_us(100_000);
 
-/// Values that a cookie is bound to besides its time.
+/// A cookie is bound to these values and its time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bound {
     pub(super) from: SocketAddr,
@@ -18,17 +18,15 @@ pub(super) struct Bound {
     pub(super) nonce: u64,
 }
 
-/// Creates and verifies cookies.
 #[derive(Debug)]
 pub(super) struct Cookies {
     root: Secret,
-    /// Time between two replies to unknown addresses; `due`: time of the next one if all before it had kept that distance.
+    /// Between two replies to unknown addresses; `due`: time of the next one if all before it had kept that distance.
     gap: Time,
     due: Time,
 }
 
 impl Cookies {
-    /// Creates cookies with at most `per_second` replies to unknown addresses.
     pub(super) fn new(secret: &Secret, per_second: u32) -> Self {
         let gap = Time::from_ps(1_000_000_000_000 / u64::from(per_second.max(1)));
         Cookies { root: Secret(secret.key("anabranch cookies")), gap, due: Time::ZERO }
@@ -57,7 +55,7 @@ impl Cookies {
     }
 
     fn rotation(now: Time) -> u64 {
-        // Zero is no rotation, so that there is always one before.
+        // Never zero, so that there is always one before.
         now.ps() / ROTATION.ps() + 1
     }
 
@@ -65,7 +63,7 @@ impl Cookies {
         *self.mac(Self::rotation(now), bound).as_bytes()
     }
 
-    /// Returns `true` for a local cookie that has not expired. The comparison takes constant time.
+    /// The comparison takes constant time.
     pub(super) fn is_valid(&self, now: Time, bound: &Bound, cookie: &Cookie) -> bool {
         let rotation = Self::rotation(now);
         *cookie != Cookie::default()

@@ -1,5 +1,3 @@
-//! Datagrams at the interface to the datapath, and direct placement of message bytes.
-
 use anabranch_units::Time;
 use bytes::Bytes;
 use std::net::SocketAddr;
@@ -9,11 +7,11 @@ use std::net::SocketAddr;
 pub struct Arrival<'a> {
     /// Peer of its source address; `None`: the datapath has no peer of that address.
     pub peer: Option<u32>,
-    /// Source address, of label 0, which may be forged. `None`: the datapath vouches for the peer, and HELLOs need no cookie.
+    /// Source address, of label 0, which may be forged; `None`: the datapath vouches for the peer, and HELLOs need no cookie.
     pub from: Option<SocketAddr>,
     /// Label that replies to it should carry.
     pub label: u32,
-    /// Arrival time, which may be some time ago.
+    /// Arrival time, possibly in the past.
     pub at: Time,
     /// It carries an ECN mark.
     pub ecn: bool,
@@ -21,13 +19,13 @@ pub struct Arrival<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Direct data placement (RFC 5041): bytes of messages with a steering value ([`crate::Endpoint::send_with`]) are stored at their
-/// destination as they arrive, in any order. They are copied once, and not kept until the message is complete.
+/// Direct data placement (RFC 5041): bytes of messages with a steering value ([`crate::Endpoint::send_with`]) are
+/// stored at their destination as they arrive, in any order.
 pub trait Placement {
-    /// Returns the number of leading bytes of such a message, at most one packet, that are reported with its completion; the
-    /// other bytes are placed as they arrive. `None`: the message is kept and reported like any other.
+    /// Returns the number of leading bytes, at most one packet, to report on completion; the others are placed. `None`:
+    /// the message is kept and reported like any other.
     fn head(&mut self, peer: u32, steering: u64, length: u64) -> Option<usize>;
-    /// Places bytes of such a message, from the offset `from` on. Each byte is passed once.
+    /// Places bytes from the offset `from` on. Each byte is passed once.
     fn place(&mut self, peer: u32, steering: u64, from: u64, bytes: &[u8]);
 }
 

@@ -1,5 +1,3 @@
-//! Places and memory of peers, by the host that they connected from and in all.
-
 use crate::{settings::Settings, stream::Stored};
 use anabranch_units::Time;
 use std::{
@@ -7,7 +5,7 @@ use std::{
     net::{IpAddr, Ipv6Addr, SocketAddr},
 };
 
-/// Returns the host of an address: of IPv6 the prefix that a single host usually has for itself.
+/// Of IPv6 the prefix that a single host usually has for itself.
 pub(super) fn host_of(at: SocketAddr) -> IpAddr {
     match at.ip().to_canonical() {
         IpAddr::V6(ip) => {
@@ -18,28 +16,25 @@ pub(super) fn host_of(at: SocketAddr) -> IpAddr {
     }
 }
 
-/// Resources of the peers of a host.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taken {
     peers: usize,
     stored: u64,
-    /// Part of `stored` of messages whose senders have not delivered as many bytes before.
+    /// Part of `stored` whose senders have not delivered as many bytes before.
     unearned: u64,
-    /// None of its peers can be evicted before this time.
+    /// Earliest time at which one of its peers may be evicted.
     crowded_until: Time,
-    /// No peer can be evicted for its messages before this time.
+    /// The same, for its messages.
     short_until: Time,
 }
 
-/// Resources of all peers.
 #[derive(Debug)]
 pub(super) struct Hosts {
     hosts: BTreeMap<IpAddr, Taken>,
-    /// Number of peers; `stored`: bytes of memory for their messages.
+    /// Number of peers; `stored`: memory of their messages.
     pub(super) peers: usize,
     pub(super) stored: u64,
     unearned: u64,
-    /// Number of hosts that hold unearned memory.
     holders: u64,
     max_stored: u64,
     max_peers: usize,
@@ -47,9 +42,7 @@ pub(super) struct Hosts {
     crowded_until: Time,
 }
 
-/// Minimum time between searches for a peer to evict.
 const CROWDED: Time = Time::from_us(100_000);
-/// The same for memory, of one host.
 const SHORT: Time = Time::from_us(10_000);
 
 impl Hosts {
@@ -71,12 +64,11 @@ impl Hosts {
         self.hosts.get(&host?)
     }
 
-    /// Returns `true` if a host has the maximum number of peers.
     pub(super) fn is_full(&self, host: Option<IpAddr>) -> bool {
         self.of(host).is_some_and(|taken| taken.peers >= self.max_peers_per_host)
     }
 
-    /// Records that no peer, or none of this host, can be evicted now: no search is made for a while.
+    /// Suppresses searches for a while, of this host or of all.
     pub(super) fn note_crowded(&mut self, host: Option<IpAddr>, now: Time) {
         match host.and_then(|host| self.hosts.get_mut(&host)) {
             Some(taken) => taken.crowded_until = now + CROWDED,
@@ -84,7 +76,6 @@ impl Hosts {
         }
     }
 
-    /// Returns `true` if no search for a peer to evict need be made.
     pub(super) fn is_crowded(&self, host: Option<IpAddr>, now: Time) -> bool {
         now < self.of(host).map_or(self.crowded_until, |taken| taken.crowded_until)
     }
@@ -96,7 +87,6 @@ impl Hosts {
         }
     }
 
-    /// Removes a peer, and the memory that its messages took.
     pub(super) fn leave(&mut self, host: Option<IpAddr>, stored: Stored) {
         self.release(host, stored);
         self.peers = self.peers.saturating_sub(1);
@@ -110,7 +100,7 @@ impl Hosts {
         }
     }
 
-    /// Returns the host with the most peers, if they are more than its share of all places and a newcomer of `host` would have no
+    /// Returns the host with the most peers, if they are more than its share and a newcomer of `host` would have no
     /// more than its own.
     pub(super) fn host_over_share_of_peers(&self, host: Option<IpAddr>) -> Option<IpAddr> {
         let newcomer = self.of(host).map_or(0, |taken| taken.peers);
@@ -120,14 +110,12 @@ impl Hosts {
         (newcomer < share && taken.peers > share).then_some(*most)
     }
 
-    /// Returns the maximum bytes of messages whose senders have not delivered as many bytes before. Those of others may take as
-    /// many, so that neither takes what the others need.
+    /// Half is for unearned messages and half for others, so that neither takes what the others need.
     fn max_unearned(&self) -> u64 {
         self.max_stored / 2
     }
 
-    /// Returns `true` if `bytes` more are within the limits of a host, and of all messages whose senders have delivered as many
-    /// bytes before.
+    /// Returns `true` if `bytes` more are within the limits of a host, and of all earned messages.
     pub(super) fn may_earn(&self, host: Option<IpAddr>, bytes: u64) -> bool {
         let half = self.max_stored / 2;
         let of_host = self.of(host).map_or(0, |taken| taken.stored);
@@ -139,8 +127,8 @@ impl Hosts {
         self.unearned > self.max_unearned() / 2
     }
 
-    /// Returns `true` if a host may take `bytes` more for messages whose senders have not delivered as many bytes before: up to
-    /// twice what is left then (a dynamic threshold: Choudhury and Hahne 1998), or its share.
+    /// Unearned memory of a host is limited to its share or twice what is left then (a dynamic threshold: Choudhury and
+    /// Hahne 1998).
     pub(super) fn may_store(&self, host: Option<IpAddr>, bytes: u64) -> bool {
         let Some(left) = self.max_unearned().checked_sub(self.unearned + bytes) else { return false };
         let Some(taken) = self.of(host) else { return true };
@@ -148,14 +136,14 @@ impl Hosts {
             && (taken.unearned + bytes <= 2 * left || taken.unearned + bytes <= self.share(taken))
     }
 
-    /// Returns the share of unearned memory of each host that holds some, this one included.
+    /// Each host that holds unearned memory has the same share, this one included.
     fn share(&self, taken: &Taken) -> u64 {
         let holders = self.holders + u64::from(taken.unearned == 0);
         self.max_unearned() / holders.max(1)
     }
 
-    /// Returns the host with the most unearned memory, if that is more than its share and `host` is refused `bytes` within its
-    /// own.
+    /// Returns the host with the most unearned memory, if that is more than its share and `host` is refused `bytes`
+    /// within its own.
     pub(super) fn host_over_share(&self, host: Option<IpAddr>, bytes: u64, now: Time) -> Option<IpAddr> {
         let taken = self.of(host)?;
         let share = self.share(taken);
@@ -166,7 +154,6 @@ impl Hosts {
         (of.unearned > share).then_some(*most)
     }
 
-    /// Records that no peer can be evicted now for the messages of a host.
     pub(super) fn note_short(&mut self, host: Option<IpAddr>, now: Time) {
         if let Some(taken) = host.and_then(|host| self.hosts.get_mut(&host)) {
             taken.short_until = now + SHORT;

@@ -32,8 +32,7 @@ use std::{cmp::Reverse, net::SocketAddr};
 pub struct NextSend {
     /// Earliest time.
     pub at: Time,
-    /// The pacer makes up for a late start, within its bounds; `false` for a packet that its transport or scheme holds until
-    /// `at`.
+    /// The pacer makes up for a late start; `false` for a packet that its transport or scheme holds until `at`.
     pub catches_up: bool,
 }
 
@@ -71,8 +70,7 @@ impl Endpoint {
         Some((peer.base_rtt, peer.noise))
     }
 
-    /// Returns the bytes held for peers as sender and receiver, and the number of messages, control packets and timers held: what
-    /// must stay bounded.
+    /// Returns the bytes held for peers, and the number of messages, control packets and timers held: what must stay bounded.
     pub fn held(&self) -> (u64, usize) {
         let sending: u64 = self.state.flows.iter().map(|(_, flow)| flow.of.held).sum();
         let peers = || self.state.peers.iter().flatten();
@@ -89,19 +87,19 @@ impl Endpoint {
 
     // ---- requests of its owner ----
 
-    /// Records the inputs and outputs of its scheme from now on. To be called before anything is sent.
+    /// Records the inputs and outputs of its scheme; call before anything is sent.
     pub fn record(&mut self, record: &Record) {
         let scheme = self.state.settings.scheme.build(self.state.settings.seed, self.state.settings.host_key);
         self.state.balancer = Balancer::new(record.wrap(scheme, self.state.settings.host_key));
     }
 
-    /// Enables counters of every path of every stream, for [`Endpoint::watched`]. To be called before anything is sent.
+    /// Enables [`Endpoint::watched`]; call before anything is sent.
     pub fn watch_paths(&mut self) {
         self.state.watches = true;
     }
 
-    /// Returns the window of an open stream in bytes, if its congestion control has one, and the counters of its paths, by label;
-    /// `None` if there is no such stream, or paths are not watched.
+    /// Returns the window of an open stream in bytes, if its congestion control has one, and the counters of its paths,
+    /// by label; `None` if there is no such stream, or paths are not watched.
     pub fn watched(
         &self,
         now: Time,
@@ -113,8 +111,7 @@ impl Endpoint {
         Some((flow.sender.allowed(transport, now).0, flow.of.watched.as_ref()?.counts()))
     }
 
-    /// Replaces the scheme, or its parameters, which must have passed their checks. The path memory of schemes is reset; windows
-    /// stay.
+    /// Replaces the scheme or its parameters, which must have passed their checks. Path memory is reset; windows stay.
     pub fn change_scheme(&mut self, now: Time, scheme: HostParameters) {
         self.state.balancer = Balancer::new(scheme.build(self.state.settings.seed, self.state.settings.host_key));
         self.state.tags = scheme.capabilities().tags();
@@ -134,9 +131,8 @@ impl Endpoint {
         self.connect_over(now, peer, &[]);
     }
 
-    /// Connects to a peer and restricts the streams to it to these paths, as far as the peer has their labels; no effect if the
-    /// local endpoint has called it already. A path is the list of labels that lead over it. Schemes remember paths, which tags
-    /// number in this order.
+    /// Connects to a peer over these paths, each a list of labels, as far as the peer has their labels; no effect if
+    /// the local endpoint has called it already. Tags number paths in this order.
     pub fn connect_over(&mut self, now: Time, peer: u32, paths: &[Vec<u32>]) {
         let phase = self.state.peer(peer).map(|known| known.phase);
         if phase.is_none() && !peers::make_peer(&mut self.state, peer, Phase::Greeting, None, now) {
@@ -145,7 +141,7 @@ impl Endpoint {
         let Some(Some(known)) = self.state.peers.get_mut(peer as usize) else { return };
         match phase {
             None => known.wanted = paths.to_vec(),
-            // It has called this endpoint, which only listened so far and has to measure the round trip before it sends.
+            // It has called this endpoint, which has to measure the round trip before it sends.
             Some(Phase::Greeted) => {
                 known.wanted = paths.to_vec();
                 known.have_labels(known.labels);
@@ -156,7 +152,7 @@ impl Endpoint {
         peers::ask(&mut self.state, peer, now);
     }
 
-    /// Appends a message to a stream to a peer; streams open on first use. Returns the message's number in its stream.
+    /// Appends a message to a stream, which opens on first use; returns the message's number in its stream.
     ///
     /// # Errors
     /// Returns [`SendError`] if there is no such peer, the message is too large for it, or too many bytes wait already.
@@ -211,7 +207,6 @@ impl Endpoint {
         match known.phase {
             Phase::Open => peers::open_waiting(&mut self.state, peer, now),
             Phase::Greeted => {
-                // An endpoint that only listened so far has to measure the round trip before it sends.
                 known.phase = Phase::Calibrating;
                 peers::ask(&mut self.state, peer, now);
             }
@@ -220,8 +215,8 @@ impl Endpoint {
         Ok(number)
     }
 
-    /// Copies the messages of a stream that were passed by reference ([`Bytes::from_owner`]) and are not acknowledged, so that
-    /// their owner can reuse the memory.
+    /// Copies unacknowledged messages of a stream that were passed by reference ([`Bytes::from_owner`]), so that their
+    /// owner can reuse the memory.
     pub fn own(&mut self, peer: u32, stream: u32) {
         let Some(Some(known)) = self.state.peers.get_mut(peer as usize) else { return };
         known.waiting.iter_mut().filter(|of| of.stream == stream).for_each(Outgoing::own);
@@ -230,20 +225,19 @@ impl Endpoint {
         }
     }
 
-    /// Sets the traffic class of packets to a peer from now on, above all of ACKs and probes, except of messages with their own
-    /// class ([`SendOptions`]).
+    /// Sets the traffic class of packets to a peer, except of messages with their own class ([`SendOptions`]).
     pub fn set_class(&mut self, peer: u32, class: u8) {
         if let Some(Some(known)) = self.state.peers.get_mut(peer as usize) {
             known.class = class;
         }
     }
 
-    /// Sets the key by which a peer is called, which is the key of its own settings, in place of the local one.
+    /// Sets the key by which a peer is called in place of the local one.
     pub fn set_peer_key(&mut self, peer: u32, key: Key) {
         sealing::set_peer_key(&mut self.state, peer, key);
     }
 
-    /// Admits initiators that have proven their addresses as peers: `number` returns a peer number of the datapath for each, if
+    /// Admits initiators that have proven their addresses; `number` returns a peer number of the datapath for each, if
     /// there is one.
     pub fn admit(&mut self, now: Time, number: &mut dyn FnMut(SocketAddr) -> Option<u32>) {
         peers::admit(&mut self.state, now, number);
@@ -263,14 +257,13 @@ impl Endpoint {
         self.handle_with_placement(now, arrival, &mut NoPlacement);
     }
 
-    /// Handles a datagram like [`Endpoint::handle`], with direct placement of messages. An owner that has placed a message must
-    /// not call [`Endpoint::handle`] afterwards.
+    /// Handles a datagram with direct placement. An owner that has placed a message must not call [`Endpoint::handle`]
+    /// afterwards.
     pub fn handle_with_placement(&mut self, now: Time, arrival: &Arrival<'_>, places: &mut dyn Placement) {
         receive::handle(&mut self.state, now, arrival, places);
     }
 
-    /// Returns the next datagram that may leave at `now`; its header is written into `out`, its payload is in the result. `None`:
-    /// there is none.
+    /// Returns the next datagram that may leave at `now`; its header is written into `out`, its payload is in the result.
     pub fn poll_transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
         transmit::poll(&mut self.state, now, out)
     }
@@ -290,13 +283,13 @@ impl Endpoint {
         Some(event)
     }
 
-    /// Takes back the memory of a message ([`Event::Received`]), in which another message is reassembled.
+    /// Takes back the memory of a message ([`Event::Received`]) for reuse.
     pub fn recycle(&mut self, bytes: Vec<u8>) {
         self.state.spares.keep(bytes);
     }
 
-    /// Returns the number of a peer that is gone, or never was one, once all packets to it have left: the datapath may drop it,
-    /// and reuse its number. Poll until `None`, after all events have been taken.
+    /// Returns the number of a peer that is gone, or never was one, once all packets to it have left: the datapath may
+    /// reuse it. Poll until `None`, after all events have been taken.
     pub fn poll_gone(&mut self) -> Option<u32> {
         if !self.state.control.is_empty() || !self.state.events.is_empty() {
             return None;
@@ -309,15 +302,14 @@ impl Endpoint {
         }
     }
 
-    /// Returns the time of the next call of [`Endpoint::handle_timeout`] or [`Endpoint::poll_transmit`] that has an effect,
-    /// unless something arrives; `None`: never.
+    /// Returns the time of the next call of [`Endpoint::handle_timeout`] or [`Endpoint::poll_transmit`] that has an
+    /// effect, unless something arrives.
     pub fn poll_timeout(&self) -> Option<Time> {
         let timer = self.state.timers.peek().map(|Reverse((at, _))| *at);
         [timer, self.next_send().map(|next| next.at)].into_iter().flatten().min()
     }
 
-    /// Returns the time at which [`Endpoint::poll_transmit`] has a packet next, timers and arrivals aside; `None`: there is none.
-    /// The time may be before the packet was there.
+    /// Returns the time, possibly past, at which [`Endpoint::poll_transmit`] has a packet next, timers and arrivals aside.
     pub fn next_send(&self) -> Option<NextSend> {
         let free_at = self.state.pacer.free_at();
         let waits =

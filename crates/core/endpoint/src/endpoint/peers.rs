@@ -28,10 +28,10 @@ use std::{
 
 /// Age at which a peer that has sent nothing since its handshake may be evicted.
 const UNPROVEN: Time = Time::from_us(1_000_000);
-/// Idle time after which such a peer is dropped in any case.
+/// Idle time after which it is dropped in any case.
 const HANDSHAKE_TIMEOUT: Time = Time::from_us(10_000_000);
-/// While memory is short, a peer is evicted if its messages have held memory for this time without progress; `RELIEF_EVERY`:
-/// interval of this check.
+/// Time without progress after which a peer is evicted for its messages while memory is short; `RELIEF_EVERY`: interval
+/// of this check.
 const STALLED: Time = Time::from_us(2_000_000);
 const RELIEF_EVERY: Time = Time::from_us(100_000);
 /// The same where its host holds more than its share, and another one less.
@@ -42,17 +42,15 @@ const SHORT_EVERY: u32 = 8;
 /// Time that full HELLOs may remain without a reply once a short one has received one.
 const FULL_TIMEOUT: Time = Time::from_us(1_000_000);
 
-/// Returns a list of this many identical paths.
 fn alike(paths: u32) -> GuidedPaths {
     let us = Time::from_us(1);
     let path = |path| GuidedPath { ev: path as u16, kind: 0, minimal: true, latency: us, propagation: us, hops: 1 };
     GuidedPaths::new((0..paths).map(path))
 }
 
-/// Minimum time between two events of refusals.
 const REFUSALS_EVERY: Time = Time::from_us(1_000_000);
 
-/// Creates a peer, if there is space; the host that it connected from is `None` for one that the local endpoint calls.
+/// `host` is `None` for a peer that the local endpoint calls.
 pub(super) fn make_peer(state: &mut State, peer: u32, phase: Phase, host: Option<IpAddr>, now: Time) -> bool {
     if !has_place(state, host, now) {
         return false;
@@ -71,13 +69,13 @@ pub(super) fn make_peer(state: &mut State, peer: u32, phase: Phase, host: Option
     true
 }
 
-/// Returns `true` if there is a place for a peer of this host, if need be after an eviction.
+/// Evicts a peer if need be.
 fn has_place(state: &mut State, host: Option<IpAddr>, now: Time) -> bool {
     let is_full = state.hosts.is_full(host);
     if !is_full && state.hosts.peers < state.settings.max_peers {
         return true;
     }
-    // The host that has no place left; `None`: the limit of all peers is reached.
+    // `None`: the limit of all peers is reached.
     let short = host.filter(|_| is_full);
     if state.hosts.is_crowded(short, now) {
         return false;
@@ -98,8 +96,8 @@ fn has_place(state: &mut State, host: Option<IpAddr>, now: Time) -> bool {
     true
 }
 
-/// Returns the peer to evict of a host that has more than its share of all places, if a newcomer's host would have no more than
-/// its own: of those that have never delivered anything, the one idle for longest.
+/// Returns the peer to evict of a host above its share, if a newcomer's host would have no more than its own: of those
+/// that have never delivered anything, the one idle for longest.
 fn idle_over_share(state: &State, host: Option<IpAddr>, now: Time) -> Option<u32> {
     let over = state.hosts.host_over_share_of_peers(host)?;
     let may_go = |known: &&Peer| {
@@ -110,9 +108,8 @@ fn idle_over_share(state: &State, host: Option<IpAddr>, now: Time) -> Option<u32
     known.filter(|(_, known)| may_go(known)).min_by_key(|(_, known)| known.heard_at).map(|(at, _)| at as u32)
 }
 
-/// Evicts peers, because there is no memory for `bytes` more of a host's messages. If the host has no more than its share with
-/// them, stalled peers with the most memory of hosts above their share are evicted; else the peer that has been stalled for
-/// longest. Returns `true` if there is memory then.
+/// If `host` has no more than its share with `bytes` more, evicts stalled peers of hosts above theirs, those with the
+/// most memory first, and returns `true` once there is memory. Else evicts the peer stalled for longest.
 pub(super) fn relieve(state: &mut State, now: Time, host: Option<IpAddr>, bytes: u64) -> bool {
     while let Some(over) = state.hosts.host_over_share(host, bytes, now) {
         let of_host = |known: &&Peer| known.host == Some(over) && known.stored.unearned > 0;
@@ -142,7 +139,6 @@ pub(super) fn relieve(state: &mut State, now: Time, host: Option<IpAddr>, bytes:
     false
 }
 
-/// Schedules a check for idle peers.
 fn look_for_idle(state: &mut State, now: Time) {
     if !state.looks_for_idle && state.settings.idle_timeout != Time::MAX {
         state.looks_for_idle = true;
@@ -151,7 +147,7 @@ fn look_for_idle(state: &mut State, now: Time) {
     }
 }
 
-/// Drops peers that have sent nothing for too long. A peer that owes a reply has a limit of its own.
+/// A peer that owes a reply has a limit of its own.
 pub(super) fn lose_idle(state: &mut State, now: Time) {
     state.looks_for_idle = false;
     for peer in 0..state.peers.len() as u32 {
@@ -176,7 +172,6 @@ pub(super) fn lose(state: &mut State, peer: u32, why: CloseReason) {
     }
 }
 
-/// Drops the state of a peer.
 pub(super) fn forget(state: &mut State, peer: u32) {
     let Some(known) = state.peers.get_mut(peer as usize).and_then(Option::take) else { return };
     for slot in known.streams.values() {
@@ -193,7 +188,6 @@ pub(super) fn forget(state: &mut State, peer: u32) {
     state.gone.insert(peer);
 }
 
-/// Sends the next HELLO or calibration probe to a peer, and arms a timer for the reply.
 pub(super) fn ask(state: &mut State, peer: u32, now: Time) {
     let (labels, full) = (state.settings.labels, state.longest_datagram());
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
@@ -205,7 +199,6 @@ pub(super) fn ask(state: &mut State, peer: u32, now: Time) {
         Phase::Calibrating => Control::Probe { stream: CALIBRATION, tag: known.asked, size },
         Phase::Greeted | Phase::Open => return,
     };
-    // All labels are tried until the peer has sent its number of labels.
     let label = if known.phase == Phase::Greeting {
         if known.hellos.is_short { known.asked / SHORT_EVERY % labels } else { known.asked % labels }
     } else {
@@ -221,7 +214,6 @@ pub(super) fn ask(state: &mut State, peer: u32, now: Time) {
     state.say(peer, label, question);
 }
 
-/// Handles a timeout of a HELLO or calibration probe.
 pub(super) fn peer_timer(state: &mut State, peer: u32, at: Time, now: Time) {
     let Some(known) = state.peer(peer).filter(|known| known.timer_at == at) else { return };
     let Hellos { full_answered, short_answered_at, .. } = known.hellos;
@@ -236,7 +228,7 @@ pub(super) fn peer_timer(state: &mut State, peer: u32, at: Time, now: Time) {
     ask(state, peer, now);
 }
 
-/// Returns `true` if the source address of a HELLO is proven: the datapath vouches for it, or the HELLO carries a valid cookie.
+/// The datapath vouches for the address, or the HELLO carries a valid cookie.
 fn is_verified(state: &State, now: Time, arrival: &Arrival<'_>, greeting: &Greeting, cookie: &Cookie) -> bool {
     arrival.from.is_none_or(|from| state.cookies.is_valid(now, &bound(from, arrival, greeting), cookie))
 }
@@ -245,7 +237,7 @@ fn bound(from: SocketAddr, arrival: &Arrival<'_>, greeting: &Greeting) -> Bound 
     Bound { from, label: arrival.label, connection: greeting.connection, nonce: greeting.nonce }
 }
 
-/// Replies to a sender that need not be a peer; returns `false` if too many such replies have left.
+/// Returns `false` if too many replies to non-peers have left.
 fn reply_to(state: &mut State, now: Time, arrival: &Arrival<'_>, control: Control) -> bool {
     let to = arrival.from.map(To::Address).or(arrival.peer.map(To::Peer));
     let Some(to) = to.filter(|_| state.cookies.may_reply(now)) else { return false };
@@ -278,7 +270,7 @@ pub(super) fn on_hello(state: &mut State, now: Time, arrival: &Arrival<'_>, gree
     }
 }
 
-/// Replies with a cookie to a HELLO without a valid one; no state is kept.
+/// Keeps no state.
 fn retry(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greeting) {
     let Some(from) = arrival.from else { return };
     let cookie = state.cookies.make(now, &bound(from, arrival, greeting));
@@ -290,7 +282,6 @@ fn retry(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greetin
     }
 }
 
-/// See [`super::Endpoint::admit`].
 pub(super) fn admit(state: &mut State, now: Time, number: &mut dyn FnMut(SocketAddr) -> Option<u32>) {
     while let Some(Newcomer { from, label, at, greeting }) = state.newcomers.pop_front() {
         // No number is taken if there is no place.
@@ -302,7 +293,7 @@ pub(super) fn admit(state: &mut State, now: Time, number: &mut dyn FnMut(SocketA
     }
 }
 
-/// Handles a verified HELLO of a peer, or of one to be created.
+/// Handles a verified HELLO.
 fn greeted(
     state: &mut State,
     now: Time,
@@ -331,7 +322,7 @@ fn greeted(
         sealing::derive(state, peer, greeting);
         numbers
     } else {
-        // A new process at the address of a peer, which stays until the newcomer has received the WELCOME.
+        // The peer at this address stays until the newcomer has received the WELCOME.
         let same = known.candidate.as_ref().filter(|of| of.greeting.nonce == greeting.nonce);
         match same.map(|of| (of.ours, of.nonce)) {
             Some(numbers) => numbers,
@@ -349,8 +340,7 @@ fn greeted(
     state.say(peer, label, Control::Welcome(welcome));
 }
 
-/// Replaces a peer by its candidate, which has sent with its connection number: the peer has restarted. Returns `false` if there
-/// is no such candidate.
+/// Replaces a peer that has restarted by its candidate; returns `false` if there is no such candidate.
 pub(super) fn promote(state: &mut State, now: Time, peer: u32, connection: u32) -> bool {
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return false };
     let host = known.host;
@@ -369,7 +359,6 @@ pub(super) fn promote(state: &mut State, now: Time, peer: u32, connection: u32) 
     true
 }
 
-/// Handles a RETRY: the HELLO is repeated with its cookie, to prove the local address.
 pub(super) fn on_retry(state: &mut State, arrival: &Arrival<'_>, connection: u32, nonce: u64, cookie: &Cookie) {
     let asked = |known: &Peer| {
         known.phase == Phase::Greeting && (known.ours, known.nonce) == (connection, nonce) && known.cookie.is_none()
@@ -390,7 +379,7 @@ pub(super) fn on_retry(state: &mut State, arrival: &Arrival<'_>, connection: u32
     state.say(peer, arrival.label, Control::Hello { is_short: false });
 }
 
-/// Refuses a HELLO whose MAC does not match the local key, or that has one where there is no local key; its sender is notified.
+/// The MAC does not match the local key, or there is no local key.
 pub(super) fn refuse_key(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greeting) {
     let why = CloseReason::Key { theirs: greeting.protection, ours: state.protection() };
     tell_refusal(state, now, arrival, why);
@@ -398,7 +387,7 @@ pub(super) fn refuse_key(state: &mut State, now: Time, arrival: &Arrival<'_>, gr
     reply_to(state, now, arrival, Control::Welcome(Welcome::refusing(greeting, arrival.at)));
 }
 
-/// Reports a refusal to the owner, unless another was reported just before: a flood fills no log.
+/// A flood fills no log.
 fn tell_refusal(state: &mut State, now: Time, arrival: &Arrival<'_>, why: CloseReason) {
     if now >= state.tells_refusals_at {
         state.tells_refusals_at = now + REFUSALS_EVERY;
@@ -406,8 +395,7 @@ fn tell_refusal(state: &mut State, now: Time, arrival: &Arrival<'_>, why: CloseR
     }
 }
 
-/// Handles a greeting of another version: the sender of a HELLO receives the local version, and a peer that replies with another
-/// one is lost.
+/// A HELLO of another version gets the local version as a reply; a peer that replies with another one is lost.
 pub(super) fn on_foreign(state: &mut State, now: Time, arrival: &Arrival<'_>, foreign: &header::Foreign) {
     let ours = header::VERSION;
     if foreign.hello {
@@ -431,7 +419,7 @@ pub(super) fn on_foreign(state: &mut State, now: Time, arrival: &Arrival<'_>, fo
     }
 }
 
-/// Handles the refusal of a HELLO, for packet size or key, by a sender that has its connection number and nonce.
+/// The sender of the refusal has the HELLO's connection number and nonce.
 pub(super) fn on_refused(state: &mut State, peer: Option<u32>, connection: u32, greeting: &Greeting) {
     let asked =
         |known: &Peer| known.phase == Phase::Greeting && (known.ours, known.nonce) == (connection, greeting.nonce);
@@ -463,7 +451,7 @@ pub(super) fn on_welcome(state: &mut State, now: Time, peer: u32, greeting: &Gre
     ask(state, peer, now);
 }
 
-/// Handles the round trip of a calibration probe: first full packets, then probes as the scheme sends them.
+/// First full packets, then probes as the scheme sends them.
 pub(super) fn on_calibration(state: &mut State, now: Time, peer: u32, rtt: Time) {
     let (wanted, floor) = (state.settings.calibrations.max(1) as usize, state.settings.rtt_floor);
     if state.peer(peer).is_none_or(|known| known.phase != Phase::Calibrating) {
@@ -490,7 +478,7 @@ pub(super) fn on_calibration(state: &mut State, now: Time, peer: u32, rtt: Time)
     open_waiting(state, peer, now);
 }
 
-/// Records the round trip of a full packet. If the base round trip changes with it, streams receive round trips as if it had not.
+/// If the base round trip changes, streams receive round trips as if it had not.
 pub(super) fn note_round_trip(state: &mut State, now: Time, peer: u32, rtt: Time) {
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     if !known.note_round_trip(now, rtt, state.settings.rtt_window) {
@@ -502,7 +490,6 @@ pub(super) fn note_round_trip(state: &mut State, now: Time, peer: u32, rtt: Time
     state.transports[peer as usize] = Some(transport);
 }
 
-/// Opens the streams that waited for the round trip of their peer.
 pub(super) fn open_waiting(state: &mut State, peer: u32, now: Time) {
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     if state.transports[peer as usize].is_none() {
@@ -529,12 +516,11 @@ pub(super) fn open_waiting(state: &mut State, peer: u32, now: Time) {
     }
 }
 
-/// Opens a stream with the scheme, to a peer whose round trip is known; returns its slot.
+/// Returns the slot of the stream. The peer's round trip is known.
 pub(super) fn open_with_scheme(state: &mut State, peer: u32, stream: u32, now: Time) -> u32 {
     let settings = &state.settings;
     let transport = state.transports[peer as usize].as_ref().unwrap_or(&state.transport);
     let known = state.peers.get(peer as usize).and_then(Option::as_ref);
-    // Streams that open later use the same round trip as the others.
     let base_rtt = known.map_or(Time::ZERO, |known| known.told);
     let uplinks = [known.map_or(1, |known| known.paths.len() as u32)];
     let guided = (state.tags == TagKind::Guided).then(|| {

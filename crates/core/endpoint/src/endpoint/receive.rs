@@ -1,5 +1,3 @@
-//! Handling of datagrams that arrive.
-
 use super::{
     control::Control,
     datagram::{Arrival, Placement},
@@ -17,10 +15,9 @@ use anabranch_transport::{DataArrival, Reply};
 use anabranch_units::Time;
 use std::cmp::Reverse;
 
-/// A complete message is progress if it is at least this fraction (1/`PROGRESS`) of the bytes that its peer's messages hold.
+/// A complete message of at least 1/`PROGRESS` of the bytes that its peer's messages hold is progress.
 const PROGRESS: u64 = 64;
 
-/// See [`super::Endpoint::handle_placing`].
 pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places: &mut dyn Placement) {
     let (packet, sealed) = match Packet::open(arrival.bytes) {
         Ok(opened) => opened,
@@ -83,7 +80,7 @@ pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places
     }
 }
 
-/// Handles a BYE, which must carry a nonce of the handshake: a guessed connection number does not suffice.
+/// Must carry a nonce of the handshake: a guessed connection number does not suffice.
 fn on_bye(state: &mut State, peer: u32, proof: u64) {
     let knows = |known: &Peer| known.nonce == proof || known.their_nonce == Some(proof);
     if state.peer(peer).is_some_and(knows) {
@@ -139,7 +136,6 @@ fn on_data(
                 && bytes > 0
                 && !state.hosts.may_earn(known.host, bytes)
             {
-                // It begins as those of other senders do.
                 incoming.abandon(data.message, &mut known.reserved);
                 let (limits, room) = (Limits { earned: 0, ..limits }, (&mut known.reserved, &mut state.spares));
                 cost = incoming.prepare(data, payload.len(), &limits, room, || places.head(peer, steering, length));
@@ -177,7 +173,6 @@ fn on_data(
         }
     };
     while let Some(Taken { number, bytes, placed, began, reserved, stored }) = incoming.take(limits.mtu) {
-        // From now on it counts the bytes that are handed over.
         let length = bytes.len() as u64;
         known.delivered = known.delivered.saturating_add(length);
         known.reserved = (known.reserved + length).saturating_sub(reserved);
@@ -230,7 +225,7 @@ pub(super) fn on_answer(
     state.counters.overtaken += u64::from(heard.lost);
     let cumulative = flow.sender.cumulative();
     if let Some(watched) = &mut flow.of.watched {
-        // ACKs return over the label of the packet that they acknowledge; late ones of a timer carry no time stamp.
+        // ACKs return over the label of the packet; late ones of a timer carry no time stamp.
         let lost = u64::from(heard.lost) + u64::from(heard.trimmed);
         watched.note_answer(now, label, answer.ecn, lost, rtt);
         watched.note_received(cumulative);

@@ -1,4 +1,4 @@
-//! Authentication of packets that arrive, and MACs of those that leave (docs/reference/wire.md, "Authentication").
+//! docs/reference/wire.md, "Authentication".
 
 use super::{
     control::{Control, NO_PEER, Welcome},
@@ -11,7 +11,6 @@ use crate::{
     header::{self, Greeting, Packet, Sealed},
 };
 
-/// See [`super::Endpoint::set_peer_key`].
 pub(super) fn set_peer_key(state: &mut State, peer: u32, key: Key) {
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     if known.key.as_ref() == Some(&key) {
@@ -24,7 +23,6 @@ pub(super) fn set_peer_key(state: &mut State, peer: u32, key: Key) {
     }
 }
 
-/// Derives the keys of a connection, once both endpoints have each other's nonce and connection number.
 pub(super) fn derive(state: &mut State, peer: u32, greeting: &Greeting) {
     let protection = state.protection().max(greeting.protection);
     let Some(own) = &state.settings.key else { return };
@@ -32,7 +30,7 @@ pub(super) fn derive(state: &mut State, peer: u32, greeting: &Greeting) {
     known.derive(own, greeting, protection);
 }
 
-/// Returns the keys of a candidate for a peer's place, if there is a local key.
+/// `None` if there is no local key.
 pub(super) fn session_with(state: &State, here: Side, greeting: &Greeting) -> Option<Box<Session>> {
     let protection = state.protection().max(greeting.protection);
     let there = Side { nonce: greeting.own_nonce, connection: greeting.connection };
@@ -40,8 +38,7 @@ pub(super) fn session_with(state: &State, here: Side, greeting: &Greeting) -> Op
     Some(Box::new(Session::new(own, None, here, there, protection)))
 }
 
-/// Returns `true` if a packet may take effect: a key of its sender's connection authenticates it, or there is no local key and it
-/// has no MAC. Rejected packets are counted.
+/// A key of the connection authenticates the packet, or there is no local key and it has no MAC. Rejected packets are counted.
 pub(super) fn is_authentic(
     state: &mut State,
     arrival: &Arrival<'_>,
@@ -75,7 +72,7 @@ pub(super) fn is_authentic(
     false
 }
 
-/// Seals a control packet, except for refusals to its receiver.
+/// Refusals to its receiver are not sealed.
 pub(super) fn seal_control(state: &mut State, peer: u32, control: &Control, out: &mut Vec<u8>) {
     match control {
         Control::Welcome(Welcome { ours: 0, .. }) | Control::Bye { seal: None, .. } => {}

@@ -1,5 +1,3 @@
-//! State of an endpoint, and the operations on it that all handlers share.
-
 use super::{control::Control, cookie::Cookies, datagram::To, hosts::Hosts};
 use crate::{
     Balancer, Entropy, Flow, Nic, Settings,
@@ -66,19 +64,16 @@ pub struct Counters {
     pub answers_dropped: u64,
 }
 
-/// Maximum number of queued control packets, to all peers and to one. A later ACK of a receiver contains all earlier ones.
+/// Maximum queued control packets, to all peers and to one. A later ACK contains all earlier ones.
 pub(super) const MAX_CONTROL: usize = 4096;
 pub(super) const MAX_CONTROL_PER_PEER: usize = 1024;
-/// Maximum number of queued replies to unknown addresses, and of verified HELLOs.
+/// Maximum queued replies to unknown addresses, and verified HELLOs.
 pub(super) const MAX_REPLIES: usize = 256;
-/// Stream number of the endpoint's own probes.
 pub(super) const CALIBRATION: u32 = u32::MAX;
-/// Size in packets that schemes receive for a stream, which has no end.
+/// Size in packets that schemes receive for streams.
 pub(super) const STREAM_PACKETS: u64 = 1 << 20;
-/// Upper limit of PSNs.
 pub(super) const LAST_PSN: u64 = 1 << 47;
 
-/// A timer and its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
     Stream {
@@ -97,7 +92,6 @@ pub(super) enum Timer {
     Idle,
 }
 
-/// Initiator that has returned a cookie from an address without a peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Newcomer {
     pub(super) from: SocketAddr,
@@ -106,57 +100,47 @@ pub(super) struct Newcomer {
     pub(super) greeting: Greeting,
 }
 
-/// State of an endpoint: its peers, the streams to and from them, and one egress for all its packets.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) settings: Settings,
     pub(super) entropy: Entropy,
     pub(super) cookies: Cookies,
     pub(super) hosts: Hosts,
-    /// Transport of streams whose peer has none of its own yet: receivers need none of its round trips.
+    /// For streams whose peer has none of its own yet: receivers need none of its round trips.
     pub(super) transport: Transport,
     pub(super) transports: Vec<Option<Transport>>,
     pub(super) peers: Vec<Option<Peer>>,
     pub(super) flows: Slab<Flow<Outgoing>>,
     pub(super) balancer: Balancer<Host>,
     pub(super) tags: TagKind,
-    /// Lists of paths by their number, for schemes that choose from a list.
+    /// Lists of paths by their number.
     pub(super) guided: BTreeMap<u32, Arc<GuidedPaths>>,
     pub(super) nic: Nic,
     pub(super) pacer: Pacer,
-    /// Control packets: peer, label, packet.
+    /// Peer, label, packet.
     pub(super) control: VecDeque<(u32, u32, Control)>,
-    /// Replies to senders that are no peers, queued apart so that they displace no ACKs.
+    /// To senders that are no peers, queued apart so that they displace no ACKs.
     pub(super) replies: VecDeque<(To, u32, Control)>,
-    /// Initiators that have proven their addresses and are to become peers.
     pub(super) newcomers: VecDeque<Newcomer>,
-    /// Memory of messages that their owner has returned.
     pub(super) spares: Spares,
-    /// Time of the last check for stalled peers.
     pub(super) relieved_at: Time,
     pub(super) timers: BinaryHeap<Reverse<(Time, Timer)>>,
     pub(super) events: VecDeque<Event>,
     /// Numbers without a peer, which the datapath may reuse.
     pub(super) gone: BTreeSet<u32>,
-    /// A check for idle peers is scheduled.
     pub(super) looks_for_idle: bool,
     pub(super) counters: Counters,
-    /// Counters of every path are kept.
     pub(super) watches: bool,
-    /// Earliest time of the next event of a refusal.
     pub(super) tells_refusals_at: Time,
     /// Streams whose schemes have just decided to wait.
     pub(super) resting: Vec<u32>,
-    /// Number of the next stream: the order of those that become ready at the same time.
     pub(super) opened: u32,
     /// Round-robin index of the path for tags that name none.
     pub(super) turn: u32,
-    /// Messages of all streams that are not acknowledged.
     pub(super) unacknowledged: usize,
 }
 
 impl State {
-    /// See [`super::Endpoint::new`].
     pub(super) fn new(mut settings: Settings) -> Self {
         settings.labels = settings.labels.clamp(1, 1 << 12);
         settings.span = settings.span.clamp(1, 1 << 20);
@@ -202,18 +186,17 @@ impl State {
         }
     }
 
-    /// Returns the bytes of the longest datagram that it sends.
     pub(super) fn longest_datagram(&self) -> usize {
         self.settings.max_header() + self.settings.mtu() as usize
     }
 
-    /// Returns the bytes of the datagrams that probe paths for the scheme, if it uses any.
+    /// `None` if the scheme probes no paths.
     pub(super) fn probe_datagram(&self) -> Option<usize> {
         let payload = self.settings.scheme.capabilities().probe_payload()?;
         Some(self.settings.probe_datagram(payload))
     }
 
-    /// Returns the bytes of a HELLO that is not padded. No reply to it is longer: a RETRY has 56 bytes, a WELCOME 64.
+    /// Bytes of a HELLO that is not padded. No reply to it is longer: a RETRY has 56 bytes, a WELCOME 64.
     pub(super) fn short_hello(&self) -> usize {
         header::HELLO_BYTES + if self.settings.key.is_some() { header::SEAL } else { 0 }
     }
@@ -222,7 +205,6 @@ impl State {
         self.peers.get(peer as usize)?.as_ref()
     }
 
-    /// Adds the packets that a stream may send next to its sender.
     pub(super) fn offer(&mut self, slot: u32, now: Time) {
         let flow = &mut self.flows[slot as usize];
         let peer = flow.of.peer as usize;
@@ -235,7 +217,6 @@ impl State {
         self.nic.enter(slot, flow, transport, now);
     }
 
-    /// Arms a timer for a stream when it needs one.
     pub(super) fn arm(&mut self, slot: u32, now: Time) {
         let flow = &mut self.flows[slot as usize];
         let transport = self.transports[flow.of.peer as usize].as_ref().unwrap_or(&self.transport);
@@ -245,12 +226,10 @@ impl State {
         }
     }
 
-    /// Returns the slot of a stream to a peer.
     pub(super) fn slot(&self, peer: u32, stream: u32) -> Option<u32> {
         self.peer(peer)?.streams.get(&stream).copied()
     }
 
-    /// Queues a control packet.
     pub(super) fn say(&mut self, peer: u32, label: u32, control: Control) {
         let of_peer = self.peers.get_mut(peer as usize).and_then(Option::as_mut);
         let is_full = of_peer.as_ref().is_some_and(|known| known.control >= MAX_CONTROL_PER_PEER);
@@ -264,15 +243,13 @@ impl State {
         self.control.push_back((peer, label, control));
     }
 
-    /// Queues a reply to a sender that is no peer.
     pub(super) fn reply(&mut self, to: To, label: u32, control: Control) {
         if self.replies.len() < MAX_REPLIES {
             self.replies.push_back((to, label, control));
         }
     }
 
-    /// Returns the label of a path tag of a stream: the one place where paths become labels. Tags that number paths name one
-    /// each, others are folded to path and label.
+    /// Tags that number paths name one each, others are folded to path and label.
     pub(super) fn label(&mut self, slot: u32, tag: Tag) -> u32 {
         let (peer, turn) = (self.flows[slot as usize].of.peer, self.flows[slot as usize].of.turn);
         let Some(Some(known)) = self.peers.get(peer as usize) else { return 0 };
@@ -291,14 +268,12 @@ impl State {
         }
     }
 
-    /// Releases the number of a sender that is no peer.
     pub(super) fn stranger(&mut self, peer: Option<u32>) {
         if let Some(peer) = peer.filter(|peer| self.peer(*peer).is_none()) {
             self.gone.insert(peer);
         }
     }
 
-    /// Returns the protection that greetings carry.
     pub(super) fn protection(&self) -> Protection {
         match self.settings.key {
             Some(_) => self.settings.protection.max(Protection::Control),
@@ -307,7 +282,6 @@ impl State {
     }
 }
 
-/// Returns the transport towards a peer of this round trip.
 pub(super) fn resolve(settings: &Settings, base_rtt: Time) -> Transport {
     let network = Network {
         base_rtt,

@@ -1,5 +1,3 @@
-//! Transmission of datagrams.
-
 use super::{
     control::{Control, NO_PEER, Welcome},
     datagram::{To, Transmit},
@@ -18,7 +16,6 @@ use anabranch_transport::Transport;
 use anabranch_units::Time;
 use bytes::Bytes;
 
-/// Transports of all peers, for the NIC.
 struct PerPeer<'a>(&'a [Option<Transport>], &'a Transport);
 
 impl Transports<Outgoing> for PerPeer<'_> {
@@ -28,7 +25,6 @@ impl Transports<Outgoing> for PerPeer<'_> {
     }
 }
 
-/// Egress of a stream's packet.
 struct WireEgress<'a> {
     scheme: &'a mut Host,
     pacer: &'a mut Pacer,
@@ -41,7 +37,6 @@ struct WireEgress<'a> {
     sent: Option<Sent>,
 }
 
-/// A packet whose header has been written.
 struct Sent {
     payload: Bytes,
     class: u8,
@@ -59,7 +54,7 @@ impl Egress<Outgoing> for WireEgress<'_> {
         self.scheme
     }
 
-    /// Selects the tag of a packet. A run of new packets keeps the tag of its first: the scheme selects once for all of them.
+    /// A run of new packets keeps the tag of its first.
     #[inline]
     fn choose(&mut self, flow: &mut Outgoing, slot: u32, start: Time, packet: &Packet) -> Decision {
         if flow.run_left > 0 && !packet.retransmission {
@@ -135,7 +130,6 @@ pub(super) fn greeting(state: &State, connection: u32, nonces: [u64; 2], stamp: 
     Greeting { connection, nonce, own_nonce, protection, mtu, labels, span, max_message, stamp, held }
 }
 
-/// See [`super::Endpoint::poll_transmit`].
 pub(super) fn poll(state: &mut State, now: Time, out: &mut Vec<u8>) -> Option<Transmit> {
     if state.pacer.free_at() > now {
         return None;
@@ -214,7 +208,6 @@ pub(super) fn write(state: &State, peer: u32, control: &Control, now: Time, out:
     }
 }
 
-/// Sends the probes that the scheme of a stream requests.
 pub(super) fn send_probes(state: &mut State, slot: u32, now: Time) {
     let flow = &state.flows[slot as usize];
     let (peer, stream) = (flow.of.peer, flow.of.stream);

@@ -1,16 +1,12 @@
-//! Integrity and authenticity of a datagram: its check, and the bytes that a MAC covers.
-
 use super::format::{
     ANSWER, ANSWERED, BYE, CHECK, COMMON, DATA, DATA_HEADER, ECHO, ECHOED, GREETING, GREETING_CHECK, HELLO,
     HELLO_BYTES, LEFT, NUMBER, PROBE, PROBED, RETRIED, RETRY, SEALED, SEALED_PAYLOAD, TAG, Tag, WELCOME,
 };
 
-/// Maximum number of bytes that a MAC covers.
 pub(crate) const MAX_COVERED: usize = 128;
 
-/// Writes the bytes that the MAC covers, of a header and what follows it up to the MAC. They are all but the check in greetings,
-/// and all but connection number and check in other kinds, so that a data header with its number fills one block of the hash.
-/// The connection number is bound by the key.
+/// Writes what the MAC covers of a header and what follows it: all but the check in greetings, else all but connection
+/// number (bound by the key) and check, so that a data header with its number fills one block of the hash.
 pub(super) fn covered<'b>(header: &[u8], into: &'b mut [u8; MAX_COVERED]) -> Option<&'b [u8]> {
     let left_out = if is_greeting(*header.get(1)?) { GREETING_CHECK..GREETING_CHECK + 4 } else { 4..COMMON };
     let (first, rest) = (header.get(..left_out.start)?, header.get(left_out.end..)?);
@@ -20,17 +16,15 @@ pub(super) fn covered<'b>(header: &[u8], into: &'b mut [u8; MAX_COVERED]) -> Opt
     into.get(..end)
 }
 
-/// Returns `true` for kinds whose MAC uses the key of greetings.
 pub(super) fn is_greeting(kind: u8) -> bool {
     kind == HELLO || kind == WELCOME || kind == RETRIED
 }
 
-/// Returns `true` for a datagram whose MAC uses the key of greetings.
 pub(crate) fn is_greeting_datagram(datagram: &[u8]) -> bool {
     datagram.get(1).is_some_and(|kind| is_greeting(*kind))
 }
 
-/// Returns the header bytes of a kind before authentication, and the offset of its check.
+/// Returns header bytes before authentication, and the offset of the check.
 pub(super) fn layout(kind: u8) -> Option<(usize, usize)> {
     Some(match kind {
         HELLO => (HELLO_BYTES, GREETING_CHECK),
@@ -45,8 +39,8 @@ pub(super) fn layout(kind: u8) -> Option<(usize, usize)> {
     })
 }
 
-/// Authenticates a datagram that has just been written, without its payload; `mac` computes the MAC of some bytes. `payload` is
-/// the tag of data whose payload is authenticated too. Padding is overwritten.
+/// Authenticates a datagram that has just been written, without its payload, whose tag is `payload`. `mac` computes the
+/// MAC of some bytes. Padding is overwritten.
 pub(crate) fn authenticate(out: &mut Vec<u8>, number: u64, payload: Option<Tag>, mac: impl FnOnce(&[u8]) -> Tag) {
     let Some((header, check)) = out.get(1).copied().and_then(layout) else { return };
     let end = header + NUMBER + if payload.is_some() { TAG } else { 0 };
@@ -75,7 +69,6 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(bytes)
 }
 
-/// Returns the CRC32C of two parts, one after the other.
 pub(crate) fn crc32c_of(head: &[u8], rest: &[u8]) -> u32 {
     if head.is_empty() {
         return crc32c(rest);
@@ -86,7 +79,7 @@ pub(crate) fn crc32c_of(head: &[u8], rest: &[u8]) -> u32 {
     digest.finalize() as u32
 }
 
-/// Returns the check of a header, whose check field at `place` counts as zero.
+/// The check field at `place` counts as zero.
 pub(super) fn check_of(header: &[u8], place: usize) -> u32 {
     let mut short = [0; DATA_HEADER];
     let mut long = Vec::new();
@@ -103,7 +96,6 @@ pub(super) fn check_of(header: &[u8], place: usize) -> u32 {
     crc32c(copy)
 }
 
-/// Returns `true` if the check field at `place` matches its header.
 pub(super) fn is_intact(header: &[u8], place: usize) -> bool {
     header.get(place..place + 4).is_some_and(|check| check == check_of(header, place).to_be_bytes())
 }
@@ -120,7 +112,7 @@ pub fn reseal(datagram: &mut [u8]) {
     }
 }
 
-/// Writes the check field, which is zero so far, of a header that is otherwise complete.
+/// The check field is zero so far.
 pub(super) fn seal(out: &mut [u8], place: usize) {
     let check = crc32c(out);
     out[place..place + 4].copy_from_slice(&check.to_be_bytes());

@@ -1,8 +1,5 @@
-//! Sizes, offsets and constants of the format.
-
-/// Version of this format; peers of another version are refused, with both versions named.
+/// Version of this format; peers of another version are refused.
 pub const VERSION: u8 = 2;
-/// Magic number of greetings.
 pub(super) const MAGIC: u32 = u32::from_be_bytes(*b"ABCH");
 /// Bytes of the data header: a switch that trims must leave this many.
 pub const DATA_HEADER: usize = 64;
@@ -10,20 +7,18 @@ pub const DATA_HEADER: usize = 64;
 pub const ANSWER: usize = 60;
 /// Bytes of an echo.
 pub const ECHO: usize = 36;
-/// Bytes of a WELCOME, and of the fields that a HELLO shares with it.
+/// Bytes of a WELCOME, and of the same fields of a HELLO.
 pub(crate) const GREETING: usize = 64;
-/// Bytes of a cookie, which follows the greeting in a HELLO; all zero if there is none.
+/// Bytes of a cookie in a HELLO; all zero: none.
 pub const COOKIE: usize = 32;
-/// Bytes of a HELLO before its padding.
+/// Before its padding.
 pub(crate) const HELLO_BYTES: usize = GREETING + COOKIE;
-/// Bytes of a RETRY.
 pub(super) const RETRY: usize = 24 + COOKIE;
-/// Bytes of a probe before its padding, equal to those of its echo.
+/// Before its padding.
 pub(super) const PROBE: usize = ECHO;
 pub(super) const BYE: usize = 20;
 /// Bytes of a MAC, which is truncated: 96 bits, as RFC 4868 and RFC 4106 allow.
 pub const TAG: usize = 12;
-/// Bytes of a packet number.
 pub(super) const NUMBER: usize = 8;
 /// Bytes that authentication adds to a header; [`SEAL_ALL`]: to a data header if the payload is authenticated too.
 pub const SEAL: usize = NUMBER + TAG;
@@ -31,10 +26,9 @@ pub const SEAL: usize = NUMBER + TAG;
 pub const SEAL_ALL: usize = NUMBER + 2 * TAG;
 /// Bytes of the data header with both MACs: a switch that trims must leave this many if hosts authenticate.
 pub const MAX_HEADER: usize = DATA_HEADER + SEAL_ALL;
-/// Bytes of the common beginning of all kinds.
+/// Of all kinds.
 pub(super) const COMMON: usize = 12;
-/// Offset of the check field. Greetings keep the word `ABCH` there, as in version 1, so that all versions can identify each
-/// other.
+/// Greetings keep `ABCH` there, as in version 1, so that all versions can identify each other.
 pub(super) const CHECK: usize = 8;
 pub(super) const GREETING_CHECK: usize = 52;
 
@@ -47,12 +41,10 @@ pub(super) const ECHOED: u8 = 6;
 pub(super) const LEFT: u8 = 7;
 pub(super) const RETRIED: u8 = 8;
 
-/// Mask of the flags of greetings that hold the protection of their sender.
 pub(super) const PROTECTION: u8 = 3;
 pub(super) const ACK_REQUEST: u8 = 1;
 pub(super) const CHECKED: u8 = 4;
-/// Flag of all kinds: a number and a MAC follow the header. `SEALED_PAYLOAD`: in data packets, the MAC of the payload precedes
-/// it.
+/// A number and a MAC follow the header. `SEALED_PAYLOAD`: the MAC of the payload precedes it.
 pub(super) const SEALED: u8 = 0x80;
 pub(super) const SEALED_PAYLOAD: u8 = 0x40;
 

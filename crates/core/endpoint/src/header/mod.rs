@@ -1,5 +1,5 @@
-//! Format of an endpoint's datagrams (docs/reference/wire.md); numbers are big-endian. External input becomes a [`Packet`] here
-//! or is refused. A damaged datagram is refused before any of its fields is used.
+//! Format of datagrams (docs/reference/wire.md); numbers are big-endian. A damaged datagram is refused before any of
+//! its fields is used.
 
 mod check;
 mod format;

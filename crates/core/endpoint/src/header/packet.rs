@@ -1,5 +1,3 @@
-//! Packets and their decoding.
-
 use super::{
     check::{MAX_COVERED, covered, crc32c, is_greeting, is_intact, layout},
     format::*,
@@ -80,7 +78,7 @@ pub struct Data {
     pub index: u32,
     /// CRC32C of the payload; `None`: it has none.
     pub checksum: Option<u32>,
-    /// Placement of the message's bytes, in values that the receiver defines ([`crate::Place`]); 0: none.
+    /// Placement of the message's bytes, in values that the receiver defines ([`crate::Placement`]); 0: none.
     pub steering: u64,
     /// Time at which it was sent, by its sender's clock.
     pub stamp: Time,
@@ -174,7 +172,7 @@ pub enum Packet<'a> {
     },
 }
 
-/// Reader of numbers from the front of a datagram, whose length has been checked.
+/// Reads from the front of a datagram, whose length has been checked.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -199,7 +197,6 @@ impl<'a> Reader<'a> {
     fn u64(&mut self) -> u64 {
         u64::from_be_bytes(self.bytes())
     }
-    /// Reads a duration in nanoseconds.
     fn held(&mut self) -> Time {
         Time::from_ns(u64::from(self.u32()))
     }
@@ -214,25 +211,23 @@ pub struct Sealed<'a> {
     /// Packet number within its connection and direction; 0 in greetings.
     pub number: u64,
     pub(crate) tag: Tag,
-    /// Payload and its tag; `None` if it has no tag or has been trimmed.
+    /// `None` if there is no tag or the payload has been trimmed.
     pub(crate) payload: Option<(&'a [u8], Tag)>,
     pub(crate) is_data: bool,
     pub(crate) has_payload_tag: bool,
-    /// It is a greeting, which precedes the keys of the connection.
     pub(crate) is_greeting: bool,
-    /// Header, with number and payload tag.
+    /// With number and payload tag.
     header: &'a [u8],
 }
 
 impl<'a> Sealed<'a> {
-    /// Writes the bytes that the MAC covers.
     pub(crate) fn covered<'b>(&self, into: &'b mut [u8; MAX_COVERED]) -> Option<&'b [u8]> {
         covered(self.header, into)
     }
 }
 
 impl<'a> Packet<'a> {
-    /// Returns the connection number of the receiving endpoint; 0 of a HELLO.
+    /// Of the receiving endpoint; 0 of a HELLO.
     pub(crate) fn connection(&self) -> u32 {
         match self {
             Packet::Hello { .. } => 0,
@@ -257,8 +252,8 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Decodes a datagram. The header check of an authenticated one is not verified, except in greetings: nothing of it may take
-    /// effect before its MAC has been verified.
+    /// Decodes a datagram. The header check of an authenticated one other than a greeting is not verified: nothing of
+    /// it may take effect before its MAC has been verified.
     ///
     /// # Errors
     /// Returns [`Refused`] if it has another format or contains an invalid value.
@@ -290,7 +285,7 @@ impl<'a> Packet<'a> {
             });
         }
         if sealed.is_none() || is_greeting(kind) {
-            // The check includes the padding of greetings, so that the rule is the same in every version.
+            // The check includes the padding of greetings in every version.
             let all = if is_greeting(kind) { datagram.len().max(header) } else { header };
             if !is_intact(datagram.get(..all).ok_or(Refused::Length)?, place) {
                 return Err(Refused::Damaged);
@@ -407,20 +402,18 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// Fields that a HELLO or WELCOME has in every version of the format, so that peers of different versions can identify each
-/// other.
+/// Fields of a HELLO or WELCOME of every version, so that different versions can identify each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Foreign {
     pub(crate) version: u8,
-    /// It is a HELLO, or else the reply to one.
+    /// `false`: it is the reply to one.
     pub(crate) hello: bool,
-    /// Connection number of the receiver; `connection`: that of the sender.
+    /// Of the receiver; `connection`: of the sender.
     pub(crate) to: u32,
     pub(crate) connection: u32,
     pub(crate) nonce: u64,
 }
 
-/// Decodes a HELLO or WELCOME of another version.
 pub(crate) fn foreign(datagram: &[u8]) -> Option<Foreign> {
     let mut from = Reader(datagram.get(..GREETING_CHECK)?);
     let (version, kind, _flags, _) = (from.u8(), from.u8(), from.u8(), from.u8());

@@ -1,5 +1,3 @@
-//! Tests of the format.
-
 use super::{format::*, *};
 use anabranch_transport::Reply;
 use anabranch_units::Time;
@@ -13,7 +11,7 @@ fn holds() -> impl Strategy<Value = Time> {
     any::<u32>().prop_map(|ns| Time::from_ns(u64::from(ns)))
 }
 
-/// The fields are those of docs/reference/wire.md.
+/// Fields as in docs/reference/wire.md.
 #[test]
 fn fields_of_a_retry() {
     let mut out = Vec::new();
@@ -85,7 +83,7 @@ proptest! {
         prop_assert_eq!(Packet::decode(&out), Ok(Packet::Bye { connection, proof: wide[1] }));
     }
 
-    /// No input makes the decoder panic, at any length.
+    /// No input makes the decoder panic.
     #[test]
     fn garbage_is_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..120), kind in 0u8..10, ours in any::<bool>()) {
         if ours && bytes.len() > 1 {
@@ -109,7 +107,6 @@ fn crc32c_is_that_of_iscsi() {
     }
 }
 
-/// A datagram with one to three changed bits is refused.
 #[test]
 fn damage_is_found_wherever_it_is() {
     let payload: Vec<u8> = (0..200u8).collect();
@@ -163,7 +160,7 @@ fn damage_is_found_wherever_it_is() {
             }
         }
     }
-    // A header alone, as a switch leaves it after trimming, is checked as well. A payload without a checksum is accepted.
+    // A header alone, as trimming leaves it, is checked as well.
     let mut trimmed = all[0][..DATA_HEADER].to_vec();
     assert!(believed(&trimmed));
     trimmed[30] ^= 4;

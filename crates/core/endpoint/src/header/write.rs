@@ -1,5 +1,3 @@
-//! Encoding of packets.
-
 use super::{
     check::{is_greeting, seal},
     format::*,
@@ -8,7 +6,6 @@ use super::{
 use anabranch_transport::Reply;
 use anabranch_units::Time;
 
-/// Returns nanoseconds, saturated to 32 bits.
 fn nanoseconds(time: Time) -> u32 {
     u32::try_from(time.ps() / 1000).unwrap_or(u32::MAX)
 }

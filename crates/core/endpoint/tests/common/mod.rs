@@ -1,5 +1,3 @@
-//! An endpoint without its network, and datagrams of its senders.
-
 use anabranch_endpoint::{
     Arrival, Endpoint, Event, Settings, To,
     header::{self, COOKIE, Cookie, Data, Greeting, Packet, Probed},
@@ -37,7 +35,6 @@ impl Server {
         Server { endpoint: Endpoint::new(settings), numbers: Vec::new(), now: at(1) }
     }
 
-    /// Delivers a datagram.
     pub(crate) fn arrive(&mut self, from: SocketAddr, bytes: &[u8]) {
         let peer = self.numbers.iter().position(|known| *known == Some(from)).map(|at| at as u32);
         let arrival = Arrival { peer, from: Some(from), label: 1, at: self.now, ecn: false, bytes };
@@ -53,7 +50,7 @@ impl Server {
         });
     }
 
-    /// Delivers a datagram; returns all that the endpoint sends then.
+    /// Returns what the endpoint then sends.
     pub(crate) fn hear(&mut self, from: SocketAddr, bytes: &[u8]) -> Vec<(To, Vec<u8>)> {
         self.arrive(from, bytes);
         self.sent()
@@ -79,7 +76,6 @@ impl Server {
         events
     }
 
-    /// Returns the cookie for a HELLO with such a nonce.
     pub(crate) fn cookie(&mut self, from: SocketAddr, greeting: &Greeting) -> Cookie {
         let replies = self.hear(from, &hello(greeting, &[0; COOKIE]));
         match replies.iter().map(|(to, bytes)| (to, Packet::decode(bytes))).next() {
@@ -91,7 +87,7 @@ impl Server {
         }
     }
 
-    /// Returns the connection number for a HELLO with this cookie, if it receives a WELCOME.
+    /// Returns the connection number, if a WELCOME arrives.
     pub(crate) fn welcome(&mut self, from: SocketAddr, greeting: &Greeting, cookie: &Cookie) -> Option<u32> {
         self.hear(from, &hello(greeting, cookie)).into_iter().find_map(|(_, bytes)| match Packet::decode(&bytes) {
             Ok(Packet::Welcome { connection, greeting: theirs }) if connection == greeting.connection => {
@@ -102,7 +98,7 @@ impl Server {
         })
     }
 
-    /// Creates a peer that has completed the handshake and sent a datagram since.
+    /// The peer has completed the handshake and sent a datagram since.
     pub(crate) fn accept(&mut self, from: SocketAddr, greeting: &Greeting) -> u32 {
         let cookie = self.cookie(from, greeting);
         let ours = self.welcome(from, greeting, &cookie).expect("a WELCOME");
@@ -110,7 +106,6 @@ impl Server {
         ours
     }
 
-    /// Returns `true` if a probe with this connection number is echoed.
     pub(crate) fn echoes(&mut self, from: SocketAddr, connection: u32) -> bool {
         let mut out = Vec::new();
         let probe = Probed { stream: 3, tag: 4, stamp: Time::ZERO, size: 100, held: Time::ZERO };
@@ -145,7 +140,7 @@ pub(crate) fn data(connection: u32, message: u32, place: (u64, u32), length: u64
     data_over(1, connection, message, place, length)
 }
 
-/// A packet of a message of such a length over a stream; `place` is its PSN, and its index in the message.
+/// `place` is PSN, and index in the message.
 pub(crate) fn data_over(stream: u32, connection: u32, message: u32, (psn, index): (u64, u32), length: u64) -> Vec<u8> {
     let payload = length.saturating_sub(u64::from(index) * u64::from(MTU)).min(u64::from(MTU)) as u16;
     let header = Data {
