@@ -1,6 +1,5 @@
-//! Verified collectives over unreliable queue pairs of our own libibverbs (crates/network/wire/tests/fake_verbs.c).
-//! Each rank is this program, restarted with `rank`. Tests that need a C compiler and libibverbs-dev run with
-//! `--ignored`.
+//! Verified collectives over unreliable queue pairs of our own libibverbs (crates/network/wire/tests/fake_verbs.c). Each rank
+//! is this program, restarted with `rank`. Tests that need a C compiler and libibverbs-dev run with `--ignored`.
 
 mod common;
 #[path = "../../wire/tests/fake/mod.rs"]
@@ -212,8 +211,7 @@ fn without_a_device() {
     assert!(log.contains("did you mean `verbs`?") && log.contains("udp, verbs or auto"), "{log}");
 }
 
-/// The second may not lock the memory of a peer: 256 receives of each of four labels and 128 sends, 1,024 B each, 1.2
-/// MB.
+/// The second may not lock the memory of a peer: 256 receives of each of four labels and 128 sends, 1,024 B each, 1.2 MB.
 fn devices_that_cannot_be_used() {
     let machine = Machine::with_library("no-device");
     for (name, value, word) in
