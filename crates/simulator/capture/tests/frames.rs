@@ -69,8 +69,7 @@ fn parts(frame: &Frame) -> Parts {
     (ports, lengths, header.ecn().value(), header.dcp().value(), udp.payload().to_vec())
 }
 
-/// 1000 B with 48 B of headers: 1048 = 14 + 20 + 8 + 12 + 988 + 4 and 2 B of padding; the first has the RETH in 16 of
-/// the 988.
+/// 1000 B with 48 B of headers: 1048 = 14 + 20 + 8 + 12 + 988 + 4 and 2 B of padding; the first has the RETH in 16 of the 988.
 #[test]
 fn a_message_in_segments() {
     let wire = wire(Encapsulation::Roce);
