@@ -19,9 +19,7 @@ use std::sync::atomic::AtomicU64;
 /// Reason why a run had to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// An invariant of the simulator does not hold.
     Invariant(String),
-    /// The input requires something impossible.
     Input(String),
 }
 
@@ -32,7 +30,6 @@ pub(crate) struct Shared {
     pub(crate) series_held: AtomicU64,
     /// Queue lengths of all ports between switches, where a scheme reads them.
     pub(crate) snapshots: Option<Snapshots>,
-    /// The check for stalled runs.
     pub(crate) stalls: Option<StallCheck>,
 }
 
@@ -47,30 +44,25 @@ impl Shared {
     }
 }
 
-/// Context that the handlers of a partition share. Hosts, switches and triggers act on each other only through it: by
-/// packets, events and messages.
+/// Context that the handlers of a partition share. Hosts, switches and triggers act on each other only through it.
 #[derive(Debug)]
 pub(crate) struct Ctx<'a> {
     pub(crate) plan: &'a Plan<'a>,
     pub(crate) shared: &'a Shared,
-    /// Number of this partition.
     pub(crate) me: u16,
-    /// Ports, packets, the event queue, and messages for other partitions.
     pub(crate) ports: Ports<'a>,
     pub(crate) tables: &'a Tables,
     /// The routes of `tables`, kept here to save an indirection.
     pub(crate) routes: &'a Routes,
     pub(crate) paths: PathLists,
     pub(crate) series: Series,
-    /// Time of the latest event.
     pub(crate) now: u64,
-    /// Starts, triggers and computations that this partition has scheduled, less those that have happened in it.
+    /// Starts, triggers and computations scheduled here, less those that have happened here.
     pub(crate) planned: i64,
     pub(crate) failure: Option<Failure>,
 }
 
 impl<'a> Ctx<'a> {
-    /// Creates the context of partition `me`, before its first event.
     pub(crate) fn new(plan: &'a Plan<'a>, shared: &'a Shared, me: u16, series: Series) -> Self {
         Ctx {
             plan,
@@ -99,8 +91,7 @@ impl<'a> Ctx<'a> {
         self.host_event(time, host, event);
     }
 
-    /// Schedules an event at the host `to`, caused at the host `from`: now where both are the same host, else one trigger
-    /// latency later.
+    /// Schedules an event at the host `to`: now if `from` is the same host, else one trigger latency later.
     pub(crate) fn cause(&mut self, from: HostId, to: HostId, event: Event) {
         let time = if from == to { self.now } else { self.now + self.plan.trigger_latency };
         let owner = self.plan.owner_of_host(to.0);
@@ -112,13 +103,12 @@ impl<'a> Ctx<'a> {
         }
     }
 
-    /// Activates a trigger from the host `from`.
     pub(crate) fn activate(&mut self, trigger: TriggerId, from: HostId) {
         let home = self.plan.home(trigger.0);
         self.cause(from, home, Event::Trigger { home, trigger: trigger.0, stage: Stage::Activated });
     }
 
-    /// Records the first failure of an invariant, at `now`.
+    /// Records the first failure of an invariant.
     #[cold]
     pub(crate) fn fail(&mut self, now: u64, message: String) {
         let now = Time::from_ps(now);

@@ -1,12 +1,11 @@
 //! Event types of a fabric, and the order of events that happen at the same time.
 //!
-//! The order is that of the variants, then of the entity that an event belongs to: a link by its rank, a host or a
-//! switch by its number. Ranks come from stable names and, for links into one node, from a seeded permutation: never
-//! from an index in memory. Events of one kind, entity and time are ordered by their payload.
+//! The order is that of the variants, then of the entity: a link by its rank, a host or a switch by its number. Ranks
+//! come from stable names and, for links into one node, from a seeded permutation: never from an index in memory.
+//! Events of one kind, entity and time are ordered by their payload.
 
 use crate::ids::{FlowId, HostId, PacketId, PortId, SwitchId};
 
-/// Stage of a trigger when its event happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
     /// The trigger is activated.
@@ -17,7 +16,7 @@ pub(crate) enum Stage {
     Fires,
 }
 
-/// An event. The variants are listed in the order in which events of the same time are handled.
+/// An event. The variants are in the order in which events of the same time are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
     /// A port advances its transmissions; no other event can observe whether it has already done so.
@@ -40,14 +39,13 @@ pub(crate) enum Event {
     Start { host: HostId, flow: FlowId },
 }
 
-/// Number of low bits of an order that hold the entity; the kind is above them.
+/// Low bits of an order that hold the entity; the kind is above them.
 const ENTITY_BITS: u32 = 29;
-/// Number of entities of one kind that an order can hold.
 pub(crate) const MAX_ENTITIES: u32 = 1 << ENTITY_BITS;
-/// Number of triggers that a payload can hold; the stage is above the number.
+/// Triggers that a payload can hold; the stage is above the number.
 pub(crate) const MAX_TRIGGERS: u32 = 1 << STAGE_SHIFT;
 const STAGE_SHIFT: u32 = 30;
-/// Number of distinct timers of a scheme; the load balancer is above the number.
+/// Timers of a scheme that a payload can hold; the load balancer is above the number.
 pub(crate) const MAX_SCHEME_TIMERS: u32 = 1 << BALANCER_SHIFT;
 const BALANCER_SHIFT: u32 = 26;
 
@@ -59,12 +57,10 @@ const FLOW_TIMER: u32 = 4;
 const TRIGGER: u32 = 5;
 const START: u32 = 6;
 
-/// Returns the order of arrivals over the link of this rank.
 pub(crate) const fn arrival_order(rank: u32) -> u32 {
     ARRIVAL << ENTITY_BITS | rank
 }
 
-/// Returns `true` if an event of this order is an arrival.
 #[inline]
 pub(crate) fn is_arrival(order: u32) -> bool {
     order >> ENTITY_BITS == ARRIVAL
@@ -120,7 +116,7 @@ impl Event {
 mod tests {
     use super::*;
 
-    /// One event of each kind, with entities and payloads at the limits of their range.
+    /// One event of each kind, at the limits of entities and payloads.
     fn every() -> Vec<Event> {
         let last = MAX_ENTITIES - 1;
         let mut all = Vec::new();

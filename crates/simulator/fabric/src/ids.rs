@@ -7,7 +7,6 @@ macro_rules! ids {
         pub(crate) struct $name(pub(crate) u32);
 
         impl $name {
-            /// Returns the identifier as an index.
             #[inline]
             pub(crate) fn at(self) -> usize {
                 self.0 as usize
@@ -17,25 +16,23 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A host, by its number in the topology.
+    /// Host, by its number in the topology.
     HostId;
-    /// A switch: its index behind the hosts among the topology's nodes.
+    /// Switch: its index behind the hosts among the topology's nodes.
     SwitchId;
-    /// A flow, by its index in the flow set.
+    /// Flow, by its index in the flow set.
     FlowId;
-    /// An output port of this partition.
+    /// Output port of this partition.
     PortId;
-    /// A packet of this partition.
+    /// Packet of this partition.
     PacketId;
-    /// An open flow of this partition, at its sender or at its receiver.
+    /// Open flow of this partition, at its sender or receiver.
     Slot;
 }
 
 impl PacketId {
-    /// No packet.
     pub(crate) const NONE: PacketId = PacketId(u32::MAX);
 
-    /// Returns `true` if this identifies a packet.
     #[inline]
     pub(crate) fn is_some(self) -> bool {
         self != PacketId::NONE
@@ -43,8 +40,6 @@ impl PacketId {
 }
 
 impl Slot {
-    /// The flow is not open.
     pub(crate) const NONE: Slot = Slot(u32::MAX);
-    /// The flow's receiver has all bytes.
     pub(crate) const COMPLETE: Slot = Slot(u32::MAX - 1);
 }

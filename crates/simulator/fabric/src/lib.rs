@@ -1,7 +1,7 @@
 //! Ports, queues, marking, trimming, scheduling, switches and NICs on the engine.
 //!
-//! [`run`] is the entry point. It prepares a plan that all threads read, lets one partition per thread handle its events,
-//! checks the invariants and merges the results.
+//! [`run`] prepares a plan that all threads read, lets one partition per thread handle its events, checks the
+//! invariants and merges the results.
 
 mod context;
 mod event;

@@ -13,7 +13,6 @@ use anabranch_topology::{NodeId, NodeKind};
 use anabranch_units::Time;
 use std::sync::atomic::Ordering;
 
-/// Creates the series of partition `me` that the scenario requests.
 pub(crate) fn series(plan: &Plan<'_>, me: u16) -> Series {
     let measure = plan.measure;
     let asked = !measure.series_links.is_empty() || !measure.series_flows.is_empty() || measure.series_scheme;
@@ -35,10 +34,7 @@ pub(crate) fn series(plan: &Plan<'_>, me: u16) -> Series {
     series
 }
 
-/// Checks the memory that the series of all partitions take up to `end`.
-///
-/// # Errors
-/// A message for the user, where the series exceed the limit.
+/// Checks that the series of all partitions up to `end` fit into the memory limit.
 pub(crate) fn check_memory<'s>(
     plan: &Plan<'_>,
     shared: &Shared,
@@ -61,7 +57,7 @@ fn too_much(plan: &Plan<'_>, held: u64, now: u64) -> Option<String> {
     ))
 }
 
-/// Returns the ports of a switch that lead to switches no lower than itself.
+/// Returns the ports of a switch that lead to switches no lower than itself, with the bytes sent over them.
 fn uplinks(plan: &Plan<'_>, switch: NodeId) -> Vec<(PortId, u64)> {
     let tier = |node: NodeId| match plan.topology.node(node).kind {
         NodeKind::Host => None,
@@ -76,10 +72,9 @@ fn narrow(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Takes the next sample: all events before its time have been handled, and nothing happens from then to before `start`.
+/// Takes the next sample, which is valid to before `start`.
 pub(crate) fn look(cx: &mut Ctx<'_>, hosts: &Hosts, switches: &Switches, start: u64) {
     let now = cx.series.next();
-    // All times of the previous sample have passed.
     let bytes = cx.series.last_bytes(now);
     hold(cx, bytes, now);
     let Ctx { plan, ports, series, .. } = cx;

@@ -2,16 +2,16 @@
 
 use crate::{event::Event, ids::HostId, packet::Packet};
 
-/// A message; it takes effect in a later window than the one it is sent in.
+/// A message takes effect in a later window than the one it is sent in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Message {
     /// A packet arrives; the canonical order of its arrival identifies the link.
     Packet { time: u64, order: u32, packet: Packet },
-    /// An event at a host: a trigger is activated, or a flow starts.
+    /// A trigger is activated, or a flow starts.
     Event { time: u64, host: HostId, event: Event },
 }
 
-// As small as a packet allows: a message is written by one processor and read by another.
+// Small: a message is written by one processor and read by another.
 const _: () = assert!(size_of::<Message>() == 80);
 
 impl anabranch_engine::Message for Message {

@@ -1,27 +1,21 @@
-//! Packets: one cache line each, in an arena, named by 32-bit ids.
+//! Packets in an arena: one cache line each, named by 32-bit ids.
 
 use crate::{ids::PacketId, prefetch::prefetch};
 use anabranch_lb::SwitchHeader;
 use anabranch_transport::Reply;
 
-/// Kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// Not in use.
     #[default]
     Free,
-    /// Payload.
     Data,
     /// Remainder of a trimmed data packet.
     Header,
-    /// Acknowledgement.
     Ack,
-    /// Negative acknowledgement.
     Nack,
     /// Request of a host scheme to measure the round-trip time of a path; waits with the data.
     Probe,
-    /// Reply to a probe.
     ProbeReply,
     /// From the last switch of a flow to its first, between their schemes.
     SwitchControl,
@@ -29,18 +23,16 @@ pub(crate) enum Kind {
     Pause,
 }
 
-/// The packet was ECN-marked on its way; in a reply: see [`Reply::ecn`].
+/// ECN-marked on its way; in a reply: see [`Reply::ecn`].
 pub(crate) const MARKED: u8 = 1;
-/// The packet is a retransmission.
 pub(crate) const RETRANSMISSION: u8 = 2;
 /// In a reply: see [`Reply::cnp`].
 pub(crate) const NOTIFICATION: u8 = 8;
 /// The sender cannot go on before this packet is acknowledged.
 pub(crate) const ACK_REQUEST: u8 = 4;
-/// The packet was trimmed at its last hop, or acknowledges one that was.
+/// Trimmed at its last hop, or acknowledges such a packet.
 pub(crate) const LAST_HOP: u8 = 16;
 
-/// A packet in the fabric.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
     /// Time at which it joined its present queue, in picoseconds.
@@ -49,13 +41,9 @@ pub(crate) struct Packet {
     pub(crate) psn: u64,
     /// Data: header of the switch schemes. Replies: see [`Packet::answer`]. Probes: time of sending.
     pub(crate) head: SwitchHeader,
-    /// Flow number.
     pub(crate) flow: u32,
-    /// Path tag.
     pub(crate) tag: u32,
-    /// Source host.
     pub(crate) src: u32,
-    /// Destination host.
     pub(crate) dst: u32,
     /// In a queue: the packet behind it. On a link: the node that it leads to.
     pub(crate) next: u32,
@@ -64,17 +52,14 @@ pub(crate) struct Packet {
     /// Payload bytes of the data packet this is or was.
     pub(crate) payload: u16,
     pub(crate) kind: Kind,
-    /// Data class.
     pub(crate) class: u8,
     pub(crate) flags: u8,
-    /// Load balancer of its flow.
     pub(crate) balancer: u8,
 }
 
 const _: () = assert!(size_of::<Packet>() == 64);
 
 impl Packet {
-    /// Decodes a receiver's reply from the packet.
     #[inline]
     pub(crate) fn answer(&self) -> Reply {
         Reply {
@@ -89,7 +74,6 @@ impl Packet {
         }
     }
 
-    /// Encodes a receiver's reply into the packet.
     #[inline]
     pub(crate) fn set_answer(&mut self, answer: &Reply) {
         (self.psn, self.tag) = (answer.psn, answer.tag);
@@ -100,14 +84,14 @@ impl Packet {
         self.kind = if answer.nack { Kind::Nack } else { Kind::Ack };
     }
 
-    /// Returns the bits that make the hashed tag of a reply differ from the tag it carries. They are in `payload`, which
-    /// replies do not use otherwise; 0 unless the transport requests it.
+    /// Returns the bits that make the hashed tag of a reply differ from the tag it carries, in the otherwise unused
+    /// `payload`; 0 unless the transport requests it.
     #[inline]
     pub(crate) fn fresh_entropy(&self) -> u16 {
         if matches!(self.kind, Kind::Ack | Kind::Nack) { self.payload } else { 0 }
     }
 
-    /// Creates a packet from this packet's destination to its source.
+    /// Creates a packet from the destination back to the source.
     #[inline]
     pub(crate) fn reply(&self, kind: Kind, size: u16) -> Packet {
         Packet {
@@ -124,19 +108,17 @@ impl Packet {
         }
     }
 
-    /// Returns `true` if the packet waits in the control class.
     #[inline]
     pub(crate) fn is_control(&self) -> bool {
         !matches!(self.kind, Kind::Data | Kind::Probe)
     }
 }
 
-/// A packet aligned to a cache line; in a message it is packed more densely.
+/// Aligned to a cache line; in a message a packet is packed more densely.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Line(Packet);
 
-/// All packets of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct Packets {
     packets: Vec<Line>,
@@ -144,7 +126,7 @@ pub(crate) struct Packets {
 }
 
 impl Packets {
-    /// Allocates a slot for a packet; it still contains the previous packet.
+    /// Allocates a slot; it still contains the previous packet.
     #[inline]
     pub(crate) fn place(&mut self) -> PacketId {
         self.free.pop().unwrap_or_else(|| {
@@ -160,7 +142,6 @@ impl Packets {
         id
     }
 
-    /// Prefetches a packet that will be needed soon.
     #[inline]
     pub(crate) fn prefetch(&self, id: PacketId) {
         if let Some(packet) = self.packets.get(id.at()) {
@@ -174,12 +155,10 @@ impl Packets {
         self.free.push(id);
     }
 
-    /// Exchanges two packets.
     pub(crate) fn swap(&mut self, a: PacketId, b: PacketId) {
         self.packets.swap(a.at(), b.at());
     }
 
-    /// Returns every packet in use.
     pub(crate) fn live(&self) -> impl Iterator<Item = &Packet> {
         self.packets.iter().map(|line| &line.0).filter(|p| p.kind != Kind::Free)
     }
@@ -240,7 +219,7 @@ impl Fifo {
         }
     }
 
-    /// Inserts a packet before all others but those `ahead` of it at the head.
+    /// Inserts a packet behind those `ahead` of it at the head.
     pub(crate) fn push_behind(&mut self, packets: &mut Packets, id: PacketId, ahead: impl Fn(&Packet) -> bool) {
         let (mut before, mut after) = (PacketId::NONE, self.head);
         while after.is_some() && ahead(&packets[after]) {
@@ -268,7 +247,6 @@ impl Fifo {
         id
     }
 
-    /// Returns the packets from the first to the last.
     pub(crate) fn iter<'a>(&self, packets: &'a Packets) -> impl Iterator<Item = PacketId> + use<'a> {
         let known = |id: PacketId| id.is_some().then_some(id);
         std::iter::successors(known(self.head), move |id| known(PacketId(packets[*id].next)))

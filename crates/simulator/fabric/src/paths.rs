@@ -6,22 +6,21 @@ use anabranch_topology::{Guide, NodeId};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Path lists from the switches of a partition, created when a pair is first used.
+/// Path lists from the switches of a partition, created on first use.
 #[derive(Debug, Default)]
 pub(crate) struct PathLists {
     all: FxHashMap<u64, Arc<GuidedPaths>>,
-    /// Lists without the paths that are known to be dead, where there are any.
+    /// Lists without known dead paths.
     live: FxHashMap<u64, Arc<GuidedPaths>>,
 }
 
 impl PathLists {
-    /// Returns all paths between two switches.
     pub(crate) fn list(&mut self, plan: &Plan<'_>, guide: &Guide, from: u32, to: u32) -> &Arc<GuidedPaths> {
         let make = || Arc::new(GuidedPaths::new(paths(plan, guide, from, to).into_iter().map(|path| path.0)));
         self.all.entry(u64::from(from) << 32 | u64::from(to)).or_insert_with(make)
     }
 
-    /// Returns the paths that are not known to be dead; all of them, where every one is.
+    /// Returns the paths not known to be dead, or all if every one is.
     #[inline]
     pub(crate) fn live(&mut self, plan: &Plan<'_>, guide: &Guide, from: u32, to: u32, tables: &Tables) -> &GuidedPaths {
         if !tables.any_dead {
@@ -38,13 +37,11 @@ impl PathLists {
         &self.live[&key]
     }
 
-    /// Drops the lists of live paths after a change of the tables.
     pub(crate) fn forget_live(&mut self) {
         self.live.clear();
     }
 }
 
-/// Computes the paths between two switches, with their links.
 fn paths(plan: &Plan<'_>, guide: &Guide, from: u32, to: u32) -> Vec<(GuidedPath, Vec<u32>)> {
     let node = |switch: u32| NodeId(plan.hosts + switch);
     let guidance = guide.guidance();
@@ -66,8 +63,8 @@ fn crosses(links: &[u32], dead: &[bool]) -> bool {
     links.iter().any(|&link| dead[link as usize])
 }
 
-/// Returns a flag per path from the host `src` to `dst`: known to be dead. Paths are numbered as entropy values number
-/// them, or by their index in the list of guided paths. Empty: none is dead.
+/// Returns per path from `src` to `dst` whether it is known to be dead; empty: none is. Paths are numbered by entropy
+/// value, or by index in the list of guided paths.
 pub(crate) fn dead_paths(plan: &Plan<'_>, tables: &Tables, balancer: u8, src: u32, dst: u32) -> Vec<bool> {
     if !tables.any_dead || !plan.balancers[usize::from(balancer)].switch.capabilities().reports_dead_paths() {
         return Vec::new();

@@ -1,7 +1,7 @@
-//! Prefetch hint: on large fabrics most packets are outside the processor's caches when their event is handled.
-//! Measured on 8,192 hosts; see docs/evidence/performance.md.
+//! Prefetch hint: on large fabrics most packets are outside the processor's caches when their event is handled
+//! (measured on 8,192 hosts; see docs/evidence/performance.md).
 
-/// Prefetches the cache line in which `item` begins. Affects only the run time.
+/// Prefetches the cache line in which `item` begins.
 #[inline]
 pub(crate) fn prefetch<T>(item: &T) {
     #[cfg(target_arch = "x86_64")]

@@ -17,8 +17,7 @@ use std::{
     time::Instant,
 };
 
-/// Runs `setup`. Calls `observer` a few times per second of wall time, from the preparations on; it returns `false` to
-/// interrupt the run.
+/// Runs `setup`. Calls `observer` a few times per second of wall time, from the preparations on; `false` interrupts the run.
 ///
 /// # Errors
 /// [`RunError`]. A panic on any thread is an invariant that failed.
@@ -28,8 +27,7 @@ pub fn run(setup: &Setup, how: How, observer: &mut dyn FnMut(&Progress) -> bool)
     caught.unwrap_or_else(|panic| Err(RunError::Invariant(format!("panic: {}", message(&*panic)))))
 }
 
-/// Checks that `setup` can be run: prepares the plan without the forwarding tables, which cannot fail and take long in
-/// large fabrics.
+/// Checks that `setup` can be run: prepares all but the forwarding tables, which cannot fail and take long in large fabrics.
 ///
 /// # Errors
 /// [`RunError`].
@@ -58,7 +56,6 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
         }
         partitions.push(Partition::new(plan, &shared, me));
     }
-    // The preparation is complete: the observer is called before the first event.
     if !observer(&Progress::default()) {
         return Err(RunError::Interrupted);
     }

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Number of snapshots that are kept: one is written while the previous one is read.
 const SLOTS: u64 = 4;
 
-/// The snapshots of a run, which all partitions write and read.
 #[derive(Debug)]
 pub(crate) struct Snapshots {
     interval: u64,
@@ -34,15 +33,15 @@ impl Snapshots {
         }
     }
 
-    /// Returns the time of the next snapshot after the one taken at `last`. Nothing happens before `start`: the snapshots
-    /// until then are equal, so only those that can still be read are taken.
+    /// Returns the time of the snapshot after the one at `last`. Those until `start` are equal: only those that can
+    /// still be read are taken.
     pub(crate) fn next(&self, last: Option<u64>, start: u64) -> u64 {
         let next = last.map_or(0, |last| last + self.interval);
         let readable = (start / self.interval).saturating_sub(1) * self.interval;
         next.max(readable)
     }
 
-    /// Stores the backlog of every port between switches of partition `me` at `now`, a multiple of the interval.
+    /// Stores the backlog of every port between switches; `now` is a multiple of the interval.
     pub(crate) fn take(&self, plan: &Plan<'_>, ports: &mut Ports<'_>, me: u16, now: u64) {
         let slot = self.slot(now / self.interval);
         for &link in plan.links_of(me) {

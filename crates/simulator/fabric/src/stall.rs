@@ -1,30 +1,28 @@
 //! Detection of stalled runs: flows are open, none has received a byte for many timeouts, and no scheduled event could
 //! change that.
 //!
-//! Each partition publishes its state at the end of a window and reads the state of all at the start of the next one. The
-//! time of a stall follows from the model alone, not from windows: it is a cut.
+//! Each partition publishes its state at the end of a window and reads those of all at the start of the next one. The
+//! time of a stall is a cut, which follows from the model alone, not from windows.
 
 use crate::plan::Plan;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-/// State of a partition at the end of a window.
 #[derive(Debug, Default)]
 struct Published {
     /// Time of the last new byte, start, trigger or computation.
     progress: AtomicU64,
     open_flows: AtomicU64,
-    /// Starts, triggers and computations that are scheduled, less those that have happened.
+    /// Scheduled starts, triggers and computations, less those that have happened.
     planned: AtomicI64,
 }
 
-/// The check for stalls of a run, shared by all partitions.
 #[derive(Debug)]
 pub(crate) struct StallCheck {
     /// A run stalls after this span without progress.
     span: u64,
     /// Time of the last fault or change of tables within the run.
     last_change: u64,
-    /// Per partition, for odd and even windows: one is written while the other is read.
+    /// For odd and even windows: one is written while the other is read.
     published: [Vec<Published>; 2],
 }
 
@@ -41,7 +39,6 @@ impl StallCheck {
         })
     }
 
-    /// Publishes the state of partition `me` at the end of window number `window`.
     pub(crate) fn publish(&self, window: u64, me: u16, progress: u64, open_flows: usize, planned: i64) {
         let published = &self.published[(window % 2) as usize][usize::from(me)];
         published.progress.store(progress, Relaxed);

@@ -1,6 +1,6 @@
 //! Triggers: flows that wait for others. One host stores a trigger's state; reaching another host takes time.
 //!
-//! A trigger that was activated often enough begins, and fires after its delay. The delays on one processor of a host
+//! A trigger that was activated often enough begins, and fires after its delay. Delays on one processor of a host
 //! follow each other in the order of the activations.
 
 use crate::{
@@ -12,23 +12,21 @@ use crate::{
 use anabranch_workload::TriggerKind;
 use std::collections::BTreeMap;
 
-/// Counters of a trigger.
 #[derive(Clone, Copy, Debug, Default)]
 struct TriggerState {
     activated: u32,
     fired: u32,
 }
 
-/// The triggers of a partition.
 #[derive(Debug)]
 pub(crate) struct Triggers {
     states: Vec<TriggerState>,
-    /// Per host and processor number that triggers use: time at which it is free again.
+    /// Per host and processor number: time at which it is free.
     processors: BTreeMap<(HostId, u8), u64>,
 }
 
 impl Triggers {
-    /// Creates the triggers, and schedules the first events of those with an activation time.
+    /// Schedules the first events of triggers with an activation time.
     pub(crate) fn new(cx: &mut Ctx<'_>) -> Self {
         let plan = cx.plan;
         for (trigger, definition) in (0..).zip(&plan.flows.triggers) {
@@ -42,7 +40,6 @@ impl Triggers {
         Triggers { states: vec![TriggerState::default(); plan.flows.triggers.len()], processors: BTreeMap::new() }
     }
 
-    /// Handles an event of a trigger at its home.
     pub(crate) fn on_event(&mut self, cx: &mut Ctx<'_>, trigger: u32, stage: Stage) {
         match stage {
             Stage::Activated => self.activated(cx, trigger),
@@ -51,7 +48,6 @@ impl Triggers {
         }
     }
 
-    /// Counts an activation that reaches the trigger's home.
     fn activated(&mut self, cx: &mut Ctx<'_>, trigger: u32) {
         let definition = &cx.plan.flows.triggers[trigger as usize];
         let state = &mut self.states[trigger as usize];
@@ -67,7 +63,6 @@ impl Triggers {
         }
     }
 
-    /// Schedules a trigger to begin as soon as its processor is free, and to fire after its delay.
     fn schedule(&mut self, cx: &mut Ctx<'_>, trigger: u32) {
         let (now, definition) = (cx.now, &cx.plan.flows.triggers[trigger as usize]);
         let home = cx.plan.home(trigger);

@@ -10,7 +10,6 @@ use anabranch_lb::GuidedPaths;
 use anabranch_units::Time;
 use std::sync::Arc;
 
-/// State that the simulator adds to a flow.
 #[derive(Debug)]
 pub(crate) struct Sending {
     pub(super) flow: FlowId,
@@ -20,17 +19,15 @@ pub(crate) struct Sending {
     pub(super) class: u8,
     /// Base round-trip time of its pair of hosts, in picoseconds.
     pub(super) base_rtt: u64,
-    /// The path list that its tags index, for guided schemes, and the base round-trip time over the shortest path.
+    /// Path list that its tags index, for guided schemes.
     pub(super) paths: Option<Arc<GuidedPaths>>,
     pub(super) shortest_rtt: Time,
-    /// Index among the flows that have time series; `u32::MAX`: it has none.
+    /// Index among the flows with time series; `u32::MAX`: none.
     pub(super) watch: u32,
 }
 
-/// An open flow at its sender.
 pub(crate) type SenderFlow = Flow<Sending>;
 
-/// Takes a sample of a flow for the time series at `now`.
 pub(crate) fn sender_look(plan: &Plan<'_>, flow: &SenderFlow, counted: &mut Counted, now: u64) -> SenderLook {
     let (window, rate) = flow.sender.allowed(&plan.transport, Time::from_ps(now));
     SenderLook {

@@ -24,17 +24,14 @@ use outcome::{HostCounters, Received, Sent};
 use receiver::Receivers;
 use sender::Senders;
 
-/// The hosts of a partition and the flows that are open there.
 #[derive(Debug)]
 pub(crate) struct Hosts {
-    /// The NICs, which advance the ports of hosts.
     pub(crate) nics: Nics,
     senders: Senders,
     receivers: Receivers,
 }
 
 impl Hosts {
-    /// Creates the hosts of partition `me`.
     pub(crate) fn new(plan: &Plan<'_>, me: u16) -> Self {
         let flows = plan.flows.flows.len();
         Hosts { nics: Nics::new(plan, me), senders: Senders::new(flows), receivers: Receivers::new(flows) }
@@ -42,7 +39,6 @@ impl Hosts {
 
     // ---- events ----
 
-    /// Handles a packet that reaches its destination host.
     #[inline]
     pub(crate) fn on_arrival(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId) {
         let packet = cx.ports.deliver(id);
@@ -72,7 +68,7 @@ impl Hosts {
         }
     }
 
-    /// Handles a timer of a flow at `host`: of its sender or of its receiver.
+    /// Handles a timer of a flow's sender or receiver.
     pub(crate) fn on_timer(&mut self, cx: &mut Ctx<'_>, host: HostId, flow: FlowId) {
         let plan = cx.plan;
         let of = &plan.flows.flows[flow.at()];
@@ -92,7 +88,6 @@ impl Hosts {
         }
     }
 
-    /// Starts a flow.
     pub(crate) fn on_start(&mut self, cx: &mut Ctx<'_>, flow: FlowId) {
         self.senders.start(&mut self.nics, cx, flow);
     }
@@ -109,7 +104,7 @@ impl Hosts {
         reply.set_answer(answer);
         reply.flags |= data.flags & LAST_HOP;
         if cx.plan.transport.fresh_acks() && cx.plan.hashed[usize::from(data.balancer)] {
-            // The time of sending gives every reply another entropy value, the same in every run.
+            // The time of sending gives every reply another entropy value.
             reply.payload = (cx.now ^ cx.now >> 16) as u16;
         }
         self.nics.send_control(cx, host, id, reply);
@@ -117,17 +112,14 @@ impl Hosts {
 
     // ---- read access ----
 
-    /// Returns a flow at its sender, where it is open.
     pub(crate) fn sender(&self, flow: FlowId) -> Option<&SenderFlow> {
         self.nics.flows.get(self.senders.slots[flow.at()].at())
     }
 
-    /// Returns a flow at its receiver, where it is open.
     pub(crate) fn receiver(&self, flow: FlowId) -> Option<&Receiver> {
         self.receivers.open.get(self.receivers.slots[flow.at()].at())
     }
 
-    /// Returns `true` if a receiver of this partition has all bytes of a flow.
     pub(crate) fn is_complete(&self, flow: FlowId) -> bool {
         self.receivers.slots[flow.at()] == Slot::COMPLETE
     }
@@ -146,7 +138,6 @@ impl Hosts {
         &self.nics.counters
     }
 
-    /// Returns the sums of the host-side counters of a load balancer.
     pub(crate) fn scheme_counters(&self, balancer: usize) -> SchemeCounters {
         let mut sum = SchemeCounters::default();
         let own = self.nics.schemes.iter().filter_map(|host| host.get(balancer));
@@ -154,17 +145,14 @@ impl Hosts {
         sum
     }
 
-    /// Returns the sender's record of a flow.
     pub(crate) fn sent(&self, flow: FlowId) -> &Sent {
         &self.nics.sent[flow.at()]
     }
 
-    /// Returns the receiver's record of a flow.
     pub(crate) fn received(&self, flow: FlowId) -> &Received {
         &self.receivers.received[flow.at()]
     }
 
-    /// Records the counters of flows that are still open.
     pub(crate) fn note_open_flows(&mut self) {
         for (_, flow) in &self.nics.flows {
             self.nics.sent[flow.of.flow.at()].note(flow);
@@ -177,7 +165,7 @@ impl Hosts {
         }
     }
 
-    /// Returns the open flow with the lowest number and a message that describes it.
+    /// Returns the open flow with the lowest number and a message about it.
     pub(crate) fn open_flow(&self) -> Option<(FlowId, String)> {
         let open = self.open_senders().min_by_key(|open| open.of.flow)?;
         let (flow, src, dst) = (open.of.flow, open.of.src, open.of.dst);
@@ -194,7 +182,6 @@ impl Hosts {
         Some((flow, message))
     }
 
-    /// Returns the bytes of memory held.
     pub(crate) fn memory(&self, plan: &Plan<'_>) -> usize {
         let window = plan.transport.window_packets().next_power_of_two() as usize;
         let per_flow = size_of::<Sent>() + size_of::<Received>() + 2 * size_of::<Slot>();

@@ -1,4 +1,4 @@
-//! NICs: ports that are fed by flows. Path, window and pacing are those of the moment at which a transmission starts.
+//! NICs: ports fed by flows. Path, window and pacing are those at the start of a transmission.
 
 use super::{
     flow::{SenderFlow, Sending},
@@ -20,12 +20,11 @@ use anabranch_topology::NodeId;
 use anabranch_units::Time;
 use slab::Slab;
 
-/// A host's NIC.
 #[derive(Debug)]
 struct Nic {
     /// Round robin over the flows.
     turns: Turns,
-    /// Time of the earliest pending service event, where the NIC needs any.
+    /// Time of the earliest pending service event.
     armed_at: u64,
 }
 
@@ -36,12 +35,11 @@ impl Nic {
     }
 }
 
-/// The NICs of a partition, and the flows that send over them.
 #[derive(Debug)]
 pub(crate) struct Nics {
     /// Per host; unused for hosts of other partitions.
     nics: Vec<Nic>,
-    /// Schemes per host and load balancer; none for hosts of other partitions.
+    /// Per host and load balancer; none for hosts of other partitions.
     pub(super) schemes: Vec<Vec<Balancer<registry::Host>>>,
     pub(super) flows: Slab<SenderFlow>,
     /// Per flow of the run.
@@ -49,7 +47,6 @@ pub(crate) struct Nics {
     pub(super) counters: HostCounters,
 }
 
-/// The port of a NIC as its flows access it.
 struct NicEgress<'a, 'p> {
     cx: &'a mut Ctx<'p>,
     port: PortId,
@@ -121,7 +118,6 @@ impl Egress<Sending> for NicEgress<'_, '_> {
 }
 
 impl Nics {
-    /// Creates the NICs of partition `me`.
     pub(super) fn new(plan: &Plan<'_>, me: u16) -> Self {
         let schemes = |host: u32| {
             let key = plan.topology.key(NodeId(host));
@@ -155,7 +151,7 @@ impl Nics {
             if self.start_next(cx, host, port, start, until) {
                 continue;
             }
-            // Nothing may be sent: the NIC is idle until pacing lets the next flow send.
+            // The NIC is idle until pacing lets the next flow send.
             match self.nics[host.at()].paced_until() {
                 Some(time) if time <= until => cx.ports.idle_until(port, time),
                 _ => return,
@@ -163,14 +159,13 @@ impl Nics {
         }
     }
 
-    /// Advances the NIC up to the current event.
     #[inline]
     pub(super) fn catch_up(&mut self, cx: &mut Ctx<'_>, host: HostId) {
         let until = cx.ports.before(cx.now);
         self.advance(cx, host, until);
     }
 
-    /// Starts a transmission at once if the NIC is idle, after a change; the NIC must have been advanced.
+    /// Starts a transmission at once if the NIC, which has been advanced, is idle.
     #[inline]
     pub(crate) fn wake(&mut self, cx: &mut Ctx<'_>, host: HostId) {
         let (port, now) = (cx.plan.nic(host), cx.now);
@@ -180,7 +175,7 @@ impl Nics {
         self.list(cx, host, port);
     }
 
-    /// Returns the time at which the NIC can start its next transmission in its present state; `None`: it has none.
+    /// Returns the start of the next transmission in the present state; `None`: there is none.
     #[inline]
     pub(crate) fn starts(&self, cx: &Ctx<'_>, host: HostId, port: PortId) -> Option<u64> {
         let nic = &self.nics[host.at()];
@@ -216,7 +211,6 @@ impl Nics {
         }
     }
 
-    /// Handles a service event of a NIC.
     pub(crate) fn serve(&mut self, cx: &mut Ctx<'_>, host: HostId) {
         let nic = &mut self.nics[host.at()];
         if nic.armed_at <= cx.now {
@@ -227,7 +221,6 @@ impl Nics {
         self.list(cx, host, port);
     }
 
-    /// Sends a control packet in the slot of packet `id`.
     #[inline]
     pub(super) fn send_control(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId, control: Packet) {
         cx.ports.fill(id, control);
@@ -237,8 +230,8 @@ impl Nics {
         self.list(cx, host, port);
     }
 
-    /// Starts the next transmission at `start`: control first, then probes, then the flows in turn. A flow that is alone
-    /// also sends what may start by `until`. Returns `false` where nothing may be sent.
+    /// Starts the next transmission: control, then probes, then the flows in turn. A flow that is alone also sends what
+    /// may start by `until`. Returns `false` where nothing may be sent.
     #[inline]
     fn start_next(&mut self, cx: &mut Ctx<'_>, host: HostId, port: PortId, start: u64, until: u64) -> bool {
         let (plan, time) = (cx.plan, Time::from_ps(start));
@@ -269,7 +262,6 @@ impl Nics {
         self.nics[flow.of.src.at()].turns.enter(slot.0, flow, &cx.plan.transport, Time::from_ps(cx.now));
     }
 
-    /// Removes a finished flow from its host.
     pub(super) fn close(&mut self, slot: Slot) -> SenderFlow {
         let flow = self.flows.remove(slot.at());
         let Sending { src: host, balancer, .. } = flow.of;
@@ -291,7 +283,7 @@ impl Nics {
     /// Notifies the scheme of every open flow of its dead paths; the tables have changed at `now`.
     pub(super) fn on_tables_changed(&mut self, cx: &Ctx<'_>, now: u64) {
         let mut open: Vec<(FlowId, usize)> = self.flows.iter().map(|(slot, flow)| (flow.of.flow, slot)).collect();
-        // Where flows share a scheme's memory, their order matters; that of the slots is arbitrary.
+        // Where flows share a scheme's memory, their order matters; slots are in arbitrary order.
         open.sort_unstable();
         for (_, slot) in open {
             let flow = &self.flows[slot];
@@ -302,7 +294,6 @@ impl Nics {
         }
     }
 
-    /// Returns the bytes of memory that each host takes.
     pub(super) fn bytes_per_host() -> usize {
         size_of::<Nic>() + size_of::<Vec<Balancer<registry::Host>>>()
     }

@@ -5,10 +5,8 @@ use crate::measure::Gaps;
 use anabranch_outcome::FlowCounters;
 use anabranch_transport::Receiver;
 
-/// Time of an event that has not happened.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// Counters over all hosts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HostCounters {
     pub(crate) probes: u64,

@@ -1,4 +1,4 @@
-//! Probes of host schemes (Hopper): real packets that wait with the data; their replies travel in the control class.
+//! Probes of host schemes (Hopper) wait with the data; their replies travel in the control class.
 
 use super::{nic::Nics, sender::Senders};
 use crate::{
@@ -10,7 +10,7 @@ use anabranch_lb::Probe;
 use anabranch_units::Time;
 
 impl Senders {
-    /// Handles the reply to a probe. The scheme receives the round-trip time that a full packet would have measured.
+    /// Passes the scheme the round-trip time that a full packet would have measured.
     pub(super) fn on_probe_reply(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, host: HostId, packet: &Packet) {
         let slot = self.slots[packet.flow as usize];
         let Some(flow) = nics.flows.get(slot.at()) else { return };

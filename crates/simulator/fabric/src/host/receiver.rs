@@ -12,19 +12,16 @@ use anabranch_transport::{DataArrival, Receiver, Reply};
 use anabranch_units::Time;
 use slab::Slab;
 
-/// The receivers of a partition.
 #[derive(Debug)]
 pub(super) struct Receivers {
     pub(super) open: Slab<Receiver>,
     /// Per flow of the run.
     pub(super) slots: Vec<Slot>,
     pub(super) received: Vec<Received>,
-    /// Time at which any flow last received a byte that it did not have.
     pub(super) last_data: u64,
 }
 
 impl Receivers {
-    /// Creates receivers for `flows` flows, none of which is open.
     pub(super) fn new(flows: usize) -> Self {
         Receivers {
             open: Slab::new(),
@@ -80,7 +77,7 @@ impl Receivers {
         }
     }
 
-    /// Returns a delayed acknowledgement whose deadline has come.
+    /// Returns a delayed acknowledgement that is due.
     pub(super) fn on_timer(&mut self, cx: &Ctx<'_>, flow: FlowId) -> Option<Reply> {
         let now = Time::from_ps(cx.now);
         let receiver = self.open.get_mut(self.slots[flow.at()].at())?;

@@ -18,21 +18,18 @@ use anabranch_transport::Sender;
 use anabranch_units::Time;
 use std::sync::Arc;
 
-/// The senders of a partition.
 #[derive(Debug)]
 pub(super) struct Senders {
-    /// Per flow of the run, its slot among those of the NICs.
+    /// Per flow, its slot among those of the NICs.
     pub(super) slots: Vec<Slot>,
     pub(super) base_paths: BasePaths,
 }
 
 impl Senders {
-    /// Creates senders for `flows` flows, none of which is open.
     pub(super) fn new(flows: usize) -> Self {
         Senders { slots: vec![Slot::NONE; flows], base_paths: BasePaths::default() }
     }
 
-    /// Starts a flow.
     pub(super) fn start(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, number: FlowId) {
         let plan = cx.plan;
         let flow = &plan.flows.flows[number.at()];
@@ -83,7 +80,6 @@ impl Senders {
         nics.wake(cx, src);
     }
 
-    /// Handles an acknowledgement that reaches the sender.
     #[inline]
     pub(super) fn on_answer(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, host: HostId, packet: &Packet) {
         let slot = self.slots[packet.flow as usize];
@@ -115,7 +111,7 @@ impl Senders {
         nics.wake(cx, host);
     }
 
-    /// Handles a timer of a flow: a retransmission timeout, or nothing (timers are re-armed lazily).
+    /// Handles a retransmission timeout; ignores other timers, which are re-armed lazily.
     pub(super) fn on_timer(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, number: FlowId) {
         let (slot, time) = (self.slots[number.at()], Time::from_ps(cx.now));
         if slot == Slot::NONE || !nics.flows[slot.at()].awaits(time) {

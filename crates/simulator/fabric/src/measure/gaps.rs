@@ -1,6 +1,5 @@
 //! Gaps between the packets of a flow, as its NIC sends them (HF2T's gap study).
 
-/// Number of gaps, and number of long ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Gaps {
     pub(crate) all: u64,
@@ -9,7 +8,7 @@ pub(crate) struct Gaps {
 }
 
 impl Gaps {
-    /// Counts a gap of a flow; gap and base round-trip time in picoseconds.
+    /// Counts a gap; both times in picoseconds.
     #[inline]
     pub(crate) fn note(&mut self, gap: u64, base_rtt: u64) {
         self.all += 1;

@@ -2,23 +2,22 @@
 
 use crate::ids::PortId;
 
-/// Number of bins of the byte histogram that every run keeps: equal steps up to a limit, then one more.
+/// Bins of the byte histogram: equal steps up to a limit, then one more.
 const BINS: usize = 64;
 
-/// Time-weighted histograms of all ports, in picoseconds. Time with an empty queue is the remainder and is not recorded.
+/// Time-weighted histograms in picoseconds. Time with an empty queue is the remainder.
 #[derive(Debug)]
 pub(crate) struct Histograms {
     /// Bytes per bin, as a right shift.
     shift: u32,
-    /// [`BINS`] per port. Allocated as zeros: the system maps only pages that are written, so a port where nothing has
-    /// waited costs no memory.
+    /// [`BINS`] per port. Allocated as zeros: the system maps only pages that are written.
     bytes: Vec<u64>,
-    /// Per port and number of packets, where the scenario requests it.
+    /// Per port and number of packets, where requested.
     packets: Vec<Vec<u64>>,
 }
 
 impl Histograms {
-    /// Creates histograms for `ports` ports, whose queues hold at most `limit` bytes; with `occupancy` also by packets.
+    /// Creates histograms of queues of at most `limit` bytes; with `occupancy` also by packets.
     pub(crate) fn new(ports: usize, limit: u32, occupancy: bool) -> Self {
         let shift = u32::BITS - (limit / (BINS as u32 - 1)).leading_zeros();
         let packets = if occupancy { vec![Vec::new(); ports] } else { Vec::new() };
@@ -46,7 +45,7 @@ impl Histograms {
         histogram[packets as usize] += span;
     }
 
-    /// Returns the length in bytes (upper edge of its bin, at most `max`) that the queue did not exceed for `share` of `total`.
+    /// Returns the length in bytes (upper edge of its bin, at most `max`) not exceeded for `share` of `total`.
     pub(crate) fn quantile_bytes(&self, port: PortId, total: u64, share: f64, max: u32) -> u64 {
         let bins = &self.bytes[port.at() * BINS..][..BINS];
         let mut left = (total as f64 * share) as u64;

@@ -1,4 +1,4 @@
-//! Counters and timers. Ports, hosts and switches call them; nothing here acts on the fabric.
+//! Counters and timers that ports, hosts and switches update.
 
 mod gaps;
 mod histogram;

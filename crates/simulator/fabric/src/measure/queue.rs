@@ -9,7 +9,6 @@ pub(crate) struct QueueAccount {
     pub(crate) area_packets: u64,
     /// Sum of the waiting times of the data packets that have left.
     pub(crate) waited: u64,
-    /// Time at which the data queue last changed.
     pub(crate) changed_at: u64,
     pub(crate) sent_bytes: u64,
     pub(crate) sent_packets: u64,
@@ -18,7 +17,7 @@ pub(crate) struct QueueAccount {
 }
 
 impl QueueAccount {
-    /// Accounts for `bytes` in `packets` since the last change, up to `now`; returns that time span.
+    /// Accounts for the queue since the last change; returns that time span.
     #[inline]
     pub(crate) fn held(&mut self, bytes: u32, packets: u32, now: u64) -> u64 {
         debug_assert!(now >= self.changed_at);

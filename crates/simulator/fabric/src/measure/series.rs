@@ -1,9 +1,7 @@
-//! Time series: samples of ports, flows and load balancers at multiples of an interval, each of the state before any
-//! event of that time.
+//! Time series: samples of ports, flows and load balancers at multiples of an interval, each before any event of that time.
 //!
-//! A sample is a cut, like a fault: all cells have reached its time and nothing has happened at it or after it. So it has
-//! the same values for any number of threads, changes nothing, and costs nothing between two samples. Sampling times with
-//! no event between them share a sample.
+//! A sample is a cut, like a fault: it has the same values for any number of threads, changes nothing, and costs
+//! nothing between two samples. Sampling times with no event between them share a sample.
 
 use crate::ids::PortId;
 use anabranch_lb::SchemeCounters;
@@ -24,7 +22,6 @@ pub(crate) struct PortLook {
     pub(crate) paused: u8,
 }
 
-/// A sample of a flow at its sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SenderLook {
     pub(crate) sent_packets: u64,
@@ -40,14 +37,13 @@ pub(crate) struct SenderLook {
     pub(crate) paths: u64,
 }
 
-/// A sample of a flow at its receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReceiverLook {
     pub(crate) received_bytes: u64,
     pub(crate) out_of_order: u64,
 }
 
-/// A sample of a load balancer in one partition. All fields are sums, so that partitions add up.
+/// Sample of a load balancer in one partition. All fields are sums, so that partitions add up.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BalancerLook {
     pub(crate) open: u64,
@@ -74,26 +70,23 @@ impl std::ops::AddAssign for BalancerLook {
 /// Imbalance of the bytes that switches send upwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spread {
-    /// Bytes since the previous sample over the busiest uplink of each switch, added up.
+    /// Sum over switches of the bytes of the busiest uplink since the previous sample.
     pub(crate) busiest: u64,
-    /// Bytes since the previous sample over the mean uplink of each switch, added up.
+    /// The same of the mean uplink.
     pub(crate) mean: u64,
 }
 
-/// Counters of a sampled flow.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     pub(crate) sent: u64,
     pub(crate) marked: u64,
     pub(crate) trimmed: u64,
-    /// Tag of the last packet sent.
     pub(crate) tag: Option<u32>,
     /// Tags of the packets sent since the previous sample.
     pub(crate) tags: BTreeSet<u32>,
 }
 
 impl Counted {
-    /// Counts a data packet that leaves.
     #[cold]
     pub(crate) fn sent(&mut self, tag: u32) {
         self.sent += 1;
@@ -101,7 +94,6 @@ impl Counted {
         self.tags.insert(tag);
     }
 
-    /// Counts an acknowledgement: with a mark, of a trimmed packet.
     #[cold]
     pub(crate) fn heard(&mut self, marked: bool, trimmed: bool) {
         self.marked += u64::from(marked);
@@ -109,23 +101,21 @@ impl Counted {
     }
 }
 
-/// A sampled flow, as far as this partition has it.
 #[derive(Debug, Default)]
 pub(crate) struct FlowLooks {
     pub(crate) flow: u32,
     pub(crate) counted: Counted,
-    /// Number of the sample and its values, while the flow is open at its sender.
+    /// Sample number and values, while the flow is open at its sender.
     pub(crate) sender: Vec<(u32, SenderLook)>,
     /// Time of its last acknowledgement and the values at that time.
     pub(crate) last: Option<(u64, SenderLook)>,
-    /// Number of the sample and its values, where they have changed.
+    /// Sample number and values, where they have changed.
     pub(crate) receiver: Vec<(u32, ReceiverLook)>,
-    /// The first sample that found the flow completely received.
+    /// First sample after complete reception.
     pub(crate) closed: Option<u32>,
 }
 
 impl FlowLooks {
-    /// Records a sample of the receiver where it has changed.
     pub(crate) fn receives(&mut self, number: u32, look: ReceiverLook) {
         if self.receiver.last().is_none_or(|last| last.1 != look) {
             self.receiver.push((number, look));
@@ -142,16 +132,14 @@ impl FlowLooks {
     }
 }
 
-/// Samples of all load balancers.
 #[derive(Debug, Default)]
 pub(crate) struct BalancerLooks {
     /// Sums over finished flows, per load balancer.
     pub(crate) done: Vec<BalancerLook>,
     /// Per sample and load balancer.
     pub(crate) looks: Vec<Vec<BalancerLook>>,
-    /// Per switch of this partition: its uplinks, and the bytes that each had sent at the previous sample.
+    /// Per switch: its uplinks, and the bytes that each had sent at the previous sample.
     pub(crate) uplinks: Vec<Vec<(PortId, u64)>>,
-    /// Per sample.
     pub(crate) spread: Vec<Spread>,
 }
 
@@ -162,14 +150,12 @@ struct Look {
     times: u64,
 }
 
-/// Returns the bytes of memory that samples of ports, flows and load balancers take until their rows are written: the
-/// sample, the row, and the growth of both.
+/// Returns the bytes of memory of samples of ports, flows and load balancers and of their rows, with the growth of both.
 pub fn series_bytes(ports: u64, flows: u64, balancers: u64) -> u64 {
     let parts = [(ports, 400u64), (flows, 600), (balancers, 600)];
     parts.into_iter().map(|(samples, bytes)| samples.saturating_mul(bytes)).fold(0, u64::saturating_add)
 }
 
-/// The series of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct Series {
     interval: u64,
@@ -184,7 +170,7 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    /// Creates a series with samples at multiples of `interval`; none where it is zero.
+    /// Creates a series with samples at multiples of `interval`; zero: none.
     pub(crate) fn new(interval: u64) -> Self {
         Series { interval, next: if interval == 0 { u64::MAX } else { 0 }, ..Series::default() }
     }
@@ -195,7 +181,7 @@ impl Series {
         self.next
     }
 
-    /// Registers the next sample; nothing happens before `start`. Returns its number.
+    /// Registers the next sample, valid to before `start`. Returns its number.
     pub(crate) fn look(&mut self, start: u64) -> u32 {
         let times = (start.max(self.next) - self.next) / self.interval + 1;
         self.looks.push(Look { at: self.next, times });
@@ -209,14 +195,12 @@ impl Series {
         (0..look.times).map(move |k| look.at + k * interval).take_while(move |time| *time <= end)
     }
 
-    /// Returns the bytes that the last sample takes for its times up to `end`.
     pub(crate) fn last_bytes(&self, end: u64) -> u64 {
         let Some(last) = self.looks.last() else { return 0 };
         let times = (end.saturating_sub(last.at) / self.interval + 1).min(last.times);
         times.saturating_mul(self.bytes_per_time)
     }
 
-    /// Returns the number of samples taken.
     pub(crate) fn looks(&self) -> usize {
         self.looks.len()
     }
@@ -237,7 +221,7 @@ mod tests {
         let mut series = Series::new(10);
         assert_eq!((series.next(), series.look(4)), (0, 0));
         assert_eq!((series.next(), series.look(10)), (10, 1));
-        // Nothing happens until 47: the sample at 20 is also valid for 30 and 40.
+        // Nothing happens until 47: the sample at 20 is valid for 30 and 40 too.
         assert_eq!((series.next(), series.look(47), series.next()), (20, 2, 50));
         let times = |number, end| series.times(number, end).collect::<Vec<_>>();
         assert_eq!((times(0, 99), times(1, 99), times(2, 99)), (vec![0], vec![10], vec![20, 30, 40]));

@@ -1,8 +1,7 @@
-//! Conservation of packets: counts of created, delivered, dropped and trimmed packets.
+//! Conservation of packets.
 
 use crate::packet::{Kind, Packet};
 
-/// A number of packets and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) packets: u64,
@@ -29,11 +28,10 @@ pub(crate) enum Family {
     Data,
     /// Headers of trimmed data.
     Headers,
-    /// Acknowledgements, positive and negative.
     Acks,
     /// Probes and their replies.
     Probes,
-    /// Packets between switches: pauses, and messages of switch schemes.
+    /// Pauses, and messages of switch schemes.
     Control,
 }
 
@@ -58,7 +56,7 @@ pub(crate) struct Balances {
     born: [Tally; Family::COUNT],
     delivered: [Tally; Family::COUNT],
     dropped: [Tally; Family::COUNT],
-    /// Data packets that became headers, with the bytes they had before.
+    /// Data packets that became headers, with their bytes before.
     pub(crate) trimmed: Tally,
 }
 
@@ -78,7 +76,7 @@ impl Balances {
         self.trimmed.add(packet);
     }
 
-    /// Returns the tallies of created, delivered and dropped packets.
+    /// Returns created, delivered and dropped packets.
     pub(crate) fn of(&self, family: Family) -> [Tally; 3] {
         let index = family as usize;
         [self.born[index], self.delivered[index], self.dropped[index]]

@@ -1,5 +1,4 @@
-//! Packet-level records: the packets of traced flows, and the packets that leave over captured links. Packets carry no
-//! state for it: a watched port checks the packet's flow.
+//! Records of the packets of traced flows, and of those that leave over captured links. Packets carry no state for it.
 
 use crate::{
     ids::{PacketId, PortId},
@@ -9,27 +8,25 @@ use anabranch_outcome::{CapturedPacket, PacketKind, TraceEvent, TraceRow};
 use anabranch_units::Time;
 use std::collections::BTreeMap;
 
-/// The records of a partition.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     /// One bit per flow; empty where none is traced.
     flows: Vec<u64>,
     rows: Vec<TraceRow>,
-    /// Number of rows whose time is before the end of the window they were written in.
+    /// Rows whose time is before the end of the window they were written in.
     present: u64,
     limit: u64,
     /// The limit of rows is exceeded: no more are written.
     full: bool,
-    /// Per packet of a traced flow: time at which it joined its present port, and the bytes that waited there.
+    /// Per packet of a traced flow: time at which it joined its port, and the bytes that waited there.
     joined: Vec<(u64, u32)>,
     /// Per traced flow, the tag of its last data packet.
     tags: BTreeMap<u32, u32>,
-    /// Packets that left over captured links, sorted by port.
+    /// Sorted by port.
     captures: Vec<(PortId, Vec<CapturedPacket>)>,
     max_captured: u64,
 }
 
-/// Time and place of a packet's event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spot {
     pub(crate) time: u64,
@@ -56,12 +53,10 @@ impl Watch {
         Watch { flows, limit, captures, max_captured, ..Watch::default() }
     }
 
-    /// Returns `true` if any flow is traced.
     pub(crate) fn traces(&self) -> bool {
         !self.flows.is_empty()
     }
 
-    /// Returns the ports whose packets are captured.
     pub(crate) fn captured(&self) -> impl Iterator<Item = PortId> {
         self.captures.iter().map(|(port, _)| *port)
     }
@@ -72,7 +67,6 @@ impl Watch {
         word >> (packet.flow % 64) & 1 == 1 && packet.kind != Kind::Pause && !self.full
     }
 
-    /// Records that a packet joins a port where `queue` bytes wait.
     pub(crate) fn joins(&mut self, id: PacketId, now: u64, queue: u32) {
         if self.joined.len() <= id.at() {
             self.joined.resize(id.at() + 1, (0, 0));
@@ -80,12 +74,10 @@ impl Watch {
         self.joined[id.at()] = (now, queue);
     }
 
-    /// Returns the time at which a packet joined its port, and the bytes that waited there.
     pub(crate) fn joined(&self, id: PacketId) -> Option<(u64, u32)> {
         self.joined.get(id.at()).copied()
     }
 
-    /// Exchanges the records of two packets.
     pub(crate) fn swap(&mut self, a: PacketId, b: PacketId) {
         if self.traces() {
             let least = a.at().max(b.at()) + 1;
@@ -100,7 +92,6 @@ impl Watch {
         last.is_some_and(|tag| tag != packet.tag)
     }
 
-    /// Writes a row about a packet of a traced flow.
     pub(crate) fn note(&mut self, event: TraceEvent, packet: &Packet, at: Spot) {
         let answers = matches!(packet.kind, Kind::Ack | Kind::Nack);
         let numbered = answers || matches!(packet.kind, Kind::Data | Kind::Header);
@@ -120,26 +111,25 @@ impl Watch {
             notification: answers && packet.flags & NOTIFICATION != 0,
             retransmission: !answers && packet.flags & RETRANSMISSION != 0,
         });
-        // A reception is written when the packet leaves the last switch, so its time may be in a later window.
+        // A reception is written when the packet leaves the last switch; its time may be in a later window.
         self.present += u64::from(event != TraceEvent::Receive);
     }
 
-    /// Ends a window: where more rows than the limit are before its end, nothing that follows is kept.
+    /// Keeps no rows after the first window that exceeds the limit.
     pub(crate) fn close_window(&mut self) {
         self.full |= self.present > self.limit;
     }
 
-    /// Captures a packet that leaves over a link at `start`.
     pub(crate) fn capture(&mut self, port: PortId, packet: &Packet, start: u64) {
         let Ok(index) = self.captures.binary_search_by_key(&port, |(port, _)| *port) else { return };
         let packets = &mut self.captures[index].1;
-        // One packet above the limit shows that the limit is exceeded.
+        // One more than the limit shows that it is exceeded.
         if packets.len() as u64 <= self.max_captured {
             packets.push(captured(packet, start));
         }
     }
 
-    /// Returns the limit of packets per link, where a link has exceeded it.
+    /// Returns the limit of packets per link if a link has exceeded it.
     pub(crate) fn too_many(&self) -> Option<u64> {
         let over = self.captures.iter().any(|(_, packets)| packets.len() as u64 > self.max_captured);
         over.then_some(self.max_captured)
@@ -150,7 +140,6 @@ impl Watch {
         std::mem::take(&mut self.rows)
     }
 
-    /// Takes the packets that left over a link.
     pub(crate) fn take_capture(&mut self, port: PortId) -> Vec<CapturedPacket> {
         match self.captures.binary_search_by_key(&port, |(port, _)| *port) {
             Ok(index) => std::mem::take(&mut self.captures[index].1),

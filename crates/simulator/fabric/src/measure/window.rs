@@ -1,18 +1,17 @@
-//! Bytes that the links send between two times known in advance: two samples per port, no work in between.
+//! Bytes that the links send between two times known in advance: two samples per port.
 
 use anabranch_units::Time;
 
-/// The samples of a partition. A packet counts where its transmission starts.
+/// A packet counts where its transmission starts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
-    /// Begin and end in picoseconds, where a window is requested.
+    /// Begin and end in picoseconds.
     at: Option<(u64, u64)>,
     /// Bytes sent so far, per port: at the begin and, where the run reaches it, at the end.
     looks: Vec<Vec<u64>>,
 }
 
 impl Window {
-    /// Creates the window, if one is requested.
     pub(crate) fn new(window: Option<(Time, Time)>) -> Self {
         Window { at: window.map(|(from, to)| (from.ps(), to.ps())), looks: Vec::new() }
     }
@@ -27,13 +26,12 @@ impl Window {
         }
     }
 
-    /// Stores a sample of the bytes that every port has sent before now.
     pub(crate) fn look(&mut self, sent_bytes: Vec<u64>) {
         self.looks.push(sent_bytes);
     }
 
-    /// Returns the bytes that a port sent in the window. `total` is what it sent in the whole run, which ends the window
-    /// where there was no second sample. `None` where the run did not reach the window.
+    /// Returns the bytes that a port sent in the window; `None` if the run did not reach it. `total` of the whole run
+    /// replaces a missing second sample.
     pub(crate) fn sent_bytes(&self, port: usize, total: u64) -> Option<u64> {
         let before = self.looks.first()?[port];
         Some(self.looks.get(1).map_or(total, |look| look[port]) - before)

@@ -1,14 +1,13 @@
 //! Limits of shared buffers: dynamic thresholds at the egress, and PFC accounting at the ingress (specification 7.2,
 //! specification 17.4).
 //!
-//! **With PFC nothing is dropped**, at any fan-in (apart from the peculiarities of the reference model). Let L be the
-//! bytes that all ingresses may hold before they use their headroom, and H the bytes that the switch holds. A packet that
-//! joins while H > L counts as headroom of its ingress (per class). Its sender receives a pause, and no resume before all
-//! of that headroom is free again. So the headroom in use of an ingress is at most that packet and the bytes that arrive
-//! before the pause takes effect: [`min_headroom`]. Every packet that joined after H last was L or less is counted
-//! there. Hence H <= L + the sum of all headroom, which is the whole buffer less the minimum of the queues. Three
-//! conditions must hold: the egress threshold does not act, pause frames do not wait behind other control packets, and
-//! pauses do not expire.
+//! **With PFC nothing is dropped**, at any fan-in (apart from the peculiarities of the reference model). Let L be the bytes
+//! that all ingresses may hold before they use their headroom, and H the bytes that the switch holds. A packet that joins while
+//! H > L counts as headroom of its ingress (per class). Its sender receives a pause, and no resume before all of that headroom
+//! is free again. So the headroom in use of an ingress is at most that packet and the bytes that arrive before the pause takes
+//! effect: [`min_headroom`]. Every packet that joined after H last was L or less is counted there. Hence H <= L + the sum of
+//! all headroom, which is the whole buffer less the minimum of the queues. This requires that the egress threshold does not
+//! act, pause frames do not wait behind other control packets, and pauses do not expire.
 
 use super::LinkPlan;
 use anabranch_backend::{BufferRules, FabricParameters};
@@ -19,7 +18,6 @@ use anabranch_units::Time;
 /// The limits of one switch's buffer, in bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pool {
-    /// The whole buffer.
     pub(crate) total: u64,
     /// Bytes that all ingresses may hold before they use their headroom.
     pub(crate) ingress_limit: u64,
@@ -27,10 +25,9 @@ pub(crate) struct Pool {
     pub(crate) egress_limit: u64,
 }
 
-/// Thresholds of the switches' shared buffers, in bytes. A run whose ports have limits of their own has none.
+/// Thresholds of the switches' shared buffers, in bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedBuffer {
-    /// Bytes of one switch's buffer.
     pub(crate) size: u64,
     /// Per switch.
     pub(crate) pools: Vec<Pool>,
@@ -43,13 +40,13 @@ pub(crate) struct SharedBuffer {
     /// `None`: no threshold at the egress, since PFC keeps the buffer from overflowing.
     pub(crate) alpha_egress: Option<f64>,
     pub(crate) alpha_ingress: f64,
-    /// The peculiarities of the reference model are followed.
+    /// Follows the peculiarities of the reference model.
     pub(crate) recorded: bool,
 }
 
 /// Queues per port in the reference model; each has a full packet of its own.
 pub(crate) const QUEUES: u64 = 8;
-/// Headroom of a switch's first port in the reference model, less two full packets, in bytes; regardless of its link.
+/// Headroom in bytes of a switch's first port in the reference model, less two full packets; regardless of its link.
 const FIRST_PORT: u64 = 12_500;
 
 /// Returns the bytes of one class that can join a switch over `link` from the packet that triggers a pause until the
@@ -95,10 +92,7 @@ pub fn lossless_problem(
 }
 
 impl SharedBuffer {
-    /// Creates the buffers of `topology`, whose switches have `size` bytes each, for packets of `full` bytes.
-    ///
-    /// # Errors
-    /// Where headroom and minima leave nothing to share.
+    /// Creates the buffers of switches of `size` bytes each, for packets of `full` bytes; fails if nothing is left to share.
     pub(crate) fn new(
         topology: &Topology,
         links: &[LinkPlan],
@@ -122,7 +116,7 @@ impl SharedBuffer {
             let into: Vec<u64> = topology.out_links(node).iter().map(|l| headroom[l.reverse().0 as usize]).collect();
             let minimum = QUEUES * full * into.len() as u64;
             let kept: u64 = match (recorded, fabric.pfc) {
-                // The headroom of the last port is not counted, and that of the first one is a constant.
+                // The last port's headroom is not counted, and the first one's is a constant.
                 (true, _) => FIRST_PORT + 2 * full + into.iter().rev().skip(1).sum::<u64>(),
                 // Every class has its own pauses.
                 (false, true) => into.iter().sum::<u64>() * fabric.classes.len().max(1) as u64,

@@ -1,5 +1,4 @@
-//! Split of a fabric into cells, which cannot act on each other within a window, and of cells into partitions, one per
-//! thread.
+//! Split of a fabric into cells, and of cells into partitions, one per thread.
 
 use anabranch_topology::{NodeId, Topology, partition};
 
@@ -11,20 +10,18 @@ const MAX_CELLS: usize = u16::MAX as usize - 1;
 /// The cells of a fabric. They depend on the fabric alone, never on the number of threads.
 #[derive(Clone, Debug)]
 pub(crate) struct CellPlan {
-    /// Cell of each node.
     pub(crate) of_node: Vec<u16>,
-    /// Partition of each cell.
     pub(crate) owner: Vec<u16>,
     pub(crate) partitions: usize,
-    /// Minimum time, in picoseconds, between a cause in one cell and its effect in another: the length of a window.
+    /// Length of a window in picoseconds: minimum time from a cause in one cell to its effect in another.
     pub(crate) lookahead: u64,
 }
 
 impl CellPlan {
-    /// Splits `topology` into cells and partitions. `delays` are those of its directed links in picoseconds, with the latency
-    /// of the switch that a link leads to. There are at most `threads` partitions. `trigger_latency` is the time in which one
-    /// host can start a flow at another, where flows do so. Threads get their share of `load`, the bytes that each host sends
-    /// and receives. With `one` there is a single cell, as a reference for tests.
+    /// Splits `topology` into cells and at most `threads` partitions. `delays` are those of its directed links in
+    /// picoseconds, with the latency of the switch that a link leads to. `trigger_latency` is the time in which a host
+    /// can start a flow at another. Threads share `load`, the bytes that each host sends and receives. With `one` there
+    /// is a single cell, as a reference for tests.
     pub(crate) fn new(
         topology: &Topology,
         delays: &[u64],
@@ -39,7 +36,6 @@ impl CellPlan {
             let inside = ends.from.0 >= hosts && ends.to.0 >= hosts;
             inside.then(|| ((ends.from.0 - hosts) as usize, (ends.to.0 - hosts) as usize))
         };
-        // Only the order of the switches decides: cells are numbered by their first switch.
         let mut groups = Groups::new(switches);
         let together = one || trigger_latency.is_some_and(|latency| latency < MIN_WINDOW);
         for (link, &delay) in delays.iter().enumerate() {
@@ -71,7 +67,7 @@ impl CellPlan {
         }
         let of_host = (0..hosts).map(|host| of_switch[(topology.edge_switch(host).0 - hosts) as usize]);
         let of_node = of_host.chain(of_switch.iter().copied()).collect();
-        // A single cell permits windows of any length; the length of a few packets suits.
+        // A single cell permits windows of any length; that of a few packets suits.
         let lookahead = lookahead.unwrap_or_else(|| delays.iter().copied().min().unwrap_or(0).max(1_000_000));
         CellPlan { of_node, owner, partitions: used.len().max(1), lookahead }
     }
@@ -80,17 +76,15 @@ impl CellPlan {
         self.owner.len()
     }
 
-    /// The partition of a node.
     pub(crate) fn owner_of(&self, node: NodeId) -> u16 {
         self.owner[usize::from(self.of_node[node.0 as usize])]
     }
 }
 
-/// Number of pieces of a fabric per thread, from which shares are assembled.
+/// Pieces of a fabric per thread, from which shares are assembled.
 const PIECES: usize = 8;
 
-/// Returns the thread of each node: the fabric is cut into several pieces per thread, and each piece, the heaviest first,
-/// is assigned to the thread with the least load.
+/// Returns the thread of each node: each piece, the heaviest first, is assigned to the thread with the least load.
 fn shares(topology: &Topology, threads: usize, load: &[u64]) -> Vec<u16> {
     let pieces = partition(topology, if threads == 1 { 1 } else { threads * PIECES });
     let count = pieces.iter().max().map_or(1, |last| usize::from(*last) + 1);
@@ -113,7 +107,7 @@ fn shares(topology: &Topology, threads: usize, load: &[u64]) -> Vec<u16> {
     pieces.iter().map(|piece| thread_of[usize::from(*piece)]).collect()
 }
 
-/// Disjoint sets of switches (union-find).
+/// Disjoint sets (union-find).
 struct Groups {
     parent: Vec<u32>,
 }
@@ -136,7 +130,7 @@ impl Groups {
         self.parent[a.max(b)] = a.min(b) as u32;
     }
 
-    /// Joins neighbouring sets, as many as necessary to have at most `max`.
+    /// Joins neighbouring sets until at most `max` remain.
     fn merge_into(&mut self, max: usize) {
         let roots: Vec<usize> = (0..self.parent.len()).filter(|&switch| self.root(switch) == switch).collect();
         let together = roots.len().div_ceil(max).max(1);
@@ -145,7 +139,7 @@ impl Groups {
         }
     }
 
-    /// Returns dense numbers of the sets, by their first switch.
+    /// Returns dense numbers, ordered by the sets' first switches.
     fn numbers(&mut self) -> Vec<u16> {
         let mut next = 0;
         let mut numbers = vec![0; self.parent.len()];

@@ -1,4 +1,4 @@
-//! Plan data for guided schemes on Dragonflies and Slim Flies.
+//! Guided schemes on Dragonflies and Slim Flies.
 
 use anabranch_backend::LoadBalancer;
 use anabranch_lb::registry::{PacketScope, TagKind};
@@ -7,13 +7,12 @@ use anabranch_topology::{Guide, Topology};
 use anabranch_units::Time;
 use std::sync::Arc;
 
-/// State of guided schemes beyond the links.
 #[derive(Debug)]
 pub(crate) struct Guided {
     pub(crate) guide: Arc<Guide>,
     /// Per balancer: its host scheme receives lists of paths.
     pub(crate) lists: Vec<bool>,
-    /// Time between two snapshots of all queues, where a scheme reads any.
+    /// Picoseconds between two snapshots of all queues, where a scheme reads any.
     pub(crate) snapshot_interval: Option<u64>,
 }
 
@@ -37,8 +36,7 @@ impl Guided {
     }
 }
 
-/// Returns the shortest interval that the schemes of `balancers` request, in picoseconds; `None` where none of them reads
-/// snapshots.
+/// Returns the shortest interval that the schemes request, in picoseconds; `None`: none reads snapshots.
 fn snapshot_interval(topology: &Topology, balancers: &[LoadBalancer]) -> Result<Option<u64>, String> {
     let between = topology.links.iter().filter(|l| l.from.0.min(l.to.0) >= topology.hosts);
     let longest = between.map(|l| l.delay + topology.switch_latency).max().unwrap_or_default();

@@ -4,7 +4,6 @@ use super::marking::Marking;
 use anabranch_backend::{FabricParameters, MarkAt, MarkedBytes, Scheduling, Simultaneous, Trim, WireTimes};
 use anabranch_settings::Never;
 
-/// `[fabric]`, resolved against the network.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
     pub(crate) queue_limit: u32,
@@ -19,20 +18,17 @@ pub(crate) struct Limits {
     pub(crate) scheduling: Scheduling,
     pub(crate) quanta: Vec<i32>,
     pub(crate) pfc: bool,
-    /// Picoseconds that a pause lasts; `None`: until it is lifted.
+    /// Picoseconds; `None`: until it is lifted.
     pub(crate) pfc_pause: Option<u64>,
     pub(crate) pfc_frame: u16,
     /// Wire times are truncated to whole nanoseconds.
     pub(crate) whole_nanoseconds: bool,
-    /// A packet that arrives at the exact time at which a port becomes free joins the queue before the port chooses.
+    /// A packet that arrives exactly when a port becomes free joins before the port chooses.
     pub(crate) arrivals_first: bool,
 }
 
 impl Limits {
-    /// Resolves `fabric` for a network of this bandwidth-delay product and full packets of `wire_mtu` bytes.
-    ///
-    /// # Errors
-    /// A size that does not fit into 32 bits.
+    /// Resolves `fabric` for packets of `wire_mtu` bytes; fails if a size does not fit into 32 bits.
     pub(crate) fn new(fabric: &FabricParameters, bdp: u64, wire_mtu: u32) -> Result<Self, String> {
         let bytes = |name: &str, value: u64| {
             u32::try_from(value).map_err(|_| format!("fabric.{name} is {value} B; at most {} B fit", u32::MAX))
@@ -71,8 +67,8 @@ impl Limits {
     }
 }
 
-/// Returns the bytes that each class may send in one turn, in proportion to the weights. The smallest is one full packet,
-/// so that every turn sends.
+/// Returns the bytes per class and turn, in proportion to the weights. The smallest is one full packet, so that every
+/// turn sends.
 fn quanta(weights: &[u64], full_packet: u32) -> Vec<i32> {
     let least = u128::from(weights.iter().copied().min().unwrap_or(1).max(1));
     let scaled = |weight: u64| u128::from(weight) * u128::from(full_packet) / least;

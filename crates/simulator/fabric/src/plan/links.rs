@@ -5,25 +5,20 @@ use anabranch_random::key;
 use anabranch_topology::{LinkId, NodeId, NodeKind, Topology};
 use anabranch_units::Rate;
 
-/// A directed link.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkPlan {
     pub(crate) from: u32,
     pub(crate) to: u32,
     pub(crate) rate: Rate,
-    /// Propagation delay and, where the link leads to a switch, that switch's latency; in picoseconds.
+    /// Propagation delay and latency of the switch it leads to, in picoseconds.
     pub(crate) delay: u64,
-    /// Rank of its arrivals in the canonical order.
     pub(crate) rank: u32,
     /// Stable key for random streams.
     pub(crate) key: u64,
 }
 
-/// Returns the links of a topology with their ranks: by receiving node (stable name), then by a seeded permutation of its
-/// links, so that no port always wins a synchronous start.
-///
-/// # Errors
-/// Where there are more links than ranks.
+/// Returns the links with their ranks: by receiving node (stable name), then by a seeded permutation, so that no port
+/// always wins a synchronous start. Fails if there are more links than ranks.
 pub(crate) fn links(topology: &Topology, seed: u64) -> Result<Vec<LinkPlan>, String> {
     if topology.links.len().max(topology.nodes.len()) >= MAX_ENTITIES as usize {
         return Err(format!("{} links; fewer than {MAX_ENTITIES} can be told apart", topology.links.len()));

@@ -40,24 +40,22 @@ pub(crate) struct Plan<'a> {
     pub(crate) hosts: u32,
     pub(crate) links: Vec<LinkPlan>,
     pub(crate) cells: CellPlan,
-    /// Per directed link, its port in the partition it belongs to.
+    /// Per directed link, its port in its partition.
     ports: Vec<u32>,
-    /// Per partition, the links of its ports, in their order.
+    /// Per partition, the links of its ports.
     links_of: Vec<Vec<u32>>,
-    /// Per cell, its ports.
     ports_of_cell: Vec<Range<u32>>,
-    /// Switch (by number) that each host attaches to.
+    /// Switch that each host attaches to.
     pub(crate) leaf: Vec<u32>,
     pub(crate) host_up: Vec<u32>,
     pub(crate) host_down: Vec<u32>,
     /// Per switch, the rate of its fastest link to another switch.
     fastest: Vec<Rate>,
-    /// Propagation delay of the first link between switches; zero where there is none.
+    /// Propagation delay of the first link between switches, else zero.
     pub(crate) hop_delay: Time,
     pub(crate) tables: Vec<Tables>,
     pub(crate) flows: &'a FlowSet,
     pub(crate) flow_keys: Vec<u64>,
-    /// Host that stores the state of each trigger.
     trigger_home: Vec<u32>,
     pub(crate) trigger_latency: u64,
     pub(crate) fabric: Limits,
@@ -69,14 +67,13 @@ pub(crate) struct Plan<'a> {
     pub(crate) wire_mtu: u64,
     pub(crate) ack_size: u16,
     pub(crate) bdp_packets: u64,
-    /// State of guided schemes; `None` where there is none.
     pub(crate) guided: Option<Guided>,
     /// Round-trip time over the longest guided path, which every flow uses; `None` where there are no such paths.
     pub(crate) longest_rtt: Option<Time>,
     pub(crate) balancers: &'a [LoadBalancer],
     /// Per balancer: packets on which its switch scheme decides.
     pub(crate) packet_scopes: Vec<PacketScope>,
-    /// Per balancer: its tags are entropy values to be hashed.
+    /// Per balancer: its tags are hashed entropy values.
     pub(crate) hashed: Vec<bool>,
     /// Per balancer: its host scheme leaves the tag unchanged, so that UDP ports stay the same.
     pub(crate) plain_host: Vec<bool>,
@@ -84,17 +81,16 @@ pub(crate) struct Plan<'a> {
     pub(crate) udp_ports: bool,
     /// The switches use the hash of the recorded runs.
     pub(crate) murmur3: bool,
-    /// The link of each rank of arrivals.
     pub(crate) link_of_rank: Vec<u32>,
     pub(crate) faults: &'a [Fault],
-    /// Times and numbers of the faults, in order of time.
+    /// Times and numbers, in order of time.
     pub(crate) faults_by_time: Vec<(u64, usize)>,
     pub(crate) measure: &'a Measure,
     /// The run ends before this time.
     pub(crate) time_limit: Time,
-    /// Span in picoseconds without progress after which the run stalls; `None`: it cannot.
+    /// Picoseconds without progress after which the run stalls; `None`: it cannot.
     pub(crate) stall_span: Option<u64>,
-    /// Begin and end of the window in which the bytes of every link are counted too.
+    /// Begin and end of the window in which the bytes of every link are counted.
     pub(crate) window: Option<(Time, Time)>,
     /// Ports of NICs, and of switches, advance every transmission by an event of its own.
     eager_nics: bool,
@@ -107,7 +103,7 @@ pub enum Timing {
     /// On demand: about one event per packet-hop.
     #[default]
     Lazy,
-    /// By an event per transmission: two events per packet-hop. The reference for the lazy variant.
+    /// By an event per transmission: two events per packet-hop, the reference for the lazy variant.
     Eager,
 }
 
@@ -117,11 +113,11 @@ pub enum Split {
     /// A leaf with its hosts, or another switch, is a cell.
     #[default]
     Cells,
-    /// All of it is one cell. The reference for many cells.
+    /// All of it is one cell, the reference for many cells.
     One,
 }
 
-/// Execution options of a run. The results do not depend on them.
+/// Execution options of a run, which do not affect results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct How {
     /// Maximum number of threads.
@@ -140,10 +136,7 @@ impl How {
 }
 
 impl<'a> Plan<'a> {
-    /// Prepares a run and polls `go_on` from time to time.
-    ///
-    /// # Errors
-    /// Parts that do not fit together, or an interrupt where `go_on` returned `false`.
+    /// Prepares a run; `go_on`, polled from time to time, returns `false` to interrupt it.
     pub(crate) fn new(setup: &'a Setup, how: How, go_on: &mut dyn FnMut() -> bool) -> Result<Self, RunError> {
         let topology = &setup.topology;
         let hosts = topology.hosts;
@@ -229,7 +222,7 @@ impl<'a> Plan<'a> {
         let mut faults_by_time: Vec<_> = setup.faults.iter().enumerate().map(|(i, fault)| (fault.at.ps(), i)).collect();
         faults_by_time.sort_unstable();
         let eager = how.timing == Timing::Eager;
-        // A NIC's timers follow from what it sends: where they are shorter than a window, it cannot wait for the window's end.
+        // A NIC's timers follow from what it sends: if shorter than a window, it cannot wait for the window's end.
         let timeout = transport.max_timeout();
         let hasty = transport.min_timeout().is_some_and(|least| least.ps() < cells.lookahead);
         Ok(Plan {
@@ -290,30 +283,25 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// Returns the links that leave the nodes of partition `me`, in the order of their ports.
     pub(crate) fn links_of(&self, me: u16) -> &[u32] {
         &self.links_of[usize::from(me)]
     }
 
-    /// Returns the ports of a cell.
     #[inline]
     pub(crate) fn ports_of_cell(&self, cell: u32) -> Range<u32> {
         self.ports_of_cell[cell as usize].clone()
     }
 
-    /// Returns the port that sends over a directed link, in its partition.
     #[inline]
     pub(crate) fn port_of(&self, link: u32) -> PortId {
         PortId(self.ports[link as usize])
     }
 
-    /// Returns the partition whose port sends over a directed link.
     #[inline]
     pub(crate) fn owner_of_link(&self, link: u32) -> u16 {
         self.cells.owner_of(NodeId(self.links[link as usize].from))
     }
 
-    /// Returns `true` if the port of a link advances every transmission by an event of its own.
     #[inline]
     pub(crate) fn is_eager(&self, link: &LinkPlan) -> bool {
         if link.from < self.hosts { self.eager_nics } else { self.eager_switches }
@@ -324,25 +312,21 @@ impl<'a> Plan<'a> {
         self.is_eager(link) || link.delay < self.cells.lookahead
     }
 
-    /// Returns `true` if the port of a link that cannot wait advances a transmission at its start, since it may act on other
-    /// ports at once.
+    /// Returns `true` if a port that cannot wait advances a transmission at its start, since it may act on other ports at once.
     pub(crate) fn is_immediate(&self, link: &LinkPlan) -> bool {
         self.is_eager(link) || self.fabric.pfc && link.from >= self.hosts
     }
 
-    /// Returns the partition of a host.
     #[inline]
     pub(crate) fn owner_of_host(&self, host: u32) -> u16 {
         self.cells.owner_of(NodeId(host))
     }
 
-    /// Returns the cell of a node.
     #[inline]
     pub(crate) fn cell_of(&self, node: u32) -> u16 {
         self.cells.of_node[node as usize]
     }
 
-    /// Returns the NIC of a host.
     #[inline]
     pub(crate) fn nic(&self, host: HostId) -> PortId {
         self.port_of(self.host_up[host.at()])
@@ -351,39 +335,35 @@ impl<'a> Plan<'a> {
     /// Returns the expected maximum length of a queue, in bytes, for histograms.
     pub(crate) fn longest_queue(&self) -> u32 {
         match &self.shared {
-            // A queue may take half of a shared buffer, but most never come near it.
+            // A queue may take half of a shared buffer, but few come near it.
             Some(shared) => (shared.size / 8).min(u64::from(u32::MAX)) as u32,
             None => self.fabric.queue_limit.saturating_mul(self.fabric.classes as u32),
         }
     }
 
-    /// Returns the rate that a flow between two hosts can reach alone: the minimum over the NICs and the fastest links that
-    /// leave and enter their switches.
+    /// Returns the rate that a flow can reach alone: the minimum over the NICs and the fastest links of their switches.
     pub(crate) fn lone_rate(&self, src: u32, dst: u32) -> Rate {
         let nics = self.nic_rate(src).min(self.nic_rate(dst));
         let (from, to) = (self.leaf[src as usize], self.leaf[dst as usize]);
         if from == to { nics } else { nics.min(self.fastest[from as usize]).min(self.fastest[to as usize]) }
     }
 
-    /// Returns the rate of a host's NIC.
     pub(crate) fn nic_rate(&self, host: u32) -> Rate {
         self.links[self.host_up[host as usize] as usize].rate
     }
 
-    /// Returns the host that stores the state of a trigger.
     pub(crate) fn home(&self, trigger: u32) -> HostId {
         HostId(self.trigger_home[trigger as usize])
     }
 
-    /// Returns the load balancer of a flow.
     pub(crate) fn balancer_of(&self, flow: &anabranch_workload::Flow) -> u8 {
         self.flows.workloads[flow.workload as usize].load_balancer as u8
     }
 }
 
-/// Returns the UDP ports of every flow as the reference model assigns them (specification 17.1). Sources count from
-/// 10,000 per sending host, destinations from 100 per receiving host. Flows of one start are in the order of the flow
-/// file. The source is in the lower 16 bits, the destination above.
+/// Returns the UDP ports of every flow as the reference model assigns them (specification 17.1): source below,
+/// destination in the upper 16 bits. Sources count from 10,000 per sending host, destinations from 100 per receiving
+/// host. Flows of one start are in the order of the flow file.
 fn udp_ports_of(flows: &FlowSet, hosts: u32) -> Vec<u64> {
     let (mut source, mut destination) = (vec![10_000u16; hosts as usize], vec![100u16; hosts as usize]);
     let next = |port: &mut u16| {
@@ -401,10 +381,8 @@ fn udp_ports_of(flows: &FlowSet, hosts: u32) -> Vec<u64> {
     ports
 }
 
-/// Returns the host of each trigger's state: its home, else the sender of its first target.
-///
-/// # Errors
-/// More triggers than an event can name, a home outside the hosts, or a trigger with neither home nor target.
+/// Returns the host of each trigger's state: its home, else the sender of its first target. Fails on more triggers than
+/// an event can name, or a trigger with neither a valid home nor a target.
 fn trigger_homes(flows: &FlowSet, hosts: u32) -> Result<Vec<u32>, String> {
     if flows.triggers.len() > MAX_TRIGGERS as usize {
         return Err(format!("{} triggers; at most {MAX_TRIGGERS} fit", flows.triggers.len()));
@@ -429,7 +407,7 @@ pub(crate) fn start_time(start: Start) -> Option<u64> {
     }
 }
 
-/// Returns the activations after which a trigger fires all its targets; `None` for one target per activation.
+/// Returns the activations after which a trigger fires all its targets; `None`: one target per activation.
 pub(crate) fn activations(kind: TriggerKind) -> Option<u32> {
     match kind {
         TriggerKind::Oneshot => Some(1),
@@ -445,8 +423,8 @@ mod tests {
 
     #[test]
     fn flows_of_one_start_count_their_ports_in_file_order() {
-        // Lines of the recorded incast: 16, 33 and 23 to host 0 at once; sorted by source, 23 precedes 33. Recorded destination
-        // ports: 100, 101 and, for the last line, 102. A later flow gets the next port, regardless of its line.
+        // Lines of the recorded incast: 16, 33 and 23 to host 0 at once; sorted by source, 23 precedes 33. Recorded
+        // destination ports: 100, 101 and, for the last line, 102. A later flow gets the next port.
         let flow = |src, start, listed| Flow {
             src,
             dst: 0,

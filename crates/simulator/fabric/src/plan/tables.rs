@@ -3,25 +3,19 @@
 use anabranch_topology::{Fault, FaultAction, LinkId, Routes, Topology};
 use std::sync::Arc;
 
-/// Forwarding tables from one time on.
 #[derive(Debug)]
 pub(crate) struct Tables {
     pub(crate) from: u64,
     pub(crate) routes: Arc<Routes>,
     /// Per directed link: known to be dead.
     pub(crate) dead: Vec<bool>,
-    /// At least one link is known to be dead.
     pub(crate) any_dead: bool,
 }
 
-/// The user has requested a stop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stopped;
 
 /// Returns the tables from the start on and from each time at which a fault is detected. Polls `go_on` between two tables.
-///
-/// # Errors
-/// [`Stopped`] where `go_on` returns `false`.
 pub(crate) fn tables(
     topology: &Topology,
     faults: &[Fault],

@@ -1,5 +1,5 @@
-//! Queues of the ports of a partition: how packets join them and leave them, are marked, trimmed and dropped. A queue has
-//! access to neither events nor the link behind it: [`super::Ports`] decides when a packet joins and when one may start.
+//! Queues of the ports: how packets join, leave, are marked, trimmed and dropped. [`super::Ports`] decides when a
+//! packet joins and when one may start.
 
 use super::{
     NIC, Port, WATCHED,
@@ -26,7 +26,7 @@ pub(crate) struct PortCounters {
     pub(crate) pauses: u64,
 }
 
-/// A port's random stream for marks and for the choice of the packet to trim; created when first used.
+/// Random stream for marks and for the choice of the packet to trim; created on first use.
 #[derive(Clone, Debug, Default)]
 struct Draws(Option<Box<Stream>>);
 
@@ -36,12 +36,10 @@ impl Draws {
     }
 }
 
-/// The queues of every port, and the packets of the partition.
 #[derive(Debug)]
 pub(crate) struct Backlog<'a> {
     pub(super) plan: &'a Plan<'a>,
     pub(super) ports: Vec<Port>,
-    /// Directed link of each port.
     links: &'a [u32],
     pub(crate) packets: Packets,
     pub(crate) ledger: Balances,
@@ -54,7 +52,7 @@ pub(crate) struct Backlog<'a> {
     pub(super) resumes: Option<(u32, u8)>,
     draws: Vec<Draws>,
     marking: Marking,
-    /// [`Marking::kmin`] where packets are marked when they leave, else a limit that no queue reaches.
+    /// [`Marking::kmin`] if packets are marked when they leave, else a limit that no queue reaches.
     marks_leaving: u32,
     marks_joining: u32,
     queue_limit: u32,
@@ -62,7 +60,6 @@ pub(crate) struct Backlog<'a> {
 }
 
 impl<'a> Backlog<'a> {
-    /// Creates the empty queues of these ports of partition `me`.
     pub(super) fn new(plan: &'a Plan<'a>, me: u16, mut ports: Vec<Port>) -> Self {
         let (count, fabric) = (ports.len(), &plan.fabric);
         let captured = plan.measure.capture_links.iter().filter(|link| plan.owner_of_link(link.0) == me);
@@ -120,7 +117,6 @@ impl<'a> Backlog<'a> {
         true
     }
 
-    /// Queues a control packet.
     #[inline(always)]
     pub(super) fn push_control(&mut self, port: PortId, id: PacketId, now: u64) -> bool {
         let state = &mut self.ports[port.at()];
@@ -133,7 +129,8 @@ impl<'a> Backlog<'a> {
         packet.next = PacketId::NONE.0;
         packet.queued_at = now;
         state.control_bytes += size;
-        // A pause frame is queued before other control packets (IEEE 802.1Qbb: it passes the queues), behind other pause frames.
+        // A pause frame is queued before other control packets (IEEE 802.1Qbb: it passes the queues), behind other
+        // pause frames.
         if packet.kind == Kind::Pause && !self.plan.shared.as_ref().is_some_and(|shared| shared.recorded) {
             state.control.push_behind(&mut self.packets, id, |other| other.kind == Kind::Pause);
         } else {
@@ -156,7 +153,7 @@ impl<'a> Backlog<'a> {
         self.push(port, id, now)
     }
 
-    /// Appends a data packet to its queue, regardless of the queue's length.
+    /// Appends a data packet, regardless of the queue's length.
     #[inline(always)]
     pub(super) fn push(&mut self, port: PortId, id: PacketId, now: u64) -> bool {
         let size = i64::from(self.packets[id].size);
@@ -212,7 +209,7 @@ impl<'a> Backlog<'a> {
         self.push_control(port, id, now)
     }
 
-    /// Exchanges the arriving packet with the one queued last in its class, which is then the one to trim.
+    /// Exchanges the arriving packet with the last one of its class, which is then the one to trim.
     fn swap_with_last(&mut self, port: PortId, id: PacketId, now: u64) {
         let class = self.packets[id].class;
         let last =
@@ -259,7 +256,7 @@ impl<'a> Backlog<'a> {
         }
     }
 
-    /// Takes the next packet of a plain port, where it can start by `until`; returns it with its start.
+    /// Takes the next packet of a plain port with its start, at most `until`.
     #[inline(always)]
     pub(super) fn take_plain<const POOLED: bool>(&mut self, port: PortId, until: u64) -> Option<(PacketId, u64)> {
         let state = &mut self.ports[port.at()];
@@ -358,7 +355,6 @@ impl<'a> Backlog<'a> {
         self.discard(id);
     }
 
-    /// Counts and removes a lost packet.
     pub(super) fn discard(&mut self, id: PacketId) {
         self.ledger.dropped(&self.packets[id]);
         self.packets.remove(id);
@@ -366,12 +362,11 @@ impl<'a> Backlog<'a> {
 
     // ---- read access and accounts ----
 
-    /// Returns the directed link of a port.
     pub(super) fn link(&self, port: PortId) -> u32 {
         self.links[port.at()]
     }
 
-    /// Returns the switch or host that sends over the link of a port, as a node.
+    /// Returns the node that sends over the link of a port.
     #[inline]
     pub(super) fn from(&self, port: PortId) -> u32 {
         self.plan.links[self.link(port) as usize].from
@@ -389,7 +384,7 @@ impl<'a> Backlog<'a> {
         std::iter::once(&state.control).chain(one).chain(several.into_iter().flatten())
     }
 
-    /// Returns the link by which a waiting packet came, with PFC.
+    /// Returns the link by which a waiting packet came; only with PFC.
     pub(crate) fn came_by(&self, id: PacketId) -> Option<u32> {
         self.buffers.came_by(id)
     }
@@ -398,18 +393,15 @@ impl<'a> Backlog<'a> {
         &self.counters[port.at()]
     }
 
-    /// Returns the bytes that each port has sent so far.
     pub(crate) fn sent_bytes(&self) -> Vec<u64> {
         self.ports.iter().map(|port| port.account.sent_bytes).collect()
     }
 
-    /// Closes the account of a port's queue at `end`.
     pub(crate) fn close_books(&mut self, port: PortId, end: u64) {
         let end = end.max(self.ports[port.at()].account.changed_at);
         self.change(port, end, 0, 0);
     }
 
-    /// Returns the bytes of memory held.
     pub(super) fn memory(&self) -> usize {
         self.ports.capacity() * (size_of::<Port>() + size_of::<PortCounters>() + 3 * 8)
             + self.packets.bytes()

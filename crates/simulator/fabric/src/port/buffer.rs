@@ -1,4 +1,4 @@
-//! State of the switches' shared buffers: occupancy, admission and paused senders. The plan contains the limits.
+//! Occupancy of the switches' shared buffers, admission and paused senders.
 
 use crate::{
     ids::{PacketId, SwitchId},
@@ -18,13 +18,12 @@ struct Ingress {
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     bytes: u64,
-    /// Part of `bytes` that is beyond the queues' minima.
+    /// Part of `bytes` beyond the queues' minima.
     shared: u64,
-    /// Number of ingresses, per class, whose senders have received a pause.
+    /// Ingresses, per class, whose senders have received a pause.
     paused: u32,
 }
 
-/// The buffers of a partition's switches.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     held: Vec<Held>,
@@ -35,7 +34,6 @@ pub(crate) struct Buffers {
     pfc: bool,
 }
 
-/// A request of a packet for space in its switch's buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BufferRequest {
     pub(crate) switch: SwitchId,
@@ -47,7 +45,6 @@ pub(crate) struct BufferRequest {
     pub(crate) queue: u32,
 }
 
-/// Result of the admission of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Drop,
@@ -55,7 +52,6 @@ pub(crate) enum Admission {
 }
 
 impl Buffers {
-    /// Creates empty buffers for these numbers of links and classes.
     pub(crate) fn new(shared: Option<&SharedBuffer>, links: usize, classes: usize, pfc: bool) -> Self {
         let Some(shared) = shared else { return Buffers::default() };
         let ingresses = if pfc { links * classes } else { 0 };
@@ -68,7 +64,6 @@ impl Buffers {
         }
     }
 
-    /// Decides whether a packet may join its queue.
     #[inline]
     pub(crate) fn admits(&self, shared: &SharedBuffer, request: &BufferRequest) -> Admission {
         let (pool, held) = (&shared.pools[request.switch.at()], self.held[request.switch.at()]);
@@ -95,8 +90,8 @@ impl Buffers {
         Admission::Admit
     }
 
-    /// Returns `true` if no sender to the switch is paused. Then a packet that leaves changes only the counters, and the
-    /// counters may lag behind: a join can only be refused, or cause a pause, too early.
+    /// Returns `true` if no sender to the switch is paused. Then the counters may lag behind: a join can only be
+    /// refused, or cause a pause, too early.
     #[inline]
     pub(crate) fn is_calm(&self, switch: SwitchId) -> bool {
         self.held[switch.at()].paused == 0
@@ -109,7 +104,6 @@ impl Buffers {
         bytes > shared.pools[request.switch.at()].ingress_limit
     }
 
-    /// Accounts for a packet that joins its queue.
     #[inline]
     pub(crate) fn join(&mut self, shared: &SharedBuffer, request: &BufferRequest, id: PacketId) {
         let over = self.pfc && self.takes_headroom(shared, request);
@@ -130,8 +124,8 @@ impl Buffers {
         }
     }
 
-    /// Accounts for a packet that leaves its queue, where `request.queue` bytes then wait. With PFC, returns the link by which
-    /// it came, if the sender of that link may resume now. Ignores `request.ingress`.
+    /// Accounts for a packet that leaves its queue, where `request.queue` bytes then wait. With PFC, returns the link
+    /// by which it came, if that link's sender may resume now. Ignores `request.ingress`.
     #[inline]
     pub(crate) fn leave(&mut self, shared: &SharedBuffer, request: &BufferRequest, id: PacketId) -> Option<u32> {
         let BufferRequest { switch, class, size, queue: after, .. } = *request;
@@ -168,7 +162,7 @@ impl Buffers {
         passing: u32,
     ) -> bool {
         let state = &self.ingress[ingress as usize * self.classes + class as usize];
-        // A packet that passes takes no buffer; and from an empty ingress no packet would leave that could trigger the resume.
+        // A packet that passes takes no buffer; and from an empty ingress no packet would leave to trigger the resume.
         if state.bytes == 0 && !shared.recorded {
             return false;
         }
@@ -192,7 +186,6 @@ impl Buffers {
         before
     }
 
-    /// Returns the link by which a waiting packet came; only with PFC.
     pub(crate) fn came_by(&self, id: PacketId) -> Option<u32> {
         self.came_by.get(id.at()).copied()
     }
@@ -210,7 +203,7 @@ mod tests {
 
     const FULL: u64 = 1048;
 
-    /// Creates one switch with `ingresses` ingresses of this much headroom each, and `shared` bytes beside headroom and minima.
+    /// One switch with this much headroom per ingress, and `shared` bytes beside headroom and minima.
     fn one_switch(ingresses: u64, headroom: u64, shared: u64) -> (SharedBuffer, Buffers) {
         let (kept, minimum) = (ingresses * headroom, ingresses * QUEUES * FULL);
         let total = kept + minimum + shared;
@@ -231,15 +224,15 @@ mod tests {
     }
 
     proptest! {
-        /// For any sequence of arrivals and departures, at every fan-in: as long as a paused ingress sends no more than its
-        /// headroom from the packet that caused the pause, every packet is admitted.
+        /// For any arrivals and departures, at every fan-in: if a paused ingress sends no more than its headroom from
+        /// the packet that caused the pause, every packet is admitted.
         #[test]
         fn with_pfc_every_packet_finds_room(
             ingresses in 1u64..64, headroom in 3 * FULL..30_000, shared in FULL..400_000,
             steps in prop::collection::vec((any::<u32>(), 1..=FULL as u32, 0u8..8), 100..3000),
         ) {
             let (buffer, mut state) = one_switch(ingresses, headroom, shared);
-            // Per ingress, the bytes that it may still send; the packets that wait: id, ingress, size.
+            // Per ingress, bytes that it may still send; waiting packets: id, ingress, size.
             let mut credit = vec![u64::MAX; ingresses as usize];
             let (mut waiting, mut queue) = (std::collections::VecDeque::new(), 0u32);
             for (id, (draw, size, leave)) in steps.into_iter().enumerate() {

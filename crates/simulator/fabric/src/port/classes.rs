@@ -1,4 +1,4 @@
-//! Several data classes in one port: one queue per class, served strictly or by weighted (deficit) round robin.
+//! Data classes of one port: a queue each, served strictly or by weighted (deficit) round robin.
 
 use crate::{
     ids::{PacketId, PortId},
@@ -10,15 +10,13 @@ use anabranch_backend::Scheduling;
 struct Queue {
     packets: Fifo,
     bytes: u32,
-    /// Bytes the class may still send in its turn.
     deficit: i32,
 }
 
-/// The data queues of every port, where there is more than one class; empty otherwise.
+/// Queues of every port where there is more than one class; else empty.
 #[derive(Debug)]
 pub(crate) struct ClassQueues {
     scheduling: Scheduling,
-    /// Bytes that each class may send in one turn.
     quanta: Vec<i32>,
     classes: usize,
     queues: Vec<Queue>,
@@ -27,7 +25,6 @@ pub(crate) struct ClassQueues {
 }
 
 impl ClassQueues {
-    /// Creates queues for `ports` ports, with a class for each of `quanta`.
     pub(crate) fn new(ports: usize, scheduling: Scheduling, quanta: &[i32]) -> Self {
         let classes = quanta.len();
         let several = if classes > 1 { ports } else { 0 };
@@ -41,7 +38,6 @@ impl ClassQueues {
         }
     }
 
-    /// Returns `true` if there is more than one class.
     #[inline]
     pub(crate) fn several(&self) -> bool {
         self.classes > 1
@@ -55,12 +51,10 @@ impl ClassQueues {
         self.queues[self.index(port, class)].bytes
     }
 
-    /// Returns the packet that a class queued last.
     pub(crate) fn last(&self, port: PortId, class: u8) -> PacketId {
         self.queues[self.index(port, class)].packets.last()
     }
 
-    /// Returns the queues of a port.
     pub(crate) fn of(&self, port: PortId) -> impl Iterator<Item = &Fifo> {
         let first = self.index(port, 0);
         self.queues[first..first + self.classes].iter().map(|queue| &queue.packets)
@@ -81,7 +75,7 @@ impl ClassQueues {
         queue.packets.push(packets, id);
     }
 
-    /// Returns `true` if a class that is not in `paused` has a packet.
+    /// Returns `true` if a class not in `paused` has a packet.
     pub(crate) fn waits(&self, port: PortId, paused: u8) -> bool {
         let first = self.index(port, 0);
         (0..self.classes).any(|c| paused >> c & 1 == 0 && !self.queues[first + c].packets.is_empty())
@@ -103,8 +97,7 @@ impl ClassQueues {
         id
     }
 
-    /// Returns the next class by deficit round robin: a class keeps its turn while it has packets and bytes left; an empty
-    /// class loses its saved bytes.
+    /// Deficit round robin: a class keeps its turn while it has packets and bytes left; an empty class loses its saved bytes.
     fn turn(&mut self, packets: &Packets, port: PortId, paused: u8) -> usize {
         let first = self.index(port, 0);
         let turn = &mut self.turn[port.at()];
@@ -134,7 +127,7 @@ mod tests {
     use super::*;
     use crate::packet::Packet;
 
-    /// Returns the classes in the order in which a port sends 6 packets each of two classes, of 100 B each.
+    /// Classes in the order in which a port sends 6 packets of 100 B of each of two.
     fn sent(scheduling: Scheduling, quanta: &[i32], paused: u8) -> Vec<u8> {
         let (mut packets, mut queues) = (Packets::default(), ClassQueues::new(3, scheduling, quanta));
         let port = PortId(2);

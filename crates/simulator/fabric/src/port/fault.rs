@@ -8,16 +8,12 @@ use anabranch_topology::FaultAction;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LinkFault {
     down: bool,
-    /// Lost packets out of 10^9.
     loss_per_billion: u64,
-    /// Only data packets are affected.
     data_only: bool,
-    /// Random stream of its losses; created with the first one.
     stream: Option<Box<Stream>>,
 }
 
 impl LinkFault {
-    /// Applies a fault that begins or ends.
     pub(crate) fn change(&mut self, action: FaultAction, data_only: bool) {
         match action {
             FaultAction::Down => (self.down, self.data_only) = (true, data_only),
@@ -31,12 +27,10 @@ impl LinkFault {
         }
     }
 
-    /// Returns `true` if the link is down or loses packets.
     pub(crate) fn acts(&self) -> bool {
         self.down || self.loss_per_billion > 0
     }
 
-    /// Returns `true` if a packet that starts now is lost.
     pub(crate) fn loses(&mut self, packet: &Packet, stream: impl FnOnce() -> Stream) -> bool {
         if self.data_only && packet.is_control() {
             return false;

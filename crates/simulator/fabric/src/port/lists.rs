@@ -2,7 +2,6 @@
 
 use crate::ids::PortId;
 
-/// The list of the running cell, and those of the others.
 #[derive(Debug)]
 pub(crate) struct Lists {
     running: Vec<PortId>,
@@ -10,7 +9,6 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// Creates empty lists of `cells` cells.
     pub(super) fn new(cells: usize) -> Self {
         Lists { running: Vec::new(), parked: vec![Vec::new(); cells] }
     }
@@ -21,24 +19,20 @@ impl Lists {
         self.running.push(port);
     }
 
-    /// Makes the list of `cell` the running one.
     pub(crate) fn open(&mut self, cell: u32) {
         debug_assert!(self.running.is_empty());
         std::mem::swap(&mut self.running, &mut self.parked[cell as usize]);
     }
 
-    /// Returns the port at `index`, in the order in which ports were listed.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<PortId> {
         self.running.get(index).copied()
     }
 
-    /// Takes the list, at the end of the cell's turn.
     pub(crate) fn take(&mut self) -> Vec<PortId> {
         std::mem::take(&mut self.running)
     }
 
-    /// Stores the remaining list for the cell's next turn.
     pub(crate) fn park(&mut self, cell: u32, mut list: Vec<PortId>) {
         std::mem::swap(&mut self.parked[cell as usize], &mut list);
         self.running = list;

@@ -1,8 +1,8 @@
 //! Output ports: their queues and transmissions. [`Ports`] is the only access to a port.
 //!
-//! A port has no event per packet. The start of each packet follows from the packets that have joined the port. So a port
-//! is advanced lazily: when the next packet joins, when a scheme reads its length, and at the latest at the end of the
-//! window in which the transmission starts, before its packet can arrive anywhere. See [`Ports::advance`].
+//! A port has no event per packet: the start of each follows from the packets that have joined. A port is advanced
+//! lazily: when the next packet joins, when a scheme reads its length, and at the latest at the end of the window in
+//! which the transmission starts, before its packet can arrive anywhere. See [`Ports::advance`].
 
 mod backlog;
 mod buffer;
@@ -28,15 +28,13 @@ use anabranch_topology::NodeId;
 
 /// The port is in the list of ports that have more to send.
 const LISTED: u8 = 1;
-/// The usual case: one class, no shared buffer, no fault, nothing watched, whole picoseconds per byte.
+/// One class, no shared buffer, no fault, nothing watched, whole picoseconds per byte.
 const PLAIN: u8 = 2;
 /// The same as [`PLAIN`], at a switch with a shared buffer.
 const POOLED: u8 = 128;
-/// The link is down or loses packets.
 const FAULTY: u8 = 4;
-/// The port belongs to a host's NIC.
 const NIC: u8 = 8;
-/// The port must also advance within a window, by events: its link is too short, or its transmissions act on others at once.
+/// Must also advance within a window, by events: its link is too short, or its transmissions act on others at once.
 const PROMPT: u8 = 16;
 /// A service event is pending.
 const ARMED: u8 = 32;
@@ -56,7 +54,6 @@ pub(crate) struct Port {
     delay: u64,
     /// Picoseconds per byte; 0 where that is no integer, or other rules hold.
     ps_per_byte: u32,
-    /// Canonical order of arrivals over this link.
     order: u32,
     control: Fifo,
     /// Queue of data where there is one data class.
@@ -68,12 +65,11 @@ pub(crate) struct Port {
     control_bytes: u32,
     /// Bytes of the last packet that started.
     sending: u32,
-    /// The node behind the link.
     to: u32,
     /// Cell of that node, or [`REMOTE`].
     to_cell: u16,
     flags: u8,
-    /// One bit per data class: paused by the switch behind the link.
+    /// Bit per data class: paused by the switch behind the link.
     pub(crate) paused: u8,
 
     pub(crate) account: QueueAccount,
@@ -82,7 +78,6 @@ pub(crate) struct Port {
 const _: () = assert!(size_of::<Port>() == 128);
 
 impl Port {
-    /// Creates the port of partition `me` that sends over a link.
     fn new(plan: &Plan<'_>, link: &LinkPlan, me: u16) -> Self {
         let nic = link.from < plan.hosts;
         let prompt = plan.is_prompt(link);
@@ -105,13 +100,11 @@ impl Port {
         }
     }
 
-    /// Returns `true` if a packet waits.
     #[inline]
     fn backlogged(&self) -> bool {
         self.waiting_packets > 0 || !self.control.is_empty()
     }
 
-    /// Takes the first packet of the control queue; there must be one.
     #[inline]
     fn pop_control(&mut self, packets: &Packets) -> PacketId {
         let id = self.control.pop(packets);
@@ -119,7 +112,6 @@ impl Port {
         id
     }
 
-    /// Marks the port as busy with a packet of `size` bytes until `end`.
     #[inline(always)]
     fn occupy(&mut self, size: u32, end: u64) {
         self.free_at = end;
@@ -128,8 +120,8 @@ impl Port {
         self.account.sent_packets += 1;
     }
 
-    /// Schedules the arrival of a packet whose transmission ends at `end`. Returns `false` where the arrival is in another
-    /// partition, to which this one has no access.
+    /// Schedules the arrival of a packet whose transmission ends at `end`; returns `false` if the arrival is in another
+    /// partition.
     #[inline(always)]
     fn reach(&self, packet: &mut Packet, id: PacketId, end: u64, cells: &mut Cells) -> bool {
         if self.to_cell == REMOTE {

@@ -1,4 +1,4 @@
-//! PFC at the ports: pause frames and their effect.
+//! Pause frames of PFC and their effect.
 
 use super::{PROMPT, Ports, buffer::BufferRequest};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 use anabranch_topology::{LinkId, NodeId};
 
-/// End times of the ports' pauses, where pauses expire; empty without PFC.
+/// Ends of the ports' pauses, where pauses expire; empty without PFC.
 #[derive(Debug, Default)]
 pub(crate) struct Pauses {
     /// By port and class.
@@ -22,8 +22,8 @@ impl Pauses {
 }
 
 impl Ports<'_> {
-    /// Pauses the sender of an admitted packet if that is due. `passing` bytes leave at once and are not in the buffer's
-    /// counters.
+    /// Pauses the sender of an admitted packet if that is due. `passing` bytes leave at once, so the buffer does not
+    /// count them.
     pub(super) fn check_pause(&mut self, request: &BufferRequest, passing: u32, now: u64) {
         let Some(shared) = &self.plan.shared else { return };
         let BufferRequest { switch, ingress, class, .. } = *request;
@@ -44,7 +44,6 @@ impl Ports<'_> {
         }
     }
 
-    /// Sends a resume to the sender behind `ingress`.
     pub(super) fn resume(&mut self, ingress: u32, class: u8, now: u64) {
         let switch = SwitchId(self.plan.links[ingress as usize].to - self.plan.hosts);
         self.queues.buffers.set_paused(switch, ingress, class, false);
@@ -54,8 +53,7 @@ impl Ports<'_> {
         self.send_pause(ingress, class, false, now);
     }
 
-    /// Makes a switch's ports prompt while a sender to it is paused: a departing packet can end the pause at once. The ports,
-    /// advanced so far, cannot wait for the end of the window.
+    /// Makes a switch's ports prompt while a sender to it is paused: a departing packet can end the pause at once.
     fn make_prompt(&mut self, switch: SwitchId) {
         let plan = self.plan;
         for link in plan.topology.out_links(NodeId(plan.hosts + switch.0)) {
@@ -67,7 +65,7 @@ impl Ports<'_> {
         }
     }
 
-    /// Lets a switch's ports wait again: no sender to the switch is paused any more.
+    /// Lets a switch's ports wait again.
     fn relax(&mut self, switch: SwitchId) {
         let plan = self.plan;
         for link in plan.topology.out_links(NodeId(plan.hosts + switch.0)) {
@@ -77,7 +75,6 @@ impl Ports<'_> {
         }
     }
 
-    /// Sends a pause or a resume to the sender behind `ingress`.
     fn send_pause(&mut self, ingress: u32, class: u8, pause: bool, now: u64) {
         let frame = Packet {
             psn: u64::from(pause),

@@ -26,7 +26,6 @@ use anabranch_topology::{Fault, FaultAction, NodeId};
 #[derive(Debug)]
 pub(crate) struct Ports<'a> {
     pub(super) plan: &'a Plan<'a>,
-    /// Queues of waiting packets.
     pub(crate) queues: Backlog<'a>,
     pub(crate) cells: Cells,
     /// Number of packets that left a port.
@@ -39,13 +38,11 @@ pub(crate) struct Ports<'a> {
     pub(super) pauses: Pauses,
     pub(crate) pause_frames: u64,
     pub(crate) lists: Lists,
-    /// 1 where a packet that arrives at the exact time at which a port becomes free joins the queue before the port
-    /// chooses; else 0.
+    /// 1 if a packet that arrives exactly when a port becomes free joins before the port chooses, else 0.
     tie: u64,
 }
 
 impl<'a> Ports<'a> {
-    /// Creates the ports of partition `me`.
     pub(crate) fn new(plan: &'a Plan<'a>, me: u16) -> Self {
         let (count, fabric) = (plan.links_of(me).len(), &plan.fabric);
         let mut ports = Vec::with_capacity(count);
@@ -73,7 +70,7 @@ impl<'a> Ports<'a> {
         all
     }
 
-    /// Selects the code path of the port from now on.
+    /// Selects the code path of the port.
     fn choose_path(&mut self, port: PortId) {
         let simple = !self.queues.classes.several() && self.tie == 0;
         let state = &mut self.queues.ports[port.at()];
@@ -84,8 +81,8 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// Returns the time up to which a port is advanced before an arrival at `now`: it includes `now` itself only where the port
-    /// chooses before the arrival joins.
+    /// Returns the time up to which a port is advanced before an arrival at `now`; without `now` itself if the arrival
+    /// joins before the port chooses.
     #[inline]
     pub(crate) fn before(&self, now: u64) -> u64 {
         now - self.tie.min(now)
@@ -96,14 +93,13 @@ impl<'a> Ports<'a> {
         self.port(port).free_at
     }
 
-    /// Marks the port as idle until `time`, up to which it has been advanced.
+    /// Marks the port, advanced up to `time`, as idle until then.
     #[inline]
     pub(crate) fn idle_until(&mut self, port: PortId, time: u64) {
         let free_at = &mut self.port_mut(port).free_at;
         *free_at = time.max(*free_at);
     }
 
-    /// Returns the port for read access.
     #[inline]
     pub(crate) fn port(&self, port: PortId) -> &Port {
         &self.queues.ports[port.at()]
@@ -116,7 +112,6 @@ impl<'a> Ports<'a> {
 
     // ---- packets ----
 
-    /// Allocates a slot for a packet.
     #[inline]
     pub(crate) fn place(&mut self) -> PacketId {
         self.queues.packets.place()
@@ -130,7 +125,6 @@ impl<'a> Ports<'a> {
         self.queues.ledger.born(place);
     }
 
-    /// Creates a packet.
     pub(crate) fn create(&mut self, packet: Packet) -> PacketId {
         let id = self.place();
         self.fill(id, packet);
@@ -150,7 +144,6 @@ impl<'a> Ports<'a> {
         self.queues.packets.remove(id);
     }
 
-    /// Schedules the arrival of a packet of another partition at `time`, in the canonical order.
     pub(crate) fn receive(&mut self, time: u64, order: u32, packet: Packet) {
         let cell = u32::from(self.plan.cell_of(packet.next));
         let payload = self.queues.packets.insert(packet).0;
@@ -222,7 +215,6 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// Lets a packet that came by link `ingress` join a watched port of a switch.
     #[cold]
     fn join_watched(&mut self, port: PortId, id: PacketId, now: u64, ingress: u32) {
         self.advance(port, self.before(now));
@@ -230,7 +222,6 @@ impl<'a> Ports<'a> {
         self.join_any(port, id, now, ingress);
     }
 
-    /// Lets a data packet join a port of a switch with a shared buffer.
     fn join_shared(&mut self, port: PortId, id: PacketId, now: u64, ingress: u32) {
         let Some(shared) = &self.plan.shared else { return };
         let packet = &self[id];
@@ -264,7 +255,7 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// Advances the switch and checks the admission again: ports that lag behind may still count packets that have left.
+    /// Checks the admission again: ports that lag behind may still count packets that have left.
     #[cold]
     fn admits_after_all(&mut self, request: &BufferRequest, now: u64) -> bool {
         let Some(shared) = &self.plan.shared else { return false };
@@ -272,7 +263,7 @@ impl<'a> Ports<'a> {
         self.queues.buffers.admits(shared, request) == Admission::Admit
     }
 
-    /// Advances every port of a switch up to an arrival at `now`, so that its buffer's counters are up to date.
+    /// Advances every port of a switch, so that its buffer's counters are up to date.
     pub(super) fn advance_switch(&mut self, switch: SwitchId, now: u64) {
         let plan = self.plan;
         for link in plan.topology.out_links(NodeId(plan.hosts + switch.0)) {
@@ -296,7 +287,7 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// Appends a data packet to its queue, regardless of the queue's length.
+    /// Appends a data packet, regardless of the queue's length.
     #[inline]
     pub(crate) fn queue(&mut self, port: PortId, id: PacketId, now: u64) {
         if self.queues.push(port, id, now) {
@@ -306,7 +297,7 @@ impl<'a> Ports<'a> {
 
     // ---- advancing ----
 
-    /// Advances a switch's port: starts every transmission that is due at or before `until`.
+    /// Starts every transmission of a switch's port that is due at or before `until`.
     #[inline]
     pub(crate) fn advance(&mut self, port: PortId, until: u64) {
         match self.port(port).flags & (PLAIN | POOLED) {
@@ -366,7 +357,6 @@ impl<'a> Ports<'a> {
 
     // ---- starting ----
 
-    /// Starts a packet at `start` and schedules its arrival.
     #[inline(always)]
     fn start_plain(&mut self, port: PortId, id: PacketId, start: u64) {
         let (state, packet) = (&mut self.queues.ports[port.at()], &mut self.queues.packets[id]);
@@ -379,7 +369,6 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// Starts a packet at any port.
     #[inline]
     pub(crate) fn start(&mut self, port: PortId, id: PacketId, start: u64) {
         if self.port(port).flags & (PLAIN | POOLED) != 0 {
@@ -406,7 +395,7 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// Starts a packet at `start` over a link that loses packets or is watched; its transmission ends at `end`.
+    /// Starts a packet over a link that loses packets or is watched.
     #[inline(never)]
     fn start_seen(&mut self, port: PortId, id: PacketId, start: u64, end: u64) {
         let Port { flags, delay, .. } = *self.port(port);
@@ -429,7 +418,6 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// Sends a packet into another partition.
     #[inline(never)]
     fn start_remote(&mut self, port: PortId, id: PacketId, end: u64) {
         let Port { to, delay, order, .. } = *self.port(port);
@@ -441,7 +429,7 @@ impl<'a> Ports<'a> {
 
     // ---- the list of ports that have more to send ----
 
-    /// Lists a port that has something to send, so that it advances at the end of the window at the latest.
+    /// Lists a port, so that it advances at the end of the window at the latest.
     #[inline]
     pub(crate) fn list(&mut self, port: PortId) {
         let state = &mut self.queues.ports[port.at()];
@@ -477,13 +465,11 @@ impl<'a> Ports<'a> {
         self.cells.push(u32::from(self.plan.cell_of(link.from)), event.at(time));
     }
 
-    /// Clears the mark of a pending service event.
     #[inline]
     pub(crate) fn disarm(&mut self, port: PortId) {
         self.port_mut(port).flags &= !ARMED;
     }
 
-    /// Returns the host whose NIC a port is.
     #[inline]
     pub(crate) fn nic_of(&self, port: PortId) -> Option<HostId> {
         (self.port(port).flags & NIC != 0).then(|| HostId(self.queues.from(port)))
@@ -494,7 +480,6 @@ impl<'a> Ports<'a> {
         self.port(port).flags & PROMPT != 0
     }
 
-    /// Prefetches the ports of a cell.
     pub(crate) fn fetch_cell(&self, cell: u32) {
         let ports = self.plan.ports_of_cell(cell);
         for port in &self.queues.ports[ports.start as usize..ports.end as usize] {
@@ -503,7 +488,6 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// Prefetches the port at `index` of the list.
     #[inline]
     pub(crate) fn fetch_listed(&self, index: usize) {
         if let Some(port) = self.lists.get(index) {
@@ -511,7 +495,7 @@ impl<'a> Ports<'a> {
         }
     }
 
-    /// Records that a listed port can next start a packet at `next`, or has none; returns `true` if it stays in the list.
+    /// Records the next start of a listed port, if any; returns `true` if the port stays in the list.
     #[inline]
     pub(crate) fn note_next(&mut self, cell: u32, port: PortId, next: Option<u64>) -> bool {
         match next {
@@ -523,8 +507,7 @@ impl<'a> Ports<'a> {
 
     // ---- read access and faults ----
 
-    /// Returns the bytes that a new packet at a switch's port would have ahead of it: waiting, control included, and in
-    /// transmission.
+    /// Returns the bytes ahead of a new packet at a switch's port: waiting, control included, and in transmission.
     #[inline]
     pub(crate) fn backlog(&mut self, port: PortId, now: u64) -> u64 {
         self.advance(port, self.before(now));
@@ -548,13 +531,11 @@ impl<'a> Ports<'a> {
         self.choose_path(port);
     }
 
-    /// Returns the bytes of memory held.
     pub(crate) fn memory(&self) -> usize {
         self.queues.memory() + self.cells.bytes()
     }
 }
 
-/// Access to every packet of the partition, in a queue or on a link.
 impl std::ops::Index<PacketId> for Ports<'_> {
     type Output = Packet;
     #[inline]

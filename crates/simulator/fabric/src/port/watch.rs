@@ -20,8 +20,7 @@ impl Backlog<'_> {
         }
     }
 
-    /// Records an event of a packet at a watched port. `queue` is the queue length in bytes that caused it; `None` means
-    /// the length when the packet joined.
+    /// Records an event of a packet. `queue` is the queue length in bytes that caused it; `None`: the length when it joined.
     #[cold]
     pub(super) fn watch_event(&mut self, event: TraceEvent, port: PortId, id: PacketId, time: u64, queue: Option<u32>) {
         let state = &self.ports[port.at()];
@@ -34,7 +33,6 @@ impl Backlog<'_> {
         self.watch.note(event, &self.packets[id], spot);
     }
 
-    /// Records that the transmission of a packet from a watched port begins at `start`.
     #[cold]
     pub(super) fn watch_start(&mut self, port: PortId, id: PacketId, start: u64) {
         let packet = &self.packets[id];
@@ -56,7 +54,7 @@ impl Backlog<'_> {
         }
     }
 
-    /// Drops a packet at `now` at a switch that has no route for it; `link` is any that leaves the switch.
+    /// Drops a packet at a switch without a route for it; `link` is any that leaves the switch.
     pub(crate) fn discard_lost(&mut self, id: PacketId, link: u32, now: u64) {
         if self.watch.follows(&self.packets[id]) {
             let spot = Spot { time: now, link, joined: None, queue: None };

@@ -2,17 +2,15 @@
 
 use anabranch_units::{Rate, Serialiser};
 
-/// The clock of one port.
 #[derive(Clone, Debug)]
 pub(crate) enum WireTime {
-    /// The remainder of a packet's time is carried over to the next, so that the sum over packets is exact.
+    /// The remainder of a packet's time is carried over to the next, so that the sum is exact.
     Carried(Serialiser),
     /// Truncated to whole nanoseconds, by size in bytes.
     WholeNanoseconds(Box<[u32]>),
 }
 
-/// Returns the picoseconds per byte at `rate`, or 0 and a clock where that number is not enough. Packets have up to
-/// `largest` bytes.
+/// Returns the picoseconds per byte at `rate`, or 0 and a clock for packets of up to `largest` bytes.
 pub(crate) fn wire_time(rate: Rate, whole_nanoseconds: bool, largest: u64) -> (u32, Option<Box<WireTime>>) {
     if whole_nanoseconds {
         let times = (0..=largest).map(|bytes| rate.wire_time_in_ns(bytes).ps() as u32).collect();

@@ -1,4 +1,4 @@
-//! Conservation check: created packets against their outcomes. Packets in flight are counted, not computed by subtraction.
+//! Conservation of packets. Those in flight are counted, not computed by subtraction.
 
 use crate::{
     ids::FlowId,
@@ -9,7 +9,6 @@ use crate::{
 use anabranch_backend::FlowOutcome;
 use anabranch_outcome::{Balance, Conservation};
 
-/// Adds up the conservation counters of all partitions.
 pub(super) fn conservation(plan: &Plan<'_>, partitions: &[Partition<'_>], flows: &[FlowOutcome]) -> Conservation {
     let trimmed: Tally = partitions.iter().map(|p| p.cx.ports.queues.ledger.trimmed).sum();
     let balance = |family: Family| {
@@ -51,10 +50,7 @@ pub(super) fn conservation(plan: &Plan<'_>, partitions: &[Partition<'_>], flows:
     }
 }
 
-/// Checks that no packet or byte was lost or created without account.
-///
-/// # Errors
-/// The first balance that does not hold.
+/// Checks that no packet or byte was lost or created; fails with the first balance that does not hold.
 pub(super) fn check(conservation: &Conservation) -> Result<(), String> {
     let balances = [
         ("data packets", conservation.data_packets),

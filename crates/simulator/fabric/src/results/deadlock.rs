@@ -1,17 +1,17 @@
-//! Deadlock detector: finds a circle of links, each of which is paused because of packets that wait for the next.
+//! Deadlock detector: finds a circle of links, each paused because of packets that wait for the next.
 
 use crate::{partition::Partition, plan::Plan};
 use anabranch_topology::LinkId;
 use std::collections::BTreeMap;
 
-/// Returns the links of a circle that cannot be resolved; empty: there is none.
+/// Returns the links of a circle that cannot be resolved, if any.
 pub(crate) fn deadlock(plan: &Plan, partitions: &[Partition<'_>]) -> Vec<LinkId> {
     if !plan.fabric.pfc {
         return Vec::new();
     }
     let ports = |link: u32| &partitions[usize::from(plan.owner_of_link(link))].cx.ports;
     let paused = |link: u32| ports(link).port(plan.port_of(link)).paused;
-    // Link l waits for link m where l is paused and a packet that came by l waits at m; `None`: at a port that is not paused.
+    // Link l waits for link m if l is paused and a packet that came by l waits at m; `None`: at a port that is not paused.
     let mut waits: BTreeMap<u32, Vec<Option<u32>>> = BTreeMap::new();
     for link in (0..plan.links.len() as u32).filter(|&link| plan.links[link as usize].from >= plan.hosts) {
         let (queues, stopped) = (&ports(link).queues, paused(link));
@@ -44,7 +44,6 @@ fn stuck(mut waits: BTreeMap<u32, Vec<Option<u32>>>) -> BTreeMap<u32, Vec<u32>> 
     waits.into_iter().map(|(link, list)| (link, list.into_iter().flatten().collect())).collect()
 }
 
-/// Returns a circle in a graph given by its edges.
 fn find_circle(edges: &BTreeMap<u32, Vec<u32>>) -> Option<Vec<u32>> {
     let mut done: BTreeMap<u32, bool> = BTreeMap::new();
     for &start in edges.keys() {

@@ -5,10 +5,7 @@ use anabranch_outcome::{LinkRow, QueueStats, UplinkCount};
 use anabranch_topology::{LinkId, NodeId, NodeKind};
 use anabranch_units::Time;
 
-/// Returns a row per directed link of a run that ended at `end`.
-///
-/// # Errors
-/// A queue for which Little's law does not hold, with both values.
+/// Returns a row per directed link; fails if Little's law does not hold for a queue.
 pub(super) fn links(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Time) -> Result<Vec<LinkRow>, String> {
     let mut rows = Vec::with_capacity(plan.links.len());
     for (index, link) in plan.links.iter().enumerate() {
@@ -93,7 +90,6 @@ fn direction(plan: &Plan<'_>, link: usize) -> &'static str {
     }
 }
 
-/// Returns the packets per flow and uplink, where requested.
 pub(super) fn uplink_counts(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Vec<UplinkCount> {
     let counts = partitions.iter().filter_map(|p| p.switches.uplink_counts.as_ref()).flatten();
     let mut counts: Vec<_> = counts.map(|(&key, &packets)| (key, packets)).collect();

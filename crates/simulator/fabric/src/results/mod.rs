@@ -14,7 +14,6 @@ use anabranch_lb::SchemeCounters;
 use anabranch_outcome::{Counters, FlowMetrics, LinkWindow, RunRows};
 use anabranch_units::Time;
 
-/// Outcome of the event loop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct End {
     pub(crate) simulated: Time,
@@ -25,10 +24,7 @@ pub(crate) struct End {
     pub(crate) wall_seconds: f64,
 }
 
-/// Merges the results of all partitions and checks the invariants.
-///
-/// # Errors
-/// The invariant that failed, with place and amount.
+/// Merges the results of all partitions; fails with place and amount if an invariant does not hold.
 pub(crate) fn collect(
     setup: &Setup,
     plan: &Plan<'_>,

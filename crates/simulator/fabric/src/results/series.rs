@@ -10,13 +10,12 @@ use anabranch_outcome::{FlowSample, FlowSeries, PortSample, PortSeries, SchemeSa
 use anabranch_topology::NodeId;
 use anabranch_units::Time;
 
-/// Returns the requested series of ports, flows and load balancers, up to `end`.
 pub(super) fn series(
     plan: &Plan<'_>,
     partitions: &mut [Partition<'_>],
     end: Time,
 ) -> (Vec<PortSeries>, Vec<FlowSeries>, Vec<SchemeSeries>) {
-    // All partitions have passed the same cuts. The time after the last one needs one more sample.
+    // All partitions have passed the same cuts; the time after the last one needs one more sample.
     for partition in partitions.iter_mut().filter(|partition| partition.cx.series.next() <= end.ps()) {
         partition.look(end.ps());
     }
@@ -72,7 +71,7 @@ fn flows(plan: &Plan<'_>, partitions: &[Partition<'_>], end: Time) -> Vec<FlowSe
         for (number, look) in &sent.sender {
             let receiver = heard.at(*number, || final_look(target, sent.flow));
             let times = source.cx.series.times(*number as usize, end.ps()).enumerate();
-            // The same sample at a later time: nothing was sent since the previous time.
+            // Nothing was sent since the previous time.
             let look_at = |k: usize| SenderLook { paths: if k == 0 { look.paths } else { 0 }, ..*look };
             samples.extend(times.map(|(k, time)| flow_sample(time, &look_at(k), &receiver)));
         }
@@ -85,7 +84,6 @@ fn flows(plan: &Plan<'_>, partitions: &[Partition<'_>], end: Time) -> Vec<FlowSe
     (0..asked).map(of_flow).collect()
 }
 
-/// Returns the final values of a flow at its receiver.
 fn final_look(partition: &Partition<'_>, flow: u32) -> ReceiverLook {
     let received = partition.hosts.received(FlowId(flow));
     ReceiverLook { received_bytes: received.received_bytes, out_of_order: received.metrics.out_of_order_packets }

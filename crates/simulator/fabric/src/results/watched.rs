@@ -4,7 +4,7 @@ use crate::{partition::Partition, plan::Plan};
 use anabranch_outcome::{Capture, TraceRow, Watched};
 use anabranch_units::Time;
 
-/// Returns the rows of traced flows in canonical order, and the packets of captured links, of a run that ended at `end`.
+/// Returns the rows of traced flows in canonical order, and the packets of captured links.
 pub(super) fn watched(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Time) -> Watched {
     let mut trace: Vec<TraceRow> = partitions.iter_mut().flat_map(|p| p.cx.ports.queues.watch.take_rows()).collect();
     // Receptions are written in advance, when the transmission starts. Events at the time limit itself do not happen.

@@ -1,5 +1,5 @@
-//! Effects that switch schemes request besides a decision: control packets between switches, reordering queues
-//! (ConWeave's VOQs, unbounded and outside the switch's buffer), timers.
+//! Effects that switch schemes request: control packets between switches, reordering queues (ConWeave's VOQs, unbounded
+//! and outside the switch's buffer), timers.
 
 use super::{Switches, view};
 use crate::{
@@ -15,10 +15,9 @@ use std::collections::BTreeMap;
 /// Bytes of a control packet between switches (specification 17.2).
 const CONTROL_SIZE: u16 = 64;
 
-/// Packets that wait in reordering queues.
 #[derive(Debug, Default)]
 pub(crate) struct Reordering {
-    /// Per switch, load balancer and number of the queue: packets and the links they came by, in order.
+    /// Per switch, load balancer and queue: packets and the links they came by, in order.
     queues: BTreeMap<(SwitchId, u8, u32), Vec<(PacketId, u32)>>,
     effects: Effects,
     /// Empty vectors for reuse.
@@ -40,7 +39,6 @@ impl Switches {
         false
     }
 
-    /// Handles a control packet of another switch that has reached its destination leaf.
     pub(super) fn on_control(&mut self, cx: &mut Ctx<'_>, switch: SwitchId, id: PacketId) {
         let packet = cx.ports.deliver(id);
         cx.ports.remove(id);
@@ -53,14 +51,12 @@ impl Switches {
         self.apply(cx, switch, packet.balancer, effects, None);
     }
 
-    /// Handles a timer of a switch scheme.
     pub(crate) fn on_timer(&mut self, cx: &mut Ctx<'_>, switch: SwitchId, balancer: u8, number: u32) {
         let mut effects = std::mem::take(&mut self.reordering.effects);
         self.schemes.of(switch, balancer).on_timer(Time::from_ps(cx.now), number, &mut effects);
         self.apply(cx, switch, balancer, effects, None);
     }
 
-    /// Applies the effects that a scheme requested while it handled `packet`, and keeps the empty list.
     fn apply(
         &mut self,
         cx: &mut Ctx<'_>,

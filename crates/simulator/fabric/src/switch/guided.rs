@@ -1,4 +1,4 @@
-//! Switches of Dragonflies and Slim Flies: the view that guided schemes decide on.
+//! View of Dragonflies and Slim Flies that guided schemes decide on.
 
 use super::{Switches, view};
 use crate::{
@@ -11,7 +11,7 @@ use anabranch_lb::{GuidedPaths, GuidedSwitch, GuidedTopology, SwitchScheme};
 use anabranch_topology::Guidance;
 use anabranch_units::Time;
 
-/// A switch and a packet's destination switch, as a guided scheme queries them.
+/// A switch and a packet's destination switch.
 struct At<'s, 'p> {
     guided: &'p Guided,
     here: u32,
@@ -73,7 +73,6 @@ impl GuidedSwitch for At<'_, '_> {
 }
 
 impl Switches {
-    /// Returns the link that a packet of a guided scheme takes at `switch` towards the switch `to`.
     #[inline]
     pub(super) fn guided_hop<'p>(
         &mut self,

@@ -31,26 +31,23 @@ impl Schemes {
         self.schemes[switch.at() * self.balancers + usize::from(balancer)].as_ref().expect("a switch of this partition")
     }
 
-    /// Returns a scheme of this partition, mutably.
     #[inline]
     fn of(&mut self, switch: SwitchId, balancer: u8) -> &mut Switch {
         self.schemes[switch.at() * self.balancers + usize::from(balancer)].as_mut().expect("a switch of this partition")
     }
 }
 
-/// The switches of a partition.
 #[derive(Debug)]
 pub(crate) struct Switches {
     schemes: Schemes,
     /// Per switch: its uplinks when nothing has failed.
     uplinks: Vec<u32>,
     reordering: Reordering,
-    /// Data packets per flow and link that a switch had a choice for, where requested.
+    /// Data packets per flow and link of which a switch had a choice, where requested.
     pub(crate) uplink_counts: Option<BTreeMap<(u32, u32), u64>>,
 }
 
 impl Switches {
-    /// Creates the switches of partition `me`.
     pub(crate) fn new(plan: &Plan<'_>, me: u16) -> Self {
         let balancers = plan.balancers.len();
         let mut schemes = Vec::new();
@@ -73,7 +70,6 @@ impl Switches {
         }
     }
 
-    /// Returns the sums of the switch-side counters of a load balancer.
     pub(crate) fn counters(&self, balancer: usize) -> SchemeCounters {
         let mut sum = SchemeCounters::default();
         let own = self.schemes.schemes.iter().skip(balancer).step_by(self.schemes.balancers.max(1));
@@ -81,7 +77,6 @@ impl Switches {
         sum
     }
 
-    /// Notifies the schemes that the forwarding tables have changed.
     pub(crate) fn on_tables_changed(&mut self, cx: &Ctx<'_>) {
         for (index, scheme) in self.schemes.schemes.iter_mut().enumerate() {
             let node = NodeId(cx.plan.hosts + (index / self.schemes.balancers) as u32);
@@ -117,7 +112,6 @@ fn info(plan: &Plan<'_>, node: NodeId) -> SwitchInfo {
     }
 }
 
-/// Returns the fields of a packet that a switch scheme may read.
 #[inline]
 fn view(plan: &Plan<'_>, packet: &Packet) -> PacketView {
     PacketView {
@@ -133,7 +127,6 @@ fn view(plan: &Plan<'_>, packet: &Packet) -> PacketView {
     }
 }
 
-/// Read access of a scheme to the queues of its candidates.
 struct Queues<'s, 'p> {
     cx: &'s mut Ctx<'p>,
     links: &'p [LinkId],
@@ -183,7 +176,6 @@ impl Switches {
             let routes = cx.routes;
             let group = routes.group(switch.0, leaf);
             match u32::from(group.len) {
-                // There is no route.
                 0 => return no_route(cx, switch, id),
                 1 if !every_hop => routes.link_of(group, 0).0,
                 count => {
@@ -199,7 +191,7 @@ impl Switches {
         cx.ports.join(plan.port_of(link), id, cx.now, ingress);
     }
 
-    /// Lets the scheme choose the next hop of a packet towards `leaf`; returns its index.
+    /// Returns the index of the next hop that the scheme chooses towards `leaf`.
     #[inline(never)]
     fn choose(&mut self, cx: &mut Ctx<'_>, switch: SwitchId, leaf: u32, id: PacketId) -> u32 {
         let packet = &cx.ports[id];
@@ -219,7 +211,6 @@ impl Switches {
         index
     }
 
-    /// Counts a data packet that leaves a switch by a link that the scheme chose.
     #[inline]
     fn count_uplink(&mut self, cx: &Ctx<'_>, id: PacketId, link: u32) {
         if let Some(counts) = &mut self.uplink_counts {
@@ -231,7 +222,6 @@ impl Switches {
     }
 }
 
-/// Drops a packet for which a switch has no route.
 #[cold]
 fn no_route(cx: &mut Ctx<'_>, switch: SwitchId, id: PacketId) {
     let links = cx.plan.topology.out_links(NodeId(cx.plan.hosts + switch.0));
