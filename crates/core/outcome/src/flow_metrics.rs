@@ -1,12 +1,11 @@
-//! Metrics per flow. A metric is declared here once. Its column, its place in the summary, in comparisons and among the
-//! metrics of claims, its unit, meaning and fingerprint coverage follow. A backend that measures it fills its field of
-//! [`FlowCounters`].
+//! Metrics per flow, each declared here once. Columns, summary, comparisons, claims and fingerprint follow; a backend
+//! that measures one fills its field of [`FlowCounters`].
 
 use crate::measures::metrics;
 
-/// Passes the declarations of all metrics to the macro `with`: `name: how, unit, meaning, fingerprint place;`. `how` is
-/// `sum` or `max` and combines the counts of sender and receiver, and of several flows. The fingerprint covers those
-/// with a place, in the order of the places.
+/// Passes the declarations of all metrics to the macro `with`: `name: how, unit, meaning, fingerprint place;`. `how`
+/// (`sum` or `max`) combines the counts of several flows, and of sender and receiver. The fingerprint covers those with
+/// a place, in that order.
 #[macro_export]
 macro_rules! flow_metrics {
     ($with:ident) => {

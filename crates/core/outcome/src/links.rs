@@ -1,9 +1,7 @@
-//! Results of links.
-
 use anabranch_units::Time;
 
-/// Time-weighted statistics of a queue (packets that wait, without the one in transmission), all data classes together. `None`:
-/// not measured.
+/// Time-weighted statistics of a queue (waiting packets, not the one in transmission), all data classes together.
+/// `None`: not measured.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueStats {
     /// Mean bytes.
@@ -22,8 +20,8 @@ pub struct QueueStats {
     pub occupancy: Vec<(u64, u64)>,
 }
 
-/// Results of one directed link, with the queue of its output port. There is a row only for measured traffic; other
-/// unmeasured values are `None`.
+/// Results of one directed link and the queue of its output port; a row only for measured traffic. Other unmeasured
+/// values are `None`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkRow {
     /// Name of the sending node.
@@ -101,7 +99,6 @@ impl LinkMeasures {
 }
 
 impl LinkRow {
-    /// Removes the metrics not in `measures`.
     pub(crate) fn keep(&mut self, measures: &LinkMeasures) {
         let queue = &mut self.queue;
         if !measures.queue_mean {
@@ -143,8 +140,8 @@ pub struct UplinkCount {
     pub packets: u64,
 }
 
-/// Traffic of the links while flows arrived: from the end of the warm-up to the last start of a flow, both known in
-/// advance. The drain that follows, while the last flows complete, would reduce the utilisation.
+/// Traffic of the links from the end of the warm-up to the last start of a flow; the drain after it would reduce the
+/// utilisation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkWindow {
     /// Start of the window.

@@ -30,14 +30,14 @@ pub struct EndpointLoad {
 /// Load of the machine; `None`: not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineLoad {
-    /// `true` if the results reflect the machine rather than the load balancer; `None`: a part of the run was not
-    /// measured, and the rest was not bound.
+    /// `true` if the results reflect the machine rather than the load balancer; `None`: partly measured, and that part
+    /// was not bound.
     #[serde(rename = "bound")]
     pub is_bound: Option<bool>,
     /// `offered_bps` over `asked_bps`.
     pub offered_share: Option<f64>,
-    /// Share of their active time for which endpoints ran late: the maximum of those that send and those that receive,
-    /// so that the senders of an incast do not hide its receiver.
+    /// Share of their active time for which endpoints ran late: the maximum of senders and receivers, so that the
+    /// senders of an incast do not hide its receiver.
     pub late_share: Option<f64>,
     /// Share of the time of all processors in which they were idle.
     pub idle_share: Option<f64>,
@@ -82,7 +82,6 @@ impl MachineLoad {
     }
 }
 
-/// Returns `true` if a run with these shares is machine-bound.
 fn is_bound(offered_share: f64, late_share: f64) -> bool {
     offered_share < MIN_OFFERED_SHARE || late_share > MAX_LATE_SHARE
 }

@@ -2,8 +2,7 @@
 
 use crate::{CounterMeasures, FlowMeasures, LinkMeasures};
 
-/// Declares three structs with the same fields: metrics (`Option` each), counters (`u64` each) and flags of the
-/// measured ones (`bool` each).
+/// Declares three structs with the same fields: metrics (`Option` each), counters (`u64` each), flags of the measured ones.
 macro_rules! metrics {
     (
         $(#[$metrics_doc:meta])* $metrics:ident from $(#[$counters_doc:meta])* $counters:ident,

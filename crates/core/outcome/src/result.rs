@@ -1,5 +1,3 @@
-//! Result of a run.
-
 use crate::{
     Clock, Conservation, FlowRow, FlowSeries, LinkRow, LinkWindow, Measures, OnWire, PortSeries, RunMetrics,
     SchemeSeries, UplinkCount, Watched,
@@ -10,8 +8,7 @@ use std::ops::Deref;
 /// Output of a backend for a run: rows and totals, unknown where it did not measure.
 #[derive(Clone, Debug, Default)]
 pub struct RunRows {
-    /// 64 bits over the integers of flows and links in canonical order; equal for any number of threads. `None` on the clock of
-    /// the machine.
+    /// 64 bits over the integers of flows and links, equal for any number of threads. `None` on the clock of the machine.
     pub fingerprint: Option<u64>,
     /// Duration of the run, on its clock.
     pub simulated: Time,
@@ -49,8 +46,7 @@ pub struct RunRows {
     pub watched: Watched,
     /// Bytes of the simulator's own structures per host, estimated from their sizes.
     pub bytes_per_host: Option<u64>,
-    /// Traffic of the links while flows arrived; `None` if the starts of the flows are not known in advance, or all are
-    /// equal.
+    /// Traffic of the links while flows arrived; `None` if the starts of the flows are not known in advance, or all are equal.
     pub window: Option<LinkWindow>,
     /// Results of a run of real packets; `None`: it was simulated.
     pub on_wire: Option<OnWire>,
@@ -66,8 +62,8 @@ impl RunRows {
     }
 }
 
-/// Results of a run: the rows of its backend, without those that the backend does not measure. They are read-only, so
-/// every result has passed this filter:
+/// Results of a run: the rows of its backend, without those that it does not measure. They are read-only, so that all
+/// pass this filter:
 ///
 /// ```compile_fail
 /// # use anabranch_outcome::{Measures, RunResult, RunRows};

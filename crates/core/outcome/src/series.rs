@@ -1,5 +1,4 @@
-//! Time series: samples at multiples of an interval, each of the state before any event at its time. Counters start
-//! with the run, so the difference of two samples is the count between them.
+//! Time series: samples at multiples of an interval, of the state before any event at that time. Counters start with the run.
 
 use anabranch_units::Time;
 

@@ -86,22 +86,19 @@ pub struct TraceRow {
     pub time: Time,
     /// Number of the flow.
     pub flow_id: u32,
-    /// Packet sequence number, for an acknowledgement that of the acknowledged packet; `None` for packets that have
-    /// none.
+    /// Packet sequence number, for an acknowledgement that of the acknowledged packet; `None` for packets that have none.
     pub psn: Option<u64>,
     /// Kind of the packet.
     pub packet: PacketKind,
     /// The event.
     pub event: TraceEvent,
-    /// Index into the result's links of the event's link, or of the link at its port; for
-    /// [`TraceEvent::NoRoute`] any link that leaves the switch.
+    /// Index of the event's link, or of the link at its port; for [`TraceEvent::NoRoute`] of any link that leaves the switch.
     pub link: u32,
     /// Path tag.
     pub tag: u32,
     /// Time at which it joined the output port of that link; `None` at a NIC, where data waits in its flow.
     pub joined: Option<Time>,
-    /// Bytes that waited there before it in its class, or, for a control packet, among control; for a mark, the bytes
-    /// that caused it.
+    /// Bytes that waited there before it in its class (a control packet: among control); for a mark, the bytes that caused it.
     pub queue_bytes: Option<u32>,
     /// Bytes on the wire.
     pub size_bytes: u16,
@@ -120,8 +117,7 @@ pub struct TraceRow {
 pub struct CapturedPacket {
     /// Start of its transmission.
     pub time: Time,
-    /// Packet sequence number, for an acknowledgement that of the acknowledged packet; for a pause frame 1 to pause, 0
-    /// to resume.
+    /// Packet sequence number, for an acknowledgement that of the acknowledged packet; for a pause frame 1 to pause, 0 to resume.
     pub psn: u64,
     /// For an acknowledgement: first PSN not yet received.
     pub acked_below: u64,
