@@ -1,5 +1,3 @@
-//! Interface of a backend, which carries the packets of a run.
-
 use crate::{Progress, Refusal, RunError, Setup, fingerprint::fingerprint};
 use anabranch_outcome::{Clock, Measures, RunResult, RunRows};
 
@@ -10,8 +8,7 @@ pub struct RunOptions {
     pub threads: usize,
 }
 
-/// A backend carries the packets of a run. [`run`] turns its rows into a result and removes those that it does not
-/// measure.
+/// Carries the packets of a run. [`run`] turns its rows into a result and removes those that it does not measure.
 pub trait Backend {
     /// Returns the metrics that it measures.
     fn measures(&self) -> Measures;
@@ -28,9 +25,6 @@ pub trait Backend {
     fn check(&self, setup: &Setup) -> Result<(), RunError>;
 
     /// Runs `setup`. It calls `progress` a few times per second, also during preparation; `false` interrupts the run.
-    ///
-    /// # Errors
-    /// [`RunError`].
     fn run(
         &self,
         setup: &Setup,
@@ -40,9 +34,6 @@ pub trait Backend {
 }
 
 /// Runs `setup` on `backend`.
-///
-/// # Errors
-/// [`RunError`].
 pub fn run(
     backend: &dyn Backend,
     setup: &Setup,

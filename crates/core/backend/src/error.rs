@@ -1,5 +1,3 @@
-//! Errors of a run without results.
-
 use thiserror::Error;
 
 /// A request that a backend does not support, with its scenario key.
@@ -26,8 +24,7 @@ pub enum RunError {
     /// An invariant failed: a bug (exit code 3).
     #[error("invariant failed: {0}")]
     Invariant(String),
-    /// Flows are open and no event is pending, without a circle of pauses (exit code 3); the text names flows, place
-    /// and time.
+    /// Flows are open and no event is pending, without a circle of pauses (exit code 3); the text names flows, place and time.
     #[error("the simulation stalled: {0}")]
     Stalled(String),
     /// The carrier of real packets failed (exit code 3); the text names cause and place.

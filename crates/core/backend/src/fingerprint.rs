@@ -1,5 +1,3 @@
-//! 64-bit fingerprint of the results of a run.
-
 use anabranch_outcome::{FlowRow, LinkRow};
 use anabranch_random::mix;
 use anabranch_units::Time;

@@ -1,15 +1,11 @@
-//! The flow completion time of a flow alone on the network.
-
 use crate::{IdealFct, Setup};
 use anabranch_topology::{BasePaths, LinkId};
 use anabranch_units::Time;
 use anabranch_workload::Flow;
 
-/// Returns `(ideal_rx, ideal_ack)` of `flow` on a shortest path: from the first packet sent to the last byte received,
-/// and to the arrival of the last acknowledgement. The window is assumed unlimited.
-///
-/// In the `conweave-ns3` profiles `ideal_ack` is that model's own formula (specification 17.7): the base round trip of the
-/// pair and all bytes at the NIC's rate, one packet too many.
+/// Returns `(ideal_rx, ideal_ack)` of `flow` alone on a shortest path, with an unlimited window. In the `conweave-ns3`
+/// profiles `ideal_ack` follows that model's formula (specification 17.7): base round trip and all bytes at the NIC's
+/// rate, one packet too many.
 pub(crate) fn ideal(setup: &Setup, paths: &mut BasePaths, flow: &Flow) -> (Time, Time) {
     let (topology, transport) = (&setup.topology, &setup.transport);
     let (mtu, header) = (transport.mtu(), transport.header());

@@ -1,6 +1,4 @@
-//! Interface between scenarios and backends: the [`Setup`] of a run, its [`Progress`], its errors ([`RunError`]), and
-//! the conversion of flow outcomes to rows with ideal times ([`flow_rows`]). A [`Backend`] carries the packets and
-//! declares what it measures.
+//! Interface between scenarios and backends: a [`Backend`] carries the packets of a [`Setup`] and declares what it measures.
 
 mod backend;
 mod error;

@@ -214,13 +214,11 @@ impl FabricParameters {
         }
     }
 
-    /// Defaults of the profile `spritz`: as `uet-lossy`, by the sender's clock (specification 1, after Spritz'
-    /// artifact).
+    /// Defaults of the profile `spritz`: as `uet-lossy`, by the sender's clock (specification 1, after Spritz' artifact).
     pub fn spritz() -> Self {
         FabricParameters { fct_kind: FctKind::Ack, ..FabricParameters::default() }
     }
 
-    /// Applies the particularities of the model behind the recorded ConWeave runs.
     fn recorded(self) -> Self {
         FabricParameters {
             wire_times: WireTimes::WholeNanoseconds,

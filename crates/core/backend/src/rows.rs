@@ -1,5 +1,3 @@
-//! Conversion of flow outcomes to rows.
-
 use crate::{Setup, ideal::ideal};
 use anabranch_outcome::{FlowMetrics, FlowRow, FlowStatus};
 use anabranch_topology::BasePaths;

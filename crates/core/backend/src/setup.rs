@@ -1,5 +1,3 @@
-//! Input of a run: the checked scenario as a graph, flows and configurations.
-
 use crate::FabricParameters;
 use anabranch_lb::{
     Record,
@@ -65,7 +63,7 @@ pub struct RunLimits {
     pub warmup: Time,
 }
 
-/// Complete input of a run.
+/// Complete input of a run: the checked scenario as a graph, flows and configurations.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The graph.

@@ -1,11 +1,9 @@
-//! Arrival window of the traffic, known before a run begins.
-
 use crate::Setup;
 use anabranch_units::Time;
 use anabranch_workload::Start;
 
-/// Returns the first and the last start of the flows that count (of measured workloads, past the warm-up), limited by
-/// the time limit. `None` if one of them waits for others, or all starts are equal.
+/// Returns the first and last start of the flows that count (of measured workloads, past the warm-up) up to the time
+/// limit. `None` if one of them waits for others, or all starts are equal.
 pub fn arrivals(setup: &Setup) -> Option<(Time, Time)> {
     let flows = &setup.flows.flows;
     let at = |start: Start| match start {
