@@ -4,7 +4,6 @@ use crate::{Guide, LinkId, NodeId, graph::Graph};
 use anabranch_random::{Stream, name_key};
 use std::collections::BTreeSet;
 
-/// See [`crate::Topology::adversarial_pairs`].
 pub(crate) fn adversarial_pairs(graph: &Graph, guide: &Guide, seed: u64) -> Vec<(u32, u32)> {
     let mut stream = Stream::keyed(seed, name_key("topology"), "adversarial-pairs");
     let mut cables: Vec<LinkId> = graph.link_ids().step_by(2).filter(|l| is_between_switches(graph, *l)).collect();
@@ -41,7 +40,7 @@ fn hosts_by_switch(graph: &Graph) -> Vec<Vec<u32>> {
     hosts
 }
 
-/// Returns the neighbours of a link's source whose default path to its destination leads over this link.
+/// Returns the neighbours of a link's source whose default path to the link's destination leads over it.
 fn neighbours_behind(graph: &Graph, guide: &Guide, link: LinkId) -> Vec<NodeId> {
     let (u, v) = (graph.link(link).from, graph.link(link).to);
     let leads = |from: NodeId, to: NodeId| guide.minimal(from, v).is_some_and(|l| graph.link(l).to == to);

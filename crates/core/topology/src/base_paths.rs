@@ -1,20 +1,16 @@
-//! Base paths between many pairs of hosts.
-
 use crate::{
     LinkId, NodeId, Routes, Topology,
     paths::{along, base_costs, base_ports, follow},
 };
 use std::sync::Arc;
 
-/// Base paths between many pairs of hosts, along the forwarding tables of the intact graph. In topologies with guided paths the
-/// fastest path may not be a shortest one; for them the tree towards an edge switch is computed once.
+/// Base paths between many pairs of hosts on the intact graph. With guided paths, where the fastest path may not be a
+/// shortest one, the tree towards an edge switch is computed once.
 #[derive(Clone, Debug, Default)]
 pub struct BasePaths {
-    /// Tables for topologies without guided paths; taken on first use.
     routes: Option<Arc<Routes>>,
-    /// Port of every switch on the path to an edge switch, per edge switch, in topologies with guided paths.
+    /// Port of every switch on the path to an edge switch, with guided paths only.
     ports: rustc_hash::FxHashMap<NodeId, Box<[u16]>>,
-    /// Costs per link; computed on first use.
     costs: Box<[u64]>,
     path: Vec<LinkId>,
 }

@@ -13,7 +13,7 @@ const MAX_PORTS: usize = u16::MAX as usize;
 /// Maximum number of entries of a forwarding table (switches times switches with hosts): 2 GiB.
 const MAX_TABLE: u64 = 1 << 29;
 
-/// A cable, lower node first.
+/// The lower node comes first.
 pub(crate) struct Cable {
     pub(crate) lower: NodeId,
     pub(crate) upper: NodeId,
@@ -22,7 +22,6 @@ pub(crate) struct Cable {
     pub(crate) class: LinkClass,
 }
 
-/// A topology under construction.
 #[derive(Default)]
 pub(crate) struct Builder {
     nodes: Vec<Node>,
@@ -31,7 +30,6 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// Sets the hosts' numbers in the file that they were read from.
     pub(crate) fn host_ids(&mut self, ids: Vec<u32>) {
         self.host_ids = ids;
     }
@@ -62,10 +60,6 @@ impl Builder {
         self.cables.push(Cable { lower: NodeId(lower), upper: NodeId(upper), rate, delay, class });
     }
 
-    /// Returns the graph.
-    ///
-    /// # Errors
-    /// Returns [`TopologyError`] for a host without exactly one link, or a graph that is not connected.
     pub(crate) fn finish(self, switch_latency: Time, uplinks: Vec<u32>) -> Result<Graph, TopologyError> {
         let Builder { nodes, cables, host_ids } = self;
         let hosts = nodes.iter().filter(|n| n.kind == NodeKind::Host).count() as u32;

@@ -117,7 +117,7 @@ pub enum FaultAction {
 }
 
 impl FaultAction {
-    /// Returns the kind of an action that only testbeds support; `None` if simulations support it too.
+    /// Returns the kind of an action that only testbeds support, else `None`.
     pub fn real_only(&self) -> Option<FaultKind> {
         match self {
             FaultAction::Corrupt { .. } => Some(FaultKind::PacketCorruption),
@@ -161,8 +161,8 @@ pub struct Fault {
 }
 
 impl FaultParameters {
-    /// Resolves names and random choices. The choice is a function of the topology, the seed and the fault's number in the
-    /// scenario. A degradation by `factor` of links with several rates gives several faults.
+    /// Resolves names and random choices, a function of the topology, the seed and the fault's number `index`. A degradation
+    /// by `factor` of links with several rates gives several faults.
     ///
     /// # Errors
     /// Returns [`TopologyError`] for unknown names, contradictory or missing keys, and values out of range.
@@ -233,7 +233,7 @@ impl FaultParameters {
         }
     }
 
-    /// Returns the number of changes of the forwarding tables.
+    /// Returns how often the forwarding tables change.
     pub fn table_changes(&self) -> u64 {
         match self.detect_after {
             Never::Never => 0,
@@ -242,7 +242,6 @@ impl FaultParameters {
         }
     }
 
-    /// Returns failures and recoveries in turn.
     fn flap(&self, links: &[LinkId], index: usize) -> Result<Vec<Fault>, TopologyError> {
         if !(1..=MAX_FLAPS).contains(&self.flaps) {
             let message = format!("`flaps` is {}; link-flap needs from 1 to {MAX_FLAPS}", self.flaps);
@@ -379,7 +378,7 @@ impl FaultParameters {
     }
 }
 
-/// Returns a share above 0 in 10^-9.
+/// Returns a share above 0 in units of 10^-9.
 fn per_billion(key: &'static str, share: f64, kind: &str) -> Result<u64, TopologyError> {
     if !(share > 0.0 && share <= 1.0) {
         return Err(TopologyError::at(key, format!("`{key}` is {share}; {kind} needs a share above 0, at most 1")));

@@ -1,17 +1,15 @@
 //! Small finite fields of prime-power order: the arithmetic of Slim Fly.
 //!
-//! An element is a number below q; its digits to the base p are the coefficients of a polynomial, lowest first. Products are
-//! reduced by the first monic polynomial of degree n (by the number of its lower coefficients) that leaves no zero divisors, so
-//! numbering and generators are the same everywhere.
+//! Digits of an element to the base p are the coefficients of a polynomial, lowest first. Products are reduced by the first
+//! monic polynomial of degree n that leaves no zero divisors, so numbering and generators are the same everywhere.
 
-/// A finite field.
 pub(crate) struct Field {
     order: u32,
     sums: Vec<u16>,
     products: Vec<u16>,
 }
 
-/// Returns the prime p and the exponent n with p^n = `order`; `None` if there are none.
+/// Returns the prime p and the exponent n with p^n = `order`.
 pub(crate) fn prime_power(order: u32) -> Option<(u32, u32)> {
     let prime = (2..=order).find(|divisor| order.is_multiple_of(*divisor))?;
     let (mut rest, mut exponent) = (order, 0);
@@ -66,17 +64,15 @@ impl Field {
         Some(Field { order, sums: pairs().map(sum).collect(), products: products? })
     }
 
-    /// Returns the sum of two elements.
     pub(crate) fn add(&self, a: u32, b: u32) -> u32 {
         u32::from(self.sums[(a * self.order + b) as usize])
     }
 
-    /// Returns the product of two elements.
     pub(crate) fn multiply(&self, a: u32, b: u32) -> u32 {
         u32::from(self.products[(a * self.order + b) as usize])
     }
 
-    /// Returns the powers of the first primitive element, from power 0 to power q - 2: every element but 0, once.
+    /// Returns the powers 0 to q - 2 of the first primitive element: every element but 0, once.
     pub(crate) fn powers(&self) -> Vec<u32> {
         let all = (1..self.order).map(|element| {
             let mut powers = vec![1];

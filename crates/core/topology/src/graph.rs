@@ -36,11 +36,11 @@ pub enum NodeKind {
 pub struct Node {
     /// Stable name: `host3`, `leaf0`, `spine2`, `agg1`, `core5`; `sw4.7` is switch 7 of group 4.
     pub name: String,
-    /// Its kind.
+    /// Host or switch.
     pub kind: NodeKind,
 }
 
-/// The class of a link, by which overrides and tables address it.
+/// Class of a link, by which overrides and tables address it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LinkClass {
     /// Between a host and its switch.
@@ -185,14 +185,14 @@ impl Graph {
         }
     }
 
-    /// Returns the name of a directed link: `leaf0->spine3`; a parallel one `leaf0->spine3#1`.
+    /// Returns the name of a directed link: `leaf0->spine3`, or `leaf0->spine3#1` among parallel ones.
     pub fn link_name(&self, link: LinkId) -> String {
         let mut name = String::new();
         self.write_link_name(link, &mut name);
         name
     }
 
-    /// Writes [`Graph::link_name`] over `name`, whose memory it reuses.
+    /// Replaces `name`, whose memory it reuses, by [`Graph::link_name`].
     pub fn write_link_name(&self, link: LinkId, name: &mut String) {
         use std::fmt::Write;
         let (from, to) = self.ends(link);
@@ -332,15 +332,15 @@ impl Graph {
         self.one_way(path, data) + self.one_way(&back, ack)
     }
 
-    /// Returns the arrival of the last byte of a train on an otherwise empty path: `full` packets of `full_bytes`, then one of
-    /// `last_bytes`, sent back to back from time 0; store and forward.
+    /// Returns the store-and-forward arrival of the last byte of a train on an empty path: `full` packets of `full_bytes`,
+    /// then one of `last_bytes`, sent back to back from time 0.
     ///
-    /// On link h with wire time s_h and delay d_h (switch latency included) the k-th full packet leaves at F_h(k) = S_h + (k-1) *
-    /// M_h, S_h being the sum of wire times and delays up to h and M_h the longest wire time so far: the slowest link paces the
-    /// train. The last packet follows: it starts when it has arrived and the packet before it has left.
+    /// On link h with wire time s_h and delay d_h (switch latency included) the k-th full packet leaves at F_h(k) = S_h +
+    /// (k-1) * M_h. S_h is the sum of wire times and delays up to h, M_h the longest wire time so far. The last packet starts
+    /// when it has arrived and the packet before it has left.
     ///
-    /// Exact if the rates give whole picoseconds per byte. At other rates ports carry the remainder from packet to packet. The
-    /// result is then at most two picoseconds per link early, never late, so that no flow beats its ideal.
+    /// Exact if the rates give whole picoseconds per byte. Else the result is at most two picoseconds per link early, never
+    /// late, so that no flow beats its ideal.
     pub fn train_arrival(&self, path: &[LinkId], full: u64, full_bytes: u64, last_bytes: u64) -> Time {
         let wire = |rate: Rate, bytes: u64| Serialiser::new(rate).serialise(bytes);
         let (mut first_left, mut last_here, mut delay) = (Time::ZERO, Time::ZERO, Time::ZERO);
@@ -360,7 +360,6 @@ impl Graph {
         last_here + delay
     }
 
-    /// Returns the classes of its links, sorted.
     pub(crate) fn classes(&self) -> Vec<String> {
         let mut classes: Vec<String> = self.links.iter().map(|l| l.class.name()).collect();
         classes.sort();

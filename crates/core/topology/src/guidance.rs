@@ -1,5 +1,3 @@
-//! Routing rules of source-guided paths, and the types of these paths.
-
 /// Number of local and global links of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathType {
@@ -47,7 +45,7 @@ pub enum Guidance {
 }
 
 impl Guidance {
-    /// Returns the number of virtual channels that keep guided paths free of deadlock: the hops of the longest path.
+    /// Returns the number of virtual channels that prevent deadlock: the hops of the longest guided path.
     pub fn virtual_channels(self) -> u8 {
         match self {
             Guidance::Dragonfly => 5,
@@ -65,8 +63,7 @@ impl Guidance {
         }
     }
 
-    /// Returns the types that guided paths can have, in the order of their latencies in Spritz's Table I: the categories of the
-    /// coarse-grained mode.
+    /// Returns the types of guided paths by latency (Spritz, Table I): the categories of the coarse-grained mode.
     pub fn types(self) -> &'static [PathType] {
         match self {
             Guidance::Dragonfly => &DRAGONFLY,
@@ -74,7 +71,7 @@ impl Guidance {
         }
     }
 
-    /// Returns the index of a type in [`Guidance::types`]; `None` for a type that does not occur.
+    /// Returns the index of a type in [`Guidance::types`]; `None` if it does not occur.
     pub fn category(self, kind: PathType) -> Option<u8> {
         self.types().iter().position(|t| *t == kind).map(|index| index as u8)
     }

@@ -22,7 +22,6 @@ parameters! {
     }
 }
 
-/// See [`crate::Topology::apply`].
 pub(crate) fn apply(graph: &mut Graph, change: &LinkOverride) -> Result<usize, TopologyError> {
     let links: Vec<LinkId> = match (&change.link, &change.class) {
         (Some(name), None) => graph.link_named(name).map_err(|e| TopologyError::at("link", e.message))?,

@@ -1,9 +1,7 @@
-//! Partition of a fabric for a parallel run.
-
 use crate::{NodeId, NodeKind, graph::Graph};
 
-/// Returns the part of each node. Hosts stay with their switch, the lower tiers of a pod stay together, and so do the switches of
-/// a group; upper switches are spread evenly. Deterministic; parts differ by at most one leaf (or pod, or group) in size.
+/// Returns the part of each node, deterministically; parts differ by at most one leaf (or pod, or group) in size. Hosts stay
+/// with their switch, the lower tiers of a pod and the switches of a group stay together; upper switches are spread evenly.
 pub fn partition(topology: &Graph, parts: usize) -> Vec<u16> {
     let hosts = topology.hosts;
     let parts = parts.clamp(1, usize::from(u16::MAX));
@@ -26,9 +24,8 @@ pub fn partition(topology: &Graph, parts: usize) -> Vec<u16> {
     owner
 }
 
-/// Returns the pod of each switch: switches below the top tier that stay connected without it, numbered by their first switch;
-/// `None` for the top tier. A group is a pod: only global links, the longest, lead out of it. Without tiers and groups, every
-/// switch is a pod of its own.
+/// Returns the pod of each switch: switches below the top tier that stay connected without it; `None` for the top tier. A
+/// group is a pod: only global links, the longest, lead out of it. Without tiers and groups, every switch is a pod.
 fn pods(topology: &Graph) -> Vec<Option<usize>> {
     if !topology.groups.is_empty() {
         return topology.groups.iter().map(|group| Some(*group as usize)).collect();

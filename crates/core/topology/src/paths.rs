@@ -9,10 +9,9 @@ use crate::{
 use anabranch_units::Time;
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// Bytes on the wire of the packet by which paths are compared: 4 KiB with headers (specification 9.4).
+/// Wire bytes of the packet by which paths are compared: 4 KiB with headers (specification 9.4).
 const FULL_PACKET: u64 = 4160;
 
-/// See [`crate::Topology::switch_distance`].
 pub(crate) fn switch_distance(graph: &Graph, from: NodeId, to: NodeId) -> u32 {
     if from == to {
         return 0;
@@ -25,7 +24,7 @@ pub(crate) fn switch_distance(graph: &Graph, from: NodeId, to: NodeId) -> u32 {
     distance[(from.0 - graph.hosts) as usize]
 }
 
-/// Returns the distance in a tree of tiers: the first level of a breadth-first search that contains `to`.
+/// Counts levels of a breadth-first search until one contains `to`.
 fn tree_distance(graph: &Graph, from: NodeId, to: NodeId) -> u32 {
     let mut level = vec![from];
     let mut seen = vec![false; graph.nodes.len()];
@@ -50,7 +49,6 @@ fn tree_distance(graph: &Graph, from: NodeId, to: NodeId) -> u32 {
     u32::MAX
 }
 
-/// See [`crate::Topology::base_path`].
 pub(crate) fn base_path(graph: &Graph, src: u32, dst: u32) -> Vec<LinkId> {
     let mut path = Vec::new();
     let ports = base_ports(graph, graph.edge_switch(dst), &base_costs(graph));
@@ -58,7 +56,6 @@ pub(crate) fn base_path(graph: &Graph, src: u32, dst: u32) -> Vec<LinkId> {
     path
 }
 
-/// Returns a function that gives the link of a switch on the path along `ports`, per switch.
 pub(crate) fn along<'a>(graph: &'a Graph, ports: &'a [u16]) -> impl Fn(NodeId, NodeId) -> LinkId + 'a {
     |at, _| graph.out_links(at)[usize::from(ports[(at.0 - graph.hosts) as usize])]
 }
@@ -81,13 +78,13 @@ pub(crate) fn follow(
     path.push(graph.host_uplink(dst).reverse());
 }
 
-/// Returns the cost of each link on a base path: its time in topologies with guided paths, else one hop.
+/// Returns the cost of each link: its time in topologies with guided paths, else one hop.
 pub(crate) fn base_costs(graph: &Graph) -> Box<[u64]> {
     let time = |link| graph.one_way(&[link], FULL_PACKET).ps();
     graph.link_ids().map(|link| if graph.guidance.is_some() { time(link) } else { 1 }).collect()
 }
 
-/// Returns, per switch, the index in [`Graph::out_links`] of its link on the base path to a switch; the first that qualifies.
+/// Returns, per switch, the index in [`Graph::out_links`] of its first link on a base path to `to`.
 pub(crate) fn base_ports(graph: &Graph, to: NodeId, costs: &[u64]) -> Box<[u16]> {
     let distance = if graph.guidance.is_some() {
         min_costs(graph, to, costs)
@@ -107,7 +104,6 @@ pub(crate) fn base_ports(graph: &Graph, to: NodeId, costs: &[u64]) -> Box<[u16]>
     (0..graph.switches()).map(port).collect()
 }
 
-/// Returns the least cost from every switch to switch `to` over links between switches.
 fn min_costs(graph: &Graph, to: NodeId, costs: &[u64]) -> Vec<u64> {
     let mut least = vec![u64::MAX; graph.switches() as usize];
     let mut queue = BinaryHeap::from([Reverse((0, to.0 - graph.hosts))]);
@@ -129,7 +125,7 @@ fn min_costs(graph: &Graph, to: NodeId, costs: &[u64]) -> Vec<u64> {
     least
 }
 
-/// Returns the largest base round trip between two hosts in topologies without guided paths.
+/// Returns the largest base round trip of topologies without guided paths.
 pub(crate) fn max_base_rtt(graph: &Graph, routes: &Routes, data: u64, ack: u64) -> Time {
     // The round trip is a sum over links: the slowest hosts of a switch, as source and as destination, represent all.
     let out = |up: LinkId| graph.one_way(&[up], data) + graph.one_way(&[up.reverse()], ack);
@@ -143,7 +139,6 @@ pub(crate) fn max_base_rtt(graph: &Graph, routes: &Routes, data: u64, ack: u64) 
     }
     let edges: Vec<u32> = graph.edge_switches().iter().map(|edge| edge.0 - graph.hosts).collect();
     let rounds: Vec<Time> = graph.link_ids().map(out).collect();
-    // Round trip between each switch and the goal, once it is computed.
     let mut between = vec![None; graph.switches() as usize];
     let mut walked = Vec::new();
     let mut largest = Time::ZERO;
@@ -171,7 +166,6 @@ pub(crate) fn max_base_rtt(graph: &Graph, routes: &Routes, data: u64, ack: u64) 
     largest
 }
 
-/// See [`crate::Topology::shortest_paths`].
 pub(crate) fn shortest_paths(graph: &Graph, routes: &Routes, from: NodeId, to: NodeId) -> u64 {
     let goal = to.0 - graph.hosts;
     let mut ways = vec![0u64; graph.switches() as usize];
@@ -194,7 +188,6 @@ pub(crate) fn shortest_paths(graph: &Graph, routes: &Routes, from: NodeId, to: N
     ways[goal as usize]
 }
 
-/// See [`crate::Topology::paths`].
 pub(crate) fn paths(graph: &Graph, routes: &Routes, src: u32, dst: u32, most: usize) -> Vec<Vec<LinkId>> {
     let (from, to) = (graph.edge_switch(src), graph.edge_switch(dst));
     let mut found = Vec::new();
@@ -214,7 +207,6 @@ pub(crate) fn paths(graph: &Graph, routes: &Routes, src: u32, dst: u32, most: us
     found
 }
 
-/// See [`crate::Topology::dead_paths`].
 pub(crate) fn dead_paths(graph: &Graph, from: NodeId, to: NodeId, dead: &[bool]) -> Vec<bool> {
     let hops = switch_distance(graph, from, to);
     if from == to || hops == u32::MAX || graph.uplinks.is_empty() {
@@ -251,12 +243,11 @@ fn is_dead(graph: &Graph, from: NodeId, to: NodeId, mut path: u32, levels: usize
     false
 }
 
-/// Returns `true` if `upper` has a cable directly down to `lower`.
 fn is_above(graph: &Graph, upper: NodeId, lower: NodeId) -> bool {
     graph.out_links(upper).iter().any(|l| graph.link(*l).to == lower)
 }
 
-/// Computes the distance of every switch from a goal, and the number of shortest paths to it (at most `u64::MAX`).
+/// Computes distances from a goal, and the numbers of shortest paths to it (at most `u64::MAX`).
 pub(crate) fn count_paths(graph: &SwitchGraph, goal: u32, search: &mut Search, ways: &mut Vec<u64>) {
     ways.clear();
     ways.resize(graph.switches(), 0);
@@ -281,7 +272,7 @@ impl Slowest {
         }
     }
 
-    /// Returns the largest sum of the times of two different hosts, one of `self` and one of `other`.
+    /// Returns the largest sum of the times of two different hosts, one of each.
     fn with(&self, other: &Slowest) -> Option<Time> {
         let pairs = self.0.iter().flatten().flat_map(|a| other.0.iter().flatten().map(move |b| (a, b)));
         pairs.filter(|(a, b)| a.1 != b.1).map(|(a, b)| a.0 + b.0).max()

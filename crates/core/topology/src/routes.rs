@@ -25,9 +25,9 @@ pub struct NextHops<'a> {
     pub links: &'a [LinkId],
     /// Position of each link among the switch's uplinks in the intact graph (0 for links downwards).
     pub positions: &'a [u16],
-    /// Number of each link's output port: its index in [`Graph::out_links`] of the switch.
+    /// Number of each link's output port: its index in [`Graph::out_links`].
     pub ports: &'a [u16],
-    /// Dense number of this set at this switch; `u32::MAX` for the link down to a host of this switch.
+    /// Dense number of this set at this switch; `u32::MAX` for the link down to a host.
     pub group: u32,
 }
 
@@ -35,7 +35,7 @@ pub struct NextHops<'a> {
 #[derive(Clone, Debug)]
 pub struct Routes {
     hosts: u32,
-    /// Column of each switch in `table`; `u32::MAX` for switches without hosts.
+    /// `u32::MAX` for switches without hosts.
     column: Vec<u32>,
     columns: usize,
     /// Group of each (switch, column).
@@ -44,7 +44,6 @@ pub struct Routes {
     links: Vec<LinkId>,
     positions: Vec<u16>,
     ports: Vec<u16>,
-    /// Link down to each host.
     down: Vec<LinkId>,
     groups_at: Vec<u16>,
     widest: Vec<u16>,
@@ -52,8 +51,8 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// Computes tables over the links of `topology` that are not `dead` (per directed link; links beyond its end live). Paths
-    /// lead over switches and live links only; a host's own link does not matter here.
+    /// Computes tables over the links of `topology` that are not `dead` (per directed link; links beyond its end are live). A
+    /// host's own link does not matter.
     pub fn shortest(topology: &Graph, dead: &[bool]) -> Self {
         let (hosts, switches) = (topology.hosts, topology.switches() as usize);
         let edges = topology.edge_switches();
@@ -115,8 +114,7 @@ impl Routes {
         self.groups.len() as u32 - 1
     }
 
-    /// Returns the next hops at switch number `switch` towards switch number `edge` (numbers count from the first switch). `edge`
-    /// must be another switch and have hosts.
+    /// Returns the next hops at switch number `switch` towards `edge`, the number of another switch with hosts.
     #[inline]
     pub fn towards(&self, switch: u32, edge: u32) -> NextHops<'_> {
         let group = self.groups[self.entry(switch, edge) as usize];
@@ -129,7 +127,7 @@ impl Routes {
         }
     }
 
-    /// Returns the set of next hops at switch number `switch` towards switch number `edge`, like [`Routes::towards`].
+    /// Returns the set of next hops of [`Routes::towards`].
     #[inline]
     pub fn group(&self, switch: u32, edge: u32) -> Group {
         self.groups[self.entry(switch, edge) as usize]
@@ -141,12 +139,12 @@ impl Routes {
         self.links[(group.first + index) as usize]
     }
 
-    /// Returns the first of the next hops of [`Routes::towards`]. There must be one, as in every intact graph.
+    /// Returns the first of [`Routes::towards`]. There must be one, as in every intact graph.
     pub fn first(&self, switch: u32, edge: u32) -> LinkId {
         self.link_of(self.group(switch, edge), 0)
     }
 
-    /// Returns the next hops at a switch towards a host; towards a host of this switch the one link down to it.
+    /// Returns the next hops at a switch towards a host, or the one link down to it.
     pub fn next_hops(&self, topology: &Graph, switch: NodeId, host: u32) -> NextHops<'_> {
         let edge = topology.edge_switch(host);
         if edge == switch {
@@ -161,20 +159,19 @@ impl Routes {
         self.down[host as usize]
     }
 
-    /// Returns the index in [`Routes::groups`] of the next hops of switch number `switch` towards switch number `edge`, which
-    /// must be another switch and have hosts.
+    /// Returns the index in [`Routes::groups`] of the next hops at `switch` towards `edge`, another switch with hosts.
     #[inline]
     pub fn entry(&self, switch: u32, edge: u32) -> u32 {
         self.table[switch as usize * self.columns + self.column[edge as usize] as usize]
     }
 
-    /// Returns all entries, row by row: switch number times [`Routes::columns`] plus column of the destination's switch. The
-    /// entry of a switch towards itself is meaningless.
+    /// Returns all entries: switch number times [`Routes::columns`] plus column of the destination's switch. The entry of a
+    /// switch towards itself is meaningless.
     pub fn table(&self) -> &[u32] {
         &self.table
     }
 
-    /// Returns the number of columns: of switches with hosts.
+    /// Returns the number of switches with hosts.
     pub fn columns(&self) -> usize {
         self.columns
     }
@@ -194,7 +191,7 @@ impl Routes {
         &self.links
     }
 
-    /// Returns the position of each of [`Routes::group_links`] among the uplinks of its switch in the intact graph.
+    /// Returns the position of each of [`Routes::group_links`] among the uplinks of its switch.
     pub fn group_positions(&self) -> &[u16] {
         &self.positions
     }
@@ -215,10 +212,10 @@ impl Routes {
     }
 }
 
-/// Next hops of one switch towards up to 64 goals as sets of ports, and the group number of each such set.
+/// Next hops of one switch towards up to 64 goals as sets of ports, and the group of each set.
 struct Sets {
     words: usize,
-    /// Ports of the current switch that lead nearer to each of the 64 goals: a row of words per goal.
+    /// A row of words per goal: the ports of the current switch that lead nearer to it.
     rows: Vec<u64>,
     /// Last set of each switch and its group, the likeliest to occur next.
     last: Vec<u64>,
@@ -238,7 +235,7 @@ impl Sets {
         }
     }
 
-    /// Transposes the result of the search for a switch, goals per port, into ports per goal.
+    /// Transposes goals per port into ports per goal.
     fn read(&mut self, graph: &SwitchGraph, search: &WideSearch, switch: u32) {
         self.rows.fill(0);
         for (port, goals) in search.goals_of_ports(graph, switch).iter().enumerate() {
@@ -270,7 +267,6 @@ impl Sets {
         self.known[switch as usize].insert(row, group);
     }
 
-    /// Returns the links of a set, in port order.
     fn links<'a>(&'a self, graph: &'a SwitchGraph, switch: u32, goal: usize) -> impl Iterator<Item = LinkId> + 'a {
         let row = self.row(goal);
         let inside = move |port: &(usize, &LinkId)| row[port.0 / 64] >> (port.0 % 64) & 1 == 1;
@@ -278,7 +274,6 @@ impl Sets {
     }
 }
 
-/// Returns the position of each directed link among the uplinks of its switch.
 fn positions(topology: &Graph) -> Vec<u16> {
     let mut position = vec![0; topology.links.len()];
     for switch in 0..topology.switches() {
@@ -289,7 +284,6 @@ fn positions(topology: &Graph) -> Vec<u16> {
     position
 }
 
-/// Returns the index of each directed link among those that leave the same switch.
 fn port_numbers(topology: &Graph) -> Vec<u16> {
     let mut port = vec![0; topology.links.len()];
     for switch in 0..topology.switches() {
@@ -300,7 +294,7 @@ fn port_numbers(topology: &Graph) -> Vec<u16> {
     port
 }
 
-/// Computes the hops from every switch to switch `edge` over live links; `u32::MAX`: no route.
+/// Returns the hops from every switch to switch `edge` over live links; `u32::MAX`: no route.
 pub(crate) fn distances(
     topology: &Graph,
     edge: u32,

@@ -26,7 +26,6 @@ pub fn is_like(name: &str, pattern: &str) -> bool {
     pattern[in_pattern..].iter().all(|c| *c == '*')
 }
 
-/// See [`crate::Topology::links_like`].
 pub(crate) fn links_like(graph: &Graph, what: &str) -> Result<Vec<LinkId>, TopologyError> {
     let what = what.trim();
     let of_class: Vec<LinkId> = graph.link_ids().filter(|l| graph.link(*l).class.name() == what).collect();
@@ -55,7 +54,6 @@ pub(crate) fn links_like(graph: &Graph, what: &str) -> Result<Vec<LinkId>, Topol
     )))
 }
 
-/// See [`crate::Topology::hosts_like`].
 pub(crate) fn hosts_like(graph: &Graph, pattern: &str) -> Result<Vec<u32>, TopologyError> {
     let pattern = pattern.trim();
     let like = |host: &u32| is_like(&graph.node(NodeId(*host)).name, pattern);

@@ -1,5 +1,3 @@
-//! Summary of a topology: counts, distances, path counts.
-
 use crate::{
     Guide, LinkId, NodeId, NodeKind, PathType,
     graph::Graph,
@@ -30,7 +28,7 @@ pub struct PathCount {
     pub switch_hops: u32,
     /// Number of shortest paths.
     pub paths: u64,
-    /// Ordered pairs of different switches with hosts.
+    /// Number of ordered pairs of different switches with hosts.
     pub pairs: u64,
 }
 
@@ -48,7 +46,7 @@ pub struct TypeCount {
 /// Summary of guided paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuidedSummary {
-    /// Number of switches whose paths to all others were counted: all, or evenly spaced ones if there are many million paths.
+    /// Number of switches whose paths to all others were counted; evenly spaced ones if there are many million paths.
     pub sources: u32,
     /// Minimum number of paths of an ordered pair of different switches.
     pub fewest: u64,
@@ -66,7 +64,6 @@ pub struct GuidedSummary {
     pub bdp_packets: u64,
 }
 
-/// Rates with delays, each pair once.
 type RatesAndDelays = Vec<(Rate, Time)>;
 
 /// Counts, distances and path counts of a topology.
@@ -82,7 +79,7 @@ pub struct Summary {
     pub diameter_links: u32,
     /// Maximum number of links between two switches with hosts on a shortest path.
     pub diameter_switch_hops: u32,
-    /// Links between two different switches with hosts on a shortest path, averaged over ordered pairs; 0 without pairs.
+    /// Average of the links between two different switches with hosts on a shortest path; 0 without pairs.
     pub average_switch_hops: f64,
     /// Shortest paths between switches with hosts, by distance and number.
     pub paths: Vec<PathCount>,
@@ -96,8 +93,6 @@ pub struct Summary {
     pub guided: Option<GuidedSummary>,
 }
 
-/// Returns counts, distances and path counts, for data packets of `data` and ACKs of `ack` bytes on the wire. `base_rtt` is the
-/// largest base round trip of packets of these sizes.
 pub(crate) fn summary(graph: &Graph, guide: Option<&Guide>, base_rtt: Time, data: u64, ack: u64) -> Summary {
     let switches = SwitchGraph::of(graph, |_| true);
     let edges: Vec<u32> = graph.edge_switches().iter().map(|edge| edge.0 - graph.hosts).collect();
@@ -179,7 +174,6 @@ fn cable_counts(graph: &Graph) -> Vec<(String, u64, RatesAndDelays)> {
     classes.into_iter().map(|(class, (count, kinds))| (class.name(), count, kinds)).collect()
 }
 
-/// See [`crate::Topology::oversubscription`].
 pub(crate) fn oversubscription(graph: &Graph) -> f64 {
     let tiers = tier_counts(graph);
     tiers.first().and_then(|t| t.oversubscription).unwrap_or(1.0)

@@ -1,13 +1,11 @@
-//! The graph of switches alone, laid out for searches: hosts are leaves of the graph and never on a path between others.
+//! Graph of switches alone, laid out for searches: hosts are leaves of the graph and never on a path between others.
 
 use crate::{LinkId, NodeId, graph::Graph};
 
-/// A link into a switch.
 #[derive(Clone, Copy)]
 pub(crate) struct Incoming {
-    /// The switch that it comes from, counted from the first switch.
     pub(crate) from: u32,
-    /// Index of the link among those of `from` that lead to switches, in port order.
+    /// Index among the links of `from` to switches, in port order.
     pub(crate) port: u32,
 }
 
@@ -16,11 +14,10 @@ pub(crate) struct SwitchGraph {
     into_first: Vec<u32>,
     into: Vec<Incoming>,
     out_first: Vec<u32>,
-    /// Links to switches in port order, dead ones included.
+    /// In port order, dead ones included.
     out: Vec<LinkId>,
 }
 
-/// A search towards one switch: distances, and the switches in the order they were found.
 #[derive(Default)]
 pub(crate) struct Search {
     /// Hops to the goal; `u32::MAX`: unreachable.
@@ -59,12 +56,10 @@ impl SwitchGraph {
         SwitchGraph { into_first, into, out_first, out }
     }
 
-    /// Returns the number of switches.
     pub(crate) fn switches(&self) -> usize {
         self.out_first.len() - 1
     }
 
-    /// Returns the live links into a switch.
     pub(crate) fn into(&self, switch: u32) -> &[Incoming] {
         &self.into[self.into_first[switch as usize] as usize..self.into_first[switch as usize + 1] as usize]
     }
@@ -74,13 +69,11 @@ impl SwitchGraph {
         &self.out[self.out_first[switch as usize] as usize..self.out_first[switch as usize + 1] as usize]
     }
 
-    /// Returns the maximum number of links to switches of a switch.
     pub(crate) fn widest(&self) -> usize {
         self.out_first.windows(2).map(|w| (w[1] - w[0]) as usize).max().unwrap_or(0)
     }
 
-    /// Searches the switches from which `goal` can be reached; calls `nearer(switch, link)` for every `link` into `switch` that
-    /// leads a hop nearer.
+    /// Calls `nearer(switch, link)` for every `link` into `switch` that leads a hop nearer to `goal`.
     pub(crate) fn search(&self, goal: u32, search: &mut Search, mut nearer: impl FnMut(u32, Incoming)) {
         let Search { distance, order } = search;
         distance.clear();
@@ -108,12 +101,12 @@ impl SwitchGraph {
 
 /// Breadth-first searches towards up to 64 goals side by side; a goal is a bit.
 pub(crate) struct WideSearch {
-    /// Goals that each switch has been found to reach so far.
+    /// Goals that each switch has been found to reach.
     seen: Vec<u64>,
-    /// Goals that each switch reaches in the number of hops searched so far.
+    /// Goals that each switch reaches in exactly the hops searched so far.
     level: Vec<u64>,
     next: Vec<u64>,
-    /// Goals that each link to a switch (as in `SwitchGraph::out`) leads nearer to.
+    /// Goals that each link of `SwitchGraph::out` leads nearer to.
     nearer: Vec<u64>,
 }
 
@@ -123,7 +116,7 @@ impl WideSearch {
         WideSearch { seen: switches.clone(), level: switches.clone(), next: switches, nearer: vec![0; graph.out.len()] }
     }
 
-    /// Searches; returns the number of pairs of a switch and a goal that are not connected.
+    /// Returns the number of pairs of a switch and a goal that are not connected.
     pub(crate) fn run(&mut self, graph: &SwitchGraph, goals: &[u32]) -> u64 {
         self.seen.fill(0);
         self.nearer.fill(0);
@@ -161,7 +154,7 @@ impl WideSearch {
         self.seen.iter().map(|seen| goals.len() as u64 - u64::from(seen.count_ones())).sum()
     }
 
-    /// Returns the goals that each link of a switch to switches, in port order, leads nearer to.
+    /// Returns the goals that each link of a switch leads nearer to, in port order.
     pub(crate) fn goals_of_ports(&self, graph: &SwitchGraph, switch: u32) -> &[u64] {
         &self.nearer[graph.out_first[switch as usize] as usize..graph.out_first[switch as usize + 1] as usize]
     }

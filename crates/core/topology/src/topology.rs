@@ -1,5 +1,3 @@
-//! A fabric: its graph and everything derived from it. The only file that names all its parts.
-
 use crate::{
     Guide, LinkId, LinkOverride, NodeId, Routes, Scale, Summary, TopologyError, adversarial, graph::Graph, overrides,
     paths, select, summary,
@@ -10,13 +8,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// A fabric: its graph, and the tables that follow from it, computed on first use.
+/// A fabric: its graph, and tables that are computed on first use.
 #[derive(Clone, Debug)]
 pub struct Topology {
     graph: Graph,
-    /// On a large Slim Fly it takes longer to compute than the graph.
+    /// Takes longer to compute than the graph on a large Slim Fly.
     guide: OnceLock<Option<Arc<Guide>>>,
-    /// Tables of the intact graph.
     routes: OnceLock<Arc<Routes>>,
 }
 
@@ -47,13 +44,12 @@ impl Topology {
         Scale::of(self)
     }
 
-    /// Returns the forwarding tables of the intact graph, which are computed once.
+    /// Returns the forwarding tables of the intact graph.
     pub fn routes(&self) -> Arc<Routes> {
         self.routes.get_or_init(|| Arc::new(Routes::shortest(self, &[]))).clone()
     }
 
-    /// Returns the tables of source-guided routing; `None` if the topology has none. They follow from the graph alone and are
-    /// computed once.
+    /// Returns the tables of source-guided routing; `None` if the topology has none.
     pub fn guide(&self) -> Option<Arc<Guide>> {
         self.guide.get_or_init(|| self.guidance.map(|guidance| Arc::new(Guide::new(self, guidance)))).clone()
     }
@@ -63,8 +59,7 @@ impl Topology {
         summary::summary(self, self.guide().as_deref(), self.max_base_rtt(data, ack), data, ack)
     }
 
-    /// Returns the rate of the links from leaves down to hosts over their rate upwards, over all leaves; 1 if there is no tier
-    /// above.
+    /// Returns the rate of the links from leaves down to hosts over their rate upwards; 1 if there is no tier above.
     pub fn oversubscription(&self) -> f64 {
         summary::oversubscription(self)
     }
@@ -72,15 +67,15 @@ impl Topology {
     /// Applies an override; returns the number of directed links that it changed.
     ///
     /// # Errors
-    /// Returns [`TopologyError`] for an unknown link or class, both or none of them, nothing to change, a rate or delay out of
-    /// range.
+    /// Returns [`TopologyError`] for an unknown link or class, both or none of them, nothing to change, a rate or delay out
+    /// of range.
     pub fn apply(&mut self, change: &LinkOverride) -> Result<usize, TopologyError> {
         overrides::apply(self, change)
     }
 
     /// Returns the directed links that `what` selects, ascending: a name as for [`Graph::link_named`], a class (`host`,
-    /// `tier0-1`, `local`, `global`), or a pattern with `*` and `?` over the names of cables (`leaf0-spine*`: both directions) or
-    /// of directed links (`leaf*->spine0`). Cables are named lower node first.
+    /// `tier0-1`, `local`, `global`), or a pattern with `*` and `?` over cables (`leaf0-spine*`: both directions) or directed
+    /// links (`leaf*->spine0`).
     ///
     /// # Errors
     /// Returns a [`TopologyError`] with the existing links and the nearest name if nothing matches.
@@ -88,7 +83,7 @@ impl Topology {
         select::links_like(self, what)
     }
 
-    /// Returns the hosts whose names match `pattern`, ascending; a plain name is a pattern of itself.
+    /// Returns the hosts whose names match `pattern`, ascending.
     ///
     /// # Errors
     /// Returns a [`TopologyError`] with the nearest name if there is no such host.
@@ -99,54 +94,49 @@ impl Topology {
     /// Returns pairs (source, destination) of hosts that load single links when all traffic takes default paths; empty if the
     /// topology has no guided paths.
     ///
-    /// The cables between switches are taken in random order, and each in both directions, u to v. Unused hosts of v receive from
-    /// unused hosts of different neighbours of u, in random order, whose default path to v leads through u. A host is used once,
-    /// as a source or as a destination, and a pair of switches once. With p hosts per switch, at most p flows load a direction of
-    /// a cable.
+    /// The cables between switches are taken in random order, each in both directions, u to v. Unused hosts of v receive from
+    /// unused hosts of different neighbours of u, in random order, whose default path to v leads through u. A host and a pair
+    /// of switches are used once. With p hosts per switch, at most p flows load a direction of a cable.
     pub fn adversarial_pairs(&self, seed: u64) -> Vec<(u32, u32)> {
         self.guide().map_or_else(Vec::new, |guide| adversarial::adversarial_pairs(self, &guide, seed))
     }
-
-    // ---- paths ----
 
     /// Returns the hops between two switches on the intact network; `u32::MAX` if there is no path.
     pub fn switch_distance(&self, from: NodeId, to: NodeId) -> u32 {
         paths::switch_distance(self, from, to)
     }
 
-    /// Returns the path of a packet on an empty network, host links included: the first of the shortest paths between two hosts.
-    /// In topologies with guided paths, whose links are of unequal length by design, it is the fastest. That path may have more
-    /// hops than the shortest, so that no path that a source can choose beats it.
+    /// Returns the path of a packet on an empty network, host links included: the first of the shortest paths between two
+    /// hosts. In topologies with guided paths it is the fastest, possibly of more hops, so that no path that a source can
+    /// choose beats it.
     pub fn base_path(&self, src: u32, dst: u32) -> Vec<LinkId> {
         paths::base_path(self, src, dst)
     }
 
-    /// Returns the number of paths between two switches that `routes` offers, parallel cables counted one by one; `to` must have
-    /// hosts. 0 if there is none; `u64::MAX` if they exceed 64 bits.
+    /// Returns the number of paths that `routes` offers, each parallel cable counted, to a switch with hosts; at most
+    /// `u64::MAX`.
     pub fn shortest_paths(&self, routes: &Routes, from: NodeId, to: NodeId) -> u64 {
         paths::shortest_paths(self, routes, from, to)
     }
 
-    /// Returns the shortest paths between two hosts, at most `most` of them, in port order.
+    /// Returns at most `most` shortest paths between two hosts, in port order.
     pub fn paths(&self, routes: &Routes, src: u32, dst: u32, most: usize) -> Vec<Vec<LinkId>> {
         paths::paths(self, routes, src, dst, most)
     }
 
-    /// Returns, for each path that multi-part entropy values name between two edge switches, `true` if it leads over a `dead`
-    /// link (per directed link). Index: part 0 + U0 * part 1, over as many tiers as the path climbs; empty if there is no choice.
+    /// Returns `true` for each path by multi-part entropy value between two edge switches that leads over a `dead` directed
+    /// link. Index: part 0 + U0 * part 1, over as many tiers as the path climbs; empty if there is no choice.
     pub fn dead_paths(&self, from: NodeId, to: NodeId, dead: &[bool]) -> Vec<bool> {
         paths::dead_paths(self, from, to, dead)
     }
-
-    // ---- round trips ----
 
     /// Returns the round trip of a packet of `data` bytes and its ACK of `ack` bytes.
     pub fn base_rtt(&self, src: u32, dst: u32, data: u64, ack: u64) -> Time {
         self.rtt(&self.base_path(src, dst), data, ack)
     }
 
-    /// Returns the largest base round trip between two hosts. In topologies with guided paths: over default paths, which are as
-    /// long if links of a class are alike, with the slowest host links.
+    /// Returns the largest base round trip between two hosts. In topologies with guided paths: over default paths, which are
+    /// as long if links of a class are alike, with the slowest host links.
     pub fn max_base_rtt(&self, data: u64, ack: u64) -> Time {
         match self.guide() {
             Some(guide) => guide.default_rtt(self, data, ack),
@@ -164,8 +154,8 @@ impl Topology {
         Some(self.guide()?.base_rtt(self, packet, ack))
     }
 
-    /// Returns the round trip that windows are sized for: over the longest path that a packet may be guided over in topologies
-    /// with guided paths (Spritz §V-A), else the largest base round trip.
+    /// Returns the round trip that windows are sized for: over the longest guided path if there are any (Spritz §V-A), else
+    /// the largest base round trip.
     pub fn window_rtt(&self, packet: u64, ack: u64) -> Time {
         self.guided_base_rtt(packet, ack).unwrap_or_else(|| self.max_base_rtt(packet, ack))
     }

@@ -1,5 +1,4 @@
-//! Adversarial pairs of a Slim Fly (specification 12.3): hosts used once, pairs of switches used once, all two hops apart, whole
-//! links loaded by as many flows as a switch has hosts.
+//! Adversarial pairs of a Slim Fly (specification 12.3).
 
 mod common;
 

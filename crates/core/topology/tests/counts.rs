@@ -13,7 +13,6 @@ fn switches_of(topology: &Topology, tier: u8) -> u64 {
     topology.nodes.iter().filter(|n| n.kind == NodeKind::Switch { tier }).count() as u64
 }
 
-/// Number of cables of a class: two directed links each.
 fn cables(topology: &Topology, class: LinkClass) -> u64 {
     topology.links.iter().filter(|l| l.class == class).count() as u64 / 2
 }

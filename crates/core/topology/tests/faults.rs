@@ -1,5 +1,3 @@
-//! Links and times that a fault resolves to, link overrides, and the parts of a parallel run.
-
 mod common;
 
 use anabranch_settings::Never;
@@ -28,7 +26,6 @@ fn link_names(topology: &Topology, links: &[LinkId]) -> Vec<String> {
     links.iter().map(|l| topology.link_name(*l)).collect()
 }
 
-/// Directed links between switches.
 fn between(topology: &Topology) -> usize {
     topology.links.iter().filter(|l| l.from.0 >= topology.hosts && l.to.0 >= topology.hosts).count()
 }
@@ -337,7 +334,6 @@ fn overrides() {
     }
 }
 
-/// Returns the pod of a switch in a tree of `tiers` tiers; with two tiers every leaf is one.
 fn pod(tree: &Topology, tiers: u64, radix: u32, switch: NodeId) -> Option<u32> {
     let number = |prefix: &str| tree.node(switch).name.strip_prefix(prefix).map(|n| n.parse::<u32>().unwrap());
     match tiers {

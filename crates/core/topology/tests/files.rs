@@ -93,7 +93,7 @@ fn the_conweave_fabric() {
     assert_eq!(description(&fabric), description(&hopper));
 }
 
-/// Sections of htsim's file for tiers of (rate Gb/s, ports down, ports up, delay ns).
+/// Tiers are (rate in Gb/s, ports down, ports up, delay in ns).
 fn topo(nodes: u64, podsize: Option<u64>, tiers: &[(u64, u64, u64, u64)]) -> String {
     let mut text = format!("Nodes {nodes}\nTiers {}\n", tiers.len());
     text.extend(podsize.map(|p| format!("Podsize {p}\n")));
@@ -119,7 +119,6 @@ fn htsim_three_tiers_of_1024_hosts() {
 
 #[test]
 fn htsim_rates_delays_latency_and_bundles() {
-    // 4 leaves with 4 hosts, 2 spines with 2 cables to each leaf; keys in any case, comments, a fraction of zero.
     let text = "nodes 16\nTIERS 2 # two\nTier 0\nDownlink_speed_Gbps 100.0\nRadix_Down 4\nRadix_Up 4\n\
         Downlink_Latency_ns 10\nSwitch_Latency_ns 250\nOversubscribed 1\nTier 1\nDownlink_speed_Gbps 200\n\
         Radix_Down 8\nDownlink_Latency_ns 500\nSwitch_Latency_ns 250\nBundle 2\n";
@@ -190,7 +189,6 @@ fn conweave_errors_name_the_line() {
         assert!(error.message.starts_with(&format!("fabric.txt: line {line}: ")), "{error}");
         assert!(error.message.contains(said), "`{said}` in: {error}");
     }
-    // Errors of the whole file.
     for (text, said) in [
         (swap("8 4 8", "8 4 9"), "8 links; the first line says 9"),
         (swap("1 4 100Gbps", "0 4 100Gbps"), "host0 has 2 links"),
@@ -388,7 +386,6 @@ proptest! {
     }
 }
 
-/// Without `format`, the format of each text is recognised, and a text of no format is refused.
 #[test]
 fn a_format_is_found_by_what_the_file_says() {
     let found = |text: &str| {

@@ -18,7 +18,6 @@ fn cables(topology: &Topology, class: LinkClass) -> usize {
     topology.links.iter().filter(|l| l.class == class).count() / 2
 }
 
-/// Returns the hops from a switch to every other by breadth-first search over sets of neighbours.
 fn hops(neighbours: &[BTreeSet<u32>], from: u32) -> Vec<u32> {
     let mut hops = vec![u32::MAX; neighbours.len()];
     hops[from as usize] = 0;

@@ -1,5 +1,4 @@
-//! Source-guided paths against specification 8.1, 9.2 to 9.5, 10.4 and 10.5, and against an enumeration over sets of
-//! neighbours.
+//! Source-guided paths against specification 8.1, 9.2 to 9.5, 10.4 and 10.5, and against an enumeration.
 
 mod common;
 
@@ -30,7 +29,6 @@ const TABLE_I: [((u8, u8), u64); 15] = [
     ((0, 4), 23328),
 ];
 
-/// Returns the switches of a path, by number.
 fn switches_of(topology: &Topology, from: NodeId, links: &[LinkId]) -> Vec<u32> {
     let mut at = from;
     let mut all = vec![from.0 - topology.hosts];
@@ -42,7 +40,7 @@ fn switches_of(topology: &Topology, from: NodeId, links: &[LinkId]) -> Vec<u32> 
     all
 }
 
-/// Returns the paths of a Slim Fly by specification 10.4: two free hops, then over the smallest common neighbour; simple.
+/// Specification 10.4: two free hops, then over the smallest common neighbour; simple.
 fn slim_fly_paths(near: &[BTreeSet<u32>], s: u32, t: u32) -> BTreeSet<Vec<u32>> {
     let adjacent = |a: u32, b: u32| near[a as usize].contains(&b);
     let mut found = BTreeSet::new();
@@ -67,8 +65,8 @@ fn slim_fly_paths(near: &[BTreeSet<u32>], s: u32, t: u32) -> BTreeSet<Vec<u32>> 
     found
 }
 
-/// Returns the paths of a Dragonfly with `a` switches per group by specification 8.1: over a switch of the group, or over any
-/// global link of the group and then the one link to the destination's group.
+/// Specification 8.1: over a switch of the group, or over any global link of the group and then the one link to the
+/// destination's group.
 fn dragonfly_paths(near: &[BTreeSet<u32>], a: u32, s: u32, t: u32) -> BTreeSet<Vec<u32>> {
     let group = |x: u32| x / a;
     let members = |g: u32| g * a..(g + 1) * a;
@@ -107,7 +105,6 @@ fn check_against(
         let found: BTreeSet<Vec<u32>> = paths.iter().map(|p| switches_of(topology, from, p.links())).collect();
         assert_eq!(found.len(), paths.len(), "no path twice");
         assert_eq!(found, expected(&near, from.0 - topology.hosts, to.0 - topology.hosts));
-        // Order of the paths, and fields of each.
         assert!(paths.is_sorted_by_key(|p| (p.latency, p.ev)));
         for path in &paths {
             let links = path.links().iter().map(|l| topology.link(*l));
@@ -308,7 +305,7 @@ fn memory_of_tables() {
     assert_eq!(counts.max(), Some(1778));
 }
 
-/// No guided path is faster than the base path, which is the ideal, and one is equally fast.
+/// The base path is the ideal: no guided path is faster, and one is equally fast.
 #[test]
 fn base_paths_are_the_fastest() {
     for it in [dragonfly(1, 4, 2), slim_fly(5, 1), dragonfly(4, 8, 4), slim_fly(9, 7)] {
@@ -333,8 +330,8 @@ fn base_paths_are_the_fastest() {
     }
 }
 
-/// A size at which one source has more paths than are examined one by one (4,802 switches of 73 ports: 25 million). The longest
-/// path is found nevertheless, as long as on the small ones (specification 9.5: 7604.32 ns).
+/// One source has more paths than are examined one by one (4,802 switches of 73 ports: 25 million). The longest is as long as
+/// on small ones (specification 9.5: 7604.32 ns).
 #[test]
 fn base_rtt_of_a_large_slim_fly() {
     assert_eq!(slim_fly(49, 1).guided_base_rtt(4160, 64), Some(Time::from_ps(7_604_320)));

@@ -1,5 +1,4 @@
-//! Forwarding by entropy values (specification 8.1): switches follow the lists, packets of every value arrive, and there is no
-//! deadlock.
+//! Forwarding by entropy values (specification 8.1).
 
 mod common;
 
@@ -8,7 +7,6 @@ use anabranch_units::Time;
 use common::{arranged, dragonfly, node, pairs, slim_fly, walk};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Forwards a packet switch by switch with the rule that switches apply.
 fn forward(topology: &Topology, guide: &Guide, from: NodeId, to: NodeId, ev: [u16; 2]) -> Vec<LinkId> {
     let (mut at, mut links, mut local) = (from, Vec::new(), false);
     while let Some(link) = guide.next(at, links.len() as u8, local, ev, to) {
@@ -38,7 +36,7 @@ fn switches_follow_entropy_values() {
     };
     for it in [dragonfly(1, 4, 2), arranged(3, 2, 4, Arrangement::Circulant), slim_fly(4, 1), slim_fly(5, 1)] {
         follow(&it, 1);
-        // A packet of any entropy value arrives, over a path of the list or, if a second switch lacks global links, another one.
+        // If a second switch lacks global links, the path is not in the list.
         let guide = it.guide().unwrap();
         for (from, to) in pairs(&it, 3) {
             for ev in (0..24).flat_map(|a| (0..24).map(move |b| [a, b])) {

@@ -7,7 +7,7 @@ use common::{adjacency, edges, fat_tree, hops_from, leaf_spine, live_links, swit
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// A connected graph: switch i has a link to an earlier one; further edges are random.
+/// Switch i has a link to an earlier one; further edges are random.
 fn graph(parents: &[u32], further: &[(u32, u32)], hosts: u64) -> Topology {
     let count = parents.len() as u32 + 1;
     let mut edges: Vec<(u32, u32)> = parents.iter().zip(1..).map(|(parent, i)| (parent % i, i)).collect();
@@ -35,7 +35,6 @@ fn any_topology() -> impl Strategy<Value = Topology> {
     ]
 }
 
-/// A topology and its dead directed links, from none to most of them.
 fn with_dead(topology: impl Strategy<Value = Topology>) -> impl Strategy<Value = (Topology, Vec<bool>)> {
     (topology, 0..=60u8).prop_flat_map(|(topology, percent)| {
         let links = topology.links.len();
@@ -53,7 +52,6 @@ fn uplinks(topology: &Topology, at: NodeId) -> Vec<LinkId> {
     topology.out_links(at).iter().copied().filter(up).collect()
 }
 
-/// Returns the shortest paths from `at` to `to` by depth-first search over all links.
 fn ways(live: &BTreeMap<NodeId, Vec<(LinkId, NodeId)>>, at: NodeId, to: NodeId, left: u32) -> Vec<Vec<LinkId>> {
     if at == to {
         return vec![vec![]];
@@ -91,7 +89,6 @@ proptest! {
                     .map(|(link, _)| *link)
                     .collect();
                 let found = routes.towards(at.0 - topology.hosts, to.0 - topology.hosts);
-                // Port order is the order of the links at the switch.
                 let ports = topology.out_links(at);
                 expected.sort_by_key(|l| ports.iter().position(|p| p == l));
                 prop_assert_eq!(found.links, &expected[..]);
@@ -103,7 +100,6 @@ proptest! {
                     prop_assert!(positions.windows(2).all(|w| w[0] < w[1]), "positions ascend");
                 }
                 widest = widest.max(expected.len() as u32);
-                // One number per set, one set per number, numbers are dense.
                 for (group, links) in &groups {
                     prop_assert_eq!(*group == found.group, *links == expected);
                 }
@@ -162,7 +158,6 @@ proptest! {
                 let hops = hops_from(&live, from)[&to];
                 prop_assert_eq!(path.len() as u32, hops + 2);
                 prop_assert_eq!(topology.switch_distance(from, to), hops);
-                // A cached path equals a computed one, also for other hosts of the same switches.
                 prop_assert_eq!(known.path(&topology, src, dst), &path[..]);
                 prop_assert_eq!(known.path(&topology, src, dst), &path[..]);
             }

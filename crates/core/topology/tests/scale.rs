@@ -1,4 +1,4 @@
-//! The stated size of a topology is the size of what is built, for every kind and option: the memory guard reads it.
+//! The stated size of a topology, which the memory guard reads, is the size of what is built.
 
 mod common;
 
@@ -11,7 +11,6 @@ use anabranch_units::{Rate, Time};
 use common::edges;
 use proptest::{prelude::*, strategy::ValueTree};
 
-/// Returns the size, counted from nodes, links and tables alone.
 fn counted(topology: &Topology) -> Scale {
     Scale {
         hosts: topology.hosts.into(),
@@ -22,7 +21,6 @@ fn counted(topology: &Topology) -> Scale {
     }
 }
 
-/// Valid values, and some that are refused.
 fn rate() -> impl Strategy<Value = Rate> {
     prop_oneof![60 => (1..800u64).prop_map(Rate::gbps), 1 => Just(Rate(1))]
 }
@@ -143,7 +141,6 @@ fn file() -> impl Strategy<Value = (TopologyParameters, String)> {
         Just(HTSIM_DRAGONFLY.to_string()),
         Just(HTSIM_SLIM_FLY.to_string()),
         Just(HTSIM_TREE.to_string()),
-        // A line of switches.
         (3..20u32).prop_map(|n| (0..n - 1).map(|s| format!("{s} {}\n", s + 1)).collect::<String>()),
     ];
     (text, count(5), rate(), time(), time()).prop_map(|(text, hosts_per_switch, link_rate, link_delay, latency)| {
@@ -190,7 +187,7 @@ proptest! {
     }
 }
 
-/// Most draws of every kind are valid, so that the property above covers each kind.
+/// The property above covers each kind only if most draws are valid.
 #[test]
 fn most_draws_are_possible() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();

@@ -1,5 +1,3 @@
-//! Tables at relevant sizes, their raw views, and contents of files and faults that must give errors.
-
 mod common;
 
 use anabranch_topology::{
@@ -86,7 +84,6 @@ fn path_counts_do_not_wrap() {
     assert_eq!(row.summary(100, 10).paths.iter().map(|p| p.paths).max(), Some(u64::MAX));
 }
 
-/// Asserts that the raw views equal the results of the calls.
 fn views_agree(topology: &Topology, routes: &Routes) {
     let hosts = topology.hosts;
     let columns: Vec<u32> = (0..topology.switches()).filter(|s| routes.column(*s).is_some()).collect();

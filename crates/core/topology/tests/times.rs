@@ -85,7 +85,6 @@ fn different_links_add_up() {
     assert_eq!((fabric.nic_rate(), fabric.bdp(1000, 64)), (Rate::gbps(100), rtt / 80));
 }
 
-/// Returns the largest round trip over every pair of hosts.
 fn largest(topology: &Topology, data: u64, ack: u64) -> Time {
     let hosts = 0..topology.hosts;
     let pairs = hosts.clone().flat_map(|a| hosts.clone().map(move |b| (a, b))).filter(|(a, b)| a != b);
@@ -124,7 +123,7 @@ fn exact_rate() -> impl Strategy<Value = Rate> {
         .prop_map(|ps_per_byte| Rate(8_000_000_000_000 / ps_per_byte))
 }
 
-/// Returns the arrival packet by packet, link by link: a packet starts when it has wholly arrived and the one before it has left.
+/// A packet starts when it has wholly arrived and the one before it has left.
 fn store_and_forward(topology: &Topology, path: &[anabranch_topology::LinkId], sizes: &[u64]) -> Time {
     let mut here: Vec<u64> = vec![0; sizes.len()];
     for link in path {

@@ -1,9 +1,8 @@
 //! Source-guided routing (Spritz; specification 8.1): the source selects the first one or two hops, static tables the others.
 //!
-//! A packet carries an entropy value of two parts. The first switch forwards by EV1, the second by EV2, all others by the default
-//! table. A part is the number of a switch-facing port, in port order. Two exceptions on Dragonfly: inside one group EV1 names a
-//! switch of the group and the rest is default; EV2 counts only for a packet that came over a local link and is not in its
-//! destination's group yet, and names a global link.
+//! The first switch forwards by EV1, the second by EV2, all others by the default table. A part is the number of a
+//! switch-facing port. Exceptions on Dragonfly: inside one group EV1 names a switch of the group. EV2 counts only for a
+//! packet that came over a local link and is not in its destination's group yet, and names a global link.
 
 mod paths;
 mod times;
@@ -16,17 +15,16 @@ use crate::{LinkClass, LinkId, NodeId, graph::Graph, guidance::Guidance};
 
 const NONE: u32 = u32::MAX;
 
-/// Tables of source-guided routing: default next hops, and the ports that entropy values name. Failures do not change them.
+/// Tables of source-guided routing, which failures do not change: default next hops, and the ports that entropy values name.
 ///
 /// Private methods count switches from the first one; public methods take nodes or such numbers.
 #[derive(Clone, Debug)]
 pub struct Guide {
     guidance: Guidance,
     hosts: u32,
-    /// Group of each switch.
     group: Vec<u32>,
     groups: u32,
-    /// Start of each switch's switch-facing ports in the lists that follow: `first[s]..first[s + 1]`.
+    /// Start of each switch's ports in the lists that follow: `first[s]..first[s + 1]`.
     first: Vec<u32>,
     link: Vec<LinkId>,
     to: Vec<u32>,
@@ -41,14 +39,13 @@ pub struct Guide {
     default_ports: Vec<u16>,
 }
 
-/// Returns the virtual channel of a packet on its `hop`-th link between switches, counted from 0: the hop itself. Channels are
-/// taken in ascending order, so packets cannot wait for each other in a cycle (specification 8.1 leaves the choice open).
+/// Returns the virtual channel of a packet on its `hop`-th link between switches, counted from 0: the hop itself. Ascending
+/// channels cannot deadlock (specification 8.1 leaves the choice open).
 pub fn virtual_channel(hop: u8) -> u8 {
     hop
 }
 
 impl Guide {
-    /// Creates the tables of a graph with these routing rules.
     pub(crate) fn new(graph: &Graph, guidance: Guidance) -> Self {
         let (mut first, mut link, mut owner) = (vec![0], Vec::new(), Vec::new());
         for switch in 0..graph.switches() {
@@ -86,7 +83,7 @@ impl Guide {
         self.guidance
     }
 
-    /// Returns the number of switch-facing ports of a switch (switches by number, counted from the first).
+    /// Returns the number of switch-facing ports of a switch.
     #[inline]
     pub fn port_count(&self, switch: u32) -> u32 {
         self.first[switch as usize + 1] - self.first[switch as usize]
@@ -127,13 +124,13 @@ impl Guide {
         self.group[switch as usize]
     }
 
-    /// Returns the number of the default port of a switch towards another one.
+    /// Returns the number of a switch's default port towards another.
     #[inline]
     pub fn default_port_of(&self, at: u32, to: u32) -> u32 {
         self.default_port(at, to) - self.first[at as usize]
     }
 
-    /// Returns the port of [`Guide::next`] for two different switches, by numbers of switches and ports.
+    /// Returns the port of [`Guide::next`] for two different switches, by numbers.
     #[inline]
     pub fn next_port(&self, at: u32, hop: u8, arrived_over_local: bool, ev: [u16; 2], to: u32) -> u32 {
         let same_group = self.group[at as usize] == self.group[to as usize];
@@ -166,7 +163,6 @@ impl Guide {
         node.0 - self.hosts
     }
 
-    /// Returns the indices of the ports of a switch in the lists.
     fn ports(&self, switch: u32) -> std::ops::Range<u32> {
         self.first[switch as usize]..self.first[switch as usize + 1]
     }
@@ -176,7 +172,6 @@ impl Guide {
         for port in (0..self.link.len()).filter(|port| !self.local[*port]) {
             let (from, to) = (self.group[self.owner[port] as usize], self.group[self.to[port] as usize]);
             let gateway = &mut self.gateways[(from * self.groups + to) as usize];
-            // Of several links, the first counts.
             *gateway = (port as u32).min(*gateway);
         }
         let groups = self.groups;
@@ -211,14 +206,12 @@ impl Guide {
         self.default_ports = table;
     }
 
-    /// Returns the port of a switch that leads directly to another switch.
     fn port_to(&self, switch: u32, other: u32) -> u32 {
         let ports = self.ports(switch);
         let neighbours = &self.to[ports.start as usize..ports.end as usize];
         neighbours.binary_search(&other).map_or(NONE, |number| ports.start + number as u32)
     }
 
-    /// Returns the default port of a switch towards another.
     fn default_port(&self, at: u32, to: u32) -> u32 {
         match self.guidance {
             Guidance::SlimFly => {
@@ -234,19 +227,17 @@ impl Guide {
         }
     }
 
-    /// Returns the default next hop of a switch towards another: on Dragonfly to the gateway of the destination's group, over it,
-    /// to the destination; on Slim Fly the direct link, else over the common neighbour of the smallest number. `None` at the
-    /// destination.
+    /// Returns the default next hop; `None` at the destination. On Dragonfly it leads over the gateway of the destination's
+    /// group, on Slim Fly over the direct link or the common neighbour of the smallest number.
     pub fn minimal(&self, at: NodeId, to: NodeId) -> Option<LinkId> {
         (at != to).then(|| self.link[self.default_port(self.number(at), self.number(to)) as usize])
     }
 
-    /// Returns the next hop at the switch `at` of a packet for `to` that has passed `hop` links between switches, the last of
-    /// them local or not. `None` at the destination, for any entropy value.
+    /// Returns the next hop at `at` of a packet for `to` that has passed `hop` links between switches, the last of
+    /// them local or not; `None` at the destination.
     ///
-    /// A part of the entropy value is taken modulo the number of switch-facing ports. If that port is not of the kind that the
-    /// rules require, the part is taken modulo the number of those that are, in port order. If there are none, the default
-    /// counts.
+    /// A part of the entropy value counts modulo the number of switch-facing ports. If that port is not of the kind that the
+    /// rules require, it counts modulo the number of those that are. If there are none, the default applies.
     pub fn next(&self, at: NodeId, hop: u8, arrived_over_local: bool, ev: [u16; 2], to: NodeId) -> Option<LinkId> {
         if at == to {
             return None;
@@ -255,7 +246,7 @@ impl Guide {
         Some(self.link_at(at, self.next_port(at, hop, arrived_over_local, ev, to)))
     }
 
-    /// Returns the port that a part of an entropy value names among those allowed, by their class (`true`: local).
+    /// Returns the port that a part of an entropy value names; `allowed` takes `true` for local ports.
     fn port(&self, at: u32, ev: u16, allowed: impl Fn(bool) -> bool) -> Option<u32> {
         let ports = self.ports(at);
         let named = ports.start + u32::from(ev) % (ports.len() as u32).max(1);
@@ -267,8 +258,8 @@ impl Guide {
         ports.filter(is_allowed).nth(usize::from(ev).checked_rem(count)?)
     }
 
-    /// Returns both switches of the global link that the default table takes between two groups of a Dragonfly. `None` for the
-    /// same group, an unknown one, or on Slim Fly, whose groups have many links to each other.
+    /// Returns both switches of the global link of the default table between two groups of a Dragonfly. `None` for the same
+    /// or an unknown group, and on Slim Fly, whose groups have many links to each other.
     pub fn gateway(&self, from_group: u32, to_group: u32) -> Option<(NodeId, NodeId)> {
         if from_group.max(to_group) >= self.groups {
             return None;

@@ -14,7 +14,7 @@ const MAX_HOPS: usize = 5;
 /// A path that an entropy value names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GuidedPath {
-    /// The entropy value: switch-facing port of the first switch, and of the second; 0 if it is not used.
+    /// The entropy value: switch-facing port of the first switch, and of the second; 0 if unused.
     pub ev: [u16; 2],
     /// Number of its local and global links.
     pub kind: PathType,
@@ -35,8 +35,8 @@ impl GuidedPath {
 }
 
 impl Guide {
-    /// Returns the guided paths between two switches for packets of `packet` bytes on the wire, by latency, then by entropy
-    /// value: index 0 is the fastest. A switch has one path to itself, without links.
+    /// Returns the guided paths between two switches for packets of `packet` bytes on the wire, by latency, then entropy
+    /// value. A switch has one path to itself, without links.
     pub fn paths(&self, graph: &Graph, from: NodeId, to: NodeId, packet: u64) -> Vec<GuidedPath> {
         let mut paths = Vec::new();
         let (from, to) = (self.number(from), self.number(to));
@@ -73,7 +73,7 @@ impl Guide {
         path.len
     }
 
-    /// Calls `found` with the entropy value and the ports of every guided path, in the order of entropy values.
+    /// Calls `found` with the entropy value and the ports of every guided path, by entropy value.
     pub(super) fn visit(&self, from: u32, to: u32, found: &mut dyn FnMut([u16; 2], &[u32])) {
         if from == to {
             return found([0, 0], &[]);
@@ -99,7 +99,7 @@ impl Guide {
         }
     }
 
-    /// Follows the default table after the chosen hops; passes a path to `found` unless it visits a switch twice.
+    /// Follows the default table after the chosen hops; skips a path that visits a switch twice.
     fn complete(&self, chosen: &[u32], from: u32, to: u32, ev: [u16; 2], found: &mut dyn FnMut([u16; 2], &[u32])) {
         let mut path = Path::default();
         chosen.iter().for_each(|port| path.push(*port));
@@ -120,7 +120,6 @@ impl Guide {
         }
     }
 
-    /// Calls `found` with the hops of the default path.
     pub(super) fn default_path(&self, from: u32, to: u32, found: &mut dyn FnMut(&[u32])) {
         let mut path = Path::default();
         self.finish(&mut path, from, to);

@@ -1,4 +1,4 @@
-//! Times and sizes of guided paths: the longest round trip, and the memory of their tables.
+//! Longest round trip over guided paths, and the memory of their tables.
 
 use super::Guide;
 use crate::{
@@ -17,7 +17,6 @@ pub fn guided_table_bytes(switches: u64, paths_per_pair: u64) -> u64 {
     switches.saturating_sub(1) * paths_per_pair * 3
 }
 
-/// Counts of guided paths of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TypeTotal {
     pub(crate) kind: PathType,
@@ -25,7 +24,6 @@ pub(crate) struct TypeTotal {
     pub(crate) latency: Time,
 }
 
-/// Counts of guided paths of all pairs examined.
 pub(crate) struct Totals {
     pub(crate) sources: u32,
     pub(crate) fewest: u64,
@@ -33,7 +31,7 @@ pub(crate) struct Totals {
     pub(crate) types: Vec<TypeTotal>,
 }
 
-/// Returns the sum of the times of the slowest link from a host and the slowest to a host.
+/// Returns the times of the slowest link from a host and the slowest to a host, added.
 fn ends(graph: &Graph, bytes: u64) -> Time {
     let slowest = |links: &mut dyn Iterator<Item = LinkId>| links.map(|l| graph.one_way(&[l], bytes)).max();
     let up = (0..graph.hosts).map(|host| graph.host_uplink(host));
@@ -41,7 +39,7 @@ fn ends(graph: &Graph, bytes: u64) -> Time {
 }
 
 impl Guide {
-    /// Returns an upper bound of the number of paths between all switches and one.
+    /// Returns an upper bound of the number of paths from one switch.
     fn paths_of_a_source(&self) -> u64 {
         let ports = (0..self.switches()).map(|s| self.ports(s).len() as u64).max().unwrap_or(0);
         let per_pair = match self.guidance {
@@ -51,26 +49,24 @@ impl Guide {
         (u64::from(self.switches()) * per_pair).max(1)
     }
 
-    /// Returns the switches whose paths are examined: all, or evenly spaced ones if there are too many paths.
     fn sources(&self) -> impl Iterator<Item = u32> + use<> {
         let switches = u64::from(self.switches());
         let count = (MAX_PATHS / self.paths_of_a_source()).clamp(1, switches);
         (0..count).map(move |i| ((2 * i + 1) * switches / (2 * count)) as u32)
     }
 
-    /// Returns the step between the destinations that are examined from a source: 1, unless one source has too many paths.
+    /// Returns the step between the destinations examined from a source: 1, unless one source has too many paths.
     fn stride(&self) -> usize {
         (self.paths_of_a_source() / MAX_PATHS).max(1) as usize
     }
 
-    /// Returns every `stride`-th switch except `from`, the next numbers first: the longest paths of a Slim Fly lead to its own
-    /// half.
+    /// Returns every `stride`-th switch except `from`, the next numbers first: the longest paths of a Slim Fly lead to its
+    /// own half.
     fn others(&self, from: u32, stride: usize) -> impl Iterator<Item = u32> + use<> {
         let switches = self.switches();
         (1..switches).step_by(stride).map(move |i| (from + i) % switches)
     }
 
-    /// Returns the numbers of guided paths by type, over pairs of different switches.
     pub(crate) fn totals(&self, graph: &Graph, packet: u64) -> Totals {
         let (mut sources, mut fewest, mut most) = (0, u64::MAX, 0);
         let mut types: BTreeMap<PathType, (u64, Time)> = BTreeMap::new();
@@ -98,24 +94,22 @@ impl Guide {
         Totals { sources, fewest: fewest.min(most), most, types }
     }
 
-    /// Returns the round trip of a packet of `packet` bytes over the longest guided path and of its ACK of `ack` bytes over the
-    /// longest default path, host links and switch latencies included (specification 9.5).
+    /// Returns the round trip of a packet of `packet` bytes over the longest guided path and of its ACK of `ack` bytes over
+    /// the longest default path, host links (the slowest) and switch latencies included (specification 9.5).
     ///
-    /// Host links count with the slowest of each direction. In fabrics of many million paths whose links of one class differ,
-    /// evenly spaced sources (and destinations, beyond 8 million paths from one source) represent all.
+    /// In fabrics of many million paths whose links of one class differ, evenly spaced switches represent all.
     pub fn base_rtt(&self, graph: &Graph, packet: u64, ack: u64) -> Time {
         let data = self.longest(graph, packet, self.sources(), true);
         let back = self.longest(graph, ack, 0..self.switches(), false);
         ends(graph, packet) + data + ends(graph, ack) + back
     }
 
-    /// Returns the round trip like [`Guide::base_rtt`], but both directions over the longest default path.
+    /// Returns [`Guide::base_rtt`] with both directions over the longest default path.
     pub(crate) fn default_rtt(&self, graph: &Graph, packet: u64, ack: u64) -> Time {
         let one_way = |bytes: u64| ends(graph, bytes) + self.longest(graph, bytes, 0..self.switches(), false);
         one_way(packet) + one_way(ack)
     }
 
-    /// Returns the time of the longest path between switches, guided or default.
     fn longest(&self, graph: &Graph, bytes: u64, sources: impl Iterator<Item = u32>, guided: bool) -> Time {
         let times: Vec<Time> = self.link.iter().map(|link| graph.one_way(&[*link], bytes)).collect();
         let slowest = |local: bool| {

@@ -12,7 +12,6 @@ use anabranch_units::{Rate, Time};
 /// Maximum number of cables between switches.
 const MAX_CABLES: u64 = 1 << 24;
 
-/// Entry of this kind in the registry.
 pub(crate) const ABOUT: About = About {
     name: "dragonfly",
     summary: "fully meshed groups of switches, one global link between any two groups",
@@ -88,18 +87,14 @@ impl Arrangement {
     }
 }
 
-/// Counts of a Dragonfly, which `scale` returns and `build` uses.
 struct Shape {
-    /// Hosts at a switch.
     p: u32,
-    /// Switches in a group.
     a: u32,
-    /// Global links of a switch.
     h: u32,
     groups: u32,
     hosts: u64,
     switches: u64,
-    /// Cables between switches.
+    /// Between switches.
     cables: u64,
 }
 

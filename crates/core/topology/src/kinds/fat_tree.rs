@@ -1,15 +1,13 @@
 //! Fat trees of switches of one radix k, with more hosts per leaf where they are oversubscribed.
 //!
-//! Two tiers: k leaves with k/2 hosts each, k/2 spines, k^2/2 hosts. Three tiers: k pods of k/2 leaves and k/2
-//! aggregation switches, (k/2)^2 cores, k^3/4 hosts; aggregation switch j of every pod has cables to the cores
-//! j*k/2 .. j*k/2 + k/2 - 1. Switches are numbered pod by pod. `oversubscription` multiplies the hosts of every leaf.
+//! Two tiers: k leaves with k/2 hosts each, k/2 spines. Three tiers: k pods of k/2 leaves and k/2 aggregation switches,
+//! (k/2)^2 cores; aggregation switch j of every pod has cables to the cores j*k/2 .. j*k/2 + k/2 - 1.
 
 use super::kind::{Kind, Scale, moving, not_too_many, short};
 use crate::{LinkClass, TopologyError, build::Builder, graph::Graph};
 use anabranch_settings::{About, parameters};
 use anabranch_units::{Rate, Time};
 
-/// Entry of this kind in the registry.
 pub(crate) const ABOUT: About = About {
     name: "fat-tree",
     summary: "non-blocking tree of 2 or 3 tiers of switches of one radix",
@@ -39,7 +37,6 @@ parameters! {
     }
 }
 
-/// Counts of a fat tree, which `scale` returns and `build` uses.
 struct Shape {
     three: bool,
     /// Half the radix: uplinks of a leaf and of an aggregation switch.
@@ -47,7 +44,6 @@ struct Shape {
     hosts: u32,
     per_leaf: u32,
     leaves: u32,
-    /// Number of aggregation switches; 0 in two tiers.
     aggs: u32,
     /// Number of spines or cores.
     top: u32,

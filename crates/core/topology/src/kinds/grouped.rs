@@ -7,7 +7,6 @@ use anabranch_units::{Rate, Time};
 /// Maximum number of switches, so that forwarding tables have at most 2^29 entries.
 pub(crate) const MAX_SWITCHES: u64 = 23_170;
 
-/// Rate and delay of each class of link, and the latency of a switch.
 pub(crate) struct Cabling {
     pub(crate) host: (Rate, Time),
     pub(crate) local: (Rate, Time),
@@ -16,7 +15,7 @@ pub(crate) struct Cabling {
 }
 
 impl Cabling {
-    /// Checks rates and delays; a rate that is not given is `link_rate`. In the order host, local, global.
+    /// Checks rates and delays (host, local, global); a missing rate is `link_rate`.
     pub(crate) fn checked(
         link_rate: Rate,
         rates: [Option<Rate>; 3],
@@ -36,10 +35,8 @@ impl Cabling {
     }
 }
 
-/// Builds groups of `group_size` switches with `p` hosts each: host h is at switch h div p; `edges` are pairs of switch numbers.
-///
-/// # Errors
-/// Returns [`TopologyError`] for an impossible graph.
+/// Builds groups of `group_size` switches with `p` hosts each: host h is at switch h div p; `edges` are pairs of switch
+/// numbers.
 pub(crate) fn build(
     groups: u32,
     group_size: u32,

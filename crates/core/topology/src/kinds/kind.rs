@@ -1,16 +1,10 @@
-//! Interface of every kind of topology, and the limits they share.
-
 use crate::{TopologyError, graph::Graph};
 use anabranch_units::{Rate, Time};
 
-/// A kind of topology with its parameters.
 pub(crate) trait Kind {
-    /// Returns the size of the topology that [`Kind::build`] makes; `None` for a file and for sizes that are refused.
+    /// Returns the size of what [`Kind::build`] makes; `None` for a file and for refused sizes.
     fn scale(&self) -> Option<Scale>;
-    /// Builds it. `read_file` returns the text of a file that the parameters name.
-    ///
-    /// # Errors
-    /// Returns [`TopologyError`] for an impossible topology, and for a file that cannot be read or describes one.
+    /// `read_file` returns the text of a file that the parameters name.
     fn build(&self, read_file: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Graph, TopologyError>;
 }
 
@@ -30,7 +24,6 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Returns the size of a graph.
     pub(crate) fn of(graph: &Graph) -> Self {
         let groups = graph.groups.iter().max().map_or(0, |last| u64::from(*last) + 1);
         Scale {
@@ -48,7 +41,6 @@ impl Scale {
     }
 }
 
-/// Refuses a size of zero.
 pub(crate) fn positive(key: &str, value: u64) -> Result<(), TopologyError> {
     if value == 0 { Err(TopologyError::at(key, format!("`{key}` is 0; at least 1 is needed"))) } else { Ok(()) }
 }

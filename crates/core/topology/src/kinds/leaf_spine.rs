@@ -8,7 +8,6 @@ use anabranch_units::{Rate, Time};
 /// Maximum number of cables between switches.
 const MAX_CABLES: u64 = 1 << 24;
 
-/// Entry of this kind in the registry.
 pub(crate) const ABOUT: About = About {
     name: "leaf-spine",
     summary: "two tiers with any number of leaves, spines and hosts",
@@ -40,14 +39,12 @@ parameters! {
     }
 }
 
-/// Counts of a leaf-spine, which `scale` returns and `build` uses.
 struct Shape {
     leaves: u32,
     spines: u32,
     hosts: u32,
     hosts_per_leaf: u32,
     links_per_spine: u32,
-    /// Number of uplinks of a leaf.
     uplinks: u32,
 }
 

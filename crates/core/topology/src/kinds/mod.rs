@@ -1,4 +1,4 @@
-//! The kinds of topology a scenario can name. To add one, write a file and a line in the list below.
+//! Kinds of topology that a scenario can name. To add one, write a file and a line in the list below.
 
 mod dragonfly;
 mod fat_tree;
@@ -31,13 +31,12 @@ registry! {
 }
 
 impl TopologyParameters {
-    /// Returns the size of the topology that [`TopologyParameters::build`] makes; `None` for a file and for sizes that are
-    /// refused.
+    /// Returns the size of what [`TopologyParameters::build`] makes; `None` for a file and for refused sizes.
     pub fn scale(&self) -> Option<Scale> {
         self.capabilities().scale()
     }
 
-    /// Builds it. `read_file` returns the text of a file that the parameters name.
+    /// Builds the topology. `read_file` returns the text of a file that the parameters name.
     ///
     /// # Errors
     /// Returns [`TopologyError`] for an impossible topology, and for a file that cannot be read or describes one.

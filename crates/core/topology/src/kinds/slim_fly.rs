@@ -1,8 +1,7 @@
 //! Slim Fly: the graphs of McKay, Miller and Širáň, of diameter 2, over the finite field of q elements.
 //!
-//! Switches (s, x, y) with s in {0, 1}, number s*q^2 + x*q + y; a group is the q switches of one (s, x). Inside the
-//! groups of s = 0 switches differ by an element of X, inside those of s = 1 by one of X'; (0, x, y) and (1, m, c) are
-//! linked where y = m*x + c (specification 10.1).
+//! Switch (s, x, y), s in {0, 1}, has number s*q^2 + x*q + y; a group is one (s, x). Linked are switches of a group that
+//! differ by an element of X (s = 0) or X' (s = 1), and (0, x, y) and (1, m, c) where y = m*x + c (specification 10.1).
 
 use super::grouped::{self, Cabling};
 use super::kind::{Kind, Scale, not_too_many, positive};
@@ -14,10 +13,9 @@ use crate::{
 use anabranch_settings::{About, parameters};
 use anabranch_units::{Rate, Time};
 
-/// The largest q: 22,898 switches. The next one would not fit the limit on forwarding tables.
+/// 22,898 switches; the next q would exceed the limit on forwarding tables.
 const MAX_Q: u64 = 107;
 
-/// Entry of this kind in the registry.
 pub(crate) const ABOUT: About = About {
     name: "slim-fly",
     summary: "switches at most two hops apart, over a finite field",
@@ -51,12 +49,11 @@ parameters! {
     }
 }
 
-/// Returns `true` if there is a Slim Fly of this q.
 fn is_possible(q: u64) -> bool {
     (3..=MAX_Q).contains(&q) && prime_power(q as u32).is_some()
 }
 
-/// Returns the exponents of the primitive element (0 to q - 2) that make up X and X' (specification 10.1).
+/// Returns the exponents of the primitive element (0 to q - 2) of X and X' (specification 10.1).
 fn exponents(q: usize) -> [Vec<usize>; 2] {
     let steps = |from: usize, to: usize| (from..=to).step_by(2).map(|e| e % (q - 1));
     match q % 4 {
@@ -71,19 +68,16 @@ fn exponents(q: usize) -> [Vec<usize>; 2] {
     }
 }
 
-/// Counts of a Slim Fly, which `scale` returns and `build` uses.
 struct Shape {
     q: u32,
-    /// Hosts at a switch.
     p: u32,
     hosts: u64,
     switches: u64,
-    /// Exponents of X and X', the differences between linked switches of a group, per half of the groups.
+    /// Exponents of X and X', the differences between linked switches of a group.
     exponents: [Vec<usize>; 2],
 }
 
 impl Shape {
-    /// Returns the number of cables between switches.
     fn cables(&self) -> u64 {
         let q = u64::from(self.q);
         let [x, y] = self.exponents.each_ref().map(|set| set.len() as u64);
@@ -134,7 +128,6 @@ impl Kind for SlimFlyParameters {
     }
 }
 
-/// Returns the pairs of linked switches, the smaller number first.
 fn edges(shape: &Shape) -> Vec<(u32, u32)> {
     let q = shape.q;
     let field = Field::new(q).expect("a prime power");

@@ -34,7 +34,7 @@ pub fn slim_fly(q: u64, p: u64) -> Topology {
     build(TopologyParameters::SlimFly(SlimFlyParameters { q, p, ..Default::default() })).unwrap()
 }
 
-/// Returns the neighbours of every switch, in numbers counted from the first switch. Made from `links` alone.
+/// Switches count from the first switch. Made from `links` alone.
 pub fn neighbours(topology: &Topology) -> Vec<BTreeSet<u32>> {
     let mut all = vec![BTreeSet::new(); topology.switches() as usize];
     for link in topology.links.iter().filter(|l| l.from.0.min(l.to.0) >= topology.hosts) {
@@ -55,18 +55,16 @@ pub fn adjacency(text: &str, hosts_per_switch: u64) -> Topology {
     TopologyParameters::File(parameters).build(&|_| Ok(text.to_string())).unwrap()
 }
 
-/// Returns the switches with hosts.
 pub fn edges(topology: &Topology) -> Vec<NodeId> {
     let edges: BTreeSet<NodeId> = topology.links.iter().filter(|l| l.from.0 < topology.hosts).map(|l| l.to).collect();
     edges.into_iter().collect()
 }
 
-/// Returns all switches.
 pub fn switches(topology: &Topology) -> impl Iterator<Item = NodeId> + use<> {
     (topology.hosts..topology.nodes.len() as u32).map(NodeId)
 }
 
-/// Returns the links between switches that are not dead, by the switch that they leave. Made from `links` alone.
+/// Returns live links between switches by the switch that they leave. Made from `links` alone.
 pub fn live_links(topology: &Topology, dead: &[bool]) -> BTreeMap<NodeId, Vec<(LinkId, NodeId)>> {
     let mut live: BTreeMap<NodeId, Vec<(LinkId, NodeId)>> = BTreeMap::new();
     for (index, link) in topology.links.iter().enumerate() {
@@ -78,7 +76,6 @@ pub fn live_links(topology: &Topology, dead: &[bool]) -> BTreeMap<NodeId, Vec<(L
     live
 }
 
-/// Returns the hops from `from` to every switch that is reached, over live links in their direction.
 pub fn hops_from(live: &BTreeMap<NodeId, Vec<(LinkId, NodeId)>>, from: NodeId) -> BTreeMap<NodeId, u32> {
     let mut hops = BTreeMap::from([(from, 0)]);
     let mut queue = VecDeque::from([from]);
@@ -97,14 +94,12 @@ pub fn node(topology: &Topology, switch: u32) -> NodeId {
     NodeId(topology.hosts + switch)
 }
 
-/// Returns ordered pairs of different switches, all of them or every `step`-th.
 pub fn pairs(topology: &Topology, step: usize) -> impl Iterator<Item = (NodeId, NodeId)> + use<> {
     let (hosts, switches) = (topology.hosts, topology.switches());
     let all = (0..switches).flat_map(move |a| (0..switches).filter(move |b| *b != a).map(move |b| (a, b)));
     all.step_by(step).map(move |(a, b)| (NodeId(hosts + a), NodeId(hosts + b)))
 }
 
-/// Returns the default path, switch by switch.
 pub fn walk(topology: &Topology, guide: &Guide, from: NodeId, to: NodeId) -> Vec<LinkId> {
     let (mut at, mut links) = (from, Vec::new());
     while let Some(link) = guide.minimal(at, to) {
@@ -117,7 +112,6 @@ pub fn walk(topology: &Topology, guide: &Guide, from: NodeId, to: NodeId) -> Vec
     links
 }
 
-/// Returns the names of the nodes and the cables of a topology, in order, with rates, delays and classes.
 pub fn description(topology: &Topology) -> Vec<String> {
     let nodes = topology.nodes.iter().map(|n| format!("{} {:?}", n.name, n.kind));
     let links = topology.links.iter().map(|l| format!("{l:?}"));

@@ -1,5 +1,4 @@
-//! An adjacency list (specification 14.2): a line per switch, the switch and then its neighbours with larger numbers.
-//! Every switch gets the same number of hosts; all links are of one kind and the graph has no tiers.
+//! Adjacency list (specification 14.2): a line per switch, the switch and then its neighbours with larger numbers.
 
 use super::text::{at_line, lines, number};
 use crate::{
@@ -10,7 +9,6 @@ use crate::{
 use anabranch_units::{Rate, Time};
 use std::collections::BTreeSet;
 
-/// Parameters that the file does not contain.
 pub(crate) struct Rest {
     pub(crate) hosts_per_switch: u64,
     pub(crate) rate: Rate,
@@ -18,10 +16,6 @@ pub(crate) struct Rest {
     pub(crate) latency: Time,
 }
 
-/// Reads a graph.
-///
-/// # Errors
-/// Returns a [`TopologyError`] with the line, its content and the allowed values.
 pub(crate) fn parse(text: &str, rest: &Rest) -> Result<Graph, TopologyError> {
     let mut edges = BTreeSet::new();
     let mut switches = 0;

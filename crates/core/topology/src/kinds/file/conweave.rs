@@ -1,6 +1,6 @@
 //! ConWeave's topology text (specification 14.3): `nodes switches links`, the switches' ids, then a line per cable:
-//! `a b rate delay error`. Hosts are the other ids, numbered here by rank. Text after the last cable is ignored:
-//! ConWeave's files end with an explanation of their format.
+//! `a b rate delay error`. Hosts are the other ids, by rank. Text after the last cable is ignored: ConWeave's files end with
+//! an explanation of their format.
 
 use super::text::{at_line, lines, number};
 use crate::{
@@ -17,10 +17,6 @@ struct CableLine {
     delay: Time,
 }
 
-/// Reads a topology.
-///
-/// # Errors
-/// Returns a [`TopologyError`] with the line, its content and the allowed values.
 pub(crate) fn parse(text: &str, switch_latency: Time) -> Result<Graph, TopologyError> {
     let mut lines = lines(text);
     let (line, counts) =
@@ -103,7 +99,7 @@ fn cable_line(line: usize, text: &str, nodes: u64) -> Result<CableLine, Topology
     Ok(CableLine { line, ends, rate, delay })
 }
 
-/// Builds the graph, with tiers by distance from the hosts; switches of a tier keep the order of their ids.
+/// Tiers are distances from the hosts; switches of a tier keep the order of their ids.
 fn assemble(is_switch: &[bool], cables: &[CableLine], switch_latency: Time) -> Result<Graph, TopologyError> {
     let mut neighbours = vec![Vec::new(); is_switch.len()];
     for cable in cables {

@@ -1,6 +1,5 @@
-//! htsim's descriptions of Dragonfly (`p`, `a`, `h`) and Slim Fly (`p`, `q`), a key and its value per line (specification 14.2):
-//! `Switch_latency_ns`, `Link_speed_{global,local,host}_Gbps`, `Link_latency_{global,local,host}_ns`. Missing keys take this
-//! crate's defaults. The global links of a Dragonfly have the arrangement of htsim, relative.
+//! htsim's descriptions of Dragonfly (`p`, `a`, `h`) and Slim Fly (`p`, `q`), a key and its value per line (specification
+//! 14.2). Missing keys take this crate's defaults. The global links of a Dragonfly have the arrangement of htsim, relative.
 
 use super::text::{at_line, lines, number};
 use crate::{Arrangement, DragonflyParameters, SlimFlyParameters, TopologyError, graph::Graph, kinds::Kind};
@@ -12,17 +11,12 @@ const SPEEDS: [&str; 3] = ["link_speed_host_gbps", "link_speed_local_gbps", "lin
 const LATENCIES: [&str; 4] =
     ["link_latency_host_ns", "link_latency_local_ns", "link_latency_global_ns", "switch_latency_ns"];
 
-/// Returns `true` if a file has this format: it contains one of the sizes.
 pub(crate) fn is_one(text: &str) -> bool {
     lines(text)
         .filter_map(|(_, text)| text.split_whitespace().next())
         .any(|key| SIZES.contains(&key.to_lowercase().as_str()))
 }
 
-/// Reads a Dragonfly or a Slim Fly.
-///
-/// # Errors
-/// Returns a [`TopologyError`] with the line, its content and the allowed values, or with the values that contradict each other.
 pub(crate) fn parse(text: &str) -> Result<Graph, TopologyError> {
     let (mut sizes, mut speeds, mut latencies) = ([None; 4], [None; 3], [None; 4]);
     for (line, text) in lines(text) {

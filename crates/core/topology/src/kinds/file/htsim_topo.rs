@@ -1,5 +1,4 @@
-//! htsim's description of a fat tree (specification 14.2): `Nodes`, `Tiers`, `Podsize`, then for every `Tier i` its
-//! `Downlink_speed_Gbps`, `Radix_Down`, `Radix_Up`, `Downlink_Latency_ns`, `Switch_Latency_ns`, `Oversubscribed`, `Bundle`.
+//! htsim's description of a fat tree (specification 14.2): `Nodes`, `Tiers`, `Podsize`, then a section per `Tier i`.
 //!
 //! The links below tier i have that tier's speed and latency; each leaf has `Radix_Up / Bundle` neighbours above.
 
@@ -38,10 +37,6 @@ impl Tier {
     }
 }
 
-/// Reads a fat tree of 2 or 3 tiers.
-///
-/// # Errors
-/// Returns a [`TopologyError`] with the line, its content and the allowed values, or with the values that contradict each other.
 pub(crate) fn parse(text: &str) -> Result<Graph, TopologyError> {
     let mut head = [None; HEAD.len()];
     let mut tiers: Vec<Tier> = Vec::new();
@@ -108,7 +103,6 @@ fn check_oversubscription(number: usize, tier: &Tier) -> Result<(), TopologyErro
     }
 }
 
-/// Divides `a` by `b`; an error if there is a remainder.
 fn divide(what: &str, a: u64, b: u64) -> Result<u64, TopologyError> {
     match a.checked_rem(b) {
         Some(0) if a > 0 => Ok(a / b),

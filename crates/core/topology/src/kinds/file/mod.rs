@@ -11,7 +11,6 @@ use crate::{TopologyError, graph::Graph};
 use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{Rate, Time};
 
-/// Entry of this kind in the registry.
 pub(crate) const ABOUT: About = About {
     name: "file",
     summary: "a graph from a file: ConWeave's text, htsim's .topo, an adjacency list",
@@ -32,8 +31,8 @@ choices! {
 }
 
 impl FileFormat {
-    /// Returns the format of a text, if it has one: keys with values are htsim's, whole numbers alone an adjacency list, and
-    /// counts before cables with units ConWeave's.
+    /// Returns the format of a text: keys with values are htsim's, whole numbers alone an adjacency list, counts before
+    /// cables with units ConWeave's.
     pub fn of(text: &str) -> Option<Self> {
         let mut lines = text::lines(text).map(|(_, line)| line.split_whitespace().collect::<Vec<_>>());
         let numbers = |line: &[&str]| line.iter().all(|word| word.parse::<u64>().is_ok());

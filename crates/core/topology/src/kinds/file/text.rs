@@ -1,9 +1,7 @@
-//! Helpers of the parsers of topology files: lines with content, numbers, errors that name the line.
-
 use crate::TopologyError;
 use std::fmt::Display;
 
-/// Returns an error in a line, counted from 1.
+/// `line` counts from 1.
 pub(crate) fn at_line(line: usize, message: impl Display) -> TopologyError {
     TopologyError::new(format!("line {line}: {message}"))
 }
@@ -16,7 +14,6 @@ pub(crate) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .filter(|(_, line)| !line.is_empty())
 }
 
-/// Reads a whole number in a line.
 pub(crate) fn number(line: usize, what: &str, text: &str) -> Result<u64, TopologyError> {
     text.parse().map_err(|_| at_line(line, format!("{what} is `{text}`; a whole number is needed")))
 }
