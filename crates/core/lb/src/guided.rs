@@ -122,8 +122,8 @@ impl GuidedPaths {
         self.evs.is_empty()
     }
 
-    /// Returns the tag of path `index`: its entropy value in the lower half. The upper half, which no switch reads,
-    /// returns the index to its endpoint.
+    /// Returns the tag of path `index`: its entropy value in the lower half; the index, which no switch reads, in the
+    /// upper.
     #[inline]
     pub fn tag(&self, index: u32) -> crate::Tag {
         index << 16 | u32::from(self.ev(index))
@@ -155,8 +155,7 @@ impl GuidedPaths {
         })
     }
 
-    /// Returns the additional delay of path `index` over the first and fastest path, with `switch_latency` per switch;
-    /// `None` if there is no such path.
+    /// Returns the delay of path `index` beyond the fastest, with `switch_latency` per switch; `None` if it is missing.
     pub fn detour(&self, index: u32, switch_latency: Time) -> Option<Time> {
         let time = |step: &Step| step.latency + switch_latency * u64::from(step.hops);
         let step = self.steps.iter().find(|step| index < step.end)?;
@@ -241,8 +240,7 @@ impl Spread {
     }
 }
 
-/// View of a switch of a Dragonfly or a Slim Fly with a data packet that is not at its last switch. Ports are those to
-/// other switches, in port order.
+/// View of a Dragonfly or Slim Fly switch for a data packet before its last switch. Ports are those to other switches.
 pub trait GuidedSwitch {
     /// Returns the topology.
     fn topology(&self) -> GuidedTopology;

@@ -1,8 +1,7 @@
 //! Load-balancing schemes as pure state machines: host side and switch side.
 //!
-//! A scheme takes `(now, event)` and returns a decision. It reads no clock, performs no I/O, depends on neither the
-//! simulator nor a socket, and allocates nothing per packet, so the same code runs in the simulator and on a
-//! real network. One scheme is one file; [`registry`] has one line for each.
+//! A scheme takes `(now, event)` and returns a decision, without clock, I/O or allocation per packet: the same code
+//! runs in the simulator and on a real network. One scheme is one file and one line of [`registry`].
 
 mod guided;
 pub mod hash;
@@ -17,8 +16,7 @@ pub use record::{Call, Divergence, OpenedFlow, Record, RecordEntry, Recorded, re
 use anabranch_units::{Rate, Time};
 use std::sync::Arc;
 
-/// Path selector that a packet carries: an entropy value, a multi-part entropy value (MP-EV), a source
-/// route or a category. Only the switch scheme reads it; the acknowledgement returns it.
+/// Path selector that only switch schemes read; ACKs return it: (multi-part) entropy value, source route or category.
 pub type Tag = u32;
 
 /// Properties of a flow, passed to a host scheme when the flow opens.
@@ -42,21 +40,18 @@ pub struct FlowInfo<'a> {
     pub rate: Rate,
     /// Bytes of a full packet on the wire.
     pub full_packet: u32,
-    /// Packets beyond the next expected one that the receiver accepts early without a NACK (Hopper §4.1.1); `u64::MAX`
-    /// where order is irrelevant.
+    /// Packets that may arrive early without a NACK (Hopper §4.1.1); `u64::MAX` where order is irrelevant.
     pub early_packets: u64,
     /// Paths towards `dst`.
     pub paths: PathSpace<'a>,
 }
 
-/// Paths towards a destination: those of a fat tree as multi-part entropy values (PRIME, Table I), those
-/// of a Dragonfly or a Slim Fly as a list (Spritz §III-C).
+/// Paths towards a destination: multi-part entropy values of a fat tree (PRIME, Table I), or a list (Spritz §III-C).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PathSpace<'a> {
     /// Uplinks per tier, leaf first: `[8]` on a 2-tier, `[8, 8]` on a 3-tier fat tree, empty without a choice.
     pub uplinks: &'a [u32],
-    /// The endpoint's list of paths to the destination's switch, for schemes that write [`registry::TagKind::Guided`];
-    /// otherwise `None`.
+    /// Paths to the destination's switch, for schemes that write [`registry::TagKind::Guided`]; else `None`.
     pub guided: Option<&'a Arc<GuidedPaths>>,
     /// Per path (index in `guided`, else part 0 + U0 * (part 1 + U1 * ...)): `true` if the host has been notified that
     /// it is dead. Empty if every path is alive.
@@ -72,8 +67,7 @@ pub struct Outgoing {
     pub bytes: u32,
     /// `true` if the packet was sent before.
     pub retransmission: bool,
-    /// Time at which pacing and window first allowed this packet on an idle NIC. A flowlet table's gap is the time from
-    /// the last packet to this one.
+    /// Time at which pacing and window first allowed this packet on an idle NIC.
     pub eligible_at: Time,
 }
 
@@ -90,8 +84,7 @@ pub enum Decision {
     Wait,
 }
 
-/// A packet that a host scheme sends to measure the round trip of a path. It waits in the data queues; its reply uses
-/// the control class.
+/// A packet that measures the round trip of a path. It waits in the data queues; its reply uses the control class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// Path to measure.
@@ -144,8 +137,7 @@ pub struct Feedback {
     pub next_psn: u64,
 }
 
-/// Host side of a scheme: one object per host over all its flows. Dense slots identify flows and are
-/// reused after [`HostScheme::close`].
+/// Host side of a scheme: one object per host. Dense slots identify flows and are reused after [`HostScheme::close`].
 pub trait HostScheme {
     /// Opens a flow in `slot`.
     fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>);
@@ -155,8 +147,7 @@ pub trait HostScheme {
     fn select(&mut self, now: Time, slot: u32, packet: &Outgoing) -> Decision;
     /// Handles an acknowledgement.
     fn on_ack(&mut self, _now: Time, _slot: u32, _feedback: &Feedback) {}
-    /// Handles the loss of the packet with this tag: the receiver sent a NACK for its trim, or a later packet with this
-    /// tag has arrived.
+    /// Handles the loss of the packet with this tag: a NACK for its trim, or a later packet with this tag has arrived.
     fn on_nack(&mut self, _now: Time, _slot: u32, _tag: Tag) {}
     /// Handles the timeout of the packet with this tag.
     fn on_timeout(&mut self, _now: Time, _slot: u32, _tag: Tag) {}
@@ -166,8 +157,7 @@ pub trait HostScheme {
     fn poll_probe(&mut self, _now: Time, _slot: u32) -> Option<Probe> {
         None
     }
-    /// Handles the reply to a probe. `rtt` is corrected to a full data packet: the difference of the
-    /// serialisation times has been added.
+    /// Handles the reply to a probe. `rtt` is corrected for serialisation to that of a full data packet.
     fn on_probe_reply(&mut self, _now: Time, _slot: u32, _tag: Tag, _rtt: Time) {}
     /// Returns its counters.
     fn counters(&self) -> SchemeCounters {
@@ -175,8 +165,7 @@ pub trait HostScheme {
     }
 }
 
-/// 20 bytes of a data packet for the switches: the headers of LetFlow, CONGA and ConWeave.
-/// All zero when the packet leaves its host; hosts never read it.
+/// 20 bytes of a data packet for the headers of LetFlow, CONGA and ConWeave: zero at the host, which never reads them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SwitchHeader(pub [u32; 5]);
 
@@ -217,8 +206,7 @@ pub struct PacketView {
     pub marked: bool,
 }
 
-/// Equal-cost next hops of a packet at a switch, in port order. At least two, except for schemes that process
-/// every hop ([`registry::PacketScope::EveryHop`]), which also receive single ones.
+/// Equal-cost next hops of a packet, in port order: at least two, or with [`registry::PacketScope::EveryHop`] one.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidates<'a> {
     /// Number of candidates.
@@ -272,8 +260,7 @@ pub struct SwitchInfo {
 
 /// Queues of the candidates, read on demand.
 pub trait LocalQueues {
-    /// Returns the bytes queued at candidate `index` in the classes that matter to the packet, including the packet in
-    /// transmission.
+    /// Returns the bytes queued at candidate `index` in the classes that matter, including the packet in transmission.
     fn bytes(&mut self, index: u32) -> u64;
     /// Returns the rate of the link of candidate `index`.
     fn rate(&mut self, index: u32) -> Rate;
@@ -291,8 +278,7 @@ pub enum Delivery {
 /// Requests of a switch scheme to its switch besides a decision. The switch empties it after every call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
-    /// Headers of control packets to send now, in this order, to the leaf of the sender of the current packet (only
-    /// while processing a packet).
+    /// Control packets for the leaf of the current packet's sender, in order; only while a packet is processed.
     pub reply: Vec<SwitchHeader>,
     /// Timers to set: time and number for [`SwitchScheme::on_timer`].
     pub wake: Vec<(Time, u32)>,
@@ -320,8 +306,7 @@ pub trait SwitchScheme {
     ) -> u32 {
         0
     }
-    /// Returns the switch-facing port of a data packet on a Dragonfly or a Slim Fly, for schemes with
-    /// [`registry::PacketScope::Guided`].
+    /// Returns the switch-facing port of a data packet, for schemes with [`registry::PacketScope::Guided`].
     fn guide<G: GuidedSwitch>(
         &mut self,
         _now: Time,
@@ -331,13 +316,11 @@ pub trait SwitchScheme {
     ) -> u32 {
         at.minimal(at.here())
     }
-    /// Handles a data packet at the switch of its receiver; called only for schemes with
-    /// [`registry::PacketScope::EveryHop`].
+    /// Handles a data packet at the switch of its receiver, for schemes with [`registry::PacketScope::EveryHop`].
     fn deliver(&mut self, _now: Time, _packet: &PacketView, _header: &SwitchHeader, _out: &mut Effects) -> Delivery {
         Delivery::Deliver
     }
-    /// Handles a control packet of another switch's scheme at this leaf. `packet` is the view of the data packet that
-    /// triggered it (`src` is the flow's sender).
+    /// Handles another switch's control packet at this leaf. `packet` is the data packet that triggered it.
     fn on_control(&mut self, _now: Time, _packet: &PacketView, _header: &SwitchHeader, _out: &mut Effects) {}
     /// Handles a timer of [`Effects::wake`].
     fn on_timer(&mut self, _now: Time, _number: u32, _out: &mut Effects) {}

@@ -1,5 +1,4 @@
-//! Record of the calls to a host scheme and its decisions, to compare with a fresh scheme: a scheme is a function of
-//! its calls and its seed, on a real network as in the simulator.
+//! Record of the calls to a host scheme and its decisions. A fresh scheme with the same seed repeats them.
 
 use crate::{
     Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, PathSpace, Probe, SchemeCounters, Tag,
@@ -75,7 +74,6 @@ pub struct RecordEntry {
 #[derive(Clone, Debug, Default)]
 pub struct Record(Arc<Mutex<Vec<RecordEntry>>>);
 
-/// Two handles are equal if they share one record.
 impl PartialEq for Record {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -161,8 +159,7 @@ pub struct Divergence {
     pub answers: [String; 2],
 }
 
-/// Replays `entries` to the schemes that `fresh` creates, one per host key, and compares the results; returns the
-/// number of entries.
+/// Replays `entries` to schemes from `fresh`, one per host key; returns the number of results compared.
 ///
 /// # Errors
 /// [`Divergence`] of the first difference.

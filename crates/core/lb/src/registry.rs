@@ -1,16 +1,14 @@
 //! Every scheme, by name, and static dispatch over them.
 //!
-//! To add a scheme, write one file in `host/` or `switch/` and one line here. The file has
+//! A new scheme is one file in `host/` or `switch/` and one line `module X XParameters` here. The file has
 //! - `pub const ABOUT: About`: name and texts;
-//! - `pub struct XParameters`, declared with `parameters!`, and `impl SchemeCapabilities for XParameters`: limits and
-//!   capabilities; an empty one has the defaults;
-//! - `pub struct X` with `X::new(parameters, seed, host_key)` for a host scheme or `X::new(parameters, seed,
-//!   &SwitchInfo)` for a switch scheme, and its `impl HostScheme` or `impl SwitchScheme`.
+//! - `XParameters`, declared with `parameters!`, and its `impl SchemeCapabilities`: limits and capabilities;
+//! - `X` with `X::new(parameters, seed, host_key)` and `impl HostScheme`, or `X::new(parameters, seed, &SwitchInfo)`
+//! and
+//!   `impl SwitchScheme`.
 //!
-//! The line is `module X XParameters`. From it follow the variants of [`HostParameters`] and [`Host`] (or
-//! [`SwitchParameters`] and [`Switch`]), the entry in `ALL`, all parsing of names,
-//! and the fuzz test of every scheme. A scheme whose tags are of a new kind adds it to [`TagKind`]; a pair
-//! that a paper gives one name adds a line to [`ALIASES`].
+//! A new kind of tag is a variant of [`TagKind`]; a pair of schemes that a paper gives one name is a line of
+//! [`ALIASES`].
 
 mod alias;
 mod capabilities;
@@ -226,8 +224,7 @@ switch_schemes! {
 }
 
 impl HostParameters {
-    /// Checks that the scheme can encode the paths of a topology with these uplinks per tier. Otherwise it would send
-    /// every packet with tag 0.
+    /// Checks that the scheme can encode the paths of these uplinks per tier; else every packet would carry tag 0.
     ///
     /// # Errors
     /// [`SchemeError::TooManyPaths`], [`SchemeError::NoTiers`].
@@ -246,8 +243,7 @@ impl HostParameters {
 }
 
 impl SwitchParameters {
-    /// Checks that the scheme works on a topology with or without guided paths; `max_ports` is the maximum number of
-    /// switch-facing ports of a switch.
+    /// Checks that the scheme works with or without guided paths, at switches of up to `max_ports` switch-facing ports.
     ///
     /// # Errors
     /// [`SchemeError::NotGuided`], [`SchemeError::TooManyPorts`].
@@ -264,7 +260,6 @@ impl SwitchParameters {
         }
     }
 
-    /// Returns `true` if it hashes or chooses among next hops on any topology.
     fn works_anywhere(&self) -> bool {
         let of = self.capabilities();
         of.packet_scope() != PacketScope::Guided && of.tags() == TagKind::Entropy && of.max_leaf_paths().is_none()

@@ -1,5 +1,4 @@
-//! Invariants of every guided switch scheme: random packets over small Dragonflies and over the Petersen graph, the
-//! smallest with a diameter of 2. New schemes are covered automatically.
+//! Invariants of every guided switch scheme, on small Dragonflies and the Petersen graph, the smallest of diameter 2.
 
 use anabranch_lb::{
     GuidedPath, GuidedPaths, GuidedSwitch, GuidedTopology, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
@@ -78,7 +77,6 @@ impl Net {
     }
 }
 
-/// A packet at a switch.
 struct At<'a> {
     net: &'a Net,
     here: u32,

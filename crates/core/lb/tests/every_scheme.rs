@@ -46,7 +46,6 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Seven paths of three latencies.
 fn guided_paths() -> GuidedPaths {
     GuidedPaths::new([691, 1274, 1274, 1274, 1491, 1491, 1491].iter().enumerate().map(|(i, &ns)| GuidedPath {
         ev: (i as u16) << 8 | 3,
@@ -70,7 +69,6 @@ fn dead_list(shape: &[u32], bits: u32) -> Vec<bool> {
     }
 }
 
-/// Maximum probes that a host may send at a time.
 const MAX_PROBES: usize = 64;
 
 /// Returns the host's decisions, with the shape of each flow; a probe counts as a decision to send.
@@ -78,13 +76,10 @@ fn play(host: &mut Host, tags: TagKind, events: &[Event]) -> Vec<(Decision, &'st
     play_counting(host, tags, events).0
 }
 
-/// As `play`, with the number of probes sent.
 fn play_counting(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Decision, &'static [u32])>, usize) {
     let guided = Arc::new(guided_paths());
-    // Feedback returns tags of the list.
     let echo = |tag: u32| if tags == TagKind::Guided { guided.tag(tag % guided.len()) } else { tag };
     let (mut now, mut decisions) = (Time::ZERO, Vec::new());
-    // Tags of probes in flight, per slot.
     let mut sent_last = [0; SLOTS as usize];
     let mut probes: Vec<Vec<u32>> = vec![Vec::new(); SLOTS as usize];
     let mut sent = 0;

@@ -1,6 +1,5 @@
-//! PRIME against a reference that follows Alg. 1 and 2 literally: an array of penalties, all decremented with every
-//! packet, and sets of the paths used in the running passes. Before each packet the reference computes, in O(P), the
-//! set of paths that may come next; the choice among them belongs to the shuffle.
+//! PRIME against a reference that follows Alg. 1 and 2 literally, with an array of penalties and sets of used paths. It
+//! computes in O(P) the paths that may come next; the shuffle chooses among them.
 
 use anabranch_lb::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace, Tag,
@@ -72,7 +71,6 @@ impl Reference {
         }
     }
 
-    /// Returns the paths from which the next packet's must come.
     fn eligible(&self, heed_history: bool) -> Vec<bool> {
         let live = |p: usize| !self.dead[p];
         let least = (0..self.penalty.len()).filter(|&p| live(p)).map(|p| self.penalty[p]).min().unwrap();

@@ -1,7 +1,5 @@
 //! The bitmap of Ultra Ethernet's reference model, the nearest public form of STrack's path selection (specification
-//! 6.2). Paths are tried in a round robin whose order a random mask changes at every wrap. ECN marks, NACKs and timeouts add
-//! to a path's penalty from 0 to 15, and a penalised path is skipped. Penalties do not decay with time: each packet
-//! decrements that of the first path it skips.
+//! 6.2). A random mask changes the order of the round robin at every wrap. Penalties do not decay with time.
 
 use super::Slots;
 use crate::{
@@ -21,9 +19,7 @@ pub const ABOUT: About = About {
         15; a penalised value is skipped, and each packet decrements the first penalty it skips.",
 };
 
-/// Maximum penalty of a path (four bits).
 const MAX_PENALTY: u32 = 15;
-/// Maximum number of paths.
 const MAX_PATHS: u32 = 1 << 16;
 
 parameters! {
@@ -51,7 +47,6 @@ impl SchemeCapabilities for BitmapParameters {
     }
 }
 
-/// The bitmap of one flow.
 #[derive(Debug)]
 pub(crate) struct Penalties {
     stream: Stream,
@@ -63,7 +58,6 @@ pub(crate) struct Penalties {
 }
 
 impl Penalties {
-    /// Creates the state of `paths` paths (rounded up to a power of two) without penalties.
     pub(crate) fn new(paths: u32, mut stream: Stream) -> Self {
         let paths = paths.clamp(2, MAX_PATHS).next_power_of_two();
         let bits = stream.bits();
@@ -95,7 +89,6 @@ impl Penalties {
         }
     }
 
-    /// Adds to the penalty of the path of `tag`.
     #[inline]
     pub(crate) fn penalise(&mut self, tag: Tag, by: u32) {
         let index = tag as usize & (self.of.len() - 1);
@@ -180,7 +173,6 @@ mod tests {
         assert_eq!(rest, [m ^ 3, m ^ 4, m ^ 5, m ^ 6, m ^ 7]);
         let of = &s.flows.get(0).unwrap().of;
         assert_eq!((of[(m ^ 1) as usize & 7], of[(m ^ 2) as usize & 7]), (1, 4));
-        // A timeout raises the penalty to 15 and no further.
         s.on_timeout(Time::ZERO, 0, m ^ 2);
         assert_eq!(s.flows.get(0).unwrap().of[(m ^ 2) as usize & 7], 15);
     }

@@ -1,5 +1,4 @@
-//! Chunks: a message sent as a sequence of large pieces, the unit in which a collective library posts work to its queue
-//! pairs. A scheme at chunk granularity changes its path only between chunks and measures the duration of a chunk.
+//! Chunks: the pieces of a message in which a collective library posts work to its queue pairs.
 
 use crate::{Decision, FlowInfo, Tag};
 use anabranch_settings::choices;
@@ -16,7 +15,6 @@ choices! {
     }
 }
 
-/// The chunks of one flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Chunks {
     /// Packets per chunk.
@@ -45,14 +43,12 @@ impl Chunks {
         }
     }
 
-    /// Returns `true` if the packet belongs to a chunk that has not begun. That is usually its first packet; where
-    /// packets are sent in runs, it may be a later one.
+    /// Returns `true` if the packet belongs to a chunk that has not begun; in runs it may not be the chunk's first.
     #[inline]
     pub(crate) fn begins(&self, psn: u64) -> bool {
         psn >= self.next
     }
 
-    /// Returns `true` if another chunk may begin.
     #[inline]
     pub(crate) fn may_begin(&self) -> bool {
         self.open.len() < self.outstanding
@@ -63,21 +59,18 @@ impl Chunks {
         self.next / self.packets
     }
 
-    /// Begins a chunk.
     pub(crate) fn begin(&mut self, now: Time) {
         self.next += self.packets;
         self.open.push_back((self.next, now));
     }
 
-    /// Returns the decision for packet `psn` of a chunk that has begun, over `tag`. The last packet before the sender
-    /// is blocked requests an acknowledgement, as the last packet of an RDMA message does.
+    /// Sends packet `psn`. The last before the sender is blocked requests an ACK, as the last of an RDMA message does.
     #[inline]
     pub(crate) fn send(&self, psn: u64, tag: Tag) -> Decision {
         if psn + 1 == self.next && !self.may_begin() { Decision::SendWithAckRequest(tag) } else { Decision::Send(tag) }
     }
 
-    /// Processes the cumulative acknowledgement; returns the duration of the chunk that it completes, if any. A flow's
-    /// last chunk may be shorter; no decision follows it.
+    /// Processes the cumulative acknowledgement; returns the duration of the chunk that it completes, if any.
     pub(crate) fn acknowledged(&mut self, now: Time, cumulative: u64) -> Option<Time> {
         let mut took = None;
         while let Some(&(end, began)) = self.open.front().filter(|chunk| chunk.0 <= cumulative) {

@@ -1,6 +1,4 @@
-//! CO-PRIME, the congestion-oblivious half of PRIME (PRIME §IV and Alg. 2; specification 5.3). Every packet takes the
-//! next path of a permutation round robin over all uplinks, reshuffled after every pass. Congestion signals are
-//! ignored; paths reported dead are excluded.
+//! CO-PRIME, the congestion-oblivious half of PRIME (PRIME §IV and Alg. 2; specification 5.3). Dead paths are excluded.
 
 use super::{
     Slots,

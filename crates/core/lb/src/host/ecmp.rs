@@ -1,5 +1,4 @@
-//! Flow-level ECMP on the host (specification 3.5): all packets of a flow carry the same tag, so every hashing switch
-//! forwards the whole flow over the same link. The tag is a keyed hash of the flow's key.
+//! Flow-level ECMP on the host (specification 3.5): the tag is a keyed hash of the flow's key.
 
 use super::{OnTimeout, Slots};
 use crate::{Decision, FlowInfo, HostScheme, Outgoing, Tag, registry::SchemeCapabilities};

@@ -1,5 +1,4 @@
-//! Flicr (also Flier; specification 3.6): a flow uses one path drawn by weight, measures the share of marked ACKs from
-//! its second round trip on, and draws another path if the share is too high, or at a NACK or timeout.
+//! Flicr (also Flier; specification 3.6): one path at a time, drawn by weight and left when too many ACKs are marked.
 
 use super::{OnTimeout, Slots, guided::Sampler};
 use crate::{
@@ -225,8 +224,7 @@ mod tests {
             }),
             0
         );
-        // Two of eleven are: the flow draws a path; a quarter of the draws select it again (50, standard deviation
-        // 6.1).
+        // Two of eleven are: the flow draws a path, in a quarter of the cases the same (50, standard deviation 6.1).
         let left = moved(|s| {
             acks(s, 11, 1, 0);
             acks(s, 12, 8, 2);

@@ -1,6 +1,4 @@
-//! FlowBender (specification 3.1; CoNEXT 2014). A flow's tag V changes after `n` consecutive epochs of one round trip
-//! in which more than the share `t` of the ACKs was ECN-marked or, as in Hopper's testbed, later than a threshold. A
-//! timeout changes V at once.
+//! FlowBender (specification 3.1; CoNEXT 2014), with Hopper's variant of late ACKs. A timeout changes the tag at once.
 
 use super::{
     OnTimeout, Slots,

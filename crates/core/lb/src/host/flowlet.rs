@@ -1,5 +1,5 @@
-//! Flowlets made by the host (specification 3.3): after a pause of more than `gap` base round trips between two packets
-//! the earlier ones have arrived, so the flow can move to a new random entropy value without reordering.
+//! Host flowlets (specification 3.3): after a pause of `gap` earlier packets have arrived, so a new path does not
+//! reorder.
 
 use super::{Slots, times};
 use crate::{

@@ -52,7 +52,6 @@ pub(crate) fn interval(block_interval: Never<Time>) -> Option<Time> {
     }
 }
 
-/// Draws paths by weight.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     /// Cumulative weight after each run of paths of equal weight, with the index after the run.
@@ -71,8 +70,7 @@ pub(crate) struct Sampler {
 const TRIES: u32 = 16;
 
 impl Sampler {
-    /// Creates a sampler from runs of equal weight: the index after each run and the weight of one path. At least one
-    /// path.
+    /// Creates a sampler from runs of equal weight: the index after each run and the weight of one path.
     pub(crate) fn new(runs: impl IntoIterator<Item = (u32, f64)>, interval: Option<Time>, stream: Stream) -> Self {
         let (mut sum, mut begin, mut cumulative) = (0.0, 0, Vec::new());
         for (end, weight) in runs {
@@ -96,7 +94,6 @@ impl Sampler {
         sampler
     }
 
-    /// Creates a sampler of the paths of a list with its weights.
     pub(crate) fn of(paths: &GuidedPaths, spread: Spread, interval: Option<Time>, stream: Stream) -> Self {
         let longest = paths.steps().last().copied();
         let weight = |step| longest.map_or(1.0, |longest| spread.weight(step, &longest));
@@ -112,7 +109,6 @@ impl Sampler {
         (self.runs[run].1 - before) / f64::from(self.runs[run].0 - begin)
     }
 
-    /// Returns the weight of an unblocked path.
     fn weight(&self, index: u32) -> f64 {
         if index == 0 {
             return self.first.1;
@@ -139,7 +135,6 @@ impl Sampler {
         self.dead = dead;
     }
 
-    /// Returns `true` if a path is blocked or dead.
     pub(crate) fn is_blocked(&self, index: u32) -> bool {
         self.blocked.contains(&index) || self.dead.get(index as usize).copied().unwrap_or(false)
     }

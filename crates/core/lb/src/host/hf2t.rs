@@ -1,6 +1,5 @@
-//! HF2T (specification 11; APNet 2024): RDMA leaves few gaps that a flowlet switch treats as the end of a flowlet. A
-//! packet whose gap is nearly long enough is delayed slightly, so that the switch starts a new flowlet and may choose a
-//! new path. The distribution of the host's own gaps determines which gaps qualify.
+//! HF2T (specification 11; APNet 2024): RDMA leaves few gaps that a switch takes for the end of a flowlet, so packets
+//! whose gap is nearly long enough are delayed slightly.
 
 use super::{OnTimeout, Slots, times};
 use crate::{
@@ -169,7 +168,6 @@ struct Flow {
     length: u64,
     /// Remaining delay that the flow may receive.
     budget: Time,
-    /// Time since which a packet is held.
     held_since: Option<Time>,
 }
 

@@ -1,12 +1,9 @@
 //! Congestion history: a penalty per path that decays with every packet (PRIME §III-D, specification 5.4).
 //!
-//! Nothing is decremented. A clock counts the decay so far, and a penalised path carries a stamp, the clock at
-//! which its penalty will have decayed: penalty = stamp - clock. Each kind of feedback gives a constant penalty, so the
-//! paths penalised by one kind, in order of feedback, are in order of their stamps. Two doubly linked lists threaded
-//! through the paths keep them sorted. Expiry and the least penalised path are at the fronts, and a
-//! NACK moves a path from one list to the tail of the other. Every operation is O(1), amortised.
-//!
-//! Stamps and clock are 32 bits and wrap; penalties are below 2^30, so differences determine the order.
+//! Nothing is decremented: a clock counts the decay, and a penalised path carries a stamp, the clock at which its
+//! penalty ends. Each signal gives a constant penalty, so its paths, in order of feedback, are sorted by stamp. Doubly
+//! linked lists threaded through the paths hold them, the least penalised in front: every operation is O(1), amortised.
+//! Stamps and clock wrap; penalties are at most 2^30, so differences determine the order.
 
 /// Not in a list.
 const NONE: u16 = u16::MAX;
@@ -23,7 +20,6 @@ struct ListNode {
     previous: u16,
 }
 
-/// The feedback behind a penalty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     /// An ECN mark: penalises only a path without penalty.
@@ -34,11 +30,9 @@ pub(crate) enum Signal {
     Timeout,
 }
 
-/// Penalties of all paths of a flow.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
-    /// Paths, then the list heads: marks, losses and, if they have a penalty of their own, timeouts. The penalty of a
-    /// list is constant, so each remains sorted.
+    /// Paths, then the heads of the lists: marks, losses and, with a penalty of their own, timeouts.
     entries: Box<[ListNode]>,
     paths: u16,
     /// Index after the list heads.
@@ -53,7 +47,6 @@ pub(crate) struct History {
     released: Option<u32>,
 }
 
-/// Returns `true` if `a` is after `b`.
 #[inline]
 fn after(a: u32, b: u32) -> bool {
     a.wrapping_sub(b) as i32 > 0
@@ -77,13 +70,11 @@ impl History {
         self.entries[path as usize].next < DEAD
     }
 
-    /// Returns `true` if every live path waits.
     #[inline]
     pub(crate) fn all_wait(&self) -> bool {
         self.listed == self.live
     }
 
-    /// Returns the penalty of a live path.
     #[cfg(test)]
     pub(crate) fn penalty(&self, path: u16) -> u32 {
         match (self.waits(path), self.released) {
@@ -142,7 +133,6 @@ impl History {
         }
     }
 
-    /// Returns every path that waits.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = u16> {
         (0..self.paths).filter(|&path| self.waits(path))
     }
@@ -177,7 +167,6 @@ impl History {
         }
     }
 
-    /// Returns the heap bytes.
     pub(crate) fn heap(&self) -> usize {
         size_of_val(&*self.entries)
     }

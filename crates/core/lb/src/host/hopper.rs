@@ -1,6 +1,5 @@
-//! Hopper (specification 2; arXiv 2506.08132): the sender measures the round trips of its own packets. When they grow
-//! it probes two other paths. When they grow further it moves to the better one, if that is better by a margin, after a
-//! delay in which the packets in flight on the old path arrive first.
+//! Hopper (specification 2; arXiv 2506.08132): probes other paths when round trips grow, and moves to a better one
+//! after a delay in which the packets in flight on the old path arrive first.
 
 use super::{
     OnTimeout, Slots,
@@ -184,11 +183,9 @@ impl LineFit {
     }
 }
 
-/// A probe and its result.
 #[derive(Clone, Copy, Debug)]
 struct ProbedPath {
     tag: Tag,
-    /// Send time.
     sent: Time,
     /// Round trip and the time of its arrival.
     result: Option<(Time, Time)>,
@@ -295,7 +292,6 @@ impl Flow {
         }
     }
 
-    /// Plans a move if a better path is available.
     fn consider(&mut self, p: &HopperParameters, now: Time, in_flight: u64) {
         let ttl = times(self.base, p.ttl_probe);
         let valid = |probed: &&ProbedPath| {
@@ -510,8 +506,7 @@ mod tests {
 
     #[test]
     fn an_epoch_lasts_a_measured_round_trip() {
-        // 20 us are measured, 8 us are the base: probes at 20 us and, at the earliest, when a packet sent then is
-        // acknowledged.
+        // 20 us are measured, 8 us are the base: probes at 20 us, then when a packet sent at that time is acknowledged.
         for (epoch_rtt, second) in [(HopperEpoch::Measured, 40.0), (HopperEpoch::Base, 28.0)] {
             let mut s = hopper(HopperParameters { epoch_rtt, ..Default::default() });
             let old = path(&mut s, 0.0);
@@ -589,7 +584,6 @@ mod tests {
         ack(&mut s, 21.0, old, 21.0);
         ack(&mut s, 22.0, old, 22.0);
         assert_eq!(select(&mut s, 22.0), Decision::Hold(us(22.0 + 32.0 - 10.0)));
-        // Continues on the old path instead.
         let mut s = hopper(HopperParameters { th_cong: 2.7, delay: HopperDelay::Continue, ..Default::default() });
         let old = path(&mut s, 0.0);
         ack(&mut s, 20.0, old, 20.0);
@@ -649,8 +643,7 @@ mod tests {
         let asked = probes(&mut s, 15.0);
         s.on_probe_reply(us(24.0), 0, asked[0], us(8.0));
         assert_eq!(ask(&mut s, 24.0, 10), Decision::Send(old));
-        // 40 us for the next chunk: probes again. As soon as one reports a good path the flow moves, which happens
-        // between chunks.
+        // 40 us for the next chunk: probes again. The first good result moves the flow, between chunks.
         done(&mut s, 64.0, 20);
         assert_eq!(ask(&mut s, 64.0, 20), Decision::Send(old), "the first result is older than 4 x 8.75 us");
         let again: Vec<Tag> = probes(&mut s, 64.0);

@@ -1,6 +1,5 @@
-//! The mixed scheme of Ultra Ethernet's reference model (specification 6.3). An entropy value that returns without a
-//! mark is reused, oldest first; if none is queued, the bitmap of [`super::bitmap`] selects the next one. Marks,
-//! NACKs and timeouts penalise values in the bitmap.
+//! The mixed scheme of Ultra Ethernet's reference model (specification 6.3): clean entropy values are reused, oldest
+//! first; while none is queued, [`super::bitmap`] selects.
 
 use super::{
     Slots,

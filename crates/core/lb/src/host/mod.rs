@@ -36,7 +36,6 @@ pub(crate) fn times(time: Time, factor: f64) -> Time {
     Time::from_ps((time.ps() as f64 * factor) as u64)
 }
 
-/// Helpers of the schemes' tests.
 #[cfg(test)]
 pub(crate) mod testing {
     use crate::{Decision, Feedback, FlowInfo, GuidedPath, GuidedPaths, HostScheme, Outgoing, PathSpace, Tag};
@@ -60,7 +59,6 @@ pub(crate) mod testing {
         }
     }
 
-    /// The tag of the next packet of slot 0 at `now`.
     pub(crate) fn send_at(scheme: &mut impl HostScheme, now: Time) -> Tag {
         match scheme.select(now, 0, &Outgoing { psn: 0, bytes: 4096, retransmission: false, eligible_at: now }) {
             Decision::Send(tag) => tag,
@@ -68,28 +66,24 @@ pub(crate) mod testing {
         }
     }
 
-    /// The tag of the next packet of slot 0 at time 0.
     pub(crate) fn send(scheme: &mut impl HostScheme) -> Tag {
         send_at(scheme, Time::ZERO)
     }
 
-    /// An acknowledgement of one packet.
     pub(crate) fn feedback(tag: Tag, ecn: bool) -> Feedback {
         Feedback { tag, ecn, rtt: Some(Time::from_us(10)), packets: 1, bytes: 4096, cumulative: 0, next_psn: 0 }
     }
 
-    /// Gives slot 0 an ECN-marked acknowledgement.
     pub(crate) fn mark(scheme: &mut impl HostScheme, tag: Tag) {
         scheme.on_ack(Time::ZERO, 0, &feedback(tag, true));
     }
 
-    /// Gives slot 0 a clean acknowledgement.
     pub(crate) fn clean(scheme: &mut impl HostScheme, tag: Tag) {
         scheme.on_ack(Time::ZERO, 0, &feedback(tag, false));
     }
 
-    /// Four paths of 691.4, 1382.8, 1382.8 and 1491.0 ns with the entropy values 0x0001, 0x0100, 0x0101 and 0x0203; the
-    /// first is minimal.
+    /// Four paths of 691.4 (minimal), 1382.8, 1382.8 and 1491.0 ns with entropy values 0x0001, 0x0100, 0x0101 and
+    /// 0x0203.
     pub(crate) fn four_paths() -> Arc<GuidedPaths> {
         let path = |ev, kind, ps| GuidedPath {
             ev,
@@ -103,7 +97,6 @@ pub(crate) mod testing {
         Arc::new(GuidedPaths::new(list.map(|(ev, kind, ps)| path(ev, kind, ps))))
     }
 
-    /// A flow with these guided paths.
     pub(crate) fn guided_flow(paths: &Arc<GuidedPaths>) -> FlowInfo<'_> {
         FlowInfo { paths: PathSpace { guided: Some(paths), ..PathSpace::default() }, ..flow(&[]) }
     }

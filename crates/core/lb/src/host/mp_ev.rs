@@ -1,14 +1,12 @@
-//! Multi-part entropy values: their encoding, and the permutation round robin that generates them
-//! (PRIME §III-D and Alg. 2, specification 5.3).
+//! Multi-part entropy values: their encoding, and the permutation round robin that generates them (PRIME §III-D and
+//! Alg. 2, specification 5.3).
 //!
-//! Each part selects an uplink of one tier, part 0 the leaf's. Part 0 runs through a random permutation of the
-//! uplinks; after that pass, part 1 advances by one, and so forth. The Fisher-Yates shuffle of a permutation is
-//! spread over its pass: step j (from the last position down) fixes position j permanently, so the value is sent at
-//! once, and no packet pays for a whole shuffle.
+//! Each part selects an uplink of one tier, part 0 the leaf's. Part 0 runs through a random permutation; after that
+//! pass, part 1 advances by one, and so forth. Step j of the Fisher-Yates shuffle (from the last position down) fixes
+//! position j permanently, so the shuffle is spread over its pass.
 //!
-//! Paths can be excluded and restored at any time in O(parts). An excluded path is skipped without being used up: if it
-//! returns within its pass, it is sent in that pass. While every path is included, a pass uses every uplink exactly
-//! once, and any U0*U1*... values that start at a multiple of that number are all paths, each once.
+//! Paths are excluded and restored in O(parts); one that returns within its pass is sent in that pass. While every path
+//! is included, any U0*U1*... values that start at a multiple of that number are all paths, each once.
 
 use crate::Tag;
 use anabranch_random::Stream;
@@ -179,8 +177,7 @@ impl Generator {
         }
     }
 
-    /// Advances the higher parts after a pass of part 0 and starts the next pass. Returns `false` if no path is
-    /// included.
+    /// Advances the higher parts after a pass of part 0; `false` if no path is included.
     fn turn(&mut self) -> bool {
         let parts = self.shape.parts as usize;
         self.groups[self.current[0] as usize] = self.row;
@@ -221,7 +218,7 @@ impl Generator {
         true
     }
 
-    /// Returns the heap bytes.
+    /// Returns the bytes of memory, heap included.
     pub fn memory(&self) -> usize {
         size_of::<Self>() + size_of_val(&*self.seats) + size_of_val(&*self.groups)
     }
@@ -248,7 +245,6 @@ fn swap(seats: &mut [Seat], a: u16, b: u16) -> u16 {
 }
 
 impl Group {
-    /// Starts a new pass.
     fn restart(&mut self, size: u16) {
         self.waiting = self.inside;
         self.missed = size;

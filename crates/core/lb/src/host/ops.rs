@@ -1,6 +1,4 @@
-//! OPS, oblivious packet spraying (specification 3.4): every packet carries a fresh entropy value, so hashing switches
-//! spread a flow over all paths. Values are random, or follow a round robin XORed with a random mask that is redrawn at
-//! every wrap. Congestion signals are ignored.
+//! OPS, oblivious packet spraying (specification 3.4): every packet carries a fresh entropy value for hashing switches.
 
 use super::Slots;
 use crate::{

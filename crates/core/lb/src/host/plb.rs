@@ -1,6 +1,4 @@
-//! PLB, protective load balancing (specification 3.2; SIGCOMM 2022). A round trip is congested if more than the share
-//! `k` of the acknowledged bytes was ECN-marked; after more than `n` congested round trips in a row the flow moves to
-//! a new random entropy value, at most once per `min_wait`. A timeout moves it too.
+//! PLB, protective load balancing (specification 3.2; SIGCOMM 2022).
 
 use super::Slots;
 use crate::{
@@ -57,7 +55,6 @@ struct Flow {
     round_end: u64,
     marked: u64,
     delivered: u64,
-    /// Earliest time of the next move.
     next_move: Time,
 }
 

@@ -1,17 +1,12 @@
-//! PRIME on the sending host (PRIME §III-C, §III-D and Alg. 1; specification 5.4). Every packet takes the next path of
-//! a pseudo-random round robin over all paths of the fat tree. Paths with recent ECN marks or NACKs are skipped until
-//! their penalty, which decays with every packet sent, ends. If every path is penalised the least penalised one is
-//! used.
+//! PRIME on the sending host (PRIME §III-C, §III-D and Alg. 1; specification 5.4).
 //!
 //! Interpretation of points that the paper leaves open:
 //! - A skipped path is not used up: it is sent later in the same pass if its penalty ends before.
 //! - Equally penalised paths take turns in generation order.
-//! - With `decay_on = "generated"` skipped candidates are used up, and each one lets penalties decay,
-//!   so a walk over penalised paths shortens itself.
+//! - With `decay_on = "generated"` skipped candidates are used up, and each one lets penalties decay.
 //! - Feedback of the first BDP is recorded, but takes effect only afterwards.
 //!
-//! Cost per packet: O(1) amortised, independent of the number of paths and of penalties (with `"generated"`: per packet
-//! and per penalty), since penalised paths are kept outside the permutation instead of being stepped over.
+//! A packet costs O(1) amortised (with `"generated"`, so does a penalty): penalised paths are outside the permutation.
 
 use super::{
     Slots,
@@ -166,7 +161,6 @@ impl Prime {
         }
     }
 
-    /// Finds or creates the context of a flow that shares it.
     fn share(&mut self, slot: u32, flow: SharedFlow, dead: &[bool]) {
         let Some(shape) = PathEncoding::new(&flow.uplinks) else { return };
         let per_destination = self.parameters.scope == Scope::Destination;
@@ -216,7 +210,6 @@ impl Prime {
 }
 
 impl Context {
-    /// Selects the next path without history.
     #[inline]
     fn select_blind(&mut self, decay: u32, sent: bool) -> Tag {
         let tag = self.generator.generate().map_or(0, |pick| pick.tag);

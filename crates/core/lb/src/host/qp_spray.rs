@@ -1,5 +1,4 @@
-//! Static spraying over queue pairs, as in collective libraries (NCCL): a connection has a few queue pairs, each on a
-//! path of its own, and chunks use them in turn, independent of congestion.
+//! Static spraying over queue pairs, as in collective libraries (NCCL), independent of congestion.
 
 use super::{OnTimeout, Slots, chunks::Chunks};
 use crate::{

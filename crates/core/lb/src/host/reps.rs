@@ -1,7 +1,4 @@
-//! REPS, recycled entropies for packet spraying (specification 6.1; arXiv 2407.21625). Entropy values that return
-//! without an ECN mark are kept in a small circular buffer and reused, oldest first; without one a packet explores a
-//! random value. After a timeout that congestion does not explain, the buffer is frozen: its values are reused
-//! repeatedly until `freeze_time` has passed, then a number of packets explores again.
+//! REPS, recycled entropies for packet spraying (specification 6.1; arXiv 2407.21625).
 
 use super::{Slots, recycle::Recycle, times};
 use crate::{
@@ -74,7 +71,6 @@ struct BufferEntry {
     uses: u32,
 }
 
-/// The circular buffer of a flow.
 #[derive(Debug)]
 struct Circular {
     entries: Box<[BufferEntry]>,

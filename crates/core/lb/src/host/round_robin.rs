@@ -1,6 +1,4 @@
-//! Round robin over entropy values: a counter per flow with a random start. Hashing switches map consecutive values
-//! to paths that seem random, so it differs from OPS only in that no value repeats before all have been used.
-//! Congestion signals are ignored (specification 3.4 without the mask).
+//! Round robin over entropy values (specification 3.4 without the mask): no value repeats before all have been used.
 
 use super::Slots;
 use crate::{

@@ -8,7 +8,6 @@ impl<T> Slots<T> {
     pub(crate) const fn new() -> Self {
         Slots(Vec::new())
     }
-    /// Stores `value` in `slot` and replaces the previous one.
     pub(crate) fn put(&mut self, slot: u32, value: T) {
         let index = slot as usize;
         if index >= self.0.len() {
@@ -21,11 +20,9 @@ impl<T> Slots<T> {
     pub(crate) fn get(&mut self, slot: u32) -> Option<&mut T> {
         self.0.get_mut(slot as usize)?.as_mut()
     }
-    /// Empties `slot`.
     pub(crate) fn take(&mut self, slot: u32) -> Option<T> {
         self.0.get_mut(slot as usize)?.take()
     }
-    /// Returns all values in the order of slots.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().flatten()
     }

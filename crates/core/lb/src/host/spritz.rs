@@ -115,7 +115,6 @@ struct GoodPaths {
     pair: Option<u32>,
 }
 
-/// Paths that the indices of a connection refer to.
 #[derive(Debug)]
 enum Paths {
     List(Arc<GuidedPaths>),
@@ -158,7 +157,6 @@ impl Paths {
 #[derive(Debug)]
 struct Connection {
     paths: Paths,
-    /// Number of paths.
     len: u32,
     /// If the list was limited: the indices kept.
     kept: Vec<u32>,
@@ -212,7 +210,6 @@ fn categories(list: &GuidedPaths, kind: Categories, spread: Spread) -> Vec<(Cate
 }
 
 impl Rules {
-    /// Checks that every value is within its limits.
     pub(crate) fn check(&self) -> Result<(), Invalid> {
         let positive =
             |key, value: f64| Invalid::unless(value > 0.0 && value.is_finite(), key, value, "a number above 0");

@@ -1,6 +1,4 @@
-//! Spritz with coarse-grained path control (Spritz §III-D): the host selects categories of paths only. It applies
-//! Scout's feedback to them (ours: the paper leaves the algorithm open); the switch selects a path of the category by
-//! hash.
+//! Spritz with coarse-grained path control (Spritz §III-D). Scout's feedback to categories is ours; the paper has none.
 
 use super::{
     guided::{Subset, interval},

@@ -1,6 +1,4 @@
-//! Spritz-Scout (Spritz §IV-A, Algorithms 1 and 2; specification 8.4, 8.5). Paths are drawn by weight until one returns
-//! unmarked. Good paths are kept in order of latency and the fastest is used until marks, a NACK or a timeout remove
-//! it. Packets explore at a fixed interval.
+//! Spritz-Scout (Spritz §IV-A, Algorithms 1 and 2; specification 8.4, 8.5).
 
 use super::{
     guided::{Subset, interval},
@@ -205,7 +203,6 @@ mod tests {
         let share = |s: &mut SpritzScout| (0..10_000).filter(|_| send(s) == T[0]).count();
         let biased = share(&mut s);
         assert!(biased.abs_diff(9709) < 56, "{biased}: 10,000 * 100/103, 3.3 standard deviations of 17");
-        // A block overrides the bias.
         s.on_timeout(Time::ZERO, 0, T[0]);
         assert_eq!(share(&mut s), 0);
         // 4 clean ACKs bring the share to 0.957 * (63/64)^4 = 0.898: over.

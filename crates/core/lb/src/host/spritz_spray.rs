@@ -1,6 +1,4 @@
-//! Spritz-Spray (Spritz §IV-B, Algorithms 1 and 3; specification 8.4, 8.5). Paths that returned unmarked are queued in
-//! a short buffer. Each packet takes the first one, or draws a path by weight if the buffer is empty. Packets explore
-//! at a fixed interval.
+//! Spritz-Spray (Spritz §IV-B, Algorithms 1 and 3; specification 8.4, 8.5).
 
 use super::{
     guided::{Subset, interval},

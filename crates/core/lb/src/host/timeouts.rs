@@ -1,5 +1,4 @@
-//! Reaction of path-keeping schemes to a retransmission timeout. Behind an undetected link failure such a flow never
-//! completes unless it is moved, which the papers of these schemes leave open.
+//! Reaction to a timeout, which the papers leave open: behind an undetected failure a flow completes only if moved.
 
 use crate::{Tag, hash::EntropySpace};
 use anabranch_random::Stream;

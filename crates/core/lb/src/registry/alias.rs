@@ -144,14 +144,12 @@ pub fn check_pair(host: &HostParameters, switch: &SwitchParameters) -> Result<()
     })
 }
 
-/// Returns `true` if a switch scheme that reads one kind of tags accepts another. Source-guided switches hash entropy
-/// values to paths.
+/// Returns `true` if a switch scheme accepts the tags. Source-guided switches hash entropy values to paths.
 fn goes_with(writes: TagKind, reads: TagKind) -> bool {
     writes == reads || (writes, reads) == (TagKind::Entropy, TagKind::Guided)
 }
 
 impl TagKind {
-    /// Returns the plural for messages.
     fn plural(self) -> &'static str {
         match self {
             TagKind::Entropy => "entropy values to be hashed",
@@ -250,9 +248,8 @@ mod tests {
         }
     }
 
-    /// By the papers, PLB, FlowBender, Hopper, HF2T and flowlets move a flow occasionally, a queue pair has one path,
-    /// ECMP never moves; LetFlow, CONGA and ConWeave number whole paths at the leaf, and ConWeave alone holds packets
-    /// back.
+    /// By the papers these hosts move a flow occasionally or never, these switches number whole paths at the leaf, and
+    /// ConWeave alone holds packets back.
     #[test]
     fn capabilities_are_those_of_the_papers() {
         let mut keep = HostParameters::names(|host| host.capabilities().keeps_path());

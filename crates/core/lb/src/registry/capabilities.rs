@@ -29,8 +29,7 @@ pub enum PacketScope {
     Guided,
 }
 
-/// Limits of a scheme's parameters, and its capabilities, by which other crates distinguish schemes. Every method has a
-/// default; a scheme overrides those that differ.
+/// Limits of a scheme's parameters, and the capabilities by which other crates distinguish schemes.
 pub trait SchemeCapabilities {
     /// Checks that every value is within its limits.
     ///
@@ -50,14 +49,12 @@ pub trait SchemeCapabilities {
         PacketScope::Choices
     }
 
-    /// Returns `true` if a host scheme leaves every choice of a path to the switches: its tag is a constant of the
-    /// flow.
+    /// Returns `true` if a host scheme's tag is constant per flow, which leaves every choice to the switches.
     fn leaves_choice_to_switches(&self) -> bool {
         false
     }
 
-    /// Returns `true` if a flow of a host scheme keeps its path until an event, instead of changing it from packet to
-    /// packet.
+    /// Returns `true` if a host scheme changes a flow's path at events, not from packet to packet.
     fn keeps_path(&self) -> bool {
         self.leaves_choice_to_switches()
     }
@@ -67,14 +64,12 @@ pub trait SchemeCapabilities {
         None
     }
 
-    /// Returns the interval of the queue snapshots ([`crate::GuidedSwitch::snapshot`]) of a switch scheme; `None`:
-    /// never.
+    /// Returns the interval of queue snapshots ([`crate::GuidedSwitch::snapshot`]) of a switch scheme; `None`: never.
     fn snapshots(&self) -> Option<Auto<Time>> {
         None
     }
 
-    /// Returns the maximum number of paths between two leaves for a switch scheme that chooses whole paths at the
-    /// sender's leaf; `None`: it chooses hop by hop, on any topology.
+    /// Returns the maximum paths between leaves of a switch scheme that chooses whole paths; `None`: it chooses by hop.
     fn max_leaf_paths(&self) -> Option<u64> {
         None
     }
@@ -89,8 +84,7 @@ pub trait SchemeCapabilities {
         true
     }
 
-    /// Returns the switch scheme that replaces this one in an alias if the topology has guided paths, which exceed its
-    /// own candidates.
+    /// Returns the switch scheme that replaces this one in an alias on a topology with guided paths.
     fn guided_form(&self) -> Option<&'static str> {
         None
     }

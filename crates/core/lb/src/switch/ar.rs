@@ -1,9 +1,6 @@
-//! Adaptive routing as in PRIME's comparison (PRIME §IV, specification 4.3): every data packet takes the next hop with
-//! the shortest local queue, ties broken at random. Control packets take plain hash ECMP.
-//!
-//! Queues are compared by levels, as hardware and Ultra Ethernet's public simulator do. With exact lengths (an option)
-//! hosts that start together send at a fixed rhythm, and the port a flow took last has just become idle when its next
-//! packet arrives, so flows keep their ports and their downstream collisions persist.
+//! Adaptive routing as in PRIME's comparison (PRIME §IV, specification 4.3). Queues are compared by levels: with exact
+//! lengths, the port that a flow took last has just become idle at its next packet, so flows keep their ports and their
+//! downstream collisions persist.
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,

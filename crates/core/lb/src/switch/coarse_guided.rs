@@ -1,5 +1,4 @@
-//! Coarse-grained path control (Spritz §III-D): the host's VLAN tag selects a category of paths, the first switch
-//! selects one of them by ECMP hash. A pair without a path of the category uses the default table.
+//! Coarse-grained path control (Spritz §III-D). A pair without a path of the category uses the default table.
 
 use crate::{
     Category, GuidedSwitch, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,

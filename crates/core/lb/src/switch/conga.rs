@@ -1,6 +1,4 @@
-//! CONGA (specification 4.2; SIGCOMM 2014): leaves measure the congestion of each path to each other leaf. Every packet
-//! gathers the worst link of its path, and packets in the other direction return it. Each flowlet takes the path whose
-//! worst link is best.
+//! CONGA (specification 4.2; SIGCOMM 2014).
 
 use super::leaf::{FlowKey, FlowTable, Flowlet, MAX_LEAF_PATHS, PathNumbers};
 use crate::{
@@ -81,7 +79,6 @@ impl Dre {
     }
 }
 
-/// A report on a path, and its time.
 #[derive(Clone, Copy, Debug)]
 struct Metric {
     value: u32,
@@ -149,15 +146,13 @@ impl Conga {
         if self.clamp { metric.min(levels - 1) } else { metric }
     }
 
-    /// Returns the report unless it has expired: an entry is dropped at the first multiple of the aging time at which
-    /// it is older.
+    /// Returns the report unless it has expired, which takes effect at multiples of the aging time.
     fn fresh(&self, metric: Option<Metric>, now: Time) -> Option<u32> {
         let aging = self.parameters.aging.ps();
         let sweep = now.ps() / aging * aging;
         metric.filter(|m| sweep <= m.at.ps() + aging).map(|m| m.value)
     }
 
-    /// Selects the path of a new flowlet to `leaf`.
     fn choose<Q: LocalQueues>(
         &mut self,
         now: Time,
@@ -340,7 +335,6 @@ mod tests {
         assert_eq!(a.fresh(known, now), Some(3));
         // Dropped at the first multiple of 500 us at which it is older than 500 us: 1000 us.
         assert_eq!((a.fresh(known, Time::from_us(999)), a.fresh(known, Time::from_us(1000))), (Some(3), None));
-        // New flowlets of leaf 0 avoid that path.
         for flow in 100..400 {
             let mut header = SwitchHeader::default();
             a.forward(now, &data(flow, 0), &mut header, &among(&POSITIONS, 0), &mut queues);

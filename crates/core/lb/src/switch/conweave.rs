@@ -1,11 +1,8 @@
-//! ConWeave (specification 4.4; SIGCOMM 2023): the sender's leaf measures the round trip of each flow and moves running
-//! flows to other paths. The receiver's leaf holds packets of the new path until the last packet of the old one, the
-//! TAIL, has passed.
+//! ConWeave (specification 4.4; SIGCOMM 2023).
 //!
-//! An epoch of a flow starts with an INIT packet, whose REPLY is expected within a deadline. If it arrives in time the
-//! path is good and the next packet starts the next epoch. Otherwise the next packet is the TAIL on the old path and
-//! later ones are phase 1, on a new path. The receiver's leaf replies to the TAIL with CLEAR, and the next epoch may
-//! begin.
+//! An epoch of a flow starts with an INIT packet. If its REPLY arrives before a deadline, the next packet starts the
+//! next epoch. Otherwise the next packet is the TAIL on the old path and later ones are phase 1, on a new path. The
+//! receiver's leaf replies to the TAIL with CLEAR, and the next epoch may begin.
 
 use super::leaf::{FlowEntry, FlowKey, FlowTable, MAX_LEAF_PATHS, PathNumbers};
 use crate::{
@@ -220,7 +217,6 @@ impl Conweave {
         ([first, second].into_iter().find(good), first)
     }
 
-    /// Assigns path and mark to a data packet at its sender's leaf.
     fn mark(&mut self, now: Time, packet: &PacketView, header: &mut SwitchHeader) -> u32 {
         let key = FlowKey::of(packet, false);
         let (expiry, wanted) = (self.expiry, now + self.deadline);
@@ -266,7 +262,6 @@ impl Conweave {
         mark.path
     }
 
-    /// Reserves a reordering queue for a flow.
     fn open_queue(&mut self, key: FlowKey) -> u32 {
         let number = self.free.pop().unwrap_or_else(|| {
             self.queues.push(None);
@@ -454,7 +449,6 @@ mod tests {
         assert_eq!((t.kind, t.phase, t.path), (MarkKind::Tail, false, Mark::read(&init).path));
         assert_eq!((e.kind, e.phase), (MarkKind::Data, true));
         assert_eq!(early.wide(1), us(8.1).ps());
-        // A late reply has no effect.
         a.on_control(us(11.0), &data(7, 0), &answer.reply[0], &mut Effects::default());
         assert_eq!(Mark::read(&leave(&mut a, 11.1)).epoch, 1);
         // Phase 1 comes first: it waits. INIT left at 0 and came at 9 us, so the TAIL is expected 8.1 us later, plus 16.
@@ -502,8 +496,8 @@ mod tests {
     }
 
     proptest! {
-        /// Paths with any delays: within an epoch nothing of phase 1 is delivered before the TAIL or the time of the
-        /// flush, nothing is lost, and each held packet leaves once.
+        /// Paths with any delays: in an epoch phase 1 follows the TAIL or the flush, and every packet is delivered
+        /// once.
         #[test]
         fn holds_until_the_tail_or_the_time(delays in prop::collection::vec(1u32..60, 8), gap in 1u32..30, packets in 5usize..80) {
             let (mut a, mut b) = (scheme(0), scheme(1));

@@ -1,5 +1,4 @@
-//! Header that switches of a Dragonfly or a Slim Fly write into a packet: the hops it has passed and the entropy value
-//! that guides it.
+//! Header of Dragonfly and Slim Fly switches in a packet: the hops it has passed and the entropy value that guides it.
 
 use crate::{GuidedSwitch, SwitchHeader};
 
@@ -8,7 +7,6 @@ const WORD: usize = 4;
 const OVER_LOCAL: u32 = 1 << 8;
 const GUIDED: u32 = 1 << 9;
 
-/// Progress of a packet along its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Course(u32);
 
@@ -30,25 +28,21 @@ impl Course {
         self.0 & OVER_LOCAL != 0
     }
 
-    /// Returns the entropy value that a switch assigned, if any.
     #[inline]
     pub(crate) fn ev(self) -> Option<u16> {
         (self.0 & GUIDED != 0).then_some((self.0 >> 16) as u16)
     }
 
-    /// Assigns an entropy value.
     #[inline]
     pub(crate) fn set_ev(&mut self, ev: u16) {
         self.0 = self.0 & 0xffff | GUIDED | u32::from(ev) << 16;
     }
 
-    /// Clears the entropy value.
     #[inline]
     pub(crate) fn clear_ev(&mut self) {
         self.0 &= 0xffff & !GUIDED;
     }
 
-    /// Returns the port selected by its entropy value, or the default one.
     #[inline]
     pub(crate) fn port<G: GuidedSwitch>(self, at: &G) -> u32 {
         match self.ev() {

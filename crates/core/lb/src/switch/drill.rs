@@ -1,9 +1,6 @@
-//! DRILL (specification 4.3; SIGCOMM 2017): every data packet compares the local queues of `d` next hops drawn at
-//! random and of the `m` that were the shortest last time, and takes the shortest. The memory is kept per set of next
-//! hops. Control packets take plain hash ECMP.
-//!
-//! In the `conweave-ns3` profiles, as in the recorded model (specification 17.5), the memory is kept per
-//! destination host, next hops are drawn independently of the memory, and remembered ones win ties.
+//! DRILL (specification 4.3; SIGCOMM 2017). In the `conweave-ns3` profiles, as in the recorded model (specification
+//! 17.5), the memory is kept per destination host, next hops are drawn independently of it, and remembered ones win
+//! ties.
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
@@ -52,11 +49,9 @@ pub struct Drill {
     stream: Stream,
     /// `m` next hops per set, or per destination host.
     memory: Vec<u32>,
-    /// The memory is per destination host, and grows with them.
     per_host: bool,
     /// The next hops drawn for the current packet, if drawn independently of the memory.
     drawn: Vec<u32>,
-    /// The next hops compared for the current packet, with their queues.
     sample: Vec<(u64, u32)>,
 }
 

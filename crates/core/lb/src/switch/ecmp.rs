@@ -1,5 +1,4 @@
-//! ECMP in the switch (specification 3.5): source, destination, flow and path tag of a packet are hashed with a seed of
-//! the switch, and the hash selects the next hop. It reads no queue and has no state.
+//! ECMP in the switch (specification 3.5): a hash keyed by the switch selects the next hop, without queues or state.
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,

@@ -1,6 +1,4 @@
-//! Switch side of PRIME (PRIME §III-C, specification 5.3): the part of the multi-part entropy value for
-//! the switch's tier is the index of the uplink, without any hash. If uplinks have failed, `remap` selects the
-//! replacement. Control packets are forwarded in the same way.
+//! Switch side of PRIME (PRIME §III-C, specification 5.3), for data and control packets.
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme, Tag,
@@ -44,8 +42,7 @@ impl SchemeCapabilities for EvIndexParameters {
         TagKind::MultiPart
     }
 
-    /// If the switches renumber their live uplinks an entropy value changes its path, and a host that excluded one
-    /// would exclude a live path.
+    /// If switches renumber their live uplinks, a host that excluded an entropy value would exclude a live path.
     fn reports_dead_paths(&self) -> bool {
         self.remap != Remap::Mod
     }

@@ -20,13 +20,11 @@ impl PathNumbers {
         PathNumbers { uplinks: [at(0), at(1)], tier: usize::from(switch.tier) }
     }
 
-    /// Returns the number of paths.
     pub(crate) fn count(&self) -> u32 {
         self.uplinks[0] * self.uplinks[1]
     }
 
-    /// Returns the candidate of a path at this switch: the one at its position or, if that link is dead, the position
-    /// modulo the live ones.
+    /// Returns the candidate at the path's position or, if that link is dead, at the position modulo the live ones.
     #[inline]
     pub(crate) fn candidate(&self, path: u32, candidates: &Candidates<'_>) -> u32 {
         if candidates.count == 1 {
@@ -44,14 +42,12 @@ impl PathNumbers {
     }
 }
 
-/// Key of a flow in a switch's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FlowKey(u64, u64);
 
 impl FlowKey {
-    /// Creates the key from sender, receiver and flow. In the reference model it has receiver, source port and the
-    /// destination port with the bits of the priority group set, so some flows share an entry (conweave-ns3, "What the
-    /// runs showed").
+    /// Creates the key; with `udp_ports` that of the reference model, in which some flows share an entry (conweave-ns3,
+    /// "What the runs showed").
     #[inline]
     pub(crate) fn of(packet: &PacketView, udp_ports: bool) -> Self {
         if udp_ports {
@@ -62,7 +58,6 @@ impl FlowKey {
     }
 }
 
-/// An entry of a table of flows.
 pub(crate) trait FlowEntry {
     /// Returns the time of the flow's last packet.
     fn last(&self) -> Time;
@@ -72,8 +67,7 @@ pub(crate) trait FlowEntry {
     }
 }
 
-/// A table of flows that removes long-idle ones. Removal never changes a decision: a flow idle for that long is treated
-/// as new in any case.
+/// A table of flows that removes long-idle ones, which schemes treat as new in any case.
 #[derive(Debug)]
 pub(crate) struct FlowTable<T> {
     entries: FxHashMap<FlowKey, T>,
@@ -104,7 +98,6 @@ impl<T: FlowEntry> FlowTable<T> {
     }
 }
 
-/// Path of a flowlet and time of its last packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flowlet {
     pub(crate) last: Time,

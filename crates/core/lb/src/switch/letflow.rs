@@ -1,5 +1,4 @@
-//! LetFlow (specification 4.1; NSDI 2017): the sender's leaf assigns every flowlet a random path. A flowlet ends where
-//! its flow pauses for longer than a timeout; flowlet lengths then adapt to congestion.
+//! LetFlow (specification 4.1; NSDI 2017): flowlet lengths adapt to congestion.
 
 use super::leaf::{FlowKey, FlowTable, Flowlet, MAX_LEAF_PATHS, PathNumbers};
 use crate::{

@@ -1,6 +1,5 @@
-//! Minimal routing on a Dragonfly or a Slim Fly (Spritz §II-A, specification 8.6): every switch forwards by its default
-//! table. On Dragonfly that is the route to the gateway of the destination's group, its global link, and the
-//! destination; on Slim Fly the direct link, or the common neighbour of the smallest number.
+//! Minimal routing on a Dragonfly or a Slim Fly (Spritz §II-A, specification 8.6) by default tables: over the gateway
+//! of the destination's group, or over the direct link or the common neighbour of the smallest number.
 
 use crate::{
     GuidedSwitch, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,

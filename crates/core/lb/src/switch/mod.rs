@@ -17,7 +17,6 @@ pub mod source_guided;
 pub mod ugal;
 pub mod valiant;
 
-/// Helpers of the schemes' tests.
 #[cfg(test)]
 pub(crate) mod testing {
     use crate::{
@@ -47,7 +46,6 @@ pub(crate) mod testing {
         }
     }
 
-    /// A leaf with 8 uplinks and two sets of next hops.
     pub(crate) const LEAF: SwitchInfo = SwitchInfo {
         key: 5,
         tier: 0,
@@ -68,11 +66,9 @@ pub(crate) mod testing {
     };
     pub(crate) const POSITIONS: [u16; 8] = [0, 1, 2, 3, 4, 5, 6, 7];
 
-    /// A data packet.
     pub(crate) fn data(flow: u64, tag: Tag) -> PacketView {
         PacketView { src: 1, dst: 2, src_leaf: 0, dst_leaf: 1, flow, tag, bytes: 4160, control: false, marked: false }
     }
-    /// An ACK.
     pub(crate) fn ack(flow: u64, tag: Tag) -> PacketView {
         PacketView { control: true, bytes: 64, ..data(flow, tag) }
     }
@@ -80,7 +76,6 @@ pub(crate) mod testing {
     pub(crate) fn among(position: &[u16], group: u32) -> Candidates<'_> {
         Candidates { count: position.len() as u32, group, position, port: position, uplinks: 8 }
     }
-    /// Returns the scheme's choice at time 0.
     pub(crate) fn choose(s: &mut impl SwitchScheme, packet: &PacketView, position: &[u16], queues: &mut Queues) -> u32 {
         let mut header = SwitchHeader::default();
         let index = s.forward(Time::ZERO, packet, &mut header, &among(position, 0), queues);

@@ -1,5 +1,4 @@
-//! Random packet spraying by the switch (Dixit et al., INFOCOM 2013): every data packet takes a uniformly random next
-//! hop. Control packets take plain hash ECMP.
+//! Random packet spraying by the switch (Dixit et al., INFOCOM 2013). Control packets take plain hash ECMP.
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,

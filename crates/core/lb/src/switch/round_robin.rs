@@ -1,5 +1,4 @@
-//! Round robin in the switch: the data packets of all flows that share a set of next hops take them in turn.
-//! The turn starts at random at each switch. Control packets take plain hash ECMP.
+//! Round robin in the switch, from a random start. Control packets take plain hash ECMP.
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,

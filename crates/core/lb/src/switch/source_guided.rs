@@ -1,6 +1,6 @@
-//! Source-guided adaptive routing, the switch side of Spritz (Spritz §III, specification 8.1). The first switch
-//! forwards by EV1, the second by EV2, each by an identity hash modulo its table; all others by the default table. The
-//! number of hops that a packet has passed determines the role of a switch.
+//! Source-guided adaptive routing, the switch side of Spritz (Spritz §III, specification 8.1): the first switch
+//! forwards by EV1, the second by EV2, each modulo its table, all others by default. The hops passed determine a
+//! switch's role.
 
 use crate::{
     GuidedSwitch, PacketView, Spread, SwitchHeader, SwitchInfo, SwitchScheme, Weights,
@@ -140,7 +140,6 @@ mod tests {
         // Two paths: 5,000 each, standard deviation 50; 3.3 of them are passed with probability 0.001.
         assert_eq!(seen.len(), 2);
         assert!(seen.iter().all(|&n| n.abs_diff(5000) < 165), "{seen:?}");
-        // The same value of the same flow takes the same path.
         let once = |s: &mut SourceGuided, at: &mut Little| {
             let mut header = SwitchHeader::default();
             s.guide(Time::ZERO, &data(9, 77), &mut header, at);

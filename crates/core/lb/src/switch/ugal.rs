@@ -1,7 +1,5 @@
-//! UGAL, universal globally-adaptive load balancing (Spritz §II-A and V-A, specification 8.6): packet by packet the
-//! first switch takes the minimal path where q_min * h_min <= q_val * h_val, with q the bytes queued and h the switch
-//! hops of the minimal path and of a random Valiant path. UGAL-L reads its own ports. UGAL-G, an undeployable oracle,
-//! sums the queues along each path from snapshots at fixed epochs.
+//! UGAL, universal globally-adaptive load balancing (Spritz §II-A and V-A, specification 8.6). In its inequality q is
+//! the bytes queued and h the switch hops of the minimal path and of a random Valiant path.
 
 use super::valiant::{FirstHop, draw, ev, onward};
 use crate::{
@@ -105,7 +103,6 @@ impl Ugal {
         Offer { port: ports.first().copied().unwrap_or_else(|| at.minimal(at.here())), hops, queued }
     }
 
-    /// Returns `true` if a packet that has passed these hops may still be diverted.
     fn may_divert<G: GuidedSwitch>(&self, course: Course, at: &G) -> bool {
         match (self.parameters.decide, at.topology()) {
             (_, _) if course.hop() == 0 => true,

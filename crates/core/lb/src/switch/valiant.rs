@@ -1,7 +1,6 @@
-//! Valiant routing on a Dragonfly or a Slim Fly (Spritz §II-A and V-A, specification 8.6): a random intermediate group or
-//! switch, then minimal. On Dragonfly the first switch draws a port; over a global link the packet has reached the
-//! intermediate group, over a local one the second switch draws a global link. On Slim Fly the first two hops are random
-//! neighbours.
+//! Valiant routing on a Dragonfly or a Slim Fly (Spritz §II-A and V-A, specification 8.6). On Dragonfly a global first
+//! hop reaches the intermediate group; after a local one the second switch draws a global link. On Slim Fly the first
+//! two hops are random neighbours.
 
 use crate::{
     GuidedSwitch, GuidedTopology, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
@@ -46,8 +45,7 @@ impl SchemeCapabilities for ValiantParameters {
     }
 }
 
-/// Draws the ports of a Valiant path at the first and the second switch; the second is `None` if the first hop leaves
-/// no choice.
+/// Draws the ports of a Valiant path at the first and the second switch; `None` if the first hop leaves no choice.
 pub(crate) fn draw<G: GuidedSwitch>(first_hop: FirstHop, stream: &mut Stream, at: &G) -> (u32, Option<u32>) {
     let (here, to) = (at.here(), at.destination());
     let ports = at.ports(here);
@@ -97,7 +95,6 @@ pub(crate) fn onward<G: GuidedSwitch>(stream: &mut Stream, at: &G) -> u32 {
     drawn.unwrap_or_else(|| at.minimal(here))
 }
 
-/// Returns the ports as an entropy value.
 pub(crate) fn ev((first, second): (u32, Option<u32>)) -> u16 {
     (first as u16) << 8 | second.unwrap_or(0) as u16 & 0xff
 }
@@ -147,8 +144,8 @@ mod tests {
 
     #[test]
     fn first_hops_are_drawn_evenly() {
-        // One local and one global port; two switches of which one is this: one half each in both readings. 3.3 standard
-        // deviations of 0.005.
+        // One local and one global port, or two switches, one of them this: one half each. 3.3 standard deviations of
+        // 0.005.
         for first_hop in [FirstHop::Port, FirstHop::Switch] {
             assert!((shares(first_hop)[0] - 0.5).abs() < 0.0165);
         }
