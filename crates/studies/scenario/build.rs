@@ -17,7 +17,6 @@ fn main() {
     }
     let commit = git(&here, &["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".into());
     let changed = git(&here, &["status", "--porcelain", "--", "../.."]).is_some_and(|list| !list.is_empty());
-    // The sources of the crates that decide a result, in a fixed order.
     let mut files = Vec::new();
     collect(&crates, &mut files);
     files.sort();

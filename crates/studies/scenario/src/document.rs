@@ -14,7 +14,6 @@ pub fn value(raw: &Raw) -> Value {
     }
 }
 
-/// Builds a table with these keys before those of `parameters`.
 pub(crate) fn table<const N: usize>(first: [(&str, Raw); N], parameters: &dyn Parameters) -> Table {
     let all = first.into_iter().chain(parameters.entries());
     all.map(|(key, raw)| (key.to_string(), value(&raw))).collect()

@@ -1,5 +1,4 @@
-//! Errors in a scenario or a flag: one message with the place, the value found, the allowed values and the nearest valid
-//! choice. Quoted text is escaped, so a message contains no terminal control characters.
+//! Errors in a scenario or a flag. Quoted text is escaped, so a message contains no terminal control characters.
 
 use crate::tree::Place;
 use anabranch_input::{escaped, masked};
@@ -21,7 +20,6 @@ struct Parts {
 /// Maximum length in bytes of a message, or of a line of its source, that is shown.
 const MAX_SHOWN: usize = 4000;
 
-/// Shortens `message` in the middle if it exceeds [`MAX_SHOWN`].
 fn shortened(message: &str) -> String {
     let keep = MAX_SHOWN / 2;
     if message.len() <= MAX_SHOWN {

@@ -111,7 +111,6 @@ pub fn catalogue(kind: Kind) -> Vec<Entry> {
 /// Where the name has no meaning: the three nearest names.
 pub fn explain(name: &str) -> Result<Explanation, ScenarioError> {
     let wanted = plain(name);
-    // The spelling of the definition.
     let known = names().into_iter().find(|known| plain(known) == wanted);
     let parts = match &known {
         Some(known) => [thing_parts(known), section_parts(known)].concat(),
@@ -124,7 +123,6 @@ pub fn explain(name: &str) -> Result<Explanation, ScenarioError> {
     Ok(Explanation { name: known.unwrap_or_else(|| name.trim().to_lowercase()), parts })
 }
 
-/// Normalises a name: case, dashes and brackets do not matter.
 fn plain(name: &str) -> String {
     name.trim().trim_start_matches('[').trim_end_matches(']').to_lowercase().replace('_', "-")
 }
@@ -152,7 +150,6 @@ fn thing_parts(name: &str) -> Vec<Part> {
     parts
 }
 
-/// Returns the parts of a section that consists of kinds.
 fn section_parts(name: &str) -> Vec<Part> {
     let list = |entries: Vec<Entry>, sort: &str| -> String {
         let named = entries.iter().filter(|entry| entry.sort == sort);
@@ -239,7 +236,6 @@ fn key_parts(wanted: &str) -> Vec<Part> {
     own.filter(|part| !part.parameters.is_empty()).collect()
 }
 
-/// Returns every name that can be explained.
 fn names() -> Vec<String> {
     let kinds = [Kind::Schemes, Kind::Topologies, Kind::Transports, Kind::Workloads, Kind::Scenarios];
     let mut names: Vec<String> = kinds.into_iter().flat_map(catalogue).map(|entry| entry.name).collect();
@@ -259,7 +255,6 @@ fn nothing_by(name: &str) -> ScenarioError {
     ))
 }
 
-/// Returns the description of a kind in a registry, and its parameters.
 fn registry_part<T: Registry>(name: &str, table: String) -> Option<Part> {
     let kind = T::named(name).ok()?;
     Some(Part { table, meaning: kind.about().text(), parameters: kind.parameters().documentation() })
@@ -273,7 +268,6 @@ fn switch_part(name: &str) -> Option<Part> {
     registry_part::<SwitchParameters>(name, format!("[load_balancer.{name}] (switch side)"))
 }
 
-/// Returns every congestion control, with the transport it belongs to.
 fn controls() -> impl Iterator<Item = (TransportParameters, &'static About)> {
     let all = TransportParameters::each().into_iter();
     all.flat_map(|transport| transport.controls().all().iter().map(move |control| (transport.clone(), control)))
@@ -315,7 +309,6 @@ fn workload_parts(name: &str) -> Vec<Part> {
     own.map_or_else(Vec::new, |own| vec![own, common])
 }
 
-/// Sections of a scenario that can be explained.
 const SECTIONS: &[&str] =
     &["topology", "fabric", "transport", "load_balancer", "workload", "fault", "measure", "run", "compare", "wire"];
 
@@ -413,7 +406,6 @@ fn parameter_json(parameter: &Parameter) -> Value {
     })
 }
 
-/// Converts a value to JSON.
 pub(crate) fn raw_json(raw: &Raw) -> Value {
     match raw {
         Raw::Bool(b) => json!(b),
@@ -427,7 +419,6 @@ pub(crate) fn raw_json(raw: &Raw) -> Value {
 /// Maximum width in columns; longer lines are hard to read.
 const WIDEST: usize = 100;
 
-/// Wraps `text` into lines of at most `columns` columns, each after `indent`.
 fn wrapped(text: &str, indent: &str, columns: usize) -> String {
     let options = textwrap::Options::new(columns).initial_indent(indent).subsequent_indent(indent).break_words(false);
     let options = options.word_splitter(textwrap::WordSplitter::NoHyphenation);

@@ -5,11 +5,8 @@ use anabranch_topology::FileFormat;
 use anabranch_workload::SizeDistribution;
 use std::path::Path;
 
-/// A recognised file, with a scenario that names it.
 struct Foreign {
-    /// Description for the message.
     what: &'static str,
-    /// The scenario's sections, without the load balancer.
     sections: String,
 }
 
@@ -28,7 +25,6 @@ pub(crate) fn named(name: &str, content: &[u8]) -> Option<ScenarioError> {
 
 fn recognised(file: &str, content: &[u8]) -> Option<Foreign> {
     let Ok(text) = std::str::from_utf8(content) else {
-        // The other formats are text.
         return file.ends_with(".goal").then(|| flows("a binary GOAL schedule", file, "goal", None));
     };
     let lines = || {

@@ -10,7 +10,6 @@ use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
 use anabranch_wire::WireParameters;
 use anabranch_workload::{CommonParameters, WorkloadParameters};
 
-/// Width of the comments in characters.
 const WIDTH: usize = 96;
 
 /// Returns the text of a scenario that runs unchanged. Defaults are commented out.
@@ -111,7 +110,6 @@ pub fn scenario_to_start_from() -> String {
     out
 }
 
-/// Appends each parameter that is not set already: its meaning, and its value commented out.
 fn lines(out: &mut String, parameters: &dyn Parameters, active: &[(&str, &str)]) {
     let values = parameters.entries();
     for parameter in parameters.documentation() {

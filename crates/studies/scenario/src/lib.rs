@@ -1,7 +1,4 @@
 //! Scenario files, and the catalogue of what a scenario can name.
-//!
-//! A scenario file becomes a [`tree::Tree`] whose values carry their places in the text, then a checked [`Scenario`] with every
-//! default, then the setup of a run.
 
 pub mod backend;
 pub mod document;

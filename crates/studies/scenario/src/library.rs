@@ -112,7 +112,6 @@ fn change(
     Scenario::read(tree, stem, folder)
 }
 
-/// Scenario of two real machines where none is named.
 const TWO_MACHINES: &str = include_str!("wire.toml");
 
 /// Loads the scenario of a transfer between real machines: `name`, or two machines with eight paths between them, changed by

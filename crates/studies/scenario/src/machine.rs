@@ -94,8 +94,7 @@ pub fn reset_peak_rss() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Returns the processor time in seconds that all threads of this process have used; `None` where the system does not report
-/// it.
+/// Returns the processor time of all threads of this process in seconds; `None` where the system does not report it.
 #[cfg(unix)]
 pub fn cpu_seconds() -> Option<f64> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
@@ -125,7 +124,6 @@ pub fn quoted(word: &str) -> String {
     if word.chars().all(plain) { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
-/// The command line, once it is recorded.
 static COMMAND: OnceLock<String> = OnceLock::new();
 
 /// Records the command line of this process; its first word is the program.

@@ -96,7 +96,6 @@ fn load_balancer() -> Value {
     object(keys, &[])
 }
 
-/// Returns the keys of each kind of a registry, and the common keys.
 fn kinds<T: Registry>(common: impl Fn(&mut Map<String, Value>)) -> Vec<Value> {
     let of = |kind: &T| {
         let mut keys = properties(kind.parameters());

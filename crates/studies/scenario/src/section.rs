@@ -98,7 +98,6 @@ impl<'t> Section<'t> {
         T::named(&name).map(Some).map_err(wrong)
     }
 
-    /// Creates the error of a section without the required kind.
     pub(crate) fn no_kind<T: Registry>(&self) -> ScenarioError {
         self.error(format!("`kind` is missing; allowed are {}", kinds::<T>()))
     }
@@ -166,7 +165,6 @@ impl<'t> Section<'t> {
     }
 }
 
-/// Two sets of parameters in one table.
 pub(crate) struct Both<'a>(pub(crate) &'a mut dyn Parameters, pub(crate) &'a mut dyn Parameters);
 
 impl Parameters for Both<'_> {
@@ -195,7 +193,6 @@ impl Parameters for Both<'_> {
     }
 }
 
-/// Lists the names of a registry.
 pub(crate) fn kinds<T: Registry>() -> String {
     list(&T::ALL.iter().map(|about| about.name).collect::<Vec<_>>())
 }

@@ -74,7 +74,6 @@ pub struct Tree {
     changes: Vec<String>,
 }
 
-/// One step of a dotted key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Key(String),

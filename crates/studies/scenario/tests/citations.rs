@@ -10,7 +10,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Sections of `explain` beyond those in its catalogue.
 const SECTIONS: [&str; 6] = ["fabric", "run", "measure", "compare", "wire", "fault"];
 
 fn root() -> PathBuf {
@@ -41,7 +40,6 @@ fn written() -> Vec<(String, String)> {
         .collect()
 }
 
-/// Targets that a page offers to citations and links, and its own links.
 #[derive(Default)]
 struct Page {
     headings: BTreeSet<String>,
@@ -114,7 +112,6 @@ impl Page {
     }
 }
 
-/// Returns all sections of the specification.
 fn specification() -> BTreeMap<String, BTreeSet<String>> {
     let mut sections = BTreeMap::new();
     for (path, text) in written() {
@@ -212,7 +209,6 @@ fn citations_lead_to_a_section() {
     assert!(cited > 250, "only {cited} citations found: has their form changed?");
 }
 
-/// Returns everything that `explain` explains.
 fn explained() -> Vec<Explanation> {
     let kinds = [Kind::Schemes, Kind::Topologies, Kind::Transports, Kind::Workloads, Kind::Scenarios];
     let names = kinds.into_iter().flat_map(catalogue).map(|entry| entry.name).chain(SECTIONS.map(String::from));

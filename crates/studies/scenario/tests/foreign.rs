@@ -40,7 +40,6 @@ fn other_files_are_told_and_the_scenario_shown_can_be_run() {
             flows => assert_eq!(setup.flows.flows.len(), flows, "{file}"),
         }
     }
-    // A scenario with an error is not taken for another kind of file.
     let path = folder.join("mistake.toml");
     fs::write(&path, "[topology]\nkind = fat-tree\n").unwrap();
     let error = library::load(path.to_str().unwrap(), &[], None).unwrap_err();

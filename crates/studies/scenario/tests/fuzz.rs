@@ -18,7 +18,6 @@ const SEEDS: &[&str] = &[
      destination_group = 2\n[[workload]]\nkind = \"poisson\"\nmax_senders = 4\n",
 ];
 
-/// Exercises all of reading, down to the place of an error and the text that is printed.
 fn digest(text: &str, changes: &[String]) -> Result<(), ScenarioError> {
     let mut tree = Tree::parse("fuzz.toml", text)?;
     for change in changes {
@@ -44,7 +43,6 @@ fn check(text: &str, changes: &[String]) {
     }
 }
 
-/// Generates a word of scenarios, or a value of any kind.
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::sample::select(vec![

@@ -34,7 +34,6 @@ fn read(text: &str, changes: &[&str]) -> Result<Scenario, ScenarioError> {
     Scenario::read(tree, "test", Path::new("."))
 }
 
-/// Returns the error of the scenario or of its setup.
 fn error_of(text: &str, changes: &[&str]) -> ScenarioError {
     match read(text, changes)
         .and_then(|scenario| scenario.setup(1).and_then(|setup| scenario.check(&setup, &SIMULATOR)))
@@ -44,7 +43,6 @@ fn error_of(text: &str, changes: &[&str]) -> ScenarioError {
     }
 }
 
-/// Asserts that message and remedy contain all `words`.
 fn assert_says(error: &ScenarioError, words: &[&str], what: &str) {
     let text = format!("{error} {}", error.remedy().unwrap_or_default());
     for word in words {
@@ -353,7 +351,6 @@ fn mistakes_of_roce_fabrics() {
             &["conweave", "swift", "congestion_control = \"dcqcn\""],
         ),
         (&["load_balancer.conga.q=0"], &["q", "found 0", "1 to 16"]),
-        // Errors that only the plan of a run reveals.
         (
             &["fabric.profile=roce-lossless", "fabric.shared_buffer=50kB"],
             &["`shared_buffer`", "50000 B", "leaf0", "or more"],
@@ -376,7 +373,6 @@ fn mistakes_of_roce_fabrics() {
         assert_says(&error, words, &format!("{changes:?}"));
         assert!(error.line_column().is_some(), "{changes:?}: no place: {error}");
     }
-    // Path schemes of leaves need a tree.
     let grouped =
         ROCE.replace("kind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2", "kind = \"dragonfly\"");
     let error = error_of(&grouped, &["load_balancer.scheme=conga"]);
@@ -401,7 +397,6 @@ fn a_transport_brings_its_profile_and_a_profile_its_transport() {
     }
 }
 
-/// A refusal by the plan of a run has its place; the section is the place of a key that is not given.
 #[test]
 fn errors_of_the_plan_have_their_place() {
     let lossless = ROCE.replace("roce-irn", "roce-lossless");
@@ -465,7 +460,6 @@ fn timers_as_long_as_time_itself() {
     }
 }
 
-/// Memory is estimated before anything is built; the message has figures, the limit and the remedy.
 #[test]
 fn what_does_not_fit_into_memory_is_refused() {
     // 32,768 hosts, three levels of links: 98,304 cables of 1440 B, 2560 * 2048 entries of 4 B... in all some 200 MB.
@@ -488,7 +482,6 @@ fn what_does_not_fit_into_memory_is_refused() {
     let error = error_of(GOOD, &flows);
     assert_says(&error, &["`rounds`", "67108864 flows", "26.8 GB", "16.0 GB", "memory_limit"], "flows");
     assert!(error.line_column().is_some(), "{error}");
-    // Each of two workloads alone would fit.
     let twice = format!(
         "{GOOD}[[workload]]\nkind = \"permutation\"\nrounds = 2500\n[[workload]]\nkind = \"permutation\"\nrounds = 2500\n"
     );
@@ -515,7 +508,7 @@ fn a_flow_file_of_one_long_line() {
     assert!(error.line_column().is_some());
 }
 
-/// Sizes, starts and times beyond 2^63 - 1 were found when results were written, after the run.
+/// Sizes, starts and times beyond 2^63 - 1 are found before the run, not when results are written.
 #[test]
 fn what_clocks_and_tables_cannot_hold_is_refused() {
     const MAX: &str = "9223372036854775807";
@@ -556,7 +549,6 @@ fn what_clocks_and_tables_cannot_hold_is_refused() {
     }
 }
 
-/// The limit decides whether a run begins, not its results.
 #[test]
 fn the_memory_limit_is_not_in_the_hash() {
     let of = |changes: &[&str]| read(GOOD, changes).unwrap().hash();
@@ -565,7 +557,6 @@ fn the_memory_limit_is_not_in_the_hash() {
     assert!(read(GOOD, &["run.memory_limit=64GiB"]).unwrap().to_toml().contains("memory_limit = \"64GiB\""));
 }
 
-/// The maximum number of workloads is read quickly, one more is refused at once.
 #[test]
 fn seventy_thousand_workloads() {
     let begun = std::time::Instant::now();
@@ -579,7 +570,7 @@ fn seventy_thousand_workloads() {
     let error = error_of(&of(70_000), &[]);
     assert_says(&error, &["[[workload]] 65537", "found 70000 workloads, at most 65536", "file"], "70,000");
     assert!(error.line_column().is_some());
-    // Comparing every name with every other took minutes; this takes some seconds on a busy machine.
+    // Comparing every name with every other would take minutes; this takes some seconds on a busy machine.
     let scenario = read(&of(30_000), &[]).unwrap();
     assert_eq!(scenario.setup(1).unwrap().flows.flows.len(), 30_000 * 8);
     assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());

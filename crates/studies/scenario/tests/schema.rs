@@ -12,7 +12,6 @@ fn as_json(text: &str) -> Value {
     serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap()
 }
 
-/// Returns scenarios, each with its validity.
 fn cases() -> Vec<(String, Value, bool)> {
     let mut cases: Vec<_> =
         READY_MADE.iter().map(|ready| (ready.name.to_string(), as_json(ready.text), true)).collect();
@@ -38,7 +37,6 @@ fn cases() -> Vec<(String, Value, bool)> {
     cases
 }
 
-/// Returns `true` if `value` satisfies the keywords in `schema`.
 fn takes(schema: &Value, value: &Value) -> bool {
     let keywords = schema.as_object().unwrap();
     keywords.iter().all(|(keyword, says)| match keyword.as_str() {

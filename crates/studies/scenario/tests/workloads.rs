@@ -15,7 +15,6 @@ fn setup(topology: &str, workloads: &str) -> Result<Setup, ScenarioError> {
     Scenario::read(Tree::parse("test.toml", &text)?, "test", Path::new(""))?.setup(1)
 }
 
-/// Returns the flows of the workload of this name.
 fn flows<'a>(setup: &'a Setup, name: &str) -> Vec<&'a Flow> {
     let number = setup.flows.workloads.iter().position(|w| w.name == name).unwrap();
     setup.flows.flows.iter().filter(|flow| usize::from(flow.workload) == number).collect()

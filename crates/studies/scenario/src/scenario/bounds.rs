@@ -11,14 +11,10 @@ use anabranch_workload::{Flow, MAX_NUMBER};
 const SECOND: u128 = 1_000_000_000_000;
 const MAX: u128 = MAX_NUMBER as u128;
 
-/// The maximum time, as in messages.
 const MOST: &str = "9223372 s (2^63 - 1 ps)";
 
-/// Refuses times and rates beyond [`MAX_NUMBER`]: of the limits of the run, of links, and of flows alone on the network. Sizes
-/// and starts of flows were checked when the flows were generated.
-///
-/// # Errors
-/// The dotted key at fault with the error, which already has its place if the key is a workload's.
+/// Refuses times and rates beyond [`MAX_NUMBER`], with the dotted key at fault. Sizes and starts of flows were checked
+/// when the flows were generated.
 pub(crate) fn check(setup: &Setup, workloads: &[Workload], tree: &Tree) -> Result<(), (&'static str, ScenarioError)> {
     let limit = setup.limits.time_limit.ps();
     if limit > MAX_NUMBER {
@@ -86,7 +82,6 @@ fn host_name(topology: &Topology, host: u32) -> &str {
     &topology.node(topology.link(topology.host_uplink(host)).from).name
 }
 
-/// Returns the bytes of a full packet.
 fn packet(setup: &Setup) -> u128 {
     u128::from(setup.transport.mtu()) + u128::from(setup.transport.header())
 }

@@ -16,7 +16,6 @@ pub enum ChosenFlows {
     Between(String, String),
 }
 
-/// The word before a number that counts flows of all workloads.
 const FIRST: &str = "first";
 
 impl Setting for ChosenFlows {
@@ -54,9 +53,6 @@ impl Setting for ChosenFlows {
 }
 
 /// Returns the numbers of the flows in the list `key`, ascending.
-///
-/// # Errors
-/// [`ScenarioError`] where there is no such flow, workload or host.
 pub(crate) fn resolve(
     key: &str,
     chosen: &[ChosenFlows],

@@ -5,7 +5,6 @@ use anabranch_backend::Setup;
 /// Packet-hops per second assumed in estimates: the speed of one core in a large fabric.
 const SPEED: u64 = 3_000_000;
 
-/// Seconds from which on a warning is given.
 const LONG: u64 = 600;
 
 /// Number of flows whose paths represent those of all.
@@ -43,7 +42,6 @@ fn reckon(setup: &Setup, enough: u64) -> u64 {
     u64::try_from(total).unwrap_or(u64::MAX)
 }
 
-/// Returns the warning about a run that takes long; `None` for others.
 pub(crate) fn warning(setup: &Setup) -> Option<String> {
     let hops = packet_hops(setup);
     let seconds = hops / SPEED;
@@ -57,7 +55,6 @@ pub(crate) fn warning(setup: &Setup) -> Option<String> {
     })
 }
 
-/// Formats a duration in the largest unit of which it is at least one.
 fn duration(seconds: u64) -> String {
     const UNITS: [(u64, &str); 4] = [(31_557_600, "years"), (86_400, "days"), (3600, "hours"), (60, "minutes")];
     match UNITS.iter().find(|(unit, _)| seconds >= *unit) {

@@ -98,7 +98,6 @@ fn place(tree: &Tree, key: &str) -> Option<Place> {
     own.or_else(|| tree.find("fabric").map(|node| node.key.clone()))
 }
 
-/// Checks that the values fit together and to the packets of `transport`.
 pub(crate) fn check(
     fabric: &FabricParameters,
     transport: &TransportParameters,
@@ -132,7 +131,6 @@ pub(crate) fn check(
     check_classes(fabric, &wrong)
 }
 
-/// Checks that transport and fabric fit together.
 fn check_transport(
     fabric: &FabricParameters,
     transport: &TransportParameters,
@@ -196,7 +194,6 @@ fn check_classes(
     Ok(())
 }
 
-/// Returns reasons to doubt a result.
 pub(crate) fn warnings(fabric: &FabricParameters) -> Option<String> {
     (fabric.scheduling == Scheduling::Strict && !fabric.class_weights.is_empty()).then(|| {
         format!(

@@ -52,7 +52,6 @@ pub(crate) fn resolve(
 /// Maximum number of links that a warning names.
 const NAMED: usize = 3;
 
-/// Returns warnings about links that come back without having gone down.
 pub(crate) fn never_down(faults: &[FaultParameters], setup: &Setup, tree: &Tree) -> Vec<String> {
     let mut warnings = Vec::new();
     for (number, fault) in faults.iter().enumerate().filter(|(_, fault)| fault.kind == FaultKind::LinkUp) {
@@ -82,8 +81,7 @@ pub(crate) fn never_down(faults: &[FaultParameters], setup: &Setup, tree: &Tree)
     warnings
 }
 
-/// Returns the faults of links that a flow file lists as failed: both directions are down from the start, and forwarding tables
-/// avoid them.
+/// Faults of links that a flow file lists as failed: both directions are down from the start, and tables avoid them.
 pub(crate) fn of_files(failures: &[FileFailure], topology: &Topology) -> Result<Vec<Fault>, ScenarioError> {
     failures.iter().map(|failure| of_file(failure, topology)).collect()
 }

@@ -11,7 +11,6 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// A scenario's folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
@@ -35,7 +34,6 @@ impl Folder {
         &self.path
     }
 
-    /// Reads the text of a file.
     pub(crate) fn read(&self, path: &str, budget: &Budget) -> std::io::Result<String> {
         String::from_utf8(self.read_bytes(path, budget)?).map_err(|_| std::io::ErrorKind::InvalidData.into())
     }
@@ -93,7 +91,6 @@ fn digest(path: &Path, max: u64) -> std::io::Result<(u64, u64)> {
     }
 }
 
-/// Returns the workload with the path of its file, if any, mapped by `files`.
 pub(crate) fn with_files(workload: &Workload, files: impl Fn(&str) -> String) -> Workload {
     let mut workload = workload.clone();
     match &mut workload.kind {
@@ -104,7 +101,6 @@ pub(crate) fn with_files(workload: &Workload, files: impl Fn(&str) -> String) ->
     workload
 }
 
-/// Returns the paths that workloads name.
 pub(crate) fn named(workloads: &[Workload]) -> Vec<String> {
     let found = std::cell::RefCell::new(Vec::new());
     for workload in workloads {
@@ -116,7 +112,6 @@ pub(crate) fn named(workloads: &[Workload]) -> Vec<String> {
     found.into_inner()
 }
 
-/// Returns `true` if a choice of flow sizes is neither a name nor a size.
 fn is_path(sizes: &str) -> bool {
     !SIZE_DISTRIBUTIONS.iter().any(|about| about.name == sizes) && sizes.parse::<Bytes>().is_err()
 }

@@ -18,11 +18,9 @@ use toml::Table;
 pub struct LoadBalancers {
     /// The load balancer of all workloads that do not name their own.
     pub main: LoadBalancer,
-    /// Parameters given, by scheme name.
     given: Vec<Given>,
 }
 
-/// Parameters given for a scheme.
 #[derive(Clone, Debug)]
 struct Given {
     scheme: String,
@@ -31,18 +29,12 @@ struct Given {
 
 impl LoadBalancers {
     /// Returns a load balancer by name (an alias or `host+switch`) with the parameters that the scenario gives.
-    ///
-    /// # Errors
-    /// [`SchemeError`].
     pub fn named(&self, name: &str) -> Result<LoadBalancer, SchemeError> {
         let (host, switch) = resolve(name)?;
         Ok(self.with_parameters(name.trim(), host, switch))
     }
 
     /// Returns the host side of a load balancer, or a host scheme by its own name.
-    ///
-    /// # Errors
-    /// [`SchemeError`].
     pub fn host(&self, name: &str) -> Result<HostParameters, SchemeError> {
         match (self.named(name), HostParameters::named(name.trim())) {
             (Ok(balancer), _) => Ok(balancer.host),
@@ -79,8 +71,7 @@ impl LoadBalancers {
         }
     }
 
-    /// Returns the section with every default of the schemes of `used` filled in; with `unused`, also the parameters given for
-    /// other schemes.
+    /// Returns the section with every default of `used`; with `unused`, also the parameters given for other schemes.
     pub(crate) fn table(&self, used: &[LoadBalancer], unused: bool) -> Table {
         let mut section = Table::new();
         section.insert("scheme".into(), self.main.name.clone().into());
@@ -108,12 +99,10 @@ fn add_all<'a>(section: &mut Table, scheme: &str, entries: impl Iterator<Item = 
     }
 }
 
-/// Converts an error of the registry to one with a place.
 pub(crate) fn scheme_error(error: &SchemeError, place: Option<Place>) -> ScenarioError {
     ScenarioError::new(format!("[load_balancer]: {error}")).maybe_at(place)
 }
 
-/// Reads the section.
 pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<LoadBalancers, ScenarioError> {
     let mut section = section.unwrap_or_else(|| Section::absent("[load_balancer]"));
     let rank = |key: &str| section.peek(key).map(|node| node.place.source.rank);
@@ -227,7 +216,6 @@ fn tables(section: Section<'_>) -> Result<Vec<Given>, ScenarioError> {
     Ok(given)
 }
 
-/// Sets a key on each side that has it.
 fn set_either(sides: [Option<&mut dyn Parameters>; 2], key: &str, raw: &Raw) -> Result<(), SetError> {
     let (mut known, mut allowed) = (false, Vec::new());
     for side in sides.into_iter().flatten() {

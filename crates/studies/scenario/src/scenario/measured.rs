@@ -33,10 +33,7 @@ pub(super) fn unmeasured(setup: &Setup, measures: &Measures, backend: &str) -> V
         .collect()
 }
 
-/// Takes the memory of all that `setup` measures.
-///
-/// # Errors
-/// Where it is more than is left: the dotted key at fault, and the error with the value that fits.
+/// Takes the memory of all that `setup` measures, or returns the dotted key at fault with the value that fits.
 pub(super) fn take(budget: &mut Budget, setup: &Setup) -> Result<(), (&'static str, ScenarioError)> {
     let measure = &setup.measure;
     let flows = setup.flows.flows.len() as u64;
@@ -107,8 +104,7 @@ fn wire_time(setup: &Setup, flow: u32) -> u64 {
     setup.topology.link(setup.topology.host_uplink(flow.src)).rate.wire_time(flow.size).ps()
 }
 
-/// Returns a lower bound on the duration of the run, in picoseconds: each host sends at its rate, and flows do not wait for
-/// others.
+/// A lower bound in picoseconds: each host sends at its rate, and flows do not wait for others.
 fn min_time(setup: &Setup) -> u64 {
     let limit = setup.limits.time_limit.ps();
     if !setup.limits.until_all_done {

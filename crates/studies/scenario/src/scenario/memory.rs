@@ -18,7 +18,6 @@ const LEAST: u64 = 8_000_000;
 /// Multiple of a flow file's size that is in memory while it is read: its bytes, the lines that count, a record, a message.
 const FILE: u64 = 5;
 
-/// The memory that a run may take, and the part taken.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     limit: u64,
@@ -27,7 +26,6 @@ pub(crate) struct Budget {
     taken: u64,
 }
 
-/// Formats bytes in gigabytes.
 fn gigabytes(bytes: u64) -> String {
     format!("{:.1} GB", bytes as f64 / 1e9)
 }
@@ -42,7 +40,6 @@ impl Budget {
         Budget { limit, whose, taken: 0 }
     }
 
-    /// Returns the remaining bytes.
     pub(crate) fn left(&self) -> u64 {
         self.limit.saturating_sub(self.taken)
     }
@@ -66,12 +63,10 @@ impl Budget {
         )))
     }
 
-    /// Returns the size in bytes of the largest file that can be read.
     pub(crate) fn max_file(&self) -> u64 {
         self.left() / FILE
     }
 
-    /// Takes `bytes` for `what`.
     pub(crate) fn take(&mut self, bytes: u64, what: &str) -> Result<(), ScenarioError> {
         self.taken = self.taken.saturating_add(bytes);
         if bytes == 0 || self.taken <= self.limit {
@@ -80,7 +75,6 @@ impl Budget {
         Err(self.refused(format!("{what} take about {} of memory", gigabytes(bytes))))
     }
 
-    /// Checks that a file of `bytes` bytes can be read.
     pub(crate) fn check_file(&self, bytes: u64) -> Result<(), String> {
         let needed = bytes.saturating_mul(FILE);
         if needed <= self.left() {

@@ -46,7 +46,6 @@ use std::path::{Path, PathBuf};
 use toml::Table;
 use topology::TopologySection;
 
-/// The outermost keys of a scenario.
 const KEYS: &[&str] = &[
     "name",
     "seed",
@@ -71,7 +70,6 @@ pub struct Scenario {
     pub stem: String,
     /// Seed of everything random.
     pub seed: u64,
-    /// The graph.
     topology: TopologySection,
     /// The profile.
     pub profile: &'static Profile,
@@ -133,9 +131,6 @@ pub fn topology_of(tree: &Tree, folder: &Path) -> Result<(Table, Option<FolderFi
 
 impl Scenario {
     /// Reads `tree`; relative paths in it are relative to `folder`.
-    ///
-    /// # Errors
-    /// [`ScenarioError`] of the first error.
     pub fn read(tree: Tree, stem: &str, folder: &Path) -> Result<Self, ScenarioError> {
         let mut root = Section::of(tree.root(), "the scenario")?;
         let name = root.read::<String>("name")?.unwrap_or_else(|| stem.to_string());
@@ -219,7 +214,6 @@ impl Scenario {
             tree.change(flag, change)?;
         }
         let mut other = Scenario::read(tree, &self.stem, self.folder.path())?;
-        // Contents of files that are cached need not be read again.
         other.folder = self.folder.clone();
         other.plugin.clone_from(&self.plugin);
         Ok(other)
@@ -355,7 +349,6 @@ impl Scenario {
         document
     }
 
-    /// Returns its text with every default and the content of files, without its load balancers.
     pub fn without_load_balancer(&self) -> String {
         let mut document = self.document(|path| self.folder.content(path), false);
         document.remove("load_balancer");
@@ -464,7 +457,6 @@ impl Scenario {
         ScenarioError::new(message).maybe_at(self.place_or_section(section, rest)).help(remedy.clone())
     }
 
-    /// Returns the place of a key, or of its section where the key is not given.
     fn place_or_section(&self, section: &str, key: &str) -> Option<Place> {
         let header = || self.tree.find(section).map(|node| node.key.clone());
         self.place(&format!("{section}.{key}")).or_else(header)
@@ -497,7 +489,6 @@ impl Scenario {
         Ok(used)
     }
 
-    /// Checks that the load balancers `used` work on this topology and with the transport.
     fn check_balancers(
         &self,
         topology: &anabranch_topology::Topology,

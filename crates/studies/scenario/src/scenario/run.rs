@@ -80,7 +80,6 @@ parameters! {
 }
 
 impl MeasureParameters {
-    /// Returns `true` if any time series is requested.
     pub(crate) fn has_series(&self) -> bool {
         !self.series_links.is_empty() || !self.series_flows.is_empty() || self.series_scheme
     }
@@ -101,7 +100,6 @@ parameters! {
 /// Maximum number of seeds of one comparison.
 pub const MAX_SEEDS: u64 = 10_000;
 
-/// Reads `[run]`.
 pub(crate) fn read_run(section: Option<Section<'_>>, tree: &Tree) -> Result<RunParameters, ScenarioError> {
     let mut run = RunParameters::default();
     if let Some(section) = section {
@@ -129,7 +127,6 @@ pub(crate) fn read_run(section: Option<Section<'_>>, tree: &Tree) -> Result<RunP
     Ok(run)
 }
 
-/// Reads `[measure]`.
 pub(crate) fn read_measure(section: Option<Section<'_>>, tree: &Tree) -> Result<MeasureParameters, ScenarioError> {
     let mut measure = MeasureParameters::default();
     if let Some(section) = section {

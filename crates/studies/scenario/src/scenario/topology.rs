@@ -15,14 +15,12 @@ use anabranch_workload::{HostView, LowDiameter};
 use std::sync::Arc;
 use toml::Table;
 
-/// The section.
 #[derive(Clone, Debug)]
 pub(crate) struct TopologySection {
     pub(crate) parameters: TopologyParameters,
     overrides: Vec<LinkOverride>,
 }
 
-/// Reads the section, which is mandatory.
 pub(crate) fn read(section: Option<Section<'_>>) -> Result<TopologySection, ScenarioError> {
     let Some(mut section) = section else {
         return Err(ScenarioError::new("the scenario has no [topology]")
@@ -44,7 +42,6 @@ pub(crate) fn read(section: Option<Section<'_>>) -> Result<TopologySection, Scen
 }
 
 impl TopologySection {
-    /// Builds the graph.
     pub(crate) fn build(&self, folder: &Folder, budget: &Budget, tree: &Tree) -> Result<Topology, ScenarioError> {
         let at = |path: String| tree.find(&path).map(|node| node.place.clone());
         let wrong = |table: &str, title: &str, error: TopologyError| {
@@ -63,7 +60,6 @@ impl TopologySection {
         Ok(topology)
     }
 
-    /// Returns the section with every default filled in.
     pub(crate) fn table(&self, files: impl Fn(&str) -> String) -> Table {
         let mut parameters = self.parameters.clone();
         if let TopologyParameters::File(file) = &mut parameters {
@@ -78,7 +74,6 @@ impl TopologySection {
     }
 }
 
-/// Returns the properties of hosts that workloads use.
 pub(crate) fn host_view(topology: &Topology, classes: &[String], flow_memory: u64) -> HostView {
     let hosts = topology.hosts;
     let groups = if topology.groups.is_empty() { groups(topology) } else { topology.groups.clone() };
@@ -96,11 +91,9 @@ pub(crate) fn host_view(topology: &Topology, classes: &[String], flow_memory: u6
     }
 }
 
-/// Properties of a Dragonfly or a Slim Fly that workloads use.
 #[derive(Debug)]
 struct Guided {
     topology: Topology,
-    /// The tables of a Dragonfly.
     guide: Option<Arc<Guide>>,
 }
 

@@ -89,12 +89,10 @@ pub(crate) fn check_balancers(
     Ok(())
 }
 
-/// Returns the section with every default filled in.
 pub(crate) fn table(transport: &TransportParameters) -> Table {
     let name = ("kind", Raw::Text(transport.name().into()));
     let mut transport = transport.clone();
     let mut table = document::table([name], &*transport.parameters_mut());
-    // Parameters of a congestion control that is not in use have no effect.
     let in_use = transport.control().name;
     if let Some(parameters) = transport.control_parameters_mut(in_use) {
         table.insert(in_use.into(), document::table([], &*parameters).into());

@@ -19,7 +19,6 @@ pub(crate) fn read(
     Ok(wire)
 }
 
-/// Converts an invalid value to an error at its place, or at that of the section.
 pub(crate) fn wrong(error: &SetError, tree: &Tree) -> ScenarioError {
     let (SetError::UnknownKey { key, .. } | SetError::InvalidValue { key, .. }) = error;
     let own = tree.find(&format!("wire.{key}")).map(|node| node.place.clone());

@@ -31,7 +31,6 @@ pub(crate) fn place(tree: &Tree, number: usize, key: Option<&str>) -> Option<Pla
     own.or_else(|| tree.find(&format!("workload[{number}]")).map(|node| node.key.clone()))
 }
 
-/// Converts an error of the workload crate to one with a place.
 pub(crate) fn workload_error(error: &WorkloadError, number: usize, tree: &Tree) -> ScenarioError {
     let number = error.workload.unwrap_or(number);
     let at = place(tree, number, error.key.as_deref());
@@ -116,7 +115,6 @@ fn check_class(class: &str, fabric: &FabricParameters, what: &str) -> Result<(),
     Err(did_you_mean(ScenarioError::new(message), nearest(class, names)))
 }
 
-/// Returns reasons to doubt a result.
 pub(crate) fn warnings(workloads: &[Workload]) -> Vec<String> {
     let mut warnings = Vec::new();
     for workload in workloads {
