@@ -50,9 +50,6 @@ pub struct Book {
 
 impl Book {
     /// Parses the files of a paper and checks the references between studies and figures.
-    ///
-    /// # Errors
-    /// [`ScenarioError`] of the first violation.
     pub fn read(paper: Paper, files: &[SourceFile]) -> Result<Self, ScenarioError> {
         let Parsed { names, studies, figures, claims } = parse(files)?;
         let book = Book { paper, names, studies, figures, claims };
@@ -61,9 +58,6 @@ impl Book {
     }
 
     /// Returns the book of `paper`, from the files embedded in the command.
-    ///
-    /// # Errors
-    /// [`ScenarioError`] of the first error in them.
     pub fn embedded(paper: Paper) -> Result<Self, ScenarioError> {
         let files = EMBEDDED.iter().filter(|(of, ..)| *of == paper.name);
         let files: Vec<SourceFile> = files
@@ -90,7 +84,6 @@ impl Book {
         Book::read(paper, &files)
     }
 
-    /// Checks names within the book: ids are unique, studies and figures exist.
     fn check(&self) -> Result<(), ScenarioError> {
         let unique = |what: &str, ids: Vec<(&String, &Place)>| {
             let twice = ids.iter().enumerate().find(|(i, (id, _))| ids[..*i].iter().any(|(other, _)| other == id));

@@ -64,7 +64,6 @@ pub enum Operand {
 }
 
 impl Operand {
-    /// Returns the load balancers, unless the operand is [`Operand::Others`].
     fn named(&self) -> Option<&Vec<String>> {
         if let Operand::Schemes(names) = self { Some(names) } else { None }
     }
@@ -185,7 +184,6 @@ impl Claim {
         }
     }
 
-    /// Returns `true` for each side that is the best of several schemes.
     pub(crate) fn has_choice(&self) -> (bool, bool) {
         let several = |operand: &Operand| operand.named().is_none_or(|names| names.len() > 1);
         match &self.kind {

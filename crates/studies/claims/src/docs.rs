@@ -37,9 +37,6 @@ impl Page {
     }
 
     /// Writes the text from the kept rows.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be written.
     pub fn write(&self) -> io::Result<()> {
         let file = OutputFile::new(&self.path, true, &Inputs::default()).map_err(io::Error::other)?;
         file.write_all(self.wanted.as_bytes()).map_err(io::Error::other)
@@ -105,10 +102,8 @@ fn fill(
     Ok(out)
 }
 
-/// Results from the kept rows of a paper at a scale, the kept data, and the plans of the studies.
 type FromKept = (PaperResult, Kept, BTreeMap<String, Plan>);
 
-/// Results from the kept rows, per paper and scale.
 struct Results<'r> {
     root: &'r Path,
     found: BTreeMap<(&'static str, &'static str), FromKept>,
@@ -116,7 +111,6 @@ struct Results<'r> {
 }
 
 impl Results<'_> {
-    /// Judges the kept rows of a paper, once.
     fn fetch(&mut self, paper: Paper, scale: Scale) -> Result<(), ScenarioError> {
         if !self.books.contains_key(paper.name) {
             self.books.insert(paper.name, Book::in_folder(paper, &self.root.join("claims"))?);
@@ -216,7 +210,6 @@ mod tests {
         assert!(fill(two, &mut |_| Ok(String::new())).is_err());
     }
 
-    /// Every table in the docs matches the rows kept in the repository.
     #[test]
     fn the_tables_of_the_docs_match_the_kept_rows() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");

@@ -25,7 +25,6 @@ pub struct Shown {
     pub seeds: Option<(usize, usize)>,
 }
 
-/// Figure with the plans of the studies that it is drawn from.
 pub(crate) struct Layout<'l> {
     figure: &'l Figure,
     plans: Vec<&'l Plan>,
@@ -34,7 +33,6 @@ pub(crate) struct Layout<'l> {
 }
 
 impl<'l> Layout<'l> {
-    /// Returns the figure with those of `plans` that it names; `None` if it names none of them.
     pub(crate) fn new(figure: &'l Figure, plans: &'l BTreeMap<String, Plan>) -> Option<Self> {
         let plans: Vec<&Plan> = figure.studies.iter().filter_map(|id| plans.get(id)).collect();
         let open: Vec<String> = figure.dimensions().iter().map(ToString::to_string).collect();
@@ -42,10 +40,7 @@ impl<'l> Layout<'l> {
         (!plans.is_empty()).then_some(Layout { figure, plans, coordinates })
     }
 
-    /// Checks that all names exist and that every dimension is either fixed or drawn.
-    ///
-    /// # Errors
-    /// [`ScenarioError`] of the first violation.
+    /// All names must exist, and every dimension must be fixed or drawn.
     pub(crate) fn check(&self, scale: Scale) -> Result<(), ScenarioError> {
         let figure = self.figure;
         self.check_parts(scale).map_err(|error| {
@@ -127,8 +122,7 @@ impl<'l> Layout<'l> {
         }
     }
 
-    /// Draws the figure from `rows`; `None` if none of its runs has finished. `note` goes into the subtitle: scale,
-    /// sizes.
+    /// `None` if none of its runs has finished. `note` goes into the subtitle: scale, sizes.
     pub(crate) fn show(&self, book: &Book, rows: &BTreeMap<String, Rows>, note: &str) -> Option<Shown> {
         let figure = self.figure;
         let metric_is_free = !figure.dimensions().contains(&"metric");
@@ -244,7 +238,6 @@ impl<'l> Layout<'l> {
     }
 }
 
-/// Returns the tables: one per value of the panel's dimension, with several metrics in one cell.
 fn tables(
     figure: &Figure,
     book: &Book,
@@ -320,7 +313,6 @@ fn tables(
     text
 }
 
-/// Source of the values of a figure.
 struct Cells<'c> {
     figure: &'c Figure,
     rows: &'c BTreeMap<String, Rows>,
@@ -329,7 +321,6 @@ struct Cells<'c> {
 }
 
 impl Cells<'_> {
-    /// Returns the mark at these values of the dimensions.
     fn mark(&self, fixed: &[(String, String)]) -> Option<ClaimMark> {
         let named = |dimension: &str| fixed.iter().find(|(name, _)| name == dimension).map(|(_, value)| value.as_str());
         let scheme = named("scheme").or(self.schemes.first().map(String::as_str))?;

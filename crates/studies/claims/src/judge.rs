@@ -30,13 +30,11 @@ pub struct Judged {
 /// One value per seed.
 type Series = BTreeMap<u64, f64>;
 
-/// Result of one side of a group.
 struct Side {
     scheme: String,
     values: Series,
 }
 
-/// Judges a claim from `rows`, the rows of its studies by id.
 pub(crate) fn judge(selected: &Selected<'_>, rows: &BTreeMap<String, Rows>) -> Judged {
     let judging = Judging { selected, claim: selected.claim, rows };
     let details = match &selected.claim.kind {
@@ -59,7 +57,6 @@ pub(crate) fn judge(selected: &Selected<'_>, rows: &BTreeMap<String, Rows>) -> J
     Judged { verdict, published, ours, seeds, details }
 }
 
-/// Claim with the rows that it is judged by.
 struct Judging<'j> {
     selected: &'j Selected<'j>,
     claim: &'j Claim,
@@ -124,7 +121,6 @@ impl Judging<'_> {
         self.claim.each.iter().any(|each| each == "scheme")
     }
 
-    /// Returns the values of side A.
     fn values(&self) -> Found {
         let mut found = vec![];
         let mut means: Vec<Series> = vec![];
@@ -158,7 +154,6 @@ impl Judging<'_> {
         })
     }
 
-    /// Compares A with B in every group.
     fn comparisons(&self) -> Found {
         let mut found = vec![];
         let mut ratios: Vec<Series> = vec![];
@@ -253,12 +248,10 @@ impl Judging<'_> {
         Some(found)
     }
 
-    /// Returns the mean or median of a value per seed, with its interval.
     fn centre(&self, values: &Series) -> Option<(f64, Option<(f64, f64)>)> {
         self.claim.across.centre(&values.values().copied().collect::<Vec<_>>())
     }
 
-    /// Compares two sides by their means or medians.
     fn compared(&self, pairs: &[(f64, f64)]) -> Option<Compared> {
         match self.claim.across {
             Across::Mean => Compared::of(pairs),
@@ -309,8 +302,7 @@ impl Judging<'_> {
         }
     }
 
-    /// Returns the verdict over effects around `none`, 0 for changes and 1 for factors; `percent` is one per cent in
-    /// their unit.
+    /// Effects are around `none`, 0 for changes and 1 for factors; `percent` is one per cent in their unit.
     fn of_effects(
         &self,
         found: &[(Detail, Option<Compared>)],
@@ -349,7 +341,6 @@ impl Judging<'_> {
     }
 }
 
-/// Returns the values of both sides at the seeds that both have.
 fn pairs(a: &Series, b: &Series) -> Vec<(f64, f64)> {
     a.iter().filter_map(|(seed, value)| Some((*value, *b.get(seed)?))).collect()
 }
@@ -364,7 +355,6 @@ fn mean_of(all: &[Series]) -> Series {
     first.iter().filter_map(one).collect()
 }
 
-/// Returns a published number relative to `none`.
 fn shifted(published: Published, none: f64) -> Published {
     match published {
         Published::Number(number) => Published::Number(number - none),

@@ -38,16 +38,12 @@ pub struct Cost {
 const SCALES: [Scale; 2] = [Scale::Quick, Scale::Full];
 const COSTS: &str = "not-run.csv";
 
-/// Returns the folder of a paper's rows in the repository at `root`.
 fn folder(root: &Path, paper: &str) -> PathBuf {
     root.join("claims").join("rows").join(paper)
 }
 
 impl Kept {
     /// Reads the kept data of `paper` in the repository at `root`.
-    ///
-    /// # Errors
-    /// Returns an error if a file cannot be read or parsed.
     pub fn read(root: &Path, paper: &str) -> Result<Self, ScenarioError> {
         let folder = folder(root, paper);
         let mut kept = Kept::default();
@@ -113,9 +109,6 @@ impl Kept {
     }
 
     /// Writes the data into the repository at `root`.
-    ///
-    /// # Errors
-    /// Returns an error if the folder cannot be written.
     pub fn write(&self, root: &Path, paper: &str) -> io::Result<()> {
         let folder = folder(root, paper);
         fs::create_dir_all(&folder)?;

@@ -11,7 +11,6 @@ use std::{collections::BTreeMap, fmt, path::Path};
 /// Name of all workloads, or all bins, together.
 pub(super) const ALL: &str = "all";
 
-/// Statistic over flows or links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Of {
     Mean,
@@ -19,7 +18,6 @@ enum Of {
     Quantile(f64),
 }
 
-/// Filter of links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LinkFilter {
     rate: Option<Rate>,
@@ -76,7 +74,6 @@ impl fmt::Display for Metric {
     }
 }
 
-/// Columns of `links` that can be aggregated.
 const COLUMNS: &[&str] = &[
     "bytes",
     "packets",
@@ -91,7 +88,6 @@ const COLUMNS: &[&str] = &[
     "queue_p99_bytes",
 ];
 
-/// Columns of `flows` besides times.
 const FLOW_COLUMNS: [&str; 1 + FLOW_METRICS.len()] = {
     let mut columns = ["size_bytes"; 1 + FLOW_METRICS.len()];
     let mut place = 0;
@@ -102,14 +98,10 @@ const FLOW_COLUMNS: [&str; 1 + FLOW_METRICS.len()] = {
     columns
 };
 
-/// Keys of link filters.
 const FILTERS: &[&str] = &["rate", "tier", "direction", "failed", "from", "to"];
 
 impl Metric {
     /// Parses a metric.
-    ///
-    /// # Errors
-    /// Returns an error if `text` is not a metric.
     pub fn read(text: &str) -> Result<Self, MetricError> {
         let text = text.trim();
         for sign in ['/', '+', '-'] {
@@ -309,7 +301,6 @@ fn one(text: &str) -> Result<Kind, MetricError> {
     wrong(format!("no metric `{text}`: neither of comparison.csv nor a number of summary.json, and no `links.`"), near)
 }
 
-/// Parses `COLUMN.sum[FILTER,...]`.
 fn links(text: &str) -> Result<Kind, MetricError> {
     let wrong = |message: String, nearest| Err(MetricError { message, nearest });
     let (head, filters) = match text.split_once('[') {
@@ -360,7 +351,6 @@ fn links(text: &str) -> Result<Kind, MetricError> {
     Ok(Kind::Links { column: column.to_string(), of, filter })
 }
 
-/// Returns the dotted paths of all numbers of `summary.json`.
 fn numbers_of_a_summary() -> Vec<String> {
     fn walk(path: &str, value: &serde_json::Value, found: &mut Vec<String>) {
         match value {
@@ -390,7 +380,6 @@ struct FlowValue {
     columns: [f64; FLOW_COLUMNS.len()],
 }
 
-/// Value of a flow.
 #[derive(Clone, Copy, Debug)]
 enum Pick {
     Slowdown,
@@ -420,9 +409,6 @@ pub struct RunData {
 impl RunData {
     /// Reads the data that `metrics` need from the run in `directory`; `bins` are names with their ranges of sizes.
     /// `None` if there is no finished run.
-    ///
-    /// # Errors
-    /// [`ReportError`] if a file cannot be read.
     pub fn read<'m>(
         directory: &Path,
         metrics: impl Iterator<Item = &'m Metric> + Clone,

@@ -166,7 +166,6 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Returns the dimensions that the figure distinguishes.
     pub(crate) fn dimensions(&self) -> Vec<&str> {
         [&self.x, &self.series].into_iter().chain(&self.panel).map(String::as_str).collect()
     }

@@ -79,7 +79,6 @@ const CLAIM: &[&str] = &[
 ];
 const KINDS: &[&str] = &["change", "factor", "value", "equal", "order", "trend", "shown"];
 
-/// Content of the files of a paper.
 #[derive(Debug, Default)]
 pub(crate) struct Parsed {
     pub(crate) names: BTreeMap<String, String>,
@@ -88,7 +87,6 @@ pub(crate) struct Parsed {
     pub(crate) claims: Vec<Claim>,
 }
 
-/// Parses the files of a paper.
 pub(crate) fn parse(files: &[SourceFile]) -> Result<Parsed, ScenarioError> {
     let mut parsed = Parsed::default();
     for file in files {
@@ -113,7 +111,6 @@ pub(crate) fn parse(files: &[SourceFile]) -> Result<Parsed, ScenarioError> {
     Ok(parsed)
 }
 
-/// Table that is being parsed, with its position.
 struct Table<'t> {
     section: Section<'t>,
     place: Place,
@@ -136,7 +133,6 @@ impl<'t> Table<'t> {
         self.section.read::<String>(key)?.ok_or(missing)
     }
 
-    /// Reads a text or a list of texts.
     fn texts(&mut self, key: &str) -> Result<Option<Vec<String>>, ScenarioError> {
         let Some(node) = self.section.take(key) else { return Ok(None) };
         values(node).map(Some).ok_or_else(|| self.unfit(key, node, "a text or a list of texts"))
@@ -196,7 +192,6 @@ fn text(raw: &Raw) -> String {
     }
 }
 
-/// Returns the texts of a value or of a list of values.
 fn values(node: &Node) -> Option<Vec<String>> {
     match node.raw()? {
         Raw::List(items) => Some(items.iter().map(text).collect()),

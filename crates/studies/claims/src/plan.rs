@@ -26,7 +26,6 @@ pub struct Plan {
 /// One value per dimension, `study` first, without the scheme.
 pub type Coordinate = Vec<(String, String)>;
 
-/// Returns the value of a dimension.
 pub(crate) fn at<'c>(coordinate: &'c [(String, String)], dimension: &str) -> Option<&'c str> {
     coordinate.iter().find(|(name, _)| name == dimension).map(|(_, value)| value.as_str())
 }
@@ -60,8 +59,7 @@ impl Plan {
         Ok(Some(Plan { study: study.clone(), sweep, workloads }))
     }
 
-    /// Returns the values of a dimension in their order; `None` if the study has no such dimension. Workloads and
-    /// bins come without `all`.
+    /// Returns the values of a dimension in order, without `all`; `None` if the study has no such dimension.
     pub fn values(&self, dimension: &str) -> Option<Vec<String>> {
         match dimension {
             "study" => Some(vec![self.study.id.clone()]),
@@ -93,8 +91,7 @@ impl Plan {
         ["study".to_string()].into_iter().chain(keys).chain(["workload".into(), "bin".into()]).collect()
     }
 
-    /// Returns the coordinates that `filter` permits. Workload and bin are `all` unless `filter` or `open` names
-    /// them. Values that the study lacks are skipped.
+    /// Workload and bin are `all` unless `filter` or `open` names them. Values that the study lacks are skipped.
     fn coordinates(&self, filter: &Filter, open: &[String]) -> Vec<Coordinate> {
         let mut all: Vec<Coordinate> = vec![vec![]];
         for dimension in self.dimensions() {
@@ -153,13 +150,11 @@ impl Plan {
     }
 }
 
-/// Returns the coordinates of several studies that `filter` permits.
 pub(crate) fn coordinates(plans: &[&Plan], filter: &Filter, open: &[String]) -> Vec<Coordinate> {
     plans.iter().flat_map(|plan| plan.coordinates(filter, open)).collect()
 }
 
-/// Checks the dimensions and values that filters name. If `whole`, every value must exist; otherwise one of each
-/// dimension.
+/// If `whole`, every value that filters name must exist; otherwise one of each dimension.
 pub(crate) fn check_names(
     plans: &[&Plan],
     filters: &[&Filter],

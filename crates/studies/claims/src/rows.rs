@@ -13,20 +13,15 @@ use std::{
     sync::Mutex,
 };
 
-/// Workload and bin.
 pub(crate) type Part = (String, String);
 
-/// Data required from a study's runs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Wanted {
-    /// Required metrics.
     pub(crate) metrics: Vec<Metric>,
-    /// Required workloads and bins.
     pub(crate) parts: BTreeSet<Part>,
 }
 
 impl Wanted {
-    /// Adds a metric over the workload and bin of a coordinate.
     pub(crate) fn add(&mut self, metric: &Metric, coordinate: &[(String, String)]) {
         if !self.metrics.contains(metric) {
             self.metrics.push(metric.clone());
@@ -67,11 +62,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Reads the `wanted` data from the finished runs of `plan`; `directory` returns the folder of a run, if it has
-    /// finished.
-    ///
-    /// # Errors
-    /// [`ReportError`] if a run exists but cannot be read.
+    /// Reads the finished runs of `plan`; `directory` returns the folder of a run, if it has finished.
     pub(crate) fn gather(
         plan: &Plan,
         wanted: &Wanted,
@@ -143,9 +134,6 @@ impl Rows {
     }
 
     /// Parses the output of [`Rows::to_csv`].
-    ///
-    /// # Errors
-    /// Returns an error if `text` is not in that format.
     pub fn from_csv(name: &str, text: &str) -> Result<Self, ScenarioError> {
         let wrong = |line: u64, what: &str| {
             ScenarioError::new(format!("{name}, line {line}: {what}")).help("write it again with --write-docs")
@@ -230,7 +218,6 @@ fn number(value: f64) -> String {
     if short.len() + 2 < plain.len() { short } else { plain }
 }
 
-/// Formats a header and rows as CSV.
 pub(crate) fn csv<'h>(header: impl Iterator<Item = &'h str>, rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut writer = csv::Writer::from_writer(vec![]);
     // Writing to memory cannot fail, and every row has one cell per column.

@@ -59,7 +59,6 @@ pub struct Settings {
     pub only_finished: bool,
 }
 
-/// Folders of the store besides the runs.
 const REPRODUCE: &[(&str, &str)] = &[("reproduce", "claims, rows and figures of each paper at each scale")];
 
 /// Folders of finished runs of other commits, by the hash of their scenario.
@@ -91,14 +90,12 @@ impl Others {
     }
 }
 
-/// Store with the runs that count.
 struct Shelving<'r> {
     directory: &'r Path,
     others: BTreeMap<String, PathBuf>,
 }
 
 impl Shelving<'_> {
-    /// Returns the folder of a finished run.
     fn place(&self, run: &str) -> Option<PathBuf> {
         let own = store_directory(self.directory, run);
         match is_whole(&own) {
@@ -223,12 +220,11 @@ impl Reproduction {
         (0..self.runs.len()).filter(due).map(|number| (number, self.name(number))).collect()
     }
 
-    /// Executes the missing runs in the store `directory`. Then judges claims and draws figures from all finished
-    /// runs, into `directory/reproduce`. A failed run is stored with its error and does not stop the others.
+    /// Executes the missing runs in the store `directory`, then writes verdicts and figures of all finished runs into
+    /// `directory/reproduce`. A failed run is stored with its error and does not stop the others.
     ///
     /// # Errors
-    /// [`RunError`] if something cannot be run at all (reported before any run starts), or if the results cannot be
-    /// written.
+    /// If something cannot be run at all (reported before any run starts), or if the results cannot be written.
     pub fn execute(&self, directory: &Path, settings: &Settings, observer: &dyn Observer) -> Result<Outcome, RunError> {
         let jobs: Vec<usize> = self.due(directory, settings).into_iter().map(|(number, _)| number).collect();
         let due = jobs.len();
@@ -282,7 +278,6 @@ impl Reproduction {
         Ok(())
     }
 
-    /// Writes tables, rows and figures of each paper.
     fn write(&self, directory: &Path, outcome: &Outcome) -> Result<(), RunError> {
         begin_store(directory, VERSION, REPRODUCE)?;
         let output = OutputDir::open(directory)?;

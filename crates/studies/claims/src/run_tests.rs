@@ -33,7 +33,6 @@ fn reproduction() -> Reproduction {
     Reproduction::new(vec![book(EXAMPLE).unwrap()], Scale::Full, None, &[]).unwrap()
 }
 
-/// Returns the visible parts of an outcome: rows, verdicts, figures.
 fn seen(outcome: &Outcome) -> (Vec<String>, Vec<Judged>, Vec<String>) {
     let paper = &outcome.papers[0];
     let rows = paper.rows.values().map(Rows::to_csv).collect();

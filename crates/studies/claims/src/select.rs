@@ -13,31 +13,22 @@ use anabranch_scenario::{
 use anabranch_settings::nearest;
 use std::collections::BTreeMap;
 
-/// Group of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// Values of the dimensions that define the group.
     pub(crate) at: Coordinate,
     /// Coordinates of side A; several if a key is reduced or followed.
     pub(crate) a: Vec<Coordinate>,
-    /// Coordinates of side B.
     pub(crate) b: Vec<Coordinate>,
 }
 
-/// Claim with the studies that it is judged by.
 pub(crate) struct Selected<'s> {
     pub(crate) claim: &'s Claim,
-    /// Plans of its studies.
     pub(crate) plans: Vec<&'s Plan>,
-    /// Groups in these studies.
     pub(crate) groups: Vec<Group>,
 }
 
 impl<'s> Selected<'s> {
-    /// Selects the coordinates of a claim in those of `plans` that it names at `scale`.
-    ///
-    /// # Errors
-    /// Returns an error if a name does not exist, or if a dimension with several values is not fixed.
+    /// Fails if a name does not exist, or if a dimension with several values is not fixed.
     pub(crate) fn new(
         claim: &'s Claim,
         plans: &'s BTreeMap<String, Plan>,

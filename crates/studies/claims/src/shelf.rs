@@ -23,7 +23,6 @@ pub struct Shelf {
     pub scale: Scale,
     /// Plans of the studies at the scale.
     pub plans: BTreeMap<String, Plan>,
-    /// Metrics required from each study.
     pub(crate) wanted: BTreeMap<String, Wanted>,
     /// Selected claims.
     pub claims: Vec<Claim>,
@@ -80,9 +79,6 @@ impl Shelf {
     }
 
     /// Judges all of a book from kept rows.
-    ///
-    /// # Errors
-    /// As [`Reproduction::new`].
     pub fn of_kept(book: &Book, scale: Scale, kept: &Kept) -> Result<PaperResult, ScenarioError> {
         let plans = plans(book, scale)?;
         let wanted = wanted(&plans, &book.claims, &book.figures, scale)?;
@@ -92,11 +88,7 @@ impl Shelf {
     }
 }
 
-/// Returns the studies of a book at a scale, by id, without those that exclude it. Checks every scenario, key, value,
-/// scheme, workload, bin and metric that the book names.
-///
-/// # Errors
-/// [`ScenarioError`] of the first violation.
+/// Plans by study id, without studies that exclude the scale. Checks every name and value in the book.
 pub(crate) fn plans(book: &Book, scale: Scale) -> Result<BTreeMap<String, Plan>, ScenarioError> {
     let mut plans = BTreeMap::new();
     for study in &book.studies {
@@ -126,7 +118,6 @@ pub(crate) fn plans(book: &Book, scale: Scale) -> Result<BTreeMap<String, Plan>,
     Ok(plans)
 }
 
-/// Returns the metrics that claims and figures require from each study.
 pub(crate) fn wanted(
     plans: &BTreeMap<String, Plan>,
     claims: &[Claim],

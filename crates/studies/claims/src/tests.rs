@@ -4,7 +4,6 @@ use super::{select::Selected, shelf::plans, *};
 use anabranch_scenario::error::ScenarioError;
 use proptest::prelude::*;
 
-/// Book that uses every feature.
 pub(super) const EXAMPLE: &str = r#"
 [names]
 prime = "PRIME"
@@ -66,7 +65,6 @@ pub(super) fn book(text: &str) -> Result<Book, ScenarioError> {
     Book::read(PAPERS[0], &[SourceFile { name: "claims/test.toml".into(), text: text.into() }])
 }
 
-/// Returns the message with its remedy, and the line.
 fn error(text: &str) -> (String, Option<usize>) {
     let found = match book(text) {
         Err(error) => error,
@@ -153,7 +151,6 @@ fn a_paper_that_is_not_there_names_the_nearest() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// Any text in a claim file gives a book or an error, never a panic.
     #[test]
     fn no_text_breaks_the_reader(at in 0usize..EXAMPLE.len(), cut in 0usize..40, with in "[ -~\n]{0,12}") {
         if EXAMPLE.is_char_boundary(at) {

@@ -16,10 +16,8 @@ use anabranch_report::{ClaimLine, ClaimPage};
 use anabranch_scenario::machine::{COMMIT, VERSION};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Columns of `claims.csv`.
 const CLAIMS: &str = "paper,claim,figure,section,says,studies,metric,published,ours,verdict,seeds,open,note";
 
-/// Returns `claims.csv`, one row per claim.
 pub(super) fn claims_csv(paper: &PaperResult) -> String {
     let maybe = |text: &Option<String>| text.clone().unwrap_or_default();
     let row = |(claim, judged): &(Claim, Judged)| {
@@ -42,7 +40,6 @@ pub(super) fn claims_csv(paper: &PaperResult) -> String {
     csv(CLAIMS.split(','), paper.claims.iter().map(row))
 }
 
-/// Columns of `comparisons.csv`.
 const COMPARISONS: &str = "claim,at,a,a_mean,b,b_mean,effect,ci95_low,ci95_high,significant,seeds";
 
 /// Returns `comparisons.csv`, one row per comparison that a verdict rests on.
@@ -68,7 +65,6 @@ pub(super) fn comparisons_csv(paper: &PaperResult) -> String {
     csv(COMPARISONS.split(','), rows.map(|(claim, detail)| row(claim, detail)))
 }
 
-/// Returns the content of the page of a paper's claims.
 pub(super) fn page(shelf: &Shelf, paper: &PaperResult, outcome: &Outcome) -> ClaimPage {
     let scale = shelf.scale;
     let size = |id: &String| shelf.plans.get(id).map_or(id.clone(), |plan| plan.size(scale));

@@ -42,21 +42,17 @@ impl Verdict {
 pub(crate) struct Compared {
     /// Mean of A, or median.
     pub(crate) a: f64,
-    /// Mean of B, or median.
     pub(crate) b: f64,
     /// Mean of A over mean of B, minus one; or the median of the changes per seed.
     pub(crate) change: f64,
     /// 95 % interval of the change.
     pub(crate) interval: Option<(f64, f64)>,
-    /// Test of the difference.
     pub(crate) test: Test,
-    /// Number of pairs of seeds.
     pub(crate) seeds: usize,
 }
 
 impl Compared {
-    /// Compares pairs (A, B), one per seed, by means; `None` if there are none. An infinite value means that flows
-    /// never ended at that seed.
+    /// Pairs (A, B), one per seed, by means; `None` if there are none. An infinite value means that flows never ended.
     pub(crate) fn of(pairs: &[(f64, f64)]) -> Option<Self> {
         let seeds = pairs.len();
         let endless = |side: fn(&(f64, f64)) -> f64| pairs.iter().any(|pair| side(pair).is_infinite());
@@ -115,8 +111,7 @@ impl Compared {
     }
 }
 
-/// Returns `true` for each comparison of a claim that is significant after Holm's correction; `None` if one has too
-/// few seeds.
+/// Significance of each comparison after Holm's correction; `None` if one has too few seeds.
 pub(super) fn significant(family: &[Compared]) -> Option<Vec<bool>> {
     let p: Vec<f64> = family.iter().map(Compared::p).collect::<Option<_>>()?;
     Some(holm(&p).into_iter().map(|p| p < SIGNIFICANCE).collect())
@@ -125,9 +120,7 @@ pub(super) fn significant(family: &[Compared]) -> Option<Vec<bool>> {
 /// Effect: 0 is none, and its sign is its direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Effect {
-    /// Mean of the effect.
     pub(crate) mean: f64,
-    /// 95 % interval of the effect.
     pub(crate) interval: Option<(f64, f64)>,
     /// `true` if it differs significantly from zero.
     pub(crate) significant: bool,
@@ -135,8 +128,7 @@ pub(crate) struct Effect {
     pub(crate) percent: f64,
 }
 
-/// Margin in per cent. A claimed direction is refuted if the interval reaches less far than this in that direction;
-/// otherwise noise may hide it.
+/// Per cent. A claimed direction is refuted if the interval reaches less far in that direction; else noise may hide it.
 const ROOM: f64 = 5.0;
 
 /// Returns the verdict on an effect with a direction. `tolerance` is a share of the published number.
@@ -248,7 +240,6 @@ pub(super) fn of_every(verdicts: &[Verdict]) -> Verdict {
     WORST_FIRST.into_iter().find(|verdict| verdicts.contains(verdict)).unwrap_or(Verdict::NotRun)
 }
 
-/// Relation of a number and its interval to a published range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fit {
     /// The mean is in the range, and precise enough.
@@ -260,9 +251,8 @@ enum Fit {
 }
 
 impl Fit {
-    /// Compares with a range whose bounds are widened for the mean by a share of themselves. A number is precise
-    /// enough if half the interval is at most half of `size`, or if all of it is in the range. Noise therefore never
-    /// makes a number fit.
+    /// The bounds are widened for the mean by a share of themselves. A number is precise enough if half the interval is
+    /// at most half of `size`, or all of it is in the range: noise never makes a number fit.
     fn of(mean: f64, interval: Option<(f64, f64)>, (low, high): (f64, f64), tolerance: f64, size: f64) -> Self {
         let wider =
             |bound: f64, sign: f64| if bound.is_finite() { bound + sign * tolerance * bound.abs() } else { bound };

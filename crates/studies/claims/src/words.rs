@@ -30,7 +30,6 @@ pub struct Detail {
     pub seeds: usize,
 }
 
-/// Formats the published number of a claim.
 pub(crate) fn published(claim: &Claim) -> String {
     let unit = match claim.kind {
         ClaimKind::Change(..) => " %".to_string(),
@@ -178,7 +177,6 @@ pub(crate) fn sig(value: f64, digits: usize) -> String {
     }
 }
 
-/// Formats a change in per cent, with its sign.
 fn signed(value: f64) -> String {
     if value.is_infinite() {
         return if value > 0.0 { "+∞".into() } else { "-100".into() };
