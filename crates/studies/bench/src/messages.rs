@@ -1,5 +1,5 @@
-//! Cost of messages over the plugin. Two threads of one process each load a copy of it and connect over the loopback interface, so that
-//! the CPU time of the process includes both peers and their helper threads.
+//! Cost of messages over the plugin. Two threads of one process each load a copy and connect over the loopback
+//! interface: the CPU time of the process includes both peers and their helper threads.
 
 #![allow(unsafe_code)]
 
@@ -19,16 +19,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Bytes of a message in goodput measurements.
 const MESSAGE: usize = 1 << 20;
-/// Maximum number of messages in flight.
 const DEPTH: usize = 8;
-/// Bytes of a message in round-trip measurements.
 const WORD: usize = 8;
 /// Number of unsuccessful polls before a thread sleeps.
 const POLLS_BEFORE_NAP: u32 = 20;
 const NAP: Duration = Duration::from_micros(20);
-/// Timeout of any operation.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const TAG: i32 = 1;
 
@@ -95,7 +91,6 @@ fn median(values: &mut [f64]) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Polls until there is a result; with `naps`, sleeps after repeated failures.
 fn until<T>(naps: bool, mut poll: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let (mut polls, began) = (0u32, Instant::now());
     loop {
@@ -114,7 +109,6 @@ fn until<T>(naps: bool, mut poll: impl FnMut() -> Result<Option<T>>) -> Result<T
     }
 }
 
-/// Peer: a copy of the plugin with one or more connections in each direction.
 struct PluginPeer {
     plugin: Plugin,
     senders: Vec<Opaque>,
@@ -122,7 +116,6 @@ struct PluginPeer {
 }
 
 impl PluginPeer {
-    /// Opens connections to and from the peer on another thread; handles are exchanged through the channels.
     fn open(path: &Path, connections: usize, to_peer: &Sender<Vec<u8>>, from_peer: &Receiver<Vec<u8>>) -> Result<Self> {
         let plugin = Plugin::load(path, None)?;
         let (mut senders, mut receivers) = (Vec::new(), Vec::new());
@@ -162,7 +155,6 @@ impl PluginPeer {
         Ok(self.plugin.register(communicator, bytes)?)
     }
 
-    /// Sends `count` messages over a connection, at most [`DEPTH`] in flight.
     fn send(&self, connection: usize, bytes: &mut [u8], count: u64) -> Result<()> {
         let sender = self.senders[connection];
         let memory = self.memory(sender, bytes)?;
@@ -171,7 +163,6 @@ impl PluginPeer {
         Ok(self.plugin.deregister(sender, memory)?)
     }
 
-    /// Receives `count` messages of `size` bytes into slots in turn.
     fn receive(&self, connection: usize, slots: &mut [u8], size: usize, count: u64) -> Result<()> {
         let receiver = self.receivers[connection];
         let memory = self.memory(receiver, slots)?;
@@ -208,8 +199,7 @@ impl PluginPeer {
         Ok(())
     }
 
-    /// Sends a word and receives one, `count` times, and returns each time. With `replies` it receives first. Receives are posted in
-    /// advance.
+    /// Sends a word and receives one, `count` times, and returns each time. With `replies` it receives first.
     fn ping(&self, count: usize, replies: bool) -> Result<Vec<f64>> {
         let (mut word, mut slots) = (vec![7u8; WORD], vec![0u8; DEPTH * WORD]);
         let (sender, receiver) = (self.senders[0], self.receivers[0]);
@@ -344,7 +334,6 @@ fn resident() -> Result<f64> {
     Ok(pages * rustix::param::page_size() as f64)
 }
 
-/// Runs both peers at once, each on a thread: `first` with one copy and `second` with the other.
 fn both<A: Send, B: Send>(
     copies: [&Path; 2],
     connections: usize,
@@ -361,9 +350,6 @@ fn both<A: Send, B: Send>(
 }
 
 /// Measures one quantity with two copies of the plugin, configured by the variables of this process.
-///
-/// # Errors
-/// Returns an error of the plugin or of the system, or a timeout.
 pub fn measure(quantity: Quantity, copies: [&Path; 2], bytes: u64) -> Result<Numbers> {
     let barrier = Barrier::new(2);
     let mut numbers = Numbers::default();
@@ -469,7 +455,6 @@ pub fn measure(quantity: Quantity, copies: [&Path; 2], bytes: u64) -> Result<Num
     Ok(numbers)
 }
 
-/// CPU time of this thread.
 fn own() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

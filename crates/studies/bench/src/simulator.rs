@@ -1,5 +1,3 @@
-//! `anabranch bench`: the stripped loop and the simulator on the same case.
-
 mod cases;
 mod measured;
 
@@ -38,14 +36,10 @@ pub enum BenchError {
     },
 }
 
-/// Minimum number of hosts for measurements on two threads.
 const HOSTS_FOR_TWO_THREADS: u32 = 1024;
 
-/// Measures `case`: the stripped loop and the simulator in turn, `repetitions` times, so that both see the same changes of the
-/// machine's speed; on a large fabric also on two threads.
-///
-/// # Errors
-/// [`BenchError`].
+/// Measures `case`: the stripped loop and the simulator in turn, `repetitions` times, so that both see the same changes
+/// of the machine's speed; on a large fabric also on two threads.
 pub fn measure(case: &Case, threads: usize, repetitions: usize) -> Result<Measured, BenchError> {
     let scenario = case.load()?;
     let started = Instant::now();
@@ -77,7 +71,6 @@ pub fn measure(case: &Case, threads: usize, repetitions: usize) -> Result<Measur
     Ok(measured)
 }
 
-/// Times one of the two loops; `None` if it does not support the case.
 fn time_loop(run: impl FnOnce() -> Option<stripped::StrippedResult>) -> Option<Timed> {
     let before = cpu_seconds();
     let tally = run()?;
@@ -103,8 +96,8 @@ fn simulate(setup: &Setup, threads: usize) -> Result<(RunResult, Timed), BenchEr
     Ok((result, timed))
 }
 
-/// Measures the memory of an idle host, from a run without flows, and that of a packet in flight, from a run that stops after two
-/// round trips, when every window is full.
+/// Measures the memory of an idle host, from a run without flows, and of a packet in flight, after two round trips,
+/// when windows are full.
 fn weigh(setup: &Setup, measured: &mut Measured) -> Result<(), BenchError> {
     let mut idle = setup.clone();
     let workloads = idle.flows.workloads.clone();
@@ -129,7 +122,6 @@ fn weigh(setup: &Setup, measured: &mut Measured) -> Result<(), BenchError> {
 mod tests {
     use super::*;
 
-    /// All reported values, on the smallest case at a smaller size.
     #[test]
     fn a_case_is_measured() {
         let case = Case { changes: &["topology.radix=4", "workload.0.size=1MiB"], ..CASES[0] };

@@ -1,5 +1,3 @@
-//! The standard cases.
-
 use anabranch_scenario::{error::ScenarioError, library, scenario::Scenario};
 
 /// Standard case: a ready-made scenario with changes.
@@ -43,9 +41,6 @@ pub const LARGE: Case = Case {
 
 impl Case {
     /// Loads the scenario.
-    ///
-    /// # Errors
-    /// Returns a [`ScenarioError`] if it is invalid.
     pub fn load(&self) -> Result<Scenario, ScenarioError> {
         let changes: Vec<String> = self.changes.iter().map(|change| (*change).to_string()).collect();
         library::load(self.scenario, &changes, None)

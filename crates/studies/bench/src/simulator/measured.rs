@@ -1,5 +1,3 @@
-//! Results of a case.
-
 use super::{BenchError, Case};
 use anabranch_backend::Setup;
 use anabranch_outcome::RunResult;
@@ -67,8 +65,7 @@ pub struct Measured {
     pub bytes_per_idle_host: u64,
     /// Additional bytes after two round trips per packet in flight, records of its flows included.
     pub bytes_per_packet_in_flight: Option<u64>,
-    /// Peak memory of the process during the simulator's runs, with flows and results; `None` where the system does not
-    /// report it.
+    /// Peak memory of the process during the simulator's runs; `None` where the system does not report it.
     pub peak_rss_bytes: Option<u64>,
     /// Wall time to build graph and flows.
     pub set_up_seconds: f64,
@@ -95,7 +92,6 @@ impl Measured {
         }
     }
 
-    /// Records a run of the simulator.
     pub(super) fn take(&mut self, result: &RunResult, timed: Timed, threads: usize) -> Result<(), BenchError> {
         self.same(result, threads)?;
         self.simulator.push(timed);
@@ -105,7 +101,6 @@ impl Measured {
         Ok(())
     }
 
-    /// Checks that a run has the results of the first one.
     pub(super) fn same(&self, result: &RunResult, threads: usize) -> Result<(), BenchError> {
         match self.fingerprint.zip(result.fingerprint) {
             Some((expected, found)) if expected != found => Err(BenchError::Differs { found, expected, threads }),
@@ -149,7 +144,6 @@ impl Measured {
     }
 }
 
-/// Packet-hops per second of each run.
 pub(super) fn rates(runs: &[Timed]) -> Vec<f64> {
     runs.iter().map(Timed::per_second).collect()
 }

@@ -1,5 +1,3 @@
-//! Case of the stripped loop, and how a scenario becomes one.
-
 use super::graph::{Delays, GraphKind};
 use anabranch_backend::Setup;
 use anabranch_topology::{Guidance, LinkClass, NodeId, Topology};
@@ -37,8 +35,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Returns the graph, flows, packets, window and ACKs of `setup`: a permutation at time zero with one
-    /// size, over links of one rate. Returns `None` for any other scenario.
+    /// Returns the case of `setup`, a permutation at time zero with one size over links of one rate; `None` for others.
     pub fn of(setup: &Setup) -> Option<Self> {
         let topology = &setup.topology;
         let hosts = topology.hosts as usize;

@@ -28,7 +28,7 @@ pub struct Delays {
     pub far: u64,
 }
 
-/// A graph.
+/// Graph of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GraphKind {
     /// Two tiers.

@@ -1,6 +1,5 @@
-//! The leaner loop: the same idea as in [`super::run`] with everything fixed that can be. Two tiers with as many spines as hosts
-//! per leaf, 400 Gb/s, 500 ns, full packets, one acknowledgement per packet that goes back the way the packet came, receivers by
-//! arithmetic. docs/evidence/performance.md compares the two.
+//! The leaner loop: as [`super::run`] with everything fixed that can be. Two tiers with as many spines as hosts per leaf, 400
+//! Gb/s, 500 ns, full packets, one ACK per packet on the reverse path. docs/evidence/performance.md compares the two.
 
 use super::result::StrippedResult;
 use std::time::Instant;

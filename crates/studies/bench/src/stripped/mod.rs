@@ -1,8 +1,6 @@
-//! The reference of `anabranch bench`: the cost of moving packets through a graph and nothing else.
-//!
-//! It has the flows of a permutation, a random shortest path per packet, a fixed window, ACKs, and one event per
-//! packet-hop: the departure from a FIFO port is computed when the packet arrives. It has no congestion control, scheme or
-//! statistics.
+//! The reference of `anabranch bench`: the cost of moving packets through a graph and nothing else. A permutation, a
+//! random shortest path per packet, a fixed window, ACKs; the departure from a FIFO port is computed when the packet
+//! arrives, so a packet-hop is one event.
 
 mod case;
 mod graph;
@@ -34,8 +32,8 @@ struct Loop<'c, W> {
     random: u64,
 }
 
-/// Runs the leaner loop ([`run_lean`]) on a tree like that of `case`. Returns `None` unless the case has two tiers with as
-/// many spines as hosts per leaf at 400 Gb/s.
+/// Runs the leaner loop ([`run_lean`]) on a tree like that of `case`; `None` unless it has two tiers with as many
+/// spines as hosts per leaf at 400 Gb/s.
 pub fn run_lean_like(case: &Case) -> Option<StrippedResult> {
     match case.graph {
         GraphKind::LeafSpine { leaves, hosts_per_leaf, spines }
@@ -82,7 +80,6 @@ impl<W: Routing> Loop<'_, W> {
         self.transmit(host, self.case.delays.up, now, id);
     }
 
-    /// Receives a data packet and sends an ACK where one is due.
     #[inline]
     fn receive(&mut self, now: u64, id: u32) {
         let packet = self.packets[id as usize];
@@ -176,7 +173,7 @@ mod tests {
 
     const PAYLOAD: u64 = 4096;
 
-    /// 16 hosts, 1 us links at 400 Gb/s, 40 packets from each to a host of another leaf.
+    /// 16 hosts, 1 us links at 400 Gb/s, 40 packets each to another leaf.
     fn small(graph: GraphKind) -> Case {
         let hosts = graph.hosts();
         Case {
@@ -224,8 +221,7 @@ mod tests {
     #[test]
     fn a_dragonfly_has_up_to_three_hops_between_switches() {
         // Groups of 2 switches with a host and a global link each: 3 groups, 6 hosts. Port k of group g leads to group
-        // g + k + 1: from switch 0 of a group its own link leads to the next group's switch 1, and from switch 1 to
-        // the last group's switch 0.
+        // g + k + 1: from switch 0 to the next group's switch 1, from switch 1 to the last group's switch 0.
         let graph = GraphKind::Dragonfly { p: 1, a: 2, h: 1 };
         let hops = |from: usize, to: u32| {
             let mut case = Case { bytes_per_flow: 1, packets_per_ack: 1, ..small(graph) };
@@ -234,8 +230,7 @@ mod tests {
             case.to[from] = to;
             run(&case).packet_hops - 5 * 2 * 3
         };
-        // Out and back: host 0 to host 3 over one global link; to host 2 with a local one after it; host 1 to
-        // host 2 with one on each side.
+        // Out and back: host 0 to 3 over one global link; to 2 with a local one after it; host 1 to 2 with one on each side.
         assert_eq!((hops(0, 3), hops(0, 2), hops(1, 2)), (2 * 3, 2 * 4, 2 * 5));
     }
 

@@ -1,5 +1,3 @@
-//! Results of the loops.
-
 /// Results of the loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StrippedResult {

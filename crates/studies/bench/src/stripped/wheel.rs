@@ -1,6 +1,3 @@
-//! Event queue of the stripped loop.
-
-/// Arrival of a packet at the end of a link.
 #[derive(Clone, Copy)]
 pub(super) struct Event {
     pub(super) at: u64,
@@ -20,7 +17,6 @@ pub(super) struct Wheel {
 }
 
 impl Wheel {
-    /// Creates a queue with buckets of 2 to the power of `bits` picoseconds.
     pub(super) fn new(bits: u32) -> Self {
         let ring = (0..1usize << RING_BITS).map(|_| Vec::with_capacity(64)).collect();
         Wheel { ring, beyond: Vec::new(), bits, current: 0, next: 0, pending: 0 }

@@ -116,9 +116,6 @@ fn system(what: &str, source: io::Error) -> WireError {
 }
 
 /// Measures one method; `None` if the program that it needs is missing.
-///
-/// # Errors
-/// Returns an error if sockets cannot be opened or time out.
 pub fn measure(method: SendMethod, bytes: u64) -> Result<Option<Carried>, WireError> {
     match method {
         SendMethod::Plain => plain(method, 1, bytes).map(Some).map_err(|error| system("plain sockets", error)),
@@ -134,8 +131,7 @@ pub fn measure(method: SendMethod, bytes: u64) -> Result<Option<Carried>, WireEr
     }
 }
 
-/// Sends datagrams in runs of `run` over a connected socket, with the same number in flight as our endpoints. The receiver
-/// acknowledges every 16.
+/// Sends datagrams in runs of `run`, as many in flight as our endpoints. The receiver acknowledges every 16.
 fn plain(method: SendMethod, run: usize, bytes: u64) -> io::Result<Carried> {
     let (from, to) = (UdpSocket::bind(loopback())?, UdpSocket::bind(loopback())?);
     from.connect(to.local_addr()?)?;
@@ -177,7 +173,7 @@ fn plain(method: SendMethod, run: usize, bytes: u64) -> io::Result<Carried> {
             Ok(cpu_seconds() - cpu)
         });
         let cpu = cpu_seconds();
-        // Sends from a message of 1 MiB, as our endpoints do, so that its bytes are not in the nearest cache.
+        // A message of 1 MiB, as from our endpoints, so that its bytes are not in the nearest cache.
         let message = vec![7u8; MESSAGE];
         let mut at = 0;
         let destination = to.local_addr()?;
@@ -237,10 +233,8 @@ fn driver(settings: Settings) -> Result<Driver<UdpPath>, WireError> {
 }
 
 const MESSAGE: usize = 1 << 20;
-/// Number of messages queued at the sender.
 const WAITING: u64 = 4;
 
-/// Sends messages of 1 MiB over one stream of our endpoints.
 fn ours(
     method: SendMethod,
     scheme: &str,

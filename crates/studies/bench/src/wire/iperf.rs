@@ -1,5 +1,3 @@
-//! `iperf3`, if installed: a widely known reference.
-
 use super::{
     carried::{Carried, SendMethod},
     shared::DATAGRAM,
@@ -11,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-/// Runs it for two seconds; `None` if it is not installed or fails.
+/// Runs `iperf3` for two seconds; `None` if it is not installed or fails.
 pub(super) fn measure(method: SendMethod) -> Option<Carried> {
     // A port that was free just now.
     let port = TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port().to_string();

@@ -1,5 +1,5 @@
-//! `anabranch bench --wire`: cost of packets. Goodput per second of CPU time of both peers, of our endpoints and of plain
-//! sockets with equal datagrams, over the loopback interface; and nanoseconds per packet without sockets.
+//! `anabranch bench --wire`: goodput per second of CPU time of our endpoints and of plain sockets with equal datagrams
+//! over the loopback interface; and nanoseconds per packet without sockets.
 
 mod carried;
 mod iperf;
@@ -54,7 +54,6 @@ impl Measured {
     }
 }
 
-/// Target ratios of goodput per second of CPU time.
 const TARGETS: [(SendMethod, SendMethod, f64); 9] = [
     (SendMethod::Spray, SendMethod::Plain, 0.9),
     (SendMethod::Spray, SendMethod::IperfUdp, 1.0),
@@ -68,9 +67,6 @@ const TARGETS: [(SendMethod, SendMethod, f64); 9] = [
 ];
 
 /// Measures every method `repetitions` times with `bytes` bytes; `say` receives progress messages.
-///
-/// # Errors
-/// Returns an error if sockets cannot be opened or time out.
 pub fn measure(repetitions: usize, bytes: u64, say: &mut dyn FnMut(&str)) -> Result<Measured, WireError> {
     let mut measured = Measured::default();
     let mut costs: Vec<Vec<PerPacket>> = Vec::new();

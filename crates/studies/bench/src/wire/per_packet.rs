@@ -1,5 +1,3 @@
-//! Cost of a packet without sockets: of the scheme alone, with the transport of both peers, and of two whole endpoints.
-
 use super::shared::{PAYLOAD, cpu_seconds};
 use anabranch_endpoint::{Arrival, Departure, Egress, Endpoint, Event, Flow, Key, Nic, Settings, header::Protection};
 use anabranch_lb::{
@@ -25,7 +23,7 @@ pub enum Layers {
     Checked(PacketCheck),
 }
 
-/// PacketCheck of packets.
+/// Check of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketCheck {
     /// A CRC32C of the header.
@@ -39,7 +37,6 @@ pub enum PacketCheck {
 }
 
 impl PacketCheck {
-    /// Applies the check to the settings of an endpoint.
     pub(super) fn set(self, settings: &mut Settings) {
         settings.checksum = self != PacketCheck::Header;
         settings.key = matches!(self, PacketCheck::Control | PacketCheck::All).then(|| Key::of(b"a key for measuring"));
@@ -126,7 +123,6 @@ fn flow(base_rtt: Time) -> FlowInfo<'static> {
     }
 }
 
-/// Nanoseconds per packet.
 fn each(seconds: f64, packets: u64) -> f64 {
     seconds * 1e9 / packets as f64
 }
