@@ -8,7 +8,7 @@ mod common;
 use anabranch_lb::registry::HostParameters;
 use common::{
     code, stderr,
-    testbed::{AT_200_MBPS, Bed, scenario, skip_machine_bound, turn},
+    testbed::{AT_200_MBPS, Bed, scenario, turn},
 };
 use serde_json::Value;
 use std::{collections::BTreeMap, process::Stdio, time::Duration};
@@ -108,7 +108,7 @@ fn a_lone_flow_has_nine_tenths_of_its_rate() {
     }
     println!("goodput over the paced rate: {seen:.3?}");
     if seen.iter().all(|share| *share <= 0.9) && machine_bound {
-        return skip_machine_bound();
+        return bed.skip_machine_bound();
     }
     assert!(seen.iter().any(|share| *share > 0.9), "{seen:?}");
 }
@@ -166,7 +166,7 @@ fn slow_path_is_left() {
             }
         }
         if seen.iter().all(|share| *share >= 0.2) && machine_bound {
-            return skip_machine_bound();
+            return bed.skip_machine_bound();
         }
         assert!(seen.iter().any(|share| *share < 0.2), "{scheme} stays on a slow path: {seen:?}");
     }

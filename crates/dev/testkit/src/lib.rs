@@ -27,6 +27,16 @@ pub const TEST_ALL: &str = "ANABRANCH_TEST_ALL";
 pub fn skip(reason: impl Display, remedy: impl Display) {
     let line = line(&running_test(), &reason.to_string(), &remedy.to_string());
     assert!(env::var_os(TEST_ALL).is_none(), "{TEST_ALL} is set, and a test cannot run here. {line}");
+    report(&line);
+}
+
+/// Reports that the running test is skipped since the hypervisor took its processors, which no package mends: never a failure.
+pub fn skip_stolen(share: f64) {
+    let reason = format!("the hypervisor took {:.0} % of the processor time", 100.0 * share);
+    report(&line(&running_test(), &reason, "run on a machine without other guests"));
+}
+
+fn report(line: &str) {
     match env::var_os(LIST) {
         // One write per line, since several processes append concurrently.
         Some(list) => {

@@ -233,7 +233,7 @@ impl<'a> Partition<'a> {
     fn run_cell(&mut self, cell: u32, start: u64, end: u64, go_on: &mut dyn FnMut(Status) -> bool) -> bool {
         self.cx.ports.fetch_cell(cell);
         self.cx.ports.cells.open(cell, start, end);
-        (0..=FETCH).for_each(|ahead| self.fetch_upcoming(ahead));
+        let _ = (0..=FETCH).take_while(|&ahead| self.fetch_upcoming(ahead)).count();
         self.cx.ports.lists.open(cell);
         let mut index = 0;
         while let Some(port) = self.cx.ports.lists.get(index) {
@@ -272,14 +272,14 @@ impl<'a> Partition<'a> {
         true
     }
 
-    /// Prefetches the packet that arrives with the event `ahead` places after the next one.
+    /// Prefetches the packet that arrives with the event `ahead` places after the next one; `false` beyond the window's events.
     #[inline(always)]
-    fn fetch_upcoming(&self, ahead: usize) {
-        if let Some((order, payload)) = self.cx.ports.cells.upcoming(ahead)
-            && is_arrival(order)
-        {
+    fn fetch_upcoming(&self, ahead: usize) -> bool {
+        let Some((order, payload)) = self.cx.ports.cells.upcoming(ahead) else { return false };
+        if is_arrival(order) {
             self.cx.ports.queues.packets.prefetch(PacketId(payload));
         }
+        true
     }
 
     /// Keeps on the cell's list those ports that still have something to send.

@@ -170,6 +170,7 @@ fn mistakes_in_the_file() {
         ),
         ("warmup = \"0us\"", "until = \"2s\"", &["`until`", "found 2s", "time_limit (1s)"]),
         ("warmup = \"0us\"", "time_limit = \"0us\"", &["`time_limit`", "found 0us", "above zero"]),
+        ("warmup = \"0us\"", "stall_after = 0", &["`stall_after`", "found 0", "\"never\""]),
         ("warmup = \"0us\"", "wramup = \"0us\"", &["[run]", "did you mean `warmup`?"]),
         (
             "[run]",

@@ -45,7 +45,7 @@ parameters! {
         until: Until = Until::AllFlowsDone, source "ours";
         /// The run ends here at the latest, in simulated time; it says so where this happens, and names the unfinished flows.
         time_limit: Time = Time::from_ms(1000), source "ours: far beyond the ready-made scenarios, so that it strikes only where flows cannot finish";
-        /// Timeouts without a received byte after which a run with nothing else ahead ends with status `stalled`; "never": at `time_limit`. Ahead are starts, triggers, computations, faults and changes of tables.
+        /// Timeouts without a received byte after which a run with nothing else ahead ends with status `stalled`; "never": at `time_limit`. Ahead are starts, triggers, computations, faults and changes of tables. Simulations alone; real transfers end by their own timeouts.
         stall_after: Never<u64> = Never::Value(50), source "ours: five doublings of a timeout";
         /// Flows that start earlier than this after the first flow are run but not counted in the statistics.
         warmup: Time = Time::ZERO, source "ours";
