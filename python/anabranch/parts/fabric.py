@@ -333,8 +333,9 @@ class RunOptions(Part):
     stall_after: Literal["never"] | int | None = None
     """
     Timeouts without a received byte after which a run with nothing else ahead ends with status `stalled`;
-    "never": at `time_limit`. Ahead are starts, triggers, computations, faults and changes of tables. Takes
-    "never" or a whole number, zero or more. Default from: ours: five doublings of a timeout. Default: 50.
+    "never": at `time_limit`. Ahead are starts, triggers, computations, faults and changes of tables.
+    Simulations alone; real transfers end by their own timeouts. Takes "never" or a whole number, zero or
+    more. Default from: ours: five doublings of a timeout. Default: 50.
     """
 
     time_limit: str | None = None
