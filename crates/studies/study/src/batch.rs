@@ -1,5 +1,4 @@
-//! Runs into a store: each run is claimed, written aside and put in place whole. A failure is recorded and the other runs
-//! continue.
+//! Runs into a store: each is claimed, written aside and put in place whole. A failed run does not stop the others.
 
 use crate::{
     hold::Hold,
@@ -32,7 +31,7 @@ pub enum Again {
     All,
 }
 
-/// Number of starts that killed their process after which a run counts as failed.
+/// Starts that killed their process after which a run counts as failed.
 const MAX_KILLED: u64 = 3;
 
 /// Maximum number of runs that wait to be made durable; each holds an open file.
@@ -64,11 +63,9 @@ pub trait Runs: Sync {
 struct Done {
     reused: usize,
     fatal: Option<RunError>,
-    /// Notes for the end of the batch.
     notes: Vec<String>,
 }
 
-/// Runs and the store they go into.
 pub struct Batch<'b> {
     runs: &'b dyn Runs,
     store: &'b Store,
@@ -83,8 +80,7 @@ impl<'b> Batch<'b> {
         Batch { runs, store, again, done: Mutex::default(), queue: Mutex::default() }
     }
 
-    /// Does `jobs` on `threads` threads. Returns the number of runs that another process had done meanwhile, and the error that
-    /// stopped the batch, if any.
+    /// Does `jobs`. Returns the number of runs that another process did, and the error that stopped the batch.
     pub fn work_off(self, jobs: Vec<usize>, threads: usize, observer: &dyn Observer) -> (usize, Option<RunError>) {
         if self.again != Again::All {
             for number in &jobs {
@@ -111,7 +107,6 @@ impl<'b> Batch<'b> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts runs in place, all waiting ones at a time.
     fn put_in_place(&self, waiting: &Receiver<Waiting>, observer: &dyn Observer) {
         while let Ok(first) = waiting.recv() {
             let batch: Vec<Waiting> = std::iter::once(first).chain(waiting.try_iter().take(WAITING)).collect();
@@ -126,7 +121,7 @@ impl<'b> Batch<'b> {
         }
     }
 
-    /// Does a run; an error is one that every further run would have.
+    /// Returns only errors that every further run would have.
     fn attempt_run(
         &self,
         number: usize,

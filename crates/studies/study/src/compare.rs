@@ -55,8 +55,7 @@ impl Plan {
     /// Plans the comparison of `scenario`.
     ///
     /// # Errors
-    /// [`ScenarioError`] where a load balancer does not exist or is named twice, its sides do not form a pair, there is none,
-    /// a variant is wrong, or the baseline is not among them.
+    /// Where there is no load balancer, one does not exist or is named twice, or a variant or the baseline is wrong.
     pub fn new(scenario: &Scenario, request: &Request) -> Result<Self, ScenarioError> {
         let entries = Entries::new(scenario, request)?;
         let of = entries.of(scenario)?;
@@ -100,7 +99,6 @@ struct Done {
     summaries: Vec<Option<Summary>>,
     reused: usize,
     failed: Vec<(usize, RunError)>,
-    /// Error that stopped the comparison.
     fatal: Option<RunError>,
     written: Option<Instant>,
 }
@@ -108,8 +106,7 @@ struct Done {
 /// Minimum time between two writes of the comparison over the runs so far.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
 
-/// A directory that this process works in, until dropped. Directories that were made for it are removed on drop if they are
-/// empty, so an error in the input leaves nothing behind.
+/// A directory that this process works in, until dropped. If made for it and empty, it is removed on drop.
 #[derive(Debug)]
 #[must_use]
 pub struct Taken {
@@ -127,10 +124,8 @@ impl Taken {
     /// Checks that the directory is still the one that was taken.
     ///
     /// # Errors
-    /// [`ScenarioError`] where it was removed or replaced meanwhile: further files would not be written beside the earlier
-    /// ones.
+    /// Where it was removed or replaced: further files would not be written beside the earlier ones.
     pub fn check(&self) -> Result<(), ScenarioError> {
-        // Without locks, the existence of the directory is all that can be checked.
         let is_there = self.lock.as_ref().map_or_else(|| self.directory.is_dir(), Lock::is_there);
         if is_there {
             return Ok(());
@@ -186,10 +181,7 @@ struct Execution<'p> {
 }
 
 impl Plan {
-    /// Checks the graph, the traffic and the load balancers before anything is written.
-    ///
-    /// # Errors
-    /// [`ScenarioError`] that names the run.
+    /// Checks the graph, the traffic and the load balancers before anything is written. The error names the run.
     pub fn check(&self, observer: &dyn Observer) -> Result<(), ScenarioError> {
         let mut first = None;
         let jobs = &self.jobs[..self.schemes.len().min(self.jobs.len())];
@@ -208,12 +200,11 @@ impl Plan {
         Side { backend: self.backend.name.to_string(), runs }
     }
 
-    /// Runs what is not finished in `directory` yet on `threads` threads. Each run is written as soon as it is finished, the
-    /// comparison over them at intervals of at least one second. A run that fails does not stop the others.
+    /// Runs what `directory` lacks on `threads` threads. A run that fails does not stop the others.
     ///
     /// # Errors
-    /// [`RunError`] where the input is wrong, foreign results are in the way, or nothing can be written. Finished runs are
-    /// kept.
+    /// [`RunError`] where the input is wrong, foreign results are in the way, or nothing can be written. Finished runs
+    /// are kept.
     pub fn execute(
         &self,
         scenario: &Scenario,
@@ -288,7 +279,7 @@ impl Plan {
             .help("give another directory with --out DIR; or --replace, which keeps them under `earlier-runs`"))
     }
 
-    /// Runs in `directory` that are not of this comparison: of other load balancers or seeds, or of another scenario.
+    /// Runs of other load balancers, seeds or scenarios.
     fn others(&self, directory: &Path) -> std::io::Result<Vec<PathBuf>> {
         let mut others = Vec::new();
         for scheme in children(&directory.join("runs"))? {
@@ -305,8 +296,7 @@ impl Plan {
         Ok(others)
     }
 
-    /// Directories of runs of this comparison with other content than the comparison was made from: another run, or files
-    /// without a manifest.
+    /// Directories of this comparison's runs with other content: another run, or files without a manifest.
     fn replaced(&self, output: &OutputDir) -> Vec<PathBuf> {
         let Some(manifest) = output.manifest() else { return Vec::new() };
         let directory = output.path();
@@ -337,8 +327,7 @@ impl Plan {
         Ok(free)
     }
 
-    /// Moves foreign runs to `earlier-runs`, since they would appear in the report, and moves back those that this comparison
-    /// needs. Several runs of one load balancer and seed may be kept there: `seed1`, `seed1-2` and so on.
+    /// Moves foreign runs to `earlier-runs`, since the report would show them, and moves back those in this comparison.
     fn move_others_aside(&self, directory: &Path) -> std::io::Result<()> {
         let (runs, earlier) = (directory.join("runs"), directory.join("earlier-runs"));
         for other in self.others(directory)? {
@@ -470,7 +459,6 @@ impl Execution<'_> {
         Ok(Compared { summaries, reused: done.reused, failed, interrupted, comparison })
     }
 
-    /// Writes one Parquet file per table over all runs.
     fn gather(&self, done: &Done) -> Result<(), RunError> {
         let label = Label {
             name: "entry".into(),
@@ -483,7 +471,6 @@ impl Execution<'_> {
             labels: vec![job.scheme.clone()],
         };
         let mut members: Vec<Member> = jobs.map(|(job, _)| member(job)).collect();
-        // The rows of a load balancer are consecutive.
         members.sort_by_key(|member| self.plan.schemes.iter().position(|scheme| *scheme == member.labels[0]));
         if !members.is_empty() {
             gather_runs(self.directory, &[label], &members)?;
@@ -491,14 +478,12 @@ impl Execution<'_> {
         Ok(())
     }
 
-    /// Marks the directory as that of this comparison, and lists the missing runs.
     fn mark(&self, done: &Done) -> Result<(), RunError> {
         let (plan, provenance) = (self.plan, provenance(self.scenario, self.started));
         let missing = self.missing(done);
         Ok(begin_comparison(self.directory, VERSION, &plan.schemes, &plan.baseline, &provenance, missing.as_deref())?)
     }
 
-    /// Returns the missing runs as the text of a file; `None` if none is missing.
     fn missing(&self, done: &Done) -> Option<String> {
         if done.summaries.iter().all(Option::is_some) {
             return None;
@@ -518,8 +503,7 @@ impl Execution<'_> {
     }
 }
 
-/// Checks the graph, the traffic and the load balancers of `scenario`. `first` caches the setup, which is made once for
-/// scenarios with the same network and traffic.
+/// Checks graph, traffic and load balancers of `scenario`. `first` caches the setup for equal networks and traffic.
 pub fn check(
     scenario: &Scenario,
     backend: &BackendEntry,
@@ -548,7 +532,6 @@ pub fn check(
     }
 }
 
-/// Lists a directory in order; empty if it does not exist.
 fn children(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(Vec::new());
@@ -558,7 +541,6 @@ fn children(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The error for a directory that cannot be used, with its remedy.
 pub(crate) fn directory_error(directory: &Path, error: &std::io::Error) -> ScenarioError {
     ScenarioError::new(format!("the directory {} cannot be used for results: {error}", directory.display()))
         .help("give a directory that can be written with --out DIR")

@@ -25,16 +25,12 @@ pub struct Request {
     pub backend: &'static BackendEntry,
 }
 
-/// A load balancer or a variant, with its scenario.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// Name of the load balancer, or of the variant.
     pub(crate) name: String,
-    /// The scenario with that load balancer or those settings.
     pub(crate) scenario: Scenario,
 }
 
-/// A variant as on the command line.
 struct Variant {
     name: String,
     changes: Vec<String>,
@@ -50,11 +46,7 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    /// Collects the entries of `request` and the scenario's `[compare]`. With variants and no load balancers, the scenario's
-    /// own load balancer is an entry too.
-    ///
-    /// # Errors
-    /// Where nothing is named, a name occurs twice, or a variant is malformed.
+    /// With variants and no load balancers, the scenario's own load balancer is an entry too.
     pub(crate) fn new(scenario: &Scenario, request: &Request) -> Result<Self, ScenarioError> {
         let asked: Vec<String> =
             request.schemes.iter().map(|s| s.trim().to_string()).filter(|s| !s.is_empty()).collect();
@@ -79,20 +71,15 @@ impl Entries {
         Ok(Entries { names, schemes, variants, from_flag, request: request.clone() })
     }
 
-    /// Returns the backend of their runs.
     pub(crate) fn backend(&self) -> &'static BackendEntry {
         self.request.backend
     }
 
-    /// Returns their names.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Returns the scenario with each of them.
-    ///
-    /// # Errors
-    /// Where a load balancer does not exist, its sides do not form a pair, or a variant's key or value is wrong.
+    /// Returns the scenario with each of them, or the error of a load balancer or variant.
     pub(crate) fn of(&self, scenario: &Scenario) -> Result<Vec<Entry>, ScenarioError> {
         let place = |scheme: &str| match self.from_flag {
             true => in_list("--schemes", &self.request.schemes, scheme),
@@ -110,9 +97,6 @@ impl Entries {
     }
 
     /// Returns the entry to which the others are related.
-    ///
-    /// # Errors
-    /// Where it is not among them.
     pub(crate) fn baseline(&self, scenario: &Scenario) -> Result<String, ScenarioError> {
         match self.request.baseline.clone().or_else(|| scenario.compare.baseline.clone()) {
             None => Ok(self.names[0].clone()),
@@ -129,9 +113,6 @@ impl Entries {
     }
 
     /// Returns the seeds, counting up from the scenario's.
-    ///
-    /// # Errors
-    /// Where there are none or too many.
     pub(crate) fn seeds(&self, scenario: &Scenario) -> Result<Vec<u64>, ScenarioError> {
         let count = self.request.seeds.unwrap_or(scenario.compare.seeds);
         if count == 0 || count > MAX_SEEDS {
@@ -146,10 +127,8 @@ impl Entries {
     }
 }
 
-/// Maximum length in characters of a variant's name, which names a directory.
 const MAX_VARIANT: usize = 100;
 
-/// Parses `NAME=KEY=VALUE;KEY=VALUE`.
 fn variant(text: &str) -> Result<Variant, ScenarioError> {
     let wrong = |message: String| {
         Err(ScenarioError::new(format!("--variant {text}: {message}")).help(

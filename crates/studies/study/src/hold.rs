@@ -1,7 +1,5 @@
 //! Guard against ending the process during a run or while results are written.
-//!
-//! Building a large fabric takes many seconds without a progress call, and nothing is lost if it is cut short. An interruption
-//! may therefore end the process as soon as nothing is held. Code that holds a guard polls for the interruption.
+//! A process may be ended while nothing is held: long calls without progress then lose nothing. Holders poll instead.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,5 +1,4 @@
-//! Runs of scenarios: single ([`results`]), compared ([`compare`]), over the values of keys ([`sweep`]) and repeated
-//! ([`rerun`]). Also the directories and stores of their results.
+//! Runs of scenarios: single ([`results`]), compared ([`compare`]), swept ([`sweep`]), repeated ([`rerun`]).
 
 pub mod batch;
 pub mod compare;

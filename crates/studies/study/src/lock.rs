@@ -8,15 +8,13 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Lock files that this process holds.
 static HELD: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn held() -> MutexGuard<'static, Vec<PathBuf>> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes the lock files of this process, which is about to exit on request without unwinding. A lock file that remained would
-/// suggest that it was killed.
+/// Removes the lock files of this process before an exit without unwinding: remaining ones would suggest a kill.
 pub fn release_locks() {
     for path in held().drain(..) {
         let _ = fs::remove_file(path);
@@ -34,19 +32,14 @@ pub(crate) struct Lock {
 /// Content of a lock file in a directory that may hold foreign files.
 const MARK: &str = "anabranch is at work in this directory\n";
 
-/// Locks a directory itself for an operation that two processes must not do at once. Blocks until the lock is free; `None` on
-/// systems without such locks. Dropping the file releases the lock.
+/// Locks a directory itself, until the file is dropped; blocks until it is free. `None` where there are no such locks.
 pub(crate) fn lock_directory(path: &Path) -> Option<File> {
     let directory = File::open(path).ok()?;
     FileExt::lock(&directory).is_ok().then_some(directory)
 }
 
 impl Lock {
-    /// Takes the lock at `path`, in a directory that may belong to others. A foreign file of that name is locked, but neither
-    /// changed nor removed.
-    ///
-    /// # Errors
-    /// As [`Lock::try_take`].
+    /// Takes the lock at `path`, in a directory that may belong to others: a foreign file of that name stays as it is.
     pub(crate) fn try_take_among_others(path: &Path) -> io::Result<Option<Self>> {
         let fresh = OpenOptions::new().create_new(true).write(true).open(path);
         let mut fresh = match fresh {
@@ -71,10 +64,8 @@ impl Lock {
         }))
     }
 
-    /// Takes the lock at `path`; `None` where another process (or another lock of this one) holds it.
-    ///
-    /// # Errors
-    /// Where the file cannot be made or is no regular file, or the file system has no locks.
+    /// Takes the lock at `path`; `None` where another process (or another lock of this one) holds it. Fails where the
+    /// file is no regular file, or the file system has no locks.
     pub(crate) fn try_take(path: &Path) -> io::Result<Option<Self>> {
         loop {
             let mut options = OpenOptions::new();
@@ -98,7 +89,7 @@ impl Lock {
         same_file(&self.file, &self.path)
     }
 
-    /// Returns what killed holders left in the file; other holders removed it.
+    /// Returns what killed holders left in the file.
     pub(crate) fn read(&mut self) -> io::Result<String> {
         let mut text = String::new();
         self.file.rewind()?;
@@ -111,12 +102,10 @@ impl Lock {
         self.stays = self.file.metadata().is_ok_and(|metadata| metadata.len() > 0);
     }
 
-    /// Empties the file.
     pub(crate) fn clear(&mut self) -> io::Result<()> {
         self.file.set_len(0)
     }
 
-    /// Adds a line.
     pub(crate) fn append(&mut self, line: &str) -> io::Result<()> {
         self.file.seek(io::SeekFrom::End(0))?;
         self.file.write_all(format!("{line}\n").as_bytes())

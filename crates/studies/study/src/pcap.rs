@@ -76,10 +76,7 @@ impl Captures {
         Ok(Captures { list })
     }
 
-    /// Makes the run keep the packets of the links.
-    ///
-    /// # Errors
-    /// Where there is no such link, or a name covers both directions of a cable.
+    /// Makes the run keep the packets of the links. A name must not cover both directions of a cable.
     pub(crate) fn ask(&self, setup: &mut Setup) -> Result<(), ScenarioError> {
         setup.measure.capture_limit = MAX_PACKETS;
         for asked in &self.list {
@@ -90,9 +87,6 @@ impl Captures {
     }
 
     /// Writes the files under temporary names.
-    ///
-    /// # Errors
-    /// Where one cannot be written.
     pub(crate) fn write(&self, setup: &Setup, result: &RunResult) -> Result<Files, RunError> {
         let mut files = Files(Vec::new());
         for asked in &self.list {
@@ -108,15 +102,11 @@ impl Captures {
     }
 }
 
-/// Written files that still have temporary names, each with its description. Dropped without [`Files::publish`], they are
-/// removed.
+/// Files under temporary names, each with its description, removed on drop without [`Files::publish`].
 pub(crate) struct Files(Vec<(PendingFile, Captured)>);
 
 impl Files {
     /// Renames them to their final names.
-    ///
-    /// # Errors
-    /// Where one cannot be renamed.
     pub(crate) fn publish(self) -> Result<Vec<Captured>, RunError> {
         let publish = |(pending, captured): (PendingFile, Captured)| {
             pending.publish().map_err(|error| failed(&captured.file, &error))?;

@@ -32,7 +32,6 @@ pub struct Recorded {
     pub scenario: Scenario,
     /// Its directory.
     pub directory: PathBuf,
-    /// Its summary.
     summary: Summary,
     /// Files that differ from what was written: name and difference.
     pub damaged: Vec<String>,

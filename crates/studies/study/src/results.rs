@@ -47,9 +47,8 @@ pub enum RunError {
     Interrupted,
 }
 
-/// Runs `scenario` with its seed on `threads` threads. Writes rows, summary and manifest into the directory `taken`, and
-/// `captures` to their files. The partial results of an interrupted run are written too, and marked. `before` is called with
-/// the setup before the run begins.
+/// Runs `scenario` with its seed on `threads` threads into the directory `taken`, and `captures` to their files.
+/// Partial results are written too, and marked. `before` is called with the setup before the run begins.
 ///
 /// # Errors
 /// [`RunError`]; nothing is written in that case.
@@ -84,9 +83,6 @@ pub struct Ran {
 }
 
 /// Runs `scenario` with its seed on `threads` threads and keeps the result in memory; an interrupted run is an error.
-///
-/// # Errors
-/// [`RunError`].
 pub fn run(
     scenario: &Scenario,
     backend: &BackendEntry,
@@ -169,19 +165,14 @@ fn free(output: &OutputDir, hash: u64, backend: &BackendEntry, replace: bool) ->
     Err(ScenarioError::new(message).help("give another directory with --out DIR, or --replace"))
 }
 
-/// Destination of the results of a run.
 pub(crate) struct Destination<'a> {
-    /// Load balancer or variant of a study to which the run belongs.
     pub(crate) entry: &'a str,
-    /// The run's directory.
     pub(crate) directory: &'a Path,
     /// The directory around it, where this process has taken that directory.
     pub(crate) taken: Option<&'a Taken>,
-    /// Formats of the rows.
     pub(crate) formats: Formats,
     /// `true` if figures and page of this run follow.
     pub(crate) is_drawn: bool,
-    /// Start of the run.
     pub(crate) started: Instant,
     /// For a run in a store: its directory is created for it, and gets its name and place when it is whole.
     pub(crate) fresh: Option<Attempt>,
@@ -213,7 +204,7 @@ pub(crate) fn run_unless(
     }
 }
 
-/// Returns setup and results of a run. A panic is reported as a bug of this program, and ends this run alone.
+/// A panic is reported as a bug of this program, and ends this run alone.
 pub(crate) fn run_setup(
     scenario: &Scenario,
     backend: &BackendEntry,
@@ -264,7 +255,6 @@ impl Destination<'_> {
     }
 }
 
-/// Collects the provenance of a run, which only the caller of the report has.
 pub(crate) fn provenance(scenario: &Scenario, started: Instant) -> Provenance {
     Provenance {
         scenario_toml: scenario.to_toml(),
@@ -276,10 +266,9 @@ pub(crate) fn provenance(scenario: &Scenario, started: Instant) -> Provenance {
     }
 }
 
-/// Size and modification time of a file, and its entry at that time.
 type Known = (u64, Option<SystemTime>, InputEntry);
 
-/// Describes the files at `paths`; each is read once while it does not change. A file that is gone is skipped.
+/// Each file is read once while it does not change. A file that is gone is skipped.
 fn input_entries(paths: &[PathBuf]) -> Vec<InputEntry> {
     static KNOWN: Mutex<BTreeMap<PathBuf, Known>> = Mutex::new(BTreeMap::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -356,21 +345,19 @@ pub fn meta(scenario: &Scenario, backend: &BackendEntry, setup: &Setup, threads:
     }
 }
 
-/// As [`meta`], for a run with this result: faults of real packets have the times at which they took effect.
+/// Faults of real packets have the times at which they took effect.
 fn meta_of(scenario: &Scenario, backend: &BackendEntry, setup: &Setup, threads: usize, result: &RunResult) -> RunMeta {
     let effects = result.on_wire.as_ref().map(|wire| wire.faults.as_slice());
     RunMeta { faults: faults(setup, effects), ..meta(scenario, backend, setup, threads) }
 }
 
-/// Lists the faults of every link in the order of their times. With `effects`, these are the times at which they took effect,
-/// and faults that did not are skipped.
+/// In the order of their times. With `effects`, these are the times at which faults took effect; others are skipped.
 fn faults(setup: &Setup, effects: Option<&[Option<Time>]>) -> Vec<LinkFault> {
     let name = |node: NodeId| setup.topology.node(node).name.clone();
     let mut faults: Vec<LinkFault> = vec![];
     for (number, fault) in setup.faults.iter().enumerate() {
         let at = match effects {
             None => Some(fault.at),
-            // A resolution of microseconds suffices.
             Some(effects) => effects.get(number).copied().flatten().map(|at| Time::from_us(at.ps() / 1_000_000)),
         };
         let Some(at) = at else { continue };
@@ -392,7 +379,6 @@ fn faults(setup: &Setup, effects: Option<&[Option<Time>]>) -> Vec<LinkFault> {
     faults
 }
 
-/// Content of the directory of a run.
 pub(crate) enum Found {
     /// No complete results.
     Nothing,
@@ -408,7 +394,6 @@ pub(crate) enum Found {
     Other,
 }
 
-/// Searches for a run of `scenario` in `directory`.
 pub(crate) fn look(scenario: &Scenario, backend: &BackendEntry, directory: &Path) -> Found {
     let manifest = match Manifest::read(directory) {
         Ok(Some(manifest)) => manifest,

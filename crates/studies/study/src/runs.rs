@@ -71,7 +71,7 @@ pub fn standing(directory: &Path, key: &str) -> Standing {
     match FailedRun::read(directory, key) {
         Ok(None) => Standing::Missing,
         Ok(Some(failed)) => Standing::Failed(failed.error),
-        // The record cannot be read; it proves only that the run failed.
+        // The record proves only that the run failed.
         Err(_) => Standing::Failed(String::new()),
     }
 }
@@ -104,11 +104,8 @@ pub fn do_runs(
     }
 }
 
-/// Puts a run of another store in place, whole or not at all. `files` are named by their paths in that store. A run that exists
-/// already stays, unless `replace` is set.
-///
-/// # Errors
-/// [`RunError`] where nothing can be written.
+/// Puts a run of another store, with the paths of `files` there, in place whole or not at all. An existing run stays,
+/// unless `replace` is set.
 pub fn adopt(
     directory: &Path,
     run: &str,
@@ -143,18 +140,12 @@ fn unreadable(run: &str, error: &serde_json::Error) -> ScenarioError {
 }
 
 /// Records that the run `run` failed elsewhere; `name` appears in messages.
-///
-/// # Errors
-/// [`RunError`] where nothing can be written.
 pub fn give_up(directory: &Path, run: &str, name: &str, error: &str, attempts: u64) -> Result<(), RunError> {
     let store = Store::open(directory)?;
     Ok(store.keep_failure_unclaimed(run, &store.failure(name, error, attempts))?)
 }
 
 /// Adds a start that happened elsewhere to the log of the store `directory`.
-///
-/// # Errors
-/// [`RunError`] where nothing can be written.
 pub fn log_start(directory: &Path, line: &str) -> Result<(), RunError> {
     Ok(Store::open(directory)?.log_start(line)?)
 }

@@ -25,7 +25,6 @@ pub trait Observer: Sync {
     fn interrupted(&self) -> bool;
 }
 
-/// Outcome of an attempt at a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// It is done, successfully or not.
@@ -38,7 +37,6 @@ pub(crate) enum Step {
     Stop,
 }
 
-/// The runs to be done.
 pub(crate) trait Work: Sync {
     /// Does one on `threads` threads.
     fn attempt(&self, job: usize, threads: usize, progress: &mut dyn FnMut(&Progress) -> bool) -> Step;
@@ -48,15 +46,12 @@ pub(crate) trait Work: Sync {
 
 /// Time until a run of another process is tried again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
-/// Interval of memory samples.
 const LOOK_AT_MEMORY: Duration = Duration::from_millis(100);
 
-/// A run under way.
 struct Active {
     job: usize,
     threads: usize,
     since: Instant,
-    /// `true` if it was stopped because memory was short.
     evicted: bool,
 }
 
@@ -163,7 +158,7 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Returns the next run and its threads, once memory suffices for it; `None` where nothing is left to do.
+    /// Waits until memory suffices; `None` where nothing is left to do.
     fn next(&self) -> Option<(usize, usize)> {
         let mut state = self.lock();
         loop {
@@ -188,7 +183,6 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Returns `true` if another run fits beside the active ones.
     fn has_room(&self, state: &mut State) -> bool {
         if state.active.is_empty() {
             return true;
@@ -205,7 +199,6 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Updates the estimate of the memory per run from the resident memory of the process.
     fn measure(&self, state: &mut State) {
         let Some(held) = resident() else { return };
         let each = held.saturating_sub(self.base) / state.active.len().max(1) as u64;
@@ -232,7 +225,6 @@ impl Scheduler<'_> {
             return false;
         }
         if short {
-            // The youngest must sample memory soon.
             state.looked = None;
         }
         true
@@ -257,7 +249,6 @@ mod tests {
         }
     }
 
-    /// Runs that record their arguments.
     #[derive(Default)]
     struct Noted {
         seen: Mutex<Vec<(usize, usize)>>,

@@ -1,9 +1,8 @@
 //! A store of runs: each in a directory named by the hash of all it depends on, complete from the moment it exists.
 //!
-//! A run is written aside, made durable and put in place by one rename of its directory, so the disk alone determines which
-//! runs are done. Runs that finish at the same time are made durable together, which costs little more than one of them. Any
-//! number of processes may work in one store, also on several computers. Where the file system has locks, no two of them do the
-//! same run. Where it has none, both do it and the first result stays.
+//! A run is written aside, made durable and put in place by one rename, so the disk alone determines which runs are
+//! done. Any number of processes and computers may share a store; without locks two may do the same run, and the first
+//! result stays.
 
 use crate::{
     compare::directory_error,
@@ -29,8 +28,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// Returns 16 hex digits over all that a run depends on: its [`Scenario::hash`], the backend and the commit of this build. They
-/// name the run in a store.
+/// Returns 16 hex digits over all that a run depends on: [`Scenario::hash`], the backend and this build's commit.
 pub fn run_key(scenario: &Scenario, backend: &BackendEntry) -> String {
     anabranch_report::run_key(&format!("{:016x}", scenario.hash()), backend.name, COMMIT)
 }
@@ -75,27 +73,20 @@ impl Drop for Aside {
     }
 }
 
-/// A complete run that is still aside.
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
     pub(crate) aside: PathBuf,
-    /// Its name in the store.
     pub(crate) run: String,
-    /// `true` if it replaces an existing one.
     pub(crate) replace: bool,
 }
 
 /// Number of runs from which on the whole file system is synced at once.
 const MANY: usize = 4;
 
-/// Error of a store that cannot be used.
 pub(crate) type Refused = ScenarioError;
 
 impl Store {
-    /// Opens the store in `directory`, which is created if it does not exist. Removes what killed processes left half-written.
-    ///
-    /// # Errors
-    /// Where the directory cannot be written.
+    /// Opens or creates the store in `directory`, and removes what killed processes left half-written.
     pub(crate) fn open(directory: &Path) -> Result<Self, Refused> {
         Self::open_with(directory, &[])
     }
@@ -125,17 +116,14 @@ impl Store {
         directory_error(&self.directory, error)
     }
 
-    /// Returns `true` if the run exists and is whole.
     pub(crate) fn is_finished(&self, run: &str) -> bool {
         is_whole(&store_directory(&self.directory, run))
     }
 
-    /// Describes the damage of an existing run, if any.
     pub(crate) fn damage(&self, run: &str) -> Option<String> {
         damage(&store_directory(&self.directory, run))
     }
 
-    /// Returns `true` if it failed before.
     pub(crate) fn has_failed(&self, run: &str) -> bool {
         failed_file(&self.directory, run).exists()
     }
@@ -180,8 +168,7 @@ impl Store {
         self.directory.join(".writing").join(format!("{run}-{}-{}-{number}", self.host, process::id()))
     }
 
-    /// Creates a directory for a run that is not claimed, since it was done elsewhere. While it exists, other processes that
-    /// open the store do not remove it as a leftover.
+    /// For a run that was done elsewhere. While the directory exists, no process removes it as a leftover.
     pub(crate) fn aside_unclaimed(&self, run: &str) -> Result<Aside, Refused> {
         // Leftovers are recognised by the claim named before the first dash.
         let own = self.aside(run).file_name().unwrap_or_default().to_string_lossy().replace('-', "_");
@@ -195,8 +182,7 @@ impl Store {
         Ok(Aside { path, _lock: lock })
     }
 
-    /// Makes directories written aside durable and puts them in place. An existing run stays, unless it is to be replaced.
-    /// Returns notes on runs that were moved aside.
+    /// Makes directories written aside durable and puts them in place; returns notes on runs that were moved aside.
     pub(crate) fn publish(&self, written: &[Written]) -> Result<Vec<String>, Refused> {
         let put = || -> io::Result<Vec<String>> {
             let asides: Vec<PathBuf> = written.iter().map(|written| written.aside.clone()).collect();
@@ -262,7 +248,6 @@ impl Store {
         }
     }
 
-    /// Records the error of a failed run.
     pub(crate) fn keep_failure(&self, run: &str, name: &str, error: &str, attempts: u64) -> Result<(), Refused> {
         self.put_failure(&self.aside(run), run, &self.failure(name, error, attempts))
     }
@@ -273,7 +258,6 @@ impl Store {
         self.put_failure(&aside.path.join("failed.json"), run, failed)
     }
 
-    /// Describes a failure on this computer.
     pub(crate) fn failure(&self, name: &str, error: &str, attempts: u64) -> FailedRun {
         FailedRun { name: name.to_string(), error: error.to_string(), attempts, host: self.host.clone() }
     }
@@ -310,7 +294,6 @@ impl Store {
         }
     }
 
-    /// Removes half-written directories for which no process holds a claim.
     fn remove_leftovers(&self) {
         let Ok(entries) = fs::read_dir(self.directory.join(".writing")) else { return };
         for entry in entries.flatten() {
@@ -346,7 +329,6 @@ fn json(value: &impl serde::Serialize) -> io::Result<String> {
     serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(io::Error::other)
 }
 
-/// Returns the name of this computer.
 fn host() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| std::env::var("HOSTNAME").ok());
     let name: String =
@@ -359,7 +341,6 @@ mod tests {
     use super::*;
     use anabranch_testkit::folder;
 
-    /// Writes the files of a run that the store reads.
     fn write_aside(aside: &Path, text: &str) {
         let digest = |text: &str| anabranch_report::Content::of(text.as_bytes()).blake3;
         let entry = |name: &str, text: &str| {

@@ -47,12 +47,12 @@ const CASES: &[(&str, &str, u64)] = &[
     ),
 ];
 
-/// A NIC, an uplink, and about the receiver of the incast the port that marks and one that sends pauses.
 fn read(texts: &[String], replace: bool) -> Result<Captures, ScenarioError> {
     let nowhere = OutputDir::open(Path::new("no-such-directory")).unwrap();
     Captures::read(texts, replace, &Inputs::default(), &nowhere)
 }
 
+/// A NIC, an uplink, and about the receiver of the incast the port that marks and one that sends pauses.
 fn links(rest: &str) -> [String; 4] {
     let setup = scenario(rest).setup(1).unwrap();
     let receiver = setup.flows.flows.iter().find(|flow| flow.workload == 0).unwrap().dst;
@@ -80,7 +80,6 @@ fn run(rest: &str, dir: &Path, captures: &Captures, threads: usize) -> Result<Ve
         .map(|(_, captured)| captured)
 }
 
-/// Captures the links of a case into `dir`.
 fn capture(rest: &str, dir: &Path, threads: usize) -> Vec<Captured> {
     let flags: Vec<String> = links(rest).iter().map(|link| flag(link, dir)).collect();
     run(rest, dir, &read(&flags, false).unwrap(), threads).unwrap()
@@ -174,7 +173,6 @@ fn files_hold_what_the_rows_say() {
             assert!(found.is_sorted_by_key(|packet| packet.0) && packets_sent > 10);
             seen.extend(found.iter().map(|(_, length, frame)| format!("{name}: {}", kind_of(frame, *length))));
         }
-        // The bytes are the same for any number of threads.
         let again = folder();
         for (captured, link) in capture(rest, &again, 2).iter().zip(links(rest)) {
             let first = fs::read(dir.join(format!("{link}.pcapng"))).unwrap();
@@ -202,7 +200,6 @@ fn files_hold_what_the_rows_say() {
     }
 }
 
-/// Each case has its own message, and nothing is run or left behind.
 #[test]
 fn what_cannot_be_written_is_refused() {
     let dir = folder();
@@ -233,7 +230,6 @@ fn what_cannot_be_written_is_refused() {
     assert_eq!(packets(&there).len() as u64, row(&dir, "leaf0->spine1").0);
 }
 
-/// Returns the lines that `tshark` prints for a file.
 fn tshark(file: &Path, arguments: &[&str]) -> Vec<String> {
     let output = Command::new("tshark").arg("-r").arg(file).args(arguments).output();
     let output = output.expect("tshark, Debian's package of this name, is needed for this check");

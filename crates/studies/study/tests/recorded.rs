@@ -11,7 +11,6 @@ fn folder() -> PathBuf {
 /// (src, dst, size) and completion times in nanoseconds, sorted.
 type Times = BTreeMap<(u32, u32, u64), Vec<u64>>;
 
-/// Runs a flow file in our model.
 fn ours(folder: &std::path::Path, flows: &str, profile: &str, scheme: &str, seed: u64) -> Times {
     let text = format!(
         "[topology]\nkind = \"file\"\npath = \"leaf_spine_128_100G_OS2.txt\"\nformat = \"conweave\"\n[fabric]\nprofile = \
@@ -30,7 +29,6 @@ fn ours(folder: &std::path::Path, flows: &str, profile: &str, scheme: &str, seed
     times
 }
 
-/// Reads the recorded times of a flow file.
 fn theirs(folder: &std::path::Path, file: &str) -> Times {
     let text = std::fs::read_to_string(folder.join(file)).expect("a recorded file");
     let mut times = Times::new();

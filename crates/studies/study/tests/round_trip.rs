@@ -23,7 +23,6 @@ fn every_ready_made_scenario_is_valid_and_reads_back() {
         let again = read(&text);
         assert_eq!(again.to_toml(), text, "{}", ready.name);
         assert_eq!(again.hash(), scenario.hash(), "{}", ready.name);
-        // `compare` needs no flags.
         let plan = Plan::new(&scenario, &Request::default()).unwrap_or_else(|e| panic!("{}: {e}", ready.name));
         assert!(plan.jobs.len() >= 2, "{}", ready.name);
     }
@@ -109,7 +108,6 @@ fn files_count_by_their_content() {
     let scenario = load(path.to_str().unwrap(), &[], None).unwrap();
     assert_eq!(scenario.setup(1).unwrap().flows.flows.len(), 2, "relative to the scenario's folder");
     let before = scenario.hash();
-    // Printed and read elsewhere, it is the same scenario.
     assert_eq!(read(&scenario.to_toml()).hash(), before);
     std::fs::write(folder.join("flows.csv"), flows.replace("1000", "2000")).unwrap();
     assert_ne!(scenario.hash(), before);

@@ -28,12 +28,10 @@ fn every_value_with_every_other_and_a_first_seed_everywhere_first() {
     let seeds: Vec<u64> = sweep.order().iter().map(|number| sweep.plan.runs[*number].seed).collect();
     assert_eq!(seeds, [vec![1; 8], vec![2; 8]].concat());
     assert_eq!(sweep.name(0), "radix = 4, size = 32KiB, ecmp, seed 1");
-    // The scenario of a run is the one of its point, load balancer and seed.
     let last = sweep.scenario(15).unwrap();
     assert_eq!((last.seed, last.scheme()), (2, "ops"));
     assert!(last.to_toml().contains("radix = 8") && last.to_toml().contains("size = \"64KiB\""));
     assert_eq!(run_key(&last, &SIMULATOR), sweep.plan.runs[15].run);
-    // Shares are disjoint and cover all runs.
     let shares: Vec<usize> = (1..=3).flat_map(|k| sweep.share(Some((k, 3)))).collect();
     assert_eq!(shares.iter().collect::<BTreeSet<_>>().len(), 16);
     assert_eq!(shares.len(), 16);
@@ -95,9 +93,7 @@ fn variants_are_the_scenario_with_other_settings() {
     let slow = &plan.jobs[1].scenario;
     assert_eq!((slow.scheme(), slow.seed), ("prime", 1));
     assert!(slow.to_toml().contains("link_rate = \"100Gbps\"") && slow.to_toml().contains("p_ecn = 3"));
-    // The command that reproduces it.
     assert!(slow.origin().contains("--set topology.link_rate=100Gbps"), "{}", slow.origin());
-    // A variant can be the baseline.
     let request = Request { baseline: Some("slow".into()), ..request };
     assert_eq!(Plan::new(&scenario, &request).unwrap().baseline, "slow");
 }
@@ -110,7 +106,6 @@ fn a_million_runs_at_most() {
     assert!(error.contains("2000010 runs") && error.contains("1000000"), "{error}");
 }
 
-/// Interrupts after this number of runs.
 struct Patience(AtomicUsize);
 
 impl Observer for Patience {

@@ -21,7 +21,6 @@ pub struct DryRun {
     pub side_by_side: usize,
 }
 
-/// Measurement of one run.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Its name.
@@ -44,9 +43,6 @@ impl DryRun {
 
 impl Sweep {
     /// Measures the last run that is missing in `directory`, for `patience` at most; nothing is written.
-    ///
-    /// # Errors
-    /// [`RunError`] of that run.
     pub fn dry_run(
         &self,
         directory: &Path,

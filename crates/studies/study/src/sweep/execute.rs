@@ -103,12 +103,11 @@ impl Sweep {
         self.share(options.task).into_iter().filter(due).collect()
     }
 
-    /// Does the runs that are missing in the store `directory`. A failed run is recorded with its error and does not stop the
-    /// others.
+    /// Does the runs that are missing in the store `directory`. A failed run is recorded and does not stop the others.
     ///
     /// # Errors
-    /// [`RunError`] where a point cannot be run at all (reported before anything runs), another sweep is in the way, or nothing
-    /// can be written. Finished runs stay.
+    /// [`RunError`] where a point cannot be run at all (reported first), another sweep is in the way, or nothing can be
+    /// written.
     pub fn execute(&self, directory: &Path, options: Options, observer: &dyn Observer) -> Result<Swept, RunError> {
         let (share, jobs) = (self.share(options.task), self.due(directory, &options));
         let store = self.open(directory, &jobs, options.replace, observer)?;
@@ -186,8 +185,7 @@ impl Sweep {
             .into())
     }
 
-    /// Refuses foreign files where the sweep's files go. Another process may begin the same sweep meanwhile; its files are then
-    /// listed by a newer manifest than the one that was read.
+    /// Refuses foreign files. Files of the same sweep, begun by another process, are listed by a newer manifest.
     fn admit(&self, directory: &Path) -> Result<(), RunError> {
         loop {
             let output = store_output(directory, Inputs::of(self.inputs()))?;
@@ -198,8 +196,7 @@ impl Sweep {
         }
     }
 
-    /// Finds errors in a graph, the traffic or a load balancer before anything runs. The first run of each point is set up
-    /// whole; the load balancers of the others are checked on its graph.
+    /// Sets up the first run of each point whole, and checks the load balancers of the others on its graph.
     fn check(&self, jobs: &[usize], observer: &dyn Observer) -> Result<(), ScenarioError> {
         let mut by_point: Vec<usize> = jobs.to_vec();
         by_point.sort_by_key(|number| (self.plan.runs[*number].point, self.plan.runs[*number].seed));
@@ -258,7 +255,7 @@ impl Execution<'_> {
         })
     }
 
-    /// Writes tables and figures, unless they exist over exactly these runs; `None` where no run is finished.
+    /// Does nothing for tables over exactly these runs; `None` where no run is finished.
     fn report(&self) -> Result<Option<(Table, PathBuf)>, RunError> {
         let _alone = self.store.exclusive()?;
         let plan = &self.sweep.plan;
@@ -278,7 +275,6 @@ impl Execution<'_> {
     }
 }
 
-/// Adds the number of finished runs to an error that ended a sweep.
 fn with_what_is_done(error: RunError, finished: usize, of: usize) -> RunError {
     match error {
         RunError::Report(ReportError::File { path, source }) => {

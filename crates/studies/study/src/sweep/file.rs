@@ -12,7 +12,6 @@ use anabranch_scenario::{
 use anabranch_settings::Raw;
 use std::path::Path;
 
-/// Keys of the `[sweep]` table.
 const KEYS: &[&str] = &["scenario", "over", "mode", "schemes", "seeds", "baseline", "variants"];
 
 /// Content of a sweep file.
@@ -30,9 +29,6 @@ pub struct SweepFile {
 
 impl SweepFile {
     /// Reads `path`; `None` where it is no file, or one without a `[sweep]` table.
-    ///
-    /// # Errors
-    /// [`ScenarioError`] where it is a sweep file with an error in it.
     pub fn read(path: &Path) -> Result<Option<Self>, ScenarioError> {
         let name = path.display().to_string();
         let Ok(text) = anabranch_input::read_text(path, anabranch_input::MAX_TEXT) else { return Ok(None) };
@@ -91,7 +87,6 @@ pub fn flatten(prefix: &str, node: &Node, axes: &mut Vec<SweepAxis>) -> Result<(
     Ok(())
 }
 
-/// Formats a value as `--over` takes it.
 fn text(raw: &Raw) -> String {
     match raw {
         Raw::Text(text) => text.clone(),
@@ -107,7 +102,6 @@ pub fn variants(section: &mut Section<'_>) -> Result<Vec<String>, ScenarioError>
     }
 }
 
-/// Reads `name = "KEY=VALUE;KEY=VALUE"`.
 fn variant(name: &str, node: &Node) -> Result<String, ScenarioError> {
     match node.raw() {
         Some(Raw::Text(changes)) => Ok(format!("{name}={changes}")),

@@ -26,7 +26,6 @@ use anabranch_scenario::{
 use over::MAX_POINTS;
 use std::{collections::BTreeSet, path::PathBuf};
 
-/// Source of the scenario of a point.
 enum Points {
     /// The base scenario, changed to the values of the keys at the point.
     Of(Box<Scenario>),
@@ -34,7 +33,6 @@ enum Points {
     List(Vec<Scenario>),
 }
 
-/// The key of a sweep over a list of scenarios.
 const SCENARIO: &str = "scenario";
 
 /// A sweep with every point checked.
@@ -50,12 +48,11 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Plans the sweep of `base` over `axes`: every value with every other, or with `zip` the first with the first and so on.
-    /// Every key and value is checked.
+    /// Plans the sweep of `base` over `axes`: every value with every other, or with `zip` the first with the first.
     ///
     /// # Errors
-    /// [`ScenarioError`] where a key does not exist, a value does not fit, lists to be zipped differ in length, or there are
-    /// too many runs; and the errors of its entries.
+    /// [`ScenarioError`] where a key, value or entry is wrong, zipped lists differ in length, or there are too many
+    /// runs.
     pub fn new(base: Scenario, axes: Vec<SweepAxis>, zip: bool, request: &Request) -> Result<Self, ScenarioError> {
         if axes.is_empty() {
             return Err(ScenarioError::new("nothing to sweep: no key is named").help(
@@ -66,9 +63,6 @@ impl Sweep {
     }
 
     /// As [`Sweep::new`], but a single point without keys is a sweep too.
-    ///
-    /// # Errors
-    /// As [`Sweep::new`].
     pub fn planned(
         mut base: Scenario,
         axes: Vec<SweepAxis>,
@@ -166,10 +160,7 @@ impl Sweep {
         &self.order
     }
 
-    /// Returns the scenario of a run.
-    ///
-    /// # Errors
-    /// None that planning did not find.
+    /// Returns the scenario of a run; errors are those of planning.
     pub fn scenario(&self, number: usize) -> Result<Scenario, ScenarioError> {
         let run = &self.plan.runs[number];
         let mut entries = self.entries.of(&self.points.scenario(&self.plan, run.point)?)?;
@@ -187,8 +178,7 @@ impl Sweep {
         self.inputs.iter().cloned().collect()
     }
 
-    /// Returns 64 bits that identify the sweep: over scenario and keys, but neither values nor load balancers nor seeds, which
-    /// may grow.
+    /// Returns 64 bits over scenario and keys, but neither values nor load balancers nor seeds, which may grow.
     pub fn identity(&self) -> u64 {
         let keys: Vec<&str> = self.plan.axes.iter().map(|axis| axis.key.as_str()).collect();
         name_key(&format!("{} {} {}", self.plan.scenario_hash, keys.join(" "), self.plan.zip))
@@ -214,7 +204,6 @@ impl Sweep {
 }
 
 impl Points {
-    /// Returns the scenario at a point.
     fn scenario(&self, plan: &SweepPlan, point: usize) -> Result<Scenario, ScenarioError> {
         let base = match self {
             Points::List(scenarios) => return Ok(scenarios[point].clone()),
@@ -226,7 +215,6 @@ impl Points {
     }
 }
 
-/// Fills the part of a plan that does not depend on the axes.
 fn plan_of(scenario: &Scenario, entries: &Entries) -> Result<SweepPlan, ScenarioError> {
     Ok(SweepPlan {
         version: VERSION.into(),

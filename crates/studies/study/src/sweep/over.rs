@@ -7,10 +7,7 @@ use anabranch_units::{Bytes, Rate, Time};
 /// Maximum number of points of a sweep, and of values of a key.
 pub const MAX_POINTS: usize = 1_000_000;
 
-/// Reads one `--over`.
-///
-/// # Errors
-/// Where it is neither a list nor a countable range.
+/// Reads one `--over`: a list, or a countable range.
 pub fn axis(text: &str) -> Result<SweepAxis, ScenarioError> {
     let Some((key, values)) = text.split_once('=') else {
         return Err(wrong(text, "there is no `=`"));
@@ -19,9 +16,6 @@ pub fn axis(text: &str) -> Result<SweepAxis, ScenarioError> {
 }
 
 /// Reads the values of `key`.
-///
-/// # Errors
-/// As [`axis`].
 pub fn axis_of(key: &str, values: &str) -> Result<SweepAxis, ScenarioError> {
     let text = format!("{key}={values}");
     if key.is_empty() {
@@ -34,10 +28,7 @@ pub fn axis_of(key: &str, values: &str) -> Result<SweepAxis, ScenarioError> {
     axis_from(key, values)
 }
 
-/// Returns the axis of `key` over `values`.
-///
-/// # Errors
-/// Where there are no values, or one is empty or occurs twice.
+/// Returns the axis of `key` over `values`, which must be distinct and not empty.
 pub fn axis_from(key: &str, values: Vec<String>) -> Result<SweepAxis, ScenarioError> {
     let text = format!("{key}={}", values.join(","));
     if values.is_empty() || values.iter().any(String::is_empty) {
@@ -157,7 +148,7 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
     Ok(Some(values))
 }
 
-/// Returns a number for the sort of quantity.
+/// Sort of quantity.
 fn kind(value: &str) -> u8 {
     match value {
         _ if value.parse::<f64>().is_ok() => 0,
@@ -169,7 +160,6 @@ fn kind(value: &str) -> u8 {
     }
 }
 
-/// Returns a value as a number, for the axis of a figure.
 fn number(value: &str) -> Option<f64> {
     match kind(value) {
         0 => value.parse().ok(),
