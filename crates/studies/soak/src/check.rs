@@ -83,13 +83,11 @@ pub(crate) const OTHER_MODES: &[RunMode] = &[
     RunMode::lazy(5),
 ];
 
-/// Failure of a scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Failure {
     pub(crate) kind: FailureKind,
     /// Mode that failed or differs from [`REFERENCE`].
     pub(crate) mode: RunMode,
-    /// Description, a few lines.
     pub(crate) text: String,
 }
 
@@ -131,7 +129,6 @@ pub(crate) enum Verdict {
     Interrupted,
 }
 
-/// Bounds of a check.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
     /// Maximum processor time of a run; most take some milliseconds.
@@ -154,14 +151,12 @@ impl Limits {
     }
 }
 
-/// Scenario that is ready to run.
 struct Case {
     setup: Setup,
     measured_otherwise: Setup,
     meta: RunMeta,
 }
 
-/// Runs `draft` in the reference mode and in `others`; its files are written to `folder`.
 pub(crate) fn check(draft: &Draft, folder: &Path, others: &[RunMode], limits: Limits) -> Verdict {
     match draft.load(folder) {
         Ok((scenario, setup)) => check_setup(&scenario, setup, others, limits),
@@ -169,7 +164,6 @@ pub(crate) fn check(draft: &Draft, folder: &Path, others: &[RunMode], limits: Li
     }
 }
 
-/// Runs `setup` of `scenario` in the reference mode and in `others`.
 pub(crate) fn check_setup(scenario: &Scenario, setup: Setup, others: &[RunMode], limits: Limits) -> Verdict {
     let meta = results::meta(scenario, &SIMULATOR, &setup, 1);
     let case = Arc::new(Case { measured_otherwise: measured_otherwise(&setup), setup, meta });
@@ -205,7 +199,6 @@ pub(crate) fn check_setup(scenario: &Scenario, setup: Setup, others: &[RunMode],
     }
 }
 
-/// Returns the failure of two modes with different endings.
 fn ends_differ(first: &Ending, other: &Ending, mode: RunMode) -> Failure {
     let slow = |ending: &Ending| matches!(ending, Ending::Slow | Ending::Hung);
     Failure {
@@ -215,7 +208,6 @@ fn ends_differ(first: &Ending, other: &Ending, mode: RunMode) -> Failure {
     }
 }
 
-/// Returns the failure of a run on its own.
 fn wrong(ending: &Ending, mode: RunMode) -> Option<Failure> {
     let kind = match ending {
         Ending::Done { .. } | Ending::Refused(_) => return None,
@@ -258,7 +250,6 @@ fn measured_otherwise(setup: &Setup) -> Setup {
     other
 }
 
-/// Runs on its own thread, so that a run that hangs can be abandoned.
 fn run(case: &Arc<Case>, mode: RunMode, limits: Limits) -> Ending {
     let (send, receive) = mpsc::channel();
     let case = Arc::clone(case);
@@ -296,7 +287,6 @@ fn last_panic() -> MutexGuard<'static, String> {
     LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Keeps the message of the last panic of any thread.
 fn keep_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -17,7 +17,6 @@ impl Dice {
         items[self.0.below(items.len() as u64) as usize]
     }
 
-    /// Returns one of `items`, uniformly.
     pub(crate) fn one<T: Clone>(&mut self, items: &[T]) -> T {
         items[self.0.below(items.len() as u64) as usize].clone()
     }
@@ -39,8 +38,7 @@ impl Dice {
         numbers
     }
 
-    /// Returns a value other than the default for one of `parameters`, drawn by its default and shape; `None` where the
-    /// drawn parameter has a shape without random values.
+    /// A value other than the default for one of `parameters`; `None` where its shape has no random values.
     pub(crate) fn other_value(&mut self, parameters: &dyn Parameters) -> Option<(String, String)> {
         let all = parameters.documentation();
         if all.is_empty() {
@@ -75,7 +73,6 @@ impl Dice {
         }
     }
 
-    /// Returns a TOML value of a shape.
     fn of_shape(&mut self, shape: &ValueSchema) -> Option<String> {
         match shape {
             ValueSchema::Bool => Some(self.once_in(2).to_string()),
@@ -94,7 +91,6 @@ impl Dice {
     }
 }
 
-/// Returns a quoted word.
 pub(crate) fn quoted(word: impl Display) -> String {
     format!("\"{word}\"")
 }

@@ -4,12 +4,10 @@ use anabranch_backend::Setup;
 use anabranch_scenario::{ScenarioError, library, scenario::Scenario, tree::Tree};
 use std::{collections::BTreeMap, fs, io, path::Path};
 
-/// A table of a scenario file.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Section {
     /// `[run]` or `[[fault]]`; empty for top-level keys.
     pub(crate) header: String,
-    /// Keys and values as in the file.
     pub(crate) keys: Vec<(String, String)>,
 }
 
@@ -18,7 +16,6 @@ impl Section {
         Section { header: header.into(), keys: Vec::new() }
     }
 
-    /// Adds a key with a word as value.
     pub(crate) fn text(self, key: &str, value: &str) -> Self {
         self.raw(key, format!("\"{value}\""))
     }
@@ -30,7 +27,6 @@ impl Section {
         self
     }
 
-    /// Returns the value of a key, unquoted.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.keys.iter().find(|(k, _)| k == key).map(|(_, value)| value.trim_matches('"'))
     }
@@ -46,7 +42,6 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// Creates a scenario with a seed only.
     pub(crate) fn new(seed: u64) -> Self {
         let top = Section::new("").text("name", "soak");
         let top = if i64::try_from(seed).is_ok() { top.raw("seed", seed) } else { top.text("seed", &seed.to_string()) };
@@ -59,12 +54,10 @@ impl Draft {
         more
     }
 
-    /// Returns the first section with that header.
     pub(crate) fn section(&self, header: &str) -> Option<&Section> {
         self.sections.iter().find(|section| section.header == header)
     }
 
-    /// Returns the text of the scenario file.
     pub(crate) fn text(&self) -> String {
         let mut out: String = self.captures.iter().map(|link| format!("{CAPTURE}{link}\n")).collect();
         for section in &self.sections {
@@ -78,7 +71,6 @@ impl Draft {
         out
     }
 
-    /// Writes the files that the scenario names to `folder`.
     fn write_files(&self, folder: &Path) -> io::Result<()> {
         self.files.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
     }
@@ -89,7 +81,6 @@ impl Draft {
         self.write_into(folder, preface)
     }
 
-    /// Writes them to an empty directory.
     pub(crate) fn write_into(&self, folder: &Path, preface: &str) -> io::Result<()> {
         let comments: String = preface.lines().map(|line| format!("# {line}").trim_end().to_string() + "\n").collect();
         fs::write(folder.join(SCENARIO), comments + &self.text())?;
@@ -106,7 +97,6 @@ impl Draft {
     }
 }
 
-/// Adds captures of `links` to `setup`.
 fn capture(setup: &mut Setup, links: &[String]) -> Result<(), ScenarioError> {
     for link in links {
         let found = setup.topology.link_named(link).map_err(|error| ScenarioError::new(error.to_string()))?;
@@ -128,13 +118,11 @@ pub(super) fn read(name: &str) -> Result<(Scenario, Setup), ScenarioError> {
     Ok((scenario, setup))
 }
 
-/// File name of the scenario.
 pub(crate) const SCENARIO: &str = "scenario.toml";
 
 /// File that describes a failure, beside the scenario.
 pub(crate) const REPORT: &str = "failure.txt";
 
-/// Prefix of a comment that names a captured link.
 const CAPTURE: &str = "# capture: ";
 
 #[test]

@@ -5,7 +5,6 @@ use anabranch_backend::RunError;
 use anabranch_outcome::RunResult;
 use anabranch_report::{RunMeta, Summary, csv_tables};
 
-/// Ending of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Ending {
     /// With results: fingerprint, tables as CSV, captures, and the summary without machine-dependent keys.
@@ -27,10 +26,8 @@ const OF_THE_MACHINE: [&str; 6] =
 /// Keys of the summary that depend on the measurements.
 const OF_MEASUREMENTS: [&str; 1] = ["trace_cut_s"];
 
-/// Tables of every run, with any measurements.
 const ALWAYS: [&str; 2] = ["flows", "links"];
 
-/// Returns the ending of a run with results.
 pub(super) fn ending(result: &RunResult, meta: &RunMeta) -> Ending {
     let mut summary = serde_json::to_value(Summary::new(result, meta)).unwrap_or_default();
     if let Some(keys) = summary.as_object_mut() {
@@ -82,8 +79,7 @@ impl Ending {
         }
     }
 
-    /// Returns the first difference of each table from `first`; `None` where there is none. With `measured_otherwise`, only
-    /// tables of both are compared.
+    /// First difference of each table from `first`, if any. With `measured_otherwise`, only tables of both count.
     pub(super) fn difference(&self, first: &Ending, measured_otherwise: bool) -> Option<String> {
         let (
             Ending::Done { fingerprint: b, tables: tb, summary: sb },

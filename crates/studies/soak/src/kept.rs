@@ -81,9 +81,6 @@ pub(super) struct FailureStore(PathBuf);
 
 impl FailureStore {
     /// Takes a missing or empty directory, created when the first case fails.
-    ///
-    /// # Errors
-    /// Returns an error if the directory is not empty.
     pub(super) fn new(directory: &Path) -> Result<Self, ScenarioError> {
         let wrong = |what: String| {
             Err(ScenarioError::new(format!("`--out {}`: {what}", directory.display()))
@@ -99,11 +96,7 @@ impl FailureStore {
         }
     }
 
-    /// Writes a case as drawn, shrinks it while `check` finds the same kind of failure, and writes the result with a
-    /// description.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be written.
+    /// Writes a case as drawn, shrinks it while `check` finds the same kind of failure, and writes the result.
     pub(super) fn keep(
         &self,
         number: u64,

@@ -38,13 +38,10 @@ const RUN: Duration = Duration::from_secs(20);
 /// Factor of that time in the retry of a case that took too long, since the machine may have been busy.
 const RETRY_FACTOR: u32 = 5;
 
-/// Maximum time of shrinking a scenario.
 const SHRINKING: Duration = Duration::from_secs(60);
 
-/// Number of failures after which a soak ends.
 const MAX_FAILURES: usize = 20;
 
-/// Maximum number of recorded reasons of refusals.
 const MAX_REASONS: usize = 5;
 
 /// Number of first cases, of which at least one must suit the requested load balancer.
@@ -207,7 +204,6 @@ fn can_be_drawn(request: &Request, scratch: &tempfile::TempDir) -> Result<(), Sc
     Err(ScenarioError::new(message).help("choose a scheme and a topology that go together"))
 }
 
-/// Draws and checks one case.
 fn one(
     request: &Request,
     number: u64,
@@ -259,7 +255,6 @@ pub fn again(name: &str, stop: &'static AtomicBool) -> Result<Outcome, ScenarioE
     Ok(outcome)
 }
 
-/// Returns the scenarios of a name.
 fn scenarios(at: &Path) -> Result<Vec<String>, ScenarioError> {
     let name = |path: PathBuf| path.to_string_lossy().into_owned();
     if !at.is_dir() {

@@ -25,7 +25,6 @@ pub struct Restrictions {
     pub(super) flags: String,
 }
 
-/// Topologies to draw from.
 #[derive(Clone, Debug, Default)]
 pub(super) enum TopologyChoice {
     /// All kinds.
@@ -38,12 +37,9 @@ pub(super) enum TopologyChoice {
 }
 
 impl Restrictions {
-    /// Returns the restrictions of `--scheme` and `--topology`. A scheme is a load balancer (`prime`, `ops+drill`), or a host or
-    /// switch scheme, which includes all its pairs. A topology is a kind, a scenario (a TOML file or a ready-made one) whose
-    /// `[topology]` is used, or a file of a format that `kind = "file"` reads.
-    ///
-    /// # Errors
-    /// Returns an error for an unknown scheme or topology; the message names the nearest.
+    /// Returns the restrictions of `--scheme` and `--topology`. A scheme is a load balancer, or a host or switch scheme
+    /// with all its pairs. A topology is a kind, a scenario whose `[topology]` is used, or a file that `kind = "file"`
+    /// reads. An error names the nearest.
     pub fn new(scheme: Option<&str>, topology: Option<&str>) -> Result<Self, ScenarioError> {
         let flag = |name: &str, value: Option<&str>| {
             value.map_or_else(String::new, |value| format!(" --{name} {}", anabranch_scenario::machine::quoted(value)))
@@ -56,7 +52,6 @@ impl Restrictions {
     }
 }
 
-/// Returns the load balancers of a name.
 fn schemes(name: &str) -> Result<Vec<String>, ScenarioError> {
     let name = name.trim();
     let wrong = |error: String| ScenarioError::new(format!("`--scheme {name}`: {error}"));
@@ -82,7 +77,6 @@ fn schemes(name: &str) -> Result<Vec<String>, ScenarioError> {
     Err(did_you_mean(error, nearest(name, names)))
 }
 
-/// Returns the topologies of a name.
 fn topology_choice(name: &str) -> Result<TopologyChoice, ScenarioError> {
     if let Some(kind) = TopologyParameters::ALL.iter().find(|kind| kind.name == name) {
         return Ok(TopologyChoice::Kind(kind.name));
@@ -111,7 +105,6 @@ fn topology_choice(name: &str) -> Result<TopologyChoice, ScenarioError> {
     Err(did_you_mean(ScenarioError::new(message).help(help), nearest(name, names)))
 }
 
-/// Returns a scenario with the topology of a file.
 fn of_file(path: &Path) -> Result<Tree, ScenarioError> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let mut section = toml::Table::new();

@@ -66,8 +66,7 @@ fn size(setup: &Setup) -> Size {
     (setup.topology.hosts, bytes, setup.limits.time_limit)
 }
 
-/// Returns the scenario without a capture, a table, a key or half the lines of a file, or with a number halved; `None` after
-/// the last candidate.
+/// Omits a capture, a table, a key or half the lines of a file, or halves a number; `None` after the last candidate.
 fn candidate(draft: &Draft, number: usize) -> Option<Draft> {
     let mut left = number;
     let mut take = || {

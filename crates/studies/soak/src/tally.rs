@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally(BTreeMap<&'static str, BTreeMap<String, u64>>);
 
-/// Tables and keys whose values are counted.
 const COUNTED: &[(&str, &str, &str)] = &[
     ("[topology]", "kind", "topology"),
     ("[topology]", "format", "topology_format"),
@@ -23,7 +22,6 @@ const COUNTED: &[(&str, &str, &str)] = &[
     ("[[fault]]", "kind", "fault"),
 ];
 
-/// Keys of `[measure]`, counted by their own names.
 const MEASURED: [&str; 6] =
     ["series_links", "series_flows", "series_scheme", "uplink_counts", "occupancy", "trace_flows"];
 

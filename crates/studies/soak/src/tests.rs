@@ -1,5 +1,3 @@
-//! Tests of drawn cases.
-
 use super::{
     FailureKind, Restrictions, Tally,
     check::{Failure, OTHER_MODES, Verdict},

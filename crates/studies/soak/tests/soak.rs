@@ -16,7 +16,6 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads a number from the environment.
 fn asked(name: &str) -> Option<u64> {
     let text = env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name}: found `{text}`, expected a number")))
@@ -58,7 +57,6 @@ fn an_hour_finds_nothing() {
     soak_for(seed, Duration::from_secs(60 * asked("ANABRANCH_SOAK_MINUTES").unwrap_or(60)), Some(out));
 }
 
-/// Scenarios that failed once.
 fn cases() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/soak_cases")
 }

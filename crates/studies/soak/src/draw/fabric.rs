@@ -13,7 +13,6 @@ use anabranch_transport::TransportParameters;
 
 const CLASSES: [&str; 3] = ["a", "b", "c"];
 
-/// A fabric, a transport and one of its congestion controls.
 pub(super) fn draw(dice: &mut Dice, draft: &Draft) -> Draft {
     let profile = dice.one(PROFILES);
     let defaults = (profile.fabric)();
@@ -32,7 +31,6 @@ pub(super) fn draw(dice: &mut Dice, draft: &Draft) -> Draft {
     draft.with(fabric(dice, profile, &defaults)).with(sized(dice, transport))
 }
 
-/// The fabric of a profile.
 fn fabric(dice: &mut Dice, profile: Profile, defaults: &FabricParameters) -> Section {
     let fabric = common(dice, Section::new("[fabric]").text("profile", profile.name));
     match defaults.shared_buffer.0 {
@@ -41,7 +39,6 @@ fn fabric(dice: &mut Dice, profile: Profile, defaults: &FabricParameters) -> Sec
     }
 }
 
-/// Queues of ports without a shared buffer.
 fn queues(dice: &mut Dice, mut fabric: Section) -> Section {
     if dice.once_in(3) {
         fabric = fabric.text("queue_limit", dice.pick(&["1MiB", "70000B", "0.5bdp", "2bdp", "20kB"]));
@@ -95,7 +92,6 @@ fn roce(dice: &mut Dice, transport: Section, lossless: bool) -> Section {
     transport
 }
 
-/// Keys of every fabric.
 fn common(dice: &mut Dice, mut fabric: Section) -> Section {
     if dice.once_in(3) {
         let classes = dice.number(2, 3) as usize;
@@ -186,7 +182,6 @@ pub(super) fn parameters(dice: &mut Dice, draft: &Draft) -> Draft {
     draft
 }
 
-/// Draws a table and a value of one of its keys: of the schemes, the congestion control, the transport or the fabric.
 fn other_value(dice: &mut Dice, draft: &Draft) -> Option<(String, (String, String))> {
     let transport = draft.section("[transport]");
     let kind = transport.and_then(|section| section.get("kind"));

@@ -1,8 +1,7 @@
 //! Draws a valid scenario that is small enough to run many times.
 //!
-//! A case grows piece by piece (topology, fabric and transport, load balancer, workloads, faults, measurements, limits). Each
-//! piece is redrawn until the scenario is accepted: only the readers of scenarios define what is valid. A case
-//! depends on its seed, its number and the restrictions only.
+//! A case grows piece by piece, and depends on its seed, number and restrictions only. Each piece is redrawn until the
+//! readers of scenarios, which alone define what is valid, accept it.
 
 mod fabric;
 mod rest;
@@ -27,10 +26,8 @@ const MAX_PACKETS: u64 = 6_000;
 /// Maximum number of flows; more on a large topology that is given.
 const MAX_FLOWS: u64 = 1_500;
 
-/// Maximum number of hosts of a drawn topology.
 const MAX_HOSTS: u64 = 100;
 
-/// Maximum number of samples of all time series.
 const MAX_SAMPLES: u64 = 20_000_000;
 
 /// Number of tries to draw a piece before the case omits it.
@@ -39,10 +36,7 @@ const TRIES: u64 = 12;
 /// Number of tries to draw a topology and a transport that suit a given load balancer.
 const TRIES_TOGETHER: u64 = 100;
 
-/// Returns a case by number; its files, if any, are written to `folder`.
-///
-/// # Errors
-/// Returns the last refusal if no topology and transport suit the restrictions.
+/// Returns a case, whose files are written to `folder`, or the last refusal if nothing suits the restrictions.
 pub(super) fn case(seed: u64, number: u64, only: &Restrictions, folder: &Path) -> Result<Draft, ScenarioError> {
     let given = matches!(only.topology, TopologyChoice::Given { .. });
     let mut drawing = Drawing { seed, number, folder, given, draft: Draft::new(seed_of(seed, number)) };
@@ -73,7 +67,6 @@ fn seed_of(seed: u64, number: u64) -> u64 {
     if dice.once_in(2) { half | 1 << 63 } else { half }
 }
 
-/// Case being drawn.
 struct Drawing<'a> {
     seed: u64,
     number: u64,
@@ -84,7 +77,6 @@ struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    /// Draws topology, fabric, transport and load balancer.
     fn base(&mut self, only: &Restrictions) -> Result<Topology, ScenarioError> {
         if only.schemes.is_empty() {
             self.must("topology", TRIES, |dice, draft| topology::draw(dice, draft, &only.topology))?;
@@ -104,17 +96,13 @@ impl Drawing<'_> {
         self.accepted(&self.draft)
     }
 
-    /// Adds a drawn piece with probability 1 / `times`.
     fn may(&mut self, name: &str, times: u64, piece: impl FnMut(&mut Dice, &Draft) -> Draft) {
         if Dice::new(self.seed, self.number, &format!("soak: is there {name}")).once_in(times) {
             let _ = self.must(name, TRIES, piece);
         }
     }
 
-    /// Adds a drawn piece if a try is accepted.
-    ///
-    /// # Errors
-    /// Returns the last refusal.
+    /// Adds a drawn piece if a try is accepted; else returns the last refusal.
     fn must(
         &mut self,
         name: &str,
@@ -136,7 +124,6 @@ impl Drawing<'_> {
         refused
     }
 
-    /// Returns the topology of a draft if it can be run.
     fn accepted(&self, draft: &Draft) -> Result<Topology, ScenarioError> {
         let mut draft = draft.clone();
         if draft.section("[[workload]]").is_none() {

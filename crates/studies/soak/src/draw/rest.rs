@@ -7,7 +7,6 @@ use crate::{
 };
 use anabranch_topology::{LinkId, NodeId, Topology};
 
-/// Draws a directed link.
 fn link(dice: &mut Dice, topology: &Topology) -> String {
     topology.link_name(LinkId(dice.number(0, topology.links.len() as u64 - 1) as u32))
 }
@@ -24,13 +23,11 @@ fn links(dice: &mut Dice, topology: &Topology) -> String {
     }
 }
 
-/// Draws a switch.
 fn switch(dice: &mut Dice, topology: &Topology) -> String {
     let number = dice.number(0, u64::from(topology.switches()) - 1) as u32;
     topology.node(NodeId(topology.hosts + number)).name.clone()
 }
 
-/// Adds a fault.
 pub(super) fn fault(dice: &mut Dice, draft: &Draft, topology: &Topology) -> Draft {
     let kind =
         dice.pick(&["link-down", "link-down", "link-up", "link-degrade", "link-degrade", "switch-down", "packet-loss"]);
@@ -65,7 +62,6 @@ pub(super) fn fault(dice: &mut Dice, draft: &Draft, topology: &Topology) -> Draf
     draft.with(section)
 }
 
-/// Adds series, occupancy, counts per uplink and traces.
 pub(super) fn measure(dice: &mut Dice, draft: &Draft, topology: &Topology) -> Draft {
     let mut section = Section::new("[measure]");
     if !dice.once_in(4) {
@@ -88,12 +84,10 @@ pub(super) fn measure(dice: &mut Dice, draft: &Draft, topology: &Topology) -> Dr
     draft.with(section)
 }
 
-/// Draws a set of flows for series and traces.
 fn flows(dice: &mut Dice) -> &'static str {
     dice.pick(&["first:5", "first:4", "0", "w0:3", "w0", "host0->*", "*->host1"])
 }
 
-/// Adds captures of links.
 pub(super) fn captures(dice: &mut Dice, draft: &Draft, topology: &Topology) -> Draft {
     let mut draft = draft.clone();
     draft.captures = (0..dice.number(1, 2)).map(|_| link(dice, topology)).collect();
@@ -101,7 +95,6 @@ pub(super) fn captures(dice: &mut Dice, draft: &Draft, topology: &Topology) -> D
     draft
 }
 
-/// Adds limits of the run.
 pub(super) fn run(dice: &mut Dice, draft: &Draft) -> Draft {
     let mut section = Section::new("[run]").text("time_limit", dice.pick(&["100us", "300us", "1ms", "5ms"]));
     if dice.once_in(6) {

@@ -73,7 +73,6 @@ pub(super) fn draw(dice: &mut Dice, draft: &Draft, choice: &TopologyChoice) -> D
     }
 }
 
-/// Adds rates and delays of a tree.
 fn tree_links(dice: &mut Dice, mut section: Section) -> Section {
     section = section.text("link_rate", dice.pick(RATES)).text("link_delay", dice.pick(DELAYS));
     section = section.text("switch_latency", dice.pick(LATENCIES));

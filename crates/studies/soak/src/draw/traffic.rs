@@ -16,7 +16,6 @@ pub(super) fn minimal() -> Section {
     Section::new("[[workload]]").text("kind", "permutation").text("size", "1B")
 }
 
-/// Adds a workload.
 pub(super) fn draw(dice: &mut Dice, draft: &Draft, number: u64) -> Draft {
     let kind = dice.one(WorkloadParameters::ALL).name;
     let name = format!("w{number}");
@@ -107,7 +106,6 @@ fn collective(dice: &mut Dice, section: Section) -> Section {
     if dice.once_in(3) { section.raw("steps", dice.number(1, 9)) } else { section }
 }
 
-/// Adds keys of every workload.
 fn common(dice: &mut Dice, draft: &Draft, mut section: Section, kind: &str) -> Section {
     let classes = draft.section("[fabric]").and_then(|fabric| fabric.get("classes")).map(str::to_string);
     let class = |dice: &mut Dice| dice.pick(&["a", "b", "c"]);
@@ -132,7 +130,6 @@ fn common(dice: &mut Dice, draft: &Draft, mut section: Section, kind: &str) -> S
     section
 }
 
-/// Draws two different hosts.
 fn pair(dice: &mut Dice, hosts: u64) -> (u64, u64) {
     let order = dice.order(hosts);
     (order[0], order[1])
