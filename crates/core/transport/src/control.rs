@@ -2,8 +2,7 @@
 
 use anabranch_settings::{About, Each, InvalidValue, Parameters, Registry, SetError};
 
-/// Limits of a congestion control's parameters and the ways in which it differs from others. Every method has a
-/// default; a congestion control overrides those that differ.
+/// Limits of a congestion control's parameters, and its differences from other controls.
 pub trait ControlCapabilities {
     /// Checks that every parameter is within its range.
     ///

@@ -55,8 +55,7 @@ pub trait TransportSettings: Parameters {
     }
 }
 
-/// Settings of a transport on a real network: packet and header sizes of the wire format, a timeout from measured round
-/// trips, and loss detection by overtaking packets.
+/// Settings on a real network: sizes of the wire format, a measured timeout, and loss detection by overtaking packets.
 #[derive(Clone, Copy, Debug)]
 pub struct RealNetwork {
     /// Payload bytes of a full packet.
@@ -126,11 +125,9 @@ pub trait Sending: Clone + Debug {
     /// The constants of its run.
     type Config;
 
-    /// Creates the sender of `size` payload bytes at `now`, on a NIC of `rate`, over paths of base round trip
-    /// `base_rtt`.
+    /// Creates the sender of `size` payload bytes at `now`; `rate` is the NIC's, `base_rtt` the paths'.
     fn new(config: &Self::Config, rate: Rate, base_rtt: Time, size: u64, now: Time) -> Self;
-    /// Creates the sender of an endless stream. It has nothing to send until packets are appended; all packets count as
-    /// full.
+    /// Creates the sender of an endless stream of full packets, which sends nothing until packets are appended.
     fn of_stream(config: &Self::Config, rate: Rate, base_rtt: Time, now: Time) -> Self;
     /// Appends packets to a stream.
     fn append(&mut self, config: &Self::Config, packets: u64);
@@ -143,9 +140,8 @@ pub trait Sending: Clone + Debug {
     /// # Panics
     /// If there is no packet to send.
     fn send(&mut self, config: &Self::Config, now: Time, tag: u32) -> Segment;
-    /// Processes a reply of the receiver. `path_rtt` is the base round trip of the acknowledged packet's path, if
-    /// known. `measured` is that packet's round trip from a timestamp; without one, it is the time since the
-    /// transmission.
+    /// Processes a reply. `path_rtt` is the base round trip of the acknowledged packet's path, if known. `measured` is
+    /// that packet's round trip from a timestamp, otherwise the time since its transmission.
     fn on_reply(
         &mut self,
         config: &Self::Config,
@@ -154,8 +150,7 @@ pub trait Sending: Clone + Debug {
         path_rtt: Option<Time>,
         measured: Option<Time>,
     ) -> AckOutcome;
-    /// Latest time of the next [`Sending::on_timer`]; `None` if nothing is in flight. It may be early, but is never
-    /// late.
+    /// Time at which [`Sending::on_timer`] is due, maybe early, never late; `None` if nothing is in flight.
     fn deadline(&self, config: &Self::Config) -> Option<Time>;
     /// Handles the timer; passes PSN and tag of each packet declared lost to `timed_out`.
     fn on_timer(&mut self, config: &Self::Config, now: Time, timed_out: &mut impl FnMut(u64, u32));
@@ -177,8 +172,7 @@ pub trait Sending: Clone + Debug {
     fn next_avail(&self) -> Time {
         Time::ZERO
     }
-    /// Returns `true` if the packet just sent must request an immediate acknowledgement; `ready` is [`Sending::ready`]
-    /// after it.
+    /// Returns `true` if the last packet must request an immediate ACK; `ready` is [`Sending::ready`] after it.
     #[inline]
     fn requests_ack(&self, _ready: bool) -> bool {
         false

@@ -1,8 +1,7 @@
-//! The transports. A scenario selects one for all flows of a run.
+//! The transports, one per run.
 //!
 //! To add one, write a file (or a folder) with `pub(super) const ABOUT: About` and types that implement [`Protocol`],
-//! [`TransportSettings`], [`Constants`], [`Sending`] and [`Receiving`], and add its `mod` and a line to the list. No other code
-//! distinguishes transports.
+//! [`TransportSettings`], [`Constants`], [`Sending`] and [`Receiving`], and add its `mod` and a line to the list.
 
 pub mod roce;
 pub mod uet;

@@ -1,9 +1,8 @@
-//! Senders and receivers of RDMA-like transports as pure state machines: they take `(now, event)` and return decisions.
-//! They read no clock and allocate nothing per packet in steady state.
+//! Senders and receivers of RDMA-like transports as pure state machines: they take `(now, event)` and return decisions,
+//! read no clock and allocate nothing per packet in steady state.
 //!
-//! [`uet`] is the Ultra-Ethernet-like transport: window-based, selective acknowledgement and retransmission,
-//! packet trimming with NACKs; [`uet::cc`] contains its congestion controls. [`roce`] is RoCEv2. [`Transport`], [`Sender`] and
-//! [`Receiver`] are the common interface, [`Protocol`] is what a transport implements.
+//! [`uet`] is the Ultra-Ethernet-like transport, [`roce`] is RoCEv2. [`Transport`], [`Sender`] and [`Receiver`] are the
+//! common interface, [`Protocol`] is what a transport implements.
 
 mod control;
 mod dispatch;

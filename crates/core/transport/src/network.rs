@@ -17,8 +17,7 @@ pub struct Network {
     pub nic_rate: Rate,
 }
 
-/// Shift of a real network's base round trip since the flows opened. Round trips are corrected by it before flows
-/// receive them, so that the part above the base is preserved.
+/// Shift of a real network's base round trip since the flows opened, by which measured round trips are corrected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BaseRttShift {
     longer: Time,

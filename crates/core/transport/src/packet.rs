@@ -43,8 +43,7 @@ pub struct Reply {
     pub offset: u32,
     /// ECN mark of that packet.
     pub ecn: bool,
-    /// Congestion notification (`roce`): the packet was marked, or arrived out of order and the NIC treats that as
-    /// congestion.
+    /// Congestion notification (`roce`): the packet was marked, or came out of order where that counts as congestion.
     pub cnp: bool,
     /// Negative acknowledgement: the packet was trimmed, or arrived out of order where that matters.
     pub nack: bool,

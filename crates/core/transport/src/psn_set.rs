@@ -3,10 +3,8 @@
 /// Words stored inline; a wider span is on the heap.
 const INLINE: usize = 4;
 
-/// PSNs from a lowest one (`low`) upwards. The owner stores `low` and passes it in; no PSN below it is a member.
-///
-/// Each ring word represents one aligned group of 64 PSNs, counted from the group of `low`; all bits
-/// outside the span are zero. The ring doubles when a member would not fit.
+/// PSNs from a lowest one (`low`) upwards, which the owner stores and passes in. Each ring word represents one aligned
+/// group of 64 PSNs; all bits outside the span are zero. The ring doubles when a member would not fit.
 #[derive(Clone, Debug)]
 pub(crate) struct PsnSet {
     inline: [u64; INLINE],
@@ -16,7 +14,6 @@ pub(crate) struct PsnSet {
 }
 
 impl PsnSet {
-    /// Creates an empty set for a span of `packets` PSNs.
     pub(crate) fn new(packets: u64) -> Self {
         // One group more than the span needs, since `low` may be anywhere in its group.
         let words = (packets as usize / 64 + 2).next_power_of_two();
@@ -78,7 +75,6 @@ impl PsnSet {
         }
     }
 
-    /// Adds `psn`, at or above `low`.
     #[inline]
     pub(crate) fn insert(&mut self, low: u64, psn: u64) {
         self.insert_bits(low, psn, 1);

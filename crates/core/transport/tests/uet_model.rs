@@ -23,7 +23,6 @@ fn config(control: &str, window_packets: u64, ack_every: u32) -> UetConfig {
     UetConfig::new(&transport, &network)
 }
 
-/// Naive model of the sender.
 #[derive(Default)]
 struct Model {
     /// Send time and tag of every packet in flight.
@@ -237,7 +236,6 @@ fn acknowledgements_of_unsent_packets_are_ignored() {
     for psn in 0..4 {
         sender.send(&config, Time::ZERO, psn);
     }
-    // Bits and PSNs that were never sent are ignored.
     let ack = Ack { cumulative: 0, bitmap_base: 2, bitmap: u64::MAX, psn: 900, ..Ack::default() };
     let acked = sender.on_ack(&config, RTT, &ack);
     assert_eq!((acked.packets, acked.rtt, sender.in_flight()), (2, None, 2 * (MTU + HEADER)));

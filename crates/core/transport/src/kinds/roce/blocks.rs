@@ -22,24 +22,20 @@ impl Blocks {
         }
     }
 
-    /// Returns `true` if `psn` is in a run.
     pub(crate) fn contains(&self, psn: u64) -> bool {
         self.run_at(psn).is_some()
     }
 
-    /// Returns the end of the run that contains `psn`.
     pub(crate) fn run_at(&self, psn: u64) -> Option<u64> {
         let at = self.0.partition_point(|run| run.1 <= psn);
         self.0.get(at).filter(|run| run.0 <= psn).map(|run| run.1)
     }
 
-    /// Returns the lowest run.
     #[inline]
     pub(crate) fn first(&self) -> Option<(u64, u64)> {
         self.0.first().copied()
     }
 
-    /// Removes all PSNs below `psn`.
     pub(crate) fn discard_below(&mut self, psn: u64) {
         let gone = self.0.partition_point(|run| run.1 <= psn);
         self.0.drain(..gone);

@@ -1,8 +1,5 @@
-//! RoCEv2: a queue pair per flow with its own pacing, a reply per packet, go-back-N or IRN (specification 7.1, 7.3;
-//! specification 17.3).
-//!
-//! Sequence numbers count packets (PSN), all of `mtu` payload bytes but the last. Published rules in bytes apply to the
-//! bytes below a PSN.
+//! RoCEv2 (specification 7.1, 7.3; specification 17.3). Sequence numbers count packets (PSN), all of `mtu` payload
+//! bytes but the last. Published rules in bytes apply to the bytes below a PSN.
 
 mod blocks;
 mod config;

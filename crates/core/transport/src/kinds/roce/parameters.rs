@@ -101,8 +101,7 @@ impl RoceTransport {
         RoceTransport { roce, ..RoceTransport::default() }
     }
 
-    /// Defaults of the profiles `conweave-ns3-lossless` and `conweave-ns3-irn`. The timeout of 4 ms remains on with
-    /// PFC: that profile does lose packets, and a flow whose last packets are lost would otherwise never complete.
+    /// Defaults of the `conweave-ns3` profiles. The lossless one has a timeout, since it does lose packets.
     pub fn conweave(lossless: bool) -> Self {
         let mut transport = if lossless { RoceTransport::lossless() } else { RoceTransport::irn() };
         transport.roce.irn_rule = IrnRule::Recorded;

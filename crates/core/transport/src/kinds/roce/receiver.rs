@@ -1,5 +1,4 @@
-//! The receiver of a queue pair (specification 7.3, 17.3). It replies to every packet, except with a second NACK for
-//! the same hole within the NACK interval.
+//! The receiver of a queue pair (specification 7.3, 17.3): a reply to every packet, but one NACK per hole and interval.
 
 use super::{Recovery, RoceConfig, blocks::Blocks};
 use crate::{DataArrival, Receiving, Reply};
@@ -28,7 +27,6 @@ pub struct RoceReceiver {
     due: Option<Time>,
 }
 
-/// Flags of the reply to an arrival.
 struct ReplyFlags {
     sack: bool,
     nack: bool,

@@ -1,10 +1,9 @@
 //! The sender of a queue pair (specification 7.3, 17.3).
 //!
-//! Go-back-N retransmits everything from the hole on. IRN (SIGCOMM 2018, section 3.1) retransmits lost packets once per
-//! recovery. After a selective acknowledgement those are the missing ones below the highest PSN that has arrived, first
-//! of all the one that the cumulative acknowledgement names. After a timeout they are all packets not reported as
-//! received. The reference model's IRN goes back like go-back-N and skips what has arrived, so it retransmits packets
-//! still in flight (`irn_rule = "recorded"`).
+//! IRN (SIGCOMM 2018, section 3.1) retransmits lost packets once per recovery. After a selective acknowledgement those
+//! are the missing ones below the highest PSN that has arrived, the cumulative one first; after a timeout, all packets
+//! not reported as received. The reference model's IRN goes back like go-back-N and skips what has arrived, so it
+//! retransmits packets still in flight (`irn_rule = "recorded"`).
 
 use super::{
     Recovery, RoceConfig,
@@ -15,7 +14,6 @@ use crate::{AckOutcome, Reply, Segment, Sending};
 use anabranch_units::{Rate, Time};
 use std::collections::VecDeque;
 
-/// State of a transmitted packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     at: Time,
@@ -69,7 +67,6 @@ fn sack(reply: &Reply) -> Option<u64> {
 }
 
 impl RoceSender {
-    /// Creates the congestion control of a queue pair.
     fn control(config: &RoceConfig, line_rate: Rate, base_rtt: Time, size: u64) -> Control {
         let window_packets = (config.window.min(size) / config.mtu) as f64;
         Control::new(&config.control, &Start { line_rate, base_rtt, window_packets })
@@ -80,7 +77,6 @@ impl RoceSender {
         (psn * config.mtu).min(self.size)
     }
 
-    /// PSN of the next transmission.
     #[inline]
     fn next(&self, config: &RoceConfig) -> u64 {
         if config.recorded_irn {
@@ -135,7 +131,6 @@ impl RoceSender {
         self.bytes(config, self.nxt) - self.bytes(config, self.una)
     }
 
-    /// Updates the state from the arrivals that a reply reports.
     fn take(&mut self, config: &RoceConfig, reply: &Reply) {
         let before = self.una;
         let cumulative = reply.cumulative.min(self.highest);
@@ -158,7 +153,6 @@ impl RoceSender {
         }
     }
 
-    /// Starts recovery if the reply reports a hole.
     fn recover(&mut self, config: &RoceConfig, reply: &Reply) {
         if config.recovery == Recovery::GoBackN {
             if reply.nack {
@@ -300,9 +294,8 @@ impl Sending for RoceSender {
         if self.nxt > self.una { self.timeout.map(|timeout| self.restarted.saturating_add(timeout)) } else { None }
     }
 
-    /// On expiry: goes back to the first packet not acknowledged and reports its PSN and tag. With IRN all later
-    /// packets that have not arrived count as lost too (ours, as in the reference model: by the paper only the first
-    /// does, and a lost tail would take a timeout per packet).
+    /// Goes back to the first unacknowledged packet. With IRN all later packets that have not arrived count as lost too
+    /// (ours, as in the reference model: by the paper only the first does, and a lost tail takes a timeout per packet).
     fn on_timer(&mut self, config: &RoceConfig, now: Time, timed_out: &mut impl FnMut(u64, u32)) {
         if self.deadline(config).is_none_or(|deadline| deadline > now) {
             return;
@@ -447,8 +440,7 @@ mod tests {
         (0..n).map(|_| sender.send(config, Time::from_us(10), 7).psn).collect()
     }
 
-    /// IRN, section 3.1: packets missing below the highest arrival, and the one that the cumulative acknowledgement
-    /// names, are lost; each is retransmitted once, then new packets follow.
+    /// IRN, section 3.1: packets missing below the highest arrival are lost; each is retransmitted once.
     #[test]
     fn irn_retransmits_packets_missing_below_the_highest_arrival() {
         let config = config(|_| ());

@@ -21,8 +21,7 @@ pub struct UetConfig {
     pub window: u64,
     /// Retransmission timeout, or the minimum of a measured one.
     pub rto: Time,
-    /// Reordering window per tag: a packet is lost once one sent this much later is acknowledged; `None`: no such
-    /// detection.
+    /// Reordering window per tag: a packet is lost once one sent this much later is acknowledged; `None`: off.
     pub early_loss: Option<Time>,
     /// `true` if each flow measures its timeout.
     pub measures_rto: bool,
@@ -43,8 +42,7 @@ pub struct UetConfig {
 }
 
 impl UetConfig {
-    /// Resolves `transport` for `network`. Values out of range (see [`UetTransport::check`]) are replaced by the
-    /// nearest valid one.
+    /// Resolves `transport` for `network`; values out of range are replaced by the nearest valid one.
     pub fn new(transport: &UetTransport, network: &Network) -> Self {
         let uet = &transport.uet;
         let (mtu, header) = (uet.mtu.0.clamp(1, 1 << 30), uet.header.0.min(1 << 30));

@@ -1,9 +1,5 @@
-//! The Ultra-Ethernet-like transport: a window-based sender with selective retransmission, a receiver that
-//! accepts any order and acknowledges every n-th packet, NACKs for trimmed packets, and a fixed retransmission
-//! timeout.
-//!
-//! Sequence numbers count packets (PSN), from 0, one per `mtu` of payload. Window and bytes in flight are counted
-//! in bytes on the wire (payload and header).
+//! The Ultra-Ethernet-like transport. Sequence numbers count packets (PSN), from 0, one per `mtu` of payload. Window
+//! and bytes in flight are counted in bytes on the wire (payload and header).
 
 mod ack;
 pub mod cc;

@@ -1,5 +1,5 @@
-//! The receiver of a flow (specification 7.10). It accepts any order and acknowledges every n-th packet, and packets
-//! whose acknowledgement must not wait at once.
+//! The receiver of a flow (specification 7.10): accepts any order, acknowledges every n-th packet and urgent ones at
+//! once.
 
 use super::{Ack, AckEcn, AckOnFilledHole, AckOnMark, Nack, UetConfig};
 use crate::{Constants, DataArrival, Receiving, Reply, psn_set::PsnSet};
@@ -21,7 +21,6 @@ pub struct UetReceiver {
     following: u64,
     /// Mark of the last arrival.
     marked: bool,
-    /// A mark since the last ACK.
     any_marked: bool,
     received_bytes: u64,
     /// Payload bytes held beyond the lowest missing PSN.
@@ -193,8 +192,7 @@ mod tests {
 
     #[test]
     fn requested_ack_is_repeated_once_holes_are_filled() {
-        // Packet 3 requests one while 0 and 2 are missing: acknowledged at once, and again with 0, which closes the
-        // last hole.
+        // Packet 3 requests one while 0 and 2 are missing: acknowledged at once, and again as 0 closes the last hole.
         let arrivals = [(1, false, false), (3, false, true), (2, false, false), (0, false, false), (5, false, false)];
         assert_eq!(answered(&config(|_| ()), &arrivals), [3, 0]);
         // Afterwards none is owed: the next hole is closed without an acknowledgement.

@@ -1,5 +1,5 @@
-//! The sender of a flow (specification 7.10): a window, selective acknowledgement, retransmission of what was
-//! trimmed or timed out, a fixed timeout per packet.
+//! The sender of a flow (specification 7.10): a window, selective acknowledgement and retransmission, a timeout per
+//! packet.
 
 use super::{
     Ack, Nack, UetConfig,
@@ -9,7 +9,6 @@ use crate::{AckOutcome, Constants, Reply, Segment, Sending, psn_set::PsnSet};
 use anabranch_units::{Rate, Time};
 use std::collections::VecDeque;
 
-/// State of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
     /// Acknowledged, or not sent yet.
@@ -20,7 +19,6 @@ enum State {
     Lost,
 }
 
-/// Record of a packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     sent_at: Time,
@@ -68,11 +66,9 @@ enum Tail {
     ProbeAcked { at: Time },
 }
 
-/// Maximum doublings of a measured timeout.
 const MAX_BACKOFF: u32 = 6;
 
 impl RoundTrips {
-    /// Adds a round-trip sample.
     fn note(&mut self, rtt: Time) {
         self.backoff = 0;
         if self.smoothed == Time::ZERO {
@@ -92,7 +88,6 @@ impl RoundTrips {
         }
     }
 
-    /// Returns the timeout, at least `least`.
     fn timeout(&self, least: Time) -> Time {
         let measured = (self.smoothed + self.deviation * 4).max(least);
         measured.saturating_mul(1 << self.backoff)
@@ -195,7 +190,6 @@ impl UetSender {
         (self.ring, self.mask) = (ring, slots - 1);
     }
 
-    /// Marks packet `psn`, not acknowledged before, as acknowledged.
     #[inline]
     fn acknowledge(&mut self, config: &UetConfig, psn: u64) {
         let wire = self.wire(config, psn);
@@ -258,8 +252,7 @@ impl UetSender {
         self.on_ack_over(config, now, ack, None, None)
     }
 
-    /// Processes an ACK. `path_rtt` is the base round trip of the acknowledged packet's path, `measured` that packet's
-    /// own round trip from a timestamp; both are optional.
+    /// Processes an ACK; `path_rtt` and `measured` as in [`Sending::on_reply`].
     pub fn on_ack_over(
         &mut self,
         config: &UetConfig,
@@ -314,7 +307,6 @@ impl UetSender {
         lost
     }
 
-    /// Updates a measured timeout.
     #[inline]
     fn note_round_trip(&mut self, config: &UetConfig, rtt: Option<Time>) {
         if config.measures_rto
@@ -351,7 +343,6 @@ impl UetSender {
         wire
     }
 
-    /// Returns the time at which [`UetSender::on_tail`] is due.
     fn tail_deadline(&self) -> Option<Time> {
         match self.tail {
             Tail::ProbeAcked { .. } => Some(Time::ZERO),
@@ -502,8 +493,7 @@ impl Sending for UetSender {
         Some(tail.map_or(timeout, |tail| tail.min(timeout)))
     }
 
-    /// Declares lost every packet in flight that was sent a timeout ago or earlier, and reports its PSN and tag. A
-    /// measured timeout comes with the earlier tail loss probe.
+    /// Declares lost what was sent a timeout ago or earlier; a measured timeout adds the earlier tail loss probe.
     fn on_timer(&mut self, config: &UetConfig, now: Time, timed_out: &mut impl FnMut(u64, u32)) {
         if config.measures_rto && self.oldest.saturating_add(self.rto) > now {
             if self.tail_deadline().is_some_and(|tail| tail <= now) {
@@ -655,14 +645,13 @@ mod tests {
         let us = |sender: &UetSender, from: u64| (sender.deadline(&config).unwrap() - Time::from_us(from)).as_us();
         sender.send(&config, Time::ZERO, 0);
         assert_eq!(us(&sender, 0), 120.0, "before anything is measured: the least");
-        // 100 us: deviation 50, timeout 100 + 4 * 50. The same is_retransmitted: 37.5, 250.
+        // 100 us: deviation 50, timeout 100 + 4 * 50. The same again: 37.5, 250.
         sender.on_ack(&config, Time::from_us(100), &ack(0));
         sender.send(&config, Time::from_us(100), 0);
         assert_eq!(us(&sender, 100), 300.0);
         sender.on_ack(&config, Time::from_us(200), &ack(1));
         sender.send(&config, Time::from_us(200), 0);
         assert_eq!(us(&sender, 200), 250.0);
-        // Each timeout doubles it.
         let mut lost = Vec::new();
         sender.on_timer(&config, Time::from_us(450), &mut |psn, _| lost.push(psn));
         sender.send(&config, Time::from_us(450), 0);

@@ -1,7 +1,5 @@
-//! DCQCN as NICs implement it ("Mellanox" variant; specification 7.1, 17.3).
-//!
-//! The three timers are not events. They are evaluated in order when a notification arrives or a packet is about to be
-//! sent, which yields the same bits as a timer that fires every microsecond.
+//! DCQCN as NICs implement it ("Mellanox" variant; specification 7.1, 17.3). Its timers are evaluated in order when a
+//! notification arrives or a packet is about to be sent: the same bits as a timer that fires every microsecond.
 
 use super::{ControlCapabilities, PairControl, Section, Start};
 use anabranch_settings::{About, Auto, SetError, parameters};

@@ -1,8 +1,5 @@
-//! Congestion control of RoCEv2.
-//!
-//! To add one, write a file with `pub(super) const ABOUT: About`, parameters, and a type that implements
-//! [`PairControl`]; name them in the list below. Scenario keys, `explain`, `list`, checks and messages follow from that
-//! line.
+//! Congestion control of RoCEv2. To add one, write a file with `pub(super) const ABOUT: About`, parameters, and a type
+//! that implements [`PairControl`]; name them in the list below.
 
 mod dcqcn;
 mod line_rate;
@@ -96,7 +93,6 @@ pair_controls! { $
     line_rate LineRate LineRateParameters,
 }
 
-/// Static dispatch to [`PairControl`].
 impl Control {
     pub(crate) fn new(config: &ControlConfig, start: &Start) -> Self {
         made!(config, ControlConfig(constants) => Control(PairControl::new(constants, start)))

@@ -22,8 +22,7 @@ pub struct PairReply {
     pub now: Time,
     /// Packets newly acknowledged; may be zero.
     pub packets: u32,
-    /// Round trip of the acknowledged packet; `None` if that was retransmitted, or took another path that has a queue
-    /// pair of its own.
+    /// Round trip of the packet; `None` if it was retransmitted, or took the path of another queue pair.
     pub rtt: Option<Time>,
     /// It carries a congestion notification.
     pub marked: bool,

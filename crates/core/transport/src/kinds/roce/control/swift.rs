@@ -1,5 +1,4 @@
-//! Swift (specification 7.8; SIGCOMM 2020): a window that follows delay, additive below a target and multiplicative above,
-//! once per round trip. Below one packet the window becomes a pace.
+//! Swift (specification 7.8; SIGCOMM 2020): a window that follows delay. Below one packet the window becomes a pace.
 
 use super::{ControlCapabilities, PairControl, PairReply, Section, Start};
 use anabranch_settings::{About, Auto, SetError, parameters};

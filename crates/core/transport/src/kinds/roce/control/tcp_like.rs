@@ -1,5 +1,4 @@
-//! A TCP-like sender for the gap study of HF2T (specification 7.9): a window with slow start and DCTCP's rule, bursts of
-//! segmentation offload, no pacing. It models only the gaps between packets.
+//! A TCP-like sender for the gap study of HF2T (specification 7.9). It models only the gaps between packets.
 
 use super::{ControlCapabilities, DelayedAcks, PairControl, PairReply, Section, Start};
 use anabranch_settings::{About, SetError, parameters};

@@ -1,22 +1,18 @@
-//! Rules shared by DCTCP with extensions and SMaRTT (specification 7.4, 7.5). QuickAdapt sets the window after a trim
-//! to the bytes delivered in the last measurement period. FastIncrease grows the window by a share of each packet after
-//! a window of bytes without mark or delay.
+//! QuickAdapt and FastIncrease of DCTCP and SMaRTT (specification 7.4, 7.5). QuickAdapt sets the window after a trim to
+//! the bytes delivered in the last period; FastIncrease grows it after a window of bytes without mark or delay.
 
 use super::{CcAck, CcLoss, Sizes};
 use anabranch_settings::Never;
 use anabranch_units::Time;
 
-/// Constants of both rules.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AdaptiveConfig {
     pub(super) sizes: Sizes,
-    /// Enables QuickAdapt.
     pub(super) quick_adapt: bool,
     /// Measurement period in base RTTs.
     pub(super) period: f64,
     /// Periods after which losses count again regardless of acknowledged bytes.
     pub(super) patience: Never<f64>,
-    /// Enables FastIncrease.
     pub(super) fast_increase: bool,
     /// Growth per acknowledged byte.
     pub(super) fast_increase_gain: f64,
@@ -30,7 +26,6 @@ pub(super) struct AdaptiveConfig {
     pub(super) ecn_gate: Option<f64>,
 }
 
-/// State of both rules for one flow.
 #[derive(Clone, Debug)]
 pub(super) struct Adaptive {
     pub(super) cwnd: f64,
@@ -107,8 +102,8 @@ impl Adaptive {
         true
     }
 
-    /// Detector of FastIncrease. An acknowledgement without a delay sample does not count and, unless marked, does not
-    /// interrupt the sequence (ours).
+    /// Detector of FastIncrease. Without a delay sample an unmarked acknowledgement neither counts nor interrupts
+    /// (ours).
     fn detect(&mut self, config: &AdaptiveConfig, ack: &CcAck) {
         let base = ack.path_rtt.filter(|_| config.own_path).unwrap_or(self.base_rtt);
         let delay = ack.rtt.map(|rtt| rtt.saturating_sub(base));
@@ -119,7 +114,6 @@ impl Adaptive {
         }
     }
 
-    /// Counts delivered bytes.
     #[inline]
     pub(super) fn on_progress(&mut self, bytes: u64) {
         self.acked += bytes;
@@ -160,12 +154,10 @@ impl Adaptive {
         }
     }
 
-    /// Returns `true` if a mark may shrink the window.
     pub(super) fn may_decrease(&self, config: &AdaptiveConfig) -> bool {
         config.ecn_gate.is_none_or(|gate| self.marks > gate)
     }
 
-    /// Limits the window to the range from one packet to the maximum.
     pub(super) fn clamp(&mut self, config: &AdaptiveConfig) {
         self.cwnd = self.cwnd.max(config.sizes.mtu).min(config.sizes.max);
     }

@@ -1,10 +1,6 @@
-//! DCTCP as in MPRDMA, with QuickAdapt and FastIncrease: the congestion control of Spritz.
-//!
-//! A window of clean acknowledgements adds one packet; a marked one takes half of the bytes it acknowledges. A trim
-//! takes the trimmed packet, and QuickAdapt sets the window to the bytes delivered in the last 1.5 base RTTs. After a
-//! window without mark or delay FastIncrease adds a packet per packet.
-//!
-//! Spritz §IV-C and V; specification 7.4.
+//! DCTCP as in MPRDMA, with QuickAdapt and FastIncrease: the congestion control of Spritz (Spritz §IV-C and V;
+//! specification 7.4). A window of clean acknowledgements adds one packet; a marked acknowledgement takes half of its
+//! bytes, a trim the trimmed packet.
 
 use super::{
     CcAck, CcLoss, ControlCapabilities, Section, Sizes, WindowRule,

@@ -1,13 +1,11 @@
 //! Congestion control of the window-based transport.
 //!
-//! All bytes are bytes on the wire (payload and header), "MTU" is a full packet of them. Window arithmetic is in
-//! `f64`, with `+ - * /` and comparisons only, which every machine rounds alike. The rules are stated for one
-//! packet per acknowledgement. An acknowledgement of more packets applies each rule to the bytes it newly
-//! acknowledges, all of which share the mark and the delay of the packet that triggered it (ours).
+//! All bytes are bytes on the wire (payload and header), "MTU" is a full packet of them. Window arithmetic is in `f64`,
+//! with `+ - * /` and comparisons only, which every machine rounds alike. An acknowledgement of several packets applies
+//! each rule to all bytes that it newly acknowledges, which share the mark and the delay of its packet (ours).
 //!
 //! To add one, write a file with `pub(super) const ABOUT: About`, parameters, and a type that implements
-//! [`WindowRule`]; name them in the list below. Scenario keys, `explain`, `list`, checks and messages follow from that
-//! line.
+//! [`WindowRule`]; name them in the list below.
 
 mod adaptive;
 mod dctcp;
@@ -58,7 +56,6 @@ macro_rules! window_rules {
         dispatch! { $dollar CcConfig: $($rule)* }
 
         impl CcConfig {
-            /// Resolves the constants for packets and windows of these sizes on this network.
             pub(crate) fn new(parameters: &CcParameters, sizes: Sizes, network: &Network) -> Self {
                 match parameters {
                     $(CcParameters::$rule(it) => CcConfig::$rule($module::$rule::config(it, sizes, network)),)*
@@ -87,8 +84,7 @@ impl CongestionControl {
         both!(self, config: CongestionControl(rule, constants) => rule.on_ack(constants, ack));
     }
 
-    /// Counts bytes acknowledged by a NACK's cumulative PSN. They count as delivered, but have neither mark nor delay
-    /// and do not move the window (ours).
+    /// Counts bytes acknowledged by a NACK's cumulative PSN as delivered; they do not move the window (ours).
     #[inline]
     pub fn on_progress(&mut self, bytes: u64) {
         of!(self, CongestionControl(rule) => rule.on_progress(bytes));

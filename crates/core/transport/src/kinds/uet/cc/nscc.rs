@@ -1,11 +1,8 @@
-//! NSCC, the sender-based congestion control of Ultra Ethernet.
+//! NSCC, the sender-based congestion control of Ultra Ethernet (specification 7.6).
 //!
-//! Mark and queueing delay define four cases. Neither: the window grows in proportion to the distance from the target
-//! delay, or fast where the path is idle. Delay alone grows it slowly, a mark alone has no effect, both shrink it once
-//! per RTT by the excess of the average delay. Growth is collected and applied every few packets. After a trim, a loss
-//! or a very long delay QuickAdapt sets the window to the bytes delivered in the last period.
-//!
-//! Specification 7.6. All constants are those of a 100 Gb/s, 12 us network, scaled to the actual one.
+//! Without mark and delay the window grows in proportion to the distance from the target delay, or fast where the path
+//! is idle. Delay alone grows it slowly, a mark alone has no effect, both shrink it once per RTT by the excess of the
+//! average delay. All constants are those of a 100 Gb/s, 12 us network, scaled to the actual one.
 
 use super::{CcAck, CcLoss, ControlCapabilities, Section, Sizes, WindowRule};
 use crate::Network;
@@ -235,7 +232,6 @@ impl WindowRule for Nscc {
 }
 
 impl Nscc {
-    /// Applies the four cases.
     fn move_window(&mut self, config: &NsccConfig, ack: &CcAck, delay: Time) {
         let bytes = ack.bytes as f64;
         match (ack.ecn, delay < config.target) {
@@ -453,7 +449,7 @@ mod tests {
         flow.on_nack(&config, &loss(30));
         near(flow.cwnd(), 95_900.0);
         flow.on_ack(&config, &ack(40, 20_000, true, Some(20)));
-        // At its end nothing happens yet, after it the 20,000 + 4100 B rule.
+        // At its end nothing happens yet; after it the window is set to the 20,000 + 4100 B delivered.
         flow.on_ack(&config, &ack(48, 4100, true, Some(20)));
         assert!(flow.cwnd() > 95_000.0);
         let mut late = flow.clone();

@@ -1,8 +1,6 @@
-//! SMaRTT: ECN and delay together, with QuickAdapt and FastIncrease; the congestion control of REPS.
-//!
-//! Four cases by mark and delay: unmarked and fast grows in proportion to the distance from the target delay,
-//! unmarked and slow grows fairly, marked and fast shrinks in proportion to the window, marked and slow shrinks by the
-//! distance from the target as well. Specification 7.5.
+//! SMaRTT (specification 7.5): ECN and delay together, with QuickAdapt and FastIncrease; the congestion control of
+//! REPS. Unmarked acknowledgements grow the window fairly and, if fast, by the distance from the target delay as well.
+//! Marked ones shrink it in proportion to its size and, if slow, by that distance as well.
 
 use super::{
     CcAck, CcLoss, ControlCapabilities, Section, Sizes, WindowRule,
