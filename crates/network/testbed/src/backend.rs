@@ -14,17 +14,15 @@ use anabranch_units::Rate;
 use anabranch_wire::WireParameters;
 use std::fmt;
 
-/// Backend that builds a testbed of network namespaces for each run and removes it afterwards. The process runs in
-/// namespaces of its own ([`crate::space`]). Only the host side of load balancers applies, since the switches are the
-/// kernel's.
+/// Backend that builds a testbed of network namespaces for each run and removes it afterwards. The process runs in namespaces
+/// of its own ([`crate::space`]). Only the host side of load balancers applies: the switches are the kernel's.
 pub struct Testbed {
     wire: WireParameters,
     launch: Box<Launch<'static>>,
 }
 
 impl Testbed {
-    /// Returns a testbed whose endpoints are configured by `wire`; `launch` returns the settings of the ranks of
-    /// collectives.
+    /// Returns a testbed with endpoints configured by `wire`; `launch` returns the settings of the ranks of collectives.
     pub fn new(wire: WireParameters, launch: Box<Launch<'static>>) -> Self {
         Testbed { wire, launch }
     }
@@ -36,7 +34,6 @@ impl fmt::Debug for Testbed {
     }
 }
 
-/// Measurements of a testbed: counters of the endpoints and of the kernel's ports.
 const MEASURES: Measures = Measures {
     clock: Clock::Machine,
     flows: FlowMeasures { retransmitted_packets: true, path_switches: true, ..FlowMeasures::NONE },
@@ -99,7 +96,6 @@ fn unbuildable(error: &TestbedError) -> RunError {
     }
 }
 
-/// Refuses features that only the simulator has.
 fn refuse(setup: &Setup) -> Result<(), RunError> {
     let refused = |key: String, reason: &str, remedy: &str| Err(RunError::Refused(Refusal::new(key, reason, remedy)));
     let workloads = &setup.flows.workloads;
@@ -140,7 +136,6 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Returns the host scheme that is most similar to a switch scheme.
 fn nearest(switch: &str) -> &'static str {
     match switch {
         "letflow" | "conga" | "conweave" => "flowlet",

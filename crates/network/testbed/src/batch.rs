@@ -6,12 +6,9 @@ use std::{
     process::{Child, ChildStdin, ChildStdout, Stdio},
 };
 
-/// Program that runs a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Program {
-    /// Interfaces and routes.
     Ip,
-    /// Queues.
     Tc,
 }
 
@@ -23,7 +20,6 @@ impl Program {
         }
     }
 
-    /// Returns a command that prints one line.
     fn shows(self) -> &'static str {
         match self {
             Program::Ip => "link show dev lo\n",
@@ -32,7 +28,6 @@ impl Program {
     }
 }
 
-/// Running process of `ip` or `tc` that reads commands from a pipe.
 #[derive(Debug)]
 pub(crate) struct Batch {
     program: Program,
@@ -44,13 +39,10 @@ pub(crate) struct Batch {
 
 impl Batch {
     /// Starts a process and waits until it reads commands.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be started.
     pub(crate) fn start(program: Program, namespace: &str) -> Result<Self, TestbedError> {
         let mut command = programs::command(program.name())?;
         if program == Program::Ip {
-            // `-o` prints one line per interface; `tc` prints one line per queue by default.
+            // `-o` prints one line per interface, as `tc` does per queue.
             command.arg("-o");
         }
         command.args(["-n", namespace, "-batch", "-"]);
@@ -66,21 +58,12 @@ impl Batch {
         Ok(batch)
     }
 
-    /// Writes command lines to the process.
-    ///
-    /// # Errors
-    /// Returns an error if the process has ended.
     pub(crate) fn write(&mut self, lines: &str) -> Result<(), TestbedError> {
-        // Commands that change state print nothing. The line that the last command prints confirms all commands
-        // before it.
+        // Commands that change state print nothing: the line of the last command confirms all before it.
         let text = format!("{lines}{}", self.program.shows());
         if self.stdin.write_all(text.as_bytes()).is_err() { Err(self.ended()) } else { Ok(()) }
     }
 
-    /// Waits until the written commands have run.
-    ///
-    /// # Errors
-    /// Returns an error if a command failed.
     pub(crate) fn wait(&mut self) -> Result<(), TestbedError> {
         let mut line = String::new();
         match self.stdout.read_line(&mut line) {
@@ -89,7 +72,6 @@ impl Batch {
         }
     }
 
-    /// Returns the error for a process that has ended, with its standard error.
     fn ended(&mut self) -> TestbedError {
         let mut said = String::new();
         if let Some(mut stderr) = self.child.stderr.take() {

@@ -1,7 +1,6 @@
 //! Access to the maps of loaded BPF programs by the system call bpf(2), so that `tc` is the only external command.
 //!
-//! Layouts are those of `union bpf_attr`, `struct bpf_prog_info` and `struct bpf_map_info` of the kernel's
-//! `linux/bpf.h`, which only grow at their ends.
+//! Layouts are those of the kernel's `linux/bpf.h`, whose structures only grow at their ends.
 #![allow(unsafe_code)]
 
 use std::{
@@ -17,7 +16,7 @@ const OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 
 /// `BPF_MAP_TYPE_ARRAY`.
 const ARRAY: u32 = 2;
-/// Number of maps of one program that are searched; the port program has three: its state, its settings, its rate.
+/// Maps of one program that are searched; the port program has three: its state, its settings, its rate.
 const MAX_MAPS: usize = 16;
 
 /// The head of `struct bpf_prog_info`, up to its maps.
@@ -90,7 +89,6 @@ unsafe fn bpf<T>(command: libc::c_long, attributes: &mut T) -> io::Result<libc::
     if returned < 0 { Err(io::Error::last_os_error()) } else { Ok(returned) }
 }
 
-/// Opens a program or map by its identifier.
 fn open(command: libc::c_long, id: u32) -> io::Result<OwnedFd> {
     // SAFETY: these attributes hold no address.
     let fd = unsafe { bpf(command, &mut ById { id, next: 0, flags: 0 }) }?;
@@ -110,7 +108,6 @@ unsafe fn describe<T>(object: &OwnedFd, info: &mut T) -> io::Result<()> {
     unsafe { bpf(OBJ_GET_INFO_BY_FD, &mut InfoByFd { fd, bytes: size_of::<T>() as u32, info: info as u64 }) }.map(drop)
 }
 
-/// Identifiers of a program's maps.
 fn maps(program: u32) -> io::Result<Vec<u32>> {
     let program = open(PROG_GET_FD_BY_ID, program)?;
     let mut ids = vec![0u32; MAX_MAPS];
@@ -122,7 +119,7 @@ fn maps(program: u32) -> io::Result<Vec<u32>> {
     Ok(ids)
 }
 
-/// Open array of a loaded program. It remains readable when the program is unloaded.
+/// Open array of a loaded program, readable even after the program is unloaded.
 #[derive(Debug)]
 pub(crate) struct Array {
     map: OwnedFd,
@@ -131,9 +128,6 @@ pub(crate) struct Array {
 
 impl Array {
     /// Opens a program's array by name.
-    ///
-    /// # Errors
-    /// Returns an error if the system denies access or the program has no such array.
     pub(crate) fn open(program: u32, name: &str) -> io::Result<Self> {
         for id in maps(program)? {
             let map = open(MAP_GET_FD_BY_ID, id)?;
@@ -151,10 +145,6 @@ impl Array {
         Err(io::Error::other(format!("the program has no map `{name}`")))
     }
 
-    /// Returns the first value.
-    ///
-    /// # Errors
-    /// Returns an error if the system denies access.
     pub(crate) fn first(&self) -> io::Result<Vec<u8>> {
         let (first, mut value) = (0u32, vec![0u8; self.value_bytes]);
         let (key, at) = (&raw const first as u64, value.as_mut_ptr() as u64);
@@ -165,10 +155,7 @@ impl Array {
         Ok(value)
     }
 
-    /// Sets the first value.
-    ///
-    /// # Errors
-    /// As [`Array::first`], and if the value has another size.
+    /// Sets the first value; fails if it has another size.
     pub(crate) fn set_first(&self, value: &[u8]) -> io::Result<()> {
         if self.value_bytes != value.len() {
             let (own, given) = (self.value_bytes, value.len());
@@ -201,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_an_error() {
-        // Error codes: EPERM without the privilege, ENOENT with it, ENOSYS if the kernel lacks bpf(2).
+        // EPERM without the privilege, ENOENT with it, ENOSYS if the kernel lacks bpf(2).
         assert!(Array::open(u32::MAX, "port").unwrap_err().raw_os_error().is_some());
     }
 }

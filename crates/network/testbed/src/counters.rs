@@ -24,8 +24,8 @@ pub struct PortCount {
     pub bytes: u64,
     /// Packets that left.
     pub packets: u64,
-    /// Packets that arrived at the port and did not leave it, because the queue was full or the port was down. `None`
-    /// if unknown: without a program, the packets queued at a port that is cut are not counted.
+    /// Packets that arrived and did not leave, because the queue was full or the port was down. `None` if unknown:
+    /// without a program, packets queued at a port that is cut are not counted.
     pub drops: Option<u64>,
     /// Packets for which the node of this port had no route.
     pub unrouted: u64,
@@ -47,7 +47,6 @@ pub struct PortCount {
     pub backlog: u64,
 }
 
-/// Queue counters of a port.
 #[derive(Clone, Copy, Debug, Default)]
 struct Queues {
     drops: u64,
@@ -55,7 +54,6 @@ struct Queues {
     waiting_packets: u64,
 }
 
-/// State of a port at its node.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Link {
     pub(crate) is_up: bool,
@@ -65,15 +63,12 @@ pub(crate) struct Link {
 /// State stored in a port's alias, since the kernel keeps neither value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// Rate that was set last, if it differs from the original. Only some kinds of queue allow reading their rate
-    /// back.
+    /// Rate that was set last, if it differs from the original. Only some kinds of queue allow reading their rate back.
     pub(crate) rate: Option<u64>,
-    /// `true` if the port has ever been cut.
     pub(crate) was_cut: bool,
 }
 
 impl Note {
-    /// Word that marks a port that has been cut.
     pub(crate) const CUT: &str = "cut";
 
     fn parse(alias: &str) -> Self {
@@ -87,8 +82,7 @@ impl Note {
     }
 }
 
-/// See [`crate::Fabric::counters`]. `lacks_programs` is `true` if the plan requires marking or trimming and this
-/// machine lacks it.
+/// See [`crate::Fabric::counters`]. `lacks_programs`: the plan requires marking or trimming and this machine lacks it.
 pub(crate) fn read(net: &Net, lacks_programs: bool) -> Result<Vec<PortCount>, TestbedError> {
     let nodes: Vec<NodeCount> =
         (0..net.plan.nodes.len()).map(|node| node_count(net, node)).collect::<Result<_, _>>()?;
@@ -118,8 +112,7 @@ fn port_count(
     let link = own.links.get(port).copied().unwrap_or_default();
     let (bytes, packets) = sent(&own.devices, port).unwrap_or_default();
     let counted = if net.plan.nodes[end.node].role == Role::Host { None } else { counted(net, end.node, other)? };
-    // The kernel empties the queue of a port that goes down without counting; the port's program has counted the
-    // arrivals.
+    // The kernel empties the queue of a port that goes down without counting; the port's program has counted the arrivals.
     let of_cut = counted.map(|of| of.offered.saturating_sub(packets + queues.waiting_packets));
     let harmed = match nodes[other].with_programs.contains(net.name(end.node)) {
         true => link_program::harmed(&net.namespace(other), net.name(end.node))?,
@@ -144,8 +137,7 @@ fn port_count(
     })
 }
 
-/// Returns the counters of the program at a switch's port; `None` if the ports have no program because nothing is
-/// marked or trimmed.
+/// Returns the counters of a switch's port; `None`: ports have no program because nothing is marked or trimmed.
 pub(crate) fn counted(net: &Net, node: usize, other: usize) -> Result<Option<Counted>, TestbedError> {
     if !net.plan.queue.has_programs() {
         return Ok(None);
@@ -153,7 +145,6 @@ pub(crate) fn counted(net: &Net, node: usize, other: usize) -> Result<Option<Cou
     port_program::counted(&net.namespace(node), net.name(other)).map(Some)
 }
 
-/// Returns the ports of a node by name.
 pub(crate) fn links(net: &Net, node: usize) -> Result<BTreeMap<String, Link>, TestbedError> {
     let text = run("ip", &["-n", &net.namespace(node), "-j", "link", "show"], "")?;
     let links: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
@@ -165,18 +156,15 @@ pub(crate) fn links(net: &Net, node: usize) -> Result<BTreeMap<String, Link>, Te
     Ok(links.iter().filter_map(link).collect())
 }
 
-/// Returns the state stored at the port of `node` that leads to `other`.
 pub(crate) fn note(net: &Net, node: usize, other: usize) -> Result<Note, TestbedError> {
     Ok(links(net, node)?.get(net.name(other)).copied().unwrap_or_default().note)
 }
 
-/// Returns `true` if the port of `node` that leads to `other` has the `clsact` queueing discipline, which programs
-/// need.
 pub(crate) fn has_programs(net: &Net, node: usize, other: usize) -> Result<bool, TestbedError> {
     Ok(qdiscs(net, node)?.1.contains(net.name(other)))
 }
 
-/// Returns the root queues of the ports of a node, and the ports with the `clsact` queueing discipline.
+/// Returns the root queues of the ports of a node, and the ports with the `clsact` queueing discipline, which programs need.
 fn qdiscs(net: &Net, node: usize) -> Result<(BTreeMap<String, Queues>, BTreeSet<String>), TestbedError> {
     let namespace = net.namespace(node);
     let text = run("tc", &["-n", &namespace, "-s", "-j", "qdisc", "show"], "")?;
@@ -193,7 +181,7 @@ fn qdiscs(net: &Net, node: usize) -> Result<(BTreeMap<String, Queues>, BTreeSet<
     Ok((ports, with_programs))
 }
 
-/// Reader of the bytes sent by all ports. One reading takes a fraction of a millisecond and starts no program.
+/// Reads the bytes sent by all ports in a fraction of a millisecond, without starting a program.
 #[derive(Debug)]
 pub(crate) struct Meter {
     tables: Vec<File>,
@@ -201,10 +189,6 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Opens the tables of all nodes.
-    ///
-    /// # Errors
-    /// Returns an error if a namespace cannot be entered.
     pub(crate) fn open(net: &Net) -> Result<Self, TestbedError> {
         let table = "/proc/thread-self/net/dev";
         let failed = |error| TestbedError::system(format!("opening {table}"), error);
@@ -227,12 +211,10 @@ impl Meter {
     }
 }
 
-/// Counters of a node.
 struct NodeCount {
     queues: BTreeMap<String, Queues>,
     with_programs: BTreeSet<String>,
     links: BTreeMap<String, Link>,
-    /// The kernel's table of devices.
     devices: String,
     unrouted: u64,
 }
@@ -244,7 +226,6 @@ fn statistic(table: &str, protocol: &str, name: &str) -> Option<u64> {
     names.zip(numbers).find(|(of, _)| *of == name)?.1.parse().ok()
 }
 
-/// Returns the bytes and packets that left by a port, from the kernel's table of devices.
 fn sent(table: &str, port: &str) -> Option<(u64, u64)> {
     let line = table.lines().find_map(|line| line.trim().strip_prefix(port)?.strip_prefix(':'))?;
     let mut columns = line.split_whitespace().skip(8);

@@ -1,8 +1,7 @@
 //! Packet delays by a forwarder in user space, since not every kernel has netem.
 //!
-//! The program at the receiving port of a link redirects packets to a TAP interface beside the port. The forwarder
-//! reads them there, holds them for the delay and writes them back. The program at that interface passes them to the
-//! port, as if they had just arrived.
+//! The program at the receiving port of a link redirects packets to a TAP interface beside the port. The forwarder reads them
+//! there, holds them and writes them back. The program at that interface passes them to the port, as if they had just arrived.
 
 use crate::{TestbedError, link_program, net::enter, programs::run};
 use anabranch_units::Time;
@@ -24,20 +23,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Maximum size of a frame in bytes.
 const FRAME: usize = 1 << 16;
 /// Maximum number of bytes held; packets beyond it are dropped.
 const MAX_WAITING: usize = 512 << 20;
-/// Number of packets that may wait for the forwarder to be scheduled.
+/// Packets that may wait for the forwarder to be scheduled.
 const QUEUE: &str = "10000";
 
-/// Returns the name of the interface that delays arriving packets of a port. It contains the number of the sending
-/// node, because names of nodes may be too long for a prefix.
+/// Returns the interface that delays a port's packets, by the sending node's number: names may be too long for a prefix.
 pub(crate) fn interface(from: usize) -> String {
     format!("delay{from}")
 }
 
-/// Delay and jitter of a link; they may change while packets pass.
+/// Delay and jitter of a link, which may change while packets pass.
 #[derive(Debug, Default)]
 pub(crate) struct Times([AtomicU64; 2]);
 
@@ -57,21 +54,16 @@ impl Times {
     }
 }
 
-/// Forwarder that delays the packets that arrive at a port, ready to run.
 #[derive(Debug)]
 pub(crate) struct Delay {
     tap: OwnedFd,
     times: Arc<Times>,
-    /// Index of its interface.
     pub(crate) index: u32,
 }
 
 impl Delay {
-    /// Creates the interface `name` beside `port` of `namespace`, from which packets return to the port. No packets
-    /// are redirected yet. The calling thread enters the namespace.
-    ///
-    /// # Errors
-    /// Returns an error if that fails; nothing is left behind.
+    /// Creates the interface `name` beside `port` of `namespace`, from which packets return to the port; nothing is
+    /// redirected yet. The calling thread enters the namespace. On an error nothing is left behind.
     pub(crate) fn open(namespace: &str, port: &str, name: &str, times: Arc<Times>) -> Result<Self, TestbedError> {
         enter(namespace)?;
         let tap = open_tap(name).map_err(|error| TestbedError::system("opening /dev/net/tun", error))?;
@@ -100,7 +92,6 @@ impl Delay {
                 let Some(Reverse((_, _, frame))) = waiting.pop() else { break };
                 bytes -= frame.len();
                 match rustix::io::write(&self.tap, &frame) {
-                    // A full queue drops packets, as any queue does.
                     Ok(_) | Err(Errno::AGAIN | Errno::NOBUFS | Errno::INVAL) => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -137,24 +128,17 @@ impl Delay {
     }
 }
 
-/// Ends a delay. Packets that wait are lost.
-///
-/// # Errors
-/// Returns an error if a program fails.
+/// Ends a delay; packets that wait are lost.
 pub(crate) fn end(namespace: &str, port: &str, name: &str) -> Result<(), TestbedError> {
     let before = link_program::change(namespace, port, |chances| chances.detour = 0)?;
     if before.detour != 0 { remove(namespace, name) } else { Ok(()) }
 }
 
 /// Removes the interface `name`, which ends any delay there.
-///
-/// # Errors
-/// Returns an error if a program fails.
 pub(crate) fn remove(namespace: &str, name: &str) -> Result<(), TestbedError> {
     run("ip", &["-n", namespace, "link", "del", name], "").map(drop)
 }
 
-/// Returns the index of an interface.
 fn index(namespace: &str, name: &str) -> Result<u32, TestbedError> {
     let text = run("ip", &["-n", namespace, "-j", "link", "show", "dev", name], "")?;
     let links: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();

@@ -5,8 +5,7 @@ use crate::{Plan, PortCount};
 /// Returns the packets that each port dropped between two readings of the counters, in the order of the scenario's
 /// directed links; `None` if unknown.
 ///
-/// A switch whose port is down has no route for packets to that port. The kernel counts these packets per switch.
-/// They are attributed to the port that was cut if there is one, and to no port if there are several.
+/// The kernel counts packets without a route per switch. They are attributed to the port that was cut if there is just one.
 pub fn dropped(plan: &Plan, before: &[PortCount], after: &[PortCount]) -> Vec<Option<u64>> {
     let since = |of: fn(&PortCount) -> Option<u64>, port: usize| {
         let before = before.get(port).map_or(Some(0), of);

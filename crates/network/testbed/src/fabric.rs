@@ -36,17 +36,14 @@ pub type Missing = Vec<String>;
 pub struct Fabric {
     net: Net,
     missing: Missing,
-    /// `true` if the plan requires marking or trimming and this machine lacks it.
     lacks_programs: bool,
     /// `true` if the network ends with this value.
     owned: bool,
     harms: Harms,
 }
 
-/// Number of networks that this process has built.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// Formats a rate for tc.
 fn bits(rate: u64) -> String {
     format!("{rate}bit")
 }
@@ -75,18 +72,17 @@ impl Fabric {
         Ok(fabric)
     }
 
-    /// Returns a handle to a network that another process has built and keeps, from inside its namespaces.
+    /// Returns a handle to a network that another process keeps, from inside its namespaces.
     pub(crate) fn of_another(plan: Plan, prefix: String, missing: Missing) -> Self {
         let lacks_programs = missing.iter().any(|missing| missing.starts_with(LACKS_PROGRAMS));
         Fabric { net: Net { plan, prefix }, missing, lacks_programs, owned: false, harms: Harms::default() }
     }
 
-    /// Returns the prefix of the namespaces' names.
     pub(crate) fn prefix(&self) -> &str {
         &self.net.prefix
     }
 
-    /// Returns the plan that it was built by, without features that this machine lacks.
+    /// Returns the plan of the network, without features that this machine lacks.
     pub fn plan(&self) -> &Plan {
         &self.net.plan
     }
@@ -105,7 +101,6 @@ impl Fabric {
         self.net.name(node)
     }
 
-    /// Creates the namespaces and the cables between them.
     fn join(&self) -> Result<(), TestbedError> {
         let mut batch = String::new();
         for node in 0..self.net.plan.nodes.len() {
@@ -126,7 +121,6 @@ impl Fabric {
         run("ip", &["-batch", "-"], &batch).map(drop)
     }
 
-    /// Sets addresses, routes, rates and kernel settings of a node.
     fn configure(&mut self, node: usize) -> Result<(), TestbedError> {
         let role = self.net.plan.nodes[node].role;
         let mut network = String::from("link set lo up\n");
@@ -165,8 +159,7 @@ impl Fabric {
             }
             // ICMP errors carry the address of the ingress port instead of the port that the reply leaves by.
             put("icmp_errors_use_inbound_ifaddr", "1")?;
-            // The packet's own five-tuple. Policy 1 may use a hash of the sending socket, which is drawn
-            // at each connect.
+            // Policy 1 may use a hash of the sending socket, which is drawn at each connect.
             put("fib_multipath_hash_policy", "3")?;
             put("fib_multipath_hash_fields", FIVE_TUPLE)?;
             put("fib_multipath_hash_seed", &seed.to_string())?;
@@ -180,8 +173,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// Returns the `tc` commands that limit a port to its rate. Trimmed headers have a class of their own with
-    /// priority.
+    /// Returns the `tc` commands that limit a port to its rate. Trimmed headers have a class of their own with priority.
     fn shaping(&self, port: &str, rate: u64, host: bool) -> String {
         let (burst, limit, text) = (burst(rate, self.net.plan.mtu), self.net.plan.queue.limit, bits(rate));
         if host || !self.net.plan.queue.trimming {
@@ -206,8 +198,7 @@ impl Fabric {
         )
     }
 
-    /// Returns the routes of a node over its ports to `up`. A host routes to its leaf, a leaf to other leaves over
-    /// all spines, a spine to each leaf.
+    /// Returns the routes of a node over its ports to `up`: host to leaf, leaf to leaf over all spines, spine to leaf.
     pub(crate) fn routes(&self, node: usize, up: &[usize]) -> String {
         let plan = &self.net.plan;
         let mut routes = String::new();
@@ -241,7 +232,6 @@ impl Fabric {
         routes
     }
 
-    /// Attaches the program that marks and trims to every port of a switch, if the plan requires it.
     fn equip(&mut self) -> Result<(), TestbedError> {
         let queue = self.net.plan.queue;
         if !queue.has_programs() {
@@ -250,8 +240,7 @@ impl Fabric {
         let ports = self.switch_ports();
         for (number, (node, other, rate)) in ports.iter().enumerate() {
             let equipped = self.replace_program(*node, *other, *rate, port_program::OBJECT);
-            // A program counts only if its counters are readable, so that no figure is unknown. If one is readable,
-            // all are.
+            // Counters must be readable, so that no figure is unknown; if one is, all are.
             let Err(error) = equipped.and_then(|()| {
                 if number == 0 { counters::counted(&self.net, *node, *other).map(drop) } else { Ok(()) }
             }) else {
@@ -307,7 +296,6 @@ impl Fabric {
         counters::read(&self.net, self.lacks_programs)
     }
 
-    /// Returns a meter that reads the bytes and packets of all ports at once.
     pub(crate) fn meter(&self) -> Result<Meter, TestbedError> {
         Meter::open(&self.net)
     }
@@ -320,17 +308,16 @@ impl Fabric {
         self.harms.harm(&self.net, from, to, harm)
     }
 
-    /// Opens the impairments of a link for changes without delay.
     pub(crate) fn prepare_harm(&self, from: usize, to: usize) -> Result<Settings, TestbedError> {
         harm::prepare(&self.net, from, to)
     }
 
-    /// Prepares a delay at a link, on a thread of this process. Returns the interface that delayed packets pass.
+    /// Delays a link's packets on a thread of this process. Returns the interface that delayed packets pass.
     pub(crate) fn prepare_delay(&self, from: usize, to: usize, times: Arc<Times>) -> Result<u32, TestbedError> {
         self.harms.prepare_delay(&self.net, from, to, times)
     }
 
-    /// Cuts a cable. The two switches at the cable remove it from their routes at once. Other switches do not notice,
+    /// Cuts a cable. The two switches at the cable remove it from their routes at once; other switches do not notice,
     /// and their packets over that cable are lost.
     ///
     /// # Errors
@@ -346,7 +333,6 @@ impl Fabric {
         Ok(())
     }
 
-    /// Returns the `ip` command that takes down the port to a node.
     pub(crate) fn down_line(&self, other: usize, note: Note) -> String {
         format!("link set {} down alias \"{}\"\n", self.name(other), note.write())
     }
@@ -377,7 +363,6 @@ impl Fabric {
         self.harms.heal(&self.net, cable)
     }
 
-    /// Returns the nodes that the active ports of a node lead to.
     fn ports_up(&self, node: usize) -> Result<Vec<usize>, TestbedError> {
         let links = counters::links(&self.net, node)?;
         let up = links.iter().filter(|(_, link)| link.is_up);
@@ -416,7 +401,6 @@ impl Fabric {
         has.then(|| Speed::open(&self.namespace(node), self.name(other), self.net.plan.mtu)).transpose()
     }
 
-    /// Returns the `tc` commands that set the rate of a port's queue.
     pub(crate) fn rate_lines(&self, node: usize, other: usize, rate: u64) -> String {
         let port = self.name(other);
         let host = self.net.plan.nodes[node].role == Role::Host;

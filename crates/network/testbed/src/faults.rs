@@ -1,5 +1,5 @@
-//! Faults of a run, applied by a separate thread. They are prepared before the run. At its time a fault takes only a
-//! few writes to pipes and maps, which delay nothing else.
+//! Faults of a run, applied by a separate thread. They are prepared before the run: at its time a fault takes only a
+//! few writes to pipes and maps.
 
 use crate::{
     Fabric, Harm, TestbedError,
@@ -22,7 +22,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Share of 100 %, out of 10^9.
 const ALWAYS: u64 = 1_000_000_000;
 
 /// Returns the impairment of packets that a fault causes; `None` if the fault changes the link itself.
@@ -36,12 +35,10 @@ pub(crate) fn harm(action: FaultAction) -> Option<Harm> {
     }
 }
 
-/// Returns `true` if `links` contain a direction without the opposite one.
 pub(crate) fn is_one_way(links: &[LinkId]) -> bool {
     links.iter().any(|link| !links.contains(&link.reverse()))
 }
 
-/// State of a direction of a cable.
 #[derive(Clone, Copy, Debug, Default)]
 struct Direction {
     is_down: bool,
@@ -50,16 +47,12 @@ struct Direction {
     delay: Option<[Time; 2]>,
 }
 
-/// Single operation of a fault.
 #[derive(Debug)]
 enum Act {
     /// Commands for the batch of that number.
     Lines(usize, String),
-    /// Impairments of a link.
     Chances(usize, Chances),
-    /// Delay of a link.
     Times(Arc<Times>, [Time; 2]),
-    /// Rate of a virtual queue.
     Speed(usize, u64),
 }
 
@@ -78,15 +71,13 @@ pub(crate) type Effect = (usize, Time);
 /// Message to the fault thread, which ends when the channel is closed.
 #[derive(Debug)]
 pub(crate) enum Go {
-    /// Apply the faults of time zero.
     Begin,
-    /// The clock of the run has started.
     Clock(Instant),
 }
 
-/// Runs the fault thread: prepares, applies the faults of time zero, then the others at their times. It reports by
-/// `said` when it is prepared and when it has begun, with the faults that took effect. Returns the faults that took
-/// effect later, and calls `failed` if one of those cannot be applied.
+/// Prepares the faults, applies those of time zero, then the others at their times. Reports by `said` when it is
+/// prepared and when it has begun, with the faults that took effect. Returns those that took effect later, and calls
+/// `failed` if one of them cannot be applied.
 pub(crate) fn live(
     setup: &Setup,
     fabric: &Fabric,
@@ -112,17 +103,14 @@ pub(crate) fn live(
     effects
 }
 
-/// Prepared faults of a run.
 #[derive(Debug)]
 struct Faults<'a> {
     setup: &'a Setup,
     fabric: &'a Fabric,
-    /// Steps in order of time.
+    /// In order of time.
     steps: Vec<Step>,
-    /// Index of the next step.
     next: usize,
     batches: Vec<Batch>,
-    /// Batch of a program in a node.
     batch_of: BTreeMap<(Program, usize), usize>,
     settings: Vec<Settings>,
     settings_of: BTreeMap<LinkId, usize>,
@@ -132,11 +120,8 @@ struct Faults<'a> {
 }
 
 impl<'a> Faults<'a> {
-    /// Prepares the faults of `setup`. The calling thread joins the real-time class if permitted, and so do the
-    /// processes that it starts.
-    ///
-    /// # Errors
-    /// Returns an error if no BPF program can be loaded or a program fails.
+    /// Prepares the faults of `setup`. The calling thread and the processes that it starts join the real-time class if
+    /// permitted.
     fn prepare(setup: &'a Setup, fabric: &'a Fabric) -> Result<Self, TestbedError> {
         let mut faults = Faults {
             setup,
@@ -166,7 +151,6 @@ impl<'a> Faults<'a> {
         Ok(faults)
     }
 
-    /// Returns the nodes of a link: from, to.
     fn ends(&self, link: LinkId) -> (usize, usize) {
         let link = self.setup.topology.link(link);
         (link.from.0 as usize, link.to.0 as usize)
@@ -285,9 +269,6 @@ impl<'a> Faults<'a> {
     }
 
     /// Applies the faults of time zero, before the clock of the run starts.
-    ///
-    /// # Errors
-    /// Returns an error if a program fails.
     fn begin(&mut self) -> Result<Vec<Effect>, TestbedError> {
         let mut effects = Vec::new();
         while self.steps.get(self.next).is_some_and(|step| step.at == Time::ZERO) {
@@ -296,8 +277,7 @@ impl<'a> Faults<'a> {
         Ok(effects)
     }
 
-    /// Applies the other faults at their times after `start`, until `stop` is closed. Returns the times at which they
-    /// took effect, and the error of one that failed.
+    /// Applies the other faults until `stop` is closed. Returns when they took effect, and the error of one that failed.
     fn run(mut self, start: Instant, stop: &Receiver<Go>) -> (Vec<Effect>, Option<TestbedError>) {
         let mut effects = Vec::new();
         while let Some(step) = self.steps.get(self.next) {
@@ -320,7 +300,6 @@ impl<'a> Faults<'a> {
         (effects, None)
     }
 
-    /// Applies the next fault.
     fn make(&mut self) -> Result<usize, TestbedError> {
         let step = &self.steps[self.next];
         self.next += 1;
@@ -329,8 +308,7 @@ impl<'a> Faults<'a> {
             for act in stage {
                 match act {
                     Act::Lines(batch, lines) => {
-                        // Each write requires a wait before the next one, because the batch confirms every write with
-                        // one line.
+                        // A batch confirms every write with one line, so each write requires a wait before the next one.
                         if !busy.insert(*batch) {
                             self.batches[*batch].wait()?;
                         }

@@ -11,20 +11,16 @@ use nix::{
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 use std::{io, os::unix::process::CommandExt, process::Command};
 
-/// Signals that are forwarded.
 const PASSED: [Signal; 6] =
     [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2];
 
 /// Runs a command in a process group of its own and forwards signals to it. Returns its exit code, or 128 plus the
 /// number of the signal that ended it. The calling process must have no other threads.
-///
-/// # Errors
-/// Returns an error if it cannot be started.
 pub(crate) fn run(command: &mut Command) -> io::Result<i32> {
     let mut awaited: SigSet = PASSED.into_iter().collect();
     awaited.add(Signal::SIGCHLD);
     let mut blocked = awaited;
-    // A process that takes its terminal back is not in the foreground at that moment and would receive SIGTTOU.
+    // A process that takes its terminal back is not in the foreground and would receive SIGTTOU.
     blocked.add(Signal::SIGTTOU);
     blocked.thread_block()?;
     let unblock = move || SigSet::empty().thread_set_mask().map_err(io::Error::from);
@@ -49,7 +45,7 @@ pub(crate) fn run(command: &mut Command) -> io::Result<i32> {
     Ok(code)
 }
 
-/// Handles an end or a stop of the command. Returns the exit code if it has ended.
+/// Returns the exit code if the command has ended.
 fn look_after(group: Pid, terminal: &Terminal) -> io::Result<Option<i32>> {
     loop {
         match waitpid(group, Some(WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED))? {
@@ -70,7 +66,6 @@ fn look_after(group: Pid, terminal: &Terminal) -> io::Result<Option<i32>> {
     }
 }
 
-/// Terminal at standard input, if this process is in its foreground.
 struct Terminal {
     is_ours: bool,
 }

@@ -31,14 +31,12 @@ pub enum Harm {
 /// Link with a delay, and the thread that delays its packets.
 type DelayThread = ((usize, usize), JoinHandle<()>);
 
-/// Impairments of the links of a network.
 #[derive(Debug, Default)]
 pub(crate) struct Harms {
     /// Delays of a network that this process has built; `None` if separate processes delay packets.
     delays: Option<Mutex<Vec<DelayThread>>>,
 }
 
-/// See [`crate::Fabric::prepare_harm`].
 pub(crate) fn prepare(net: &Net, from: usize, to: usize) -> Result<link_program::Settings, TestbedError> {
     link_program::Settings::open(&net.namespace(to), net.name(from)).map_err(only_root)
 }
@@ -49,7 +47,6 @@ impl Harms {
         Harms { delays: Some(Mutex::default()) }
     }
 
-    /// See [`crate::Fabric::harm`].
     pub(crate) fn harm(&self, net: &Net, from: usize, to: usize, harm: Harm) -> Result<(), TestbedError> {
         let (namespace, port) = (net.namespace(to), net.name(from));
         let change = |change: &dyn Fn(&mut link_program::Chances)| {
@@ -63,10 +60,6 @@ impl Harms {
         }
     }
 
-    /// Removes all impairments from both directions of a cable.
-    ///
-    /// # Errors
-    /// Returns an error if a program fails.
     pub(crate) fn heal(&self, net: &Net, cable: usize) -> Result<(), TestbedError> {
         let cable = &net.plan.cables[cable];
         for (from, to) in [(cable.lower.node, cable.upper.node), (cable.upper.node, cable.lower.node)] {
@@ -97,7 +90,6 @@ impl Harms {
         forward_apart(&ForwardOrder { namespace, port, name, times: [delay, jitter].map(Time::ps) })
     }
 
-    /// See [`crate::Fabric::prepare_delay`].
     pub(crate) fn prepare_delay(
         &self,
         net: &Net,
@@ -137,7 +129,6 @@ impl Harms {
         Ok(())
     }
 
-    /// Ends all delays that this process makes; their threads run inside the namespaces.
     pub(crate) fn end_delays(&self, net: &Net) {
         let places: Vec<(usize, usize)> = self.delays.as_ref().map_or_else(Vec::new, |delays| {
             delays.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|(at, _)| *at).collect()
@@ -146,7 +137,6 @@ impl Harms {
     }
 }
 
-/// Reason for refusing impairments without root.
 pub(crate) const ONLY_ROOT: &str =
     "links lose, corrupt, duplicate and delay packets by a BPF program, and only root may load those";
 
@@ -165,7 +155,6 @@ fn only_root(error: TestbedError) -> TestbedError {
     }
 }
 
-/// Parameters of a process that delays packets.
 #[derive(Debug, Serialize, Deserialize)]
 struct ForwardOrder {
     namespace: String,
@@ -193,7 +182,7 @@ fn forward_apart(order: &ForwardOrder) -> Result<(), TestbedError> {
     if said.is_empty() { Ok(()) } else { Err(only_root(TestbedError::Input(said))) }
 }
 
-/// Delays packets as standard input specifies, in a process of its own. Prints nothing on success, or the error.
+/// Delays packets as standard input specifies. Prints nothing on success, or the error.
 pub fn forward() {
     let order = serde_json::from_reader(std::io::stdin()).map_err(|error| error.to_string());
     let opened = order.and_then(|ForwardOrder { namespace, port, name, times }| {

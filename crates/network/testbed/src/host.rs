@@ -21,14 +21,10 @@ const LOOK: Time = Time::from_us(1_000);
 /// Real-time priority of endpoints: above ordinary processes, below kernel threads.
 const PRIORITY: &str = "5";
 
-/// Order to a host.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// Connect to these peers over these paths.
     Connect(Vec<(SocketAddr, Vec<Vec<Label>>)>),
-    /// Send a flow of `bytes` bytes.
     Start { flow: u32, to: SocketAddr, bytes: u64 },
-    /// End the thread.
     Stop,
 }
 
@@ -59,7 +55,6 @@ pub(crate) enum Report {
     Done { counters: Counters, longest_pause: Time, lateness: Lateness },
 }
 
-/// Configuration of an endpoint thread.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) name: String,
@@ -75,13 +70,11 @@ pub(crate) struct Host {
     pub(crate) clock: Instant,
 }
 
-/// Flow that is being sent.
 #[derive(Debug)]
 struct Going {
     peer: u32,
     left: u64,
     last: u32,
-    /// Counters of its messages so far.
     counted: Delivered,
 }
 
@@ -94,7 +87,6 @@ struct Work<'a> {
     /// Flows with messages that the endpoint has not accepted yet.
     waiting: VecDeque<u32>,
     received: BTreeMap<u32, u64>,
-    /// Peers whose connection is lost.
     lost: BTreeSet<u32>,
     unmet: usize,
     /// Bytes sent when the first flow started.
@@ -106,7 +98,6 @@ impl Host {
         Time::from_ns(u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX / 1000))
     }
 
-    /// Executes orders until the stop order arrives.
     pub(crate) fn live(&self, number: usize, orders: &Receiver<Order>, reports: &Sender<(usize, Report)>) {
         let done = self.open().and_then(|driver| {
             let _ = reports.send((number, Report::Ready));
@@ -140,7 +131,6 @@ impl Host {
     }
 }
 
-/// Puts the calling thread into the real-time class.
 pub(crate) fn be_real_time() -> Result<(), TestbedError> {
     let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
     programs::run("chrt", &["--rr", "--pid", PRIORITY, &thread], "").map(drop)
@@ -207,7 +197,6 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Stops sending a flow.
     fn abandon(&mut self, flow: u32) {
         self.going.remove(&flow);
         self.waiting.retain(|waiting| *waiting != flow);

@@ -3,8 +3,7 @@
 use rustix::io::{FdFlags, fcntl_setfd};
 use std::os::fd::{BorrowedFd, RawFd};
 
-/// Marks all open files but the first three as close-on-exec, so that programs started from now on do not inherit
-/// them.
+/// Marks all open files but the first three as close-on-exec.
 pub(crate) fn close_on_exec() {
     let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let numbers: Vec<RawFd> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();

@@ -1,5 +1,4 @@
-//! Collectives over NCCL's network plugin in a run: ranks run at the hosts of the testbed, and their messages become
-//! flow rows.
+//! Collectives over NCCL's network plugin in a run: ranks run at the testbed's hosts, and their messages become flow rows.
 
 use crate::{Fabric, TestbedError, host::Report, programs};
 use anabranch_backend::FlowOutcome;
@@ -21,18 +20,16 @@ use std::{
     },
 };
 
-/// Function that returns the settings of a collective's ranks. The testbed adds the command prefix that enters the
-/// namespace.
+/// Function that returns the settings of a collective's ranks, to which the testbed adds the prefix that enters the namespace.
 pub type Launch<'a> = dyn Fn(&NcclJob) -> Result<Settings, String> + 'a;
 
 /// Name of a message at one rank: round, channel, rank, position in its program.
 type Name = (u32, usize, usize, usize);
 
-/// A collective that runs or is due.
 #[derive(Debug)]
 struct Job<'a> {
     of: &'a NcclJob,
-    /// Flow numbers of its messages, by the sender's and by the receiver's name.
+    /// Flow numbers by the sender's and by the receiver's name.
     sent: BTreeMap<Name, usize>,
     received: BTreeMap<Name, usize>,
     begin: Option<Sender<()>>,
@@ -41,7 +38,6 @@ struct Job<'a> {
     is_over: bool,
 }
 
-/// Collectives of a run.
 #[derive(Debug)]
 pub(crate) struct Jobs<'a> {
     set: &'a FlowSet,
@@ -50,13 +46,12 @@ pub(crate) struct Jobs<'a> {
     zero_ns: u64,
 }
 
-/// Returns the numbers of the flows that ranks send. Hosts do not handle these.
+/// Returns the flows that ranks send, which hosts do not handle.
 pub(crate) fn own_flows(set: &FlowSet) -> BTreeSet<usize> {
     let workloads: BTreeSet<u16> = set.jobs.iter().map(|job| job.workload).collect();
     (0..set.flows.len()).filter(|flow| workloads.contains(&set.flows[*flow].workload)).collect()
 }
 
-/// Returns the settings of the ranks of each collective.
 pub(crate) fn settings(set: &FlowSet, fabric: &Fabric, launch: &Launch<'_>) -> Result<Vec<Settings>, RunError> {
     let wrong = |error: TestbedError| RunError::Setup(error.to_string());
     let mut all = Vec::new();
@@ -73,7 +68,6 @@ pub(crate) fn settings(set: &FlowSet, fabric: &Fabric, launch: &Launch<'_>) -> R
     Ok(all)
 }
 
-/// Runs a job: waits for its start, runs its rounds and reports them.
 pub(crate) fn live(
     number: usize,
     settings: &Settings,
@@ -106,17 +100,14 @@ impl<'a> Jobs<'a> {
         Jobs { set, jobs: set.jobs.iter().zip(begins).map(job).collect(), zero_ns: clock_ns() }
     }
 
-    /// Sets time zero of the run to now.
     pub(crate) fn begin_clock(&mut self) {
         self.zero_ns = clock_ns();
     }
 
-    /// Returns the start time of the next collective.
     pub(crate) fn next(&self) -> Option<Time> {
         self.jobs.iter().filter(|job| job.begin.is_some()).map(|job| job.of.parameters.start).min()
     }
 
-    /// Starts the collectives that are due at `now`.
     pub(crate) fn begin(&mut self, now: Time) {
         for job in self.jobs.iter_mut().filter(|job| job.of.parameters.start <= now) {
             if let Some(begin) = job.begin.take() {
@@ -125,12 +116,11 @@ impl<'a> Jobs<'a> {
         }
     }
 
-    /// Returns `true` if all collectives have ended.
     pub(crate) fn are_over(&self) -> bool {
         self.jobs.iter().all(|job| job.is_over)
     }
 
-    /// Stores the rows of a finished round as outcomes of flows. Returns the number of finished flows.
+    /// Stores a finished round as outcomes of flows. Returns the number of finished flows.
     pub(crate) fn take_round(
         &mut self,
         number: usize,
@@ -169,7 +159,6 @@ impl<'a> Jobs<'a> {
         finished
     }
 
-    /// Records the end of a job.
     pub(crate) fn take_end(&mut self, number: usize, result: Result<Outcome, JobError>) -> Result<(), RunError> {
         let job = &mut self.jobs[number];
         job.is_over = true;
@@ -187,7 +176,6 @@ impl<'a> Jobs<'a> {
         }
     }
 
-    /// Returns the result of each collective.
     pub(crate) fn results(&self) -> Vec<Collective> {
         let row = |job: &Job<'_>| {
             let (parameters, ranks) = (&job.of.parameters, job.of.hosts.len());

@@ -1,12 +1,8 @@
-//! A leaf-spine of Linux network namespaces on one machine: the kernel's own ECMP, rates per link, queues that mark and trim,
-//! counters, faults. Docs: docs/reference/testbed.md.
+//! A leaf-spine of Linux network namespaces on one machine: the kernel's own ECMP, rates per link, queues that mark and
+//! trim, counters, faults. Docs: docs/reference/testbed.md.
 //!
-//! - [`Plan`]: network that is built for a scenario's topology, and the limits of topologies;
-//! - [`Fabric`]: the network itself, built and taken down by the process inside it;
-//! - [`paths`]: discovery of the switches on the path of a UDP flow, without privileges or a map;
-//! - [`Testbed`]: backend that runs a scenario's flows on the network;
-//! - [`space`]: private mount, network and process namespaces, which end with their holder;
-//! - [`standing`]: named testbeds, which run until they are taken down.
+//! [`Plan`] describes the network, [`Fabric`] is the network in the process's own namespaces ([`space`]), [`standing`]
+//! are named testbeds, [`paths`] discovers paths, and [`Testbed`] runs scenarios.
 
 #![cfg(target_os = "linux")]
 

@@ -1,7 +1,7 @@
 //! BPF program that impairs packets on arrival at a port, with the probabilities in a map.
 //!
-//! It runs behind the queue and the rate limiter of the sending port, so that a lost packet has occupied the link.
-//! The object is precompiled, as that of the port program.
+//! It runs behind the queue of the sending port, so that a lost packet has occupied the link. The object is
+//! precompiled, as that of the port program.
 
 use crate::{TestbedError, bpf::Array, programs::run};
 use std::io::Write;
@@ -15,13 +15,12 @@ pub(crate) struct Chances {
     pub(crate) loses: u64,
     pub(crate) repeats: u64,
     pub(crate) damages: u64,
-    /// Interface that delays arriving packets; 0 for none.
+    /// Interface that delays arriving packets; 0: none.
     pub(crate) detour: u32,
     /// At a delaying interface, the port that packets return to; otherwise 0.
     pub(crate) back: u32,
 }
 
-/// Counters of impaired packets of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Harmed {
     pub(crate) lost: u64,
@@ -54,7 +53,6 @@ fn share(chance: u64) -> u64 {
     ((u128::from(chance) * 1_000_000_000 + (1 << 31)) >> 32) as u64
 }
 
-/// Returns the identifier of the program at a port; `None` if there is none.
 fn program(namespace: &str, port: &str) -> Result<Option<u32>, TestbedError> {
     let text = run("tc", &["-n", namespace, "-j", "filter", "show", "dev", port, "ingress"], "")?;
     let filters: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
@@ -85,15 +83,11 @@ fn attach(namespace: &str, port: &str) -> Result<u32, TestbedError> {
     program(namespace, port)?.ok_or_else(|| TestbedError::Input(format!("no program is at port {port} of {namespace}")))
 }
 
-/// Open settings of the link that arrives at a port, for changes without delay.
 #[derive(Debug)]
 pub(crate) struct Settings(Array);
 
 impl Settings {
     /// Opens the settings of a port, and loads the program if it is missing.
-    ///
-    /// # Errors
-    /// Returns an error if no program can be loaded.
     pub(crate) fn open(namespace: &str, port: &str) -> Result<Self, TestbedError> {
         let failed = |error| TestbedError::system(format!("the program at port {port} of {namespace}"), error);
         Array::open(attach(namespace, port)?, "link").map(Settings).map_err(failed)
@@ -111,9 +105,6 @@ impl Settings {
 }
 
 /// Changes the impairments of the link that arrives at a port. Returns the previous ones.
-///
-/// # Errors
-/// Returns an error if no program can be loaded.
 pub(crate) fn change(namespace: &str, port: &str, change: impl FnOnce(&mut Chances)) -> Result<Chances, TestbedError> {
     let settings = Settings::open(namespace, port)?;
     let before = settings.get()?;
@@ -123,11 +114,7 @@ pub(crate) fn change(namespace: &str, port: &str, change: impl FnOnce(&mut Chanc
     Ok(before)
 }
 
-/// Returns the counters of impaired packets of the link that arrives at a port, which must have the `clsact` queueing
-/// discipline.
-///
-/// # Errors
-/// Returns an error if the system denies access.
+/// Returns the counters of the link that arrives at a port, which must have the `clsact` queueing discipline.
 pub(crate) fn harmed(namespace: &str, port: &str) -> Result<Harmed, TestbedError> {
     let Some(program) = program(namespace, port)? else { return Ok(Harmed::default()) };
     let failed = |error| TestbedError::system(format!("the program at port {port} of {namespace}"), error);

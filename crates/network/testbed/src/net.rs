@@ -7,7 +7,6 @@ use std::{fs::File, path::Path};
 /// Folder in which `ip netns` keeps namespaces.
 const NAMESPACES: &str = "/run/netns";
 
-/// Namespaces of a network.
 #[derive(Debug)]
 pub(crate) struct Net {
     pub(crate) plan: Plan,
@@ -16,22 +15,19 @@ pub(crate) struct Net {
 }
 
 impl Net {
-    /// Returns the name of a node's namespace.
     pub(crate) fn namespace(&self, node: usize) -> String {
         format!("{}{}", self.prefix, self.plan.nodes[node].name)
     }
 
-    /// Returns `true` if a node's namespace exists.
     pub(crate) fn is_there(&self, node: usize) -> bool {
         Path::new(NAMESPACES).join(self.namespace(node)).exists()
     }
 
-    /// Returns the name of a node, which is also the name of its neighbours' ports to it.
+    /// Returns the name of a node and of its neighbours' ports to it.
     pub(crate) fn name(&self, node: usize) -> &str {
         &self.plan.nodes[node].name
     }
 
-    /// See [`crate::Fabric::within`].
     pub(crate) fn within<T: Send>(&self, node: usize, work: impl FnOnce() -> T + Send) -> Result<T, TestbedError> {
         let namespace = self.namespace(node);
         std::thread::scope(|scope| {
@@ -42,9 +38,6 @@ impl Net {
 }
 
 /// Moves the calling thread into a namespace.
-///
-/// # Errors
-/// Returns an error if no namespace has that name.
 pub(crate) fn enter(namespace: &str) -> Result<(), TestbedError> {
     let path = Path::new(NAMESPACES).join(namespace);
     let failed = |source| TestbedError::system(format!("entering the namespace {}", path.display()), source);

@@ -1,6 +1,5 @@
-//! Path discovery without a map: traces the switches of a UDP flow by its port pair. A switch that discards a
-//! datagram because its TTL expired sends an ICMP error, which arrives in the socket's error queue. Discovery takes
-//! no privileges.
+//! Path discovery: traces the switches of a UDP flow by its port pair, without privileges. A switch that discards a
+//! datagram because its TTL expired sends an ICMP error, which arrives in the socket's error queue.
 
 use crate::TestbedError;
 use nix::{
@@ -18,15 +17,15 @@ use std::{
 
 /// Size of a probe in bytes.
 const QUESTION: usize = 32;
-/// Number of attempts per hop.
+/// Attempts per hop.
 const TRIES: u32 = 3;
 /// Labels probed at once; switches delay ICMP errors under larger bursts.
 const AT_ONCE: usize = 16;
-/// Number of consecutive silent hops after which probing of a label stops.
+/// Consecutive silent hops after which probing of a label stops.
 const SILENT: usize = 2;
 /// Origin of an extended socket error (`SO_EE_ORIGIN_ICMP`).
 const ORIGIN_ICMP: u8 = 2;
-/// Types of ICMP messages: time exceeded, destination unreachable.
+/// ICMP types: time exceeded, destination unreachable.
 const TIME_EXCEEDED: u8 = 11;
 const UNREACHABLE: u8 = 3;
 /// Range in which free ports are searched.
@@ -84,8 +83,8 @@ impl LabelPath {
     }
 }
 
-/// Groups labels by path: labels with the same switches share one. Labels with fewer known switches than others are
-/// excluded. The result is empty if no switch replied.
+/// Groups labels that share their switches. Labels with fewer known switches than others are excluded. The result is
+/// empty if no switch replied.
 pub fn groups(found: &[LabelPath]) -> Vec<Vec<u32>> {
     let known = |path: &LabelPath| path.switches().iter().flatten().count();
     let most = found.iter().map(known).max().unwrap_or(0);
@@ -122,7 +121,6 @@ fn open(port: u16) -> Result<UdpSocket, TestbedError> {
     Ok(socket)
 }
 
-/// Opens sockets at consecutive ports.
 fn open_all(first: u16, labels: u16) -> Result<Vec<UdpSocket>, TestbedError> {
     if u32::from(first) + u32::from(labels) > 1 << 16 {
         return Err(TestbedError::Input(format!("{labels} labels from port {first} on go beyond port 65535")));
@@ -172,7 +170,7 @@ pub fn discover(asked: &Asked) -> Result<Vec<LabelPath>, TestbedError> {
     Ok(paths)
 }
 
-/// Probes hop `ttl` on each of these sockets. Returns the hops that replied.
+/// Probes hop `ttl` on each socket. Returns the hops that replied.
 fn ask(
     sockets: &[&UdpSocket],
     to: Ipv4Addr,
@@ -226,8 +224,8 @@ fn ask(
     Ok(answers)
 }
 
-/// Reads the next message of a socket's error queue: its sender, `true` if that is the destination, and the TTL of
-/// the probe, which the payload repeats.
+/// Reads the next message of a socket's error queue: its sender, `true` if that is the destination, and the probe's
+/// TTL, which the payload repeats.
 fn read(socket: &UdpSocket) -> Result<Option<(Ipv4Addr, bool, u8)>, TestbedError> {
     loop {
         let mut question = [0; QUESTION];

@@ -105,8 +105,7 @@ const MIN_BURST: u64 = 15_000;
 /// Bytes of an Ethernet header, which shaping counts.
 const ETHERNET: u64 = 14;
 
-/// Returns the bytes that a port may send at once after an idle period: a millisecond, so that a late timer costs
-/// nothing.
+/// Returns the bytes that a port may send at once after an idle period: a millisecond, so that a late timer costs nothing.
 pub(crate) fn burst(rate: u64, mtu: u32) -> u64 {
     MIN_BURST.max(rate / 8000).max(u64::from(mtu) + 2 * ETHERNET)
 }
@@ -122,7 +121,6 @@ fn refused(what: impl Into<String>) -> TestbedError {
 }
 
 impl Queue {
-    /// Returns the queues of a scenario's switches.
     fn of(setup: &Setup, wire: &WireParameters) -> Self {
         let (fabric, transport) = (&setup.fabric, &setup.transport);
         let packet = transport.mtu() + transport.header();
@@ -132,7 +130,6 @@ impl Queue {
         Queue { limit, marking, trimming: wire.trimming }
     }
 
-    /// Returns `true` if the ports of switches need programs.
     pub(crate) fn has_programs(&self) -> bool {
         self.marking.is_some() || self.trimming
     }
@@ -242,8 +239,7 @@ impl Plan {
         self.cables.iter().find(|cable| (cable.lower.node, cable.upper.node) == (lower, upper))
     }
 
-    /// Returns every port of the switches and NIC of the hosts, each with the node it leads to, in the order of the
-    /// scenario's directed links.
+    /// Returns every port with the node it leads to, in the order of the scenario's directed links.
     pub fn ports(&self) -> impl Iterator<Item = (&End, usize)> {
         self.cables.iter().flat_map(|cable| [(&cable.lower, cable.upper.node), (&cable.upper, cable.lower.node)])
     }

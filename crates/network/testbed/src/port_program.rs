@@ -1,8 +1,6 @@
 //! BPF program that marks and trims at a switch's port: its settings are written into the compiled object, `tc` loads
-//! it, and bpf(2) reads its counters.
-//!
-//! The object is precompiled, so that building a testbed needs neither clang nor headers. A test compiles the source
-//! beside it (`port.bpf.c`) and compares.
+//! it, and bpf(2) reads its counters. The object is precompiled, so that building needs neither clang nor headers; a
+//! test compiles the source (`port.bpf.c`) and compares.
 
 use crate::{Queue, TestbedError, bpf::Array, plan::burst, programs::run};
 use anabranch_endpoint::header::MAX_HEADER;
@@ -12,13 +10,11 @@ use std::io::Write;
 pub const OBJECT: &[u8] = include_bytes!("port.bpf.o");
 /// First word of the settings.
 const MAGIC: u64 = 0x416e_6162_7261_634e;
-/// Bytes that remain of a trimmed frame: headers of Ethernet, IPv4 and UDP, and the longest protocol header, that of
-/// authenticated data.
+/// Bytes that remain of a trimmed frame: headers of Ethernet, IPv4, UDP, and the longest protocol header.
 const KEEP: u64 = 14 + 20 + 8 + MAX_HEADER as u64;
 /// Offset of the counters in the program's state, after lock, padding, time and level.
 const COUNTERS: usize = 24;
 
-/// Counters of a port's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
     /// Packets that arrived at the port, including those dropped later.
@@ -28,7 +24,6 @@ pub(crate) struct Counted {
     pub(crate) deepest: u64,
 }
 
-/// Returns the object with the settings of a port.
 fn object(template: &[u8], rate: u64, mtu: u32, queue: &Queue) -> Result<Vec<u8>, TestbedError> {
     let marking = queue.marking.map_or([u64::MAX, u64::MAX, 0], |marking| {
         let probability = (marking.probability.clamp(0.0, 1.0) * f64::from(u32::MAX)) as u64;
@@ -47,7 +42,6 @@ fn object(template: &[u8], rate: u64, mtu: u32, queue: &Queue) -> Result<Vec<u8>
     Ok(object)
 }
 
-/// Attaches the program to a port and replaces the one that is there.
 pub(crate) fn attach(
     template: &[u8],
     namespace: &str,
@@ -57,7 +51,7 @@ pub(crate) fn attach(
     queue: &Queue,
 ) -> Result<(), TestbedError> {
     let object = object(template, rate, mtu, queue)?;
-    // A new file with a random name: in /tmp another user could have placed a link under a predictable one.
+    // A random name: in /tmp another user could have placed a link under a predictable one.
     let failed = |error| TestbedError::system("writing the port program to a temporary file", error);
     let mut file = tempfile::Builder::new().prefix("anabranch-port-").suffix(".o").tempfile().map_err(failed)?;
     file.write_all(&object).map_err(failed)?;
@@ -75,7 +69,6 @@ pub(crate) struct Speed {
 }
 
 impl Speed {
-    /// Opens the rate of the program at a port.
     pub(crate) fn open(namespace: &str, port: &str, mtu: u32) -> Result<Self, TestbedError> {
         let failed = |error| TestbedError::system(format!("the program at port {port} of {namespace}"), error);
         Ok(Speed { array: Array::open(program(namespace, port)?, "speed").map_err(failed)?, mtu })
@@ -88,12 +81,10 @@ impl Speed {
     }
 }
 
-/// Removes the program from a port.
 pub(crate) fn detach(namespace: &str, port: &str) -> Result<(), TestbedError> {
     run("tc", &["-n", namespace, "qdisc", "del", "dev", port, "clsact"], "").map(drop)
 }
 
-/// Returns the identifier of the program at a port.
 fn program(namespace: &str, port: &str) -> Result<u32, TestbedError> {
     let text = run("tc", &["-n", namespace, "-j", "filter", "show", "dev", port, "egress"], "")?;
     let filters: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap_or_default();
@@ -102,8 +93,7 @@ fn program(namespace: &str, port: &str) -> Result<u32, TestbedError> {
     id.ok_or_else(|| TestbedError::Input(format!("no program is at port {port} of {namespace}")))
 }
 
-/// Returns packets, marked, trimmed and deepest queue. In the test's build, also the sums of the virtual and the real
-/// queue.
+/// Returns packets, marked, trimmed and deepest queue; in the test's build also the sums of both queues.
 ///
 /// # Errors
 /// Returns an error if there is no program or the system denies access to its state.
@@ -116,10 +106,6 @@ pub fn counters(namespace: &str, port: &str) -> Result<[u64; 6], TestbedError> {
     counters.ok_or_else(|| failed(std::io::Error::other(format!("{} bytes of state", state.len()))))
 }
 
-/// Returns the counters of the program at a port.
-///
-/// # Errors
-/// As [`counters`].
 pub(crate) fn counted(namespace: &str, port: &str) -> Result<Counted, TestbedError> {
     let [offered, marked, trimmed, deepest, ..] = counters(namespace, port)?;
     Ok(Counted { offered, marked, trimmed, deepest })

@@ -1,6 +1,6 @@
 //! Idle share of the machine's processors.
 
-/// Times of all processors since boot, in ticks.
+/// Ticks of all processors since boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Processors {
     idle: u64,
@@ -42,7 +42,6 @@ mod tests {
         let before = Processors::parse("cpu  100 0 50 800 50 0 0 0 7 0\ncpu0 1 2 3 4\n").unwrap();
         assert_eq!(before, Processors { idle: 850, all: 1000 });
         let later = Processors::parse("cpu  160 0 60 810 60 5 5 0 9 0\n").unwrap();
-        // 100 ticks later, 20 of them idle.
         assert_eq!(before.idle_share(later), Some(0.2));
         assert_eq!(before.idle_share(before), None);
         assert_eq!(Processors::parse("intr 5\n"), None);

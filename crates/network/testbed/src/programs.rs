@@ -8,7 +8,6 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Programs and the Debian packages that contain them.
 const PACKAGES: &[(&str, &str)] = &[
     ("ip", "iproute2"),
     ("tc", "iproute2"),
@@ -19,7 +18,6 @@ const PACKAGES: &[(&str, &str)] = &[
     ("dumpcap", "tshark"),
 ];
 
-/// Returns the Debian package of a program.
 pub(crate) fn package(program: &str) -> &'static str {
     PACKAGES.iter().find(|(name, _)| *name == program).map_or("coreutils", |(_, package)| package)
 }
@@ -27,7 +25,7 @@ pub(crate) fn package(program: &str) -> &'static str {
 /// Environment variable with the folders of programs; it replaces `PATH` and the system's folders.
 const FOLDERS: &str = "ANABRANCH_PROGRAMS";
 
-/// Returns the path of a program. It also searches the system's folders, which `PATH` of ordinary users often lacks.
+/// Returns the path of a program in `PATH` or the system's folders, which `PATH` of ordinary users often lacks.
 pub fn find(program: &str) -> Option<PathBuf> {
     let given = std::env::var_os(FOLDERS);
     let path = given.clone().or_else(|| std::env::var_os("PATH")).unwrap_or_default();
@@ -46,9 +44,6 @@ pub fn command(program: &str) -> Result<Command, TestbedError> {
 }
 
 /// Runs a program to completion with `input` on standard input. Returns its standard output.
-///
-/// # Errors
-/// Returns an error if the program is missing or fails.
 pub(crate) fn run<A: AsRef<OsStr>>(program: &str, arguments: &[A], input: &str) -> Result<String, TestbedError> {
     let words: Vec<&OsStr> = arguments.iter().map(AsRef::as_ref).collect();
     let shown = || {

@@ -28,28 +28,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Port of label 0.
 const PORT: u16 = 7000;
 /// Bytes of content, which flows repeat.
 const CONTENT: usize = 1 << 20;
 /// Timeout of connecting all peers, and of ending the endpoints.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Interval of progress reports.
 const TELL: Duration = Duration::from_millis(100);
-/// Maximum number of path discoveries per pair of hosts.
+/// Path discoveries per pair of hosts.
 const ROUNDS: usize = 5;
-/// Timeout of a switch's reply.
 const ANSWER: Duration = Duration::from_millis(200);
 
 fn wrong(error: &TestbedError) -> RunError {
     RunError::Setup(error.to_string())
 }
 
-/// Runs `setup` on namespaces with endpoints configured by `wire`; `launch` returns the settings of the ranks of
-/// collectives.
-///
-/// # Errors
-/// [`RunError::Setup`] if a testbed cannot be built for `setup`, [`RunError::Failed`] if an endpoint cannot continue.
+/// Runs `setup` on namespaces with endpoints configured by `wire`; `launch` returns the settings of the ranks of collectives.
 pub(crate) fn run(
     setup: &Setup,
     wire: &WireParameters,
@@ -97,7 +90,6 @@ pub(crate) fn run(
     })
 }
 
-/// Thread that applies the faults; it ends with this value.
 struct FaultThread<'scope> {
     go: Sender<Go>,
     heard: Receiver<Result<Vec<Effect>, TestbedError>>,
@@ -111,20 +103,17 @@ impl FaultThread<'_> {
         self.heard.recv().map_err(ended)?.map_err(|error| wrong(&error))
     }
 
-    /// Applies the faults of time zero.
     fn begin(&self) -> Result<Vec<Effect>, RunError> {
         let _ = self.go.send(Go::Begin);
         self.heard()
     }
 
-    /// Stops the thread. Returns the faults that took effect.
     fn end(self) -> Vec<Effect> {
         drop(self.go);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-/// Stops the running collectives when dropped.
 struct Stops<'a>(&'a AtomicBool);
 
 impl Drop for Stops<'_> {
@@ -133,27 +122,22 @@ impl Drop for Stops<'_> {
     }
 }
 
-/// Destinations of a host, each with its paths as lists of labels; without paths every label is a path.
+/// Destinations of a host, each with its paths as lists of labels; no paths: every label is one.
 type Ways = Vec<(SocketAddr, Vec<Vec<Label>>)>;
 
 struct Run<'a> {
     setup: &'a Setup,
     fabric: &'a Fabric,
-    /// Hosts that send or receive.
     hosts: Vec<Option<Host>>,
     at: Vec<SocketAddr>,
     clock: Instant,
     outcomes: Vec<FlowOutcome>,
-    /// Time at which each fault of the setup took effect.
     effects: Vec<Option<Time>>,
-    /// Flows that ended early.
     abandoned: BTreeSet<u32>,
     /// Pairs of hosts of which one has lost the connection to the other, with the reason.
     lost: BTreeMap<[usize; 2], String>,
     finished: u64,
-    /// Flows that ranks of collectives send.
     of_ranks: BTreeSet<usize>,
-    /// Counters of the endpoints and of the ranks.
     counted: Counters,
 }
 
@@ -226,7 +210,6 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Returns source and destination of the flows that hosts send.
     fn of_hosts(&self) -> impl Iterator<Item = (u32, u32)> {
         let flows = self.setup.flows.flows.iter().enumerate();
         flows.filter(|(number, _)| !self.of_ranks.contains(number)).map(|(_, flow)| (flow.src, flow.dst))
@@ -236,7 +219,6 @@ impl<'a> Run<'a> {
         Time::from_ns(u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX / 1000))
     }
 
-    /// Returns the destinations of each host, with the paths to each.
     fn ways(&self, wire: &WireParameters) -> Result<Vec<Ways>, RunError> {
         let pairs: BTreeSet<(u32, u32)> = self.of_hosts().collect();
         let mut ways = vec![Vec::new(); self.at.len()];
@@ -247,7 +229,6 @@ impl<'a> Run<'a> {
         Ok(ways)
     }
 
-    /// Executes the run, from the first connection to the last counter.
     fn drive(
         mut self,
         ways: Vec<Ways>,
@@ -279,8 +260,7 @@ impl<'a> Run<'a> {
         let mut interrupted = false;
         let by_time_limit = loop {
             let now = self.elapsed().saturating_sub(zero);
-            // A flow is complete when both sides have reported, because the receiver's report, which may start other
-            // flows, may arrive after the sender's.
+            // Both sides must have reported: the receiver's report, which may start other flows, may arrive after the sender's.
             let over = |(number, o): (usize, &FlowOutcome)| {
                 o.started.is_none()
                     || (o.acknowledged.is_some() && o.received.is_some())
@@ -352,21 +332,18 @@ impl<'a> Run<'a> {
         Ok(self.rows(links, took, on_wire, ended))
     }
 
-    /// Stores the times at which faults took effect.
     fn took_effect(&mut self, effects: Vec<Effect>) {
         for (fault, at) in effects {
             self.effects[fault] = Some(at);
         }
     }
 
-    /// Returns the pairs of hosts of which one has lost the connection to the other.
     fn lost_peers(&self) -> Vec<LostPeer> {
         let name = |host: usize| self.fabric.plan().nodes[host].name.clone();
         let row = |(hosts, why): (&[usize; 2], &String)| LostPeer { hosts: hosts.map(name), reason: why.clone() };
         self.lost.iter().map(row).collect()
     }
 
-    /// Returns the load of the endpoint of a host.
     fn load(&self, host: usize, of: &Lateness, sent: &[(u64, u64)]) -> EndpointLoad {
         let port = self.setup.topology.host_uplink(host as u32).0 as usize;
         let Lateness { sending, receiving, active, late, lost, bytes: offered_bytes } = *of;
@@ -374,7 +351,6 @@ impl<'a> Run<'a> {
         EndpointLoad { sending, receiving, active, late, lost, offered_bytes, achieved_bytes }
     }
 
-    /// Waits until `hosts` hosts are ready.
     fn wait_for_all(&self, reports: &Receiver<(usize, Report)>, hosts: usize) -> Result<(), RunError> {
         let until = Instant::now() + PATIENCE;
         let mut ready = 0;
@@ -458,7 +434,6 @@ impl<'a> Run<'a> {
         topology.links.iter().enumerate().map(row).collect()
     }
 
-    /// Returns the measurements as the rows of a run.
     fn rows(self, links: Vec<LinkRow>, took: Time, on_wire: OnWire, ended: Ended) -> RunRows {
         let counted = &self.counted;
         let all = |of: fn(&LinkRow) -> Option<u64>| links.iter().map(of).sum::<Option<u64>>();
@@ -490,7 +465,6 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Reasons other than the last flow for which a run ended.
 #[derive(Clone, Copy, Debug)]
 struct Ended {
     by_time_limit: bool,
@@ -508,8 +482,7 @@ fn add(all: &mut Counters, one: &Counters) {
     all.path_switches += one.path_switches;
 }
 
-/// Returns the paths that a host uses towards another: none, so that every label is one, or the labels grouped by the
-/// spine they lead over.
+/// Returns the labels grouped by the spine they lead over; empty: every label is a path.
 fn paths(wire: &WireParameters, fabric: &Fabric, from: u32, to: u32) -> Result<Vec<Vec<Label>>, TestbedError> {
     let plan = fabric.plan();
     let leaf =

@@ -19,14 +19,13 @@ use std::{
     sync::atomic::{AtomicI32, Ordering},
 };
 
-/// Folder of named namespaces, in memory, which is invisible outside and ends with the private mount namespace.
+/// Folder of named namespaces, which is invisible outside and ends with the private mount namespace.
 pub const PRIVATE: &str = "/run/netns";
 
 /// Environment variable that marks a process inside private namespaces.
 pub(crate) const INSIDE: &str = "ANABRANCH_TESTBED_INSIDE";
 
-/// Options of `unshare` for private mounts, networks and processes. Killing `unshare` kills the processes that it
-/// started.
+/// Options of `unshare` for private namespaces. Killing `unshare` kills the processes that it started.
 const APART: &[&str] = &["--mount", "--net", "--pid", "--fork", "--kill-child", "--propagation", "private"];
 /// Additional options for a user without privileges, who is root inside the user namespace.
 const AS_USER: &[&str] = &["--user", "--map-root-user"];
@@ -119,14 +118,12 @@ pub fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
 
-/// Capabilities that permit loading programs, as bits of `CapEff` (capabilities(7)). Either SYS_ADMIN, or BPF and
-/// NET_ADMIN.
+/// Bits of `CapEff` (capabilities(7)) that permit loading programs: SYS_ADMIN, or BPF and NET_ADMIN.
 const SYS_ADMIN: u64 = 1 << 21;
 const NET_ADMIN: u64 = 1 << 12;
 const BPF: u64 = 1 << 39;
 
-/// Returns `true` if this process may load BPF programs for interfaces: with root's capabilities in the initial user
-/// namespace.
+/// Returns `true` if this process may load BPF programs: with root's capabilities in the initial user namespace.
 pub fn may_load_programs() -> bool {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
     // Capabilities of a user namespace are valid only inside it.
@@ -153,9 +150,6 @@ pub fn settle() -> Result<(), TestbedError> {
 }
 
 /// Returns a command that runs in the namespaces of the process `holder`.
-///
-/// # Errors
-/// Returns an error if `nsenter` is missing.
 pub(crate) fn beside(holder: i32, privileges: Privileges) -> Result<Command, TestbedError> {
     let mut command = programs::command("nsenter")?;
     command.args(["--target", &holder.to_string(), "--mount", "--net", "--pid"]);
@@ -166,16 +160,12 @@ pub(crate) fn beside(holder: i32, privileges: Privileges) -> Result<Command, Tes
     Ok(command)
 }
 
-/// Enters the mount and process namespaces of the process `holder`, in which processes started from now on run. The
-/// process must have no other threads. Its working directory becomes `/`.
-///
-/// # Errors
-/// Returns an error if they cannot be entered.
+/// Enters the mount and process namespaces of the process `holder`, in which processes started later run. The process
+/// must have no other threads. Its working directory becomes `/`.
 pub(crate) fn join(holder: i32, privileges: Privileges) -> Result<(), TestbedError> {
     let failed = |error| TestbedError::system(format!("entering the namespaces of process {holder}"), error);
     let user = (privileges == Privileges::UserNamespace).then_some(("user", CloneFlags::CLONE_NEWUSER));
-    // The user namespace comes first, since its root may enter the others. All files are opened before, because the
-    // mounts may hide /proc.
+    // The user namespace comes first, since its root may enter the others. All files are opened before: mounts may hide /proc.
     let kinds = user.into_iter().chain([("pid", CloneFlags::CLONE_NEWPID), ("mnt", CloneFlags::CLONE_NEWNS)]);
     let open = |(name, flag)| Ok((File::open(format!("/proc/{holder}/ns/{name}")).map_err(failed)?, flag));
     let opened: Vec<(File, CloneFlags)> = kinds.map(open).collect::<Result<_, TestbedError>>()?;

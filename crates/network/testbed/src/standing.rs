@@ -27,7 +27,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Timeout of taking a testbed down.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A named testbed that is up.
@@ -67,7 +66,6 @@ pub enum Action {
 #[derive(Serialize, Deserialize)]
 struct Order {
     name: String,
-    /// Folder of the lock.
     folder: PathBuf,
     privileges: Privileges,
     plan: Plan,
@@ -81,7 +79,6 @@ struct Task {
     action: Action,
 }
 
-/// Reply of the other process: its result, or the error.
 #[derive(Serialize, Deserialize)]
 enum Answer<T> {
     Done(T),
@@ -210,7 +207,7 @@ fn build_apart(name: &str, plan: &Plan, tied: bool) -> Result<(Standing, Option<
         )));
     }
     let arguments = ["testbed", "hold"].map(OsString::from);
-    // The holder outlives this process and must not keep files that the parents have opened.
+    // The holder outlives this process and must not keep its parents' files open.
     crate::inherited::close_on_exec();
     let (mut command, privileges) = space::apart(&arguments)?;
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
@@ -254,7 +251,6 @@ fn read_input<T: for<'a> Deserialize<'a>>() -> Result<T, TestbedError> {
     serde_json::from_str(&text).map_err(|error| TestbedError::Input(format!("what to do: {error}")))
 }
 
-/// Reads the order to build a testbed, one line of JSON.
 fn read_order() -> Result<Order, TestbedError> {
     let mut line = String::new();
     let read = std::io::stdin().read_line(&mut line);
@@ -291,11 +287,11 @@ fn build() -> Result<(Standing, Fabric, File), TestbedError> {
     let lock = try_lock_in(&folder, &name)?;
     let lock = lock.ok_or_else(|| TestbedError::Input(format!("a testbed `{name}` is being made already")))?;
     if tied {
-        // Later a file system is mounted over /run here, which hides this folder, so its descriptor is opened now.
+        // Later a file system over /run hides this folder, so its descriptor is opened now.
         let folder = File::open(&folder).map_err(|error| TestbedError::system(folder.display().to_string(), error))?;
         let name = name.clone();
         std::thread::spawn(move || {
-            // No more input follows. The input ends when the builder ends.
+            // The input ends when the builder ends.
             let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
             for ending in FILES {
                 let _ = rustix::fs::unlinkat(&folder, format!("{name}.{ending}"), rustix::fs::AtFlags::empty());
@@ -317,7 +313,6 @@ fn build() -> Result<(Standing, Fabric, File), TestbedError> {
     Ok((standing, fabric, lock))
 }
 
-/// Reads the state of a testbed from a file; `None` if it cannot be read.
 fn read_state(path: &Path) -> Option<Standing> {
     let text = anabranch_input::read_own_text(path, anabranch_input::MAX_TEXT).ok()?;
     serde_json::from_str(&text).ok()
@@ -405,9 +400,8 @@ impl Standing {
         Ok(command)
     }
 
-    /// Runs a command in the namespace of a node, with the current working directory, and forwards signals to it.
-    /// Returns its exit code, or 128 plus the number of the signal that ended it. This process stays in the testbed's
-    /// mount namespace.
+    /// Runs a command in the namespace of a node, with the current working directory, and forwards signals to it. Returns its
+    /// exit code, or 128 plus the number of the signal. This process stays in the testbed's mount namespace.
     ///
     /// # Errors
     /// Returns an error if there is no such node or the command cannot be started.
@@ -423,8 +417,8 @@ impl Standing {
         foreground::run(&mut command).map_err(|error| TestbedError::system("running `ip`", error))
     }
 
-    /// Performs an operation on the network. For [`Action::Count`], returns the counters of all ports in the order of
-    /// the scenario's directed links.
+    /// Performs an operation on the network. [`Action::Count`] returns the counters of all ports in the order of the
+    /// scenario's directed links.
     ///
     /// # Errors
     /// Returns an error if the operation fails.
@@ -455,7 +449,6 @@ pub fn act() {
     }
 }
 
-/// Performs an operation. For [`Action::Count`], returns the counters.
 fn perform(fabric: &Fabric, action: &Action) -> Result<Vec<PortCount>, TestbedError> {
     match action {
         Action::Count => return fabric.counters(),

@@ -13,7 +13,7 @@ const TUNSETIFF: libc::Ioctl = 0x4004_54ca;
 /// `IFF_TAP | IFF_NO_PI`: frames without the kernel's packet information header.
 const FLAGS: i16 = 0x1002;
 
-/// `struct ifreq` of `linux/if.h`; of its union, only the flags are used.
+/// `struct ifreq` of `linux/if.h`, of whose union only the flags are used.
 #[repr(C)]
 struct Request {
     name: [u8; NAME],
@@ -22,9 +22,6 @@ struct Request {
 }
 
 /// Attaches a file to the TAP interface `name`.
-///
-/// # Errors
-/// Returns an error if the name is too long or taken, or if the system denies it.
 pub(crate) fn set_interface(file: &OwnedFd, name: &str) -> io::Result<()> {
     let mut request = Request { name: [0; NAME], flags: FLAGS, rest: [0; 22] };
     let place = request.name.get_mut(..name.len()).filter(|place| place.len() < NAME);

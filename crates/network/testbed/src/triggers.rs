@@ -4,7 +4,6 @@ use anabranch_units::Time;
 use anabranch_workload::{FlowSet, Start, TriggerId, TriggerKind};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// Event that is due at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Flow(u32),
@@ -12,7 +11,6 @@ enum Due {
     Firing(u32),
 }
 
-/// Starts and triggers of a run.
 #[derive(Debug)]
 pub(crate) struct Triggers<'a> {
     set: &'a FlowSet,
@@ -39,12 +37,10 @@ impl<'a> Triggers<'a> {
         Triggers { set, activations: vec![0; triggers], next_target: vec![0; triggers], due }
     }
 
-    /// Returns the time of the next event.
     pub(crate) fn next(&self) -> Option<Time> {
         self.due.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Activates a trigger, after a flow has reached the state that the trigger waits for.
     pub(crate) fn activate(&mut self, trigger: Option<TriggerId>, now: Time) {
         let Some(TriggerId(number)) = trigger else { return };
         let trigger = &self.set.triggers[number as usize];
@@ -61,7 +57,6 @@ impl<'a> Triggers<'a> {
         }
     }
 
-    /// Returns the flows that start by `now`.
     pub(crate) fn starting(&mut self, now: Time) -> Vec<u32> {
         let mut starting = Vec::new();
         while let Some(&Reverse((at, due))) = self.due.peek()

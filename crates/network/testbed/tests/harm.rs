@@ -12,12 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Packets of a measurement.
 const PACKETS: u32 = 4000;
 /// Packets per burst, so that the queue at a port stays far below its limit.
 const AT_ONCE: u32 = 20;
 
-/// Two hosts over a spine, their sockets, and the destination.
 struct Two {
     fabric: Fabric,
     here: UdpSocket,
@@ -46,8 +44,7 @@ fn two() -> Two {
 }
 
 impl Two {
-    /// Impairs the link from leaf 0 to the spine. Returns `false` if the system does not permit it, which skips the
-    /// test.
+    /// Impairs the link from leaf 0 to the spine. `false`: the system does not permit it, which skips the test.
     fn harm(&self, harm: Harm) -> bool {
         let (from, to) = self.fabric.plan().port("leaf0->spine0").unwrap();
         match self.fabric.harm(from, to, harm) {
@@ -138,7 +135,7 @@ fn a_bit_of_as_many_packets_changes_as_should() {
         let arrived = two.send();
         let count = two.count();
         assert!(is_share(count.corrupted, 0.3), "{count:?}");
-        // The checksum is offloaded to hardware that does not exist, so that corrupted packets arrive.
+        // The checksum is offloaded to hardware that does not exist: corrupted packets arrive.
         assert_eq!(arrived.len(), PACKETS as usize);
         let bits = |packet: &Vec<u8>| {
             let words: Vec<u32> =
@@ -152,7 +149,7 @@ fn a_bit_of_as_many_packets_changes_as_should() {
     });
 }
 
-/// Measures the one-way times of single packets, in milliseconds, shortest first.
+/// One-way times of single packets in milliseconds, sorted.
 fn under_way(two: &Two, packets: u32) -> Vec<f64> {
     let mut times: Vec<f64> = (0..packets)
         .map(|number| {
@@ -223,7 +220,6 @@ fn a_link_that_is_mended_harms_nothing() {
             }
         }
         let cable = two.fabric.plan().cable_named("leaf0-spine0").unwrap();
-        // Another rate changes nothing of it.
         two.fabric.slow(cable, Some(400_000_000)).unwrap();
         assert!(two.send().len() < 3500);
         two.fabric.mend(cable).unwrap();

@@ -19,7 +19,6 @@ use std::{
 /// Bytes of Ethernet, IPv4 and UDP headers.
 const HEADERS: u64 = 42;
 
-/// Opens a socket of a host.
 fn socket(fabric: &Fabric, host: &str, port: u16) -> UdpSocket {
     let node = fabric.plan().node(host).unwrap();
     let socket = fabric.within(node, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).unwrap()).unwrap();
@@ -35,7 +34,6 @@ fn address(fabric: &Fabric, host: &str, port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(fabric.plan().nodes[fabric.plan().node(host).unwrap()].address, port)
 }
 
-/// Returns the counters of each port by its name.
 fn packets(fabric: &Fabric) -> BTreeMap<String, anabranch_testbed::PortCount> {
     let plan = fabric.plan();
     let name = |(end, other): (&anabranch_testbed::End, usize)| {
@@ -44,7 +42,7 @@ fn packets(fabric: &Fabric) -> BTreeMap<String, anabranch_testbed::PortCount> {
     plan.ports().map(name).zip(fabric.counters().unwrap()).collect()
 }
 
-/// Receives datagrams until none arrives for half a second. Returns the size of each in bytes.
+/// Receives datagrams until none arrives for half a second. Returns their sizes.
 fn receive_all(socket: &UdpSocket) -> Vec<usize> {
     let mut buffer = vec![0; 70_000];
     std::iter::from_fn(|| socket.recv(&mut buffer).ok()).collect()
@@ -103,7 +101,6 @@ fn paths_found_are_those_that_the_counters_say_and_the_same_after_every_start() 
                 .collect();
             assert!(map.iter().all(Option::is_some));
             if start == 0 {
-                // One packet from each port, counted.
                 let sizes: Vec<usize> = (0..usize::from(PORTS)).map(|label| 100 + label * 8).collect();
                 let mut by_counters: BTreeMap<String, u64> = BTreeMap::new();
                 let mut by_map: BTreeMap<String, u64> = BTreeMap::new();
@@ -263,7 +260,6 @@ fn a_port_marks_only_above_its_threshold() {
         assert!(busy.marks > Some(0) && busy.deepest > Some(80_000), "{busy:?}");
         assert!(busy.marks <= Some(arrived) && arrived < sent, "{busy:?}, {arrived} of {sent}");
         assert_eq!(busy.drops, Some(sent - arrived));
-        // A change of the rate keeps the counts.
         fabric.slow(cable, Some(30_000_000)).unwrap();
         let after = packets(&fabric)["leaf0->spine0"];
         assert_eq!((after.marks, after.deepest), (busy.marks, busy.deepest));

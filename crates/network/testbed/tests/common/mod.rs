@@ -11,7 +11,6 @@ use anabranch_testbed::{Fabric, Plan, Queue, TestbedError};
 use anabranch_testkit::has_no_testbed;
 use anabranch_topology::TopologyParameters;
 
-/// Plan of two leaves with `hosts` hosts each, and `spines` spines.
 pub(crate) fn plan(spines: i64, hosts: i64, rate: &str, mtu: u32, queue: Queue) -> Plan {
     let mut parameters = TopologyParameters::named("leaf-spine").unwrap();
     let text = |value: &str| Raw::Text(value.into());
