@@ -26,7 +26,7 @@ fn hashing() -> Option<Memory> {
 pub(crate) fn of(name: &str) -> Option<Picture> {
     Some(match name {
         "ecmp" => fan(
-            "Three flows, each with one tag and so one path to its end: A and B share path 1 while 0 and 2 stay empty.",
+            "Three flows, each with one tag and therefore one path: A and B share path 1 while 0 and 2 stay empty.",
             Fan {
                 sent: "A1 B1 C3 A1 B1 C3 A1 B1",
                 host: cells("one tag per flow", vec![("", vec![("A 7", ""), ("B 4", ""), ("C 9", "")])]),
@@ -45,7 +45,7 @@ pub(crate) fn of(name: &str) -> Option<Picture> {
             },
         ),
         "rr" => fan(
-            "Values in turn from a random start: none comes twice before all have come once, though two may hash to one path.",
+            "Values in turn from a random start. None repeats before all were used once, but two may hash to one path.",
             Fan {
                 sent: "A1 A3 A1 A0 A2 A0 A3 A2",
                 host: cells(
@@ -87,7 +87,7 @@ pub(crate) fn of(name: &str) -> Option<Picture> {
             },
         ),
         "bitmap" => fan(
-            "Values are tried in turn. 2 has a penalty and is passed over; each packet that meets a penalty takes one off it.",
+            "Values are tried in turn. 2 has a penalty and is skipped, which lowers the penalty by one.",
             Fan {
                 sent: "A0 A1 A2! A3 A0 A1 A3 A0",
                 host: cells(
@@ -136,7 +136,7 @@ pub(crate) fn of(name: &str) -> Option<Picture> {
             },
         ),
         "flowbender" => fan(
-            "One congested round trip and the tag moves to the next of a few values, wherever that leads: here to a congested path \
+            "After one congested round trip the tag moves to the next of a few values: here to a congested path \
              again, then on.",
             Fan {
                 sent: "A1! A1! A2! A2! A3 A3 A3 A3",
@@ -161,7 +161,7 @@ pub(crate) fn of(name: &str) -> Option<Picture> {
             },
         ),
         "co-prime" => fan(
-            "Each pass visits every uplink once, in a random order that is drawn anew; what comes back is not heard.",
+            "Each pass uses every uplink once, in a new random order. Feedback is ignored.",
             Fan {
                 sent: "A2! A0 A3 A1 A1 A3 A2! A0",
                 host: cells(
@@ -223,7 +223,8 @@ pub(crate) fn of(name: &str) -> Option<Picture> {
             },
         ),
         "qp-spray" => fan(
-            "Chunk k goes over queue pair k mod 4, each with a fixed tag: here two pairs hash to path 1, and nothing changes that.",
+            "Chunk k goes over queue pair k mod 4, each with a fixed tag. Here two pairs hash to path 1 for the whole \
+             flow.",
             Fan {
                 sent: "A1 A1 B3 B3 C1 C1 D0 D0",
                 host: cells(
@@ -235,8 +236,8 @@ pub(crate) fn of(name: &str) -> Option<Picture> {
             },
         ),
         "flicr" => fan(
-            "A path drawn by weight is kept. After a grace of one round trip the share of marked ACKs is looked at; above ecn_share the \
-             next packet draws another.",
+            "A path drawn by weight is kept. After one round trip of grace, a share of marked ACKs above ecn_share \
+             makes the next packet draw another.",
             Fan {
                 sent: "A1 A1! A1! A1! A2 A2 A2 A2",
                 host: cells(
@@ -289,8 +290,8 @@ pub(crate) fn of(name: &str) -> Option<Picture> {
             },
         ),
         "spritz-coarse" => fan(
-            "The host knows no paths, only categories, each a VLAN tag: it holds to the fastest that is good, and the switch picks a path \
-             of it.",
+            "The host sees categories of paths, each a VLAN tag. It keeps the fastest good category, and the switch \
+             picks a path of it.",
             Fan {
                 sent: "A0! A0! A1 A1 A1 A1 A1 A3",
                 host: cells(

@@ -109,7 +109,7 @@ fn pair_text(alias: &Alias) -> String {
         .map(|other| format!("[{0}]({0}.md)", other.name))
         .collect();
     if !others.is_empty() {
-        let _ = write!(text, " The same pair goes by the name of {} too.", others.join(", "));
+        let _ = write!(text, " The same pair is also named {}.", others.join(", "));
     }
     let _ = write!(text, "\n\n```toml\n[load_balancer]\nscheme = \"{}\"\n```\n\n", alias.name);
     text
@@ -164,10 +164,10 @@ fn parameter_table(text: &mut String, parameters: &[Parameter]) {
 
 fn list_page(names: &[&str]) -> String {
     let mut text = format!(
-        "{WRITTEN}# Every scheme\n\nA load balancer is a pair: hosts write a tag into every packet, switches choose next hops by it or \
-         without it ([how schemes differ](../explanation/load-balancing.md)). A page for every name that `anabranch list schemes` shows, with a picture of the \
-         mechanism. In the pictures, packets are numbered per flow in the order of sending, what was sent last is on the left, and a \
-         packet framed in red was marked on its way.\n\n| name | pair | what it does |\n|---|---|---|\n"
+        "{WRITTEN}# Every scheme\n\nA load balancer is a pair: hosts write a tag into every packet, and switches choose next hops with or \
+         without it ([how schemes differ](../explanation/load-balancing.md)). Every name that `anabranch list schemes` shows has a page \
+         with a picture of its mechanism. In the pictures, packets are numbered per flow in the order of sending. The packet sent last \
+         is on the left, and a red frame means a congestion mark.\n\n| name | pair | what it does |\n|---|---|---|\n"
     );
     for name in names {
         let alias = ALIASES.iter().find(|alias| alias.name == *name);
@@ -181,8 +181,8 @@ fn list_page(names: &[&str]) -> String {
 
 fn reference_page() -> String {
     let mut text = format!(
-        "{WRITTEN}# Keys of a scenario\n\nEvery key that a scenario may have, from the declarations that read it; [Scenario files](scenarios.md) \
-         says how they go together. `anabranch explain KEY` shows one of them, `anabranch schema` prints all as a JSON Schema for \
+        "{WRITTEN}# Keys of a scenario\n\nEvery key that a scenario may have, from the declarations that read it. [Scenario files](scenarios.md) \
+         shows how they combine. `anabranch explain KEY` shows one of them, `anabranch schema` prints all as a JSON Schema for \
          editors. Parameters of schemes are also on [their pages](../schemes/README.md).\n\n"
     );
     // Schemes have pages of their own, so their sections come last.

@@ -19,7 +19,8 @@ fn groups(says: &'static str, scene: Groups) -> Picture {
 pub(crate) fn of(name: &str) -> Option<Picture> {
     Some(match name {
         "ecmp" => fan(
-            "The switch hashes flow and tag with a seed of its own: packets of one tag take one path, and two flows may meet.",
+            "The switch hashes flow and tag with its own seed: packets of one tag take one path, and two flows may \
+             share it.",
             Fan {
                 sent: "A1 B1 C3 A1 B1 C3 A1 B1",
                 leaf: cells(
@@ -30,7 +31,7 @@ pub(crate) fn of(name: &str) -> Option<Picture> {
             },
         ),
         "random" => fan(
-            "Any next hop for every packet, all equally likely, of whatever flow.",
+            "A random next hop for every packet, all equally likely, regardless of its flow.",
             Fan {
                 sent: "A2 B0 A2 C3 B1 A0 C3 A1",
                 leaf: cells("each packet: one of", vec![("", vec![("0", ""), ("1", ""), ("2", ""), ("3", "")])]),
@@ -38,7 +39,7 @@ pub(crate) fn of(name: &str) -> Option<Picture> {
             },
         ),
         "rr" => fan(
-            "One pointer for all packets that share these next hops: they take them in turn, whatever flow they belong to.",
+            "One pointer for all packets that share these next hops: they take them in turn, regardless of their flow.",
             Fan {
                 sent: "A2 B3 A0 C1 C2 B3 A0 B1",
                 leaf: cells(
@@ -49,7 +50,8 @@ pub(crate) fn of(name: &str) -> Option<Picture> {
             },
         ),
         "ar" => fan(
-            "The switch looks at all its queues and takes the shortest. That path 2 is congested further on it cannot see.",
+            "The switch compares all its queues and takes the shortest. It cannot detect that path 2 is congested \
+             further on.",
             Fan {
                 sent: "A0 B1 A3 B0 A1 A3 B2 A2!",
                 leaf: cells("shortest of all queues", vec![("", vec![("3", ""), ("2", ""), ("0", "pick"), ("3", "")])]),
@@ -61,8 +63,8 @@ pub(crate) fn of(name: &str) -> Option<Picture> {
             },
         ),
         "drill" => fan(
-            "It looks at d random queues (0 and 3) and at the one remembered (1) and takes the shortest of these; 2, which is empty, it \
-             did not look at.",
+            "The switch compares d random queues (0 and 3) and the remembered one (1), and takes the shortest. It did \
+             not sample queue 2, which is empty.",
             Fan {
                 sent: "A0 B1 A3 B0 A1 A3 B1 A1",
                 leaf: cells(
@@ -103,8 +105,8 @@ pub(crate) fn of(name: &str) -> Option<Picture> {
             },
         ),
         "conweave" => fan(
-            "No answer in time on path 1: the leaf moves the running flow to path 3. The other leaf holds A4 and A5 until A3, the tail of \
-             the old path, has passed.",
+            "No reply in time on path 1: the leaf moves the running flow to path 3. The other leaf holds A4 and A5 \
+             until A3, the tail of the old path, has passed.",
             Fan {
                 sent: "A1! A1! A1! A3 A3 A3",
                 leaf: cells("round trip asked for", vec![("A", vec![("late", "bad"), ("→ path 3", "pick")])]),
@@ -147,7 +149,8 @@ pub(crate) fn of(name: &str) -> Option<Picture> {
             Groups { routes: vec![("abxz", 0, "local, global, local", (300.0, 280.0))], notes: vec![] },
         ),
         "valiant" => groups(
-            "First to a random other group (or switch, on a Slim Fly), then minimally to the destination: longer, and spread evenly.",
+            "First to a random other group (or switch, on a Slim Fly), then minimally to the destination: longer, but \
+             spread evenly.",
             Groups {
                 routes: vec![("abdexz", 1, "over a random group, then minimal", (270.0, 280.0))],
                 notes: vec![("drawn at random", (318.0, 172.0))],
