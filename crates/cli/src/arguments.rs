@@ -556,13 +556,11 @@ pub(crate) struct Soak {
 }
 
 impl Soak {
-    /// Number of the first case.
     pub(crate) fn first(&self) -> u64 {
         self.case.unwrap_or(0)
     }
 }
 
-/// Reads a number of minutes above zero.
 fn minutes(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok();
     number

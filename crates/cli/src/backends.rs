@@ -21,9 +21,6 @@ pub static BACKENDS: &[&BackendEntry] = &[
 ];
 
 /// Returns the backends of `--backend`; without it, the first of `known`.
-///
-/// # Errors
-/// Returns an error for an unknown or repeated name.
 pub(crate) fn select_backends(
     arguments: &BackendArguments,
     known: &[&'static BackendEntry],
@@ -52,7 +49,6 @@ pub(crate) fn select_backends(
     Ok(chosen)
 }
 
-/// Load balancers that a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Schemes {
     /// The load balancer of the scenario.
@@ -61,10 +57,6 @@ pub(crate) enum Schemes {
     Named,
 }
 
-/// Loads the scenario of the command line; the process enters the namespaces of `backends` where they need it.
-///
-/// # Errors
-/// Returns an error if the scenario cannot be read or a backend cannot run it.
 pub(crate) fn scenario_on(
     arguments: &ScenarioArguments,
     of: &BackendArguments,
@@ -98,7 +90,6 @@ pub(crate) mod testbed {
     use nccl_net_anabranch::VARIABLES;
     use std::{fs, path::Path};
 
-    /// Backend on a testbed of network namespaces.
     pub(crate) static TESTBED: BackendEntry = BackendEntry {
         name: "testbed",
         about: "a leaf-spine of network namespaces on this machine: real packets, the kernel's own ECMP",
@@ -117,7 +108,6 @@ pub(crate) mod testbed {
         std::process::exit(space::go_inside().map_err(error_of)?)
     }
 
-    /// Settings of the ranks of a collective.
     fn launch(scenario: &Scenario, job: &NcclJob) -> Result<Settings, String> {
         let parameters = &job.parameters;
         let plugin = nccl::plugin(scenario.plugin.as_deref()).map_err(|failure| failure.message())?;

@@ -53,7 +53,6 @@ impl Failure {
         Failure::Input(ScenarioError::new(message))
     }
 
-    /// Exit code of the contract.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Check(_) => 1,
@@ -64,7 +63,6 @@ impl Failure {
         }
     }
 
-    /// Message for standard error.
     pub(crate) fn message(&self) -> String {
         match self {
             Failure::Input(error) => render(error),

@@ -3,7 +3,6 @@
 use clap::Command;
 use std::fmt::Write;
 
-/// Groups of commands, in the order of the help.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Simulate", &["init", "check", "run", "compare", "topology"]),
     ("Study", &["sweep", "reproduce", "rerun", "verify"]),
@@ -12,7 +11,6 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("This program", &["bench", "soak", "schema", "completions", "man", "help"]),
 ];
 
-/// Replaces the list of commands in the help by one in groups.
 pub(crate) fn with_grouped_commands(command: Command) -> Command {
     let (header, literal) = (*command.get_styles().get_header(), *command.get_styles().get_literal());
     let mut text = String::new();

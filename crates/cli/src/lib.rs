@@ -118,7 +118,6 @@ fn every(command: &clap::Command) -> Vec<(String, clap::Command)> {
     command.get_subcommands().flat_map(below).collect()
 }
 
-/// Suggests the nearest commands where clap has no suggestion.
 fn suggest_command(error: &mut clap::Error) {
     let Some(ContextValue::String(found)) = error.get(ContextKind::InvalidSubcommand) else { return };
     if error.get(ContextKind::SuggestedSubcommand).is_some() {

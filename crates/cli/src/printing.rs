@@ -18,12 +18,10 @@ const MIN_COLUMNS: usize = 40;
 /// Set by `--quiet`: only results and errors are printed.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Suppresses notes and progress from now on.
 pub(crate) fn set_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Returns `true` if notes and progress are suppressed.
 pub(crate) fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
@@ -33,7 +31,6 @@ pub(crate) fn width() -> usize {
     columns(terminal_size::terminal_size_of(std::io::stdout()))
 }
 
-/// Width of standard error.
 pub(crate) fn stderr_width() -> usize {
     columns(terminal_size::terminal_size_of(std::io::stderr()))
 }
@@ -51,10 +48,8 @@ pub(crate) fn print(text: &str) {
     record_output_result(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }
 
-/// First error of standard output.
 static OUTPUT_ERROR: OnceLock<String> = OnceLock::new();
 
-/// Records the result of a write to standard output.
 pub(crate) fn record_output_result(written: std::io::Result<()>) {
     if let Err(error) = written
         && error.kind() != ErrorKind::BrokenPipe
@@ -63,7 +58,6 @@ pub(crate) fn record_output_result(written: std::io::Result<()>) {
     }
 }
 
-/// Returns the error of standard output, if any.
 pub(crate) fn output_error() -> Option<&'static str> {
     OUTPUT_ERROR.get().map(String::as_str)
 }
@@ -97,18 +91,15 @@ pub(crate) fn note(text: &str) {
     }
 }
 
-/// Prints an error to standard error, also with `--quiet`.
 pub(crate) fn print_error(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// Wraps `text` at `width` columns, between words.
 pub(crate) fn wrapped(text: &str, width: usize) -> String {
     let options = textwrap::Options::new(width).break_words(false);
     textwrap::fill(text, options.word_splitter(textwrap::WordSplitter::NoHyphenation))
 }
 
-/// Returns a table with all its columns; see [`Table`] for one that hides some.
 pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     Table::new(header, rows.to_vec()).draw()
 }
@@ -126,7 +117,6 @@ pub(crate) fn count(value: u64) -> String {
     out
 }
 
-/// Formats a rate such as packet-hops per second, in millions.
 pub(crate) fn millions(value: f64) -> String {
     format!("{:.2} M", value / 1e6)
 }

@@ -18,12 +18,10 @@ use std::{
 /// Set by an interruption (ctrl-c); runs check it when they report progress.
 pub(crate) static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Interval of lines without a terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
 /// Interval of redraws of the status line, each of which reads every run.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Width of the bar.
 const BAR_COLUMNS: usize = 12;
 
 /// Time for a command without a [`hold`] to end by itself after an interruption.
@@ -32,8 +30,7 @@ const GRACE: Duration = Duration::from_millis(400);
 /// Signals within this time count as one: `timeout` signals the process and then its group.
 const SIGNAL_DEBOUNCE: Duration = Duration::from_millis(300);
 
-/// Handles SIGINT (ctrl-c), SIGTERM, and SIGHUP unless it is ignored (`nohup`). Runs stop at their next report of progress. The
-/// second signal ends the process at once.
+/// Handles SIGINT, SIGTERM, and SIGHUP unless it is ignored (`nohup`). The second signal ends the process at once.
 pub(crate) fn handle_signals() {
     #[cfg(unix)]
     let ignores_hangup = hangup::is_ignored();
@@ -75,19 +72,16 @@ pub(crate) fn handle_signals() {
 mod hangup {
     use nix::sys::signal::{SigHandler, Signal, signal};
 
-    /// Ignores SIGHUP.
     pub(super) fn ignore() {
         let _ = is_ignored();
     }
 
-    /// Ignores SIGHUP and returns `true` if it was ignored before.
     pub(super) fn is_ignored() -> bool {
         // SAFETY: `SIG_IGN` installs no handler.
         matches!(unsafe { signal(Signal::SIGHUP, SigHandler::SigIgn) }, Ok(SigHandler::SigIgn))
     }
 }
 
-/// Releases the locks of directories and ends the process.
 fn exit_interrupted() -> ! {
     anabranch_study::release_locks();
     std::process::exit(130);
@@ -106,7 +100,6 @@ struct State {
     last_line: Instant,
 }
 
-/// Progress display of one or several runs.
 pub(crate) struct ProgressDisplay {
     bar: Option<ProgressBar>,
     lines: bool,
@@ -115,7 +108,6 @@ pub(crate) struct ProgressDisplay {
 }
 
 impl ProgressDisplay {
-    /// Creates a display for runs with these names.
     pub(crate) fn new(show: ProgressMode, names: Vec<String>) -> Self {
         let show = if is_quiet() { ProgressMode::Never } else { show };
         let terminal = std::io::stderr().is_terminal();
@@ -137,7 +129,6 @@ impl ProgressDisplay {
         }
     }
 
-    /// Removes the status line.
     pub(crate) fn close(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -199,7 +190,6 @@ impl Observer for ProgressDisplay {
     }
 }
 
-/// Share of a run's flows that are finished.
 fn part(progress: &Progress) -> f64 {
     if progress.flows_total == 0 { 0.0 } else { progress.flows_finished as f64 / progress.flows_total as f64 }
 }
@@ -209,8 +199,7 @@ fn share_done(jobs: &[Job]) -> f64 {
     if jobs.is_empty() { 1.0 } else { done / jobs.len() as f64 }
 }
 
-/// Returns one line of at most `columns` columns: runs, simulated time, packet-hops per second, finished flows, time left. Where
-/// it is too long, words are shortened, then names of runs are dropped, then the rate.
+/// One line of at most `columns` columns; else words are shortened, then names of runs are dropped, then the rate.
 fn status(jobs: &[Job], elapsed: Duration, columns: usize) -> String {
     let active: Vec<&Job> = jobs.iter().filter(|job| job.began.is_some() && !job.done).collect();
     // Long form, short form, and the rank in which parts are dropped; 0 is kept.
@@ -271,14 +260,12 @@ fn time_left(share: f64, elapsed: Duration) -> Option<Duration> {
 
 /// Progress display of those runs of a plan that are missing, by their numbers in the plan.
 pub(crate) struct NumberedProgress {
-    /// Display of the missing runs.
     pub(crate) watch: ProgressDisplay,
     /// Index of each run in the display, by its number in the plan.
     places: Vec<usize>,
 }
 
 impl NumberedProgress {
-    /// Creates a display for `due`, numbers and names of the missing runs of a plan of `runs`.
     pub(crate) fn new(show: ProgressMode, due: Vec<(usize, String)>, runs: usize) -> NumberedProgress {
         let mut places = vec![usize::MAX; runs];
         due.iter().enumerate().for_each(|(place, (number, _))| places[*number] = place);

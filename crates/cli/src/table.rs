@@ -6,7 +6,6 @@ use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table as Drawing
 /// Only the header is underlined.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('-').junction('-'));
 
-/// Minimum width of wrapped text.
 const MIN_TEXT_COLUMNS: usize = 24;
 
 /// Table whose numeric columns are aligned to the right.
@@ -22,7 +21,6 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Creates a table that shows every column unwrapped.
     pub(crate) fn new<H: ToString>(header: &[H], rows: Vec<Vec<String>>) -> Self {
         let header: Vec<String> = header.iter().map(ToString::to_string).collect();
         Table { headings: header.clone(), header, rows, text: None, least: Vec::new(), elsewhere: "--format json" }
@@ -46,7 +44,6 @@ impl Table {
         self
     }
 
-    /// Formats the table for the width of standard output.
     pub(crate) fn draw(self) -> String {
         let columns = width();
         self.draw_in(columns)
@@ -78,7 +75,6 @@ impl Table {
         out
     }
 
-    /// Width of the widest cell.
     fn widest(&self, index: usize) -> usize {
         self.rows.iter().filter_map(|row| row.get(index)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     }

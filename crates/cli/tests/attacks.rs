@@ -30,16 +30,12 @@ use std::{
 
 /// Hostile datagrams per second.
 const RATE: u64 = 10_000;
-/// Interval of bursts.
 const BURST: Duration = Duration::from_millis(5);
 /// Memory limit of each process, in bytes.
 const MEMORY: u64 = 256 << 20;
 const LOOPBACK: Ipv4Addr = Ipv4Addr::LOCALHOST;
-/// Payload of the packets of `serve`, `send` and the ring.
 const PAYLOAD: u16 = 1344;
-/// Labels of each.
 const LABELS: u16 = 4;
-/// Ports of `serve`.
 const SERVED: std::ops::Range<u16> = 7000..7000 + LABELS;
 
 /// UDP ports in use in this namespace: the targets of an attacker who has every address and port.
@@ -49,14 +45,12 @@ fn ports() -> Vec<u16> {
     table.lines().skip(1).filter_map(port).collect()
 }
 
-/// Datagram with a forged source.
 struct Forged {
     from: SocketAddrV4,
     to: SocketAddrV4,
     bytes: Vec<u8>,
 }
 
-/// Builds an IPv4 packet with a UDP datagram, without its checksum.
 fn packet(forged: &Forged) -> Vec<u8> {
     let length = 28 + forged.bytes.len() as u16;
     let mut out = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0];
@@ -86,7 +80,6 @@ fn greeting(draws: &mut Stream) -> Greeting {
     }
 }
 
-/// Draws a hostile datagram.
 fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     let connection = draws.bits() as u32;
@@ -213,7 +206,6 @@ fn slow_sender(to: u16, number: u16, stop: &AtomicBool) {
     }
 }
 
-/// Running attack.
 struct Attack {
     stop: Arc<AtomicBool>,
     sent: Arc<AtomicU64>,
@@ -221,7 +213,6 @@ struct Attack {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Traffic of an attacker.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Aim {
     /// Datagrams of every kind to every socket, and slow senders.
@@ -285,7 +276,6 @@ fn attack(seed: u64, aim: Aim, recorded: Arc<Vec<Vec<u8>>>) -> Attack {
 }
 
 impl Attack {
-    /// Stops the attack. Returns the datagrams sent, and their rate per second.
     fn end(self) -> (u64, f64) {
         let took = self.began.elapsed().as_secs_f64();
         let sent = self.sent.load(Ordering::Relaxed);
@@ -311,7 +301,6 @@ fn record(stop: &AtomicBool) -> Vec<Vec<u8>> {
     kinds.into_values().flatten().collect()
 }
 
-/// Returns a command whose processes have a memory limit.
 fn limited(folder: &Folder, arguments: &[&str]) -> Command {
     let limit = format!("ulimit -v {}; exec \"$0\" \"$@\"", MEMORY / 1024);
     let mut command = Command::new("sh");
@@ -340,13 +329,11 @@ fn largest(most: &AtomicU64) {
     }
 }
 
-/// Results of a job.
 struct Job {
     took: Duration,
     memory: u64,
 }
 
-/// Runs `job` and measures its processes.
 fn watched(job: impl FnOnce()) -> Job {
     let (stop, most) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let watcher = {
@@ -370,7 +357,6 @@ fn right(what: &str, output: &Output) {
     assert_eq!(code(output), 0, "{what}: {}{}", stdout(output), stderr(output));
 }
 
-/// Transfers `bytes` from `send` to `serve --once` and compares their checksums.
 fn transfer(folder: &Folder, bytes: &str) -> Job {
     let set = ["--format", "json", "--set", "wire.labels=4", "--set", "wire.rate=1Gbps", "--set", "wire.payload=1344B"];
     let mut server =
@@ -395,7 +381,6 @@ fn transfer(folder: &Folder, bytes: &str) -> Job {
     job
 }
 
-/// Runs a ring of four ranks over the plugin.
 fn ring(folder: &Folder, bytes: &str, rounds: &str) -> Job {
     watched(|| {
         let arguments =
@@ -411,8 +396,7 @@ const HOLDERS: u8 = 2;
 const PEERS: usize = 256;
 const PACKETS: u64 = 3000;
 
-/// Starts peers of a few addresses that each open 64 streams and send single packets of messages that never complete. Returns once
-/// all are connected; the thread ends when `stop` is set and returns the packets sent.
+/// Connects peers that each open 64 streams and send single packets of messages that never complete.
 fn hold(stop: &Arc<AtomicBool>) -> JoinHandle<u64> {
     let mut draws = Stream::keyed(1, 0, "holders");
     let (mut peers, mut out, mut buffer) = (Vec::new(), Vec::new(), [0; 2048]);

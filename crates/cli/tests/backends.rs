@@ -204,10 +204,8 @@ fn foreign_directory_is_unchanged() {
         assert_eq!(folder.entries(&out), [name], "{name}");
         assert_eq!(std::fs::read_to_string(folder.0.join(&out).join(name)).unwrap(), "mine");
     }
-    // A run or comparison does not replace it.
     assert_eq!(code(&folder.run(&["run", "tiny", "--out", "one"])), 0);
     said(&with_sleep(&folder, &[&words[..], &["one"]].concat()), 2, &["holds a single run", "--out DIR"]);
-    // Other files in the directory are kept.
     std::fs::create_dir_all(folder.0.join("both/sim")).unwrap();
     folder.file("both/notes.txt", "mine");
     folder.file("both/sim/notes.txt", "mine");

@@ -94,8 +94,7 @@ fn python(tool: &str, arguments: &[&str]) -> Option<Output> {
     }
 }
 
-/// Statistics pages while a job runs: `stats`, the reader in Python with the same figures, a tuner that changes a threshold, and
-/// refusals. Pages are removed when the job ends.
+/// `stats` while a job runs, the Python reader with equal figures, a tuner that changes a threshold, and refusals.
 #[test]
 fn stats_shows_paths_and_sets_parameters_of_a_running_job() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pages");

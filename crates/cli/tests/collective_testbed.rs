@@ -50,7 +50,6 @@ size = "1MB"
     )
 }
 
-/// Running testbed, removed on drop.
 struct Standing(Bed);
 
 impl Standing {
@@ -74,7 +73,6 @@ impl Standing {
         self.command(words, variables).stdout(Stdio::null()).spawn().expect("the command")
     }
 
-    /// Bytes sent from leaf 0 to each spine.
     fn uplinks(&self) -> Vec<u64> {
         let status = json(&self.0.run(&["testbed", "status", "--format", "json"]));
         let ports = status["ports"].as_array().expect("ports").iter();
@@ -101,7 +99,6 @@ fn correct(standing: &Standing, runs: impl Iterator<Item = (usize, usize)>) {
     }
 }
 
-/// Covers each collective, version and number of ranks once, with two slow spines of six.
 #[test]
 fn collectives_are_correct_with_two_slow_spines() {
     let _turn = turn();
@@ -109,7 +106,6 @@ fn collectives_are_correct_with_two_slow_spines() {
     correct(&standing, (0..6).map(|kind| (kind, kind % 5)));
 }
 
-/// Covers each collective with every version.
 #[test]
 #[ignore = "a minute or two on a testbed"]
 fn every_collective_of_every_version_with_two_slow_spines() {
@@ -118,7 +114,6 @@ fn every_collective_of_every_version_with_two_slow_spines() {
     correct(&standing, (0..6).flat_map(|kind| (0..5).map(move |at| (kind, at))));
 }
 
-/// With one path all messages of a connection use one spine, which the counters identify.
 #[test]
 fn one_path_is_one_spine() {
     let _turn = turn();
@@ -149,7 +144,6 @@ fn standing_in(bed: &Bed) -> Vec<String> {
     testbeds.flat_map(|folder| bed.folder.entries(&folder)).collect()
 }
 
-/// Waits until a condition holds.
 fn until(what: &str, mut is: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is() {
@@ -194,7 +188,6 @@ fn has(bytes: &[u8], word: &[u8]) -> bool {
     bytes.windows(word.len()).any(|window| window == word)
 }
 
-/// Kills a rank on a host of a testbed: the others report it and close.
 #[test]
 fn killed_rank_on_a_host_is_reported() {
     let _turn = turn();
@@ -213,8 +206,7 @@ fn killed_rank_on_a_host_is_reported() {
     }
 }
 
-/// `testbed run` with a workload of kind `nccl` beside flows of endpoints gives a row per message and the bus bandwidth in the
-/// summary. The scheme of the command line takes precedence over a variable.
+/// Rows of ranks beside flows of endpoints, and the bus bandwidth. The command line's scheme outranks a variable.
 #[test]
 fn a_workload_of_ranks_gives_rows_like_any_other() {
     let _turn = turn();
@@ -253,7 +245,6 @@ fn a_workload_of_ranks_gives_rows_like_any_other() {
     assert_eq!((count, hosts), (48, [(0, 2), (2, 1), (1, 3), (3, 0)].into()));
 }
 
-/// A simulation, and a plugin that cannot be loaded, are refused with their place.
 #[test]
 fn a_workload_of_ranks_is_refused_where_it_cannot_run() {
     let folder = Folder::new("collective-refused");
@@ -372,8 +363,7 @@ fn hopper_leaves_a_spine_that_becomes_slow() {
     assert!(page <= counters, "{page:?} {counters:?}");
 }
 
-/// Ring all-reduce of 4 MiB over four ranks on hosts of 200 Mbit/s: bus bandwidth is at least 0.7 of a host's link with equal spines;
-/// with two slow spines Hopper or REPS has at least twice that of ECMP.
+/// Bus bandwidth with equal spines is at least 0.7 of a link; with two slow ones Hopper or REPS doubles that of ECMP.
 #[test]
 #[ignore = "times on a testbed: a machine that is not overloaded"]
 fn bus_bandwidth() {
@@ -392,8 +382,7 @@ fn bus_bandwidth() {
     assert!(seen[4].max(seen[5]) >= 2.0 * seen[3], "{seen:?}");
 }
 
-/// Installs MPICH, compiles our program with its wrapper, and returns the words that run a rank on each of four hosts, neighbours on
-/// different leaves, through a launcher that enters the namespaces of hosts.
+/// Installs MPICH, and returns the words that run a rank of our program on each host, neighbours on different leaves.
 fn mpich(folder: &Folder) -> Vec<String> {
     let done = |command: &mut Command| {
         let output = command.output().expect("a program");
@@ -428,8 +417,7 @@ fn mpich(folder: &Folder) -> Vec<String> {
     words.chain(flags).chain([ranks]).collect()
 }
 
-/// All-reduces of 4 MiB over four ranks and MPICH's in the same namespaces, interleaved: not slower with equal spines, twice as fast
-/// with two slow spines of four. Medians of three runs.
+/// Medians of three interleaved runs: not slower with equal spines, twice as fast with two slow spines of four.
 #[test]
 #[ignore = "fetches MPICH (13 MB); times on a testbed: a machine that is not overloaded"]
 fn no_slower_than_mpich() {

@@ -14,7 +14,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A run that has every table.
 const MEASURED: &str = r#"
 name = "measured"
 [topology]
@@ -35,7 +34,6 @@ occupancy = true
 trace_flows = ["first:1"]
 "#;
 
-/// The commands, each with the directory it writes.
 const COMMANDS: &[(&str, &str)] = &[
     ("run", "run measured.toml --quiet --out run"),
     ("compare", "compare tiny --schemes ecmp,ops --seeds 2 --quiet --out compare"),
@@ -87,7 +85,6 @@ fn keys(value: &Value, path: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// The columns or keys of every table and JSON file in a directory of results, by the name of the file.
 fn described(directory: &Path) -> BTreeMap<String, Vec<String>> {
     let read = |name: &str| fs::read_to_string(directory.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
     let manifest: Value = serde_json::from_str(&read("manifest.json")).unwrap();

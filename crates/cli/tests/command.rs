@@ -28,7 +28,6 @@ fn run_writes_contract_files_and_prints_summary() {
     let manifest = folder.json_file("out/manifest.json");
     assert_has(&manifest, &["version", "commit", "scenario", "scenario_hash", "seeds", "threads", "machine", "wall_s"]);
     assert_eq!(folder.rows("out/flows.csv").len(), 8);
-    // The scenario in the manifest gives the same run.
     folder.file("again.toml", manifest["scenario"].as_str().unwrap());
     let again = json(&folder.run(&["run", "again.toml", "--out", "again", "--format", "json"]));
     assert_eq!(again["fingerprint"], summary["fingerprint"]);
@@ -98,7 +97,6 @@ fn comparison_is_relative_to_baseline_and_reuses_runs() {
     // The third seed of the same directory is kept, but not reported.
     assert!(folder.entries("out/earlier-runs").contains(&"prime".to_string()));
     assert!(!folder.entries("out/runs/prime").contains(&"seed3".to_string()));
-    // Requesting it again reuses it.
     let third = [&more[..], &["--set", "workload.0.size=64KiB", "--replace"]].concat();
     assert_eq!(json(&folder.run(&third))["reused_runs"].as_u64(), Some(9));
 }
@@ -275,7 +273,6 @@ fn the_topology_is_counted_and_its_paths_are_listed() {
     }
     let counts: Vec<_> = answer["paths"].as_array().unwrap().iter().map(|p| p["paths"].as_u64().unwrap()).collect();
     assert_eq!(counts, [2, 4]);
-    // The exported topology file has the same counts.
     assert_eq!(code(&folder.run(&["topology", "tiny", "--export", "tiny.topo"])), 0);
     let file = "topology={ kind = \"file\", format = \"conweave\", path = \"tiny.topo\" }";
     let text = std::fs::read_to_string(folder.0.join("tiny.topo")).unwrap();
@@ -307,7 +304,6 @@ fn help_and_version_exit_with_0() {
     assert_eq!(code(&folder.run(&[])), 2);
 }
 
-/// A run that is incomplete or of another version is repeated; missing or truncated rows are reported.
 #[test]
 fn damaged_runs_of_a_comparison_are_repeated_or_reported() {
     let folder = Folder::new("compare-damaged");
@@ -382,14 +378,12 @@ fn interruption_keeps_finished_runs() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), 130, "{}", stderr(&output));
     assert_eq!(folder.json_file("compare/interrupted.json")["interrupted"].as_bool(), Some(true));
-    // With short flows the same directory completes.
     let arguments = ["compare", "tiny", "--schemes", "ecmp,prime", "--out", "compare", "--format", "json"];
     assert_eq!(json(&folder.run(&arguments))["interrupted"].as_bool(), Some(false));
     assert!(!folder.entries("compare").contains(&"interrupted.json".to_string()));
 }
 
-/// Building a fabric of 40,000 hosts does not poll for interruptions; one takes effect within a second (1.5 s on a busy machine)
-/// all the same, and leaves nothing behind.
+/// Building a fabric of 40,000 hosts does not poll for interruptions; one takes effect within 1.5 s all the same.
 #[test]
 #[cfg(unix)]
 fn interruption_while_building_takes_effect_soon() {
@@ -407,8 +401,7 @@ fn interruption_while_building_takes_effect_soon() {
             let asked = std::time::Instant::now();
             let status = child.wait().unwrap();
             assert!(asked.elapsed().as_millis() < 1500, "{name}: {:?}", asked.elapsed());
-            // Before the handler is installed, the signal itself ends the process.
-            // A check may finish within the grace period.
+            // Before the handler is installed, the signal ends the process. A check may finish within the grace period.
             let done = name == "check" && status.code() == Some(0);
             assert!(done || status.code().is_none_or(|code| code == 130), "{name} after {after} ms: {status}");
             let left = folder.entries("out");
@@ -417,7 +410,6 @@ fn interruption_while_building_takes_effect_soon() {
     }
 }
 
-/// A benchmark keeps nothing and ends within a second.
 #[cfg(unix)]
 #[test]
 fn a_benchmark_ends_when_interrupted() {
@@ -433,7 +425,6 @@ fn a_benchmark_ends_when_interrupted() {
     assert!(stderr(&output).contains("interrupted"), "{}", stderr(&output));
 }
 
-/// `--small` measures one case; JSON output is one object.
 #[test]
 fn a_benchmark_prints_its_figures() {
     let folder = Folder::new("bench-json");

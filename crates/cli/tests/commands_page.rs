@@ -2,7 +2,6 @@
 
 use std::{fs, path::Path, process::Command};
 
-/// Help of a command, as it is printed 100 columns wide.
 fn help(words: &[String]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_anabranch"))
         .args(words)

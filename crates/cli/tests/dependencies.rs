@@ -7,8 +7,7 @@ use std::{collections::BTreeSet, process::Command};
 /// one goes; before raising it, search for a feature or a smaller crate that does the same.
 const MAX_CRATES: usize = 169;
 
-/// Lines that `cargo tree` prints for the default build, one per crate and version; `None`, having reported the skip, where this
-/// user may not run the cargo that built the test.
+/// `None`, having reported the skip, where this user may not run the cargo that built the test.
 fn crates() -> Option<BTreeSet<String>> {
     let output = match Command::new(env!("CARGO"))
         .args(["tree", "--locked", "--offline", "-p", "anabranch", "-e", "normal,build"])

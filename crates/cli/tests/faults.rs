@@ -17,7 +17,6 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// Serializes the tests: a process records one disk.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Exclusive use of the disk by one test, which stops recording at its end.
@@ -33,7 +32,6 @@ impl Drop for Alone {
     }
 }
 
-/// Exit code of a command whose results go to `out`.
 fn command(words: &[&str], out: &Path) -> u8 {
     let words = ["anabranch", "--quiet"].iter().chain(words).map(OsString::from);
     anabranch::command(
@@ -58,7 +56,6 @@ const SWEEP: &[&str] = &[
     "1",
 ];
 
-/// Recorded operation.
 #[derive(Clone, Debug)]
 enum Kept {
     MakeDirectory(PathBuf),
@@ -71,7 +68,6 @@ enum Kept {
     RemoveDirectory(PathBuf),
 }
 
-/// Records all operations of a command.
 fn recorded(words: &[&str], out: &Path) -> Vec<Kept> {
     let log = Arc::new(Mutex::new(Vec::new()));
     let own = log.clone();
@@ -94,14 +90,12 @@ fn recorded(words: &[&str], out: &Path) -> Vec<Kept> {
     Arc::try_unwrap(log).unwrap().into_inner().unwrap()
 }
 
-/// Entry of a path: a directory, or a file by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
     Directory,
     File(usize),
 }
 
-/// Change of names that is not durable yet.
 #[derive(Clone, Debug)]
 enum Change {
     Put(PathBuf, Entry),
@@ -144,7 +138,6 @@ impl Change {
 /// Model of a disk that loses unsynchronized data on a power cut.
 #[derive(Clone, Default)]
 struct Disk {
-    /// Names visible to processes.
     now: Names,
     durable: Names,
     pending: Vec<Change>,
@@ -153,7 +146,6 @@ struct Disk {
 }
 
 impl Disk {
-    /// Copies `root`, all of it durable.
     fn of(root: &Path) -> Self {
         let mut disk = Disk::default();
         let mut open = vec![root.to_path_buf()];
@@ -218,8 +210,7 @@ impl Disk {
         }
     }
 
-    /// Disks that a power cut may leave: none of the pending changes, all, each alone, all but each; and nothing or half of
-    /// unsynchronized data.
+    /// Disks after a power cut: none, all, each or all but each of the pending changes; part of unsynchronized data.
     fn found(&self) -> Vec<(Names, usize)> {
         let with = |these: &dyn Fn(usize) -> bool| {
             let mut names = self.durable.clone();
@@ -261,7 +252,6 @@ impl Disk {
     }
 }
 
-/// Returns the faults visible in `out`, a directory of results or what remains of it.
 fn wrong(out: &Path) -> Vec<String> {
     let mut wrong = Vec::new();
     let Ok(verified) = verify(out) else { return wrong };
@@ -334,7 +324,6 @@ fn cut_power(name: &str, before: Option<&[&str]>, words: &[&str], again: usize) 
             }
         }
     }
-    // The last state is the complete result.
     assert!(verify(&out).unwrap().is_intact());
     println!("{name}: {} operations, {images} disks found", log.len());
 }
@@ -365,8 +354,7 @@ fn a_sweep_is_whole_or_absent_after_a_power_cut() {
     cut_power("sweep", None, SWEEP, 50);
 }
 
-/// From the `n`th operation on the disk is full: one exit code, no partial results visible, and the same command completes once there
-/// is space.
+/// The disk is full from the `n`th operation on: one exit code and no partial results, until there is space.
 fn fill_disk(name: &str, words: &[&str], error: i32, step: usize) {
     let folder = Folder::new(name);
     let mut failed = 0;

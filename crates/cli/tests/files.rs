@@ -10,7 +10,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A scenario that reads flows from a file beside it.
 const SCENARIO: &str = r#"
 name = "mine"
 [topology]
@@ -110,7 +109,6 @@ fn every_command_and_option_is_covered() {
     assert!(new.is_empty(), "new options: do they write files? Add them to the list and a test: {new:?}");
 }
 
-/// A file, a link or a directory.
 #[derive(Debug, PartialEq, Eq)]
 enum Thing {
     File(u64, String),
@@ -118,7 +116,6 @@ enum Thing {
     Directory,
 }
 
-/// Snapshot of all entries below `path`.
 fn look(path: &Path) -> BTreeMap<PathBuf, Thing> {
     fn walk(root: &Path, path: &Path, found: &mut BTreeMap<PathBuf, Thing>) {
         for entry in fs::read_dir(path).unwrap() {
@@ -143,7 +140,6 @@ fn look(path: &Path) -> BTreeMap<PathBuf, Thing> {
     found
 }
 
-/// Returns the entries of `before` that are missing or changed.
 fn lost(before: &BTreeMap<PathBuf, Thing>, path: &Path) -> Vec<PathBuf> {
     let after = look(path);
     before.iter().filter(|(name, thing)| after.get(*name) != Some(thing)).map(|(name, _)| name.clone()).collect()
@@ -275,7 +271,6 @@ fn replacing_results_keeps_foreign_files() {
     }
 }
 
-/// Returns `true` if replacing results may change `path`.
 fn is_ours(path: &Path, ours: &BTreeMap<PathBuf, Thing>) -> bool {
     path.strip_prefix("out").is_ok_and(|path| ours.contains_key(path) || path.as_os_str().is_empty())
 }
@@ -316,7 +311,6 @@ fn an_input_is_never_an_output() {
     assert_eq!(fs::read(folder.0.join("out/flows.csv")).unwrap(), read);
 }
 
-/// Links inside an output directory are not followed.
 #[cfg(unix)]
 #[test]
 fn links_are_not_followed() {
@@ -363,7 +357,6 @@ fn links_are_not_followed() {
     }
 }
 
-/// Named files: existing ones are replaced with `--replace` only, an input never.
 #[test]
 fn named_files_need_replace() {
     let folder = Folder::new("files-named");
@@ -475,7 +468,6 @@ fn reports_keep_foreign_files() {
     }
 }
 
-/// `--replace` lists what it removes, and removes nothing else.
 #[test]
 fn replace_lists_removed_files() {
     let folder = Folder::new("files-replace");

@@ -27,7 +27,6 @@ window = "131072B"
 ack_every = 1
 "#;
 
-/// Ports by name, with packets and drops.
 type PortRows = Vec<(String, f64, f64)>;
 
 fn bed(name: &str, spines: u32, faults: &str) -> Bed {
@@ -87,7 +86,6 @@ fn exec_forwards_signals_and_exit_codes() {
     refused(&bed.run(&["testbed", "exec", "host9", "--", "true"]), &["no `host9`", "host1"]);
 }
 
-/// Round trips of labels to the other host, in microseconds, and the number of labels without a reply.
 fn paths(bed: &Bed) -> (Vec<f64>, usize) {
     let program = env!("CARGO_BIN_EXE_anabranch");
     let words = ["testbed", "exec", "host0", "--", program, "paths", "--to", "10.2.1.2:7000", "--format", "json"];

@@ -1,5 +1,4 @@
-//! Hostile input: entries that are not files, names that no file system or terminal accepts, numbers out of range. Every command
-//! ends quickly with one message that names the input.
+//! Hostile input: every command ends quickly with one message that names it.
 
 #[allow(dead_code)]
 mod common;
@@ -10,7 +9,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A small scenario followed by `more`.
 fn scenario(more: &str) -> String {
     format!(
         "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n[load_balancer]\nscheme = \"ops\"\n{more}"
@@ -32,7 +30,6 @@ fn run_in_time(folder: &Folder, words: &[&str]) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// Asserts exit code 2, empty standard output and a message with all `words`.
 fn assert_refused(output: &Output, words: &[&str], what: &str) {
     let said = stderr(output);
     assert_eq!((code(output), stdout(output).as_str()), (2, ""), "{what}: {said}");
@@ -41,8 +38,7 @@ fn assert_refused(output: &Output, words: &[&str], what: &str) {
     }
 }
 
-/// Every input must be a regular file: a FIFO without a writer, an endless device, a directory and a file of the kernel are
-/// refused by name, directly and through a link, wherever a path can be given.
+/// FIFOs without a writer, devices, directories and files of the kernel are refused by name, also through a link.
 #[test]
 #[cfg(target_os = "linux")]
 fn only_regular_files_are_read() {
@@ -83,7 +79,6 @@ fn only_regular_files_are_read() {
         assert_refused(&run_in_time(&folder, &["sweep", "over.toml"]), &[path, what], "sweep");
     }
     assert!(folder.entries("results").is_empty(), "nothing is left");
-    // Result files.
     folder.file("good.toml", &scenario(permutation));
     for file in ["manifest.json", "summary.json", "flows.parquet", "links.parquet"] {
         let _ = std::fs::remove_dir_all(folder.0.join("out"));
@@ -164,7 +159,6 @@ fn seeds_have_64_bits() {
     assert_refused(&compare("3"), &["3 seeds from 18446744073709551614", &text], "three seeds");
     assert_eq!(code(&compare("2")), 0);
     assert!(folder.entries("two/runs/ops").contains(&format!("seed{text}")));
-    // Beyond the maximum.
     for words in [
         &["check", "plain.toml", "--seed", "18446744073709551616"][..],
         &["check", "plain.toml", "--set", "seed=18446744073709551616"],
@@ -182,7 +176,6 @@ fn seeds_have_64_bits() {
     );
 }
 
-/// A scenario with two workloads of these names.
 fn two(first: &str, second: &str) -> String {
     let one = |name: &str| format!("[[workload]]\nkind = \"permutation\"\nsize = \"8KiB\"\nname = \"{name}\"\n");
     scenario(&(one(first) + &one(second)))
@@ -244,8 +237,7 @@ fn workload_name_all_is_refused() {
     assert_eq!(code(&folder.run(&["check", "overall.toml"])), 0);
 }
 
-/// Terminal control characters are refused with their place and printed as escapes: in values, keys, rows of files, options and
-/// file names.
+/// Refused with their place, and printed as escapes: in values, keys, rows of files, options and file names.
 #[test]
 fn control_characters_reach_no_terminal() {
     let folder = Folder::new("inputs-control");
@@ -306,7 +298,6 @@ fn control_characters_reach_no_terminal() {
     let output = folder.run(&["run", "flows.toml"]);
     assert_refused(&output, &["plain.csv", "plain.csv:3:", "U+007F"], "a row");
     plain(&output, "a row");
-    // Texts of foreign results are escaped.
     assert_eq!(code(&folder.run(&["run", "good.toml", "--out", "out"])), 0);
     let path = folder.0.join("out/summary.json");
     let summary = std::fs::read_to_string(&path).unwrap();
@@ -316,7 +307,6 @@ fn control_characters_reach_no_terminal() {
     }
 }
 
-/// Names are escaped on every page and picture.
 #[test]
 fn names_are_text_on_pages() {
     let folder = Folder::new("inputs-pages");
@@ -362,8 +352,7 @@ fn run_and_watch(folder: &Folder, words: &[&str]) -> (Output, u64) {
     (child.wait_with_output().unwrap(), peak)
 }
 
-/// Measurements count towards the memory limit: refused before the run with a value that fits, stopped where a run takes longer than
-/// predictable, and within the limit where accepted.
+/// Measurements are refused in advance with a value that fits, and stop a run that takes longer than predictable.
 #[test]
 #[cfg(target_os = "linux")]
 fn series_stay_within_the_memory_limit() {
@@ -407,7 +396,6 @@ fn series_stay_within_the_memory_limit() {
     );
 }
 
-/// Removing the result directory during a run is an error.
 #[test]
 fn removed_result_directory_is_an_error() {
     let folder = Folder::new("inputs-gone");
@@ -429,7 +417,6 @@ fn removed_result_directory_is_an_error() {
     }
 }
 
-/// `check` and `run` warn of a link that goes up without having been down, with the line.
 #[test]
 fn link_up_without_link_down_warns() {
     let folder = Folder::new("inputs-up");
@@ -451,7 +438,6 @@ fn link_up_without_link_down_warns() {
     }
 }
 
-/// Numbers out of range are refused with a message.
 #[test]
 fn numbers_out_of_range_are_refused() {
     let folder = Folder::new("inputs-numbers");
@@ -533,7 +519,6 @@ fn export_in_result_directory_is_replaced_on_request() {
     let output = folder.run(&draw);
     assert!(code(&output) == 2 && stderr(&output).contains("--replace"), "{}", stderr(&output));
     assert_eq!(code(&folder.run(&[&draw[..], &["--replace"]].concat())), 0);
-    // Files of the results are kept.
     let output = folder.run(&["trace", "out", "--perfetto", "out/flows.csv", "--replace"]);
     assert!(code(&output) == 2 && stderr(&output).contains("which is read"), "{}", stderr(&output));
 }

@@ -33,7 +33,6 @@ const NETWORK: &str = "
 /// Our longest header: with it and IPv6's, packets of the default size must fit the interfaces' 1500 B.
 const WIRE: [&str; 4] = ["--set", "wire.key=key", "--set", "wire.authenticate=all"];
 
-/// Bytes sent on each interface of `a`.
 fn sent() -> [u64; 2] {
     ["eth0", "eth1"].map(|name| {
         let output = Command::new("ip").args(["-n", "a", "-s", "-j", "link", "show", "dev", name]).output().unwrap();

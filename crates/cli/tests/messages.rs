@@ -1,7 +1,5 @@
 //! Every message of the program in one file, `messages.txt`: a line each, after the command that causes it.
-//!
-//! `ANABRANCH_RECORD=1 cargo test --profile fast -p anabranch --test messages` writes the file again; read the difference as a
-//! newcomer would: what, where, limit, remedy.
+//! `ANABRANCH_RECORD=1` writes it again; read the difference as a newcomer would: what, where, limit, remedy.
 
 #[allow(dead_code)]
 mod common;
@@ -14,7 +12,6 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Files that the commands read.
 const FILES: &[(&str, &str)] = &[
     (
         "size.toml",
@@ -55,7 +52,6 @@ fn messages(text: &str, folder: &Path) -> Vec<String> {
     lines
 }
 
-/// Runs a line of the file in the shell. Returns its exit code and messages.
 fn run(folder: &Folder, command: &str) -> Vec<String> {
     let program = Path::new(env!("CARGO_BIN_EXE_anabranch"));
     let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());

@@ -1,5 +1,4 @@
-//! Mutated inputs through the whole program: any scenario or result directory gives a documented exit code and a message, never a
-//! panic.
+//! Mutated inputs through the whole program give a documented exit code and a message, never a panic.
 
 #[allow(dead_code)]
 mod common;
@@ -21,7 +20,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Done, a requested check failed, invalid input, and a run that ended in a deadlock (docs of the command).
 const CODES: [i32; 4] = [0, 1, 2, 4];
 
-/// Runs the program. Returns its exit code (`None`: timed out) and its output.
 fn run(folder: &Folder, words: &[&str]) -> (Option<i32>, String) {
     let mut command: Command = folder.command(words);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).env("NO_COLOR", "1").spawn().unwrap();
@@ -53,8 +51,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Runs `inputs` mutations: two of three of ready-made scenarios (`check`, `run`), the others of a directory of results
-/// (`report`, `view`, `trace`).
+/// Two of three `inputs` are ready-made scenarios (`check`, `run`), the others results (`report`, `view`, `trace`).
 fn mutated(name: &str, seed: u64, inputs: u64) {
     let folder = Folder::new(name);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");

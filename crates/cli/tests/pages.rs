@@ -8,7 +8,6 @@ mod common;
 use common::Folder;
 use std::{path::Path, process::Command};
 
-/// Returns the README and every page below `docs` with a marked block.
 fn pages() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut pages = vec!["README.md".to_string()];
@@ -32,7 +31,6 @@ enum Mark {
     Shows,
 }
 
-/// Marked block: its line, mark and text.
 type Block = (usize, Mark, String);
 
 fn text(page: &str) -> String {
@@ -66,7 +64,6 @@ fn blocks(page: &str) -> Vec<Block> {
     blocks
 }
 
-/// Runs a block in the shell, which must succeed. Returns standard output and error.
 fn run(folder: &Folder, page: &str, line: usize, block: &str) -> String {
     let command = Path::new(env!("CARGO_BIN_EXE_anabranch"));
     let path = format!("{}:{}", command.parent().unwrap().display(), std::env::var("PATH").unwrap_or_default());

@@ -6,7 +6,6 @@ mod common;
 use common::{Folder, code, stderr, stdout};
 use std::fs;
 
-/// Two workloads and a disconnected cable.
 const SCENARIO: &str = r#"
 name = "two workloads"
 [topology]

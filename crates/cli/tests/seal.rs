@@ -13,7 +13,6 @@ const COMPARE: [&str; 8] = ["compare", "tiny", "--schemes", "ecmp,ops", "--seeds
 const SWEEP: [&str; 8] =
     ["sweep", "tiny", "--over", "workload.0.size=4KiB,8KiB", "--schemes", "ecmp,ops", "--out", "out"];
 
-/// All files below a directory, hidden ones too.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![folder.to_path_buf()];
@@ -124,7 +123,6 @@ fn rows_of_another_scheme_are_detected() {
     assert_eq!(code(&folder.run(&["verify", "out"])), 0);
 }
 
-/// Copies the directory `from` to `to`, which is replaced.
 fn copy(from: &Path, to: &Path) {
     let _ = fs::remove_dir_all(to);
     for path in files(from) {
@@ -134,7 +132,6 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Exchanges two directories.
 fn exchange(one: &Path, other: &Path) {
     let aside = one.with_file_name("aside");
     fs::rename(one, &aside).unwrap();
@@ -142,7 +139,6 @@ fn exchange(one: &Path, other: &Path) {
     fs::rename(aside, other).unwrap();
 }
 
-/// Flips one bit in the middle of a file.
 fn change(path: &Path) {
     let mut content = fs::read(path).unwrap();
     let middle = content.len() / 2;
@@ -150,7 +146,6 @@ fn change(path: &Path) {
     fs::write(path, content).unwrap();
 }
 
-/// Intact runs do not prove that the tables, figures and pages above them are intact.
 #[test]
 fn rerun_begins_with_every_file() {
     let folder = Folder::new("seal-rerun");
@@ -206,7 +201,6 @@ fn rerun_begins_with_every_file() {
             assert!(stderr(&output).contains("manifest"), "{said}");
             copy(kept, out);
         }
-        // Foreign files beside results are ignored.
         folder.file("out/notes.txt", "mine");
         assert_eq!(code(&folder.run(&["rerun", "out"])), 0, "{words:?}");
         let whole = folder.run(&["rerun", "out", "--format", "json"]);
@@ -289,7 +283,6 @@ fn damaged_runs_of_a_sweep_are_repeated() {
     assert_eq!(code(&folder.run(&["verify", "out"])), 0, "{}", stdout(&folder.run(&["verify", "out"])));
 }
 
-/// Results of a version without digests are read with a warning.
 #[test]
 fn results_without_digests_are_read_with_a_warning() {
     let folder = Folder::new("seal-old");

@@ -7,7 +7,6 @@ use common::{Folder, code, json, stderr, stdout};
 use serde_json::Value;
 use std::process::Stdio;
 
-/// Names drawn of a kind.
 fn names(found: &Value, kind: &str) -> Vec<String> {
     found["drawn"][kind].as_object().map_or_else(Vec::new, |names| names.keys().cloned().collect())
 }
@@ -22,7 +21,6 @@ fn the_same_seed_draws_the_same_cases() {
     assert_eq!(first["drawn"], again["drawn"]);
     assert_eq!((&first["cases"], &first["failed"], &first["seed"]), (&4.into(), &0.into(), &7.into()));
     assert_eq!(first["failures"], Value::Array(vec![]));
-    // Without failures nothing is written.
     assert!(folder.entries(".").is_empty(), "{:?}", folder.entries("."));
 }
 

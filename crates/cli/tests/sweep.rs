@@ -12,12 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A small sweep: two sizes, two load balancers, two seeds.
 fn small() -> Vec<&'static str> {
     words("sweep tiny --over workload.0.size=32KiB,64KiB --schemes ecmp,prime --seeds 2 --out out --format json")
 }
 
-/// Lines of the log of starts.
 fn starts(folder: &Folder) -> usize {
     std::fs::read_to_string(folder.0.join("out/starts.log")).map_or(0, |text| text.lines().count())
 }
@@ -93,7 +91,6 @@ fn sweep_writes_table_figures_page_and_parquet() {
     let before = (stamp("report.html"), stamp("flows.parquet"), stamp("sweep.json"));
     assert_eq!(json(&folder.run(&small()))["reused_runs"].as_u64(), Some(8));
     assert_eq!((stamp("report.html"), stamp("flows.parquet"), stamp("sweep.json")), before);
-    // With one more value and seed, finished runs are reused.
     let more: Vec<&str> = small()
         .iter()
         .map(|word| match *word {
@@ -105,11 +102,9 @@ fn sweep_writes_table_figures_page_and_parquet() {
     let grown = json(&folder.run(&more));
     assert_eq!((grown["runs"].as_u64(), grown["reused_runs"].as_u64()), (Some(18), Some(8)));
     assert_eq!(starts(&folder), 18);
-    // `--again` repeats all of them.
     assert_eq!(json(&folder.run(&[&more[..], &["--again"]].concat()))["reused_runs"].as_u64(), Some(0));
     assert_eq!((assert_whole(&folder), starts(&folder)), (18, 36));
     assert!(folder.entries("out/.writing").is_empty() && folder.entries("out/.claims").is_empty());
-    // `report` rebuilds the page from disk.
     std::fs::remove_file(folder.0.join("out/report.html")).unwrap();
     json(&folder.run(&["report", "out", "--format", "json"]));
     let page = std::fs::read_to_string(folder.0.join("out/report.html")).unwrap();
@@ -162,7 +157,6 @@ fn a_sweep_file_fills_the_same_store_in_shares() {
     found.sort();
     listed.sort();
     assert_eq!(found, listed);
-    // Options define the same sweep.
     assert_eq!(json(&folder.run(&small()))["reused_runs"].as_u64(), Some(8));
     for (arguments, words) in [
         (&["sweep", "study.toml", "--over", "seed=1"][..], &["--over", "study.toml"][..]),
@@ -222,7 +216,6 @@ fn invalid_sweeps_are_refused_before_any_run() {
         }
         assert_eq!((stdout(&output).as_str(), folder.entries(".")), ("", before.clone()), "{arguments:?}");
     }
-    // A key without effect gives a warning.
     let output = folder.run(&[&over("load_balancer.prime.p_ecn=8,16")[..], &["--list"]].concat());
     assert_eq!(code(&output), 0);
     let output = folder.run(&[&over("load_balancer.prime.p_ecn=8,16")[..], &["--dry-run"]].concat());
@@ -242,7 +235,6 @@ fn a_dry_run_measures_one_run_and_writes_nothing() {
     }
 }
 
-/// Runs of about a second each, to be interrupted.
 fn long() -> Vec<&'static str> {
     words(
         "sweep tiny --set workload.0.size=256MiB --over topology.link_delay=1us,2us,3us --schemes \
@@ -330,7 +322,6 @@ fn run_that_crashes_three_times_is_marked_failed() {
     assert_eq!(failed["attempts"].as_u64(), Some(3));
     let page = std::fs::read_to_string(folder.0.join("out/report.html")).unwrap();
     assert!(page.contains("Failed: "), "the page says so");
-    // It stays failed until `--again`.
     assert_eq!((code(&folder.run(&small())), starts(&folder)), (3, 7));
     assert_eq!(code(&folder.run(&[&small()[..], &["--again=failed"]].concat())), 0);
     assert_eq!((assert_whole(&folder), starts(&folder)), (8, 8));
@@ -406,7 +397,6 @@ fn variants_compare_with_load_balancers() {
     // All three share one file, distinguished by `entry`: 3 entries, 2 seeds, 8 flows.
     let all = Frame::read(&folder.0.join("out"), "flows", &["seed"]).unwrap().unwrap();
     assert_eq!(all.rows(), 3 * 2 * 8);
-    // Re-run from their manifests, all six are equal; one also by its name.
     let again = json(&folder.run(&["rerun", "out", "--format", "json"]));
     assert_eq!((again["same"].as_bool(), again["runs"].as_array().map(Vec::len)), (Some(true), Some(6)));
     let one = json(&folder.run(&["rerun", "out", "short/seed2", "--threads", "2", "--format", "json"]));
@@ -498,7 +488,6 @@ fn existing_results_need_replace() {
     assert!(std::fs::read(folder.0.join("out/flows.csv")).unwrap() == before);
     json(&folder.run(&[&other[..], &["--replace"]].concat()));
     assert!(std::fs::read(folder.0.join("out/flows.csv")).unwrap() != before);
-    // Run, comparison and sweep do not share a directory.
     for arguments in
         [&["compare", "tiny", "--out", "out"][..], &["sweep", "tiny", "--over", "topology.radix=4", "--out", "out"]]
     {
@@ -656,7 +645,6 @@ fn deadlock_is_a_status() {
     assert_eq!(manifest["deadlocks"]["ops/seed1"], summary["deadlock"]);
     let report = std::fs::read_to_string(folder.0.join("run/report.html")).unwrap();
     assert!(report.contains("ended as a PFC deadlock"), "the page says so");
-    // Re-running it gives the same result.
     assert_eq!(code(&folder.run(&["rerun", "run"])), 0);
     let over = ["--over", "fabric.shared_buffer=300kB,256MB", "--schemes", "ops", "--seeds", "2", "--out", "out"];
     let output = folder.run(&[&["sweep", "ring.toml"], &over[..]].concat());
@@ -698,7 +686,6 @@ fn failed_run_does_not_stop_others_and_is_reported() {
     // A failed run is repeated with --again only, and fails again.
     assert_eq!((code(&folder.run(&arguments)), starts(&folder)), (3, 4));
     assert_eq!((code(&folder.run(&[&arguments[..], &["--again=failed"]].concat())), starts(&folder)), (3, 6));
-    // The same in a comparison.
     let output = folder.run(&words(
         "compare ring.toml --set fabric.shared_buffer=256MB --schemes ops \
         --variant late=fault.0.at=900ms --seeds 2 --out compared --format json",

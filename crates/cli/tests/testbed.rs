@@ -15,7 +15,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Two hosts and two spines.
 const SMALL: &str = r#"
 name = "small"
 [topology]
@@ -34,7 +33,6 @@ kind = "permutation"
 size = "1MB"
 "#;
 
-/// A folder with the scenario.
 fn bed(name: &str) -> Bed {
     Bed::new(name, &[("small.toml", SMALL)])
 }
@@ -125,13 +123,11 @@ fn testbed_is_built_and_removed_completely() {
         2,
         &["`default` is up already", "testbed down", "--name"],
     );
-    // It fits 80 columns.
     let wide = ["testbed", "up", "--fabric", "hopper-testbed-small", "--name", "wide"];
     let wide = beds.command(&wide).env("COLUMNS", "80").output().unwrap();
     let long: Vec<_> = stdout(&wide).lines().filter(|line| line.chars().count() > 80).map(String::from).collect();
     assert!(code(&wide) == 0 && long.is_empty(), "{long:#?}{}", stderr(&wide));
     said(&beds.run(&["testbed", "down", "--name", "wide"]), 0, &[]);
-    // A second testbed with another name.
     assert!(beds.up("small.toml", &["--name", "other"]).is_some());
 
     let pinged = beds.run(&["testbed", "exec", "host0", "--", "cat", "/proc/sys/net/ipv4/ip_forward"]);
@@ -236,7 +232,6 @@ fn testbed_is_built_and_removed_completely() {
     assert!(!ended.success(), "killed with its namespaces");
     assert_ends(holder);
     said(&beds.run(&["testbed", "status"]), 2, &["no testbed `default`", "other"]);
-    // The name is free immediately.
     assert!(beds.up("small.toml", &[]).is_some());
     for name in ["default", "other"] {
         said(&beds.run(&["testbed", "down", "--name", name]), 0, &[]);
@@ -305,7 +300,6 @@ fn unprivileged_user_gets_testbed_without_marks() {
     said(&run(&["testbed", "status"]), 2, &["no testbed `default`"]);
     assert_ends(up["holder"].as_i64().unwrap());
 
-    // Flows over its own testbed.
     let ran = run(&["testbed", "run", "small.toml", "--set", "wire.labels=16", "--out", "out", "--progress", "never"]);
     assert_eq!(code(&ran), 0, "{}", stderr(&ran));
     let summary = beds.folder.json_file("out/summary.json");
@@ -344,7 +338,6 @@ fn impossible_testbeds_are_refused_in_one_message() {
     said(&beds.run(&["testbed", "status", "--name", "nobody"]), 2, &["nobody", "testbed up"]);
     said(&beds.run(&["paths", "--to", "nowhere"]), 2, &["--to", "nowhere", "10.0.0.2:7000"]);
     said(&beds.run(&["paths", "--to", "127.0.0.1:65530"]), 2, &["65535"]);
-    // Missing programs are named with their package.
     let empty = beds.folder.0.join("empty");
     std::fs::create_dir(&empty).unwrap();
     let output =

@@ -45,7 +45,6 @@ fn summary(bed: &Bed) -> Value {
     bed.folder.json_file("out/summary.json")
 }
 
-/// A column of the rows of links by their ports.
 fn links(bed: &Bed, column: &str) -> Vec<(String, String)> {
     let rows = bed.folder.rows("out/links.csv").into_iter();
     rows.map(|row| (format!("{}->{}", row["from"], row["to"]), row[column].clone())).collect()

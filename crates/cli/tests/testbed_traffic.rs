@@ -13,7 +13,6 @@ use common::{
 use serde_json::Value;
 use std::{collections::BTreeMap, process::Stdio, time::Duration};
 
-/// One flow between two hosts over two spines of 200 Mbit/s.
 const WIRE: &str = r#"
 labels = 16
 find_labels = "paths"
@@ -51,7 +50,6 @@ impl Ran {
     }
 }
 
-/// Writes a scenario of one flow and a fault.
 fn put(bed: &Bed, bytes: u64, fault: Option<&str>) {
     bed.folder.file("flows.csv", &format!("src,dst,size_bytes,start_ps\n0,1,{bytes},0\n"));
     let strikes = FAULTS.iter().find(|(name, _)| Some(*name) == fault);
@@ -65,13 +63,11 @@ fn run(bed: &Bed, scheme: &str, bytes: u64, fault: Option<&str>) -> Option<Ran> 
     Some(ran.unwrap_or_else(|why| panic!("{scheme}, {fault:?}: {why}")))
 }
 
-/// Runs a flow that may fail.
 fn attempt(bed: &Bed, scheme: &str, bytes: u64, fault: Option<&str>) -> Option<Result<Ran, String>> {
     put(bed, bytes, fault);
     carried(bed, scheme)
 }
 
-/// Runs the scenario in the folder.
 fn carried(bed: &Bed, scheme: &str) -> Option<Result<Ran, String>> {
     let scheme_is = format!("load_balancer.scheme={scheme}");
     let words = ["testbed", "run", "two.toml", "--set", &scheme_is, "--out", "out", "--replace", "--progress", "never"];
@@ -128,7 +124,7 @@ fn every_byte_arrives_despite_faults() {
     ] {
         let Some(ran) = run(&bed, scheme, 22_500_000, Some(fault)) else { return };
         println!("{scheme}, {fault}: {:.2} s", ran.seconds());
-        // With a penalty of its BDP per timeout PRIME took 11 to 30 s.
+        // With a penalty of its BDP per timeout PRIME takes 11 to 30 s.
         let most = if (scheme, fault) == ("prime", "far cut") { 5.0 } else { 20.0 };
         assert!(ran.seconds() < most, "{scheme}, {fault}: {:.2} s", ran.seconds());
     }
@@ -202,7 +198,6 @@ fn stopped(bed: &Bed, scheme: &str, bytes: u64, stops: bool) -> f64 {
     common::json(&sent)["took_ps"].as_f64().unwrap() / 1e12
 }
 
-/// Prints the table of docs/reference/testbed.md.
 #[test]
 #[ignore = "prints a table: a quarter of an hour"]
 fn time_lost_to_faults() {

@@ -5,7 +5,6 @@ mod common;
 
 use common::{Folder, code, json, stderr, stdout};
 
-/// Output of a command at a width.
 fn printed(folder: &Folder, columns: usize, arguments: &[&str]) -> String {
     let output = folder.command(arguments).env("COLUMNS", columns.to_string()).output().unwrap();
     assert!([0, 2].contains(&code(&output)), "{arguments:?}: {}", stderr(&output));

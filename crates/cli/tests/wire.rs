@@ -14,7 +14,6 @@ use std::{
     time::Duration,
 };
 
-/// Starts `serve`. Returns the process and the address that it reports.
 fn serve(folder: &Folder, more: &[&str]) -> (Child, String) {
     let arguments = [&["serve", "--at", "127.0.0.1:0", "--once"], more].concat();
     let mut child = folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -56,7 +55,6 @@ fn a_receiver_counts_from_the_first_packet() {
     }
 }
 
-/// Writes a key file that only this user can read.
 fn key(folder: &Folder, name: &str, digit: &str) -> String {
     let path = folder.0.join(name);
     std::fs::write(&path, digit.repeat(64)).unwrap();

@@ -26,15 +26,11 @@ use anabranch_study::{
 use serde_json::json;
 use std::path::Path;
 
-/// Comparison of several backends.
 pub(super) struct ComparisonRequest<'a> {
-    /// Load balancers, variants and seeds.
     pub(super) request: Request,
     /// Metric to judge; `None`: completion time where flows wait for each other, else mean FCT.
     pub(super) metric: Option<&'static Metric>,
-    /// Permission to repeat runs and to replace existing results.
     pub(super) permission: Permission,
-    /// Threads, directory, format.
     pub(super) options: &'a RunOptions,
 }
 
@@ -77,7 +73,6 @@ fn metric(name: &str) -> Result<&'static Metric, ScenarioError> {
     })
 }
 
-/// Runs the same flows on every backend, each in its own directory, and compares them.
 pub(super) fn compare_backends(
     scenario: &Scenario,
     backends: &[&'static BackendEntry],
@@ -89,7 +84,6 @@ pub(super) fn compare_backends(
     let stem = format!("{}-{}", scenario.stem, names.join("-"));
     let directory = directory(asked.options, &stem, scenario.hash())?;
     free(&directory, backends)?;
-    // Every backend is checked before the first run.
     for plan in &plans {
         let watch = ProgressDisplay::new(asked.options.progress, vec![]);
         let checked = plan.check(&watch);
@@ -123,7 +117,6 @@ pub(super) fn compare_backends(
     )
 }
 
-/// Writes and prints the agreement of `sides`.
 pub(super) fn write_and_print_agreement(
     sides: &[Side],
     schemes: &[String],
@@ -158,7 +151,6 @@ pub(super) fn free(directory: &Path, backends: &[&BackendEntry]) -> Result<(), F
     Ok(output.admit(AGREEMENT_FILES.iter().copied())?)
 }
 
-/// Formats the table and its notes.
 fn text(agreement: &Agreement) -> String {
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_string(), |value| significant_digits(value, 4));
     let ratio = |value: Option<f64>| value.map_or_else(|| "-".to_string(), |value| significant_digits(value, 3));

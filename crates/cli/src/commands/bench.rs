@@ -52,7 +52,6 @@ pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Cores that the process may use.
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -19,7 +19,6 @@ use std::{
 
 /// Bytes of each goodput measurement.
 const BYTES: u64 = 128 << 20;
-/// Number of paths for the measurement of memory.
 const MANY_PATHS: &str = "64";
 /// Settings of the wire bench: the same packets, window and ACKs.
 const AS_WIRE: &str = "wire.rate=400Gbps;wire.payload=4096B;wire.early_loss=never;transport.congestion_control=none;\

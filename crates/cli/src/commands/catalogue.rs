@@ -54,7 +54,6 @@ pub(crate) fn explain(arguments: &Explain) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Environment variables of the plugin for NCCL.
 fn variables() -> serde_json::Value {
     let one = |of: &Variable| json!({ "name": of.name, "meaning": of.meaning, "expected": of.expected, "default": of.default });
     VARIABLES.iter().map(one).collect()

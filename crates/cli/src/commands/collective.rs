@@ -97,11 +97,9 @@ struct Each {
 /// Counters of a port from a leaf to a spine during a job.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Uplink {
-    /// Name of the port.
     pub(super) port: String,
     /// Bytes sent, with Ethernet headers.
     pub(super) bytes: u64,
-    /// Packets sent.
     pub(super) packets: u64,
     /// Packets dropped; `None` if unknown.
     pub(super) drops: Option<u64>,
@@ -289,7 +287,6 @@ fn print_outcome(settings: &Settings, outcome: &Outcome, uplinks: &[Uplink], for
     }
 }
 
-/// Runs a rank of `anabranch collective`.
 pub(crate) fn serve() -> Result<(), Failure> {
     rank::serve(std::io::BufReader::new(std::io::stdin()), std::io::stdout())
         .map_err(|error| Failure::Broken(error.to_string()))

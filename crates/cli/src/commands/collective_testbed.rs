@@ -8,22 +8,18 @@ use anabranch_testbed::{
 };
 use std::ffi::OsString;
 
-/// Testbed that ranks run on.
 enum RankTestbed {
     /// Built for the ranks; removed with this process, together with the scenario file that ranks read.
     Owned(Tied),
-    /// Built by `testbed up`.
     Shared(Standing),
 }
 
-/// Testbed of the ranks, with the counters of its ports before the job.
 pub(super) struct RankHosts {
     kind: RankTestbed,
     before: Vec<PortCount>,
 }
 
 impl RankHosts {
-    /// Builds a testbed for a scenario.
     pub(super) fn build(scenario: &str, set: &[String]) -> Result<Self, Failure> {
         let arguments = ScenarioArguments { scenario: scenario.into(), set: set.to_vec(), seed: None };
         let scenario = load(&arguments)?;
@@ -33,7 +29,6 @@ impl RankHosts {
         RankHosts { kind: RankTestbed::Owned(owned), before: Vec::new() }.counted()
     }
 
-    /// Uses a running testbed.
     pub(super) fn find(name: &str) -> Result<Self, Failure> {
         RankHosts { kind: RankTestbed::Shared(standing::find(name)?), before: Vec::new() }.counted()
     }
@@ -81,7 +76,6 @@ impl RankHosts {
         self.hosts(ranks)?.into_iter().map(place).collect()
     }
 
-    /// Environment variables of the ranks.
     pub(super) fn variables(&self) -> Vec<(String, String)> {
         let given = |name: &str| std::env::var_os(name).is_some();
         match &self.kind {

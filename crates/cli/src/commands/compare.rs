@@ -39,7 +39,6 @@ fn permission(arguments: &Compare) -> Permission {
     Permission { again: arguments.again, replace: arguments.replace }
 }
 
-/// Compares on one backend.
 fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static BackendEntry) -> Result<(), Failure> {
     let plan = Plan::new(scenario, &Request { backend, ..request(&arguments.entries) })?;
     let stem = format!("{}-compare", stem(scenario, backend));
@@ -90,12 +89,10 @@ pub(super) fn run_plan(
     Ok(compared)
 }
 
-/// Names and errors of the runs that failed.
 pub(super) fn failed(compared: &Compared) -> Vec<(String, String)> {
     compared.failed.iter().map(|(name, error)| (name.clone(), error.to_string())).collect()
 }
 
-/// Returns the error of an interrupted comparison or of failed runs.
 pub(super) fn ended(compared: &Compared, failed: &[(String, String)], runs: usize) -> Result<(), Failure> {
     if compared.interrupted {
         note(&format!(

@@ -41,7 +41,6 @@ use crate::{
 };
 use anabranch_scenario::{backend::BackendEntry, schema};
 
-/// Dispatches a parsed command line.
 pub(crate) fn execute(arguments: Arguments, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
     match arguments.command {
         Command::Run(arguments) => run::run(&arguments, backends),

@@ -9,7 +9,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// File name of the plugin as cargo builds it.
 const BUILT: &str = "libnccl_net_anabranch.so";
 /// File names that NCCL searches: the first for `NCCL_NET_PLUGIN=anabranch`, the second by default.
 const INSTALLED: [&str; 2] = ["libnccl-net-anabranch.so", "libnccl-net.so"];

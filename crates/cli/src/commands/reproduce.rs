@@ -54,7 +54,6 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks that `root` is a repository of this project.
 fn repository(root: &Path) -> Result<&Path, ScenarioError> {
     if root.join("claims").is_dir() && root.join("docs").is_dir() {
         return Ok(root);
@@ -63,7 +62,6 @@ fn repository(root: &Path) -> Result<&Path, ScenarioError> {
     Err(ScenarioError::new(message).help("give the directory of the repository: --write-docs=DIR"))
 }
 
-/// Stores the rows in the repository and rewrites the generated blocks of its docs.
 fn write_docs(
     root: &Path,
     reproduction: &Reproduction,
@@ -95,7 +93,6 @@ fn write_docs(
     Ok(())
 }
 
-/// Prints the missing runs and an estimate of their time.
 fn print_dry_run(reproduction: &Reproduction, place: &Path, arguments: &Reproduce) -> Result<(), Failure> {
     let costs = reproduction.costs(place, arguments.any_commit)?;
     let missing: usize = costs.iter().map(|cost| cost.missing).sum();
@@ -136,7 +133,6 @@ fn print_dry_run(reproduction: &Reproduction, place: &Path, arguments: &Reproduc
     Ok(())
 }
 
-/// Prints the verdict on each claim, and where the results are.
 fn print_outcome(reproduction: &Reproduction, outcome: &Outcome, place: &Path, format: Format) {
     let scale = reproduction.scale;
     if outcome.reused > 0 {

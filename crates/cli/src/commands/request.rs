@@ -14,7 +14,6 @@ use anabranch_scenario::{
 use anabranch_study::compare::Request;
 use std::path::PathBuf;
 
-/// Loads the scenario of the command line and prints its warnings.
 pub(crate) fn load(arguments: &ScenarioArguments) -> Result<Scenario, ScenarioError> {
     let scenario = library::load(&arguments.scenario, &arguments.set, arguments.seed)?;
     for warning in scenario.warnings() {
@@ -23,7 +22,6 @@ pub(crate) fn load(arguments: &ScenarioArguments) -> Result<Scenario, ScenarioEr
     Ok(scenario)
 }
 
-/// Returns the load balancers, variants and seeds of the options.
 pub(crate) fn request(arguments: &EntryArguments) -> Request {
     Request {
         schemes: arguments.schemes.clone(),
@@ -42,7 +40,6 @@ pub(crate) fn stem(scenario: &Scenario, backend: &BackendEntry) -> String {
     }
 }
 
-/// Returns the error of runs that failed, with the messages of the first few.
 pub(crate) fn runs_failed(failed: &[(String, String)], runs: usize) -> Failure {
     const MAX_LISTED: usize = 5;
     let named = failed.iter().take(MAX_LISTED).map(|(name, error)| format!("\n  {name}: {error}"));

@@ -13,8 +13,7 @@ use anabranch_study::{
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Returns damaged files in `dir`: the findings of `verify` except changed inputs, which the runs report, foreign files,
-/// runs that were moved aside, and results without digests.
+/// Findings of `verify` except changed inputs (runs report them), foreign files, moved runs, results without digests.
 fn damaged(dir: &Path) -> Result<Vec<Finding>, Failure> {
     let mut findings = match verify(dir) {
         Ok(verified) => verified.findings,

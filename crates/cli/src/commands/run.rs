@@ -50,7 +50,6 @@ pub(crate) fn run(arguments: &Run, backends: &[&'static BackendEntry]) -> Result
     }
 }
 
-/// Runs on one backend.
 fn run_on(arguments: &Run, scenario: &Scenario, backend: &'static BackendEntry) -> Result<(), Failure> {
     let directory = directory(&arguments.options, &stem(scenario, backend), scenario.hash())?;
     let removed = free_for_a_run(&directory, scenario, backend, arguments.replace)?;
@@ -105,12 +104,10 @@ fn capture_text(capture: &Captured) -> String {
     text
 }
 
-/// Prints the paths of results and report.
 pub(super) fn print_result_paths(directory: &Path, page: &Path) {
     note(&format!("results in {}, report in {}", directory.display(), page.display()));
 }
 
-/// Formats flow statistics per workload, then counters.
 fn text(summary: &Summary) -> String {
     // Workloads are not pooled: one with many flows would hide the others.
     let rows: Vec<Vec<String>> = match summary.workloads.len() {
@@ -147,7 +144,6 @@ fn text(summary: &Summary) -> String {
     out + &collectives(summary) + &format!("\n{}\n{}\n", wrapped(&counters, width()), wrapped(&speed, width()))
 }
 
-/// Formats the collectives of ranks over a network plugin.
 fn collectives(summary: &Summary) -> String {
     if summary.collectives.is_empty() {
         return String::new();

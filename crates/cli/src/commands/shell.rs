@@ -15,7 +15,6 @@ pub(crate) fn completions(arguments: &Completions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Collects name and text of the manual pages of a command and its subcommands.
 fn pages_of(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> std::io::Result<()> {
     let page = clap_mangen::Man::new(command.clone());
     let mut text = Vec::new();

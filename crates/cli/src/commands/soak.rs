@@ -18,7 +18,6 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-/// Interval of progress lines without a terminal.
 const LINES: Duration = Duration::from_secs(10);
 
 /// Upper bound of random seeds, so that they are short to type.
@@ -55,7 +54,6 @@ pub(crate) fn soak(arguments: &Soak) -> Result<(), Failure> {
     }
 }
 
-/// Returns the request of the options.
 fn request(arguments: &Soak) -> Result<Request, ScenarioError> {
     let seed = arguments.seed.unwrap_or_else(|| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -74,7 +72,6 @@ fn request(arguments: &Soak) -> Result<Request, ScenarioError> {
     })
 }
 
-/// Returns a new directory for the failures of a seed.
 fn free_directory(seed: u64) -> PathBuf {
     let name = |number: u64| match number {
         1 => PathBuf::from(format!("soak-failures/seed-{seed}")),
@@ -83,7 +80,6 @@ fn free_directory(seed: u64) -> PathBuf {
     (1..).map(name).find(|path| !path.exists()).unwrap_or_else(|| name(1))
 }
 
-/// Progress of the cases.
 struct Progress {
     bar: Option<ProgressBar>,
     lines: bool,
@@ -131,7 +127,6 @@ fn line(progress: &SoakProgress, elapsed: Duration) -> String {
     format!("{} cases | {failed} failed | {} refused | {left}", count(cases), count(refused))
 }
 
-/// Formats cases, refusals, failures by kind, and each failure.
 fn text(outcome: &Outcome, seed: Option<u64>) -> String {
     let of = |kind: FailureKind| count(outcome.failures.iter().filter(|failed| failed.kind == kind).count() as u64);
     let kinds = FailureKind::ALL.map(of);

@@ -16,9 +16,7 @@ use std::{
     time::Duration,
 };
 
-/// Refresh interval of `--watch`.
 const REFRESH: Duration = Duration::from_secs(1);
-/// Timeout of a request to a process.
 const SET_TIMEOUT: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Args)]
@@ -40,7 +38,6 @@ pub(crate) struct Stats {
     format: Format,
 }
 
-/// File and contents of a statistics page.
 type ProcessPage = (PathBuf, Snapshot);
 /// Bytes of a path and time of the previous sample.
 type PathSamples = BTreeMap<(PathBuf, u32, u32, u32), (u64, u64)>;

@@ -154,7 +154,6 @@ fn plan(arguments: &Sweep, backend: &'static BackendEntry) -> Result<(sweep::Swe
     Ok((sweep::Sweep::new(base, axes, zip, &Request { backend, ..request })?, stem))
 }
 
-/// Parses `K/N`.
 fn share(text: &str) -> Result<(usize, usize), Failure> {
     let parts = text.split_once('/').and_then(|(k, n)| Some((k.trim().parse().ok()?, n.trim().parse().ok()?)));
     match parts {
@@ -288,7 +287,6 @@ fn print_outcome(sweep: &sweep::Sweep, swept: &Swept, directory: &Path, format: 
     ended(swept)
 }
 
-/// Returns the error of an interrupted sweep or of failed runs.
 fn ended(swept: &Swept) -> Result<(), Failure> {
     if swept.interrupted {
         note("partial: repeat the command to continue");
@@ -334,7 +332,6 @@ fn text(sweep: &Table) -> String {
     text
 }
 
-/// Returns the rows of `sweep.csv`.
 fn rows(sweep: &Table) -> Value {
     let of = |(point, comparison): (usize, &Option<anabranch_report::Comparison>)| {
         let comparison = comparison.as_ref()?;

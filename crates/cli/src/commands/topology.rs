@@ -14,13 +14,9 @@ use anabranch_topology::{
 use anabranch_units::{Rate, Time};
 use serde_json::{Value, json};
 
-/// Maximum number of listed paths of a pair.
 const MAX_PATHS: usize = 10_000;
 
-/// Returns the result of `anabranch topology --format json` for a scenario, with the paths of a pair of hosts if given.
-///
-/// # Errors
-/// [`ScenarioError`] if the graph cannot be built or a host does not exist.
+/// Returns the result of `anabranch topology --format json`, with the paths of a pair of hosts if given.
 pub fn topology_of(scenario: &Scenario, pair: Option<&[String; 2]>) -> Result<Value, ScenarioError> {
     let graph = scenario.topology()?;
     let packets = &scenario.transport;
@@ -161,12 +157,10 @@ fn summary_text(s: &Summary) -> String {
     out
 }
 
-/// The shortest paths of a pair.
 struct Pair {
     src: u32,
     dst: u32,
     paths: Vec<Vec<LinkId>>,
-    /// Is `true` if there are more paths than are listed.
     more: bool,
     /// Guided paths between their switches, fastest first.
     guided: Vec<GuidedPath>,

@@ -41,7 +41,6 @@ pub(super) fn serve(arguments: &Serve, give_up: Time) -> Result<(), Failure> {
     if interrupted() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-/// Prints the result of a connection.
 fn print_served(served: &Served, format: Format) {
     let from = served.from;
     let (ours, theirs, took) = match &served.outcome {

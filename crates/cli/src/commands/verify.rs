@@ -31,7 +31,6 @@ pub(crate) fn verify(arguments: &Verify) -> Result<(), Failure> {
     integrity_failure(dir, verified.findings.len()).map_or(Ok(()), Err)
 }
 
-/// Returns a table of damaged files; empty where there is none.
 pub(super) fn findings_table(findings: &[Finding]) -> String {
     if findings.is_empty() {
         return String::new();

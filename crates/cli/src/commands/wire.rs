@@ -37,7 +37,6 @@ const MAX_UC_PEERS: u32 = 16;
 const HOPS: u8 = 8;
 const HOP_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Loads the scenario of the options.
 fn scenario(options: &WireOptions, seed: Option<u64>) -> Result<Scenario, Failure> {
     let mut set = options.set.clone();
     set.extend(options.datapath.as_ref().map(|name| format!("wire.datapath={name}")));
@@ -56,7 +55,6 @@ fn scenario(options: &WireOptions, seed: Option<u64>) -> Result<Scenario, Failur
     }
 }
 
-/// Resolves the first address of a name.
 pub(super) fn address(text: &str, flag: &str) -> Result<SocketAddr, Failure> {
     let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
     found.ok_or_else(|| {
@@ -68,7 +66,6 @@ fn open(at: SocketAddr, labels: u32) -> Result<UdpPath, Failure> {
     UdpPath::open(at, labels, MAX_PEERS).map_err(|error| Failure::input(error.to_string()))
 }
 
-/// Opens UC queue pairs on the device of the options, for the packets of this endpoint.
 fn open_uc(
     at: Option<SocketAddr>,
     options: &WireOptions,
@@ -124,7 +121,6 @@ fn is_in_namespace() -> bool {
     of("self").ok().zip(of("1").ok()).is_some_and(|(own, first)| own != first)
 }
 
-/// Warns of an endpoint without a key that other machines can reach.
 fn warn_unauthenticated(at: SocketAddr, is_keyed: bool) {
     if !is_keyed && !at.ip().is_loopback() && !is_in_namespace() {
         note(&format!(
@@ -215,7 +211,6 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the local address of the sockets of `send`.
 fn from(arguments: &Send, to: SocketAddr, datapath: DatapathKind) -> Result<SocketAddr, Failure> {
     match arguments.from {
         Some(_) if datapath != DatapathKind::Udp => {

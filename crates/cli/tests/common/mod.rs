@@ -12,10 +12,10 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Ports and endpoints of testbeds with links of 200 Mbit/s: queues of 12 ms with marks from 60 kB on, windows below half a queue.
+/// Folder of one test, removed on drop.
 pub(crate) struct Folder(pub(crate) PathBuf, #[expect(dead_code, reason = "removes it")] TempDir);
 
-/// Folder of one test, removed on drop.
+/// Row of a CSV file, by column.
 #[allow(dead_code)]
 pub(crate) type Row = BTreeMap<String, String>;
 
@@ -44,7 +44,6 @@ impl Folder {
         names.sort();
         names
     }
-    /// The rows of a CSV file.
     pub(crate) fn rows(&self, path: &str) -> Vec<Row> {
         let path = self.0.join(path);
         rows(&std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))

@@ -40,7 +40,6 @@ pub(super) fn up(arguments: &Up) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Describes what an idle testbed and a packet cost.
 fn cost(standing: &Standing) -> String {
     let plan = &standing.plan;
     format!(
@@ -223,10 +222,8 @@ fn share(value: Option<&str>) -> Result<u64, Failure> {
     share.map(|share| (share * 1e9).round() as u64).ok_or_else(wrong)
 }
 
-/// Maximum delay of a link.
 const MAX_DELAY: Time = Time::from_us(10_000_000);
 
-/// Parses the value of `fault delay`.
 fn delay(value: Option<&str>, jitter: Option<Time>) -> Result<Harm, Failure> {
     let zero = |value: &str| (value == "0").then_some(Time::ZERO);
     let time = value.and_then(|value| zero(value).or_else(|| value.parse().ok())).filter(|time| *time <= MAX_DELAY);

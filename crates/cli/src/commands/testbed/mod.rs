@@ -168,7 +168,6 @@ impl From<TestbedError> for Failure {
     }
 }
 
-/// Selects the testbed backend, for `testbed run` and `testbed compare`.
 fn on_testbed(on: BackendArguments) -> Result<BackendArguments, Failure> {
     if !on.backend.is_empty() {
         let message = "--backend: `testbed run` and `testbed compare` use the testbed; compare several backends with \
