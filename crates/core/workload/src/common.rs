@@ -1,5 +1,3 @@
-//! Keys common to all kinds of workload.
-
 use crate::WorkloadError;
 use anabranch_settings::parameters;
 
@@ -27,7 +25,7 @@ parameters! {
 }
 
 impl CommonParameters {
-    /// Checks that every parameter is within its limits and consistent with the others.
+    /// Checks the limits and the consistency of every parameter.
     ///
     /// # Errors
     /// [`WorkloadError`] for the first invalid parameter.

@@ -1,34 +1,30 @@
-//! Errors of workloads.
-
 use std::fmt;
 
 /// Invalid parameter of a workload, or invalid content of a file it reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadError {
-    /// Position of the workload in the list given to [`crate::generate()`]; `None` if no single one is at fault.
+    /// Position in the list given to [`crate::generate()`]; `None` if no single workload is at fault.
     pub workload: Option<usize>,
     /// The parameter, if one is at fault.
     pub key: Option<String>,
-    /// File and line, such as `flows.csv:12`, of an error in a file.
+    /// File and line, such as `flows.csv:12`.
     pub place: Option<String>,
     /// Value found and values allowed.
     pub message: String,
 }
 
 impl WorkloadError {
-    /// Creates an error without a more precise place than the workload.
+    /// An error without a more precise place than the workload.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         WorkloadError { message: message.into(), ..Self::default() }
     }
-    /// Creates an error of the parameter `key`.
     pub(crate) fn of_key(key: &str, message: impl Into<String>) -> Self {
         WorkloadError { key: Some(key.to_string()), ..Self::new(message) }
     }
-    /// Creates an error of a line of a file, counted from 1.
+    /// `line` counts from 1.
     pub(crate) fn in_line(path: &str, line: usize, message: impl Into<String>) -> Self {
         WorkloadError { place: Some(format!("{path}:{line}")), ..Self::new(shortened(message.into())) }
     }
-    /// Sets the parameter at fault.
     pub(crate) fn with_key(mut self, key: &str) -> Self {
         self.key = Some(key.to_string());
         self
@@ -38,7 +34,6 @@ impl WorkloadError {
         self.workload = self.workload.or(Some(number));
         self
     }
-    /// Returns an error unless the parameter's value is `valid`.
     pub(crate) fn unless(valid: bool, key: &str, found: impl fmt::Display, expected: &str) -> Result<(), Self> {
         if valid { Ok(()) } else { Err(Self::of_key(key, format!("found {found}, expected {expected}"))) }
     }
@@ -47,7 +42,6 @@ impl WorkloadError {
 /// Characters kept at each side of a long message.
 const KEPT: usize = 200;
 
-/// Shortens a message that quotes a long line.
 fn shortened(message: String) -> String {
     if message.len() <= 3 * KEPT {
         return message;

@@ -70,7 +70,6 @@ impl Setting for StartAt {
     }
 }
 
-/// Returns the unit of start times in files of `format`; a CSV's header specifies it.
 pub(crate) fn unit_of(format: FileFormat, unit: Auto<StartUnit>) -> Result<StartUnit, WorkloadError> {
     match (format, unit) {
         (FileFormat::Csv, Auto::Value(unit)) if unit != StartUnit::Ps => {
@@ -88,7 +87,6 @@ pub(crate) fn unit_of(format: FileFormat, unit: Auto<StartUnit>) -> Result<Start
     }
 }
 
-/// Reads a file.
 pub(crate) fn read(format: FileFormat, source: &Source<'_>) -> Result<Traffic, WorkloadError> {
     match format {
         FileFormat::Csv => table::read(source),
@@ -100,23 +98,20 @@ pub(crate) fn read(format: FileFormat, source: &Source<'_>) -> Result<Traffic, W
 
 #[cfg(test)]
 pub(crate) mod testing {
-    //! Helpers that read text in tests.
 
     use super::*;
 
-    /// Reads `text` as `f`, for 16 hosts and the classes `data` and `bulk`.
+    /// For 16 hosts and the classes `data` and `bulk`.
     pub(crate) fn read_text(format: FileFormat, text: &str) -> Result<Traffic, WorkloadError> {
         read_bytes(format, text.as_bytes())
     }
 
-    /// Reads `content` as `f`, for 16 hosts and the classes `data` and `bulk`.
     pub(crate) fn read_bytes(format: FileFormat, content: &[u8]) -> Result<Traffic, WorkloadError> {
         let classes = ["data".to_string(), "bulk".to_string()];
         let unit = unit_of(format, Auto::Auto).unwrap();
         read(format, &Source { path: "f", content, hosts: 16, classes: &classes, unit })
     }
 
-    /// Asserts that each text is refused, with line and part of the message.
     pub(crate) fn refused(format: FileFormat, cases: &[(&str, usize, &str)]) {
         for &(text, line, part) in cases {
             let error = read_text(format, text).expect_err(text);

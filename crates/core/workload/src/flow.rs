@@ -1,5 +1,3 @@
-//! Flows, and the triggers that start them.
-
 use anabranch_units::Time;
 
 /// Maximum size in bytes and latest start in picoseconds of a flow: the range of the signed 64-bit columns of tables.
@@ -18,7 +16,7 @@ pub enum Start {
     On(TriggerId),
 }
 
-/// One flow (a message). Its number is its index in [`crate::FlowSet::flows`].
+/// One flow (a message), numbered by its index in [`crate::FlowSet::flows`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// Sending host.
@@ -27,15 +25,14 @@ pub struct Flow {
     pub dst: u32,
     /// Payload bytes, at least 1.
     pub size: u64,
-    /// Start time or trigger.
     pub start: Start,
     /// Its workload, an index into [`crate::FlowSet::workloads`].
     pub workload: u16,
     /// Its traffic class, an index into the fabric's data classes.
     pub class: u8,
-    /// Stable key for random streams, from the workload's name and the flow's number within it.
+    /// Key for random streams, from the workload's name and the flow's number within it.
     pub key: u64,
-    /// Position among all flows as the workloads list them: in a flow file the order of the lines.
+    /// Position among all flows as listed; in a flow file the order of the lines.
     pub listed: u32,
     /// Fires when the sender has the last acknowledgement.
     pub on_sent: Option<TriggerId>,
@@ -43,7 +40,7 @@ pub struct Flow {
     pub on_received: Option<TriggerId>,
 }
 
-/// Effect of activating a trigger (htsim's connection-matrix triggers).
+/// Effect of an activation (htsim's connection-matrix triggers).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TriggerKind {
     /// The first activation starts all targets; a second one is an input error.
@@ -54,15 +51,14 @@ pub enum TriggerKind {
     Barrier(u32),
 }
 
-/// A trigger: starts flows and activates other triggers after a number of activations.
+/// Starts flows and activates other triggers after a number of activations.
 ///
-/// Once activated often enough it *begins*, and after [`Trigger::delay`] it *fires*: its targets start and the triggers
-/// of [`Trigger::next`] are activated. A `Multishot` begins at each activation and starts one target each time it fires.
+/// It then *begins*, and after [`Trigger::delay`] *fires*: its targets start and the triggers of [`Trigger::next`] are
+/// activated. A `Multishot` begins at each activation and starts one target each time it fires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trigger {
-    /// Effect of an activation.
     pub kind: TriggerKind,
-    /// Flows that it starts, by number, in order.
+    /// Numbers of the flows that it starts, in order.
     pub targets: Vec<u32>,
     /// Host of its state; `None`: the sender of its first target.
     pub home: Option<u32>,
@@ -70,8 +66,7 @@ pub struct Trigger {
     pub at: Option<Time>,
     /// Time from its beginning to its firing: a computation.
     pub delay: Time,
-    /// Processor of its home that the delay occupies. Delays of one host and processor run one after the other, in
-    /// the order of their activations.
+    /// Processor of its home that the delay occupies, one delay after the other in the order of activations.
     pub cpu: Option<u8>,
     /// Triggers activated when it begins.
     pub begun: Vec<TriggerId>,
@@ -80,7 +75,7 @@ pub struct Trigger {
 }
 
 impl Trigger {
-    /// Creates a trigger that starts `targets` without delay, at the sender of the first target.
+    /// Creates a trigger that starts `targets` without delay, at the sender of the first.
     pub fn new(kind: TriggerKind, targets: Vec<u32>) -> Self {
         Trigger { kind, targets, home: None, at: None, delay: Time::ZERO, cpu: None, begun: vec![], next: vec![] }
     }
@@ -97,10 +92,10 @@ pub struct WorkloadInfo {
     pub load_balancer: u16,
 }
 
-/// Class of a flow without a class of its own: that of its workload.
+/// Class of a flow that has that of its workload.
 pub(crate) const NO_CLASS: u8 = u8::MAX;
 
-/// Creates a flow without triggers. The merge sets class and key.
+/// The merge sets class and key.
 pub(crate) fn plain(src: u32, dst: u32, size: u64, start: Start) -> Flow {
     Flow { src, dst, size, start, workload: 0, class: NO_CLASS, key: 0, listed: 0, on_sent: None, on_received: None }
 }

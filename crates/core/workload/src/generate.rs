@@ -11,13 +11,13 @@ use crate::{
 use anabranch_random::{Stream, mix, name_key};
 use std::collections::HashSet;
 
-/// Maximum number of triggers: the fabric needs two bits of their number.
+/// The fabric needs two bits of their number.
 const MAX_TRIGGERS: usize = 1 << 30;
 
 /// Maximum number of workloads, with their splits and the parts of flow files.
 pub const MAX_WORKLOADS: usize = 1 << 16;
 
-/// All flows of a run. Flows with a start time are sorted by (start, src, dst) within the whole set.
+/// All flows of a run; those with a start time are sorted by (start, src, dst).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowSet {
     /// The flows.
@@ -39,15 +39,15 @@ pub struct Generated {
     pub failures: Vec<FileFailure>,
 }
 
-/// Generates the flows of all workloads of `list`, for a caller that accepts no failures from flow files.
+/// Generates the flows of all workloads of `list`.
 ///
-/// Flows with a start time come first, sorted by (start, source, destination) and, where these are the same, as in
-/// `list`; flows that wait for a trigger follow, as in `list`. A flow's key comes from its workload's name and its
-/// number within it, so that neither another workload nor a split changes it.
+/// Flows with a start time come first, sorted by (start, source, destination) and then as in `list`; flows that wait for a
+/// trigger follow, as in `list`. A flow's key comes from its workload's name and its number within it, so that neither
+/// another workload nor a split changes it.
 ///
 /// # Errors
-/// [`WorkloadError`]: a parameter out of its limits, an invalid file, two workloads of one name, or failed links in
-/// a flow file.
+/// [`WorkloadError`]: a parameter out of its limits, an invalid file, two workloads of one name, or failed links in a flow
+/// file.
 pub fn generate(
     list: &[(WorkloadParameters, GeneratedAs)],
     view: &HostView,
@@ -64,7 +64,7 @@ pub fn generate(
     }
 }
 
-/// Generates as [`generate()`], and returns the failed links of flow files.
+/// Generates as [`generate()`], but returns the failed links of flow files.
 ///
 /// # Errors
 /// As [`generate()`], except for failed links.
@@ -112,10 +112,9 @@ fn check_numbers(traffic: &Traffic, kind: &WorkloadParameters) -> Result<(), Wor
     Ok(())
 }
 
-/// Flows generated so far. Flows and triggers are numbered through the whole set, in the order of `list`.
+/// Flows and triggers are numbered through the whole set, in the order of `list`.
 #[derive(Default)]
 struct Merge {
-    /// Names in the scenario and in files.
     names: HashSet<String>,
     /// `true` for each host that sends or receives so far.
     used: Vec<bool>,
@@ -123,7 +122,7 @@ struct Merge {
 }
 
 impl Merge {
-    /// Reserves the names of a workload and its splits, which no other may have.
+    /// No other workload may have the names of a workload and its splits.
     fn reserve_names(&mut self, sent_as: &GeneratedAs) -> Result<(), WorkloadError> {
         self.reserve(&sent_as.name)?;
         match &sent_as.split {
@@ -147,7 +146,6 @@ impl Merge {
         Ok(())
     }
 
-    /// A new workload's number.
     fn workload(&mut self, name: &str, measured: bool, sent_as: &GeneratedAs) -> Result<u16, WorkloadError> {
         let workloads = &mut self.made.flows.workloads;
         let number = u16::try_from(workloads.len())
@@ -234,7 +232,6 @@ impl Merge {
         self.split(flows, rest, seed)
     }
 
-    /// Sorts the flows and renumbers the triggers' targets.
     fn finish(mut self) -> Generated {
         let set = &mut self.made.flows;
         // (waits for a trigger, start, source, destination, number so far): all are distinct.

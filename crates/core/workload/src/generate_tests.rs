@@ -1,5 +1,3 @@
-//! Tests of several workloads together.
-
 use super::*;
 use crate::{
     AllToAllParameters, CollectiveParameters, FileParameters, IncastParameters, Members, MicrobenchmarkParameters,
@@ -53,7 +51,7 @@ fn make(list: &[(WorkloadParameters, GeneratedAs)]) -> FlowSet {
     generate(list, &view(16, 4, 2), 1, &files).unwrap()
 }
 
-/// The flows of a workload by key, without what the merge numbers.
+/// Returns flows by key, without what the merge numbers.
 fn of(set: &FlowSet, name: &str) -> BTreeMap<u64, (u32, u32, u64, Option<Time>, u8)> {
     let number = set.workloads.iter().position(|w| w.name == name).unwrap() as u16;
     let own = set.flows.iter().filter(|f| f.workload == number);
@@ -64,7 +62,6 @@ fn of(set: &FlowSet, name: &str) -> BTreeMap<u64, (u32, u32, u64, Option<Time>, 
     .collect()
 }
 
-/// Checks the invariants of every set of flows.
 fn check(set: &FlowSet, hosts: u32) {
     let timed = set.flows.iter().take_while(|f| matches!(f.start, Start::At(_))).count();
     assert!(set.flows[timed..].iter().all(|f| matches!(f.start, Start::On(_))));
@@ -102,7 +99,6 @@ fn another_workload_changes_no_other() {
     assert!(alone.flows.len() > 1000);
     assert_eq!(of(&alone, "web"), of(&together, "web"));
     assert_eq!(of(&make(&[(permutation(2), sent_as("ring"))]), "ring"), of(&together, "ring"));
-    // Another name is another draw; another seed too.
     assert_ne!(of(&make(&[(poisson(0.5), sent_as("web2"))]), "web2"), of(&alone, "web"));
     let reseeded = generate(&[(poisson(0.5), sent_as("web"))], &view(16, 4, 2), 2, &files).unwrap();
     assert_ne!(reseeded.flows, alone.flows);
@@ -162,7 +158,6 @@ fn the_columns_of_a_csv_name_workloads_and_classes() {
     // Sorted by (start, src, dst), then as in the file.
     let seen: Vec<_> = set.flows.iter().map(|f| (f.size, f.workload, f.class)).collect();
     assert_eq!(seen, [(14, 0, 1), (11, 1, 1), (12, 0, 0), (13, 1, 0), (10, 0, 0)]);
-    // Each has its line in the file.
     assert_eq!(set.flows.iter().map(|f| f.listed).collect::<Vec<_>>(), [4, 1, 2, 3, 0]);
 }
 

@@ -1,7 +1,5 @@
-//! The kinds of workload, one file each.
-//!
-//! To add a kind, write a file with `pub(crate) const ABOUT: About`, parameters declared with `parameters!` and `impl WorkloadKind` for
-//! them, and add its `mod` and one line to the list.
+//! To add a kind of workload, write a file with `pub(crate) const ABOUT: About`, parameters declared with `parameters!` and
+//! `impl WorkloadKind` for them, and add its `mod` and one line to the list.
 
 pub(crate) mod adversarial;
 pub(crate) mod all_to_all;
@@ -40,7 +38,7 @@ registry! {
 }
 
 impl WorkloadParameters {
-    /// Checks that every parameter is within its limits, as far as possible without hosts and files.
+    /// Checks the limits of every parameter, as far as possible without hosts and files.
     ///
     /// # Errors
     /// [`WorkloadError`] for the first invalid parameter.
@@ -48,7 +46,6 @@ impl WorkloadParameters {
         self.capabilities().check()
     }
 
-    /// Generates the flows.
     pub(crate) fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
         self.check()?;
         self.capabilities().generate(context)

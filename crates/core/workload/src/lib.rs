@@ -1,9 +1,8 @@
 //! Traffic of a run: flow-size distributions, arrival processes, patterns and flow files.
 //!
-//! A scenario selects workloads by kind ([`WorkloadParameters::named`]); [`generate()`] creates one [`FlowSet`] of them
-//! all.
-//! The flows are a function of (the workloads, the hosts, the seed) alone. Random draws are keyed by the workload's
-//! name and the host's stable key, so adding a workload changes no other's flows.
+//! [`generate()`] creates one [`FlowSet`] of all workloads ([`WorkloadParameters::named`]), a function of (the workloads, the
+//! hosts, the seed) alone. Random draws are keyed by the workload's name and the host's stable key, so adding a workload
+//! changes no other's flows.
 
 mod common;
 mod error;

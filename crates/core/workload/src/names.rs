@@ -1,23 +1,18 @@
-//! Names of workloads.
-
 use crate::CommonParameters;
 use anabranch_input::wrong_name;
 use std::collections::{BTreeMap, HashSet};
 
-/// Name of all workloads together in results.
 const ALL: &str = "all";
 
-/// Returns the problem of `name` as the name of a workload, if any.
 pub(crate) fn wrong_workload_name(name: &str) -> Option<String> {
     let is_taken = name == ALL;
     let taken = || format!("found `{ALL}`, by which results mean all workloads together; expected another name");
     is_taken.then(taken).or_else(|| wrong_name(name))
 }
 
-/// Returns the name of each workload of a list of kinds: its own, or its kind, with `-2`, `-3`, ... if that is taken.
+/// Returns the name of each workload: its own, or its kind, with `-2`, `-3`, ... if that is taken.
 pub fn names(list: &[(&str, &CommonParameters)]) -> Vec<String> {
     let taken: HashSet<&str> = list.iter().filter_map(|(_, common)| common.name.as_deref()).collect();
-    // Next number per kind.
     let mut next: BTreeMap<&str, u32> = BTreeMap::new();
     let mut free = |kind| {
         let number = next.entry(kind).or_insert(1);

@@ -1,4 +1,4 @@
-//! Pairs of senders and receivers: hosts divided into parts (leaves, groups), and receivers outside the sender's part.
+//! Pairs of senders and receivers in different parts (leaves, groups).
 
 mod limit;
 
@@ -20,20 +20,16 @@ choices! {
     }
 }
 
-/// Hosts divided into parts; a flow connects two parts.
 pub(crate) struct Parts {
-    /// Participating hosts, in order.
     members: Vec<u32>,
     /// The same hosts, part after part.
     order: Vec<u32>,
-    /// Part of each participating host, numbered from 0; undefined for the others.
+    /// Of each participating host, numbered from 0; undefined for the others.
     part_of: Vec<u32>,
-    /// Start of each part in `order`, and the total.
     begin: Vec<u32>,
 }
 
 impl Parts {
-    /// Divides these hosts by `scope`.
     pub(crate) fn new(view: &HostView, scope: Scope, members: Vec<u32>) -> Self {
         let label = |host: u32| match scope {
             Scope::Any => host,
@@ -53,12 +49,11 @@ impl Parts {
         Parts { members, order, part_of, begin }
     }
 
-    /// Returns the participating hosts, in order.
     pub(crate) fn members(&self) -> &[u32] {
         &self.members
     }
 
-    /// Returns `true` if a flow from `src` to `dst` is within the scope.
+    /// Returns `true` if a flow is within the scope.
     pub(crate) fn apart(&self, src: u32, dst: u32) -> bool {
         self.part_of[src as usize] != self.part_of[dst as usize]
     }
@@ -71,7 +66,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Draws a uniform receiver for `src`; [`Parts::check`] has passed.
+    /// Draws uniformly; [`Parts::check`] has passed.
     pub(crate) fn receiver(&self, src: u32, stream: &mut Stream) -> u32 {
         let part = self.part_of[src as usize] as usize;
         let (begin, end) = (self.begin[part], self.begin[part + 1]);
@@ -79,8 +74,7 @@ impl Parts {
         self.order[if drawn < begin { drawn } else { drawn + (end - begin) } as usize]
     }
 
-    /// Checks that a permutation exists in which every host sends into another part: no part may contain more than half
-    /// of the hosts (Hall's theorem).
+    /// Checks that a permutation into other parts exists: no part may contain more than half of the hosts (Hall's theorem).
     pub(crate) fn check_permutation(&self, key: &str) -> Result<(), WorkloadError> {
         self.check(key)?;
         let largest = self.begin.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0);
@@ -92,13 +86,12 @@ impl Parts {
         Ok(())
     }
 
-    /// Draws a permutation (member i sends to entry i) in which every host sends into another part;
-    /// [`Parts::check_permutation`] has passed.
+    /// Draws a permutation (member i sends to entry i) into other parts; [`Parts::check_permutation`] has passed.
     ///
-    /// Where every host is its own part, shuffles until one fits: about one in e does, and the draw is uniform.
-    /// Otherwise a shuffle is repaired by random swaps of two receivers, then mixed by random swaps of two and
-    /// rotations of three that keep to the scope; the uniform distribution is the fixed point of that walk. (Swaps
-    /// alone do not reach every permutation: with three leaves, those that send all of a leaf to the next.)
+    /// Where every host is its own part, shuffles until one fits: about one in e does, and the draw is uniform. Otherwise a
+    /// shuffle is repaired by random swaps of two receivers, then mixed by random swaps of two and rotations of three that
+    /// keep to the scope; the uniform distribution is the fixed point of that walk. (Swaps alone do not reach every
+    /// permutation: with three leaves, those that send all of a leaf to the next.)
     pub(crate) fn permutation(&self, stream: &mut Stream) -> Vec<u32> {
         let hosts = self.members.len() as u32;
         let mut to = self.members.clone();
@@ -132,8 +125,8 @@ impl Parts {
         to
     }
 
-    /// Returns a member to swap receivers with, after which neither of the two sends within its part. At least one
-    /// exists: with L the hosts of the part, at most L - 1 hosts outside send into it, and n - L >= L are outside.
+    /// Returns a member to swap receivers with, after which neither sends within its part. One exists: with L the hosts of
+    /// the part, at most L - 1 hosts outside send into it, and n - L >= L are outside.
     fn partner(&self, member: u32, to: &[u32], stream: &mut Stream) -> u32 {
         let hosts = self.members.len() as u32;
         let apart = |member: u32, dst: u32| self.apart(self.members[member as usize], dst);
@@ -149,9 +142,9 @@ impl Parts {
     }
 }
 
-/// Shuffles before a repair; all of them fail with probability 2e-20.
+/// All of them fail with probability 2e-20.
 const SHUFFLES: u32 = 100;
-/// Proposed swaps and rotations per host that mix a permutation.
+/// Swaps and rotations proposed per host.
 const MIXING: u64 = 10;
 /// Random candidates before an exhaustive search.
 const TRIES: u32 = 32;

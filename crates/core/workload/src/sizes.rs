@@ -12,17 +12,16 @@ use anabranch_units::Bytes;
 
 /// A distribution of flow sizes in bytes.
 ///
-/// Between the points of its table the cumulative distribution F is linear. A size is drawn by inversion and rounded
-/// *up* to a whole byte, so that P(size <= k) is exactly F(k) for every whole k >= 1; size 0 becomes 1 byte.
+/// Between the points of its table the cumulative distribution F is linear. A size is drawn by inversion and rounded *up*, so
+/// that P(size <= k) is exactly F(k) for every whole k >= 1; size 0 becomes 1 byte.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeDistribution {
-    /// Size in bytes and cumulative probability, both non-decreasing, the probability from 0 to 1.
+    /// Size in bytes and cumulative probability, from 0 to 1, both non-decreasing.
     points: Vec<(f64, f64)>,
 }
 
 impl SizeDistribution {
-    /// Reads a distribution from the text in a scenario: a name of [`SIZE_DISTRIBUTIONS`], one fixed size such as
-    /// `"64KiB"`, or the path of a file.
+    /// Reads a name of [`SIZE_DISTRIBUTIONS`], one fixed size such as `"64KiB"`, or the path of a file.
     ///
     /// # Errors
     /// A text that is none of these, or an invalid file, with file and line.
@@ -58,7 +57,7 @@ impl SizeDistribution {
         Ok(SizeDistribution { points: vec![(size as f64, 0.0), (size as f64, 1.0)] })
     }
 
-    /// Returns the exact mean of the piecewise linear distribution, in bytes (before sizes are rounded to whole bytes).
+    /// Returns the exact mean in bytes, before sizes are rounded.
     pub fn mean(&self) -> f64 {
         self.points.windows(2).map(|pair| (pair[1].1 - pair[0].1) * (pair[0].0 + pair[1].0) / 2.0).sum()
     }
@@ -96,10 +95,9 @@ impl SizeDistribution {
     }
 }
 
-/// Sizes are below 2^53, where every whole number is exact in floating point.
+/// Below 2^53 every whole number is exact in floating point.
 const LARGEST: u64 = 1 << 53;
 
-/// A drawn size as a whole number of bytes, at least 1.
 fn whole(size: f64) -> u64 {
     (size.ceil() as u64).max(1)
 }

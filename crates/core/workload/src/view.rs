@@ -1,19 +1,17 @@
-//! View of the network for a workload, and labels of its flows.
-
 use crate::{WorkloadError, traffic::Traffic};
 use anabranch_random::name_key;
 use anabranch_settings::choices;
 use anabranch_units::Rate;
 use std::{fmt::Debug, sync::Arc};
 
-/// Reads a file of a workload, text or not; the caller resolves relative paths.
+/// Reads a file; the caller resolves relative paths.
 pub type ReadFile<'a> = dyn Fn(&str) -> std::io::Result<Vec<u8>> + 'a;
 
-/// Memory per flow from its generation to its row in the results: the peak memory of runs of 128,000 and 1,024,000
-/// small flows, less that of an empty run, is 400 to 420 B per flow.
+/// Memory per flow to its row in the results: the peak of runs of 128,000 and 1,024,000 small flows, less that of an empty
+/// run, is 400 to 420 B per flow.
 pub const FLOW_MEMORY: u64 = 400;
 
-/// Topology of a Dragonfly or a Slim Fly for the workloads specific to them.
+/// Topology of a Dragonfly or a Slim Fly.
 pub trait LowDiameter: Debug + Send + Sync {
     /// Returns `true` for a Dragonfly, `false` for a Slim Fly.
     fn is_dragonfly(&self) -> bool;
@@ -21,20 +19,20 @@ pub trait LowDiameter: Debug + Send + Sync {
     fn groups(&self) -> u32;
     /// Returns pairs (source, destination) of hosts that load single links when all traffic takes default paths.
     fn adversarial_pairs(&self, seed: u64) -> Vec<(u32, u32)>;
-    /// Returns the leaf, as in [`HostView::leaf_of`], of the global link from a group of a Dragonfly to another.
+    /// Returns the leaf, as in [`HostView::leaf_of`], of the global link between two groups of a Dragonfly.
     fn gateway_leaf(&self, from_group: u32, to_group: u32) -> Option<u32>;
 }
 
-/// View of the hosts. Every list has an entry per host.
+/// View of the hosts; every list has an entry per host.
 #[derive(Clone, Debug)]
 pub struct HostView {
     /// Number of hosts.
     pub hosts: u32,
-    /// The leaf switch of each host, any numbering.
+    /// Leaf switch of each host, any numbering.
     pub leaf_of: Vec<u32>,
-    /// The group (pod) of each host, any numbering.
+    /// Group (pod) of each host, any numbering.
     pub group_of: Vec<u32>,
-    /// Each host's stable key for random streams.
+    /// Stable key of each host for random streams.
     pub host_key: Vec<u64>,
     /// Each host's NIC rate.
     pub nic_rate: Vec<Rate>,
@@ -59,7 +57,6 @@ choices! {
 }
 
 impl HostView {
-    /// Checks that the lists are consistent.
     pub(crate) fn check(&self) -> Result<(), WorkloadError> {
         let hosts = self.hosts as usize;
         let lengths = [self.leaf_of.len(), self.group_of.len(), self.host_key.len(), self.nic_rate.len()];
@@ -84,31 +81,26 @@ pub struct GeneratedAs {
     pub load_balancer: u16,
     /// `true` if the flows count in the statistics.
     pub measured: bool,
-    /// A random share (0 to 1) of the flows gets another label: exactly the share times their number, rounded to
-    /// nearest. The flows themselves are unchanged.
+    /// A random share (0 to 1) of the flows gets another label, rounded to the nearest number of flows.
     pub split: Option<(f64, Box<GeneratedAs>)>,
 }
 
-/// The input of a kind of workload.
 pub(crate) struct Context<'a> {
     pub(crate) view: &'a HostView,
     pub(crate) seed: u64,
-    /// The workload's name.
     pub(crate) name: &'a str,
-    /// `true` for each host that sends or receives in a workload before this one.
+    /// `true` for each host that sends or receives in an earlier workload.
     pub(crate) used: &'a [bool],
-    /// Number of flows that fit the memory.
     pub(crate) room: u64,
     pub(crate) read_file: &'a ReadFile<'a>,
 }
 
 impl Context<'_> {
-    /// Returns the stable key of the workload.
     pub(crate) fn key(&self) -> u64 {
         name_key(self.name)
     }
 
-    /// Returns the participating hosts, in order, or an error if there are fewer than two.
+    /// Returns the participating hosts, in order, at least two.
     pub(crate) fn members(&self, members: Members) -> Result<Vec<u32>, WorkloadError> {
         self.needs_a_pair()?;
         let takes_part = |&host: &u32| members == Members::All || !self.used[host as usize];
@@ -121,13 +113,11 @@ impl Context<'_> {
         Ok(hosts)
     }
 
-    /// Refuses more than `max_flows` flows, or more than fit the memory.
     pub(crate) fn check_room(&self, flows: u128, max_flows: u64, key: &str) -> Result<(), WorkloadError> {
         Traffic::check_room(flows, max_flows, key)?;
         self.check_memory(flows, key)
     }
 
-    /// Refuses `flows` flows if they do not fit the memory.
     pub(crate) fn check_memory(&self, flows: u128, key: &str) -> Result<(), WorkloadError> {
         if flows <= u128::from(self.room) {
             return Ok(());
@@ -141,7 +131,7 @@ impl Context<'_> {
         Err(WorkloadError::of_key(key, message))
     }
 
-    /// Returns the Dragonfly or Slim Fly that a `kind` requires; `only` names the supported topologies.
+    /// `only` names the supported topologies.
     pub(crate) fn low_diameter(&self, kind: &str, only: &str) -> Result<&dyn LowDiameter, WorkloadError> {
         self.view.low_diameter.as_deref().ok_or_else(|| {
             let message =
@@ -150,7 +140,6 @@ impl Context<'_> {
         })
     }
 
-    /// Refuses a topology with fewer than two hosts.
     pub(crate) fn needs_a_pair(&self) -> Result<(), WorkloadError> {
         match self.view.hosts {
             0 | 1 => {

@@ -1,9 +1,8 @@
-//! ConWeave's flow file (specification 14.3): the number of flows, then a line per flow with source, destination,
-//! priority group, size in bytes and start in seconds. Flows are in the order of their starts. The priority group is
-//! checked and has no effect: classes are the scenario's.
+//! ConWeave's flow file (specification 14.3): the number of flows, then a line per flow, by start, with source, destination,
+//! priority group (checked, without effect), size in bytes and start in seconds.
 //!
-//! Starts are rounded as in ConWeave's simulator: the seconds as a double, truncated to whole nanoseconds
-//! (specification 17.2).
+//! Starts are rounded as in ConWeave's simulator: the seconds as a double, truncated to whole nanoseconds (specification
+//! 17.2).
 
 use super::Source;
 use crate::{Start, WorkloadError, flow::plain, traffic::Traffic};
@@ -48,7 +47,7 @@ pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
     Ok(traffic)
 }
 
-/// Truncates the double nearest to a time in seconds to whole nanoseconds. 2.000005 s is 2,000,004,999 ns.
+/// 2.000005 s is 2,000,004,999 ns.
 fn cut(time: Time) -> Time {
     // Both numbers are below 2^53, so the quotient is the double of the text.
     let seconds = time.ps() as f64 / 1e12;

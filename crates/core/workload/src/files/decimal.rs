@@ -1,7 +1,6 @@
 //! Decimal numbers read exactly, without floating point.
 
-/// Reads `text`, such as `2.000005` or `1e-6`, as a multiple of `scale` smallest units. The error names the expected
-/// value.
+/// Reads `text`, such as `2.000005` or `1e-6`, as a multiple of `scale` smallest units. An error is the expected value.
 pub(super) fn read(text: &str, scale: u64) -> Result<u64, &'static str> {
     const NUMBER: &str = "a number, zero or more";
     const WHOLE: &str = "a whole number of picoseconds";

@@ -1,11 +1,10 @@
 //! GOAL schedules (specification 14.5): sends, receives and computations of ranks, and their dependencies.
 //!
-//! Rank i is host i. A send is a flow; it starts when all that the send requires is done, and the send is done when it
-//! is acknowledged. A receive is done when all that it requires is done and its message has arrived: the k-th receive
-//! of the file from a rank with a tag takes the k-th send of the file to it. A computation occupies its processor
-//! (`cpu`); sends and receives take no time there. The simulated network replaces LogGOPS's L, g and G; o is zero and S
-//! has no meaning. Schedules that could never complete are refused: messages without a counterpart, and circular
-//! dependencies.
+//! Rank i is host i. A send is a flow; it starts when all that it requires is done, and is done when it is acknowledged. A
+//! receive is done when all that it requires is done and its message has arrived: the k-th receive of the file from a rank
+//! with a tag takes the k-th send of the file to it. A computation occupies its processor (`cpu`); sends and receives take no
+//! time there. The simulated network replaces LogGOPS's L, g and G; o is zero and S has no meaning. Schedules that could
+//! never complete are refused.
 
 use super::{
     Source, goal_binary,
@@ -24,13 +23,12 @@ pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
     Schedule::new(source, binary, ranks)?.compile()
 }
 
-/// Operations of all ranks, numbered through in the order of the ranks.
+/// Operations count through all ranks.
 struct Schedule<'a> {
     source: &'a Source<'a>,
     binary: bool,
     ops: Vec<Op>,
     rank_of: Vec<u32>,
-    /// Sorted by cause.
     edges: Vec<Edge>,
     /// First edge of each operation as a cause; one more entry follows the last.
     first_edge: Vec<u32>,
@@ -66,7 +64,6 @@ impl<'a> Schedule<'a> {
         Ok(Schedule { source, binary, ops, rank_of, edges, first_edge, partner })
     }
 
-    /// Returns the edges of operations that depend on `op`.
     fn waiting(&self, op: u32) -> &[Edge] {
         &self.edges[self.first_edge[op as usize] as usize..self.first_edge[op as usize + 1] as usize]
     }
@@ -102,7 +99,6 @@ impl<'a> Schedule<'a> {
         Ok(Builder::new(&self, needed, waits).build())
     }
 
-    /// Matches each send with its receive.
     fn pair(&mut self) -> Result<(), WorkloadError> {
         // (source, destination, tag, operation): the k-th of each side belong together.
         let (mut sends, mut receives) = (Vec::new(), Vec::new());
@@ -142,7 +138,6 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Returns the error of a message without a counterpart.
     fn alone(
         &self,
         (src, dst, tag, op): (u32, u32, u32, u32),
@@ -162,7 +157,6 @@ impl<'a> Schedule<'a> {
         self.wrong(op, format!("{problem}: {counts}"))
     }
 
-    /// Returns the operations in an order in which they can start, or an error for circular dependencies.
     fn order(&self) -> Result<Vec<u32>, WorkloadError> {
         // Two nodes per operation: 2 * op is its start, 2 * op + 1 its completion.
         let is = |op: u32, send: bool| match self.ops[op as usize].what {
@@ -199,7 +193,6 @@ impl<'a> Schedule<'a> {
         if seen == open.len() { Ok(order) } else { Err(self.circle(&open)) }
     }
 
-    /// Returns the error of a circle among the nodes that are still `open`.
     fn circle(&self, open: &[u32]) -> WorkloadError {
         // One open cause of each open node; following them reaches a circle.
         let mut cause = vec![u32::MAX; open.len()];
@@ -244,7 +237,7 @@ impl<'a> Schedule<'a> {
         self.wrong(ops[0], format!("operations wait in a circle: {} waits for {chain}", self.named(ops[0])))
     }
 
-    /// Returns per operation `true` if it is needed: a receive without dependents is not.
+    /// A receive without dependents is not needed.
     fn needed(&self, order: &[u32]) -> Vec<bool> {
         let mut needed: Vec<bool> =
             self.ops.iter().map(|op| !matches!(op.what, OperationKind::Receive { .. })).collect();
@@ -254,8 +247,8 @@ impl<'a> Schedule<'a> {
         needed
     }
 
-    /// Returns the number of activations that each needed operation waits for. A send or receive without dependencies
-    /// starts with the workload, so no operation waits for its start.
+    /// Returns the number of activations that each needed operation waits for. A send or receive without dependencies starts
+    /// with the workload, so no operation waits for its start.
     fn waits(&self, order: &[u32], needed: &[bool]) -> Vec<u32> {
         let mut waits = vec![0; self.ops.len()];
         for &op in order.iter().filter(|&&op| needed[op as usize]) {
@@ -267,7 +260,6 @@ impl<'a> Schedule<'a> {
     }
 }
 
-/// Creates the flows and triggers of a schedule.
 struct Builder<'a> {
     schedule: &'a Schedule<'a>,
     needed: Vec<bool>,
@@ -296,14 +288,12 @@ impl<'a> Builder<'a> {
         Builder { schedule, needed, waits, entry, traffic }
     }
 
-    /// Returns the triggers that wait for the start or the completion of `op`.
     fn waiting(&self, op: u32, start: bool) -> Vec<TriggerId> {
         let waits = |edge: &&Edge| edge.of_start == start && self.needed[edge.waiter as usize];
         let edges = self.schedule.waiting(op).iter().filter(waits);
         edges.filter_map(|edge| self.entry[edge.waiter as usize]).collect()
     }
 
-    /// Returns one trigger that activates all of `list`.
     fn one(&mut self, mut list: Vec<TriggerId>, rank: u32) -> Option<TriggerId> {
         match list.len() {
             0 | 1 => list.pop(),
@@ -313,7 +303,7 @@ impl<'a> Builder<'a> {
 
     fn build(mut self) -> Traffic {
         let schedule = self.schedule;
-        // Triggers that the arrival of a message activates, by its receive.
+        // Trigger that the arrival of a message activates, by receive.
         let mut arrived = vec![None; schedule.ops.len()];
         for op in 0..schedule.ops.len() as u32 {
             let (number, rank) = (op as usize, schedule.rank_of[op as usize]);
@@ -374,7 +364,6 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Creates a trigger at `rank` that waits for `activations` activations.
 fn after(activations: u32, rank: u32) -> Trigger {
     let kind = if activations == 1 { TriggerKind::Oneshot } else { TriggerKind::Barrier(activations) };
     Trigger { home: Some(rank), ..Trigger::new(kind, vec![]) }

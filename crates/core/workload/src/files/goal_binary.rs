@@ -13,16 +13,14 @@ const BEFORE: usize = 8;
 const HEADER: usize = 6;
 const NODE: usize = 39;
 
-/// Returns `true` for a binary schedule, `false` for a text.
 pub(super) fn is_one(content: &[u8]) -> bool {
     content.starts_with(&MAGIC.to_le_bytes()) || content.get(..BEFORE).is_some_and(|start| start.contains(&0))
 }
 
-/// Little-endian numbers of a file.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
-    /// Returns `N` bytes; zeros past the end of the file, which callers rule out.
+    /// Returns zeros past the end of the file, which callers rule out.
     fn take<const N: usize>(&self, at: usize) -> [u8; N] {
         self.0.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
     }
@@ -85,7 +83,7 @@ fn read_rank(
     let appendix = nodes_end as usize;
     let entries = ((content.len() - appendix) / 4) as u64;
     let mut made = Rank::default();
-    // Number of dependencies that each operation declares, less the operations that list it as a dependent.
+    // Dependencies that each operation declares, less the operations that list it as a dependent.
     let mut open = Vec::with_capacity(nodes as usize);
     for number in 0..nodes {
         let at = first_node as usize + NODE * number as usize;
@@ -132,7 +130,6 @@ fn read_rank(
     Ok(made)
 }
 
-/// Checks that the roots are the operations without dependencies, each once.
 fn check_roots(bytes: &Bytes<'_>, roots: u32, waits: &[i64]) -> Result<(), String> {
     let mut is_root = vec![false; waits.len()];
     for index in 0..roots as usize {

@@ -1,11 +1,8 @@
-//! Operations of a GOAL schedule, as its readers return them.
-
 use anabranch_units::Time;
 
 /// `-1` as source or tag of a receive.
 pub(super) const ANY: u32 = u32::MAX;
 
-/// Type of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OperationKind {
     Send { to: u32, bytes: u64, tag: u32 },
@@ -13,7 +10,6 @@ pub(super) enum OperationKind {
     Calc { delay: Time, cpu: u8 },
 }
 
-/// An operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Op {
     pub(super) what: OperationKind,
@@ -21,23 +17,19 @@ pub(super) struct Op {
     pub(super) at: u32,
 }
 
-/// Dependency between two operations of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Edge {
     pub(super) cause: u32,
-    /// `true` if `waiter` depends on the start of `cause` rather than its completion.
     pub(super) of_start: bool,
     pub(super) waiter: u32,
 }
 
-/// Operations of a rank, numbered from 0.
 #[derive(Debug, Default)]
 pub(super) struct Rank {
     pub(super) ops: Vec<Op>,
     pub(super) edges: Vec<Edge>,
 }
 
-/// Checks that the number of ranks fits the topology.
 pub(super) fn check_ranks(found: u64, hosts: u32) -> Result<u32, String> {
     match u32::try_from(found) {
         Ok(0) => Err("the schedule is for 0 ranks, expected 1 or more".into()),
@@ -46,7 +38,6 @@ pub(super) fn check_ranks(found: u64, hosts: u32) -> Result<u32, String> {
     }
 }
 
-/// Checks that the other side of a message is another rank.
 pub(super) fn check_peer(rank: u32, ranks: u32, what: OperationKind) -> Result<(), String> {
     let (peer, tag, word) = match what {
         OperationKind::Send { to, tag, .. } => (to, tag, "send to"),
@@ -62,7 +53,6 @@ pub(super) fn check_peer(rank: u32, ranks: u32, what: OperationKind) -> Result<(
     }
 }
 
-/// Returns a computation of `ns` nanoseconds.
 pub(super) fn calc(ns: u64, cpu: u8) -> Result<OperationKind, String> {
     match ns.checked_mul(1000) {
         Some(ps) => Ok(OperationKind::Calc { delay: Time::from_ps(ps), cpu }),

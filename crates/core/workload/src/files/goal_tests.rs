@@ -1,5 +1,3 @@
-//! Tests of GOAL schedules, text and binary.
-
 use super::super::testing::{read_bytes, read_text, refused};
 use crate::{FileFormat::Goal, Start, TriggerId, TriggerKind, traffic::Traffic};
 use anabranch_units::Time;
@@ -9,7 +7,7 @@ use std::{
     collections::{BTreeMap, BinaryHeap},
 };
 
-/// A node of a binary schedule; `after` and `irequires` are operations that this one waits for.
+/// `after` and `irequires` are operations that this one waits for.
 #[derive(Clone, Debug, Default)]
 struct Node {
     kind: u8,
@@ -44,7 +42,6 @@ impl Node {
     }
 }
 
-/// One rank of a binary schedule.
 fn encode_rank(nodes: &[Node]) -> Vec<u8> {
     let waiting = |op: u32, of: fn(&Node) -> &[u32]| -> Vec<u32> {
         let times = |node: &Node| of(node).iter().filter(|&&cause| cause == op).count();
@@ -89,7 +86,6 @@ fn encode(ranks: &[Vec<Node>]) -> Vec<u8> {
     out
 }
 
-/// Writes the same schedule as text.
 fn write(ranks: &[Vec<Node>]) -> String {
     let mut out = format!("num_ranks {}\n", ranks.len());
     for (rank, nodes) in ranks.iter().enumerate() {
@@ -110,8 +106,7 @@ fn write(ranks: &[Vec<Node>]) -> String {
     out
 }
 
-/// Start times of the flows if a message takes `ahead` to the receiver and its acknowledgement `back` after that.
-/// Executes triggers as the fabric does.
+/// Returns the start times of the flows if a message takes `ahead` to the receiver and its acknowledgement `back` after that.
 fn play(traffic: &Traffic, ahead: u64, back: u64) -> Vec<Option<u64>> {
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     enum Does {
@@ -286,7 +281,6 @@ fn a_receive_that_waits_is_done_after_both() {
     assert_eq!(play(&made, 90_000, 1), [Some(0), Some(94_000), Some(70_000)]);
 }
 
-/// A mix of all operations.
 fn mixed() -> Vec<Vec<Node>> {
     vec![
         vec![
@@ -434,13 +428,12 @@ fn errors_in_a_binary_are_reported_with_rank_and_operation() {
     assert!(read_bytes(Goal, &twice).is_err());
 }
 
-/// Messages and computations in an order in which they can be done, each on a processor of its own; and the start of
-/// each message if it takes 1000 ps to the receiver and 500 back.
+/// Messages and computations in an order in which they can be done, each on a processor of its own; and the start of each
+/// message if it takes 1000 ps to the receiver and 500 back.
 fn schedules() -> impl Strategy<Value = (Vec<Vec<Node>>, Vec<Vec<u64>>)> {
     let step = (0u32..4, 1u32..4, 0u32..2, 0u64..3, any::<u64>(), any::<u64>());
     prop::collection::vec(step, 1..40).prop_map(|steps| {
         let mut ranks: Vec<Vec<Node>> = vec![Vec::new(); 4];
-        // Start and completion of each operation.
         let mut times: Vec<Vec<(u64, u64)>> = vec![Vec::new(); 4];
         let mut starts: Vec<Vec<u64>> = vec![Vec::new(); 4];
         let mut add = |rank: u32, mut node: Node, chosen: u64, end: &dyn Fn(u64) -> u64| {

@@ -1,7 +1,6 @@
 //! Text form of a GOAL schedule: `num_ranks N`, then `rank r { ... }` with a statement per line.
 //!
-//! Statements may also end with `;`. Labels are a rank's own; a `requires` may name one that comes later. `nic` is
-//! checked and has no effect: a host has one.
+//! Statements may also end with `;`. A `requires` may name a later label of its rank. `nic` has no effect: a host has one.
 
 use super::{
     Source,
@@ -16,20 +15,18 @@ const OF_A_RANK: [&str; 3] = ["send", "recv", "calc"];
 /// Ends a statement.
 const END: &str = "\n";
 
-/// A word or sign with its line.
 #[derive(Clone, Copy)]
 struct Token<'t> {
     line: usize,
     text: &'t str,
 }
 
-/// Splits a text into words, signs and ends of statements; skips comments.
+/// Skips comments.
 struct Tokens<'t> {
     lines: std::iter::Enumerate<std::str::Lines<'t>>,
-    /// Rest of the line.
     rest: Option<&'t str>,
     line: usize,
-    /// Line of an unterminated comment `/*`.
+    /// Line of an unterminated `/*`.
     open_comment: Option<usize>,
 }
 
@@ -38,7 +35,6 @@ impl<'t> Tokens<'t> {
         Tokens { lines: text.lines().enumerate(), rest: None, line: 0, open_comment: None }
     }
 
-    /// Returns the next token of the line.
     fn cut(&mut self, text: &'t str) -> Option<&'t str> {
         let mut rest = text;
         loop {
@@ -96,13 +92,11 @@ struct Wait<'t> {
     of_start: bool,
 }
 
-/// A rank's block while it is parsed.
 #[derive(Default)]
 struct Block<'t> {
     rank: u32,
     line: usize,
     made: Rank,
-    /// Number and line of the operation with a label.
     labels: BTreeMap<&'t str, (u32, usize)>,
     waits: Vec<Wait<'t>>,
 }
@@ -110,7 +104,6 @@ struct Block<'t> {
 struct Reader<'a, 't> {
     source: &'a Source<'a>,
     tokens: Peekable<Tokens<'t>>,
-    /// Line of the last token.
     line: usize,
 }
 
@@ -137,7 +130,6 @@ impl<'t> Reader<'_, 't> {
         Some(token.text)
     }
 
-    /// Returns the next word of this statement, if any.
     fn word(&mut self) -> Option<&'t str> {
         match self.tokens.peek()?.text {
             END | "}" => None,
@@ -167,7 +159,6 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// Reads a rank or a tag; `-1` means any.
     fn number_or_any(&mut self, what: &str) -> Result<u32, WorkloadError> {
         if self.tokens.peek().is_some_and(|token| token.text == "-1") {
             self.take();
@@ -216,7 +207,6 @@ impl<'t> Reader<'_, 't> {
         Ok(blocks.into_values().map(|(_, rank)| rank).collect())
     }
 
-    /// Reads a rank's operations, after the word `rank`.
     fn block(&mut self, ranks: u32) -> Result<Block<'t>, WorkloadError> {
         let rank = self.number("rank")?;
         if rank >= ranks {
@@ -303,7 +293,7 @@ impl<'t> Reader<'_, 't> {
         Ok(())
     }
 
-    /// Reads a size such as `10b` or `10 b`.
+    /// Reads `10b` or `10 b`.
     fn bytes(&mut self, word: &str) -> Result<u64, WorkloadError> {
         let found = self.expect("a size such as `10b`")?;
         let wrong = |this: &Self| {
@@ -323,7 +313,7 @@ impl<'t> Reader<'_, 't> {
         }
     }
 
-    /// Reads `tag`, `cpu` and `nic`, in any order; each defaults to zero.
+    /// In any order; each defaults to zero.
     fn options(&mut self, message: bool) -> Result<[u32; 3], WorkloadError> {
         let names: &[&str] = if message { &["tag", "cpu", "nic"] } else { &["cpu", "nic"] };
         let mut values = [None; 3];
@@ -344,7 +334,6 @@ impl<'t> Reader<'_, 't> {
         Ok(values.map(Option::unwrap_or_default))
     }
 
-    /// Resolves the operations that `requires` statements name.
     fn resolve(&self, block: &mut Block<'t>) -> Result<(), WorkloadError> {
         for wait in &block.waits {
             let find = |label: &str| match block.labels.get(label) {

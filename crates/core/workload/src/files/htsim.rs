@@ -1,9 +1,9 @@
 //! htsim's connection matrix (specification 14.1): counts, flows with start times or triggers, triggers, failures.
 //!
-//! A `multishot` trigger starts its flows one by one in the order of the file. `msg` marks messages that share a
-//! connection: they may share an `id`; here each is a flow of its own. `prio` is checked and has no effect, as in
-//! htsim's UEC model. Triggers that could never work are refused: those that start no flow, or whose activations are
-//! too few (or, for `oneshot`, too many) to start each of their flows once.
+//! A `multishot` trigger starts its flows one by one in the order of the file. Messages marked `msg` may share an `id`; here
+//! each is a flow of its own. `prio` has no effect, as in htsim's UEC model. Triggers that could never work are refused:
+//! those that start no flow, or whose activations are too few (or, for `oneshot`, too many) to start each of their flows
+//! once.
 
 use super::{Source, reach};
 use crate::{
@@ -19,23 +19,18 @@ const OF_A_FLOW: [&str; 8] =
 const OF_A_TRIGGER: [&str; 5] = ["id", "oneshot", "multishot", "barrier", "count"];
 const OF_A_FAILURE: [&str; 3] = ["switch_type", "switch_id", "link_id"];
 
-/// The words of a line.
 type Words<'t> = std::iter::Peekable<std::str::SplitWhitespace<'t>>;
 
-/// A flow of the file, by its `id`.
 struct Seen {
     line: usize,
-    /// The message numbers under the id; `None` for a flow without `msg`.
+    /// Message numbers under the id; `None` for a flow without `msg`.
     msgs: Vec<Option<u32>>,
     pair: (u32, u32),
 }
 
-/// A trigger while the file is parsed.
 #[derive(Default)]
 struct Pending {
-    /// Line and kind of its own line.
     stated: Option<(usize, TriggerKind)>,
-    /// Line of its first use.
     used: usize,
     targets: Vec<u32>,
     activations: u64,
@@ -43,7 +38,6 @@ struct Pending {
 
 struct Reader<'a> {
     source: &'a Source<'a>,
-    /// Line and value of each of [`HEADER`].
     header: [Option<(usize, u32)>; 4],
     ids: BTreeMap<u32, Seen>,
     triggers: BTreeMap<u32, Pending>,
@@ -89,12 +83,10 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the value of a key, which must exist.
     fn value<'t>(&self, line: usize, key: &str, words: &mut Words<'t>) -> Result<&'t str, WorkloadError> {
         words.next().ok_or_else(|| self.source.wrong(line, format!("`{key}` has no value")))
     }
 
-    /// Reads the id of a flow or a trigger.
     fn id(&self, line: usize, key: &str, words: &mut Words<'_>) -> Result<u32, WorkloadError> {
         match self.source.whole(line, key, self.value(line, key, words)?)? {
             0 => {
@@ -104,7 +96,6 @@ impl Reader<'_> {
         }
     }
 
-    /// Stores a value that may be given only once.
     fn once<T>(&self, line: usize, key: &str, slot: &mut Option<T>, value: T) -> Result<(), WorkloadError> {
         match slot.replace(value) {
             None => Ok(()),
@@ -159,7 +150,6 @@ impl Reader<'_> {
                 "trigger" => self.once(line, key, &mut trigger, self.id(line, key, &mut words)?)?,
                 "send_done_trigger" => self.once(line, key, &mut on_sent, self.id(line, key, &mut words)?)?,
                 "recv_done_trigger" => self.once(line, key, &mut on_received, self.id(line, key, &mut words)?)?,
-                // The number of a message is optional.
                 "msg" => match words.peek().map(|word| word.parse::<u32>()) {
                     Some(Ok(0)) => return Err(source.wrong(line, "msg: found 0, numbers start at 1")),
                     Some(Ok(number)) => {
@@ -201,7 +191,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Checks that an id is used once, or by messages with different numbers between the same two hosts.
+    /// An id is used once, or by messages with different numbers between the same two hosts.
     fn check_id(&mut self, line: usize, id: u32, msg: Option<u32>, pair: (u32, u32)) -> Result<(), WorkloadError> {
         let seen = self.ids.entry(id).or_insert_with(|| Seen { line, msgs: Vec::new(), pair });
         let first = seen.line;
@@ -217,7 +207,6 @@ impl Reader<'_> {
         clash.map_or(Ok(()), |message| Err(self.source.wrong(line, message)))
     }
 
-    /// Returns the trigger and notes its use in this line.
     fn used(&mut self, trigger: u32, line: usize) -> &mut Pending {
         let pending = self.triggers.entry(trigger).or_default();
         if pending.used == 0 {
@@ -297,7 +286,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Checks the header's counts against the file; `Triggers` and `Failures` are optional if there are none.
+    /// `Triggers` and `Failures` are optional if there are none.
     fn check_counts(&self) -> Result<(), WorkloadError> {
         if let Some(missing) = (0..2).find(|&which| self.header[which].is_none()) {
             return Err(self.source.wrong(1, format!("the file lacks the line `{} N`", HEADER[missing])));
@@ -313,7 +302,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Checks the triggers and numbers them from 0, in the order of their ids.
+    /// Numbers the triggers from 0, in the order of their ids.
     fn number_triggers(mut self) -> Result<Traffic, WorkloadError> {
         let mut number: BTreeMap<u32, u32> = BTreeMap::new();
         let mut stated = Vec::new();

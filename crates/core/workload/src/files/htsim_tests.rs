@@ -1,5 +1,3 @@
-//! Tests of the connection matrix.
-
 use super::super::testing::{read_text, refused};
 use super::super::{Source, StartUnit, read as read_file};
 use crate::{FailedSwitch, FileFormat::HtsimCm, Start, Trigger, TriggerId, TriggerKind};

@@ -1,11 +1,9 @@
-//! Reachability of flows where triggers wait for flows that wait for triggers.
-
 use crate::{Flow, Start, Trigger, TriggerId, TriggerKind};
 
-/// Returns a trigger with flows that never start, even if every started flow completes; `None` if all start.
+/// Returns a trigger with flows that never start, even if every started flow completes.
 ///
-/// Follows activations from the flows with a start time. The order in which flows complete does not matter: the flows
-/// that a trigger has started depend only on the number of its activations.
+/// The order in which flows complete does not matter: the flows that a trigger has started depend only on the number of its
+/// activations.
 pub(super) fn stuck(flows: &[Flow], triggers: &[Trigger]) -> Option<TriggerId> {
     let mut activations = vec![0u32; triggers.len()];
     let mut ending: Vec<u32> =

@@ -1,5 +1,3 @@
-//! A flow file and the parsing of its fields.
-
 use super::decimal;
 use crate::{MAX_NUMBER, WorkloadError};
 use anabranch_settings::choices;
@@ -22,7 +20,6 @@ choices! {
 }
 
 impl StartUnit {
-    /// Returns the picoseconds of the unit.
     fn ps(self) -> u64 {
         match self {
             StartUnit::Ps => 1,
@@ -39,9 +36,7 @@ pub(crate) struct Source<'a> {
     pub(crate) path: &'a str,
     pub(crate) content: &'a [u8],
     pub(crate) hosts: u32,
-    /// The fabric's data classes.
     pub(crate) classes: &'a [String],
-    /// The unit of start times.
     pub(crate) unit: StartUnit,
 }
 
@@ -57,7 +52,6 @@ impl Source<'_> {
         })
     }
 
-    /// Reads a host number.
     pub(super) fn host(&self, line: usize, what: &str, text: &str) -> Result<u32, WorkloadError> {
         match text.parse::<u32>() {
             Ok(host) if host < self.hosts => Ok(host),
@@ -69,12 +63,10 @@ impl Source<'_> {
         }
     }
 
-    /// Refuses a flow from a host to itself.
     pub(super) fn pair(&self, line: usize, src: u32, dst: u32) -> Result<(), WorkloadError> {
         if src == dst { Err(self.wrong(line, format!("host {src} sends to itself"))) } else { Ok(()) }
     }
 
-    /// A size in bytes.
     pub(super) fn size(&self, line: usize, text: &str) -> Result<u64, WorkloadError> {
         match text.parse::<u64>() {
             Ok(size) if (1..=MAX_NUMBER).contains(&size) => Ok(size),
@@ -85,7 +77,6 @@ impl Source<'_> {
         }
     }
 
-    /// Reads a start time exactly.
     pub(super) fn start(&self, line: usize, text: &str) -> Result<Time, WorkloadError> {
         let start = decimal::read(text, self.unit.ps())
             .map_err(|why| self.wrong(line, format!("start: found `{text}`, expected {why}")))?;
@@ -96,7 +87,6 @@ impl Source<'_> {
         Ok(Time::from_ps(start))
     }
 
-    /// A whole number.
     pub(super) fn whole(&self, line: usize, what: &str, text: &str) -> Result<u32, WorkloadError> {
         text.parse().map_err(|_| self.wrong(line, format!("{what}: found `{text}`, expected a whole number")))
     }

@@ -1,5 +1,5 @@
-//! Flows in a CSV file: `src, dst, size_bytes, start_ps` and, optional, `workload`, `class`; a header line is required,
-//! the columns may come in any order. Lines that are empty or begin with `#` are skipped.
+//! Flows in a CSV file: `src, dst, size_bytes, start_ps` and, optional, `workload`, `class`; a header line is required, the
+//! columns may come in any order. Lines that are empty or begin with `#` are skipped.
 
 use super::Source;
 use crate::{
@@ -12,10 +12,9 @@ use anabranch_settings::nearest;
 use csv::{ReaderBuilder, StringRecord};
 use std::collections::BTreeMap;
 
-/// All columns; the first four are required.
+/// The first four are required.
 const COLUMNS: [&str; 6] = ["src", "dst", "size_bytes", "start_ps", "workload", "class"];
 
-/// Returns the position of each of [`COLUMNS`].
 fn columns(source: &Source<'_>, line: usize, header: &StringRecord) -> Result<[Option<usize>; 6], WorkloadError> {
     let mut at = [None; 6];
     for (position, name) in header.iter().map(str::trim).enumerate() {

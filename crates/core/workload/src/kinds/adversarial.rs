@@ -32,7 +32,6 @@ parameters! {
     }
 }
 
-/// Returns the hosts of each of `groups` groups, in order.
 pub(crate) fn hosts_by_group(view: &HostView, groups: u32) -> Vec<Vec<u32>> {
     let mut hosts = vec![Vec::new(); groups as usize];
     for (host, &group) in (0..).zip(&view.group_of) {
@@ -111,7 +110,6 @@ pub(crate) mod tests {
         }
     }
 
-    /// Groups of four leaves of two hosts.
     pub(crate) fn low_diameter(groups: u32, dragonfly: bool) -> HostView {
         HostView { low_diameter: Some(Arc::new(Fake { groups, dragonfly })), ..view(8 * groups, 2, 4) }
     }

@@ -1,5 +1,5 @@
-//! All-to-all: every rank sends one message to every other (specification 12.5). With a window of w, a
-//! rank has at most w messages outstanding: each acknowledged one starts its next, by a multishot trigger per rank.
+//! All-to-all: every rank sends one message to every other (specification 12.5). With a window of w, each acknowledged
+//! message starts the next of its rank, by a multishot trigger.
 
 use super::{WorkloadKind, ranks::Ranks};
 use crate::{Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, traffic::Traffic, view::Context};
@@ -55,7 +55,6 @@ parameters! {
     }
 }
 
-/// Returns the number of ranks, and the host of each.
 pub(crate) fn placed(
     ranks: Ranks,
     placement: Placement,

@@ -1,5 +1,5 @@
-//! Collectives as messages with triggers (specification 12.5): a rank's next message starts when it has received the
-//! message of the step before, or when that one is acknowledged.
+//! Collectives as messages with triggers (specification 12.5): a rank's next message starts when it has received the message
+//! of the step before, or when that one is acknowledged.
 
 mod algorithm;
 
@@ -65,7 +65,6 @@ parameters! {
 }
 
 impl CollectiveParameters {
-    /// Refuses a number of ranks that the algorithm does not support.
     fn check_ranks(&self, ranks: u32, hosts: Option<u32>) -> Result<(), WorkloadError> {
         if !self.algorithm.needs_a_power_of_two() || ranks.is_power_of_two() {
             return Ok(());
@@ -80,7 +79,7 @@ impl CollectiveParameters {
         Err(WorkloadError::of_key("ranks", message))
     }
 
-    /// Returns the error of a parameter that has no effect with the algorithm.
+    /// Refuses a parameter that has no effect with the algorithm.
     fn check_effects(&self) -> Result<(), WorkloadError> {
         let all_to_all = self.algorithm == Algorithm::AllToAll;
         let unused = [
@@ -98,7 +97,6 @@ impl CollectiveParameters {
         }
     }
 
-    /// Bytes of every message of a step.
     fn message(&self, ranks: u32, step: u32) -> u64 {
         match self.message_size {
             Auto::Value(size) => size.0,

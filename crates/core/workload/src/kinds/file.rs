@@ -1,5 +1,3 @@
-//! Flows from a file: our CSV, ConWeave's flow file, htsim's connection matrix, GOAL (specification 14.1, 14.3, 14.5).
-
 use super::WorkloadKind;
 use crate::{
     FileFormat, Start, StartAt, StartUnit, WorkloadError,

@@ -34,7 +34,6 @@ parameters! {
     }
 }
 
-/// Returns the number of hosts, or an error if count and list differ.
 fn number(count: Auto<u32>, key: &str, list: &[u32], default: u32) -> Result<u32, WorkloadError> {
     match count {
         Auto::Auto if list.is_empty() => Ok(default),

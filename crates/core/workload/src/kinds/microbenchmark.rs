@@ -1,5 +1,5 @@
-//! The microbenchmark of Spritz (Fig. 5, Table III; construction of specification 12.4): one monitored flow between two
-//! groups of a Dragonfly, while all but a few of the groups queue at their gateway to the destination's group.
+//! Microbenchmark of Spritz (Fig. 5, Table III; construction of specification 12.4): one monitored flow between two groups of
+//! a Dragonfly, while all but a few groups queue at their gateway to the destination's group.
 
 use super::{WorkloadKind, adversarial::hosts_by_group};
 use crate::{
@@ -75,7 +75,6 @@ parameters! {
 }
 
 impl MicrobenchmarkParameters {
-    /// Returns the groups of sender and receiver, and the congested ones in order.
     fn groups(&self, groups: u32, stream: &mut Stream) -> Result<(u32, u32, Vec<u32>), WorkloadError> {
         let fits = u64::from(self.free_groups) + 2 <= u64::from(groups);
         let most = format!("at most {}: {groups} groups without those of the two hosts", groups.saturating_sub(2));
@@ -94,7 +93,7 @@ impl MicrobenchmarkParameters {
         }
         let mut order: Vec<u32> = (0..groups).collect();
         stream.shuffle(&mut order);
-        // Given groups are removed from the random order; the others are taken from its front.
+        // Given groups leave the random order; the others are its first.
         order.retain(|group| ![source, destination].contains(&Auto::Value(*group)));
         let mut order = order.into_iter();
         let mut take = |given| match given {

@@ -1,5 +1,5 @@
-//! A collective over NCCL's network plugin: real processes at the hosts of a testbed. No simulated trigger starts its
-//! flows: the ranks do, and report when each began and completed.
+//! A collective over NCCL's network plugin: real processes at the hosts of a testbed. The ranks start its flows, and report
+//! when each began and completed.
 
 mod job;
 mod parameters;
@@ -18,11 +18,9 @@ use crate::{
 use anabranch_settings::About;
 use anabranch_units::Bytes;
 
-/// Maximum number of ranks, as in `anabranch collective`.
+/// As in `anabranch collective`.
 const MAX_RANKS: u32 = 64;
-/// Maximum bytes of a rank's buffer.
 const MAX_BYTES: Bytes = Bytes(4 << 30);
-/// Maximum number of channels.
 const MAX_CHANNELS: u32 = 32;
 
 pub(crate) const ABOUT: About = About {
@@ -34,7 +32,6 @@ pub(crate) const ABOUT: About = About {
         512 KiB. A simulation cannot do it; its kinds `collective` and `all-to-all` send the same shapes.",
 };
 
-/// Returns the host of each rank.
 fn placed(of: &NcclParameters, view: &HostView) -> Result<Vec<u32>, WorkloadError> {
     let most = view.hosts.min(MAX_RANKS);
     if let Some(host) = of.hosts.iter().find(|host| **host >= view.hosts) {

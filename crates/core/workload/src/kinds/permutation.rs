@@ -1,5 +1,4 @@
-//! Permutation: every host sends one message and receives one (specification 12.3). No host sends to itself; with a
-//! scope, none sends within its leaf or its group. Several rounds are separated by a barrier.
+//! Permutation: every host sends one message and receives one (specification 12.3). A barrier separates rounds.
 
 use super::WorkloadKind;
 use crate::{
@@ -54,7 +53,6 @@ impl WorkloadKind for PermutationParameters {
         for round in 0..self.rounds {
             let start = match round {
                 0 => Start::At(self.start),
-                // The barrier before this round.
                 _ => {
                     let first = traffic.flows.len() as u32;
                     traffic.triggers.push(Trigger::new(TriggerKind::Barrier(hosts), (first..first + hosts).collect()));

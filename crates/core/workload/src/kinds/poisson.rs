@@ -1,6 +1,5 @@
-//! Poisson arrivals (specification 2.6): every host starts flows in an independent Poisson process, each to a random
-//! receiver and with a size drawn from a distribution. `load` counts payload bytes. With `load_reference = "network"`
-//! it is the load of the uplinks and is divided by the oversubscription to give the load of the NICs.
+//! Poisson arrivals (specification 2.6): every host starts flows in an independent Poisson process. `load` counts payload
+//! bytes. With `load_reference = "network"` it is the load of the uplinks and is divided by the oversubscription.
 
 use super::WorkloadKind;
 use crate::{
@@ -58,7 +57,7 @@ parameters! {
 }
 
 impl PoissonParameters {
-    /// Returns the mean gap between the flows of a host in picoseconds.
+    /// In picoseconds.
     fn mean_gap(&self, mean_size: f64, rate: Rate, oversubscription: f64) -> f64 {
         let host_load = match self.load_reference {
             LoadReference::Host => self.load,
@@ -110,7 +109,7 @@ impl WorkloadKind for PoissonParameters {
                 flows.push(plain(src, dst, sizes.sample(&mut drawn), Start::At(at)));
             }
         }
-        // Numbered in the order of their starts, so that a longer run extends the flows of a shorter one.
+        // By start, so that a longer run extends the flows of a shorter one.
         flows.sort_by_key(|flow| match flow.start {
             Start::At(at) => (at, flow.src),
             Start::On(_) => (Time::MAX, flow.src),

@@ -1,5 +1,3 @@
-//! Number of hosts in a collective.
-
 use anabranch_settings::{InvalidValue, Raw, Setting, ValueSchema};
 
 /// Number of participating hosts.
@@ -7,7 +5,7 @@ use anabranch_settings::{InvalidValue, Raw, Setting, ValueSchema};
 pub enum Ranks {
     /// Every host.
     All,
-    /// A number of them.
+    /// This number of hosts.
     Number(u32),
 }
 

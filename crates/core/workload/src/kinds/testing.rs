@@ -1,5 +1,3 @@
-//! Hosts for the tests of this crate.
-
 use super::WorkloadKind;
 use crate::{HostView, WorkloadError, traffic::Traffic, view::Context};
 use anabranch_random::mix;
@@ -20,7 +18,7 @@ pub(crate) fn view(hosts: u32, per_leaf: u32, leaves_per_group: u32) -> HostView
     }
 }
 
-/// Generates the flows of `kind` with seed 1; `content` is that of any file.
+/// Generates with seed 1; `content` is that of any file.
 pub(crate) fn traffic(
     kind: &impl WorkloadKind,
     view: &HostView,

@@ -1,5 +1,4 @@
-//! Rounds of a training job (Hopper §4.2): in each round the ranks of an AllReduce exchange their messages, and the next
-//! round begins when every message of this one has been received.
+//! Rounds of a training job (Hopper §4.2): the next round begins when every message of this one has been received.
 
 use super::{WorkloadKind, ranks::Ranks};
 use crate::{
@@ -50,8 +49,7 @@ parameters! {
     }
 }
 
-/// Returns the hosts ordered so that neighbours are in different racks as long as there are several: the first of every
-/// rack, then the second of every rack, and so on.
+/// Orders hosts so that neighbours are in different racks: the first of every rack, then the second, and so on.
 fn across_racks(leaf_of: &[u32]) -> Vec<u32> {
     let mut seen = std::collections::BTreeMap::new();
     let mut order: Vec<(u32, u32, u32)> = Vec::new();

@@ -1,30 +1,26 @@
-//! Receivers with a limited number of concurrent senders (specification 12.3).
-
 use super::{Parts, TRIES};
 use crate::{Flow, HostView, Start};
 use anabranch_random::Stream;
 use anabranch_units::Time;
 
-/// Draws receivers for flows in the order of their starts. A flow is active from its start for the time of its bytes at
-/// its sender's NIC rate.
+/// Draws receivers with few concurrent senders (specification 12.3), for flows in the order of their starts. A flow is active
+/// from its start for the time of its bytes at its sender's NIC rate.
 pub(crate) struct Limit<'a> {
     max_senders: usize,
     parts: &'a Parts,
     view: &'a HostView,
-    /// Stream per host that its receivers are drawn from.
     streams: Vec<Stream>,
     /// Active senders per host, with the completion time of the last flow of each.
     active: Vec<Vec<(u32, Time)>>,
 }
 
 impl<'a> Limit<'a> {
-    /// Allows at most `max_senders` senders for each receiver.
     pub(crate) fn new(max_senders: u32, parts: &'a Parts, view: &'a HostView, streams: Vec<Stream>) -> Self {
         let active = vec![Vec::new(); view.hosts as usize];
         Limit { max_senders: max_senders as usize, parts, view, streams, active }
     }
 
-    /// Sets the receiver of each flow; they are sorted by their starts.
+    /// `flows` are sorted by their starts.
     pub(crate) fn draw(mut self, flows: &mut [Flow]) {
         for flow in flows {
             let Start::At(at) = flow.start else { continue };
@@ -38,8 +34,8 @@ impl<'a> Limit<'a> {
         }
     }
 
-    /// Returns a random receiver with capacity for `src`: a drawn one, else the first from a random position on; if all
-    /// are full, the one with the fewest senders.
+    /// Returns a random receiver with capacity for `src`: a drawn one, else the first from a random position on; if all are
+    /// full, the one with the fewest senders.
     fn receiver(&mut self, src: u32, at: Time) -> u32 {
         for _ in 0..TRIES {
             let dst = self.parts.receiver(src, &mut self.streams[src as usize]);
@@ -64,7 +60,6 @@ impl<'a> Limit<'a> {
         best
     }
 
-    /// Returns the number of hosts other than `src` that send to `dst` at this time.
     fn others(&mut self, src: u32, dst: u32, at: Time) -> usize {
         let active = &mut self.active[dst as usize];
         active.retain(|(_, end)| *end > at);
@@ -77,7 +72,7 @@ mod tests {
     use super::*;
     use crate::{Scope, flow::plain, kinds::testing::view};
 
-    /// Receivers of flows (source, start in ns) of 1 us each among four hosts, at most one sender each.
+    /// Draws receivers of flows (source, start in ns) of 1 us each among four hosts, at most one sender each.
     fn receivers(seed: u64, flows: &[(u32, u64)]) -> Vec<u32> {
         let hosts = view(4, 1, 1);
         let parts = Parts::new(&hosts, Scope::Any, (0..4).collect());

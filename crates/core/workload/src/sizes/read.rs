@@ -1,11 +1,9 @@
-//! Parser of a flow-size distribution (the rules of specification 12.1).
-
 use super::{LARGEST, SizeDistribution};
 use crate::WorkloadError;
 
 impl SizeDistribution {
-    /// Reads a table: a line per point with size in bytes and cumulative probability, `#` starts a comment.
-    /// Probabilities are in percent or fractions, by the last value, 100 or 1; the first is 0; both columns are
+    /// Reads a table: a line per point with size in bytes and cumulative probability, `#` starts a comment (specification
+    /// 12.1). Probabilities are in percent or fractions, by the last value, 100 or 1; the first is 0; both columns are
     /// non-decreasing. A flat step has no mass; two lines of one size are an atom. `path` is for messages.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Built-in distributions. Each table is a file in `cdf/`, with its source at the top.
+//! Built-in distributions, each a file in `cdf/` with its source at the top.
 
 use anabranch_settings::About;
 

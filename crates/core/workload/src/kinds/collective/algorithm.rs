@@ -1,8 +1,6 @@
-//! Schedules of collectives: sender, receiver and bytes of each step (specification 12.5).
-
 use anabranch_settings::{InvalidValue, Raw, Setting, ValueSchema};
 
-/// The schedule of messages of a collective.
+/// Schedule of messages of a collective (specification 12.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {
     /// Reduce-scatter, then all-gather, around a ring: 2(n-1) steps of S/n.
@@ -50,17 +48,14 @@ impl Setting for Algorithm {
 }
 
 impl Algorithm {
-    /// Returns its name in scenarios.
     pub(super) fn word(self) -> &'static str {
         WORDS.iter().find(|(_, algorithm)| *algorithm == self).map_or("", |(word, _)| word)
     }
 
-    /// Returns `true` if the number of ranks must be a power of two.
     pub(super) fn needs_a_power_of_two(self) -> bool {
         matches!(self, Algorithm::RecursiveDoubling | Algorithm::HalvingDoubling)
     }
 
-    /// Returns the number of steps of the whole schedule.
     pub(super) fn steps(self, ranks: u32) -> u32 {
         match self {
             Algorithm::RingAllreduce => (ranks - 1).saturating_mul(2),
@@ -77,7 +72,6 @@ impl Algorithm {
         step.min(self.steps(ranks) - 1 - step)
     }
 
-    /// Returns the receiver of a rank's message in a step.
     pub(super) fn receiver(self, ranks: u32, step: u32, rank: u32) -> u32 {
         match self {
             Algorithm::RecursiveDoubling => rank ^ 1 << (step % self.steps(ranks)),
@@ -86,8 +80,7 @@ impl Algorithm {
         }
     }
 
-    /// Returns the bytes of a message of a step, for a vector of `size` bytes per rank; rounded up, so that none is
-    /// empty.
+    /// Returns the bytes of a message for a vector of `size` bytes per rank, rounded up so that none is empty.
     pub(super) fn message(self, ranks: u32, step: u32, size: u64) -> u64 {
         match self {
             Algorithm::RecursiveDoubling => size,

@@ -1,5 +1,3 @@
-//! Tests of the collectives.
-
 use super::*;
 use crate::{
     Flow,
@@ -8,7 +6,7 @@ use crate::{
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// The chain of flows that begins with flow `first`, by what each starts.
+/// Follows flow `first` by what each flow starts.
 fn chain(made: &Traffic, first: usize, next: impl Fn(&Flow) -> Option<TriggerId>) -> Vec<&Flow> {
     let mut flows = vec![&made.flows[first]];
     while let Some(trigger) = flows.last().and_then(|flow| next(flow)) {
@@ -19,7 +17,6 @@ fn chain(made: &Traffic, first: usize, next: impl Fn(&Flow) -> Option<TriggerId>
     flows
 }
 
-/// Checks that every trigger fires once and starts flows that refer to it.
 fn check(made: &Traffic) {
     let mut fired = vec![0; made.triggers.len()];
     for flow in &made.flows {
@@ -132,7 +129,6 @@ fn channels_share_the_vector() {
     let p = CollectiveParameters { size: Bytes(1000), channels: 3, ..Default::default() };
     let made = traffic(&p, &view(4, 2, 1), "").unwrap();
     check(&made);
-    // 250 B in three: 84 B, rounded up.
     assert_eq!(made.flows.len(), 3 * 24);
     assert!(made.flows.iter().all(|f| f.size == 84));
     assert_eq!(made.flows.iter().filter(|f| f.start == Start::At(Time::ZERO)).count(), 12);

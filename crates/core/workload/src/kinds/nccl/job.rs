@@ -1,5 +1,3 @@
-//! Messages of a collective that ranks run themselves.
-
 use super::{
     NcclParameters,
     plan::{self, Action},
@@ -11,7 +9,7 @@ use std::collections::BTreeMap;
 pub struct NcclJob {
     /// Its workload, an index into [`crate::FlowSet::workloads`].
     pub workload: u16,
-    /// [`crate::Flow::listed`] of its first message; the others follow in the order of [`NcclJob::messages`].
+    /// [`crate::Flow::listed`] of its first message; the others follow in order.
     pub first: u32,
     /// The host of each rank.
     pub hosts: Vec<u32>,
@@ -34,7 +32,6 @@ pub struct Message {
     pub bytes: u64,
 }
 
-/// Returns the messages of a round of `ranks` ranks, by channel, sender and position in the sender's program.
 pub(super) fn round(of: &NcclParameters, ranks: usize) -> Vec<Message> {
     let (all, channels) = (of.size.0 as usize, of.channels as usize);
     let mut messages = Vec::new();
@@ -68,8 +65,7 @@ pub(super) fn round(of: &NcclParameters, ranks: usize) -> Vec<Message> {
 }
 
 impl NcclJob {
-    /// Returns all messages, by round, channel, sender and position in the sender's program, which is the order of the
-    /// flows.
+    /// Returns all messages in the order of the flows: by round, channel, sender and position in the sender's program.
     pub fn messages(&self) -> impl Iterator<Item = Message> {
         let of_round = round(&self.parameters, self.hosts.len());
         (0..self.parameters.rounds)

@@ -1,9 +1,8 @@
-//! Operations of each rank of a collective and their dependencies: rings and trees as in the literature, a list of
-//! operations per channel.
+//! Operations of each rank of a collective, per channel: rings and trees as in the literature.
 
 use std::ops::Range;
 
-/// Bytes of a chunk, as NCCL's rings have them.
+/// Bytes of a chunk, as in NCCL's rings.
 pub const CHUNK: usize = 512 << 10;
 
 /// A collective.
@@ -84,7 +83,7 @@ pub struct Step {
     pub after: Vec<usize>,
 }
 
-/// Splits bytes into chunks; an empty range is one chunk.
+/// An empty range is one chunk.
 fn chunks(bytes: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let count = bytes.len().div_ceil(CHUNK).max(1);
     (0..count).map(move |chunk| {
@@ -100,7 +99,7 @@ pub fn part(bytes: &Range<usize>, index: usize, count: usize) -> Range<usize> {
     at(index)..if index + 1 == count { bytes.end } else { at(index + 1) }
 }
 
-/// Returns the block of a rank if all have the same size; a few bytes may remain.
+/// Returns a rank's block of equal size; a few bytes may remain.
 fn block(bytes: &Range<usize>, rank: usize, ranks: usize) -> Range<usize> {
     let size = bytes.len() / 4 / ranks * 4;
     bytes.start + rank * size..bytes.start + (rank + 1) * size
@@ -118,8 +117,7 @@ impl Operations {
     }
 }
 
-/// Returns the program of a rank for one channel's share `bytes` of a buffer of `all` bytes: its operations with their
-/// dependencies.
+/// Returns the program of a rank for one channel's share `bytes` of a buffer of `all` bytes.
 pub fn program(kind: CollectiveKind, rank: usize, ranks: usize, bytes: Range<usize>, all: usize) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for (what, bytes) in operations(kind, rank, ranks, bytes, all) {
@@ -135,8 +133,7 @@ pub fn program(kind: CollectiveKind, rank: usize, ranks: usize, bytes: Range<usi
     steps
 }
 
-/// Returns the sends and receives of a rank, in order, for one channel's share `bytes` of a buffer of `all` bytes. The
-/// bytes of a receive buffer follow those of the send buffer.
+/// Returns the sends and receives of [`program`] in order. The bytes of a receive buffer follow those of the send buffer.
 pub fn operations(
     kind: CollectiveKind,
     rank: usize,
@@ -195,8 +192,7 @@ pub fn before(rank: usize, element: usize) -> u32 {
     ((element * 7 + rank * 13) % 97) as u32
 }
 
-/// Returns the expected element of a buffer after a collective, or of the receive buffer if there are two; `None`:
-/// undefined.
+/// Returns the expected element of a (receive) buffer after a collective; `None`: undefined.
 pub fn after(
     kind: CollectiveKind,
     rank: usize,
@@ -230,7 +226,6 @@ mod tests {
     use super::*;
     use std::collections::VecDeque;
 
-    /// Executes the programs of all ranks, each message at once.
     fn run(kind: CollectiveKind, ranks: usize, elements: usize, channels: usize) {
         let all = elements * 4;
         let mut buffers: Vec<Vec<u32>> = (0..ranks)
