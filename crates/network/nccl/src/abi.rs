@@ -1,7 +1,7 @@
 //! NCCL's network plugin interface, versions 8 to 12, as docs/reference/nccl.md describes it.
 //!
-//! NCCL searches for the data symbols `ncclNetPlugin_v8` to `ncclNetPlugin_v12`, each a table of functions, and takes the newest
-//! that it supports. Pointers that the plugin gives to NCCL (communicators, requests, handles of memory) are opaque to it.
+//! NCCL searches for the data symbols `ncclNetPlugin_v8` to `ncclNetPlugin_v12`, tables of functions, and takes the
+//! newest that it supports. Pointers that the plugin returns are opaque to NCCL.
 
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
@@ -353,7 +353,7 @@ mod tests {
     use super::*;
     use std::mem::{offset_of, size_of};
 
-    /// Sizes and offsets are those that NVIDIA's headers of NCCL 2.30 give on x86-64.
+    /// Sizes and offsets of NVIDIA's headers of NCCL 2.30 on x86-64.
     #[test]
     fn tables_are_laid_out_as_nccl_expects() {
         assert_eq!(

@@ -19,15 +19,12 @@ const USUAL_MTU: u64 = 1500;
 /// An interface that carries traffic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Device {
-    /// Name of the interface.
     pub(crate) name: String,
-    /// Address of the interface.
     pub(crate) ip: IpAddr,
-    /// Index of the interface.
     pub(crate) index: u32,
     /// Path of the device in `/sys`; `None`: it is virtual.
     pub(crate) pci_path: Option<PathBuf>,
-    /// Speed in Mbit/s, where the system reports it.
+    /// In Mbit/s, where the system reports it.
     pub(crate) speed: Option<u32>,
     /// Bytes of its largest packet, from the IP header on.
     pub(crate) mtu: u64,
@@ -36,7 +33,6 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    /// Returns the name that NCCL receives.
     pub(crate) fn title(&self) -> &str {
         self.rdma.as_ref().map_or(&self.name, |rdma| &rdma.name)
     }
@@ -46,12 +42,11 @@ impl Device {
         self.speed.unwrap_or(USUAL_SPEED)
     }
 
-    /// Returns the carrier of its packets.
     pub(crate) fn carrier(&self) -> Carrier {
         if self.rdma.is_some() { Carrier::Verbs } else { Carrier::Udp }
     }
 
-    /// Returns the bytes of a packet that are available to the plugin: header and payload.
+    /// Returns the bytes of a packet for header and payload of the plugin.
     pub(crate) fn room(&self) -> u64 {
         match &self.rdma {
             Some(rdma) => rdma.mtu,
@@ -61,7 +56,6 @@ impl Device {
     }
 }
 
-/// An interface with an address, as the system names it.
 #[derive(Clone, Debug)]
 struct Found {
     name: String,
@@ -71,9 +65,7 @@ struct Found {
 }
 
 /// Finds the selected interfaces, each with one address (IPv4 before IPv6), and returns them with remarks for the log.
-///
-/// # Errors
-/// No such interface, or no carrier for its packets; a message for the user.
+/// Fails with a message for the user.
 pub(crate) fn find(wanted: &Interfaces, carriers: Carriers, labels: u32) -> Result<(Vec<Device>, Vec<String>), String> {
     let all = if_addrs::get_if_addrs().map_err(|error| format!("cannot list network interfaces: {error}"))?;
     let found = all.into_iter().filter(|interface| interface.is_oper_up() && !interface.is_link_local()).map(|of| {
@@ -86,7 +78,7 @@ pub(crate) fn find(wanted: &Interfaces, carriers: Carriers, labels: u32) -> Resu
     equip(found, wanted, carriers, |device| rdma(device).map(|found| found.map_err(|error| error.to_string())))
 }
 
-/// Assigns to the interfaces the RDMA devices that `rdma` finds, as `carriers` requires.
+/// Assigns RDMA devices to the interfaces, as `carriers` requires.
 fn equip(
     found: Vec<Device>,
     wanted: &Interfaces,
@@ -128,7 +120,6 @@ fn equip(
     Ok((devices, remarks))
 }
 
-/// Returns the selected interfaces among those found.
 fn choose(mut found: Vec<Found>, wanted: &Interfaces) -> Result<Vec<Found>, String> {
     found.sort_by_key(|interface| (interface.index, interface.name.clone(), interface.ip.is_ipv6(), interface.ip));
     found.dedup_by(|next, first| next.name == first.name);

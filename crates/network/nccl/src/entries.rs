@@ -62,12 +62,10 @@ unsafe fn put<T>(out: *mut T, what: &str, value: T) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Decodes the device and identifier of a pointer from NCCL.
 fn named(pointer: Pointer, kind: Kind) -> Result<(u8, Id), Failure> {
     Id::of_pointer(pointer, kind).ok_or_else(|| Failure::internal("NCCL names something that is none of ours"))
 }
 
-/// Returns the traffic class of a context.
 fn in_context(process: &Process, context: Pointer) -> Result<u8, Failure> {
     let (_, id) = named(context, Kind::Context)?;
     process.context(id).ok_or_else(|| Failure::internal("NCCL names a context that has ended"))
@@ -137,7 +135,6 @@ unsafe extern "C" fn devices(count: *mut c_int) -> c_int {
     })
 }
 
-/// Returns the properties of a device for versions 9 and 10.
 fn properties(device: c_int, rail: &Rail) -> PropertiesV9 {
     let virtual_devices = Virtual { count: 1, devices: [device, 0, 0, 0] };
     PropertiesV9 {
@@ -594,7 +591,7 @@ unsafe extern "C" fn test(request: Pointer, done: *mut c_int, sizes: *mut c_int)
         unsafe { done.write(0) };
         let (device, id) = named(request, Kind::Request)?;
         let finished = process::with(|process| {
-            // The thread that holds the node's lock works for this request as well.
+            // The thread that holds the node's lock works for this request too.
             let Some(mut opened) = process.try_opened(device)? else { return Ok(None) };
             opened.node()?.test(id)
         })?;

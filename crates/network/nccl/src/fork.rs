@@ -1,5 +1,5 @@
-//! Detection of forks: a child of the process that called `init` has a copy of its memory, but neither the helper thread nor
-//! sockets of its own. The check is made at every call, so it needs no system call where possible.
+//! Detection of forks: a child has a copy of the memory, but neither the helper thread nor sockets of its own. The
+//! check is made at every call, so it needs no system call where possible.
 
 #![allow(unsafe_code)]
 
@@ -21,11 +21,8 @@ const BYTES: usize = 4096;
 /// The process that called `init`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// No process has called it.
     Nobody,
-    /// This process.
     Us,
-    /// The parent that this process was forked from.
     Parent,
 }
 
@@ -59,12 +56,10 @@ fn page() -> Option<&'static AtomicI32> {
     unsafe { PAGE.load(Ordering::Acquire).as_ref() }
 }
 
-/// Records that the state of `init` is gone.
 pub(crate) fn disown() {
     PLAIN.store(0, Ordering::Release);
 }
 
-/// Returns the process that called `init`.
 #[inline]
 pub(crate) fn owner() -> Owner {
     let plain = PLAIN.load(Ordering::Acquire);
@@ -76,7 +71,6 @@ pub(crate) fn owner() -> Owner {
     if ours { Owner::Us } else { Owner::Parent }
 }
 
-/// Frees the page when the library is unloaded.
 pub(crate) fn unload() {
     let page = PAGE.swap(ptr::null_mut(), Ordering::AcqRel);
     if !page.is_null() {

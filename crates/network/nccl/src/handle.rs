@@ -1,4 +1,4 @@
-//! The 128-byte handle by which a sender finds a receiver. NCCL carries it from one rank to the other as opaque bytes.
+//! The 128-byte handle by which a sender finds a receiver; opaque bytes for NCCL.
 //!
 //! | byte | field |
 //! |---|---|
@@ -122,10 +122,7 @@ impl Handle {
         bytes
     }
 
-    /// Decodes a handle.
-    ///
-    /// # Errors
-    /// A message for the user that states the invalid field.
+    /// Decodes a handle; fails with a message for the user that states the invalid field.
     pub fn read(bytes: &[u8; HANDLE_BYTES]) -> Result<Self, String> {
         if bytes[..8] != *MAGIC {
             return Err("the other rank's handle is of another network plugin: all ranks must load this one".into());

@@ -1,5 +1,5 @@
-//! Helper thread that does what is due where NCCL has not called for a while: late ACKs, retransmissions, the final messages of a
-//! closed connection. It sleeps while NCCL calls, and ends before the last communicator is closed: NCCL unloads the library then.
+//! Helper thread that does what is due where NCCL has not called for a while: late ACKs, retransmissions, final messages. It
+//! sleeps while NCCL calls, and ends before the last communicator is closed: NCCL unloads the library then.
 
 use crate::{
     process::Process,
@@ -16,7 +16,7 @@ use std::{
 const TICK: Duration = Duration::from_micros(500);
 /// Sleep time while NCCL calls, or while the network is idle.
 const SLEEP: Duration = Duration::from_millis(2);
-/// Number of ticks without activity after which the network counts as idle.
+/// Ticks without activity after which the network counts as idle.
 const CALM: u32 = 20;
 
 /// The helper thread, which exists while there are communicators.
@@ -64,7 +64,6 @@ impl Helper {
         }
     }
 
-    /// Removes all communicators and ends the thread.
     pub(crate) fn stop(&self) {
         let mut running = lock(&self.running);
         running.communicators = 0;

@@ -23,10 +23,9 @@ impl HostMemory {
     }
 }
 
-/// Number of bytes from which lending costs less than copying.
+/// Bytes from which lending costs less than copying.
 const WORTH_LENDING: usize = 2048;
 
-/// Memory of NCCL's that is lent to the network.
 struct Lent {
     at: *const u8,
     bytes: usize,

@@ -1,7 +1,6 @@
-//! Identifiers that NCCL holds: numbers in the form of pointers, so that an invalid one is detected and never dereferenced.
-//!
-//! A pointer consists of the kind (4 bits), the device (8), a slot in a table (20) and the slot's generation (32), the number of
-//! its earlier uses. It is never null.
+//! Identifiers that NCCL holds: numbers in the form of pointers, so that an invalid one is detected and never
+//! dereferenced. They consist of the kind (4 bits), the device (8), a slot in a table (20) and the slot's generation
+//! (32), the number of its earlier uses, and are never null.
 
 use std::ffi::c_void;
 
@@ -32,7 +31,6 @@ pub struct Id {
     generation: u32,
 }
 
-/// Maximum number of slots of a table.
 const MAX_SLOTS: u32 = 1 << 20;
 
 impl Id {

@@ -1,11 +1,8 @@
 //! NCCL's network plugin: a collective library's traffic over this project's endpoints and host schemes (docs/reference/nccl.md).
 //!
-//! Built as `libnccl_net_anabranch.so`, which exports the tables `ncclNetPlugin_v8` to `ncclNetPlugin_v12` ([`abi`]). It consists
-//! of
-//! - [`Node`]: all communicators of a device over one endpoint, without threads, clocks or pointers;
-//! - `process`: a node per device, and the thread that helps out where NCCL does not call;
-//! - `entries`: the functions that NCCL calls; no panic and no invalid pointer passes them;
-//! - [`page`]: counters of all paths in shared memory, and `exported`: the same for a tuner inside the process.
+//! The library `libnccl_net_anabranch.so` exports the tables `ncclNetPlugin_v8` to `ncclNetPlugin_v12` ([`abi`]); no panic and
+//! no invalid pointer passes their functions (`entries`). A [`Node`] has all communicators of a device over one endpoint,
+//! without threads, clocks or pointers. `process` has a node per device, and a thread that helps out where NCCL does not call.
 
 pub mod abi;
 mod device;

@@ -9,10 +9,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Level of detail of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
-    /// Errors.
     Warn,
     /// Selected options, and connections that open and close.
     Info,
@@ -48,12 +46,10 @@ pub(crate) fn to(logger: Option<Logger>) {
     log().logger = logger;
 }
 
-/// Sets the maximum level that is logged.
 pub(crate) fn at_most(level: Level) {
     log().most = level;
 }
 
-/// Logs a line.
 pub(crate) fn say(level: Level, message: &str) {
     let mut log = log();
     let hash = name_key(message);

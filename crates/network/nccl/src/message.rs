@@ -1,7 +1,7 @@
 //! Messages between two nodes, over the streams of docs/reference/wire.md. docs/reference/nccl.md specifies the bytes.
 //!
-//! Stream 0 of each direction carries [`Control`] messages. Each connection has a further stream from its sender to its receiver,
-//! which carries pieces of messages, each behind a [`PieceHeader`]. The sender numbers the connection.
+//! Stream 0 of each direction carries [`Control`] messages. Each connection, which the sender numbers, has a further
+//! stream to its receiver, which carries pieces of messages, each behind a [`PieceHeader`].
 
 /// Bytes of the header of a piece.
 pub const PIECE_HEADER: usize = 32;
@@ -105,7 +105,6 @@ pub struct PieceHeader {
     pub size: u64,
 }
 
-/// Reads numbers from the front of a slice.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {

@@ -1,7 +1,6 @@
-//! Statistics page: counters of all paths of a process' connections, in a file in shared memory that processes of the same user
-//! may read (docs/reference/nccl.md has the layout). One process writes; a sequence number shows whether a read was consistent.
-//!
-//! The file is never mapped: access to a mapping of a truncated file ends the process by a signal.
+//! Statistics page: counters of all paths of a process' connections, in a file in shared memory that processes of the
+//! same user may read (docs/reference/nccl.md has the layout). One process writes; a sequence number shows consistent
+//! reads. The file is never mapped: access to a mapping of a truncated file ends the process by a signal.
 
 mod files;
 
@@ -35,7 +34,6 @@ pub const SLOT_BYTES: usize = 144;
 pub const SLOTS: usize = 4096;
 /// Default folder of the pages; `ANABRANCH_STATS` sets another one.
 pub const FOLDER: &str = "/dev/shm";
-/// Prefix of the names of pages.
 const PREFIX: &str = "anabranch-";
 /// Maximum bytes of a request and of a response, with a final zero.
 const TEXT: usize = 768;
@@ -190,22 +188,19 @@ impl Slot {
     }
 }
 
-/// A request of a reader to the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wish {
     number: u64,
-    /// Parameters to be set.
     pub(crate) text: String,
 }
 
-/// A page, as its process writes it.
 #[derive(Debug)]
 pub(crate) struct Page {
     /// Copy of what the process has written: its part of the header, and all slots used so far.
     own: [u8; OWN_BYTES],
     slots: Vec<u8>,
     paths: usize,
-    /// Blocks of slots of connections, by device and number.
+    /// Slots of connections, by device and number.
     blocks: BTreeMap<(u32, u32), usize>,
     free: Vec<usize>,
     used: usize,
@@ -215,11 +210,8 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Creates a page for connections of `paths` paths; returns it and its file, which the caller removes. Pages of killed
-    /// processes are removed first.
-    ///
-    /// # Errors
-    /// There is not enough space, or no such folder.
+    /// Creates a page for connections of `paths` paths; returns it and its file, which the caller removes. Pages of
+    /// killed processes are removed first.
     pub(crate) fn create(folder: &Path, pid: u32, paths: usize, scheme: &str) -> io::Result<(Self, PathBuf)> {
         let _ = pages(folder);
         let bytes = (HEADER_BYTES + SLOTS * SLOT_BYTES) as u64;
@@ -232,7 +224,7 @@ impl Page {
         // Only a new file is used: an existing file or link of this name is not touched.
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&hidden)?;
         let made = (|| {
-            // Allocation in advance detects missing space now.
+            // Allocation detects missing space now.
             fallocate(&file, FallocateFlags::empty(), 0, bytes)?;
             flock(&file, FlockOperation::NonBlockingLockExclusive)?;
             let (free, blocks) = (Vec::new(), BTreeMap::new());
@@ -265,7 +257,6 @@ impl Page {
         room.iter_mut().zip(scheme.bytes().take(63)).for_each(|(place, byte)| *place = byte);
     }
 
-    /// Returns the block of a connection, which may be new.
     fn block(&mut self, device: u32, connection: u32) -> Option<usize> {
         if let Some(block) = self.blocks.get(&(device, connection)) {
             return Some(*block);
@@ -286,8 +277,8 @@ impl Page {
         block
     }
 
-    /// Writes the counters of a device's connections; blocks of other connections are freed. Write errors are ignored: the page
-    /// serves other processes, and this process does not depend on it.
+    /// Writes the counters of a device's connections and frees blocks of others. Errors are ignored: this process does
+    /// not depend on the page.
     pub(crate) fn write(&mut self, now_ns: u64, device: u32, scheme: &str, connections: &[Vec<Slot>]) {
         let sequence = eight(&self.own, place::SEQUENCE);
         self.no_room = 0;
@@ -337,7 +328,7 @@ impl Page {
         words.for_each(|(word, place)| place.copy_from_slice(&word.to_le_bytes()));
     }
 
-    /// Returns a pending request; `None` also where the page cannot be read.
+    /// `None` also where the page cannot be read.
     pub(crate) fn wish(&self) -> Option<Wish> {
         let numbers = || {
             let mut words = [0; 16];
@@ -356,7 +347,6 @@ impl Page {
         Some(Wish { number, text: text(&bytes) })
     }
 
-    /// Writes the response to a request.
     pub(crate) fn answer(&self, wish: &Wish, result: &Result<String, String>) {
         let (code, said) = match result {
             Ok(text) => (0, text),
@@ -427,10 +417,7 @@ pub fn read(path: &Path) -> io::Result<Snapshot> {
     Err(wrong("it is being written, and whoever does so stands still".into()))
 }
 
-/// Decodes a page from its bytes.
-///
-/// # Errors
-/// The bytes are no page, or of another version.
+/// Decodes a page; fails if the bytes are no page, or of another version.
 pub fn parse(bytes: &[u8]) -> io::Result<Snapshot> {
     if bytes.get(..8) != Some(&MAGIC[..]) {
         return Err(wrong("it is no statistics page".into()));

@@ -5,7 +5,6 @@ use anabranch_units::Time;
 use anabranch_wire::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, WireError, udp::UdpPath, verbs::UcPath};
 use std::net::SocketAddr;
 
-/// The datapath of a device.
 #[derive(Debug)]
 pub(crate) enum Path {
     /// Sockets, one per label.
@@ -24,7 +23,6 @@ macro_rules! either {
 }
 
 impl Path {
-    /// Returns the carrier.
     pub(crate) fn carrier(&self) -> Carrier {
         match self {
             Path::Udp(_) => Carrier::Udp,
@@ -32,7 +30,7 @@ impl Path {
         }
     }
 
-    /// Returns the address for peers: that of label 0, or of the listener of the RDMA device; `None`: it no longer listens.
+    /// Returns the address of label 0, or of the RDMA device's listener; `None`: it no longer listens.
     pub(crate) fn at(&self) -> Option<SocketAddr> {
         match self {
             Path::Udp(path) => Some(path.at()),
@@ -40,7 +38,7 @@ impl Path {
         }
     }
 
-    /// Sets the traffic class of queue pairs that are connected from now on; a UDP datagram has the class of its connection.
+    /// Sets the traffic class of later queue pairs; a UDP datagram has the class of its connection.
     pub(crate) fn set_traffic_class(&mut self, class: u8) {
         if let Path::Verbs(path) = self {
             path.set_traffic_class(class);

@@ -1,5 +1,4 @@
-//! State of the plugin in a process: its configuration, its devices, a node for each device in use, and the thread that helps out
-//! where NCCL has not called for a while.
+//! State of the plugin in a process: configuration, devices, and a node for each device in use.
 
 use crate::{
     abi::Code,
@@ -45,10 +44,8 @@ const WRITES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(
 /// At most this fraction of the time, as its reciprocal, is spent on writes.
 const WRITES_SHARE: u32 = 50;
 
-/// A device's node.
 pub(crate) type DeviceNode = Node<Path, HostMemory>;
 
-/// A device, with its node while it is in use.
 #[derive(Debug)]
 pub(crate) struct Rail {
     pub(crate) device: Device,
@@ -57,7 +54,6 @@ pub(crate) struct Rail {
     node: Mutex<Option<DeviceNode>>,
 }
 
-/// State of the plugin in a process.
 #[derive(Debug)]
 pub(crate) struct Process {
     configuration: Configuration,
@@ -71,11 +67,9 @@ pub(crate) struct Process {
     /// Scheme that chooses paths; it may change while traffic runs.
     scheme: Mutex<HostParameters>,
     page: Mutex<Option<Written>>,
-    /// File of the page.
     page_at: Option<PathBuf>,
 }
 
-/// The statistics page, and the time of its next write.
 #[derive(Debug)]
 struct Written {
     page: Page,
@@ -92,18 +86,12 @@ fn forked() -> Failure {
     Failure::new(Code::System, "this process was forked from one that had loaded the plugin; start it anew")
 }
 
-/// Returns the state of this process.
-///
-/// # Errors
-/// `init` was not called, or only by the parent of this process.
+/// Returns the state of this process; fails if `init` was not called, or only by the parent of this process.
 pub(crate) fn get() -> Result<Arc<Process>, Failure> {
     with(|process| Ok(Arc::clone(process)))
 }
 
 /// Calls `body` with the state of this process, which cannot end meanwhile.
-///
-/// # Errors
-/// As [`get`], and those of `body`.
 #[inline]
 pub(crate) fn with<T>(body: impl FnOnce(&Arc<Process>) -> Result<T, Failure>) -> Result<T, Failure> {
     // In a forked child, locks may be held by threads that do not exist there.
@@ -115,9 +103,6 @@ pub(crate) fn with<T>(body: impl FnOnce(&Arc<Process>) -> Result<T, Failure>) ->
 }
 
 /// Reads the variables and finds the devices, unless that was done already.
-///
-/// # Errors
-/// A variable is invalid, or there is no device.
 pub(crate) fn init() -> Result<Arc<Process>, Failure> {
     match fork::owner() {
         Owner::Parent => return Err(forked()),
@@ -145,7 +130,6 @@ pub(crate) fn init() -> Result<Arc<Process>, Failure> {
     Ok(process)
 }
 
-/// Drops the state of this process, and removes its page.
 pub(crate) fn end() {
     // A forked child leaves the state to its parent.
     if fork::owner() == Owner::Parent {
@@ -207,19 +191,12 @@ impl Process {
         )
     }
 
-    /// Returns a device by its number.
-    ///
-    /// # Errors
-    /// There is no such device.
     pub(crate) fn rail(&self, device: i32) -> Result<&Rail, Failure> {
         let rail = usize::try_from(device).ok().and_then(|device| self.rails.get(device));
         rail.ok_or_else(|| Failure::internal(format!("there is no device {device}, but {}", self.rails.len())))
     }
 
-    /// Returns the node of a device, and opens it if necessary; for a connection of this traffic class.
-    ///
-    /// # Errors
-    /// Sockets or an RDMA device cannot be opened.
+    /// Returns the node of a device, and opens it if necessary, for a connection of this traffic class.
     pub(crate) fn open(&self, device: i32, class: u8) -> Result<Opened<'_>, Failure> {
         let rail = self.rail(device)?;
         let mut node = rail.lock()?;
@@ -232,10 +209,7 @@ impl Process {
         Ok(Opened(node))
     }
 
-    /// Returns the node of a device, which must be open.
-    ///
-    /// # Errors
-    /// It is not open.
+    /// Returns the node of a device; fails if it is not open.
     pub(crate) fn opened(&self, device: u8) -> Result<Opened<'_>, Failure> {
         let node = self.rail(i32::from(device))?.lock()?;
         if node.is_none() {
@@ -244,10 +218,7 @@ impl Process {
         Ok(Opened(node))
     }
 
-    /// Returns the node of a device, which must be open, unless another thread holds its lock.
-    ///
-    /// # Errors
-    /// It is not open.
+    /// Returns the node of a device; `None`: another thread holds its lock. Fails if the node is not open.
     pub(crate) fn try_opened(&self, device: u8) -> Result<Option<Opened<'_>>, Failure> {
         match self.rail(i32::from(device))?.node.try_lock() {
             Ok(node) if node.is_some() => Ok(Some(Opened(node))),
@@ -257,7 +228,7 @@ impl Process {
     }
 
     fn make_node(&self, device: &Device) -> Result<DeviceNode, Failure> {
-        // The names of connections must differ from one start to the next.
+        // Names of connections must differ from one start to the next.
         let seed = RandomState::new().hash_one(&device.name);
         let settings = self
             .configuration
@@ -286,10 +257,7 @@ impl Process {
         Ok(Node::new(Driver::new(endpoint, path)))
     }
 
-    /// Counts a further communicator, for which the helper thread runs.
-    ///
-    /// # Errors
-    /// The thread cannot be started.
+    /// Counts a communicator, for which the helper thread runs.
     pub(crate) fn begins(self: &Arc<Self>) -> Result<(), Failure> {
         self.helper.begin(self).map_err(|error| Failure::new(Code::System, format!("no thread: {error}")))
     }
@@ -299,16 +267,12 @@ impl Process {
         self.helper.end();
     }
 
-    /// Adds a context of NCCL's, since version 11, with the class of its traffic.
-    ///
-    /// # Errors
-    /// Too many contexts.
+    /// Adds a context of NCCL's, since version 11, with its traffic class.
     pub(crate) fn add_context(&self, class: u8) -> Result<Id, Failure> {
         let mut contexts = self.contexts.lock().unwrap_or_else(PoisonError::into_inner);
         contexts.insert(class).ok_or_else(|| Failure::internal("too many contexts"))
     }
 
-    /// Returns the traffic class of a context; `None`: there is no such context.
     pub(crate) fn context(&self, id: Id) -> Option<u8> {
         self.contexts.lock().unwrap_or_else(PoisonError::into_inner).get(id).copied()
     }
@@ -337,16 +301,13 @@ impl Process {
     }
 
     /// Sets parameters of the scheme, here and in every device; returns a line that describes them.
-    ///
-    /// # Errors
-    /// A key or a value is invalid.
     pub(crate) fn set(&self, settings: &str) -> Result<String, String> {
         let scheme = {
             let mut scheme = self.scheme();
             *scheme = variables::changed(&scheme, settings)?;
             scheme.clone()
         };
-        // A thread that opens a device meanwhile has either taken the new scheme, or holds the lock that is awaited here.
+        // A thread that opens a device meanwhile has the new scheme, or holds the lock that is awaited here.
         for rail in &self.rails {
             if let Ok(mut node) = rail.lock()
                 && let Some(node) = node.as_mut()
@@ -359,7 +320,6 @@ impl Process {
         Ok(said)
     }
 
-    /// Returns the counters of all paths of every connection.
     pub(crate) fn paths(&self) -> Vec<Slot> {
         (0..self.rails.len()).flat_map(|device| self.paths_of(device)).flatten().collect()
     }
@@ -372,7 +332,7 @@ impl Process {
         all.iter().map(|of| slots(device as u32, of, paths, now)).collect()
     }
 
-    /// Writes the statistics page if it is due, and handles a pending request of a reader.
+    /// Writes the statistics page if it is due, and handles a request of a reader.
     fn write_page(&self, busy: bool) {
         let mut page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(Written { page, next }) = page.as_mut() else { return };
@@ -391,7 +351,7 @@ impl Process {
         *next = began + WRITES[usize::from(!busy)].max(took * WRITES_SHARE);
     }
 
-    /// Works for nodes without work for `since`. Returns two flags: there is activity, and NCCL calls by itself.
+    /// Works for nodes idle for `since`. Returns two flags: there is activity, and NCCL calls by itself.
     pub(crate) fn help(&self, since: Time) -> (bool, bool) {
         let (mut under_way, mut called) = (false, false);
         for rail in &self.rails {
@@ -430,7 +390,6 @@ fn wall_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// Converts a connection to slots of the page, one per path.
 fn slots(device: u32, of: &Watched, paths: usize, now: Time) -> Vec<Slot> {
     let state = if of.is_well { State::Open } else { State::Failed };
     let wall = wall_ns();
@@ -471,14 +430,9 @@ impl Rail {
     }
 }
 
-/// A node in use.
 pub(crate) struct Opened<'a>(MutexGuard<'a, Option<DeviceNode>>);
 
 impl Opened<'_> {
-    /// Returns the node.
-    ///
-    /// # Errors
-    /// The node is not open.
     pub(crate) fn node(&mut self) -> Result<&mut DeviceNode, Failure> {
         self.0.as_mut().ok_or_else(|| Failure::internal("a node that is not open"))
     }

@@ -10,7 +10,6 @@ use std::{
     ptr,
 };
 
-/// A thread that can be joined.
 #[derive(Debug)]
 pub(crate) struct Thread(libc::pthread_t);
 
@@ -24,7 +23,6 @@ extern "C" fn begin(body: *mut c_void) -> *mut c_void {
     ptr::null_mut()
 }
 
-/// Starts a thread.
 pub(crate) fn spawn(body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
     let body: Box<Body> = Box::new(Box::new(body));
     let body = Box::into_raw(body);
@@ -40,7 +38,6 @@ pub(crate) fn spawn(body: impl FnOnce() + Send + 'static) -> io::Result<Thread> 
 }
 
 impl Thread {
-    /// Waits until it has ended.
     pub(crate) fn join(self) {
         // SAFETY: it was started, and is joined once. It can only fail where it is no thread.
         unsafe { libc::pthread_join(self.0, ptr::null_mut()) };

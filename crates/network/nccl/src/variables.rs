@@ -1,5 +1,5 @@
-//! User settings: environment variables, with names and syntax like NCCL's own, and the sections of a scenario that apply to a
-//! real network. `anabranch explain nccl` prints [`VARIABLES`].
+//! User settings: environment variables with NCCL's syntax, and the sections of a scenario that apply to a real
+//! network. `anabranch explain nccl` prints [`VARIABLES`].
 
 use crate::{
     handle::{Authentication, Carrier},
@@ -118,7 +118,6 @@ const OTHERS: &[&str] = &[
     "ANABRANCH_TESTBED_",
 ];
 
-/// Selection of network interfaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interfaces {
     is_default: bool,
@@ -135,7 +134,7 @@ impl Default for Interfaces {
 }
 
 impl Interfaces {
-    /// Reads a list with NCCL's syntax: `^` excludes the names, `=` means whole names; otherwise names are prefixes.
+    /// Reads NCCL's syntax: `^` excludes the names, `=` means whole names; otherwise names are prefixes.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let (except, rest) = text.strip_prefix('^').map_or((false, text), |rest| (true, rest));
         let (whole, rest) = rest.strip_prefix('=').map_or((false, rest), |rest| (true, rest));
@@ -155,7 +154,6 @@ impl Interfaces {
         self.named(name) != self.except && !(self.is_default && is_loopback)
     }
 
-    /// Returns `true` if names of interfaces are selected, not excluded.
     pub(crate) fn names(&self) -> bool {
         !self.except
     }
@@ -172,7 +170,6 @@ impl Interfaces {
     }
 }
 
-/// Selection of the carriers of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Carriers {
     Udp,
@@ -196,7 +193,6 @@ impl Carriers {
     }
 }
 
-/// Configuration of this process.
 #[derive(Clone, Debug)]
 pub(crate) struct Configuration {
     pub(crate) carriers: Carriers,
@@ -209,7 +205,6 @@ pub(crate) struct Configuration {
     pub(crate) level: Level,
 }
 
-/// A key of a scenario with its value and its source.
 struct Said {
     by: String,
     path: Vec<String>,
@@ -223,10 +218,7 @@ impl Said {
 }
 
 impl Configuration {
-    /// Reads the configuration from variables.
-    ///
-    /// # Errors
-    /// One line with the name of the variable, its value and the allowed values.
+    /// Reads the configuration from variables; fails with one line: name of the variable, value and allowed values.
     pub(crate) fn read(all: impl IntoIterator<Item = (String, String)>) -> Result<Self, String> {
         let all: Vec<(String, String)> = all.into_iter().collect();
         let names = || VARIABLES.iter().map(|variable| variable.name);
@@ -309,11 +301,7 @@ impl Configuration {
         }
     }
 
-    /// Returns the key of this process and its representation in the handles of its listeners: the key of a file, or a random
-    /// secret.
-    ///
-    /// # Errors
-    /// The file is not readable or not valid.
+    /// Returns the key of a file or a random secret, and its representation in handles.
     pub(crate) fn make_key(&self) -> Result<(Option<Key>, Authentication), String> {
         if !self.wire.is_authenticated() {
             return Ok((None, Authentication::Off));
@@ -326,10 +314,7 @@ impl Configuration {
         Ok((Some(Key::of(&secret)), Authentication::Job(secret)))
     }
 
-    /// Returns the settings of an endpoint for an interface.
-    ///
-    /// # Errors
-    /// Packets would be too large.
+    /// Returns the settings of an endpoint for an interface; fails if packets would be too large.
     pub(crate) fn settings(
         &self,
         speed: u32,
@@ -405,9 +390,6 @@ fn flatten(by: &str, path: &[&str], table: &toml::Table, said: &mut Vec<Said>) -
 }
 
 /// Returns a scheme with changed parameters, or another scheme, from keys of `[load_balancer]` with semicolons.
-///
-/// # Errors
-/// A key or a value is invalid; a message for the user.
 pub(crate) fn changed(scheme: &HostParameters, settings: &str) -> Result<HostParameters, String> {
     let mut scheme = scheme.clone();
     for entry in settings.split(';').filter(|entry| !entry.trim().is_empty()) {
@@ -435,7 +417,6 @@ fn named_scheme(of: &Said, name: &str) -> Result<HostParameters, String> {
     }
 }
 
-/// Reads an entry of `ANABRANCH_SET`, or of a later change.
 fn read_entry(by: &str, entry: &str) -> Result<Said, String> {
     let expected = "expected key=value, for example transport.ack_every=4";
     let (key, text) = entry.split_once('=').ok_or_else(|| format!("{by}: found `{}`, {expected}", entry.trim()))?;
@@ -508,7 +489,6 @@ fn set_scheme(scheme: &mut HostParameters, name: &str, key: &str, of: &Said) -> 
     })
 }
 
-/// Formats a time as in the values of variables.
 pub(crate) fn seconds(time: Time) -> String {
     format!("{} s", time.as_seconds())
 }
@@ -559,7 +539,7 @@ mod tests {
         // 64 B of the plugin's header, 8 B UDP, 20 B IPv4 or 40 B IPv6.
         assert_eq!([usual.payload(1472), usual.payload(1452)], [1408, 1388]);
         assert_eq!([usual.payload(65_508), usual.payload(8972)], [8888, 8888]);
-        // The path MTU of an RDMA device with Ethernet's 1500 B, which excludes Ethernet, IPv4, UDP, transport header and CRC.
+        // An RDMA device's path MTU with Ethernet's 1500 B, which excludes Ethernet, IPv4, UDP, transport header and CRC.
         let settings = usual.settings(40_000, 1024, Carrier::Verbs, 1, None).unwrap();
         assert_eq!((settings.mtu(), settings.overhead, settings.ecn), (960, 58, false));
         let settings = usual.settings(40_000, 1472, Carrier::Udp, 1, None).unwrap();

@@ -1,4 +1,4 @@
-//! The shared object from NCCL's side, through a C program that uses the binary interface alone.
+//! The shared object from NCCL's side, through a C program.
 
 #[path = "../../wire/tests/fake/mod.rs"]
 mod fake;
@@ -16,12 +16,10 @@ fn plugin() -> PathBuf {
     path
 }
 
-/// Builds the C program.
 fn program(name: &str) -> PathBuf {
     program_with(name, &[])
 }
 
-/// Builds the C program with further flags.
 fn program_with(name: &str, flags: &[&str]) -> PathBuf {
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/every_entry.c");
@@ -43,7 +41,6 @@ fn load_run_unload(program: &Path, version: u32, times: u32) {
     assert!(!said.contains("no statistics page"), "{said}");
 }
 
-/// Runs the program and returns its log.
 fn run(program: &Path, version: u32, times: u32, variables: &[(&str, &str)]) -> String {
     let output = Command::new(program)
         .arg(plugin())
@@ -65,14 +62,14 @@ fn every_entry_of_every_version() {
     (8..=12).for_each(|version| load_run_unload(&program, version, 1));
 }
 
-/// No thread, descriptor or mapping is left, though version 10 has no `finalize`.
+/// Version 10 has no `finalize`.
 #[test]
 fn a_hundred_times_loaded_and_nothing_is_left() {
     let program = program("a_hundred_times");
     [10, 12].into_iter().for_each(|version| load_run_unload(&program, version, 100));
 }
 
-/// The same over queue pairs, of which none is left either. Only version 10 sets a class per connection; the program's is 3.
+/// Only version 10 sets a class per connection; the program's is 3.
 #[test]
 #[ignore = "needs libibverbs-dev"]
 fn every_entry_over_verbs() {
@@ -87,7 +84,6 @@ fn every_entry_over_verbs() {
     }
 }
 
-/// Without space for the statistics page all else works, and one warning is logged; with the page off, none is.
 #[test]
 fn no_room_for_the_page() {
     let program = program("no_room");
@@ -147,7 +143,6 @@ fn no_wrong_byte_and_no_leak() {
     valgrind("under_valgrind", &[]);
 }
 
-/// The same over queue pairs.
 #[test]
 #[ignore = "valgrind: a minute; needs libibverbs-dev"]
 fn no_wrong_byte_and_no_leak_over_verbs() {
@@ -179,7 +174,7 @@ fn valgrind(name: &str, variables: &[(String, String)]) {
     }
 }
 
-/// The same with the address sanitiser, which checks every load and store: all versions. Needs Rust's sanitiser run time.
+/// All versions; needs Rust's sanitiser run time.
 #[test]
 #[ignore = "builds the library anew with the address sanitiser: a minute or more"]
 fn the_address_sanitiser_finds_nothing() {
@@ -188,7 +183,7 @@ fn the_address_sanitiser_finds_nothing() {
     let built = Command::new(env!("CARGO"))
         .args(["build", "--profile", "fast", "--package", env!("CARGO_PKG_NAME"), "--target", TARGET, "--target-dir"])
         .arg(&folder)
-        // A stable compiler accepts the flag too, with this variable.
+        // With this variable a stable compiler accepts the flag.
         .envs([("RUSTC_BOOTSTRAP", "1"), ("RUSTFLAGS", "-Zsanitizer=address")])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status()
@@ -218,7 +213,6 @@ fn a_gibibyte_is_a_message() {
     [8, 12].into_iter().for_each(|version| drop(run(&program, version, 1, &[("ANABRANCH_TEST_LARGE", "1")])));
 }
 
-/// Needs only libraries that every machine with a C library has.
 #[test]
 fn it_loads_with_libc_alone() {
     let output = Command::new("ldd").arg(plugin()).output().unwrap();

@@ -1,4 +1,4 @@
-//! Traffic classes: every connection's messages have its own, though they share a device and its sockets.
+//! Traffic classes of connections that share a device and its sockets.
 
 mod common;
 
@@ -101,7 +101,7 @@ fn every_connection_has_its_class() {
         assert!(nodes[1].test(receive).unwrap().is_some());
         let [sent, answered] = [0, 1].map(|host| counts[host].borrow().clone());
         assert_eq!(sent[0], BTreeMap::from([(class, packets as u64)]), "data of class {class}");
-        // A connection without a class leaves the class of ACKs and control messages as the previous connections set it.
+        // A connection without a class leaves the class of ACKs and control messages unchanged.
         let said = if class == 0 { 40 } else { class };
         assert_eq!(answered[1].keys().collect::<Vec<_>>(), [&said], "answers to class {class}");
     }

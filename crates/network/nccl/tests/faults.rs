@@ -12,7 +12,6 @@ use nccl_net_anabranch::{
     handle::{Authentication, Handle},
 };
 
-/// Cuts every link from now on.
 fn cut(pair: &Pair) {
     let mut dead = Link::new(Rate::gbps(10), Time::from_us(5));
     dead.cuts.push((Time::ZERO, Time::MAX));
@@ -34,7 +33,7 @@ fn a_peer_that_is_gone_is_found_by_both_who_wait() {
     let (waits, _) = pair.receive(1, receiver, 8, 7);
     cut(&pair);
     let began = pair.network.now();
-    // The sender has nothing in flight, and the receiver waits for no ACK: the pings, one per second, detect the failure.
+    // The sender has nothing in flight, and the receiver waits for no ACK: pings, one per second, detect the failure.
     assert_eq!(pair.finish(1, waits).unwrap_err().code, Code::Remote);
     // Within the timeout (1 s), a second until the ping, and the timeouts that count it.
     assert!(pair.network.now() - began < Time::from_us(4_000_000), "{}", pair.network.now() - began);
@@ -102,7 +101,6 @@ fn packets_of_another_size_are_told() {
     assert!(failure.message.contains("1400 B") && failure.message.contains("1000 B"), "{failure}");
 }
 
-/// A rank with a secret and one without, or with another one than in its handle.
 #[test]
 fn ranks_without_the_same_key_are_told() {
     let link = Link::new(Rate::gbps(10), Time::from_us(5));
@@ -190,7 +188,6 @@ fn numbers_that_name_nothing_and_too_many_requests() {
     assert!(failure.message.contains("32"), "{failure}");
     let failure = pair.nodes[1].receive(receiver, (0..9).map(|_| buffer()).collect()).unwrap_err();
     assert_eq!(failure.code, Code::Internal);
-    // One completed request permits another one.
     pair.send(0, sender, &[1; 8], 0).unwrap();
     pair.finish(1, requests[0]).unwrap();
     assert_eq!(pair.nodes[1].test(requests[0]).unwrap_err().code, Code::Internal, "it is gone");
@@ -215,7 +212,7 @@ fn a_stream_is_used_again() {
         pair.nodes[1].close_receiver(receiver).unwrap();
         pair.until("quiet", |pair| pair.nodes.iter_mut().all(|node| node.is_quiet()).then_some(()));
     }
-    // Control and one for data: the path memory of the first connection serves all of them.
+    // Control and one for data: the first connection's path memory serves all of them.
     let (endpoint, _) = pair.nodes[0].driver().endpoint();
     assert!(endpoint.counters().packets > 40 * 3);
 }

@@ -1,5 +1,5 @@
-//! A rank that sends arbitrary messages over an accepted connection: no node panics, no byte is written outside of a posted
-//! buffer, and other connections go on.
+//! A rank that sends arbitrary messages over an accepted connection: no node panics, no byte is written outside of a
+//! posted buffer, and other connections go on.
 
 mod common;
 
@@ -68,7 +68,6 @@ fn nonsense(draws: &mut Stream, stream: u32, key: u64) -> Bytes {
     bytes.into()
 }
 
-/// Lets all nodes work, then advances the clock a little.
 fn step(network: &Network, nodes: &mut [TestNode; 2], hostile: &mut Driver<MemoryPath>) {
     for node in nodes.iter_mut() {
         let _ = node.work();
@@ -78,7 +77,6 @@ fn step(network: &Network, nodes: &mut [TestNode; 2], hostile: &mut Driver<Memor
     network.advance(network.now() + Time::from_us(20));
 }
 
-/// Connects one node to another.
 fn connect(
     network: &Network,
     nodes: &mut [TestNode; 2],
@@ -170,7 +168,6 @@ fn attack(seed: u64) -> [usize; 3] {
     nodes[0].close_listener(listener).unwrap();
     assert_eq!(nodes[0].requests(), 0, "seed {seed}");
 
-    // The other connections are unaffected.
     let (sender, receiver) = connect(&network, &mut nodes, &mut hostile, &handle(address(0), key), honest);
     let (sent, got) = (Shared::of((0..5000).map(|at| at as u8).collect()), Shared::of(vec![0; 5000]));
     let buffer = Buffer { memory: got.clone(), size: 5000, tag: 0 };

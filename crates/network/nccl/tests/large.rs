@@ -1,4 +1,4 @@
-//! Messages larger than any memory, over the datapath in memory: without bytes, but with real offsets and sizes.
+//! Messages larger than any memory: without bytes, but with real offsets and sizes.
 
 mod common;
 
@@ -31,7 +31,6 @@ impl Hollow {
         all.insert(from, to);
     }
 
-    /// Returns the number of bytes from the first on without a gap.
     fn whole(&self) -> u64 {
         self.0.borrow().get(&0).copied().unwrap_or(0)
     }

@@ -1,5 +1,5 @@
-//! A connection is a queue of messages beside a queue of buffers, regardless of the network's faults and of slow peers.
-//! Random sequences of posts, tests and closes of two ranks, whose outcome a model of the two queues predicts.
+//! A connection is a queue of messages beside a queue of buffers, regardless of faults and slow peers. A model of the
+//! two queues predicts the outcome of random posts, tests and closes of two ranks.
 
 mod common;
 
@@ -21,7 +21,6 @@ struct Message {
     buffer: (usize, usize),
 }
 
-/// A connection of the model.
 struct Connection {
     from: usize,
     sender: Id,
@@ -102,7 +101,6 @@ impl Connection {
         self.received == self.receives.len() && self.acknowledged.len() == self.messages.len()
     }
 
-    /// Performs one random action of the receiver.
     fn at_receiver(&mut self, pair: &mut Pair, draws: &mut Stream) -> Result<(), String> {
         let node = &mut pair.nodes[1 - self.from];
         if draws.chance(1, 2) {
@@ -146,7 +144,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Performs one random action of the sender.
     fn at_sender(&mut self, pair: &mut Pair, draws: &mut Stream) -> Result<(), String> {
         let node = &mut pair.nodes[self.from];
         if draws.chance(1, 2) {
@@ -247,7 +244,7 @@ fn sixty_seeds() {
     try_all(0..60, 0, false);
 }
 
-/// One datagram of twenty is damaged: directly placed data is right all the same, and no rank is lost.
+/// One datagram of twenty is damaged.
 #[test]
 fn damaged_bits_reach_no_buffer() {
     try_all(0..40, 50_000, false);

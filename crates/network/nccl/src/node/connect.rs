@@ -28,11 +28,8 @@ pub enum Connecting {
 }
 
 impl<D: Datapath, M: Memory> Node<D, M> {
-    /// Creates a listener; returns it and the key of its handle. Control messages and ACKs to peers that connect have this
-    /// traffic class; 0 leaves their class unchanged.
-    ///
-    /// # Errors
-    /// Too many listeners.
+    /// Creates a listener; returns it and the key of its handle. Control messages and ACKs to peers that connect have
+    /// this traffic class; 0 leaves their class unchanged. Fails if there are too many listeners.
     pub fn listen(&mut self, class: u8) -> Result<(Id, u64), Failure> {
         let key = self.entropy.bits();
         let listener = Listener { key, class, waiting: VecDeque::new() };
@@ -40,11 +37,9 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         Ok((id, key))
     }
 
-    /// Connects to the listener of a handle, or continues an earlier attempt. The connection's messages have this traffic class.
-    /// So have ACKs and control messages to that rank, unless the class is 0 or a later connection sets another one.
-    ///
-    /// # Errors
-    /// The listener cannot be reached, or its settings differ from those of this rank.
+    /// Connects to the listener of a handle, or continues an earlier attempt. The connection's messages have this
+    /// traffic class. So have ACKs and control messages to that rank, unless the class is 0 or a later connection sets
+    /// another one. Fails if the listener cannot be reached, or its settings differ from those of this rank.
     pub fn connect(&mut self, handle: &Handle, attempt: Option<Id>, class: u8) -> Result<Connecting, Failure> {
         // An unknown attempt, or one of another listener, counts as none.
         let known = attempt.filter(|id| {
@@ -128,10 +123,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         Ok(id)
     }
 
-    /// Accepts a connection to a listener, if one waits.
-    ///
-    /// # Errors
-    /// There is no such listener.
+    /// Accepts a connection to a listener, if one waits; fails if there is no such listener.
     pub fn accept(&mut self, listener: Id) -> Result<Option<Id>, Failure> {
         self.work()?;
         let of = self.listeners.get_mut(listener).ok_or_else(|| unknown("a listener"))?;
@@ -178,7 +170,6 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         true
     }
 
-    /// Returns the attempt of a connection from this node to a peer.
     fn attempt(&mut self, peer: PeerId, connection: u32) -> Option<&mut Attempt> {
         let Some(Ours::Attempt(id)) = self.ours.get(&connection).copied() else { return None };
         self.attempts.get_mut(id).filter(|attempt| attempt.peer == peer)
@@ -238,10 +229,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         }
     }
 
-    /// Closes a listener, and notifies the peers that wait there.
-    ///
-    /// # Errors
-    /// There is no such listener.
+    /// Closes a listener, and notifies the peers that wait there; fails if there is no such listener.
     pub fn close_listener(&mut self, id: Id) -> Result<(), Failure> {
         let listener = self.listeners.remove(id).ok_or_else(|| unknown("a listener"))?;
         for Waiting { peer, connection, fate } in listener.waiting {
@@ -254,10 +242,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         Ok(())
     }
 
-    /// Closes a sender; messages that were reported as complete have arrived.
-    ///
-    /// # Errors
-    /// There is no such sender.
+    /// Closes a sender; messages reported as complete have arrived. Fails if there is no such sender.
     pub fn close_sender(&mut self, id: Id) -> Result<(), Failure> {
         let sender = self.senders.remove(id).ok_or_else(|| unknown("a sender"))?;
         // Bytes in flight are in NCCL's memory: copy them before NCCL reuses it.
@@ -280,10 +265,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         Ok(())
     }
 
-    /// Closes a receiver, and notifies the sender of the number of complete receives.
-    ///
-    /// # Errors
-    /// There is no such receiver.
+    /// Closes a receiver, and notifies the sender of the number of complete receives; fails if there is no such receiver.
     pub fn close_receiver(&mut self, id: Id) -> Result<(), Failure> {
         let receiver = self.receivers.remove(id).ok_or_else(|| unknown("a receiver"))?;
         for request in receiver.open {

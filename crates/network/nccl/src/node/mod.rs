@@ -1,7 +1,6 @@
 //! Communicators of a device: connections between listeners and senders, grants, pieces of messages, over one endpoint.
-//! A node has no thread and no clock of its own, so that tests run two of them over a network in memory.
-//!
-//! Requests of NCCL are queued here and processed by [`Node::work`], which never waits.
+//! A node has no thread and no clock of its own, so that tests run two of them in memory. [`Node::work`] processes
+//! queued requests and never waits.
 
 mod connect;
 mod parts;
@@ -34,7 +33,7 @@ const MAX_ROUNDS: usize = 16;
 const PING_EVERY: Time = Time::from_us(1_000_000);
 /// Interval of the check which peers need a ping.
 const LOOK_EVERY: Time = Time::from_us(100_000);
-/// Target bytes of a piece with its header: small enough for a processor's own cache during copy, checksum and send.
+/// Bytes of a piece with its header: small enough for a processor's own cache during copy, checksum and send.
 const USUAL_PIECE: u64 = 64 << 10;
 /// Maximum number of connections of a node, per direction.
 pub const MAX_CONNECTIONS: usize = 65_536;
@@ -46,7 +45,7 @@ pub struct Node<D, M> {
     entropy: Entropy,
     give_up: Time,
     max_held: u64,
-    /// Bytes of a piece, which with its header fills whole packets, and payload bytes of a packet.
+    /// Bytes of a piece, which with its header fills whole packets, and of a packet's payload.
     piece: u64,
     mtu: u64,
     peers: BTreeMap<PeerId, Peer>,
@@ -69,7 +68,6 @@ pub struct Node<D, M> {
     broken: StickyError,
 }
 
-/// Returns the name of the rank at an address, for messages to users.
 fn name_of(at: Option<SocketAddr>) -> String {
     at.map_or_else(|| "the other rank".into(), |at| format!("the rank at {at}"))
 }
@@ -166,11 +164,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         self.driver.datapath().now().saturating_sub(self.worked_at)
     }
 
-    /// Sends and receives all that is possible now. Returns the time of the next work, unless packets arrive earlier; `None`:
-    /// never.
-    ///
-    /// # Errors
-    /// The datapath has failed permanently.
+    /// Sends and receives all that is possible now. Returns the time of the next work, unless packets arrive earlier;
+    /// `None`: never. Fails if the datapath has failed permanently.
     pub fn work(&mut self) -> Result<Option<Time>, Failure> {
         self.rounds(false)
     }
@@ -233,13 +228,13 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         }
     }
 
-    /// Passes queued control messages and pieces to the endpoint, as far as it accepts them; returns `true` if it accepted any.
+    /// Passes queued control messages and pieces to the endpoint; returns `true` if it accepted any.
     fn flush(&mut self, now: Time) -> bool {
         let mut some = false;
         for peer in std::mem::take(&mut self.talkative) {
             let Some(known) = self.peers.get_mut(&peer) else { continue };
             while !known.unsaid.is_empty() {
-                // One message of the stream holds as many control messages as fit into a packet.
+                // One message of the stream holds as many as fit into a packet.
                 let mut said: Vec<u8> = Vec::new();
                 let fits = |all: &mut usize, next: &Vec<u8>| {
                     *all += next.len();
@@ -328,13 +323,11 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         true
     }
 
-    /// Returns the name of a peer, for messages to users.
     fn named(&mut self, peer: PeerId) -> String {
         let at = self.driver.datapath().peer_at(peer);
         name_of(at)
     }
 
-    /// Returns the message for a peer that is gone or refused.
     fn reason(&self, name: &str, why: CloseReason) -> String {
         let us = self.give_up.ps() / 1_000_000;
         match why {

@@ -59,7 +59,6 @@ impl StickyError {
     }
 }
 
-/// Another node.
 #[derive(Debug, Default)]
 pub(super) struct Peer {
     /// Control messages that are not yet sent.
@@ -70,16 +69,13 @@ pub(super) struct Peer {
     pub(super) streams: Vec<Channel>,
     /// Bytes of pieces in flight.
     pub(super) flying: u64,
-    /// Number of connections with it.
     pub(super) connections: u32,
-    /// Number of consecutive refusals.
     pub(super) refused: u32,
 }
 
-/// A stream to a peer; connections use it one after the other.
+/// Connections use a stream to a peer one after the other.
 #[derive(Debug, Default)]
 pub(super) struct Channel {
-    /// A connection uses the stream.
     pub(super) used: bool,
     /// Messages in flight: number, request, bytes.
     pub(super) flying: VecDeque<(u32, Id, u64)>,
@@ -100,7 +96,6 @@ pub struct Watched {
     pub paths: Vec<PathCounts>,
 }
 
-/// A listener.
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) key: u64,
@@ -108,7 +103,6 @@ pub(super) struct Listener {
     pub(super) waiting: VecDeque<Waiting>,
 }
 
-/// A connection that has not been accepted.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) peer: PeerId,
@@ -116,7 +110,6 @@ pub(super) struct Waiting {
     pub(super) fate: StickyError,
 }
 
-/// An attempt to connect.
 #[derive(Debug)]
 pub(super) struct Attempt {
     pub(super) peer: PeerId,
@@ -130,13 +123,11 @@ pub(super) struct Attempt {
     pub(super) is_attached: bool,
 }
 
-/// The sender of a connection.
 #[derive(Debug)]
 pub(super) struct Sender {
     pub(super) peer: PeerId,
     pub(super) at: SocketAddr,
     pub(super) connection: u32,
-    /// The traffic class of its messages.
     pub(super) class: u8,
     /// Index among the peer's streams.
     pub(super) channel: usize,
@@ -147,9 +138,8 @@ pub(super) struct Sender {
     pub(super) queue: VecDeque<Id>,
     /// Requests that have not been reported as done.
     pub(super) open: Vec<Id>,
-    /// Bytes of pieces in flight.
     pub(super) flying: u64,
-    /// Delivery counters of the message last reported as done.
+    /// Counters of the message last reported as done.
     pub(super) went: Went,
     pub(super) fate: StickyError,
     /// The peer counts it among its connections.
@@ -163,7 +153,6 @@ pub(super) struct Grant {
     pub(super) entries: Vec<Option<Entry>>,
 }
 
-/// The receiver of a connection.
 #[derive(Debug)]
 pub(super) struct Receiver {
     pub(super) peer: PeerId,
@@ -177,7 +166,6 @@ pub(super) struct Receiver {
     pub(super) fate: StickyError,
 }
 
-/// State of a connection that this node sends over.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ours {
     Attempt(Id),
@@ -186,8 +174,8 @@ pub(super) enum Ours {
 
 /// Memory that messages are read from and written to.
 pub trait Memory {
-    /// Returns `bytes` bytes from offset `from` on, lent or copied. The node drops all references to them before it reports their
-    /// request as done, or closes their sender.
+    /// Returns `bytes` bytes from offset `from` on, lent or copied. The node drops all references to them before it
+    /// reports their request as done, or closes their sender.
     fn lend(&self, from: u64, bytes: usize) -> Bytes;
     /// Copies `bytes` to offset `to`; never more than were granted.
     fn write(&mut self, to: u64, bytes: &[u8]);
@@ -245,7 +233,6 @@ impl Went {
     }
 }
 
-/// A posted buffer.
 #[derive(Debug)]
 pub(super) struct Part<M> {
     pub(super) buffer: Buffer<M>,
@@ -254,7 +241,6 @@ pub(super) struct Part<M> {
     pub(super) received: u64,
 }
 
-/// A request of NCCL's that is not done.
 #[derive(Debug)]
 pub(super) enum Request<M> {
     Send {
@@ -276,7 +262,7 @@ pub(super) enum Request<M> {
 }
 
 impl Sender {
-    /// Takes the first buffer for a message of this tag from the oldest grant: number of the receive, index, bytes.
+    /// Takes the first buffer of this tag from the oldest grant: number of the receive, index, bytes.
     pub(super) fn take(&mut self, tag: i32) -> Option<(u32, u32, u64)> {
         let grant = self.grants.front_mut()?;
         let index = grant.entries.iter().position(|entry| entry.is_some_and(|entry| entry.tag == tag))?;

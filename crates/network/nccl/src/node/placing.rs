@@ -9,8 +9,8 @@ use anabranch_endpoint::Placement;
 use anabranch_wire::PeerId;
 use std::collections::BTreeMap;
 
-/// Steering word of a piece: connection (24 bits), the lower bits of the receive's number (8), buffer (3), index of the piece in
-/// its message, from 1 (29).
+/// Steering word: connection (24 bits), lower bits of the receive's number (8), buffer (3), index of the piece in its
+/// message, from 1 (29).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Steering {
     pub(super) connection: u32,
@@ -20,8 +20,7 @@ pub(super) struct Steering {
 }
 
 impl Steering {
-    /// Returns the word for a piece, where pieces have `piece` bytes; 0: not representable, so its bytes are buffered until it is
-    /// whole.
+    /// Returns the word of a piece; 0: not representable, so that bytes are buffered until the piece is whole.
     pub(super) fn of(header: &PieceHeader, piece: u64) -> u64 {
         let PieceHeader { connection, number, index, offset, .. } = *header;
         let place = offset / piece + 1;
@@ -42,17 +41,15 @@ impl Steering {
     }
 }
 
-/// The buffers of a node.
 pub(super) struct Places<'a, M> {
     pub(super) theirs: &'a BTreeMap<(PeerId, u32), Id>,
     pub(super) receivers: &'a Slots<Receiver>,
     pub(super) requests: &'a mut Slots<Request<M>>,
-    /// Bytes of a piece.
     pub(super) piece: u64,
 }
 
 impl<M: Memory> Places<'_, M> {
-    /// Returns the memory for bytes of a piece from `from` on, and the offset in it; `None`: no posted buffer holds them.
+    /// Returns the memory for bytes of a piece, and the offset in it; `None`: no posted buffer holds them.
     fn find(&mut self, peer: PeerId, word: u64, from: u64, bytes: u64) -> Option<(&mut M, u64)> {
         let Steering { connection, number, index, piece } = Steering::read(word)?;
         let receiver = self.receivers.get(*self.theirs.get(&(peer, connection))?)?;

@@ -60,10 +60,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         Ok(Some(request))
     }
 
-    /// Posts buffers for messages.
-    ///
-    /// # Errors
-    /// The connection has failed, or too many requests are open.
+    /// Posts buffers for messages; fails if the connection has failed, or too many requests are open.
     pub fn receive(&mut self, id: Id, buffers: Vec<Buffer<M>>) -> Result<Id, Failure> {
         let receiver = self.receivers.get_mut(id).ok_or_else(|| unknown("a receiver"))?;
         receiver.fate.check()?;
@@ -87,7 +84,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         Ok(request)
     }
 
-    /// Sends grants to the sender, if it has few left or several are pending.
+    /// Sends grants if the sender has few left or several are pending.
     fn grant(&mut self, id: Id) {
         let Some(receiver) = self.receivers.get_mut(id) else { return };
         let known = receiver.granted.wrapping_sub(receiver.completed);
@@ -105,11 +102,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         }
     }
 
-    /// Returns the sizes of a request that is done, and removes it. Works for it, unless the node has worked within the last
-    /// microsecond.
-    ///
-    /// # Errors
-    /// There is no such request, or its connection has failed before it was done.
+    /// Returns the sizes of a request that is done, and removes it. Works for it, unless the node has worked within the
+    /// last microsecond. Fails if there is no such request, or its connection failed before it was done.
     pub fn test(&mut self, request: Id) -> Result<Option<Done>, Failure> {
         if let Some(done) = self.finished(request)? {
             return Ok(Some(done));
@@ -126,10 +120,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         self.finished(request)
     }
 
-    /// Returns the delivery counters of a sender's message that [`Node::test`] last reported as done.
-    ///
-    /// # Errors
-    /// There is no such sender.
+    /// Returns the counters of a sender's message that [`Node::test`] last reported as done; fails if there is no such sender.
     pub fn went(&self, id: Id) -> Result<Went, Failure> {
         self.senders.get(id).map(|sender| sender.went).ok_or_else(|| unknown("a sender"))
     }
@@ -163,7 +154,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         Ok(Some(done))
     }
 
-    /// Passes pieces of a sender's messages to the endpoint, as far as it accepts them; returns `true` if it accepted any.
+    /// Passes pieces to the endpoint, as far as it accepts them; returns `true` if it accepted any.
     pub(super) fn send_pieces(&mut self, id: Id, now: Time) -> bool {
         let (mut some, most) = (false, self.piece);
         let Some(sender) = self.senders.get_mut(id).filter(|sender| sender.fate.is_well()) else { return false };
@@ -225,7 +216,6 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         some
     }
 
-    /// Accounts for an acknowledged message of a stream that this node sends.
     pub(super) fn acknowledged(&mut self, peer: PeerId, channel: usize, message: u32, delivered: &Delivered) {
         let Some(known) = self.peers.get_mut(&peer) else { return };
         let Some(of) = known.streams.get_mut(channel) else { return };
@@ -301,7 +291,6 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         true
     }
 
-    /// Handles the report that a message is larger than its buffer.
     pub(super) fn on_wrong_size(&mut self, peer: PeerId, connection: u32, number: u32, size: u64) {
         let Some(id) = self.theirs.get(&(peer, connection)).copied() else { return };
         let name = self.named(peer);

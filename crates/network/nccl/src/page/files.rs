@@ -13,7 +13,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Maximum bytes of a page that is read.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// A file that is named like a page but not read.
@@ -66,7 +65,7 @@ pub fn pages(folder: &Path) -> io::Result<Found> {
     Ok(found)
 }
 
-/// Opens a page of this user and returns its size in bytes. Neither waits nor follows a link, regardless of the kind of file.
+/// Opens a page of this user and returns its size in bytes. Neither waits nor follows a link, for any kind of file.
 pub(super) fn open(path: &Path, writable: bool) -> io::Result<(File, usize)> {
     // Files of other kinds or users are not opened: an open can have side effects on some devices.
     check(&fs::symlink_metadata(path)?)?;
@@ -177,7 +176,6 @@ mod tests {
             );
             assert!(fs::symlink_metadata(at(name)).is_ok(), "it is left where it is");
         }
-        // Another process starts despite these files.
         let look = folder.clone();
         in_time(move || Page::create(&look, 2, 2, "reps").map(drop)).unwrap();
         drop(page);

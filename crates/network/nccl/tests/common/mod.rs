@@ -27,15 +27,13 @@ use std::{
     },
 };
 
-/// Memory that both the test and the node hold. A write or read beyond its size panics, and so does the last drop while part of
-/// it is lent.
+/// A write or read beyond its size panics, and so does the last drop while part of it is lent.
 #[derive(Clone, Debug)]
 pub struct Shared {
     bytes: Rc<RefCell<Vec<u8>>>,
     lent: Arc<AtomicUsize>,
 }
 
-/// A part of the memory that is lent to the network.
 struct Lent(Vec<u8>, Arc<AtomicUsize>);
 
 impl AsRef<[u8]> for Lent {
@@ -140,7 +138,6 @@ impl<M: Memory> Pair<M> {
         Pair { authentications: [0, 1].map(|host| Authentication::Job(secret(host))), ..pair }
     }
 
-    /// Creates a listener of a host, and its handle.
     pub fn listen(&mut self, host: usize) -> (Id, Handle) {
         let (id, key) = self.nodes[host].listen(0).unwrap();
         let settings = self.nodes[host].driver().endpoint().0.settings();
@@ -162,7 +159,6 @@ impl<M: Memory> Pair<M> {
     pub fn step(&mut self) -> bool {
         let mut next: Option<Time> = None;
         for node in &mut self.nodes {
-            // Callers of a node receive its failure.
             let due = node.work().ok().flatten();
             next = [next, due].into_iter().flatten().min();
         }
@@ -201,7 +197,6 @@ impl<M: Memory> Pair<M> {
         ends
     }
 
-    /// Returns the failure of a host's connection to a handle.
     pub fn refused(&mut self, from: usize, handle: &Handle) -> Failure {
         let mut attempt = None;
         self.until("a refusal", |pair| match pair.nodes[from].connect(handle, attempt, 0) {
@@ -214,7 +209,6 @@ impl<M: Memory> Pair<M> {
         })
     }
 
-    /// Steps until a request is done or has failed.
     pub fn finish(&mut self, host: usize, request: Id) -> Result<Done, Failure> {
         self.until("a request", |pair| pair.nodes[host].test(request).transpose())
     }
@@ -231,14 +225,12 @@ impl Pair {
         Pair::new(seed, &link, [settings(seed, 1000, 4), settings(seed + 1, 1000, 4)])
     }
 
-    /// Posts a receive of one buffer.
     pub fn receive(&mut self, host: usize, receiver: Id, size: usize, tag: i32) -> (Id, Shared) {
         let memory = Shared::of(vec![0; size]);
         let buffer = Buffer { memory: memory.clone(), size: size as u64, tag };
         (self.nodes[host].receive(receiver, vec![buffer]).unwrap(), memory)
     }
 
-    /// Sends a message as soon as a buffer is posted.
     pub fn send(&mut self, host: usize, sender: Id, bytes: &[u8], tag: i32) -> Result<Id, Failure> {
         let memory = Shared::of(bytes.to_vec());
         self.until("room", |pair| pair.nodes[host].send(sender, memory.clone(), bytes.len() as u64, tag).transpose())
