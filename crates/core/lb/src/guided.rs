@@ -122,8 +122,7 @@ impl GuidedPaths {
         self.evs.is_empty()
     }
 
-    /// Returns the tag of path `index`: its entropy value in the lower half; the index, which no switch reads, in the
-    /// upper.
+    /// Returns the tag of path `index`: upper half its index, which no switch reads, lower half its entropy value.
     #[inline]
     pub fn tag(&self, index: u32) -> crate::Tag {
         index << 16 | u32::from(self.ev(index))

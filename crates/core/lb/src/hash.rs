@@ -1,11 +1,9 @@
-//! Hash of equal-cost multi-path forwarding, and the space of entropy values. Frozen: recorded fingerprints depend on
-//! it.
+//! Hash of equal-cost multi-path forwarding, and the space of entropy values. Frozen: fingerprints depend on it.
 
 use crate::{PacketView, SwitchInfo, Tag};
 use anabranch_random::{Stream, key, mix};
 
-/// Hashes the fields that ECMP reads: source, destination, flow and path tag, keyed by the switch's `seed`. For one
-/// flow no two tags share a hash.
+/// Hashes source, destination, flow and path tag, keyed by the switch's `seed`. For one flow no two tags share a hash.
 #[inline]
 pub fn ecmp_hash(seed: u64, packet: &PacketView) -> u64 {
     let ends = u64::from(packet.src) << 32 | u64::from(packet.dst);

@@ -53,8 +53,7 @@ pub struct PathSpace<'a> {
     pub uplinks: &'a [u32],
     /// Paths to the destination's switch, for schemes that write [`registry::TagKind::Guided`]; else `None`.
     pub guided: Option<&'a Arc<GuidedPaths>>,
-    /// Per path (index in `guided`, else part 0 + U0 * (part 1 + U1 * ...)): `true` if the host has been notified that
-    /// it is dead. Empty if every path is alive.
+    /// `true` per path (index in `guided`, else part 0 + U0 * (part 1 + U1 * ...)) reported dead to the host, or empty.
     pub dead: &'a [bool],
 }
 

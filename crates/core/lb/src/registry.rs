@@ -3,12 +3,10 @@
 //! A new scheme is one file in `host/` or `switch/` and one line `module X XParameters` here. The file has
 //! - `pub const ABOUT: About`: name and texts;
 //! - `XParameters`, declared with `parameters!`, and its `impl SchemeCapabilities`: limits and capabilities;
-//! - `X` with `X::new(parameters, seed, host_key)` and `impl HostScheme`, or `X::new(parameters, seed, &SwitchInfo)`
-//! and
-//!   `impl SwitchScheme`.
+//! - `X` with `X::new(parameters, seed, host_key)` and `impl HostScheme`, or
+//!   `X::new(parameters, seed, &SwitchInfo)` and `impl SwitchScheme`.
 //!
-//! A new kind of tag is a variant of [`TagKind`]; a pair of schemes that a paper gives one name is a line of
-//! [`ALIASES`].
+//! A new kind of tag is a variant of [`TagKind`]; a pair that a paper gives one name is a line of [`ALIASES`].
 
 mod alias;
 mod capabilities;

@@ -43,7 +43,6 @@ impl Net {
         Net::new(GuidedTopology::Dragonfly, groups * a, a, &edges)
     }
 
-    /// A cycle of five, a pentagram, and the five edges between them.
     fn petersen() -> Self {
         let edges: Vec<_> = (0..5).flat_map(|i| [(i, (i + 1) % 5), (5 + i, 5 + (i + 2) % 5), (i, 5 + i)]).collect();
         Net::new(GuidedTopology::SlimFly, 10, 5, &edges)

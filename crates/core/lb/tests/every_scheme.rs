@@ -294,7 +294,6 @@ proptest! {
                     uplinks: uplinks.clone(), murmur3: reference, udp_ports: reference.is_some(), hop_delay: Time::from_us(1), queue_limit: 400_000, lossless, tags: TagKind::Entropy,
                 };
                 let mut switch = SwitchParameters::named(name).unwrap().build(seed, &info);
-                // A header that the scheme itself wrote; others are noise.
                 let (mut now, mut header, mut waiting) = (Time::ZERO, SwitchHeader::default(), Vec::<u32>::new());
                 for &(what, flow, noise, own, us) in &events {
                     now += Time::from_us(us);

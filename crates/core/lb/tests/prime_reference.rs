@@ -77,7 +77,6 @@ impl Reference {
         (0..self.penalty.len()).map(|p| live(p) && (!heed_history || self.penalty[p] == least)).collect()
     }
 
-    /// Checks that `path` may come next, and makes the step.
     fn step(&mut self, path: usize, eligible: &[bool]) {
         let (row, uplink) = (path / self.width, path % self.width);
         let any = |row: usize| (0..self.width).any(|u| eligible[row * self.width + u]);

@@ -57,7 +57,6 @@ proptest! {
         let mut host = open(scheme, seed, 1, 2, &uplinks);
         for _ in 0..5 {
             let tags = sends(&mut host, paths);
-            // Every path exactly once per U0 * U1 * ... packets.
             let mut sorted = tags.clone();
             sorted.sort();
             sorted.dedup();

@@ -162,7 +162,7 @@ mod tests {
         for _ in 1..8 {
             send(&mut s);
         }
-        // New pass. Positions 1 and 2 get penalties 2 (two marks) and 4 (NACK).
+        // Positions 1 and 2 of a new pass get penalties 2 (two marks) and 4 (NACK).
         let m = send(&mut s);
         assert_eq!(m & !7, upper, "the upper bits stay");
         mark(&mut s, m ^ 1);

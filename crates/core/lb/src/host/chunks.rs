@@ -54,7 +54,6 @@ impl Chunks {
         self.open.len() < self.outstanding
     }
 
-    /// Returns the number of the next chunk to begin.
     pub(crate) fn number(&self) -> u64 {
         self.next / self.packets
     }

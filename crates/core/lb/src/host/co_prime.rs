@@ -47,7 +47,6 @@ impl CoPrime {
     }
 }
 
-/// Excludes dead paths, unless all are dead.
 fn set_dead(generator: &mut Generator, dead: &[bool]) {
     let is_dead = |path: u32| dead.get(path as usize).copied().unwrap_or(false);
     let paths = generator.encoding().paths();
@@ -100,7 +99,6 @@ mod tests {
             tags
         };
         assert_eq!(pass(&mut s, 4), [0, 1, 2, 3]);
-        // Congestion signals have no effect; a dead path is excluded, and used again when it returns.
         mark(&mut s, 2);
         assert_eq!(pass(&mut s, 4), [0, 1, 2, 3]);
         s.on_paths_changed(Time::ZERO, 0, &[false, false, true, false]);

@@ -70,7 +70,6 @@ mod tests {
 
     #[test]
     fn a_worked_trace() {
-        // The tag is constant; other flows and hosts have other tags.
         let mut s = Ecmp::new(EcmpParameters::default(), 1, 2);
         s.open(Time::ZERO, 0, &flow(&[8]));
         let tag = send(&mut s);
@@ -82,7 +81,6 @@ mod tests {
         let mut other = Ecmp::new(EcmpParameters::default(), 1, 3);
         other.open(Time::ZERO, 0, &flow(&[8]));
         assert_ne!(send(&mut other), tag);
-        // With `move` a timeout changes it.
         let mut moving = Ecmp::new(EcmpParameters { on_timeout: OnTimeout::Move }, 1, 3);
         moving.open(Time::ZERO, 0, &flow(&[8]));
         let tags = [0, 1, 2].map(|_| {

@@ -76,7 +76,6 @@ impl Flicr {
 }
 
 impl Flow {
-    /// Returns `true` if feedback at `now` counts.
     fn counts(&mut self, now: Time) -> bool {
         if self.grace && now > self.since + self.base_rtt {
             (self.grace, self.acks, self.marked, self.since) = (false, 0, 0, now);

@@ -216,8 +216,7 @@ mod tests {
 
     #[test]
     fn a_worked_trace() {
-        // T = 5 % of 20 ACKs (21 in the first epoch) is one (1.05): one mark does not exceed it, two do. N = 1, V moves
-        // by one modulo 8.
+        // T = 5 % of 20 ACKs (21 in the first epoch) is one (1.05): one mark does not exceed it, two do.
         for variant in [FlowBenderVariant::Ecn, FlowBenderVariant::Rtt] {
             let mut s = bender(FlowBenderParameters { variant, ..Default::default() });
             let v = send(&mut s);

@@ -1,5 +1,4 @@
-//! Host flowlets (specification 3.3): after a pause of `gap` earlier packets have arrived, so a new path does not
-//! reorder.
+//! Host flowlets (specification 3.3): after a pause of `gap` the earlier packets have arrived, so none is overtaken.
 
 use super::{Slots, times};
 use crate::{

@@ -117,12 +117,10 @@ impl Sampler {
         self.weight_of_run(run.min(self.runs.len() - 1))
     }
 
-    /// Sets the weight of path 0; `None` restores it.
     pub(crate) fn bias(&mut self, weight: Option<f64>) {
         self.first.1 = weight.unwrap_or(self.first.0);
     }
 
-    /// Blocks a path until the timer next fires.
     pub(crate) fn block(&mut self, now: Time, index: u32) {
         self.restore(now);
         if index < self.len() && !self.blocked.contains(&index) {
@@ -130,7 +128,6 @@ impl Sampler {
         }
     }
 
-    /// Sets the permanently dead paths; empty: none.
     pub(crate) fn set_dead(&mut self, dead: Vec<bool>) {
         self.dead = dead;
     }
@@ -139,7 +136,6 @@ impl Sampler {
         self.blocked.contains(&index) || self.dead.get(index as usize).copied().unwrap_or(false)
     }
 
-    /// Removes the blocks if the timer has fired since.
     fn restore(&mut self, now: Time) {
         let epoch = self.interval.map_or(0, |interval| now.ps() / interval.ps().max(1));
         if epoch != self.epoch {
@@ -251,7 +247,6 @@ mod tests {
         let mut s = sampler(Weights::Uniform, None);
         s.bias(Some(97.0));
         assert!((shares(&mut s, Time::ZERO)[0] - 0.97).abs() < NEAR);
-        // A block overrides it.
         s.block(Time::ZERO, 0);
         assert_eq!(shares(&mut s, Time::ZERO)[0], 0.0);
         let mut s = sampler(Weights::Uniform, None);

@@ -103,7 +103,6 @@ const BINS: usize = 64 << FINE;
 /// Weight of a fresh gap, large so that repeated halving preserves it for long.
 const WEIGHT: u64 = 1 << 16;
 
-/// A histogram of gaps with bins on a logarithmic scale.
 #[derive(Debug)]
 struct Gaps {
     bins: Box<[u64]>,
@@ -164,9 +163,7 @@ struct Flow {
     /// Wire time of one full packet at the flow's rate: safety margin of a delay beyond the timeout.
     margin: Time,
     last_sent: Option<Time>,
-    /// Payload bytes of the current flowlet.
     length: u64,
-    /// Remaining delay that the flow may receive.
     budget: Time,
     held_since: Option<Time>,
 }
@@ -348,7 +345,6 @@ mod tests {
         assert_eq!(ask(&mut s, 12.0, 12.0), Decision::Hold(us(15.0832)));
         assert_eq!(ask(&mut s, 15.0832, 12.0), Decision::Send(tag));
         assert_eq!((s.counters().created_flowlets, s.counters().added_delay_ps), (1, 3_083_200));
-        // A gap of the timeout is a flowlet by itself.
         assert_eq!(ask(&mut s, 26.0, 26.0), Decision::Send(tag));
         assert_eq!(s.counters().created_flowlets, 1);
         // The flow's budget: 1 % of 10 + 83.2 us and 10 us = 10.932 us, of which 3.0832 are used; three more fit.

@@ -35,11 +35,8 @@ pub(crate) struct History {
     /// Paths, then the heads of the lists: marks, losses and, with a penalty of their own, timeouts.
     entries: Box<[ListNode]>,
     paths: u16,
-    /// Index after the list heads.
     end: u16,
-    /// Number of paths in the lists.
     listed: u16,
-    /// Number of paths that are not dead.
     live: u16,
     clock: u32,
     larger: Signal,
@@ -119,7 +116,6 @@ impl History {
         }
     }
 
-    /// Releases the least penalised paths when every path waits. Calls `free` for each.
     #[cold]
     pub(crate) fn release(&mut self, mut free: impl FnMut(u16)) {
         let fronts = (self.paths..self.end).map(|head| self.entries[head as usize].next);
@@ -137,8 +133,7 @@ impl History {
         (0..self.paths).filter(|&path| self.waits(path))
     }
 
-    /// Sets the dead paths; an empty list means none. If all are dead, none is treated as dead. A path that dies or
-    /// returns has no penalty. Calls `set` with every path and `true` if it may be used now.
+    /// Sets the dead paths (all: none). One that dies or returns has no penalty. Passes each path's usability to `set`.
     pub(crate) fn set_dead(&mut self, dead: &[bool], mut set: impl FnMut(u16, bool)) {
         // The released paths wait again, at the front of a list, since none is due earlier. In the list of the larger
         // penalty no later entry is due earlier either.
@@ -171,7 +166,6 @@ impl History {
         size_of_val(&*self.entries)
     }
 
-    /// Frees every path whose stamp is not after `stamp`.
     fn pop_until(&mut self, stamp: u32, free: &mut impl FnMut(u16)) {
         for head in self.paths..self.end {
             loop {
@@ -292,7 +286,6 @@ mod tests {
         h.release(|path| freed.push(path));
         (0..9).for_each(|_| h.tick(1, |path| freed.push(path)));
         assert_eq!(freed, [2, 1, 0]);
-        // Without that list they count as losses.
         let mut h = History::new(2, Signal::Loss);
         h.penalise(0, Signal::Timeout, 4);
         assert_eq!((penalties(&h), h.entries.len()), (vec![4, 0], 4));

@@ -187,7 +187,6 @@ impl LineFit {
 struct ProbedPath {
     tag: Tag,
     sent: Time,
-    /// Round trip and the time of its arrival.
     result: Option<(Time, Time)>,
 }
 
@@ -206,14 +205,11 @@ struct Flow {
     may_move: bool,
     line: LineFit,
     probed: Vec<ProbedPath>,
-    /// Probes to send.
     wanted: Vec<Tag>,
-    /// Path of the next move, and its time.
     pending: Option<(Tag, Time)>,
     /// After a move: before this time no packet is sent that would be early by more than `early` packets.
     held_until: Time,
     early: u64,
-    /// First PSN not yet acknowledged.
     cumulative: u64,
     chunks: Option<Chunks>,
 }
@@ -234,7 +230,6 @@ impl Hopper {
 }
 
 impl Flow {
-    /// Starts a new epoch if one is due, which renews both chances.
     fn turn_epoch(&mut self, p: &HopperParameters, now: Time, measured: Time) {
         let round_trip = match p.epoch_rtt {
             HopperEpoch::Measured => self.base.max(measured),
@@ -259,7 +254,6 @@ impl Flow {
         if self.average > p.th_probe * base && self.may_probe {
             self.probe(p, now);
         }
-        // One move at a time.
         let moving = self.pending.is_some() || now < self.held_until;
         if self.average > p.th_cong * base && self.may_move && !moving {
             self.consider(p, now, in_flight);
@@ -466,7 +460,6 @@ mod tests {
             other => panic!("{other:?}"),
         }
     }
-    /// An acknowledgement with this round trip, of a packet on `tag`, ten packets in flight.
     fn ack(s: &mut Hopper, now: f64, tag: Tag, rtt: f64) {
         let f = Feedback { rtt: Some(us(rtt)), cumulative: 0, next_psn: 10, ..feedback(tag, false) };
         s.on_ack(us(now), 0, &f);
@@ -499,7 +492,6 @@ mod tests {
         let Decision::Hold(until) = select(&mut s, 32.0) else { panic!() };
         assert!(until.ps().abs_diff(us(56.9).ps()) < 10, "{until}");
         assert_eq!(path(&mut s, 57.0), asked[0]);
-        // Acknowledgements of the old path do not concern the new one.
         ack(&mut s, 60.0, old, 40.0);
         assert_eq!(path(&mut s, 60.0), asked[0]);
     }
@@ -613,7 +605,6 @@ mod tests {
         s.on_probe_reply(us(54.0), 0, asked[0], us(9.0));
         ack(&mut s, 55.0, old, 40.0);
         assert!(matches!(select(&mut s, 55.0), Decision::Hold(_)));
-        // Literally read, Algorithm 1 uses up the chance without a result.
         let mut s = hopper(HopperParameters { consume_on_no_result: true, ..Default::default() });
         let old = path(&mut s, 0.0);
         ack(&mut s, 53.0, old, 40.0);

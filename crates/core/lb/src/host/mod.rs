@@ -82,8 +82,7 @@ pub(crate) mod testing {
         scheme.on_ack(Time::ZERO, 0, &feedback(tag, false));
     }
 
-    /// Four paths of 691.4 (minimal), 1382.8, 1382.8 and 1491.0 ns with entropy values 0x0001, 0x0100, 0x0101 and
-    /// 0x0203.
+    /// Four paths of 691.4 (minimal), 1382.8, 1382.8, 1491.0 ns with the values 0x0001, 0x0100, 0x0101, 0x0203.
     pub(crate) fn four_paths() -> Arc<GuidedPaths> {
         let path = |ev, kind, ps| GuidedPath {
             ev,

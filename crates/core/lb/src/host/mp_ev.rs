@@ -26,8 +26,7 @@ pub struct PathEncoding {
 }
 
 impl PathEncoding {
-    /// Creates the encoding of these uplinks per tier, leaf first; `None` if there is no choice, more than
-    /// [`MAX_PARTS`] parts, or more than [`MAX_PATHS`] paths.
+    /// Creates the encoding of uplinks per tier, leaf first; `None` if there is no choice, or too many parts or paths.
     pub fn new(uplinks: &[u32]) -> Option<PathEncoding> {
         if uplinks.len() > MAX_PARTS {
             return None;
@@ -233,7 +232,6 @@ fn draw(stream: &mut Stream, group: &mut Group, seats: &mut [Seat]) -> u16 {
     swap(seats, last, other)
 }
 
-/// Exchanges two seats; returns the value now in `a`.
 #[inline]
 fn swap(seats: &mut [Seat], a: u16, b: u16) -> u16 {
     let (at_a, at_b) = (seats[a as usize].value, seats[b as usize].value);

@@ -133,7 +133,6 @@ mod tests {
     use super::*;
     use crate::host::testing::{feedback, flow, send};
 
-    /// A round of 4 packets that ends at `psn`, `marked` of them marked.
     fn round(s: &mut Plb, now: Time, psn: u64, marked: u64) {
         for i in 0..4 {
             let cumulative = psn - 3 + i;

@@ -85,7 +85,6 @@ impl SchemeCapabilities for PrimeParameters {
     }
 }
 
-/// Round robin and history of one `scope`.
 #[derive(Debug)]
 struct Context {
     generator: Generator,

@@ -11,7 +11,6 @@ pub(crate) struct Recycle {
 }
 
 impl Recycle {
-    /// Creates a queue for at least `room` values.
     pub(crate) fn new(room: u64) -> Self {
         let room = room.clamp(8, 1 << 16).next_power_of_two() as usize;
         Recycle { ring: vec![0; room].into(), front: 0, len: 0 }

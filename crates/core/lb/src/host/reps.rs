@@ -81,7 +81,6 @@ struct Circular {
     /// While frozen: earliest time at which feedback thaws it.
     frozen_until: Option<Time>,
     explore: u64,
-    /// Value of `explore` after thawing.
     explore_after: u64,
     largest_rtt: Time,
     /// Without trimming, a timeout freezes only below this round trip.
@@ -133,7 +132,6 @@ impl Circular {
         }
     }
 
-    /// Returns the value to reuse, or `None` to explore.
     #[inline]
     fn select(&mut self) -> Option<Tag> {
         if self.explore > 0 {
@@ -303,14 +301,12 @@ mod tests {
         // A second timeout does not prolong it. The first feedback at 10 ms thaws, explores one BDP, keeps its own tag.
         s.on_timeout(Time::from_ms(5), 0, 7);
         s.on_ack(late, 0, &feedback(5, false));
-        // While exploring, a timeout does not freeze.
         s.on_timeout(late, 0, 7);
         for _ in 0..100 {
             assert!(explores(&mut s));
         }
         assert_eq!(send(&mut s), 5);
         assert!(explores(&mut s));
-        // Frozen with an empty buffer there is nothing to repeat.
         let mut s = reps(RepsParameters::default());
         s.on_timeout(Time::ZERO, 0, 7);
         assert!(explores(&mut s));

@@ -1,6 +1,5 @@
 //! State per flow, indexed by the dense slots of [`crate::HostScheme`].
 
-/// A slab: a value keeps its index until it is removed.
 #[derive(Debug)]
 pub(crate) struct Slots<T>(Vec<Option<T>>);
 
@@ -26,7 +25,6 @@ impl<T> Slots<T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().flatten()
     }
-    /// Returns the bytes of the slots themselves.
     pub(crate) fn bytes(&self) -> usize {
         self.0.capacity() * size_of::<Option<T>>()
     }

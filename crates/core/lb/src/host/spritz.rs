@@ -100,8 +100,7 @@ pub struct Rules {
     pub(crate) subset: Subset,
 }
 
-/// A good path: its index in the list in the upper half, so that entries are in order of latency, and its entropy value
-/// in the lower half. For a list this equals the tag.
+/// A good path: index in the list << 16 | entropy value, so in order of latency. For a list this equals the tag.
 type GoodPath = u32;
 
 /// Good paths; Scout's in order of latency.
@@ -415,7 +414,6 @@ impl HostScheme for Spritz {
 }
 
 impl Connection {
-    /// Counts a mark; returns `true` if the path has exceeded the threshold.
     fn mark(&mut self, rules: &Rules, good: &mut GoodPaths, entry: GoodPath) -> bool {
         if rules.ecn_counter == EcnCounter::Buffer {
             good.marks += 1;
@@ -445,7 +443,6 @@ impl Connection {
         good.remove(index);
     }
 
-    /// Updates the share of marked ACKs, and the bias towards the minimal path if it is high.
     #[inline]
     fn note_ack(&mut self, rules: &Rules, ecn: bool) {
         self.acks = self.acks.saturating_add(1);

@@ -116,7 +116,6 @@ mod tests {
         let sent: Vec<Tag> = (0..20).map(|_| send(&mut s)).collect();
         assert!(sent.iter().all(|tag| Category::of(*tag as u8) == Category::Kind(7)));
         assert!(sent.windows(2).any(|pair| pair[0] >> 8 != pair[1] >> 8));
-        // A faster one has priority; a NACK removes it.
         clean(&mut s, Tag::from(Category::Kind(3).code()));
         assert_eq!(Category::of(send(&mut s) as u8), Category::Kind(3));
         s.on_nack(Time::ZERO, 0, Tag::from(Category::Kind(3).code()));

@@ -135,11 +135,9 @@ mod tests {
         assert_eq!(send(&mut s), T[0]);
         mark(&mut s, T[0]);
         assert_eq!(send(&mut s), T[2]);
-        // Its counter restarts: after a clean ACK it takes nine marks again.
         clean(&mut s, T[0]);
         (0..8).for_each(|_| mark(&mut s, T[0]));
         assert_eq!(send(&mut s), T[0]);
-        // A NACK removes a path at once and resets its counter; a clean ACK restores it.
         s.on_nack(Time::ZERO, 0, T[0]);
         assert_eq!(send(&mut s), T[2]);
         clean(&mut s, T[0]);
@@ -167,7 +165,6 @@ mod tests {
         let mut s = SpritzScout::new(SpritzScoutParameters { explore_threshold: 0, ..Default::default() }, 1, 2);
         s.open(Time::ZERO, 0, &guided_flow(&paths));
         (4..12).for_each(|i| clean(&mut s, paths.tag(i)));
-        // Full: a better one does not enter.
         clean(&mut s, paths.tag(0));
         assert_eq!(send(&mut s), paths.tag(4));
         s.on_nack(Time::ZERO, 0, paths.tag(9));

@@ -125,10 +125,8 @@ mod tests {
         mark(&mut s, T[2]);
         s.on_nack(Time::ZERO, 0, T[0]);
         assert_eq!([(); 4].map(|()| send(&mut s)), [T[2], T[0], T[2], T[3]]);
-        // Empty now: drawn by weight, all paths occur.
         let drawn: Vec<Tag> = (0..500).map(|_| send(&mut s)).collect();
         assert!(T.iter().all(|tag| drawn.contains(tag)));
-        // The capacity is eight.
         (0..8).for_each(|_| clean(&mut s, T[1]));
         clean(&mut s, T[3]);
         assert!((0..8).all(|_| send(&mut s) == T[1]));

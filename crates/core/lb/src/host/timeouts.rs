@@ -20,7 +20,6 @@ impl OnTimeout {
         if space.values() < 2 {
             return tag;
         }
-        // Draw among the other values: one fewer, and skip the current one.
         let other = EntropySpace::new(space.values() - 1).draw(stream);
         other + Tag::from(other >= tag)
     }

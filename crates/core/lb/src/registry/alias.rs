@@ -34,7 +34,6 @@ impl Alias {
     pub fn fix(&self, host: &mut HostParameters, switch: &mut SwitchParameters) {
         for (key, word) in self.fixed {
             let word = Raw::Text((*word).to_string());
-            // One side has the key, the other rejects it.
             let known = [host.parameters_mut().set(key, &word), switch.parameters_mut().set(key, &word)];
             debug_assert!(known.iter().any(Result::is_ok), "{}: {key}", self.name);
         }
@@ -248,8 +247,6 @@ mod tests {
         }
     }
 
-    /// By the papers these hosts move a flow occasionally or never, these switches number whole paths at the leaf, and
-    /// ConWeave alone holds packets back.
     #[test]
     fn capabilities_are_those_of_the_papers() {
         let mut keep = HostParameters::names(|host| host.capabilities().keeps_path());

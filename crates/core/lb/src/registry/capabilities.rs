@@ -24,8 +24,7 @@ pub enum PacketScope {
     Choices,
     /// Every data packet at every switch, also without a choice and at the last one.
     EveryHop,
-    /// Data at every switch but the last of a Dragonfly or a Slim Fly, with all its ports ([`crate::SwitchScheme::guide`]);
-    /// control packets take the default tables.
+    /// Data at all switches but the last of a Dragonfly or Slim Fly ([`crate::SwitchScheme::guide`]); not control.
     Guided,
 }
 

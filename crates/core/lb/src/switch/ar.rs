@@ -138,7 +138,6 @@ mod tests {
     #[test]
     fn a_worked_trace() {
         let mut s = Ar::new(ArParameters { compare: Compare::Exact, ..Default::default() }, 1, &LEAF);
-        // The shortest of all, each queue read once.
         let mut q = Queues::new(&[9, 8, 7, 3, 4, 5, 6, 7]);
         assert_eq!(choose(&mut s, &data(1, 0), &POSITIONS, &mut q), 3);
         assert_eq!(q.reads, [1; 8]);
@@ -150,7 +149,6 @@ mod tests {
         }
         let chi: f64 = [1, 4, 7].map(|i| (f64::from(cells[i]) - 1000.0).powi(2) / 1000.0).iter().sum();
         assert!(chi < 13.8 && cells.iter().sum::<u32>() == cells[1] + cells[4] + cells[7], "{cells:?}");
-        // Control packets read no queue and take the path of plain ECMP.
         let mut q = Queues::new(&[1; 8]);
         let mut plain = super::super::ecmp::Ecmp::new(Default::default(), 1, &LEAF);
         for tag in 0..20 {

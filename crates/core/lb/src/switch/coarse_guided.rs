@@ -88,7 +88,6 @@ mod tests {
                 assert!(paths.belongs(index, category));
             }
         }
-        // No such type, or no tag: the default table.
         for category in [Category::Kind(77), Category::Default] {
             let mut header = SwitchHeader::default();
             let port = s.guide(Time::ZERO, &data(3, u32::from(category.code())), &mut header, &mut at);

@@ -191,7 +191,6 @@ impl Conga {
         chosen
     }
 
-    /// Selects a random metric of the paths from `leaf`.
     fn feedback(&mut self, now: Time, leaf: u32) -> Option<(u32, u32)> {
         let known = |conga: &Self, path: u32| {
             let table = conga.from_leaf.get(leaf as usize);
@@ -325,7 +324,6 @@ mod tests {
         spine.forward(now, &packet, &mut header, &among(&down, 0), &mut queues);
         assert_eq!(header.0[CE], 3);
         assert_eq!(b.deliver(now, &packet, &header, &mut effects), Delivery::Deliver);
-        // Back: any packet from leaf 1 to leaf 0 carries it, and leaf 0 then stores it.
         let back = crate::PacketView { src: 2, dst: 1, src_leaf: 1, dst_leaf: 0, ..data(8, 0) };
         let mut header = SwitchHeader::default();
         b.forward(now, &back, &mut header, &among(&POSITIONS, 0), &mut queues);

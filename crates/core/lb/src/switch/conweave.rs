@@ -106,7 +106,6 @@ fn before(a: u32, b: u32) -> bool {
     a != b && b.wrapping_sub(a) % EPOCHS < EPOCHS / 2
 }
 
-/// A flow at its sender's leaf.
 #[derive(Clone, Debug)]
 struct Source {
     path: u32,
@@ -115,13 +114,10 @@ struct Source {
     active: Time,
     /// Deadline of the reply; `None`: none is expected.
     deadline: Option<Time>,
-    /// The reply, or CLEAR, has arrived.
     stable: bool,
-    /// Send time of the TAIL.
     tail: Time,
 }
 
-/// A flow at its receiver's leaf.
 #[derive(Clone, Debug)]
 struct Sink {
     active: Time,
@@ -314,7 +310,6 @@ impl SwitchScheme for Conweave {
         }
         if mark.kind != MarkKind::Data {
             let mut reply = SwitchHeader::default();
-            // INIT gets its reply in phase 0, the TAIL in phase 1.
             Mark { phase: mark.kind == MarkKind::Tail, ..mark }.write(&mut reply);
             out.reply.push(reply);
         }
@@ -455,7 +450,6 @@ mod tests {
         let (delivery, out) = arrive(&mut b, 10.0, &early);
         assert_eq!(delivery, Delivery::Hold(0));
         assert_eq!(out.wake, [(us(33.1), 0)]);
-        // The TAIL arrives: CLEAR, and held packets follow a nanosecond later.
         let (delivery, out) = arrive(&mut b, 17.0, &tail);
         assert_eq!((delivery, out.wake.clone()), (Delivery::Deliver, vec![(us(17.001), 0)]));
         let clear = out.reply[0];
@@ -496,8 +490,7 @@ mod tests {
     }
 
     proptest! {
-        /// Paths with any delays: in an epoch phase 1 follows the TAIL or the flush, and every packet is delivered
-        /// once.
+        /// Paths with any delays: per epoch phase 1 follows the TAIL or the flush, and each packet is delivered once.
         #[test]
         fn holds_until_the_tail_or_the_time(delays in prop::collection::vec(1u32..60, 8), gap in 1u32..30, packets in 5usize..80) {
             let (mut a, mut b) = (scheme(0), scheme(1));

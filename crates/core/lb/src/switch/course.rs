@@ -16,7 +16,6 @@ impl Course {
         Course(header.0[WORD])
     }
 
-    /// Returns the number of links between switches that it has passed.
     #[inline]
     pub(crate) fn hop(self) -> u8 {
         self.0 as u8
@@ -51,7 +50,6 @@ impl Course {
         }
     }
 
-    /// Records the hop through this port.
     #[inline]
     pub(crate) fn leave<G: GuidedSwitch>(mut self, at: &G, port: u32, header: &mut SwitchHeader) -> u32 {
         let local = if at.is_local(at.here(), port) { OVER_LOCAL } else { 0 };

@@ -1,6 +1,5 @@
-//! DRILL (specification 4.3; SIGCOMM 2017). In the `conweave-ns3` profiles, as in the recorded model (specification
-//! 17.5), the memory is kept per destination host, next hops are drawn independently of it, and remembered ones win
-//! ties.
+//! DRILL (specification 4.3; SIGCOMM 2017). In the `conweave-ns3` profiles (specification 17.5) the memory is kept per
+//! destination host, next hops are drawn independently of it, and remembered ones win ties.
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
@@ -165,7 +164,6 @@ mod tests {
 
     #[test]
     fn a_worked_trace_with_two_next_hops() {
-        // d = 2 of 2: always both, so always the shorter.
         let mut s = Drill::new(DrillParameters::default(), 1, &LEAF);
         for (bytes, shorter) in [([5, 4], 1), ([4, 5], 0), ([0, 1], 0), ([9, 0], 1)] {
             let mut q = Queues::new(&bytes);

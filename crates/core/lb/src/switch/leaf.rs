@@ -59,9 +59,7 @@ impl FlowKey {
 }
 
 pub(crate) trait FlowEntry {
-    /// Returns the time of the flow's last packet.
     fn last(&self) -> Time;
-    /// Returns `true` if an idle entry may be removed.
     fn idle(&self) -> bool {
         true
     }

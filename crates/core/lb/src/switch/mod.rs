@@ -26,7 +26,6 @@ pub(crate) mod testing {
     use anabranch_units::{Rate, Time};
     use std::collections::BTreeMap;
 
-    /// Queues with given lengths that count how often each was read.
     pub(crate) struct Queues {
         pub(crate) bytes: Vec<u64>,
         pub(crate) reads: Vec<u32>,
@@ -94,7 +93,6 @@ pub(crate) mod testing {
     }
     impl Little {
         pub(crate) fn dragonfly(here: u32, to: u32) -> Self {
-            // Over the local link and the neighbour's global one; over the switch's own global link.
             let path = |ev, ns| GuidedPath {
                 ev,
                 kind: 0,

@@ -1,6 +1,5 @@
 //! Source-guided adaptive routing, the switch side of Spritz (Spritz §III, specification 8.1): the first switch
-//! forwards by EV1, the second by EV2, each modulo its table, all others by default. The hops passed determine a
-//! switch's role.
+//! forwards by EV1, the second by EV2, each modulo its table, all others by default.
 
 use crate::{
     GuidedSwitch, PacketView, Spread, SwitchHeader, SwitchInfo, SwitchScheme, Weights,

@@ -85,7 +85,6 @@ impl Ugal {
         Ugal { parameters, stream: Stream::keyed(key(seed, switch.key, "ugal"), 0, "ugal") }
     }
 
-    /// Returns the path over these ports and the default ones.
     fn offer<G: GuidedSwitch>(&self, at: &mut G, ports: &[u32]) -> Offer {
         let (mut here, to) = (at.here(), at.destination());
         let global = self.parameters.knowledge == Knowledge::Global;
@@ -121,7 +120,6 @@ impl SwitchScheme for Ugal {
         if self.may_divert(course, at) {
             let again = course.hop() > 0;
             let (first, second) = match again {
-                // Only its own port remains to be chosen.
                 true => (onward(&mut self.stream, at), None),
                 false => draw(self.parameters.first_hop, &mut self.stream, at),
             };

@@ -61,7 +61,6 @@ pub(crate) fn draw<G: GuidedSwitch>(first_hop: FirstHop, stream: &mut Stream, at
     let count =
         |switch: u32, local: bool| (0..at.ports(switch)).filter(|&p| at.is_local(switch, p) == local).count() as u64;
     if at.group(here) == at.group(to) {
-        // Another switch of the group, not the destination.
         let others = (0..ports).filter(|&p| at.is_local(here, p) && at.peer(here, p) != to);
         let number = others.clone().count() as u64;
         let first = if number == 0 { None } else { others.clone().nth(stream.below(number) as usize) };
@@ -85,7 +84,6 @@ pub(crate) fn draw<G: GuidedSwitch>(first_hop: FirstHop, stream: &mut Stream, at
     (first, (globals > 0).then(|| nth(second, false, stream.below(globals))).flatten())
 }
 
-/// Draws the port of a Valiant path at the second switch.
 pub(crate) fn onward<G: GuidedSwitch>(stream: &mut Stream, at: &G) -> u32 {
     let here = at.here();
     let any = at.topology() == GuidedTopology::SlimFly;
@@ -144,8 +142,7 @@ mod tests {
 
     #[test]
     fn first_hops_are_drawn_evenly() {
-        // One local and one global port, or two switches, one of them this: one half each. 3.3 standard deviations of
-        // 0.005.
+        // One local and one global port, or two switches with this one: one half each. 0.0165: 3.3 standard deviations.
         for first_hop in [FirstHop::Port, FirstHop::Switch] {
             assert!((shares(first_hop)[0] - 0.5).abs() < 0.0165);
         }
