@@ -63,7 +63,6 @@ transports! { $
     roce Roce RoceTransport,
 }
 
-/// Forwards methods without arguments to the implementation.
 macro_rules! getters {
     ($type:ident, $trait:ident: $($name:ident -> $result:ty,)*) => {
         impl $type {
@@ -250,7 +249,6 @@ mod tests {
                 );
                 transport.parameters_mut().set("congestion_control", &Raw::Text(control.name.into())).unwrap();
                 assert_eq!(transport.control(), control);
-                // A control without parameters has no table.
                 let table = transport.control_parameters_mut(control.name);
                 assert_eq!(table.is_some(), control.name != "none", "{}", control.name);
                 assert!(table.is_none_or(|parameters| !parameters.documentation().is_empty()));

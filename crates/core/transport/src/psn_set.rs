@@ -144,7 +144,6 @@ mod tests {
     }
 
     proptest! {
-        /// Against an ordered set, over spans that make the ring wrap and grow.
         #[test]
         fn agrees_with_an_ordered_set(seed in any::<u64>(), start in 0u64..1_000, span in 1u64..1_500) {
             let mut stream = Stream::keyed(seed, 0, "psn-set");

@@ -30,7 +30,6 @@ enum Event {
     Nack(Nack),
 }
 
-/// Runs a flow to completion; checks invariants at every step.
 fn transfer(
     config: &UetConfig,
     size: u64,
@@ -149,7 +148,6 @@ proptest! {
     }
 }
 
-/// A full packet without an acknowledgement request.
 fn full(psn: u64, ecn: bool) -> DataArrival {
     DataArrival { psn, payload: 4096, tag: 7, ecn, ack_request: false }
 }
@@ -206,7 +204,6 @@ fn lost_packets_go_first_and_acknowledged_ones_are_not_retransmitted() {
     assert!(sender.on_nack(&config, now, &Nack { cumulative: 0, psn: 2, tag: 9 }).lost);
     assert!(!sender.on_nack(&config, now, &Nack { cumulative: 0, psn: 2, tag: 9 }).lost, "said twice");
     assert_eq!(sender.peek(&config).map(|s| (s.psn, s.retransmission)), Some((2, true)));
-    // A late ACK of packet 2 takes the retransmission back.
     let ack = Ack { cumulative: 0, bitmap_base: 0, bitmap: 0b100, psn: 2, tag: 9, ecn: false };
     let acked = sender.on_ack(&config, now, &ack);
     assert_eq!((acked.packets, acked.rtt), (1, Some(Time::from_us(8))));

@@ -25,7 +25,6 @@ fn config(control: &str, window_packets: u64, ack_every: u32) -> UetConfig {
 
 #[derive(Default)]
 struct Model {
-    /// Send time and tag of every packet in flight.
     flying: BTreeMap<u64, (Time, u32)>,
     lost: BTreeSet<u64>,
     acked: BTreeSet<u64>,
@@ -40,7 +39,6 @@ impl Model {
     fn in_flight(&self) -> u64 {
         self.flying.keys().map(|&psn| self.payload(psn) + HEADER).sum()
     }
-    /// Packets and payload bytes that this acknowledges for the first time.
     fn acknowledge(&mut self, psns: impl Iterator<Item = u64>) -> (u32, u64) {
         let (mut packets, mut bytes) = (0, 0);
         for psn in psns {
@@ -63,8 +61,7 @@ fn covered(ack: &Ack) -> impl Iterator<Item = u64> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Bytes in flight, newly acknowledged bytes, RTT samples, losses, timeouts and deadlines against the model,
-    /// with replies in any order.
+    /// Every result and deadline against the model, with replies in any order.
     #[test]
     fn the_sender_agrees_with_a_naive_model(
         seed in any::<u64>(), size in 1u64..600_000, window in 1u64..60, ack_every in 1u32..6,
@@ -133,7 +130,6 @@ proptest! {
                     }
                 }
                 _ => {
-                    // Advance to the deadline, sometimes beyond it.
                     if data.is_empty() && answers.is_empty() && !sender.ready(&config) {
                         now = now.max(sender.deadline(&config).unwrap_or(now));
                     }

@@ -26,7 +26,6 @@ pub struct RoceConfig {
     pub(crate) rto_high: Time,
     pub(crate) nack_interval: Time,
     pub(crate) ooo_window: u64,
-    /// `true` if a flow that changes its path resets its rate.
     pub(crate) fresh_rate: bool,
     /// `true` if loss recovery follows the reference model.
     pub(crate) recorded_irn: bool,

@@ -14,7 +14,6 @@ pub struct RoceReceiver {
     /// No second NACK for the same packet before this time.
     nack_suppressed_until: Time,
     last_nack: Option<u64>,
-    /// PSN after the last arrival.
     following: u64,
     received_bytes: u64,
     early_bytes: u64,
@@ -83,7 +82,6 @@ impl RoceReceiver {
         ReplyFlags { sack: true, nack: true, cnp: true, suppressed: false }
     }
 
-    /// Returns `true` if this acknowledgement may be delayed until the next packet.
     fn may_wait(&mut self, config: &RoceConfig, now: Time, reply: &Reply) -> bool {
         let Some(acks) = config.control.delayed_acks() else { return false };
         self.delayed += 1;
@@ -101,7 +99,6 @@ impl RoceReceiver {
 impl Receiving for RoceReceiver {
     type Config = RoceConfig;
 
-    /// Ignores packets beyond the flow's end.
     fn on_data(&mut self, config: &RoceConfig, now: Time, arrival: &DataArrival) -> (Option<Reply>, bool) {
         if arrival.psn >= self.packets {
             return (None, false);

@@ -37,7 +37,6 @@ pub struct RoceSender {
     /// IRN's rule: retransmit the PSNs from `again_from` to below `lost_below` that have not arrived.
     again_from: u64,
     lost_below: u64,
-    /// First PSN never sent.
     highest: u64,
     /// Highest cumulative acknowledgement received.
     highest_ack: u64,
@@ -53,7 +52,6 @@ pub struct RoceSender {
     line_rate: Rate,
     base_rtt: Time,
     control: Control,
-    /// Path tag of the last packet sent.
     path: Option<u32>,
     /// State of PSN `una + i` at index `i`.
     sent: VecDeque<Sent>,
@@ -389,7 +387,6 @@ impl Sending for RoceSender {
         AckOutcome { trimmed: false, packets: acked, bytes, rtt, lost: 0, done: self.una == self.packets }
     }
 
-    /// A burst of segmentation offload is sent without interruption.
     #[inline]
     fn keeps_turn(&self) -> bool {
         self.control.in_burst()
@@ -417,7 +414,6 @@ mod tests {
         RoceConfig::new(&transport, &network)
     }
 
-    /// A sender of 100 packets that has sent the first 20.
     fn twenty_sent(config: &RoceConfig) -> RoceSender {
         let mut sender = RoceSender::new(config, Rate::gbps(100), Time::from_us(8), 100_000, Time::ZERO);
         (0..20).for_each(|psn| assert_eq!(sender.send(config, Time::ZERO, 7).psn, psn));
@@ -455,7 +451,6 @@ mod tests {
         assert_eq!((sends(&mut sender, &config, 1), sender.recovering), (vec![22], true));
         sender.on_reply(&config, Time::from_us(19), &reply(20, None), None, None);
         assert!(!sender.recovering);
-        // A new one begins with a new hole.
         sender.on_reply(&config, Time::from_us(19), &reply(20, Some(22)), None, None);
         assert_eq!(sends(&mut sender, &config, 3), [20, 21, 23]);
         assert_eq!(sender.retransmitted(), 6);
@@ -499,7 +494,6 @@ mod tests {
             sender.send(&config, at(250), 8);
             let now = sender.rate(&config, at(250));
             assert_eq!(now, if keeps { slow } else { Rate::gbps(100) });
-            // A late notification of the old path is the old queue pair's.
             sender.on_reply(&config, at(250), &Reply { cnp: true, ..reply(2, None) }, None, None);
             let later = sender.rate(&config, at(252));
             assert_eq!(later < now || later.0 == 100_000_000, keeps, "{later} after {now}");

@@ -1,5 +1,4 @@
-//! The receiver of a flow (specification 7.10): accepts any order, acknowledges every n-th packet and urgent ones at
-//! once.
+//! The receiver of a flow (specification 7.10): any order, an acknowledgement per n packets, urgent ones at once.
 
 use super::{Ack, AckEcn, AckOnFilledHole, AckOnMark, Nack, UetConfig};
 use crate::{Constants, DataArrival, Receiving, Reply, psn_set::PsnSet};
@@ -13,13 +12,11 @@ pub struct UetReceiver {
     cumulative: u64,
     packets: u64,
     last_payload: u32,
-    /// Data packets since the last ACK.
     unacknowledged: u32,
     /// An acknowledgement was requested while earlier packets were missing, and some still are.
     owed: bool,
     /// PSN after the last arrival.
     following: u64,
-    /// Mark of the last arrival.
     marked: bool,
     any_marked: bool,
     received_bytes: u64,
@@ -185,7 +182,6 @@ mod tests {
         // Twelve packets, each pair reversed: six holes are filled, and there is one ACK per four packets.
         let swapped = plain(&[1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10]);
         assert_eq!(answered(&config(|_| ()), &swapped), [2, 6, 10]);
-        // An ACK for every filled hole only returns the late packets' tags.
         let every = config(|t| t.uet.ack_on_filled_hole = AckOnFilledHole::Every);
         assert_eq!(answered(&every, &swapped), [0, 2, 4, 6, 8, 10]);
     }
@@ -195,10 +191,8 @@ mod tests {
         // Packet 3 requests one while 0 and 2 are missing: acknowledged at once, and again as 0 closes the last hole.
         let arrivals = [(1, false, false), (3, false, true), (2, false, false), (0, false, false), (5, false, false)];
         assert_eq!(answered(&config(|_| ()), &arrivals), [3, 0]);
-        // Afterwards none is owed: the next hole is closed without an acknowledgement.
         let more = [&arrivals[..], &[(4, false, false), (6, false, false)]].concat();
         assert_eq!(answered(&config(|_| ()), &more), [3, 0]);
-        // A request with nothing missing is acknowledged once.
         assert_eq!(answered(&config(|_| ()), &[(0, false, true), (2, false, false), (1, false, false)]), [0]);
     }
 

@@ -1,5 +1,4 @@
-//! The sender of a flow (specification 7.10): a window, selective acknowledgement and retransmission, a timeout per
-//! packet.
+//! The sender of a flow (specification 7.10): a window, selective retransmission, a timeout per packet.
 
 use super::{
     Ack, Nack, UetConfig,
@@ -24,7 +23,6 @@ struct Slot {
     sent_at: Time,
     tag: u32,
     state: State,
-    /// Its round trip is ambiguous.
     is_retransmitted: bool,
 }
 
@@ -41,7 +39,7 @@ pub struct NackOutcome {
     pub done: bool,
 }
 
-/// Round-trip statistics of a flow for a measured timeout (RFC 6298).
+/// Round-trip statistics for a measured timeout (RFC 6298).
 #[derive(Clone, Copy, Debug, Default)]
 struct RoundTrips {
     smoothed: Time,
@@ -80,7 +78,6 @@ impl RoundTrips {
         self.smoothed = (self.smoothed * 7 + rtt) / 8;
     }
 
-    /// Doubles the timeout for a packet sent at `sent` that timed out at `now`.
     fn back_off(&mut self, sent: Time, now: Time) {
         if self.backoff == 0 || sent >= self.doubled {
             self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
@@ -104,7 +101,6 @@ pub struct UetSender {
     next_psn: u64,
     packets: u64,
     last_payload: u32,
-    /// Packets lost and not yet retransmitted.
     lost: u32,
     /// Bytes on the wire that are neither acknowledged nor lost.
     in_flight: u64,
@@ -115,7 +111,6 @@ pub struct UetSender {
     round_trips: RoundTrips,
     last_sent: Time,
     tail: Tail,
-    /// PSNs at or above `cumulative` that are acknowledged.
     acked: PsnSet,
     /// Lost packets in the order of their loss; some may have been acknowledged since.
     queue: VecDeque<u64>,
@@ -333,7 +328,6 @@ impl UetSender {
         NackOutcome { lost, packets, done: self.is_done() }
     }
 
-    /// Marks a packet in flight as lost; returns its bytes on the wire.
     fn lose(&mut self, config: &UetConfig, psn: u64) -> u64 {
         let wire = self.wire(config, psn);
         self.slot(psn).state = State::Lost;

@@ -127,7 +127,6 @@ impl Dcqcn {
         Rate(self.rate)
     }
 
-    /// Applies every timer that fired up to `now`.
     #[inline]
     fn catch_up(&mut self, config: &DcqcnConfig, now: Time) {
         while self.next_alpha.min(self.next_decrease).min(self.next_increase) <= now.ps() {
@@ -239,7 +238,6 @@ mod tests {
             let rate = cc.rate(&config, us(1e6));
             assert!(rate <= LINE, "{rate}");
         }
-        // Without cuts the rate stays, without increases it does not come back.
         let never = |set: fn(&mut DcqcnParameters)| {
             let mut parameters = DcqcnParameters::default();
             set(&mut parameters);

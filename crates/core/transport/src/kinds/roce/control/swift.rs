@@ -107,7 +107,6 @@ impl Swift {
         self.cwnd = self.cwnd.clamp(p.min_cwnd, largest);
     }
 
-    /// Time until the next packet if the window is below one packet.
     pub(crate) fn pace(&self) -> Time {
         if self.cwnd >= 1.0 { Time::ZERO } else { Time::from_ps((self.rtt.ps() as f64 / self.cwnd) as u64) }
     }

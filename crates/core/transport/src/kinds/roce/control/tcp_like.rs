@@ -134,7 +134,6 @@ impl PairControl for TcpLike {
         TcpLike::new(config)
     }
 
-    /// Bursts are unpaced.
     fn rate(&mut self, _: &TcpLikeConfig, _: Time, _: Rate) -> Option<Rate> {
         None
     }

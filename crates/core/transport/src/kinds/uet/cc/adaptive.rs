@@ -9,18 +9,15 @@ use anabranch_units::Time;
 pub(super) struct AdaptiveConfig {
     pub(super) sizes: Sizes,
     pub(super) quick_adapt: bool,
-    /// Measurement period in base RTTs.
     pub(super) period: f64,
     /// Periods after which losses count again regardless of acknowledged bytes.
     pub(super) patience: Never<f64>,
     pub(super) fast_increase: bool,
     /// Growth per acknowledged byte.
     pub(super) fast_increase_gain: f64,
-    /// Maximum queueing delay that counts as none.
     pub(super) fast_increase_delay: Time,
     /// Measures that delay over the base RTT of the packet's own path, if known.
     pub(super) own_path: bool,
-    /// Gain of the average of marks.
     pub(super) ewma_gain: f64,
     /// Average above which marks shrink the window; `None`: always.
     pub(super) ecn_gate: Option<f64>,
@@ -31,7 +28,6 @@ pub(super) struct Adaptive {
     pub(super) cwnd: f64,
     /// Base RTT of the flow's longest path.
     pub(super) base_rtt: Time,
-    /// Bytes delivered in this period.
     acked: u64,
     /// Bytes in flight at the last QuickAdapt, and those of them delivered since.
     to_ignore: u64,
@@ -44,7 +40,6 @@ pub(super) struct Adaptive {
     /// Consecutive bytes without mark or delay, and the number that starts FastIncrease.
     good: u64,
     target_window: f64,
-    /// Average of the marks.
     marks: f64,
     increasing: bool,
     /// A trim or timeout has occurred since the last QuickAdapt.
@@ -102,8 +97,7 @@ impl Adaptive {
         true
     }
 
-    /// Detector of FastIncrease. Without a delay sample an unmarked acknowledgement neither counts nor interrupts
-    /// (ours).
+    /// Detector of FastIncrease. Without a delay sample an unmarked ACK neither counts nor interrupts (ours).
     fn detect(&mut self, config: &AdaptiveConfig, ack: &CcAck) {
         let base = ack.path_rtt.filter(|_| config.own_path).unwrap_or(self.base_rtt);
         let delay = ack.rtt.map(|rtt| rtt.saturating_sub(base));

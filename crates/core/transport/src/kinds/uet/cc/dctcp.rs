@@ -209,10 +209,8 @@ mod tests {
         // The first acknowledgement opens a period of 15 us, to t = 25 us, with an empty count.
         flow.on_ack(&config, &ack(10, 1, true, None));
         near(flow.cwnd(), 413_920.0);
-        // A trim takes the packet; the period still runs.
         flow.on_nack(&config, &loss(12));
         near(flow.cwnd(), 409_760.0);
-        // Ten marked packets take five.
         flow.on_ack(&config, &ack(20, 10, true, None));
         near(flow.cwnd(), 388_960.0);
         // At its end: 64 + 41,600 + 4160 (this one) = 45,824 B were delivered. 83,200 B are in flight, so the mark of
@@ -294,7 +292,6 @@ mod tests {
             flow.on_ack(&config, &ack(10, 1, true, None));
             near(flow.cwnd(), expected);
         }
-        // Three packets in one acknowledgement weigh as three.
         let mut flow = Dctcp::new(&config, BASE);
         flow.on_ack(&config, &ack(10, 3, true, None));
         near(flow.cwnd(), 416_000.0 - 6240.0);

@@ -137,9 +137,7 @@ pub struct Nscc {
     collected: f64,
     /// Average queueing delay in picoseconds.
     average: f64,
-    /// Bytes acknowledged since the last adjustment.
     received: u64,
-    /// Bytes delivered in this QuickAdapt period.
     achieved: u64,
     /// Bytes in flight at the last QuickAdapt, and those of them delivered since.
     to_ignore: u64,
@@ -153,7 +151,6 @@ pub struct Nscc {
     adjusted: Option<Time>,
     decreased: Option<Time>,
     fast: bool,
-    /// A trim or loss has occurred since the last QuickAdapt.
     lossy: bool,
 }
 
@@ -385,7 +382,6 @@ mod tests {
         flow.on_ack(&config, &ack(20, 40_000, false, Some(28)));
         // 40,000 * 40,000 / 100,000 = 16,000.
         near(flow.cwnd(), 116_000.0);
-        // A mark without delay has no effect.
         let (config, mut flow) = self::flow();
         flow.on_ack(&config, &ack(20, 40_000, true, Some(20)));
         near(flow.cwnd(), 100_000.0);

@@ -202,13 +202,11 @@ mod tests {
         // Target: 12 us. Fair increase: 4000/200000 * 0.02 * 400000 = 160 B.
         // Unmarked at 8 us: (12-8)/8 * 2 * 4000 * 4000 / 200000 = 80 B on top.
         near(changed(false, 8), 240.0);
-        // Unmarked at 16 us: the fair increase alone.
         near(changed(false, 16), 160.0);
         // Marked at 8 us: 200000/400000 * 0.5 * 4000 = 1000 B.
         near(changed(true, 8), -1000.0);
         // Marked at 16 us: (16-12)/16 * 1 * 4000 = 1000 B on top.
         near(changed(true, 16), -2000.0);
-        // Far beyond the target no more than the bytes acknowledged.
         near(changed(true, 1000), -4000.0);
     }
 }
