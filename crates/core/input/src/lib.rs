@@ -127,7 +127,6 @@ fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// Returns the kind of a file that is not regular.
 fn kind(kind: FileType) -> Option<&'static str> {
     if kind.is_file() {
         return None;
