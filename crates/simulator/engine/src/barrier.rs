@@ -37,7 +37,6 @@ impl Barrier {
         }
     }
 
-    /// Waits until every thread has arrived.
     pub(crate) fn wait(&self) -> Result<(), Broken> {
         let round = self.round.load(SeqCst);
         if self.waiting.fetch_add(1, SeqCst) + 1 == self.threads {

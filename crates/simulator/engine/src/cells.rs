@@ -7,8 +7,7 @@
 use crate::event::{Due, Event};
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// Distance beyond the window, in picoseconds, from which events wait in a heap, so that a cell does not scan them in
-/// every window.
+/// Events this many picoseconds beyond the window wait in a heap, so that a cell does not scan them in every window.
 const FAR: u64 = 1 << 24;
 const BUCKETS: usize = 1 << 14;
 /// Buckets up to this size are put in order by insertion; larger ones (synchronous starts) are sorted.
@@ -34,7 +33,6 @@ pub struct Cells {
     /// Its events, sorted; `position` is the index of the next one.
     due: Vec<Due>,
     position: usize,
-    /// Events that it pushed into its own window.
     soon: BinaryHeap<Reverse<Due>>,
     /// Empty list, filled with the events that a cell keeps for later.
     kept: Vec<Event>,
@@ -104,9 +102,8 @@ impl Cells {
         self.next[cell as usize]
     }
 
-    /// Begins the turn of `cell`: [`Cells::pop`] returns its events from `base` to before `end`.
-    ///
-    /// The window must be no longer than [`Cells::LONGEST_WINDOW`], and no event may precede it.
+    /// Begins the turn of `cell`: [`Cells::pop`] returns its events from `base` to before `end`, at most
+    /// [`Cells::LONGEST_WINDOW`] later. No event may precede the window.
     pub fn open(&mut self, cell: u32, base: u64, end: u64) {
         debug_assert!(base <= self.next[cell as usize] && end - base <= Self::LONGEST_WINDOW);
         (self.running, self.base, self.end) = (cell, base, end);
@@ -134,7 +131,6 @@ impl Cells {
             most = most.max(*count);
             sum += std::mem::replace(count, sum);
         }
-        // Previous content is overwritten.
         due.resize(taken, Due::default());
         for event in later.iter().filter(|event| event.time < end) {
             let place = &mut counts[bucket(event)];
@@ -243,7 +239,6 @@ impl Cells {
     }
 }
 
-/// Sorts events that are nearly in order already.
 #[inline]
 fn insertion_sort(due: &mut [Due]) {
     let mut last = Due::default();
@@ -312,8 +307,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any mix of events over several cells, pushed before their time or from within a window, comes out in the order of a
-        /// sorted list.
+        /// Any mix of events over several cells comes out in the order of a sorted list.
         #[test]
         fn behaves_as_a_sorted_list(
             first in prop::collection::vec((0u64..3_000, 0u32..4, 0u32..3), 1..200),

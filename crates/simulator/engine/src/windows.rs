@@ -129,8 +129,7 @@ struct Report {
     fails: AtomicBool,
 }
 
-/// State that the threads share. Data written in one window and read after its barrier exist twice, for even and odd
-/// windows, so that one barrier per window is enough.
+/// Data written in one window and read after its barrier exist twice, so that one barrier per window is enough.
 struct Common<M> {
     count: usize,
     lookahead: u64,
@@ -231,8 +230,7 @@ mod tests {
     use super::*;
     use crate::Event;
 
-    /// Tokens hop between cells, each hop taking `DELAY` and a little more; a cell logs those that pass. Cuts change
-    /// their paths.
+    /// Tokens hop between cells, each hop taking `DELAY` and a little more; cuts change their paths.
     const DELAY: u64 = 100;
     const CELLS: u32 = 12;
 
