@@ -57,7 +57,7 @@ fn too_much(plan: &Plan<'_>, held: u64, now: u64) -> Option<String> {
     ))
 }
 
-/// Returns the ports of a switch that lead to switches no lower than itself, with the bytes sent over them.
+/// Returns the ports of a switch that lead to switches no lower than itself.
 fn uplinks(plan: &Plan<'_>, switch: NodeId) -> Vec<(PortId, u64)> {
     let tier = |node: NodeId| match plan.topology.node(node).kind {
         NodeKind::Host => None,

@@ -382,7 +382,7 @@ fn udp_ports_of(flows: &FlowSet, hosts: u32) -> Vec<u64> {
 }
 
 /// Returns the host of each trigger's state: its home, else the sender of its first target. Fails on more triggers than
-/// an event can name, or a trigger with neither a valid home nor a target.
+/// an event can name, a home outside the hosts, or a trigger with neither home nor target.
 fn trigger_homes(flows: &FlowSet, hosts: u32) -> Result<Vec<u32>, String> {
     if flows.triggers.len() > MAX_TRIGGERS as usize {
         return Err(format!("{} triggers; at most {MAX_TRIGGERS} fit", flows.triggers.len()));
