@@ -5,7 +5,8 @@ use crate::{Plan, PortCount};
 /// Returns the packets that each port dropped between two readings of the counters, in the order of the scenario's
 /// directed links; `None` if unknown.
 ///
-/// The kernel counts packets without a route per switch. They are attributed to the port that was cut if there is just one.
+/// The kernel counts packets without a route per switch. They are attributed to the port that was cut; unknown if there
+/// are several.
 pub fn dropped(plan: &Plan, before: &[PortCount], after: &[PortCount]) -> Vec<Option<u64>> {
     let since = |of: fn(&PortCount) -> Option<u64>, port: usize| {
         let before = before.get(port).map_or(Some(0), of);
