@@ -87,7 +87,7 @@ impl<'a> Section<'a> {
         Err(SetError::InvalidValue { key: key.to_string(), wrong })
     }
 
-    /// A factor: zero or more.
+    /// Checks a factor: zero or more.
     ///
     /// # Errors
     /// [`SetError::InvalidValue`].
@@ -95,7 +95,7 @@ impl<'a> Section<'a> {
         self.require(key, value.is_finite() && value >= 0.0, "a number, zero or more")
     }
 
-    /// A factor that must not be zero.
+    /// Checks a factor: above zero.
     ///
     /// # Errors
     /// [`SetError::InvalidValue`].
@@ -103,7 +103,7 @@ impl<'a> Section<'a> {
         self.require(key, value.is_finite() && value > 0.0, "a number above zero")
     }
 
-    /// A share: 0 to 1.
+    /// Checks a share: 0 to 1.
     ///
     /// # Errors
     /// [`SetError::InvalidValue`].
