@@ -64,8 +64,8 @@ fn reordering_does_not_undo_coalescing() {
     }
 }
 
-/// UET htsim: REPS 187.28, OPS 189.8, AR 186.9 us; ECMP 716, which depends on the draw (four flows on a link: 4 * 170.4
-/// + 8 = 690 us; five: 860).
+/// UET htsim: REPS 187.28, OPS 189.8, AR 186.9 us; ECMP 716, which depends on the draw
+/// (four flows on a link: 4 * 170.4 + 8 = 690 us; five: 860).
 #[test]
 #[ignore = "slow without optimisation: about 20 s in release"]
 fn eight_mebibytes() {
