@@ -1,8 +1,6 @@
-//! Hopper's testbed (section 4.2) over RDMA verbs: pairs of devices send one message each, and the next round begins when all
-//! messages have arrived. One process holds both endpoints of every pair. `tests/soft-roce/rounds` starts it and documents its
-//! arguments.
-//!
-//! Prints one line of JSON: slowdowns relative to `ideal`, the duration of all rounds, and the schemes' counters.
+//! Hopper's testbed (section 4.2) over RDMA verbs: pairs of devices send one message each, and the next round begins
+//! when all have arrived. Started by `tests/soft-roce/rounds`, which documents the arguments. Prints one line of JSON:
+//! slowdowns relative to `ideal`, the duration of all rounds, and the schemes' counters.
 
 use anabranch_lb::registry::HostParameters;
 use anabranch_settings::Raw;
@@ -25,7 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Command-line arguments `key=value`; pairs (sender, receiver, labels) are kept apart from the others.
+/// Arguments `key=value`, and pairs (sender, receiver, labels).
 struct Words {
     named: BTreeMap<String, String>,
     pairs: Vec<(String, String, Vec<Label>)>,
@@ -52,8 +50,7 @@ impl Words {
     }
 }
 
-/// Conductor of one sender. It reports that its paths are measured, so that the next sender measures undisturbed, then waits at
-/// the barrier.
+/// Reports that its sender's paths are measured, so that the next one measures undisturbed, then waits at the barrier.
 struct AtBarrier<'a> {
     measured: Option<Sender<()>>,
     barrier: &'a Barrier,
@@ -110,7 +107,7 @@ fn main() {
             });
             let at = listening.recv().expect("a receiver");
             let mut scheme = HostParameters::named(&words.named["scheme"]).expect("a scheme");
-            // Of these schemes FlowBender alone has this parameter.
+            // Of these schemes FlowBender alone has it.
             let _ = scheme.parameters_mut().set("rtt_threshold", &Raw::Float(2.5));
             let mut chunks = ChunkSettings::new(scheme);
             chunks.seed = words.number("seed") * 1000 + number as u64;
@@ -126,7 +123,6 @@ fn main() {
                 let sent = perform(at, rounds, &from, chunks, &mut conductor).expect("a transfer");
                 (sent, began.expect("a round"), Instant::now())
             }));
-            // The next sender measures its paths after this one.
             knows.recv().expect("measured paths");
         }
         senders.into_iter().map(|sender| sender.join().expect("a sender")).collect()
@@ -141,7 +137,6 @@ fn main() {
         let (below, above) = (slowdowns[place.floor() as usize], slowdowns[place.ceil() as usize]);
         below + place.fract() * (above - below)
     };
-    // A round takes as long as the slowest of its pairs.
     let slowest = |round: usize| sent.iter().map(|(sent, ..)| sent.rounds[round]).max().unwrap_or(Time::ZERO);
     let training: f64 = (0..rounds.len()).map(|round| slowest(round).as_seconds()).sum();
     let all = |of: &dyn Fn(&VerbsSent) -> u64| sent.iter().map(|(sent, ..)| of(sent)).sum::<u64>();

@@ -1,5 +1,3 @@
-//! Interface to the paths that carry datagrams.
-
 pub use anabranch_endpoint::To;
 use anabranch_units::Time;
 use std::{io, net::SocketAddr};
@@ -28,11 +26,11 @@ pub struct Abilities {
     pub largest: usize,
     /// Number of labels to choose from.
     pub labels: u32,
-    /// Maximum number of datagrams of one label and size in one run.
+    /// Maximum datagrams of one label and size in one run.
     pub run: usize,
     /// Source of receive timestamps.
     pub stamps: Stamps,
-    /// Marks (ECN) are requested for outgoing datagrams and reported for arrived ones.
+    /// Marks (ECN) are requested and reported.
     pub ecn: bool,
     /// Trimmed datagrams arrive, flagged as such.
     pub trimmed: bool,
@@ -47,12 +45,12 @@ pub struct Outbound<'a> {
     pub label: Label,
     /// Switches may mark it (ECN-capable).
     pub ecn: bool,
-    /// Traffic class, of which the upper six bits count (DSCP): the lower two are marks. Applies where the datapath supports it,
-    /// and on Linux.
+    /// Traffic class, of which the upper six bits count (DSCP); the lower two are marks. Only where the datapath
+    /// supports it, and on Linux.
     pub class: u8,
-    /// Header, the first bytes of the datagram.
+    /// Header, the first bytes.
     pub head: &'a [u8],
-    /// Payload, which follows the header and need not be adjacent to it in memory.
+    /// Payload, which need not be adjacent to the header in memory.
     pub payload: &'a [u8],
 }
 
@@ -66,7 +64,7 @@ impl Outbound<'_> {
 /// Datagram that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Inbound<'a> {
-    /// Peer at the source address; `None`: there is no such peer.
+    /// Peer at the source address, if there is one.
     pub peer: Option<PeerId>,
     /// Source address, of label 0, which can be forged; `None`: the datapath identifies peers by itself.
     pub from: Option<SocketAddr>,
@@ -128,7 +126,7 @@ pub trait Datapath {
     /// Returns the time since the datapath was opened. It never decreases.
     fn now(&self) -> Time;
 
-    /// Adds a peer that is reachable by these labels; an empty slice means all. A sender that is no peer gets no number.
+    /// Adds a peer that is reachable by these labels; an empty slice means all.
     ///
     /// # Errors
     /// Fails if the address cannot be that of a new peer.
@@ -140,7 +138,7 @@ pub trait Datapath {
     /// Removes a peer; its number may be reused.
     fn release(&mut self, peer: PeerId);
 
-    /// Sends datagrams in order, as many as are accepted at once, and returns their number. Never blocks.
+    /// Sends datagrams in order without blocking; returns the number accepted.
     ///
     /// # Errors
     /// Fails if sending is no longer possible.

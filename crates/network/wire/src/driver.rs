@@ -1,44 +1,38 @@
-//! Driver between an endpoint and its datapath.
-
 use crate::{Datapath, Lateness, Outbound, To, WireError, lateness::Clerk};
 use anabranch_endpoint::{Arrival, Bytes, Endpoint, NoPlacement, Placement, Transmit};
 use anabranch_units::Time;
 use arrayvec::ArrayVec;
 
-/// Datagrams received from a datapath per round.
+/// Received from a datapath per round.
 const RECEIVED_AT_ONCE: usize = 64;
-/// Datagrams passed to a datapath at once.
+/// Passed to a datapath at once.
 const SENT_AT_ONCE: usize = 32;
-/// The same limit if datagrams of a label leave in runs, rounded down to whole runs.
+/// The same for runs of datagrams, rounded down to whole runs.
 const MAX_AT_ONCE: usize = 64;
-/// Rounds of receiving and sending before control returns to the caller.
+/// Rounds before control returns to the caller.
 const ROUNDS_AT_ONCE: usize = 16;
-/// Content of a batch slot that has not been used yet.
 const NOTHING: Transmit = Transmit { to: To::Peer(0), label: 0, ecn: false, class: 0, payload: Bytes::new() };
 
-/// An endpoint with the datapath that carries its packets.
+/// An endpoint with its datapath, whose errors the methods return.
 #[derive(Debug)]
 pub struct Driver<D> {
     endpoint: Endpoint,
     datapath: D,
-    /// Datagrams that the endpoint has made, with their headers. All but the first `sent` of `order` are still to be sent.
-    /// Datagrams that the datapath does not accept stay here, so that no scheme is called twice.
+    /// All but the first `sent` of `order` are still to be sent. Datagrams that the datapath does not accept stay here,
+    /// so that no scheme is called twice.
     batch: Vec<(Transmit, Vec<u8>)>,
     made: usize,
     sent: usize,
-    /// Order in which the datagrams are sent, and their maximum number.
     order: [u8; MAX_AT_ONCE],
     most: usize,
-    /// Datagrams of a label leave together.
     grouped: bool,
-    /// Last reading of the clock, and the longest interval between readings without sleep.
+    /// Last clock reading, and the longest interval between readings without sleep.
     looked: Time,
     longest_pause: Time,
     lateness: Clerk,
 }
 
-/// Returns the sort key of a datagram among those that leave at once: data first, then by peer, label, mark and class, then in
-/// order of creation. Datagrams to addresses keep their order.
+/// Data first, then by peer, label, mark and class, then in order of creation. Datagrams to addresses keep their order.
 fn order_of(datagram: &Transmit, at: usize) -> u64 {
     let Transmit { to, label, ecn, class, payload } = datagram;
     let of_peer = match to {
@@ -53,7 +47,6 @@ impl<D: Datapath> Driver<D> {
     pub fn new(endpoint: Endpoint, datapath: D) -> Self {
         let (looked, abilities) = (datapath.now(), datapath.abilities());
         let run = abilities.run.min(abilities.largest / endpoint.longest_datagram().max(1)).clamp(1, MAX_AT_ONCE);
-        // Whole runs, made by the endpoint or found by the datapath.
         let unit = match endpoint.settings().run_length as usize {
             1 => run,
             chosen => chosen.min(run),
@@ -74,21 +67,20 @@ impl<D: Datapath> Driver<D> {
         }
     }
 
-    /// Returns the endpoint, to connect, to send and to take events, and the time.
+    /// Returns the endpoint and the time.
     pub fn endpoint(&mut self) -> (&mut Endpoint, Time) {
         let now = self.datapath.now();
         self.lateness.see(&self.endpoint, now, self.sent < self.made);
         (&mut self.endpoint, now)
     }
 
-    /// Copies the unsent and unacknowledged messages of a stream that borrow the owner's memory, so that the owner may reuse it
-    /// ([`Endpoint::own`]).
+    /// Copies the messages of a stream that borrow the owner's memory, so that the owner may reuse it ([`Endpoint::own`]).
     pub fn own(&mut self, peer: u32, stream: u32) {
         self.endpoint.own(peer, stream);
         self.own_unsent();
     }
 
-    /// Does the same for datagrams that the datapath has not accepted yet, regardless of their streams.
+    /// Does the same for datagrams of any stream that the datapath has not accepted yet.
     pub fn own_unsent(&mut self) {
         for at in &self.order[self.sent..self.made] {
             let payload = &mut self.batch[usize::from(*at)].0.payload;
@@ -96,18 +88,17 @@ impl<D: Datapath> Driver<D> {
         }
     }
 
-    /// The datapath.
+    /// Returns the datapath.
     pub fn datapath(&mut self) -> &mut D {
         &mut self.datapath
     }
 
-    /// Returns the longest time for which the runnable process was descheduled, as its readings of the clock show: between two
-    /// readings at work, or after the time at which it was to be woken. Packets that arrived meanwhile were acknowledged late.
+    /// Returns the longest time for which the runnable process was descheduled: between two clock readings at work, or
+    /// after its wake-up time. Packets that arrived meanwhile were acknowledged late.
     pub fn longest_pause(&self) -> Time {
         self.longest_pause
     }
 
-    /// Returns the lateness so far.
     pub fn lateness(&self) -> Lateness {
         self.lateness.counted()
     }
@@ -119,20 +110,13 @@ impl<D: Datapath> Driver<D> {
         now
     }
 
-    /// Receives, runs expired timers and sends. Returns the time of the next work, unless a datagram arrives earlier; `None`:
-    /// there is none. Take all events before the next call, which forgets peers that are gone.
-    ///
-    /// # Errors
-    /// Errors of the datapath.
+    /// Receives, runs expired timers and sends. Returns the time of the next work, unless a datagram arrives earlier.
+    /// Take all events before the next call, which forgets peers that are gone.
     pub fn work(&mut self) -> Result<Option<Time>, WireError> {
         self.rounds(false, &mut NoPlacement)
     }
 
-    /// Does the same with receive buffers of the owner. With `sends_first`, queued data leave before the datapath is polled, for
-    /// a caller that has just queued them.
-    ///
-    /// # Errors
-    /// Errors of the datapath.
+    /// Does the same with receive buffers of the owner. With `sends_first`, queued data leave before the datapath is polled.
     pub fn work_with_placement(
         &mut self,
         places: &mut dyn Placement,
@@ -141,18 +125,14 @@ impl<D: Datapath> Driver<D> {
         self.rounds(sends_first, places)
     }
 
-    /// Receives what has arrived and leaves replies to the next call, for a caller that waits for exactly this. Returns the
-    /// number of datagrams.
-    ///
-    /// # Errors
-    /// Errors of the datapath.
+    /// Receives what has arrived without sending replies; returns the number of datagrams.
     pub fn receive_with_placement(&mut self, places: &mut dyn Placement) -> Result<usize, WireError> {
         let mut now = self.look();
         self.lateness.see(&self.endpoint, now, self.sent < self.made);
         self.receive_at(&mut now, places).map(|(received, _)| received)
     }
 
-    /// Receives datagrams. Returns their number and the arrival time of the first. Raises `now` to the latest arrival, which may
+    /// Returns the number of datagrams and the arrival time of the first. Raises `now` to the latest arrival, which may
     /// be after the clock was read.
     fn receive_at(&mut self, now: &mut Time, places: &mut dyn Placement) -> Result<(usize, Option<Time>), WireError> {
         let Driver { endpoint, datapath, .. } = self;
@@ -163,7 +143,7 @@ impl<D: Datapath> Driver<D> {
             first = Some(first.map_or(at, |first| first.min(at)));
             endpoint.handle_with_placement(*now, &Arrival { peer, from, label, at, ecn, bytes }, places);
         })?;
-        // A sender that has shown that it receives at its address gets a number; others do not.
+        // Only a sender that has proven its address gets a number.
         endpoint.admit(*now, &mut |at| datapath.peer(at, &[]).ok());
         Ok((received, first))
     }
@@ -194,7 +174,6 @@ impl<D: Datapath> Driver<D> {
         Ok(Some(self.datapath.now()))
     }
 
-    /// Sends what may leave at `now`; returns the number of datagrams.
     fn transmit(&mut self, now: Time) -> Result<usize, WireError> {
         if self.sent == self.made {
             (self.sent, self.made) = (0, 0);
@@ -209,8 +188,8 @@ impl<D: Datapath> Driver<D> {
                 self.made += 1;
             }
             if self.grouped {
-                // Only the order within a label matters, and datagrams of a label need one system call. Receivers wait for data;
-                // acknowledgements can wait this short time.
+                // Only the order within a label matters, and datagrams of a label need one system call. Receivers wait
+                // for data, so ACKs go last.
                 let mut keys = [0; MAX_AT_ONCE];
                 for (at, key) in keys[..self.made].iter_mut().enumerate() {
                     *key = order_of(&self.batch[at].0, at);
@@ -235,7 +214,6 @@ impl<D: Datapath> Driver<D> {
         let sent = self.datapath.send(&batch)?;
         self.lateness.note_sent(sent, batch[..sent].iter().map(|datagram| datagram.size() as u64).sum());
         drop(batch);
-        // Releases the payloads of sent datagrams.
         self.order[self.sent..self.sent + sent]
             .iter()
             .for_each(|at| self.batch[usize::from(*at)].0.payload = Bytes::new());
@@ -244,13 +222,10 @@ impl<D: Datapath> Driver<D> {
     }
 
     /// Waits until there is work or until `until`.
-    ///
-    /// # Errors
-    /// Errors of the datapath.
     pub fn wait(&mut self, until: Time) -> Result<(), WireError> {
         self.look();
         self.datapath.wait(until)?;
-        // Only a late wake-up counts as a pause, not the sleep.
+        // Only a late wake-up counts as a pause.
         self.looked = self.datapath.now().min(until.max(self.looked));
         self.look();
         Ok(())

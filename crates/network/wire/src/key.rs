@@ -9,9 +9,8 @@ use std::{
 };
 use zeroize::Zeroizing;
 
-/// Hexadecimal digits of the shortest key: 32 bytes.
+/// Hexadecimal digits of 32 bytes.
 const MIN_DIGITS: usize = 64;
-/// Bytes of the largest file.
 const MAX_FILE: u64 = 4096;
 
 /// Error of a key file: what was found, and what is expected.
@@ -27,7 +26,7 @@ fn wrong(found: impl Into<String>, expected: impl Into<String>) -> KeyError {
     KeyError { found: found.into(), expected: expected.into() }
 }
 
-/// Refuses a file that others than its owner can read or write.
+/// Refuses a file that others can read or write.
 fn check(path: &str, metadata: &Metadata) -> Result<(), KeyError> {
     let mode = metadata.mode() & 0o7777;
     if mode & 0o077 != 0 {
@@ -46,14 +45,13 @@ fn check(path: &str, metadata: &Metadata) -> Result<(), KeyError> {
 
 /// Reads the key from a file: 64 hexadecimal digits or more, with optional whitespace.
 ///
-/// # Errors
-/// Fails if there is no such file, if others may read or write it, or if it contains other bytes. Messages contain nothing of the
-/// content.
+/// Fails if there is no such file, if others may read or write it, or if it contains other bytes, of which messages
+/// contain nothing.
 pub fn read_key(path: &str) -> Result<Key, KeyError> {
     let expected = "a file with 64 hexadecimal digits or more, for example of `openssl rand -hex 32`";
     let unreadable = |error: std::io::Error| wrong(format!("`{path}`: {error}"), expected);
     let file = anabranch_input::open_own(Path::new(path), OpenOptions::new().read(true)).map_err(unreadable)?;
-    // The check applies to the open file, regardless of what has its name by now.
+    // Checks the open file, not the name.
     check(path, &file.metadata().map_err(unreadable)?)?;
     let mut text = Zeroizing::new(Vec::with_capacity(MAX_FILE as usize + 1));
     file.take(MAX_FILE + 1).read_to_end(&mut text).map_err(unreadable)?;
@@ -87,7 +85,7 @@ mod tests {
         let path = dir.join("key");
         let name = path.to_str().unwrap();
         let with = |text: &str, mode: u32| {
-            // Its owner may not write a file of mode 0400.
+            // A file of mode 0400 cannot be overwritten.
             drop(fs::remove_file(&path));
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
@@ -112,7 +110,6 @@ mod tests {
         refused("", 0o600, "0 digits");
         let found = |path: &Path| read_key(path.to_str().unwrap()).unwrap_err().found;
         assert!(found(dir).contains("a directory, not a regular file"));
-        // A FIFO does not block, and a link is not followed.
         let (fifo, link) = (dir.join("fifo"), dir.join("link"));
         assert!(std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&fifo).status().unwrap().success());
         with(&digits, 0o600).unwrap();

@@ -1,5 +1,3 @@
-//! Lateness of an endpoint: the time at which its packets are due against the time at which they leave.
-
 use anabranch_endpoint::Endpoint;
 use anabranch_units::Time;
 
@@ -12,37 +10,32 @@ pub struct Lateness {
     pub receiving: Time,
     /// Time with either.
     pub active: Time,
-    /// Of `active`, time in which a packet was overdue by more than the pacer catches up.
+    /// Of `active`, time with a packet overdue by more than the pacer catches up.
     pub late: Time,
-    /// Of `sending`, time in which a packet was due and whose share of the line rate is lost for good.
+    /// Of `sending`, time with a due packet whose share of the line rate is lost.
     pub lost: Time,
     /// Bytes of all datagrams sent, network headers included.
     pub bytes: u64,
 }
 
-/// Accounts [`Lateness`] for a driver, once per round of receiving and sending, not per packet.
+/// Accounts [`Lateness`] once per round of receiving and sending.
 #[derive(Debug)]
 pub(crate) struct Clerk {
     counted: Lateness,
-    /// Lateness that the pacer catches up.
     catch_up: Time,
     overhead: u64,
-    /// Times up to which activity and lateness are counted.
     active_until: Time,
     late_until: Time,
-    /// State of the endpoint at the last call of `see`.
+    /// At the last call of `see`.
     sending: bool,
     receiving: bool,
-    /// Last time at which nothing was due.
     empty_at: Time,
 }
 
-/// Packet or timer that was due when a round began.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Due {
-    /// Due time of a packet, and `true` if the pacer catches up on its lateness.
+    /// With `true` if the pacer catches up on its lateness.
     packet: Option<(Time, bool)>,
-    /// Due time of a timer.
     timer: Option<Time>,
 }
 
@@ -69,8 +62,8 @@ impl Clerk {
         self.counted.bytes += bytes + datagrams as u64 * self.overhead;
     }
 
-    /// Records the endpoint's state at `now`: after a round, and before its owner queues more. While the datapath accepts nothing
-    /// (`is_blocked`), nothing is due.
+    /// Records the endpoint's state after a round, before its owner queues more. Nothing is due while the datapath
+    /// accepts nothing (`is_blocked`).
     pub(crate) fn see(&mut self, endpoint: &Endpoint, now: Time, is_blocked: bool) {
         self.pass(now);
         (self.sending, self.receiving) = (endpoint.is_sending(), endpoint.is_receiving());
@@ -95,7 +88,7 @@ impl Clerk {
         }
     }
 
-    /// Returns the packet or timer that is due at `now`, before anything is received.
+    /// `now` is before anything is received.
     pub(crate) fn due(&self, endpoint: &Endpoint, now: Time) -> Due {
         let next = endpoint.next_send();
         // Packets queued after `empty_at` were not due before it.
@@ -104,7 +97,7 @@ impl Clerk {
         Due { packet, timer }
     }
 
-    /// Accounts a round that is about to send at `now`; `arrived` is the arrival time of its first datagram.
+    /// `arrived` is the arrival time of the round's first datagram.
     pub(crate) fn note_round(&mut self, endpoint: &Endpoint, due: Due, arrived: Option<Time>, now: Time) {
         let since = [due.timer, arrived].into_iter().flatten().min();
         // A message that arrived while the process was descheduled counts from its arrival.

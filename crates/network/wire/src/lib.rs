@@ -1,16 +1,6 @@
-//! Carries the packets of an [`anabranch_endpoint::Endpoint`]. A [`Datapath`] sends and receives datagrams over paths that a
-//! label selects; a [`Driver`] connects it to the endpoint.
-//!
-//! - [`memory`]: a virtual clock and links with rate, delay, queue, marking, trimming and seeded faults, for tests of everything
-//!   above;
-//! - [`udp`]: sockets, one per label.
-//!
-//! [`WireParameters`] is the section `[wire]` of a scenario.
-//!
-//! [`chunks`] are whole pieces of a message that hardware delivers and acknowledges by itself: queue pairs of RDMA NICs
-//! ([`verbs`]).
-//!
-//! [`transfer`] sends bytes from one endpoint to another and compares checksums.
+//! Carries the packets of an [`anabranch_endpoint::Endpoint`]: a [`Datapath`] of [`memory`] or [`udp`] sends datagrams over
+//! paths that a label selects, a [`Driver`] connects it to the endpoint, [`transfer`] sends bytes and compares checksums.
+//! [`chunks`] are carried by reliable queue pairs ([`verbs`]). [`WireParameters`] is the section `[wire]` of a scenario.
 
 pub mod chunks;
 mod datapath;

@@ -1,4 +1,4 @@
-//! Section `[wire]` of a scenario: parameters that only real networks require.
+//! Section `[wire]` of a scenario.
 
 use crate::{chunks::ChunkSettings, key, verbs};
 use anabranch_endpoint::{
@@ -12,29 +12,27 @@ use anabranch_units::{Bytes, Rate, Time};
 
 /// Bytes of the headers of UDP, IPv4 and Ethernet, which pacing and windows count.
 pub const OVERHEAD: u64 = 42;
-/// Bytes of a jumbo frame without Ethernet's header, and of the headers of IPv6 and UDP.
+/// A jumbo frame without Ethernet's header, and the headers of IPv6 and UDP.
 const JUMBO_MTU: u64 = 9000;
 const IPV6_UDP: u64 = 48;
 
-/// Returns the payload bytes of the largest packet: with all headers it fits a jumbo frame, over IPv4 and IPv6.
+/// With all headers the packet fits a jumbo frame.
 const fn max_payload(is_authenticated: bool) -> u64 {
     let header = if is_authenticated { header::MAX_HEADER } else { header::DATA_HEADER };
     JUMBO_MTU - IPV6_UDP - header as u64
 }
 
-/// Payload bytes of the smallest full packet.
 const MIN_PAYLOAD: u64 = 64;
 /// Maximum labels of an endpoint, which uses one socket per label.
 pub const MAX_LABELS: u32 = 256;
-/// Bytes of the largest chunk: a receiver has memory for two messages of sixteen chunks.
+/// A receiver has memory for two messages of sixteen chunks.
 const MAX_CHUNK: u64 = 30_000_000;
-/// Minimum bytes for messages of all peers: four of the largest.
+/// Four of the largest messages.
 const MIN_BUFFERED: u64 = 64 << 20;
 const MAX_BUFFERED: u64 = 1 << 40;
-/// Number of timeouts for which a path that timed out is not used. A retry on a dead path fills the window with lost packets and
+/// Timeouts for which a path that timed out is not used. A retry on a dead path fills the window with lost packets and
 /// stalls the stream for a timeout: this limits the stall to a tenth of the time.
 const TIMEOUTS: u64 = 10;
-/// Packets of the longest run.
 const LONGEST_RUN: u32 = 64;
 
 choices! {
@@ -156,13 +154,12 @@ pub fn secret() -> Secret {
     Secret(bytes)
 }
 
-/// Returns the value of a scheme's key as text, if the scheme has the key.
+/// Returns the value as text, if the scheme has the key.
 fn entry(scheme: &HostParameters, key: &str) -> Option<String> {
     let entries = scheme.parameters().entries();
     entries.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value.to_string())
 }
 
-/// Returns `true` if a scheme has this key with the value `auto`.
 fn is_auto(scheme: &HostParameters, key: &str) -> bool {
     entry(scheme, key).is_some_and(|value| value == "\"auto\"")
 }
@@ -234,7 +231,6 @@ impl WireParameters {
         }
     }
 
-    /// Returns the bytes of a data header, with or without a key.
     fn header(&self, has_key: bool) -> u64 {
         let protection = if has_key { self.protection() } else { Protection::Off };
         let of = match protection {
@@ -245,7 +241,7 @@ impl WireParameters {
         of as u64
     }
 
-    /// Returns `true` if packets have MACs: there is a key, or authentication requires one.
+    /// Returns `true` if packets have MACs.
     pub fn is_authenticated(&self) -> bool {
         match self.authenticate {
             Authenticate::Off => false,
@@ -254,7 +250,7 @@ impl WireParameters {
         }
     }
 
-    /// Returns the bytes of the longest packet header of the endpoint's protocol.
+    /// Returns the bytes of the longest packet header.
     pub fn max_header(&self) -> u64 {
         if self.is_authenticated() { header::MAX_HEADER as u64 } else { header::DATA_HEADER as u64 }
     }
@@ -264,18 +260,18 @@ impl WireParameters {
         max_payload(self.is_authenticated())
     }
 
-    /// Returns the range of payload sizes, for messages.
+    /// For error messages.
     fn payloads(&self) -> String {
         let with = if self.is_authenticated() { " with a key" } else { "" };
         format!("from {MIN_PAYLOAD}B to {}B{with}", self.max_payload())
     }
 
-    /// Returns the bytes of a packet on the wire besides the protocol's own header and payload, which pacing and windows count.
+    /// Returns the bytes of a packet besides the protocol's header and payload, which pacing and windows count.
     pub fn overhead(&self) -> u64 {
         if self.datapath == DatapathKind::Uc { verbs::UC_OVERHEAD } else { OVERHEAD }
     }
 
-    /// Returns the payload bytes of a full packet, given the transport's parameters.
+    /// Returns the payload bytes of a full packet.
     ///
     /// # Errors
     /// Fails if they do not fit a datagram.
@@ -291,7 +287,7 @@ impl WireParameters {
         Err(wrong("payload", found, self.payloads()))
     }
 
-    /// Returns the transport adapted to a real network: size and header of packets, a timeout that follows measured round trips,
+    /// Returns the transport adapted to a real network: sizes of packets, a timeout that follows measured round trips,
     /// and early loss detection by reordering.
     ///
     /// # Errors
@@ -308,8 +304,7 @@ impl WireParameters {
         Ok(ours)
     }
 
-    /// Returns the settings of an endpoint with this transport and scheme; `link_rate` is the rate of its host's link in the
-    /// scenario.
+    /// Returns the settings of an endpoint; `link_rate` is the rate of its host's link in the scenario.
     ///
     /// # Errors
     /// Fails if packets would be too large, or if the key cannot be read.
@@ -323,7 +318,7 @@ impl WireParameters {
         self.settings_with_key(transport, scheme, link_rate, seed, self.read_key()?)
     }
 
-    /// Returns the same settings with a key that is in no file.
+    /// Returns the same settings with another key.
     ///
     /// # Errors
     /// Fails if packets would be too large.
@@ -355,7 +350,7 @@ impl WireParameters {
             seed,
             secret: secret(),
             max_buffered_bytes: self.max_buffered_bytes.0,
-            // One peer needs memory for two of the largest messages.
+            // Two of the largest messages.
             max_held: usual.max_held.min(self.max_buffered_bytes.0 / 2),
             max_peers_per_address: self.max_peers_per_address as usize,
             max_retries: self.max_retries,
@@ -386,8 +381,8 @@ impl WireParameters {
     /// Returns the settings of a chunk driver with the scheme of `settings`.
     ///
     /// # Errors
-    /// Fails if the scheme's own `probe_size` differs from [`WireParameters::probe`], which sets the size of probes over reliable
-    /// queue pairs.
+    /// Fails if the scheme's own `probe_size` differs from [`WireParameters::probe`], which applies over reliable queue
+    /// pairs.
     pub fn chunk_settings(&self, settings: &Settings) -> Result<ChunkSettings, SetError> {
         let mut scheme = settings.scheme.clone();
         // Most schemes send no probes.
@@ -488,8 +483,7 @@ mod tests {
         transport.parameters_mut().set("mtu", &Raw::Text("9000B".into())).unwrap();
         let error = wire.settings(&transport, scheme(), Rate::gbps(25), 1).unwrap_err().to_string();
         assert!(error.contains("transport.mtu = 9000B"), "{error}");
-        // 14 B Ethernet, 20 B IPv4, 8 B UDP, 12 B base transport header, 4 B invariant CRC, 64 B of the protocol's header; marks
-        // are not reported.
+        // 14 B Ethernet, 20 B IPv4, 8 B UDP, 12 B base transport header, 4 B invariant CRC, 64 B of the protocol's header.
         let uc = WireParameters { datapath: DatapathKind::Uc, ..wire.clone() };
         let settings = uc.settings(&TransportParameters::named("uet").unwrap(), scheme(), Rate::gbps(25), 1).unwrap();
         assert_eq!((settings.transport.header(), settings.overhead, settings.ecn), (122, 58, false));

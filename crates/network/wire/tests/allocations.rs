@@ -15,7 +15,6 @@ thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// System allocator with a count per thread.
 struct Counting;
 
 // SAFETY: every call is forwarded unchanged to the system's allocator.
@@ -37,7 +36,6 @@ fn driver(settings: Settings) -> Driver<UdpPath> {
     Driver::new(Endpoint::new(settings), path)
 }
 
-/// Runs both endpoints until the sender's message is acknowledged.
 fn until_sent(ends: &mut [Driver<UdpPath>; 2]) {
     loop {
         for end in 0..2 {
@@ -82,7 +80,7 @@ fn a_packet_costs_no_allocation() {
             until_sent(&mut ends);
             counts.push(ALLOCATIONS.with(Cell::get) - before);
         }
-        // One thousand packets per message; the receiver allocates memory for the message itself.
+        // The receiver allocates memory for the message itself.
         let least = counts.iter().min().unwrap();
         assert!(*least < 30, "{}: {counts:?} allocations for 1000 packets", scheme.name);
     }

@@ -24,7 +24,7 @@ fn a_longer_way_is_learnt_and_forgotten() {
     let before = base(&mut pair);
     // 4 KiB and the acknowledgement take 3.5 us besides the delays.
     assert!(before > Time::from_us(103) && before < Time::from_us(104), "{before}");
-    // Sends full packets for this time, one after the other, so that nothing is queued.
+    // One after the other, so that nothing is queued.
     let talk = |pair: &mut Pair, for_us: u64| {
         let end = pair.network.now() + Time::from_us(for_us);
         while pair.network.now() < end {

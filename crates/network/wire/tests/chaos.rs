@@ -1,5 +1,5 @@
-//! Under any finite sequence of faults every byte arrives once and in place, and memory stays bounded. Schemes, transports, links
-//! and faults are drawn from a seed; a failure names its seed.
+//! Under any finite sequence of faults every byte arrives once and in place, and memory stays bounded. All is drawn
+//! from a seed, which a failure names.
 
 mod common;
 
@@ -17,7 +17,7 @@ use anabranch_wire::memory::Link;
 use common::Pair;
 use std::collections::BTreeMap;
 
-/// Time limit of a trial: faults end after 2 ms.
+/// Faults end after 2 ms.
 const LIMIT: Time = Time::from_us(2_000_000);
 const FAULTS_END: u64 = 2_000;
 
@@ -93,17 +93,15 @@ fn message(draws: &mut Stream) -> Vec<u8> {
     (0..draws.below(most + 1)).map(|_| draws.bits() as u8).collect()
 }
 
-/// Parameters of a trial.
 #[derive(Clone, Copy, Default)]
 struct Trial {
     seed: u64,
     /// Index of the scheme in the registry; `None`: it is drawn.
     scheme: Option<usize>,
-    /// Links damage some datagrams.
     is_damaging: bool,
 }
 
-/// Runs a trial. Returns the number of damaged datagrams that the endpoints have detected.
+/// Returns the number of damaged datagrams that the endpoints have detected.
 fn try_seed(trial: Trial) -> Result<u64, String> {
     let Trial { seed, scheme, is_damaging } = trial;
     let mut draws = Stream::keyed(seed, 0, "chaos");
@@ -134,7 +132,6 @@ fn try_seed(trial: Trial) -> Result<u64, String> {
         pair.send(0, stream, bytes.clone());
         wanted[1].entry(stream).or_default().push(bytes);
     }
-    // The peer begins once it has received the first message.
     if !pair.run(LIMIT, &mut |pair| !pair.received[1].is_empty()) {
         return Err(format!("{what}: nothing received"));
     }
@@ -181,7 +178,6 @@ fn try_seed(trial: Trial) -> Result<u64, String> {
     Ok(damaged)
 }
 
-/// Runs trials without damage.
 fn try_all(seeds: std::ops::Range<u64>) {
     anabranch_testkit::try_seeds(seeds, |seed| try_seed(Trial { seed, ..Trial::default() }).map(drop));
 }
@@ -191,8 +187,7 @@ fn five_hundred_seeds() {
     try_all(0..500);
 }
 
-/// Bit errors that no hardware check detects, in one datagram of ten, with every scheme: all bytes arrive intact, and no peer is
-/// lost.
+/// Bit errors that no hardware check detects, in one datagram of ten: all bytes arrive intact, and no peer is lost.
 #[test]
 fn damaged_bits_reach_nobody() {
     let mut damaged = 0;
@@ -213,7 +208,7 @@ fn damaged_bits_reach_nobody_in_five_thousand_runs() {
     }
 }
 
-/// SMaRTT over a path that trims packets: filled with trimmed headers, the path carries nothing that is acknowledged.
+/// Filled with trimmed headers, the path carries nothing that SMaRTT acknowledges.
 #[test]
 fn a_path_of_heads_alone() {
     try_all(1359..1360);

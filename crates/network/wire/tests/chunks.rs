@@ -1,4 +1,4 @@
-//! Chunks over queues in memory: closed forms, and schemes that leave a path that has become slow or dead.
+//! Closed forms, and schemes that leave a path that has become slow or dead.
 
 use anabranch_lb::registry::HostParameters;
 use anabranch_random::Stream;
@@ -10,9 +10,9 @@ use anabranch_wire::chunks::{
 };
 use std::collections::BTreeSet;
 
-/// Bytes of a chunk: 1 ms at 800 Mbit/s, which is 10 ns per byte.
+/// 1 ms at 800 Mbit/s, which is 10 ns per byte.
 const CHUNK: u64 = 100_000;
-/// Bytes of a probe: 10 us.
+/// Takes 10 us.
 const PROBE: u32 = 1_000;
 const RATE: Rate = Rate(800_000_000);
 const DELAY: Time = Time::from_us(20);
@@ -26,7 +26,7 @@ struct Bench {
     lost: bool,
 }
 
-/// Returns a sender of `bytes` bytes with this scheme. Its paths are `usual` unless they are set.
+/// Its paths are `usual` unless they are set.
 fn bench(scheme: &str, bytes: u64, usual: ChunkLink, limits: Limits, change: impl FnOnce(&mut ChunkSettings)) -> Bench {
     let mut settings = ChunkSettings::new(HostParameters::named(scheme).unwrap());
     settings.probe_to = bytes.max(CHUNK);
@@ -44,7 +44,7 @@ fn bench(scheme: &str, bytes: u64, usual: ChunkLink, limits: Limits, change: imp
 }
 
 impl Bench {
-    /// Works until `done` returns `true` or a minute of virtual time has passed.
+    /// Works until `done`, a minute of virtual time at most.
     fn run(&mut self, done: &mut dyn FnMut(&mut Bench) -> bool) {
         let limit = Time::from_ms(60_000);
         loop {
@@ -82,7 +82,7 @@ impl Bench {
         assert!(self.driver.send(self.stream, Message { number: 0, from: 0, to: 0, bytes: self.bytes }));
     }
 
-    /// Checks that every byte is in place, and that no chunk's notice arrived twice unless the chunk was retransmitted.
+    /// Every byte is in place, and no notice arrived twice unless its chunk was retransmitted.
     fn check(&mut self) {
         let counters = self.driver.counters();
         let bytes = self.bytes as usize;
@@ -141,8 +141,8 @@ fn chunks_that_wait_for_each_other_are_no_congestion() {
 
 #[test]
 fn a_full_queue_makes_no_scheme_choose_twice() {
-    // Four chunks may be under way, and a queue takes one. `rr` moves to the next label with every choice, so all labels must
-    // carry the same number of chunks.
+    // Four chunks may be under way, and a queue takes one. `rr` moves to the next label with every choice, so all
+    // labels carry the same number.
     let limits = Limits { depth: 1, ..Limits::default() };
     let mut bench = bench("rr", 16 * CHUNK, ChunkLink::new(RATE, DELAY), limits, |settings| {
         (settings.window, settings.labels) = (4, vec![5, 6]);
@@ -167,7 +167,6 @@ fn queue_pairs_in_turn() {
     bench.check();
 }
 
-/// Returns the label with the most chunks so far, and their number.
 fn favourite(bench: &Bench) -> (u32, u64) {
     bench.driver.by_label().max_by_key(|(_, chunks)| *chunks).unwrap()
 }
@@ -182,19 +181,18 @@ fn hopper_leaves_a_slow_path_after_one_chunk() {
     assert_eq!(bench.counters().probes, 0, "nothing is congested");
     let (slow, before) = favourite(&bench);
     assert_eq!(before, 11, "and nothing moves");
-    // The twelfth chunk finds its path at a tenth of the rate and takes more than 2.5 base round trips. Two other paths are
-    // probed at once, but the thirteenth chunk is posted before the replies: it is the last on that path.
+    // The twelfth chunk takes more than 2.5 base round trips at a tenth of the rate. Two other paths are probed at
+    // once, but the thirteenth chunk is posted before the replies: it is the last on that path.
     bench.driver.path().set(0, slow, ChunkLink::new(Rate(RATE.0 / 10), DELAY));
     bench.run(&mut |bench| !bench.sent.is_empty());
     let counters = bench.counters();
     let by_label: Vec<_> = bench.driver.by_label().collect();
     let on_slow = by_label.iter().find(|(label, _)| *label == slow).unwrap().1;
     assert_eq!(on_slow, 13, "{by_label:?}");
-    // When the thirteenth completes, the old path is as slow as before, so two more paths are probed, and the scheme may move to
-    // one of them.
+    // After the thirteenth two more paths are probed, and the scheme may move to one of them.
     assert_eq!(counters.probes, 4);
     assert!((1..=2).contains(&counters.path_switches), "{by_label:?}");
-    // The new path uses the queue pair of its probe: nothing is relabelled, and no queue is opened for the move.
+    // The new path uses the queue pair of its probe.
     assert_eq!((counters.relabelled, counters.queues), (0, 8));
     // Sixty-two chunks took the base round trip, two took ten times the serialisation time.
     let slow_chunk = Time::from_ms(10) + DELAY;
@@ -206,8 +204,8 @@ fn hopper_leaves_a_slow_path_after_one_chunk() {
 
 #[test]
 fn hopper_stays_where_all_paths_are_slow() {
-    // With a delay of 1 us a probe takes 11 us at full rate and 101 us at a tenth of it, 9.2 times as long. A chunk takes 10.0
-    // times as long, and 9.2 is not below 80 % of that.
+    // With a delay of 1 us a probe takes 11 us at full rate and 101 us at a tenth of it, 9.2 times as long. A chunk
+    // takes 10.0 times as long, and 9.2 is not below 80 % of that.
     let delay = Time::from_us(1);
     let mut bench = bench("hopper", 32 * CHUNK, ChunkLink::new(RATE, delay), Limits::default(), |_| {});
     bench.open();
@@ -222,7 +220,7 @@ fn hopper_stays_where_all_paths_are_slow() {
 
 #[test]
 fn flowbender_goes_on_until_it_is_fast() {
-    // Two of eight labels are slow. After a chunk above 2.5 base round trips the next one uses the next label.
+    // After a chunk above 2.5 base round trips the next one uses the next label. Two of eight labels are slow.
     let mut bench = bench("flowbender", 32 * CHUNK, ChunkLink::new(RATE, DELAY), Limits::default(), |_| {});
     bench.open();
     bench.begin();
@@ -241,7 +239,7 @@ fn flowbender_goes_on_until_it_is_fast() {
 
 #[test]
 fn few_queues_are_relabelled_when_idle() {
-    // 64 labels and three queues: with any scheme the queues have the labels of the latest posts.
+    // Queues have the labels of the latest posts.
     for scheme in ["ops", "hopper", "qp-spray"] {
         let jitter = ChunkLink { jitter: Time::from_ms(1), ..ChunkLink::new(RATE, DELAY) };
         let mut bench = bench(scheme, 100 * CHUNK, jitter, Limits::default(), |settings| {
@@ -251,7 +249,7 @@ fn few_queues_are_relabelled_when_idle() {
         bench.send();
         let counters = bench.counters();
         assert_eq!(counters.queues, 3, "{scheme}");
-        // Sixty-four labels were measured, sixty-one of them over queues that had another label before.
+        // Sixty-four labels were measured, sixty-one over relabelled queues.
         assert!(counters.relabelled >= 61, "{scheme}: {counters:?}");
         assert_eq!(counters.stood, Time::from_us(500) * counters.relabelled, "{scheme}");
         bench.check();
@@ -282,7 +280,7 @@ fn a_dead_path_is_left() {
 
 #[test]
 fn a_short_cut_costs_time_alone() {
-    // Cut at 3 ms of the transfer for 100 ms, less than the hardware's retry time: the third chunk is retransmitted.
+    // For 100 ms from 3 ms on, less than the hardware's retry time: the third chunk is retransmitted.
     let mut bench = bench("ecmp", 8 * CHUNK, ChunkLink::new(RATE, DELAY), Limits::default(), |_| {});
     bench.open();
     let start = bench.driver.path().now();
@@ -303,7 +301,7 @@ fn a_peer_without_a_path_is_lost() {
     let mut bench = bench("hopper", CHUNK, dead, Limits::default(), |_| {});
     bench.run(&mut |bench| bench.lost);
     assert_eq!(bench.counters().failed, 8, "each label was tried");
-    // All paths fail later on: a chunk is sent eight times.
+    // A chunk is sent eight times.
     let mut bench = self::bench("ecmp", 4 * CHUNK, ChunkLink::new(RATE, DELAY), Limits::default(), |_| {});
     bench.open();
     for label in 1..=8 {
@@ -317,7 +315,7 @@ fn a_peer_without_a_path_is_lost() {
 
 #[test]
 fn noise_is_measured_and_counts_as_nothing() {
-    // Chunks are late by up to 1 ms, as long as they take: without a noise floor this counts as congestion now and then.
+    // Late by up to 1 ms, as long as they take: without a noise floor this counts as congestion now and then.
     let jitter = ChunkLink { jitter: Time::from_ms(1), ..ChunkLink::new(RATE, DELAY) };
     let probes = |calibrations| {
         let mut bench = bench("hopper", 200 * CHUNK, jitter.clone(), Limits::default(), |settings| {
@@ -337,8 +335,7 @@ fn noise_is_measured_and_counts_as_nothing() {
 
 #[test]
 fn rounds_are_flows_of_their_own() {
-    // One chunk per flow by ECMP, which keeps its path for a flow. Forty flows over eight labels use more than one of them, and
-    // each takes the time of a chunk. Nothing is measured again.
+    // ECMP keeps its path for a flow, here of one chunk. Nothing is measured again.
     let mut bench = bench("ecmp", CHUNK, ChunkLink::new(RATE, DELAY), Limits::default(), |_| {});
     assert!(!bench.driver.renew(0), "nothing is open yet");
     bench.open();

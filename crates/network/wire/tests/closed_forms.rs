@@ -16,7 +16,6 @@ const DELAY: Time = Time::from_us(5);
 const OVERHEAD: u64 = 42;
 const MTU: u64 = 1000;
 
-/// Returns the time of a datagram of `bytes` bytes on the wire.
 fn wire(bytes: u64) -> Time {
     Time::from_ps((bytes + OVERHEAD) * PS_PER_BYTE)
 }
@@ -29,7 +28,7 @@ fn answer() -> Time {
     wire(header::ANSWER as u64)
 }
 
-/// Returns endpoints with a fixed window of `window` packets and one acknowledgement per packet.
+/// Returns endpoints with one acknowledgement per packet.
 fn pair(window: u64) -> Pair {
     pair_of(window, 1, HostParameters::named("ecmp").unwrap(), 1, "fixed")
 }
@@ -85,16 +84,14 @@ fn a_train() {
     let start = pair.network.now();
     pair.send(0, 0, vec![1u8; 50 * MTU as usize]);
     assert!(pair.run(start + Time::from_us(1000), &mut |pair| !pair.sent[0].is_empty()));
-    // The line is never idle, so the fiftieth packet starts after 49 others; links take whole datagrams, as NICs of the same rate
-    // send them.
+    // The line is never idle, so the fiftieth packet starts after 49 others; links take whole datagrams, as NICs do.
     assert_eq!(pair.times[1], [start + full() * 50 + DELAY]);
     assert_eq!(pair.sent[0], [(0, 0, start + full() * 50 + DELAY + answer() + DELAY)]);
 }
 
 #[test]
 fn a_window() {
-    // A window of 4 packets lasts 4 * 0.8784 us, a round trip 10.8784 us and an acknowledgement: the line idles in each round
-    // trip.
+    // A window of 4 packets lasts 4 * 0.8784 us, a round trip 10.8784 us and an acknowledgement: the line idles.
     let mut pair = pair(4);
     let start = pair.network.now();
     pair.send(0, 0, vec![1u8; 10 * MTU as usize]);
@@ -109,20 +106,18 @@ fn a_window() {
 
 #[test]
 fn a_queue() {
-    // Host 0 sends at 10 Gbit/s into one link of 2 Gbit/s: twenty packets leave it at its rate.
+    // Twenty packets leave a link of 2 Gbit/s at its rate.
     let mut pair = pair(100);
     for label in 0..4 {
         pair.network.set(0, 1, label, Link::new(Rate::gbps(2), DELAY));
     }
-    // `ecmp` keeps one label.
     let start = pair.network.now();
     pair.send(0, 0, vec![1u8; 20 * MTU as usize]);
     assert!(pair.run(start + Time::from_us(10_000), &mut |pair| !pair.times[1].is_empty()));
     assert_eq!(pair.times[1], [start + full() * 5 * 20 + DELAY]);
 }
 
-/// Sends a message of 40 packets in chunks of ten, each of which waits for the acknowledgement of the previous one; returns the
-/// duration.
+/// Returns the duration of a message of 40 packets in chunks of ten, each of which waits for the previous one's ACK.
 fn chunks(run_length: u32, rto_rule: &str) -> Time {
     let mut scheme = HostParameters::named("qp-spray").unwrap();
     scheme.parameters_mut().set("chunk", &Raw::Text("10000B".into())).unwrap();
@@ -137,12 +132,10 @@ fn chunks(run_length: u32, rto_rule: &str) -> Time {
 
 #[test]
 fn the_end_of_a_chunk_is_answered_at_once() {
-    // The last packet of each chunk requests an acknowledgement.
     let chunk = full() * 10 + DELAY + answer() + DELAY;
     assert_eq!(chunks(1, "fixed"), chunk * 4);
-    // In runs of five the scheme is not called for packets 9, 19 and 29, so they request no acknowledgement. After two round
-    // trips without an ACK the last packet is retransmitted. A chunk then takes three more round trips, not a timeout of a
-    // millisecond.
+    // In runs of five the scheme is not called for packets 9, 19 and 29, so they request no ACK. After two round trips without
+    // one the last packet is retransmitted: a chunk takes three more round trips, not a timeout of a millisecond.
     let runs = chunks(5, "measured");
     assert!(runs > chunk * 4 && runs < (chunk + (full() + DELAY * 2 + answer()) * 4) * 4, "{runs}");
 }

@@ -43,7 +43,7 @@ fn driver(settings: Settings) -> Driver<UdpPath> {
     Driver::new(Endpoint::new(settings), path)
 }
 
-/// Returns sockets at consecutive ports.
+/// Their ports are consecutive.
 fn sockets() -> Vec<UdpSocket> {
     let bind = |port| {
         let socket = UdpSocket::bind(("127.0.0.1", port)).ok()?;
@@ -61,7 +61,7 @@ fn sockets() -> Vec<UdpSocket> {
     panic!("no ports in a row")
 }
 
-/// Forwards datagrams in both directions until `stop`; damages one of fifty and counts them.
+/// Damages one of fifty datagrams and counts them.
 fn relay(here: &[UdpSocket], there: &[UdpSocket], to: SocketAddr, stop: &AtomicBool, damaged: &AtomicU64) {
     let mut draws = Stream::keyed(1, 0, "relay");
     let (mut callers, mut bytes) = (vec![None; here.len()], vec![0; 1 << 16]);
@@ -94,7 +94,7 @@ fn relay(here: &[UdpSocket], there: &[UdpSocket], to: SocketAddr, stop: &AtomicB
     }
 }
 
-/// Runs a transfer through the relay. Returns `true` if all bytes arrived intact, and the number of damaged datagrams.
+/// Returns `true` if all bytes arrived intact, and the number of damaged datagrams.
 fn through_the_relay(checksum: bool, protection: Protection) -> (bool, u64) {
     let (stop, damaged) = (AtomicBool::new(false), AtomicU64::new(0));
     let (tell, address) = mpsc::channel();

@@ -12,7 +12,7 @@ use common::Pair;
 
 const LABELS: u32 = 8;
 const MESSAGE: usize = 500_000;
-/// Minimum of a measured timeout; round trips take some 12 us.
+/// Round trips take some 12 us.
 const MIN_TIMEOUT: Time = Time::from_us(1_000);
 
 fn settings(scheme: &str) -> Settings {
@@ -30,7 +30,7 @@ fn settings(scheme: &str) -> Settings {
     wire.settings(&TransportParameters::Uet(uet), scheme, Rate::gbps(10), 1).unwrap()
 }
 
-/// Results of a transfer before and after the busiest label was cut: durations of messages, timeouts, retransmissions, probes.
+/// Before and after the busiest label was cut: durations of messages, timeouts, retransmissions, probes.
 struct Seen {
     before: Time,
     after: Option<Time>,
@@ -86,8 +86,7 @@ fn schemes_leave_a_dead_path() {
             continue;
         }
         let after = after.unwrap_or_else(|| panic!("{}: given up", about.name));
-        // A scheme that keeps a path leaves it within three timeouts: 1, 2 and 4 ms. A scheme that sprays uses it again and
-        // again.
+        // A scheme that keeps a path leaves it within three timeouts: 1, 2 and 4 ms. One that sprays uses it again and again.
         let most = if scheme.capabilities().keeps_path() { MIN_TIMEOUT * 7 } else { MIN_TIMEOUT * 31 };
         // Hopper uses round trips alone; a timeout is an infinite one.
         let most = if about.name == "hopper" { MIN_TIMEOUT * 2 } else { most };
@@ -109,8 +108,8 @@ fn prime_spends_little_on_tries_of_a_dead_path() {
     let before = messages(&mut pair, 40);
     pair.network.set(0, 1, 3, Link { cuts: vec![(Time::ZERO, Time::MAX)], ..link });
     let after = messages(&mut pair, 40);
-    // 20 MB are 20,000 packets: the cut itself, and one or two retries, each of which costs a timeout that is doubled at most
-    // once.
+    // 20 MB are 20,000 packets: the cut itself, and one or two retries, each of which costs a timeout that is doubled
+    // at most once.
     println!("20 MB: {before} before the cut, {after} with it");
     assert!(after < before + MIN_TIMEOUT * 6, "{after} with a dead path, {before} before");
 }

@@ -1,11 +1,11 @@
-//! Wireshark's dissector (`tools/anabranch.lua`) decodes the protocol's header. Slow: needs `tshark`.
+//! Wireshark's dissector (`tools/anabranch.lua`) decodes the header. Needs `tshark`.
 
 use anabranch_endpoint::header::{self, Data, Greeting, Probed, Protection};
 use anabranch_transport::Reply;
 use anabranch_units::Time;
 use std::{fs, path::Path, process::Command};
 
-/// Returns a capture file of datagrams in the classic format of libpcap, link type raw IPv4.
+/// Classic format of libpcap, link type raw IPv4.
 fn capture(datagrams: &[Vec<u8>]) -> Vec<u8> {
     let mut file = Vec::new();
     let mut put = |number: u32| file.extend_from_slice(&number.to_le_bytes());
@@ -83,7 +83,7 @@ fn wireshark_reads_every_kind() {
         written(|out| header::echo(out, 0x22, &probe)),
         written(|out| header::bye(out, 0x22, 0x0123_4567_89ab_cdef)),
         written(|out| header::retry(out, 0x22, 0x0123_4567_89ab_cdef, &[0xc0; header::COOKIE])),
-        // As an endpoint with a key sends the data: number, payload MAC and header MAC between header and payload.
+        // Number, payload MAC and header MAC between header and payload.
         [&sealed[..], &[0, 0, 0, 0, 0, 0, 1, 2], &[0xaa; 12], &[0xbb; 12], &[7; 100]].concat(),
         b"version 2 this is not".to_vec(),
     ];
@@ -149,7 +149,6 @@ fn wireshark_reads_every_kind() {
         "8,0x00000022,,,0x0123456789abcdef,,,,,,,,,,,,,,,,,,Anabranch".into(),
         ",,,,,,,,,,,,,,,,,,,,,,UDP".to_string(),
     ];
-    // Only the last data packet is authenticated.
     let mut wanted = wanted.map(|line| line.replace(",Anabranch", ",,,,Anabranch").replace(",UDP", ",,,,UDP")).to_vec();
     let macs = format!(",258,{},{},Anabranch", "aa".repeat(12), "bb".repeat(12));
     wanted.insert(10, wanted[2].replace(",,,,Anabranch", &macs));

@@ -12,7 +12,7 @@ use common::Pair;
 
 const CATCH_UP: Time = Time::from_us(100);
 
-/// Returns endpoints limited only by the pacer: 1 Gbit/s over a line of 10, windows of 16 MB, acknowledgements of every packet.
+/// Limited only by the pacer: 1 Gbit/s over a line of 10, windows of 16 MB, ACKs of every packet.
 fn pair() -> Pair {
     let mut uet = UetTransport::default();
     uet.uet.mtu = Bytes(1000);
@@ -36,7 +36,7 @@ fn lateness(pair: &Pair, host: usize) -> Lateness {
     pair.hosts[host].lateness()
 }
 
-/// Runs all hosts until `until`, except `stalled`, whose process is descheduled for that time.
+/// The process of `stalled` is descheduled until `until`.
 fn stall(pair: &mut Pair, stalled: usize, until: Time) {
     while pair.network.now() < until {
         let mut next = until;
@@ -64,7 +64,6 @@ fn whoever_is_scheduled_is_never_late() {
     let (sender, receiver) = (lateness(&pair, 0), lateness(&pair, 1));
     assert_eq!((sender.late, sender.lost, receiver.late), (Time::ZERO, Time::ZERO, Time::ZERO));
     assert_eq!((sender.sending, sender.active, sender.receiving), (took, took, Time::ZERO));
-    // From the first packet's arrival to the last one's.
     assert!(receiver.receiving > Time::from_us(7_900) && receiver.receiving < took, "{receiver:?}");
     assert!(sender.bytes > 1_000_000 && sender.bytes < 1_300_000, "{sender:?}");
 }
@@ -76,7 +75,6 @@ fn a_stalled_sender_is_late_for_as_long() {
         pair.send(0, 0, vec![1u8; 1_000_000]);
         let before = pair.network.now() + Time::from_us(1_000);
         assert!(!pair.run(before, &mut |_| false), "8 ms at 1 Gbit/s");
-        // The next packet is due when the pacer is free, which is after the stall begins.
         let due = pair.hosts[0].endpoint().0.next_send().unwrap().at;
         let until = due + Time::from_us(stalled_us);
         stall(&mut pair, 0, until);
@@ -101,7 +99,7 @@ fn a_stalled_receiver_is_late_from_the_first_packet_on() {
     stall(&mut pair, 1, until);
     done(&mut pair);
     let counted = lateness(&pair, 1);
-    // The next arrival may be an acknowledgement at the sender, up to a packet's time before the first datagram that waits.
+    // The next arrival may be an ACK at the sender, up to a packet's time before the first datagram that waits.
     let packet = Time::from_us(10);
     assert!(counted.late <= Time::from_us(2_000) && counted.late > Time::from_us(2_000) - packet, "{counted:?}");
     assert_eq!(counted.lost, Time::ZERO, "it sends nothing of its own");

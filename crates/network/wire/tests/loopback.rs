@@ -45,7 +45,7 @@ fn driver(settings: Settings) -> Driver<UdpPath> {
     Driver::new(Endpoint::new(settings), path)
 }
 
-/// Sends `bytes` bytes to a server of its own; returns the results of sender and receiver.
+/// Sends to a server of its own; returns the results of sender and receiver.
 fn transfer(
     ours: Settings,
     theirs: Settings,
@@ -97,12 +97,12 @@ fn every_scheme_brings_every_byte() {
             "{}",
             scheme.name
         );
-        // Packets have 1400 B of payload; none is missing.
+        // 1400 B of payload per packet; none is missing.
         assert!(sent.counters.packets - sent.counters.retransmitted >= bytes / 1400, "{}: {sent:?}", scheme.name);
     }
 }
 
-/// Replies to received packets leave at once, and not at the next periodic call after 100 ms.
+/// Replies leave at once, and not at the next periodic call after 100 ms.
 #[test]
 fn a_small_transfer_waits_for_nothing() {
     let took = (0..5).map(|_| {
@@ -137,7 +137,6 @@ fn an_end_with_fewer_labels_is_reached_over_those() {
 #[test]
 fn nobody_there_is_said_in_time() {
     let mut driver = driver(Settings { give_up: Time::from_us(300_000), ..settings("ecmp", 1400) });
-    // A port that was free a moment ago.
     let at = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = transfer::send(&mut driver, at, 10, &mut |_| (), &mut |_, _| true).unwrap_err();
     assert!(matches!(error, TransferError::Silent(to) if to == at), "{error}");

@@ -1,5 +1,4 @@
-//! The choices of a scheme on the wire follow from its inputs and seed alone: records, replayed into a fresh scheme, give the
-//! same choices.
+//! The choices of a scheme follow from its inputs and seed alone: replayed records give the same choices.
 
 mod common;
 
@@ -32,7 +31,7 @@ fn settings(scheme: &str) -> Settings {
     }
 }
 
-/// Replays a record into a fresh scheme, which must make the same choices; returns their number.
+/// Returns the number of choices.
 fn same_answers(settings: &Settings, record: &Record) -> usize {
     let entries = record.take();
     assert!(entries.iter().all(|entry| entry.host == 77));
@@ -44,7 +43,6 @@ fn same_answers(settings: &Settings, record: &Record) -> usize {
 fn over_memory() {
     for scheme in HostParameters::ALL {
         let (settings, record) = (settings(scheme.name), Record::default());
-        // Marks, trims, losses and a temporary cut of a label: the scheme gets all kinds of feedback.
         let mut link = Link::new(Rate::gbps(2), Time::from_us(5));
         (link.queue, link.mark_above, link.loss) = (30_000, 10_000, 2_000);
         let mut pair = Pair::new(1, &link, [settings.clone(), settings.clone()]);

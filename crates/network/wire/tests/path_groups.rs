@@ -1,4 +1,4 @@
-//! Labels over the same switches are one path: schemes keep state per path, and the number of labels per path has no effect.
+//! Labels over the same switches are one path: schemes keep state per path.
 
 mod common;
 
@@ -11,7 +11,7 @@ use anabranch_wire::{WireParameters, memory::Link};
 use common::Pair;
 
 const SPINES: u32 = 6;
-/// Index of the spine that is forty times slower.
+/// Forty times slower.
 const SLOW: usize = 2;
 const MESSAGE: usize = 2_000_000;
 const MESSAGES: usize = 3;
@@ -28,8 +28,8 @@ fn settings(scheme: &str, labels: u32) -> Settings {
     };
     let mut scheme = HostParameters::named(scheme).unwrap();
     if scheme.name() == "prime" {
-        // Packets sent while a queue drains at a tenth of the rate, from the marking threshold and from full; the slow spine has
-        // less.
+        // Packets sent while a queue drains at a tenth of the rate, from the marking threshold and from full; the slow
+        // spine has less.
         for (key, packets) in [("p_ecn", 135), ("p_nack", 540)] {
             scheme.parameters_mut().set(key, &Raw::Int(packets)).unwrap();
         }
@@ -37,11 +37,11 @@ fn settings(scheme: &str, labels: u32) -> Settings {
     wire.settings(&TransportParameters::Uet(uet), scheme, Rate::gbps(10), 1).unwrap()
 }
 
-/// Returns the labels that switches hash to each spine, as unevenly as real hashes; spines without labels are omitted.
+/// As unevenly as real hashes; spines without labels are omitted.
 fn hashed(labels: u32) -> Vec<Vec<u32>> {
     let mut spines = vec![Vec::new(); SPINES as usize];
     for label in 0..labels {
-        // The first labels go to the spines in turn, the others by a hash: with as many labels as spines each spine has one.
+        // The first labels go to the spines in turn: with as many labels as spines each spine has one.
         let spine = if label < SPINES { label } else { label.wrapping_mul(2_654_435_761) >> 16 & 7 };
         spines[(spine % SPINES) as usize].push(label);
     }
@@ -49,8 +49,8 @@ fn hashed(labels: u32) -> Vec<Vec<u32>> {
     spines
 }
 
-/// Returns the time of three messages over six spines with a slow one, and the datagrams over the slow one. Each spine is a path
-/// if `is_grouped`, otherwise each label.
+/// Returns the time of three messages over six spines with a slow one, and the datagrams over that. Each spine is a
+/// path if `is_grouped`, otherwise each label.
 fn run(scheme: &str, labels: u32, is_grouped: bool) -> (Time, u64) {
     let spines = hashed(labels);
     let usual = Link { queue: 60_000, mark_above: 15_000, ..Link::new(Rate::gbps(10), Time::from_us(5)) };
@@ -89,7 +89,7 @@ fn any_number_of_labels_is_the_same() {
 
 #[test]
 fn a_penalty_is_of_a_path() {
-    // With a path per label a penalty on one leaves seven others on the slow spine.
+    // A penalty on one label leaves seven others on the slow spine.
     let [grouped, single] = [true, false].map(|is_grouped| run("prime", 48, is_grouped));
     println!("prime, 48 labels: {grouped:?} as six paths, {single:?} as 48");
     let ratio = single.0.as_seconds() / grouped.0.as_seconds();

@@ -31,7 +31,7 @@ fn who_falls_silent_is_forgotten_and_its_number_given_again() {
     pair.send(0, 0, vec![1u8; 10]);
     let start = pair.network.now();
     assert!(pair.run(start + Time::from_us(10_000), &mut |pair| !pair.sent[0].is_empty()));
-    // Host 0 disappears without a BYE; it has nothing unacknowledged.
+    // Without a BYE, with nothing unacknowledged.
     let mut rest = pair.hosts.split_off(1);
     let mut lost = Vec::new();
     let limit = start + Time::from_us(300_000);
@@ -48,7 +48,6 @@ fn who_falls_silent_is_forgotten_and_its_number_given_again() {
     };
     assert!(lost.iter().filter(|lost| silent(lost)).count() == 1, "{lost:?}");
     assert_eq!(rest[0].endpoint().0.held(), (0, 0), "nothing is kept of it, not even a timer");
-    // The next peer takes its slot.
     let mut other = Driver::new(Endpoint::new(settings()), pair.network.host(address(3)));
     assert_eq!(rest[0].datapath().peer(address(3), &[]).unwrap(), 0);
     let peer = other.datapath().peer(address(2), &[]).unwrap();
@@ -75,7 +74,7 @@ fn a_peer_in_conversation_stays() {
 
 #[test]
 fn strangers_take_no_place() {
-    // The server accepts two peers; fifty unknown senders of malformed greetings come first.
+    // Fifty unknown senders of malformed greetings precede the two peers.
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let driver = |seed| Driver::new(Endpoint::new(Settings { seed, ..settings() }), UdpPath::open(any, 2, 2).unwrap());
     let (mut server, mut client) = (driver(1), driver(2));

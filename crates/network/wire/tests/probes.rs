@@ -1,4 +1,4 @@
-//! Probes have the size that their scheme requests, and the scheme gets the round trip that a full packet would have measured.
+//! Probes have the size that their scheme requests, which gets the round trip that a full packet would have measured.
 
 mod common;
 
@@ -20,7 +20,7 @@ const MTU: u64 = 1000;
 const DELAY: Time = Time::from_us(5);
 const MESSAGES: usize = 20;
 
-/// Returns settings of Hopper with a probe after every acknowledgement.
+/// A probe after every acknowledgement.
 fn settings(probe_size: &str) -> Settings {
     let mut uet = UetTransport::default();
     (uet.uet.mtu, uet.uet.header) = (Bytes(MTU), Bytes(header::DATA_HEADER as u64 + OVERHEAD));
@@ -40,8 +40,8 @@ fn settings(probe_size: &str) -> Settings {
     }
 }
 
-/// Sends messages of one packet, one at a time. Returns the probes sent, their bytes on the wire, the round trips that the scheme
-/// gets, and the base round trip.
+/// Sends one-packet messages. Returns the probes sent, their bytes on the wire, the scheme's round trips, and the base
+/// round trip.
 fn probes(settings: &Settings) -> (u64, u64, Vec<Time>, Time) {
     let record = Record::default();
     let mut pair = Pair::new(1, &Link::new(Rate::gbps(10), DELAY), [settings.clone(), settings.clone()]);
@@ -51,7 +51,6 @@ fn probes(settings: &Settings) -> (u64, u64, Vec<Time>, Time) {
         pair.send(0, 0, vec![1u8; MTU as usize]);
         let limit = pair.network.now() + Time::from_us(1_000);
         assert!(pair.run(limit, &mut |pair| pair.sent[0].len() == message));
-        // Time for the echoes to arrive.
         let echoed = pair.network.now() + Time::from_us(100);
         pair.run(echoed, &mut |_| false);
     }

@@ -21,7 +21,7 @@ use std::{
 const ENDS: usize = 3;
 const ROUNDS: u32 = 3;
 
-/// Number of rounds that each endpoint has completed.
+/// Completed rounds of each endpoint.
 #[derive(Default)]
 struct Barrier([AtomicU32; ENDS]);
 
@@ -47,7 +47,7 @@ impl Conductor for Member<'_> {
         self.barrier.0[self.me].store(round + 1, Ordering::SeqCst);
     }
     fn fill(&mut self, order: usize, bytes: &mut [u8]) {
-        // Two orders per round, each of which waits for every endpoint's previous round.
+        // Two orders per round, each after every endpoint's previous round.
         assert!(self.barrier.all_through(order as u32 / 2), "order {order} began early");
         self.filled += bytes.len() as u64;
         bytes.iter_mut().for_each(|byte| *byte = self.draws.bits() as u8);
@@ -62,7 +62,7 @@ impl Conductor for Member<'_> {
     }
 }
 
-/// Returns orders to the next endpoint: 300,001 B at once, and 100,000 B over another stream 2 ms later.
+/// 300,001 B at once, and 100,000 B over another stream 2 ms later.
 fn orders() -> Vec<Order> {
     let of_round = |round| {
         let order = |bytes, after, stream| Order { to: 0, bytes, round, after: Time::from_us(after), stream };

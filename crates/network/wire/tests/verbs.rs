@@ -1,5 +1,5 @@
-//! Transfers over verbs between two threads, with a fake libibverbs that is built against the real header: bindings, control
-//! connection, relabelled queue pairs, slow and dead labels. Needs a C compiler and Debian's libibverbs-dev.
+//! Transfers over verbs between two threads, with a fake libibverbs built against the real header. Needs a C compiler
+//! and Debian's libibverbs-dev.
 
 mod fake;
 
@@ -32,7 +32,7 @@ fn settings() -> VerbsSettings {
     VerbsSettings { gid_index: Some(0), give_up: Duration::from_secs(20), ..VerbsSettings::default() }
 }
 
-/// Sends with this scheme; returns the results of sender and receiver.
+/// Returns the results of sender and receiver.
 fn transfer(scheme: &str, bytes: u64, change: impl FnOnce(&mut ChunkSettings)) -> (VerbsSent, Served) {
     let (told, heard) = mpsc::channel();
     let (listens, listening) = mpsc::channel();
@@ -69,7 +69,6 @@ fn transfer(scheme: &str, bytes: u64, change: impl FnOnce(&mut ChunkSettings)) -
         stop.store(sent.is_err(), Ordering::Relaxed);
         let sent = sent.unwrap();
         let served = heard.recv_timeout(Duration::from_secs(10)).unwrap();
-        // The server does not return after an empty transfer.
         stop.store(true, Ordering::Relaxed);
         (sent, served)
     })
@@ -92,14 +91,14 @@ fn bytes_go_over_queue_pairs() {
         {
             let (sent, served) = transfer(scheme, bytes, |_| {});
             check(scheme, &sent, &served, bytes);
-            // Messages have sixteen chunks, and every chunk but those of the last message has the maximum size.
+            // Messages have sixteen chunks, and all but those of the last message have the maximum size.
             assert_eq!(sent.counters.chunks, bytes.div_ceil(250_000), "{scheme}");
             assert_eq!((sent.counters.queues, sent.counters.relabelled, sent.counters.failed), (8, 0, 0), "{scheme}");
         }
     });
 }
 
-/// Permits each round at the third call, and records the calls.
+/// Permits each round at the third call.
 #[derive(Default)]
 struct Counting {
     asked: u32,
@@ -170,14 +169,14 @@ fn many_labels() {
     assert!(sent.counters.queues == 2 && sent.counters.relabelled > 50, "{:?}", sent.counters);
 }
 
-/// The same with a driver that changes source ports: the library aborts if a queue pair is drained for it.
+/// With a driver that changes source ports: the library aborts if a queue pair is drained for it.
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
 fn the_driver_of_nvidia_changes_ports() {
     with_libraries("the_driver_of_nvidia_changes_ports", "", "can", many_labels);
 }
 
-/// The same with a driver whose hardware does not support this.
+/// With a driver whose hardware does not support this.
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
 fn hardware_that_cannot_change_ports_is_drained() {
@@ -190,15 +189,15 @@ fn hopper_leaves_a_slow_label() {
     with_library("hopper_leaves_a_slow_label", "slow", || {
         let (sent, served) = transfer("hopper", BYTES, |_| {});
         check("hopper", &sent, &served, BYTES);
-        // After some 28 of 96 chunks the label of one of them becomes twenty times as slow. Two more chunks use it
-        // (`hopper_leaves_a_slow_path_after_one_chunk` in chunks.rs); the rest, two of three, use other labels.
+        // After some 28 of 96 chunks the label of one becomes twenty times as slow. Two more chunks use it
+        // (`hopper_leaves_a_slow_path_after_one_chunk` in chunks.rs); two of three use other labels.
         let most = sent.by_label.iter().map(|(_, chunks)| *chunks).max().unwrap();
         assert!(sent.counters.path_switches >= 1 && sent.counters.probes >= 2, "{:?}", sent.counters);
         assert!(most < 90, "{:?}", sent.by_label);
     });
 }
 
-/// Returns a driver over UC queue pairs: packets of 1 kB, 200 Mbit/s, eight labels.
+/// Packets of 1 kB, 200 Mbit/s, eight labels.
 fn uc_driver(scheme: &str, at: Option<SocketAddr>) -> Driver<UcPath> {
     let mut wire = WireParameters { datapath: DatapathKind::Uc, ..WireParameters::default() };
     (wire.payload, wire.rtt_floor) = (Auto::Value(Bytes(1000)), anabranch_units::Time::from_us(2_000));
@@ -210,7 +209,7 @@ fn uc_driver(scheme: &str, at: Option<SocketAddr>) -> Driver<UcPath> {
     Driver::new(endpoint, path)
 }
 
-/// Sends with this scheme to a server; returns the results of sender and receiver.
+/// Returns the results of sender and receiver.
 fn uc_transfer(scheme: &str, bytes: u64) -> (Sent, Received) {
     let (tell, address) = mpsc::channel();
     thread::scope(|scope| {
@@ -249,7 +248,7 @@ fn packets_go_over_unreliable_queue_pairs() {
             let used = sent.record.per_label.iter().filter(|packets| **packets > 0).count();
             println!("{scheme}: {:?} {:?}", sent.record.per_label, sent.counters);
             if bytes > 1 {
-                // Of 3,000 packets one of 53 is lost; acknowledgements are lost too.
+                // Of 3,000 packets one of 53 is lost.
                 assert!(sent.counters.retransmitted > 10, "{scheme}: {:?}", sent.counters);
             }
             if scheme == "ops" {
@@ -266,8 +265,8 @@ fn hopper_leaves_a_slow_unreliable_queue_pair() {
         let (sent, received) = uc_transfer("hopper", 24_000_000);
         assert_eq!((received.summary, received.sent), (sent.record.summary, sent.record.summary));
         println!("{:?} {:?}", sent.record.per_label, sent.counters);
-        // After some 8,000 of 24,000 packets the label that carries them falls from 200 to 10 Mbit/s, at which the rest would
-        // take 13 s. Most of the rest uses other labels.
+        // After some 8,000 of 24,000 packets the label that carries them falls from 200 to 10 Mbit/s, at which the rest
+        // would take 13 s. Most of the rest uses other labels.
         let most = sent.record.per_label.iter().max().unwrap();
         assert!(sent.counters.path_switches >= 1 && *most < 20_000, "{:?}", sent.record.per_label);
         assert!(sent.record.confirmed - sent.record.due < anabranch_units::Time::from_ms(8_000), "{:?}", sent.record);
@@ -320,8 +319,7 @@ fn strangers_take_nothing_from_unreliable_peers() {
                 all
             });
             let to = address.recv().unwrap();
-            // Two callers are silent, one sends another protocol, one a frame that only a receiver sends, and one announces
-            // datagrams of 4 GB.
+            // Two callers are silent, one sends another protocol, one a frame of receivers, and one announces datagrams of 4 GB.
             let mut hello = vec![9];
             hello.extend(b"ABCV\x00\x01");
             hello.extend([0; 16]);
@@ -337,7 +335,7 @@ fn strangers_take_nothing_from_unreliable_peers() {
                     stranger
                 })
                 .collect();
-            // Six senders in sequence, more than the maximum number of peers at once (four).
+            // More than the maximum number of peers at once (four).
             for number in 0..6 {
                 let mut fill = |bytes: &mut [u8]| bytes.fill(number);
                 let sent = transfer::send(&mut uc_driver("reps", None), to, 200_000, &mut fill, &mut |_, _| true);

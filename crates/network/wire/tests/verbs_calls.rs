@@ -1,5 +1,5 @@
-//! Connection setup of peers with unreliable queue pairs: it does not block, and failures are reported. With the libibverbs of
-//! tests/fake_verbs.c; needs a C compiler and Debian's libibverbs-dev.
+//! Connection setup of unreliable queue pairs does not block and reports failures. Needs a C compiler and Debian's
+//! libibverbs-dev.
 
 mod fake;
 
@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time limit of a non-blocking call, in which queue pairs and their memory may be created.
+/// For a non-blocking call, in which queue pairs and their memory may be created.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
 fn open(listens: bool, give_up: Duration) -> (UcPath, Arc<Mutex<Vec<String>>>) {
@@ -45,7 +45,6 @@ fn datagram(peer: PeerId, label: u32, payload: &[u8]) -> Outbound<'_> {
     Outbound { to: To::Peer(peer), label, ecn: false, class: 0, head: b"head", payload }
 }
 
-/// Returns the datagrams that have arrived.
 fn receive(path: &mut UcPath) -> Vec<(PeerId, u32, Vec<u8>)> {
     let mut all = Vec::new();
     let mut take = |of: Inbound<'_>| all.push((of.peer.unwrap(), of.label, of.bytes.to_vec()));
@@ -60,7 +59,7 @@ fn both_ends_go_on_bit_by_bit() {
         let give_up = Duration::from_secs(10);
         let ((mut one, _), (mut other, _)) = (open(true, give_up), open(true, give_up));
         let peer = within(AT_ONCE, "peer", || one.peer(other.at().unwrap(), &[])).unwrap();
-        // One thread drives both endpoints: a blocking call would never return.
+        // A blocking call would never return.
         let (began, mut sent) = (Instant::now(), 0);
         let arrived = loop {
             assert!(began.elapsed() < Duration::from_secs(5));
@@ -71,12 +70,11 @@ fn both_ends_go_on_bit_by_bit() {
                 break arrived;
             }
         };
-        // Datagrams sent before the connection are lost, as if by the network.
+        // Datagrams sent before the connection are lost.
         assert!(one.refused() > 0 && one.refused() < sent as u64, "{} of {sent}", one.refused());
         let (back, label, bytes) = arrived[0].clone();
         assert_eq!((label, &bytes[..]), (2, &b"headpayload"[..]));
         assert_eq!(one.peer(other.at().unwrap(), &[]).unwrap(), peer, "the same peer");
-        // The reply uses the same queue pairs.
         assert_eq!(other.send(&[datagram(back, 3, b"answer")]).unwrap(), 1);
         let answer = loop {
             assert!(began.elapsed() < Duration::from_secs(5));
@@ -85,7 +83,6 @@ fn both_ends_go_on_bit_by_bit() {
             }
         };
         assert_eq!(answer, (peer, 3, b"headanswer".to_vec()));
-        // A released peer is unknown at once, and its number is free.
         within(AT_ONCE, "release", || one.release(peer));
         assert_eq!(one.peer_at(peer), None);
         let again = within(AT_ONCE, "peer", || one.peer(other.at().unwrap(), &[])).unwrap();
@@ -163,7 +160,6 @@ fn who_cannot_be_reached_is_said_to_whoever_waits() {
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let error = path.reach(silent.local_addr().unwrap()).unwrap_err().to_string();
         assert!(error.contains("does not answer"), "{error}");
-        // Nothing of the failed peers remains.
         let (mut other, _) = open(true, Duration::from_secs(5));
         let at = other.at().unwrap();
         let serves = thread::spawn(move || {
@@ -194,7 +190,7 @@ fn callers_wait_for_each_other_and_not_for_strangers() {
             receive(&mut caller);
             thread::sleep(Duration::from_millis(1));
         }
-        // Eight more callers, with eight peers at most in total: the ninth is refused.
+        // Eight peers at most in total: the ninth is refused.
         let mut callers: Vec<_> = (0..8).map(|_| open(false, Duration::from_secs(20))).collect();
         let began = Instant::now();
         for (caller, _) in &mut callers {
@@ -213,10 +209,10 @@ fn callers_wait_for_each_other_and_not_for_strangers() {
     });
 }
 
-/// Caller, its reported errors, and its peer.
+/// With its reported errors, and its peer.
 type Caller = (UcPath, Arc<Mutex<Vec<String>>>, PeerId);
 
-/// Callers of one address that send nothing take local memory, so there may be 32 of them; one that sends no longer counts.
+/// Callers that send nothing take local memory, so one address may have 32 of them; one that sends no longer counts.
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
 fn callers_of_one_address_that_send_nothing_are_limited() {
@@ -249,7 +245,6 @@ fn callers_of_one_address_that_send_nothing_are_limited() {
         }
         assert!(told.lock().unwrap()[0].contains("has called 32 times and sent nothing"));
         assert!(callers[32].1.lock().unwrap()[0].contains("refuses"));
-        // The first caller sends a datagram.
         let mut arrived = 0;
         while arrived == 0 {
             assert!(began.elapsed() < Duration::from_secs(15));

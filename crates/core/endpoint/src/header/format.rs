@@ -26,7 +26,7 @@ pub const SEAL: usize = NUMBER + TAG;
 pub const SEAL_ALL: usize = NUMBER + 2 * TAG;
 /// Bytes of the data header with both MACs: a switch that trims must leave this many if hosts authenticate.
 pub const MAX_HEADER: usize = DATA_HEADER + SEAL_ALL;
-/// Of all kinds.
+/// Bytes of the common beginning of all kinds.
 pub(super) const COMMON: usize = 12;
 /// Greetings keep `ABCH` there, as in version 1, so that all versions can identify each other.
 pub(super) const CHECK: usize = 8;

@@ -1,5 +1,3 @@
-//! Streams of messages over the queues that a scheme chooses, chunk by chunk.
-
 use super::{
     Chunk, ChunkPath, ChunkSettings, Completion, MAX_CHUNKS, QueueId,
     stream::{self, Flight, Measured, Next, Posted, Stream, Wanted},
@@ -11,9 +9,9 @@ use anabranch_random::Stream as Draws;
 use anabranch_units::{Rate, Time};
 use std::collections::VecDeque;
 
-/// Chunks of a stream, for schemes that require a flow size: a stream is unbounded.
+/// For schemes that require a flow size: a stream is unbounded.
 const STREAM_CHUNKS: u64 = 1 << 40;
-/// Delay before a refused post is retried when no chunk is outstanding, and so no completion can wake the stream.
+/// Delay before a refused post is retried when no completion can wake the stream.
 const AGAIN: Time = Time::from_us(100);
 
 /// Bytes to copy from the sender's memory to the receiver's. The sender's bytes must not change until [`ChunkEvent::Sent`].
@@ -85,7 +83,7 @@ pub struct ChunkCounters {
     pub queues: u64,
 }
 
-/// A scheme and the streams whose chunks it sends over a [`ChunkPath`].
+/// A scheme and the streams whose chunks it sends over a [`ChunkPath`], whose errors it returns.
 #[derive(Debug)]
 pub struct ChunkDriver<P> {
     path: P,
@@ -93,17 +91,16 @@ pub struct ChunkDriver<P> {
     balancer: Balancer<Host>,
     streams: Vec<Stream>,
     completed: Vec<Completion>,
-    /// Number of posts. The upper bits of a chunk's number hold its stream, the lower 40 bits this counter.
+    /// The upper bits of a chunk's number hold its stream, the lower 40 bits this counter.
     posts: u64,
     events: VecDeque<ChunkEvent>,
     counters: ChunkCounters,
-    /// Chunks posted by label, in the order of the settings.
+    /// In the order of the settings.
     by_label: Vec<u64>,
 }
 
 impl<P: ChunkPath> ChunkDriver<P> {
-    /// Returns a driver without streams. `settings` have at least one label and have been applied to the scheme
-    /// ([`ChunkSettings::tell_scheme`]).
+    /// Returns a driver without streams. `settings` have at least one label and have passed [`ChunkSettings::tell_scheme`].
     pub fn new(path: P, settings: ChunkSettings) -> Self {
         let scheme = settings.scheme.build(settings.seed, settings.seed);
         ChunkDriver {
@@ -124,14 +121,13 @@ impl<P: ChunkPath> ChunkDriver<P> {
         &mut self.path
     }
 
-    /// Opens a stream to a peer and returns its number. The stream measures its base round trip first.
+    /// Opens a stream to a peer, which measures its base round trip first; returns its number.
     pub fn open(&mut self, peer: PeerId) -> u32 {
         self.streams.push(Stream::new(peer, &self.settings));
         self.streams.len() as u32 - 1
     }
 
-    /// Appends a message to a stream. Returns `false`, and sends nothing, if the message is empty or has too many chunks to
-    /// number.
+    /// Appends a message to a stream; returns `false` if it is empty or has too many chunks to number.
     pub fn send(&mut self, stream: u32, message: Message) -> bool {
         let count = message.chunks(self.settings.chunk);
         let Some(stream) = self.streams.get_mut(stream as usize) else { return false };
@@ -142,8 +138,8 @@ impl<P: ChunkPath> ChunkDriver<P> {
         may
     }
 
-    /// Starts a new flow for the scheme: paths of the previous flow are forgotten, measurements and queues are kept. Returns
-    /// `false`, and changes nothing, while the stream is not open or has messages under way.
+    /// Starts a new flow for the scheme, without path memory; measurements and queues are kept. Returns `false`, and
+    /// changes nothing, while the stream is not open or has messages under way.
     pub fn renew(&mut self, stream: u32) -> bool {
         let at = stream as usize;
         let Some(stream) = self.streams.get_mut(at) else { return false };
@@ -180,11 +176,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
         self.settings.labels.iter().copied().zip(self.by_label.iter().copied())
     }
 
-    /// Processes completions and sends what may be sent. Returns the time of the next work, unless a chunk completes earlier;
-    /// `None`: there is none.
-    ///
-    /// # Errors
-    /// Errors of the path.
+    /// Processes completions and sends. Returns the time of the next work, unless a chunk completes earlier.
     pub fn work(&mut self) -> Result<Option<Time>, WireError> {
         loop {
             let mut completed = std::mem::take(&mut self.completed);
@@ -206,9 +198,6 @@ impl<P: ChunkPath> ChunkDriver<P> {
     }
 
     /// Waits until a chunk completes or until `until`.
-    ///
-    /// # Errors
-    /// Errors of the path.
     pub fn wait(&mut self, until: Time) -> Result<(), WireError> {
         self.path.wait(until)
     }
@@ -223,7 +212,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
         match flight.what {
             Posted::Calibration { label, whole, first } => stream.calibration.heard(first, label, whole, took),
             Posted::Probe { tag, flow } => {
-                // The reply to a probe of an earlier flow is ignored.
+                // A reply to an earlier flow's probe is ignored.
                 if flow == stream.flow
                     && let (Some(measured), Some(took)) = (stream.measured, took)
                 {
@@ -274,7 +263,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
         }
     }
 
-    /// Sends what a stream may send now. Returns the time of the next transmission, unless a chunk completes earlier.
+    /// Returns the time of the next transmission, unless a chunk completes earlier.
     fn serve(&mut self, at: usize) -> Result<Option<Time>, WireError> {
         if self.streams[at].lost {
             return Ok(None);
@@ -322,10 +311,9 @@ impl<P: ChunkPath> ChunkDriver<P> {
         }
     }
 
-    /// Opens the first flow of a stream after its peer has been measured.
     fn start(&mut self, at: usize, probe: Time, base: Time, noise: Time) {
         let chunk = u64::from(self.settings.chunk);
-        // The serialisation time of the bytes: the time that chunks under way on one path wait for each other is no congestion.
+        // Serialisation time: chunks under way on one path that wait for each other are no congestion.
         let probe_bytes = u64::from(self.settings.probe).min(chunk.saturating_sub(1));
         let line = u128::from(base.saturating_sub(probe).ps()) * u128::from(chunk) / u128::from(chunk - probe_bytes);
         let waiting = Time::from_ps(line as u64) * u64::from(self.settings.window.max(1) - 1);
@@ -334,8 +322,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
         self.events.push_back(ChunkEvent::Open { stream: at as u32, base, probe, noise });
     }
 
-    /// Registers a flow with the scheme. `probe` and `base_rtt` are the uncongested round trips of probes and chunks; `base` is
-    /// that of a chunk alone.
+    /// `probe` and `base_rtt` are the uncongested round trips of probes and chunks; `base` is that of a chunk alone.
     fn open_flow(&mut self, at: usize, probe: Time, base_rtt: Time, base: Time) {
         let (stream, chunk) = (&self.streams[at], u64::from(self.settings.chunk));
         let bits_per_second = u128::from(chunk) * 8_000_000_000_000 / u128::from(base.ps().max(1));
@@ -421,7 +408,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
         }
     }
 
-    /// Posts a chunk whose path is chosen; returns `false` if no queue accepts it.
+    /// Returns `false` if no queue accepts the chunk.
     fn send_chunk(&mut self, at: usize, psn: u64, wanted: Wanted, tag: Tag) -> Result<bool, WireError> {
         let stream = &mut self.streams[at];
         let label = stream::label(&self.settings.labels, tag);
@@ -448,7 +435,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
         Ok(true)
     }
 
-    /// Posts a chunk; returns `false` if its queue is full.
+    /// Returns `false` if the queue is full.
     fn post(&mut self, at: usize, queue: QueueId, chunk: Chunk, what: Posted) -> bool {
         let number = ((at as u64) << 40) | (self.posts % (1 << 40));
         let now = self.path.now();

@@ -1,4 +1,4 @@
-//! Queues of a sender in memory: paths with rate, delay and faults, a virtual clock, and the memory of sender and receivers.
+//! Queues of a sender in memory: paths with faults, and a virtual clock.
 
 use super::{Chunk, ChunkPath, Completion, Full, QueueId, Status};
 use crate::{Label, PeerId, WireError};
@@ -9,18 +9,18 @@ use std::{
     io,
 };
 
-/// Path for chunks. It serves one chunk at a time, in the order of posting.
+/// Path for chunks, which serves one at a time in the order of posting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkLink {
     /// Rate at which chunks leave.
     pub rate: Rate,
     /// Time from the departure of the last byte to the completion.
     pub delay: Time,
-    /// Maximum extra delay of a completion; completions of other queues may overtake it.
+    /// Maximum extra delay of a completion, which completions of other queues may overtake.
     pub jitter: Time,
     /// Intervals (start, end) of cuts. A chunk under way then is retransmitted after the cut, or fails.
     pub cuts: Vec<(Time, Time)>,
-    /// The cut affects the return direction: a chunk that failed has arrived nevertheless.
+    /// The cut affects the return direction: a failed chunk has arrived nevertheless.
     pub far: bool,
 }
 
@@ -36,15 +36,14 @@ impl ChunkLink {
 pub struct Limits {
     /// Maximum outstanding chunks of a queue.
     pub depth: u32,
-    /// Time after which the hardware stops retransmitting and fails the chunk.
+    /// Time after which the hardware fails the chunk.
     pub give_up: Time,
     /// Duration of relabelling a queue.
     pub relabel: Time,
 }
 
 impl Default for Limits {
-    /// Returns a depth of 16, half a second of retries, as hardware's seven, and half a millisecond to relabel, as Soft-RoCE
-    /// takes.
+    /// Returns a depth of 16, half a second of retries (hardware's seven), and half a millisecond to relabel (Soft-RoCE).
     fn default() -> Self {
         Limits { depth: 16, give_up: Time::from_ms(500), relabel: Time::from_us(500) }
     }
@@ -74,10 +73,10 @@ struct Queue {
     peer: PeerId,
     label: Label,
     failed: bool,
-    /// Time at which the queue is ready after relabelling.
+    /// Time at which it is ready after relabelling.
     ready: Time,
     posted: VecDeque<u64>,
-    /// Time at which the last posted chunk completes: chunks keep their order.
+    /// Completion of the last posted chunk: chunks keep their order.
     last: Time,
 }
 
@@ -106,7 +105,7 @@ pub struct MemoryChunks {
 }
 
 impl MemoryChunks {
-    /// Returns a sender with this memory. Its paths are `usual` unless they are set.
+    /// Returns a sender with this memory, and `usual` paths unless they are set.
     pub fn new(seed: u64, usual: ChunkLink, limits: Limits, memory: Vec<u8>) -> Self {
         MemoryChunks {
             now: Time::ZERO,
@@ -133,18 +132,12 @@ impl MemoryChunks {
         self.link(peer, label).0 = link;
     }
 
-    /// Returns a receiver's memory.
-    ///
-    /// # Panics
-    /// Panics if there is no receiver of this number.
+    /// Returns a receiver's memory; panics if there is none of this number.
     pub fn received(&self, peer: PeerId) -> &[u8] {
         &self.peers[peer as usize].memory
     }
 
-    /// Returns the chunks with notices that a receiver has, in order of arrival.
-    ///
-    /// # Panics
-    /// Panics if there is no receiver of this number.
+    /// Returns the chunks with notices that a receiver has, in order of arrival; panics if there is none of this number.
     pub fn arrived(&self, peer: PeerId) -> &[Arrived] {
         &self.peers[peer as usize].arrived
     }
@@ -162,7 +155,7 @@ impl MemoryChunks {
         })
     }
 
-    /// Returns when and how a chunk posted at `from` completes: (time, status, `true` if the bytes arrive).
+    /// Returns time and status of completion, and `true` if the bytes arrive.
     fn fate(&mut self, peer: PeerId, label: Label, from: Time, bytes: u32) -> (Time, Status, bool) {
         let give_up = self.limits.give_up;
         let (link, free_at, draws) = self.link(peer, label);
@@ -259,7 +252,6 @@ impl ChunkPath for MemoryChunks {
         Ok(takes)
     }
 
-    /// Advances the clock to `until` or to the next completion, whichever is earlier.
     fn wait(&mut self, until: Time) -> Result<(), WireError> {
         let next = self.pending.first_key_value().map_or(until, |((at, _), _)| (*at).min(until));
         self.now = self.now.max(next);

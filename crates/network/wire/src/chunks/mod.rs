@@ -1,9 +1,5 @@
-//! Whole chunks that hardware delivers and acknowledges by itself, hiding sequence numbers, marks and losses: queue pairs of RDMA
-//! NICs. A scheme chooses once per chunk, and its feedback is the chunk's round-trip time (Hopper §4.2).
-//!
-//! - [`ChunkPath`]: carries chunks: a queue per path, and completions;
-//! - [`ChunkDriver`]: cuts messages of streams into chunks and sends them over the queues that a scheme chooses;
-//! - [`memory`]: a virtual clock and paths with rate, delay and faults, for tests of the driver.
+//! Whole chunks that hardware delivers and acknowledges by itself, hiding sequence numbers, marks and losses: queue
+//! pairs of RDMA NICs. A scheme chooses once per chunk, and its feedback is the chunk's round-trip time (Hopper §4.2).
 
 mod driver;
 pub mod memory;
@@ -31,7 +27,7 @@ pub struct Chunk {
     pub to: u64,
     /// Length in bytes.
     pub bytes: u32,
-    /// Immediate data that notifies the receiver of the arrival ([`notice`]); `None`: no notification, as for a probe.
+    /// Immediate data that notifies the receiver ([`notice`]); `None`: no notification, as for a probe.
     pub notice: Option<u32>,
 }
 
@@ -40,8 +36,7 @@ pub struct Chunk {
 pub enum Status {
     /// The receiver has it.
     Done,
-    /// The hardware stopped retrying, or the queue had failed before. The receiver may have the chunk or not. The queue accepts
-    /// no chunks until it is relabelled.
+    /// The hardware stopped retrying, or the queue had failed before. The chunk may have arrived. The queue must be relabelled.
     Failed,
 }
 
@@ -85,8 +80,7 @@ pub trait ChunkPath {
     /// Fails if nothing can ever complete again.
     fn completions(&mut self, take: &mut dyn FnMut(Completion)) -> Result<usize, WireError>;
 
-    /// Assigns a label to a queue. The same label recovers a queue that has failed. Returns the time for which the queue was
-    /// down.
+    /// Assigns a label to a queue; the same label recovers a failed one. Returns the time for which the queue was down.
     ///
     /// # Errors
     /// Fails if the queue has outstanding chunks, or if the hardware or the peer refuses.
@@ -105,8 +99,8 @@ const CHUNK_BITS: u32 = 20;
 /// Maximum number of chunks of a message.
 pub const MAX_CHUNKS: u64 = 1 << CHUNK_BITS;
 
-/// Returns the notice of a chunk (32 bits of immediate data): the lower 12 bits of its message's number, and its index among the
-/// message's chunks. A receiver thus counts a duplicate chunk once.
+/// Returns the notice of a chunk (32 bits of immediate data): the lower 12 bits of its message's number, and its index.
+/// A receiver thus counts a duplicate once.
 pub fn notice(message: u64, chunk: u64) -> u32 {
     ((message << CHUNK_BITS) as u32) | (chunk % MAX_CHUNKS) as u32
 }
@@ -116,8 +110,8 @@ pub fn read_notice(notice: u32) -> (u32, u32) {
     (notice >> CHUNK_BITS, notice % MAX_CHUNKS as u32)
 }
 
-/// Returns offset and length of chunk `index` of `count` in a message of `bytes` bytes. All chunks have nearly one size: the time
-/// of a short one would measure its path less accurately.
+/// Returns offset and length of chunk `index` of `count`. All have nearly one size: the time of a short one would
+/// measure its path less accurately.
 pub fn piece(bytes: u64, count: u64, index: u64) -> (u64, u64) {
     let (size, longer) = (bytes / count.max(1), bytes % count.max(1));
     (index * size + index.min(longer), size + u64::from(index < longer))

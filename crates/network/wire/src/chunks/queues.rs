@@ -1,5 +1,3 @@
-//! Queues of a stream: one per label while there are enough.
-
 use super::{ChunkPath, QueueId, Status};
 use crate::{Label, PeerId, WireError};
 use anabranch_units::Time;
@@ -14,7 +12,7 @@ struct Queue {
     used: u64,
 }
 
-/// Queues of a stream to one peer. A label keeps its queue, so that data use the queue that was probed.
+/// A label keeps its queue, so that data use the queue that was probed.
 #[derive(Debug)]
 pub(super) struct Queues {
     peer: PeerId,
@@ -30,8 +28,8 @@ impl Queues {
         Queues { peer, most: most.max(1), queues: Vec::new(), choices: 0, relabelled: 0, stood: Time::ZERO }
     }
 
-    /// Returns the queue of a label. A label without one gets a new queue. At the maximum number it gets the least recently used
-    /// idle queue, except that of the label `spare`. `None`: no queue is available.
+    /// A label without a queue gets a new one or, at the maximum number, the least recently used idle one, except that
+    /// of the label `spare`. `None`: no queue is available.
     pub(super) fn of(
         &mut self,
         path: &mut impl ChunkPath,
@@ -60,14 +58,13 @@ impl Queues {
         Ok(Some(queue.id))
     }
 
-    /// Counts a chunk posted to a queue.
     pub(super) fn posted(&mut self, id: QueueId) {
         if let Some(queue) = self.queues.iter_mut().find(|queue| queue.id == id) {
             queue.outstanding += 1;
         }
     }
 
-    /// Counts a completed chunk, and recovers a failed queue after its last one.
+    /// Recovers a failed queue after its last chunk.
     pub(super) fn completed(
         &mut self,
         path: &mut impl ChunkPath,
@@ -84,7 +81,6 @@ impl Queues {
         Ok(())
     }
 
-    /// Returns the number of queues.
     pub(super) fn count(&self) -> usize {
         self.queues.len()
     }

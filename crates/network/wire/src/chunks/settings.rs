@@ -1,5 +1,3 @@
-//! Settings of a driver of chunks.
-
 use crate::Label;
 use anabranch_lb::registry::{HostParameters, SchemeError};
 use anabranch_settings::Raw;
@@ -28,9 +26,9 @@ pub struct ChunkSettings {
     pub calibrations: u32,
     /// Whole chunks that measure it, over the same path.
     pub chunk_calibrations: u32,
-    /// Minimum noise floor of round trips: up to this much above the base counts as uncongested.
+    /// Minimum noise floor: round trips up to this much above the base count as uncongested.
     pub rtt_floor: Time,
-    /// If `true`, a chunk that the hardware fails to deliver makes a scheme leave the path it keeps; otherwise the scheme's own
+    /// A chunk that the hardware fails to deliver makes a scheme leave the path it keeps; otherwise the scheme's own
     /// `on_timeout` applies.
     pub moves_on_timeout: bool,
     /// Transmissions of a chunk before its stream is lost.
@@ -58,9 +56,6 @@ impl ChunkSettings {
     }
 
     /// Configures the scheme with labels, chunk size and window.
-    ///
-    /// # Errors
-    /// Errors of [`chunk_scheme`].
     pub fn tell_scheme(&mut self) -> Result<(), SchemeError> {
         let labels = self.labels.len() as u32;
         if self.moves_on_timeout {
@@ -71,8 +66,8 @@ impl ChunkSettings {
     }
 }
 
-/// Sets a scheme's parameters for chunks, as far as it has them: granularity, chunk size, chunks under way, and one tag per
-/// label. `flowbender` uses round trips, since there are no marks.
+/// Sets the parameters for chunks that a scheme has: granularity, chunk size, chunks under way, one tag per label.
+/// `flowbender` uses round trips, since there are no marks.
 ///
 /// # Errors
 /// Fails if the scheme cannot work with this number of labels.

@@ -1,12 +1,9 @@
-//! Stream of messages to one peer, chunk by chunk.
-
 use super::{ChunkSettings, Completion, Message, Status, notice, piece, queues::Queues};
 use crate::{Label, PeerId};
 use anabranch_lb::{Probe, Tag};
 use anabranch_units::Time;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Posted work: a chunk of a message, a probe or a calibration.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Posted {
     Chunk {
@@ -18,7 +15,7 @@ pub(super) enum Posted {
         /// Flow that requested the probe.
         flow: u64,
     },
-    /// Measurement of the base round trip, before any data.
+    /// Before any data.
     Calibration {
         label: usize,
         whole: bool,
@@ -26,14 +23,12 @@ pub(super) enum Posted {
     },
 }
 
-/// Post under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flight {
     pub(super) what: Posted,
     pub(super) at: Time,
 }
 
-/// Chunk that has not arrived yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) message: u64,
@@ -44,19 +39,16 @@ pub(super) struct Wanted {
     pub(super) tries: u32,
 }
 
-/// Measurement of the base round trip: a probe over each label, then probes and whole chunks over the fastest label.
+/// A probe over each label, then probes and whole chunks over the fastest.
 #[derive(Debug)]
 pub(super) struct Calibration {
-    /// First round trip over each label.
     first: Vec<Option<Time>>,
-    /// Round trips of probes and of chunks over the best label.
+    /// Round trips over the best label.
     probes: Vec<Time>,
     chunks: Vec<Time>,
-    /// Failures of the hardware on that label.
     failures: u32,
 }
 
-/// Next step of a calibration.
 pub(super) enum Next {
     Measure { label: usize, whole: bool },
     Done { probe: Time, base: Time, noise: Time },
@@ -73,7 +65,7 @@ impl Calibration {
         heard.min().map_or(0, |(_, label)| label)
     }
 
-    /// Returns the next step. `asked` is the number of labels whose first probe was sent.
+    /// `asked` is the number of labels whose first probe was sent.
     pub(super) fn next(&self, asked: usize, settings: &ChunkSettings) -> Next {
         if asked < self.first.len() {
             return Next::Measure { label: asked, whole: false };
@@ -100,7 +92,7 @@ impl Calibration {
         Next::Done { probe, base, noise }
     }
 
-    /// Records a round trip over a label; `None`: the hardware failed to deliver.
+    /// `None`: the hardware failed to deliver.
     pub(super) fn heard(&mut self, first: bool, label: usize, whole: bool, took: Option<Time>) {
         match took {
             took if first => self.first[label] = took,
@@ -111,41 +103,35 @@ impl Calibration {
     }
 }
 
-/// Measurements of a peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     pub(super) slot: u32,
-    /// Round trips of a probe and of a whole chunk that the scheme takes as uncongested, noise included.
+    /// Uncongested round trips of a probe and of a whole chunk, noise included.
     pub(super) probe: Time,
     pub(super) chunk: Time,
-    /// Round trip of a whole chunk alone.
     pub(super) base: Time,
 }
 
-/// Stream of messages to one peer.
 #[derive(Debug)]
 pub(super) struct Stream {
     pub(super) peer: PeerId,
     pub(super) queues: Queues,
     pub(super) calibration: Calibration,
-    /// Labels whose first probe was sent.
     pub(super) asked: usize,
     pub(super) measured: Option<Measured>,
     pub(super) lost: bool,
-    /// Index of the flow that the scheme sees: flows follow one another.
     pub(super) flow: u64,
     /// Messages with chunks still to be cut, and the number of chunks already cut.
     pub(super) messages: VecDeque<(Message, u64)>,
-    /// Number of missing chunks per message.
+    /// Missing chunks per message.
     missing: BTreeMap<u64, u64>,
-    /// Chunks that have not arrived, by their numbers in the stream.
+    /// Chunks that have not arrived.
     pub(super) wanted: BTreeMap<u64, Wanted>,
-    /// Chunks to be retransmitted.
     pub(super) again: BTreeSet<u64>,
     pub(super) under_way: BTreeMap<u64, Flight>,
     pub(super) chunks_under_way: u32,
     pub(super) next_psn: u64,
-    /// The scheme's choice for a chunk that no queue has accepted yet: the scheme is not called twice.
+    /// For a chunk that no queue has accepted yet: the scheme is not called twice.
     pub(super) chosen: Option<(u64, Tag)>,
     pub(super) hold_until: Time,
     pub(super) waits: bool,
@@ -186,14 +172,14 @@ impl Stream {
         self.messages.push_back((message, 0));
     }
 
-    /// Starts the next flow. The caller ensures that no message of this one is left.
+    /// The caller ensures that no message of the last flow is left.
     pub(super) fn renew(&mut self) {
         (self.flow, self.next_psn) = (self.flow + 1, 0);
         (self.last_tag, self.hold_until, self.waits) = (None, Time::ZERO, false);
         self.probes.clear();
     }
 
-    /// Returns the next chunk to send: a retransmission or a new chunk. The chunk stays queued until [`Stream::choose`].
+    /// Returns a retransmission or a new chunk, which stays queued until [`Stream::choose`].
     pub(super) fn next_chunk(&mut self, chunk: u32) -> Option<(u64, Wanted)> {
         if let Some((psn, _)) = self.chosen {
             return Some((psn, *self.wanted.get(&psn)?));
@@ -215,7 +201,7 @@ impl Stream {
         Some((self.next_psn, wanted))
     }
 
-    /// Records the scheme's choice for a chunk, and removes the chunk from its queue.
+    /// Removes the chunk from its queue.
     pub(super) fn choose(&mut self, psn: u64, wanted: Wanted, tag: Tag, chunk: u32) {
         self.chosen = Some((psn, tag));
         if psn != self.next_psn {
@@ -232,7 +218,7 @@ impl Stream {
         }
     }
 
-    /// Records the arrival of a chunk. Returns its message if that is complete now.
+    /// Returns the chunk's message if that is complete now.
     pub(super) fn arrived(&mut self, psn: u64) -> Option<u64> {
         let wanted = self.wanted.remove(&psn)?;
         let missing = self.missing.get_mut(&wanted.message)?;
@@ -244,7 +230,7 @@ impl Stream {
         Some(wanted.message)
     }
 
-    /// Returns the first chunk that has not arrived: every chunk below it has.
+    /// Every chunk below this one has arrived.
     pub(super) fn cumulative(&self) -> u64 {
         self.wanted.first_key_value().map_or(self.next_psn, |(psn, _)| *psn)
     }
@@ -256,20 +242,19 @@ impl Stream {
         self.probes.push_back(probe);
     }
 
-    /// Returns the number of messages that are not complete at the receiver.
     pub(super) fn waiting(&self) -> usize {
         self.missing.len()
     }
 }
 
-/// Returns the label of a tag. The halves of a tag beyond the number of labels are folded onto each other.
+/// The halves of a tag beyond the number of labels are folded onto each other.
 pub(super) fn label(labels: &[Label], tag: Tag) -> Label {
     let count = labels.len() as u32;
     let folded = if tag < count { tag } else { ((tag >> 16) ^ (tag & 0xffff)) % count };
     labels[folded as usize]
 }
 
-/// Returns the round trip of a completion, for [`Calibration::heard`]; `None`: it failed.
+/// `None`: the chunk failed.
 pub(super) fn took(completion: &Completion, posted: Time) -> Option<Time> {
     (completion.status == Status::Done).then(|| completion.at.saturating_sub(posted))
 }

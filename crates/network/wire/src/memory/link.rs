@@ -1,5 +1,3 @@
-//! Link in memory: rate, delay, queue and faults.
-
 use anabranch_random::Stream;
 use anabranch_units::{Rate, Serialiser, Time};
 
@@ -19,8 +17,8 @@ pub struct Link {
     pub queue: u64,
     /// Queue length in bytes above which an ECN-capable datagram is marked.
     pub mark_above: u64,
-    /// Bytes to which a data packet is trimmed if the queue is full; `None`: it is dropped. Trimmed headers may fill as much
-    /// space again.
+    /// Bytes to which a data packet is trimmed if the queue is full; `None`: it is dropped. Trimmed headers may fill as
+    /// much space again.
     pub trim_to: Option<usize>,
     /// Bytes on the wire per datagram besides its own.
     pub overhead: u64,
@@ -28,7 +26,7 @@ pub struct Link {
     pub loss: Share,
     /// Share of datagrams that arrive twice.
     pub duplicates: Share,
-    /// Share of datagrams delayed by up to `late_by`; others overtake them.
+    /// Share of datagrams delayed by up to `late_by`, so that others overtake them.
     pub late: Share,
     /// Maximum extra delay of a late datagram.
     pub late_by: Time,
@@ -77,16 +75,13 @@ pub struct Counted {
     pub damaged: u64,
 }
 
-/// Outcome of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fate {
     pub(super) at: Time,
     pub(super) ecn: bool,
-    /// Bytes that are left after trimming.
     pub(super) kept: usize,
 }
 
-/// State of a link.
 #[derive(Debug)]
 pub(super) struct LinkState {
     link: Link,
@@ -115,7 +110,7 @@ impl LinkState {
         share > 0 && self.draws.chance(u64::from(share).min(WHOLE), WHOLE)
     }
 
-    /// Queues a datagram at `now`. Returns its arrivals: none, one or two.
+    /// Returns the datagram's arrivals: none, one or two.
     pub(super) fn send(&mut self, now: Time, bytes: usize, capable: bool) -> [Option<Fate>; 2] {
         self.counted.sent += 1;
         let cut = self.link.cuts.iter().any(|(from, to)| *from <= now && now < *to);
@@ -154,7 +149,7 @@ impl LinkState {
         [Some(fate), again]
     }
 
-    /// Damages a datagram with the link's probability: one to four bit errors, or a run of damaged bytes.
+    /// Makes one to four bit errors, or a run of damaged bytes, with the link's probability.
     pub(super) fn damage(&mut self, bytes: &mut [u8]) {
         if bytes.is_empty() || !self.happens(self.link.damage) {
             return;
@@ -170,7 +165,7 @@ impl LinkState {
             let first = draws.below(size) as usize;
             bytes[first] ^= 1 << draws.below(8);
             for _ in 0..draws.below(4) {
-                // Not the first byte, which could restore it.
+                // Not the first byte again, which could restore it.
                 let other = draws.below(size) as usize;
                 if other != first {
                     bytes[other] ^= 1 << draws.below(8);
@@ -186,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_marks_trims_and_drops() {
-        // 1000 B on the wire take 1 us at 8 Gbit/s; the queue holds three packets, and as many bytes again of trimmed headers.
+        // 1000 B take 1 us at 8 Gbit/s; the queue holds three packets, and as many bytes again of trimmed headers.
         let link =
             Link { queue: 3000, mark_above: 999, trim_to: Some(58), ..Link::new(Rate::gbps(8), Time::from_us(10)) };
         let mut state = LinkState::new(link, Stream::keyed(1, 2, "test"));

@@ -1,6 +1,5 @@
-//! Network in memory: hosts joined by links that a label selects, and a virtual clock that does not advance while hosts work.
-//!
-//! Every event is a function of the seed. [`run`] alternates between the work of several [`Driver`]s and advancing the clock.
+//! Network in memory: hosts joined by links that a label selects, and a virtual clock that does not advance while hosts
+//! work. Every event is a function of the seed.
 
 mod link;
 
@@ -18,7 +17,6 @@ use std::{
     rc::Rc,
 };
 
-/// Datagram on its way or at its host.
 #[derive(Clone, Debug)]
 struct Datagram {
     from: u32,
@@ -29,18 +27,16 @@ struct Datagram {
     bytes: Vec<u8>,
 }
 
-/// State that all hosts share.
 #[derive(Debug)]
 struct World {
     seed: u64,
     now: Time,
     labels: u32,
-    /// Parameters of links that have not been set.
     usual: Link,
     links: BTreeMap<(u32, u32, Label), LinkState>,
     /// Labels that use the link of another label.
     shared: BTreeMap<(u32, u32, Label), Label>,
-    /// Arrivals (time, order of sending, host) of datagrams under way, and the datagrams by order of sending.
+    /// Time, order of sending, host; and the datagrams by order of sending.
     arrivals: BinaryHeap<Reverse<(Time, u64, u32)>>,
     under_way: BTreeMap<u64, Datagram>,
     sent: u64,
@@ -50,7 +46,7 @@ struct World {
 #[derive(Debug)]
 struct Host {
     at: SocketAddr,
-    /// Hosts by their peer number at this host.
+    /// By their peer number at this host.
     peers: Vec<Option<u32>>,
     arrived: VecDeque<Datagram>,
 }
@@ -60,7 +56,7 @@ struct Host {
 pub struct Memory(Rc<RefCell<World>>);
 
 impl Memory {
-    /// Returns a network without hosts. Each pair of hosts has `labels` links in each direction, `usual` unless they are set.
+    /// Returns a network without hosts. Each pair has `labels` links in each direction, `usual` unless they are set.
     pub fn new(seed: u64, labels: u32, usual: Link) -> Self {
         Memory(Rc::new(RefCell::new(World {
             seed,
@@ -83,12 +79,12 @@ impl Memory {
         MemoryPath { world: Rc::clone(&self.0), host: world.hosts.len() as u32 - 1 }
     }
 
-    /// Sets the link of a label from one host to another. Hosts are numbered in order of creation.
+    /// Sets the link of a label between two hosts, numbered in order of creation.
     pub fn set(&self, from: u32, to: u32, label: Label, link: Link) {
         self.0.borrow_mut().link(from, to, label).set(link);
     }
 
-    /// Makes these labels share the link of the first of them, as switches do that hash several labels alike.
+    /// Makes labels share the link of the first, as switches do that hash them alike.
     pub fn share(&self, from: u32, to: u32, labels: &[Label]) {
         let mut world = self.0.borrow_mut();
         if let Some((first, others)) = labels.split_first() {
@@ -155,7 +151,7 @@ impl World {
                 let known = self.hosts[from as usize].peers.get(peer as usize).copied().flatten();
                 known.ok_or(WireError::UnknownPeer(peer))?
             }
-            // A datagram to an unused address is lost.
+            // An unused address: lost.
             To::Address(at) => match self.hosts.iter().position(|host| host.at == at) {
                 Some(to) => to as u32,
                 None => return Ok(()),
@@ -176,7 +172,7 @@ impl World {
         Ok(())
     }
 
-    /// Returns the number of `other` as a peer of `host`, which may be new.
+    /// Returns the number of `other` at `host`, possibly new.
     fn peer_of(&mut self, host: u32, other: u32) -> PeerId {
         let peers = &mut self.hosts[host as usize].peers;
         let place = |wanted| peers.iter().position(|peer| *peer == wanted);
@@ -249,18 +245,15 @@ impl Datapath for MemoryPath {
         Ok(most)
     }
 
-    /// Advances the clock of the whole network to the next arrival at most, when every host may have work.
+    /// Stops at the next arrival, when any host may have work.
     fn wait(&mut self, until: Time) -> Result<(), WireError> {
         self.world.borrow_mut().advance(until);
         Ok(())
     }
 }
 
-/// Works for all hosts until `done`, called after each step, returns `true` or the clock reaches `until`. Returns `true` if it is
-/// done.
-///
-/// # Errors
-/// Errors of the datapath.
+/// Works for all hosts until `done`, called after each step, returns `true` or the clock reaches `until`; returns the
+/// last result.
 pub fn run(
     network: &Memory,
     hosts: &mut [Driver<MemoryPath>],

@@ -1,7 +1,5 @@
-//! Transfers of bytes from one endpoint to others over streams, with a checksum over all bytes at sender and receiver.
-//!
-//! [`perform`] runs one endpoint's part of a workload of many messages; [`send`] and [`serve`] are sender and receiver of a
-//! single one.
+//! Transfers of bytes over streams, with a checksum at sender and receiver: [`perform`] for workloads of many messages,
+//! [`send`] and [`serve`] for a single one.
 
 mod perform;
 
@@ -12,7 +10,7 @@ use anabranch_endpoint::{CloseReason, Counters, header::Protection};
 use anabranch_units::Time;
 use std::net::SocketAddr;
 
-/// First byte of a message with a summary: of the bytes sent, or of those received.
+/// First byte of a summary: of the bytes sent, or received.
 const SENT: u8 = 1;
 const RECEIVED: u8 = 2;
 
@@ -25,10 +23,9 @@ pub struct Summary {
     pub checksum: u32,
 }
 
-/// Summary in a message.
 struct Said {
     summary: Summary,
-    /// The summary is the receiver's confirmation, not the sender's total.
+    /// `true`: the receiver's confirmation, `false`: the sender's total.
     is_answer: bool,
 }
 
@@ -72,7 +69,7 @@ pub struct Sent {
     pub noise: Time,
     /// Counters of the sender.
     pub counters: Counters,
-    /// Longest time for which the sender was descheduled; packets that arrived meanwhile were acknowledged late.
+    /// Longest time for which the sender was descheduled.
     pub longest_pause: Time,
 }
 
@@ -92,7 +89,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// Returns `true` if bytes arrived and match the sender's summary. An empty or malformed transfer is not whole.
+    /// Returns `true` if bytes arrived and match the sender's summary.
     pub fn is_whole(&self) -> bool {
         self.summary == self.sent && self.summary.bytes > 0
     }
@@ -147,7 +144,7 @@ fn lost(at: SocketAddr, why: CloseReason) -> TransferError {
     TransferError::Lost { at, why: reason(why) }
 }
 
-/// Bytes of the headers of IPv4 and UDP, which an MTU counts.
+/// An MTU counts them.
 const IP_AND_UDP: u32 = 28;
 
 /// Returns the reason of a loss or refusal as a predicate of the peer.
@@ -175,7 +172,6 @@ pub fn reason(why: CloseReason) -> String {
     }
 }
 
-/// Describes a mismatch of keys as a predicate of the peer.
 fn keys(theirs: Protection, ours: Protection) -> &'static str {
     match (theirs, ours) {
         (Protection::Off, _) => "has no key and this endpoint has one: give both the same wire.key",
@@ -198,8 +194,8 @@ impl Conductor for Sending<'_> {
     }
 }
 
-/// Sends `bytes` bytes, produced by `fill`, to `at`. `look` is called periodically with the time and the number of bytes
-/// acknowledged; it returns `false` to stop.
+/// Sends `bytes` bytes, produced by `fill`. `look` is called periodically with the time and the bytes acknowledged, and
+/// returns `false` to stop.
 ///
 /// # Errors
 /// Fails if the peer cannot be reached, leaves, or has received other bytes.
@@ -214,9 +210,6 @@ pub fn send<D: Datapath>(
 }
 
 /// Sends like [`send`], over the paths of a destination.
-///
-/// # Errors
-/// Those of [`send`].
 pub fn send_over<D: Datapath>(
     driver: &mut Driver<D>,
     to: Destination,
@@ -252,12 +245,9 @@ impl Conductor for Serving<'_> {
     }
 }
 
-/// Receives transfers from any peer and confirms them until `look` returns `false`. `look` is called periodically, and with each
-/// finished transfer; `refused` is called with the address and reason of each refused peer. With `once` it returns when the first
-/// sender of a [whole](Received::is_whole) transfer has acknowledged the confirmation or is gone.
-///
-/// # Errors
-/// Errors of the datapath.
+/// Receives transfers and confirms them until `look`, called periodically and with each finished transfer, returns
+/// `false`; `refused` receives address and reason of refused peers. With `once` it returns when the first sender of a
+/// [whole](Received::is_whole) transfer has acknowledged the confirmation or is gone.
 pub fn serve<D: Datapath>(
     driver: &mut Driver<D>,
     once: bool,

@@ -1,5 +1,5 @@
-//! One endpoint's part in a workload: it sends the orders of a plan round by round, receives what arrives, and records every
-//! message. `send`, `serve` and testbeds use it.
+//! One endpoint's part in a workload: it sends the orders of a plan round by round, receives what arrives, and records
+//! every message.
 
 use super::{Received, Summary, TransferError, lost};
 use crate::{Datapath, Driver, Label, PeerId};
@@ -10,15 +10,14 @@ use std::{
     net::SocketAddr,
 };
 
-/// Bytes of the largest piece of an order.
 const PIECE: usize = 1 << 20;
-/// Pieces of an order that may wait for their acknowledgement.
+/// Unacknowledged pieces of an order.
 const PIECES: usize = 16;
 /// First byte of a piece with payload.
 const BYTES: u8 = 0;
 /// Bit that, set in the number of a data stream, gives the stream of its confirmations.
 const ANSWERS: u32 = 1 << 30;
-/// Maximum unacknowledged confirmations per sender.
+/// Unacknowledged confirmations per sender.
 const MAX_WORDS: usize = 64;
 /// Maximum time between two calls of [`Conductor::goes_on`].
 const LOOK: Time = Time::from_us(100_000);
@@ -30,7 +29,7 @@ const BARRIER_LOOK: Time = Time::from_us(200);
 pub struct Destination {
     /// Address at which it listens.
     pub at: SocketAddr,
-    /// Paths to use towards it, each a set of labels; empty: every label that both endpoints have is a path.
+    /// Paths towards it, each a set of labels; empty: every common label is a path.
     pub paths: Vec<Vec<Label>>,
 }
 
@@ -45,7 +44,7 @@ pub struct Order {
     pub round: u32,
     /// Delay after the start of the round.
     pub after: Time,
-    /// Stream number. Orders of a stream are sent one after another and share window and state of paths.
+    /// Stream number. Orders of a stream are sent one after another and share window and path memory.
     pub stream: u32,
 }
 
@@ -54,11 +53,11 @@ pub struct Order {
 pub struct Plan {
     /// Endpoints to send to.
     pub destinations: Vec<Destination>,
-    /// Orders to send. A round begins when all orders of the previous one are done and the [`Conductor`] permits it.
+    /// Orders to send. A round begins when all of the previous one are done and the [`Conductor`] permits it.
     pub orders: Vec<Order>,
 }
 
-/// Times and packet counts of an order. Times are of the datapath's clock.
+/// Times and packet counts of an order, by the datapath's clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Due time: start of its round plus the order's delay.
@@ -67,9 +66,9 @@ pub struct Record {
     pub first_sent: Time,
     /// Acknowledgement of its last packet.
     pub acknowledged: Time,
-    /// Time at which the receiver's confirmation had arrived and every packet was acknowledged.
+    /// Time at which the confirmation had arrived and every packet was acknowledged.
     pub confirmed: Time,
-    /// Bytes and checksum sent; the receiver's are equal, or there is no record.
+    /// Bytes and checksum, equal at the receiver.
     pub summary: Summary,
     /// Packets, retransmissions included.
     pub packets: u64,
@@ -86,7 +85,7 @@ pub struct Record {
 pub struct Report {
     /// Records in the order of the plan; `None`: the order was not done.
     pub records: Vec<Option<Record>>,
-    /// Base round trip and noise floor per destination; zero for a destination that was never reached.
+    /// Base round trip and noise floor per destination; zero if it was never reached.
     pub round_trips: Vec<(Time, Time)>,
     /// Counters of the endpoint.
     pub counters: Counters,
@@ -111,12 +110,11 @@ pub struct Progress {
 
 /// Control of a run by its caller: barriers between endpoints, payload and termination.
 pub trait Conductor {
-    /// Returns `true` if a round may begin. Called until then, at least five thousand times a second; barriers are implemented
-    /// here.
+    /// Returns `true` if a round may begin. Called until then, at least five thousand times a second.
     fn may_begin(&mut self, _round: u32) -> bool {
         true
     }
-    /// Reports that a round is over: the receivers have everything that this endpoint had to send in it.
+    /// Reports that a round is over: the receivers have all of it.
     fn is_over(&mut self, _round: u32) {}
     /// Produces the next bytes of an order.
     fn fill(&mut self, _order: usize, _bytes: &mut [u8]) {}
@@ -124,12 +122,10 @@ pub trait Conductor {
     fn received(&mut self, _received: &Received) {}
     /// Reports a refused peer with the reason.
     fn refused(&mut self, _at: Option<SocketAddr>, _why: &str) {}
-    /// Returns `true` to continue; called at least ten times a second. An endpoint whose orders are done continues to receive
-    /// until this returns `false`.
+    /// Returns `true` to continue, also to receive after all own orders are done. Called at least ten times a second.
     fn goes_on(&mut self, progress: &Progress) -> bool;
 }
 
-/// Description of an own message that is not acknowledged.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     order: usize,
@@ -137,25 +133,22 @@ struct Piece {
     is_summary: bool,
 }
 
-/// State of an order.
 #[derive(Debug, Default)]
 struct Work {
     made: u64,
     hasher: crc32fast::Hasher,
-    /// Number of unacknowledged pieces.
     pieces: usize,
     /// Piece that the endpoint's full queue did not accept.
     waiting: Option<Bytes>,
     summary: Option<Summary>,
     record: Record,
-    /// The receiver's confirmation has arrived, possibly before the last acknowledgements.
+    /// Possibly before the last acknowledgements.
     confirmed: bool,
     /// Confirmed, and all pieces are acknowledged.
     done: bool,
 }
 
 impl Work {
-    /// Marks the order as done if it is confirmed and nothing is unacknowledged.
     fn settle(&mut self, now: Time) {
         if self.confirmed && self.pieces == 0 && !self.done {
             (self.done, self.record.confirmed) = (true, now);
@@ -163,7 +156,6 @@ impl Work {
     }
 }
 
-/// Incoming transfer on a stream of a peer.
 #[derive(Debug)]
 struct Coming {
     hasher: crc32fast::Hasher,
@@ -184,14 +176,13 @@ struct Performance<'a, D> {
     peers: Vec<PeerId>,
     gone: Vec<bool>,
     work: Vec<Work>,
-    /// Unacknowledged messages per peer and stream.
     pieces: BTreeMap<(PeerId, u32), VecDeque<Piece>>,
     coming: BTreeMap<(PeerId, u32), Coming>,
-    /// Peers with unacknowledged confirmations; `true` for that of a whole transfer.
+    /// Unacknowledged confirmations; `true` for that of a whole transfer.
     answered: BTreeMap<PeerId, VecDeque<bool>>,
-    /// Base round trip and noise floor of the destinations that are connected.
+    /// Base round trip and noise floor of connected destinations.
     round_trips: Vec<Option<(Time, Time)>>,
-    /// Rounds of the plan, in order; the first `over` are done, the next began at `began`.
+    /// The first `over` are done, the next began at `began`.
     rounds: Vec<u32>,
     over: usize,
     began: Option<Time>,
@@ -201,8 +192,8 @@ struct Performance<'a, D> {
 /// Runs an endpoint's part of a workload: connects, sends and receives until the conductor stops it.
 ///
 /// # Errors
-/// Fails if a destination cannot be reached, leaves before its orders are done, or has received other bytes, or if the conductor
-/// stops before all orders are done. Also errors of the datapath.
+/// Fails if a destination cannot be reached, leaves before its orders are done, or has received other bytes, if the
+/// conductor stops before all orders are done, or if the datapath fails.
 pub fn perform<D: Datapath>(
     driver: &mut Driver<D>,
     plan: &Plan,
@@ -307,7 +298,6 @@ impl<D: Datapath> Performance<'_, D> {
         }
     }
 
-    /// Handles the acknowledgement of an own message.
     fn acknowledged(&mut self, now: Time, peer: PeerId, stream: u32, delivered: &Delivered) {
         let Some(piece) = self.pieces.get_mut(&(peer, stream)).and_then(VecDeque::pop_front) else {
             // A confirmation.
@@ -333,7 +323,7 @@ impl<D: Datapath> Performance<'_, D> {
         self.progress.acknowledged += piece.bytes;
     }
 
-    /// Counts a confirmation as acknowledged; a peer that is gone counts too.
+    /// A peer that is gone counts as well.
     fn heard(&mut self, peer: PeerId) {
         if let Some(words) = self.answered.get_mut(&peer) {
             self.progress.served += u64::from(words.pop_front() == Some(true));
@@ -343,7 +333,7 @@ impl<D: Datapath> Performance<'_, D> {
         }
     }
 
-    /// Handles a complete message, of which the first packet arrived at `began`.
+    /// The first packet arrived at `began`.
     fn received(
         &mut self,
         [began, now]: [Time; 2],
@@ -367,11 +357,11 @@ impl<D: Datapath> Performance<'_, D> {
         let from = self.driver.datapath().peer_at(peer);
         let received = Received { peer, from, summary, sent: said.summary, took: now.saturating_sub(since) };
         if self.answered.get(&peer).is_some_and(|words| words.len() >= MAX_WORDS) {
-            // A peer that requests confirmations and acknowledges none is disconnected.
+            // It requests confirmations and acknowledges none.
             self.driver.endpoint().0.close(peer);
             return self.lost(peer, CloseReason::Left);
         }
-        // A peer that is gone by now gets no confirmation.
+        // The peer may be gone.
         let word = summary.write(true);
         if self.driver.endpoint().0.send(now, peer, stream | ANSWERS, word.into()).is_ok() {
             self.answered.entry(peer).or_default().push_back(received.is_whole());
@@ -380,7 +370,6 @@ impl<D: Datapath> Performance<'_, D> {
         Ok(())
     }
 
-    /// Handles the receiver's confirmation.
     fn confirmed(&mut self, now: Time, peer: PeerId, stream: u32, theirs: Summary) -> Result<(), TransferError> {
         let is_of = |(number, work): &(usize, &Work)| {
             let order = self.plan.orders[*number];
@@ -424,7 +413,6 @@ impl<D: Datapath> Performance<'_, D> {
         Ok(())
     }
 
-    /// Ends rounds whose orders are done, and begins the next if permitted.
     fn begin_rounds(&mut self) {
         while let Some(&round) = self.rounds.get(self.over) {
             let now = self.driver.datapath().now();
@@ -450,8 +438,7 @@ impl<D: Datapath> Performance<'_, D> {
         }
     }
 
-    /// Queues the orders that are due. Returns the time of the next work: now if something was queued and may leave; `None`: not
-    /// before an acknowledgement.
+    /// Returns the time of the next work: now if something was queued and may leave; `None`: not before an acknowledgement.
     fn push(&mut self) -> Result<Option<Time>, TransferError> {
         let (Some(_), Some(&round)) = (self.began, self.rounds.get(self.over)) else { return Ok(None) };
         let mut wants: Option<Time> = None;
@@ -462,7 +449,7 @@ impl<D: Datapath> Performance<'_, D> {
             if order.round != round || self.work[number].done || busy.contains(&way) {
                 continue;
             }
-            // The next order of a stream waits until the receiver has confirmed this one.
+            // The next order of a stream waits for this one's confirmation.
             busy.push(way);
             let (_, now) = self.driver.endpoint();
             if due > now {
@@ -474,7 +461,7 @@ impl<D: Datapath> Performance<'_, D> {
         Ok(wants)
     }
 
-    /// Queues as much of an order as the endpoint accepts. Returns `true` if something was queued.
+    /// Returns `true` if something was queued.
     fn push_order(&mut self, number: usize, now: Time) -> Result<bool, TransferError> {
         let order = self.plan.orders[number];
         let (peer, at) = (self.peers[order.to], self.plan.destinations[order.to].at);

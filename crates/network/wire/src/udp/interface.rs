@@ -1,25 +1,22 @@
 //! Network interface of an address, for hosts on which the kernel's routes alone would select another.
 //!
-//! Of two interfaces in one subnet the kernel's main table uses the first for all traffic to the subnet, regardless of the source
-//! address. Each datagram therefore names its interface (`IP_PKTINFO`). `SO_BINDTODEVICE` would suffice for sending, but a socket
-//! bound that way does not receive from the same machine, which ranks on one machine need. Nor does it receive what arrives over
-//! the other interface, which may have replied to ARP for the address (`arp_ignore`).
+//! Of two interfaces in one subnet the kernel's main table uses the first, regardless of the source address, so each
+//! datagram names its interface (`IP_PKTINFO`). A socket bound by `SO_BINDTODEVICE` would not receive from the same
+//! machine, nor what arrives over the other interface, which may have replied to ARP for the address (`arp_ignore`).
 
 use if_addrs::{IfAddr, get_if_addrs};
 use std::net::IpAddr;
 
-/// Interface that shares a network with another one of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Interface {
     index: u32,
     address: IpAddr,
-    /// Its networks in which other interfaces of this machine are too.
+    /// Its networks in which other interfaces are too.
     shared: Vec<Network>,
-    /// Addresses of this machine: traffic to them uses no interface.
+    /// Traffic to these addresses uses no interface.
     own: Vec<IpAddr>,
 }
 
-/// Addresses with a common prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Network {
     bits: u128,
@@ -55,11 +52,11 @@ impl Network {
     }
 }
 
-/// Address of this machine: index and name of the interface, and the address.
+/// Index and name of the interface, and the address.
 type Found = (u32, String, IfAddr);
 
 impl Interface {
-    /// Returns the interface of an address; `None` if no other interface shares its networks, or if several have this address.
+    /// `None` if no other interface shares its networks, or if several have this address.
     pub(super) fn of(ip: IpAddr) -> Option<Self> {
         if ip.is_unspecified() || ip.is_loopback() {
             return None;
@@ -77,7 +74,7 @@ impl Interface {
         if having.any(|(other, ..)| other != index) {
             return None;
         }
-        // Every interface has the link-local network, and link-local addresses name their interface themselves.
+        // Every interface has the link-local network, whose addresses name their interface.
         let counts = |of: &IfAddr| of.ip().is_ipv6() == address.is_ipv6() && !of.is_loopback() && !of.is_link_local();
         let networks = |own: bool| {
             all.iter().filter(move |(of, _, at)| (of == index) == own && counts(at)).map(|(.., at)| Network::of(at))
@@ -93,12 +90,10 @@ impl Interface {
         self.shared.iter().any(|network| network.has(ip)) && !self.own.contains(&ip.to_canonical())
     }
 
-    /// Returns the index of the interface.
     pub(super) fn index(&self) -> u32 {
         self.index
     }
 
-    /// Returns the address.
     pub(super) fn address(&self) -> IpAddr {
         self.address
     }
@@ -144,7 +139,7 @@ mod tests {
         assert_eq!(leads("10.0.0.2", "10.0.0.1", &two), Some((3, false)), "this machine");
         assert_eq!(leads("192.168.7.1", "192.168.7.2", &two), None, "nobody else leads there");
         assert_eq!(leads("10.0.0.3", "10.0.0.9", &two), None, "no address of this machine");
-        // A subnet within another: for addresses in both, the kernel selects the longer prefix.
+        // In a nested subnet the kernel selects the longer prefix.
         let nested = [found(2, "10.0.0.1", "255.255.0.0"), found(3, "10.0.0.2", "255.255.255.0")];
         assert_eq!(leads("10.0.0.1", "10.0.0.9", &nested), Some((2, true)));
         assert_eq!(leads("10.0.0.1", "10.0.7.9", &nested), Some((2, true)));

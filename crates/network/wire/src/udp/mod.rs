@@ -1,8 +1,8 @@
 //! UDP: one socket per label, on consecutive ports of both hosts.
 //!
-//! Label `i` is sent from the `i`th local port to the `i`th remote port, so that every label is a separate path to switches that
-//! hash the five-tuple. A peer is identified by its address and first port. Segments of one label leave together (GSO) and arrive
-//! together (GRO, `recvmmsg`). Marks (ECN) are requested and read, and the kernel timestamps arrivals.
+//! Label `i` is sent from the `i`th local port to the `i`th remote port, so that every label is a path to switches that
+//! hash the five-tuple. A peer is identified by its address and first port. Segments of one label leave together (GSO)
+//! and arrive together (GRO, `recvmmsg`).
 
 mod interface;
 mod ready;
@@ -22,22 +22,20 @@ use std::{
 
 /// Bytes of the largest run of segments.
 const LONGEST_RUN: usize = 65_000;
-/// Bytes of a receive buffer: the kernel's limit for coalesced segments.
+/// The kernel's limit for coalesced segments.
 const BUFFER: usize = 1 << 16;
-/// Bytes requested for each socket buffer; the kernel may grant less.
+/// The kernel may grant less.
 const SOCKET_BUFFER: usize = 4 << 20;
-/// Datagrams, or runs that the kernel has coalesced, read at once from a socket: few, so that they stay in the cache.
+/// Runs read at once from a socket: few, so that they stay in the cache.
 const READ_AT_ONCE: usize = 8;
-/// Maximum sockets, and so labels, of a datapath.
 const MAX_SOCKETS: usize = 256;
-/// Errors of a kernel for runs that it or the device cannot send.
+/// Errors for runs that the kernel or the device cannot send.
 const EIO: i32 = 5;
 const EINVAL: i32 = 22;
 /// Maximum time between two uninterrupted clock readings.
 const AT_ONCE: Time = Time::from_us(50);
 /// Additional peers that may be closing while others connect.
 const LEAVING: u32 = 64;
-/// Attempts to find free consecutive ports.
 const TRIES: u32 = 64;
 
 /// UDP sockets, one per label.
@@ -47,14 +45,14 @@ pub struct UdpPath {
     sockets: Vec<(UdpSocket, UdpSocketState)>,
     /// Address of label 0.
     at: SocketAddr,
-    /// Interface of this address, if other interfaces share its networks.
+    /// `None` if no other interface shares its networks.
     interface: Option<Interface>,
     peers: Peers,
     buffers: Vec<Vec<u8>>,
-    /// Readable sockets, as of a poll that has not been used yet.
+    /// As of a poll that has not been used yet.
     ready: Option<Readable>,
     waiter: Waiter,
-    /// Maximum datagrams in a run: one after the kernel or the device has refused runs.
+    /// One after the kernel or the device has refused runs.
     run: usize,
     /// Label that is read first.
     turn: usize,
@@ -64,7 +62,7 @@ fn system(what: impl Into<String>, source: io::Error) -> WireError {
     WireError::System { what: what.into(), source }
 }
 
-/// Returns the address of a label, given that of label 0.
+/// `base` is that of label 0.
 fn address(mut base: SocketAddr, label: Label) -> Option<SocketAddr> {
     let port = u16::try_from(u32::from(base.port()) + label).ok()?;
     base.set_port(port);
@@ -72,11 +70,9 @@ fn address(mut base: SocketAddr, label: Label) -> Option<SocketAddr> {
 }
 
 impl UdpPath {
-    /// Opens sockets for `labels` consecutive ports from that of `at`; with port 0 from any free range. The datapath has at most
-    /// `max_peers` peers.
-    ///
-    /// Packets to the networks of its address leave by the interface with this address, even if another interface is in the same
-    /// network: the kernel's routes alone would select the first.
+    /// Opens sockets for `labels` consecutive ports from that of `at`, with port 0 from any free range, and at most
+    /// `max_peers` peers. Packets to the networks of `at` leave by its interface, even if another one is in the same
+    /// network.
     ///
     /// # Errors
     /// Fails if a port is in use or not permitted.
@@ -104,7 +100,7 @@ impl UdpPath {
             })?;
             let socket = UdpSocket::bind(at).map_err(|error| system(format!("cannot listen at {at}"), error))?;
             let state = UdpSocketState::new((&socket).into()).map_err(|error| system(format!("at {at}"), error))?;
-            // The kernel may grant less, which costs only lost packets.
+            // Less costs only lost packets.
             let _ = state.set_recv_buffer_size((&socket).into(), SOCKET_BUFFER);
             let _ = state.set_send_buffer_size((&socket).into(), SOCKET_BUFFER);
             if label == 0 {
@@ -137,7 +133,7 @@ impl UdpPath {
         Time::from_ps(nanoseconds.saturating_mul(1000))
     }
 
-    /// Returns readings of the monotonic and the wall clock at one time: an interrupted reading is repeated.
+    /// Reads monotonic and wall clock; an interrupted reading is repeated.
     fn both_clocks(&self) -> (Time, Option<Duration>) {
         let mut before = self.since_opened();
         loop {
@@ -150,14 +146,13 @@ impl UdpPath {
         }
     }
 
-    /// Waits until a socket is readable or the timeout expires; returns the readable sockets.
     fn readable(&mut self, timeout: Duration) -> Result<Readable, WireError> {
         let sockets = self.sockets.iter().map(|(socket, _)| socket);
         self.waiter.wait(sockets, timeout).map_err(|error| system("waiting for datagrams", error.into()))
     }
 }
 
-/// Peers by their address of label 0. Numbers of released peers are reused.
+/// By address of label 0. Numbers of released peers are reused.
 #[derive(Debug, Default)]
 struct Peers {
     at: Vec<Option<SocketAddr>>,
@@ -171,12 +166,11 @@ impl Peers {
         self.at.get(peer as usize).copied().flatten()
     }
 
-    /// Returns the number of the peer at an address, if there is one.
     fn find(&self, at: SocketAddr) -> Option<PeerId> {
         self.known.get(&at).copied()
     }
 
-    /// Returns the number of a peer, which may be new; `None`: there are too many.
+    /// `None`: there are too many peers.
     fn number(&mut self, at: SocketAddr) -> Option<PeerId> {
         if let Some(peer) = self.known.get(&at) {
             return Some(*peer);
@@ -202,10 +196,10 @@ impl Peers {
     }
 }
 
-/// Converts a receive timestamp to the monotonic clock by its age: the kernel's timestamp is of the wall clock.
+/// The kernel's timestamp is of the wall clock.
 fn stamp(now: Time, wall: Option<Duration>, stamped: Option<Duration>) -> Time {
     let age = wall.zip(stamped).and_then(|(wall, stamped)| wall.checked_sub(stamped)).unwrap_or(Duration::ZERO);
-    // An age above one second means that the wall clock was set.
+    // Above one second the wall clock was set.
     let age = if age > Duration::from_secs(1) { Duration::ZERO } else { age };
     now.saturating_sub(Time::from_ns(age.as_nanos() as u64))
 }
@@ -254,7 +248,7 @@ impl Datapath for UdpPath {
                 sent += 1;
                 continue;
             };
-            // All segments of a run but the last have one size; the last may be shorter.
+            // The last segment of a run may be shorter.
             let size = first.size();
             let most = self.run.min(LONGEST_RUN / size.max(1)).max(1);
             let mut run = 1;
@@ -309,7 +303,7 @@ impl Datapath for UdpPath {
             let filled = match state.recv(socket.into(), &mut slices, &mut metas) {
                 Ok(filled) => filled,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                // ICMP reports that the port is closed; the peer's timeout covers this.
+                // ICMP: the port is closed. The peer's timeout covers this.
                 Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::Interrupted) => {
                     continue;
                 }
@@ -355,12 +349,12 @@ mod tests {
         let mut b = UdpPath::open(loopback(), 4, 8).unwrap();
         let peer = a.peer(b.at(), &[0, 1, 2, 3]).unwrap();
         let full: &'static [u8] = (0..1200).map(|at| (at % 251) as u8).collect::<Vec<_>>().leak();
-        // Header and payload are separate slices; all headers have one length.
+        // All headers have one length.
         let outbound = |label, bytes: &'static [u8]| {
             let (head, payload) = bytes.split_at(56);
             Outbound { to: To::Peer(peer), label, ecn: true, class: 0, head, payload }
         };
-        // Runs of three and of two (the second ends with a short one), and a single datagram.
+        // Runs of three and two, and a single datagram.
         let short = &full[..100];
         let batch = [
             outbound(2, full),
@@ -394,7 +388,7 @@ mod tests {
         assert_eq!((b.peer(at, &[]).unwrap(), b.peer_at(0)), (0, Some(at)));
     }
 
-    /// Expedited forwarding is 46, so 184 of the byte, and the datagrams of a run keep it beside their mark (ECT(0): 2).
+    /// Expedited forwarding is 46, so 184 of the byte, beside the mark (ECT(0): 2).
     #[cfg(target_os = "linux")]
     #[test]
     fn a_traffic_class_stands_beside_marks() {

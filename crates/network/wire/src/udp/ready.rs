@@ -1,5 +1,3 @@
-//! Readiness of many sockets.
-
 use super::MAX_SOCKETS;
 use rustix::{
     event::{PollFd, PollFlags, poll},
@@ -8,7 +6,7 @@ use rustix::{
 };
 use std::{net::UdpSocket, time::Duration};
 
-/// Readable sockets, one bit each.
+/// One bit per socket.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Readable([u64; MAX_SOCKETS / 64]);
 
@@ -22,7 +20,7 @@ impl Readable {
     }
 }
 
-/// Waits for sockets. The kernel keeps the list of them if it can (epoll), so that idle sockets cost nothing.
+/// The kernel keeps the list of sockets if it can (epoll), so that idle ones cost nothing.
 #[derive(Debug, Default)]
 pub(super) struct Waiter {
     #[cfg(target_os = "linux")]
@@ -50,7 +48,6 @@ impl Waiter {
         }
     }
 
-    /// Waits until a socket is readable or the timeout expires; returns the readable sockets.
     pub(super) fn wait<'a>(
         &mut self,
         sockets: impl ExactSizeIterator<Item = &'a UdpSocket> + Clone,
@@ -65,7 +62,7 @@ impl Waiter {
                 done => return done,
             }
         }
-        // Few sockets are the common case, and nothing is allocated.
+        // Few sockets are the common case.
         if sockets.len() <= 16 { polled::<16>(sockets, &timeout) } else { polled::<MAX_SOCKETS>(sockets, &timeout) }
     }
 }

@@ -9,11 +9,10 @@ use std::{
     net::{IpAddr, SocketAddr, UdpSocket},
 };
 
-/// Datagrams of the longest run.
 pub(super) const MAX_RUN: usize = 64;
 
-/// Sends a run with `class` as the byte of the traffic class, by the interface `by` or by the one of the routes. Datagrams of a
-/// run have one size; the last may be shorter.
+/// Sends a run, of which the last datagram may be shorter, with `class` as traffic class, by the interface `by` or by
+/// the routes.
 #[cfg(target_os = "linux")]
 pub(super) fn send(
     socket: &UdpSocket,
@@ -22,7 +21,7 @@ pub(super) fn send(
     class: u8,
     by: Option<&Interface>,
 ) -> io::Result<()> {
-    // A single datagram has two pieces, and avoids the larger array of a run.
+    // Avoids the larger array of a run.
     if run.len() == 1 {
         gather::<2>(socket, to, run, class, by)
     } else {
@@ -54,7 +53,7 @@ fn gather<const N: usize>(
         control.say(libc::SOL_UDP, libc::UDP_SEGMENT, &(first.size() as u16).to_ne_bytes());
     }
     if let Some(by) = by {
-        // Interface and source address of the datagrams (ip(7), ipv6(7)): without the address the route would select it.
+        // Without the source address the route would select it (ip(7), ipv6(7)).
         match by.address() {
             IpAddr::V4(ip) => {
                 let mut info = [0; 12];
@@ -80,7 +79,7 @@ fn gather<const N: usize>(
     }
 }
 
-/// Ancillary data of a call, in the kernel's format (cmsg(3)).
+/// In the kernel's format (cmsg(3)).
 #[cfg(target_os = "linux")]
 struct Control {
     /// Traffic class and segment size, one word each, and the interface.
@@ -88,7 +87,7 @@ struct Control {
     used: usize,
 }
 
-/// Bytes of a control message's header: total length, level and type.
+/// Length, level and type.
 #[cfg(target_os = "linux")]
 const HEADER: usize = size_of::<usize>() + 8;
 
@@ -106,7 +105,7 @@ impl Control {
     }
 }
 
-/// Fallback for other systems: it keeps only the marks of the traffic class, and copies the run.
+/// Keeps only the marks of the traffic class, and copies the run.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn send(
     socket: &UdpSocket,

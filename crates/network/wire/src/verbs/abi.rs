@@ -1,8 +1,8 @@
-//! Structures of libibverbs as its header `infiniband/verbs.h` declares them on 64-bit Linux, up to the last field that is used.
+//! Structures of `infiniband/verbs.h` on 64-bit Linux, up to the last field that is used.
 
 use std::ffi::{c_int, c_uint, c_void};
 
-/// Structures that are used only by pointer.
+/// Used only by pointer.
 #[repr(C)]
 pub(super) struct Opaque {
     _private: [u8; 0],
@@ -204,7 +204,7 @@ pub(super) struct SendWr {
     pub(super) imm_data: u32,
     pub(super) remote_addr: u64,
     pub(super) rkey: u32,
-    /// Rest of the union of work requests, and two more unions, none of which an RDMA write uses.
+    /// Rest of the union of work requests, and two more unions, unused by an RDMA write.
     pub(super) rest: [u64; 9],
 }
 
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
     use std::mem::{offset_of, size_of};
 
-    /// Sizes and offsets from C's `sizeof` and `offsetof` for rdma-core 44 (and 50) on 64-bit Linux.
+    /// C's `sizeof` and `offsetof` for rdma-core 44 (and 50) on 64-bit Linux.
     #[test]
     fn structures_are_those_of_the_header() {
         assert_eq!(size_of::<ContextOps>(), 256);

@@ -1,7 +1,5 @@
-//! Control messages between the endpoints of a verbs connection over TCP: location of memory, pairing of queue pairs, summaries.
-//! Data never use this connection.
-//!
-//! A frame is a byte with its kind and its fields in network order. Each kind has a fixed length.
+//! Control messages of a verbs connection over TCP: location of memory, pairing of queue pairs, summaries. A frame is a
+//! byte with its kind and its fields in network order. Each kind has a fixed length.
 
 use crate::{WireError, transfer::Summary};
 use std::{
@@ -12,20 +10,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Version of this protocol.
 const VERSION: u16 = 1;
 const WORD: [u8; 4] = *b"ABCV";
 /// Maximum frames queued while another is expected.
 const MAX_WAITING: usize = 4096;
 
-/// Message from one endpoint to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// Sender: its GID and MTU, and the bytes of memory that it requests.
+    /// Sender: its GID and MTU, and the memory that it requests.
     Hello { gid: [u8; 16], mtu: u8, memory: u64 },
     /// Receiver: its GID and MTU, and the address, key and size of the memory.
     Welcome { gid: [u8; 16], mtu: u8, at: u64, key: u32, memory: u64 },
-    /// Sender: a queue pair, new or restarted, by its local index, to be connected to one of the receiver's.
+    /// Sender: a queue pair, new or restarted, by its local index.
     Queue { queue: u32, qpn: u32, psn: u32, label: u32 },
     /// Receiver: the queue pair that it is connected to.
     Ready { queue: u32, qpn: u32, psn: u32 },
@@ -37,13 +33,12 @@ pub(super) enum Frame {
     Total(Summary),
     /// Sender: its GID and MTU, number of labels, and maximum bytes of its datagrams.
     HelloDatagrams { gid: [u8; 16], mtu: u8, labels: u32, largest: u32 },
-    /// Receiver: its own values of the same fields.
+    /// Receiver: the same fields.
     WelcomeDatagrams { gid: [u8; 16], mtu: u8, labels: u32, largest: u32 },
     /// Receiver: refusal; its log has the reason.
     Refused,
 }
 
-/// Fields in network order.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
@@ -64,7 +59,7 @@ impl Fields<'_> {
 }
 
 impl Frame {
-    /// Returns the bytes of a frame of this kind, the kind included; `None`: there is no such kind.
+    /// Bytes of a frame, its kind included; `None`: there is no such kind.
     fn length(kind: u8) -> Option<usize> {
         Some(match kind {
             1 => 1 + 4 + 2 + 16 + 1 + 8,
@@ -112,7 +107,7 @@ impl Frame {
         }
     }
 
-    /// Parses a frame of the right length; `None` if it is no frame of this version.
+    /// `None` if it is no frame of this version.
     fn read(bytes: &[u8]) -> Option<Self> {
         let (kind, fields) = bytes.split_first()?;
         let mut fields = Fields(fields);
@@ -156,29 +151,26 @@ pub fn fuzz(bytes: &[u8]) {
     }
 }
 
-/// Returns an MTU in the encoding of verbs if it is valid.
+/// In the encoding of verbs.
 fn mtu(number: u8) -> Option<u8> {
     (1..=5).contains(&number).then_some(number)
 }
 
-/// TCP connection that carries frames.
 #[derive(Debug)]
 pub(super) struct Control {
     stream: TcpStream,
-    /// Address of the peer.
     pub(super) peer: SocketAddr,
     bytes: Vec<u8>,
     /// Frames that arrived while another was expected.
     waiting: VecDeque<Frame>,
-    /// Posted bytes that are not sent yet.
     unsent: Vec<u8>,
-    /// Set while the socket is in blocking mode.
+    /// The socket is in blocking mode.
     waits: bool,
     give_up: Duration,
 }
 
 impl Control {
-    /// Wraps a connection that was just opened; `give_up` is the timeout for replies of the peer.
+    /// `give_up` is the timeout for replies of the peer.
     pub(super) fn new(stream: TcpStream, give_up: Duration) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(false)?;
@@ -188,7 +180,6 @@ impl Control {
         Ok(Control { stream, peer, bytes, waiting, unsent, waits: true, give_up })
     }
 
-    /// Returns the local address.
     pub(super) fn local(&self) -> Option<SocketAddr> {
         self.stream.local_addr().ok()
     }
@@ -214,13 +205,13 @@ impl Control {
         sent.map_err(|error| self.failed("telling", error))
     }
 
-    /// Sends a frame, or as much of it as possible without blocking; [`flush`](Control::flush) sends the rest.
+    /// Sends without blocking; [`flush`](Control::flush) sends the rest.
     pub(super) fn post(&mut self, frame: &Frame) -> Result<(), WireError> {
         self.unsent.extend_from_slice(&frame.write());
         self.flush()
     }
 
-    /// Sends posted bytes as far as possible without blocking.
+    /// Does not block.
     pub(super) fn flush(&mut self) -> Result<(), WireError> {
         while !self.unsent.is_empty() {
             match self.wait_or_not(false).and_then(|()| self.stream.write(&self.unsent)) {
@@ -234,7 +225,6 @@ impl Control {
         Ok(())
     }
 
-    /// Returns the next frame; `None`: none has arrived yet.
     pub(super) fn poll(&mut self) -> Result<Option<Frame>, WireError> {
         match self.waiting.pop_front() {
             Some(frame) => Ok(Some(frame)),
@@ -242,12 +232,11 @@ impl Control {
         }
     }
 
-    /// Returns `true` if frames arrived while another was expected.
     pub(super) fn has_frames(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Waits for a frame that `wanted` accepts; others are queued.
+    /// Queues frames that `wanted` does not accept.
     pub(super) fn expect<T>(&mut self, wanted: &mut dyn FnMut(&Frame) -> Option<T>) -> Result<T, WireError> {
         let until = Instant::now() + self.give_up;
         loop {
@@ -272,7 +261,6 @@ impl Control {
         }
     }
 
-    /// Reads a frame within a timeout.
     fn take(&mut self, patience: Duration) -> Result<Option<Frame>, WireError> {
         let until = Instant::now() + patience;
         loop {

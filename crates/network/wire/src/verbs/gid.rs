@@ -1,5 +1,3 @@
-//! Selection of the device address (GID) that packets carry: one of RoCEv2, from the kernel's table.
-
 use crate::WireError;
 use std::{
     env, fs,
@@ -7,16 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Maximum index in the kernel's table.
 const MOST: u8 = 255;
 
-/// Returns the directory in which the kernel lists RDMA devices. As in libibverbs, `SYSFS_PATH` replaces `/sys`.
+/// As in libibverbs, `SYSFS_PATH` replaces `/sys`.
 pub(super) fn folder() -> PathBuf {
     PathBuf::from(env::var_os("SYSFS_PATH").unwrap_or_else(|| "/sys".into())).join("class/infiniband")
 }
 
-/// Returns the index `wanted`, else that of the RoCEv2 address `local`, else that of the first IPv4 address, else the first
-/// index.
+/// Returns the index `wanted`, else that of the RoCEv2 address `local`, else of the first IPv4 address, else the first.
 pub(super) fn choose(device: &str, wanted: Option<u8>, local: Option<IpAddr>) -> Result<u8, WireError> {
     if let Some(index) = wanted {
         return Ok(index);
@@ -28,7 +24,6 @@ pub(super) fn choose(device: &str, wanted: Option<u8>, local: Option<IpAddr>) ->
     })
 }
 
-/// Returns the RoCEv2 addresses of a port with their indices.
 pub(super) fn addresses(port: &Path) -> Vec<(u8, Ipv6Addr)> {
     let read = |place: String| fs::read_to_string(port.join(place)).ok();
     let at = |index: u8| {

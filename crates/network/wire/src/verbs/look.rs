@@ -1,5 +1,3 @@
-//! Queries to the kernel about RDMA devices: network interface, MTU, speed.
-
 use super::{
     gid,
     sys::{Device, Service},
@@ -13,7 +11,7 @@ use std::{fs, net::IpAddr, path::Path};
 pub struct RdmaDevice {
     /// Name, as `ibv_devices` lists it.
     pub name: String,
-    /// Maximum bytes of a message that leave as one packet: its path MTU.
+    /// Maximum bytes of a one-packet message: its path MTU.
     pub mtu: u64,
     /// Globally unique identifier (GUID).
     pub guid: u64,
@@ -40,10 +38,10 @@ fn has(port: &Path, interface: &str) -> bool {
     })
 }
 
-/// Opens a device to check that packets with `labels` labels may leave it by an address, and returns its description.
+/// Checks that packets with `labels` labels may leave a device by an address, and returns its description.
 ///
 /// # Errors
-/// Fails if libibverbs or the device is missing, if its port is no active Ethernet port, if it has no RoCEv2 address, or if
+/// Fails if libibverbs, the device or its RoCEv2 address is missing, if its port is no active Ethernet port, or if
 /// memory for a peer cannot be registered.
 pub fn look(name: &str, at: IpAddr, labels: u32) -> Result<RdmaDevice, WireError> {
     let name = super::device(Some(name))?;
@@ -53,7 +51,6 @@ pub fn look(name: &str, at: IpAddr, labels: u32) -> Result<RdmaDevice, WireError
     // 1 for 256 B to 5 for 4096 B.
     let mtu: u64 = 128 << device.mtu()?;
     drop(device);
-    // The memory for one peer with packets of this size.
     Device::open(&name, index, uc::memory(labels, mtu as usize), 16, Service::Unreliable)?;
     let folder = gid::folder().join(&name);
     let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
@@ -82,7 +79,7 @@ mod tests {
     fn an_interface_has_the_device_that_has_its_addresses() {
         let own = tempfile::tempdir().unwrap();
         let folder = own.path().to_path_buf();
-        // As on a machine with several ports: one of InfiniBand, whose addresses have no interface, then RoCE with a VLAN.
+        // One of InfiniBand, whose addresses have no interface, then RoCE with a VLAN.
         let address = |device: &str, index: u8, kind: &str, interface: &str| {
             for (place, text) in [
                 (format!("gid_attrs/types/{index}"), kind),

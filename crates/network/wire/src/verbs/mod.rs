@@ -1,9 +1,6 @@
-//! RDMA verbs: chunks over reliable (RC) queue pairs, one per path, of any device that libibverbs supports, Soft-RoCE included.
-//! docs/reference/verbs.md lists the requirements and what hardware hides.
-//!
-//! [`VerbsPath`] is the sender's [`ChunkPath`](crate::chunks::ChunkPath); [`send`] and [`serve`] transfer bytes from one machine
-//! to another. [`UcPath`] is a [`Datapath`](crate::Datapath) of unreliable (UC) queue pairs, whose packets the software
-//! transports drive. The endpoints connect their queue pairs over TCP.
+//! RDMA verbs (docs/reference/verbs.md) of any device that libibverbs supports, Soft-RoCE included: reliable (RC) queue
+//! pairs carry chunks ([`VerbsPath`], [`send`], [`serve`]), unreliable (UC) ones carry datagrams ([`UcPath`]). The
+//! endpoints connect their queue pairs over TCP.
 
 mod abi;
 mod control;
@@ -28,22 +25,22 @@ use anabranch_units::Time;
 use std::time::{Duration, Instant};
 use sys::{Patience, Service};
 
-/// Settings of sender and receiver of a verbs connection.
+/// Settings of a verbs connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerbsSettings {
     /// Device, as `ibv_devices` lists it; `None`: the only one.
     pub device: Option<String>,
-    /// Index of its address in the GID table of the device; `None`: that of the RoCEv2 address that the control connection uses.
+    /// Index in the GID table; `None`: that of the RoCEv2 address that the control connection uses.
     pub gid_index: Option<u8>,
     /// Maximum outstanding chunks and probes of a queue pair.
     pub depth: u32,
     /// Acknowledgement timeout of the hardware: 4.096 us times two to the power of this, 31 at most.
     pub timeout: u8,
-    /// Retransmissions by the hardware before it fails the request, 7 at most; Soft-RoCE takes 7 as "unlimited".
+    /// Retransmissions by the hardware, 7 at most; Soft-RoCE takes 7 as "unlimited".
     pub retries: u8,
     /// Timeout for replies of the peer.
     pub give_up: Duration,
-    /// Maximum time for which a closing endpoint waits for unsent packets of the hardware, if they are not acknowledged.
+    /// Maximum time for which a closing endpoint waits for unsent packets.
     pub parting: Duration,
 }
 
@@ -68,14 +65,13 @@ impl VerbsSettings {
     }
 }
 
-/// Posted receives per queue pair of a receiver.
+/// Per queue pair of a receiver.
 const RECEIVES: u32 = 64;
-/// Entries of a completion queue.
 const COMPLETIONS: u32 = 4096;
 /// Maximum queue pairs of a connection: their receives fit the completion queue.
 pub const MAX_QUEUES: u32 = COMPLETIONS / RECEIVES;
 
-/// Largest label. Labels are IPv6 flow labels of 20 bits, though packets may be of IPv4.
+/// Labels are IPv6 flow labels of 20 bits, though packets may be of IPv4.
 const MAX_LABEL: Label = 0xf_ffff;
 
 /// Returns the UDP source port of RoCEv2 packets with a flow label: its low 14 bits, with the rest folded in, from 49,152 on
@@ -90,7 +86,6 @@ fn check_label(label: Label) -> Result<(), WireError> {
     may.then_some(()).ok_or_else(|| WireError::Verbs(format!("label {label}: from 1 to {MAX_LABEL}")))
 }
 
-/// Returns the device of this name, or the only one.
 fn device(wanted: Option<&str>) -> Result<String, WireError> {
     let there = sys::devices()?;
     let list = || there.join(", ");
@@ -108,7 +103,7 @@ fn device(wanted: Option<&str>) -> Result<String, WireError> {
     }
 }
 
-/// Converts a time for the operating system, one hour at most.
+/// One hour at most.
 fn duration(time: Time) -> Duration {
     Duration::from_nanos((time.ps() / 1000).min(3_600_000_000_000))
 }
@@ -141,7 +136,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named_with_its_package() {
-        // On a host with libibverbs or a device the message is another one.
+        // With libibverbs or a device the message is another one.
         let Err(error) = device(Some("nothing-of-this-name")) else { panic!("there is no such device") };
         let error = error.to_string();
         let known = ["libibverbs1", "ibverbs-providers", "nothing-of-this-name"];

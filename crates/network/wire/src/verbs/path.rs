@@ -1,5 +1,3 @@
-//! RC queue pairs as a [`ChunkPath`]: the sender's side.
-
 use super::{
     VerbsSettings,
     control::{Control, Frame},
@@ -19,7 +17,6 @@ use std::{
     time::Instant,
 };
 
-/// Receiver of chunks.
 struct Peer {
     control: Control,
     gid: [u8; 16],
@@ -30,7 +27,7 @@ struct Peer {
     memory: u64,
 }
 
-/// Queue pair of the sender; its index is that in the device.
+/// Its index is that in the device.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
     peer: PeerId,
@@ -40,7 +37,7 @@ struct Queue {
     failed: bool,
 }
 
-/// Open device whose queue pairs write to the memory of receivers.
+/// Open device whose queue pairs write to receivers' memory.
 pub struct VerbsPath {
     opened: Instant,
     device: Device,
@@ -52,18 +49,17 @@ pub struct VerbsPath {
     queues: Vec<Queue>,
     by_number: BTreeMap<u32, QueueId>,
     completed: VecDeque<Completion>,
-    /// Generator of initial packet sequence numbers.
     draws: Stream,
     last_error: Option<String>,
 }
 
 impl VerbsPath {
-    /// Opens a device with `memory` bytes of memory and connects to a serving receiver, which becomes the first peer.
+    /// Opens a device with `memory` bytes and connects to a serving receiver, which becomes the first peer.
     ///
     /// # Errors
     /// Fails if library, device or receiver are missing or incompatible.
     pub fn connect(to: SocketAddr, memory: u64, settings: VerbsSettings, seed: u64) -> Result<Self, WireError> {
-        // Local requirements are checked before the receiver is contacted.
+        // Checks local requirements first.
         let name = super::device(settings.device.as_deref())?;
         let stream = TcpStream::connect_timeout(&to, settings.give_up).map_err(|source| {
             let what = format!("no answer from {to}: does `anabranch serve --datapath verbs` run there?");
@@ -110,10 +106,7 @@ impl VerbsPath {
         Ok(())
     }
 
-    /// Writes to own memory, from which chunks are read.
-    ///
-    /// # Panics
-    /// Panics if the bytes exceed the memory.
+    /// Writes to own memory, from which chunks are read; panics if the bytes exceed it.
     pub fn fill(&mut self, at: u64, bytes: &[u8]) {
         self.device.write(at as usize, bytes);
     }
@@ -141,7 +134,7 @@ impl VerbsPath {
         Way { gid: self.peers[peer as usize].gid, flow_label: label, class: 0 }
     }
 
-    /// Connects a queue pair in state RESET to one of the peer's.
+    /// The queue pair is in state RESET.
     fn establish(&mut self, at: usize, peer: PeerId, qpn: u32, label: Label) -> Result<(), WireError> {
         let psn = self.draws.below(1 << 24) as u32;
         self.device.initialise(at)?;
@@ -157,7 +150,6 @@ impl VerbsPath {
         self.device.connect(at, &remote, psn)
     }
 
-    /// Moves completions of the device into `completed`.
     fn gather(&mut self) -> Result<(), WireError> {
         let now = self.now();
         let VerbsPath { device, by_number, queues, completed, .. } = self;
@@ -167,7 +159,7 @@ impl VerbsPath {
             let Some(&queue) = by_number.get(&qpn) else { return };
             let state = &mut queues[queue as usize];
             state.outstanding = state.outstanding.saturating_sub(1);
-            // Chunks behind a failure are flushed, without a reason of their own.
+            // Chunks behind a failure have no reason of their own.
             if reason.is_some() && !state.failed {
                 error = reason;
             }
@@ -211,7 +203,7 @@ impl ChunkPath for VerbsPath {
         let peer = &self.peers[state.peer as usize];
         let end = chunk.to.checked_add(u64::from(chunk.bytes)).filter(|end| *end <= peer.memory);
         assert!(end.is_some(), "{chunk:?} is not within the {} B of the receiver", peer.memory);
-        // The number 0 is reserved for receives.
+        // 0 is reserved for receives.
         let what = Post::Write { to: peer.at + chunk.to, key: peer.key, notice: chunk.notice };
         self.device.post(queue as usize, chunk.number + 1, (chunk.from, chunk.bytes), what).ok_or(Full)?;
         state.outstanding += 1;
@@ -246,7 +238,7 @@ impl ChunkPath for VerbsPath {
     }
 
     fn wait(&mut self, until: Time) -> Result<(), WireError> {
-        // Arms the completion queue first, so that no completion is missed between the poll and the wait.
+        // First, so that no completion is missed between the poll and the wait.
         self.device.arm()?;
         self.gather()?;
         if !self.completed.is_empty() || self.peers.iter().any(|peer| peer.control.has_frames()) {

@@ -1,4 +1,4 @@
-//! Sender of transfers over verbs: rounds of bytes to one receiver; [`send`] has one round.
+//! Sender of transfers over verbs: rounds of bytes to one receiver.
 
 use super::{VerbsPath, VerbsSettings, control::Frame};
 use crate::{
@@ -12,11 +12,10 @@ use std::{
     net::SocketAddr,
 };
 
-/// Chunks of a message.
 const CHUNKS: u64 = 16;
-/// Messages that sender and receiver have memory for: one is under way while the receiver reads the other.
+/// Messages in memory: one is under way while the receiver reads the other.
 const SLOTS: u64 = 2;
-/// Bytes produced at once, between two polls of the completion queue.
+/// Bytes produced between two polls of the completion queue.
 const PIECE: usize = 1 << 16;
 /// Maximum time between two calls of [`Conductor::goes_on`].
 const LOOK: Time = Time::from_us(100_000);
@@ -48,12 +47,10 @@ pub struct VerbsSent {
     pub longest_pause: Time,
 }
 
-/// Production of messages, round by round.
 struct Making<'a> {
-    /// Bytes of each round.
     rounds: &'a [u64],
     round: usize,
-    /// Bytes produced of the round, and of the message in production.
+    /// Of the round, and of the message in production.
     made: u64,
     done: u64,
     number: u64,
@@ -66,7 +63,7 @@ impl Making<'_> {
         self.round == self.rounds.len()
     }
 
-    /// Produces a piece of the next message; returns the message and its round once it is complete.
+    /// Returns the next message and its round once it is complete.
     fn step(&mut self, path: &mut VerbsPath, most: u64, conductor: &mut dyn Conductor) -> Option<(usize, Message)> {
         let bytes = *self.rounds.get(self.round)?;
         if bytes == 0 {
@@ -99,7 +96,6 @@ fn lost(at: SocketAddr, error: &WireError) -> TransferError {
     TransferError::Lost { at, why: format!("is lost: {error}") }
 }
 
-/// State of a transfer.
 struct Performance<'a> {
     to: SocketAddr,
     driver: ChunkDriver<VerbsPath>,
@@ -108,16 +104,14 @@ struct Performance<'a> {
     /// Bytes of the longest message.
     most: u64,
     making: Making<'a>,
-    /// Complete messages that wait for their round.
     ready: VecDeque<(usize, Message)>,
-    /// Messages that the receiver has not read yet.
+    /// Not yet read by the receiver.
     messages: BTreeMap<u64, Message>,
-    /// Bytes of each round that are not delivered.
     left: Vec<u64>,
-    /// Start of the current round, and durations of the previous rounds.
+    /// Start of the current round, durations of the previous ones.
     began: Option<Time>,
     rounds: Vec<Time>,
-    /// Time at which the path was measured, and the measurements: base, probe, noise.
+    /// Time of the measurement of the path; base, probe, noise.
     opened: Option<(Time, Time, Time, Time)>,
     taken: u64,
     total: u64,
@@ -125,7 +119,6 @@ struct Performance<'a> {
 }
 
 impl Performance<'_> {
-    /// Returns `true` if there is memory for one more message.
     fn makes(&self) -> bool {
         !self.making.is_over() && (self.messages.len() as u64) < SLOTS
     }
@@ -161,7 +154,7 @@ impl Performance<'_> {
         Ok(())
     }
 
-    /// Ends the completed round and begins the next if permitted; returns `true` if new messages are passed to the driver.
+    /// Returns `true` if new messages are passed to the driver.
     fn turn(&mut self, now: Time, conductor: &mut dyn Conductor) -> bool {
         if self.opened.is_none() {
             return false;
@@ -173,7 +166,7 @@ impl Performance<'_> {
                     if round > 0 {
                         self.driver.renew(self.stream);
                     }
-                    // The conductor may have blocked at a barrier, so the clock is read again.
+                    // The conductor may have blocked at a barrier.
                     self.began = Some(self.driver.path().now());
                 }
                 Some(began) if *left == 0 => {
@@ -201,7 +194,7 @@ impl Performance<'_> {
         Summary { bytes: self.total, checksum: self.making.hasher.clone().finalize() }
     }
 
-    /// Handles the receiver's frames; returns its confirmation once that has arrived.
+    /// Returns the receiver's confirmation once it has arrived.
     fn read(&mut self) -> Result<Option<Summary>, TransferError> {
         let at = self.to;
         while let Some(frame) = self.driver.path().control(0)?.poll().map_err(|error| lost(at, &error))? {
@@ -228,12 +221,9 @@ impl Performance<'_> {
     }
 }
 
-/// Sends rounds of the given sizes in bytes to a serving receiver. Each round is a separate flow for the scheme. A round begins
-/// when the previous one has arrived and the conductor, which also produces the bytes, permits it. Memory offsets are filled into
-/// `chunks`, and the scheme is configured.
-///
-/// # Errors
-/// [`TransferError`].
+/// Sends rounds of the given sizes in bytes, each a separate flow for the scheme. A round begins when the previous one
+/// has arrived and the conductor, which also produces the bytes, permits it. Fills memory offsets into `chunks` and
+/// configures the scheme.
 pub fn perform(
     to: SocketAddr,
     rounds: &[u64],
@@ -336,11 +326,8 @@ impl Conductor for Sending<'_> {
     }
 }
 
-/// Sends `total` bytes, produced by `fill`, to a serving receiver. Memory offsets are filled into `chunks`, and the scheme is
-/// configured. `look` is called periodically with the time and the bytes that the receiver has read; it returns `false` to stop.
-///
-/// # Errors
-/// [`TransferError`].
+/// Sends `total` bytes, produced by `fill`, like [`perform`]. `look` is called periodically with the time and the bytes
+/// that the receiver has read; it returns `false` to stop.
 pub fn send(
     to: SocketAddr,
     total: u64,

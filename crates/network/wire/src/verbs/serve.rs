@@ -26,21 +26,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Maximum bytes of memory that a sender may request.
 const MAX_MEMORY: u64 = 1 << 30;
-/// Bytes read at once for the checksum, between two polls of the completion queue.
+/// Bytes read for the checksum between two polls of the completion queue.
 const PIECE: usize = 1 << 16;
-/// Maximum time between two calls of `look`.
 const LOOK: Duration = Duration::from_millis(50);
-/// Limits of concurrent connections, in total and per address, and of their memory in total.
+/// Concurrent connections, in total and per address, and their memory.
 const MAX_CONNECTIONS: usize = 64;
 const MAX_PER_ADDRESS: usize = 16;
 const MAX_TOTAL_MEMORY: u64 = 2 << 30;
-/// Frames handled between two polls for arrivals.
 const FRAMES_AT_ONCE: usize = 64;
-/// Idle timeout of a sender.
 const IDLE: Duration = Duration::from_secs(60);
-/// Messages after the next one of which chunks may arrive, by the lower 12 bits of their numbers.
+/// Messages after the next one of which chunks may arrive.
 const AHEAD: u64 = 16;
 
 /// Connection that is over.
@@ -48,25 +44,24 @@ const AHEAD: u64 = 16;
 pub struct Served {
     /// Address of the sender.
     pub from: SocketAddr,
-    /// Summary of the bytes received, the sender's summary, and the duration; or the error.
+    /// Summaries of the bytes received and sent, and the duration; or the error.
     pub outcome: Result<(Summary, Summary, Time), String>,
 }
 
 impl Served {
-    /// Returns `true` if bytes arrived and match the sender's summary. An empty or malformed transfer is not whole.
+    /// Returns `true` if bytes arrived and match the sender's summary.
     pub fn is_whole(&self) -> bool {
         matches!(&self.outcome, Ok((ours, theirs, _)) if ours == theirs && ours.bytes > 0)
     }
 }
 
-/// Shared limits of all connections.
 #[derive(Debug, Default)]
 struct Shared {
     from: Mutex<Vec<IpAddr>>,
     memory: AtomicU64,
 }
 
-/// Connection in the shared counts; leaves them when it is dropped.
+/// Leaves the shared counts when it is dropped.
 struct Counted {
     shared: Arc<Shared>,
     from: IpAddr,
@@ -74,7 +69,7 @@ struct Counted {
 }
 
 impl Shared {
-    /// Counts a connection; `None`: there are too many.
+    /// `None`: there are too many.
     fn enter(self: &Arc<Self>, from: IpAddr) -> Option<Counted> {
         let mut all = self.from.lock().unwrap_or_else(PoisonError::into_inner);
         let of_one = all.iter().filter(|other| **other == from).count();
@@ -86,7 +81,7 @@ impl Shared {
 }
 
 impl Counted {
-    /// Counts `memory` bytes; returns `false` if they exceed the limit.
+    /// Returns `false` if `memory` exceeds the limit.
     fn take(&mut self, memory: u64) -> bool {
         let all = &self.shared.memory;
         let taken = all.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |all| {
@@ -109,9 +104,8 @@ impl Drop for Counted {
     }
 }
 
-/// Receives transfers from any sender at this address and confirms them until `look` returns `false`. `look` is called
-/// periodically, and with each finished connection. With `once` it returns after the first transfer that is
-/// [whole](Served::is_whole).
+/// Receives transfers at this address and confirms them until `look`, called periodically and with each finished
+/// connection, returns `false`. With `once` it returns after the first [whole](Served::is_whole) transfer.
 ///
 /// # Errors
 /// Fails if it cannot listen at the address, or if library or device are missing.
@@ -124,7 +118,7 @@ pub fn serve(
 ) -> Result<(), WireError> {
     let name = super::device(settings.device.as_deref())?;
     let index = gid::choose(&name, settings.gid_index, Some(at.ip()))?;
-    // Checks that the device can be opened.
+    // Fails early if the device cannot be opened.
     Device::open(&name, index, 4096, 16, settings.reliable())?.mtu()?;
     let system = |source| WireError::System { what: format!("cannot listen at {at}"), source };
     let listener = TcpListener::bind(at).map_err(system)?;
@@ -137,14 +131,13 @@ pub fn serve(
     let outcome = loop {
         match listener.accept() {
             Ok((stream, from)) => {
-                // A connection beyond the limit is closed at once; the others continue.
                 let Some(mut counted) = shared.enter(from.ip().to_canonical()) else { continue };
                 let (settings, name, stop, told) = (settings.clone(), name.clone(), Arc::clone(&stop), told.clone());
                 threads.push(thread::spawn(move || {
                     let served = Control::new(stream, settings.give_up)
                         .map_err(|source| WireError::System { what: from.to_string(), source })
                         .and_then(|control| converse(control, &name, &settings, &stop, &mut counted));
-                    // The channel is closed once this function returns.
+                    // The channel may be closed.
                     let _ = told.send(Served { from, outcome: served.map_err(|error| error.to_string()) });
                 }));
             }
@@ -161,27 +154,24 @@ pub fn serve(
     };
     stop.store(true, Ordering::Relaxed);
     for thread in threads {
-        // A panic of a connection's thread is ignored.
         let _ = thread.join();
     }
     outcome
 }
 
-/// State of a connection.
 struct Receiver {
     control: Control,
     device: Device,
     gid: [u8; 16],
     mtu: u8,
     memory: u64,
-    /// Queue pairs by the sender's number: local index and queue pair number.
+    /// By the sender's number: local index and queue pair number.
     queues: BTreeMap<u32, (usize, u32)>,
-    /// Local indices by queue pair number.
     places: BTreeMap<u32, usize>,
     draws: Stream,
-    /// Chunks that have arrived, by the lower bits of their message's number.
+    /// By the lower bits of their message's number.
     arrived: BTreeMap<u32, BTreeSet<u32>>,
-    /// Announced messages, and the time since which the first is incomplete.
+    /// `since`: start of the wait for the first.
     told: VecDeque<(u64, u64, u64, u64)>,
     since: Instant,
     next: u64,
@@ -251,7 +241,7 @@ fn converse(
     };
     let outcome = receiver.work(settings, stop);
     if outcome.is_err() {
-        // The sender need not wait for its timeout; it may be gone already.
+        // The sender need not wait for its timeout.
         let _ = receiver.control.send(&Frame::Refused);
     }
     outcome
@@ -285,11 +275,10 @@ impl Receiver {
                         }
                         break;
                     }
-                    // The sender disconnects after the confirmation.
                     Err(error) => return outcome.ok_or(error),
                 }
             }
-            // Arms the completion queue first, so that no arrival is missed between the poll and the wait.
+            // First, so that no arrival is missed between the poll and the wait.
             self.device.arm()?;
             let arrived = self.gather()?;
             if arrived {
@@ -302,7 +291,7 @@ impl Receiver {
         }
     }
 
-    /// Connects a queue pair of the sender to a local one: a new one, or the one that it had.
+    /// Uses a new queue pair, or the one that the sender's had.
     fn connect(&mut self, queue: u32, qpn: u32, psn: u32, label: u32) -> Result<(), WireError> {
         check_label(label)?;
         let (place, own) = match self.queues.get(&queue) {
@@ -331,7 +320,6 @@ impl Receiver {
         self.control.send(&Frame::Ready { queue, qpn: own, psn: own_psn })
     }
 
-    /// Handles the announcement of a message that has arrived.
     fn hear(&mut self, number: u64, at: u64, bytes: u64, chunks: u64) -> Result<(), WireError> {
         let within = at.checked_add(bytes).is_some_and(|end| end <= self.memory);
         let in_turn = number == self.next + self.told.len() as u64 && (self.told.len() as u64) < AHEAD;
@@ -347,7 +335,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Handles arrivals; returns `true` if there were any.
+    /// Returns `true` if there were any arrivals.
     fn gather(&mut self) -> Result<bool, WireError> {
         let mut notices = Vec::new();
         self.device.poll(&mut |told| {
@@ -359,7 +347,7 @@ impl Receiver {
             if let Some(&place) = self.places.get(&qpn) {
                 self.device.post_receive(place)?;
             }
-            // A chunk may arrive twice, if its acknowledgement was lost.
+            // Its acknowledgement may have been lost.
             let (message, chunk) = read_notice(notice);
             let ahead = message.wrapping_sub(self.next as u32) % 4096;
             if u64::from(ahead) < AHEAD {
@@ -369,7 +357,7 @@ impl Receiver {
         Ok(!notices.is_empty())
     }
 
-    /// Reads the next message into the checksum if it is complete, and frees its memory.
+    /// Reads the next complete message into the checksum, and frees its memory.
     fn read(&mut self, settings: &VerbsSettings) -> Result<bool, WireError> {
         let Some(&(number, at, bytes, chunks)) = self.told.front() else { return Ok(false) };
         let key = (number % 4096) as u32;
@@ -411,7 +399,6 @@ mod tests {
         assert_eq!(of_one.len(), 16);
         let mut others: Vec<Counted> = (0..200).filter_map(|host| shared.enter(address(2 + host))).collect();
         assert_eq!(others.len(), 64 - 16);
-        // A finished connection frees its slot, for any address below its own limit.
         drop(others.pop());
         assert!(shared.enter(address(1)).is_none(), "this address has as many as it may");
         let next = shared.enter(address(250));

@@ -1,6 +1,4 @@
-//! libibverbs, loaded on first use (rdma-core, ABI `IBVERBS_1.1`), the functions that are used, and an open device. All unsafe
-//! code of this crate is here.
-//!
+//! libibverbs, loaded on first use (rdma-core, ABI `IBVERBS_1.1`), and an open device. All unsafe code of this crate is here.
 //! Inline functions of the header (`ibv_poll_cq`, `ibv_post_send`, ...) are called through the table of the open device.
 
 #![allow(unsafe_code)]
@@ -40,14 +38,13 @@ const ETHERNET: u8 = 2;
 const ACTIVE: c_uint = 4;
 const PORT: u8 = 1;
 
-/// States of a queue pair.
 const RESET: c_uint = 0;
 const INIT: c_uint = 1;
 const RTR: c_uint = 2;
 const RTS: c_uint = 3;
 const SQD: c_uint = 4;
 
-/// Bits of the mask of attributes that a call sets.
+/// Attributes that a call sets.
 mod mask {
     use super::c_int;
 
@@ -68,7 +65,7 @@ mod mask {
     pub(super) const DEST_QPN: c_int = 1 << 20;
 }
 
-/// Library and its functions, by their names without `ibv_`.
+/// By their names without `ibv_`.
 struct Functions {
     get_device_list: unsafe extern "C" fn(*mut c_int) -> *mut *mut Opaque,
     free_device_list: unsafe extern "C" fn(*mut *mut Opaque),
@@ -91,7 +88,7 @@ struct Functions {
     modify_qp: unsafe extern "C" fn(*mut Qp, *mut QpAttr, c_int) -> c_int,
     destroy_qp: unsafe extern "C" fn(*mut Qp) -> c_int,
     wc_status_str: unsafe extern "C" fn(c_uint) -> *const c_char,
-    /// Keeps the library loaded while its functions are used.
+    /// Stays loaded while its functions are used.
     _library: Library,
 }
 
@@ -99,7 +96,7 @@ fn failed(what: impl Into<String>, source: io::Error) -> WireError {
     WireError::System { what: what.into(), source }
 }
 
-/// Checks the result of a function that returns an error number.
+/// For functions that return an error number.
 fn check(what: &str, returned: c_int) -> Result<(), WireError> {
     match returned {
         0 => Ok(()),
@@ -107,12 +104,12 @@ fn check(what: &str, returned: c_int) -> Result<(), WireError> {
     }
 }
 
-/// Checks the result of a function that returns a pointer or null.
+/// For functions that return a pointer or null.
 fn there<T>(what: &str, returned: *mut T) -> Result<*mut T, WireError> {
     if returned.is_null() { Err(failed(what, io::Error::last_os_error())) } else { Ok(returned) }
 }
 
-/// Loaded once and never unloaded: its drivers may have threads of their own.
+/// Never unloaded: its drivers may have threads of their own.
 static LOADED: OnceLock<Functions> = OnceLock::new();
 
 impl Functions {
@@ -157,10 +154,9 @@ impl Functions {
     }
 }
 
-/// Library of NVIDIA's driver, if it is installed.
 const MLX5: &str = "libmlx5.so.1";
 
-/// Additional function of that driver: it changes the source port of a connected queue pair, regardless of outstanding requests.
+/// NVIDIA's driver can change the source port of a connected queue pair, regardless of outstanding requests.
 struct Mlx5 {
     is_supported: unsafe extern "C" fn(*mut Opaque) -> bool,
     modify_qp_udp_sport: unsafe extern "C" fn(*mut Qp, u16) -> c_int,
@@ -170,7 +166,7 @@ struct Mlx5 {
 static LOADED_MLX5: OnceLock<Option<Mlx5>> = OnceLock::new();
 
 impl Mlx5 {
-    /// Returns `None` if it is not installed, or older than rdma-core 34.
+    /// `None`: not installed, or older than rdma-core 34.
     fn load() -> Option<&'static Self> {
         // SAFETY: libibverbs loads it as well, and the signatures are those of its header `infiniband/mlx5dv.h`.
         let loaded = || unsafe {
@@ -185,7 +181,6 @@ impl Mlx5 {
     }
 }
 
-/// Returns the names of the devices.
 pub(super) fn devices() -> Result<Vec<String>, WireError> {
     let functions = Functions::load()?;
     // SAFETY: the list is read up to its null, and freed once.
@@ -204,72 +199,64 @@ pub(super) fn devices() -> Result<Vec<String>, WireError> {
     }
 }
 
-/// Path of a queue pair: destination and flow label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Way {
-    /// GID of the peer, in network order.
+    /// Of the peer, in network order.
     pub(super) gid: [u8; 16],
-    /// Flow label of 20 bits, from which the hardware derives the source port.
+    /// 20 bits, from which the hardware derives the source port.
     pub(super) flow_label: u32,
-    /// Traffic class of its packets: DSCP and ECN.
+    /// DSCP and ECN.
     pub(super) class: u8,
 }
 
-/// Remote queue pair of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Remote {
     pub(super) qpn: u32,
     pub(super) psn: u32,
-    /// MTU in the encoding of verbs: 1 for 256 B to 5 for 4096 B.
+    /// In the encoding of verbs: 1 for 256 B to 5 for 4096 B.
     pub(super) mtu: u8,
     pub(super) way: Way,
 }
 
-/// Retransmission parameters of the hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Patience {
-    /// Timeout exponent: 4.096 us times two to the power of this.
+    /// 4.096 us times two to the power of this.
     pub(super) timeout: u8,
-    /// Number of retransmissions.
     pub(super) retries: u8,
 }
 
-/// Transport service of a device's queue pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Service {
-    /// RC: hardware acknowledges writes to the peer's memory and retransmits losses.
+    /// RC: hardware acknowledges writes and retransmits losses.
     Reliable(Patience),
     /// UC: messages without acknowledgement.
     Unreliable,
 }
 
-/// Operation to post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Post {
     /// RDMA write to an address of the peer, with the remote key and optional immediate data.
     Write { to: u64, key: u32, notice: Option<u32> },
-    /// Message, which requires a posted receive at the peer.
+    /// Requires a posted receive at the peer.
     Message,
 }
 
 /// Bit in the numbers of receives that have memory.
 const RECEIVE: u64 = 1 << 63;
 
-/// Completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// A posted operation completed, or failed with this error number.
+    /// The operation completed, or failed with this error number.
     Sent { qpn: u32, number: u64, error: Option<u32> },
     /// A write with a notice has arrived.
     Arrived { qpn: u32, notice: u32 },
-    /// A message of `bytes` bytes has arrived in the memory of the receive of this number.
+    /// In the memory of the receive of this number.
     Received { qpn: u32, number: u64, bytes: u32 },
-    /// A receive was flushed: its queue pair was reset or has failed.
+    /// The queue pair of a receive was reset or has failed.
     Withdrawn,
 }
 
-/// Memory that hardware reads and writes, on pages of its own. A forked process does not inherit them, so that hardware and this
-/// process keep using the same pages.
+/// Memory of hardware, on pages that a forked process does not inherit, so that both keep using the same pages.
 struct Memory {
     at: *mut u8,
     bytes: usize,
@@ -299,7 +286,7 @@ impl Drop for Memory {
     }
 }
 
-/// Open device with memory that peers may write to, and its queue pairs, which are identified by index.
+/// Its queue pairs are identified by index.
 pub(super) struct Device {
     functions: &'static Functions,
     context: *mut Context,
@@ -311,7 +298,6 @@ pub(super) struct Device {
     memory: Memory,
     gid_index: u8,
     service: Service,
-    /// Set for a device of NVIDIA's driver.
     mlx5: Option<&'static Mlx5>,
 }
 
@@ -319,7 +305,6 @@ pub(super) struct Device {
 unsafe impl Send for Device {}
 
 impl Device {
-    /// Opens a device by name.
     pub(super) fn open(
         name: &str,
         gid_index: u8,
@@ -371,12 +356,11 @@ impl Device {
         Ok(device)
     }
 
-    /// Returns the access rights of peers to the memory.
     fn others_write(&self) -> c_int {
         if self.service == Service::Unreliable { 0 } else { REMOTE_WRITE }
     }
 
-    /// Returns the path MTU of its port in the encoding of verbs. Fails unless the port is an active RoCE port.
+    /// In the encoding of verbs. Fails unless the port is an active RoCE port.
     pub(super) fn mtu(&self) -> Result<u8, WireError> {
         let mut attr = PortAttr::default();
         // SAFETY: the context is open, and the structure is at least as long as what is written.
@@ -390,7 +374,6 @@ impl Device {
         Ok(attr.active_mtu as u8)
     }
 
-    /// Returns the address that it sends from.
     pub(super) fn gid(&self) -> Result<[u8; 16], WireError> {
         let mut gid = [0u64; 2];
         let index = c_int::from(self.gid_index);
@@ -402,7 +385,6 @@ impl Device {
         Ok(gid_bytes(gid))
     }
 
-    /// Returns the address and the remote key of its memory.
     pub(super) fn window(&self) -> (u64, u32) {
         // SAFETY: an open device has registered its memory.
         (self.memory.at as u64, unsafe { (*self.mr).rkey })
@@ -412,21 +394,20 @@ impl Device {
         self.memory.bytes
     }
 
-    /// Writes to its memory.
     pub(super) fn write(&mut self, at: usize, bytes: &[u8]) {
         assert!(at.checked_add(bytes.len()).is_some_and(|end| end <= self.bytes()), "{at} and {} B", bytes.len());
         // SAFETY: within the memory, to which no reference exists.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.memory.at.add(at), bytes.len()) }
     }
 
-    /// Reads from its memory. Concurrent writes of peers may mix old and new bytes.
+    /// Concurrent writes of peers may mix old and new bytes.
     pub(super) fn read(&self, at: usize, bytes: &mut [u8]) {
         assert!(at.checked_add(bytes.len()).is_some_and(|end| end <= self.bytes()), "{at} and {} B", bytes.len());
         // SAFETY: within the memory, to which no reference exists.
         unsafe { ptr::copy_nonoverlapping(self.memory.at.add(at), bytes.as_mut_ptr(), bytes.len()) }
     }
 
-    /// Creates a queue pair; returns its index and its number.
+    /// Returns the queue pair's index and number.
     pub(super) fn create(&mut self, sends: u32, receives: u32) -> Result<(usize, u32), WireError> {
         let cap =
             QpCap { max_send_wr: sends, max_recv_wr: receives, max_send_sge: 1, max_recv_sge: 1, max_inline_data: 0 };
@@ -464,13 +445,13 @@ impl Device {
         AhAttr { grh, is_global: 1, port_num: PORT, ..AhAttr::default() }
     }
 
-    /// Resets a queue pair. Posted requests are discarded.
+    /// Posted requests are discarded.
     pub(super) fn reset(&self, queue: usize) -> Result<(), WireError> {
         let attr = QpAttr { qp_state: RESET, ..QpAttr::default() };
         self.modify(queue, "a queue pair to RESET", attr, mask::STATE)
     }
 
-    /// Moves a queue pair from RESET to INIT, in which receives may be posted.
+    /// From RESET to INIT, in which receives may be posted.
     pub(super) fn initialise(&self, queue: usize) -> Result<(), WireError> {
         let qp_access_flags = self.others_write() as c_uint;
         let attr = QpAttr { qp_state: INIT, port_num: PORT, qp_access_flags, ..QpAttr::default() };
@@ -478,7 +459,7 @@ impl Device {
         self.modify(queue, "a queue pair to INIT", attr, set)
     }
 
-    /// Connects an initialised queue pair; `psn` is the sequence number of its first packet.
+    /// `psn` is the sequence number of the first packet.
     pub(super) fn connect(&self, queue: usize, remote: &Remote, psn: u32) -> Result<(), WireError> {
         let mut receiving = QpAttr {
             qp_state: RTR,
@@ -502,8 +483,8 @@ impl Device {
         self.modify(queue, "a queue pair to RTS", sending, set.1)
     }
 
-    /// Assigns another path to a connected queue pair with nothing outstanding: by its source port if driver and hardware support
-    /// it, otherwise by RTS, SQD, address vector, RTS.
+    /// Nothing may be outstanding. Changes the source port if driver and hardware support it, else takes RTS, SQD,
+    /// address vector, RTS.
     pub(super) fn redirect(&self, queue: usize, way: Way) -> Result<(), WireError> {
         if let Some(mlx5) = self.mlx5 {
             let port = super::source_port(way.flow_label);
@@ -516,14 +497,12 @@ impl Device {
         let to = |qp_state| QpAttr { qp_state, ..QpAttr::default() };
         self.modify(queue, "a queue pair to SQD", to(SQD), mask::STATE)?;
         let attr = QpAttr { ah_attr: self.address(way), ..to(SQD) };
-        // In any case, the queue pair must return from SQD.
         let moved = self.modify(queue, "a queue pair's address vector", attr, mask::STATE | mask::AV);
         self.modify(queue, "a queue pair back to RTS", to(RTS), mask::STATE)?;
         moved
     }
 
-    /// Posts bytes of own memory from `from` on; `None`: the queue is full. The number is not 0 and does not have the bit of
-    /// receives.
+    /// Posts own memory from `from` on; `None`: the queue is full. The number is not 0 and does not have the bit of receives.
     pub(super) fn post(&mut self, queue: usize, number: u64, (from, bytes): (u64, u32), what: Post) -> Option<()> {
         let end = from.checked_add(u64::from(bytes)).filter(|end| *end <= self.bytes() as u64);
         assert!(end.is_some(), "{bytes} B from {from} on are not within the memory");
@@ -553,7 +532,7 @@ impl Device {
         }
     }
 
-    /// Posts a receive without memory, which a write with a notice consumes.
+    /// A write with a notice consumes it.
     pub(super) fn post_receive(&mut self, queue: usize) -> Result<(), WireError> {
         let mut wr = RecvWr { wr_id: 0, next: ptr::null_mut(), sg_list: ptr::null_mut(), num_sge: 0 };
         let mut bad = ptr::null_mut();
@@ -561,7 +540,6 @@ impl Device {
         check("a receive", unsafe { ((*self.context).ops.post_recv)(self.queues[queue], &mut wr, &mut bad) })
     }
 
-    /// Posts a receive of a message into own memory.
     pub(super) fn post_receive_into(
         &mut self,
         queue: usize,
@@ -580,7 +558,6 @@ impl Device {
         check("a receive", said)
     }
 
-    /// Passes all completions to `take` and returns their number.
     pub(super) fn poll(&mut self, take: &mut dyn FnMut(Told)) -> Result<usize, WireError> {
         let mut taken = 0;
         loop {
@@ -592,8 +569,7 @@ impl Device {
                 .map_err(|_| failed("polling the completion queue", io::Error::from_raw_os_error(-found)))?;
             for wc in &completed[..found] {
                 let error = (wc.status != 0).then_some(wc.status);
-                // A failed completion does not name its operation; receives have the number 0 or their bit, posted operations
-                // neither.
+                // A failed one names no operation; receives have the number 0 or their bit, posted operations neither.
                 take(match (error, wc.wr_id) {
                     (None, 0) if wc.opcode == RECEIVED_IMMEDIATE => {
                         Told::Arrived { qpn: wc.qp_num, notice: u32::from_be(wc.imm_data) }
@@ -612,13 +588,11 @@ impl Device {
         }
     }
 
-    /// Requests an event for the next completion.
     pub(super) fn arm(&self) -> Result<(), WireError> {
         // SAFETY: the queue is this device's.
         check("arming the completion queue", unsafe { ((*self.context).ops.req_notify_cq)(self.cq, 0) })
     }
 
-    /// Consumes a pending event.
     fn take_event(&self) {
         let (mut cq, mut unused) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: there is an event, so this does not block; each is acknowledged once.
@@ -629,14 +603,13 @@ impl Device {
         }
     }
 
-    /// Returns the description of an error number.
     pub(super) fn meaning(&self, error: u32) -> String {
         // SAFETY: the library returns a constant text, for unknown numbers too.
         unsafe { CStr::from_ptr((self.functions.wc_status_str)(error)).to_string_lossy().into_owned() }
     }
 }
 
-/// Waits until a device has an event, a socket is readable, one of `calling` is connected, or the timeout expires.
+/// Also returns when one of `calling` is connected.
 pub(super) fn wait(
     devices: &[&Device],
     sockets: &[BorrowedFd<'_>],

@@ -13,18 +13,17 @@ pub fn address(host: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, host], 7000))
 }
 
-/// Hosts 0 and 1 on a network; host 0 connects to host 1.
+/// Host 0 connects to host 1.
 pub struct Pair {
     pub network: Memory,
     pub hosts: Vec<Driver<MemoryPath>>,
-    /// Messages that each host has received, by stream and in order.
+    /// By stream and in order.
     pub received: [BTreeMap<u32, Vec<Vec<u8>>>; 2],
-    /// Acknowledged messages of each host, with the time.
+    /// Acknowledged messages, with the time.
     pub sent: [Vec<(u32, u32, Time)>; 2],
-    /// Times at which each host received its messages.
     pub times: [Vec<Time>; 2],
     pub lost: Vec<Event>,
-    /// Maximum that either host held at once: bytes, and packets, messages and timers.
+    /// Maximum of either host: bytes, and packets, messages and timers.
     pub held: (u64, usize),
 }
 
@@ -33,14 +32,13 @@ impl Pair {
         Pair::over(seed, link, settings, &[])
     }
 
-    /// Returns a pair whose first host uses these paths towards the second.
+    /// The first host uses these paths towards the second.
     pub fn over(seed: u64, link: &Link, settings: [Settings; 2], paths: &[Vec<u32>]) -> Self {
         let labels = settings[0].labels;
         let network = Memory::new(seed, labels, link.clone());
         let hosts = settings.into_iter().zip([1, 2]);
         let mut hosts: Vec<_> =
             hosts.map(|(settings, at)| Driver::new(Endpoint::new(settings), network.host(address(at)))).collect();
-        // Each is peer 0 of the other.
         let labels: Vec<u32> = (0..labels).collect();
         hosts[0].datapath().peer(address(2), &labels).unwrap();
         hosts[1].datapath().peer(address(1), &labels).unwrap();
@@ -62,7 +60,7 @@ impl Pair {
         endpoint.send(now, 0, stream, bytes.into()).unwrap();
     }
 
-    /// Runs the network until `done`; returns `false` if the clock reaches `until`.
+    /// Returns `false` if the clock reaches `until`.
     pub fn run(&mut self, until: Time, done: &mut dyn FnMut(&Self) -> bool) -> bool {
         let network = self.network.clone();
         let mut hosts = std::mem::take(&mut self.hosts);
@@ -92,7 +90,6 @@ impl Pair {
         finished.unwrap()
     }
 
-    /// Waits until host 0 has measured its peer.
     pub fn open(&mut self) {
         let open = |pair: &Self| {
             let _ = pair;

@@ -17,14 +17,13 @@ fn compile(to: &Path, source: &str, with: &[&OsStr]) {
     assert!(cc.status().unwrap().success(), "cc and libibverbs-dev are needed");
 }
 
-/// Builds the fake library in a folder.
 fn build(folder: &Path) -> PathBuf {
     let library = folder.join("libibverbs.so.1");
     compile(&library, "fake_verbs.c", &["-Wl,-soname,libibverbs.so.1", "-lpthread"].map(OsStr::new));
     library
 }
 
-/// Re-runs a test of this file in a process that loads the fake library first; `fault` names the fault of a label.
+/// Re-runs a test in a process that loads the fake library first; `fault` names the fault of a label.
 pub fn with_library(name: &str, fault: &str, body: impl FnOnce()) {
     with_libraries(name, fault, "", body);
 }
@@ -46,11 +45,11 @@ pub fn with_libraries(name: &str, fault: &str, mlx5: &str, body: impl FnOnce()) 
     assert!(again.status().unwrap().success());
 }
 
-/// Machine whose loopback interface has an RDMA device in fake sysfs and libibverbs; its files are removed on drop.
+/// Its loopback interface has an RDMA device in fake sysfs and libibverbs; its files are removed on drop.
 pub struct Machine(TempDir);
 
 impl Machine {
-    /// Returns a machine with only the system's libibverbs.
+    /// With only the system's libibverbs.
     pub fn new(name: &str) -> Self {
         let folder = tempfile::Builder::new().prefix(&format!("fake-machine-{name}-")).tempdir().unwrap();
         let device = folder.path().join("sys/class/infiniband/fake0");
@@ -68,19 +67,17 @@ impl Machine {
         Machine(folder)
     }
 
-    /// Returns the folder of its files.
     pub fn folder(&self) -> &Path {
         self.0.path()
     }
 
-    /// Returns a machine with the fake library, over which its processes exchange packets.
+    /// With the fake library, over which its processes exchange packets.
     pub fn with_library(name: &str) -> Self {
         let machine = Self::new(name);
         build(machine.folder());
         machine
     }
 
-    /// Returns the environment variables of its processes.
     pub fn variables(&self) -> Vec<(String, String)> {
         let folder = self.folder().display();
         [

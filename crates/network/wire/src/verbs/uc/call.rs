@@ -13,26 +13,19 @@ use std::{
     time::Instant,
 };
 
-/// Outgoing connection attempt.
 pub(super) struct Call {
     pub(super) at: SocketAddr,
     since: Instant,
     stage: Stage,
 }
 
-/// Stage of a connection attempt.
 enum Stage {
-    /// TCP connects.
     Connecting(TcpStream),
-    /// The greeting is sent.
     Greeting(Control),
 }
 
-/// Outcome of a step.
 pub(super) enum Step {
-    /// No result yet.
     Waits(Call),
-    /// The peer has accepted.
     Welcomed(Control, Greeting),
 }
 
@@ -41,7 +34,7 @@ fn no_answer(at: SocketAddr, source: io::Error) -> WireError {
 }
 
 impl Call {
-    /// Starts a connection, from a local address if one is given.
+    /// `from` is a local address.
     pub(super) fn begin(at: SocketAddr, from: Option<IpAddr>) -> Result<Self, WireError> {
         let begun = || {
             let socket = Socket::new(Domain::for_address(at), Type::STREAM, None)?;
@@ -58,7 +51,7 @@ impl Call {
         Ok(Call { at, since: Instant::now(), stage: Stage::Connecting(stream) })
     }
 
-    /// Proceeds as far as possible without blocking.
+    /// Proceeds without blocking.
     pub(super) fn go_on(self, own: &Own) -> Result<Step, WireError> {
         let Call { at, since, stage } = self;
         let is_late = since.elapsed() >= own.settings.give_up;

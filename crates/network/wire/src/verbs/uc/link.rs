@@ -1,5 +1,3 @@
-//! Queue pairs of a peer, after the exchange of greetings.
-
 use super::own::{Greeting, Own, SENDS, places};
 use crate::{
     Label, WireError,
@@ -16,20 +14,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Queue pair of a label.
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// Index in the device, queue pair number, and sequence number of its first packet.
+    /// Index in the device, queue pair number, sequence number of its first packet.
     queue: usize,
     number: u32,
     psn: u32,
-    /// The queue pair is connected.
     stands: bool,
 }
 
-/// Result of reading the TCP connection.
 pub(super) enum Heard {
-    /// No error.
     Fine,
     /// The peer has disconnected, or violates the protocol.
     Gone(WireError),
@@ -37,7 +31,7 @@ pub(super) enum Heard {
     Wrong(WireError),
 }
 
-/// Peer with a device and memory of its own, so that nothing of it remains when it is dropped.
+/// Has a device and memory of its own, so that nothing of it remains when it is dropped.
 pub(super) struct Link {
     pub(super) at: SocketAddr,
     control: Control,
@@ -52,19 +46,18 @@ pub(super) struct Link {
     /// Bytes of a memory slot: receives of all labels first, then sends.
     size: u32,
     free: Vec<u32>,
-    /// Arrived messages: label, slot, bytes.
+    /// Label, slot, bytes.
     arrived: VecDeque<(Label, u32, u32)>,
     began: Instant,
-    /// The local endpoint initiated the connection.
     pub(super) called: bool,
-    /// The owner has the peer's number: the peer has sent something, or the owner added it.
+    /// The peer has sent something, or the owner added it.
     pub(super) known: bool,
     /// The peer has disconnected, or a queue pair has failed.
     pub(super) broken: bool,
 }
 
 impl Link {
-    /// Creates the queue pairs for a peer's greeting; returns them with the local greeting.
+    /// Returns the queue pairs for a peer's greeting, with the local greeting.
     pub(super) fn new(
         own: &Own,
         draws: &mut Stream,
@@ -105,12 +98,10 @@ impl Link {
         Ok((link, ours))
     }
 
-    /// Sends a frame over TCP.
     pub(super) fn say(&mut self, frame: &Frame) -> Result<(), WireError> {
         self.control.post(frame)
     }
 
-    /// Requests a remote queue pair for each local one.
     pub(super) fn ask(&mut self) -> Result<(), WireError> {
         for label in 0..self.places.len() as u32 {
             self.initialise(label)?;
@@ -120,12 +111,10 @@ impl Link {
         Ok(())
     }
 
-    /// Returns `true` if every queue pair is connected.
     pub(super) fn stands(&self) -> bool {
         self.places.iter().all(|place| place.stands)
     }
 
-    /// Returns the time since the greeting.
     pub(super) fn age(&self) -> Duration {
         self.began.elapsed()
     }
@@ -161,7 +150,6 @@ impl Link {
         Ok(())
     }
 
-    /// Handles the control messages that have arrived.
     pub(super) fn hear(&mut self) -> Heard {
         if let Err(error) = self.control.flush() {
             return Heard::Gone(error);
@@ -194,12 +182,10 @@ impl Link {
         }
     }
 
-    /// Returns `true` if a label's queue pair is not connected yet.
     fn lacks(&self, label: Label) -> bool {
         self.places.get(label as usize).is_some_and(|place| !place.stands)
     }
 
-    /// Handles the completions of the device.
     pub(super) fn gather(&mut self) -> Result<(), WireError> {
         let Link { device, labels, free, arrived, broken, .. } = self;
         let gathered = device.poll(&mut |told| match told {
@@ -219,30 +205,28 @@ impl Link {
         gathered.map(|_| ())
     }
 
-    /// Returns `true` if there are arrived datagrams.
     pub(super) fn has_arrived(&self) -> bool {
         !self.arrived.is_empty()
     }
 
-    /// Returns the next datagram: its label and bytes, copied to `to`.
+    /// Copies the next datagram to `to`.
     pub(super) fn take<'a>(&mut self, to: &'a mut [u8]) -> Option<(Label, &'a [u8])> {
         let (label, place, bytes) = self.arrived.pop_front()?;
         let (at, size) = self.place(place);
         let read = &mut to[..bytes.min(size) as usize];
         self.device.read(at as usize, read);
-        // If the receive cannot be posted, its queue pair has failed.
+        // If this fails, the queue pair has failed.
         let queue = self.places[label as usize].queue;
         let posted = self.device.post_receive_into(queue, u64::from(place), (at, size));
         (self.broken, self.known) = (self.broken | posted.is_err(), true);
         Some((label, read))
     }
 
-    /// Returns `true` if a datagram of `size` bytes has a connected queue pair.
     pub(super) fn carries(&self, label: Label, size: u32) -> bool {
         !self.broken && size <= self.size && self.places.get(label as usize).is_some_and(|place| place.stands)
     }
 
-    /// Sends a datagram for which [`Link::carries`] holds; returns `false` if the queue is full.
+    /// Requires [`Link::carries`]; returns `false` if the queue is full.
     pub(super) fn send(&mut self, label: Label, head: &[u8], payload: &[u8]) -> Result<bool, WireError> {
         if self.free.is_empty() {
             self.gather()?;
@@ -260,7 +244,6 @@ impl Link {
         Ok(posted)
     }
 
-    /// Returns `true` if the hardware has unsent messages.
     pub(super) fn is_sending(&mut self) -> bool {
         !self.broken && self.free.len() < SENDS as usize && self.gather().is_ok() && self.free.len() < SENDS as usize
     }

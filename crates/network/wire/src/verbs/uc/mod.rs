@@ -1,8 +1,6 @@
-//! UC queue pairs as a [`Datapath`]: a message is a datagram without acknowledgement; an endpoint's own packets and transport do
-//! the rest. A label is a queue pair whose packets carry that flow label.
-//!
-//! Only [`Datapath::wait`] and functions documented as blocking wait. Connections to peers proceed step by step in calls that
-//! send, receive or wait.
+//! UC queue pairs as a [`Datapath`]: a message is a datagram without acknowledgement, a label a queue pair whose
+//! packets carry that flow label. Connections to peers proceed in calls that send, receive or wait; only
+//! [`Datapath::wait`] and functions documented as blocking wait.
 
 mod call;
 mod link;
@@ -32,23 +30,21 @@ use std::{
 /// Bytes of a packet on the wire besides its datagram: Ethernet, IPv4, UDP, base transport header and invariant CRC.
 pub const UC_OVERHEAD: u64 = 14 + 20 + 8 + 12 + 4;
 
-/// Maximum labels of a datapath, which has one queue pair per label and peer.
+/// One queue pair per label and peer.
 const MAX_LABELS: u32 = 256;
-/// Maximum intervals between polls of TCP connections while datagrams keep arriving: while a peer is being connected, and
-/// otherwise.
+/// Intervals between polls of TCP while datagrams keep arriving: while a peer is being connected, and otherwise.
 const LOOKS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(5)];
-/// Maximum callers without a greeting, and the time after which the oldest gives way to the next.
+/// Callers without a greeting, and the time after which the oldest gives way.
 const MAX_CALLERS: usize = 64;
 const HURRY: Duration = Duration::from_secs(1);
 
-/// Maximum connected callers of one address that have sent nothing yet: each takes local memory.
+/// Connected callers of one address that have sent nothing yet: each takes local memory.
 const MAX_SILENT_PER_ADDRESS: usize = 32;
 
-/// Peer by its number.
 enum Peer {
     Called(Call),
     Linked(Box<Link>),
-    /// It could not be reached, for this reason: datagrams to it are lost.
+    /// Datagrams to it are lost.
     Unreachable {
         at: SocketAddr,
         why: WireError,
@@ -59,22 +55,21 @@ enum Peer {
 pub struct UcPath {
     opened: Instant,
     own: Own,
-    /// Source address of packets: that of the listener.
     ip: Option<IpAddr>,
     max_peers: u32,
     listener: Option<TcpListener>,
     callers: Vec<(Control, Instant)>,
-    /// Time of the last poll of callers and peers, and `true` while some are being connected.
+    /// Last poll of callers and peers, and `true` while some are being connected.
     attended: Instant,
     is_connecting: bool,
     peers: Vec<Option<Peer>>,
-    /// Released peers, kept until their packets have left or this time has come.
+    /// Kept until their packets have left or this time has come.
     leaving: Vec<(Box<Link>, Instant)>,
     turn: usize,
     draws: Stream,
     buffer: Vec<u8>,
     refused: u64,
-    /// Callback for the reason of a refusal or a failed peer.
+    /// Receives the reason of a refusal or a failed peer.
     tell: Box<dyn FnMut(&str) + Send>,
 }
 
@@ -104,8 +99,8 @@ impl Peer {
 }
 
 impl UcPath {
-    /// Opens a device for datagrams of at most `largest` bytes over `labels` labels. With an address it listens there, so that
-    /// others may become peers, `max_peers` at most.
+    /// Opens a device for datagrams of at most `largest` bytes over `labels` labels. With an address it listens there
+    /// for at most `max_peers` peers.
     ///
     /// # Errors
     /// Fails if library or device are missing, or if it cannot listen at the address.
@@ -123,7 +118,7 @@ impl UcPath {
                 "{labels} labels and datagrams of {largest} B: from 1 to {MAX_LABELS}, and {LONGEST} B at most"
             )));
         }
-        // Checks that the device can be opened with the memory of a peer.
+        // Fails early if the memory of a peer is not available.
         Device::open(&name, index, memory(labels, largest), 16, Service::Unreliable)?.mtu()?;
         let listener = match at {
             Some(at) => {
@@ -163,7 +158,7 @@ impl UcPath {
         &self.own.name
     }
 
-    /// Returns the number of datagrams without a queue pair, which are lost as if by the network.
+    /// Returns the number of datagrams without a queue pair, which are lost.
     pub fn refused(&self) -> u64 {
         self.refused
     }
@@ -178,8 +173,7 @@ impl UcPath {
         self.own.class = class;
     }
 
-    /// Connects to a peer and blocks until datagrams can be sent to it or the timeout `give_up` expires. The error has the
-    /// reason.
+    /// Connects to a peer and blocks until datagrams can be sent to it or the timeout `give_up` expires.
     ///
     /// # Errors
     /// Fails if it cannot be reached.
@@ -202,7 +196,6 @@ impl UcPath {
         }
     }
 
-    /// Returns a free peer number.
     fn vacancy(&mut self) -> Option<usize> {
         if let Some(at) = self.peers.iter().position(Option::is_none) {
             return Some(at);
@@ -213,7 +206,7 @@ impl UcPath {
         })
     }
 
-    /// Handles TCP: callers, outgoing connections, and control messages of peers. Never blocks.
+    /// Handles TCP without blocking: callers, outgoing connections, and control messages of peers.
     fn attend(&mut self) {
         self.attended = Instant::now();
         self.accept();
@@ -228,7 +221,6 @@ impl UcPath {
                         (self.tell)(&error.to_string());
                     }
                 }
-                // A caller that is silent, or sends something else, is dropped.
                 Ok(None) | Err(_) => drop(self.callers.remove(at)),
             }
         }
@@ -243,7 +235,7 @@ impl UcPath {
         self.leaving.retain_mut(|(link, until)| link.is_sending() && Instant::now() < *until);
     }
 
-    /// Accepts callers. With too many callers the next one waits, unless the oldest has been silent for a second.
+    /// With too many callers the next one waits, unless the oldest has been silent for a second.
     fn accept(&mut self) {
         let Some(listener) = &self.listener else { return };
         loop {
@@ -255,7 +247,7 @@ impl UcPath {
             if is_full {
                 self.callers.remove(0);
             }
-            // A caller that has already disconnected is ignored.
+            // The caller may have disconnected.
             if let Ok(control) = Control::new(stream, self.own.settings.give_up) {
                 self.callers.push((control, Instant::now()));
             }
@@ -338,7 +330,7 @@ impl UcPath {
             // Receives the last datagrams of a peer that has disconnected.
             let _ = link.gather();
         }
-        // The owner releases only peers that it has seen. Others are dropped here if they have disconnected or stay silent.
+        // The owner releases only peers that it has seen; others are dropped here if they have disconnected or stay silent.
         let is_of_use = link.known || !link.broken && link.age() < self.own.settings.give_up || link.has_arrived();
         is_of_use.then_some(Peer::Linked(link))
     }
@@ -346,7 +338,7 @@ impl UcPath {
 
 impl Drop for UcPath {
     fn drop(&mut self) {
-        // Lets posted messages leave, above all the last acknowledgement: they would be lost with their queue pair.
+        // The last acknowledgement would be lost with its queue pair.
         let until = Instant::now() + self.own.settings.parting;
         let leaving = self.leaving.iter_mut().map(|(link, _)| &mut **link);
         let mut all: Vec<&mut Link> = self.peers.iter_mut().flatten().filter_map(Peer::link).chain(leaving).collect();
@@ -372,7 +364,7 @@ impl Datapath for UcPath {
         super::since(self.opened)
     }
 
-    /// Starts a connection to a new peer. Datagrams are lost until it is established, or if it fails.
+    /// Datagrams are lost until the connection is established, or if it fails.
     fn peer(&mut self, at: SocketAddr, labels: &[Label]) -> Result<PeerId, WireError> {
         if let Some(label) = labels.iter().find(|label| **label >= self.own.labels) {
             return Err(WireError::UnknownLabel { label: *label, labels: self.own.labels });
@@ -404,7 +396,6 @@ impl Datapath for UcPath {
     fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError> {
         for (sent, outbound) in batch.iter().enumerate() {
             let Outbound { to, label, head, payload, .. } = *outbound;
-            // An unknown address has no queue pair.
             let To::Peer(peer) = to else { continue };
             let known = self.peers.get_mut(peer as usize).and_then(Option::as_mut);
             let link = known.ok_or(WireError::UnknownPeer(peer))?.link();
@@ -451,7 +442,7 @@ impl Datapath for UcPath {
     fn wait(&mut self, until: Time) -> Result<(), WireError> {
         self.attend();
         for link in self.peers.iter_mut().flatten().filter_map(Peer::link).filter(|link| !link.broken) {
-            // Arms the completion queue first, so that no arrival is missed between the poll and the wait.
+            // First, so that no arrival is missed between the poll and the wait.
             if let Err(error) = link.device().arm().and_then(|()| link.gather()) {
                 link.broken = true;
                 (self.tell)(&error.to_string());
@@ -478,7 +469,6 @@ impl Datapath for UcPath {
             }
             sockets.extend(self.callers.iter().map(|(control, _)| control.fd()));
             sockets.extend(self.listener.as_ref().map(AsFd::as_fd));
-            // Callers and connection attempts time out without an event.
             let most = if self.is_connecting { Duration::from_millis(100) } else { Duration::MAX };
             sys::wait(&devices, &sockets, &calling, super::duration(left).min(most))?;
         }

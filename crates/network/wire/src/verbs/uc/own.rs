@@ -1,5 +1,3 @@
-//! Local endpoint of UC queue pairs, and the greeting that it sends to peers.
-
 use crate::{
     WireError,
     verbs::{
@@ -9,26 +7,24 @@ use crate::{
 };
 use std::net::IpAddr;
 
-/// Maximum unsent datagrams per peer.
 pub(super) const SENDS: u32 = 128;
 /// Posted receives per peer, over all labels, and their minimum and maximum per label.
 const RECEIVES: u32 = 2048;
 const RECEIVES_OF_LABEL: (u32, u32) = (32, 256);
-/// Bytes of the longest datagram: above the largest packet, and a limit to the memory that an unknown peer may cost.
+/// Above the largest packet, and a limit to the memory that an unknown peer may cost.
 pub(super) const LONGEST: usize = 1 << 14;
 
-/// Returns the bytes of memory for a peer with `labels` labels and datagrams of `largest` bytes.
 pub(in crate::verbs) fn memory(labels: u32, largest: usize) -> usize {
     places(labels).1 as usize * largest
 }
 
-/// Returns the receives per label and the memory slots of a peer with `labels` labels.
+/// Returns the receives per label and the memory slots of a peer.
 pub(super) fn places(labels: u32) -> (u32, u32) {
     let receives = (RECEIVES / labels).clamp(RECEIVES_OF_LABEL.0, RECEIVES_OF_LABEL.1);
     (receives, labels * receives + SENDS)
 }
 
-/// Properties that an endpoint announces to a peer.
+/// What an endpoint announces to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Greeting {
     pub(super) gid: [u8; 16],
@@ -38,25 +34,21 @@ pub(super) struct Greeting {
 }
 
 impl Greeting {
-    /// Returns `true` if queue pairs can be created for it.
     pub(super) fn makes_sense(&self) -> bool {
         self.labels > 0 && self.largest as usize <= LONGEST
     }
 }
 
-/// Local properties for all peers.
 pub(super) struct Own {
-    /// Name of the device.
     pub(super) name: String,
     pub(super) settings: VerbsSettings,
     pub(super) labels: u32,
-    /// Bytes of the longest local datagram.
     pub(super) largest: u32,
     pub(super) class: u8,
 }
 
 impl Own {
-    /// Returns the local greeting for the address by which packets leave.
+    /// `local` is the address by which packets leave.
     pub(super) fn greeting(&self, local: Option<IpAddr>) -> Result<Greeting, WireError> {
         let index = gid::choose(&self.name, self.settings.gid_index, local)?;
         let device = Device::open(&self.name, index, 4096, 16, Service::Unreliable)?;
