@@ -1,3 +1,5 @@
+//! Links and times that a fault resolves to, link overrides, and partitions.
+
 mod common;
 
 use anabranch_settings::Never;

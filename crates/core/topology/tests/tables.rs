@@ -1,3 +1,5 @@
+//! Tables at relevant sizes, their raw views, and invalid files and faults.
+
 mod common;
 
 use anabranch_topology::{

@@ -25,6 +25,7 @@ pub struct Flow {
     pub dst: u32,
     /// Payload bytes, at least 1.
     pub size: u64,
+    /// Start time or trigger.
     pub start: Start,
     /// Its workload, an index into [`crate::FlowSet::workloads`].
     pub workload: u16,
@@ -57,6 +58,7 @@ pub enum TriggerKind {
 /// activated. A `Multishot` begins at each activation and starts one target each time it fires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trigger {
+    /// Effect of an activation.
     pub kind: TriggerKind,
     /// Numbers of the flows that it starts, in order.
     pub targets: Vec<u32>,
