@@ -27,7 +27,7 @@ fn main() {
     fs::write(out.join("pages.rs"), source).expect("cargo's own directory can be written");
 }
 
-/// Collects the pages of a folder; the changelog has no examples.
+/// The changelog has no examples.
 fn collect(folder: &Path, pages: &mut Vec<PathBuf>) {
     let mut here: Vec<PathBuf> =
         fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();

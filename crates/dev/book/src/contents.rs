@@ -3,20 +3,17 @@
 use crate::pages::WRITTEN;
 use std::fmt::Write as _;
 
-/// Pages of one kind.
 pub(crate) struct Part {
-    /// Title of the part.
     pub title: &'static str,
     /// Titles and paths below `docs/`, in reading order.
     pub pages: &'static [(&'static str, &'static str)],
 }
 
-/// Page that lists all schemes; the pages of schemes follow it.
+/// The pages of schemes follow it.
 const SCHEMES: &str = "schemes/README.md";
-/// Page that lists the specification's pages; they follow it.
+/// The specification's pages follow it.
 const SPECIFICATION_INDEX: &str = "specification.md";
 
-/// All parts of the book.
 pub(crate) const PARTS: &[Part] = &[
     Part {
         title: "Tutorials",
@@ -116,7 +113,6 @@ pub(crate) const PARTS: &[Part] = &[
     },
 ];
 
-/// Pages of the specification.
 const SPECIFICATION: &[(&str, &str)] = &[
     ("Definitions", "definitions"),
     ("Hopper", "hopper"),

@@ -4,7 +4,6 @@ use crate::svg::{FLOWS, Svg};
 
 const WIDTH: u32 = 760;
 const HEIGHT: u32 = 316;
-/// Heights of the four paths.
 const LANES: [f64; 4] = [70.0, 128.0, 186.0, 244.0];
 const MIDDLE: f64 = 157.0;
 /// Position of the last packet sent, and the step to the one before.
@@ -14,7 +13,6 @@ const STEP: f64 = 26.0;
 /// Cell of a memory: its text and `""`, `good`, `bad` or `pick`.
 pub(crate) type Cell = (&'static str, &'static str);
 
-/// State of a host or a switch.
 #[derive(Clone, Debug)]
 pub(crate) enum Memory {
     /// A title and rows, each a label and cells.
@@ -23,14 +21,12 @@ pub(crate) enum Memory {
     Bars(&'static str, Vec<(&'static str, f64)>, Vec<(&'static str, f64)>),
 }
 
-/// Scene. `sent` lists packets in order of sending: a letter per flow (`P`: a probe), the path, and `!` for a packet marked
-/// on its path; `_` is a pause, `h` a pause that the host has lengthened.
+/// `sent` lists packets in order: a letter per flow (`P`: a probe), the path, and `!` for a mark on its path; `_` is a pause,
+/// `h` a pause that the host has lengthened.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fan {
     pub(crate) sent: &'static str,
-    /// State of the sender.
     pub(crate) host: Option<Memory>,
-    /// State of its leaf.
     pub(crate) leaf: Option<Memory>,
     /// Packets that the receiver's leaf holds back.
     pub(crate) held: Option<Memory>,
@@ -41,7 +37,6 @@ pub(crate) struct Fan {
     pub(crate) taken: Option<usize>,
     /// Congested paths (bits).
     pub(crate) congested: u8,
-    /// Text beside the paths.
     pub(crate) labels: [&'static str; 4],
     /// Packets in the reverse direction.
     pub(crate) feedback: &'static str,
@@ -83,7 +78,6 @@ impl Fan {
         svg.finish(title, says)
     }
 
-    /// Draws packets in the queue of a path, beside the leaf.
     fn queue(&self, svg: &mut Svg, lane: usize, y: f64) {
         if self.queues.iter().all(|waiting| *waiting == 0) {
             return;
@@ -132,7 +126,6 @@ impl Fan {
     }
 }
 
-/// Draws a pause.
 fn pause(svg: &mut Svg, x: f64, what: &str) {
     svg.line("back", "", &[(x, 50.0), (x, 262.0)], false);
     svg.text("s", "middle", (x, 274.0), what);

@@ -1,9 +1,7 @@
-//! Pictures of a low-diameter network: a source group, the destination's group and an intermediate one.
-
 use crate::svg::{FLOWS, Svg};
 
-/// Switches by letter: `a` to `c` in the source's group, `d` to `f` in the intermediate one, `x` to `z` in the destination's.
-/// The sender is on `a`, the receiver on `z`.
+/// `a` to `c` in the source's group, `d` to `f` in the intermediate one, `x` to `z` in the destination's; the sender is on
+/// `a`, the receiver on `z`.
 const SWITCHES: [(char, f64, f64); 9] = [
     ('a', 96.0, 190.0),
     ('b', 160.0, 152.0),
@@ -22,7 +20,6 @@ const GLOBAL: [(char, char); 4] = [('b', 'd'), ('e', 'x'), ('c', 'y'), ('b', 'x'
 /// Route: its switches, its colour among the flows', its text and position.
 pub(crate) type Route = (&'static str, usize, &'static str, (f64, f64));
 
-/// Scene.
 #[derive(Clone, Debug)]
 pub(crate) struct Groups {
     pub(crate) routes: Vec<Route>,

@@ -1,11 +1,8 @@
-//! Pictures of host schemes.
-
 use crate::{
     fan::{Cell, Fan, Memory},
     pictures::{Picture, fan},
 };
 
-/// Cells without a mark.
 fn plain(texts: &'static [&'static str]) -> Vec<Cell> {
     texts.iter().map(|text| (*text, "")).collect()
 }
@@ -21,7 +18,6 @@ fn hashing() -> Option<Memory> {
     cells("switch", vec![("", vec![(HASH, ""), ("→ path", "")])])
 }
 
-/// Returns the picture of a host scheme.
 #[allow(clippy::too_many_lines)]
 pub(crate) fn of(name: &str) -> Option<Picture> {
     Some(match name {

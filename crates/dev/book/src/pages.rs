@@ -1,5 +1,3 @@
-//! Generated pages: schemes, their list, the reference, and the table of contents.
-
 use crate::{
     contents,
     pictures::{Side, picture},
@@ -49,12 +47,10 @@ fn names() -> Vec<&'static str> {
     names
 }
 
-/// File name of a picture.
 fn file(side: Side, name: &str) -> String {
     format!("{}-{name}.svg", side.word())
 }
 
-/// Path of a scheme's code.
 pub(crate) fn code(side: Side, name: &str) -> String {
     let file = if name == "rr" { "round_robin".to_string() } else { name.replace('-', "_") };
     format!("crates/core/lb/src/{}/{file}.rs", side.word())
@@ -137,7 +133,6 @@ fn side_text(text: &mut String, side: Side, about: &About) {
     }
 }
 
-/// Escapes a cell of a Markdown table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;").replace('\n', " ").split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,5 +1,3 @@
-//! Pictures of schemes: the state that a scheme decides by, and the result.
-
 use crate::{
     fan::Fan,
     groups::Groups,
@@ -8,7 +6,6 @@ use crate::{
     switch_pictures,
 };
 
-/// Contents of a picture.
 #[derive(Clone, Debug)]
 pub(crate) enum Scene {
     /// Two leaves with four paths between them.
@@ -19,10 +16,8 @@ pub(crate) enum Scene {
     Parts,
 }
 
-/// Picture with its description.
 #[derive(Clone, Debug)]
 pub(crate) struct Picture {
-    /// Description in one or two sentences.
     pub(crate) says: &'static str,
     pub(crate) scene: Scene,
 }
@@ -50,7 +45,7 @@ impl Side {
     }
 }
 
-/// Returns the picture of a scheme: its description, and the drawing as SVG. `None` if the scheme has none yet.
+/// Returns description and drawing (SVG) of a scheme; `None` if it has none.
 pub fn picture(side: Side, name: &str) -> Option<(&'static str, String)> {
     let picture = match side {
         Side::Host => host_pictures::of(name),

@@ -1,8 +1,6 @@
-//! Shapes of the pictures of schemes, in one style, readable on light and dark pages.
-
 use std::fmt::Write;
 
-/// Colours by name; the second of each pair is for dark pages.
+/// The second colour of each pair is for dark pages.
 const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:var(--ink)}\
     .s{font-size:11px;fill:var(--soft)}.b{font-weight:600}.n{font-size:11px;fill:#fff;font-weight:600}\
     .box{fill:var(--box);stroke:var(--ink);stroke-width:1.3}.cell{fill:var(--paper);stroke:var(--soft)}\
@@ -16,7 +14,6 @@ const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:var(--ink)}\
 /// Colours of flows A, B, C, D and of probes.
 pub(crate) const FLOWS: [&str; 5] = ["#2a6fdb", "#2f8f57", "#9a4fc4", "#b8681a", "#6b7785"];
 
-/// Drawing in progress.
 #[derive(Debug)]
 pub(crate) struct Svg {
     body: String,
@@ -42,7 +39,6 @@ impl Svg {
         );
     }
 
-    /// Draws a rectangle in a given colour.
     pub(crate) fn filled(&mut self, colour: &str, at: (f64, f64), size: (f64, f64)) {
         let (x, y) = at;
         let _ = writeln!(
@@ -56,7 +52,7 @@ impl Svg {
         let _ = writeln!(self.body, "<circle class=\"{class}\" cx=\"{}\" cy=\"{}\" r=\"{r}\"/>", at.0, at.1);
     }
 
-    /// Draws a line through points, in `colour` if the class has none.
+    /// `colour` counts if the class has none.
     pub(crate) fn line(&mut self, class: &str, colour: &str, points: &[(f64, f64)], arrow: bool) {
         let points: Vec<String> = points.iter().map(|(x, y)| format!("{x},{y}")).collect();
         let stroke = if colour.is_empty() { String::new() } else { format!(" stroke=\"{colour}\"") };
@@ -64,7 +60,7 @@ impl Svg {
         let _ = writeln!(self.body, "<polyline class=\"{class}\"{stroke}{head} points=\"{}\"/>", points.join(" "));
     }
 
-    /// Draws text; `anchor` is start, middle or end.
+    /// `anchor` is start, middle or end.
     pub(crate) fn text(&mut self, class: &str, anchor: &str, at: (f64, f64), text: &str) {
         let _ = writeln!(
             self.body,
@@ -75,7 +71,7 @@ impl Svg {
         );
     }
 
-    /// Returns the whole picture, with `says` as text for screen readers.
+    /// `says` is the text for screen readers.
     pub(crate) fn finish(&self, title: &str, says: &str) -> String {
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {w} {h}\" width=\"{w}\" height=\"{h}\" \

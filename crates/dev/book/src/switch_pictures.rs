@@ -1,5 +1,3 @@
-//! Pictures of switch schemes.
-
 use crate::{
     fan::{Cell, Fan, Memory},
     groups::Groups,
@@ -14,7 +12,6 @@ fn groups(says: &'static str, scene: Groups) -> Picture {
     Picture { says, scene: Scene::Groups(scene) }
 }
 
-/// Returns the picture of a switch scheme.
 #[allow(clippy::too_many_lines)]
 pub(crate) fn of(name: &str) -> Option<Picture> {
     Some(match name {

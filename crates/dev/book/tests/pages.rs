@@ -1,4 +1,4 @@
-//! The generated pages in `docs/` are current, every scheme has a picture and code, and the table of contents is complete.
+//! The generated pages in `docs/` are current and complete.
 
 use anabranch_book::{Side, pages, picture};
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
@@ -58,7 +58,7 @@ fn every_scheme_has_a_page_a_picture_of_its_own_and_code() {
     }
 }
 
-/// Pages below `docs/`, without the table of contents: path and text.
+/// Returns path and text of the pages below `docs/`, without the table of contents.
 fn pages_on_disk() -> Vec<(String, String)> {
     let mut pages = vec![];
     let mut folders = vec![docs()];
@@ -85,7 +85,7 @@ fn table_of_contents_lists_every_page() {
     }
 }
 
-/// Folders of pages of one kind: whether a page may be long, and have wide tables (CONTRIBUTING.md, "The book").
+/// Returns `true` if a page may be long and have wide tables (CONTRIBUTING.md, "The book").
 fn is_long(page: &str) -> bool {
     ["reference/", "specification/", "schemes/"].iter().any(|folder| page.starts_with(folder))
 }
@@ -105,7 +105,6 @@ fn pages_have_at_most_300_lines_and_six_columns() {
         let mut is_code = false;
         for (number, line) in text.lines().enumerate() {
             is_code ^= line.trim_start().starts_with("```");
-            // The rule below a table's head.
             if !is_code && line.starts_with("|--") && !is_wide(&page) {
                 let columns = line.matches('|').count() - 1;
                 if columns > 6 {

@@ -23,12 +23,10 @@ fn with_files(names: &[&str], bytes: &[u8], read: impl FnOnce(&Path)) {
     });
 }
 
-/// Reads a sweep file.
 pub(crate) fn sweep_file(bytes: &[u8]) {
     with_files(&["sweep.toml"], bytes, |folder| drop(SweepFile::read(&folder.join("sweep.toml"))));
 }
 
-/// Reads manifest, summary and comparison.
 pub(crate) fn result_json(bytes: &[u8]) {
     with_files(&["manifest.json", "summary.json", "comparison.csv"], bytes, |folder| {
         let _ = Manifest::read(folder);
@@ -46,12 +44,10 @@ fn tables(ending: &str, bytes: &[u8]) {
     }
 }
 
-/// Reads tables of results as CSV.
 pub(crate) fn table_csv(bytes: &[u8]) {
     tables("csv", bytes);
 }
 
-/// Reads tables of results as Parquet.
 pub(crate) fn table_parquet(bytes: &[u8]) {
     tables("parquet", bytes);
 }

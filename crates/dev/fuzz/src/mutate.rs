@@ -1,10 +1,7 @@
-//! Mutations of inputs without coverage feedback.
-
 use anabranch_random::Stream;
 
-/// Maximum bytes of an input.
 const MAX_BYTES: usize = 1 << 16;
-/// Numbers at the limits of arithmetic, as text.
+/// Numbers at the limits of arithmetic.
 const NUMBERS: &[&str] = &[
     "0",
     "-1",
@@ -22,7 +19,6 @@ const NUMBERS: &[&str] = &[
     "inf",
     "0.000000000000000001",
 ];
-/// Words and characters that the readers parse.
 const TOKENS: &[&str] = &[
     "\n",
     "\r\n",
@@ -81,7 +77,6 @@ pub fn mutate(input: &[u8], other: &[u8], draws: &mut Stream) -> Vec<u8> {
                 bytes.splice(at..end, other[from..to].iter().copied());
             }
             6 | 7 => {
-                // Replaces an existing number.
                 let from = bytes[at..].iter().position(u8::is_ascii_digit).map_or(at, |of| at + of);
                 let to =
                     bytes[from..].iter().position(|byte| !byte.is_ascii_digit()).map_or(bytes.len(), |of| from + of);

@@ -5,7 +5,6 @@ use anabranch_transport::TransportParameters;
 use anabranch_units::Time;
 use nccl_net_anabranch::{abi::HANDLE_BYTES, handle::Handle, message, page};
 
-/// Decodes a datagram.
 pub(crate) fn header(bytes: &[u8]) {
     let _ = Packet::decode(bytes);
     // Input that passes the check.
@@ -30,7 +29,6 @@ fn peer() -> Endpoint {
     })
 }
 
-/// Modifies a datagram in transit.
 fn change(datagram: &mut Vec<u8>, script: &mut &[u8]) {
     let Some((&[at, value], rest)) = script.split_first_chunk() else { return };
     *script = rest;
@@ -94,7 +92,6 @@ pub(crate) fn endpoint(bytes: &[u8]) {
     }
 }
 
-/// Decodes a message of a transfer.
 pub(crate) fn transfer(bytes: &[u8]) {
     anabranch_wire::transfer::fuzz(bytes);
 }
@@ -104,7 +101,6 @@ pub(crate) fn verbs_frame(bytes: &[u8]) {
     anabranch_wire::verbs::fuzz(bytes);
 }
 
-/// Decodes the handle that ranks exchange.
 pub(crate) fn nccl_handle(bytes: &[u8]) {
     let mut handle = [0; HANDLE_BYTES];
     handle.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
@@ -114,13 +110,11 @@ pub(crate) fn nccl_handle(bytes: &[u8]) {
     }
 }
 
-/// Decodes the control messages of ranks.
 pub(crate) fn nccl_message(bytes: &[u8]) {
     let _ = message::Control::read(bytes);
     let _ = message::PieceHeader::read(bytes);
 }
 
-/// Reads a statistics page.
 pub(crate) fn statistics_page(bytes: &[u8]) {
     let _ = page::parse(bytes);
 }

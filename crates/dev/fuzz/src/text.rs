@@ -16,7 +16,6 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default()
 }
 
-/// Reads a scenario, prints it and reads it back.
 pub(crate) fn scenario(bytes: &[u8]) {
     let read = |text: &str| Scenario::read(Tree::parse("fuzz.toml", text)?, "fuzz", Path::new("/nonexistent"));
     match read(text(bytes)) {
@@ -62,14 +61,12 @@ pub(crate) fn units(bytes: &[u8]) {
     both::<Time>(text);
 }
 
-/// Reads a file of a paper's claims.
 pub(crate) fn claims(bytes: &[u8]) {
     let file = claims::SourceFile { name: "fuzz.toml".into(), text: text(bytes).into() };
     let _ = claims::Book::read(claims::PAPERS[0], &[file]);
     let _ = claims::Metric::read(text(bytes));
 }
 
-/// Reads a table of flow sizes.
 pub(crate) fn size_distribution(bytes: &[u8]) {
     let _ = SizeDistribution::parse(text(bytes), "fuzz");
 }
@@ -98,27 +95,22 @@ fn flows(format: FileFormat, bytes: &[u8]) {
     }
 }
 
-/// Reads flows as CSV.
 pub(crate) fn flow_csv(bytes: &[u8]) {
     flows(FileFormat::Csv, bytes);
 }
 
-/// Reads ConWeave's flow file.
 pub(crate) fn flow_conweave(bytes: &[u8]) {
     flows(FileFormat::Conweave, bytes);
 }
 
-/// Reads htsim's connection matrix.
 pub(crate) fn flow_htsim_cm(bytes: &[u8]) {
     flows(FileFormat::HtsimCm, bytes);
 }
 
-/// Reads GOAL schedules, as text and in binary.
 pub(crate) fn flow_goal(bytes: &[u8]) {
     flows(FileFormat::Goal, bytes);
 }
 
-/// Reads topology files of ConWeave and htsim and adjacency lists.
 pub(crate) fn topology(bytes: &[u8]) {
     let text = text(bytes);
     let formats = [TopologyFormat::Conweave, TopologyFormat::HtsimTopo, TopologyFormat::Adjacency].map(Auto::Value);

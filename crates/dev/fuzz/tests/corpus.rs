@@ -9,9 +9,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Number of mutations of each target in the normal test.
 const FEW: u64 = 400;
-/// Maximum time of an input on a busy machine.
+/// On a busy machine.
 const SLOWEST: Duration = Duration::from_secs(20);
 
 fn folder() -> PathBuf {
@@ -26,7 +25,6 @@ fn read_all(folder: &Path, ending: &str) -> Vec<Vec<u8>> {
     files.iter().map(|file| fs::read(file).unwrap()).collect()
 }
 
-/// Seeds of a target: its corpus, and files of the repository.
 fn seeds(name: &str) -> Vec<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let mut seeds = read_all(&folder().join(name), "");
@@ -62,7 +60,7 @@ fn run(name: &str, target: fn(&[u8]), input: &[u8]) {
     );
 }
 
-/// Runs mutations of the seeds while `goes_on` returns `true`. Returns their number.
+/// Runs while `goes_on` returns `true`; returns the number of mutations.
 fn mutations(name: &str, target: fn(&[u8]), seed: u64, goes_on: impl Fn(u64) -> bool) -> u64 {
     let (seeds, mut draws) = (seeds(name), Stream::keyed(seed, 0, name));
     let mut count = 0;
@@ -86,8 +84,7 @@ fn corpus_and_mutations_break_no_reader() {
     }
 }
 
-/// Runs each target for `ANABRANCH_FUZZ_SECONDS` (60), only those of `ANABRANCH_FUZZ_TARGETS` if set, from
-/// `ANABRANCH_FUZZ_SEED` on (2).
+/// `ANABRANCH_FUZZ_SECONDS` (60) for each target, or those of `ANABRANCH_FUZZ_TARGETS`, from `ANABRANCH_FUZZ_SEED` (2) on.
 #[test]
 #[ignore = "slow: a minute for each of the targets; ANABRANCH_FUZZ_SECONDS"]
 fn mutations_for_a_minute_each() {
@@ -103,7 +100,7 @@ fn mutations_for_a_minute_each() {
     }
 }
 
-/// Writes the binary seeds: datagrams, messages, a statistics page, a Parquet table. Rerun it after a change of format.
+/// Rerun it after a change of format.
 #[test]
 #[ignore = "writes crates/dev/fuzz/corpus"]
 fn write_binary_seeds() {

@@ -12,15 +12,14 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Environment variable with the file that collects the lines of skipped tests; `./test` sets it.
+/// Environment variable with the file for the lines of skipped tests; `./test` sets it.
 pub const LIST: &str = "ANABRANCH_TEST_SKIPPED";
 /// Environment variable that turns every skip into a failure; continuous integration sets it.
 pub const TEST_ALL: &str = "ANABRANCH_TEST_ALL";
 
-/// Reports that the running test is skipped: `SKIPPED: TEST: REASON; REMEDY`. The remedy is `install` and a Debian package, or
-/// another action that lets the test run.
+/// Reports a skipped test: `SKIPPED: TEST: REASON; REMEDY`. The remedy is `install` and a Debian package, or another action.
 ///
-/// The line goes to the file that [`LIST`] names, else to standard error past the capture of the test harness.
+/// The line goes to the file of [`LIST`], else to standard error past the capture of the test harness.
 ///
 /// # Panics
 /// If [`TEST_ALL`] is set.
@@ -30,7 +29,7 @@ pub fn skip(reason: impl Display, remedy: impl Display) {
     report(&line);
 }
 
-/// Reports that the running test is skipped since the hypervisor took its processors, which no package mends: never a failure.
+/// Reports a test skipped since the hypervisor took its processors; [`TEST_ALL`] does not make it a failure.
 pub fn skip_stolen(share: f64) {
     let reason = format!("the hypervisor took {:.0} % of the processor time", 100.0 * share);
     report(&line(&running_test(), &reason, "run on a machine without other guests"));
@@ -48,8 +47,7 @@ fn report(line: &str) {
     }
 }
 
-/// Returns `true`, and reports a skip, if the message states that no testbed of namespaces can be built here: a program or a
-/// privilege is missing.
+/// Reports a skip and returns `true` if the message states that a program or privilege for a testbed of namespaces is missing.
 ///
 /// # Panics
 /// As [`skip`].
@@ -74,7 +72,7 @@ pub fn has_no_testbed(message: &str) -> bool {
 /// Directory of one test, removed on drop.
 pub struct Folder(TempDir);
 
-/// Creates the directory.
+/// Creates the directory of a test.
 ///
 /// # Panics
 /// If the system's temporary directory is not writable.
@@ -118,7 +116,7 @@ pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
-/// Sends a signal, for example `INT`, with the shell's built-in `kill`; the program of that name is in an optional package.
+/// Sends a signal, for example `INT`, with the shell's built-in `kill`; the program `kill` is in an optional package.
 ///
 /// # Panics
 /// If the signal cannot be sent.
@@ -146,13 +144,12 @@ pub fn try_seeds(seeds: Range<u64>, attempt: impl Fn(u64) -> Result<(), String> 
     assert!(failures.is_empty(), "{} failed: {some:#?}", failures.len());
 }
 
-/// Line of a skipped test, with white space of the reason collapsed.
 fn line(test: &str, reason: &str, remedy: &str) -> String {
     let words: Vec<&str> = reason.split_whitespace().collect();
     format!("SKIPPED: {test}: {}; {remedy}\n", words.join(" "))
 }
 
-/// Name of the running test, after that of its program.
+/// Returns the name of the running test, after that of its program.
 fn running_test() -> String {
     let program = env::current_exe().unwrap_or_default();
     let program = program.file_stem().unwrap_or_default().to_string_lossy();
@@ -169,7 +166,7 @@ fn running_test() -> String {
 mod tests {
     use super::*;
 
-    /// Runs a test of this program in a new process. Returns `true` if it passed, and its output.
+    /// Returns `true` if the test passes in a new process, and its output.
     fn run(test: &str, threads: &str, variables: &[(&str, &str)]) -> (bool, String) {
         let mut command = Command::new(env::current_exe().unwrap());
         command.args([test, "--exact", "--ignored", threads]).env_remove(LIST).env_remove(TEST_ALL);

@@ -12,32 +12,24 @@ use std::{
 };
 use syn::{Attribute, Item, ItemUse, UseTree, Visibility, visit::Visit};
 
-/// Maximum number of files in a cycle.
 const MAX_FILES: usize = 3;
 
-/// Module: its file, definitions, and the targets of its names.
 #[derive(Default)]
 struct Module {
     file: usize,
     items: BTreeSet<String>,
-    /// Names imported by `use`, with their targets.
     aliases: BTreeMap<String, Vec<String>>,
-    /// Modules of `use x::*`.
     globs: Vec<Vec<String>>,
-    /// Paths named in it.
     paths: BTreeSet<Vec<String>>,
-    /// Types with an inherent `impl` in it.
     implemented: BTreeSet<Vec<String>>,
 }
 
-/// Crate by its modules.
 #[derive(Default)]
 struct Crate {
     files: Vec<PathBuf>,
     modules: BTreeMap<Vec<String>, Module>,
 }
 
-/// Returns the name of an item that can be imported.
 fn name(item: &Item) -> Option<String> {
     let ident = match item {
         Item::Const(item) => &item.ident,
@@ -55,7 +47,7 @@ fn name(item: &Item) -> Option<String> {
     Some(ident.to_string())
 }
 
-/// Returns `true` for `#[cfg(test)]` and similar attributes.
+/// Returns `true` for `#[cfg(test)]` and the like.
 fn for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
@@ -63,7 +55,7 @@ fn for_tests(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Collects the leaves of a `use`: path, and its name, `None` for a glob.
+/// Collects path and name (`None` for a glob) of the leaves of a `use`.
 fn leaves(tree: &UseTree, before: &mut Vec<String>, out: &mut Vec<(Vec<String>, Option<String>)>) {
     match tree {
         UseTree::Path(path) => {
@@ -90,7 +82,6 @@ fn leaves(tree: &UseTree, before: &mut Vec<String>, out: &mut Vec<(Vec<String>, 
     }
 }
 
-/// Collects the paths of items.
 struct Paths<'a>(&'a mut BTreeSet<Vec<String>>);
 
 impl<'ast> Visit<'ast> for Paths<'_> {
@@ -105,7 +96,6 @@ impl<'ast> Visit<'ast> for Paths<'_> {
     }
 }
 
-/// Collects the paths in the tokens of a macro call.
 fn tokens(stream: TokenStream, paths: &mut BTreeSet<Vec<String>>) {
     let mut path: Vec<String> = Vec::new();
     let mut colons = 0;
@@ -136,7 +126,6 @@ impl Crate {
         whole
     }
 
-    /// Reads a file, with modules in `folder`.
     fn file(&mut self, path: PathBuf, module: Vec<String>, folder: &Path) {
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let parsed = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -242,7 +231,6 @@ impl Crate {
         None
     }
 
-    /// Returns the graph of dependencies between files.
     fn needs(&self) -> DiGraphMap<usize, ()> {
         let mut graph = DiGraphMap::new();
         for (at, module) in &self.modules {

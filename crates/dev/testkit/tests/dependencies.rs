@@ -13,19 +13,18 @@ fn table(file: &str) -> Table {
     std::fs::read_to_string(root().join(file)).unwrap().parse().unwrap()
 }
 
-/// Returns a list of strings of `deny.toml`.
 fn allowed(section: &str, key: &str) -> Vec<String> {
     let list = table("deny.toml")[section][key].as_array().unwrap().clone();
     list.iter().map(|entry| entry.as_str().unwrap().to_string()).collect()
 }
 
-/// Returns `true` if the licences satisfy a licence expression, also in the old form with slashes.
+/// Accepts also the old form with slashes.
 fn meets(expression: &str, licences: &[Licensee]) -> bool {
     let expression = Expression::parse_mode(expression, ParseMode::LAX).unwrap_or_else(|error| panic!("{error}"));
     expression.evaluate(|requirement| licences.iter().any(|licence| licence.satisfies(requirement)))
 }
 
-/// Packages of this machine's build with the given features, without network access.
+/// Reads packages of this machine's build without network access.
 fn packages(features: &[&str]) -> Vec<Value> {
     let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let mut cargo = Command::new(env!("CARGO"));
@@ -53,7 +52,7 @@ fn licences_are_allowed() {
     assert!(refused.is_empty(), "licences that deny.toml does not allow: {refused:#?}");
 }
 
-/// Checks all platforms and features, since the lock file has them all.
+/// The lock file has all platforms and features.
 #[test]
 fn sources_are_allowed() {
     let registries: Vec<String> =

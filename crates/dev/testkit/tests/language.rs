@@ -1,7 +1,5 @@
-//! The language of comments and pages: idioms per 100 comment lines and per 1,000 words, and doc comments that begin with a
-//! question word. `idioms.toml` lists idioms and replacements, `ceilings.toml` what is still allowed.
-//!
-//! Code, literals and tables are not counted.
+//! Idioms per 100 comment lines and per 1,000 words of pages, and doc comments that begin with a question word. `idioms.toml`
+//! lists idioms, `ceilings.toml` what is still allowed. Code, literals and tables do not count.
 
 use regex_lite::Regex;
 use serde::Deserialize;
@@ -11,9 +9,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Maximum number of idioms per 100 comment lines, or per 1,000 words of a page.
+/// Per 100 comment lines, or per 1,000 words of a page.
 const MAX_IDIOMS: f64 = 1.0;
-/// Maximum share of doc comments that begin with a question word, in percent.
+/// In percent of doc comments.
 const MAX_QUESTIONS: f64 = 3.0;
 const QUESTIONS: &str = "^(What|Whether|Who|How|Which|Where|When|Why)\\b";
 
@@ -68,7 +66,6 @@ fn patterns() -> Vec<(Regex, String)> {
     idioms.idiom.into_iter().map(of).collect()
 }
 
-/// Collects files with this extension below `folder`.
 fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
@@ -81,7 +78,6 @@ fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the text without `code`.
 fn prose(text: &str) -> String {
     text.split('`').step_by(2).collect::<Vec<_>>().join("code")
 }
@@ -119,7 +115,6 @@ fn comments(path: &Path, patterns: &[(Regex, String)], count: &mut Count) {
     }
 }
 
-/// Records a rate above its ceiling, and a ceiling that must be lowered or removed.
 fn judge(
     name: &str,
     rate: f64,
