@@ -13,7 +13,7 @@ use anabranch_units::Time;
 use common::{Behaviour, SCHEMES, add_measurements, meta, provenance, run};
 use std::path::{Path, PathBuf};
 
-/// Writes a comparison. `change` may alter each run, and returns `false` to omit the run.
+/// `change` may alter each run, and returns `false` to omit it.
 fn compare(
     dir: &Path,
     schemes: &[Behaviour],
@@ -59,7 +59,6 @@ fn main() -> Result<(), ReportError> {
     let dir = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "target/gallery".to_string()));
     compare(&dir.join("comparison"), SCHEMES, 10, 20_000, false, |_, _| true)?;
     compare(&dir.join("workloads"), SCHEMES, 5, 20_000, false, several)?;
-    // Three schemes that tie, and an interruption.
     let tie = [("ecmp", 2.4), ("ops", 0.4), ("reps", 0.4), ("prime", 0.4)];
     let tie = tie.map(|(name, excess)| Behaviour { name, excess, uneven: 0.1 });
     compare(&dir.join("interrupted"), &tie, 5, 5000, false, |_, meta| meta.scheme != "prime" || meta.seed < 5)?;

@@ -23,15 +23,12 @@ pub struct Metric {
     pub title: &'static str,
     /// Unit; empty if it has none.
     pub unit: &'static str,
-    /// Function that returns the value.
     source: Source,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Source {
-    /// Per set of flows.
     Flows(fn(&FlowSummary) -> Option<f64>),
-    /// Per run.
     Run(fn(&Summary) -> Option<f64>),
 }
 
@@ -40,7 +37,7 @@ impl Metric {
     pub fn named(name: &str) -> Option<&'static Metric> {
         METRICS.iter().find(|metric| metric.name == name)
     }
-    /// Returns the value for a run, or `None` if the run has none. A metric of the whole run has a value only for [`ALL`].
+    /// Returns the value for a run, or `None`. A metric of the whole run has a value only for [`ALL`].
     pub fn value(&self, run: &Summary, workload: &str) -> Option<f64> {
         match self.source {
             Source::Flows(get) if workload == ALL => get(&run.all),
@@ -144,7 +141,6 @@ declared! {
 }
 
 impl ComparisonRow {
-    /// Returns `true` if the scheme is ranked on `metric`.
     pub(crate) fn ranks(&self, metric: &Metric) -> bool {
         self.mean.is_some() && (!metric.is_of_flows() || self.unfinished_flows == 0)
     }
@@ -178,17 +174,16 @@ pub struct Comparison {
     pub rows: Vec<ComparisonRow>,
     /// Seeds per requested scheme, including schemes without a run.
     pub coverage: Vec<Coverage>,
-    /// The seeds that every scheme has run; all numbers are over them. If there is none, each scheme is evaluated over its own
-    /// seeds, and differences over the seeds that a pair shares.
+    /// The seeds that every scheme has run; all numbers are over them. If there is none, each scheme has its own seeds,
+    /// and differences are over those that a pair shares.
     pub compared_seeds: Vec<u64>,
     /// Metric on which the schemes are ranked, per workload.
     pub main_metrics: BTreeMap<String, &'static str>,
     /// Names of the measured workloads.
     pub measured: Vec<String>,
-    /// `true` if every pair has the same differences at every seed, so that more seeds add no information.
+    /// `true` if every pair has the same differences at every seed: more seeds add no information.
     pub seeds_change_nothing: bool,
-    /// Runs (`scheme/seedN`) whose results reflect the machine rather than the load balancer. Their seeds are not compared if
-    /// others are left.
+    /// Runs (`scheme/seedN`) whose results reflect the machine. Their seeds are not compared if others are left.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub machine_bound: Vec<String>,
 }
@@ -248,8 +243,8 @@ impl Comparison {
         }
     }
 
-    /// Returns the workloads that tables and figures show: each separately, the measured ones first, and with `with_all` also
-    /// [`ALL`] of them together. A single workload is returned as [`ALL`].
+    /// Returns the workloads that tables and figures show, the measured ones first, and with `with_all` also [`ALL`] of
+    /// them together. A single workload is returned as [`ALL`].
     pub fn shown(&self, with_all: bool) -> Vec<&str> {
         let workloads = self.workloads();
         if workloads.len() == 1 {
@@ -306,8 +301,8 @@ impl Comparison {
     }
 }
 
-/// Returns the metric for the ranking: the completion time of the whole if flows start after each other, as in a collective; the
-/// slowest flow if all flows have one size; else the tail of the slowdown.
+/// Metric of the ranking: completion of the whole if flows start after each other, as in a collective; the slowest flow
+/// if all have one size; else the tail of the slowdown.
 fn main_metric(runs: &[Summary], workload: &str) -> &'static str {
     let flows =
         |run: &Summary| if workload == ALL { Some(run.all.clone()) } else { run.workloads.get(workload).cloned() };
@@ -321,13 +316,11 @@ fn main_metric(runs: &[Summary], workload: &str) -> &'static str {
     if flows.iter().all(|(_, f)| one_size(f)) { "fct_ratio_max" } else { "slowdown_p99" }
 }
 
-/// Returns `true` if the flows of every scheme have the same times at every seed, so that several seeds add no information.
 fn seeds_change_nothing(groups: &[(&String, Vec<&Summary>)]) -> bool {
     let alike = |a: &Summary, b: &Summary| a.all.slowdown == b.all.slowdown && a.all.fct_us == b.all.fct_us;
     groups.iter().all(|(_, runs)| runs.windows(2).all(|pair| alike(pair[0], pair[1])))
 }
 
-/// Returns the rows of one metric of one workload, scheme by scheme.
 fn rows_of(workload: &str, metric: &Metric, groups: &[(&String, Vec<&Summary>)], baseline: &str) -> Vec<ComparisonRow> {
     let seeds: BTreeSet<u64> = groups.iter().flat_map(|(_, runs)| runs.iter().map(|run| run.seed)).collect();
     let value_at = |runs: &[&Summary], seed: u64| metric.value(runs.iter().find(|run| run.seed == seed)?, workload);
@@ -347,7 +340,7 @@ fn rows_of(workload: &str, metric: &Metric, groups: &[(&String, Vec<&Summary>)],
     }
     if let Some(letters) = pairs.letters(&ranked) {
         for (at, group) in ranked.iter().zip(letters) {
-            // The lowest is in `a`, and every scheme that ties with it shares that letter.
+            // Schemes that tie with the lowest share its letter, `a`.
             rows[*at].leading = pairs_tie(&pairs, ranked[0], *at);
             rows[*at].group = group;
         }

@@ -1,5 +1,3 @@
-//! A comparison as a table for the terminal.
-
 use crate::{
     FctKind,
     comparison::{ALL, Comparison, ComparisonRow},
@@ -7,8 +5,8 @@ use crate::{
 };
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
-/// Metrics that fit a terminal, the most important first, with their headings. `true`: with interval and change, always shown;
-/// `false`: the mean alone, shown unless it is zero throughout.
+/// Metrics with their headings, the most important first. `true`: with interval and change, always shown; `false`: the
+/// mean, unless it is zero throughout.
 const SHOWN: &[(&str, &str, bool)] = &[
     ("completion", "whole\n[us]", true),
     ("slowdown_p99", "slowdown\np99", true),
@@ -17,7 +15,6 @@ const SHOWN: &[(&str, &str, bool)] = &[
     ("fct_mean", "FCT [us]\nmean", true),
 ];
 
-/// Metrics of the whole network, in the table below the workloads.
 const NETWORK: &[(&str, &str, bool)] = &[
     ("trimmed", "packets\ntrimmed", false),
     ("dropped", "packets\ndropped", false),
@@ -73,21 +70,20 @@ impl Comparison {
 
     fn columns_of<'c>(&self, workload: &str, wanted: &[&(&'c str, &str, bool)]) -> Vec<Shown<'c>> {
         let column = |&&(metric, heading, full): &&(&'c str, &str, bool)| {
-            // The parts of full cells are aligned among themselves.
             let alignment = if full { CellAlignment::Left } else { CellAlignment::Right };
             Some((metric, heading.to_string(), alignment, self.column(workload, metric, full)?))
         };
         wanted.iter().filter_map(column).collect()
     }
 
-    /// Returns the letters of the groups that tie; `None` if the seeds are too few for a test.
+    /// Letters of the groups that tie; `None` if the seeds are too few for a test.
     fn groups(&self, workload: &str, metric: &str) -> Option<Vec<String>> {
         let of = |scheme: &String| self.row(workload, scheme, metric).map_or(String::new(), |row| letters(&row.group));
         let groups: Vec<String> = self.schemes.iter().map(of).collect();
         groups.iter().any(|group| !group.is_empty()).then_some(groups)
     }
 
-    /// Lays out the columns; the last ones are hidden if the terminal is too narrow.
+    /// Hides the last columns if the terminal is too narrow.
     fn table<'c>(&self, mut columns: Vec<Shown<'c>>, width: usize, left_out: &mut Vec<&'c str>) -> String {
         loop {
             let mut table = Table::new();
@@ -112,7 +108,6 @@ impl Comparison {
         }
     }
 
-    /// Returns the legend of the marks, and notes on missing results.
     fn notes(&self, left_out: &[&str]) -> String {
         let seeds = self.compared_seeds.len();
         let mut notes = vec![match seeds {
@@ -167,7 +162,6 @@ impl Comparison {
         notes.join("\n") + "\n"
     }
 
-    /// Returns a note on the machine-bound runs and on whether they are compared; `None` if there are none.
     pub(crate) fn machine_bound_line(&self) -> Option<String> {
         let is_bound = |seed: &u64| self.machine_bound.iter().any(|run| run.ends_with(&format!("/seed{seed}")));
         let fate = match self.compared_seeds.iter().any(is_bound) {
@@ -178,7 +172,7 @@ impl Comparison {
         (!runs.is_empty()).then(|| format!("MACHINE-BOUND {runs}: {fate}"))
     }
 
-    /// Returns the missing seeds, a line per scheme, and last the seeds compared; empty if nothing is missing.
+    /// Returns the missing seeds, a line per scheme, and last the seeds compared.
     pub(crate) fn missing_lines(&self) -> Vec<String> {
         let text = |seeds: &[u64]| seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
         let mut lines: Vec<String> = self
@@ -199,7 +193,6 @@ impl Comparison {
         lines
     }
 
-    /// Returns the cells of a metric, scheme by scheme; `None` if there is nothing to show.
     fn column(&self, workload: &str, metric: &str, full: bool) -> Option<Vec<String>> {
         let rows: Vec<Option<&ComparisonRow>> =
             self.schemes.iter().map(|scheme| self.row(workload, scheme, metric)).collect();
@@ -229,7 +222,7 @@ impl Comparison {
     }
 }
 
-/// Returns mean, interval, change and marks, such as `3.21`, `±0.04`, `−12 %`, `*`.
+/// Mean, interval, change and marks, such as `3.21`, `±0.04`, `−12 %`, `*`.
 fn parts(row: &ComparisonRow) -> [String; 4] {
     let Some(mean) = row.mean else { return ["n/a".to_string(), String::new(), String::new(), String::new()] };
     let half = row.ci95_half_width.map_or(String::new(), |half| format!("±{}", significant_digits(half, 2)));

@@ -20,7 +20,6 @@ use std::{
     path::Path,
 };
 
-/// A finished measured flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct FlowPoint {
     pub(crate) size_bytes: u64,
@@ -29,7 +28,6 @@ pub(crate) struct FlowPoint {
     pub(crate) workload: u16,
 }
 
-/// A directed link.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct LinkPoint {
     pub(crate) from: String,
@@ -39,7 +37,7 @@ pub(crate) struct LinkPoint {
     pub(crate) rate_bps: u64,
     /// Utilisation over the whole run.
     pub(crate) whole: f64,
-    /// Utilisation while flows start, if the run recorded it.
+    /// Utilisation while flows start.
     pub(crate) window: Option<f64>,
     // `None`: not measured.
     pub(crate) queue_mean_bytes: Option<f64>,
@@ -49,24 +47,21 @@ pub(crate) struct LinkPoint {
     pub(crate) drops: Option<u64>,
     pub(crate) trims: Option<u64>,
     pub(crate) ecn_marks: Option<u64>,
-    /// Effects of faults on the link; empty if none affected it.
+    /// Effects of faults on the link.
     pub(crate) fault: String,
 }
 
 impl LinkPoint {
-    /// Returns bytes sent over rate times time, over the window that [`Dataset::window_words`] names.
+    /// Bytes sent over rate times time, over the window of [`Dataset::window_words`].
     pub(crate) fn utilisation(&self) -> f64 {
         self.window.unwrap_or(self.whole)
     }
-    /// Returns tier and direction as text.
     pub(crate) fn group(&self) -> String {
         group(&self.tier, &self.direction)
     }
-    /// Returns `true` if the sender of the link is a host.
     pub(crate) fn is_nic(&self) -> bool {
         self.tier == "host" && self.direction == "up"
     }
-    /// Returns `true` if a fault affected the link.
     pub(crate) fn failed(&self) -> bool {
         !self.fault.is_empty()
     }
@@ -92,7 +87,6 @@ pub(crate) struct Occupancy {
     pub(crate) time_ps: u64,
 }
 
-/// Rows of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct RunRows {
     pub(crate) summary: Summary,
@@ -102,41 +96,32 @@ pub(crate) struct RunRows {
     pub(crate) series: TimeSeries,
 }
 
-/// Runs of a load balancer, by seed.
 #[derive(Clone, Debug)]
 pub(crate) struct SchemeRuns {
     pub(crate) name: String,
     pub(crate) runs: Vec<RunRows>,
 }
 
-/// Content of `interrupted.json`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Interruption {
-    /// Names of the runs that did not finish.
     pub(crate) missing: Vec<String>,
 }
 
-/// All rows of a result directory.
 #[derive(Clone, Debug)]
 pub(crate) struct Dataset {
     pub(crate) manifest: Manifest,
     /// The runs compared: those of seeds that every scheme has, or all if there is no such seed.
     pub(crate) schemes: Vec<SchemeRuns>,
-    /// The summaries of all runs, compared or not.
     pub(crate) summaries: Vec<Summary>,
-    /// Names of the workloads.
     pub(crate) workloads: Vec<String>,
-    /// Missing runs, if the runs of the directory were interrupted.
     pub(crate) interruption: Option<Interruption>,
-    /// Directories of runs that contain no finished run.
     pub(crate) unfinished: Vec<String>,
     /// Pairs of table and column that are missing from some rows.
     missing: BTreeSet<(String, String)>,
 }
 
 impl Dataset {
-    /// Reads the directory of a run or a comparison.
     pub(crate) fn read(dir: &Path) -> Result<Self, ReportError> {
         let manifest = Manifest::read(dir)?;
         let (paths, unfinished) = run_directories(dir)?;
@@ -190,23 +175,21 @@ impl Dataset {
         })
     }
 
-    /// Returns `true` if some rows of `table` lack `column`.
     pub(crate) fn lacks(&self, table: &str, column: &str) -> bool {
         self.missing.contains(&(table.to_string(), column.to_string()))
     }
-    /// Returns index into [`Dataset::workloads`] and name of the measured workloads.
+    /// Index into [`Dataset::workloads`] and name.
     pub(crate) fn measured_workloads(&self) -> Vec<(u16, String)> {
         let measured = |name: &String| {
             self.summaries.iter().filter_map(|s| s.workloads.get(name)).any(|workload| workload.measured)
         };
         (0..).zip(&self.workloads).filter(|(_, name)| measured(name)).map(|(at, name)| (at, name.clone())).collect()
     }
-    /// Returns the seeds of the runs compared, ascending.
     pub(crate) fn seeds(&self) -> Vec<u64> {
         let runs = self.schemes.iter().flat_map(|scheme| &scheme.runs);
         runs.map(|run| run.summary.seed).collect::<BTreeSet<u64>>().into_iter().collect()
     }
-    /// Returns the groups of links (tier and direction) in the order of the first run's links, without NICs.
+    /// Groups of links (tier and direction) in the order of the first run's links, without NICs.
     pub(crate) fn link_groups(&self) -> Vec<String> {
         let mut groups = vec![];
         for link in self.schemes.iter().flat_map(|s| &s.runs).flat_map(|run| &run.links).filter(|l| !l.is_nic()) {
@@ -217,7 +200,6 @@ impl Dataset {
         }
         groups
     }
-    /// Returns a description of the time over which utilisation is taken.
     pub(crate) fn window_words(&self) -> String {
         let first = &self.schemes[0].runs[0];
         let windowed = self.schemes.iter().flat_map(|s| &s.runs).flat_map(|run| &run.links).any(|l| l.window.is_some());
@@ -228,15 +210,14 @@ impl Dataset {
             _ => format!("the whole run (0 to {}, the drain included)", seconds_trimmed(first.summary.simulated_s)),
         }
     }
-    /// Returns the time of the last start in seconds and the share of the run after it, in which the network drains and
-    /// utilisation falls. Both are of the first run.
+    /// Time of the last start in seconds, and share of the run after it, in which the network drains. Both are of the
+    /// first run.
     pub(crate) fn drain(&self) -> Option<(f64, f64)> {
         let summary = &self.schemes[0].runs[0].summary;
         let windowed = self.schemes[0].runs[0].links.iter().any(|link| link.window.is_some());
         let last = summary.arrivals_to_s.filter(|_| !windowed && summary.simulated_s > 0.0)?;
         Some((last, 1.0 - last / summary.simulated_s))
     }
-    /// Returns version, commit, scenario and seeds of the results in one line, which figures contain.
     pub(crate) fn provenance(&self) -> String {
         let m = &self.manifest;
         let seeds: Vec<String> = self.seeds().iter().map(u64::to_string).collect();
@@ -260,7 +241,6 @@ impl Dataset {
     }
 }
 
-/// Returns a manifest with the fields that summaries provide, for directories without one.
 fn described_by(runs: &[Summary]) -> Manifest {
     let Some(first) = runs.first() else { return Manifest::default() };
     Manifest {
@@ -273,7 +253,6 @@ fn described_by(runs: &[Summary]) -> Manifest {
     }
 }
 
-/// Reads runs and records the columns that their rows lack.
 struct Reader {
     workloads: Vec<String>,
     missing: BTreeSet<(String, String)>,
@@ -283,7 +262,7 @@ impl Reader {
     fn run(&mut self, dir: &Path, summary: &Summary) -> Result<RunRows, ReportError> {
         let named = Manifest::read(dir)?.unwrap_or_default();
         let there = |file: &str| dir.join(file).exists();
-        // A run of a comparison may have been moved without its large tables; the manifest lists the files that belong to it.
+        // A run may have been moved without its large tables; the manifest lists the files that belong to it.
         for table in ["flows", "links"] {
             let files = [format!("{table}.parquet"), format!("{table}.csv")];
             let promised = named.files.iter().any(|file| files.contains(&file.name));
@@ -302,7 +281,6 @@ impl Reader {
         Ok(RunRows { summary: summary.clone(), flows, links, occupancy, series })
     }
 
-    /// Reads those of the columns of a table that exist.
     fn frame(&mut self, dir: &Path, table: &str, columns: &[&str]) -> Result<Option<Frame>, ReportError> {
         let frame = Frame::read(dir, table, columns)?;
         let lacks: Vec<&str> = match &frame {
@@ -399,7 +377,6 @@ impl Reader {
         Ok(links)
     }
 
-    /// Reads the occupancy histograms, summed over the ports of a group of links.
     fn occupancy(&mut self, dir: &Path) -> Result<Vec<Occupancy>, ReportError> {
         let columns = ["tier", "direction", "queue_packets", "time_ps"];
         let Some(frame) = self.frame(dir, "occupancy", &columns)? else { return Ok(vec![]) };

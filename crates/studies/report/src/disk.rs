@@ -1,5 +1,4 @@
-//! File operations of result directories in one module, so that a test can observe them, reject them or simulate a power failure
-//! after any of them.
+//! File operations of result directories, so that a test can observe them, reject them or simulate a power failure after any.
 
 use std::{
     fs::{self, File},
@@ -62,9 +61,6 @@ pub struct NewFile {
 
 impl NewFile {
     /// Creates the file, which must not exist; a link of that name is not followed.
-    ///
-    /// # Errors
-    /// If it cannot be created.
     pub fn create(path: &Path) -> io::Result<Self> {
         before(&Operation::Create(path))?;
         let file = File::options().write(true).create_new(true).open(path)?;
@@ -77,9 +73,6 @@ impl NewFile {
     }
 
     /// Makes the content durable.
-    ///
-    /// # Errors
-    /// If the file system cannot store it.
     pub fn sync(&self) -> io::Result<()> {
         before(&Operation::Sync(&self.path))?;
         self.file.sync_all()
@@ -115,9 +108,6 @@ impl Content {
     }
 
     /// Returns size and digest of a file.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub fn of_file(path: &Path) -> io::Result<Self> {
         let mut digest = blake3::Hasher::new();
         let (mut file, _) = anabranch_input::open(path)?;
@@ -127,18 +117,12 @@ impl Content {
 }
 
 /// Creates a directory that must not exist.
-///
-/// # Errors
-/// If it cannot be created.
 pub fn make_directory(path: &Path) -> io::Result<()> {
     before(&Operation::MakeDirectory(path))?;
     fs::create_dir(path)
 }
 
 /// Creates a directory and its missing parents.
-///
-/// # Errors
-/// If one cannot be created.
 pub fn make_directories(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());
@@ -154,9 +138,6 @@ pub fn make_directories(path: &Path) -> io::Result<()> {
 }
 
 /// Makes the content of a file or the entries of a directory durable.
-///
-/// # Errors
-/// If the file system cannot store it.
 pub fn sync(path: &Path) -> io::Result<()> {
     before(&Operation::Sync(path))?;
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
@@ -169,10 +150,7 @@ pub fn sync(path: &Path) -> io::Result<()> {
 
 const EINVAL: i32 = 22;
 
-/// Makes all content of the file system of `path` durable; cheaper than file by file if there are many files.
-///
-/// # Errors
-/// If the file system cannot store it.
+/// Makes all content of the file system of `path` durable; cheaper than file by file if there are many.
 #[cfg(target_os = "linux")]
 pub fn sync_all(path: &Path, _: &[PathBuf]) -> io::Result<()> {
     before(&Operation::SyncAll(path))?;
@@ -180,18 +158,12 @@ pub fn sync_all(path: &Path, _: &[PathBuf]) -> io::Result<()> {
 }
 
 /// Makes the directories `these` and the files in them durable.
-///
-/// # Errors
-/// If the file system cannot store them.
 #[cfg(not(target_os = "linux"))]
 pub fn sync_all(_: &Path, these: &[PathBuf]) -> io::Result<()> {
     these.iter().try_for_each(|directory| sync_with_files(directory))
 }
 
 /// Makes a directory and the files in it durable.
-///
-/// # Errors
-/// If the file system cannot store them.
 pub fn sync_with_files(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -203,18 +175,12 @@ pub fn sync_with_files(directory: &Path) -> io::Result<()> {
 }
 
 /// Renames a file or directory.
-///
-/// # Errors
-/// If it cannot be renamed.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     before(&Operation::Rename(from, to))?;
     fs::rename(from, to)
 }
 
 /// Removes a file; a missing file is no error.
-///
-/// # Errors
-/// If it cannot be removed.
 pub fn remove_file(path: &Path) -> io::Result<()> {
     before(&Operation::RemoveFile(path))?;
     match fs::remove_file(path) {
@@ -224,18 +190,12 @@ pub fn remove_file(path: &Path) -> io::Result<()> {
 }
 
 /// Removes an empty directory.
-///
-/// # Errors
-/// If it is not empty, or cannot be removed.
 pub fn remove_directory(path: &Path) -> io::Result<()> {
     before(&Operation::RemoveDirectory(path))?;
     fs::remove_dir(path)
 }
 
-/// Removes a directory created by this process or another of this program, with all files in it. Links are removed, not followed.
-///
-/// # Errors
-/// If a file or directory cannot be removed.
+/// Removes a directory created by this program with all files in it. Links are removed, not followed.
 pub fn remove_own_tree(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;

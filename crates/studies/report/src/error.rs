@@ -1,5 +1,3 @@
-//! Errors of reading and writing results.
-
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 

@@ -1,5 +1,3 @@
-//! The result in sentences, workload by workload.
-
 use crate::{
     comparison::{ALL, Comparison, ComparisonRow, Metric},
     numbers::{significant_digits, significant_digits_trimmed, thousands},
@@ -20,8 +18,8 @@ pub struct Headline {
 }
 
 impl Comparison {
-    /// Returns the result in sentences, per measured workload and with `with_all` also over all of them together. They state the
-    /// best schemes on the main metric, the differences and their significance.
+    /// Returns the result in sentences per measured workload, with `with_all` also over all together: the best schemes
+    /// on the main metric, the differences and their significance.
     pub fn headlines(&self, with_all: bool) -> Vec<Headline> {
         let shown = self.shown(with_all);
         let single = shown.len() == 1;
@@ -63,7 +61,7 @@ impl Comparison {
         sentences
     }
 
-    /// Returns the sentences on `ranked`, which has at least two schemes, the lowest first.
+    /// `ranked` contains at least two schemes, the lowest first.
     fn ranking(&self, ranked: &[&ComparisonRow], metric: &Metric) -> Vec<String> {
         let (title, lowest, highest) = (title(metric), ranked[0], ranked[ranked.len() - 1]);
         if lowest.group.is_empty() {
@@ -113,7 +111,7 @@ impl Comparison {
         }
         match leading.as_slice() {
             [best] => sentences.push(format!("{} has the best {title}: {}.", best.scheme, value(best))),
-            // Far apart without a significant difference: more seeds are required, so this is not called a tie.
+            // Far apart without a significant difference is no tie: more seeds are required.
             several if spread(several) => sentences.extend([
                 format!(
                     "{} schemes cannot be told apart from the lowest {title} with {}: {names} ({}).",
@@ -144,7 +142,6 @@ impl Comparison {
         sentences
     }
 
-    /// Returns a sentence on the differences between the leading schemes and the baseline.
     fn against_baseline(&self, leading: &[&ComparisonRow]) -> Option<String> {
         if leading.iter().any(|row| row.scheme == self.baseline) {
             return Some(match leading.len() {
@@ -180,7 +177,6 @@ impl Comparison {
     }
 }
 
-/// Returns the title of a main metric.
 fn title(metric: &Metric) -> &'static str {
     match metric.name {
         "fct_ratio_max" => "slowest flow against the ideal (max FCT over ideal)",
@@ -189,7 +185,6 @@ fn title(metric: &Metric) -> &'static str {
     }
 }
 
-/// Returns a number as a word if it is small, such as `five`.
 pub(crate) fn number_word(number: usize, capital: bool) -> String {
     const WORDS: [&str; 13] =
         ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
@@ -205,7 +200,6 @@ fn seeds_in_words(seeds: usize) -> String {
     format!("{} seed{}", number_word(seeds, false), if seeds == 1 { "" } else { "s" })
 }
 
-/// Joins names as `a, b and c`.
 pub(crate) fn list(names: Vec<&str>) -> String {
     match names.as_slice() {
         [] => String::new(),
@@ -232,7 +226,6 @@ fn change(ratio: f64) -> String {
     format!("{} % {word}", significant_digits_trimmed((1.0 - ratio).abs() * 100.0, 2))
 }
 
-/// Returns the sentences of a single run, workload by workload.
 pub(crate) fn of_run(run: &Summary) -> Vec<Headline> {
     let flows = &run.all.flows;
     let mut headlines = vec![Headline {
@@ -264,7 +257,6 @@ pub(crate) fn of_run(run: &Summary) -> Vec<Headline> {
     headlines
 }
 
-/// Formats a time in the unit that fits.
 pub(crate) fn seconds(seconds: f64) -> String {
     let (scale, unit) = match seconds {
         s if s >= 1.0 => (1.0, "s"),
@@ -274,7 +266,7 @@ pub(crate) fn seconds(seconds: f64) -> String {
     format!("{} {unit}", significant_digits(seconds * scale, 3))
 }
 
-/// Formats a time as a number without trailing zeros in the unit that fits: `2 ms`.
+/// Formats a time as `2 ms`.
 pub(crate) fn seconds_trimmed(value: f64) -> String {
     let text = seconds(value);
     let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));

@@ -1,5 +1,3 @@
-//! Reading and writing of JSON files.
-
 use crate::error::ReportError;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -8,7 +6,7 @@ use std::path::Path;
 pub(crate) const REMEDY: &str =
     "restore it, or move its directory away and run the scenario again; nothing was written";
 
-/// Reads the text of a file; `None` if it does not exist.
+/// `None` if the file does not exist.
 pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ReportError> {
     match anabranch_input::read_text(path, anabranch_input::MAX_JSON) {
         Ok(text) => Ok(Some(text)),
@@ -20,7 +18,7 @@ pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ReportError> {
     }
 }
 
-/// Reads a JSON file; `None` if it does not exist.
+/// `None` if the file does not exist.
 pub(crate) fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<Option<T>, ReportError> {
     read_text(path)?.map(|text| from_json(path, &text)).transpose()
 }
@@ -37,7 +35,6 @@ pub(crate) fn from_json<T: for<'a> Deserialize<'a>>(path: &Path, text: &str) -> 
     serde_json::from_str(text).map_err(wrong)
 }
 
-/// Returns indented JSON with a trailing newline.
 pub(crate) fn to_json(value: &impl Serialize) -> String {
     let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
     text.push('\n');

@@ -1,7 +1,6 @@
-//! Statistics, tables, figures and pages from the rows of runs.
-//!
-//! [`write_run`] writes a run's rows, [`write_comparison`] the comparison of several runs, and [`report`] draws figures and a
-//! page from the rows of a directory, at once or years later. This crate reads neither a clock nor properties of the machine.
+//! Statistics, tables, figures and pages from the rows of runs. [`write_run`] writes a run's rows, [`write_comparison`]
+//! the comparison of several runs, [`report`] draws figures and a page from a directory. The crate reads no clock and
+//! no properties of the machine.
 
 mod agreement;
 mod claims;

@@ -1,5 +1,5 @@
-//! Detection of an offered load above the network's capacity. Queues then grow for as long as flows arrive, and every number
-//! depends on that duration.
+//! Detection of an offered load above the network's capacity: queues grow while flows arrive, and every number depends
+//! on that time.
 
 use crate::meta::{LinkFault, RunMeta};
 use anabranch_outcome::{FlowRow, LinkRow, RunResult};
@@ -21,12 +21,11 @@ pub struct OfferedLoad {
 const FEWEST_FLOWS: usize = 100;
 const SPAN: f64 = 5.0;
 
-/// Returns `true` if the link leads from a host's NIC into the network.
 pub(crate) fn is_nic(link: &LinkRow) -> bool {
     link.tier == "host" && link.direction == "up"
 }
 
-/// Returns the links whose offered load is above their capacity. The loads are lower bounds: a flow between two parts of the
+/// Links whose offered load is above their capacity. The loads are lower bounds: a flow between two parts of the
 /// network that only links of one class join crosses that class at least once.
 pub(crate) fn above_capacity(result: &RunResult, meta: &RunMeta) -> Vec<OfferedLoad> {
     let started: Vec<(&FlowRow, Time)> = result.flows.iter().filter_map(|flow| Some((flow, flow.start?))).collect();

@@ -168,15 +168,13 @@ impl FileEntry {
     pub(crate) fn new(name: impl Into<String>, meaning: &str, columns: Vec<ColumnEntry>) -> Self {
         FileEntry { name: name.into(), meaning: meaning.to_string(), bytes: None, blake3: None, open: false, columns }
     }
-    /// Returns the entry of the page, without a digest: the page is not drawn yet.
+    /// The entry has no digest: the page is not drawn yet.
     pub(crate) fn page() -> Self {
         FileEntry::new(PAGE, "the page that shows all this; opens offline", vec![])
     }
-    /// Returns the entry of a directory, or of a file that grows.
     pub(crate) fn open(name: &str, meaning: &str) -> Self {
         FileEntry { open: true, ..FileEntry::new(name, meaning, vec![]) }
     }
-    /// Returns the entry with size and digest of the file.
     pub(crate) fn holding(mut self, content: &Content) -> Self {
         (self.bytes, self.blake3) = (Some(content.bytes), Some(content.blake3.clone()));
         self
@@ -185,7 +183,6 @@ impl FileEntry {
     pub fn content(&self) -> Option<Content> {
         Some(Content { bytes: self.bytes?, blake3: self.blake3.clone()? })
     }
-    /// Returns the entry of a table's file with this extension.
     pub(crate) fn of_table(table: &Table, extension: &str) -> Self {
         let columns = table.columns.iter().map(|c| ColumnEntry::new(c.name, c.kind.word(), c.unit, c.meaning));
         FileEntry::new(format!("{}.{extension}", table.name), table.meaning, columns.collect())
@@ -219,9 +216,8 @@ impl std::fmt::Display for ResultKind {
     }
 }
 
-/// Start of the seal, which is in the last line but one.
+/// Start of the seal, in the last line but one.
 const SEAL: &str = "\"seal\": \"";
-/// Number of hexadecimal digits of a seal.
 const SEAL_DIGITS: usize = 64;
 
 impl Manifest {
@@ -256,7 +252,6 @@ impl Manifest {
         Ok(Some(manifest))
     }
 
-    /// Returns the text of the file with a seal.
     pub(crate) fn to_json(&self) -> String {
         let blank = "0".repeat(SEAL_DIGITS);
         let text = to_json(&Manifest { seal: blank.clone(), ..self.clone() });
@@ -266,12 +261,11 @@ impl Manifest {
         }
     }
 
-    /// Returns the text of the file without a seal.
     pub(crate) fn to_json_unsealed(&self) -> String {
         to_json(&Manifest { seal: String::new(), ..self.clone() })
     }
 
-    /// Returns `true` if the manifest has digests of its files; manifests of older versions have none.
+    /// Returns `true` if the manifest has digests of its files; those of older versions have none.
     pub fn is_sealed(&self) -> bool {
         !self.seal.is_empty()
     }
@@ -293,18 +287,16 @@ impl Manifest {
         self.files.iter().find(|file| file.name == name)
     }
 
-    /// Returns `true` for a run whose page is not drawn yet.
     pub(crate) fn is_run_to_draw(&self) -> bool {
         self.kind() == ResultKind::Run && self.file(PAGE).is_some_and(|page| page.content().is_none())
     }
 
-    /// Returns `true` if figures and page were to follow, and the command ended before they were drawn.
+    /// Returns `true` if the command ended before figures and page were drawn.
     pub fn is_undrawn(&self) -> bool {
         self.is_sealed() && self.file(PAGE).is_some_and(|page| page.content().is_none())
     }
 
-    /// Returns a digest over scenario, version and rows, which is the same for every repetition of a run. Returns `None` if the
-    /// manifest has no digests.
+    /// Returns a digest over scenario, version and rows, the same for every repetition of a run; `None` without digests.
     pub fn rows_digest(&self) -> Option<String> {
         let mut text = format!("{} {} {} {}\n", self.version, self.commit, self.scenario_hash, self.schemes.join(","));
         let mut tables: Vec<&FileEntry> = self.files.iter().filter(|file| is_table(&file.name)).collect();
@@ -315,15 +307,13 @@ impl Manifest {
         self.is_sealed().then(|| Content::of(text.as_bytes()).blake3)
     }
 
-    /// Returns `true` if `dir` is the directory of this run. In a store, a directory is named by a hash of all that the run
-    /// depends on.
+    /// In a store, a directory is named by a hash of all that the run depends on.
     pub(crate) fn is_of_run(&self, dir: &Path) -> bool {
         let name = dir.file_name().unwrap_or_default().to_string_lossy();
         let is_key = name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
         !is_key || *name == run_key(&self.scenario_hash, self.backend(), &self.commit)
     }
 
-    /// Adds the entries of `other` that this manifest lacks.
     pub(crate) fn keep_entries(&mut self, other: &Manifest) {
         let known: BTreeSet<String> = self.files.iter().map(|file| file.name.clone()).collect();
         self.files.extend(other.files.iter().filter(|file| !known.contains(&file.name)).cloned());
@@ -337,18 +327,16 @@ pub fn run_key(scenario_hash: &str, backend: &str, commit: &str) -> String {
     format!("{:016x}", name_key(&format!("{scenario_hash}{backend} {commit}")))
 }
 
-/// Returns `true` if a file is a table of rows.
 pub(crate) fn is_table(name: &str) -> bool {
     let Some((stem, extension)) = name.rsplit_once('.') else { return false };
     ["csv", "parquet"].contains(&extension) && crate::tables::TABLES.iter().any(|table| table.name == stem)
 }
 
-/// Returns `true` if a path cannot lead out of the directory that it starts from.
+/// Returns `true` if a path cannot lead out of its directory.
 pub(crate) fn is_inside(name: &str) -> bool {
     !name.is_empty() && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// Returns the seal for the text of a manifest.
 fn seal_of(text: &str) -> Option<String> {
     let at = text.rfind(SEAL)? + SEAL.len();
     let rest = text.get(at + SEAL_DIGITS..)?;

@@ -6,11 +6,9 @@ use super::{
 };
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-/// Returns the median with the interval between two order statistics that covers it with a probability of 95 % or more, for any
-/// distribution.
-///
-/// The interval is from the k-th least to the k-th largest value with P(X < k) at most 2.5 % for X of B(n, 1/2). It takes six
-/// values; fewer have an interval only if they are all equal. Returns `None` if there are no values.
+/// Returns the median with the interval between two order statistics that covers it with a probability of 95 % or more,
+/// for any distribution: from the k-th least to the k-th largest value with P(X < k) at most 2.5 % for X of B(n, 1/2).
+/// It takes six values; fewer have an interval only if they are all equal. `None` without values.
 pub fn median(values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -29,8 +27,8 @@ pub fn median(values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
     Some((middle, interval))
 }
 
-/// Two-sided sign test of differences against a median of zero; differences of zero do not count. Fewer than six values cannot be
-/// significant at 5 %.
+/// Two-sided sign test of differences against a median of zero, without differences of zero. Fewer than six values
+/// cannot be significant at 5 %.
 pub fn sign_test(differences: &[f64]) -> Test {
     let Some((middle, Some((low, high)))) = median(differences) else { return Test::TooFew };
     if low == high && differences.iter().all(|difference| *difference == middle) {
@@ -54,8 +52,8 @@ mod tests {
 
     #[test]
     fn intervals_between_order_statistics() {
-        // B(6, 1/2): P(X < 1) = 1/64 = 1.6 %, P(X < 2) = 7/64: minimum and maximum. B(10, 1/2): P(X < 2) = 11/1024 = 1.1 %, P(X <
-        // 3) = 56/1024 = 5.5 %: the second least and second largest.
+        // B(6, 1/2): P(X < 1) = 1/64 = 1.6 %, P(X < 2) = 7/64: minimum and maximum. B(10, 1/2): P(X < 2) = 11/1024 =
+        // 1.1 %, P(X < 3) = 56/1024 = 5.5 %: the second least and second largest.
         let values: Vec<f64> = (1..=6).map(f64::from).collect();
         assert_eq!(median(&values), Some((3.5, Some((1.0, 6.0)))));
         let values: Vec<f64> = (1..=10).rev().map(f64::from).collect();

@@ -1,5 +1,3 @@
-//! Properties of a run that its rows do not contain: names, seed, build and measured workloads.
-
 use crate::statistics::slowdown;
 use anabranch_outcome::{FlowRow, FlowStatus, RunResult};
 use anabranch_units::Time;
@@ -133,7 +131,7 @@ impl RunMeta {
     }
 }
 
-/// Returns `true` if `flow` started after the end of the warm-up at `counted_from`, or never started (and counts as unfinished).
+/// A flow that never started counts as unfinished.
 #[inline]
 pub(crate) fn past_warmup(flow: &FlowRow, counted_from: Time) -> bool {
     flow.start.is_none_or(|start| start >= counted_from) || flow.status == FlowStatus::NotStarted

@@ -1,5 +1,3 @@
-//! Names of the files and directories of results.
-
 use std::path::{Path, PathBuf};
 
 /// Origin of the results, and the content of every file beside it.
@@ -10,9 +8,7 @@ pub(crate) const PAGE: &str = "report.html";
 pub(crate) const VIEW: &str = "view.html";
 /// The numbers of a run. It is written last: if it exists, all files of the run are complete.
 pub(crate) const SUMMARY: &str = "summary.json";
-/// Host and number of attempts of a run of a store.
 pub(crate) const ATTEMPT: &str = "attempt.json";
-/// The missing runs of a comparison.
 pub(crate) const INTERRUPTED: &str = "interrupted.json";
 /// The plan of a sweep.
 pub const SWEEP: &str = "sweep.json";

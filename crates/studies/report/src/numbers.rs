@@ -1,5 +1,3 @@
-//! Formatting of numbers.
-
 /// Formats `value` with `digits` significant digits, with thousands separators (`12,345`) and no exponent within reason.
 pub fn significant_digits(value: f64, digits: usize) -> String {
     if !value.is_finite() {
@@ -19,7 +17,7 @@ pub fn significant_digits(value: f64, digits: usize) -> String {
     thousands(&text)
 }
 
-/// Puts commas between groups of three digits before the decimal point.
+/// Puts commas between groups of three digits.
 pub(crate) fn thousands(text: &str) -> String {
     let (whole, rest) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
     let sign = whole.chars().take_while(|c| !c.is_ascii_digit()).collect::<String>();
@@ -34,7 +32,7 @@ pub(crate) fn thousands(text: &str) -> String {
     rest.map_or_else(|| format!("{sign}{grouped}"), |rest| format!("{sign}{grouped}.{rest}"))
 }
 
-/// Formats a ratio as a change: 0.77 is `−23 %`.
+/// Formats the ratio 0.77 as `−23 %`.
 pub(crate) fn percent_change(ratio: f64) -> String {
     let change = (ratio - 1.0) * 100.0;
     let decimals = if change.abs() < 9.95 { 1 } else { 0 };
@@ -48,7 +46,7 @@ pub(crate) fn percent_change(ratio: f64) -> String {
     format!("{} %", text.replace('-', "\u{2212}"))
 }
 
-/// Formats bytes in the unit that fits, powers of ten: `1.5 MB`.
+/// Formats bytes as `1.5 MB`, with powers of ten.
 pub(crate) fn bytes(value: f64) -> String {
     let (scale, unit) = match value.abs() {
         v if v >= 1e12 => (1e12, "TB"),
@@ -79,7 +77,6 @@ pub(crate) fn letters(text: &str) -> String {
     text.as_bytes().chunk_by(follows).map(shown).collect()
 }
 
-/// Returns the text with a capital first letter.
 pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())

@@ -1,7 +1,5 @@
-//! Rules for output paths: this module decides which files may be created, replaced or removed.
-//!
-//! A file belongs to the results if the manifest beside it lists it. No other file is replaced or removed, no input is ever
-//! written to, and no link inside an output directory is followed.
+//! Rules for output paths. A file belongs to the results if the manifest beside it lists it. No other file is replaced
+//! or removed, no input is written to, and no link inside an output directory is followed.
 
 use crate::{
     disk::{self, NewFile},
@@ -48,15 +46,14 @@ impl Inputs {
         Inputs(parts.into_iter().flat_map(|part| part.0).collect())
     }
 
-    /// Returns the input that is the same file as `path`: links are followed, and hard links are the same file.
+    /// Returns the input that is the same file as `path`, by a symbolic or a hard link too.
     pub fn find(&self, path: &Path) -> Option<&Path> {
         let found = identity(path)?;
         self.0.iter().find(|(_, identity)| *identity == found).map(|(path, _)| path.as_path())
     }
 }
 
-/// Returns the files of the results in `dir` that must not be written to: those that its manifest lists, or all if there is no
-/// manifest.
+/// Returns the files of the results in `dir` that must not be written to: those that its manifest lists, or all without one.
 pub fn files_of(dir: &Path) -> Inputs {
     let manifest = Manifest::read(dir).ok().flatten();
     let is_ours = |path: &PathBuf| {
@@ -86,14 +83,11 @@ impl OutputDir {
     }
 
     /// Opens the directory, whose output files must not be any of `inputs`.
-    ///
-    /// # Errors
-    /// As [`OutputDir::open`].
     pub fn keeping(path: &Path, inputs: Inputs) -> Result<Self, ReportError> {
         Ok(OutputDir { path: path.to_path_buf(), manifest: Manifest::read(path)?, inputs, also: vec![] })
     }
 
-    /// Adds `names` to the files that belong to the results, if that is known from another source than the manifest.
+    /// Adds `names`, from another source than the manifest, to the files that belong to the results.
     #[must_use]
     pub fn with(mut self, names: &[&'static str]) -> Self {
         self.also.extend(names);
@@ -162,7 +156,7 @@ impl OutputDir {
     /// Checks that the directory `name` below this one and those above it, if they exist, are real directories.
     ///
     /// # Errors
-    /// [`ReportError`] that names the obstacle.
+    /// As [`OutputDir::admit`].
     pub fn admit_folder(&self, name: &Path) -> Result<(), ReportError> {
         for above in name.ancestors().filter(|above| !above.as_os_str().is_empty()) {
             let path = self.path.join(above);
@@ -214,7 +208,7 @@ impl OutputDir {
     }
 }
 
-/// Returns the names that results may have: tables, manifest, pages, and `own`.
+/// Names of tables, manifest, pages, and `own`.
 fn result_names(own: &[&str]) -> Vec<String> {
     let tables = TABLES.iter().flat_map(|table| ["csv", "parquet"].map(|kind| format!("{}.{kind}", table.name)));
     tables.chain([MANIFEST, PAGE, VIEW].iter().chain(own).map(ToString::to_string)).collect()
@@ -231,8 +225,8 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// Checks that `path` may be written: if it does not exist, or is a plain file and `replace` is set. An input is never
-    /// written, nor a file that the results in its directory list.
+    /// Checks that `path` does not exist, or is a plain file and `replace` is set. An input is never written, nor a
+    /// file that the results in its directory list.
     ///
     /// # Errors
     /// [`ReportError`] that names the obstacle.
@@ -261,7 +255,7 @@ impl OutputFile {
             return refused(format!("there is no directory {}", folder.display()), "make it, or give another file");
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // A damaged manifest lists no files, and neither does one that is not written yet.
+        // A damaged manifest lists no files, nor does one that is not written yet.
         let listed = Manifest::read(folder).ok().flatten().is_some_and(|manifest| manifest.file(&name).is_some());
         if listed || name == MANIFEST {
             return refused("this file belongs to the results in its directory".into(), "give another file");
@@ -299,9 +293,6 @@ impl OutputFile {
     }
 
     /// Writes the whole file and renames it to its target.
-    ///
-    /// # Errors
-    /// As [`OutputFile::write`].
     pub fn write_all(&self, bytes: &[u8]) -> Result<(), ReportError> {
         self.write(|file| io::Write::write_all(file, bytes))?.0.publish()
     }
@@ -319,7 +310,7 @@ impl OutputFile {
     }
 }
 
-/// A file that is written but does not have its final name yet. It is removed if it is dropped without [`PendingFile::publish`].
+/// A written file without its final name. It is removed if it is dropped without [`PendingFile::publish`].
 #[derive(Debug)]
 pub struct PendingFile {
     hidden: PathBuf,
@@ -328,10 +319,7 @@ pub struct PendingFile {
 }
 
 impl PendingFile {
-    /// Makes the file readable and executable for all users, as required for a shared object.
-    ///
-    /// # Errors
-    /// If the permissions cannot be set.
+    /// Makes the file readable and executable for all users, as a shared object requires.
     pub fn make_executable(&self) -> io::Result<()> {
         #[cfg(unix)]
         {
@@ -364,7 +352,6 @@ impl Drop for PendingFile {
     }
 }
 
-/// Returns the directory of a file.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

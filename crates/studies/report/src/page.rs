@@ -19,7 +19,7 @@ use anabranch_outcome::Balance;
 use minijinja::{Value, context};
 
 const TEMPLATE: &str = include_str!("page/report.html.jinja");
-/// Renders the page of `data`, with `comparison` if there are several runs; `files` are those of the figures, in their order.
+/// `comparison` exists if there are several runs; `files` are those of the figures, in their order.
 pub(crate) fn render(
     data: &Dataset,
     comparison: Option<&Comparison>,
@@ -79,7 +79,7 @@ fn ranges(seeds: &[u64]) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the warnings of all runs; a warning that several runs share appears once.
+/// A warning that several runs share appears once.
 fn warnings(runs: &[Summary]) -> Vec<String> {
     let mut shared: Vec<(String, Vec<String>)> = vec![];
     for run in runs {
@@ -116,12 +116,10 @@ fn count(value: u64) -> String {
     thousands(&value.to_string())
 }
 
-/// Formats a count that may be missing.
 fn maybe(value: Option<u64>) -> String {
     value.map_or_else(|| "-".to_string(), count)
 }
 
-/// Returns the main numbers of a single run.
 fn tiles(run: &Summary) -> Vec<Value> {
     let c = &run.counters.totals;
     let share = |part: Option<u64>| match (part, c.data_packets) {
@@ -155,14 +153,13 @@ fn tiles(run: &Summary) -> Vec<Value> {
             "waiting data at a switch port".to_string(),
         ),
     ];
-    // Several workloads have a table of their own; their flows are not pooled.
+    // Several workloads have a table of their own.
     match run.workloads.values().filter(|workload| workload.measured).count() {
         0 | 1 => [flows, network].concat(),
         _ => network,
     }
 }
 
-/// Returns the statistics of each workload of a single run, if there are several.
 fn workloads(run: &Summary) -> Vec<Value> {
     if run.workloads.len() < 2 {
         return vec![];
@@ -184,7 +181,6 @@ fn workloads(run: &Summary) -> Vec<Value> {
     run.workloads.iter().map(row).collect()
 }
 
-/// Returns the conservation check of a single run.
 fn balances(run: &Summary) -> Vec<Value> {
     let Some(ConservationSummary { balance: c, .. }) = &run.conservation else { return vec![] };
     let lines = [
@@ -216,7 +212,7 @@ fn run(run: &Summary) -> Value {
     }
 }
 
-/// Returns version, machine and settings as pairs of name and value, without any that differs between repetitions of a run.
+/// Version, machine and settings as pairs of name and value, none that differs between repetitions of a run.
 fn facts(data: &Dataset, first: Option<&Summary>) -> Vec<Value> {
     let m = &data.manifest;
     let fact = |name: &str, value: String| context! { name => name, value => value };

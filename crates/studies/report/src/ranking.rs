@@ -2,7 +2,6 @@
 
 use crate::statistics::{PairedDifference, SIGNIFICANCE, Test, holm};
 
-/// All pairs of schemes on one metric of one workload.
 #[derive(Clone, Debug)]
 pub(crate) struct Pairs {
     schemes: usize,
@@ -13,7 +12,7 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    /// Tests all pairs; `values` contains per scheme the value at each compared seed.
+    /// `values` contains per scheme the value at each compared seed.
     pub(crate) fn of(values: &[Vec<Option<f64>>]) -> Self {
         let schemes = values.len();
         let mut differences = vec![];
@@ -47,7 +46,6 @@ impl Pairs {
         a * self.schemes - a * (a + 1) / 2 + b - a - 1
     }
 
-    /// Returns the difference `first` minus `second`, seed by seed.
     pub(crate) fn difference(&self, first: usize, second: usize) -> Option<PairedDifference> {
         let mut found = self.differences[self.place(first, second)]?;
         if first > second {
@@ -56,12 +54,12 @@ impl Pairs {
         Some(found)
     }
 
-    /// Returns the p-value of the pair after Holm's correction over all pairs.
+    /// Returns the p-value after Holm's correction over all pairs.
     pub(crate) fn adjusted(&self, first: usize, second: usize) -> Option<f64> {
         self.adjusted[self.place(first, second)]
     }
 
-    /// Returns `true` if the two differ significantly; `None` if the seeds are too few for a test.
+    /// `None` if the seeds are too few for a test.
     pub(crate) fn apart(&self, first: usize, second: usize) -> Option<bool> {
         match self.differences[self.place(first, second)]?.test {
             Test::TooFew => None,
@@ -72,8 +70,8 @@ impl Pairs {
         }
     }
 
-    /// Returns the letters of each scheme in `ranked` (best first). Two schemes share a letter if they do not differ
-    /// significantly (a compact letter display, Piepho 2004). Returns `None` if a pair has too few seeds for a test.
+    /// Letters of each scheme in `ranked` (best first); two share one if they do not differ significantly (a compact
+    /// letter display, Piepho 2004). `None` if a pair has too few seeds for a test.
     pub(crate) fn letters(&self, ranked: &[usize]) -> Option<Vec<String>> {
         let n = ranked.len();
         let mut columns = vec![vec![true; n]];
@@ -104,7 +102,7 @@ impl Pairs {
     }
 }
 
-/// Returns the letter of a group: `a` to `z`, then `a1` and so on.
+/// Letters are `a` to `z`, then `a1` and so on.
 fn letter(at: usize) -> String {
     let letter = char::from(b'a' + (at % 26) as u8);
     if at < 26 { letter.to_string() } else { format!("{letter}{}", at / 26) }

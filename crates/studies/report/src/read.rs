@@ -1,13 +1,11 @@
-//! Search for the runs in a directory of results.
-
 use crate::{error::ReportError, json::read_json, names::SUMMARY, summary::Summary};
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// Reads the summary of a finished run in `dir`; `None` if there is none. It is written last: if it exists, all files of the run
-/// are complete. The [`Manifest`](crate::Manifest) beside it describes the run.
+/// Reads the summary of a finished run in `dir`; `None` if there is none. It is written last: all files of the run are
+/// then complete.
 ///
 /// # Errors
 /// [`ReportError`] if it cannot be read.
@@ -23,7 +21,6 @@ pub fn finished_runs(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
     Ok(run_directories(dir)?.0)
 }
 
-/// Reads the summaries of the runs in the directory of a run or comparison, each with its own directory.
 pub(crate) fn read_runs(dir: &Path) -> Result<Vec<(Summary, PathBuf)>, ReportError> {
     let mut runs = vec![];
     for path in finished_runs(dir)? {
@@ -32,8 +29,7 @@ pub(crate) fn read_runs(dir: &Path) -> Result<Vec<(Summary, PathBuf)>, ReportErr
     Ok(runs)
 }
 
-/// Returns every directory at or below `dir` that has a run's summary, in order of their paths, and the names of directories of
-/// runs below `runs` that lack one.
+/// Returns every directory at or below `dir` with a run's summary, sorted, and the names of those below `runs` that lack one.
 pub(crate) fn run_directories(dir: &Path) -> Result<(Vec<PathBuf>, Vec<String>), ReportError> {
     if dir.join(SUMMARY).exists() {
         return Ok((vec![dir.to_path_buf()], vec![]));

@@ -1,5 +1,3 @@
-//! Findings of a run of real packets besides its rows.
-
 use crate::numbers::significant_digits_trimmed;
 use anabranch_outcome::{LostPeer, MAX_FAULT_LATENESS, MachineLoad, OnWire};
 use anabranch_units::Time;
@@ -20,7 +18,7 @@ pub struct FaultSummary {
 }
 
 impl FaultSummary {
-    /// Returns the faults of a run; `planned` contains their numbers and times in the order of the setup.
+    /// `planned` contains numbers and times of the faults in the order of the setup.
     pub(crate) fn of(wire: &OnWire, planned: &[(Option<usize>, Time)]) -> Vec<Self> {
         let row = |((number, at), effect): (&(Option<usize>, Time), &Option<Time>)| FaultSummary {
             fault: number.map(|number| number + 1),
@@ -30,8 +28,7 @@ impl FaultSummary {
         planned.iter().zip(&wire.faults).map(row).collect()
     }
 
-    /// Returns the delay with which the fault took effect, in milliseconds; `None` if it did not take effect or is within the
-    /// tolerance.
+    /// `None` if the fault did not take effect, or within the tolerance.
     fn lateness_ms(&self) -> Option<f64> {
         let late = self.took_effect_s? - self.planned_s;
         (late > MAX_FAULT_LATENESS.as_seconds()).then_some(late * 1e3)
@@ -42,7 +39,6 @@ impl FaultSummary {
     }
 }
 
-/// Returns the measured parts of the machine's load as text; empty if none was measured.
 pub(crate) fn in_words(load: &MachineLoad) -> String {
     let percent = |share: Option<f64>, words: fn(String) -> String| {
         share.map(|share| words(format!("{} %", significant_digits_trimmed(share * 100.0, 3))))
@@ -55,7 +51,6 @@ pub(crate) fn in_words(load: &MachineLoad) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Returns a sentence on the faults that took effect late.
 pub(crate) fn late(faults: &[FaultSummary]) -> Option<String> {
     let late: Vec<(&FaultSummary, f64)> =
         faults.iter().filter_map(|fault| Some((fault, fault.lateness_ms()?))).collect();
@@ -75,7 +70,6 @@ pub(crate) fn late(faults: &[FaultSummary]) -> Option<String> {
     })
 }
 
-/// Returns a sentence on the hosts that lost each other.
 pub(crate) fn lost(peers: &[LostPeer]) -> Option<String> {
     let name = |peer: &LostPeer| format!("{} and {} ({})", peer.hosts[0], peer.hosts[1], peer.reason);
     let named: Vec<String> = peers.iter().take(NAMED).map(name).collect();

@@ -1,5 +1,3 @@
-//! Drawing of figures and page from the rows in a directory, regardless of the process that wrote them.
-
 use crate::{
     agreement::report_agreement,
     comparison::Comparison,
@@ -40,16 +38,12 @@ fn compared(dir: &Path, data: &Dataset) -> Option<Comparison> {
 /// Draws the figures of the run, comparison or sweep in `dir`, writes `report.html` from its rows, and returns the page's path.
 ///
 /// # Errors
-/// [`ReportError`] if `dir` contains no results, they cannot be read, or a file cannot be written. All results are read before
-/// the first file is written.
+/// [`ReportError`] if `dir` contains no results, they cannot be read, or a file cannot be written. All results are read first.
 pub fn report(dir: &Path) -> Result<PathBuf, ReportError> {
     draw(dir, false)
 }
 
 /// Draws as [`report`], but also shows several workloads pooled as one, and labels them so.
-///
-/// # Errors
-/// Those of [`report`].
 pub fn report_pooled(dir: &Path) -> Result<PathBuf, ReportError> {
     draw(dir, true)
 }

@@ -1,12 +1,10 @@
-//! Declarations of rows and keys, and rows as CSV.
-
 use crate::manifest::ColumnEntry;
 
 /// A key or column: name, type, unit, meaning. A part whose keys are declared elsewhere has an empty type.
 pub(crate) type Key = (&'static str, &'static str, &'static str, &'static str);
 
 /// Declares a struct whose fields are keys of a JSON object or columns of a table: `pub field: Type => "type", "unit",
-/// "meaning";`. `KEYS` lists them in their order.
+/// "meaning";`.
 macro_rules! declared {
     (
         $(#[$about:meta])* pub struct $name:ident {
@@ -31,12 +29,10 @@ macro_rules! declared {
 }
 pub(crate) use declared;
 
-/// Returns the text of a cell; empty for `None`.
 pub(crate) fn cell(value: Option<impl ToString>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-/// Returns `rows` as CSV with a header of the names of `columns`.
 pub(crate) fn to_csv<R: IntoIterator<Item: AsRef<[u8]>>>(
     columns: &[ColumnEntry],
     rows: impl IntoIterator<Item = R>,
@@ -50,7 +46,6 @@ pub(crate) fn to_csv<R: IntoIterator<Item: AsRef<[u8]>>>(
     text(writer)
 }
 
-/// Returns the text that was written.
 pub(crate) fn text(writer: csv::Writer<Vec<u8>>) -> String {
     writer.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
 }

@@ -1,10 +1,8 @@
-//! Publication of a set of files as a whole: they are written into a hidden directory, made durable, and renamed when all are
-//! complete.
+//! Publication of a set of files as a whole: they are written into a hidden directory, made durable, and renamed when complete.
 //!
-//! The manifest defines the order. Before the first file is renamed, a manifest lists all files that will appear and disappear,
-//! without digests. After the last rename the final manifest follows, and last the summary, which marks a run as finished. If the
-//! process ends or the power fails at any time, all existing files are listed, and every file with a digest in a manifest is
-//! complete.
+//! Before the first file is renamed, a manifest lists all files that will appear and disappear, without digests. After
+//! the last rename the final manifest follows, and last the summary, which marks a run as finished. If the process ends
+//! or the power fails at any time, all files are listed, and every file with a digest is complete.
 
 use crate::{
     disk::{self, Content, NewFile},
@@ -27,7 +25,7 @@ use std::{
 pub(crate) struct Staging {
     target: OutputDir,
     hidden: PathBuf,
-    /// `true` if the target is a directory of this process that other processes do not read yet.
+    /// `true` if no other process reads the target yet.
     fresh: bool,
     /// The hidden directory, locked while this process writes.
     _lock: Option<File>,
@@ -40,8 +38,7 @@ const HIDDEN: &str = ".anabranch-";
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl Staging {
-    /// Prepares to write into `target`, which is created if it does not exist. Partial files of earlier processes that died are
-    /// removed.
+    /// Creates `target` if it does not exist. Partial files of earlier processes that died are removed.
     pub(crate) fn new(target: OutputDir) -> Result<Self, ReportError> {
         let path = target.path().to_path_buf();
         disk::make_directories(&path).map_err(|error| ReportError::file(&path, error))?;
@@ -55,26 +52,23 @@ impl Staging {
                 made => break made.map(|()| hidden).map_err(failed)?,
             }
         };
-        // Without file locks, the next process takes this directory for a leftover; commands lock the directory of results as a
-        // whole.
+        // Without file locks, the next process takes this directory for a leftover; commands lock the directory of results.
         let lock = File::open(&hidden).ok().filter(|directory| FileExt::try_lock(directory).is_ok());
         Ok(Staging { target, hidden, fresh: false, _lock: lock, files: BTreeMap::new() })
     }
 
-    /// Prepares to write into `path`, which must not exist and which no other process reads before the caller has made it durable
-    /// and renamed it.
+    /// `path` must not exist, and no other process reads it before the caller has made it durable and renamed it.
     pub(crate) fn fresh(path: &Path) -> Result<Self, ReportError> {
         disk::make_directory(path).map_err(|error| ReportError::file(path, error))?;
         let (target, hidden) = (OutputDir::open(path)?, path.to_path_buf());
         Ok(Staging { target, hidden, fresh: true, _lock: None, files: BTreeMap::new() })
     }
 
-    /// Returns the directory as it was at the start.
+    /// The directory as it was at the start.
     pub(crate) fn target(&self) -> &OutputDir {
         &self.target
     }
 
-    /// Writes a file.
     pub(crate) fn write<E>(
         &mut self,
         name: &str,
@@ -89,13 +83,12 @@ impl Staging {
         Ok(())
     }
 
-    /// Writes a file from bytes in memory.
     pub(crate) fn write_all(&mut self, name: &str, bytes: impl AsRef<[u8]>) -> Result<(), ReportError> {
         self.write(name, |file| file.write_all(bytes.as_ref()))
     }
 
-    /// Renames all files to their names in the target, with `manifest`, which lists them and all other files that are to stay.
-    /// Files that the existing manifest lists and `manifest` does not are removed, since they belong to other results.
+    /// Renames all files to their names in the target, with `manifest`, which lists them and all others that are to
+    /// stay. Other files of the existing manifest are removed: they belong to other results.
     pub(crate) fn publish(self, mut manifest: Manifest) -> Result<(), ReportError> {
         let old = self.target.manifest();
         for (name, content) in &self.files {
@@ -183,7 +176,7 @@ impl Drop for Staging {
     }
 }
 
-/// Returns the name of a file in the hidden directory, which has no subdirectories.
+/// The hidden directory has no subdirectories.
 fn flat(name: &str) -> String {
     name.replace('/', "!")
 }
@@ -202,7 +195,7 @@ where
     Ok(file.content())
 }
 
-/// Returns the name of a hidden directory. Its digits identify it as created by this program.
+/// The digits identify it as created by this program.
 fn hidden_name(number: &str) -> String {
     format!(
         "{HIDDEN}{number}-{}",
@@ -210,7 +203,7 @@ fn hidden_name(number: &str) -> String {
     )
 }
 
-/// Removes the partial files of processes that have ended from `directory`.
+/// Removes the partial files of processes that have ended.
 fn remove_leftovers(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());

@@ -32,8 +32,8 @@ pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     Some((squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// Returns the completion time over the ideal one. In a simulation it is at least 1 by definition: the ideal path is the first of
-/// the shortest ones, and another may be faster. A real network, with bursts and other link delays, can be faster than the model.
+/// Returns the completion time over the ideal one. In a simulation it is at least 1: the ideal path is the first
+/// shortest one, and another may be faster. A real network can be faster than the model.
 pub fn slowdown(fct_ps: u64, ideal_ps: u64, is_simulated: bool) -> f64 {
     let ratio = if ideal_ps == 0 { 1.0 } else { fct_ps as f64 / ideal_ps as f64 };
     if is_simulated { ratio.max(1.0) } else { ratio }
@@ -96,7 +96,7 @@ fn student(degrees_of_freedom: usize) -> Option<StudentsT> {
     StudentsT::new(0.0, 1.0, degrees_of_freedom as f64).ok()
 }
 
-/// Minimum number of pairs for a test. Two differences have one degree of freedom, and t would have to exceed 12.7.
+/// Minimum number of pairs for a test. Two have one degree of freedom, and t would have to exceed 12.7.
 pub const FEWEST_PAIRS: usize = 3;
 
 /// Spread below this share of the values is attributed to rounding.
@@ -148,8 +148,8 @@ impl PairedDifference {
     }
 }
 
-/// Adjusts p-values for membership in one family (Holm 1979, step-down). The probability of calling any equal pair different
-/// stays at the level that they are compared with. The order is preserved.
+/// Adjusts p-values of one family (Holm 1979, step-down), in their order: the probability of calling any equal pair
+/// different stays at the level that they are compared with.
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     proptest! {
-        /// A quantile is between its neighbours: at least floor((n-1) q) + 1 values are not above it.
+        /// At least floor((n-1) q) + 1 values are not above a quantile.
         #[test]
         fn quantiles_lie_between_order_statistics(mut values in prop::collection::vec(-1e6f64..1e6, 1..200), q in 0.0f64..=1.0) {
             values.sort_unstable_by(f64::total_cmp);

@@ -14,7 +14,6 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fs, io::Write as _, path::Path};
 
-/// Files and directories of a store with their meanings, without the tables of its results.
 const STORE: [(&str, &str); 6] = [
     ("runs", "a directory per run, named by its hash, each with a manifest of its own"),
     ("failed", "a file per run that failed, with its error"),
@@ -32,7 +31,7 @@ pub fn sweep_files() -> Vec<&'static str> {
 /// Writes the plan of a sweep into `dir`, with a manifest that makes it a directory of results.
 ///
 /// # Errors
-/// [`ReportError`] if it cannot be written, or if a file that no manifest lists exists at its path.
+/// [`ReportError`] if it cannot be written, or exists and no manifest lists it.
 pub fn write_plan(plan: &SweepPlan, dir: &Path) -> Result<(), ReportError> {
     let mut staging = Staging::new(store_output(dir, Inputs::default())?)?;
     let mut manifest = Manifest { files: plan_entries(), ..plan.described() };
@@ -47,11 +46,7 @@ pub fn write_plan(plan: &SweepPlan, dir: &Path) -> Result<(), ReportError> {
     staging.publish(manifest)
 }
 
-/// Opens the directory of a store. A sweep of an older version has no manifest, or one that lists less; its plan identifies its
-/// files.
-///
-/// # Errors
-/// As [`OutputDir::open`].
+/// Opens the directory of a store. The plan identifies the files of a sweep of an older version.
 pub fn store_output(dir: &Path, inputs: Inputs) -> Result<OutputDir, ReportError> {
     let output = OutputDir::keeping(dir, inputs)?;
     let planned = output.manifest().is_none_or(|manifest| !manifest.is_sealed())
@@ -59,11 +54,11 @@ pub fn store_output(dir: &Path, inputs: Inputs) -> Result<OutputDir, ReportError
     Ok(if planned { output.with(&sweep_files()) } else { output })
 }
 
-/// Makes `dir` the directory of a store, by a manifest that lists the parts of a store and the directories `also`. An existing
-/// store is not changed.
+/// Makes `dir` the directory of a store, by a manifest of its parts and the directories `also`. An existing store is
+/// not changed.
 ///
 /// # Errors
-/// [`ReportError`] if it cannot be written, or if a file that no manifest lists exists at its path.
+/// [`ReportError`] if it cannot be written, or exists and no manifest lists it.
 pub fn begin_store(dir: &Path, version: &str, also: &[(&str, &str)]) -> Result<(), ReportError> {
     let names = || STORE.map(|(name, _)| name).into_iter().chain(also.iter().map(|(name, _)| *name));
     let is_begun =
@@ -128,7 +123,6 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Returns the manifest entry of the file.
     pub(crate) fn entry() -> FileEntry {
         FileEntry::new(ATTEMPT, "where the run was done, and how often it was begun", vec![])
     }
@@ -154,8 +148,8 @@ pub fn restate_attempt(run: &Path, attempt: &Attempt) -> Result<(), ReportError>
     Ok(())
 }
 
-/// Returns `true` if the directory `run` contains a run of a store with all its files unchanged. Files of an older version
-/// without digests must be at least as long as recorded; a manifest that lists figures too is longer.
+/// Returns `true` if `run` contains a run of a store with all its files unchanged. Files without digests must be at
+/// least as long as recorded; a manifest that lists figures too is longer.
 pub fn is_whole(run: &Path) -> bool {
     if !run.join(SUMMARY).exists() || !is_intact(run) {
         return false;
@@ -173,7 +167,6 @@ fn store_entries() -> impl Iterator<Item = FileEntry> {
     STORE.iter().map(|(name, meaning)| FileEntry::open(name, meaning))
 }
 
-/// Returns the entries of a sweep's plan and of the store that contains its runs.
 pub(crate) fn plan_entries() -> Vec<FileEntry> {
     let meaning = "keys, values, load balancers and variants, seeds, and every run with its hash";
     std::iter::once(FileEntry::new(SWEEP, meaning, vec![])).chain(store_entries()).collect()

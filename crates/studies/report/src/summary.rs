@@ -1,5 +1,3 @@
-//! `summary.json`: summary of a run.
-
 use crate::{
     load::{OfferedLoad, above_capacity, is_nic},
     manifest::ColumnEntry,
@@ -149,10 +147,9 @@ declared! {
     }
 }
 
-/// Maximum number of unfinished flows that a summary names; the others are counted, and all are in the flow table.
+/// Maximum number of unfinished flows that a summary names.
 const NAMED: usize = 5;
 
-/// Returns a description of an unfinished flow.
 fn name_of(flow: &FlowRow) -> String {
     let (number, src, dst, size) = (flow.flow_id, flow.src, flow.dst, flow.size_bytes);
     let since = flow.start.map_or("never started".to_string(), |start| format!("started at {start}"));
@@ -216,7 +213,6 @@ declared! {
 }
 
 impl QueueSummary {
-    /// Summarises the queues of `ports`.
     fn of(ports: &[&LinkRow]) -> Self {
         // A port that was not measured may be the largest.
         let largest = |of: fn(&LinkRow) -> Option<u64>| -> Option<u64> {
@@ -235,13 +231,13 @@ impl QueueSummary {
 const OF_THE_MACHINE: &[&str] =
     &["wall_s", "packet_hops_per_s", "peak_rss_bytes", "bytes_per_host", "threads", "events", "version", "commit"];
 
-/// Returns the first key with different values in two summaries of the same run. Keys that depend on the machine are excluded.
+/// Returns the first key with different values in two summaries of the same run, except for keys that depend on the machine.
 pub fn differing_summary(recorded: &Summary, again: &Summary) -> Option<String> {
     let values = |summary: &Summary| match serde_json::to_value(summary) {
         Ok(serde_json::Value::Object(values)) => values,
         _ => serde_json::Map::new(),
     };
-    // Both are converted through text: a number that is read back may differ from the original in the last digit.
+    // Through text: a number that is read back may differ in the last digit.
     let again = serde_json::to_string(again).ok().and_then(|text| serde_json::from_str::<Summary>(&text).ok());
     let (recorded, again) = (values(recorded), again.as_ref().map(values).unwrap_or_default());
     let keys = again.keys().chain(recorded.keys()).filter(|key| !OF_THE_MACHINE.contains(&key.as_str()));
@@ -250,7 +246,6 @@ pub fn differing_summary(recorded: &Summary, again: &Summary) -> Option<String> 
 }
 
 impl Summary {
-    /// Returns the keys of `summary.json` with their meanings.
     pub(crate) fn keys() -> Vec<ColumnEntry> {
         fn entries(keys: &[Key], prefix: &str) -> Vec<ColumnEntry> {
             let entry = |&(name, kind, unit, meaning): &Key| match name {
@@ -429,9 +424,9 @@ impl Summary {
             .then(|| format!("The run ended as a PFC deadlock: {links} are paused and wait for each other in a circle"))
     }
 
-    /// Returns the data arrivals per ACK; `None` if no ACK was sent. The NACKs of trimmed packets, one per header that arrived,
-    /// are not counted. Those of a RoCE receiver, which sends no other response, are. The ratio is computed from the counters,
-    /// since results of older versions do not contain it.
+    /// Returns the data arrivals per ACK; `None` if no ACK was sent. NACKs of trimmed packets are not counted; those of
+    /// a RoCE receiver, which sends no other response, are. It is computed from the counters: results of older versions
+    /// do not contain it.
     pub fn packets_per_ack(&self) -> Option<f64> {
         let conservation = self.conservation?;
         let acks = self.counters.totals.acks?.saturating_sub(conservation.balance.headers.delivered);
@@ -450,7 +445,7 @@ fn per_second(count: u64, seconds: f64) -> f64 {
 }
 
 impl FlowSummary {
-    /// Summarises `flows`; the statistics are over the finished ones for which `counts` returns `true`.
+    /// The statistics are over the finished flows for which `counts` returns `true`.
     fn new<'a>(
         flows: impl Iterator<Item = &'a FlowRow>,
         counts: &dyn Fn(&FlowRow) -> bool,
@@ -514,7 +509,6 @@ pub struct CounterSummary {
 
 macro_rules! counter_keys {
     ($($name:ident: $unit:literal, $meaning:literal;)*) => {
-        /// Keys of [`CounterSummary`].
         const COUNTER_KEYS: &[Key] = &[
             $((stringify!($name), "integer", $unit, $meaning),)*
             (

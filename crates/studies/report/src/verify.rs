@@ -49,17 +49,12 @@ impl Finding {
     }
 }
 
-/// Remedy for results that were changed after they were written.
 const AGAIN: &str = "`anabranch verify` lists all such files; restore them, or give the command that made the results again: it does \
                      over what is damaged, and keeps what is not of these results under `earlier-runs`";
 
-/// Finding on results without figures and page.
 const UNDRAWN: &str = "a command ended before it had drawn figures and page: `anabranch report` draws them";
 
-/// Returns size and digest of a file. A file that has not changed since this process last read it is not read again.
-///
-/// # Errors
-/// If it cannot be read.
+/// A file that has not changed since this process last read it is not read again.
 fn content_of(path: &Path) -> io::Result<Content> {
     #[cfg(unix)]
     {
@@ -81,7 +76,6 @@ fn content_of(path: &Path) -> io::Result<Content> {
     Content::of_file(path)
 }
 
-/// Compares the file of an entry with its digest.
 fn compare(dir: &Path, file: &FileEntry, sealed: bool) -> Result<Option<Finding>, ReportError> {
     let path = dir.join(&file.name);
     let there = match fs::symlink_metadata(&path) {
@@ -116,8 +110,7 @@ fn compare(dir: &Path, file: &FileEntry, sealed: bool) -> Result<Option<Finding>
     Ok((now != content).then(|| Finding::new(path, Fault::Differs, found)))
 }
 
-/// Checks the files `wanted` in `dir` against the manifest and returns all deviations. Results without digests give a finding
-/// that states so.
+/// Checks the files `wanted` in `dir` against the manifest and returns all deviations, or a finding if there are no digests.
 ///
 /// # Errors
 /// [`ReportError`] if the manifest is damaged or a file cannot be read.
@@ -165,15 +158,14 @@ pub fn damage(dir: &Path) -> Option<String> {
     finding.map(|finding| format!("{}: {}", finding.path.display(), finding.found))
 }
 
-/// Returns a finding if the run of a store in `dir` is not the run that the directory is named after.
 fn of_another_name(dir: &Path) -> Result<Option<Finding>, ReportError> {
     let is_other = Manifest::read(dir)?.is_some_and(|manifest| !manifest.is_of_run(dir));
     let found = "this is another run than its name says";
     Ok(is_other.then(|| Finding::new(dir.to_path_buf(), Fault::Differs, found)))
 }
 
-/// Returns `true` if the results of the run in `dir` are unchanged or do not exist. Without digests, only the manifest is
-/// checked.
+/// Returns `true` if the results of the run in `dir` are unchanged or do not exist. Without digests, only the manifest
+/// is checked.
 pub fn is_intact(dir: &Path) -> bool {
     damage(dir).is_none()
 }
@@ -227,7 +219,6 @@ pub fn is_of_others(dir: &Path, run: &Path, manifest: &Manifest) -> bool {
     of_other_rows(dir, run, manifest).is_ok_and(|finding| finding.is_some())
 }
 
-/// Returns the directories of the runs that the results in `dir` are made of.
 fn runs_in(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
     if let Some(plan) = SweepPlan::read(dir)? {
         let mut names: Vec<String> = plan.runs.into_iter().map(|run| run.run).collect();
@@ -242,7 +233,7 @@ fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
 }
 
-/// Returns the entries of a directory, sorted; empty if the directory does not exist.
+/// Returns sorted entries; empty if the directory does not exist.
 fn entries(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
     let read = match fs::read_dir(dir) {
         Ok(read) => read,
@@ -257,7 +248,6 @@ fn entries(dir: &Path) -> Result<Vec<PathBuf>, ReportError> {
     Ok(found)
 }
 
-/// Returns a finding if the run in `run` has other rows than those that the comparison or sweep in `dir` was made of.
 fn of_other_rows(dir: &Path, run: &Path, manifest: &Manifest) -> Result<Option<Finding>, ReportError> {
     let name = run.strip_prefix(dir.join("runs")).unwrap_or(run).to_string_lossy().replace('\\', "/");
     let Some(rows) = manifest.runs.get(&name) else { return Ok(None) };
@@ -269,7 +259,7 @@ fn of_other_rows(dir: &Path, run: &Path, manifest: &Manifest) -> Result<Option<F
     Ok((own.as_ref() != Some(rows)).then(|| Finding::new(run.join(MANIFEST), Fault::Differs, found)))
 }
 
-/// Returns the runs of the backend `name` that the manifest of an agreement records: names and digests of their rows.
+/// Names and digests of the rows of the runs of the backend `name` in an agreement.
 fn rows_of_side(name: &str, manifest: &Manifest) -> BTreeMap<String, String> {
     let own =
         |(run, rows): (&String, &String)| Some((run.strip_prefix(name)?.strip_prefix('/')?.to_string(), rows.clone()));
@@ -353,7 +343,7 @@ impl Verified {
         let is_open = |name: &str| manifest.file(name).is_some_and(|file| file.open);
         self.unlisted(dir, dir, &manifest)?;
         for file in manifest.files.iter().filter(|file| is_open(&file.name) && !is_hidden(Path::new(&file.name))) {
-            // Failures and the log of starts have no digests, so they are not checked.
+            // Failures and the log of starts have no digests.
             let path = dir.join(&file.name);
             if path.join(MANIFEST).exists() {
                 self.directory(&path, inputs)?;
@@ -373,7 +363,6 @@ impl Verified {
         Ok(())
     }
 
-    /// Checks that the results of every backend are those that the agreement in `dir` was made of.
     fn sides(&mut self, dir: &Path, manifest: &Manifest) -> Result<(), ReportError> {
         for file in manifest.files.iter().filter(|file| file.open && dir.join(&file.name).join(MANIFEST).exists()) {
             let path = dir.join(&file.name);
@@ -387,7 +376,7 @@ impl Verified {
         Ok(())
     }
 
-    /// Checks the results in the directories below `dir`, which has no manifest of its own.
+    /// `dir` has no manifest of its own.
     fn below(
         &mut self,
         dir: &Path,
@@ -424,7 +413,6 @@ impl Verified {
         Ok(())
     }
 
-    /// Finds files of `dir` that the manifest of `root` does not list.
     fn unlisted(&mut self, root: &Path, dir: &Path, manifest: &Manifest) -> Result<(), ReportError> {
         for path in entries(dir)? {
             let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");

@@ -1,7 +1,5 @@
-//! Writing of runs and comparisons.
-//!
-//! A run's directory contains its tables, `summary.json` and `manifest.json`. A comparison's contains `runs/SCHEME/seedN/`, each
-//! a run's directory, and `comparison.csv` and `manifest.json` over all of them.
+//! Writing of runs and comparisons. A run's directory contains its tables, `summary.json` and `manifest.json`; a
+//! comparison's contains `runs/SCHEME/seedN/`, each a run's directory, `comparison.csv` and `manifest.json`.
 
 use crate::{
     comparison::Comparison,
@@ -37,11 +35,10 @@ impl Formats {
 }
 
 /// Writes a run's tables, `manifest.json` and `summary.json` into `dir`. The files appear when all are complete, the summary
-/// last. Files of an earlier run that the existing manifest lists and this run does not write are removed. No other file is
-/// changed.
+/// last. Files of an earlier run in the existing manifest that this run does not write are removed, and no others.
 ///
 /// # Errors
-/// [`ReportError`] if a file cannot be written, or if a file that no manifest lists exists at its path.
+/// [`ReportError`] if a file cannot be written, or exists and no manifest lists it.
 pub fn write_run(
     dir: &Path,
     result: &RunResult,
@@ -53,11 +50,8 @@ pub fn write_run(
     stage_run(staging, result, meta, provenance, formats, vec![])
 }
 
-/// Writes a run as [`write_run`], with figures and page to follow ([`report`](crate::report)). Until then the manifest lists the
+/// Writes a run as [`write_run`], with figures and page to follow ([`report`](crate::report)): the manifest lists the
 /// page as not yet drawn.
-///
-/// # Errors
-/// As [`write_run`].
 pub fn write_run_to_draw(
     dir: &Path,
     result: &RunResult,
@@ -69,8 +63,8 @@ pub fn write_run_to_draw(
     stage_run(staging, result, meta, provenance, formats, vec![FileEntry::page()])
 }
 
-/// Writes a run with `attempt.json` into `dir`, which it creates. The files are not durable yet: the caller makes them durable
-/// before it renames the directory.
+/// Writes a run with `attempt.json` into `dir`, which it creates. The caller makes the files durable before it renames
+/// the directory.
 ///
 /// # Errors
 /// [`ReportError`] if a file cannot be written.
@@ -145,7 +139,6 @@ fn stage_run(
     Ok(summary)
 }
 
-/// Returns a manifest with the fields that `provenance` provides.
 fn described(provenance: &Provenance) -> Manifest {
     Manifest {
         scenario: provenance.scenario_toml.clone(),
@@ -162,7 +155,7 @@ fn hash(provenance: &Provenance) -> String {
     format!("{:016x}", provenance.scenario_hash)
 }
 
-/// Returns the metadata of a Parquet file, without any that differs between repetitions of a run.
+/// Returns no metadata that differs between repetitions of a run.
 fn key_values(summary: &Summary, provenance: &Provenance) -> Vec<(String, String)> {
     let pairs = [
         ("scenario", summary.scenario.clone()),
@@ -178,20 +171,16 @@ fn key_values(summary: &Summary, provenance: &Provenance) -> Vec<(String, String
 }
 
 /// Opens the directory of a comparison. The manifest of an older version lists fewer files than were written.
-///
-/// # Errors
-/// As [`OutputDir::open`].
 pub fn comparison_output(dir: &Path, inputs: Inputs) -> Result<OutputDir, ReportError> {
     let output = OutputDir::keeping(dir, inputs)?;
     let is_old = |there: &Manifest| !there.is_sealed() && there.kind() == ResultKind::Comparison;
     Ok(if output.manifest().is_some_and(is_old) { output.with(COMPARISON_FILES) } else { output })
 }
 
-/// Writes what a comparison needs before its first run: a manifest that makes the directory one of results, and the list of
-/// missing runs.
+/// Writes what a comparison needs before its first run: a manifest, and the list of missing runs.
 ///
 /// # Errors
-/// [`ReportError`] if a file cannot be written, or if a file that no manifest lists exists at its path.
+/// [`ReportError`] if a file cannot be written, or exists and no manifest lists it.
 pub fn begin_comparison(
     dir: &Path,
     version: &str,
@@ -211,7 +200,6 @@ pub fn begin_comparison(
             ..described(provenance)
         },
     };
-    // The page is drawn again in any case.
     manifest.files.retain(|file| ![INTERRUPTED, PAGE].contains(&file.name.as_str()));
     manifest.files.push(FileEntry::page());
     if let Some(missing) = missing {
@@ -232,11 +220,10 @@ fn interrupted_entry() -> FileEntry {
     FileEntry::new(INTERRUPTED, "the runs that are missing, and why", vec![])
 }
 
-/// Writes `comparison.csv`, `comparison.json` and `manifest.json` over `runs` into `dir`. If runs are missing, the comparison is
-/// over the existing ones.
+/// Writes `comparison.csv`, `comparison.json` and `manifest.json` over the existing ones of `runs` into `dir`.
 ///
 /// # Errors
-/// [`ReportError`] if a file cannot be written, or if a file that no manifest lists exists at its path.
+/// [`ReportError`] if a file cannot be written, or exists and no manifest lists it.
 pub fn write_comparison(
     dir: &Path,
     runs: &[Summary],
@@ -249,9 +236,6 @@ pub fn write_comparison(
 }
 
 /// Writes a comparison as [`write_comparison`], with the text of `interrupted.json`; without a text, that file is removed.
-///
-/// # Errors
-/// As [`write_comparison`].
 pub fn write_partial_comparison(
     dir: &Path,
     runs: &[Summary],

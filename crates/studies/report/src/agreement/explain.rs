@@ -1,5 +1,4 @@
-//! Quantities that explain the difference between two backends: probes, retransmissions, path changes, bytes per spine, ports
-//! with marks and drops.
+//! Quantities that explain the difference between two backends.
 
 use super::model::{Agreement, Side, compared_seeds};
 use crate::{
@@ -29,7 +28,6 @@ pub struct Explanation {
 }
 
 type OfRun = fn(&Summary) -> Option<u64>;
-/// Totals of a run.
 const TOTALS: [(&str, &str, OfRun); 8] = [
     ("data packets", "packets", |run| run.counters.totals.data_packets),
     ("retransmissions", "packets", |run| run.counters.totals.retransmitted),
@@ -41,10 +39,9 @@ const TOTALS: [(&str, &str, OfRun); 8] = [
     ("drops", "packets", |run| run.counters.totals.dropped),
 ];
 
-/// Values of several runs per quantity and spine or port.
+/// Values per quantity and spine or port.
 type Places = BTreeMap<(&'static str, String), Vec<f64>>;
 
-/// Quantities read from the rows of links.
 #[derive(Default)]
 struct Found {
     places: Places,
@@ -52,10 +49,6 @@ struct Found {
     unknown: BTreeSet<&'static str>,
 }
 
-/// Returns the explaining quantities of each scheme, per backend.
-///
-/// # Errors
-/// [`ReportError`] if the rows of links cannot be read.
 pub(super) fn explanations(sides: &[Side], schemes: &[String]) -> Result<Vec<Explanation>, ReportError> {
     let mut all = vec![];
     for scheme in schemes {
@@ -91,8 +84,7 @@ pub(super) fn explanations(sides: &[Side], schemes: &[String]) -> Result<Vec<Exp
     Ok(all)
 }
 
-/// Returns the share of bytes that each switch above the leaves received, and the ports that marked or dropped packets; `None` if
-/// the backend has no rows of links.
+/// Returns the share of bytes per switch above the leaves, and the ports with marks or drops; `None` without rows of links.
 fn of_links(side: &Side, counts: &dyn Fn(&Summary) -> bool) -> Result<Option<Found>, ReportError> {
     const COLUMNS: &[&str] = &["from", "to", "tier", "direction", "bytes", "ecn_marks", "drops"];
     let mut found = Found::default();
@@ -132,7 +124,6 @@ fn of_links(side: &Side, counts: &dyn Fn(&Summary) -> bool) -> Result<Option<Fou
     Ok((runs > 0).then_some(found))
 }
 
-/// Returns the content of `explanations.csv`.
 pub(super) fn to_csv(agreement: &Agreement) -> String {
     let row = |row: &Explanation| {
         let head = [row.scheme.clone(), row.quantity.to_string(), row.place.clone(), row.unit.to_string()];
@@ -141,7 +132,6 @@ pub(super) fn to_csv(agreement: &Agreement) -> String {
     rows::to_csv(&columns(agreement), agreement.explanations.iter().map(row))
 }
 
-/// Returns the columns of `explanations.csv`.
 pub(super) fn columns(agreement: &Agreement) -> Vec<ColumnEntry> {
     let head = [
         ("scheme", "load balancer or variant"),

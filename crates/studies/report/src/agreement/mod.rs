@@ -1,5 +1,4 @@
-//! Comparison of the same flows on several backends: per scheme the value on each, their ratio with its interval, a verdict, and
-//! explaining quantities.
+//! Comparison of the same flows on several backends: ratio per scheme with its interval, verdict, explaining quantities.
 
 mod explain;
 mod model;
@@ -23,11 +22,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Writes the tables and the page of `agreement` into `directory`, above the directories of its `sides`, and returns the page's
-/// path.
+/// Writes the tables and the page of `agreement` into `directory`, above the directories of its `sides`, and returns
+/// the page's path.
 ///
 /// # Errors
-/// [`ReportError`] if a file cannot be written, or if a file that no manifest lists exists at its path.
+/// [`ReportError`] if a file cannot be written, or exists and no manifest lists it.
 pub fn write_agreement(
     directory: &Path,
     agreement: &Agreement,
@@ -79,11 +78,8 @@ struct RecordedRow {
     scheme: String,
 }
 
-/// Writes the tables and the page of the agreement in `directory` again, from the runs of its backends. Returns `None` if the
-/// directory contains no agreement or the runs of a backend are missing.
-///
-/// # Errors
-/// As [`write_agreement`].
+/// Writes the tables and the page of the agreement in `directory` again. `None` if it contains no agreement, or the
+/// runs of a backend are missing.
 pub(crate) fn report_agreement(directory: &Path) -> Result<Option<PathBuf>, ReportError> {
     let Some(recorded) = read_json::<Recorded>(&directory.join("agreement.json"))? else { return Ok(None) };
     let sides: Vec<Side> =

@@ -1,5 +1,3 @@
-//! Comparison of the runs of several backends.
-
 use super::explain::{Explanation, explanations};
 use crate::{
     comparison::{ALL, METRICS, Metric},
@@ -22,7 +20,7 @@ use std::{
 /// Range of ratios within which two backends are alike.
 pub(crate) const ALIKE: (f64, f64) = (0.9, 1.1);
 
-/// Verdict on the ratio of two backends for a scheme. The first variant that applies is used.
+/// Verdict on the ratio of two backends for a scheme: the first variant that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -50,7 +48,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the verdict on `pairs` pairs whose ratio has this interval; `bound` further pairs had a machine-bound run.
+    /// `bound` further pairs had a machine-bound run.
     fn of(pairs: usize, bound: usize, interval: Option<(f64, f64)>) -> Self {
         match interval {
             _ if pairs == 0 && bound > 0 => Verdict::MachineBound,
@@ -119,8 +117,8 @@ pub struct Side {
 }
 
 impl Side {
-    /// Reads the comparison or sweep of `backend` in the directory of its name below `directory`. In a sweep, each load balancer
-    /// at each point is a scheme: `load = 0.3, ecmp`.
+    /// Reads the comparison or sweep of `backend` below `directory`. In a sweep, each load balancer at each point is a
+    /// scheme: `load = 0.3, ecmp`.
     ///
     /// # Errors
     /// [`ReportError`] if it cannot be read.
@@ -142,7 +140,7 @@ impl Side {
         Ok(Side { backend: backend.into(), runs })
     }
 
-    /// Returns the schemes of the runs, each once, in their order.
+    /// Returns the schemes of the runs, each once.
     pub fn schemes(&self) -> Vec<String> {
         let mut schemes: Vec<String> = vec![];
         for run in self.summaries().filter(|run| run.seed == self.runs[0].0.seed) {
@@ -162,8 +160,7 @@ impl Side {
     }
 }
 
-/// Returns the default metric: the completion time of the whole workload if flows wait for each other, else the mean completion
-/// time of flows.
+/// Returns the completion time of the whole workload if flows wait for each other, else the mean completion time of flows.
 fn usual_metric(sides: &[Side]) -> &'static str {
     let mut runs = sides.iter().flat_map(Side::summaries).peekable();
     let all_wait = runs.peek().is_some() && runs.all(|run| run.flows_wait);
@@ -171,7 +168,7 @@ fn usual_metric(sides: &[Side]) -> &'static str {
 }
 
 impl Agreement {
-    /// Compares the runs of `sides` with those of the first side, scheme by scheme in the order of `schemes`.
+    /// Compares the runs of `sides` with those of the first, in the order of `schemes`.
     ///
     /// # Errors
     /// [`ReportError`] if the rows of links cannot be read.
@@ -227,7 +224,6 @@ impl Agreement {
 /// Function that returns a cell of a column of `agreement.csv`.
 type CellOf = fn(&Agreement, &AgreementRow) -> String;
 
-/// The columns of `agreement.csv`.
 const COLUMNS: [(&str, &str, &str, CellOf); 13] = [
     ("scheme", "text", "load balancer or variant", |_, row| row.scheme.clone()),
     ("reference_backend", "text", "the first backend", |of, _| of.backends[0].clone()),
@@ -259,7 +255,7 @@ pub(super) fn compared_seeds(sides: &[Side], scheme: &str) -> BTreeSet<u64> {
     if rest.is_empty() { all } else { rest }
 }
 
-/// Returns the metric of a run, or `None` if measured flows did not finish: the metric over the others would be too favourable.
+/// Returns `None` if measured flows did not finish: the metric over the others would be too favourable.
 fn value(metric: &Metric, run: &Summary) -> Option<f64> {
     let is_whole = !metric.is_of_flows() || run.all.flows.measured_unfinished == 0;
     metric.value(run, ALL).filter(|_| is_whole)
@@ -280,7 +276,7 @@ fn row(scheme: &str, first: &Side, other: &Side, metric: &Metric) -> AgreementRo
         of_other.extend(b);
         pairs.extend(a.zip(b));
     }
-    // A metric that one backend does not measure keeps its mean on the other backend.
+    // A metric that one backend does not measure keeps its mean on the other.
     if !pairs.is_empty() {
         (of_first, of_other) = pairs.iter().copied().unzip();
     }
@@ -302,7 +298,6 @@ fn row(scheme: &str, first: &Side, other: &Side, metric: &Metric) -> AgreementRo
     }
 }
 
-/// Returns notes on the limitations of the ratios.
 fn notes(rows: &[AgreementRow], sides: &[Side], metric: &Metric) -> Vec<String> {
     let mut notes = vec![];
     for (side, run) in sides.iter().flat_map(|side| side.summaries().map(move |run| (side, run))) {

@@ -1,5 +1,3 @@
-//! The agreement page.
-
 use super::{
     explain::Explanation,
     model::{ALIKE, Agreement, AgreementRow, Verdict},
@@ -16,9 +14,7 @@ const TEMPLATE: &str = include_str!("../page/agreement.html.jinja");
 const MAX_PORTS: usize = 6;
 /// Ratios above this or below its inverse are drawn at the edge.
 const EDGE: f64 = 4.0;
-/// Width of the axis in pixels.
 const WIDTH: f64 = 180.0;
-/// Radius of a mark in pixels.
 const MARK: f64 = 4.0;
 
 pub(super) fn render(agreement: &Agreement) -> Result<String, ReportError> {
@@ -39,7 +35,6 @@ pub(super) fn render(agreement: &Agreement) -> Result<String, ReportError> {
     parts::render(TEMPLATE, page)
 }
 
-/// Returns the position of a ratio on a logarithmic axis, in pixels.
 fn at(ratio: f64) -> f64 {
     // Marks at both limits are drawn whole.
     MARK + (0.5 + 0.5 * ratio.clamp(1.0 / EDGE, EDGE).ln() / EDGE.ln()) * (WIDTH - 2.0 * MARK)
@@ -94,7 +89,6 @@ fn verdict(row: &AgreementRow) -> Value {
     }
 }
 
-/// Returns the explanations of a scheme: totals, spines, the ports with the most marks and drops.
 fn block(agreement: &Agreement, scheme: &str) -> Value {
     let own = || agreement.explanations.iter().filter(|row| row.scheme == scheme);
     let mut rows: Vec<&Explanation> = own().filter(|row| row.place.is_empty() || row.unit.is_empty()).collect();

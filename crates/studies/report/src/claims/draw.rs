@@ -1,5 +1,3 @@
-//! Drawing of a paper's figure.
-
 use super::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape};
 use crate::{
     figures::{
@@ -14,7 +12,6 @@ const TOP: f64 = 92.0;
 /// Maximum width of a bar including its spacing.
 const BAR: f64 = 16.0;
 
-/// Area of a panel.
 struct Area<'f> {
     figure: &'f ClaimFigure,
     panel: &'f ClaimPanel,
@@ -25,7 +22,6 @@ struct Area<'f> {
     y: Scale,
 }
 
-/// Draws the figure.
 pub(super) fn draw(figure: &ClaimFigure) -> Sheet {
     let columns = figure.panels.len().clamp(1, if figure.panels.len() == 4 { 2 } else { 3 });
     let bars = figure.x.len() as f64 * (figure.series.len() as f64 + 1.0) * BAR;
@@ -62,7 +58,7 @@ pub(super) fn draw(figure: &ClaimFigure) -> Sheet {
     sheet
 }
 
-/// Returns the positions of the x values, from 0 to 1.
+/// Positions of the x values, from 0 to 1.
 fn positions(figure: &ClaimFigure) -> Vec<f64> {
     let count = figure.x.len().max(1) as f64;
     match &figure.shape {
@@ -71,7 +67,6 @@ fn positions(figure: &ClaimFigure) -> Vec<f64> {
     }
 }
 
-/// Returns the values of a mark that the axis must contain.
 fn numbers(mark: &ClaimMark) -> impl Iterator<Item = f64> {
     let interval = mark.interval.map(|(low, high)| [low, high]);
     let ends = interval.into_iter().flatten();
@@ -82,7 +77,7 @@ fn scale(figure: &ClaimFigure, panel: &ClaimPanel) -> Scale {
     if let ClaimShape::Cdf { .. } = figure.shape {
         return Scale::exact(0.0, 1.0);
     }
-    // Panels of one metric share their scale, so that they are comparable.
+    // Panels of one metric share their scale.
     let same = || figure.panels.iter().filter(|other| other.y_title == panel.y_title);
     let marks = || same().flat_map(|panel| panel.marks.iter().flatten().flatten());
     let (low, high) =
@@ -175,7 +170,6 @@ impl Area<'_> {
         }
     }
 
-    /// Returns the text of a mark's values.
     fn words(&self, series: usize, x: usize, mark: &ClaimMark) -> String {
         let number = |value: f64| significant_digits_trimmed(value, 4);
         let ours = match (mark.mean, mark.interval) {

@@ -1,4 +1,4 @@
-//! Figures in the style of a paper: grouped bars, lines and distributions, with our results beside the paper's values.
+//! Figures in the style of a paper, with our results beside the paper's values.
 
 mod draw;
 mod page;

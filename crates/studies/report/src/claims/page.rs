@@ -1,5 +1,3 @@
-//! The page of a paper's claims: self-contained, as that of a run or comparison.
-
 use super::ClaimFigure;
 use crate::{
     error::ReportError,
@@ -55,12 +53,11 @@ pub struct ClaimPage {
     pub version: String,
 }
 
-/// Writes the page of the claims, `dir/report.html`, with `figures` in `dir/figures` (SVG, PDF, PNG and the rows as CSV, each
-/// under its name) and `tables` (name, meaning, text) beside the page.
+/// Writes the page of the claims, `dir/report.html`, with `figures` in `dir/figures` (SVG, PDF, PNG, rows as CSV) and
+/// `tables` (name, meaning, text) beside it.
 ///
 /// # Errors
-/// [`ReportError`] if a figure cannot be drawn, a file cannot be written, or a file that this crate did not write exists at its
-/// path.
+/// [`ReportError`] if a figure cannot be drawn, a file cannot be written, or exists and this crate did not write it.
 pub fn write_claims(
     dir: &Path,
     page: &ClaimPage,

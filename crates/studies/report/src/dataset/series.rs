@@ -8,23 +8,20 @@ use std::{
     path::Path,
 };
 
-/// State of the ports of a group of links at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LinksAt {
     pub(crate) time_ps: u64,
     pub(crate) ports: u64,
     /// Bytes sent so far, summed over the ports.
     pub(crate) sent_bytes: u64,
-    /// The longest queue.
+    /// Longest queue.
     pub(crate) deepest_bytes: u64,
-    /// Packets marked so far. `losses` are packets trimmed or dropped so far.
+    /// Packets marked so far; `losses`: trimmed or dropped.
     pub(crate) marks: u64,
     pub(crate) losses: u64,
-    /// Number of paused ports.
     pub(crate) paused: u64,
 }
 
-/// State of a flow at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FlowAt {
     pub(crate) time_ps: u64,
@@ -35,7 +32,7 @@ pub(crate) struct FlowAt {
     pub(crate) paths: u64,
 }
 
-/// State of the load balancers of a run at one time, summed.
+/// Sums over the load balancers of a run at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct SchemeAt {
     pub(crate) time_ps: u64,
@@ -45,16 +42,14 @@ pub(crate) struct SchemeAt {
     pub(crate) imbalance: Option<f64>,
 }
 
-/// Time series of a run, as far as the run recorded them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TimeSeries {
     /// By group of links, in the order of time.
     pub(crate) links: BTreeMap<String, Vec<LinksAt>>,
     /// By number of the flow, in the order of time.
     pub(crate) flows: BTreeMap<u64, Vec<FlowAt>>,
-    /// In the order of time.
     pub(crate) scheme: Vec<SchemeAt>,
-    /// Times at which faults began or ended, with their effects, each once.
+    /// Times and effects of faults, each once.
     pub(crate) faults: Vec<(u64, String)>,
 }
 
@@ -63,7 +58,6 @@ fn whole(frame: &Frame, name: &str, row: usize) -> u64 {
 }
 
 impl Reader {
-    /// Reads the time series of the run in `dir` with the links `links`.
     pub(super) fn series(&mut self, dir: &Path, links: &[LinkPoint]) -> Result<TimeSeries, ReportError> {
         let (links_at, flows, scheme) = (self.link_series(dir, links)?, self.flow_series(dir)?, self.scheme(dir)?);
         Ok(TimeSeries { links: links_at, flows, scheme, faults: faults(links) })
@@ -155,7 +149,7 @@ impl Reader {
     }
 }
 
-/// Parses times and effects of faults from the row of a link: `down at 20us; up at 50us`.
+/// Parses `down at 20us; up at 50us`.
 pub(crate) fn faults_of(said: &str) -> Vec<(u64, String)> {
     let told = said.split("; ").filter_map(|words| {
         let (what, at) = words.rsplit_once(" at ")?;
@@ -164,7 +158,6 @@ pub(crate) fn faults_of(said: &str) -> Vec<(u64, String)> {
     told.collect()
 }
 
-/// Returns the faults of all links, each once.
 fn faults(links: &[LinkPoint]) -> Vec<(u64, String)> {
     let all = links.iter().filter(|link| link.failed()).flat_map(|link| faults_of(&link.fault));
     all.collect::<BTreeSet<_>>().into_iter().collect()

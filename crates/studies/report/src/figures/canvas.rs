@@ -3,7 +3,6 @@
 use super::palette::Paint;
 use std::fmt::Write;
 
-/// Part of a text that its position refers to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Anchor {
     Start,
@@ -11,29 +10,24 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// Appearance of a text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Style {
     pub(crate) size: f64,
     pub(crate) bold: bool,
     pub(crate) paint: Paint,
     pub(crate) anchor: Anchor,
-    /// The scheme that the text names; a click on the text isolates that scheme on the page.
+    /// The scheme that the text names: a click on it isolates that scheme on the page.
     pub(crate) series: Option<usize>,
 }
 
 /// A point of a figure whose values the page shows when the pointer is near.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Hit {
-    /// Position in the figure.
     pub(crate) at: (f64, f64),
-    /// The scheme that the point belongs to.
     pub(crate) series: Option<usize>,
-    /// Text of its values.
     pub(crate) text: String,
 }
 
-/// Styles of the figures' texts.
 pub(crate) const TITLE: Style =
     Style { size: 16.0, bold: true, paint: Paint::Ink, anchor: Anchor::Start, series: None };
 pub(crate) const SUBTITLE: Style =
@@ -58,14 +52,14 @@ impl Style {
     pub(crate) fn naming(self, series: usize) -> Self {
         Style { series: Some(series), ..self }
     }
-    /// Returns the approximate width of `text`; layout requires no exact width.
+    /// Returns the approximate width; layout requires no exact one.
     pub(crate) fn width(&self, text: &str) -> f64 {
         let em: f64 = text.chars().map(advance).sum();
         em * self.size * if self.bold { 1.06 } else { 1.0 }
     }
 }
 
-/// Approximate advance of a letter in em, as of a grotesque.
+/// Approximate advance in em, as of a grotesque.
 fn advance(letter: char) -> f64 {
     match letter {
         'i' | 'l' | 'j' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' => 0.28,
@@ -77,7 +71,6 @@ fn advance(letter: char) -> f64 {
     }
 }
 
-/// A canvas of a size in pixels.
 #[derive(Debug)]
 pub(crate) struct Canvas {
     width: f64,
@@ -86,13 +79,12 @@ pub(crate) struct Canvas {
     hits: Vec<Hit>,
 }
 
-/// Formats a coordinate with two decimals at most.
+/// Formats with at most two decimals.
 fn px(value: f64) -> String {
     let text = format!("{value:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
-/// Escapes text for XML.
 pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -116,17 +108,14 @@ impl Canvas {
         canvas
     }
 
-    /// Adds a point whose values the page shows.
     pub(crate) fn hit(&mut self, at: (f64, f64), series: Option<usize>, text: String) {
         self.hits.push(Hit { at, series, text });
     }
 
-    /// Returns the points added so far and removes them.
     pub(crate) fn take_hits(&mut self) -> Vec<Hit> {
         std::mem::take(&mut self.hits)
     }
 
-    /// Returns the canvas as an SVG document with title and description.
     pub(crate) fn into_svg(self, title: &str, description: &str, provenance: &str) -> String {
         let (width, height) = (px(self.width), px(self.height));
         format!(
@@ -161,7 +150,6 @@ impl Canvas {
         );
     }
 
-    /// Draws an open line through `points`.
     pub(crate) fn path(&mut self, points: &[(f64, f64)], paint: Paint, width: f64, dash: &str) {
         if points.len() < 2 {
             return;
@@ -179,7 +167,6 @@ impl Canvas {
         );
     }
 
-    /// Draws a translucent area within `outline`.
     pub(crate) fn area(&mut self, outline: &[(f64, f64)], fill: Paint, opacity: f64) {
         if outline.len() < 3 {
             return;
@@ -195,7 +182,6 @@ impl Canvas {
         );
     }
 
-    /// Draws a cross, which marks a failed link.
     pub(crate) fn cross(&mut self, (x, y): (f64, f64), radius: f64, paint: Paint) {
         // A light rim keeps it visible on every background.
         for (paint, width) in [(Paint::Paper, 2.8), (paint, 1.6)] {
@@ -209,7 +195,7 @@ impl Canvas {
         self.cells(&[at], size, fill);
     }
 
-    /// Draws rectangles of one size and colour as one shape.
+    /// Draws rectangles as one shape.
     pub(crate) fn cells(&mut self, places: &[(f64, f64)], (width, height): (f64, f64), fill: Paint) {
         if places.is_empty() {
             return;
@@ -219,7 +205,7 @@ impl Canvas {
         let _ = writeln!(self.body, "<path d=\"{shapes}\" fill=\"{}\"{}/>", fill.colour(), class(Paint::None, fill));
     }
 
-    /// Draws a marker. Its form follows `shape`, in a cycle: disc, square, triangle, diamond.
+    /// The form follows `shape`, in a cycle: disc, square, triangle, diamond.
     pub(crate) fn marker(&mut self, (x, y): (f64, f64), shape: usize, radius: f64, paint: Paint) {
         let (fill, classes) = (paint.colour(), class(Paint::Paper, paint));
         let outline = format!("fill=\"{fill}\" stroke=\"{}\" stroke-width=\"1\"{classes}", Paint::Paper.colour());
@@ -241,7 +227,6 @@ impl Canvas {
         self.turned_text((x, y), text, style, 0.0);
     }
 
-    /// Draws text turned by `degrees` around its position.
     pub(crate) fn turned_text(&mut self, (x, y): (f64, f64), text: &str, style: Style, degrees: f64) {
         let anchor = match style.anchor {
             Anchor::Start => "",

@@ -1,5 +1,4 @@
-//! Comparison of schemes: max FCT over ideal, tail and mean slowdown, each with its confidence interval and the groups of schemes
-//! that tie.
+//! Comparison of schemes: max FCT over ideal, tail and mean slowdown.
 
 use super::{
     Figure, Kind, View,
@@ -14,7 +13,6 @@ use crate::{
     numbers::{letters, significant_digits},
 };
 
-/// Description of this figure and of its data.
 pub(crate) const KIND: Kind = Kind { name: "fct_ratio", draw, of_flows: true, needs: ("flows", &[]) };
 
 const PANELS: [(&str, &str); 3] = [
@@ -25,7 +23,6 @@ const PANELS: [(&str, &str); 3] = [
 
 const ROW: f64 = 24.0;
 
-/// Draws the figure; `None` if there is only one scheme or no measured flow.
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let Some(comparison) = view.comparison else { return Ok(None) };
     let names = names(view.data);
@@ -59,7 +56,6 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let lower = |row: &ComparisonRow| row.ci95_low.or(row.mean).unwrap_or(1.0);
     let all = || shown.iter().flat_map(|(_, _, rows)| rows).flatten().filter(|row| row.mean.is_some());
     let largest = all().map(|row| upper(row)).fold(1.0, f64::max);
-    // One scale for all panels, so that they are comparable.
     let least = all().map(|row| lower(row)).fold(1.0, f64::min).max(0.5);
     let scale = Scale::fitting(least, 1.0 + (largest - 1.0).max(0.01) * 1.05, 5.0);
     let mut rows = vec![];

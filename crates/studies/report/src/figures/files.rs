@@ -1,5 +1,3 @@
-//! Files of a figure.
-
 use super::{
     model::Figure,
     pdf::to_pdf,
@@ -7,7 +5,6 @@ use super::{
 };
 use crate::{error::ReportError, staging::Staging};
 
-/// Content of a figure's files.
 #[derive(Debug)]
 pub(crate) struct FigureFiles {
     pub(crate) svg: String,
@@ -17,7 +14,6 @@ pub(crate) struct FigureFiles {
 }
 
 impl FigureFiles {
-    /// Draws `figure` into files of `staging`.
     pub(crate) fn stage(figure: &Figure, provenance: &str, staging: &mut Staging) -> Result<Self, ReportError> {
         let name = &figure.file;
         let shapes = shapes(name, &figure.svg)?;

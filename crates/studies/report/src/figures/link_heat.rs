@@ -1,5 +1,4 @@
-//! Heat map of utilisation: a cell per link, a row per sending switch, so that hot or failed links and uneven switches are
-//! visible.
+//! Heat map of utilisation: a cell per link, a row per sending switch, so that hot, failed and uneven links are visible.
 
 use super::{
     Figure, Kind, View,
@@ -10,7 +9,6 @@ use super::{
 };
 use crate::{dataset::LinkPoint, numbers::capital};
 
-/// Description of this figure and of its data.
 pub(crate) const KIND: Kind = Kind {
     name: "link_heat",
     draw,
@@ -18,12 +16,12 @@ pub(crate) const KIND: Kind = Kind {
     needs: ("links", &["from", "to", "tier", "direction", "utilisation"]),
 };
 
-/// Maximum rows and columns of a block; beyond them neighbours share a cell, which shows the busiest of them.
+/// Maximum rows and columns; beyond them neighbours share a cell, which shows the busiest.
 const MOST: (usize, usize) = (40, 64);
 /// Number of distinct colours; cells of one colour are one shape, which keeps the file small.
 const LEVELS: usize = 40;
 
-/// Returns the links of a group as rows of sending nodes, each row's links in their order.
+/// Rows are sending nodes; each row's links are in their order.
 fn matrix<'l>(links: &'l [LinkPoint], group: &str) -> Vec<(&'l str, Vec<&'l LinkPoint>)> {
     let mut rows: Vec<(&str, Vec<&LinkPoint>)> = vec![];
     let mut places: std::collections::BTreeMap<&str, usize> = Default::default();
@@ -37,19 +35,16 @@ fn matrix<'l>(links: &'l [LinkPoint], group: &str) -> Vec<(&'l str, Vec<&'l Link
     rows
 }
 
-/// Content of a cell.
 #[derive(Clone, Debug, PartialEq)]
 struct Content {
-    /// Utilisation of the busiest link.
     utilisation: f64,
-    /// `true` if a fault affected one of the links.
     failed: bool,
     /// Text of the busiest link and its fault.
     words: String,
     links: usize,
 }
 
-/// Returns the busiest link of each cell of at most `rows` by `columns` cells; `None` for cells without a link.
+/// Busiest link of each cell; `None` without a link.
 fn cells(matrix: &[(&str, Vec<&LinkPoint>)], rows: usize, columns: usize) -> Vec<Vec<Option<Content>>> {
     let widest = matrix.iter().map(|row| row.1.len()).max().unwrap_or(0);
     let (high, wide) = (matrix.len().min(rows), widest.min(columns));
@@ -75,7 +70,6 @@ fn cells(matrix: &[(&str, Vec<&LinkPoint>)], rows: usize, columns: usize) -> Vec
     cells
 }
 
-/// Returns the names of the first and last sending switches of a group.
 fn senders(links: &[LinkPoint], group: &str) -> String {
     let rows = matrix(links, group);
     match (rows.first(), rows.last()) {
@@ -85,7 +79,6 @@ fn senders(links: &[LinkPoint], group: &str) -> String {
     }
 }
 
-/// Draws `cells` at `left`, `top` over `width` and `height`.
 fn block(
     canvas: &mut Canvas,
     (left, top): (f64, f64),
@@ -94,7 +87,7 @@ fn block(
     cells: &[Vec<Option<Content>>],
     scale: Scale,
 ) {
-    // The page shows each cell's values at the pointer; above this number of cells they would outweigh the page.
+    // Above this number of cells, their values would outweigh the page.
     const TOLD: usize = 4000;
     let columns = cells.first().map_or(1, Vec::len).max(1);
     let (w, h) = (width / columns as f64, height / cells.len().max(1) as f64);
@@ -127,7 +120,6 @@ fn block(
     }
 }
 
-/// Draws the figure; `None` if there are no links.
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let all = data.link_groups();
@@ -148,7 +140,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         .iter()
         .map(|links| groups.iter().map(|group| cells(&matrix(links, group), MOST.0, MOST.1)).collect())
         .collect();
-    // The height of a block follows its number of switches, within limits, and is the same for all schemes.
+    // The height of a block follows its number of switches and is the same for all schemes.
     let heights: Vec<f64> = (0..groups.len())
         .map(|group| matrices.iter().map(|m| m[group].len()).max().unwrap_or(1))
         .map(|rows| (rows as f64 * 11.0).clamp(22.0, 200.0))
@@ -211,7 +203,6 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
 }
 
-/// Returns a description of rows and cells, including whether links share cells.
 fn cells_shown(runs: &[&Vec<LinkPoint>], groups: &[&String]) -> String {
     let over = |group: &&&String| {
         runs.iter().any(|links| {
@@ -225,7 +216,6 @@ fn cells_shown(runs: &[&Vec<LinkPoint>], groups: &[&String]) -> String {
     }
 }
 
-/// Draws the colour scale, right-aligned below the title.
 fn colour_bar(canvas: &mut Canvas, right: f64, scale: Scale) {
     let (width, top) = (140.0, 19.0);
     let left = right - width - 44.0;
@@ -267,7 +257,7 @@ mod tests {
             [vec![Some(0.1), Some(0.2), Some(0.9)], vec![Some(0.3), Some(0.4), None]]
         );
         assert_eq!(shown(cells(&rows, 1, 1)), [vec![Some(0.9)]]);
-        // A failed link marks the cell that it shares with busier links.
+        // A failed link marks the cell that it shares with busier ones.
         let mut links = links;
         links[0].fault = "down at 0us".to_string();
         let all = cells(&matrix(&links, "tier 0\u{2013}1, up"), 1, 1);

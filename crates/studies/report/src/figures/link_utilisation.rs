@@ -1,4 +1,4 @@
-//! Utilisation of links per tier and direction, busiest first, which shows how evenly a scheme spreads the load.
+//! Utilisation of links per tier and direction, busiest first: how evenly a scheme spreads the load.
 
 use super::{
     Figure, Kind, View,
@@ -9,7 +9,6 @@ use super::{
 };
 use crate::{dataset::SchemeRuns, numbers::capital};
 
-/// Description of this figure and of its data.
 pub(crate) const KIND: Kind = Kind {
     name: "link_utilisation",
     draw,
@@ -20,16 +19,14 @@ pub(crate) const KIND: Kind = Kind {
 /// Maximum number of panels drawn; further tiers are in the rows.
 const PANELS: usize = 6;
 
-/// The links of one rank, over the seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Rank {
-    /// Mean utilisation over seeds.
     utilisation: f64,
     /// Number of seeds in which a fault affected the link of this rank.
     failed: usize,
 }
 
-/// Returns the utilisation of the links of `group`, descending; each rank is the mean over seeds.
+/// Utilisation of the links of `group`, descending; each rank is the mean over seeds.
 fn descending(scheme: &SchemeRuns, group: &str) -> Vec<Rank> {
     let mut sums: Vec<Rank> = vec![];
     for run in &scheme.runs {
@@ -46,10 +43,8 @@ fn descending(scheme: &SchemeRuns, group: &str) -> Vec<Rank> {
     sums
 }
 
-/// Approximate maximum number of points of a curve.
 const POINTS: usize = 250;
 
-/// Draws the figure; `None` if there are no links.
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let all = data.link_groups();
@@ -85,7 +80,6 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         if failed { "; a cross marks links that faults struck" } else { "" }
     );
     let mut sheet = Sheet::new("Link utilisation, busiest link first", &subtitle, &grid, &names);
-    // One scale for all panels, so that they are comparable.
     let largest = curves.iter().take(drawn).flatten().flatten().map(|rank| rank.utilisation).fold(0.01, f64::max);
     let y = Scale::linear(0.0, largest);
     for (panel, (group, curves)) in groups.iter().zip(&curves).take(drawn).enumerate() {

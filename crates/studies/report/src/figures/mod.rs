@@ -36,7 +36,6 @@ pub(crate) use sheet::{Sheet, column};
 use crate::{comparison::Comparison, dataset::Dataset};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// All kinds of figures.
 const FIGURES: &[Kind] = &[
     fct_ratio::KIND,
     slowdown_by_size::KIND,
@@ -50,15 +49,13 @@ const FIGURES: &[Kind] = &[
     series_scheme::KIND,
 ];
 
-/// All figures of a directory, and the reasons for omitted ones.
 #[derive(Debug)]
 pub(crate) struct Drawn {
     pub(crate) figures: Vec<Figure>,
     pub(crate) left_out: Vec<String>,
 }
 
-/// Draws all figures that the data provides: those of flows per workload (with `with_all` also over all of them together), then
-/// those of the network.
+/// Draws the figures of flows per workload (with `with_all` also over all together), then those of the network.
 pub(crate) fn draw_all(data: &Dataset, comparison: Option<&Comparison>, with_all: bool) -> Drawn {
     let mut drawn = Drawn { figures: vec![], left_out: vec![] };
     let measured = data.measured_workloads();
@@ -95,11 +92,11 @@ pub(crate) fn draw_all(data: &Dataset, comparison: Option<&Comparison>, with_all
     drawn
 }
 
-/// Maximum length in bytes of the part of a file name that identifies the workload.
+/// Maximum bytes of the part of a file name that identifies the workload.
 const MAX_PART: usize = 80;
 
-/// Returns the part of file names that identifies each workload, by number: its letters and digits of any script, the rest as
-/// `_`, at most [`MAX_PART`] bytes. A suffix `-2`, `-3` and so on distinguishes equal parts.
+/// Returns that part by number of the workload: letters and digits of any script, the rest as `_`. A suffix `-2`, `-3`
+/// and so on distinguishes equal parts.
 fn file_parts(views: &[Option<(u16, &str)>]) -> BTreeMap<u16, String> {
     let safe = |c: char| if c.is_alphanumeric() || "+-_.".contains(c) { c } else { '_' };
     let (mut parts, mut taken) = (BTreeMap::new(), BTreeSet::new());
@@ -120,7 +117,7 @@ fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns `true` if the name of a file in `figures` is that of a figure, of these results or of earlier ones.
+/// Returns `true` if `file` is a figure of these results or of earlier ones.
 pub(crate) fn is_figure(file: &str) -> bool {
     let Some((stem, extension)) = file.rsplit_once('.') else { return false };
     let is = |kind: &Kind| stem == kind.name || stem.strip_prefix(kind.name).is_some_and(|rest| rest.starts_with('-'));

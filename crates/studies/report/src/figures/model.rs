@@ -1,5 +1,3 @@
-//! Figures and the data that they are drawn from.
-
 use super::canvas::Hit;
 use crate::{
     comparison::{ALL, Comparison},
@@ -37,7 +35,6 @@ impl Figure {
         rows::to_csv(&self.columns, &self.rows)
     }
 
-    /// Returns the manifest entries of the files.
     pub(crate) fn entries(&self) -> impl Iterator<Item = FileEntry> {
         [("svg", vec![]), ("pdf", vec![]), ("png", vec![]), ("csv", self.columns.clone())].into_iter().map(
             |(extension, columns)| FileEntry::new(format!("figures/{}.{extension}", self.file), &self.title, columns),
@@ -45,7 +42,6 @@ impl Figure {
     }
 }
 
-/// Data of a figure: the rows and the workload that it shows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'d> {
     pub(crate) data: &'d Dataset,
@@ -55,26 +51,22 @@ pub(crate) struct View<'d> {
 }
 
 impl View<'_> {
-    /// Returns the flows of a run that the figure shows.
     pub(crate) fn flows<'r>(&self, run: &'r RunRows) -> impl Iterator<Item = &'r FlowPoint> + use<'r> {
         let workload = self.workload.map(|(number, _)| number);
         run.flows.iter().filter(move |flow| workload.is_none_or(|number| flow.workload == number))
     }
-    /// Returns the name of the workload in the rows of the comparison.
+    /// Name of the workload in the rows of the comparison.
     pub(crate) fn key(&self) -> &str {
         self.workload.map_or(ALL, |(_, name)| name)
     }
-    /// Returns `title`, with the workload's name if there are several.
     pub(crate) fn titled(&self, title: &str) -> String {
         self.workload.map_or_else(|| title.to_string(), |(_, name)| format!("{title} · {name}"))
     }
 }
 
-/// Function that draws a figure. It returns `Ok(None)` if the data has nothing to show, and an error with the reason if an
-/// expected figure is omitted.
+/// Returns `Ok(None)` if the data has nothing to show, and an error with the reason if an expected figure is omitted.
 type Draw = fn(&View<'_>) -> Result<Option<Figure>, String>;
 
-/// A kind of figure.
 pub(crate) struct Kind {
     /// Name of the files.
     pub(crate) name: &'static str,

@@ -10,30 +10,24 @@ use super::{
 };
 use crate::numbers::significant_digits_trimmed;
 
-/// Maximum number of points of a curve; more would not be visible.
 const POINTS: usize = 400;
 
-/// Aggregation of the points that share a position on the time axis.
+/// Aggregation of points that share a position on the time axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Merge {
-    /// Mean of the points.
     Mean,
-    /// Maximum of the points.
     Largest,
 }
 
 /// Pairs of microseconds and value.
 pub(super) type Points = Vec<(f64, f64)>;
 
-/// One curve of a chart.
 #[derive(Clone, Debug)]
 pub(super) struct Curve {
-    /// Index of the curve's name.
     pub(super) series: usize,
     pub(super) points: Points,
 }
 
-/// One chart.
 #[derive(Clone, Debug)]
 pub(super) struct Chart {
     pub(super) heading: String,
@@ -52,13 +46,12 @@ impl Chart {
         self.curves.iter().flat_map(|curve| &curve.points).map(|point| point.1).fold(0.0, f64::max)
     }
 
-    /// Returns `true` if any value is above zero.
     pub(super) fn shows(&self) -> bool {
         self.largest() > 0.0
     }
 }
 
-/// Reduces `points` to at most [`POINTS`], each for an equal number of them.
+/// Returns at most [`POINTS`] points, each for an equal number of them.
 fn thinned(points: &[(f64, f64)], merge: Merge) -> Vec<(f64, f64)> {
     let each = points.len().div_ceil(POINTS).max(1);
     let of_part = |part: &[(f64, f64)]| {
@@ -72,19 +65,16 @@ fn thinned(points: &[(f64, f64)], merge: Merge) -> Vec<(f64, f64)> {
     points.chunks(each).map(of_part).collect()
 }
 
-/// Description of a figure of charts.
 #[derive(Clone, Debug)]
 pub(super) struct Story<'s> {
     pub(super) name: &'static str,
     pub(super) title: &'s str,
     pub(super) subtitle: &'s str,
-    /// Names of the curves.
     pub(super) names: &'s [String],
-    /// Times at which faults began or ended, in picoseconds, and their effects.
+    /// Times in picoseconds, and effects.
     pub(super) faults: &'s [(u64, String)],
 }
 
-/// Draws the charts that have a value above zero; `None` if there is none.
 pub(super) fn draw(view: &View<'_>, story: &Story<'_>, charts: Vec<Chart>) -> Option<Figure> {
     let charts: Vec<Chart> = charts.into_iter().filter(Chart::shows).collect();
     let ends = charts.iter().flat_map(|c| &c.curves).filter_map(|c| c.points.last()).map(|point| point.0);
@@ -133,7 +123,6 @@ pub(super) fn draw(view: &View<'_>, story: &Story<'_>, charts: Vec<Chart>) -> Op
     Some(sheet.finish(story.name, view, columns, rows))
 }
 
-/// Draws a dashed line at the time of each fault, with its effect if there is space.
 fn mark_faults(sheet: &mut Sheet, area: &Panel<'_>, faults: &[&(u64, String)]) {
     let mut free_from = f64::NEG_INFINITY;
     for (at, what) in faults {
@@ -149,7 +138,7 @@ fn mark_faults(sheet: &mut Sheet, area: &Panel<'_>, faults: &[&(u64, String)]) {
     }
 }
 
-/// Returns the differences of a count over the time between two samples, per microsecond: (microseconds at the end, value).
+/// Differences of a count, per microsecond: (microseconds at the end, value).
 pub(super) fn rates(samples: impl Iterator<Item = (u64, u64)>) -> Vec<(f64, f64)> {
     let samples: Vec<(u64, u64)> = samples.collect();
     let between = |pair: &[(u64, u64)]| {
@@ -159,7 +148,6 @@ pub(super) fn rates(samples: impl Iterator<Item = (u64, u64)>) -> Vec<(f64, f64)
     samples.windows(2).filter_map(between).collect()
 }
 
-/// Formats a rate in Gb/s.
 pub(super) fn gigabits(value: f64) -> String {
     format!("{} Gb/s", significant_digits_trimmed(value, 4))
 }

@@ -1,27 +1,20 @@
-//! Colours, dashes and markers. Series colours are those of Okabe and Ito (2008), which are distinguishable with every common
-//! form of colour vision. If there are more schemes than colours, dashes distinguish them.
+//! Colours of Okabe and Ito (2008), which are distinguishable with every common form of colour vision; dashes, if there
+//! are more schemes than colours.
 
-/// Paint of a shape. On the page a style sheet replaces the colours of all but [`Paint::Fixed`], so that figures follow a dark
-/// theme.
+/// On the page a style sheet replaces all colours but [`Paint::Fixed`], so that figures follow a dark theme.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Paint {
     /// Titles and labels.
     Ink,
-    /// Axes, ticks, notes.
     Muted,
-    /// Grid lines.
     Grid,
-    /// The background.
     Paper,
-    /// The scheme at this index.
     Series(usize),
-    /// Exactly this colour.
     Fixed([u8; 3]),
-    /// No paint.
     None,
 }
 
-/// Colours of the series. Grey replaces Okabe and Ito's yellow, which is too faint on white.
+/// Grey replaces Okabe and Ito's yellow, which is too faint on white.
 pub(crate) const SERIES: [&str; 8] =
     ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#8C8C8C"];
 
@@ -40,7 +33,7 @@ impl Paint {
             Paint::None => "none".to_string(),
         }
     }
-    /// Returns the CSS class of the paint on the page.
+    /// CSS class on the page.
     pub(crate) fn class(self) -> Option<String> {
         match self {
             Paint::Ink => Some("ink".to_string()),
@@ -53,7 +46,6 @@ impl Paint {
     }
 }
 
-/// Returns the dash of a series; empty for a solid line.
 pub(crate) fn dash(series: usize) -> &'static str {
     DASHES[(series / SERIES.len()) % DASHES.len()]
 }
@@ -71,7 +63,6 @@ const VIRIDIS: [[u8; 3]; 9] = [
     [253, 231, 37],
 ];
 
-/// Returns the colour for a share from 0 to 1.
 pub(crate) fn heat(share: f64) -> Paint {
     let position = share.clamp(0.0, 1.0) * (VIRIDIS.len() - 1) as f64;
     let below = (position.floor() as usize).min(VIRIDIS.len() - 2);

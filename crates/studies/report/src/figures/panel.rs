@@ -1,12 +1,9 @@
-//! Plot area with its axes, lines and direct labels.
-
 use super::{
     canvas::{Anchor, Canvas, LABEL, PANEL, TICK},
     palette::{Paint, dash},
     scale::{Format, Scale},
 };
 
-/// An axis: scale, title and format of its ticks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Axis<'t> {
     pub(crate) scale: Scale,
@@ -14,7 +11,6 @@ pub(crate) struct Axis<'t> {
     pub(crate) format: Format,
 }
 
-/// A plot area, in pixels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Panel<'t> {
     pub(crate) left: f64,
@@ -25,15 +21,12 @@ pub(crate) struct Panel<'t> {
     pub(crate) y: Axis<'t>,
 }
 
-/// Space for tick labels and an axis title below a panel.
+/// Space around a panel for tick labels, titles of axes and the heading.
 pub(crate) const BELOW: f64 = 48.0;
-/// Space for tick labels and an axis title to the left of a panel.
 pub(crate) const BESIDE: f64 = 64.0;
-/// Space for a panel's heading.
 pub(crate) const ABOVE: f64 = 26.0;
 
 impl Panel<'_> {
-    /// Draws heading, grid, ticks and titles of the axes.
     pub(crate) fn frame(&self, canvas: &mut Canvas, heading: &str) {
         let right = self.left + self.width;
         canvas.text((self.left, self.top - 10.0), heading, PANEL);
@@ -45,7 +38,6 @@ impl Panel<'_> {
             widest = widest.max(TICK.width(&text));
         }
         horizontal(canvas, (self.left, self.top), (self.width, self.height), &self.x);
-        // To the left of the widest tick label.
         let middle = (self.left - (widest + 13.0).max(48.0), self.top + self.height / 2.0);
         canvas.turned_text(middle, self.y.title, LABEL.anchor(Anchor::Middle), -90.0);
     }
@@ -62,7 +54,6 @@ impl Panel<'_> {
         (self.at_x(x), self.at_y(y))
     }
 
-    /// Draws a series as a line, with a marker per point if `markers`.
     pub(crate) fn line(&self, canvas: &mut Canvas, points: &[(f64, f64)], series: usize, markers: bool) {
         let points: Vec<(f64, f64)> = points.iter().map(|&point| self.at(point)).collect();
         canvas.path(&points, Paint::Series(series), 1.8, dash(series));
@@ -74,7 +65,6 @@ impl Panel<'_> {
     }
 }
 
-/// Draws grid, ticks and title of a horizontal axis below a plot area.
 pub(crate) fn horizontal(canvas: &mut Canvas, (left, top): (f64, f64), (width, height): (f64, f64), axis: &Axis<'_>) {
     let bottom = top + height;
     let mut free_from = f64::NEG_INFINITY;
@@ -93,7 +83,7 @@ pub(crate) fn horizontal(canvas: &mut Canvas, (left, top): (f64, f64), (width, h
     canvas.text((left + width / 2.0, bottom + 37.0), axis.title, LABEL.anchor(Anchor::Middle));
 }
 
-/// Draws names at the right end of lines, spread so that they do not overlap, each with a thin line to its value.
+/// Draws names right of lines, spread so that they do not overlap.
 pub(crate) fn end_labels(
     canvas: &mut Canvas,
     right: f64,
@@ -110,8 +100,7 @@ pub(crate) fn end_labels(
     }
 }
 
-/// Moves ascending `places` so that neighbours are `gap` apart and all are from `low` to `high`, each as little as possible:
-/// first to larger values, then to smaller ones.
+/// Moves ascending `places` as little as possible, so that neighbours are `gap` apart and all are from `low` to `high`.
 fn spread(places: &mut [f64], gap: f64, low: f64, high: f64) {
     let mut free = low;
     for place in places.iter_mut() {
@@ -125,7 +114,6 @@ fn spread(places: &mut [f64], gap: f64, low: f64, high: f64) {
     }
 }
 
-/// Draws the names of series in a column, each with its line.
 pub(crate) fn legend(canvas: &mut Canvas, left: f64, top: f64, entries: &[(String, usize)]) {
     for (i, (name, series)) in entries.iter().enumerate() {
         let y = top + 18.0 * i as f64;
@@ -134,7 +122,6 @@ pub(crate) fn legend(canvas: &mut Canvas, left: f64, top: f64, entries: &[(Strin
     }
 }
 
-/// Returns the width of a legend or of end labels with these names.
 pub(crate) fn legend_width<'n>(names: impl Iterator<Item = &'n str>) -> f64 {
     names.map(|name| LABEL.width(name)).fold(0.0, f64::max) + 40.0
 }

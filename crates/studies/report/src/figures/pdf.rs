@@ -13,7 +13,6 @@ use std::{collections::BTreeMap, io::Write};
 /// PDF points per pixel of a drawing.
 const POINTS: f32 = 0.75;
 
-/// Returns the drawing as a PDF of one page; `title` and `description` are stored in its properties.
 pub(crate) fn to_pdf(shapes: &Tree, title: &str, description: &str) -> Vec<u8> {
     let [catalog, pages, page, contents, info] = [1, 2, 3, 4, 5].map(Ref::new);
     let (width, height) = (shapes.size().width() * POINTS, shapes.size().height() * POINTS);
@@ -51,12 +50,10 @@ fn compressed(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap_or_default()
 }
 
-/// Returns the name of the graphics state with this opacity.
 fn state(opacity: u8) -> String {
     format!("a{opacity}")
 }
 
-/// Content drawn so far, and the opacities in use.
 struct Drawing {
     content: Content,
     opacities: BTreeMap<u8, ()>,
@@ -133,7 +130,7 @@ impl Drawing {
                     last = (p.x, p.y);
                 }
                 PathSegment::QuadTo(c, p) => {
-                    // A quadratic curve as a cubic one: the handles are two thirds of the way to its control point.
+                    // A quadratic curve as a cubic one.
                     let handle =
                         |end: (f32, f32)| (end.0 + (c.x - end.0) * 2.0 / 3.0, end.1 + (c.y - end.1) * 2.0 / 3.0);
                     let (a, b) = (handle(last), handle((p.x, p.y)));
@@ -152,7 +149,7 @@ impl Drawing {
     }
 }
 
-/// Returns the colour of a paint; figures use only plain colours.
+/// Figures use only plain colours.
 fn colour(paint: &Paint) -> Option<[f32; 3]> {
     match paint {
         Paint::Color(c) => Some([c.red, c.green, c.blue].map(|part| f32::from(part) / 255.0)),

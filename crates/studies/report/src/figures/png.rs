@@ -1,5 +1,4 @@
-//! Drawings as files: SVG without texts, and PNG. Both use the embedded font alone, so that a figure is the same on every
-//! machine.
+//! Drawings as SVG without texts, and as PNG: with the embedded font alone, the same on every machine.
 
 use super::canvas::escape;
 use crate::error::ReportError;
@@ -9,9 +8,7 @@ use resvg::{
 };
 use std::sync::{Arc, OnceLock};
 
-/// Inter, regular.
 const REGULAR: &[u8] = include_bytes!("../../fonts/Inter-Regular.otf");
-/// Inter, semi-bold.
 const BOLD: &[u8] = include_bytes!("../../fonts/Inter-SemiBold.otf");
 
 /// PNG pixels per pixel of the drawing.
@@ -29,16 +26,13 @@ fn fonts() -> Arc<fontdb::Database> {
     FONTS.get_or_init(load).clone()
 }
 
-/// Parses a drawing and converts its texts to shapes.
-///
-/// # Errors
-/// [`ReportError::Drawing`] if the drawing is invalid.
+/// Converts the texts of a drawing to shapes.
 pub(crate) fn shapes(name: &str, svg: &str) -> Result<Tree, ReportError> {
     let options = Options { fontdb: fonts(), font_family: "Inter".to_string(), ..Options::default() };
     Tree::from_str(svg, &options).map_err(|error| ReportError::drawing(name, error))
 }
 
-/// Returns the drawing as an SVG that requires no font: texts are shapes. `description` is stored in it.
+/// Returns an SVG that requires no font.
 pub(crate) fn to_svg(shapes: &Tree, title: &str, description: &str) -> String {
     let options = WriteOptions {
         preserve_text: false,
@@ -55,10 +49,6 @@ pub(crate) fn to_svg(shapes: &Tree, title: &str, description: &str) -> String {
     }
 }
 
-/// Returns the drawing as a PNG; `description` is stored in it.
-///
-/// # Errors
-/// [`ReportError::Drawing`] if it has no area.
 pub(crate) fn to_png(name: &str, shapes: &Tree, description: &str) -> Result<Vec<u8>, ReportError> {
     let wrong = |message: String| ReportError::drawing(name, message);
     let size = shapes.size();
@@ -72,7 +62,7 @@ pub(crate) fn to_png(name: &str, shapes: &Tree, description: &str) -> Result<Vec
     let mut encoder = png::Encoder::new(&mut picture, width, height);
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
-    // Higher compression took half the time of a report. In drawings most lines equal the line above.
+    // Higher compression took half the time of a report; most lines equal the line above.
     encoder.set_compression(png::Compression::Fast);
     encoder.set_filter(png::Filter::Up);
     // 96 dots per inch times the scale.

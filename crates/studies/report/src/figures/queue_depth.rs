@@ -1,5 +1,3 @@
-//! Queue depth at switch ports per tier and scheme: mean, 99th percentile, maximum.
-
 use super::{
     Figure, Kind, View,
     canvas::{Anchor, LABEL, PANEL, SUBTITLE},
@@ -14,7 +12,6 @@ use crate::{
     statistics::mean,
 };
 
-/// Description of this figure and of its data.
 pub(crate) const KIND: Kind = Kind {
     name: "queue_depth",
     draw,
@@ -22,8 +19,7 @@ pub(crate) const KIND: Kind = Kind {
     needs: ("links", &["tier", "direction", "queue_mean_bytes", "queue_p99_bytes", "queue_max_bytes"]),
 };
 
-/// Returns the mean over ports of the mean, the largest 99th percentile and the largest maximum; each the mean over seeds, in
-/// bytes.
+/// Mean over ports of the mean, largest 99th percentile, largest maximum; each the mean over seeds, in bytes.
 fn depths(scheme: &SchemeRuns, group: &str) -> Option<[f64; 3]> {
     let mut per_seed: [Vec<f64>; 3] = Default::default();
     for run in &scheme.runs {
@@ -46,8 +42,7 @@ const ROW: f64 = 20.0;
 /// At most one in this many values may be below the axis.
 const CUT: usize = 6;
 
-/// Returns the least value that the axis must include. If a decade or more is empty and few values are below it, these values are
-/// drawn at the edge.
+/// Returns the least value on the axis. If a decade or more is empty and few values are below it, these are drawn at the edge.
 fn min_shown(values: &mut [f64]) -> Option<f64> {
     values.sort_unstable_by(|a, b| b.total_cmp(a));
     let gap = |pair: &[f64]| pair[1].log10().floor() < pair[0].log10().floor() - 1.0;
@@ -56,7 +51,6 @@ fn min_shown(values: &mut [f64]) -> Option<f64> {
     cut.map(|at| values[at]).or(values.last().copied())
 }
 
-/// Draws the figure; `None` if there are no switch ports or no packet ever waited.
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let groups = data.link_groups();

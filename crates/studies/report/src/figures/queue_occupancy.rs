@@ -1,4 +1,4 @@
-//! Distribution of queue lengths: the share of time with at least a number of packets waiting, per tier. Requires occupancy rows.
+//! Distribution of queue lengths: the share of time with at least a number of packets waiting, per tier.
 
 use super::{
     Figure, Kind, View,
@@ -9,7 +9,6 @@ use super::{
 use crate::{dataset::SchemeRuns, numbers::capital};
 use std::collections::BTreeMap;
 
-/// Description of this figure and of its data.
 pub(crate) const KIND: Kind = Kind {
     name: "queue_occupancy",
     draw,
@@ -17,7 +16,6 @@ pub(crate) const KIND: Kind = Kind {
     needs: ("occupancy", &["tier", "direction", "queue_packets", "time_ps"]),
 };
 
-/// Returns the share of time with at least this many packets waiting, per number of packets.
 fn at_least(scheme: &SchemeRuns, group: &str) -> Vec<(u64, f64)> {
     let mut times: BTreeMap<u64, u128> = BTreeMap::new();
     for entry in scheme.runs.iter().flat_map(|run| &run.occupancy).filter(|entry| entry.group == group) {
@@ -33,7 +31,6 @@ fn at_least(scheme: &SchemeRuns, group: &str) -> Vec<(u64, f64)> {
     shares
 }
 
-/// Draws the figure; `None` if occupancy was not measured.
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let measured = |group: &String| {
@@ -51,7 +48,6 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let mut rows = vec![];
     let all: Vec<Vec<Vec<(u64, f64)>>> =
         groups.iter().map(|group| data.schemes.iter().map(|scheme| at_least(scheme, group)).collect()).collect();
-    // One pair of scales for all panels, so that they are comparable.
     let points = || all.iter().flatten().flatten();
     let most = points().map(|point| point.0).max().unwrap_or(1) as f64;
     let least = points().map(|point| point.1).filter(|share| *share > 0.0).fold(0.1, f64::min).max(1e-6);

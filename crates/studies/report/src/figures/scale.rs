@@ -1,8 +1,5 @@
-//! Mapping of values to pixels, and positions of ticks.
-
 use crate::numbers::significant_digits_trimmed;
 
-/// The scale of a value axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
     min: f64,
@@ -11,36 +8,34 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Returns a linear scale from `min` to `max`, widened to end on ticks.
+    /// Linear scale, widened to end on ticks.
     pub(crate) fn linear(min: f64, max: f64) -> Self {
         let max = if max > min { max } else { min + if min == 0.0 { 1.0 } else { min.abs() * 0.1 } };
         let step = step(max - min, 5.0);
         Scale { min: (min / step).floor() * step, max: (max / step - 1e-9).ceil() * step, logarithmic: false }
     }
 
-    /// Returns a linear scale from exactly `min` to exactly `max`.
     pub(crate) fn exact(min: f64, max: f64) -> Self {
         Scale { min, max, logarithmic: false }
     }
 
-    /// Returns a logarithmic scale, widened to round multiples of a power of ten. `min` and `max` must be positive.
+    /// Logarithmic scale, widened to round multiples of a power of ten. `min` and `max` must be positive.
     pub(crate) fn logarithmic(min: f64, max: f64) -> Self {
         let (min, max) = (nice_below(min), nice_above(max));
         let max = if max > min { max } else { min * 2.0 };
         Scale { min, max, logarithmic: true }
     }
 
-    /// Returns a logarithmic scale if the values span more than a factor of `factor`, else a linear one.
+    /// Logarithmic if the values span more than a factor of `factor`, else linear.
     pub(crate) fn fitting(min: f64, max: f64, factor: f64) -> Self {
         if min > 0.0 && max / min > factor { Scale::logarithmic(min, max) } else { Scale::linear(min, max) }
     }
 
-    /// Returns minimum and maximum.
     pub(crate) fn ends(&self) -> (f64, f64) {
         (self.min, self.max)
     }
 
-    /// Returns the position of `value` from 0 to 1; values outside are put on the edge.
+    /// Position of `value` from 0 to 1; values outside are put on the edge.
     pub(crate) fn share(&self, value: f64) -> f64 {
         let share = if self.logarithmic {
             (value.max(self.min) / self.min).ln() / (self.max / self.min).ln()
@@ -50,7 +45,6 @@ impl Scale {
         share.clamp(0.0, 1.0)
     }
 
-    /// Returns the values of labelled ticks.
     pub(crate) fn ticks(&self) -> Vec<f64> {
         if !self.logarithmic {
             let step = step(self.max - self.min, 5.0);
@@ -75,7 +69,7 @@ impl Scale {
     }
 }
 
-/// Returns a step of 1, 2, 2.5 or 5 times a power of ten that divides `range` into about `parts`.
+/// Returns 1, 2, 2.5 or 5 times a power of ten that divides `range` into about `parts`.
 fn step(range: f64, parts: f64) -> f64 {
     let rough = range / parts;
     let magnitude = 10f64.powf(rough.log10().floor());
@@ -95,20 +89,17 @@ fn nice_above(value: f64) -> f64 {
     factors.into_iter().find(|f| f * magnitude >= value * 0.999_999).unwrap_or(10.0) * magnitude
 }
 
-/// Function that formats the value of a tick.
 pub(crate) type Format = fn(f64) -> String;
 
-/// Formats a number: `1`, `2.5`, `10`.
 pub(crate) fn plain(value: f64) -> String {
     significant_digits_trimmed(value, 4)
 }
 
-/// Formats a share as `12.5 %`.
 pub(crate) fn percent(value: f64) -> String {
     format!("{} %", significant_digits_trimmed(value * 100.0, 3))
 }
 
-/// Returns the positions of the x values, from 0 to 1: proportional if all are `numbers`, else in equal steps.
+/// Positions of the x values from 0 to 1: proportional if all are `numbers`, else in equal steps.
 pub(crate) fn places(numbers: &[f64], values: usize) -> Vec<f64> {
     let ends =
         numbers.iter().copied().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));

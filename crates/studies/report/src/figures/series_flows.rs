@@ -1,5 +1,4 @@
-//! Flows over time: throughput, window or rate, bytes in flight, paths. Requires series of flows. Few flows of one load balancer
-//! are drawn individually; more flows, or several load balancers, are aggregated.
+//! Flows over time. Few flows of one load balancer are drawn individually; else they are aggregated.
 
 use super::{
     Figure, Kind, View,
@@ -10,7 +9,6 @@ use super::{
 use crate::{dataset::FlowAt, numbers::bytes};
 use std::collections::BTreeMap;
 
-/// Description of this figure and of its data.
 pub(crate) const KIND: Kind = Kind {
     name: "series_flows",
     draw,
@@ -28,7 +26,6 @@ fn microseconds(time_ps: u64) -> f64 {
 /// Curves in the order of the charts: throughput (bytes per microsecond), window, rate, in flight, paths.
 type Drawn = [Points; 5];
 
-/// Returns the curves of one flow.
 fn of_flow(samples: &[FlowAt]) -> Drawn {
     let each = |get: &dyn Fn(&FlowAt) -> Option<u64>| -> Points {
         samples.iter().filter_map(|sample| Some((microseconds(sample.time_ps), get(sample)? as f64))).collect()
@@ -46,13 +43,13 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Returns the interval of the samples: every row of a flow but its last is at a multiple of it.
+/// Every row of a flow but its last is at a multiple of the interval.
 fn interval(flows: &BTreeMap<u64, Vec<FlowAt>>) -> u64 {
     let times = flows.values().flat_map(|samples| &samples[..samples.len().saturating_sub(1)]);
     times.fold(0, |step, sample| gcd(step, sample.time_ps))
 }
 
-/// Returns the curves of all flows of a run: total throughput, mean window and rate, total bytes in flight, mean number of paths.
+/// Curves of all flows: total throughput, mean window and rate, total bytes in flight, mean number of paths.
 fn together(flows: &BTreeMap<u64, Vec<FlowAt>>) -> Drawn {
     let step = interval(flows);
     if step == 0 {
@@ -104,7 +101,6 @@ fn together(flows: &BTreeMap<u64, Vec<FlowAt>>) -> Drawn {
     ]
 }
 
-/// Draws the figure; `None` if the run recorded no series of flows.
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let first = |scheme: usize| &data.schemes[scheme].runs[0].series;

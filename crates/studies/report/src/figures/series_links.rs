@@ -1,4 +1,4 @@
-//! Ports over time, per tier and direction: throughput, the deepest queue, marks and losses, pauses. Requires series of links.
+//! Ports over time, per tier and direction.
 
 use super::{
     Figure, Kind, View,
@@ -11,7 +11,6 @@ use crate::{
     numbers::{bytes, capital, significant_digits_trimmed},
 };
 
-/// Description of this figure and of its data.
 pub(crate) const KIND: Kind = Kind {
     name: "series_links",
     draw,
@@ -23,7 +22,6 @@ fn per_microsecond(value: f64) -> String {
     significant_digits_trimmed(value, 3)
 }
 
-/// Draws the figure; `None` if the run recorded no series of links.
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let first = |scheme: usize| &data.schemes[scheme].runs[0].series;

@@ -1,4 +1,4 @@
-//! Load balancers over time: open flows, bytes in flight, path changes, uplink imbalance. Requires series of load balancers.
+//! Load balancers over time.
 
 use super::{
     Figure, Kind, View,
@@ -11,7 +11,6 @@ use crate::{
     numbers::{bytes, significant_digits_trimmed},
 };
 
-/// Description of this figure and of its data.
 pub(crate) const KIND: Kind =
     Kind { name: "series_scheme", draw, of_flows: false, needs: ("series_scheme", &["time_ps", "open_flows"]) };
 
@@ -19,7 +18,6 @@ fn ratio(value: f64) -> String {
     significant_digits_trimmed(value, 3)
 }
 
-/// Draws the figure; `None` if the run recorded no series of load balancers.
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     let curves = |points: &dyn Fn(&[SchemeAt]) -> Points| -> Vec<Curve> {

@@ -7,47 +7,39 @@ use super::{
 };
 use crate::{dataset::Dataset, manifest::ColumnEntry};
 
-/// Height of title and subtitle; the subtitle has up to two lines.
+/// Height of title and a subtitle of up to two lines.
 const HEAD: f64 = 72.0;
-/// Free space at the right and bottom edges.
 const EDGE: f64 = 16.0;
 
-/// Panels of one size in a grid.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grid {
-    /// Panels per row.
     pub(crate) columns: usize,
     /// Width of a panel's plot area.
     pub(crate) width: f64,
-    /// Height of a panel's plot area.
     pub(crate) height: f64,
     /// Space to the left of each plot area.
     pub(crate) beside: f64,
-    /// Space below each plot area.
     pub(crate) below: f64,
-    /// Number of panels.
     pub(crate) panels: usize,
 }
 
 impl Grid {
-    /// Returns a grid of `panels` panels, two per row.
+    /// Returns a grid with two panels per row.
     pub(crate) fn pairs(panels: usize, height: f64) -> Self {
         let columns = panels.clamp(1, 2);
         let width = if columns == 1 { 560.0 } else { 346.0 };
         Grid { columns, width, height, beside: BESIDE, below: BELOW, panels }
     }
-    /// Returns the upper left corner of a panel's plot area.
+    /// Upper left corner of a panel's plot area.
     pub(crate) fn place(&self, panel: usize) -> (f64, f64) {
         let (row, column) = (panel / self.columns, panel % self.columns);
         let left = EDGE + self.beside + column as f64 * (self.width + self.beside + 12.0);
         (left, HEAD + ABOVE + row as f64 * (self.height + ABOVE + self.below + 6.0))
     }
-    /// Returns a panel with its axes.
     pub(crate) fn panel<'t>(&self, number: usize, x: Axis<'t>, y: Axis<'t>) -> Panel<'t> {
         let (left, top) = self.place(number);
         Panel { left, top, width: self.width, height: self.height, x, y }
     }
-    /// Returns the right edge of the panels.
     pub(crate) fn right(&self) -> f64 {
         self.place(self.columns - 1).0 + self.width
     }
@@ -56,7 +48,6 @@ impl Grid {
     }
 }
 
-/// A sheet with its title, ready for panels.
 #[derive(Debug)]
 pub(crate) struct Sheet {
     pub(crate) canvas: Canvas,
@@ -65,7 +56,7 @@ pub(crate) struct Sheet {
 }
 
 impl Sheet {
-    /// Creates a sheet for the panels of `grid`, with space for `names` on the right if there are several.
+    /// Leaves space for `names` on the right if there are several.
     pub(crate) fn new(title: &str, subtitle: &str, grid: &Grid, names: &[String]) -> Self {
         let side = if names.len() > 1 { legend_width(names.iter().map(String::as_str)) + 14.0 } else { 10.0 };
         let room = (grid.right() + side - EDGE).max(TITLE.width(title)).max(420.0);
@@ -81,14 +72,12 @@ impl Sheet {
         Sheet { canvas, title: title.to_string(), subtitle: subtitle.to_string() }
     }
 
-    /// Draws the names of all series to the right of the panels, if there are several.
     pub(crate) fn legend(&mut self, grid: &Grid, entries: &[(String, usize)]) {
         if entries.len() > 1 {
             legend(&mut self.canvas, grid.right() + 18.0, HEAD + ABOVE + 8.0, entries);
         }
     }
 
-    /// Creates a sheet of a size in pixels, with its subtitle in one line.
     pub(crate) fn sized(title: &str, subtitle: &str, (width, height): (f64, f64)) -> Self {
         let mut canvas = Canvas::new(width.round(), height.round());
         canvas.text((EDGE, 27.0), title, TITLE);
@@ -96,7 +85,6 @@ impl Sheet {
         Sheet { canvas, title: title.to_string(), subtitle: subtitle.to_string() }
     }
 
-    /// Returns the finished figure of a run or comparison.
     pub(crate) fn finish(
         self,
         name: &'static str,
@@ -108,7 +96,6 @@ impl Sheet {
         Figure { workload, ..self.figure(name, &view.data.provenance(), columns, rows) }
     }
 
-    /// Returns the finished figure.
     pub(crate) fn figure(
         mut self,
         name: &'static str,
@@ -123,24 +110,21 @@ impl Sheet {
     }
 }
 
-/// Breaks `text` at a space into at most two lines, the first at most `room` wide.
+/// Breaks `text` into at most two lines, the first at most `room` wide.
 fn wrap(text: &str, room: f64) -> Vec<String> {
     let full = SUBTITLE.width(text);
     if full <= room {
         return vec![text.to_string()];
     }
-    // The first line is as long as possible; the second contains the rest.
     let breaks = text.match_indices(' ').map(|(at, _)| at).filter(|at| SUBTITLE.width(&text[..*at]) <= room);
     let at = breaks.max().unwrap_or(text.len());
     [text[..at].trim(), text[at..].trim()].into_iter().filter(|line| !line.is_empty()).map(str::to_string).collect()
 }
 
-/// Returns the names of the schemes, in order.
 pub(crate) fn names(data: &Dataset) -> Vec<String> {
     data.schemes.iter().map(|scheme| scheme.name.clone()).collect()
 }
 
-/// Returns a column of a figure's rows.
 pub(crate) fn column(name: &str, kind: &str, unit: &str, meaning: &str) -> ColumnEntry {
     ColumnEntry::new(name, kind, unit, meaning)
 }

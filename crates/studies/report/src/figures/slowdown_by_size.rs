@@ -13,7 +13,6 @@ use crate::{
     statistics::{Estimate, mean, quantile},
 };
 
-/// Description of this figure and of its data.
 pub(crate) const KIND: Kind =
     Kind { name: "slowdown_by_size", draw, of_flows: true, needs: ("flows", &["size_bytes", "slowdown", "measured"]) };
 
@@ -21,12 +20,12 @@ pub(crate) const KIND: Kind =
 const BINS: usize = 20;
 /// Up to this many different sizes, each size is a bin.
 const DISTINCT: usize = 24;
-/// Minimum number of flows of every seed in a bin with a 99th percentile: below it, the percentile is close to the slowest flow.
+/// Minimum number of flows of every seed in a bin: with fewer, the 99th percentile is close to the slowest flow.
 const FEWEST: usize = 100;
-/// Minimum number of flows of every seed in a bin with a median.
+/// The same for a median.
 const FEWEST_MEDIAN: usize = 10;
 
-/// Smallest and largest size of a bin, and the median size of its flows, at which its point is drawn.
+/// `at`: median size of its flows, at which its point is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Bin {
     from: u64,
@@ -34,8 +33,8 @@ struct Bin {
     at: u64,
 }
 
-/// Returns bins over the flows of `seeds` (sizes per seed), with no size in two bins and at least `fewest` flows of every seed in
-/// each, if there are as many. Up to [`DISTINCT`] different sizes are a bin each, regardless of their number of flows.
+/// Bins over the flows of `seeds` (sizes per seed), no size in two, with `fewest` flows of every seed or more if there
+/// are as many. Up to [`DISTINCT`] different sizes are a bin each, regardless of their flows.
 fn bins(seeds: &[Vec<u64>], fewest: usize) -> Vec<Bin> {
     let mut flows: Vec<(u64, usize)> =
         seeds.iter().enumerate().flat_map(|(seed, sizes)| sizes.iter().map(move |size| (*size, seed))).collect();
@@ -78,7 +77,6 @@ fn bins(seeds: &[Vec<u64>], fewest: usize) -> Vec<Bin> {
     ranges.into_iter().map(|(from, to)| bin(&flows[from..to])).collect()
 }
 
-/// Returns the slowdowns per bin, ascending.
 fn binned<'f>(bins: &[Bin], flows: impl Iterator<Item = &'f FlowPoint>) -> Vec<Vec<f64>> {
     let mut slowdowns = vec![vec![]; bins.len()];
     for flow in flows {
@@ -93,7 +91,7 @@ fn binned<'f>(bins: &[Bin], flows: impl Iterator<Item = &'f FlowPoint>) -> Vec<V
     slowdowns
 }
 
-/// Returns mean and interval over the seeds of a quantile of a bin; `None` if a seed has fewer than `fewest` flows in it.
+/// `None` if a seed has fewer than `fewest` flows in the bin.
 fn over_seeds(seeds: &[Vec<Vec<f64>>], bin: usize, q: f64, fewest: usize) -> Option<Estimate> {
     if seeds.iter().any(|bins| bins[bin].len() < fewest) {
         return None;
@@ -101,13 +99,11 @@ fn over_seeds(seeds: &[Vec<Vec<f64>>], bin: usize, q: f64, fewest: usize) -> Opt
     Estimate::of(&seeds.iter().filter_map(|bins| quantile(&bins[bin], q)).collect::<Vec<_>>())
 }
 
-/// Points of a line: bin and value.
 type Points = Vec<(usize, Estimate)>;
 
-/// Draws the figure; `None` if there are fewer than two sizes.
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
-    // Schemes run the same flows, but not all finish them; the bins are those of the scheme that finished the most.
+    // Not all schemes finish all flows; the bins are those of the scheme that finished the most.
     let sizes = |scheme: &crate::dataset::SchemeRuns| -> Vec<Vec<u64>> {
         scheme.runs.iter().map(|run| view.flows(run).map(|flow| flow.size_bytes).collect()).collect()
     };
@@ -180,7 +176,6 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let title = view.titled("FCT slowdown by flow size: median and tail");
     let mut sheet = Sheet::new(&title, &subtitle, &grid, &names);
     let x = Scale::fitting(bins[0].at as f64, bins[bins.len() - 1].at as f64, 5.0);
-    // One scale for both panels, so that they are comparable.
     let values = || shown.iter().flat_map(|(_, lines)| lines.iter()).flat_map(|line| &line.1).map(|(_, e)| e);
     let largest = values().map(|e| e.interval().map_or(e.mean, |i| i.1).min(e.mean * 3.0)).fold(1.0, f64::max);
     let y = Scale::fitting(1.0, largest, 5.0);
@@ -237,7 +232,6 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
 }
 
-/// Returns the text of a point.
 fn words(name: &str, heading: &str, bin: &Bin, estimate: &Estimate) -> String {
     let interval = estimate.interval().map_or(String::new(), |(low, high)| {
         format!(" (95 % CI {} to {})", significant_digits(low, 3), significant_digits(high, 3))
@@ -272,8 +266,8 @@ mod tests {
 
     #[test]
     fn every_seed_has_enough_flows_in_every_bin() {
-        // 1000 flows of one seed would make 20 bins of 50; with at least 100 of each seed there are at most ten. The second seed
-        // has flows among the larger sizes alone, so that the first bin extends up to them.
+        // 1000 flows of one seed would make 20 bins of 50; with at least 100 of each seed there are at most ten. The
+        // second seed lacks small sizes, so the first bin extends up to its first.
         let seeds: [Vec<u64>; 2] = [(1..=1000).collect(), (301..=900).collect()];
         let found = bins(&seeds, 100);
         assert!(found.len() > 2 && found.len() <= 6, "{found:?}");
@@ -283,7 +277,6 @@ mod tests {
                 assert!(inside >= 100, "{bin:?} holds {inside}");
             }
         }
-        // All flows are in a bin.
         assert_eq!((found[0].from, found[found.len() - 1].to), (1, 1000));
     }
 

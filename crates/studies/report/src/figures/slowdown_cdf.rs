@@ -1,5 +1,5 @@
-//! Distribution of the slowdown: its body as shares of flows below, its tail as shares above on a logarithmic axis. Each curve is
-//! the mean over seeds of the seeds' quantiles, so that its 99th percentile equals that of the table.
+//! Distribution of the slowdown: body, and tail on a logarithmic axis. A curve is the mean over seeds of their
+//! quantiles, so that its 99th percentile equals that of the table.
 
 use super::{
     Figure, Kind, View,
@@ -12,11 +12,10 @@ use crate::{
     statistics::{mean, quantile},
 };
 
-/// Description of this figure and of its data.
 pub(crate) const KIND: Kind =
     Kind { name: "slowdown_cdf", draw, of_flows: true, needs: ("flows", &["size_bytes", "slowdown", "measured"]) };
 
-/// Returns the shares of flows at which a curve is drawn: even steps in the body, even steps of the logarithm in the tail.
+/// Shares in even steps in the body, in even steps of the logarithm in the tail.
 fn shares(flows: usize) -> Vec<f64> {
     let mut shares: Vec<f64> = (0..=200).map(|i| f64::from(i) / 200.0).collect();
     shares.extend((20..).map(|i| 1.0 - 10f64.powf(-f64::from(i) / 20.0)).take_while(|s| 1.0 - s > 1.0 / flows as f64));
@@ -25,7 +24,6 @@ fn shares(flows: usize) -> Vec<f64> {
     shares
 }
 
-/// Draws the figure; `None` if no measured flow finished.
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let mut curves = vec![];
     let mut rows = vec![];
@@ -64,7 +62,6 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let title = view.titled("Distribution of the FCT slowdown: body and tail");
     let mut sheet = Sheet::new(&title, &subtitle, &grid, &labels);
     let least = (1.0 / most as f64).clamp(1e-6, 0.1);
-    // Both panels share the slowdown axis.
     let x = Scale::fitting(1.0, largest, 5.0);
     let panels = [
         ("Share of flows at or below", "Share of flows at or below", Scale::exact(0.0, 1.0)),

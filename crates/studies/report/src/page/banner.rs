@@ -1,9 +1,6 @@
-//! Notes at the top of the page: missing runs, differing versions, omitted figures.
-
 use crate::{comparison::Comparison, dataset::Dataset, figures::Drawn};
 use std::collections::BTreeSet;
 
-/// Returns sentences on runs that are missing from a comparison; empty if none is.
 pub(super) fn missing(data: &Dataset, comparison: Option<&Comparison>) -> Vec<String> {
     let mut lines = vec![];
     if let Some(interruption) = &data.interruption {
@@ -21,7 +18,6 @@ pub(super) fn missing(data: &Dataset, comparison: Option<&Comparison>) -> Vec<St
     lines
 }
 
-/// Returns sentences on results that do not belong together or were written by another version.
 pub(super) fn versions(data: &Dataset) -> Vec<String> {
     let builds: BTreeSet<String> = data.summaries.iter().map(|s| format!("{} ({})", s.version, s.commit)).collect();
     let own = env!("CARGO_PKG_VERSION");
@@ -41,7 +37,6 @@ pub(super) fn versions(data: &Dataset) -> Vec<String> {
     lines
 }
 
-/// Returns sentences on omitted figures.
 pub(super) fn left_out(drawn: &Drawn) -> Vec<String> {
     drawn.left_out.iter().map(|reason| format!("Left out: {reason}.")).collect()
 }

@@ -1,5 +1,3 @@
-//! Parts that all pages share: style, scripts, fonts, figures.
-
 use crate::{
     error::ReportError,
     figures::{Figure, FigureFiles},
@@ -17,7 +15,6 @@ const BOLD: &[u8] = include_bytes!("../../fonts/Inter-SemiBold.woff2");
 /// Files larger than this, in bytes, are named on the page but not embedded.
 const LARGEST: usize = 600_000;
 
-/// Renders `template` with `values`.
 pub(crate) fn render(template: &str, values: Value) -> Result<String, ReportError> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
@@ -30,7 +27,6 @@ pub(crate) fn render(template: &str, values: Value) -> Result<String, ReportErro
     page.map_err(|error| ReportError::drawing(PAGE, error))
 }
 
-/// Returns the page's fonts as data URLs.
 pub(crate) fn fonts() -> [Value; 2] {
     // Escaping would change the slashes of a data URL, so the font is marked as safe.
     let font =
@@ -38,7 +34,7 @@ pub(crate) fn fonts() -> [Value; 2] {
     [(REGULAR, 400), (BOLD, 600)].map(|(bytes, weight)| context! { weight => weight, url => font(bytes) })
 }
 
-/// Returns a figure with its files and the points whose values the page shows, all embedded in the page.
+/// Embeds files and points in the page.
 pub(crate) fn figure(figure: &Figure, files: &FigureFiles) -> Value {
     let name = &figure.file;
     let url = |kind: &str, bytes: &[u8]| {

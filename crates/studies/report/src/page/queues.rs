@@ -1,5 +1,3 @@
-//! The switch ports with the longest waiting times, trims or drops.
-
 use crate::{
     dataset::{Dataset, LinkPoint, RunRows},
     figures::SERIES,
@@ -8,11 +6,11 @@ use crate::{
 };
 use minijinja::{Value, context};
 
-/// Ports listed per scheme by waiting time. `LOSING` more are listed by trims and drops.
+/// Ports listed by waiting time; `LOSING` more are listed by trims and drops.
 const WAITING: usize = 8;
 const LOSING: usize = 4;
 
-/// Returns a block per scheme, of its first seed. If it has no rows, `measured` is `true` if no packet waited, and `false` if the
+/// Returns a block per scheme, of its first seed. `measured` without rows: `true` if no packet waited, `false` if
 /// queues were not measured.
 pub(super) fn blocks(data: &Dataset) -> Vec<Value> {
     let block = |(at, scheme): (usize, &crate::dataset::SchemeRuns)| {
@@ -24,14 +22,12 @@ pub(super) fn blocks(data: &Dataset) -> Vec<Value> {
     data.schemes.iter().enumerate().map(block).collect()
 }
 
-/// Returns the total waiting time of packets at a port in seconds, which by Little's law is the integral of the queue length;
-/// `None` if the queue was not measured.
+/// Total waiting time of packets at a port in seconds, by Little's law the integral of the queue length.
 fn waited(link: &LinkPoint, run: &RunRows) -> Option<f64> {
     Some(link.queue_mean_packets? * run.summary.simulated_s)
 }
 
-/// Returns the ports with the longest waiting time, and those that trimmed and dropped the most if they are not among them; the
-/// longest wait first. The largest queue is no measure of it: with trimming it equals the limit at many ports.
+/// Ports with the longest waiting time, and those that trimmed and dropped the most; the longest wait first.
 fn worst(run: &RunRows) -> Vec<&LinkPoint> {
     let mut links: Vec<&LinkPoint> = run.links.iter().filter(|link| !link.is_nic()).collect();
     let lost = |link: &LinkPoint| link.trims.unwrap_or(0) + link.drops.unwrap_or(0);
@@ -45,7 +41,6 @@ fn worst(run: &RunRows) -> Vec<&LinkPoint> {
     let rest = links.split_off(WAITING.min(links.len()));
     let mut losing: Vec<&LinkPoint> = rest.into_iter().filter(|link| lost(link) > 0).collect();
     losing.sort_by_key(|link| std::cmp::Reverse(lost(link)));
-    // Ports without waiting packets and losses are omitted.
     links.retain(|link| wait(link) > 0.0 || mean(link) > 0.0 || lost(link) > 0);
     links.extend(losing.into_iter().take(LOSING));
     links.sort_by(by_wait);

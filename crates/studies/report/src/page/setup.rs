@@ -1,10 +1,7 @@
-//! Setup of the runs, at the top of the page: network, traffic, faults, limits, command.
-
 use crate::{dataset::Dataset, headline::seconds_trimmed, numbers::significant_digits_trimmed, summary::Summary};
 use std::collections::BTreeSet;
 use toml::{Table, Value};
 
-/// Returns the setup as pairs of name and value.
 pub(super) fn facts(data: &Dataset) -> Vec<(String, String)> {
     let scenario: Table = data.manifest.scenario.parse().unwrap_or_default();
     let section = |name: &str| scenario.get(name).and_then(Value::as_table);
@@ -56,7 +53,7 @@ pub(super) fn facts(data: &Dataset) -> Vec<(String, String)> {
     facts
 }
 
-/// Returns the datapath of real packets and the load of the machine; empty if the packets were simulated.
+/// Returns an empty text if the packets were simulated.
 fn backend(data: &Dataset) -> String {
     let Some(first) = data.summaries.first().filter(|run| !run.is_simulated()) else { return String::new() };
     let over = first.datapath.as_ref().map_or(String::new(), |datapath| format!(" over {datapath}"));
@@ -89,7 +86,7 @@ fn word(value: &Value) -> String {
     }
 }
 
-/// Returns kind, hosts, switches and rates: the kind from the scenario, the numbers from the rows of links.
+/// The kind is from the scenario, the numbers from the rows of links.
 fn network(data: &Dataset, topology: Option<&Table>) -> String {
     let links = &data.schemes[0].runs[0].links;
     let kind = topology.map(|table| {
@@ -166,7 +163,7 @@ fn fault(table: &Table) -> String {
     std::iter::once(first).chain(shown).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the links that faults affected, of the first seed; each cable once.
+/// Returns the links of the first seed that faults affected, each cable once.
 fn failed_links(data: &Dataset) -> String {
     let run = &data.schemes[0].runs[0];
     let failed: Vec<String> = run
@@ -187,7 +184,6 @@ fn failed_links(data: &Dataset) -> String {
     }
 }
 
-/// Returns a sentence on the time that utilisation is over.
 pub(super) fn window(data: &Dataset) -> String {
     let mut sentence = format!("Utilisation is over {}.", data.window_words());
     if let Some((last, share)) = data.drain().filter(|(_, share)| *share > 0.1) {

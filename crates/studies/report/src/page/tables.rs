@@ -1,5 +1,3 @@
-//! Tables of the comparison: one per workload, one of the whole network.
-
 use crate::{
     comparison::{ALL, Comparison, ComparisonRow, Metric},
     figures::SERIES,
@@ -8,14 +6,13 @@ use crate::{
 };
 use minijinja::{Value, context};
 
-/// Metrics of flows, as many as fit side by side on a page.
+/// Metrics of flows that fit side by side.
 const FLOWS: &[&str] = &["slowdown_p50", "slowdown_p99", "slowdown_max", "fct_mean", "fct_p99", "fct_ratio_max"];
 
-/// Metrics of the whole network.
 const NETWORK: &[&str] =
     &["trimmed", "dropped", "retransmitted", "timeouts", "out_of_order_share", "packets_per_ack", "max_queue"];
 
-/// Returns a table per workload: a row per scheme, a cell per metric, the metric of the ranking first.
+/// Returns tables with a row per scheme, a cell per metric, the metric of the ranking first.
 pub(super) fn per_workload(comparison: &Comparison, with_all: bool) -> Vec<Value> {
     let shown = comparison.shown(with_all);
     let several = shown.len() > 1;
@@ -34,7 +31,7 @@ pub(super) fn per_workload(comparison: &Comparison, with_all: bool) -> Vec<Value
     shown.into_iter().map(table_of).collect()
 }
 
-/// Returns the table of the whole network; `None` if all its metrics are zero.
+/// `None` if all metrics are zero.
 pub(super) fn network(comparison: &Comparison) -> Option<Value> {
     let tells = |name: &&&str| {
         comparison
@@ -46,7 +43,6 @@ pub(super) fn network(comparison: &Comparison) -> Option<Value> {
 }
 
 fn table(comparison: &Comparison, workload: &str, names: Vec<&str>, main: Option<&str>) -> Value {
-    // Metrics that are zero for every scheme are omitted.
     let tells = |m: &&Metric| {
         let mean = |s: &String| comparison.row(workload, s, m.name).and_then(|row| row.mean);
         comparison.schemes.iter().filter_map(mean).any(|mean| mean != 0.0)
@@ -88,12 +84,10 @@ fn table(comparison: &Comparison, workload: &str, names: Vec<&str>, main: Option
     context! { heads => heads, rows => rows, grouped => grouped }
 }
 
-/// Returns `true` if all schemes tie.
 fn ties_throughout(comparison: &Comparison, workload: &str, metric: &str) -> bool {
     comparison.schemes.iter().filter_map(|scheme| comparison.row(workload, scheme, metric)).all(|row| row.leading)
 }
 
-/// Returns the legend of the marks of the tables.
 pub(super) fn legend(comparison: &Comparison) -> String {
     let seeds = comparison.compared_seeds.len();
     let tested = comparison.rows.iter().any(|row| !row.group.is_empty());

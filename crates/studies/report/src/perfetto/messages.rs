@@ -1,16 +1,15 @@
-//! The messages of Perfetto's trace format that the writer uses. Field numbers and values are those of
+//! Messages of Perfetto's trace format. Field numbers and values are those of
 //! `protos/perfetto/trace/perfetto_trace.proto`; fields of a `oneof` are optional ones of which one is set.
 
 use prost::Message;
 
-/// `Trace`. Concatenated traces are one trace, so packets can be written individually.
+/// Concatenated traces are one trace, so packets can be written individually.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Trace {
     #[prost(message, repeated, tag = "1")]
     pub(crate) packet: Vec<TracePacket>,
 }
 
-/// `TracePacket`.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TracePacket {
     /// Time in nanoseconds.
@@ -29,7 +28,6 @@ pub(crate) struct TracePacket {
 /// `TracePacket.SequenceFlags.SEQ_INCREMENTAL_STATE_CLEARED`.
 pub(crate) const STATE_CLEARED: u32 = 1;
 
-/// `TrackDescriptor`.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TrackDescriptor {
     #[prost(uint64, optional, tag = "1")]
@@ -52,7 +50,6 @@ pub(crate) struct TrackDescriptor {
 /// `TrackDescriptor.ChildTracksOrdering.EXPLICIT`.
 pub(crate) const IN_ORDER: i32 = 3;
 
-/// `ProcessDescriptor`.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct ProcessDescriptor {
     #[prost(int32, optional, tag = "1")]
@@ -61,7 +58,6 @@ pub(crate) struct ProcessDescriptor {
     pub(crate) process_name: Option<String>,
 }
 
-/// `CounterDescriptor`.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct CounterDescriptor {
     /// `Unit`.
@@ -74,7 +70,6 @@ pub(crate) struct CounterDescriptor {
 /// `CounterDescriptor.Unit.UNIT_SIZE_BYTES`.
 pub(crate) const UNIT_BYTES: i32 = 3;
 
-/// `TrackEvent`.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct TrackEvent {
     #[prost(message, repeated, tag = "4")]
@@ -98,7 +93,6 @@ pub(crate) const SLICE_END: i32 = 2;
 pub(crate) const INSTANT: i32 = 3;
 pub(crate) const COUNTER: i32 = 4;
 
-/// `DebugAnnotation`.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct DebugAnnotation {
     #[prost(uint64, optional, tag = "3")]

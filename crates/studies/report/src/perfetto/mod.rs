@@ -1,5 +1,4 @@
-//! Export of a run's rows as a trace for Perfetto (<https://perfetto.dev>): flows and collectives as slices, time series as
-//! counters, faults as instants.
+//! Export of a run's rows as a trace for Perfetto (<https://perfetto.dev>).
 
 mod messages;
 mod writer;
@@ -41,7 +40,6 @@ pub fn export_perfetto(dir: &Path, file: &OutputFile) -> Result<PerfettoCounts, 
     Ok(counts)
 }
 
-/// Rows that a trace contains.
 struct Rows {
     summary: Summary,
     /// Workloads whose flows run in phases.
@@ -49,7 +47,6 @@ struct Rows {
     flows: Vec<FlowRow>,
     faults: Vec<(u64, String, String)>,
     series: Vec<Series>,
-    /// Rows of `trace`, if the run recorded them.
     packets: Option<Frame>,
 }
 
@@ -65,25 +62,22 @@ struct FlowRow {
     status: String,
     workload: String,
     scheme: String,
-    /// `None` if it was not measured.
     retransmitted: Option<u64>,
     path_switches: Option<u64>,
 }
 
-/// A table of samples.
 struct Series {
     table: &'static Table,
     frame: Frame,
-    /// Name of the group of tracks.
     group: &'static str,
-    /// Columns that identify the owner of a sample; `name` makes a name of them.
+    /// Columns that identify the owner of a sample, whose name `name` returns.
     keys: &'static [&'static str],
     name: fn(&[String]) -> String,
     /// A counter of bytes, whose rate is shown too.
     bytes: Option<&'static str>,
 }
 
-/// The tables of samples: table, group of tracks, key columns, name of the owner, counter of bytes.
+/// Table, group of tracks, key columns, name of the owner, counter of bytes.
 type Kinds = [(&'static str, &'static str, &'static [&'static str], fn(&[String]) -> String, Option<&'static str>); 3];
 
 const SERIES: Kinds = [
@@ -146,8 +140,8 @@ impl Rows {
         Ok(())
     }
 
-    /// Writes a track per workload: the whole workload and, of a collective, its phases. A phase is the k-th flows of all ranks,
-    /// from the first start to the last acknowledgement.
+    /// Writes the whole workload and, of a collective, its phases. A phase is the k-th flows of all ranks, from the
+    /// first start to the last acknowledgement.
     fn write_workloads<W: Write>(&self, writer: &mut Writer<W>) -> io::Result<()> {
         let group = writer.group(&format!("Workloads of {} under {}", self.summary.scenario, self.summary.scheme))?;
         let mut names: Vec<&str> = self.flows.iter().map(|flow| flow.workload.as_str()).collect();
@@ -179,7 +173,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Writes a group per sending host with as many tracks as flows are open at the same time.
+    /// Writes as many tracks per sending host as flows are open at the same time.
     fn write_flows<W: Write>(&self, writer: &mut Writer<W>) -> io::Result<()> {
         let group = writer.group("Flows, by sending host")?;
         let mut by_host: BTreeMap<u64, Vec<&FlowRow>> = BTreeMap::new();
@@ -220,11 +214,9 @@ impl Rows {
     }
 }
 
-/// Columns of `trace` that are exported.
 const PACKETS: &[&str] = &["time_ps", "event", "flow_id", "psn", "packet", "tag", "from", "to"];
 
 impl Rows {
-    /// Writes a track per traced flow with the events of its packets.
     fn write_packets<W: Write>(&self, writer: &mut Writer<W>) -> io::Result<()> {
         let Some(frame) = &self.packets else { return Ok(()) };
         let group = writer.group("Packets of traced flows")?;
@@ -246,13 +238,13 @@ impl Rows {
     }
 }
 
-/// Returns the time from the first start to the last end.
+/// Time from the first start to the last end.
 fn span(flows: &[&FlowRow]) -> Option<(u64, u64)> {
     let from = flows.iter().map(|flow| flow.start_ps).min()?;
     Some((from, flows.iter().map(|flow| flow.end_ps).max()?))
 }
 
-/// Returns the k-th flows of all senders, for each k.
+/// The k-th flows of all senders, for each k.
 fn phases<'f>(flows: &[&'f FlowRow]) -> Vec<Vec<&'f FlowRow>> {
     let mut sorted = flows.to_vec();
     sorted.sort_by_key(|flow| (flow.start_ps, flow.flow_id));
@@ -269,7 +261,6 @@ fn phases<'f>(flows: &[&'f FlowRow]) -> Vec<Vec<&'f FlowRow>> {
     phases
 }
 
-/// Returns the names of the collectives in a scenario with all defaults.
 fn collectives(scenario: &str) -> Vec<String> {
     let scenario: toml::Table = scenario.parse().unwrap_or_default();
     let workloads = scenario.get("workload").and_then(toml::Value::as_array).into_iter().flatten();
@@ -280,7 +271,7 @@ fn collectives(scenario: &str) -> Vec<String> {
     workloads.filter(collective).filter_map(|table| word(table, "name").or_else(|| word(table, "kind"))).collect()
 }
 
-/// Reads the flows that started; an unfinished one lasts until `end_ps`.
+/// An unfinished flow lasts until `end_ps`.
 fn flows(dir: &Path, end_ps: u64) -> Result<Vec<FlowRow>, ReportError> {
     const COLUMNS: &[&str] = &[
         "flow_id",
@@ -318,7 +309,7 @@ fn flows(dir: &Path, end_ps: u64) -> Result<Vec<FlowRow>, ReportError> {
     Ok((0..frame.rows()).filter_map(row).collect())
 }
 
-/// Returns time, effect and link of each fault.
+/// Time, effect and link of each fault.
 fn faults(dir: &Path) -> Result<Vec<(u64, String, String)>, ReportError> {
     let Some(frame) = Frame::read(dir, "links", &["from", "to", "fault"])? else { return Ok(vec![]) };
     let of_link = |row: usize| {
@@ -332,7 +323,6 @@ fn faults(dir: &Path) -> Result<Vec<(u64, String, String)>, ReportError> {
 }
 
 impl Series {
-    /// Returns the owners of samples with their rows, in the order of the table.
     fn owners(&self) -> Vec<(String, std::ops::Range<usize>)> {
         let key = |row: usize| -> Vec<String> {
             let of = |name: &&str| match integer(&self.frame, name, row) {
@@ -392,7 +382,7 @@ impl Series {
     }
 }
 
-/// Writes a counter with a value at each change; no counter if it is zero throughout.
+/// Writes a value at each change; no counter if it is zero throughout.
 fn write_changes<W: Write, V: PartialEq + Copy + Default>(
     writer: &mut Writer<W>,
     parent: Track,

@@ -1,5 +1,3 @@
-//! Writer of tracks and their events, packet by packet.
-
 use super::messages::{
     COUNTER, CounterDescriptor, DebugAnnotation, IN_ORDER, INSTANT, ProcessDescriptor, SLICE_BEGIN, SLICE_END,
     STATE_CLEARED, Trace, TracePacket, TrackDescriptor, TrackEvent, UNIT_BYTES,
@@ -7,7 +5,6 @@ use super::messages::{
 use prost::Message;
 use std::io::{self, Write};
 
-/// Identifier of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Track(u64);
 
@@ -24,7 +21,7 @@ pub struct PerfettoCounts {
     pub instants: u64,
 }
 
-/// Writer of a trace. Times are in picoseconds and rounded down to the nanoseconds of the format.
+/// Times are in picoseconds and rounded down to the nanoseconds of the format.
 #[derive(Debug)]
 pub(super) struct Writer<W> {
     to: W,
@@ -32,7 +29,6 @@ pub(super) struct Writer<W> {
     pub(super) counts: PerfettoCounts,
 }
 
-/// Annotation of a slice.
 pub(super) enum Detail {
     Number(u64),
     Real(f64),
@@ -54,7 +50,6 @@ impl<W: Write> Writer<W> {
         Writer { to, begun: false, counts: PerfettoCounts::default() }
     }
 
-    /// Flushes the trace and returns its size.
     pub(super) fn finish(mut self) -> io::Result<PerfettoCounts> {
         self.to.flush()?;
         Ok(self.counts)
@@ -74,7 +69,6 @@ impl<W: Write> Writer<W> {
         Ok(Track(uuid))
     }
 
-    /// Creates a group of tracks at the top level.
     pub(super) fn group(&mut self, name: &str) -> io::Result<Track> {
         let process = ProcessDescriptor {
             pid: Some(i32::try_from(self.counts.tracks + 1).unwrap_or(i32::MAX)),
@@ -83,7 +77,7 @@ impl<W: Write> Writer<W> {
         self.track(TrackDescriptor { process: Some(process), ..TrackDescriptor::default() })
     }
 
-    /// Creates a track for slices and instants, or for more tracks; siblings appear in the order of their creation.
+    /// Siblings appear in the order of their creation.
     pub(super) fn child(&mut self, parent: Track, name: &str) -> io::Result<Track> {
         self.track(TrackDescriptor {
             name: Some(name.to_string()),
@@ -93,7 +87,6 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Creates a counter with its unit.
     pub(super) fn counter(&mut self, parent: Track, name: &str, unit: &str) -> io::Result<Track> {
         let counter = match unit {
             "bytes" => CounterDescriptor { unit: Some(UNIT_BYTES), unit_name: None },
@@ -112,7 +105,7 @@ impl<W: Write> Writer<W> {
         self.packet(TracePacket { timestamp: Some(time_ps / 1000), track_event: Some(event), ..TracePacket::default() })
     }
 
-    /// Writes an integer value of a counter, which holds from `time_ps` on.
+    /// The value holds from `time_ps` on.
     pub(super) fn value(&mut self, track: Track, time_ps: u64, value: u64) -> io::Result<()> {
         self.counts.values += 1;
         let value = i64::try_from(value).unwrap_or(i64::MAX);
@@ -125,7 +118,7 @@ impl<W: Write> Writer<W> {
         self.event(time_ps, event)
     }
 
-    /// Writes a real value of a counter, which holds from `time_ps` on.
+    /// The value holds from `time_ps` on.
     pub(super) fn real(&mut self, track: Track, time_ps: u64, value: f64) -> io::Result<()> {
         self.counts.values += 1;
         let event = TrackEvent {
@@ -137,7 +130,7 @@ impl<W: Write> Writer<W> {
         self.event(time_ps, event)
     }
 
-    /// Writes a slice from one time to another. Slices of a track must nest or follow each other.
+    /// Slices of a track must nest or follow each other.
     pub(super) fn slice<'d>(
         &mut self,
         track: Track,
@@ -158,7 +151,6 @@ impl<W: Write> Writer<W> {
         self.event(to, end)
     }
 
-    /// Writes an instant.
     pub(super) fn instant<const N: usize>(
         &mut self,
         track: Track,

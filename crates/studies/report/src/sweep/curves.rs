@@ -10,7 +10,6 @@ use crate::{
     numbers::{capital, significant_digits},
 };
 
-/// Name of the files.
 pub(super) const NAME: &str = "sweep_curves";
 
 /// Maximum number of panels drawn; all are in the rows.
@@ -19,7 +18,6 @@ const WIDTH: f64 = 330.0;
 const HEIGHT: f64 = 210.0;
 const TOP: f64 = 92.0;
 
-/// A point of a curve.
 struct Point {
     /// Index into the values of the first key.
     place: usize,
@@ -27,7 +25,7 @@ struct Point {
     interval: Option<(f64, f64)>,
 }
 
-/// One panel: a metric of a workload at fixed values of the other keys.
+/// A metric of a workload at fixed values of the other keys.
 struct Panel {
     heading: String,
     metric: &'static Metric,
@@ -90,7 +88,7 @@ fn title(metric: &Metric) -> String {
     if unit.is_empty() { metric.title.to_string() } else { format!("{} ({unit})", metric.title) }
 }
 
-/// Draws the figure; `None` if there is no key or nothing to show.
+/// `None` if there is no key or nothing to show.
 pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     let plan = &sweep.plan;
     let axis = plan.axes.first()?;
@@ -120,7 +118,6 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     let height = (top(shown.len() - 1) + HEIGHT + BELOW + 8.0).max(TOP + 18.0 * names.len() as f64 + 20.0);
     let mut sheet = Sheet::sized(&heading, &subtitle, (width, height));
     let canvas = &mut sheet.canvas;
-    // Panels of one metric share their scale, so that they are comparable.
     let scale = |metric: &Metric| {
         let points = shown
             .iter()
@@ -185,7 +182,6 @@ fn rows(sweep: &Sweep, panels: &[Panel]) -> Vec<Vec<String>> {
     rows
 }
 
-/// Area of a panel.
 struct Area {
     left: f64,
     top: f64,

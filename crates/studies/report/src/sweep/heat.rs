@@ -7,7 +7,6 @@ use crate::{
     numbers::{capital, significant_digits},
 };
 
-/// Name of the files.
 pub(super) const NAME: &str = "sweep_heat";
 
 /// Maximum number of maps drawn; all are in the rows.
@@ -18,7 +17,7 @@ const BESIDE: f64 = 84.0;
 const BELOW: f64 = 52.0;
 const TOP: f64 = 92.0;
 
-/// Draws the figure; `None` unless there are exactly two keys in a full grid.
+/// `None` unless there are exactly two keys in a full grid.
 pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     let plan = &sweep.plan;
     let [across, up] = plan.axes.as_slice() else { return None };
@@ -119,7 +118,6 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     Some(sheet.figure(NAME, &sweep.provenance(), columns, rows))
 }
 
-/// Draws the colour scale, right-aligned beside the title.
 fn bar(canvas: &mut Canvas, right: f64, scale: Scale) {
     const STEPS: usize = 40;
     let (low, high) = scale.ends();

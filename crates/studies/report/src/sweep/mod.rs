@@ -1,8 +1,5 @@
-//! Sweeps: one comparison per point of a grid.
-//!
-//! `sweep.json` contains the plan of a sweep; its runs are beside it in `runs/`, each in a directory of its own, which is
-//! complete as soon as it exists. [`Sweep::read`] computes all results from these runs, regardless of the process that wrote
-//! them.
+//! Sweeps: one comparison per point of a grid. `sweep.json` contains the plan; the runs are in `runs/`, each in a
+//! directory of its own that is complete as soon as it exists. [`Sweep::read`] computes all results from them.
 
 mod curves;
 mod heat;
@@ -31,7 +28,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Returns the columns that identify the run of each row of the gathered tables.
 fn labels(plan: &SweepPlan) -> Vec<Label> {
     let axis = |axis: &SweepAxis| {
         let kind = match () {
@@ -49,8 +45,7 @@ fn labels(plan: &SweepPlan) -> Vec<Label> {
 }
 
 /// Writes the tables, figures and page of the sweep in `dir` over its finished runs, and returns the sweep and the page's path.
-/// With `rows`, it also writes the rows of all runs as one Parquet file per table. The manifest records `standing`, the state of
-/// the runs that they were made from.
+/// `rows`: also the rows of all runs, a Parquet file per table. The manifest records `standing`, the state of the runs.
 ///
 /// # Errors
 /// [`ReportError`] if `dir` contains no sweep or no finished run, or if a file cannot be read or written.

@@ -1,5 +1,3 @@
-//! A sweep with the results of its runs.
-
 use super::plan::SweepPlan;
 use crate::{
     comparison::{ALL, Comparison, METRICS},
@@ -12,7 +10,6 @@ use crate::{
 };
 use std::{collections::BTreeMap, path::Path};
 
-/// State of a run of the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Standing {
     Finished { status: RunStatus, fingerprint: Option<String>, attempt: Attempt, metrics: Vec<Option<f64>> },
@@ -100,7 +97,6 @@ impl Sweep {
         names
     }
 
-    /// Returns version, commit and scenario of the results, for figures.
     pub(super) fn provenance(&self) -> String {
         let plan = &self.plan;
         format!(

@@ -1,5 +1,3 @@
-//! The page of a sweep: self-contained, as that of a run or comparison.
-
 use super::model::{Standing, Sweep};
 use crate::{
     comparison::{Comparison, Metric},
@@ -16,7 +14,6 @@ const MAX_ROWS: usize = 400;
 /// Maximum number of failures listed; all are in `runs.csv`.
 const MAX_FAILURES: usize = 12;
 
-/// Renders the page of `sweep`.
 pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -> Result<String, ReportError> {
     let plan = &sweep.plan;
     let (header, mut rows) = sweep.table(2);
@@ -60,7 +57,7 @@ pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -
     parts::render(TEMPLATE, page)
 }
 
-/// Returns the cells of a row with their sort keys: the index of values of keys, the mean of numbers.
+/// Sort keys are the index of values of keys, the mean of numbers.
 fn cells(sweep: &Sweep, row: &[String], words: usize) -> Vec<Value> {
     let plan = &sweep.plan;
     let cell = |(place, text): (usize, &String)| {
@@ -79,7 +76,7 @@ fn cells(sweep: &Sweep, row: &[String], words: usize) -> Vec<Value> {
     row.iter().enumerate().map(cell).collect()
 }
 
-/// Returns sentences with the number of points at which each scheme leads in the main metric, alone or tied with others.
+/// Number of points at which each scheme leads in the main metric, alone or tied.
 fn headline(sweep: &Sweep) -> Vec<String> {
     let Some(metric) = Metric::named(sweep.main_metric()) else { return vec![] };
     if sweep.plan.entries.len() < 2 {

@@ -1,5 +1,3 @@
-//! Plan of a sweep.
-
 use crate::{error::ReportError, json::read_json, manifest::Manifest, names::SWEEP};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -116,7 +114,6 @@ impl SweepPlan {
         })
     }
 
-    /// Returns a manifest with the fields that the plan provides.
     pub(crate) fn described(&self) -> Manifest {
         Manifest {
             name: self.name.clone(),

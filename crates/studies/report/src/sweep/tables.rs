@@ -1,5 +1,3 @@
-//! Tables of a sweep: `sweep.csv`, `runs.csv`, and the rows for a terminal.
-
 use super::{
     model::{Standing, Sweep},
     plan::{SweepPlan, SweepRun},
@@ -12,7 +10,6 @@ use crate::{
     summary::RunStatus,
 };
 
-/// Function that returns a cell of a column of `runs.csv`.
 type CellOf = fn(&SweepPlan, &SweepRun, &Standing) -> String;
 
 /// Columns of `runs.csv` between the keys and the metrics.
@@ -100,8 +97,8 @@ impl Sweep {
         self.key_columns().chain(own).chain(METRICS.iter().map(metric)).collect()
     }
 
-    /// Returns header and cells of a table for the terminal: a row per point, workload and scheme, with the main metric and at
-    /// most `others` others.
+    /// Returns header and cells of a table for the terminal: a row per point, workload and scheme, with the main metric
+    /// and at most `others` others.
     pub fn table(&self, others: usize) -> (Vec<String>, Vec<Vec<String>>) {
         let (workloads, mut metrics) = (self.workloads(), self.told());
         metrics.truncate(1 + others);
@@ -148,14 +145,14 @@ impl Sweep {
         (header, rows)
     }
 
-    /// Returns the metrics for a table or page, the main one first.
+    /// Returns the main metric first.
     pub(super) fn told(&self) -> Vec<&'static Metric> {
         let main = self.main_metric();
         let others = ["slowdown_p99", "slowdown_p50", "fct_mean"].into_iter().filter(|name| *name != main).take(2);
         std::iter::once(main).chain(others).filter_map(Metric::named).collect()
     }
 
-    /// Returns short names of the keys: `workload.0.load` as `load`, unless another key has the same last part.
+    /// Shortens `workload.0.load` to `load`, unless another key has the same last part.
     pub(super) fn titles(&self) -> Vec<String> {
         let last = |key: &str| key.rsplit('.').next().unwrap_or(key).to_string();
         let alike = |key: &str| self.keys().filter(|other| last(other) == last(key)).count() > 1;

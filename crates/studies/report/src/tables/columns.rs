@@ -1,5 +1,3 @@
-//! Declarations of all tables and their columns.
-
 use super::{At, Column, Context, Kind, Table, Value, filling::fill};
 use crate::meta::past_warmup;
 use anabranch_outcome::{FlowRow, FlowSample, LinkRow, PortSample, RunResult, SchemeSample, TraceEvent, TraceRow};

@@ -1,5 +1,3 @@
-//! Comparison of the rows of a run with those in its directory, cell by cell.
-
 use super::{
     Context, TABLES, Table, Value,
     read::{Cells, Frame, read_csv, read_parquet},
@@ -36,7 +34,6 @@ pub fn differing_rows(dir: &Path, context: &Context<'_>) -> Vec<RowDifference> {
     differences
 }
 
-/// Returns a description of the first difference as the error.
 fn compare(path: &Path, table: &Table, context: &Context<'_>) -> Result<(), String> {
     let rows = (table.rows)(context.result);
     let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();

@@ -1,5 +1,4 @@
-//! Columns in memory while they are filled, in the layout of Arrow: contiguous cells, a dictionary of texts, and a validity
-//! bitmap.
+//! Columns in memory while they are filled, in the layout of Arrow: contiguous cells, dictionary of texts, validity bitmap.
 
 use super::{At, Context, Kind, Value};
 use rustc_hash::FxHashMap;
@@ -52,7 +51,7 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// Appends cells after `before` others; `empty` is `true` for each empty cell.
+    /// `empty` is `true` for each empty cell; `before` other cells precede them.
     fn extend(&mut self, before: usize, any_empty: bool, empty: impl Iterator<Item = bool>) {
         if any_empty || self.bits.is_some() {
             let bits = self.bits.get_or_insert_with(|| {
@@ -78,7 +77,7 @@ pub struct Words<'r> {
     /// Validity of the cells.
     pub validity: Validity,
     places: FxHashMap<String, i32>,
-    /// The last text and its index: most cells are equal to the one above.
+    /// Last text and its index: most cells are equal to the one above.
     last: Option<(&'r str, i32)>,
 }
 
@@ -176,7 +175,7 @@ impl<'r> Filling<'r> {
     }
 }
 
-/// Implements `fill` of a [`Column`](super::Column). It is compiled per `get`, so that no cell is stored as a [`Value`].
+/// Implements `fill` of a [`Column`](super::Column), compiled per `get`, so that no cell is stored as a [`Value`].
 pub(super) fn fill<'r>(
     get: impl Fn(&Context<'r>, At) -> Value<'r>,
     context: &Context<'r>,

@@ -1,5 +1,3 @@
-//! Gathering of the rows of many runs in one Parquet file, each with the labels of its run.
-
 use super::{
     Kind, TABLES, Table,
     guard::guarded,
@@ -41,15 +39,12 @@ pub struct Member {
     pub labels: Vec<String>,
 }
 
-/// Number of rows after which a row group is written; bounds the memory of gathering.
+/// Rows after which a row group is written; bounds the memory of gathering.
 const ROW_GROUP: usize = 1 << 16;
 
 const WRITE_AGAIN: &str = "run the scenario again, or remove the directory of that run";
 
 /// Gathers the rows of `members` and lists their files in `manifest`.
-///
-/// # Errors
-/// [`ReportError`] if a member's table cannot be read, or a file cannot be written.
 pub(crate) fn stage_gathered(
     staging: &mut Staging,
     manifest: &mut Manifest,
@@ -66,11 +61,8 @@ pub(crate) fn stage_gathered(
     Ok(())
 }
 
-/// Writes `TABLE.parquet` for every table that a member has, over all members in their order: the labels, then the columns of the
-/// table. Returns the names of the tables written. The files do not depend on the time or place of writing.
-///
-/// # Errors
-/// [`ReportError`] if a member's table cannot be read, or a file cannot be written.
+/// Writes `TABLE.parquet` for every table that a member has: the labels, then the columns of the table. Returns the
+/// names of the tables. The files do not depend on the time or place of writing.
 fn gather_into(
     staging: &mut Staging,
     labels: &[Label],
@@ -103,7 +95,6 @@ fn gather_into(
     Ok(written)
 }
 
-/// Returns the columns of a gathered table, for a manifest.
 fn columns(table: &str, labels: &[Label]) -> Vec<ColumnEntry> {
     let own = TABLES.iter().find(|t| t.name == table).map_or(&[][..], |table| table.columns);
     let label = |label: &Label| ColumnEntry::new(&label.name, label.kind.word(), "", &label.meaning);
@@ -111,7 +102,7 @@ fn columns(table: &str, labels: &[Label]) -> Vec<ColumnEntry> {
     labels.iter().map(label).chain(own.iter().filter(|c| !is_label(labels, c.name)).map(column)).collect()
 }
 
-/// Returns `true` if a label has the name of `column`. It replaces that column, since both contain the same values.
+/// A label replaces the column of its name, since both contain the same values.
 fn is_label(labels: &[Label], column: &str) -> bool {
     labels.iter().any(|label| label.name == column)
 }
@@ -133,11 +124,10 @@ struct Pending {
     rows: usize,
 }
 
-/// Appends `rows` equal cells of a label.
 fn extend(cells: &mut Cells, label: &Label, cell: &str, rows: usize) -> Result<()> {
     let unfit = || ParquetError::General(format!("`{cell}` does not fit in column {}", label.name));
     match cells {
-        // Labels may be negative; they are stored as their 64 bits and read back as such.
+        // Labels may be negative; they are stored as their 64 bits.
         Cells::Integer(cells) if label.kind == Kind::Integer => {
             let value: i64 = cell.parse().map_err(|_| unfit())?;
             cells.extend(repeat_n(Some(value as u64), rows));

@@ -1,5 +1,4 @@
-//! Tables of a run. Each column is declared once, with its unit and meaning; CSV, Parquet and the dictionary in `manifest.json`
-//! follow from that declaration.
+//! Tables of a run. Each column is declared once; CSV, Parquet and the dictionary in `manifest.json` follow.
 
 mod columns;
 mod differ;

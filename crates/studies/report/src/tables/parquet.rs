@@ -17,7 +17,7 @@ use std::{io::Write, sync::Arc};
 /// Maximum number of rows of a row group; bounds the memory of writing.
 const ROW_GROUP: usize = 1 << 18;
 
-/// Writes `table`. `provenance` is stored in the file's key-value metadata, with the unit of every column that has one.
+/// `provenance` is stored in the file's key-value metadata, with the unit of every column that has one.
 pub(crate) fn write_parquet(
     table: &Table,
     context: &Context<'_>,
@@ -71,7 +71,6 @@ pub(crate) fn write_parquet(
     Ok(())
 }
 
-/// A column of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field<'n> {
     pub(super) name: &'n str,
@@ -79,8 +78,8 @@ pub(super) struct Field<'n> {
     pub(super) optional: bool,
 }
 
-/// Returns the properties of a writer, with `provenance` and the `units` of columns as metadata. Most integers are times and
-/// counts close to the one before: delta encoding takes less time and space than a dictionary.
+/// `provenance` and the `units` of columns are metadata. Most integers are times and counts close to the one before:
+/// delta encoding takes less time and space than a dictionary.
 pub(super) fn writer_properties<'n>(
     provenance: &[(String, String)],
     units: impl Iterator<Item = (&'n str, &'n str)>,

@@ -1,5 +1,3 @@
-//! Reading of tables from a result directory, for figures and the page.
-
 use super::{Kind, TABLES, Table, guard::guarded};
 use crate::error::ReportError;
 use parquet::{
@@ -10,7 +8,7 @@ use parquet::{
 };
 use std::path::Path;
 
-/// Maximum number of rows for which memory is allocated in advance: a file may claim any number.
+/// Maximum number of rows allocated in advance: a file may claim any number.
 const MAX_AT_ONCE: usize = 1 << 20;
 
 /// Cells of one column; `None` if empty.
@@ -42,8 +40,8 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Reads `columns` of `table` (`flows`, `links`, ...) from `dir`: from Parquet if it exists, else from CSV. Returns `None` if
-    /// neither exists. Columns that the file lacks, since another version wrote it, are empty and listed by [`Frame::missing`].
+    /// Reads `columns` of `table` (`flows`, `links`, ...) from `dir`: from Parquet if it exists, else from CSV; `None` without
+    /// either. Columns that the file lacks, since another version wrote it, are empty and listed by [`Frame::missing`].
     ///
     /// # Errors
     /// [`ReportError`] if the file cannot be read.
@@ -56,11 +54,8 @@ impl Frame {
         if csv.exists() { read_csv(&csv, declared, columns).map(Some) } else { Ok(None) }
     }
 
-    /// Reads as [`Frame::read`], but passes the rows to `each` in parts, so that a large table is never in memory as a whole.
-    /// Returns `true` if the table exists.
-    ///
-    /// # Errors
-    /// [`ReportError`] if the file cannot be read, and any error of `each`.
+    /// Reads as [`Frame::read`], but passes the rows to `each` in parts, so that a large table is never in memory as a
+    /// whole. Returns `true` if the table exists.
     pub(crate) fn read_parts(
         dir: &Path,
         table: &str,
@@ -125,10 +120,10 @@ impl Frame {
 
 const WRITE_AGAIN: &str = "run the scenario again, or restore the file; nothing was written";
 
-/// Name and kind of a column, and its index in the file's header.
+/// Name and kind of a column, and its index in the header.
 type Place = (&'static str, Kind, usize);
 
-/// Returns name, kind and index in the file's header of `columns`, and the names of those that the file lacks.
+/// Also returns the names of the columns that the file lacks.
 fn places(table: &Table, columns: &[&str], header: &[&str]) -> (Vec<Place>, Vec<String>) {
     let (mut places, mut missing) = (vec![], vec![]);
     for &name in columns {
@@ -170,7 +165,7 @@ pub(super) fn read_csv(path: &Path, table: &Table, columns: &[&str]) -> Result<F
     Ok(Frame { columns: places.iter().map(|place| place.0).zip(cells).collect(), rows, missing })
 }
 
-/// Reads the rows of a file. After each row group it passes the rows read so far to `after`, which may clear them.
+/// After each row group, passes the rows read so far to `after`, which may clear them.
 pub(super) fn read_parquet(
     path: &Path,
     table: &Table,
@@ -196,7 +191,6 @@ pub(super) fn read_parquet(
     Ok(frame)
 }
 
-/// Appends the cells of one column of a row group.
 pub(super) fn append(cells: &mut Cells, group: &dyn RowGroupReader, place: usize) -> Result<(), ParquetError> {
     match cells {
         Cells::Integer(cells) => cells.extend(column::<Int64Type>(group, place)?.map(|cell| cell.map(|v| v as u64))),

@@ -1,5 +1,3 @@
-//! Writing of tables as CSV.
-
 use super::{Context, TABLES, Table, Value};
 use crate::meta::RunMeta;
 use anabranch_outcome::RunResult;
@@ -17,10 +15,10 @@ pub fn csv_tables(result: &RunResult, meta: &RunMeta) -> Vec<(&'static str, Stri
     written.map(|table| (table.name, text(table))).collect()
 }
 
-/// Approximate size in bytes of the blocks that are written to the file.
+/// Approximate bytes that are written to the file at once.
 const BLOCK: usize = 1 << 16;
 
-/// Writes `table` with a header line. Most values are numbers, which need no quotes.
+/// Most values are numbers, which need no quotes.
 pub(crate) fn write_csv(table: &Table, context: &Context<'_>, mut to: impl Write) -> io::Result<()> {
     let mut out = Vec::with_capacity(BLOCK + BLOCK / 4);
     let mut digits = itoa::Buffer::new();
@@ -54,7 +52,7 @@ pub(crate) fn write_csv(table: &Table, context: &Context<'_>, mut to: impl Write
     to.flush()
 }
 
-/// Appends a text, in quotes if it requires them (RFC 4180).
+/// Quotes a text if it requires quotes (RFC 4180).
 fn push_text(out: &mut Vec<u8>, text: &str) {
     if !text.bytes().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
         out.extend_from_slice(text.as_bytes());

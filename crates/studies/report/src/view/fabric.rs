@@ -1,7 +1,5 @@
-//! Reconstruction of the network from the rows of its links: nodes, their heights and groups, links, faults.
-//!
-//! The rows contain both nodes, the tier and the direction of every link, which define the whole topology. The view therefore
-//! requires neither the scenario nor its input files, and also shows directories of other versions.
+//! Reconstruction of the network from the rows of its links. They contain both nodes, the tier and the direction of
+//! every link, which define the topology: no scenario is required, and directories of other versions can be shown.
 
 use crate::{error::ReportError, tables::Frame};
 use anabranch_units::Time;
@@ -10,7 +8,6 @@ use std::{
     path::Path,
 };
 
-/// A host or a switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Node {
     pub(crate) name: String,
@@ -31,7 +28,6 @@ pub(crate) struct Link {
     pub(crate) parallel: u32,
 }
 
-/// Effect of faults on links at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) at: Time,
@@ -40,7 +36,6 @@ pub(crate) struct Fault {
     pub(crate) links: Vec<u32>,
 }
 
-/// Nodes, links and faults.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fabric {
     pub(crate) nodes: Vec<Node>,
@@ -51,10 +46,6 @@ pub(crate) struct Fabric {
 }
 
 impl Fabric {
-    /// Reconstructs the fabric from the rows of `links` in `dir`.
-    ///
-    /// # Errors
-    /// [`ReportError`] if they lack a column or contain an unknown tier or direction.
     pub(crate) fn of(dir: &Path, links: &Frame) -> Result<Self, ReportError> {
         let wrong = |found: String| ReportError::content(dir, found, "run the scenario again; nothing was written");
         let needed = ["from", "to", "tier", "direction"];
@@ -104,7 +95,7 @@ impl Fabric {
         self.classes.iter().any(|class| class == "local" || class == "global")
     }
 
-    /// Returns the links by the names of their nodes, parallel ones in the order of the rows.
+    /// Parallel links are in the order of the rows.
     pub(crate) fn by_ends(&self) -> HashMap<(&str, &str), Vec<u32>> {
         let mut found: HashMap<_, Vec<u32>> = HashMap::new();
         for (number, link) in self.links.iter().enumerate() {
@@ -130,7 +121,7 @@ impl Fabric {
         }
     }
 
-    /// Returns per node the number of its component in the graph of the links of `class`, counted from 0 in the order of nodes.
+    /// Number of the component of each node in the graph of the links of `class`, in the order of nodes.
     fn joined(&self, class: &str) -> Vec<Option<u32>> {
         let parts = self.parts(|link| self.classes[link.class as usize] == class);
         let mut numbers: HashMap<u32, u32> = HashMap::new();
@@ -141,7 +132,7 @@ impl Fabric {
         self.nodes.iter().zip(parts).map(|(node, part)| (node.height > 0).then(|| number(part))).collect()
     }
 
-    /// Returns per node the lowest node of its component in the graph of the links for which `join` returns `true`.
+    /// Lowest node in the component of each node in the graph of the links for which `join` returns `true`.
     pub(crate) fn parts(&self, join: impl Fn(&Link) -> bool) -> Vec<u32> {
         let mut parents: Vec<u32> = (0..self.nodes.len() as u32).collect();
         let root = |parents: &mut Vec<u32>, mut node: u32| {
@@ -159,7 +150,7 @@ impl Fabric {
     }
 }
 
-/// Returns the heights of sender and receiver of a link of this tier and direction.
+/// Heights of sender and receiver.
 fn heights(tier: &str, direction: &str) -> Option<(u32, u32)> {
     let (low, high) = match tier {
         "host" => (0, 1),

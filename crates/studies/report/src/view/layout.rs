@@ -6,14 +6,12 @@ use std::{cmp::Ordering, collections::BTreeMap, f64::consts::TAU};
 /// A position; y grows downwards.
 pub(crate) type Point = (f64, f64);
 
-/// Distance of neighbouring hosts.
 const CELL: f64 = 10.0;
 /// Width above which the hosts of a leaf are drawn in several rows.
 const WIDE: f64 = 2400.0;
 /// Maximum number of rows of hosts below a leaf.
 const MAX_ROWS: usize = 4;
 
-/// Returns the positions of the nodes, in their order.
 pub(crate) fn positions(fabric: &Fabric) -> Vec<Point> {
     if fabric.is_grouped() { groups(fabric) } else { tiers(fabric) }
 }

@@ -1,7 +1,5 @@
-//! `view.html`: the fabric of one or two runs over time, on a page that opens offline.
-//!
-//! [`fabric`] reconstructs the network from the rows of its links, [`layout`] places it, [`series`] and the flows add what
-//! happened, and [`pack`] writes one block of data per run into the page. The scripts of the page draw it (`page/*.js`).
+//! `view.html`: the fabric of one or two runs over time, on a page that opens offline. [`pack`] writes one block of
+//! data per run into the page; its scripts draw it (`page/*.js`).
 
 mod fabric;
 mod layout;
@@ -30,8 +28,8 @@ use std::{
 };
 use trace::Trace;
 
-/// Returns the runs that a view of `dir` shows. They are the run itself, or those of a comparison under `schemes` (default: its
-/// first ones) with `seed` (default: the lowest that all of them have), at most `most`.
+/// Returns the runs that a view of `dir` shows: the run itself, or at most `most` of a comparison under `schemes`
+/// (default: its first ones) with `seed` (default: the lowest that all of them have).
 ///
 /// # Errors
 /// [`ReportError`] if there is no such run.
@@ -94,7 +92,6 @@ pub fn write_view(runs: &[PathBuf], out: &OutputFile) -> Result<(), ReportError>
     out.write_all(view(runs)?.as_bytes())
 }
 
-/// Renders the page of `runs`.
 fn view(runs: &[PathBuf]) -> Result<String, ReportError> {
     let mut blocks = vec![];
     let mut title = String::new();
@@ -106,8 +103,7 @@ fn view(runs: &[PathBuf]) -> Result<String, ReportError> {
     page::render(&title, &blocks)
 }
 
-/// Writes `view.html` into the result directory `dir`, lists it in the manifest, links to it from the report, and returns the
-/// page's path.
+/// Writes `view.html` into `dir`, lists it in the manifest, links to it from the report, and returns the page's path.
 ///
 /// # Errors
 /// Those of [`write_view`], and if a file that no manifest lists exists at its path.
@@ -129,12 +125,10 @@ pub fn write_view_into(dir: &Path, runs: &[PathBuf]) -> Result<PathBuf, ReportEr
     Ok(dir.join(VIEW))
 }
 
-/// Returns the report with its link to the view.
 pub(crate) fn with_link(report: &str) -> String {
     report.replacen(page::NO_LINK, page::LINK, 1)
 }
 
-/// Returns the block of data of a run.
 fn block(dir: &Path, summary: &Summary) -> Result<String, ReportError> {
     let Some(table) = TABLES.iter().find(|table| table.name == "links") else { return Ok(String::new()) };
     let names: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
@@ -212,7 +206,7 @@ fn nodes(pack: &mut Pack, fabric: &Fabric) {
     pack.near("node.y", places.iter().map(|place| place.1));
 }
 
-/// Adds per node the totals of the flows of a host; those of switches are zero.
+/// Totals of flows per node; those of switches are zero.
 fn hosts(pack: &mut Pack, flows: &Frame, fabric: &Fabric) {
     #[derive(Clone, Default)]
     struct Host {

@@ -10,7 +10,6 @@ use flate2::{Compression, write::ZlibEncoder};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 
-/// Columns that are being packed.
 #[derive(Debug, Default)]
 pub(crate) struct Pack {
     columns: Vec<Value>,
@@ -22,7 +21,7 @@ impl Pack {
         self.columns.push(json!({ "name": name, "kind": kind, "rows": rows, "bytes": self.body.len() - from }));
     }
 
-    /// Adds a column of texts; line breaks become spaces.
+    /// Line breaks become spaces.
     pub(crate) fn text<'t>(&mut self, name: &str, cells: impl Iterator<Item = &'t str>) {
         let (from, mut rows) = (self.body.len(), 0);
         for cell in cells {
@@ -35,7 +34,6 @@ impl Pack {
         self.close(name, "text", rows, from);
     }
 
-    /// Adds a column of integers.
     pub(crate) fn whole(&mut self, name: &str, cells: impl Iterator<Item = u64>) {
         let (from, mut rows) = (self.body.len(), 0);
         for cell in cells {
@@ -45,7 +43,7 @@ impl Pack {
         self.close(name, "whole", rows, from);
     }
 
-    /// Adds a column of numbers; empty cells are NaN.
+    /// Empty cells are NaN.
     pub(crate) fn real(&mut self, name: &str, cells: impl Iterator<Item = Option<f64>>) {
         let (from, mut rows) = (self.body.len(), 0);
         for cell in cells {
@@ -55,7 +53,7 @@ impl Pack {
         self.close(name, "real", rows, from);
     }
 
-    /// Adds a column of numbers in single precision, such as positions.
+    /// Numbers in single precision, such as positions.
     pub(crate) fn near(&mut self, name: &str, cells: impl Iterator<Item = f64>) {
         let (from, mut rows) = (self.body.len(), 0);
         for cell in cells {
@@ -65,7 +63,7 @@ impl Pack {
         self.close(name, "near", rows, from);
     }
 
-    /// Adds a column of integers with small differences between neighbours, in parts of `period` rows.
+    /// Integers with small differences between neighbours, in parts of `period` rows.
     pub(crate) fn steps(&mut self, name: &str, period: usize, cells: &[u64]) {
         let from = self.body.len();
         for stretch in cells.chunks(period.max(1)) {
@@ -90,7 +88,6 @@ impl Pack {
         self.body.push(value as u8);
     }
 
-    /// Returns the block, with `facts` in its head.
     pub(crate) fn finish(self, mut facts: Map<String, Value>) -> std::io::Result<String> {
         facts.insert("columns".into(), self.columns.into());
         let head = Value::Object(facts).to_string();

@@ -1,5 +1,3 @@
-//! Rendering of the page: its style, its scripts and the blocks of data, in one file.
-
 use crate::{error::ReportError, page::parts::fonts};
 use minijinja::{AutoEscape, Environment, Value, context};
 
@@ -17,14 +15,12 @@ const SCRIPTS: &[&str] = &[
     include_str!("page/packets.js"),
     include_str!("page/main.js"),
 ];
-/// Meta tag that identifies a view.
 const MARK: &str = "<meta name=\"generator\" content=\"Anabranch fabric view\">";
 /// Placeholder in a report for the link to the view.
 pub(super) const NO_LINK: &str = "<!--view-->";
-/// Link to the view.
 pub(super) const LINK: &str = "<a href=\"view.html\">fabric view</a>";
 
-/// Renders the page of these blocks of data, one per run.
+/// `blocks` contains one block of data per run.
 pub(super) fn render(title: &str, blocks: &[String]) -> Result<String, ReportError> {
     let wrong = |error: minijinja::Error| ReportError::drawing("view.html", error);
     let mut environment = Environment::new();

@@ -1,5 +1,3 @@
-//! The time series of links, as columns on one grid of times.
-
 use super::fabric::Fabric;
 use crate::{
     error::ReportError,
@@ -31,11 +29,10 @@ impl Series {
         !STATES.contains(&column)
     }
 
-    /// Reads the series in `dir`; `None` if none were recorded.
+    /// `None` if none were recorded.
     ///
     /// # Errors
-    /// [`ReportError`] if the file cannot be read, names links that the fabric lacks, or contains links that were sampled at
-    /// different times.
+    /// [`ReportError`] if the file cannot be read, or links are not of the fabric or were sampled at different times.
     pub(crate) fn read(dir: &Path, fabric: &Fabric) -> Result<Option<Self>, ReportError> {
         let Some(table) = TABLES.iter().find(|table| table.name == "series") else { return Ok(None) };
         let shown = |column: &&Column| !["from", "to", "time_ps", "seed"].contains(&column.name);
@@ -47,7 +44,6 @@ impl Series {
         let by_ends = fabric.by_ends();
         let mut uses: HashMap<(String, String), usize> = HashMap::new();
         let mut links: Vec<u32> = vec![];
-        // Sampling times per link.
         let mut times: Vec<Vec<u64>> = vec![];
         let mut last = (String::new(), String::new());
         let mut columns: Vec<(&'static str, Vec<u64>)> = names.iter().map(|name| (*name, vec![])).collect();

@@ -1,5 +1,4 @@
-//! Journeys of the packets of traced flows: the links that a packet took, the times at which it joined and left each port, and
-//! its end.
+//! Journeys of the packets of traced flows: the links taken, the times at each port, the end.
 
 use super::{fabric::Fabric, pack::Pack};
 use crate::{error::ReportError, tables::Frame};
@@ -12,7 +11,6 @@ use std::{
 const COLUMNS: [&str; 9] =
     ["time_ps", "event", "flow_id", "psn", "packet", "from", "to", "joined_ps", "retransmission"];
 
-/// A port on the path of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hop {
     link: u32,
@@ -33,7 +31,6 @@ enum End {
     Lost = 3,
 }
 
-/// One packet from its sender to its end.
 #[derive(Clone, Debug, Default)]
 struct Journey {
     flow: u64,
@@ -48,14 +45,13 @@ struct Journey {
     ended: u64,
 }
 
-/// Journeys of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
     journeys: Vec<Journey>,
     flows: Vec<u64>,
 }
 
-/// Returns the kind of a journey. A header is what remains of its data packet, so both are one journey.
+/// A header is what remains of its data packet, so both are one journey.
 fn family(packet: &str) -> u64 {
     match packet {
         "data" | "header" => 0,
@@ -65,14 +61,11 @@ fn family(packet: &str) -> u64 {
 }
 
 impl Trace {
-    /// Reads the trace in `dir`; `None` if no packet was traced.
-    ///
-    /// # Errors
-    /// [`ReportError`] if it cannot be read or names links that the fabric lacks.
+    /// `None` if no packet was traced.
     pub(crate) fn read(dir: &Path, fabric: &Fabric) -> Result<Option<Self>, ReportError> {
         let by_ends = fabric.by_ends();
         let mut trace = Trace::default();
-        // Journeys that have not ended, by flow, packet and PSN.
+        // Open journeys, by flow, packet and PSN.
         let mut open: HashMap<(u64, String, u64), Vec<usize>> = HashMap::new();
         let wrong = |found: String| {
             ReportError::content(&dir.join("trace"), found, "run the scenario again; nothing was written")
@@ -171,7 +164,6 @@ impl Journey {
 }
 
 impl Trace {
-    /// Adds the journeys to the page's data and returns their part of the head.
     pub(crate) fn pack(&self, pack: &mut Pack, flows: &Frame) -> Value {
         let all = &self.journeys;
         let number = |flow: u64| self.flows.binary_search(&flow).unwrap_or_default() as u64;
