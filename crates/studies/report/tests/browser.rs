@@ -1,5 +1,4 @@
-//! Tests of the pages in a browser: `tests/browser/check.py` over a comparison, several workloads, a single run and a sweep,
-//! `tests/browser/view.py` over fabric views.
+//! The pages in a browser: `tests/browser/check.py` over reports, `tests/browser/view.py` over fabric views.
 
 #[allow(dead_code)]
 mod common;
@@ -21,7 +20,6 @@ fn file(path: &std::path::Path) -> OutputFile {
     OutputFile::new(path, true, &Inputs::default()).unwrap()
 }
 
-/// Runs a script of `tests/browser`, which fails the test if it finds an error.
 fn passes(script: &str, arguments: &[&Path]) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser").join(script);
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_string());
@@ -64,7 +62,6 @@ fn pages_load_whole_in_a_browser() {
     passes("check.py", &pages.iter().map(PathBuf::as_path).collect::<Vec<_>>());
 }
 
-/// Writes the page of a sweep over two keys: curves, a heat map and a table.
 fn sweep(dir: &Path) -> PathBuf {
     let axis = |key: &str, values: &[&str], numbers: &[f64]| SweepAxis {
         key: key.to_string(),
@@ -98,7 +95,6 @@ fn sweep(dir: &Path) -> PathBuf {
     report(dir).unwrap()
 }
 
-/// Adds random series of every link.
 fn add_series(result: &mut RunRows, seed: u64) {
     let mut stream = Stream::keyed(seed, 0, "series");
     for link in &result.links {
@@ -189,7 +185,6 @@ fn views_play_in_a_browser_and_show_the_rows() {
     write_view(&runs[..1], &file(&one)).unwrap();
     passes("view.py", &[&both, &runs[0], &runs[1]]);
     passes("view.py", &[&one, &runs[0]]);
-    // Without series the page shows the totals.
     let (plain, still) = (dir.join("plain"), dir.join("still.html"));
     common::write_run(&plain, &run(&SCHEMES[2], 1, 400, false), &meta("hopper", 1), &provenance(), Formats::BOTH)
         .unwrap();

@@ -8,7 +8,7 @@ use anabranch_report::{ALL, Comparison, Summary, WorkloadMeta};
 use anabranch_units::Time;
 use common::{flow, meta, result, unfinish};
 
-/// Returns the summary of a run whose one flow of 300,000 B (ideal 10 us) has this slowdown.
+/// One flow of 300,000 B (ideal 10 us) with this slowdown.
 fn summary(scheme: &str, seed: u64, slowdown: f64) -> Summary {
     common::summary(&result(vec![flow(0, 300_000, Time::ZERO, slowdown)]), &meta(scheme, seed))
 }
@@ -17,7 +17,7 @@ fn names(schemes: &[&str]) -> Vec<String> {
     schemes.iter().map(|scheme| scheme.to_string()).collect()
 }
 
-/// Returns the runs of three seeds: ecmp 2, 4, 6; prime 1, 2, 3; ops 2.5, 3.5, 6.
+/// Three seeds: ecmp 2, 4, 6; prime 1, 2, 3; ops 2.5, 3.5, 6.
 fn runs() -> Vec<Summary> {
     [("ecmp", [2.0, 4.0, 6.0]), ("prime", [1.0, 2.0, 3.0]), ("ops", [2.5, 3.5, 6.0])]
         .into_iter()
@@ -110,7 +110,6 @@ fn who_leaves_flows_unfinished_is_not_best() {
     assert!(row("slow").best);
     let text = comparison.to_text(80);
     assert!(text.lines().any(|line| line.contains("quick") && line.contains('!')), "{text}");
-    // The slowest flow of `quick` is unknown.
     assert_eq!(comparison.row(ALL, "quick", "fct_ratio_max").unwrap().mean, None);
 }
 
@@ -154,7 +153,7 @@ fn schemes_without_a_run_are_left_out() {
     assert_eq!(comparison.schemes, ["prime", "ecmp"]);
 }
 
-/// Returns the summary of a run of real packets that was late for `late_ms` of 1000 ms.
+/// A run of real packets that was late for `late_ms` of 1000 ms.
 fn carried(scheme: &str, seed: u64, slowdown: f64, late_ms: u64) -> Summary {
     let ms = |ms: u64| Time::from_us(1000 * ms);
     let endpoint = EndpointLoad { sending: ms(1000), active: ms(1000), late: ms(late_ms), ..EndpointLoad::default() };

@@ -1,4 +1,4 @@
-//! Tests against misleading reports: each builds a synthetic result that a reader could misinterpret.
+//! Tests against misleading reports, each with a result that a reader could misinterpret.
 
 #[allow(dead_code)]
 mod common;
@@ -21,7 +21,6 @@ fn names(schemes: &[&str]) -> Vec<String> {
     schemes.iter().map(|scheme| scheme.to_string()).collect()
 }
 
-/// Returns flows of these slowdowns, of one workload.
 fn flows(workload: u16, slowdowns: impl IntoIterator<Item = f64>) -> Vec<FlowRow> {
     let row = |(slowdown, id): (f64, u32)| FlowRow {
         workload,
@@ -36,8 +35,8 @@ fn two_workloads(scheme: &str, seed: u64) -> RunMeta {
     meta
 }
 
-/// Returns a run of two workloads in each of which prime's tail is lower, although pooled it is higher. The tail of all 1,020
-/// flows is prime's twenty incast flows at 20, but ecmp's eleven web flows at 5.
+/// Two workloads in each of which prime's tail is lower, although pooled it is higher. The tail of all 1,020 flows is
+/// prime's twenty incast flows at 20, but ecmp's eleven web flows at 5.
 fn paradox(scheme: &str, seed: u64) -> (RunRows, RunMeta) {
     let wobble = seed as f64 / 100.0;
     let (web, incast): (f64, [f64; 2]) = if scheme == "ecmp" { (5.0, [3.0, 30.0]) } else { (4.0, [20.0, 20.0]) };
@@ -57,7 +56,6 @@ fn write(dir: &Path, runs: &[(RunRows, RunMeta)], schemes: &[&str]) -> Compariso
     write_comparison(dir, &summaries, &names(schemes), schemes[0], 2, &provenance()).unwrap()
 }
 
-/// Returns the page as rendered, with slashes and apostrophes unescaped.
 fn page(dir: &Path, with_all: bool) -> String {
     let path = if with_all { report_pooled(dir) } else { report(dir) };
     let page = fs::read_to_string(path.unwrap()).unwrap();
@@ -92,22 +90,18 @@ fn workloads_are_not_pooled_unless_asked_for() {
             assert!(dir.join(format!("figures/{figure}-{workload}.csv")).exists());
         }
     }
-    // Workloads are pooled on request, with a note on the page.
     let shown = page(&dir, true);
     assert!(
         shown.contains("all 2 workloads pooled")
             && shown.contains("these numbers mix the flows of different workloads")
     );
     assert!(dir.join("figures/slowdown_cdf.csv").exists());
-    // The page of a single run does not pool them either.
     let own = fs::read_to_string(report(&dir.join("runs/prime/seed1")).unwrap()).unwrap();
     assert!(!own.contains("Slowdown, p99</div>") && own.contains("<td>incast</td>"));
-    // The next report does not pool them.
     page(&dir, false);
     assert!(!dir.join("figures/slowdown_cdf.csv").exists());
 }
 
-/// Returns the summary of a run with a single flow of this slowdown.
 fn single_flow(scheme: &str, seed: u64, slowdown: f64) -> Summary {
     common::summary(&result(flows(0, [slowdown])), &meta(scheme, seed))
 }
@@ -141,7 +135,6 @@ fn schemes_that_cannot_be_told_apart_tie() {
         assert_eq!(row(scheme).significant, Some(true), "each is told apart from the baseline");
     }
     assert_eq!((row("ecmp").leading, row("ecmp").group.as_str()), (false, "b"));
-    // The table marks all of them.
     let table = comparison.to_text(80);
     let marked = table.lines().filter(|line| line.contains('*') && !line.starts_with('*')).count();
     assert_eq!(marked, 5, "{table}");
@@ -189,7 +182,6 @@ fn no_variance_is_no_tiny_p_value() {
     );
 }
 
-/// Writes a comparison of `schemes` and `seeds` over a network.
 fn network(dir: &Path, schemes: &[Behaviour], seeds: u64, count: u32) -> Comparison {
     let runs: Vec<_> = schemes
         .iter()
@@ -211,7 +203,6 @@ fn one_number_for_one_thing() {
         // The curve at 99 % equals the number in the table and in the legend.
         let at = rows.iter().find(|r| &r[0] == scheme && (r[1].parse::<f64>().unwrap() - 0.99).abs() < 1e-9).unwrap();
         assert!((at[2].parse::<f64>().unwrap() / mean - 1.0).abs() < 1e-9, "{} is not {mean}", &at[2]);
-        // Rounded to three digits.
         let shown = if mean < 10.0 { format!("{mean:.2}") } else { format!("{mean:.1}") };
         assert!(page.contains(&format!("{scheme} · p99 {shown}")), "{mean}");
         assert!(page.contains(&format!("<span class=\"mean\">{shown}</span>")), "{mean}");
@@ -244,10 +235,8 @@ fn an_interrupted_comparison_says_what_is_missing() {
     ] {
         assert!(shown.contains(said), "{said}");
     }
-    // The table shows the number of seeds, and so does the footer.
     assert!(shown.contains("seeds run</button>"));
     assert!(shown.split("<footer>").nth(1).unwrap().contains("4 of 5 seeds"));
-    // Only paired seeds are compared, in the table and in the figures.
     let comparison = anabranch_report::read_comparison(&dir).unwrap().unwrap();
     assert!(comparison.rows.iter().all(|row| row.seeds <= 4));
     assert_eq!(comparison.compared_seeds, [1, 2, 3, 5]);
@@ -278,7 +267,6 @@ fn the_page_holds_its_fonts_and_figures() {
         let bytes = BASE64_STANDARD.decode(&data[..data.find('"').unwrap()]).unwrap();
         assert_eq!(bytes, fs::read(dir.join(format!("figures/slowdown_cdf.{extension}"))).unwrap());
     }
-    // Points with their values, and names that isolate their scheme.
     let hits = page.split("class=\"hits\">").nth(2).unwrap().split("</script>").next().unwrap();
     let hits: Vec<serde_json::Value> = serde_json::from_str(hits).unwrap();
     assert!(hits.len() > 10 && hits[0][3].as_str().unwrap().contains("slowdown"), "{:?}", hits.first());
@@ -328,7 +316,7 @@ fn what_was_run_stands_at_the_top() {
     assert_eq!(failed, 2);
 }
 
-/// Returns a leaf-spine of two leaves with four hosts each, all links of 400 Gb/s, `uplinks` per leaf.
+/// Two leaves with four hosts each, all links of 400 Gb/s, `uplinks` per leaf.
 fn two_leaves(uplinks: usize) -> RunRows {
     let mut result = result(vec![]);
     for host in 0..8 {
@@ -438,7 +426,6 @@ fn ports_are_listed_by_waiting_time_not_by_a_maximum_at_its_limit() {
     assert!(table.contains("spine6 → leaf8"), "a port that trimmed is listed too");
 }
 
-/// Returns the tick labels to the left of the panels of a figure on the page.
 fn value_ticks(page: &str, id: &str) -> Vec<String> {
     let svg = page.split(&format!("id=\"{id}\">")).nth(1).unwrap().split("</svg>").next().unwrap();
     let texts =
@@ -484,7 +471,6 @@ fn bins_with_too_few_flows_have_no_tail() {
     assert!(page(&dir, false).contains("Left out: `slowdown_by_size`: each seed has too few flows for two sizes"));
 }
 
-/// Returns every file below `dir` with its bytes.
 fn snapshot(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let (mut open, mut files) = (vec![dir.to_path_buf()], vec![]);
     while let Some(path) = open.pop() {
@@ -497,7 +483,6 @@ fn snapshot(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// Removes columns from a CSV file.
 fn without(path: &Path, columns: &[&str]) {
     let mut reader = csv::Reader::from_path(path).unwrap();
     let header = reader.headers().unwrap().clone();

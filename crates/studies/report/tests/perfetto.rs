@@ -1,5 +1,5 @@
-//! Export of a run as a Perfetto trace: the content read back from the bytes equals the rows. The reader in this test implements
-//! the wire format of protocol buffers with Perfetto's field numbers, and shares no code with the writer.
+//! Export of a run as a Perfetto trace. The reader implements the wire format of protocol buffers with Perfetto's field
+//! numbers, and shares no code with the writer.
 
 #[allow(dead_code)]
 mod common;
@@ -11,7 +11,6 @@ use anabranch_units::Time;
 use common::{SCHEMES, add_measurements, flow, meta, provenance, run};
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
-/// A field of a message: a number or bytes.
 #[derive(Clone, Debug, PartialEq)]
 enum Field {
     Number(u64),
@@ -85,7 +84,6 @@ fn inner(outer: &Message, field: u64) -> Option<Message> {
     }
 }
 
-/// A track that was read back.
 #[derive(Debug, Default)]
 struct Track {
     /// Names from the top level down, separated by slashes.
@@ -108,7 +106,6 @@ fn details(event: &Message) -> BTreeMap<String, u64> {
     annotations.filter_map(pair).collect()
 }
 
-/// Reads all tracks of a trace, by identifier.
 fn read(file: &Path) -> BTreeMap<u64, Track> {
     let trace = message(&fs::read(file).unwrap());
     let mut tracks: BTreeMap<u64, Track> = BTreeMap::new();
@@ -141,12 +138,11 @@ fn read(file: &Path) -> BTreeMap<u64, Track> {
     tracks
 }
 
-/// Returns the value of a counter at a time.
 fn at(values: &[(u64, f64)], ns: u64) -> f64 {
     values.iter().rev().find(|(time, _)| *time <= ns).map_or(0.0, |(_, value)| *value)
 }
 
-/// Returns web traffic, and a ring of four ranks in three phases, with series and a fault.
+/// Web traffic, and a ring of four ranks in three phases, with series and a fault.
 fn invented() -> (RunRows, RunMeta, Provenance) {
     let (mut result, mut meta) = (run(&SCHEMES[4], 1, 600, false), meta("prime", 1));
     add_measurements(&mut result);
@@ -199,7 +195,6 @@ fn tracks_slices_and_counters_are_the_rows() {
         assert_eq!((slice.3["start_ps"], slice.3["end_ps"]), (start, end));
         assert_eq!(slice.3["size_bytes"], flow.size_bytes);
     }
-    // No two slices of a track overlap.
     for track in tracks.values() {
         assert!(track.slices.windows(2).all(|pair| pair[0].2 <= pair[1].1), "{}", track.path);
     }

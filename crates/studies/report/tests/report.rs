@@ -25,7 +25,6 @@ fn compare(dir: &Path, schemes: &[Behaviour], seeds: u64, flows: u32) -> Vec<Sum
     summaries
 }
 
-/// Returns the text of the page with slashes unescaped.
 fn page_of(dir: &Path) -> String {
     fs::read_to_string(report(dir).unwrap()).unwrap().replace("&#x2f;", "/")
 }
@@ -70,10 +69,8 @@ fn a_comparison_of_five_schemes() {
     let manifest = Manifest::read(&dir).unwrap().unwrap();
     assert_eq!(manifest.baseline.as_deref(), Some("ecmp"));
     assert!(manifest.files.iter().any(|file| file.name == "figures/slowdown_cdf.csv" && file.columns.len() == 3));
-    // The comparison read back from disk equals the one that was written.
     let comparison = read_comparison(&dir).unwrap().unwrap();
     assert_eq!(comparison.to_csv(), fs::read_to_string(dir.join("comparison.csv")).unwrap());
-    // A second report of the same rows is identical.
     report(&dir).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), page);
     assert_eq!(Manifest::read(&dir).unwrap().unwrap(), manifest);

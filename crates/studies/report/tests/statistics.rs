@@ -96,8 +96,7 @@ fn intervals_and_quantiles_are_those_of_scipy_and_numpy() {
     }
 }
 
-/// The same data as runs of one flow each: the comparison's rows contain the numbers of the packages, up to the rounding of flow
-/// times to picoseconds.
+/// The same data as runs of one flow each, up to the rounding of flow times to picoseconds.
 #[test]
 fn a_comparison_of_the_same_data() {
     let schemes = [("ecmp", ECMP), ("letflow", LETFLOW), ("reps", REPS), ("prime", PRIME)];

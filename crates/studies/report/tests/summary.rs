@@ -9,7 +9,6 @@ use anabranch_units::Time;
 use common::{flow, meta, result, unfinish};
 use serde_json::Value;
 
-/// Stable keys of `summary.json`, as paths.
 const CONTRACT: &[&str] = &[
     "scenario",
     "scheme",
@@ -107,7 +106,7 @@ fn packets_per_ack_by_hand() {
     run.counters.acks = Some(0);
     let summary = common::summary(&run, &meta("prime", 1));
     assert_eq!((summary.packets_per_ack(), summary.counters.packets_per_ack), (None, None));
-    // The ratio is also available from a summary of a version that did not store it.
+    // A summary of a version that did not store the ratio.
     run.counters.acks = Some(310);
     let mut old = serde_json::to_value(common::summary(&run, &meta("prime", 1))).unwrap();
     old["counters"].as_object_mut().unwrap().remove("packets_per_ack");

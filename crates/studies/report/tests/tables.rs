@@ -95,7 +95,6 @@ fn the_manifest_explains_every_column_of_every_file() {
             );
         }
     }
-    // Every key of the summary is explained, alone or as a part of another.
     let summary: serde_json::Value =
         serde_json::from_str(&fs::read_to_string(dir.join("summary.json")).unwrap()).unwrap();
     let keys = &manifest.files.iter().find(|file| file.name == "summary.json").unwrap().columns;

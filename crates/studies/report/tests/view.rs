@@ -21,7 +21,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A column of the page's data.
 #[derive(Debug)]
 enum Column {
     Text(Vec<String>),
@@ -29,7 +28,7 @@ enum Column {
     Real(Vec<f64>),
 }
 
-/// Returns the head and the columns of every block of data, decoded as documented in `pack.rs`.
+/// Decodes as documented in `pack.rs`.
 fn blocks(page: &str) -> Vec<(Value, BTreeMap<String, Column>)> {
     let mark = "<script type=\"text/plain\" data-run=";
     page.split(mark).skip(1).map(|rest| block(rest.split_once('>').unwrap().1.split_once('<').unwrap().0)).collect()
@@ -99,7 +98,7 @@ impl Column {
     }
 }
 
-/// Returns a run on two leaves with two hosts each, a spine with two parallel cables to each leaf, and series of some links.
+/// Two leaves with two hosts each, a spine with two parallel cables to each leaf, series of some links.
 fn small() -> RunRows {
     let mut result = result(vec![common::flow(0, 1000, Time::ZERO, 1.5), common::flow(1, 3000, Time::from_us(2), 4.0)]);
     let name = |kind: &str, number: usize| format!("{kind}{number}");
@@ -148,7 +147,6 @@ fn written(result: &RunRows, formats: Formats) -> Folder {
 #[test]
 fn the_data_of_the_page_are_the_rows() {
     let result = small();
-    // Parquet and CSV give the same data.
     for formats in [Formats::PARQUET, Formats { csv: true, parquet: false }] {
         let dir = written(&result, formats);
         let page = write_view_into(&dir, &[dir.to_path_buf()]).unwrap();
@@ -224,7 +222,6 @@ fn the_page_is_whole_and_the_report_links_to_it() {
     let (head, columns) = blocks(&page).remove(0);
     assert!(head.get("series").is_none() && !columns.contains_key("series.link"), "no series were recorded");
     assert!(page.contains("[measure]<br>series_links"), "and the page says how to record them");
-    // Results of another run remove the view of the old one.
     common::write_run(&dir, &small(), &meta("ecmp", 2), &provenance(), Formats::BOTH).unwrap();
     assert!(!dir.join("view.html").exists());
 }
@@ -357,7 +354,6 @@ fn what_cannot_be_shown_is_said_and_nothing_is_written() {
         replace(dir, "series.csv", "leaf1,spine0,9000000,", "leaf1,spine0,9000001,");
     });
     refused(&uneven, &["not all sampled at the same, even times"]);
-    // An existing file is overwritten on request only.
     let file = |path: &Path, replace| OutputFile::new(path, replace, &Inputs::default());
     let other = whole.join("notes.html");
     fs::write(&other, "mine").unwrap();
@@ -368,8 +364,7 @@ fn what_cannot_be_shown_is_said_and_nothing_is_written() {
     assert!(fs::read_to_string(&other).unwrap().contains("Anabranch"));
 }
 
-/// Returns a run with traced packets of flow 0, from host 0 over both leaves to host 2: marked, trimmed, lost and retransmitted,
-/// dropped.
+/// Packets of flow 0, from host 0 over both leaves to host 2: marked, trimmed, lost and retransmitted, dropped.
 fn traced() -> RunRows {
     let mut result = small();
     let number =

@@ -10,7 +10,6 @@ use anabranch_report::{FctKind, Formats, Provenance, ReportError, RunMeta, Summa
 use anabranch_units::Time;
 use std::path::Path;
 
-/// Behaviour of a synthetic scheme.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Behaviour {
     pub(crate) name: &'static str,
@@ -89,12 +88,10 @@ pub(crate) fn flow(flow_id: u32, size_bytes: u64, start: Time, slowdown: f64) ->
     }
 }
 
-/// Makes a flow unfinished.
 pub(crate) fn unfinish(flow: &mut FlowRow) {
     (flow.fct_rx, flow.fct_ack, flow.status) = (None, None, FlowStatus::Unfinished);
 }
 
-/// Returns an otherwise empty run with these flows.
 pub(crate) fn result(flows: Vec<FlowRow>) -> RunRows {
     let data = Balance { injected: 1000, delivered: 900, dropped: 10, trimmed: 90, in_flight: 0 };
     RunRows {
@@ -156,7 +153,7 @@ pub(crate) fn link(
     }
 }
 
-/// Returns a run with `flows` flows of sizes from 1 kB to 30 MB, or all of 8 MB if `one_size`.
+/// `flows` flows of sizes from 1 kB to 30 MB, or all of 8 MB if `one_size`.
 pub(crate) fn run(scheme: &Behaviour, seed: u64, flows: u32, one_size: bool) -> RunRows {
     // The traffic is the same for all schemes, its completion times are not.
     let mut traffic = Stream::keyed(seed, 0, "traffic");
@@ -195,7 +192,6 @@ pub(crate) fn run(scheme: &Behaviour, seed: u64, flows: u32, one_size: bool) -> 
     result
 }
 
-/// Adds the rows that only `[measure]` records.
 pub(crate) fn add_measurements(result: &mut RunRows) {
     for link in &mut result.links {
         link.queue.occupancy =
@@ -260,12 +256,10 @@ fn port_sample(i: u64) -> PortSample {
     }
 }
 
-/// Returns the statistics of a run whose backend measures all quantities.
 pub(crate) fn summary(rows: &RunRows, meta: &RunMeta) -> Summary {
     Summary::new(&RunResult::new(rows.clone(), &Measures::ALL), meta)
 }
 
-/// Writes a run whose backend measures all quantities.
 pub(crate) fn write_run(
     directory: &Path,
     rows: &RunRows,
