@@ -1,3 +1,5 @@
+//! The stripped loop and the simulator on the same case.
+
 mod cases;
 mod measured;
 
