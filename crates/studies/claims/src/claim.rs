@@ -82,8 +82,7 @@ pub enum ClaimKind {
     Equal(Operand, Operand),
     /// Tiers of schemes, each better than all later ones. If the flag (strict) is `false`, schemes may also be level.
     Order(Vec<Vec<String>>, bool),
-    /// Change from each value of `along` to the next: 1 rises, -1 falls. If the flag (strict) is `false`, values may
-    /// also stay.
+    /// Change from each value of `along` to the next: 1 rises, -1 falls. Unless the flag (strict) is set, it may stay.
     Trend(Vec<String>, f64, bool),
     /// Values without a published number.
     Shown(Vec<String>),

@@ -1,5 +1,4 @@
-//! Claims of papers as data: the studies that are run for a claim, the paper's figures, and the rule that turns
-//! measurements into a verdict. The files are in `claims/` and embedded in the command.
+//! Claims of papers as data: studies, figures, and the rule for a verdict. The files in `claims/` are embedded.
 
 mod book;
 mod claim;

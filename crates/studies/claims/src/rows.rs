@@ -1,5 +1,4 @@
-//! Results of the runs of a study: one number per run, workload, bin and metric. Verdicts, figures and tables follow
-//! from them alone. They are small enough to be kept without the runs.
+//! Results of a study: a number per run, workload, bin and metric. Verdicts and figures follow from them alone.
 
 use super::{
     metric::{ALL, Metric, RunData},

@@ -66,8 +66,7 @@ const REPRODUCE: &[(&str, &str)] = &[("reproduce", "claims, rows and figures of 
 struct Others(BTreeMap<u64, PathBuf>);
 
 impl Others {
-    /// Searches the store for runs of this version by other commits. The hash is that of the scenario as
-    /// parsed with the defaults of this build.
+    /// Searches the store for runs of this version by other commits, by the hash that this build gives their scenario.
     fn find(directory: &Path) -> Self {
         let mut found: BTreeMap<u64, (String, PathBuf)> = BTreeMap::new();
         let entries = fs::read_dir(directory.join("runs")).into_iter().flatten().flatten();
@@ -262,8 +261,7 @@ impl Reproduction {
         Ok(outcome)
     }
 
-    /// Sets up the first run of each study, so that any error of a topology, the traffic or a load balancer is
-    /// reported before the first run.
+    /// Sets up the first run of each study, to report errors of a topology, traffic or load balancer in advance.
     fn check(&self, jobs: &[usize], observer: &dyn Observer) -> Result<(), ScenarioError> {
         let mut seen = BTreeSet::new();
         for &number in jobs {
@@ -301,9 +299,6 @@ impl Reproduction {
     }
 
     /// Returns the cost of each study: its runs, the missing ones, and their CPU seconds.
-    ///
-    /// # Errors
-    /// Returns an error if a topology or its traffic cannot be built.
     pub fn costs(&self, directory: &Path, any_commit: bool) -> Result<Vec<Cost>, ScenarioError> {
         let shelving = self.shelving(directory, any_commit);
         let mut all = vec![];

@@ -59,10 +59,7 @@ pub struct Outcome {
 }
 
 impl Shelf {
-    /// Judges the claims and draws the figures from rows, regardless of their origin.
-    ///
-    /// # Errors
-    /// Only errors that planning also reports.
+    /// Judges the claims and draws the figures from rows, regardless of their origin. Errors are those of planning.
     pub fn judge(&self, rows: BTreeMap<String, Rows>) -> Result<PaperResult, ScenarioError> {
         let claims = self.claims.iter().map(|claim| {
             let selected = Selected::new(claim, &self.plans, self.scale)?;

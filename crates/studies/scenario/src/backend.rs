@@ -5,8 +5,7 @@ use anabranch_backend::{Backend, Clock};
 use anabranch_sim::Simulator;
 use std::fmt;
 
-/// A backend by name, with its constructor. A new one is a crate that implements [`Backend`], and a line in the command's list
-/// of entries.
+/// A backend by name. A new one is a crate that implements [`Backend`] and an entry in the command's list.
 #[derive(Clone, Copy)]
 pub struct BackendEntry {
     /// Its name on the command line and in results.
@@ -15,8 +14,7 @@ pub struct BackendEntry {
     pub about: &'static str,
     /// Creates the backend for a scenario.
     pub make: fn(&Scenario) -> Box<dyn Backend>,
-    /// Moves the process to an environment in which it can run: restarts the command there, and returns once it is inside.
-    /// `None`: it can run anywhere.
+    /// Restarts the command in an environment in which it can run, and returns once inside. `None`: any will do.
     pub enter: Option<fn() -> Result<(), ScenarioError>>,
 }
 
@@ -34,8 +32,7 @@ impl BackendEntry {
         (self.make)(scenario).measures().clock
     }
 
-    /// Returns the number of threads for runs of `scenario`, out of `offered`. Runs on the clock of the machine go one at a
-    /// time: side by side they would measure each other.
+    /// Returns the number of threads, out of `offered`. Runs on the machine's clock must not run side by side.
     pub fn threads(&self, scenario: &Scenario, offered: usize) -> usize {
         match self.clock(scenario) {
             Clock::Simulated => offered,

@@ -114,11 +114,7 @@ fn change(
 
 const TWO_MACHINES: &str = include_str!("wire.toml");
 
-/// Loads the scenario of a transfer between real machines: `name`, or two machines with eight paths between them, changed by
-/// `KEY=VALUE` texts and a seed.
-///
-/// # Errors
-/// As [`load`].
+/// Loads the scenario of a transfer between real machines as [`load`] does; `None`: two machines with eight paths.
 pub fn load_for_wire(name: Option<&str>, changes: &[String], seed: Option<u64>) -> Result<Scenario, ScenarioError> {
     match name {
         Some(name) => load(name, changes, seed),

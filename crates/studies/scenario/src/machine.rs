@@ -51,8 +51,7 @@ impl Memory {
     }
 }
 
-/// Returns the memory that a process may use, in bytes, and the origin of the limit: the machine, the control group or the
-/// limit of the address space, whichever is least. `None` where the system does not report any.
+/// Returns the memory that a process may use, in bytes, and the origin of that limit. `None` where it is unknown.
 pub fn memory_limit() -> Option<(u64, &'static str)> {
     let machine = read("/proc/meminfo").and_then(|text| status_line(&text, "MemTotal:"));
     let space = read("/proc/self/limits").and_then(|text| address_space(&text));

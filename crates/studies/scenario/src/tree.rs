@@ -117,9 +117,6 @@ impl Tree {
     }
 
     /// As [`Tree::set`], for another flag, `name`; the change is part of [`Tree::changes`].
-    ///
-    /// # Errors
-    /// As [`Tree::set`].
     pub fn change(&mut self, name: &str, assignment: &str) -> Result<(), ScenarioError> {
         self.set_from(name, assignment)?;
         self.changes.push(assignment.to_string());
@@ -131,10 +128,7 @@ impl Tree {
         &self.changes
     }
 
-    /// Overrides one value, as the flag `name` with the text `assignment` does. The change is not part of [`Tree::changes`].
-    ///
-    /// # Errors
-    /// As [`Tree::set`].
+    /// As [`Tree::change`], for the text `assignment` of the flag `name`, but not part of [`Tree::changes`].
     pub fn set_from(&mut self, name: &str, assignment: &str) -> Result<(), ScenarioError> {
         let rank = 1 + self.highest_rank();
         let source = Arc::new(Source { name: name.to_string(), text: assignment.to_string(), rank });

@@ -1,5 +1,4 @@
-//! The JSON Schema accepts every ready-made scenario and the one of `init`, and refuses what the reader refuses. The validator
-//! supports just the keywords that the schema uses; `schema_by_another_validator` calls Python's jsonschema.
+//! The JSON Schema accepts every ready-made scenario and that of `init`, and refuses what the reader refuses.
 
 use anabranch_scenario::{init::scenario_to_start_from, library::READY_MADE, schema::schema};
 use serde_json::{Value, json};

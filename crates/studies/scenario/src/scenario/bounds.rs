@@ -13,8 +13,7 @@ const MAX: u128 = MAX_NUMBER as u128;
 
 const MOST: &str = "9223372 s (2^63 - 1 ps)";
 
-/// Refuses times and rates beyond [`MAX_NUMBER`], with the dotted key at fault. Sizes and starts of flows were checked
-/// when the flows were generated.
+/// Refuses times and rates beyond [`MAX_NUMBER`], with the dotted key at fault. Flows are checked when generated.
 pub(crate) fn check(setup: &Setup, workloads: &[Workload], tree: &Tree) -> Result<(), (&'static str, ScenarioError)> {
     let limit = setup.limits.time_limit.ps();
     if limit > MAX_NUMBER {

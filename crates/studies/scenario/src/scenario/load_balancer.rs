@@ -61,8 +61,7 @@ impl LoadBalancers {
         LoadBalancer { name: name.to_string(), host, switch }
     }
 
-    /// Replaces the switch scheme of an alias by its guided form, if it has one, on a topology with guided paths. A pair named
-    /// in full stays.
+    /// Replaces the switch scheme of an alias by its guided form, if any. A pair named in full stays.
     pub(crate) fn guide(&self, balancer: &mut LoadBalancer) {
         let is_alias = ALIASES.iter().any(|alias| alias.name == balancer.name);
         let form = balancer.switch.capabilities().guided_form().filter(|_| is_alias);

@@ -309,8 +309,7 @@ impl Scenario {
         document.to_string()
     }
 
-    /// Returns 64 bits over all that a run depends on: the scenario with every default, the content of the files it names, and
-    /// the version.
+    /// Returns 64 bits over all that a run depends on: scenario with defaults, contents of its files, version.
     pub fn hash(&self) -> u64 {
         let mut document = self.document(|path| self.folder.content(path), false);
         let mut run = document::table([], &self.run);
@@ -328,8 +327,7 @@ impl Scenario {
         name_key(&format!("anabranch {VERSION}\n{document}"))
     }
 
-    /// Returns everything but `[run]`, `[compare]` and `[wire]`. `files` replaces the paths in workloads and topologies;
-    /// `unused` includes parameters of load balancers that are not in use.
+    /// Omits `[run]`, `[compare]` and `[wire]`. `files` maps paths; `unused` includes unused load balancers.
     fn document(&self, files: impl Fn(&str) -> String, unused: bool) -> Table {
         let mut document = Table::new();
         let mut add = |key: &str, value: toml::Value| document.insert(key.into(), value);
@@ -366,9 +364,6 @@ impl Scenario {
     }
 
     /// Returns the lowest rate of its hosts' links.
-    ///
-    /// # Errors
-    /// Where the topology cannot be built.
     pub fn host_rate(&self) -> Result<Rate, ScenarioError> {
         let topology = self.topology()?;
         let of_host = topology.links.iter().filter(|link| link.from.0 < topology.hosts);
@@ -395,9 +390,6 @@ impl Scenario {
     }
 
     /// Builds the graph, without faults.
-    ///
-    /// # Errors
-    /// Where the topology cannot be built.
     pub fn topology(&self) -> Result<anabranch_topology::Topology, ScenarioError> {
         self.topology_within(&mut Budget::new(&self.run))
     }
@@ -416,8 +408,7 @@ impl Scenario {
         Ok(topology)
     }
 
-    /// Converts an error of a run's plan to one with a place: such a message begins with the dotted key at fault, where there
-    /// is one. Where the key is not given, the section is the place.
+    /// Converts an error of a run's plan to one at the dotted key with which it begins, or at the key's section.
     pub fn setup_error(&self, message: &str) -> ScenarioError {
         let path = message.split([' ', ':']).next().unwrap_or_default();
         let Some((section, key)) = path.rsplit_once('.') else { return ScenarioError::new(message) };
@@ -428,9 +419,6 @@ impl Scenario {
     }
 
     /// Checks that `backend` can run `setup`.
-    ///
-    /// # Errors
-    /// [`ScenarioError`] where the backend refuses the setup.
     pub fn check(&self, setup: &Setup, backend: &BackendEntry) -> Result<(), ScenarioError> {
         let made = (backend.make)(self);
         if made.runs_switch_schemes() {
@@ -463,9 +451,6 @@ impl Scenario {
     }
 
     /// Estimates the packet-hops of the data of a run from its flows and paths.
-    ///
-    /// # Errors
-    /// Where the graph or the flows cannot be made.
     pub fn foreseen_hops(&self) -> Result<u64, ScenarioError> {
         Ok(cost::hops(&self.setup(self.seed)?))
     }
@@ -478,9 +463,6 @@ impl Scenario {
     }
 
     /// Returns the load balancers in use, in the form that they have on this topology.
-    ///
-    /// # Errors
-    /// Where there is no such load balancer.
     pub fn balancers(&self, topology: &anabranch_topology::Topology) -> Result<Vec<LoadBalancer>, ScenarioError> {
         let mut used = self.used().map_err(|error| ScenarioError::new(error.to_string()))?;
         if topology.guide().is_some() {

@@ -120,8 +120,7 @@ impl LowDiameter for Guided {
     }
 }
 
-/// Returns the group of each switch where the topology names none: switches that reach each other below the top tier (a pod),
-/// or the switch alone in two tiers.
+/// Groups of a topology without any: switches that reach each other below the top tier, or each switch in two tiers.
 fn groups(topology: &Topology) -> Vec<u32> {
     let hosts = topology.hosts;
     let tier = |node: NodeId| match topology.node(node).kind {

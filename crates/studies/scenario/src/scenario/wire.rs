@@ -5,8 +5,7 @@ use anabranch_settings::SetError;
 use anabranch_transport::TransportParameters;
 use anabranch_wire::WireParameters;
 
-/// Reads the section. Where it is given, packets must fit into those of the wire; a scenario that is only simulated may have
-/// any size.
+/// Packets must fit into those of the wire where the section is given; a simulated scenario may have any size.
 pub(crate) fn read(
     section: Option<Section<'_>>,
     transport: &TransportParameters,
