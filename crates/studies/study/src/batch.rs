@@ -66,6 +66,7 @@ struct Done {
     notes: Vec<String>,
 }
 
+/// Runs and the store they go into.
 pub struct Batch<'b> {
     runs: &'b dyn Runs,
     store: &'b Store,

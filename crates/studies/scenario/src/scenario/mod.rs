@@ -347,6 +347,7 @@ impl Scenario {
         document
     }
 
+    /// Returns its text with every default and the content of files, without its load balancers.
     pub fn without_load_balancer(&self) -> String {
         let mut document = self.document(|path| self.folder.content(path), false);
         document.remove("load_balancer");

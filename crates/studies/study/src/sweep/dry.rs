@@ -21,6 +21,7 @@ pub struct DryRun {
     pub side_by_side: usize,
 }
 
+/// Measurement of one run.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Its name.
