@@ -272,7 +272,6 @@ impl PluginPeer {
                 times.push(took.as_nanos() as f64 / f64::from(AGAIN));
             }
         }
-        // The slot must outlive the communicator.
         self.plugin.close_receiver(receiver)?;
         self.plugin.close_sender(self.senders[0])?;
         drop(slot);

@@ -210,8 +210,7 @@ impl Dataset {
             _ => format!("the whole run (0 to {}, the drain included)", seconds_trimmed(first.summary.simulated_s)),
         }
     }
-    /// Time of the last start in seconds, and share of the run after it, in which the network drains. Both are of the
-    /// first run.
+    /// Time of the last start in seconds, and share of the run after it, in which the network drains. Both are of the first run.
     pub(crate) fn drain(&self) -> Option<(f64, f64)> {
         let summary = &self.schemes[0].runs[0].summary;
         let windowed = self.schemes[0].runs[0].links.iter().any(|link| link.window.is_some());

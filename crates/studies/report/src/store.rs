@@ -54,8 +54,7 @@ pub fn store_output(dir: &Path, inputs: Inputs) -> Result<OutputDir, ReportError
     Ok(if planned { output.with(&sweep_files()) } else { output })
 }
 
-/// Makes `dir` the directory of a store, by a manifest of its parts and the directories `also`. An existing store is
-/// not changed.
+/// Makes `dir` the directory of a store, by a manifest of its parts and the directories `also`. An existing store is not changed.
 ///
 /// # Errors
 /// [`ReportError`] if it cannot be written, or exists and no manifest lists it.

@@ -1,5 +1,3 @@
-//! Goodput over the loopback interface, and CPU time of both peers.
-
 use super::{
     iperf,
     per_packet::PacketCheck,

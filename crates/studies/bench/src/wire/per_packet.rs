@@ -157,7 +157,6 @@ fn scheme_alone(name: &str) -> f64 {
     each(cpu_seconds() - cpu, PACKETS)
 }
 
-/// NIC that discards packets.
 struct NullNic {
     scheme: Host,
     left: Option<Departure>,
