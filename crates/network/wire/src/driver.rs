@@ -3,11 +3,9 @@ use anabranch_endpoint::{Arrival, Bytes, Endpoint, NoPlacement, Placement, Trans
 use anabranch_units::Time;
 use arrayvec::ArrayVec;
 
-/// Received from a datapath per round.
 const RECEIVED_AT_ONCE: usize = 64;
-/// Passed to a datapath at once.
 const SENT_AT_ONCE: usize = 32;
-/// The same for runs of datagrams, rounded down to whole runs.
+/// Like `SENT_AT_ONCE`, for runs of datagrams; rounded down to whole runs.
 const MAX_AT_ONCE: usize = 64;
 /// Rounds before control returns to the caller.
 const ROUNDS_AT_ONCE: usize = 16;

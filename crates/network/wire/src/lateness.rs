@@ -97,7 +97,6 @@ impl Clerk {
         Due { packet, timer }
     }
 
-    /// `arrived` is the arrival time of the round's first datagram.
     pub(crate) fn note_round(&mut self, endpoint: &Endpoint, due: Due, arrived: Option<Time>, now: Time) {
         let since = [due.timer, arrived].into_iter().flatten().min();
         // A message that arrived while the process was descheduled counts from its arrival.

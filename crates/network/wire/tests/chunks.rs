@@ -70,7 +70,6 @@ impl Bench {
         self.opened.unwrap()
     }
 
-    /// Sends everything as one message; returns the duration.
     fn send(&mut self) -> Time {
         self.begin();
         let start = self.driver.path().now();

@@ -43,7 +43,6 @@ fn driver(settings: Settings) -> Driver<UdpPath> {
     Driver::new(Endpoint::new(settings), path)
 }
 
-/// Their ports are consecutive.
 fn sockets() -> Vec<UdpSocket> {
     let bind = |port| {
         let socket = UdpSocket::bind(("127.0.0.1", port)).ok()?;

@@ -31,7 +31,6 @@ fn settings(scheme: &str) -> Settings {
     }
 }
 
-/// Returns the number of choices.
 fn same_answers(settings: &Settings, record: &Record) -> usize {
     let entries = record.take();
     assert!(entries.iter().all(|entry| entry.host == 77));

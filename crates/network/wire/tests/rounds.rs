@@ -21,7 +21,6 @@ use std::{
 const ENDS: usize = 3;
 const ROUNDS: u32 = 3;
 
-/// Completed rounds of each endpoint.
 #[derive(Default)]
 struct Barrier([AtomicU32; ENDS]);
 

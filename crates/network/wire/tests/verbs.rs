@@ -32,7 +32,6 @@ fn settings() -> VerbsSettings {
     VerbsSettings { gid_index: Some(0), give_up: Duration::from_secs(20), ..VerbsSettings::default() }
 }
 
-/// Returns the results of sender and receiver.
 fn transfer(scheme: &str, bytes: u64, change: impl FnOnce(&mut ChunkSettings)) -> (VerbsSent, Served) {
     let (told, heard) = mpsc::channel();
     let (listens, listening) = mpsc::channel();
@@ -209,7 +208,6 @@ fn uc_driver(scheme: &str, at: Option<SocketAddr>) -> Driver<UcPath> {
     Driver::new(endpoint, path)
 }
 
-/// Returns the results of sender and receiver.
 fn uc_transfer(scheme: &str, bytes: u64) -> (Sent, Received) {
     let (tell, address) = mpsc::channel();
     thread::scope(|scope| {

@@ -95,7 +95,6 @@ pub struct ChunkDriver<P> {
     posts: u64,
     events: VecDeque<ChunkEvent>,
     counters: ChunkCounters,
-    /// In the order of the settings.
     by_label: Vec<u64>,
 }
 
@@ -212,7 +211,6 @@ impl<P: ChunkPath> ChunkDriver<P> {
         match flight.what {
             Posted::Calibration { label, whole, first } => stream.calibration.heard(first, label, whole, took),
             Posted::Probe { tag, flow } => {
-                // A reply to an earlier flow's probe is ignored.
                 if flow == stream.flow
                     && let (Some(measured), Some(took)) = (stream.measured, took)
                 {

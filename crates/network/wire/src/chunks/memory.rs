@@ -155,7 +155,6 @@ impl MemoryChunks {
         })
     }
 
-    /// Returns time and status of completion, and `true` if the bytes arrive.
     fn fate(&mut self, peer: PeerId, label: Label, from: Time, bytes: u32) -> (Time, Status, bool) {
         let give_up = self.limits.give_up;
         let (link, free_at, draws) = self.link(peer, label);
@@ -225,7 +224,6 @@ impl ChunkPath for MemoryChunks {
             let Pending { queue, chunk, status, arrives } = entry.remove();
             let state = &mut self.queues[queue as usize];
             state.posted.pop_front();
-            // Chunks behind a failed chunk fail too.
             let status = if state.failed { Status::Failed } else { status };
             state.failed |= status == Status::Failed;
             let peer = &mut self.peers[state.peer as usize];

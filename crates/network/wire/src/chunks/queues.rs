@@ -38,7 +38,6 @@ impl Queues {
     ) -> Result<Option<QueueId>, WireError> {
         self.choices += 1;
         if let Some(queue) = self.queues.iter_mut().find(|queue| queue.label == label) {
-            // A failed queue recovers once all of its chunks have completed.
             if queue.failed {
                 return Ok(None);
             }

@@ -43,7 +43,6 @@ pub(super) struct Wanted {
 #[derive(Debug)]
 pub(super) struct Calibration {
     first: Vec<Option<Time>>,
-    /// Round trips over the best label.
     probes: Vec<Time>,
     chunks: Vec<Time>,
     failures: u32,
@@ -123,9 +122,7 @@ pub(super) struct Stream {
     pub(super) flow: u64,
     /// Messages with chunks still to be cut, and the number of chunks already cut.
     pub(super) messages: VecDeque<(Message, u64)>,
-    /// Missing chunks per message.
     missing: BTreeMap<u64, u64>,
-    /// Chunks that have not arrived.
     pub(super) wanted: BTreeMap<u64, Wanted>,
     pub(super) again: BTreeSet<u64>,
     pub(super) under_way: BTreeMap<u64, Flight>,
@@ -201,7 +198,6 @@ impl Stream {
         Some((self.next_psn, wanted))
     }
 
-    /// Removes the chunk from its queue.
     pub(super) fn choose(&mut self, psn: u64, wanted: Wanted, tag: Tag, chunk: u32) {
         self.chosen = Some((psn, tag));
         if psn != self.next_psn {
@@ -254,7 +250,6 @@ pub(super) fn label(labels: &[Label], tag: Tag) -> Label {
     labels[folded as usize]
 }
 
-/// `None`: the chunk failed.
 pub(super) fn took(completion: &Completion, posted: Time) -> Option<Time> {
     (completion.status == Status::Done).then(|| completion.at.saturating_sub(posted))
 }

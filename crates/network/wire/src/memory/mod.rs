@@ -172,7 +172,6 @@ impl World {
         Ok(())
     }
 
-    /// Returns the number of `other` at `host`, possibly new.
     fn peer_of(&mut self, host: u32, other: u32) -> PeerId {
         let peers = &mut self.hosts[host as usize].peers;
         let place = |wanted| peers.iter().position(|peer| *peer == wanted);

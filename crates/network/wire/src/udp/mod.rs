@@ -24,7 +24,6 @@ use std::{
 const LONGEST_RUN: usize = 65_000;
 /// The kernel's limit for coalesced segments.
 const BUFFER: usize = 1 << 16;
-/// The kernel may grant less.
 const SOCKET_BUFFER: usize = 4 << 20;
 /// Runs read at once from a socket: few, so that they stay in the cache.
 const READ_AT_ONCE: usize = 8;
@@ -54,7 +53,6 @@ pub struct UdpPath {
     waiter: Waiter,
     /// One after the kernel or the device has refused runs.
     run: usize,
-    /// Label that is read first.
     turn: usize,
 }
 
@@ -100,7 +98,7 @@ impl UdpPath {
             })?;
             let socket = UdpSocket::bind(at).map_err(|error| system(format!("cannot listen at {at}"), error))?;
             let state = UdpSocketState::new((&socket).into()).map_err(|error| system(format!("at {at}"), error))?;
-            // Less costs only lost packets.
+            // The kernel may grant less, which costs only lost packets.
             let _ = state.set_recv_buffer_size((&socket).into(), SOCKET_BUFFER);
             let _ = state.set_send_buffer_size((&socket).into(), SOCKET_BUFFER);
             if label == 0 {
@@ -170,7 +168,6 @@ impl Peers {
         self.known.get(&at).copied()
     }
 
-    /// `None`: there are too many peers.
     fn number(&mut self, at: SocketAddr) -> Option<PeerId> {
         if let Some(peer) = self.known.get(&at) {
             return Some(*peer);
@@ -349,7 +346,6 @@ mod tests {
         let mut b = UdpPath::open(loopback(), 4, 8).unwrap();
         let peer = a.peer(b.at(), &[0, 1, 2, 3]).unwrap();
         let full: &'static [u8] = (0..1200).map(|at| (at % 251) as u8).collect::<Vec<_>>().leak();
-        // All headers have one length.
         let outbound = |label, bytes: &'static [u8]| {
             let (head, payload) = bytes.split_at(56);
             Outbound { to: To::Peer(peer), label, ecn: true, class: 0, head, payload }

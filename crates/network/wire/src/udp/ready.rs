@@ -6,7 +6,6 @@ use rustix::{
 };
 use std::{net::UdpSocket, time::Duration};
 
-/// One bit per socket.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Readable([u64; MAX_SOCKETS / 64]);
 

@@ -151,7 +151,6 @@ pub fn fuzz(bytes: &[u8]) {
     }
 }
 
-/// In the encoding of verbs.
 fn mtu(number: u8) -> Option<u8> {
     (1..=5).contains(&number).then_some(number)
 }
@@ -161,7 +160,6 @@ pub(super) struct Control {
     stream: TcpStream,
     pub(super) peer: SocketAddr,
     bytes: Vec<u8>,
-    /// Frames that arrived while another was expected.
     waiting: VecDeque<Frame>,
     unsent: Vec<u8>,
     /// The socket is in blocking mode.
@@ -170,7 +168,6 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// `give_up` is the timeout for replies of the peer.
     pub(super) fn new(stream: TcpStream, give_up: Duration) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(false)?;

@@ -59,7 +59,6 @@ impl VerbsPath {
     /// # Errors
     /// Fails if library, device or receiver are missing or incompatible.
     pub fn connect(to: SocketAddr, memory: u64, settings: VerbsSettings, seed: u64) -> Result<Self, WireError> {
-        // Checks local requirements first.
         let name = super::device(settings.device.as_deref())?;
         let stream = TcpStream::connect_timeout(&to, settings.give_up).map_err(|source| {
             let what = format!("no answer from {to}: does `anabranch serve --datapath verbs` run there?");

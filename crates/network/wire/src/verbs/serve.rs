@@ -81,7 +81,6 @@ impl Shared {
 }
 
 impl Counted {
-    /// Returns `false` if `memory` exceeds the limit.
     fn take(&mut self, memory: u64) -> bool {
         let all = &self.shared.memory;
         let taken = all.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |all| {
@@ -335,7 +334,6 @@ impl Receiver {
         Ok(())
     }
 
-    /// Returns `true` if there were any arrivals.
     fn gather(&mut self) -> Result<bool, WireError> {
         let mut notices = Vec::new();
         self.device.poll(&mut |told| {

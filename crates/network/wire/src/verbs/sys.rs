@@ -44,7 +44,6 @@ const RTR: c_uint = 2;
 const RTS: c_uint = 3;
 const SQD: c_uint = 4;
 
-/// Attributes that a call sets.
 mod mask {
     use super::c_int;
 
@@ -96,7 +95,6 @@ fn failed(what: impl Into<String>, source: io::Error) -> WireError {
     WireError::System { what: what.into(), source }
 }
 
-/// For functions that return an error number.
 fn check(what: &str, returned: c_int) -> Result<(), WireError> {
     match returned {
         0 => Ok(()),
@@ -104,7 +102,6 @@ fn check(what: &str, returned: c_int) -> Result<(), WireError> {
     }
 }
 
-/// For functions that return a pointer or null.
 fn there<T>(what: &str, returned: *mut T) -> Result<*mut T, WireError> {
     if returned.is_null() { Err(failed(what, io::Error::last_os_error())) } else { Ok(returned) }
 }
@@ -205,7 +202,6 @@ pub(super) struct Way {
     pub(super) gid: [u8; 16],
     /// 20 bits, from which the hardware derives the source port.
     pub(super) flow_label: u32,
-    /// DSCP and ECN.
     pub(super) class: u8,
 }
 
@@ -407,7 +403,6 @@ impl Device {
         unsafe { ptr::copy_nonoverlapping(self.memory.at.add(at), bytes.as_mut_ptr(), bytes.len()) }
     }
 
-    /// Returns the queue pair's index and number.
     pub(super) fn create(&mut self, sends: u32, receives: u32) -> Result<(usize, u32), WireError> {
         let cap =
             QpCap { max_send_wr: sends, max_recv_wr: receives, max_send_sge: 1, max_recv_sge: 1, max_inline_data: 0 };

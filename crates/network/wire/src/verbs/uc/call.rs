@@ -34,7 +34,6 @@ fn no_answer(at: SocketAddr, source: io::Error) -> WireError {
 }
 
 impl Call {
-    /// `from` is a local address.
     pub(super) fn begin(at: SocketAddr, from: Option<IpAddr>) -> Result<Self, WireError> {
         let begun = || {
             let socket = Socket::new(Domain::for_address(at), Type::STREAM, None)?;

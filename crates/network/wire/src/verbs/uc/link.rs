@@ -209,7 +209,6 @@ impl Link {
         !self.arrived.is_empty()
     }
 
-    /// Copies the next datagram to `to`.
     pub(super) fn take<'a>(&mut self, to: &'a mut [u8]) -> Option<(Label, &'a [u8])> {
         let (label, place, bytes) = self.arrived.pop_front()?;
         let (at, size) = self.place(place);

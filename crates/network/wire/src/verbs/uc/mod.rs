@@ -30,7 +30,6 @@ use std::{
 /// Bytes of a packet on the wire besides its datagram: Ethernet, IPv4, UDP, base transport header and invariant CRC.
 pub const UC_OVERHEAD: u64 = 14 + 20 + 8 + 12 + 4;
 
-/// One queue pair per label and peer.
 const MAX_LABELS: u32 = 256;
 /// Intervals between polls of TCP while datagrams keep arriving: while a peer is being connected, and otherwise.
 const LOOKS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(5)];
@@ -69,7 +68,6 @@ pub struct UcPath {
     draws: Stream,
     buffer: Vec<u8>,
     refused: u64,
-    /// Receives the reason of a refusal or a failed peer.
     tell: Box<dyn FnMut(&str) + Send>,
 }
 
@@ -247,7 +245,6 @@ impl UcPath {
             if is_full {
                 self.callers.remove(0);
             }
-            // The caller may have disconnected.
             if let Ok(control) = Control::new(stream, self.own.settings.give_up) {
                 self.callers.push((control, Instant::now()));
             }

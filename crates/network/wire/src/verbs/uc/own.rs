@@ -24,7 +24,6 @@ pub(super) fn places(labels: u32) -> (u32, u32) {
     (receives, labels * receives + SENDS)
 }
 
-/// What an endpoint announces to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Greeting {
     pub(super) gid: [u8; 16],
@@ -48,7 +47,6 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// `local` is the address by which packets leave.
     pub(super) fn greeting(&self, local: Option<IpAddr>) -> Result<Greeting, WireError> {
         let index = gid::choose(&self.name, self.settings.gid_index, local)?;
         let device = Device::open(&self.name, index, 4096, 16, Service::Unreliable)?;
