@@ -53,14 +53,14 @@ def annotation(schema: Schema) -> str:
             return "bool"
         case "array":
             inner = annotation(schema["items"])
-            # A text is a sequence of texts too.
+            # A str is a sequence of str too.
             return f"list[{inner}]" if inner in ("int", "float", "bool") else f"Sequence[{inner}]"
         case _:
             return "object"
 
 
 def simple(kind: str) -> str:
-    """Literals beside a free text do not need types of their own."""
+    """Drops literals beside a free text, which includes them."""
     parts = split(kind)
     if "str" in parts:
         parts = [part for part in parts if not part.startswith("Literal[")]
@@ -95,7 +95,7 @@ def document(text: str, indent: str) -> str:
 
 def part(name: str, schema: Schema, text: str, *, table: str, kind: str | None = None,
          nested: dict[str, str] | None = None) -> str:
-    """A class. `nested` names the classes of tables within it."""
+    """Returns a class; `nested` has the classes of tables within it."""
     nested = nested or {}
     properties: Schema = {key: value for key, value in schema["properties"].items() if key != "kind" or kind is None}
     out = f"\n\nclass {name}(Part):\n" + document(text, "    ") + "\n"
@@ -217,7 +217,7 @@ def files(schema: Schema) -> dict[str, str]:
 
 
 def declared() -> Schema:
-    """The schema, from the native part alone: the package may lack what is written here."""
+    """Returns the schema, from the native module alone: the package may lack the generated classes."""
     spec = importlib.util.find_spec("anabranch")
     folders = list(spec.submodule_search_locations or []) if spec else []
     found = [path for folder in folders for path in Path(folder).glob("_native*.so")]

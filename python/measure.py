@@ -1,5 +1,5 @@
 """
-What the package costs, as ratios on one machine: processor time, and instructions (valgrind) where the difference is small.
+Measures the cost of the package on one machine: processor time, or instructions (valgrind) where the difference is small.
 
     python -P python/measure.py [NAME ...]     # import, overhead, frames, sweep, cores, dask
 """
@@ -19,7 +19,7 @@ import anabranch as ab
 
 
 def of_children(*words: str, cwd: str) -> float:
-    """Processor time of a command, in seconds."""
+    """Returns the processor time of a command, in seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(words, cwd=cwd, check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -27,21 +27,21 @@ def of_children(*words: str, cwd: str) -> float:
 
 
 def own(call: Callable[[], object]) -> float:
-    """Processor time of a call, all threads, in seconds."""
+    """Returns the processor time of a call in seconds, all threads."""
     before = time.process_time()
     call()
     return time.process_time() - before
 
 
 def instructions(*words: str, cwd: str) -> int:
-    """Instructions of a command, which other work on the machine does not change."""
+    """Counts the instructions of a command, which other load on the machine does not change."""
     counted = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *words]
     said = subprocess.run(counted, cwd=cwd, check=True, capture_output=True, text=True).stderr
     return int(said.partition("Collected : ")[2].split()[0])
 
 
 def overhead(folder: str) -> None:
-    """The same run by the command and from Python, tables written by both."""
+    """Compares a run by the command with one from Python; both write tables."""
     command = [sys.executable, "-m", "anabranch"]
     code = """
 import anabranch as ab
@@ -49,7 +49,7 @@ ab.run(ab.Scenario('permutation-128').with_({'workload.0.size': '16MiB'}), threa
 """
     words = ["run", "permutation-128", "--set", "workload.0.size=16MiB", "--threads", "1", "--out", "command"]
     run = instructions(*command, *words, cwd=folder)
-    # The command draws a page as well, which Python does not; that and what starts an interpreter is taken off.
+    # The report of the command and the start of the interpreter are subtracted.
     page = instructions(*command, "report", "command", cwd=folder)
     start = instructions(*command, "--version", cwd=folder)
     python = instructions(sys.executable, "-c", code, cwd=folder)
@@ -58,7 +58,7 @@ ab.run(ab.Scenario('permutation-128').with_({'workload.0.size': '16MiB'}), threa
 
 
 def frames(folder: str) -> None:
-    """Flows as a polars frame, against their run and against polars reading the same rows from Parquet; the least of several each."""
+    """Compares flows as a polars frame with their run and with reading them from Parquet; minimum of several."""
     import polars
 
     scenario = ab.Scenario("hopper-alicloud").with_({"workload.0.duration": "10ms"})
@@ -77,7 +77,7 @@ def frames(folder: str) -> None:
 
 
 def sweep(folder: str) -> None:
-    """A thousand runs of `tiny` with results on disk, and the same again."""
+    """Measures a thousand runs of `tiny` with results on disk, then their reuse."""
     def go(name: str, client: object = None) -> None:
         ab.sweep(
             "tiny", {"workload.0.size": "1KiB..250KiB:1KiB"}, schemes=["ecmp", "prime"], seeds=2, out=Path(folder) / name,
@@ -89,10 +89,7 @@ def sweep(folder: str) -> None:
 
 
 def cores(folder: str) -> None:
-    """
-    Eight equal runs on two cores against one: by a sweep, and by plain processes of the command, which share nothing but the machine.
-    The two by turns; medians of the ratios.
-    """
+    """Compares eight equal runs on two cores with one, in a sweep and in independent processes; medians of the ratios."""
     eight = ["permutation-1024", "--set", "workload.0.size=8MiB", "--set", "load_balancer.scheme=ecmp", "--threads", "1"]
     code = "import anabranch as ab, sys; ab.sweep('permutation-1024', {'workload.0.size': ['8MiB']}, schemes=['ecmp'], seeds=8, threads=int(sys.argv[2]), out=sys.argv[1], progress=False)"
     turns = iter(range(1000))
@@ -120,7 +117,7 @@ def cores(folder: str) -> None:
 
 
 def dask(folder: str) -> None:
-    """The same thousand runs by two Dask workers, scheduler and client included, less what it takes to start them."""
+    """Measures the runs of `sweep` on two Dask workers, with scheduler and client, without their start."""
     code = """
 import sys
 import anabranch as ab
@@ -137,7 +134,7 @@ if __name__ == "__main__":
 
 
 def start(folder: str) -> None:
-    """`import anabranch`."""
+    """Measures `import anabranch`."""
     code = "import time; b = time.process_time(); import anabranch; print(time.process_time() - b)"
     taken = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout) for _ in range(9)]
     print(f"import: {min(taken) * 1e3:.1f} ms")

@@ -40,7 +40,7 @@ def paragraph(node: ast.AST) -> str:
 
 
 def signature(name: str, function: ast.FunctionDef) -> str:
-    """As a call is written: with types, without `self`."""
+    """Returns a signature with types, without `self`."""
     arguments = ast.parse(ast.unparse(function.args).join(["def f(", "): ..."])).body[0]
     assert isinstance(arguments, ast.FunctionDef)
     given = arguments.args
@@ -48,7 +48,7 @@ def signature(name: str, function: ast.FunctionDef) -> str:
         if positional and positional[0].arg in ("self", "cls"):
             del positional[0]
             break
-    # `a: int=1` as it is usually written.
+    # `a: int=1` becomes `a: int = 1`.
     words = [re.sub(r"(:.*)=([^=]*)$", r"\1 = \2", word.strip()) for word in split(ast.unparse(given))]
     result = f" -> {ast.unparse(function.returns)}" if function.returns and function.name != "__init__" else ""
     line = f"{name}({', '.join(words)}){result}"
@@ -77,7 +77,7 @@ def split(arguments: str) -> list[str]:
 
 
 def fields(body: list[ast.stmt]) -> list[tuple[str, str, str]]:
-    """Attributes with their words: name, type, meaning."""
+    """Returns name, type and meaning of attributes."""
     found = []
     for statement, after in zip(body, [*body[1:], None], strict=True):
         match statement:
@@ -147,7 +147,7 @@ def page() -> str:
 
 
 def exports() -> set[str]:
-    """What `import anabranch` gives by name."""
+    """Returns the public names of the package."""
     for node in ast.parse((PACKAGE / "__init__.py").read_text()).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return set(ast.literal_eval(node.value))
@@ -155,7 +155,7 @@ def exports() -> set[str]:
 
 
 def parts() -> str:
-    """The generated classes: which there are; their arguments are the keys of keys.md."""
+    """Lists the generated classes; their arguments are the keys of keys.md."""
     text = "### Parts\n\nTheir arguments are the keys of [keys.md](keys.md), with the words of `anabranch explain` as documentation; "
     text += "`.replace(...)` gives the same with other values.\n\n"
     text += "| module | classes |\n|---|---|\n"

@@ -30,7 +30,7 @@ SITUATIONS: dict[str, tuple[float, list[ab.Fault]]] = {
 
 
 def situation(name: str, load: float, faults: list[ab.Fault], scheme: str) -> ab.Scenario:
-    """Web search on a 32-host fat tree."""
+    """Returns web search on a 32-host fat tree."""
     return ab.Scenario(
         name=f"{scheme}, {name}",
         topology=ab.FatTree(tiers=2, radix=8),

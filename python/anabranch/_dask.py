@@ -126,12 +126,12 @@ def run(
 
 
 def _is_loss(status: str, error: BaseException | None) -> bool:
-    """Returns True if the worker was lost, and False if the run failed."""
+    """Returns True if the worker was lost, False if the run failed."""
     return status != "error" or error is None or type(error).__name__ in ("KilledWorker", "CommClosedError", "CancelledError")
 
 
 def _told(error: BaseException | None) -> BaseException:
-    """Workers that join later have not been checked."""
+    """Returns the cause of a failed run; workers that join later have not been checked."""
     if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("anabranch"):
         return ScenarioError(f"a Dask worker lacks the package anabranch: {error}", place="client", remedy=_SAME_WHEEL)
     return error or RuntimeError("a run on a Dask worker ended without a result")
@@ -142,7 +142,7 @@ def _news(runs: int, done: int) -> dict[str, Any]:
 
 
 def _do(place: str | None, key: str, name: str, toml: str, again: str, topic: str) -> Files | None:
-    """Runs on a worker: executes a run into the store, or returns its files if the store is elsewhere."""
+    """Executes a run on a worker, into the store; returns its files if the store is elsewhere."""
     scenario = _native.Scenario.parse(toml, name, "scenario", "")
     if scenario.run_key != key:
         message = f"{name}: this worker has another anabranch ({_native.__version__}, {_native.COMMIT}) than the client, or other files"

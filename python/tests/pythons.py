@@ -16,14 +16,14 @@ OLDEST, NEWEST = 11, 20
 
 
 def pythons() -> dict[str, str]:
-    """The first one of each version, on the PATH or among those of pyenv."""
+    """Returns the first of each version, on the PATH or in pyenv."""
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     found = {}
     for minor in range(OLDEST, NEWEST):
         version = f"3.{minor}"
         listed = [shutil.which(f"python{version}"), *map(str, sorted(root.glob(f"{version}.*/bin/python{version}")))]
         for path in listed:
-            # pyenv leaves commands on the PATH for versions that are not chosen; they do not start.
+            # pyenv's commands for versions that are not selected do not start.
             if path and (executable := _executable(path)):
                 found[version] = executable
                 break

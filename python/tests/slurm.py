@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 NEEDED = ["munged", "slurmctld", "slurmd", "sbatch", "sinfo"]
-# Debian's folder of services, which is not in every search path.
+# Not in every search path on Debian.
 PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 
 CONF = """
@@ -53,7 +53,7 @@ PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscrib
 
 
 def missing() -> str | None:
-    """Why it cannot be started here."""
+    """Returns the reason why Slurm cannot start here."""
     if os.geteuid() != 0:
         return "needs root"
     absent = [name for name in NEEDED if shutil.which(name, path=PATH) is None]
@@ -68,7 +68,7 @@ def _port() -> int:
 
 
 def start(folder: Path) -> Path:
-    """Starts it; gives its configuration, for SLURM_CONF."""
+    """Starts Slurm; returns its configuration file, for SLURM_CONF."""
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)
     for part in ("state", "spool"):
@@ -101,7 +101,7 @@ def start(folder: Path) -> Path:
 
 
 def stop(folder: Path) -> None:
-    """Ends it with all its jobs."""
+    """Stops Slurm with all its jobs."""
     conf = folder / "slurm.conf"
     environment = {**os.environ, "PATH": PATH, "SLURM_CONF": str(conf)}
     subprocess.run(["scancel", "--user=root"], env=environment, capture_output=True)

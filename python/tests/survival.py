@@ -33,7 +33,7 @@ SWEEP = f"""
 import anabranch as ab, sys
 ab.sweep({SCENARIO!r}, {OVER!r}, schemes={SCHEMES!r}, seeds={SEEDS}, out=sys.argv[1], threads=2)
 """
-"""A process of its own that does it; its argument is the store."""
+"""Program of a process that runs the sweep; its argument is the store."""
 
 
 def sweep(out: Path, **more: Any) -> ab.Sweep:
@@ -45,7 +45,7 @@ def process(out: Path) -> subprocess.Popen[bytes]:
 
 
 def of_the_command(folder: Path) -> Fingerprints:
-    """Fingerprints of the same 20 runs by `anabranch run`, load balancer and seed on its command line."""
+    """Returns the fingerprints of the same 20 runs by `anabranch run`."""
 
     def one(run: tuple[str, int]) -> str:
         scheme, seed = run
@@ -61,7 +61,7 @@ def of_the_command(folder: Path) -> Fingerprints:
 
 
 def finished(out: Path) -> dict[str, int]:
-    """The runs that can be seen, and their directories' numbers: what is published again has another one."""
+    """Returns the published runs with the inodes of their directories, which change if a run is published twice."""
     return {path.name: path.stat().st_ino for path in out.glob("runs/*")}
 
 
@@ -73,7 +73,7 @@ def wait_for(runs: int, out: Path) -> None:
 
 
 def starts(out: Path) -> dict[str, list[int]]:
-    """Process numbers that started each run, in order, from the log to which every worker writes before it starts."""
+    """Returns the processes that started each run, in order, from the log that workers write first."""
     begun = defaultdict(list)
     for line in (out / "starts.log").read_text().splitlines():
         run, _, pid, _ = line.split()
@@ -82,7 +82,7 @@ def starts(out: Path) -> dict[str, list[int]]:
 
 
 def wait_for_work(pid: int, out: Path) -> None:
-    """Until a process is in the midst of a run."""
+    """Waits until a process is executing a run."""
     until = time.monotonic() + 60
     while all(pids[-1] != pid or run in finished(out) for run, pids in starts(out).items()):
         assert time.monotonic() < until
@@ -123,7 +123,7 @@ class Watched:
 
 
 def half_written(run: Path) -> list[str]:
-    """What lacks of a run that can be seen."""
+    """Returns the defects of a published run."""
     try:
         json.loads((run / "summary.json").read_text())
         json.loads((run / "attempt.json").read_text())
@@ -137,7 +137,7 @@ def half_written(run: Path) -> list[str]:
 
 
 def survived(out: Path, reference: Fingerprints, killed: Iterable[int] = (), most_killed: int = 0, disk_full: bool = False) -> None:
-    """20 results, each once, equal to those of the command; only what a process of `killed` had begun was begun again."""
+    """Checks for 20 results, equal to those of the command; only runs of processes in `killed` were started again."""
     done = ab.load(out)
     assert isinstance(done, ab.Sweep) and done.missing == 0 and done.failed == {} and len(done) == RUNS
     rows = done._rows()
@@ -146,12 +146,11 @@ def survived(out: Path, reference: Fingerprints, killed: Iterable[int] = (), mos
     assert set(finished(out)) == set(begun) == {row["run"] for row in rows} and len(begun) == RUNS
     assert list((out / ".writing").iterdir()) == [] and (out / "report.html").exists()
     assert [what for run in begun for what in half_written(out / "runs" / run)] == []
-    # A run is begun once more for each process that died at it, and by nothing else.
+    # A run is restarted once for each process that died executing it.
     assert all(set(pids[:-1]) <= set(killed) for pids in begun.values()), (begun, killed)
     again = sum(map(len, begun.values())) - RUNS
     assert again <= most_killed, begun
     # The end of a process counts as an attempt; on a full disk it cannot be recorded.
     assert all(int(row["attempts"]) == (1 if disk_full else len(begun[row["run"]])) for row in rows)
-    # Once more, and nothing is left to do.
     sweep(out)
     assert starts(out) == begun

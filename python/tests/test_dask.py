@@ -57,7 +57,7 @@ def test_a_worker_killed_in_the_middle(client: Any, tmp_path: Path, of_the_comma
         survival.sweep(out, client=client)
     thread.join()
     assert killed
-    # One start for each run, and one more for the run that was killed, if one was under way.
+    # One start for each run, and one more for a killed run.
     survival.survived(out, of_the_command, killed, most_killed=1)
 
 
@@ -79,7 +79,7 @@ def test_a_client_killed_and_started_again(client: Any, tmp_path: Path, of_the_c
         first.kill()
         first.wait()
         subprocess.run(words, check=True)
-    # The workers survive the client and finish their runs, which no other process repeats.
+    # The workers survive the client and finish their runs.
     survival.survived(out, of_the_command)
 
 
@@ -102,7 +102,7 @@ def test_the_command_with_the_address_of_a_scheduler(client: Any, tmp_path: Path
 def test_a_run_whose_process_died_three_times_is_given_up(client: Any, tmp_path: Path) -> None:
     """Simulates a run that needs too much memory: its claim records three ended processes."""
     out = tmp_path / "sweep"
-    # A store is known by its manifest.
+    # The manifest makes it a store.
     ab.sweep("tiny", {"workload.0.size": ["32KiB"]}, schemes=["ecmp"], out=out)
     run = ab.Scenario("tiny").with_(scheme="ecmp")._native.run_key
     (out / ".claims" / run).write_text("x\n" * 3)
@@ -111,11 +111,11 @@ def test_a_run_whose_process_died_three_times_is_given_up(client: Any, tmp_path:
 
 
 def test_a_run_that_kills_its_worker_is_given_up_and_the_others_are_done(client: Any, tmp_path: Path) -> None:
-    """Here no store is shared, so the client counts."""
+    """Without a shared store the client counts starts."""
     from distributed.diagnostics.plugin import WorkerPlugin
 
     class Deadly(WorkerPlugin):
-        """On every worker, also those that come later: the runs of PRIME take their worker with them."""
+        """Kills every worker, also later ones, that runs PRIME."""
 
         name = "deadly"
 
@@ -199,7 +199,7 @@ def test_workers_without_the_package_are_refused(client: Any, tmp_path: Path) ->
 
 
 def slurm_of(folder: Path, monkeypatch: pytest.MonkeyPatch, **commands: str) -> None:
-    """Slurm's commands with their outputs elsewhere: shell lines by command. The PATH has nothing else."""
+    """Puts shell lines in place of Slurm's commands, alone on the PATH."""
     for name, lines in commands.items():
         (folder / name).write_text(f"#!/bin/sh\n{lines}\n")
         (folder / name).chmod(0o755)

@@ -1,4 +1,4 @@
-"""Every Python block of the documentation is executed, page by page, in a folder of its own."""
+"""Executes every Python block of the documentation, page by page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAGES = {
     "docs/how-to/tuning.md": ["polars", "optuna", "matplotlib"],
 }
 
-# What the blocks of a page read.
+# Commands whose results the blocks of a page read.
 BEFORE = {
     "docs/how-to/look-inside.md": ["""anabranch run tiny --set 'measure.trace_flows=[3, "first:2"]' --out results/traced"""],
     "docs/reference/results.md": ["anabranch run tiny --out results/tiny", "anabranch compare tiny --schemes ecmp,prime --out results/compare"],
@@ -44,7 +44,7 @@ def test_the_blocks_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest
     assert blocks, "a page without blocks stands here for nothing"
     names: dict[str, object] = {"__name__": "page"}
     for start, block in blocks:
-        # The line of the page is the line of the error.
+        # Errors name the line of the page.
         line = text[:start].count("\n") + 1
         exec(compile("\n" * line + block, str(ROOT / page), "exec"), names)
 

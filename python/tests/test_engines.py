@@ -28,14 +28,14 @@ workload.0.size = ["16KiB", "64KiB"]
 
 
 def block(language: str, begin: str) -> str:
-    """The block of the page in a language that begins so."""
+    """Returns the block of a language with this beginning."""
     found = re.search(rf"^```{language}\n({re.escape(begin)}.*?)^```", PAGE, re.M | re.S)
     assert found, begin
     return found.group(1)
 
 
 def environment() -> dict[str, str]:
-    """One in which `anabranch` is the command of this package."""
+    """Returns an environment in which `anabranch` is the command of this package."""
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 

@@ -1,4 +1,4 @@
-"""The package as a whole: what it pulls in, how fast, on which Pythons, and whether what is generated is fresh."""
+"""The package: imports, their time, Python versions, generated files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ taken = time.process_time() - before
 print(taken, [name for name in {LIBRARIES} if name in sys.modules])
 """
     python(code)
-    # Other work on the machine makes it slower, never faster: one time below the mark shows it.
+    # Other load only slows it down: one time below the limit is enough.
     taken = []
     for _ in range(20):
         seconds, loaded = python(code).split(" ", 1)
@@ -62,7 +62,7 @@ for method, extra in [("polars", "polars"), ("pandas", "pandas"), ("arrow", "arr
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
 def test_every_python_of_the_machine(version: str) -> None:
-    """One build serves all: the stable ABI of 3.11."""
+    """The build has the stable ABI of 3.11."""
     found = pythons().get(version)
     if found is None:
         pytest.skip(f"there is no Python {version} here")

@@ -23,7 +23,7 @@ def command(*words: str, cwd: Path) -> str:
 
 
 def same_from_both(name: str, threads: int, changes: dict[str, str], folder: Path) -> None:
-    """The run by the command and from Python: fingerprint, summary, rows as CSV."""
+    """Checks that fingerprint, summary and rows are equal by the command and from Python."""
     settings = [word for key, value in changes.items() for word in ("--set", f"{key}={value}")]
     words = ["run", name, *settings, "--threads", str(threads), "--out", "there", "--format", "json"]
     said = json.loads(command(*words, cwd=folder))
@@ -146,7 +146,7 @@ def test_the_gil_is_free_while_it_runs() -> None:
     seconds = time.monotonic() - began
     done.set()
     thread.join()
-    # A thread that sleeps a millisecond at a time gets at least a tenth of its turns on a busy machine.
+    # On a busy machine a thread with sleeps of 1 ms gets at least a tenth of its turns.
     assert count > 100 * seconds, f"{count} turns in {seconds:.2f} s"
 
 
@@ -163,14 +163,14 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("name", ["permutation-8192", "spritz-40k-dragonfly"])
 def test_ctrl_c_ends_a_run_within_a_second(name: str, tmp_path: Path) -> None:
-    """The second one is still building its graph of 40,000 hosts."""
+    """The second scenario is still building its graph of 40,000 hosts."""
     words = [sys.executable, "-c", INTERRUPTED, name, "0.6"]
     began = time.monotonic()
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=100)
     assert done.stdout, done.stderr
     assert float(done.stdout) < 0.6 + 1.0
     assert time.monotonic() - began < 10, "the process does not wait for what was left behind"
-    # What was left behind while it was building holds a lock until its process is gone.
+    # The lock of an interrupted build remains until its process ends.
     assert [path.name for path in tmp_path.glob("results/*") if path.name != ".lock"] == []
 
 
@@ -204,7 +204,7 @@ loss = 0.3
 
 
 def write_ring(tmp_path: Path) -> None:
-    """Four switches in a ring, every host sending across it."""
+    """Writes four switches in a ring; every host sends across it."""
     ends = [f"{host} {4 + host} 100Gbps 1000ns 0" for host in range(4)] + [f"{4 + i} {4 + (i + 1) % 4} 100Gbps 1000ns 0" for i in range(4)]
     (tmp_path / "ring.topo").write_text("8 4 8\n4 5 6 7\n" + "".join(f"{line}\n" for line in ends))
     flows = [f"{i // 24},{(i // 24 + 2) % 4},2000000,0" for i in range(4 * 24)]
@@ -213,7 +213,7 @@ def write_ring(tmp_path: Path) -> None:
 
 
 def test_a_deadlock_is_a_status(tmp_path: Path) -> None:
-    """Pauses that wait for each other are an outcome of the scenario, no exception."""
+    """A deadlock is a result of the scenario, no exception."""
     write_ring(tmp_path)
     scenario = ab.Scenario.from_toml(RING.replace("256MB", "300kB"), folder=tmp_path)
     run = ab.run(scenario, threads=1, out=tmp_path / "out")
@@ -225,7 +225,7 @@ def test_a_deadlock_is_a_status(tmp_path: Path) -> None:
 
 
 def test_a_broken_run_says_all_that_is_needed_to_see_it_again(tmp_path: Path) -> None:
-    """Packets are lost on a ring and, without a timeout, never retransmitted, as in the test of the program."""
+    """Without a timeout, packets lost on a ring are never retransmitted."""
     write_ring(tmp_path)
 
     def said(scenario: ab.Scenario) -> str:
@@ -236,7 +236,7 @@ def test_a_broken_run_says_all_that_is_needed_to_see_it_again(tmp_path: Path) ->
 
     of_file = said(ab.Scenario(tmp_path / "ring.toml").with_({"fabric.shared_buffer": "250MB"}))
     assert f"to see it again: anabranch run {tmp_path / 'ring.toml'} --set 'fabric.shared_buffer=" in of_file
-    # A text that was never a file is quoted whole.
+    # The message contains a text that is not a file.
     scenario = ab.Scenario.from_toml(RING + LOSS, folder=tmp_path)
     whole = said(scenario).partition("FILE being\n\n")[2]
     assert ab.Scenario.from_toml(whole).hash == scenario.hash

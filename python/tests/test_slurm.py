@@ -40,7 +40,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def workers_of(job: str, client: Any) -> list[int]:
-    """Processes of a job's workers."""
+    """Returns the processes of a job's workers."""
     names = [name for name, worker in client.cluster.workers.items() if worker.job_id == job]
     found = client.scheduler_info(n_workers=-1)["workers"].items()
     addresses = [address for address, worker in found if any(str(worker["name"]).startswith(name) for name in names)]

@@ -1,4 +1,4 @@
-"""Sweeps on one machine: what is done is known from the disk."""
+"""Sweeps on one machine, with their state on disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCHEMES = ["ecmp", "prime"]
 
 
 def starts(directory: Path) -> Counter[str]:
-    """Number of starts of each run, from the log of all workers."""
+    """Returns the number of starts of each run, from the log of all workers."""
     return Counter(line.split()[0] for line in (directory / "starts.log").read_text().splitlines())
 
 
@@ -99,7 +99,7 @@ def test_failures_are_kept_and_tried_again_when_asked(tmp_path: Path) -> None:
     out = tmp_path / "sweep"
     sweep = ab.sweep("tiny", {"workload.0.size": ["16KiB"]}, schemes=SCHEMES, seeds=1, out=out)
     (run, *_) = [row["run"] for row in rows(sweep)]
-    # As a run that failed on another machine leaves it.
+    # The state of a run that failed on another machine.
     import json
     import shutil
 
@@ -130,7 +130,7 @@ def test_killed_and_started_again(tmp_path: Path, of_the_command: survival.Finge
         first.wait()
         done = survival.finished(out)
         assert survival.process(out).wait() == 0
-    # Two ran when it was killed; each was begun once more, and what was done was not.
+    # The two runs in progress at the kill are restarted once, finished ones are not.
     survival.survived(out, of_the_command, killed=[first.pid], most_killed=2)
     assert all(len(survival.starts(out)[run]) == 1 for run in done)
 
@@ -149,7 +149,7 @@ def test_the_disk_is_full_at_the_third_run(tmp_path: Path, of_the_command: survi
     def blocks(path: Path) -> int:
         return sum(one.lstat().st_blocks * 512 for one in path.rglob("*"))
 
-    # What the store takes with its plan, and each run.
+    # Bytes of the plan and of a run.
     small = tmp_path / "small"
     ab.sweep(survival.SCENARIO, survival.OVER, schemes=["ecmp"], seeds=1, out=small)
     run = max(blocks(one) for one in (small / "runs").iterdir())
@@ -169,7 +169,7 @@ def test_the_disk_is_full_at_the_third_run(tmp_path: Path, of_the_command: survi
             assert list((out / ".writing").iterdir()) == []
             subprocess.run(["mount", "-o", "remount,size=64M", place], check=True)
             survival.sweep(out)
-        # The one that the disk ended.
+        # The full disk ended one run.
         survival.survived(out, of_the_command, killed=[os.getpid()], most_killed=1, disk_full=True)
     finally:
         subprocess.run(["umount", place], check=True)
@@ -197,7 +197,7 @@ def test_mistakes_are_told_before_the_first_run(tmp_path: Path) -> None:
     size, delay = "workload.0.size", "topology.link_delay"
 
     def said(place: str, words: str, **given: object) -> ab.ScenarioError:
-        """Names the argument and what was found, in words of Python; nothing half-written stays."""
+        """Checks that the error names argument and value in terms of Python and that no partial file remains."""
         error = wrong(out=out, **given)
         assert error.place == place and words in str(error) and "--" not in str(error), str(error)
         assert not out.exists()
@@ -218,7 +218,7 @@ def test_mistakes_are_told_before_the_first_run(tmp_path: Path) -> None:
     assert said("schemes", "`emcp`", schemes=["emcp"]).nearest == "ecmp"
     said("schemes", "expected a list", schemes="ecmp,prime")
     assert said("baseline", "not among", schemes=["ecmp", "prime"], baseline="prme").nearest == "prime"
-    # What shows only once the graph of a point is built.
+    # Errors that need the graph of a point.
     said('over["topology.radix"]', "an even number", scenario="first-run", over={"topology.radix": [8, 7]})
     said('variants["x"]', "unknown key", variants={"x": {"load_balancer.prime.p_ecm": 8}})
     for seeds in (0, -1, "3", 1.5, True):

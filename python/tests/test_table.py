@@ -24,7 +24,7 @@ INSIDE = {
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> ab.Run:
-    """Everything measured, some flows unfinished, so that there are empty cells."""
+    """Returns a run with all measurements and unfinished flows, so with empty cells."""
     scenario = ab.Scenario(
         name="tables",
         topology=ab.FatTree(tiers=2, radix=8),
@@ -70,7 +70,7 @@ def test_all_see_the_memory_that_rust_filled(run: ab.Run) -> None:
         assert len(own) == 1 and own == run.flows._native.addresses(column), "built once"
         arrow = run.flows.arrow()[column].chunk(0)
         assert arrow.buffers()[1].address == own[0]
-        # polars shows its own memory as it is.
+        # polars exports its memory without a copy.
         series = run.flows.polars()[column].to_arrow()
         assert series.buffers()[1].address == own[0]
         pandas = run.flows.pandas()[column].array.__arrow_array__()

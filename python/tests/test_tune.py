@@ -24,14 +24,14 @@ BASE = ab.Scenario("tiny").with_({KEY: 5})
 
 
 def parameter(run: ab.Run) -> float:
-    """What p_ecn was in a run, from its manifest."""
+    """Returns `p_ecn` of a run, from its manifest."""
     assert run.directory is not None
     manifest = json.loads((run.directory / "manifest.json").read_text())
     return float(tomllib.loads(manifest["scenario"])["load_balancer"]["prime"]["p_ecn"])
 
 
 def bowl(run: ab.Run) -> float:
-    """A known function, its minimum 0 at 23."""
+    """Known function with minimum 0 at 23."""
     return (parameter(run) - 23.0) ** 2
 
 
@@ -40,7 +40,7 @@ def trials(tuning: ab.Tuning) -> list[Any]:
 
 
 def test_the_minimum_of_a_known_function_is_found(tmp_path: Path) -> None:
-    # Optuna's own sampler finds 23 of 1 to 50 within 40 trials of this seed when it is given the function itself; so must we.
+    # Optuna's own sampler finds 23 of 1 to 50 within 40 trials of this seed, called directly.
     tuning = ab.tune(BASE, {KEY: (1, 50)}, bowl, seeds=1, trials=40, held_out=1, out=tmp_path / "tune", progress=False)
     assert abs(tuning.parameters[KEY] - 23) <= 2, tuning
     assert tuning.gain.tuned == (tuning.parameters[KEY] - 23) ** 2
@@ -55,7 +55,7 @@ def test_the_same_call_gives_the_same_trials_on_any_number_of_threads(tmp_path: 
 
     one = tune("one", 1)
     assert trials(one) == trials(tune("two", 2)) == trials(tune("four", 4))
-    # Stopped after a batch, and within one; the progress is in the journal only.
+    # Stopped after a batch, and within one; only the journal has the progress.
     tune("resumed", 2, budget=4)
     lines = (tmp_path / "one" / "journal.log").read_text().splitlines(keepends=True)
     (tmp_path / "inside").mkdir()
@@ -182,7 +182,7 @@ def test_mistakes_are_told_before_the_first_run(tmp_path: Path) -> None:
     assert wrong(space=3).place == "space" and wrong(space={KEY: 3}).place == KEY
     assert wrong(trials=0).place == "trials" and wrong(held_out=-1).place == "held_out"
     assert wrong(objective=[]).place == "objective"
-    # Refusals of every trial are raised at once.
+    # Errors that every trial would have are raised at once.
     assert wrong(space={"load_balancer.prime.p_ecm": (1, 50)}).nearest == "p_ecn"
     error = wrong(space={"topology.link_delay": (1, 5)})
     assert error.place == "topology.link_delay" and 'unit="us"' in str(error)
