@@ -54,6 +54,7 @@ pub struct Settings {
     pub ranks: usize,
     /// Bytes of each rank's buffer, in words of four.
     pub bytes: usize,
+    /// Channels.
     pub channels: usize,
     /// Measured rounds, after one warm-up round.
     pub rounds: usize,
@@ -61,6 +62,7 @@ pub struct Settings {
     pub element: Element,
     /// `true` to record rows.
     pub rows: bool,
+    /// Injected failure, if any.
     pub injected_failure: Option<InjectedFailure>,
 }
 

@@ -97,6 +97,7 @@ impl<D: Datapath> Driver<D> {
         self.longest_pause
     }
 
+    /// Returns the lateness so far.
     pub fn lateness(&self) -> Lateness {
         self.lateness.counted()
     }
