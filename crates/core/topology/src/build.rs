@@ -4,7 +4,6 @@ use crate::graph::{Graph, Link, LinkClass, LinkId, Node, NodeId, NodeKind, Topol
 use anabranch_units::{Rate, Time};
 use std::collections::BTreeMap;
 
-/// Maximum number of hosts of a topology.
 pub(crate) const MAX_HOSTS: u64 = 1 << 20;
 
 /// Maximum number of ports of a switch: positions and sets of next hops have 16 bits.
@@ -43,7 +42,6 @@ impl Builder {
         self.add(count, name, NodeKind::Switch { tier })
     }
 
-    /// Adds switches of tier 0 with these names; returns the first.
     pub(crate) fn named_switches(&mut self, count: u32, name: impl Fn(u32) -> String) -> u32 {
         let first = self.nodes.len() as u32;
         self.nodes.extend((0..count).map(|i| Node { name: name(i), kind: NodeKind::Switch { tier: 0 } }));

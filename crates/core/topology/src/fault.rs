@@ -378,7 +378,6 @@ impl FaultParameters {
     }
 }
 
-/// Returns a share above 0 in units of 10^-9.
 fn per_billion(key: &'static str, share: f64, kind: &str) -> Result<u64, TopologyError> {
     if !(share > 0.0 && share <= 1.0) {
         return Err(TopologyError::at(key, format!("`{key}` is {share}; {kind} needs a share above 0, at most 1")));

@@ -58,7 +58,6 @@ impl Field {
         let products = elements.iter().find_map(|lower| {
             let products: Vec<u16> = pairs().map(|(a, b)| product(a, b, lower)).collect();
             let zeros = products.iter().filter(|product| **product == 0).count();
-            // Only products with 0 are 0.
             (zeros == 2 * order as usize - 1).then_some(products)
         });
         Some(Field { order, sums: pairs().map(sum).collect(), products: products? })

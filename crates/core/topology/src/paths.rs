@@ -1,5 +1,3 @@
-//! Distances, path counts, base paths and the largest base round trip of a graph.
-
 use crate::{
     LinkId, NodeId, Routes,
     graph::Graph,
@@ -125,7 +123,7 @@ fn min_costs(graph: &Graph, to: NodeId, costs: &[u64]) -> Vec<u64> {
     least
 }
 
-/// Returns the largest base round trip of topologies without guided paths.
+/// Without guided paths.
 pub(crate) fn max_base_rtt(graph: &Graph, routes: &Routes, data: u64, ack: u64) -> Time {
     // The round trip is a sum over links: the slowest hosts of a switch, as source and as destination, represent all.
     let out = |up: LinkId| graph.one_way(&[up], data) + graph.one_way(&[up.reverse()], ack);

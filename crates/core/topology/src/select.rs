@@ -1,5 +1,3 @@
-//! Selection of links by name, by pattern and by class.
-
 use crate::{LinkId, NodeId, NodeKind, TopologyError, graph::Graph};
 use anabranch_settings::nearest;
 
@@ -115,7 +113,6 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with a recursive implementation of the definition.
         #[test]
         fn patterns_as_defined(name in "[ab]{0,8}", pattern in "[ab*?]{0,6}") {
             fn like(name: &[u8], pattern: &[u8]) -> bool {

@@ -64,7 +64,7 @@ impl SwitchGraph {
         &self.into[self.into_first[switch as usize] as usize..self.into_first[switch as usize + 1] as usize]
     }
 
-    /// Returns the links of a switch to switches, in port order, dead ones included.
+    /// In port order, dead ones included.
     pub(crate) fn out(&self, switch: u32) -> &[LinkId] {
         &self.out[self.out_first[switch as usize] as usize..self.out_first[switch as usize + 1] as usize]
     }
@@ -154,7 +154,6 @@ impl WideSearch {
         self.seen.iter().map(|seen| goals.len() as u64 - u64::from(seen.count_ones())).sum()
     }
 
-    /// Returns the goals that each link of a switch leads nearer to, in port order.
     pub(crate) fn goals_of_ports(&self, graph: &SwitchGraph, switch: u32) -> &[u64] {
         &self.nearer[graph.out_first[switch as usize] as usize..graph.out_first[switch as usize + 1] as usize]
     }

@@ -113,8 +113,7 @@ impl Topology {
         paths::base_path(self, src, dst)
     }
 
-    /// Returns the number of paths that `routes` offers, each parallel cable counted, to a switch with hosts; at most
-    /// `u64::MAX`.
+    /// Returns the number of paths of `routes`, each parallel cable counted, to a switch with hosts; at most `u64::MAX`.
     pub fn shortest_paths(&self, routes: &Routes, from: NodeId, to: NodeId) -> u64 {
         paths::shortest_paths(self, routes, from, to)
     }

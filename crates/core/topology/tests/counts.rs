@@ -158,7 +158,6 @@ fn leaf_spine_sizes() {
         // Any of the parallel cables up, any of them down.
         let paths = fabric.shortest_paths(&routes, NodeId(fabric.hosts), NodeId(fabric.hosts + 1));
         assert_eq!(paths, spines * parallel * parallel);
-        // Equal rates: hosts over uplinks.
         assert_eq!(fabric.oversubscription(), hosts as f64 / (spines * parallel) as f64);
     }
 }
@@ -229,7 +228,6 @@ fn parallel_cables_have_names_of_their_own() {
         let cable = fabric.link_named(&fabric.cable_name(link)).unwrap();
         assert_eq!(cable, [link.min(link.reverse()), link.max(link.reverse())]);
     }
-    // The cable has the same name from the upper switch.
     assert_eq!(fabric.link_named("spine0-leaf1#2").unwrap(), fabric.link_named("leaf1-spine0#2").unwrap());
     let error = fabric.link_named("leaf1-spine0#3").unwrap_err();
     assert!(error.message.contains("leaf1-spine0#3"), "{error}");

@@ -378,7 +378,6 @@ fn parts_keep_pods_together_and_are_balanced() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
 
-    /// Without tiers every switch is a pod of its own.
     #[test]
     fn parts_of_a_ring(switches in 3..40u32, hosts in 1..4u64, parts in 1..9usize) {
         let mut text = format!("0 1 {}\n", switches - 1);

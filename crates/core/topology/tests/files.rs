@@ -156,7 +156,6 @@ fn an_adjacency_list() {
     assert_eq!(local, ["switch0-switch1", "switch0-switch2", "switch0-switch3", "switch1-switch2", "switch2-switch3"]);
     let hops = |a: u32, b: u32| square.switch_distance(square.edge_switch(a), square.edge_switch(b));
     assert_eq!((hops(0, 1), hops(0, 3), hops(3, 11)), (0, 1, 2));
-    // Lines without further neighbours are optional; the order of the lines does not matter.
     assert_eq!(description(&adjacency("2 3\n1 2\n0 3 2 1\n", 3)), description(&square));
 }
 
@@ -307,7 +306,6 @@ fn format() -> impl Strategy<Value = FileFormat> {
     prop::sample::select(vec![FileFormat::Conweave, FileFormat::HtsimTopo, FileFormat::Adjacency])
 }
 
-/// An accepted file gives a complete topology; an error names the file.
 fn check(format: FileFormat, text: &str) -> Result<(), TestCaseError> {
     match file(format, text) {
         Ok(topology) => {

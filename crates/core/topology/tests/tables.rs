@@ -110,7 +110,6 @@ fn views_agree(topology: &Topology, routes: &Routes) {
             numbers.insert(hops.group);
             widest = widest.max(hops.links.len() as u32);
         }
-        // Numbers of sets are dense at every switch.
         assert!(numbers.iter().copied().eq(0..routes.groups_at(switch)));
         assert_eq!(routes.widest(switch), widest);
     }
@@ -285,7 +284,6 @@ fn keys_of_other_faults_are_refused() {
     }
 }
 
-/// The error of an invalid key names that key, not `path`.
 #[test]
 fn errors_of_keys_name_them() {
     let list = FileParameters {

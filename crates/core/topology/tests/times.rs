@@ -81,7 +81,6 @@ fn different_links_add_up() {
     let rtt = 2 * (80 + 20) * (1000 + 64) + 2 * 2 * (500_000 + 2_000_000);
     assert_eq!(fabric.base_rtt(0, 1, 1000, 64), Time::from_ps(rtt));
     assert_eq!(fabric.max_base_rtt(1000, 64), Time::from_ps(rtt));
-    // At the NIC's rate.
     assert_eq!((fabric.nic_rate(), fabric.bdp(1000, 64)), (Rate::gbps(100), rtt / 80));
 }
 
@@ -182,7 +181,6 @@ proptest! {
             1 => fat_tree(3, 4),
             2 => fat_tree(2, 4),
             _ => {
-                // A random tree of switches.
                 let mut text = String::from("0");
                 let children = |of: u32| parents.iter().zip(1..).filter(move |(p, i)| *p % *i == of).map(|(_, i)| format!(" {i}"));
                 text.extend(children(0));

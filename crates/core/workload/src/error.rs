@@ -14,7 +14,6 @@ pub struct WorkloadError {
 }
 
 impl WorkloadError {
-    /// An error without a more precise place than the workload.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         WorkloadError { message: message.into(), ..Self::default() }
     }
@@ -51,7 +50,6 @@ fn shortened(message: String) -> String {
     format!("{head} ... {}", tail.into_iter().rev().collect::<String>())
 }
 
-/// ` (did you mean ...?)`, or nothing.
 pub(crate) fn hint(nearest: Option<String>) -> String {
     nearest.map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default()
 }

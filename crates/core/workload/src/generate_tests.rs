@@ -155,7 +155,6 @@ fn the_columns_of_a_csv_name_workloads_and_classes() {
     let set = make(&[(file("flows.csv"), own)]);
     let info: Vec<_> = set.workloads.iter().map(|w| (w.name.as_str(), w.load_balancer, w.measured)).collect();
     assert_eq!(info, [("mine", 3, false), ("web", 3, false)]);
-    // Sorted by (start, src, dst), then as in the file.
     let seen: Vec<_> = set.flows.iter().map(|f| (f.size, f.workload, f.class)).collect();
     assert_eq!(seen, [(14, 0, 1), (11, 1, 1), (12, 0, 0), (13, 1, 0), (10, 0, 0)]);
     assert_eq!(set.flows.iter().map(|f| f.listed).collect::<Vec<_>>(), [4, 1, 2, 3, 0]);
@@ -240,7 +239,6 @@ fn the_background_of_a_collective_uses_none_of_its_hosts() {
         let senders: std::collections::BTreeSet<u32> = flows.values().map(|flow| flow.0).collect();
         // 20 us * 50 Gb/s / 80,000 bits = 12.5 flows per host: that one of 928 sends none has a chance of 0.3 %.
         assert_eq!(senders.len(), 1056 - 128);
-        // Before all others, the rest is every host.
         let first = generate(&[(background, sent_as("background")), list[0].clone()], &hosts, 1, &files).unwrap();
         let senders: std::collections::BTreeSet<u32> = of(&first, "background").values().map(|flow| flow.0).collect();
         assert_eq!(senders.len(), 1056);

@@ -22,7 +22,6 @@ choices! {
 
 pub(crate) struct Parts {
     members: Vec<u32>,
-    /// The same hosts, part after part.
     order: Vec<u32>,
     /// Of each participating host, numbered from 0; undefined for the others.
     part_of: Vec<u32>,
@@ -58,7 +57,7 @@ impl Parts {
         self.part_of[src as usize] != self.part_of[dst as usize]
     }
 
-    /// Refuses hosts of which one has no possible receiver.
+    /// Every host needs a possible receiver.
     pub(crate) fn check(&self, key: &str) -> Result<(), WorkloadError> {
         if self.begin.len() <= 2 {
             return Err(WorkloadError::of_key(key, "all hosts are in one leaf or group, expected at least two"));

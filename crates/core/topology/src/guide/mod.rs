@@ -233,8 +233,8 @@ impl Guide {
         (at != to).then(|| self.link[self.default_port(self.number(at), self.number(to)) as usize])
     }
 
-    /// Returns the next hop at `at` of a packet for `to` that has passed `hop` links between switches, the last of
-    /// them local or not; `None` at the destination.
+    /// Returns the next hop at `at` of a packet for `to` that has passed `hop` links between switches, the last of them local
+    /// or not; `None` at the destination.
     ///
     /// A part of the entropy value counts modulo the number of switch-facing ports. If that port is not of the kind that the
     /// rules require, it counts modulo the number of those that are. If there are none, the default applies.

@@ -1,5 +1,3 @@
-//! Paths that entropy values name between two switches.
-
 use super::Guide;
 use crate::{
     LinkId, NodeId,

@@ -1,5 +1,3 @@
-//! Longest round trip over guided paths, and the memory of their tables.
-
 use super::Guide;
 use crate::{
     LinkId,
@@ -39,7 +37,7 @@ fn ends(graph: &Graph, bytes: u64) -> Time {
 }
 
 impl Guide {
-    /// Returns an upper bound of the number of paths from one switch.
+    /// Returns an upper bound.
     fn paths_of_a_source(&self) -> u64 {
         let ports = (0..self.switches()).map(|s| self.ports(s).len() as u64).max().unwrap_or(0);
         let per_pair = match self.guidance {
@@ -60,8 +58,7 @@ impl Guide {
         (self.paths_of_a_source() / MAX_PATHS).max(1) as usize
     }
 
-    /// Returns every `stride`-th switch except `from`, the next numbers first: the longest paths of a Slim Fly lead to its
-    /// own half.
+    /// Skips `from`; the next numbers come first, since the longest paths of a Slim Fly lead to its own half.
     fn others(&self, from: u32, stride: usize) -> impl Iterator<Item = u32> + use<> {
         let switches = self.switches();
         (1..switches).step_by(stride).map(move |i| (from + i) % switches)

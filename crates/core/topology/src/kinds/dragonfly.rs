@@ -94,7 +94,6 @@ struct Shape {
     groups: u32,
     hosts: u64,
     switches: u64,
-    /// Between switches.
     cables: u64,
 }
 

@@ -45,7 +45,6 @@ struct Shape {
     per_leaf: u32,
     leaves: u32,
     aggs: u32,
-    /// Number of spines or cores.
     top: u32,
 }
 

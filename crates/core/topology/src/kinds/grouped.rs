@@ -35,8 +35,7 @@ impl Cabling {
     }
 }
 
-/// Builds groups of `group_size` switches with `p` hosts each: host h is at switch h div p; `edges` are pairs of switch
-/// numbers.
+/// Host h is at switch h div `p`; `edges` are pairs of switch numbers.
 pub(crate) fn build(
     groups: u32,
     group_size: u32,

@@ -2,7 +2,7 @@ use crate::{TopologyError, graph::Graph};
 use anabranch_units::{Rate, Time};
 
 pub(crate) trait Kind {
-    /// Returns the size of what [`Kind::build`] makes; `None` for a file and for refused sizes.
+    /// Returns `None` for a file and for refused sizes.
     fn scale(&self) -> Option<Scale>;
     /// `read_file` returns the text of a file that the parameters name.
     fn build(&self, read_file: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Graph, TopologyError>;
@@ -53,7 +53,6 @@ pub(crate) fn moving(key: &str, rate: Rate) -> Result<Rate, TopologyError> {
     Ok(rate)
 }
 
-/// Refuses delays above a second.
 pub(crate) fn short(key: &str, delay: Time) -> Result<Time, TopologyError> {
     if delay > Time::from_ms(1000) {
         return Err(TopologyError::at(key, format!("`{key}` is {delay}; at most 1s is allowed")));

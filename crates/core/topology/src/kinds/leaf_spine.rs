@@ -5,7 +5,6 @@ use crate::{LinkClass, TopologyError, build::Builder, graph::Graph};
 use anabranch_settings::{About, parameters};
 use anabranch_units::{Rate, Time};
 
-/// Maximum number of cables between switches.
 const MAX_CABLES: u64 = 1 << 24;
 
 pub(crate) const ABOUT: About = About {

@@ -50,7 +50,6 @@ mod tests {
         let circle = [flow(Some(1), Some(0)), flow(Some(0), Some(1))];
         let both = [trigger(TriggerKind::Oneshot, &[1]), trigger(TriggerKind::Oneshot, &[0])];
         assert_eq!(stuck(&circle, &both), Some(TriggerId(0)));
-        // A sliding window that feeds itself: each completed flow starts the next.
         let window = [flow(None, Some(0)), flow(Some(0), Some(0)), flow(Some(0), Some(0))];
         assert_eq!(stuck(&window, &[trigger(TriggerKind::Multishot, &[1, 2])]), None);
         let barrier = [flow(None, Some(0)), flow(Some(0), Some(0))];

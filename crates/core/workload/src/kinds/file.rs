@@ -77,7 +77,6 @@ impl WorkloadKind for FileParameters {
     }
 }
 
-/// Moves all starts so that the earliest is `first`.
 fn shift(traffic: &mut Traffic, first: Time) -> Result<(), WorkloadError> {
     let starts = traffic.flows.iter_mut().filter_map(|flow| match &mut flow.start {
         Start::At(time) => Some(time),

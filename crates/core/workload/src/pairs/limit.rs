@@ -97,7 +97,6 @@ mod tests {
 
     #[test]
     fn a_sender_counts_once_and_ended_flows_do_not() {
-        // Two hosts: the second and third flow of the same sender go to the only receiver.
         let hosts = view(2, 1, 1);
         let parts = Parts::new(&hosts, Scope::Any, vec![0, 1]);
         let mut limit = Limit::new(1, &parts, &hosts, vec![Stream::keyed(1, 0, "a"), Stream::keyed(1, 1, "b")]);
@@ -105,7 +104,6 @@ mod tests {
         limit.active[0].push((1, Time::from_us(1)));
         assert_eq!(limit.others(0, 1, Time::ZERO), 0);
         assert_eq!(limit.others(1, 1, Time::ZERO), 1);
-        // A flow that completes now frees its capacity now.
         assert_eq!(limit.others(1, 1, Time::from_us(1)), 0);
         assert!(limit.active[1].is_empty());
     }

@@ -1,6 +1,5 @@
-//! htsim's description of a fat tree (specification 14.2): `Nodes`, `Tiers`, `Podsize`, then a section per `Tier i`.
-//!
-//! The links below tier i have that tier's speed and latency; each leaf has `Radix_Up / Bundle` neighbours above.
+//! htsim's description of a fat tree (specification 14.2). The links below tier i have that tier's speed and latency; each
+//! leaf has `Radix_Up / Bundle` neighbours above.
 
 use super::text::{at_line, lines};
 use crate::{

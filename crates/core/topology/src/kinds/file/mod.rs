@@ -1,5 +1,3 @@
-//! Topologies from files.
-
 mod adjacency;
 mod conweave;
 mod htsim_groups;

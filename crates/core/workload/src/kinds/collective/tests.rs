@@ -49,7 +49,6 @@ fn a_ring_of_four_passes_its_chunks_around() {
     for rank in 0..4 {
         let flows = chain(&made, rank, |flow| flow.on_received);
         assert_eq!(flows[0].start, Start::At(Time::from_us(1)));
-        // Each message starts when the one before it was received.
         assert_eq!(
             flows.iter().map(|f| f.src).collect::<Vec<_>>(),
             (0..6).map(|k| (rank as u32 + k) % 4).collect::<Vec<_>>()
@@ -100,7 +99,6 @@ fn recursive_doubling_of_128_has_seven_rounds_of_the_whole_vector() {
     for (number, flow) in made.flows.iter().enumerate() {
         let (round, rank) = (number / 128, number as u32 % 128);
         assert_eq!((flow.src, flow.dst, flow.size), (rank, rank ^ 1 << round, 4_194_304));
-        // Its message starts the partner's next one.
         let started = flow.on_received.map(|trigger| made.triggers[trigger.0 as usize].targets[0] as usize);
         assert_eq!(started, (round < 6).then_some((round + 1) * 128 + (rank as usize ^ 1 << round)));
     }
@@ -211,7 +209,6 @@ proptest! {
         let first = (0..made.flows.len()).filter(|&flow| made.flows[flow].start == Start::At(Time::ZERO));
         let reached: usize = first.map(|flow| chain(&made, flow, |flow| flow.on_sent.or(flow.on_received)).len()).sum();
         prop_assert_eq!(reached, made.flows.len());
-        // In every step every rank sends one message and receives one.
         for step in made.flows.chunks(ranks as usize) {
             let (from, to): (BTreeSet<u32>, BTreeSet<u32>) = step.iter().map(|flow| (flow.src, flow.dst)).unzip();
             prop_assert!(from.len() as u32 == ranks && from == to);

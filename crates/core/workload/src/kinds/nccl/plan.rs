@@ -123,7 +123,6 @@ pub fn program(kind: CollectiveKind, rank: usize, ranks: usize, bytes: Range<usi
     for (what, bytes) in operations(kind, rank, ranks, bytes, all) {
         let overlaps = |step: &Step| {
             let reads = |what: &Action| matches!(what, Action::Send(_));
-            // Two operations that only read are independent.
             let disturbs = !(reads(&what) && reads(&step.what));
             disturbs && step.bytes.start < bytes.end && bytes.start < step.bytes.end
         };
