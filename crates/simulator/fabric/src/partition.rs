@@ -108,7 +108,7 @@ impl<'a> Partition<'a> {
             Event::PauseEnds { queue, .. } => self.pause_ends(queue),
             Event::Start { host, flow } => {
                 cx.planned -= 1;
-                self.last_planned = event.time;
+                self.last_planned = self.last_planned.max(event.time);
                 let plan = cx.plan;
                 if start_time(plan.flows.flows[flow.at()].start).is_some() {
                     self.ask_for_next_start(u32::from(plan.cell_of(host.0)));
@@ -117,7 +117,7 @@ impl<'a> Partition<'a> {
             }
             Event::Trigger { trigger, stage, .. } => {
                 cx.planned -= 1;
-                self.last_planned = event.time;
+                self.last_planned = self.last_planned.max(event.time);
                 self.triggers.on_event(cx, trigger, stage);
             }
         }

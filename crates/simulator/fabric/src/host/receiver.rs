@@ -53,7 +53,8 @@ impl Receivers {
         let before = receiver.received_bytes();
         let (answer, complete) = receiver.on_data(&plan.transport, Time::from_ps(cx.now), &arrival);
         if receiver.received_bytes() != before {
-            self.last_data = cx.now;
+            // Cells take turns within a window, so time may step back.
+            self.last_data = self.last_data.max(cx.now);
         }
         if complete {
             self.close(cx, flow, slot);
