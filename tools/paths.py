@@ -94,7 +94,7 @@ def wish(path, settings, patience=3.0):
     try:
         answered = word(ANSWERED)
         number = max(word(WISH), answered) + 1
-        os.pwrite(fd, struct.pack("<Q", answered), WISH)  # no wish while it is written
+        os.pwrite(fd, struct.pack("<Q", answered), WISH)  # no request while it is written
         os.pwrite(fd, text.ljust(TEXT, b"\0"), WISHED)
         os.pwrite(fd, struct.pack("<Q", number), WISH)
         until = time.monotonic() + patience

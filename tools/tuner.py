@@ -3,8 +3,8 @@
 
     python3 tools/tuner.py [FOLDER [SECONDS]]
 
-Connections that wander although nothing is gained by it get a higher threshold (`th_cong`, in base round trips); where the paths in
-use have become slow and nobody leaves them, it is lowered. A learning tuner would stand in the place of `decide`.
+Connections that change paths without gain get a higher threshold (`th_cong`, in base round trips). Where the paths in use are slow
+and no connection leaves them, the threshold falls. A learning tuner would replace `decide`.
 """
 import sys
 import time

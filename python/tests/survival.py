@@ -1,5 +1,5 @@
 """
-A sweep of 4 load balancers and 5 seeds, and what must be true of it whatever happened on the way: 20 results, those of `anabranch run`,
+A sweep of 4 load balancers and 5 seeds, and what must be true of it after any interruption: 20 results, those of `anabranch run`,
 each published once and whole, and no run begun again but those that were killed.
 """
 

@@ -134,7 +134,7 @@ impl Book {
     }
 }
 
-/// Returns the books of `name`, a paper or `all`: those embedded in the command, or from the files in `folder`.
+/// Returns each [`Book`] of `name`, a paper or `all`: those embedded in the command, or from the files in `folder`.
 ///
 /// # Errors
 /// Returns an error if there is no such paper or folder, or if a file is invalid.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Opens report pages in Chromium and checks what only a browser can say.
+"""Opens report pages in Chromium and checks what only a browser can show.
 
     apt-get install chromium chromium-driver
     python3 -m venv venv && venv/bin/pip install selenium
@@ -8,7 +8,7 @@
 or, for pages of your own: venv/bin/python crates/studies/report/tests/browser/check.py PAGE... [--pictures DIR]
 
 Light, dark and printed: no error in the console, the page's own fonts loaded, nothing cut off at 1,280 pixels or on A4, every
-text of a figure inside it and none on another one; pointing at a figure tells numbers, pressing a name isolates its scheme.
+text of a figure inside it and none on another one; pointing at a figure shows numbers, pressing a name isolates its scheme.
 Nothing is downloaded: the driver is Debian's.
 """
 
@@ -95,7 +95,7 @@ def emulate(driver, media, scheme, width, height):
 
 
 def hover(driver):
-    """Points at the first mark of each figure; says where nothing is told."""
+    """Points at the first mark of each figure; returns those that show no numbers."""
     missing = []
     figures = driver.execute_script("return document.querySelectorAll('figure').length")
     for number in range(figures):

@@ -5,7 +5,7 @@
 
 or, for a page of your own: venv/bin/python crates/studies/report/tests/browser/view.py PAGE RUN [RUN] [--pictures DIR]
 
-RUN are the directories that the page is of, with CSV rows. What is needed stands in check.py.
+RUN are the directories that the page is of, with CSV rows. check.py lists what is needed.
 """
 
 import argparse
@@ -118,7 +118,7 @@ def compare_card(driver, runs, wrong):
     compared = 0
     at_now = driver.execute_script("return [...document.querySelectorAll('#now td[data-key]')].length")
     for place, (key, run, value) in enumerate(cells):
-        # Counts may stand twice: since the sample before, and of the whole run.
+        # Counts may be shown twice: since the sample before, and of the whole run.
         rows = runs[run]
         if place >= at_now and key in rows.series.get(link, {}).get(now, {}):
             expected = rows.links[link].get(key)
