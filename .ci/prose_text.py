@@ -95,7 +95,7 @@ def main() -> None:
         target = folder / kind / f"{name}.md"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(prose.rstrip() + "\n")
-    # With a look-behind in front the rule adds no word boundaries of its own.
+    # A pattern with `(?<` in front gets no word boundaries from the rule.
     terms = [[f"(?<!\\w)(?:{idiom['pattern']})", idiom["instead"]] for idiom in IDIOMS["idiom"]]
     # The default terms are brands and words of the web.
     rules = {"terminology": {"terms": terms, "defaultTerms": False, "skip": []}}

@@ -291,15 +291,15 @@ class Measure(Part):
 
     trace_flows: Sequence[object] | None = None
     """
-    Flows whose every packet is traced: a number ("17" or 17), the first so many of all ("first:10"), those of
-    a workload ("web"), the first so many of it ("web:10"), or those between hosts ("host3->host9"); names may
-    be patterns ("host3->*"). Takes a list, each the number of a flow, "first:10", the name of a workload,
+    Flows whose every packet is traced: a number ("17" or 17), the first N of all ("first:10"), those of a
+    workload ("web"), the first N of it ("web:10"), or those between hosts ("host3->host9"); names may be
+    patterns ("host3->*"). Takes a list, each the number of a flow, "first:10", the name of a workload,
     "NAME:10", or "host3->host9" (names may be patterns). Default from: ours. Default: [].
     """
 
     trace_limit: int | None = None
     """
-    Rows that a trace may have; later ones are left out, and it is said. A row takes some 100 B of memory.
+    Rows that a trace may have; later ones are omitted, which is reported. A row takes some 100 B of memory.
     Takes a whole number, zero or more. Default from: ours. Default: 1000000.
     """
 
@@ -340,9 +340,9 @@ class RunOptions(Part):
 
     time_limit: str | None = None
     """
-    The run ends here at the latest, in simulated time; it says so where this happens, and names the
-    unfinished flows. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours: far beyond the
-    ready-made scenarios, so that it strikes only where flows cannot finish. Default: "1s".
+    The run ends here at the latest, in simulated time; if so, it reports that and names the unfinished flows.
+    Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours: far beyond the ready-made scenarios,
+    so that it strikes only where flows cannot finish. Default: "1s".
     """
 
     trigger_latency: str | None = None
@@ -428,8 +428,8 @@ class Wire(Part):
     authenticate: Literal["auto", "off", "control", "all"] | None = None
     """
     What is authenticated by the key: nothing, headers and control packets, or payloads as well; auto: headers
-    and control packets where there is a key. The more of what both ends say. Takes one of "auto" "off"
-    "control" "all". Default from: ours. Default: "auto".
+    and control packets where there is a key. The stronger setting of the two peers applies. Takes one of
+    "auto" "off" "control" "all". Default from: ours. Default: "auto".
     """
 
     calibrations: int | None = None
@@ -469,14 +469,14 @@ class Wire(Part):
 
     early_loss: str | None = None
     """
-    Instead of transport.early_loss: a packet counts as lost once one of its tag that left so much later has
-    arrived. Takes "never" or a time such as "1us" (ps, ns, us, ms, s). Default from: ours: packets of a label
-    keep their order but for what a machine's several queues do. Default: "100us".
+    Instead of transport.early_loss: a packet counts as lost once one of its tag that left at least this much
+    later has arrived. Takes "never" or a time such as "1us" (ps, ns, us, ms, s). Default from: ours: packets
+    of a label keep their order but for what a machine's several queues do. Default: "100us".
     """
 
     ecn: bool | None = None
     """
-    Whether data packets may be marked; the ports of a testbed then mark as [fabric] says. Takes true or
+    Whether data packets may be marked; the ports of a testbed then mark according to [fabric]. Takes true or
     false. Default from: ours. Default: true.
     """
 
@@ -488,27 +488,27 @@ class Wire(Part):
 
     give_up: str | None = None
     """
-    How long a peer may say nothing while it owes an answer. Takes a time such as "1us" (ps, ns, us, ms, s).
-    Default from: ours. Default: "10s".
+    Time after which a peer that owes a reply and sends nothing has timed out. Takes a time such as "1us" (ps,
+    ns, us, ms, s). Default from: ours. Default: "10s".
     """
 
     idle_timeout: str | None = None
     """
-    How long a peer may say nothing at all before it is forgotten. Takes a time such as "1us" (ps, ns, us, ms,
+    Time after which a peer that sends nothing at all is removed. Takes a time such as "1us" (ps, ns, us, ms,
     s). Default from: ours. Default: "60s".
     """
 
     key: str | None = None
     """
-    A file with the key that both ends share: 64 hexadecimal digits or more, readable by its owner alone.
+    A file with the key that both peers share: 64 hexadecimal digits or more, readable by its owner alone.
     Packets are authenticated by it; "": none. Takes text, or "" for none. Default from: ours: hosts of a
     network that trust each other need none.
     """
 
     labels: int | None = None
     """
-    Labels: as many UDP ports in a row at each end, each of which is a path to the network. Takes a whole
-    number, zero or more. Default from: ours. Default: 8.
+    Labels: as many consecutive UDP ports at each endpoint, each of which is a path to the network. Takes a
+    whole number, zero or more. Default from: ours. Default: 8.
     """
 
     least_timeout: str | None = None
@@ -538,15 +538,15 @@ class Wire(Part):
 
     on_timeout: Literal["move", "scheme"] | None = None
     """
-    What a timeout means to a scheme that keeps its path: that the path is dead, which it leaves, or what its
-    own on_timeout says. Takes one of "move" "scheme". Default from: ours: a timeout is a round trip without
-    end; who knows round trips alone would stand still on a dead path. Default: "move".
+    Effect of a timeout on a scheme that keeps its path: it leaves the path as dead, or its own on_timeout
+    decides. Takes one of "move" "scheme". Default from: ours: a timeout is a round trip without end; who
+    knows round trips alone would stand still on a dead path. Default: "move".
     """
 
     payload: str | None = None
     """
-    Payload bytes of a full packet, the same at both ends; auto: transport.mtu. Takes "auto" or a size such as
-    "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: ours. Default: "auto".
+    Payload bytes of a full packet, the same at both peers; auto: transport.mtu. Takes "auto" or a size such
+    as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: ours. Default: "auto".
     """
 
     probe: str | None = None
@@ -576,7 +576,7 @@ class Wire(Part):
 
     rtt_floor: str | None = None
     """
-    Least noise floor of round trips: what lies this much above the shortest counts as nothing. Takes a time
+    Least noise floor of round trips: what exceeds the shortest by up to this counts as nothing. Takes a time
     such as "1us" (ps, ns, us, ms, s). Default from: ours: scheduling of an idle machine;
     docs/reference/wire.md. Default: "200us".
     """
@@ -591,8 +591,8 @@ class Wire(Part):
     run_length: int | None = None
     """
     Packets in a row that carry the label chosen for the first of them, so that they leave and arrive together
-    (GSO, GRO). Schemes choose once per run; a packet that is sent again begins a new one. Takes a whole
-    number, zero or more. Default from: ours. Default: 1.
+    (GSO, GRO). Schemes choose once per run; a retransmitted packet begins a new one. Takes a whole number,
+    zero or more. Default from: ours. Default: 1.
     """
 
     trimming: bool | None = None
@@ -659,9 +659,9 @@ class Fault(Part):
 
     detect_after: str | None = None
     """
-    Time until the forwarding tables know (link-down, link-up, link-flap, switch-down). Takes "never" or a
-    time such as "1us" (ps, ns, us, ms, s). Default from: PRIME §IV-A2: transient and steady phase. Default:
-    "never".
+    Time until the forwarding tables are updated (link-down, link-up, link-flap, switch-down). Takes "never"
+    or a time such as "1us" (ps, ns, us, ms, s). Default from: PRIME §IV-A2: transient and steady phase.
+    Default: "never".
     """
 
     directed: bool | None = None

@@ -395,7 +395,7 @@ class TopologyFile(Part):
 
     format: Literal["auto"] | Literal["conweave", "htsim-topo", "adjacency"] | None = None
     """
-    Its format; auto: by what it says. Takes "auto" or one of "conweave" "htsim-topo" "adjacency". Default
+    Its format; auto: by its content. Takes "auto" or one of "conweave" "htsim-topo" "adjacency". Default
     from: specification 14.2, 14.3. Default: "auto".
     """
 
@@ -428,6 +428,6 @@ class TopologyFile(Part):
 
     switch_latency: str | None = None
     """
-    Time a packet spends in a switch; `htsim-topo` files say it themselves. Takes a time such as "1us" (ps,
-    ns, us, ms, s). Default from: ours. Default: "0us".
+    Time a packet spends in a switch; `htsim-topo` files contain it themselves. Takes a time such as "1us"
+    (ps, ns, us, ms, s). Default from: ours. Default: "0us".
     """

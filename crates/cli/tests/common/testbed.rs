@@ -113,7 +113,7 @@ impl Bed {
     }
 
     /// Reports that every try of a test was machine-bound. Without the real-time class, which only root has, other work delays
-    /// endpoints; and so does a hypervisor that runs other guests.
+    /// endpoints; and so does a hypervisor that runs other VMs.
     pub(crate) fn skip_machine_bound(&self) {
         let (stolen, all) = processor_ticks();
         let share = (stolen - self.ticks.0) as f64 / (all - self.ticks.1).max(1) as f64;

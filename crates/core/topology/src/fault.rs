@@ -58,7 +58,7 @@ parameters! {
         directed: bool = false, source "specification 12.6";
         /// Which packets are affected.
         affects: Affects = Affects::All, source "specification 12.6";
-        /// Time until the forwarding tables know (link-down, link-up, link-flap, switch-down).
+        /// Time until the forwarding tables are updated (link-down, link-up, link-flap, switch-down).
         detect_after: Never<Time> = Never::Never, source "PRIME §IV-A2: transient and steady phase";
         /// New rate, for link-degrade.
         rate: Option<Rate> = None, source "PRIME §IV-A2";

@@ -76,28 +76,28 @@ choices! {
     pub enum OnTimeoutHere {
         /// It leaves the path, where it has a rule for that (`on_timeout`) and chooses paths at all.
         Move = "move",
-        /// What its own `on_timeout` says.
+        /// The effect of its own `on_timeout`.
         Scheme = "scheme",
     }
 }
 
 parameters! {
-    /// What only a real network needs to be told; simulations do not read it.
+    /// Parameters of real networks alone; simulations do not read them.
     pub struct WireParameters {
         /// What carries packets.
         datapath: DatapathKind = DatapathKind::Udp, source "ours";
-        /// Labels: as many UDP ports in a row at each end, each of which is a path to the network.
+        /// Labels: as many consecutive UDP ports at each endpoint, each of which is a path to the network.
         labels: u32 = 8, source "ours";
         /// What a path is to schemes: each label, or all labels that were found to lead over the same switches (UDP over IPv4: `send`, testbeds).
         find_labels: FindLabels = FindLabels::All, source "ours";
-        /// Payload bytes of a full packet, the same at both ends; auto: transport.mtu.
+        /// Payload bytes of a full packet, the same at both peers; auto: transport.mtu.
         payload: Auto<Bytes> = Auto::Auto, source "ours";
         /// Rate at which packets leave a host; auto: the rate of the scenario's host links.
         rate: Auto<Rate> = Auto::Auto, source "ours";
         /// How much time the pacer makes up for when the process had to wait for its turn.
         catch_up: Time = Time::from_us(1_000), source "ours: what other processes take without a real-time class";
         /// Packets in a row that carry the label chosen for the first of them, so that they leave and arrive together (GSO,
-        /// GRO). Schemes choose once per run; a packet that is sent again begins a new one.
+        /// GRO). Schemes choose once per run; a retransmitted packet begins a new one.
         run_length: u32 = 1, source "ours";
         /// With verbs: bytes of a chunk, for which a scheme chooses once.
         chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
@@ -107,21 +107,21 @@ parameters! {
         probe: Bytes = Bytes(10_000), source "Hopper §4.2";
         /// With verbs: queue pairs. With fewer than labels, idle ones are given other labels.
         queue_pairs: u32 = 8, source "ours";
-        /// Least noise floor of round trips: what lies this much above the shortest counts as nothing.
+        /// Least noise floor of round trips: what exceeds the shortest by up to this counts as nothing.
         rtt_floor: Time = Time::from_us(200), source "ours: scheduling of an idle machine; docs/reference/wire.md";
         /// Full packets that measure the base round trip of a peer when it connects.
         calibrations: u32 = 16, source "ours";
         /// The base round trip rises to the shortest one of this time, where all were longer; a shorter one counts at once.
         rtt_window: Time = Time::from_us(10_000_000), source "BBR (ACM Queue 2016): the minimum of ten seconds";
-        /// Instead of transport.early_loss: a packet counts as lost once one of its tag that left so much later has arrived.
+        /// Instead of transport.early_loss: a packet counts as lost once one of its tag that left at least this much later has arrived.
         early_loss: Never<Time> = Never::Value(Time::from_us(100)), source "ours: packets of a label keep their order but for what a machine's several queues do";
         /// Least timeout of the transport, which follows the measured round trips.
         least_timeout: Time = Time::from_us(10_000), source "ours: processes may wait for their turn so long";
-        /// What a timeout means to a scheme that keeps its path: that the path is dead, which it leaves, or what its own on_timeout says.
+        /// Effect of a timeout on a scheme that keeps its path: it leaves the path as dead, or its own on_timeout decides.
         on_timeout: OnTimeoutHere = OnTimeoutHere::Move, source "ours: a timeout is a round trip without end; who knows round trips alone would stand still on a dead path";
-        /// How long a peer may say nothing while it owes an answer.
+        /// Time after which a peer that owes a reply and sends nothing has timed out.
         give_up: Time = Time::from_us(10_000_000), source "ours";
-        /// How long a peer may say nothing at all before it is forgotten.
+        /// Time after which a peer that sends nothing at all is removed.
         idle_timeout: Time = Time::from_us(60_000_000), source "ours";
         /// Bytes of memory that messages of all peers may take before they are complete; those from one source address may take half of it.
         max_buffered_bytes: Bytes = Bytes(128 << 20), source "ours";
@@ -129,13 +129,13 @@ parameters! {
         max_peers_per_address: u32 = 256, source "ours";
         /// Replies per second to addresses that have not shown that they receive there (RETRY); more HELLOs get none.
         max_retries: u32 = 20_000, source "ours: 16 Mbit/s";
-        /// Whether data packets may be marked; the ports of a testbed then mark as [fabric] says.
+        /// Whether data packets may be marked; the ports of a testbed then mark according to [fabric].
         ecn: bool = true, source "ours";
         /// Whether the payload of each packet carries a CRC32C, as each header does; a packet that does not fit it counts as lost. auto: over UDP, not over queue pairs, whose hardware has one of its own.
         checksum: Auto<bool> = Auto::Auto, source "ours: 16 bits miss one damaged packet of 65,536";
-        /// A file with the key that both ends share: 64 hexadecimal digits or more, readable by its owner alone. Packets are authenticated by it; "": none.
+        /// A file with the key that both peers share: 64 hexadecimal digits or more, readable by its owner alone. Packets are authenticated by it; "": none.
         key: Option<String> = None, source "ours: hosts of a network that trust each other need none";
-        /// What is authenticated by the key: nothing, headers and control packets, or payloads as well; auto: headers and control packets where there is a key. The more of what both ends say.
+        /// What is authenticated by the key: nothing, headers and control packets, or payloads as well; auto: headers and control packets where there is a key. The stronger setting of the two peers applies.
         authenticate: Authenticate = Authenticate::Auto, source "ours";
         /// Whether the ports of a testbed trim instead of dropping.
         trimming: bool = false, source "ours: no switch that one can buy trims our header";

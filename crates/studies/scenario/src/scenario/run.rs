@@ -43,7 +43,7 @@ parameters! {
     pub struct RunParameters {
         /// When the run ends.
         until: Until = Until::AllFlowsDone, source "ours";
-        /// The run ends here at the latest, in simulated time; it says so where this happens, and names the unfinished flows.
+        /// The run ends here at the latest, in simulated time; if so, it reports that and names the unfinished flows.
         time_limit: Time = Time::from_ms(1000), source "ours: far beyond the ready-made scenarios, so that it strikes only where flows cannot finish";
         /// Timeouts without a received byte after which a run with nothing else ahead ends with status `stalled`; "never": at `time_limit`. Ahead are starts, triggers, computations, faults and changes of tables. Simulations alone; real transfers end by their own timeouts.
         stall_after: Never<u64> = Never::Value(50), source "ours: five doublings of a timeout";
@@ -71,10 +71,10 @@ parameters! {
         uplink_counts: bool = false, source "ours";
         /// Whether the time at each number of waiting packets is kept per port.
         occupancy: bool = false, source "ours";
-        /// Flows whose every packet is traced: a number ("17" or 17), the first so many of all ("first:10"), those of a workload
-        /// ("web"), the first so many of it ("web:10"), or those between hosts ("host3->host9"); names may be patterns ("host3->*").
+        /// Flows whose every packet is traced: a number ("17" or 17), the first N of all ("first:10"), those of a workload
+        /// ("web"), the first N of it ("web:10"), or those between hosts ("host3->host9"); names may be patterns ("host3->*").
         trace_flows: Vec<ChosenFlows> = vec![], source "ours";
-        /// Rows that a trace may have; later ones are left out, and it is said. A row takes some 100 B of memory.
+        /// Rows that a trace may have; later ones are omitted, which is reported. A row takes some 100 B of memory.
         trace_limit: u64 = 1_000_000, source "ours";
     }
 }

@@ -48,12 +48,12 @@ impl FileFormat {
 }
 
 parameters! {
-    /// A topology from a file. `conweave` and `htsim-topo` say everything; `adjacency` takes hosts, rates and delays
+    /// A topology from a file. `conweave` and `htsim-topo` contain everything; `adjacency` takes hosts, rates and delays
     /// from the keys here.
     pub struct FileParameters {
         /// The file; a relative path is relative to the scenario's folder.
         path: String = String::new(), source "specification 14.2, 14.3";
-        /// Its format; auto: by what it says.
+        /// Its format; auto: by its content.
         format: Auto<FileFormat> = Auto::Auto, source "specification 14.2, 14.3";
         /// Hosts at every switch, for `adjacency`.
         hosts_per_switch: u64 = 1, source "ours";
@@ -61,7 +61,7 @@ parameters! {
         link_rate: Rate = Rate::gbps(400), source "ours";
         /// Delay of every link, for `adjacency`.
         link_delay: Time = Time::from_us(1), source "ours";
-        /// Time a packet spends in a switch; `htsim-topo` files say it themselves.
+        /// Time a packet spends in a switch; `htsim-topo` files contain it themselves.
         switch_latency: Time = Time::ZERO, source "ours";
     }
 }
