@@ -36,8 +36,8 @@ def own(call: Callable[[], object]) -> float:
 def instructions(*words: str, cwd: str) -> int:
     """Counts the instructions of a command, which other load on the machine does not change."""
     counted = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *words]
-    said = subprocess.run(counted, cwd=cwd, check=True, capture_output=True, text=True).stderr
-    return int(said.partition("Collected : ")[2].split()[0])
+    output = subprocess.run(counted, cwd=cwd, check=True, capture_output=True, text=True).stderr
+    return int(output.partition("Collected : ")[2].split()[0])
 
 
 def overhead(folder: str) -> None:

@@ -23,20 +23,20 @@ CHAPTERS = {
     "Figures": [
         ("plot", ["slowdown_by_size", "cdf", "links", "queues", "compare", "curves", "heatmap", "trials", "Figure"]),
     ],
-    "What there is": [("_catalogue", ["list_", "explain", "topology", "Entry", "Explanation", "Part", "Parameter"])],
+    "Catalogue": [("_catalogue", ["list_", "explain", "topology", "Entry", "Explanation", "Part", "Parameter"])],
     "Progress": [("_progress", ["Progress"])],
     "Errors": [("_errors", ["ScenarioError", "BrokenError", "MissingExtra", "Warning"])],
 }
 HEAD = """# The Python package, name by name
 
-Written by `python/reference.py`; do not edit. How things belong together stands in [Use Python](../how-to/python.md), [sweeps](../how-to/sweeps.md#from-python) and
-[tuning](../how-to/tuning.md); `ab` is `anabranch`.
+Written by `python/reference.py`; do not edit. Guides: [Use Python](../how-to/python.md), [sweeps](../how-to/sweeps.md#from-python),
+[tuning](../how-to/tuning.md). `ab` is `anabranch`.
 """
 
 
 def paragraph(node: ast.AST) -> str:
-    said = ast.get_docstring(node) if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else None
-    return "\n\n".join(" ".join(part.split()) for part in (said or "").split("\n\n"))
+    text = ast.get_docstring(node) if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else None
+    return "\n\n".join(" ".join(part.split()) for part in (text or "").split("\n\n"))
 
 
 def signature(name: str, function: ast.FunctionDef) -> str:
@@ -88,8 +88,8 @@ def fields(body: list[ast.stmt]) -> list[tuple[str, str, str]]:
             case _:
                 continue
         match after:
-            case ast.Expr(value=ast.Constant(value=str(said))):
-                meaning = " ".join(said.split())
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                meaning = " ".join(text.split())
             case _:
                 meaning = ""
         if type_ or meaning:

@@ -50,12 +50,12 @@ def main() -> None:
                 out=folder / f"{scheme}-{name.replace(' ', '-').replace(',', '')}", progress=False,
             )  # fmt: skip
             gain = tuning.gain
-            told = ", ".join(
+            settings = ", ".join(
                 f"{key.rsplit('.', 1)[1]} {value:.3g}" if isinstance(value, float) else f"{key.rsplit('.', 1)[1]} {value}"
                 for key, value in tuning.parameters.items()
             )
             interval = f"{gain.difference:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})"
-            print(f"| {scheme} | {name} | {gain.default:.3f} | {gain.tuned:.3f} | {interval} | {told} |", flush=True)
+            print(f"| {scheme} | {name} | {gain.default:.3f} | {gain.tuned:.3f} | {interval} | {settings} |", flush=True)
 
 
 if __name__ == "__main__":

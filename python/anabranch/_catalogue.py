@@ -57,12 +57,12 @@ class Explanation:
 def explain(name: str) -> Explanation:
     """Explains a scheme, transport, topology, workload, section or key, with every parameter."""
     given, text = _native.explain(name, 100)
-    said = json.loads(given)
+    found = json.loads(given)
 
     def part(one: dict[str, Any]) -> Part:
         return Part(one["table"], one["meaning"], [Parameter(**parameter) for parameter in one["parameters"]])
 
-    return Explanation(said["name"], [part(one) for one in said["parts"]], text)
+    return Explanation(found["name"], [part(one) for one in found["parts"]], text)
 
 
 def list_(kind: str) -> list[Entry]:
@@ -76,5 +76,5 @@ def topology(scenario: str | os.PathLike[str] | Scenario, pair: tuple[int | str,
     of a `pair` of hosts.
     """
     hosts = None if pair is None else [str(pair[0]), str(pair[1])]
-    said: dict[str, Any] = json.loads(_native.topology(scenario_of(scenario)._native, hosts))
-    return said
+    found: dict[str, Any] = json.loads(_native.topology(scenario_of(scenario)._native, hosts))
+    return found

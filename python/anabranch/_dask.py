@@ -15,11 +15,11 @@ from typing import Any
 from . import _native
 from ._errors import ScenarioError, needs
 
-_ASK = "(lambda native: (native.__version__, native.COMMIT))(__import__('anabranch._native', fromlist=['COMMIT']))"
+_VERSION = "(lambda native: (native.__version__, native.COMMIT))(__import__('anabranch._native', fromlist=['COMMIT']))"
 # Dask counts the loss of a worker against every run on it; the store counts per run, and aborts a run after three.
-_MOST_LOST = 12
+_MAX_LOST = 12
 # Without a shared store the client counts starts. Dask retries four times before it reports a lost worker.
-_MOST_KILLED = 3
+_MAX_KILLED = 3
 _SAME_WHEEL = "install the same wheel of anabranch where the workers start"
 
 Files = dict[str, bytes]
@@ -31,7 +31,7 @@ def check(client: Any) -> None:
         raise ScenarioError(f"client: found {client!r}, expected a distributed.Client", place="client")
     own = (_native.__version__, _native.COMMIT)
     try:
-        found = client.run(eval, _ASK)
+        found = client.run(eval, _VERSION)
     except ImportError as error:
         raise ScenarioError(f"a Dask worker lacks the package anabranch: {error}", place="client", remedy=_SAME_WHEEL) from None
     for worker, theirs in found.items():
@@ -48,7 +48,7 @@ def work(
     replace: bool,
     task: tuple[int, int] | None,
     gather: bool,
-    told: Callable[[dict[str, Any]], None] | None,
+    report: Callable[[dict[str, Any]], None] | None,
 ) -> None:
     """Executes the missing runs of a store on the workers."""
     check(client)
@@ -57,7 +57,7 @@ def work(
     names = {number: (key, name) for number, key, _, _, _, name in plan.runs()}
     due = plan.due(directory, again, task)
     jobs = [(names[number][0], names[number][1], plan.scenario(number).to_toml()) for number in due]
-    run(client, directory, jobs, again, gather, told)
+    run(client, directory, jobs, again, gather, report)
 
 
 def run(
@@ -66,7 +66,7 @@ def run(
     jobs: list[tuple[str, str, str]],
     again: str,
     gather: bool,
-    told: Callable[[dict[str, Any]], None] | None,
+    report: Callable[[dict[str, Any]], None] | None,
 ) -> None:
     """Executes runs (hash, name, scenario) on the workers; each worker claims its run in the store."""
     try:
@@ -78,7 +78,7 @@ def run(
     topic = f"anabranch-{os.getpid()}-{time.monotonic_ns()}"
     begun: Counter[str] = Counter()
 
-    def heard(event: tuple[float, str]) -> None:
+    def on_start(event: tuple[float, str]) -> None:
         line = event[1]
         begun[line.split()[0]] += 1
         store.log_start(line)
@@ -89,7 +89,7 @@ def run(
         return client.submit(_do, *words, key=f"{topic}-{key}-{attempt}", pure=False)
 
     if gather:
-        client.subscribe_topic(topic, heard)
+        client.subscribe_topic(topic, on_start)
     waiting = {submit(job, 0): (job, 0) for job in jobs}
     coming = as_completed(list(waiting))
     done = 0
@@ -104,19 +104,19 @@ def run(
             else:
                 error = future.exception() if future.status == "error" else None
                 if not _is_loss(future.status, error):
-                    raise _told(error)
-                if begun[key] < _MOST_KILLED and attempt < _MOST_LOST:
-                    one_more = submit(job, attempt + 1)
-                    waiting[one_more] = (job, attempt + 1)
-                    coming.add(one_more)
+                    raise _exception(error)
+                if begun[key] < _MAX_KILLED and attempt < _MAX_LOST:
+                    retry = submit(job, attempt + 1)
+                    waiting[retry] = (job, attempt + 1)
+                    coming.add(retry)
                     continue
                 # The last attempt may have finished before its worker was lost.
-                if store.standing(key) == "missing":
+                if store.state(key) == "missing":
                     times = begun[key] or attempt + 1
-                    store.give_up(key, name, f"its worker was lost {times} times, perhaps for want of memory", times)
+                    store.mark_failed(key, name, f"its worker was lost {times} times, perhaps for want of memory", times)
             done += 1
-            if told is not None:
-                told(_news(len(jobs), done))
+            if report is not None:
+                report(_news(len(jobs), done))
     except BaseException:
         client.cancel(list(waiting), force=True)
         raise
@@ -130,7 +130,7 @@ def _is_loss(status: str, error: BaseException | None) -> bool:
     return status != "error" or error is None or type(error).__name__ in ("KilledWorker", "CommClosedError", "CancelledError")
 
 
-def _told(error: BaseException | None) -> BaseException:
+def _exception(error: BaseException | None) -> BaseException:
     """Returns the cause of a failed run; workers that join later have not been checked."""
     if isinstance(error, ModuleNotFoundError) and (error.name or "").startswith("anabranch"):
         return ScenarioError(f"a Dask worker lacks the package anabranch: {error}", place="client", remedy=_SAME_WHEEL)
@@ -157,5 +157,5 @@ def _do(place: str | None, key: str, name: str, toml: str, again: str, topic: st
     with tempfile.TemporaryDirectory(prefix="anabranch-") as folder:
         store = _native.Store(folder)
         store.run([(name, scenario)], 1, "")
-        found = Path(store.place(key)) if store.standing(key) == "finished" else Path(folder, "failed")
+        found = Path(store.place(key)) if store.state(key) == "finished" else Path(folder, "failed")
         return {file.relative_to(folder).as_posix(): file.read_bytes() for file in found.rglob("*") if file.is_file()}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import warnings
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 
@@ -78,12 +80,19 @@ def needs(library: str, extra: str) -> MissingExtra:
     return MissingExtra(f"{library} is not installed; pip install 'anabranch[{extra}]' brings it", name=library)
 
 
-def whole(least: int = 1, **given: int | None) -> None:
-    """Refuses values other than whole numbers of at least `least`; None is the default."""
+def whole(min_value: int = 1, **given: int | None) -> None:
+    """Refuses values other than whole numbers of at min_value `min_value`; None is the default."""
     for name, value in given.items():
         # Whole numbers of numpy are accepted.
-        if value is not None and (isinstance(value, bool) or not hasattr(value, "__index__") or value < least):
-            raise ScenarioError(f"{name}: found {value!r}, expected a whole number, {least} or more", place=name)
+        if value is not None and (isinstance(value, bool) or not hasattr(value, "__index__") or value < min_value):
+            raise ScenarioError(f"{name}: found {value!r}, expected a whole number, {min_value} or more", place=name)
+
+
+def results_directory(out: str | os.PathLike[str] | None) -> Path | None:
+    """Returns the path of a directory for results; refuses a file."""
+    if out is not None and Path(out).is_file():
+        raise ScenarioError(f"{os.fspath(out)} is a file, expected a directory", place="out")
+    return None if out is None else Path(out)
 
 
 def one_of(name: str, found: object, allowed: Iterable[str], expected: str) -> ScenarioError:
@@ -150,5 +159,5 @@ def _argument(error: ScenarioError, text: str) -> str | None:
     for end, argument in _ENDINGS.items():
         if error.message.endswith(end):
             return argument
-    said = re.match(r"(over|mode|schemes|seeds?|baseline|threads)[:=]", error.message) or re.search(r"\b(out|over|schemes)=", error.remedy or "")
-    return said.group(1) if said else None
+    named = re.match(r"(over|mode|schemes|seeds?|baseline|threads)[:=]", error.message) or re.search(r"\b(out|over|schemes)=", error.remedy or "")
+    return named.group(1) if named else None

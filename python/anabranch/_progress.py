@@ -30,23 +30,23 @@ class Progress(NamedTuple):
         return min(1.0, (self.runs_done + part) / self.runs) if self.runs else 1.0
 
 
-Told = bool | Callable[[Progress], object] | None
+Reporting = bool | Callable[[Progress], object] | None
 """A callback; True for a bar, False for none; None for a bar on a terminal or in a notebook."""
 
 
-def callback(told: Told) -> tuple[Callable[[dict[str, Any]], None] | None, Callable[[], None]]:
+def callback(given: Reporting) -> tuple[Callable[[dict[str, Any]], None] | None, Callable[[], None]]:
     """Returns the callback of the native module, and a function to call at the end."""
-    if told is None:
-        told = sys.stderr.isatty() or _in_notebook()
-    if told is False:
+    if given is None:
+        given = sys.stderr.isatty() or _in_notebook()
+    if given is False:
         return None, lambda: None
-    if told is True:
+    if given is True:
         bar = _Bar()
         return (lambda news: bar.show(Progress(**news))), bar.close
-    if not callable(told):
-        raise ScenarioError(f"progress: found {told!r}, expected a function, True or False", place="progress")
-    tell = told
-    return (lambda news: (tell(Progress(**news)), None)[1]), lambda: None
+    if not callable(given):
+        raise ScenarioError(f"progress: found {given!r}, expected a function, True or False", place="progress")
+    report = given
+    return (lambda news: (report(Progress(**news)), None)[1]), lambda: None
 
 
 def _in_notebook() -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _native, _progress
-from ._errors import ScenarioError, whole
+from ._errors import ScenarioError, results_directory, whole
 from ._scenario import Scenario, assignments, scenario as scenario_of
 from ._summary import Counters, Summary
 from ._table import Table
@@ -166,7 +166,7 @@ def run(
     threads: int | None = None,
     out: str | os.PathLike[str] | None = None,
     replace: bool = False,
-    progress: _progress.Told = None,
+    progress: _progress.Reporting = None,
 ) -> Run:
     """
     Runs a scenario. Results are kept in memory; with `out` they are also written there, as by `anabranch run`.
@@ -177,14 +177,15 @@ def run(
     of = scenario_of(scenario)
     whole(0, seed=seed)
     whole(threads=threads)
+    directory = results_directory(out)
     if seed is not None:
         of = of.with_({"seed": seed})
-    told, close = _progress.callback(progress)
+    report, close = _progress.callback(progress)
     try:
-        outcome = _native.run(of._native, threads or 0, None if out is None else Path(out), replace, told)
+        outcome = _native.run(of._native, threads or 0, directory, replace, report)
     finally:
         close()
-    return Run(outcome, None if out is None else Path(out))
+    return Run(outcome, directory)
 
 
 def compare(
@@ -198,7 +199,7 @@ def compare(
     out: str | os.PathLike[str] | None = None,
     again: bool = False,
     replace: bool = False,
-    progress: _progress.Told = None,
+    progress: _progress.Reporting = None,
 ) -> Comparison:
     """
     Compares load balancers on the same flows, over `seeds` seeds, as `anabranch compare` does. `variants` are the scenario with other
@@ -210,12 +211,12 @@ def compare(
     of = scenario_of(scenario)
     whole(threads=threads, seeds=seeds)
     temporary = tempfile.TemporaryDirectory(prefix="anabranch-") if out is None else None
-    directory = Path(temporary.name if temporary else os.fspath(out))  # type: ignore[arg-type]
-    told, close = _progress.callback(progress)
+    directory = results_directory(out) or Path(temporary.name)  # type: ignore[union-attr]
+    report, close = _progress.callback(progress)
     try:
         native = _native.compare(
             of._native, directory, names(schemes, "schemes"), variants_of(variants), seeds, baseline,
-            threads or os.cpu_count() or 1, again, replace, told,
+            threads or os.cpu_count() or 1, again, replace, report,
         )  # fmt: skip
     finally:
         close()

@@ -85,9 +85,9 @@ def _check_job(script: str) -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:
         file.write(script)
         file.flush()
-        said = subprocess.run(["sbatch", "--test-only", file.name], capture_output=True, text=True, timeout=60)
-    if said.returncode != 0:
-        lines = [line.removeprefix("sbatch: error: ").removeprefix("allocation failure: ") for line in said.stderr.splitlines()]
+        reply = subprocess.run(["sbatch", "--test-only", file.name], capture_output=True, text=True, timeout=60)
+    if reply.returncode != 0:
+        lines = [line.removeprefix("sbatch: error: ").removeprefix("allocation failure: ") for line in reply.stderr.splitlines()]
         raise ScenarioError(f"Slurm refuses the jobs: {'; '.join(lines)}", place="slurm")
 
 
@@ -96,12 +96,12 @@ def _check_slurm(partition: str | None) -> None:
     if shutil.which("sbatch") is None:
         raise ScenarioError("Slurm is missing on this machine: no command `sbatch`", place="slurm", remedy=remedy)
     try:
-        said = subprocess.run(["sinfo", "-h", "-o", "%R"], capture_output=True, text=True, timeout=30)
+        reply = subprocess.run(["sinfo", "-h", "-o", "%R"], capture_output=True, text=True, timeout=30)
     except subprocess.TimeoutExpired:
         raise ScenarioError("Slurm timed out: no reply of `sinfo` within 30 s", place="slurm") from None
-    if said.returncode != 0:
-        raise ScenarioError(f"Slurm refuses: {'; '.join(said.stderr.strip().splitlines())}", place="slurm", remedy=remedy)
-    known = sorted(set(said.stdout.split()))
+    if reply.returncode != 0:
+        raise ScenarioError(f"Slurm refuses: {'; '.join(reply.stderr.strip().splitlines())}", place="slurm", remedy=remedy)
+    known = sorted(set(reply.stdout.split()))
     if partition is not None and partition not in known:
         from ._native import nearest
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native, _progress, _toml
-from ._errors import ScenarioError, needs, one_of, whole
+from ._errors import ScenarioError, needs, one_of, results_directory, whole
 from ._part import _plain
 from ._result import Run, _load_run, names, variants_of
 from ._scenario import Scenario, scenario as scenario_of
@@ -72,9 +72,9 @@ class Sweep:
 
     def run(self, hash: str) -> Run:
         """Returns a finished run by its hash, the column `run`."""
-        standing = self._store.standing(hash)
-        if standing != "finished":
-            raise ScenarioError(f"the run {hash} is {standing}", place="hash")
+        state = self._store.state(hash)
+        if state != "finished":
+            raise ScenarioError(f"the run {hash} is {state}", place="hash")
         return _load_run(Path(self._store.place(hash)))
 
     def rows(self, table: str = "flows") -> Table:
@@ -105,7 +105,7 @@ class Sweep:
         out = {}
         for row in self._rows():
             if row["status"] == "failed":
-                out[row["run"]] = self._store.standing(row["run"]).removeprefix("failed: ")
+                out[row["run"]] = self._store.state(row["run"]).removeprefix("failed: ")
         return out
 
     @property
@@ -128,8 +128,8 @@ class Sweep:
     def __repr__(self) -> str:
         rows = self._rows()
         count = {status: sum(row["status"] == status for row in rows) for status in ("finished", "failed", "missing")}
-        told = ", ".join(f"{number} {status}" for status, number in count.items() if number)
-        return f"<Sweep over {', '.join(self.keys)}: {told}; in {self.directory}>"
+        counts = ", ".join(f"{number} {status}" for status, number in count.items() if number)
+        return f"<Sweep over {', '.join(self.keys)}: {counts}; in {self.directory}>"
 
 
 def sweep(
@@ -148,7 +148,7 @@ def sweep(
     replace: bool = False,
     client: Any = None,
     gather: bool = False,
-    progress: _progress.Told = None,
+    progress: _progress.Reporting = None,
 ) -> Sweep:
     """
     Runs a scenario over values of some of its keys, a list of scenarios, or a sweep file, with every load balancer
@@ -165,18 +165,16 @@ def sweep(
     if task is not None and not (isinstance(task, Sequence) and len(task) == 2 and 1 <= task[0] <= task[1]):
         raise ScenarioError(f"task: found {task!r}, expected (k, n) with k from 1 to n", place="task")
     plan = _plan(scenario, over, mode, schemes, variants, seeds, baseline)
-    directory = Path(out) if out is not None else Path("results") / f"{plan.stem}-sweep-{plan.identity()[:8]}"
-    if directory.is_file():
-        raise ScenarioError(f"{directory} is a file, expected a directory", place="out")
+    directory = results_directory(out) or Path("results") / f"{plan.stem}-sweep-{plan.identity()[:8]}"
     anew = {False: "", True: "all"}.get(again, again) if isinstance(again, bool) else again
-    told, close = _progress.callback(progress)
+    report, close = _progress.callback(progress)
     try:
         if client is not None:
             from . import _dask
 
-            _dask.work(client, plan, directory, str(anew), replace, task, gather, told)
+            _dask.work(client, plan, directory, str(anew), replace, task, gather, report)
             anew = ""
-        plan.execute(directory, threads or os.cpu_count() or 1, str(anew), replace, task, told if client is None else None)
+        plan.execute(directory, threads or os.cpu_count() or 1, str(anew), replace, task, report if client is None else None)
     finally:
         close()
     return Sweep(directory)

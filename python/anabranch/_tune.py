@@ -173,7 +173,7 @@ def tune(
     out: str | os.PathLike[str] | None = None,
     threads: int | None = None,
     client: Any = None,
-    progress: _progress.Told = None,
+    progress: _progress.Reporting = None,
 ) -> Tuning:
     """
     Searches for the values of some keys with the best `objective` over `seeds` seeds, in `trials` trials. Trials are requested in
@@ -201,16 +201,16 @@ def tune(
 
         _dask.check(client)
     named = [one if isinstance(one, str) else getattr(one, "__name__", "objective") for one in objectives]
-    said = {
+    settings = {
         "scenario": base.hash, "space": {key: repr(value) for key, value in space.items()}, "objectives": named,
         "directions": directions, "seeds": seeds, "width": width, "sampler_seed": sampler_seed,
     }  # fmt: skip
-    identity = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+    identity = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
     directory = Path(out) if out is not None else Path("results") / f"{_stem(base.name)}-tune-{identity[:8]}"
-    study = _open(optuna, directory, directions, pruner, said)
+    study = _open(optuna, directory, directions, pruner, settings)
     make = sampler or (lambda seed: optuna.samplers.TPESampler(seed=seed))
-    told, close = _progress.callback(progress)
-    runner = _Runner(base, directory, threads or os.cpu_count() or 1, client, (trials * seeds + 2 * held_out), told)
+    report, close = _progress.callback(progress)
+    runner = _Runner(base, directory, threads or os.cpu_count() or 1, client, (trials * seeds + 2 * held_out), report)
     try:
         for first in range(0, trials, width):
             numbers = range(first, min(first + width, trials))
@@ -221,7 +221,7 @@ def tune(
     return Tuning(study, directory, base, named, gains)
 
 
-def _open(optuna: Any, directory: Path, directions: list[str], pruner: Any, said: dict[str, Any]) -> Any:
+def _open(optuna: Any, directory: Path, directions: list[str], pruner: Any, settings: dict[str, Any]) -> Any:
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
 
@@ -239,14 +239,14 @@ def _open(optuna: Any, directory: Path, directions: list[str], pruner: Any, said
         pruner=pruner or optuna.pruners.NopPruner(),
     )  # fmt: skip
     there = study.user_attrs.get("said")
-    if there is not None and there != said:
-        changed = [key for key in said if said[key] != there.get(key)]
+    if there is not None and there != settings:
+        changed = [key for key in settings if settings[key] != there.get(key)]
         raise ScenarioError(
             f"{directory} holds the trials of another tuning: {', '.join(changed)} differ", place="out",
             remedy="give another directory, or the same call as before",
         )  # fmt: skip
     if there is None:
-        study.set_user_attr("said", said)
+        study.set_user_attr("said", settings)
     return study
 
 
@@ -325,10 +325,10 @@ def _batch(
 class _Runner:
     """Executes runs in the store, in this process or on Dask's workers."""
 
-    def __init__(self, base: Scenario, directory: Path, threads: int, client: Any, runs: int, told: Any) -> None:
+    def __init__(self, base: Scenario, directory: Path, threads: int, client: Any, runs: int, report: Any) -> None:
         self.base, self.directory, self.threads, self.client = base, directory, threads, client
         self.store = _native.Store(directory)
-        self.runs, self.done, self.told = runs, 0, told
+        self.runs, self.done, self.report = runs, 0, report
 
     def do(self, wanted: list[tuple[Scenario, int]]) -> list[Run | str]:
         """Returns the runs of scenarios with seeds, or the error in place of a failed one."""
@@ -339,19 +339,19 @@ class _Runner:
 
             _native.Store(self.directory).run([], 1, "")
             due = {key: (key, name, native.to_toml()) for key, (name, native) in zip(keys, listed, strict=True)}
-            jobs = [job for key, job in due.items() if self.store.standing(key) == "missing"]
+            jobs = [job for key, job in due.items() if self.store.state(key) == "missing"]
             _dask.run(self.client, self.directory.absolute(), jobs, "", False, None)
         else:
-            self.store.run(listed, self.threads, "", self._tell if self.told else None)
+            self.store.run(listed, self.threads, "", self._tell if self.report else None)
         self.done += len(wanted)
         out: list[Run | str] = []
         for key in keys:
-            standing = self.store.standing(key)
-            out.append(_load_run(Path(self.store.place(key))) if standing == "finished" else standing.removeprefix("failed: "))
+            state = self.store.state(key)
+            out.append(_load_run(Path(self.store.place(key))) if state == "finished" else state.removeprefix("failed: "))
         return out
 
     def _tell(self, news: dict[str, Any]) -> None:
-        self.told({**news, "runs": self.runs, "runs_done": min(self.runs, self.done + news["runs_done"])})
+        self.report({**news, "runs": self.runs, "runs_done": min(self.runs, self.done + news["runs_done"])})
 
 
 def _judge(

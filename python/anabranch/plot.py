@@ -355,22 +355,27 @@ def _of_comparison(
         yield f"{label} {scheme}".strip(), pooled
 
 
-def _table(data: Any) -> Any:
+def _pyarrow() -> Any:
     try:
         import pyarrow
     except ImportError:
         raise needs("pyarrow", "plot") from None
+    return pyarrow
+
+
+def _table(data: Any) -> Any:
+    pyarrow = _pyarrow()
     if isinstance(data, pyarrow.Table):
         return data
     if hasattr(data, "__arrow_c_stream__"):
         return pyarrow.table(data)
     kind = type(data).__name__
-    raise ScenarioError(f"found a {kind}, expected a result, a frame or a table", place="results")
+    raise ScenarioError(f"results: found {kind}, expected a result, a frame or a table", place="results")
 
 
 def _arrays(data: Any, columns: list[str], counted: bool) -> dict[str, Any]:
+    pyarrow = _pyarrow()
     import numpy as np
-    import pyarrow
 
     table = _table(data)
     for column in columns:

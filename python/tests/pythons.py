@@ -32,10 +32,10 @@ def pythons() -> dict[str, str]:
 
 def _executable(path: str) -> str | None:
     try:
-        said = subprocess.run([path, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True, timeout=60)
+        reply = subprocess.run([path, "-c", "import sys; print(sys.executable)"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return said.stdout.strip() or None if said.returncode == 0 else None
+    return reply.stdout.strip() or None if reply.returncode == 0 else None
 
 
 if __name__ == "__main__":

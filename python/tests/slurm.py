@@ -91,12 +91,12 @@ def start(folder: Path) -> Path:
     subprocess.run(["slurmd", "-f", str(conf)], **run)  # type: ignore[call-overload]
     until = time.monotonic() + 60
     while True:
-        said = subprocess.run(["sinfo", "-h", "-o", "%T"], env={**os.environ, "PATH": PATH, "SLURM_CONF": str(conf)}, capture_output=True, text=True)
-        if said.stdout.strip() in ("idle", "mixed"):
+        reply = subprocess.run(["sinfo", "-h", "-o", "%T"], env={**os.environ, "PATH": PATH, "SLURM_CONF": str(conf)}, capture_output=True, text=True)
+        if reply.stdout.strip() in ("idle", "mixed"):
             return conf
         if time.monotonic() > until:
             stop(folder)
-            raise RuntimeError(f"Slurm does not start: {said.stdout}{said.stderr}")
+            raise RuntimeError(f"Slurm does not start: {reply.stdout}{reply.stderr}")
         time.sleep(0.1)
 
 

@@ -51,9 +51,9 @@ def of_the_command(folder: Path) -> Fingerprints:
         scheme, seed = run
         words = ["--set", f"workload.0.size={SIZE}", "--set", f"load_balancer.scheme={scheme}", "--seed", str(seed)]
         command = [sys.executable, "-m", "anabranch", "run", SCENARIO, *words, "--threads", "1", "--out", f"{scheme}-{seed}", "--format", "json"]
-        said = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+        output = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
         shutil.rmtree(folder / f"{scheme}-{seed}")
-        return str(json.loads(said)["fingerprint"])
+        return str(json.loads(output)["fingerprint"])
 
     runs = [(scheme, seed) for scheme in SCHEMES for seed in range(1, SEEDS + 1)]
     with ThreadPoolExecutor(2) as pool:
@@ -136,7 +136,7 @@ def half_written(run: Path) -> list[str]:
     return [f"{run.name} has {found} of {sizes}"] if found != sizes or tables else []
 
 
-def survived(out: Path, reference: Fingerprints, killed: Iterable[int] = (), most_killed: int = 0, disk_full: bool = False) -> None:
+def survived(out: Path, reference: Fingerprints, killed: Iterable[int] = (), max_killed: int = 0, disk_full: bool = False) -> None:
     """Checks for 20 results, equal to those of the command; only runs of processes in `killed` were started again."""
     done = ab.load(out)
     assert isinstance(done, ab.Sweep) and done.missing == 0 and done.failed == {} and len(done) == RUNS
@@ -149,7 +149,7 @@ def survived(out: Path, reference: Fingerprints, killed: Iterable[int] = (), mos
     # A run is restarted once for each process that died executing it.
     assert all(set(pids[:-1]) <= set(killed) for pids in begun.values()), (begun, killed)
     again = sum(map(len, begun.values())) - RUNS
-    assert again <= most_killed, begun
+    assert again <= max_killed, begun
     # The end of a process counts as an attempt; on a full disk it cannot be recorded.
     assert all(int(row["attempts"]) == (1 if disk_full else len(begun[row["run"]])) for row in rows)
     sweep(out)

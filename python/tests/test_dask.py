@@ -58,7 +58,7 @@ def test_a_worker_killed_in_the_middle(client: Any, tmp_path: Path, of_the_comma
     thread.join()
     assert killed
     # One start for each run, and one more for a killed run.
-    survival.survived(out, of_the_command, killed, most_killed=1)
+    survival.survived(out, of_the_command, killed, max_killed=1)
 
 
 CLIENT = f"""

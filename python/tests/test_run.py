@@ -26,12 +26,12 @@ def same_from_both(name: str, threads: int, changes: dict[str, str], folder: Pat
     """Checks that fingerprint, summary and rows are equal by the command and from Python."""
     settings = [word for key, value in changes.items() for word in ("--set", f"{key}={value}")]
     words = ["run", name, *settings, "--threads", str(threads), "--out", "there", "--format", "json"]
-    said = json.loads(command(*words, cwd=folder))
+    printed = json.loads(command(*words, cwd=folder))
     own = ab.run(ab.Scenario(name).with_(changes), threads=threads, out=folder / "here")
-    assert own.fingerprint == said["fingerprint"]
+    assert own.fingerprint == printed["fingerprint"]
     differing = {"wall_s", "packet_hops_per_s", "peak_rss_bytes"}
     ours = json.loads((folder / "here" / "summary.json").read_text())
-    assert {k: v for k, v in ours.items() if k not in differing} == {k: v for k, v in said.items() if k not in differing}
+    assert {k: v for k, v in ours.items() if k not in differing} == {k: v for k, v in printed.items() if k not in differing}
     for table in ["flows.csv", "links.csv"]:
         assert (folder / "here" / table).read_bytes() == (folder / "there" / table).read_bytes()
 
@@ -114,10 +114,10 @@ def test_compare_pairs_load_balancers() -> None:
 
 
 def test_progress_is_told_and_exceptions_come_through() -> None:
-    told: list[ab.Progress] = []
-    ab.run("permutation-1024", progress=told.append)
-    assert told and told[-1].runs_done == 1 and told[-1].share == 1.0
-    assert all(0.0 <= p.share <= 1.0 for p in told)
+    reports: list[ab.Progress] = []
+    ab.run("permutation-1024", progress=reports.append)
+    assert reports and reports[-1].runs_done == 1 and reports[-1].share == 1.0
+    assert all(0.0 <= p.share <= 1.0 for p in reports)
 
     class Mine(Exception):
         pass
@@ -228,17 +228,17 @@ def test_a_broken_run_says_all_that_is_needed_to_see_it_again(tmp_path: Path) ->
     """Without a timeout, packets lost on a ring are never retransmitted."""
     write_ring(tmp_path)
 
-    def said(scenario: ab.Scenario) -> str:
+    def message(scenario: ab.Scenario) -> str:
         with pytest.raises(ab.BrokenError, match="the simulation stalled") as caught:
             ab.run(scenario, threads=1, out=tmp_path / "out")
         assert not list((tmp_path / "out").glob("*.*"))
         return str(caught.value)
 
-    of_file = said(ab.Scenario(tmp_path / "ring.toml").with_({"fabric.shared_buffer": "250MB"}))
+    of_file = message(ab.Scenario(tmp_path / "ring.toml").with_({"fabric.shared_buffer": "250MB"}))
     assert f"to see it again: anabranch run {tmp_path / 'ring.toml'} --set 'fabric.shared_buffer=" in of_file
     # The message contains a text that is not a file.
     scenario = ab.Scenario.from_toml(RING + LOSS, folder=tmp_path)
-    whole = said(scenario).partition("FILE being\n\n")[2]
+    whole = message(scenario).partition("FILE being\n\n")[2]
     assert ab.Scenario.from_toml(whole).hash == scenario.hash
 
 

@@ -48,8 +48,8 @@ def workers_of(job: str, client: Any) -> list[int]:
 
 
 def jobs() -> list[str]:
-    said = subprocess.run(["squeue", "-h", "-t", "running", "-o", "%i"], capture_output=True, text=True, check=True)
-    return said.stdout.split()
+    reply = subprocess.run(["squeue", "-h", "-t", "running", "-o", "%i"], capture_output=True, text=True, check=True)
+    return reply.stdout.split()
 
 
 @pytest.mark.parametrize("cancelled", ["one", "all"])
@@ -80,7 +80,7 @@ def test_cancelled_jobs_are_replaced(cancelled: str, cluster: Path, tmp_path: Pa
         if client.cluster is not None:
             client.cluster.close()
     assert len(killed) == (1 if cancelled == "one" else 2)
-    survival.survived(out, of_the_command, killed, most_killed=len(killed))
+    survival.survived(out, of_the_command, killed, max_killed=len(killed))
 
 
 def test_an_array_does_a_sweep_file(cluster: Path, tmp_path: Path) -> None:

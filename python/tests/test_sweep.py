@@ -131,7 +131,7 @@ def test_killed_and_started_again(tmp_path: Path, of_the_command: survival.Finge
         done = survival.finished(out)
         assert survival.process(out).wait() == 0
     # The two runs in progress at the kill are restarted once, finished ones are not.
-    survival.survived(out, of_the_command, killed=[first.pid], most_killed=2)
+    survival.survived(out, of_the_command, killed=[first.pid], max_killed=2)
     assert all(len(survival.starts(out)[run]) == 1 for run in done)
 
 
@@ -170,7 +170,7 @@ def test_the_disk_is_full_at_the_third_run(tmp_path: Path, of_the_command: survi
             subprocess.run(["mount", "-o", "remount,size=64M", place], check=True)
             survival.sweep(out)
         # The full disk ended one run.
-        survival.survived(out, of_the_command, killed=[os.getpid()], most_killed=1, disk_full=True)
+        survival.survived(out, of_the_command, killed=[os.getpid()], max_killed=1, disk_full=True)
     finally:
         subprocess.run(["umount", place], check=True)
 
@@ -196,40 +196,40 @@ def test_mistakes_are_told_before_the_first_run(tmp_path: Path) -> None:
     out = tmp_path / "sweep"
     size, delay = "workload.0.size", "topology.link_delay"
 
-    def said(place: str, words: str, **given: object) -> ab.ScenarioError:
+    def rejected(place: str, words: str, **given: object) -> ab.ScenarioError:
         """Checks that the error names argument and value in terms of Python and that no partial file remains."""
         error = wrong(out=out, **given)
         assert error.place == place and words in str(error) and "--" not in str(error), str(error)
         assert not out.exists()
         return error
 
-    assert said('over["workload.0.sizee"]', "unknown key", over={"workload.0.sizee": ["16KiB"]}).nearest == "size"
-    said(f'over["{size}"]', "a quantity is written as text with its unit", over={size: [16]})
-    said("mode", "different numbers of values", over={size: ["1KiB"], delay: ["1us", "2us"]}, mode="zip")
-    assert said("mode", "expected", mode="zap").nearest == "zip"
-    said("over", "at most 1000000 make a sweep", over={size: "1KiB..2000KiB:1KiB", delay: "1ns..2000ns:1ns"})
-    said("over", "nothing to sweep", over={})
-    said("scenario", "there are no scenarios", scenario=[], over=None)
-    said(f'over["{size}"]', "found no value", over={size: []})
-    said(f'over["{size}"]', "expected a list or a range", over={size: 16})
-    said("over", "the first end of a range", over={delay: "5us..1us:1us"})
-    said("over", "stands twice", over={delay: ["5us", "5us"]})
-    said("over", "expected values by key", over=[size])
-    assert said("schemes", "`emcp`", schemes=["emcp"]).nearest == "ecmp"
-    said("schemes", "expected a list", schemes="ecmp,prime")
-    assert said("baseline", "not among", schemes=["ecmp", "prime"], baseline="prme").nearest == "prime"
+    assert rejected('over["workload.0.sizee"]', "unknown key", over={"workload.0.sizee": ["16KiB"]}).nearest == "size"
+    rejected(f'over["{size}"]', "a quantity is written as text with its unit", over={size: [16]})
+    rejected("mode", "different numbers of values", over={size: ["1KiB"], delay: ["1us", "2us"]}, mode="zip")
+    assert rejected("mode", "expected", mode="zap").nearest == "zip"
+    rejected("over", "at most 1000000 make a sweep", over={size: "1KiB..2000KiB:1KiB", delay: "1ns..2000ns:1ns"})
+    rejected("over", "nothing to sweep", over={})
+    rejected("scenario", "there are no scenarios", scenario=[], over=None)
+    rejected(f'over["{size}"]', "found no value", over={size: []})
+    rejected(f'over["{size}"]', "expected a list or a range", over={size: 16})
+    rejected("over", "the first end of a range", over={delay: "5us..1us:1us"})
+    rejected("over", "stands twice", over={delay: ["5us", "5us"]})
+    rejected("over", "expected values by key", over=[size])
+    assert rejected("schemes", "`emcp`", schemes=["emcp"]).nearest == "ecmp"
+    rejected("schemes", "expected a list", schemes="ecmp,prime")
+    assert rejected("baseline", "not among", schemes=["ecmp", "prime"], baseline="prme").nearest == "prime"
     # Errors that need the graph of a point.
-    said('over["topology.radix"]', "an even number", scenario="first-run", over={"topology.radix": [8, 7]})
-    said('variants["x"]', "unknown key", variants={"x": {"load_balancer.prime.p_ecm": 8}})
+    rejected('over["topology.radix"]', "an even number", scenario="first-run", over={"topology.radix": [8, 7]})
+    rejected('variants["x"]', "unknown key", variants={"x": {"load_balancer.prime.p_ecm": 8}})
     for seeds in (0, -1, "3", 1.5, True):
-        said("seeds", "expected a whole number, 1 or more", seeds=seeds)
-    said("threads", "expected a whole number", threads=0)
-    said("task", "from 1 to n", task=(4, 3))
-    assert said("again", "expected", again="faild").nearest == "failed"
-    assert said("scenario", "no such file", scenario="tny").nearest == "tiny"
-    said("scenario", "expected a name", scenario=3)
-    said("client", "expected a distributed.Client", client=3)
-    said("progress", "expected a function", progress=3)
+        rejected("seeds", "expected a whole number, 1 or more", seeds=seeds)
+    rejected("threads", "expected a whole number", threads=0)
+    rejected("task", "from 1 to n", task=(4, 3))
+    assert rejected("again", "expected", again="faild").nearest == "failed"
+    assert rejected("scenario", "no such file", scenario="tny").nearest == "tiny"
+    rejected("scenario", "expected a name", scenario=3)
+    rejected("client", "expected a distributed.Client", client=3)
+    rejected("progress", "expected a function", progress=3)
 
 
 def test_directories_of_something_else_are_refused(tmp_path: Path) -> None:
@@ -238,18 +238,18 @@ def test_directories_of_something_else_are_refused(tmp_path: Path) -> None:
     out = tmp_path / "sweep"
     ab.sweep("tiny", {"workload.0.size": ["16KiB"]}, schemes=["ecmp"], out=out)
 
-    def said(words: str, **given: object) -> None:
+    def rejected(words: str, **given: object) -> None:
         error = wrong(**{"out": out, **given})
         assert error.place == "out" and words in str(error) and "--" not in str(error), str(error)
 
-    said("another sweep", over={"topology.link_delay": ["1us"]})
+    rejected("another sweep", over={"topology.link_delay": ["1us"]})
     ab.run("tiny", out=tmp_path / "run")
-    said("single run", out=tmp_path / "run")
+    rejected("single run", out=tmp_path / "run")
     (tmp_path / "file").write_text("")
-    said("is a file", out=tmp_path / "file")
+    rejected("is a file", out=tmp_path / "file")
     plan = json.loads((out / "sweep.json").read_text())
     (out / "sweep.json").write_text(json.dumps({**plan, "version": "0.0.1"}))
-    said("by version 0.0.1; this is version")
+    rejected("by version 0.0.1; this is version")
     assert ab.sweep("tiny", {"workload.0.size": ["16KiB"]}, schemes=["ecmp"], out=out, replace=True).missing == 0
 
 

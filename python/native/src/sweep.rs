@@ -224,7 +224,7 @@ impl Store {
     }
 
     /// Records that a run failed on another machine.
-    fn give_up(&self, run: &str, name: &str, reason: &str, attempts: u64) -> PyResult<()> {
+    fn mark_failed(&self, run: &str, name: &str, reason: &str, attempts: u64) -> PyResult<()> {
         runs::give_up(&self.directory, run, name, reason, attempts).map_err(error::run)
     }
 
@@ -234,7 +234,7 @@ impl Store {
     }
 
     /// Returns the status of a run.
-    fn standing(&self, run: &str) -> String {
+    fn state(&self, run: &str) -> String {
         word(runs::standing(&self.directory, run))
     }
 
@@ -266,8 +266,8 @@ impl Store {
     }
 }
 
-fn word(standing: Standing) -> String {
-    match standing {
+fn word(state: Standing) -> String {
+    match state {
         Standing::Finished => "finished".into(),
         Standing::Missing => "missing".into(),
         Standing::Failed(error) => format!("failed: {error}"),
