@@ -4,7 +4,7 @@
     prose_text.py FOLDER FILE...
 
 `FOLDER/pages` gets pages and the help of the command, `FOLDER/comments` comments of Rust and Python. A file keeps its path and its
-line numbers; its name gets `.md` appended. Code, tables and generated text are removed. `FOLDER/textlint.json` is the configuration
+line numbers; its name gets `.md` appended. Code and generated text are removed. `FOLDER/textlint.json` is the configuration
 of textlint, with the idioms of `idioms.toml` as terms.
 """
 
@@ -47,7 +47,7 @@ def page(text: str, name: str) -> list[str]:
     """Returns the lines of a page. A heading ends as a sentence does, so that no word is repeated after it."""
     text = GENERATED.sub(lambda block: block[1] + "\n" * block[2].count("\n") + block[3], text)
     prose = without_code(text.splitlines(), name == HELP)
-    prose = ["" if line.startswith(("|", "<!--")) else line for line in prose]
+    prose = ["" if line.startswith("<!--") else line for line in prose]
     # Equal numbers in a row are data, not a repeated word.
     prose = [re.sub(r"(\d) (?=\d)", r"\1, ", line) for line in prose]
     return [f"{line}." if re.match(r"#+ .*\w$", line) else line for line in prose]
