@@ -5,6 +5,7 @@ use crate::{
     printing::{is_quiet, note, print_error, stderr_width},
 };
 use anabranch_study::{Observer, Progress, hold};
+use anabranch_units::Time;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::{
     io::IsTerminal,
@@ -231,9 +232,10 @@ fn status(jobs: &[Job], elapsed: Duration, columns: usize) -> String {
         let flows = format!("{}/{} flows", sum(|p| p.flows_finished), sum(|p| p.flows_total));
         parts.push((format!("{flows} finished"), flows, 0));
     }
-    let left = match time_left(share_done(jobs), elapsed) {
-        Some(left) => format!("{:.0} s left", left.as_secs_f64()),
-        None => "time left unknown".into(),
+    let left = match (no_progress_since(&active), time_left(share_done(jobs), elapsed)) {
+        (Some(since), _) => format!("no progress since {:.1} us", since.as_us()),
+        (None, Some(left)) => format!("{:.0} s left", left.as_secs_f64()),
+        (None, None) => "time left unknown".into(),
     };
     parts.push((left.clone(), left, 0));
     let line = |parts: &[(String, String, u8)], short: bool| {
@@ -251,6 +253,15 @@ fn status(jobs: &[Job], elapsed: Duration, columns: usize) -> String {
         parts.retain(|(.., rank)| *rank != least);
     }
     line(&parts, true).chars().take(columns).collect()
+}
+
+/// Returns the simulated time since which no active run has received a byte, if that is the last tenth of each.
+fn no_progress_since(active: &[&Job]) -> Option<Time> {
+    let since = |job: &&Job| {
+        let Progress { now, last_progress, .. } = job.latest;
+        last_progress.filter(|last| now.saturating_sub(*last).ps() > now.ps() / 10)
+    };
+    active.iter().map(since).collect::<Option<Vec<Time>>>()?.into_iter().max()
 }
 
 /// Estimates the time left from the share done; `None` below 1 %.
@@ -294,12 +305,16 @@ impl Observer for NumberedProgress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_units::Time;
 
     #[test]
     fn status_line_has_what_the_contract_lists() {
-        let latest =
-            Progress { now: Time::from_us(250), packet_hops: Some(5_000_000), flows_finished: 30, flows_total: 120 };
+        let latest = Progress {
+            now: Time::from_us(250),
+            packet_hops: Some(5_000_000),
+            flows_finished: 30,
+            flows_total: 120,
+            last_progress: Some(Time::from_us(249)),
+        };
         let began = Instant::now().checked_sub(Duration::from_secs(1));
         let job = |name: &str, done| Job { name: name.into(), began, latest, done };
         let jobs = [job("ecmp", true), job("prime", false)];
@@ -318,5 +333,22 @@ mod tests {
         for word in ["1/2 runs", "at 250.0 us", "M hops/s", "30/120 flows"] {
             assert!(narrow.contains(word), "{narrow}");
         }
+    }
+
+    #[test]
+    fn a_run_without_progress_shows_since_when_and_no_time_left() {
+        let latest = |last| Progress {
+            now: Time::from_us(40_000),
+            packet_hops: Some(5_000_000),
+            flows_finished: 30,
+            flows_total: 120,
+            last_progress: Some(Time::from_us(last)),
+        };
+        let began = Instant::now().checked_sub(Duration::from_secs(1));
+        let job = |last| Job { name: "ecmp".into(), began, latest: latest(last), done: false };
+        let text = |jobs: &[Job]| status(jobs, Duration::from_secs(50), 200);
+        assert!(text(&[job(1000)]).ends_with("no progress since 1000.0 us"), "{}", text(&[job(1000)]));
+        assert!(text(&[job(39_999)]).ends_with(" s left"));
+        assert!(text(&[job(1000), job(39_999)]).ends_with(" s left"), "the other run goes on");
     }
 }

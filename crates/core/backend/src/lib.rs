@@ -34,4 +34,6 @@ pub struct Progress {
     pub flows_finished: u64,
     /// Number of flows.
     pub flows_total: u64,
+    /// Time of the last new byte at a receiver, start, trigger or computation; `None`: unknown.
+    pub last_progress: Option<Time>,
 }

@@ -292,7 +292,7 @@ impl<'a> Run<'a> {
             if told.elapsed() >= TELL {
                 told = Instant::now();
                 let (flows_finished, flows_total) = (self.finished, flows.len() as u64);
-                interrupted = !progress(&Progress { now, packet_hops: None, flows_finished, flows_total });
+                interrupted = !progress(&Progress { now, flows_finished, flows_total, ..Progress::default() });
             }
         };
         // Bytes that left the ports and the elapsed time, read at one moment.

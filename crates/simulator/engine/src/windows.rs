@@ -60,11 +60,18 @@ pub struct Status {
     pub work: u64,
     /// Items finished.
     pub finished: u64,
+    /// Time of the last progress, as the model defines it.
+    pub progress: u64,
 }
 
 impl Status {
     fn and(self, other: Status) -> Status {
-        Status { now: self.now.max(other.now), work: self.work + other.work, finished: self.finished + other.finished }
+        Status {
+            now: self.now.max(other.now),
+            work: self.work + other.work,
+            finished: self.finished + other.finished,
+            progress: self.progress.max(other.progress),
+        }
     }
 }
 
@@ -297,7 +304,7 @@ mod tests {
             messages.drain(..).for_each(|event| self.cells.push(event.order, event));
         }
         fn status(&self) -> Status {
-            Status { now: 0, work: self.log.len() as u64, finished: 0 }
+            Status { work: self.log.len() as u64, ..Status::default() }
         }
         fn failed(&self) -> bool {
             self.cells.late().is_some()

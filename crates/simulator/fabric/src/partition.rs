@@ -298,7 +298,12 @@ impl<'a> Partition<'a> {
     }
 
     fn state(&self) -> Status {
-        Status { now: self.cx.now, work: self.cx.ports.hops, finished: self.hosts.counters().finished }
+        Status {
+            now: self.cx.now,
+            work: self.cx.ports.hops,
+            finished: self.hosts.counters().finished,
+            progress: self.progress(),
+        }
     }
 }
 

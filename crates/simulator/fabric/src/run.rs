@@ -66,6 +66,7 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
             packet_hops: Some(status.work),
             flows_finished: status.finished,
             flows_total,
+            last_progress: Some(Time::from_ps(status.progress)),
         })
     });
     let wall_seconds = started.elapsed().as_secs_f64();

@@ -50,7 +50,7 @@ pub(crate) fn resolve(
 }
 
 /// Maximum number of links that a warning names.
-const NAMED: usize = 3;
+pub(crate) const NAMED: usize = 3;
 
 pub(crate) fn never_down(faults: &[FaultParameters], setup: &Setup, tree: &Tree) -> Vec<String> {
     let mut warnings = Vec::new();

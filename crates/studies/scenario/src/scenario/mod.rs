@@ -3,6 +3,7 @@
 mod bounds;
 mod chosen;
 mod cost;
+mod dead_ends;
 mod fabric;
 mod fault;
 mod files;
@@ -460,7 +461,13 @@ impl Scenario {
     pub fn foresight(&self, setup: &Setup, backend: &BackendEntry) -> Vec<String> {
         let long = if *backend == SIMULATOR { cost::warning(setup) } else { None };
         let unmeasured = measured::unmeasured(setup, &(backend.make)(self).measures(), backend.name);
-        fault::never_down(&self.faults, setup, &self.tree).into_iter().chain(long).chain(unmeasured).collect()
+        let dead = if *backend == SIMULATOR { dead_ends::warning(self, setup, backend) } else { None };
+        fault::never_down(&self.faults, setup, &self.tree)
+            .into_iter()
+            .chain(dead)
+            .chain(long)
+            .chain(unmeasured)
+            .collect()
     }
 
     /// Returns the load balancers in use, in the form that they have on this topology.
