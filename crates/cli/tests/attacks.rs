@@ -6,7 +6,7 @@
 #[allow(dead_code)]
 mod common;
 
-use anabranch_endpoint::header::{self, COOKIE, Cookie, Data, Greeting, Packet, Probed, Protection};
+use anabranch_endpoint::header::{self, COOKIE_BYTES, Cookie, Data, Greeting, Packet, ProbeHeader, Protection};
 use anabranch_random::Stream;
 use anabranch_testbed::space;
 use anabranch_transport::Reply;
@@ -86,7 +86,7 @@ fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
     let time = Time::from_ps(draws.bits() >> 16);
     match draws.below(12) {
         // HELLOs without a cookie and with an invalid one.
-        0..4 => header::hello(&mut out, &greeting(draws), &[0; COOKIE], usize::from(PAYLOAD) + 64),
+        0..4 => header::hello(&mut out, &greeting(draws), &[0; COOKIE_BYTES], usize::from(PAYLOAD) + 64),
         4 => {
             let cookie: Cookie = std::array::from_fn(|_| draws.bits() as u8);
             header::hello(&mut out, &greeting(draws), &cookie, usize::from(PAYLOAD) + 64);
@@ -125,10 +125,10 @@ fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
                 cnp: true,
                 nack: draws.chance(1, 2),
             };
-            header::answer(&mut out, connection, draws.below(64) as u32, &answer, Some(time), Time::ZERO);
+            header::ack(&mut out, connection, draws.below(64) as u32, &answer, Some(time), Time::ZERO);
         }
         9 => {
-            let probe = Probed { stream: u32::MAX, tag: 0, stamp: time, size: 100, held: Time::ZERO };
+            let probe = ProbeHeader { stream: u32::MAX, tag: 0, stamp: time, size: 100, held: Time::ZERO };
             if draws.chance(1, 2) {
                 header::probe(&mut out, connection, &probe, usize::from(PAYLOAD));
             } else {
@@ -162,7 +162,7 @@ fn slow_sender(to: u16, number: u16, stop: &AtomicBool) {
     let Ok(socket) = UdpSocket::bind((from, 0)) else { return };
     let _ = socket.set_read_timeout(Some(Duration::from_millis(20)));
     let mut draws = Stream::keyed(u64::from(number), u64::from(to), "slow sender");
-    let (of, mut cookie, mut out, mut buffer) = (greeting(&mut draws), [0; COOKIE], Vec::new(), [0; 2048]);
+    let (of, mut cookie, mut out, mut buffer) = (greeting(&mut draws), [0; COOKIE_BYTES], Vec::new(), [0; 2048]);
     let mut connection = None;
     for _ in 0..50 {
         if stop.load(Ordering::Relaxed) || connection.is_some() {
@@ -259,7 +259,7 @@ fn attack(seed: u64, aim: Aim, recorded: Arc<Vec<Vec<u8>>>) -> Attack {
                         Aim::Everything => bytes = hostile(&mut draws, &recorded),
                         Aim::Hellos => {
                             let greeting = greeting(&mut draws);
-                            header::hello(&mut bytes, &greeting, &[0; COOKIE], usize::from(PAYLOAD) + 64);
+                            header::hello(&mut bytes, &greeting, &[0; COOKIE_BYTES], usize::from(PAYLOAD) + 64);
                         }
                     }
                     let packet = packet(&Forged { from, to, bytes });
@@ -403,7 +403,7 @@ fn hold(stop: &Arc<AtomicBool>) -> JoinHandle<u64> {
     for number in 0..usize::from(HOLDERS) * PEERS {
         let socket = UdpSocket::bind((Ipv4Addr::new(127, 66, 0, 1 + (number / PEERS) as u8), 0)).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-        let (of, mut cookie, mut connection) = (greeting(&mut draws), [0; COOKIE], None);
+        let (of, mut cookie, mut connection) = (greeting(&mut draws), [0; COOKIE_BYTES], None);
         for _ in 0..10 {
             header::hello(&mut out, &of, &cookie, usize::from(PAYLOAD) + 64);
             socket.send_to(&out, (LOOPBACK, SERVED.start)).unwrap();

@@ -201,7 +201,7 @@ fn killed_rank_on_a_host_is_reported() {
     assert_eq!(failures.len(), 2, "{outcome}");
     for failure in failures {
         assert_ne!(failure["rank"], 1);
-        assert!(failure["why"].as_str().is_some_and(|why| why.contains("ncclRemoteError")), "{failure}");
+        assert!(failure["why"].as_str().is_some_and(|reason| reason.contains("ncclRemoteError")), "{failure}");
         assert!(failure["after_ns"].as_u64() < Some(10_000_000_000), "{failure}");
     }
 }

@@ -60,7 +60,7 @@ fn put(bed: &Bed, bytes: u64, fault: Option<&str>) {
 /// Runs a flow with a fault; `None` where there can be no testbed here, which is reported as a skip.
 fn run(bed: &Bed, scheme: &str, bytes: u64, fault: Option<&str>) -> Option<Ran> {
     let ran = attempt(bed, scheme, bytes, fault)?;
-    Some(ran.unwrap_or_else(|why| panic!("{scheme}, {fault:?}: {why}")))
+    Some(ran.unwrap_or_else(|reason| panic!("{scheme}, {fault:?}: {reason}")))
 }
 
 fn attempt(bed: &Bed, scheme: &str, bytes: u64, fault: Option<&str>) -> Option<Result<Ran, String>> {
@@ -143,7 +143,7 @@ fn slow_path_is_left() {
             let two = std::fs::read_to_string(bed.folder.0.join("two.toml")).unwrap();
             bed.folder.file("two.toml", &format!("{two}{PENALTIES}"));
             let Some(ran) = carried(&bed, scheme) else { return };
-            let ran = ran.unwrap_or_else(|why| panic!("{scheme}: {why}"));
+            let ran = ran.unwrap_or_else(|reason| panic!("{scheme}: {reason}"));
             machine_bound &= ran.machine_bound;
             if scheme == "prime" && !ran.marks {
                 anabranch_testkit::skip("PRIME steers by marks, and ports cannot mark here", "run as root");

@@ -59,7 +59,7 @@ impl Copies {
     }
 
     fn measure(&self, part: &str, variables: &[(&str, &str)]) -> Result<Numbers, Failure> {
-        let failed = |why: String| Failure::Broken(format!("{part}: {why}"));
+        let failed = |reason: String| Failure::Broken(format!("{part}: {reason}"));
         let exe = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
         let mut command = Command::new(exe);
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("ANABRANCH_")) {

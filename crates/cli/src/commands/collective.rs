@@ -236,7 +236,7 @@ fn print_outcome(settings: &Settings, outcome: &Outcome, uplinks: &[Uplink], for
         let failures: Vec<_> = outcome
             .failures
             .iter()
-            .map(|(rank, why, nanoseconds)| json!({ "rank": rank, "why": why, "after_ns": nanoseconds }))
+            .map(|(rank, reason, nanoseconds)| json!({ "rank": rank, "why": reason, "after_ns": nanoseconds }))
             .collect();
         return print_json(&json!({
             "collective": settings.kind.name(),
@@ -269,8 +269,8 @@ fn print_outcome(settings: &Settings, outcome: &Outcome, uplinks: &[Uplink], for
         rows.push(row("bus bandwidth", format!("{:.1} Mbit/s", bandwidth / 1e6)));
         rows.push(row("elements", "all correct".into()));
     }
-    for (rank, why, nanoseconds) in &outcome.failures {
-        rows.push(row(&format!("rank {rank}"), format!("{why}, after {:.2} s", *nanoseconds as f64 / 1e9)));
+    for (rank, reason, nanoseconds) in &outcome.failures {
+        rows.push(row(&format!("rank {rank}"), format!("{reason}, after {:.2} s", *nanoseconds as f64 / 1e9)));
     }
     if !outcome.failures.is_empty() {
         rows.push(row("closed", format!("{} of {} ranks", outcome.closed, settings.ranks)));

@@ -17,15 +17,15 @@ use anabranch_wire::{
 use serde_json::json;
 use std::{net::SocketAddr, time::Duration};
 
-pub(super) fn settings(device: Option<&str>, give_up: Time) -> VerbsSettings {
+pub(super) fn settings(device: Option<&str>, peer_timeout: Time) -> VerbsSettings {
     VerbsSettings {
         device: device.map(str::to_string),
-        give_up: Duration::from_nanos(give_up.ps() / 1000),
+        peer_timeout: Duration::from_nanos(peer_timeout.ps() / 1000),
         ..VerbsSettings::default()
     }
 }
 
-pub(super) fn serve(arguments: &Serve, give_up: Time) -> Result<(), Failure> {
+pub(super) fn serve(arguments: &Serve, peer_timeout: Time) -> Result<(), Failure> {
     let options = &arguments.wire;
     let at = address(&arguments.at, "--at")?;
     let mut look = |served: Option<&Served>| {
@@ -35,7 +35,7 @@ pub(super) fn serve(arguments: &Serve, give_up: Time) -> Result<(), Failure> {
         !interrupted()
     };
     let mut listening = |at: SocketAddr, device: &str| note(&format!("listening at {at} with {device}"));
-    let settings = settings(options.device.as_deref(), give_up);
+    let settings = settings(options.device.as_deref(), peer_timeout);
     verbs::serve(at, &settings, arguments.once, &mut listening, &mut look)
         .map_err(|error| Failure::input(error.to_string()))?;
     if interrupted() { Err(Failure::Interrupted) } else { Ok(()) }
@@ -45,8 +45,8 @@ fn print_served(served: &Served, format: Format) {
     let from = served.from;
     let (ours, theirs, took) = match &served.outcome {
         Ok(outcome) => *outcome,
-        Err(why) => {
-            note(&format!("transfer from {from} failed: {why}"));
+        Err(reason) => {
+            note(&format!("transfer from {from} failed: {reason}"));
             return;
         }
     };
@@ -76,7 +76,7 @@ pub(super) fn send(arguments: &Send, to: SocketAddr, scenario: &Scenario, settin
             word.copy_from_slice(&draws.bits().to_le_bytes()[..word.len()]);
         }
     };
-    let verbs = self::settings(arguments.wire.device.as_deref(), settings.give_up);
+    let verbs = self::settings(arguments.wire.device.as_deref(), settings.peer_timeout);
     let mut look = |_: Time, _: u64| !interrupted();
     let sent = verbs::send(to, arguments.bytes.0, &verbs, chunks, &mut fill, &mut look);
     let sent = sent.map_err(|error| match error {

@@ -145,9 +145,9 @@ fn serve_over(mut driver: Driver<impl Datapath>, at: SocketAddr, arguments: &Ser
     if interrupted() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-fn print_refused(at: Option<SocketAddr>, why: &str) {
+fn print_refused(at: Option<SocketAddr>, reason: &str) {
     let at = at.map_or_else(|| "unknown address".into(), |at| at.to_string());
-    note(&format!("refused: {at} {why}"));
+    note(&format!("refused: {at} {reason}"));
 }
 
 /// Minimum bytes for a rate: the receiver's time starts at the first datagram, whose own bytes must not matter.

@@ -1,7 +1,7 @@
 //! Authentication (docs/reference/wire.md, "Authentication"): keyed BLAKE3 as MAC, which requires no unique nonce, and
 //! for deriving keys. MACs are compared in constant time.
 
-use crate::header::{MAX_COVERED, Protection, Sealed, TAG, Tag};
+use crate::header::{MAX_COVERED, Protection, Sealed, TAG_BYTES, Tag};
 use std::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
@@ -57,8 +57,8 @@ impl fmt::Debug for PacketKey {
 }
 
 fn truncated(hash: &blake3::Hash) -> Tag {
-    let mut tag = [0; TAG];
-    tag.copy_from_slice(&hash.as_bytes()[..TAG]);
+    let mut tag = [0; TAG_BYTES];
+    tag.copy_from_slice(&hash.as_bytes()[..TAG_BYTES]);
     tag
 }
 
@@ -243,7 +243,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn a_number_passes_once_and_old_ones_not_at_all() {
+    fn replay_window_accepts_each_number_once() {
         let mut draws = Stream::keyed(1, 2, "window");
         let (mut window, mut seen, mut highest) = (Window::default(), BTreeSet::new(), 0);
         for step in 0..200_000u64 {
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn each_direction_connection_and_key_has_its_own() {
+    fn each_direction_connection_and_key_has_its_own_mac() {
         let side = |nonce, connection| Side { nonce, connection };
         let (one, other) = (Key::of(b"one"), Key::of(b"other"));
         let tag = |key: &Key, from, to| key.packets(from, to).headers.mac(b"x");

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_secret_and_purpose_has_numbers_of_its_own() {
+    fn each_secret_and_purpose_has_its_own_numbers() {
         let draws = |seed, purpose| {
             let mut entropy = Entropy::new(&Secret::of_seed(seed), purpose);
             [entropy.bits(), entropy.bits(), entropy.bits()]

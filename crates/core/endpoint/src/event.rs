@@ -48,14 +48,14 @@ pub enum Event {
         /// Source address, if the datapath has passed it.
         from: Option<SocketAddr>,
         /// Reason.
-        why: CloseReason,
+        reason: CloseReason,
     },
     /// A peer is lost, with all messages under way to it or from it.
     Lost {
         /// Peer number.
         peer: u32,
         /// Reason.
-        why: CloseReason,
+        reason: CloseReason,
     },
 }
 
@@ -91,11 +91,11 @@ pub struct Delivered {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
     /// It owed a reply for longer than the timeout.
-    Silent,
+    TimedOut,
     /// It sent nothing for longer than the idle timeout, though it owed no reply.
     Idle,
     /// It sent a BYE: it has left, or has no such connection.
-    Left,
+    Closed,
     /// Its process has restarted.
     Restarted,
     /// It was evicted: other peers needed its place, or the memory of its incomplete messages.

@@ -57,51 +57,51 @@ impl<T> Flow<T> {
     }
 
     /// Handles an ACK. `path_rtt` is the base round trip over the acknowledged packet's path, if known; `measured` its round
-    /// trip, if its time stamp returned; `blames` is `false` if a trimmed packet carries no information about its path.
+    /// trip, if its time stamp returned; `attribute_loss` is `false` if a trimmed packet carries no information about its path.
     #[inline]
     #[allow(clippy::too_many_arguments)]
-    pub fn on_answer<S: HostScheme>(
+    pub fn on_ack<S: HostScheme>(
         &mut self,
         transport: &Transport,
         scheme: &mut S,
         now: Time,
-        answer: &Reply,
+        ack: &Reply,
         path_rtt: Option<Time>,
         measured: Option<Time>,
-        blames: bool,
+        attribute_loss: bool,
     ) -> AckOutcome {
-        let heard = self.sender.on_reply(transport, now, answer, path_rtt, measured);
+        let outcome = self.sender.on_reply(transport, now, ack, path_rtt, measured);
         self.waits = false;
-        if heard.trimmed {
-            if blames {
-                scheme.on_nack(now, self.scheme_slot, answer.tag);
+        if outcome.trimmed {
+            if attribute_loss {
+                scheme.on_nack(now, self.scheme_slot, ack.tag);
             }
         } else {
             let feedback = Feedback {
-                tag: answer.tag,
-                ecn: answer.ecn,
-                rtt: heard.rtt,
-                packets: heard.packets,
-                bytes: heard.bytes,
+                tag: ack.tag,
+                ecn: ack.ecn,
+                rtt: outcome.rtt,
+                packets: outcome.packets,
+                bytes: outcome.bytes,
                 cumulative: self.sender.cumulative(),
                 next_psn: self.sender.next_psn(),
             };
             scheme.on_ack(now, self.scheme_slot, &feedback);
-            if heard.lost > 0 {
-                scheme.on_nack(now, self.scheme_slot, answer.tag);
+            if outcome.lost > 0 {
+                scheme.on_nack(now, self.scheme_slot, ack.tag);
             }
         }
-        heard
+        outcome
     }
 
     /// Returns the time of a timer to arm; `None` if the pending one suffices. One that fires too early has no effect,
     /// and the next is armed after it.
     #[inline]
     pub fn arm(&mut self, transport: &Transport, now: Time) -> Option<Time> {
-        let wanted = self.sender.deadline(transport)?.max(now);
-        (wanted < self.timer_at).then(|| {
-            self.timer_at = wanted;
-            wanted
+        let deadline = self.sender.deadline(transport)?.max(now);
+        (deadline < self.timer_at).then(|| {
+            self.timer_at = deadline;
+            deadline
         })
     }
 

@@ -54,7 +54,7 @@ pub trait Egress<T> {
 
     /// Notifies the line that the scheme of the flow in `slot` sends nothing before the next ACK.
     #[inline]
-    fn rests(&mut self, _slot: u32) {}
+    fn on_blocked(&mut self, _slot: u32) {}
 
     /// Returns `true` if packets wait that precede the flows.
     fn has_urgent(&self) -> bool;
@@ -184,7 +184,7 @@ impl Nic {
             return false;
         }
         let mut sent = false;
-        let rested = loop {
+        let is_done = loop {
             let Some(segment) = flow.sender.peek(transports.of(&flow.of)) else { break true };
             let outgoing = Outgoing {
                 psn: segment.psn,
@@ -192,7 +192,7 @@ impl Nic {
                 retransmission: segment.retransmission,
                 eligible_at: flow.eligible_at,
             };
-            let (tag, asks) = match line.choose(&mut flow.of, flow.scheme_slot, start, &outgoing) {
+            let (tag, requests_ack) = match line.choose(&mut flow.of, flow.scheme_slot, start, &outgoing) {
                 Decision::Send(tag) => (line.tag(&flow.of, tag), false),
                 Decision::SendWithAckRequest(tag) => (line.tag(&flow.of, tag), true),
                 Decision::Hold(until) => {
@@ -202,13 +202,13 @@ impl Nic {
                 Decision::Wait => {
                     flow.waits = true;
                     flow.sender.on_blocked();
-                    line.rests(slot);
+                    line.on_blocked(slot);
                     break true;
                 }
             };
             let transport = transports.of(&flow.of);
             flow.sender.send(transport, start, tag);
-            if asks {
+            if requests_ack {
                 flow.sender.on_blocked();
             }
             let ready = flow.sender.ready(transport);
@@ -218,7 +218,7 @@ impl Nic {
             }
             let last = std::mem::replace(&mut flow.last_sent, start);
             let gap = (last != Time::MAX).then(|| start.saturating_sub(last));
-            let ack_request = asks || segment.retransmission || flow.sender.requests_ack(ready);
+            let ack_request = requests_ack || segment.retransmission || flow.sender.requests_ack(ready);
             let free_at = line.start(&mut flow.of, &Departure { segment, tag, ack_request, gap }, start);
             sent = true;
             if !ready {
@@ -236,7 +236,7 @@ impl Nic {
             }
             start = free_at;
         };
-        if !rested {
+        if !is_done {
             flow.in_round = true;
             // Segmentation offload hands whole bursts to a NIC.
             if flow.sender.keeps_turn() {
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_take_turns_and_schemes_hold_them_back() {
+    fn flows_are_served_round_robin_and_held_by_schemes() {
         let network = Network {
             base_rtt: Time::from_us(1),
             bdp: 50_000,
@@ -336,9 +336,9 @@ mod tests {
         assert_eq!(nic.paced_until(), None);
         let flow = &mut flows[0];
         assert_eq!(flow.path_switches(), 2);
-        let answer = Reply { psn: 0, tag: 0, cumulative: 1, ..Reply::default() };
-        let heard = flow.on_answer(&transport, &mut line.scheme, Time::from_ns(100), &answer, None, None, true);
-        assert_eq!((heard.packets, heard.rtt), (1, Some(Time::from_ns(100))));
+        let ack = Reply { psn: 0, tag: 0, cumulative: 1, ..Reply::default() };
+        let outcome = flow.on_ack(&transport, &mut line.scheme, Time::from_ns(100), &ack, None, None, true);
+        assert_eq!((outcome.packets, outcome.rtt), (1, Some(Time::from_ns(100))));
         nic.enter(0, flow, &transport, Time::from_ns(100));
         now = Time::from_ns(100);
         line.sent.clear();

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_missed_is_made_up_for_within_bounds() {
+    fn pacer_catches_up_within_bounds() {
         // 1000 B at 8 Gbit/s take 1 us.
         let mut pacer = Pacer::new(Rate::gbps(8), 0, Time::from_us(3));
         assert_eq!(pacer.occupy(Time::from_us(10), 1000), Time::from_us(8), "3 us late at most: from 7 us on");

@@ -7,7 +7,7 @@ use anabranch_units::Time;
 use std::{collections::BTreeMap, net::IpAddr};
 
 /// Minimum round trips in a window before the base round trip may rise.
-const FEWEST: u64 = 64;
+const MIN_SAMPLES: u64 = 64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -65,13 +65,13 @@ pub(crate) struct Peer {
     pub(crate) max_message: u64,
     pub(crate) span: u64,
     /// Each as the labels that lead over it; empty: every label is a path.
-    pub(crate) wanted: Vec<Vec<u32>>,
+    pub(crate) requested_paths: Vec<Vec<u32>>,
     /// Schemes choose from these: the requested ones with at least one label that both endpoints have.
     pub(crate) paths: Vec<Vec<u32>>,
     /// Labels that both endpoints have.
     pub(crate) labels: u32,
     /// HELLOs or calibration probes so far, of which one is outstanding.
-    pub(crate) asked: u32,
+    pub(crate) requests_sent: u32,
     pub(crate) hellos: Hellos,
     pub(crate) samples: Vec<Time>,
     /// Of the scheme's probes, if they are shorter than full packets.
@@ -80,7 +80,7 @@ pub(crate) struct Peer {
     pub(crate) base_rtt: Time,
     pub(crate) noise: Time,
     /// Base round trip plus noise floor that its streams opened with.
-    pub(crate) told: Time,
+    pub(crate) initial_rtt: Time,
     /// Of full packets since `window_since`; `full_packets`: their number.
     shortest: Time,
     window_since: Time,
@@ -95,8 +95,8 @@ pub(crate) struct Peer {
     pub(crate) stored: Stored,
     pub(crate) delivered: u64,
     pub(crate) stored_since: Time,
-    pub(crate) quiet_since: Option<Time>,
-    pub(crate) heard_at: Time,
+    pub(crate) awaiting_since: Option<Time>,
+    pub(crate) last_received_at: Time,
     pub(crate) timer_at: Time,
     /// Key by which it is called, if not the local one.
     pub(crate) key: Option<Key>,
@@ -120,23 +120,23 @@ impl Peer {
             shortest: Time::MAX,
             window_since: now,
             stored_since: now,
-            heard_at: now,
+            last_received_at: now,
             timer_at: Time::MAX,
             ..Peer::default()
         }
     }
 
     /// `span` and `labels` are the local limits.
-    pub(crate) fn meet(&mut self, greeting: &Greeting, span: u32, labels: u32) {
+    pub(crate) fn apply_greeting(&mut self, greeting: &Greeting, span: u32, labels: u32) {
         (self.theirs, self.max_message) = (greeting.connection, greeting.max_message);
         self.span = u64::from(greeting.span.min(span));
-        self.have_labels(labels.min(u32::from(greeting.labels)));
+        self.set_labels(labels.min(u32::from(greeting.labels)));
     }
 
-    pub(crate) fn have_labels(&mut self, labels: u32) {
+    pub(crate) fn set_labels(&mut self, labels: u32) {
         self.labels = labels;
         let known = |path: &Vec<u32>| path.iter().copied().filter(|label| *label < labels).collect::<Vec<u32>>();
-        self.paths = self.wanted.iter().map(known).filter(|path| !path.is_empty()).collect();
+        self.paths = self.requested_paths.iter().map(known).filter(|path| !path.is_empty()).collect();
         if self.paths.is_empty() {
             self.paths = (0..labels).map(|label| vec![label]).collect();
         }
@@ -148,14 +148,14 @@ impl Peer {
         labels[entropy as usize % labels.len()]
     }
 
-    /// The base round trip is the shortest sample; nine of ten are within the noise floor above it, which is `least` at least.
-    pub(crate) fn calibrate(&mut self, least: Time) {
+    /// The base round trip is the shortest sample; nine of ten are within the noise floor above it, which is at least `min_noise`.
+    pub(crate) fn calibrate(&mut self, min_noise: Time) {
         self.samples.sort_unstable();
         let base = self.samples.first().copied().unwrap_or(Time::from_us(100));
         let nine_of_ten = self.samples.len().saturating_sub(1) * 9 / 10;
         let usual = self.samples.get(nine_of_ten).copied().unwrap_or(base);
-        (self.base_rtt, self.noise) = (base, usual.saturating_sub(base).max(least));
-        self.told = self.base_rtt + self.noise;
+        (self.base_rtt, self.noise) = (base, usual.saturating_sub(base).max(min_noise));
+        self.initial_rtt = self.base_rtt + self.noise;
         let shortest = self.probe_samples.iter().min().copied().unwrap_or(base);
         self.probe_base.longer = base.saturating_sub(shortest);
     }
@@ -170,7 +170,7 @@ impl Peer {
             self.base_rtt = rtt;
             return true;
         }
-        if now.saturating_sub(self.window_since) < window || self.full_packets < FEWEST {
+        if now.saturating_sub(self.window_since) < window || self.full_packets < MIN_SAMPLES {
             return false;
         }
         let shortest = std::mem::replace(&mut self.shortest, Time::MAX);
@@ -215,9 +215,9 @@ impl Peer {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hellos {
     pub(crate) is_short: bool,
-    pub(crate) full_answered: bool,
+    pub(crate) has_full_reply: bool,
     /// Time of the first reply to a short one.
-    pub(crate) short_answered_at: Option<Time>,
+    pub(crate) short_reply_at: Option<Time>,
 }
 
 #[cfg(test)]
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_base_round_trip_follows_the_network() {
+    fn base_rtt_follows_the_network() {
         let (window, us) = (Time::from_us(10_000), Time::from_us);
         let mut peer = Peer::new(Phase::Open, 1, 1, Time::ZERO);
         // 16 samples of 100 to 115 us: nine of ten are within 13 us.

@@ -35,9 +35,9 @@ pub struct Settings {
     /// Window of the base round trip, which rises to the shortest round trip of this time.
     pub rtt_window: Time,
     /// Time to wait for the reply to a HELLO or calibration probe.
-    pub patience: Time,
+    pub request_timeout: Time,
     /// Timeout of a peer that owes a reply.
-    pub give_up: Time,
+    pub peer_timeout: Time,
     /// Idle timeout of a peer that owes no reply.
     pub idle_timeout: Time,
     /// Data packets are ECN-capable: switches may mark them.
@@ -88,8 +88,8 @@ impl Default for Settings {
             calibrations: 16,
             rtt_floor: Time::ZERO,
             rtt_window: Time::from_us(10_000_000),
-            patience: Time::from_us(50_000),
-            give_up: Time::from_us(10_000_000),
+            request_timeout: Time::from_us(50_000),
+            peer_timeout: Time::from_us(10_000_000),
             idle_timeout: Time::MAX,
             ecn: true,
             checksum: true,

@@ -174,7 +174,7 @@ impl Outgoing {
 }
 
 #[derive(Debug)]
-pub(crate) struct Taken {
+pub(crate) struct Completed {
     pub(crate) number: u32,
     pub(crate) bytes: Vec<u8>,
     pub(crate) placed: Option<Placed>,
@@ -209,7 +209,7 @@ struct Assembly {
 }
 
 /// Memory allocated with the first packet; `GROWTH`: multiple of the bytes received.
-const FIRST_BYTES: usize = 64 << 10;
+const INITIAL_BYTES: usize = 64 << 10;
 const GROWTH: usize = 16;
 /// `GROWTH` when memory is short: a sender that holds much has to send half of it.
 const SHORT_GROWTH: usize = 2;
@@ -235,7 +235,7 @@ impl Assembly {
         let reach = if self.is_short {
             arrived.saturating_mul(SHORT_GROWTH)
         } else {
-            FIRST_BYTES.saturating_add(arrived.saturating_mul(GROWTH))
+            INITIAL_BYTES.saturating_add(arrived.saturating_mul(GROWTH))
         };
         reach.min(usize::try_from(self.length).unwrap_or(usize::MAX))
     }
@@ -428,7 +428,7 @@ impl Incoming {
             Err(at) => at,
         };
         // The message that others wait for always has space.
-        let most = if ahead == 0 { limits.max_held } else { limits.max_held - limits.max_message };
+        let max = if ahead == 0 { limits.max_held } else { limits.max_held - limits.max_message };
         let head = if data.steering == 0 { None } else { head().map(|head| head.min(limits.mtu as usize)) };
         let missing = data.length.div_ceil(limits.mtu).max(1);
         let first = data.psn - u64::from(data.index);
@@ -445,7 +445,7 @@ impl Incoming {
             ..Assembly::default()
         };
         let more = assembly.reserved();
-        if *reserved + more > most {
+        if *reserved + more > max {
             return Cost::Full;
         }
         if assembly.is_earned && head.is_none() {
@@ -480,7 +480,7 @@ impl Incoming {
         place: impl FnOnce(u64, &[u8]),
     ) -> (Option<anabranch_transport::Reply>, Stored) {
         let before = self.receiver.received_bytes();
-        let (answer, _) = self.receiver.on_data(transport, now, arrival);
+        let (ack, _) = self.receiver.on_data(transport, now, arrival);
         let is_new = self.receiver.received_bytes() > before;
         let mut more = Stored::default();
         if is_new
@@ -500,7 +500,7 @@ impl Incoming {
                 assembly.arrived += payload.len();
                 assembly.write(from, payload);
                 if assembly.counted > 0 {
-                    return (answer, more);
+                    return (ack, more);
                 }
             } else {
                 assembly.put(from, payload);
@@ -509,10 +509,10 @@ impl Incoming {
             more = Stored::new(stored.saturating_sub(assembly.counted), assembly.is_earned);
             assembly.counted = assembly.counted.max(stored);
         }
-        (answer, more)
+        (ack, more)
     }
 
-    pub(crate) fn take(&mut self, mtu: u64) -> Option<Taken> {
+    pub(crate) fn take(&mut self, mtu: u64) -> Option<Completed> {
         self.messages.front().filter(|(number, message)| *number == self.next && message.missing == 0)?;
         let (number, message) = self.messages.pop_front()?;
         let (reserved, stored) = (message.reserved(), Stored::new(message.counted, message.is_earned));
@@ -520,10 +520,10 @@ impl Incoming {
         self.next_first = message.first + message.length.div_ceil(mtu).max(1);
         let rest = message.length - message.bytes.len() as u64;
         let placed = message.head.map(|_| Placed { steering: message.steering, bytes: rest });
-        Some(Taken { number, bytes: message.bytes, placed, began: message.began, reserved, stored })
+        Some(Completed { number, bytes: message.bytes, placed, began: message.began, reserved, stored })
     }
 
-    pub(crate) fn held_messages(&self) -> usize {
+    pub(crate) fn incomplete_messages(&self) -> usize {
         self.messages.len()
     }
 }

@@ -19,7 +19,7 @@ pub struct PathCounts {
     /// Retransmissions among these packets.
     pub retransmitted: u64,
     /// ACKs of packets over it.
-    pub answers: u64,
+    pub acks: u64,
     /// ACKs that report a marked packet.
     pub marks: u64,
     /// Packets over it that were declared lost, or arrived trimmed.
@@ -27,9 +27,9 @@ pub struct PathCounts {
     /// Number of times that the stream's packets switched to it from another path.
     pub moves: u64,
     /// Shortest round trip; zero: none yet.
-    pub least: Time,
+    pub min_rtt: Time,
     /// Mean round trip of the last 100 to 200 ms with any samples.
-    pub mean: Time,
+    pub mean_rtt: Time,
     /// 99th percentile of these round trips, as the upper bound of its bucket.
     pub p99: Time,
     /// Time of the last packet sent over it; zero: never.
@@ -60,7 +60,7 @@ fn bucket(rtt: Time) -> usize {
 }
 
 /// Upper bound of a bucket.
-fn end(bucket: usize) -> Time {
+fn upper_bound(bucket: usize) -> Time {
     let steps = if bucket < STEPS {
         bucket as u64 + 1
     } else {
@@ -89,8 +89,8 @@ impl Path {
         window.longest = window.longest.max(rtt);
         let count = &mut window.buckets[bucket(rtt)];
         *count = count.saturating_add(1);
-        let least = &mut self.counts.least;
-        *least = if *least == Time::ZERO { rtt } else { rtt.min(*least) };
+        let min_rtt = &mut self.counts.min_rtt;
+        *min_rtt = if *min_rtt == Time::ZERO { rtt } else { rtt.min(*min_rtt) };
     }
 
     fn counts(&self) -> PathCounts {
@@ -99,18 +99,18 @@ impl Path {
         if count == 0 {
             return self.counts;
         }
-        let mean = Time::from_ps(((now.sum + before.sum) / u128::from(count)) as u64);
+        let mean_rtt = Time::from_ps(((now.sum + before.sum) / u128::from(count)) as u64);
         let of = |at: usize| u64::from(now.buckets[at]) + u64::from(before.buckets[at]);
         let all: u64 = (0..BUCKETS).map(of).sum();
         let (mut above, mut p99) = (0, Time::ZERO);
         for at in (0..BUCKETS).rev() {
             above += of(at);
             if above * 100 > all {
-                p99 = end(at).min(now.longest.max(before.longest));
+                p99 = upper_bound(at).min(now.longest.max(before.longest));
                 break;
             }
         }
-        PathCounts { mean, p99, ..self.counts }
+        PathCounts { mean_rtt, p99, ..self.counts }
     }
 }
 
@@ -143,9 +143,9 @@ impl Watched {
         self.sent[at as usize] = label as u16;
     }
 
-    pub(crate) fn note_answer(&mut self, now: Time, label: u32, marked: bool, lost: u64, rtt: Option<Time>) {
+    pub(crate) fn note_ack(&mut self, now: Time, label: u32, marked: bool, lost: u64, rtt: Option<Time>) {
         let Some(path) = self.paths.get_mut(label as usize) else { return };
-        path.counts.answers += 1;
+        path.counts.acks += 1;
         path.counts.marks += u64::from(marked);
         path.counts.losses += lost;
         if let Some(rtt) = rtt {
@@ -176,19 +176,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_round_trip_lies_below_the_end_of_its_bucket_and_not_far() {
+    fn buckets_bound_round_trips_within_an_eighth() {
         for ns in (0..20_000).chain((1..2_000).map(|step| step * 7_777_777)) {
             let rtt = Time::from_ns(ns);
             let at = bucket(rtt);
-            assert!(at < BUCKETS && rtt < end(at), "{ns} ns");
+            assert!(at < BUCKETS && rtt < upper_bound(at), "{ns} ns");
             // Eight steps of 64 ns, then an eighth of the power of two below.
-            assert!(end(at) - rtt <= Time::from_ns(64.max(ns / 8)), "{ns} ns: {}", end(at));
+            assert!(upper_bound(at) - rtt <= Time::from_ns(64.max(ns / 8)), "{ns} ns: {}", upper_bound(at));
         }
-        assert_eq!((bucket(Time::from_ns(512)), end(8)), (8, Time::from_ns(576)));
+        assert_eq!((bucket(Time::from_ns(512)), upper_bound(8)), (8, Time::from_ns(576)));
     }
 
     #[test]
-    fn a_path_is_told_by_its_packets() {
+    fn counters_attribute_packets_to_paths() {
         let us = Time::from_us;
         let mut watched = Watched::new(2);
         // Packets 0, 1 over label 1; 2, then 0 again, over label 0.
@@ -201,20 +201,20 @@ mod tests {
         // 98 round trips of 10 us, two of 100 us: the mean is 11.8 us, and 2 of 100 are longer than 10 us.
         for number in 0..100u64 {
             let rtt = if number % 50 == 49 { us(100) } else { us(10) };
-            watched.note_answer(us(10 + number), 1, number < 3, 0, Some(rtt));
+            watched.note_ack(us(10 + number), 1, number < 3, 0, Some(rtt));
         }
         let counts: Vec<PathCounts> = watched.counts().collect();
         let [zero, one] = counts[..] else { panic!("two labels") };
         assert_eq!((zero.packets, zero.bytes, zero.retransmitted, zero.moves, zero.losses), (2, 150, 1, 1, 1));
-        assert_eq!((one.packets, one.moves, one.losses, one.answers, one.marks), (2, 0, 1, 100, 3));
-        assert_eq!((one.least, one.mean, one.p99), (us(10), Time::from_ns(11_800), us(100)));
+        assert_eq!((one.packets, one.moves, one.losses, one.acks, one.marks), (2, 0, 1, 100, 3));
+        assert_eq!((one.min_rtt, one.mean_rtt, one.p99), (us(10), Time::from_ns(11_800), us(100)));
         assert_eq!((zero.used_at, one.used_at), (us(4), us(2)));
         // A whole window later only the minimum is left of earlier round trips.
         for step in 1..=3 {
-            watched.note_answer(us(step * 100_000 + 200), 1, false, 0, Some(us(20)));
+            watched.note_ack(us(step * 100_000 + 200), 1, false, 0, Some(us(20)));
         }
         let one = watched.counts().nth(1).unwrap();
-        assert_eq!((one.least, one.mean, one.p99), (us(10), us(20), us(20)));
+        assert_eq!((one.min_rtt, one.mean_rtt, one.p99), (us(10), us(20), us(20)));
         // Timeouts of acknowledged packets are ignored.
         watched.note_received(2);
         watched.note_timeout(0);

@@ -75,8 +75,8 @@ impl Two {
     }
 
     fn lost(&self, at: usize) -> Vec<CloseReason> {
-        let why = |event: &Event| if let Event::Lost { why, .. } = event { Some(*why) } else { None };
-        self.events[at].iter().filter_map(why).collect()
+        let reason = |event: &Event| if let Event::Lost { reason, .. } = event { Some(*reason) } else { None };
+        self.events[at].iter().filter_map(reason).collect()
     }
 
     fn connected(protection: Protection) -> Self {
@@ -100,7 +100,7 @@ fn message(bytes: usize, seed: u64) -> Vec<u8> {
 
 /// Messages in both directions, with losses and trimmed packets.
 #[test]
-fn all_that_is_sent_is_authenticated_and_arrives() {
+fn authenticated_messages_arrive() {
     for protections in [[Protection::Control; 2], [Protection::All; 2], [Protection::Control, Protection::All]] {
         let mut two =
             Two::new([settings(1, Some("shared"), protections[0]), settings(2, Some("shared"), protections[1])]);
@@ -131,12 +131,12 @@ fn all_that_is_sent_is_authenticated_and_arrives() {
         let now = two.now;
         two.ends[0].close(0);
         two.run(10, &mut |_, _| true);
-        assert!(two.now > now && two.lost(1) == [CloseReason::Left]);
+        assert!(two.now > now && two.lost(1) == [CloseReason::Closed]);
     }
 }
 
 #[test]
-fn nothing_of_a_changed_datagram_is_believed() {
+fn modified_datagrams_have_no_effect() {
     for protection in [Protection::Control, Protection::All] {
         let mut two = Two::connected(protection);
         two.ends[0].send(two.now, 0, 3, message(5000, 1).into()).unwrap();
@@ -175,7 +175,7 @@ fn nothing_of_a_changed_datagram_is_believed() {
 
 /// Neither at the same endpoint nor at one that has restarted.
 #[test]
-fn what_comes_again_changes_nothing() {
+fn replayed_datagrams_have_no_effect() {
     let mut two = Two::connected(Protection::All);
     for stream in 0..3 {
         two.ends[0].send(two.now, 0, stream, message(20_000, 1).into()).unwrap();
@@ -211,7 +211,7 @@ fn what_comes_again_changes_nothing() {
 
 /// The sender has every number of the connection, but no key.
 #[test]
-fn whoever_has_no_key_is_not_believed() {
+fn peers_without_the_key_are_rejected() {
     let mut two = Two::connected(Protection::Control);
     // The connection number is sent in the clear.
     let probe = two.sent[0].iter().find(|datagram| datagram[1] == 5).unwrap();
@@ -229,13 +229,13 @@ fn whoever_has_no_key_is_not_believed() {
         stamp: two.now,
         ack_request: true,
     };
-    let answer = Reply { psn: 0, tag: 0, cumulative: 9, bitmap: 0, offset: 0, ecn: true, cnp: true, nack: false };
+    let ack = Reply { psn: 0, tag: 0, cumulative: 9, bitmap: 0, offset: 0, ecn: true, cnp: true, nack: false };
     let mut out = Vec::new();
     let before = two.events[1].len();
     header::data(&mut out, connection, &data);
     out.extend_from_slice(b"evil");
     two.arrive(1, &out);
-    header::answer(&mut out, connection, 1, &answer, None, Time::ZERO);
+    header::ack(&mut out, connection, 1, &ack, None, Time::ZERO);
     two.arrive(1, &out);
     header::bye(&mut out, connection, 5);
     two.arrive(1, &out);
@@ -243,9 +243,9 @@ fn whoever_has_no_key_is_not_believed() {
     assert_eq!(two.ends[1].held().0, 0);
     // Nor does another endpoint's HELLO reset the connection.
     for key in [None, Some("another")] {
-        let mut stranger = Endpoint::new(settings(9, key, Protection::Control));
-        stranger.connect(two.now, 0);
-        assert!(stranger.poll_transmit(two.now, &mut out).is_some());
+        let mut release_unknown = Endpoint::new(settings(9, key, Protection::Control));
+        release_unknown.connect(two.now, 0);
+        assert!(release_unknown.poll_transmit(two.now, &mut out).is_some());
         two.arrive(1, &out);
     }
     two.ends[0].send(two.now, 0, 3, message(5000, 1).into()).unwrap();
@@ -254,21 +254,22 @@ fn whoever_has_no_key_is_not_believed() {
 }
 
 #[test]
-fn ends_without_the_same_key_are_told_so() {
+fn key_mismatch_is_reported_to_both_endpoints() {
     use Protection::{All, Control, Off};
     let cases = [
         ((Some("a"), Control), (None, Off), CloseReason::Key { theirs: Off, ours: Control }),
         ((None, Off), (Some("a"), All), CloseReason::Key { theirs: All, ours: Off }),
         ((Some("a"), Control), (Some("b"), Control), CloseReason::Key { theirs: Control, ours: Control }),
     ];
-    for (caller, called, why) in cases {
+    for (caller, called, reason) in cases {
         let mut two = Two::new([settings(1, caller.0, caller.1), settings(2, called.0, called.1)]);
         two.ends[0].connect(two.now, 0);
         two.run(20, &mut |_, _| true);
-        assert_eq!(two.lost(0), [why]);
-        let CloseReason::Key { theirs, ours } = why else { unreachable!() };
-        let told = Event::Refused { peer: Some(0), from: None, why: CloseReason::Key { theirs: ours, ours: theirs } };
-        assert_eq!(two.events[1], [told], "once, and the other way round");
+        assert_eq!(two.lost(0), [reason]);
+        let CloseReason::Key { theirs, ours } = reason else { unreachable!() };
+        let initial_rtt =
+            Event::Refused { peer: Some(0), from: None, reason: CloseReason::Key { theirs: ours, ours: theirs } };
+        assert_eq!(two.events[1], [initial_rtt], "once, and the other way round");
         assert_eq!(two.ends[1].held(), (0, 0), "nothing is kept of it");
         assert_eq!(two.ends[1].round_trip(0), None);
     }
@@ -289,7 +290,7 @@ fn ends_without_the_same_key_are_told_so() {
 
 /// Each peer has its own key, like the ranks of NCCL; one calls, or both at once or one after the other.
 #[test]
-fn each_is_called_by_its_own_key() {
+fn each_peer_is_called_with_its_own_key() {
     for both in [0, 1, 2] {
         let mut two =
             Two::new([settings(1, Some("first"), Protection::All), settings(2, Some("second"), Protection::Control)]);
@@ -319,7 +320,7 @@ fn each_is_called_by_its_own_key() {
 
 /// It calls by the local key, so the WELCOME must not use the key of its predecessor.
 #[test]
-fn a_peer_that_restarts_with_another_key_is_welcome() {
+fn peer_restarts_with_another_key() {
     let key = |of: &str| Key::of(of.as_bytes());
     for protection in [Protection::Control, Protection::All] {
         let of = |seed, name| settings(seed, Some(name), protection);

@@ -2,7 +2,7 @@
 
 use anabranch_endpoint::{
     Arrival, CloseReason, Endpoint, Event, Placed, Placement, Settings,
-    header::{self, Data, Greeting, Packet, Probed, Protection},
+    header::{self, Data, Greeting, Packet, ProbeHeader, Protection},
 };
 use anabranch_random::Stream;
 use anabranch_transport::{Reply, TransportParameters};
@@ -44,7 +44,7 @@ fn sent(endpoint: &mut Endpoint, now: &mut Time) -> Vec<Vec<u8>> {
     all
 }
 
-const GREETING: Greeting = Greeting {
+const GREETING_BYTES: Greeting = Greeting {
     connection: 77,
     nonce: 5,
     own_nonce: 5,
@@ -60,8 +60,8 @@ const GREETING: Greeting = Greeting {
 /// Returns an endpoint with an open stream to peer 0, and the connection number for datagrams of peer 0.
 fn accepted(transport: &str) -> (Endpoint, u32, Time) {
     let (mut endpoint, mut now, mut out) = (Endpoint::new(settings(transport)), Time::ZERO, Vec::new());
-    let greeting = GREETING;
-    header::hello(&mut out, &greeting, &[0; header::COOKIE], 1056);
+    let greeting = GREETING_BYTES;
+    header::hello(&mut out, &greeting, &[0; header::COOKIE_BYTES], 1056);
     endpoint.handle(now, &arrival(0, now, &out));
     let welcome = sent(&mut endpoint, &mut now);
     let Ok(Packet::Welcome { connection: 77, greeting }) = Packet::decode(&welcome[0]) else {
@@ -131,7 +131,7 @@ fn hostile(draws: &mut Stream, ours: u32, out: &mut Vec<u8>) {
             }
         }
         2 => {
-            let answer = Reply {
+            let ack = Reply {
                 psn: number(draws) & ((1 << 48) - 1),
                 tag: number(draws) as u32,
                 cumulative: number(draws) & ((1 << 48) - 1),
@@ -142,11 +142,11 @@ fn hostile(draws: &mut Stream, ours: u32, out: &mut Vec<u8>) {
                 nack: draws.chance(1, 2),
             };
             let (stamp, held) = (draws.chance(1, 2).then(|| time(draws)), time(draws));
-            header::answer(out, ours, draws.below(3) as u32, &answer, stamp, held);
+            header::ack(out, ours, draws.below(3) as u32, &ack, stamp, held);
         }
         3 => {
             let (stream, tag) = (number(draws) as u32, number(draws) as u32);
-            let probe = Probed { stream, tag, stamp: time(draws), size: 30, held: time(draws) };
+            let probe = ProbeHeader { stream, tag, stamp: time(draws), size: 30, held: time(draws) };
             if draws.chance(1, 2) { header::probe(out, ours, &probe, 30) } else { header::echo(out, ours, &probe) }
         }
         _ => {
@@ -170,7 +170,7 @@ fn hostile(draws: &mut Stream, ours: u32, out: &mut Vec<u8>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
-    fn whatever_a_peer_says(seed in any::<u64>(), roce in any::<bool>()) {
+    fn arbitrary_datagrams_are_handled(seed in any::<u64>(), roce in any::<bool>()) {
         let mut draws = Stream::keyed(seed, 0, "hostile");
         let (mut endpoint, ours, mut now) = accepted(if roce { "roce" } else { "uet" });
         let mut out = Vec::new();
@@ -192,12 +192,12 @@ proptest! {
         let greeting = Greeting {
             connection: 3, nonce: 1, own_nonce: 1, protection: Protection::Off, mtu: MTU, labels: 1, span: 1, max_message: 1, stamp: now, held: Time::ZERO,
         };
-        header::hello(&mut out, &greeting, &[0; header::COOKIE], 1056);
+        header::hello(&mut out, &greeting, &[0; header::COOKIE_BYTES], 1056);
         endpoint.handle(now, &arrival(1, now, &out));
         let mut welcome = false;
         for _ in 0..100 {
-            let answers = sent(&mut endpoint, &mut now);
-            welcome |= answers.iter().any(|out| matches!(Packet::decode(out), Ok(Packet::Welcome { connection: 3, .. })));
+            let acks = sent(&mut endpoint, &mut now);
+            welcome |= acks.iter().any(|out| matches!(Packet::decode(out), Ok(Packet::Welcome { connection: 3, .. })));
             now += Time::from_us(10);
         }
         prop_assert!(welcome);
@@ -205,13 +205,13 @@ proptest! {
 }
 
 #[test]
-fn a_peer_of_another_size_is_told_so() {
+fn peer_with_another_mtu_is_notified() {
     let (mut endpoint, mut now, mut out) = (Endpoint::new(settings("uet")), Time::ZERO, Vec::new());
-    let greeting = Greeting { mtu: 4096, ..GREETING };
-    header::hello(&mut out, &greeting, &[0; header::COOKIE], 4152);
+    let greeting = Greeting { mtu: 4096, ..GREETING_BYTES };
+    header::hello(&mut out, &greeting, &[0; header::COOKIE_BYTES], 4152);
     endpoint.handle(now, &arrival(0, now, &out));
-    let answers = sent(&mut endpoint, &mut now);
-    let Ok(Packet::Welcome { greeting, .. }) = Packet::decode(&answers[0]) else { panic!("no welcome") };
+    let acks = sent(&mut endpoint, &mut now);
+    let Ok(Packet::Welcome { greeting, .. }) = Packet::decode(&acks[0]) else { panic!("no welcome") };
     assert_eq!((greeting.connection, greeting.mtu, endpoint.counters().refused), (0, MTU, 1));
 }
 
@@ -223,28 +223,28 @@ fn check(greeting: &mut [u8]) {
 }
 
 #[test]
-fn a_peer_of_another_version_is_told_so() {
+fn peer_with_another_version_is_notified() {
     // Every version keeps the first sixteen bytes, the nonce and the check.
     let (mut endpoint, mut now, mut out) = (Endpoint::new(settings("uet")), Time::ZERO, Vec::new());
-    let greeting = GREETING;
-    header::hello(&mut out, &greeting, &[0; header::COOKIE], 1056);
+    let greeting = GREETING_BYTES;
+    header::hello(&mut out, &greeting, &[0; header::COOKIE_BYTES], 1056);
     out[0] = header::VERSION + 1;
     out[60..].fill(0xff);
     check(&mut out);
     endpoint.handle(now, &arrival(0, now, &out));
-    let answers = sent(&mut endpoint, &mut now);
-    let Ok(Packet::Welcome { connection: 77, greeting }) = Packet::decode(&answers[0]) else { panic!("no welcome") };
-    assert_eq!((greeting.connection, greeting.nonce), (0, 5), "no place for it, and to whom that is said");
-    assert!(answers.len() == 1 && answers[0].len() < out.len() && endpoint.counters().refused == 1);
+    let acks = sent(&mut endpoint, &mut now);
+    let Ok(Packet::Welcome { connection: 77, greeting }) = Packet::decode(&acks[0]) else { panic!("no welcome") };
+    assert_eq!((greeting.connection, greeting.nonce), (0, 5), "a refusal without a connection");
+    assert!(acks.len() == 1 && acks[0].len() < out.len() && endpoint.counters().refused == 1);
 
-    let why = CloseReason::Version { theirs: header::VERSION + 1, ours: header::VERSION };
-    assert_eq!(endpoint.poll_event(), Some(Event::Refused { peer: Some(0), from: None, why }), "both ends say so");
+    let reason = CloseReason::Version { theirs: header::VERSION + 1, ours: header::VERSION };
+    assert_eq!(endpoint.poll_event(), Some(Event::Refused { peer: Some(0), from: None, reason }), "both ends say so");
 
     // The refusal must come from the called peer and carry the local nonce.
     endpoint.connect(now, 1);
     let hello = sent(&mut endpoint, &mut now).remove(0);
     let Ok(Packet::Hello { greeting, .. }) = Packet::decode(&hello) else { panic!("no hello") };
-    let mut tell = |peer, nonce| {
+    let mut reply = |peer, nonce| {
         let refused = Greeting { connection: 0, nonce, ..greeting };
         header::welcome(&mut out, greeting.connection, &refused);
         // Version 1 ends after the labels.
@@ -253,14 +253,14 @@ fn a_peer_of_another_version_is_told_so() {
         endpoint.handle(now, &arrival(peer, now, &out));
         std::iter::from_fn(|| endpoint.poll_event()).collect::<Vec<_>>()
     };
-    assert_eq!((tell(2, greeting.nonce), tell(1, greeting.nonce ^ 1)), (vec![], vec![]));
-    let why = CloseReason::Version { theirs: 1, ours: header::VERSION };
-    assert_eq!(tell(1, greeting.nonce), [Event::Lost { peer: 1, why }]);
+    assert_eq!((reply(2, greeting.nonce), reply(1, greeting.nonce ^ 1)), (vec![], vec![]));
+    let reason = CloseReason::Version { theirs: 1, ours: header::VERSION };
+    assert_eq!(reply(1, greeting.nonce), [Event::Lost { peer: 1, reason }]);
 }
 
 /// A damaged payload is dropped and retransmitted; without a CRC32C it is undetected.
 #[test]
-fn a_damaged_payload_counts_as_lost() {
+fn damaged_payload_counts_as_lost() {
     let contents = [7u8; 300];
     let mut changed = contents;
     changed[299] ^= 1;
@@ -302,7 +302,7 @@ fn a_damaged_payload_counts_as_lost() {
 /// Packets with steering value 1 are placed in any order and any number of times; the head is reported on completion.
 /// Other messages are kept.
 #[test]
-fn messages_are_put_in_their_place() {
+fn messages_are_placed_directly() {
     let contents: Vec<u8> = (0..3500u32).map(|at| (at % 251) as u8).collect();
     for (steering, is_placed) in [(1, true), (2, false), (0, false)] {
         let (mut endpoint, ours, now) = accepted("uet");
@@ -330,27 +330,27 @@ fn messages_are_put_in_their_place() {
             endpoint.handle_with_placement(now, &arrival(0, now, &out), &mut places);
             // The bytes that it keeps, and the overhead of every message.
             let held = endpoint.held().0 - before;
-            let most = 256 + if is_placed { HEAD as u64 } else { 3500 };
-            assert!((HEAD as u64..=most).contains(&held), "{held}");
+            let max = 256 + if is_placed { HEAD as u64 } else { 3500 };
+            assert!((HEAD as u64..=max).contains(&held), "{held}");
         }
         let (bytes, placed) = match is_placed {
             true => (&contents[..HEAD], Some(Placed { steering, bytes: 3500 - HEAD as u64 })),
             false => (&contents[..], None),
         };
-        let told = endpoint.poll_event().unwrap();
-        let Event::Received { began, .. } = told else { panic!("{told:?}") };
-        assert_eq!(told, Event::Received { peer: 0, stream: 1, message: 0, bytes: bytes.to_vec(), placed, began });
+        let event = endpoint.poll_event().unwrap();
+        let Event::Received { began, .. } = event else { panic!("{event:?}") };
+        assert_eq!(event, Event::Received { peer: 0, stream: 1, message: 0, bytes: bytes.to_vec(), placed, began });
         assert_eq!(began, now);
         assert_eq!(endpoint.held().0, before);
-        let lies = if is_placed { &contents[HEAD..] } else { &[0; 3500 - HEAD] };
-        assert_eq!(places.0[HEAD..3500], *lies);
+        let expected = if is_placed { &contents[HEAD..] } else { &[0; 3500 - HEAD] };
+        assert_eq!(places.0[HEAD..3500], *expected);
     }
 }
 
 #[test]
-fn answers_that_say_the_same_are_one() {
+fn superseded_acks_are_merged() {
     let (mut endpoint, ours, mut now) = accepted("uet");
-    let mut answered = |now: &mut Time, packets: &[(u64, u32)]| {
+    let mut ack = |now: &mut Time, packets: &[(u64, u32)]| {
         let mut out = Vec::new();
         for &(psn, tag) in packets {
             let index = psn as u32;
@@ -371,16 +371,16 @@ fn answers_that_say_the_same_are_one() {
             out.resize(out.len() + usize::from(MTU), 1);
             endpoint.handle(*now, &arrival(0, *now, &out));
         }
-        let answers = sent(&mut endpoint, now);
-        let answer = |out: &Vec<u8>| match Packet::decode(out) {
-            Ok(Packet::Answer { answer, .. }) => Some((answer.psn, answer.cumulative)),
+        let acks = sent(&mut endpoint, now);
+        let ack = |out: &Vec<u8>| match Packet::decode(out) {
+            Ok(Packet::Ack { ack, .. }) => Some((ack.psn, ack.cumulative)),
             _ => None,
         };
-        answers.iter().filter_map(answer).collect::<Vec<_>>()
+        acks.iter().filter_map(ack).collect::<Vec<_>>()
     };
     // Three packets of one path at once and in order: the last ACK covers the others.
-    assert_eq!(answered(&mut now, &[(0, 7), (1, 7), (2, 7)]), [(2, 3)]);
+    assert_eq!(ack(&mut now, &[(0, 7), (1, 7), (2, 7)]), [(2, 3)]);
     // Each path has its own ACK, and behind a missing packet every ACK differs.
-    assert_eq!(answered(&mut now, &[(3, 7), (4, 8)]), [(3, 4), (4, 5)]);
-    assert_eq!(answered(&mut now, &[(6, 8), (7, 8)]), [(6, 5), (7, 5)]);
+    assert_eq!(ack(&mut now, &[(3, 7), (4, 8)]), [(3, 4), (4, 5)]);
+    assert_eq!(ack(&mut now, &[(6, 8), (7, 8)]), [(6, 5), (7, 5)]);
 }

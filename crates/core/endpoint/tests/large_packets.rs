@@ -67,28 +67,28 @@ fn call(until: Time, admits: bool, passes: &dyn Fn(Time, u32, usize) -> bool) ->
 
 fn lost(events: &[(Time, Event)]) -> Option<(Time, CloseReason)> {
     events.iter().find_map(|(at, event)| match event {
-        Event::Lost { why, .. } => Some((*at, *why)),
+        Event::Lost { reason, .. } => Some((*at, *reason)),
         _ => None,
     })
 }
 
 #[test]
-fn a_path_that_drops_large_packets_is_named() {
-    let (when, why) = lost(&call(at(5_000), true, &|_, _, bytes| bytes < 600)).expect("lost");
-    assert_eq!(why, CloseReason::LargePackets { full: FULL, short: SHORT });
+fn path_that_drops_large_packets_is_reported() {
+    let (when, reason) = lost(&call(at(5_000), true, &|_, _, bytes| bytes < 600)).expect("lost");
+    assert_eq!(reason, CloseReason::LargePackets { full: FULL, short: SHORT });
     // Seven full HELLOs of 50 ms each, a short one that receives a reply, and a second.
     assert!(when > at(1_350) && when < at(1_600), "{when}");
 }
 
 #[test]
-fn a_path_that_drops_all_is_not() {
-    let (when, why) = lost(&call(at(12_000), true, &|_, _, _| false)).expect("lost");
-    assert_eq!(why, CloseReason::Silent);
+fn path_that_drops_everything_times_out() {
+    let (when, reason) = lost(&call(at(12_000), true, &|_, _, _| false)).expect("lost");
+    assert_eq!(reason, CloseReason::TimedOut);
     assert!(when > at(10_000), "{when}");
 }
 
 #[test]
-fn a_server_that_comes_late_is_met() {
+fn late_server_is_connected() {
     for began in [300, 340, 345, 350, 355, 360, 400, 740, 3_000] {
         let events = call(at(5_000), true, &|now, _, _| now >= at(began));
         assert_eq!(lost(&events), None, "from {began} ms on");
@@ -97,14 +97,14 @@ fn a_server_that_comes_late_is_met() {
 }
 
 #[test]
-fn labels_that_drop_all_do_not_count() {
+fn labels_that_drop_everything_are_ignored() {
     // One of four labels forwards everything.
     let events = call(at(5_000), true, &|_, label, _| label == 2);
-    assert!(lost(&events).is_none_or(|(_, why)| !matches!(why, CloseReason::LargePackets { .. })), "{events:?}");
+    assert!(lost(&events).is_none_or(|(_, reason)| !matches!(reason, CloseReason::LargePackets { .. })), "{events:?}");
 }
 
 #[test]
-fn a_server_without_a_place_is_not_blamed_on_the_path() {
-    let (_, why) = lost(&call(at(12_000), false, &|_, _, _| true)).expect("lost");
-    assert_eq!(why, CloseReason::Silent);
+fn full_server_is_not_reported_as_path_mtu_loss() {
+    let (_, reason) = lost(&call(at(12_000), false, &|_, _, _| true)).expect("lost");
+    assert_eq!(reason, CloseReason::TimedOut);
 }

@@ -42,7 +42,7 @@ impl Attack {
         while self.began + Time::from_ps(self.sent * (1_000_000_000_000 / self.rate)) <= server.now {
             let at = self.sent as usize % self.peers.len();
             let round = self.sent / self.peers.len() as u64;
-            let is_old = self.renewed.is_some_and(|most| server.now.saturating_sub(self.connected[at]) > most);
+            let is_old = self.renewed.is_some_and(|max| server.now.saturating_sub(self.connected[at]) > max);
             let (from, _) = self.peers[at];
             if self.returns && (is_old || !server.numbers.contains(&Some(from))) {
                 let of = greeting(self.sent as u32 + 1, self.sent + 7);
@@ -145,7 +145,7 @@ fn two_addresses_with_many_peers_leave_memory_for_others() {
 }
 
 #[test]
-fn sixteen_addresses_that_have_all_places_leave_memory_and_places_for_others() {
+fn sixteen_addresses_with_all_slots_leave_memory_and_slots_for_others() {
     are_served(16, 64, |_| {});
 }
 
@@ -163,16 +163,16 @@ fn peers_that_return_when_they_are_evicted_leave_memory_for_others() {
 
 /// No attacking peer holds memory for long enough to count as stalled.
 #[test]
-fn peers_that_are_renewed_leave_memory_for_others() {
+fn peers_that_reconnect_leave_memory_for_others() {
     are_served(4, 64, |attack| (attack.returns, attack.renewed) = (true, Some(at(240))));
 }
 
 /// Each address takes all that it gets before the next one arrives.
 #[test]
-fn addresses_that_took_all_before_give_up_what_is_more_than_their_share() {
+fn addresses_over_their_share_are_evicted() {
     let mut server = Server::new(settings());
     for host in 0..16u8 {
-        let (mut peers, dropped) = (Vec::new(), server.endpoint.counters().no_room);
+        let (mut peers, dropped) = (Vec::new(), server.endpoint.counters().no_capacity);
         for port in 0..8u16 {
             let from = address(host, 2000 + port);
             peers.push((from, server.accept(from, &greeting(u32::from(host) * 8 + u32::from(port) + 1, 6))));
@@ -182,7 +182,7 @@ fn addresses_that_took_all_before_give_up_what_is_more_than_their_share() {
             for stream in 0..4 {
                 for &(from, ours) in &peers {
                     server.arrive(from, &data_over(stream, ours, 0, (u64::from(index), index), 16 << 20));
-                    if server.endpoint.counters().no_room > dropped + 1000 {
+                    if server.endpoint.counters().no_capacity > dropped + 1000 {
                         break 'all;
                     }
                 }
@@ -190,8 +190,8 @@ fn addresses_that_took_all_before_give_up_what_is_more_than_their_share() {
         }
         while !server.sent().is_empty() {}
     }
-    let (held, most) = (server.endpoint.held().0, settings().max_buffered_bytes / 2);
-    assert!(held > most - (1 << 16) && held <= most, "{held} B");
+    let (held, max) = (server.endpoint.held().0, settings().max_buffered_bytes / 2);
+    assert!(held > max - (1 << 16) && held <= max, "{held} B");
     assert_eq!(server.endpoint.counters().evicted, 0, "nothing was held for long");
     // A packet gets memory at once, a message its share: one in seventeen.
     let alone = transfer(&mut Server::new(settings()), None, 200, 3 << 20).expect("alone");
@@ -204,7 +204,7 @@ fn addresses_that_took_all_before_give_up_what_is_more_than_their_share() {
 
 /// Attackers that have delivered as many bytes as they announce take their memory at once; others continue.
 #[test]
-fn senders_that_have_delivered_take_no_memory_of_newcomers() {
+fn senders_with_earned_credit_leave_memory_for_newcomers() {
     let mut server = Server::new(settings());
     let alone = transfer(&mut Server::new(settings()), None, 200, 1 << 20).expect("alone");
     let length = 1u64 << 20;
@@ -223,8 +223,8 @@ fn senders_that_have_delivered_take_no_memory_of_newcomers() {
             server.arrive(from, &data_over(0, ours, 1, (packets, 0), length));
         }
     }
-    let (held, most) = (server.endpoint.held().0, settings().max_buffered_bytes);
-    assert!(held > most / 2 && held <= most, "{held} B");
+    let (held, max) = (server.endpoint.held().0, settings().max_buffered_bytes);
+    assert!(held > max / 2 && held <= max, "{held} B");
     for host in 200..203 {
         let took = transfer(&mut server, None, host, 1 << 20).expect("beside them");
         assert!(took <= alone + alone + at(1000), "{took}, alone {alone}");

@@ -6,7 +6,7 @@ mod common;
 
 use anabranch_endpoint::{
     Arrival, CloseReason, Event, Secret, Settings, To,
-    header::{self, COOKIE, Greeting, Packet, Probed},
+    header::{self, COOKIE_BYTES, Greeting, Packet, ProbeHeader},
 };
 use anabranch_transport::Reply;
 use anabranch_units::Time;
@@ -15,12 +15,12 @@ use proptest::prelude::*;
 use std::net::SocketAddr;
 
 #[test]
-fn hello_without_a_cookie_gets_one_and_leaves_nothing_behind() {
+fn hello_without_cookie_receives_a_retry_and_keeps_no_state() {
     let mut server = Server::new(settings());
     for number in 0..5000u32 {
         server.now += at(1);
         let from = address((number % 250) as u8, 1000 + (number % 60_000) as u16);
-        let replies = server.hear(from, &hello(&greeting(number, 7), &[0; COOKIE]));
+        let replies = server.respond(from, &hello(&greeting(number, 7), &[0; COOKIE_BYTES]));
         let [(To::Address(to), reply)] = &replies[..] else { panic!("{replies:?}") };
         assert!(*to == from && matches!(Packet::decode(reply), Ok(Packet::Retry { .. })) && reply.len() < 100);
     }
@@ -40,13 +40,13 @@ fn hello_without_a_cookie_gets_one_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn replies_to_unknown_addresses_are_rationed() {
+fn replies_to_unknown_addresses_are_rate_limited() {
     let mut server = Server::new(Settings { max_retries: 1000, ..settings() });
     let mut replies = 0;
     // 100,000 HELLOs in a second.
     for number in 0..100_000u32 {
         let from = address(1, number as u16);
-        let bytes = hello(&greeting(number, 7), &[0; COOKIE]);
+        let bytes = hello(&greeting(number, 7), &[0; COOKIE_BYTES]);
         let arrival = Arrival { peer: None, from: Some(from), label: 0, at: server.now, ecn: false, bytes: &bytes };
         server.endpoint.handle(server.now, &arrival);
         server.now += Time::from_us(10);
@@ -64,12 +64,12 @@ fn replies_to_unknown_addresses_are_rationed() {
 }
 
 #[test]
-fn a_flood_of_hellos_leaves_retries_for_others() {
+fn hello_flood_leaves_retries_for_others() {
     let mut server = Server::new(settings());
-    let (mut out, mut asked, mut answered) = (Vec::new(), 0, 0);
+    let (mut out, mut hellos_sent, mut retries_received) = (Vec::new(), 0, 0);
     for number in 0..30_000u32 {
         server.now += Time::from_us(100);
-        let bytes = hello(&greeting(number, 7), &[0; COOKIE]);
+        let bytes = hello(&greeting(number, 7), &[0; COOKIE_BYTES]);
         let from = Some(address((number % 250) as u8, (number % 60_000) as u16));
         server
             .endpoint
@@ -77,21 +77,21 @@ fn a_flood_of_hellos_leaves_retries_for_others() {
         // At no fixed interval.
         let honest = address(251, 7000);
         if number >= 10_000 && number % 97 == 0 {
-            asked += 1;
-            let (from, bytes) = (Some(honest), hello(&greeting(number, 8), &[0; COOKIE]));
+            hellos_sent += 1;
+            let (from, bytes) = (Some(honest), hello(&greeting(number, 8), &[0; COOKIE_BYTES]));
             let arrival = Arrival { peer: None, from, label: 0, at: server.now, ecn: false, bytes: &bytes };
             server.endpoint.handle(server.now, &arrival);
         }
         while let Some(sent) = server.endpoint.poll_transmit(server.now, &mut out) {
             server.now += Time::from_us(1);
-            answered += u32::from(sent.to == To::Address(honest));
+            retries_received += u32::from(sent.to == To::Address(honest));
         }
     }
-    assert_eq!((asked, answered), (206, 206));
+    assert_eq!((hellos_sent, retries_received), (206, 206));
 }
 
 #[test]
-fn forged_or_replayed_hello_changes_nothing() {
+fn forged_or_replayed_hello_has_no_effect() {
     let mut server = Server::new(settings());
     let (from, theirs) = (address(1, 7000), greeting(5, 6));
     let old = greeting(90, 91);
@@ -99,17 +99,17 @@ fn forged_or_replayed_hello_changes_nothing() {
     let recorded = hello(&old, &cookie);
     let ours = server.accept(from, &theirs);
     for forged in 0..1000u64 {
-        server.hear(from, &hello(&greeting(1, forged), &[0; COOKIE]));
-        server.hear(from, &hello(&greeting(1, forged), &[forged as u8 | 1; COOKIE]));
+        server.respond(from, &hello(&greeting(1, forged), &[0; COOKIE_BYTES]));
+        server.respond(from, &hello(&greeting(1, forged), &[forged as u8 | 1; COOKIE_BYTES]));
         // The WELCOME goes to the peer, which ignores it.
-        server.hear(from, &recorded);
+        server.respond(from, &recorded);
     }
     assert!(server.echoes(from, ours));
     assert_eq!(server.events(), []);
 }
 
 #[test]
-fn a_process_that_starts_anew_takes_its_place_when_it_has_received_the_welcome() {
+fn restarted_peer_replaces_the_old_one_after_the_welcome() {
     let mut server = Server::new(settings());
     let from = address(1, 7000);
     let ours = server.accept(from, &greeting(5, 6));
@@ -119,7 +119,7 @@ fn a_process_that_starts_anew_takes_its_place_when_it_has_received_the_welcome()
     assert!(next != ours && server.echoes(from, ours), "the old one is still there");
     assert_eq!(server.events(), []);
     assert!(server.echoes(from, next) && !server.echoes(from, ours));
-    assert_eq!(server.events(), [Event::Lost { peer: 0, why: CloseReason::Restarted }]);
+    assert_eq!(server.events(), [Event::Lost { peer: 0, reason: CloseReason::Restarted }]);
     let cookie = server.cookie(from, &anew);
     assert_eq!(server.welcome(from, &anew, &cookie), Some(next));
     assert!(server.echoes(from, next));
@@ -133,33 +133,33 @@ fn bye_needs_the_nonce_of_the_handshake() {
     let mut out = Vec::new();
     for guess in (0..100).filter(|guess| *guess != 6) {
         header::bye(&mut out, ours, guess);
-        server.hear(from, &out);
+        server.respond(from, &out);
     }
     header::bye(&mut out, ours.wrapping_add(1), 6);
-    server.hear(from, &out);
+    server.respond(from, &out);
     // The BYE of version 1.
-    server.hear(from, &[&[1, 7, 0, 0], &ours.to_be_bytes()[..]].concat());
+    server.respond(from, &[&[1, 7, 0, 0], &ours.to_be_bytes()[..]].concat());
     assert!(server.echoes(from, ours) && server.events().is_empty());
     header::bye(&mut out, ours, 6);
-    server.hear(from, &out);
-    assert_eq!(server.events(), [Event::Lost { peer: 0, why: CloseReason::Left }]);
+    server.respond(from, &out);
+    assert_eq!(server.events(), [Event::Lost { peer: 0, reason: CloseReason::Closed }]);
 }
 
 #[test]
-fn memory_is_taken_for_what_has_come() {
+fn memory_is_allocated_as_bytes_arrive() {
     let mut server = Server::new(settings());
     let ours = server.accept(address(1, 7000), &greeting(5, 6));
     let length = 16 << 20;
     let packets = u64::from(length as u32).div_ceil(u64::from(MTU));
     // The last packet of the first message within the span, then as many messages as packets.
     let bytes = data(ours, 0, (4000, 4000), length);
-    server.hear(address(1, 7000), &bytes);
+    server.respond(address(1, 7000), &bytes);
     let (held, _) = server.endpoint.held();
     assert!(held < 2048, "{held} B for a packet of {}", bytes.len());
     let mut server = Server::new(settings());
     let ours = server.accept(address(1, 7000), &greeting(5, 6));
     for message in 0..11u32 {
-        server.hear(address(1, 7000), &data(ours, message, (u64::from(message) + 300, 0), length));
+        server.respond(address(1, 7000), &data(ours, message, (u64::from(message) + 300, 0), length));
     }
     let (held, _) = server.endpoint.held();
     // The memory for the beginning of each message within the limit.
@@ -170,20 +170,20 @@ fn memory_is_taken_for_what_has_come() {
 /// Memory of a message is allocated at once only up to the bytes that its sender has delivered; else it grows with the
 /// bytes received.
 #[test]
-fn whole_messages_have_memory_for_senders_that_have_delivered_as_much() {
+fn senders_with_earned_credit_allocate_whole_messages() {
     const MIB: u64 = 1 << 20;
     let (from, mut server) = (address(1, 7000), Server::new(settings()));
     let ours = server.accept(from, &greeting(5, 6));
     let begins = |server: &mut Server, message: u32, psn: u64, length: u64| {
         let before = server.endpoint.held().0;
-        server.hear(from, &data(ours, message, (psn, 0), length));
+        server.respond(from, &data(ours, message, (psn, 0), length));
         server.endpoint.held().0 - before
     };
     // Nothing is delivered yet: the first packet has 64 KiB and sixteen times the bytes received, with 256 B for the message.
     assert_eq!(begins(&mut server, 0, 0, MIB), 65_536 + 16_000 + 256);
     let packets = MIB.div_ceil(u64::from(MTU));
     for packet in 1..packets {
-        server.hear(from, &data(ours, 0, (packet, packet as u32), MIB));
+        server.respond(from, &data(ours, 0, (packet, packet as u32), MIB));
     }
     assert!(matches!(&server.events()[..], [Event::Received { bytes, .. }] if bytes.len() as u64 == MIB));
     assert_eq!(server.endpoint.held().0, 0);
@@ -195,14 +195,14 @@ fn whole_messages_have_memory_for_senders_that_have_delivered_as_much() {
 }
 
 #[test]
-fn senders_that_have_delivered_find_memory_beside_those_that_never_do() {
+fn senders_with_earned_credit_keep_memory_beside_others() {
     let limit = 4 << 20;
     let narrow = Settings { max_buffered_bytes: limit, max_message: 1 << 19, max_held: 1 << 20, ..settings() };
     let mut server = Server::new(narrow);
     let deliver = |server: &mut Server, from: SocketAddr, ours: u32, message: u32| {
         for packet in 0..200u32 {
             let psn = 200 * u64::from(message) + u64::from(packet);
-            server.hear(from, &data(ours, message, (psn, packet), 200_000));
+            server.respond(from, &data(ours, message, (psn, packet), 200_000));
         }
         let received = server.events().iter().filter(|event| matches!(event, Event::Received { .. })).count();
         assert_eq!(received, 1, "message {message}");
@@ -218,20 +218,20 @@ fn senders_that_have_delivered_find_memory_beside_those_that_never_do() {
         .collect();
     for round in 0..400u64 {
         for &(from, ours) in &others {
-            server.hear(from, &data(ours, 0, (round + 1, round as u32 + 1), 1 << 19));
+            server.respond(from, &data(ours, 0, (round + 1, round as u32 + 1), 1 << 19));
         }
     }
-    let (held, dropped) = (server.endpoint.held().0, server.endpoint.counters().no_room);
+    let (held, dropped) = (server.endpoint.held().0, server.endpoint.counters().no_capacity);
     assert!(dropped > 0 && (limit / 4..=limit / 2).contains(&held), "{held} B, {dropped}");
     for message in 1..5 {
         deliver(&mut server, honest, ours, message);
     }
-    assert_eq!(server.endpoint.counters().no_room, dropped);
+    assert_eq!(server.endpoint.counters().no_capacity, dropped);
 }
 
 /// Returned memory holds another message, with any earlier content and any order of packets; it counts like other memory.
 #[test]
-fn memory_that_is_given_back_holds_another_message() {
+fn recycled_memory_holds_another_message() {
     const LENGTH: u64 = 100_000;
     let packets = LENGTH / u64::from(MTU);
     let (from, mut server) = (address(1, 7000), Server::new(settings()));
@@ -239,9 +239,9 @@ fn memory_that_is_given_back_holds_another_message() {
     let mut receive = |message: u32, order: &mut dyn Iterator<Item = u64>| -> Vec<u8> {
         for (count, packet) in order.enumerate() {
             let psn = u64::from(message) * packets + packet;
-            server.hear(from, &data(ours, message, (psn, packet as u32), LENGTH));
-            let least = if count as u64 + 1 == packets { LENGTH } else { (count as u64 + 1) * u64::from(MTU) };
-            assert!(server.endpoint.held().0 >= least, "{count}");
+            server.respond(from, &data(ours, message, (psn, packet as u32), LENGTH));
+            let min_rtt = if count as u64 + 1 == packets { LENGTH } else { (count as u64 + 1) * u64::from(MTU) };
+            assert!(server.endpoint.held().0 >= min_rtt, "{count}");
         }
         let events = server.events();
         let [Event::Received { bytes, .. }] = &events[..] else { panic!("{events:?}") };
@@ -258,7 +258,7 @@ fn memory_that_is_given_back_holds_another_message() {
     // No byte of the earlier content remains.
     let first = 3 * packets;
     for packet in (0..60).rev() {
-        server.hear(from, &data(ours, 3, (first + packet, packet as u32), 59_001));
+        server.respond(from, &data(ours, 3, (first + packet, packet as u32), 59_001));
     }
     let events = server.events();
     let [Event::Received { bytes, .. }] = &events[..] else { panic!("{events:?}") };
@@ -266,7 +266,7 @@ fn memory_that_is_given_back_holds_another_message() {
 }
 
 #[test]
-fn all_peers_together_hold_no_more_than_the_limit() {
+fn memory_of_all_peers_stays_within_the_limit() {
     let limit = 4 << 20;
     let narrow = Settings { max_buffered_bytes: limit, max_message: 1 << 19, max_held: 1 << 20, ..settings() };
     let mut server = Server::new(narrow);
@@ -280,7 +280,7 @@ fn all_peers_together_hold_no_more_than_the_limit() {
     for round in 0..400u64 {
         for (number, &(from, ours)) in peers.iter().enumerate() {
             if number < 10 || round >= 200 {
-                server.hear(from, &data(ours, 0, (round + 1, round as u32 + 1), 1 << 19));
+                server.respond(from, &data(ours, 0, (round + 1, round as u32 + 1), 1 << 19));
             }
             let (held, _) = server.endpoint.held();
             assert!(held <= limit, "{held} B");
@@ -290,14 +290,14 @@ fn all_peers_together_hold_no_more_than_the_limit() {
         }
     }
     assert!((limit / 4..=limit / 2).contains(&most_of_first), "{most_of_first} B of one address");
-    assert!(server.endpoint.counters().no_room > 0);
+    assert!(server.endpoint.counters().no_capacity > 0);
     let (honest, mut got) = (address(200, 7000), false);
     for _ in 0..100 {
         server.now += at(3000);
         let ours = server.accept(honest, &greeting(5, server.now.ps()));
         server.events();
         for packet in 0..525u32 {
-            server.hear(honest, &data(ours, 0, (u64::from(packet), packet), 1 << 19));
+            server.respond(honest, &data(ours, 0, (u64::from(packet), packet), 1 << 19));
         }
         got = server
             .events()
@@ -311,7 +311,7 @@ fn all_peers_together_hold_no_more_than_the_limit() {
 }
 
 #[test]
-fn those_who_never_sent_anything_make_room() {
+fn unproven_peers_are_evicted_first() {
     let mut server = Server::new(Settings { max_peers: 20, max_peers_per_address: 8, ..settings() });
     let honest = address(9, 7000);
     let ours = server.accept(honest, &greeting(5, 6));
@@ -334,16 +334,16 @@ fn those_who_never_sent_anything_make_room() {
     assert!(greet(&mut server, 1, 1000));
     server.now += at(31_000);
     server.sent();
-    assert_eq!(server.events(), [Event::Lost { peer: 0, why: CloseReason::Idle }]);
+    assert_eq!(server.events(), [Event::Lost { peer: 0, reason: CloseReason::Idle }]);
 }
 
 #[test]
-fn one_peer_leaves_room_for_the_answers_of_others() {
+fn one_peer_leaves_queue_space_for_acks_to_others() {
     let mut server = Server::new(settings());
     let (greedy, honest) = (address(1, 7000), address(2, 7000));
     let (one, two) = (server.accept(greedy, &greeting(5, 6)), server.accept(honest, &greeting(5, 6)));
     let mut out = Vec::new();
-    let probe = Probed { stream: 3, tag: 4, stamp: Time::ZERO, size: 100, held: Time::ZERO };
+    let probe = ProbeHeader { stream: 3, tag: 4, stamp: Time::ZERO, size: 100, held: Time::ZERO };
     for (peer, from, ours, count) in [(0, greedy, one, 5000), (1, honest, two, 100)] {
         header::probe(&mut out, ours, &probe, 100);
         for _ in 0..count {
@@ -352,7 +352,7 @@ fn one_peer_leaves_room_for_the_answers_of_others() {
             server.endpoint.handle(server.now, &arrival);
         }
     }
-    assert_eq!(server.endpoint.counters().answers_dropped, 5000 - 1024);
+    assert_eq!(server.endpoint.counters().control_dropped, 5000 - 1024);
     let mut echoed = [0; 2];
     while let Some(next) = server.endpoint.poll_timeout().filter(|_| echoed[1] < 100) {
         server.now = server.now.max(next);
@@ -366,8 +366,8 @@ fn one_peer_leaves_room_for_the_answers_of_others() {
 
 /// Returns one datagram of every kind with the connection number `ours`.
 fn every_kind(ours: u32) -> Vec<Vec<u8>> {
-    let probe = Probed { stream: 3, tag: 4, stamp: Time::ZERO, size: 0, held: Time::ZERO };
-    let answer = Reply { psn: 1, tag: 2, cumulative: 1, bitmap: 0, offset: 0, ecn: false, cnp: false, nack: false };
+    let probe = ProbeHeader { stream: 3, tag: 4, stamp: Time::ZERO, size: 0, held: Time::ZERO };
+    let ack = Reply { psn: 1, tag: 2, cumulative: 1, bitmap: 0, offset: 0, ecn: false, cnp: false, nack: false };
     let written = |write: &dyn Fn(&mut Vec<u8>)| {
         let mut out = Vec::new();
         write(&mut out);
@@ -375,22 +375,22 @@ fn every_kind(ours: u32) -> Vec<Vec<u8>> {
     };
     let of_another_size = Greeting { mtu: 64, ..greeting(5, 6) };
     // Version 1, cut to several lengths.
-    let mut foreign = written(&|out| header::hello(out, &greeting(5, 6), &[0; COOKIE], 200));
-    foreign[0] = 1;
-    foreign[52..].fill(0);
+    let mut decode_foreign = written(&|out| header::hello(out, &greeting(5, 6), &[0; COOKIE_BYTES], 200));
+    decode_foreign[0] = 1;
+    decode_foreign[52..].fill(0);
     vec![
-        written(&|out| header::hello(out, &greeting(5, 6), &[0; COOKIE], 0)),
-        written(&|out| header::hello(out, &greeting(5, 7), &[1; COOKIE], 0)),
-        written(&|out| header::hello(out, &of_another_size, &[0; COOKIE], 0)),
-        foreign[..52].to_vec(),
-        foreign[..64].to_vec(),
-        foreign,
+        written(&|out| header::hello(out, &greeting(5, 6), &[0; COOKIE_BYTES], 0)),
+        written(&|out| header::hello(out, &greeting(5, 7), &[1; COOKIE_BYTES], 0)),
+        written(&|out| header::hello(out, &of_another_size, &[0; COOKIE_BYTES], 0)),
+        decode_foreign[..52].to_vec(),
+        decode_foreign[..64].to_vec(),
+        decode_foreign,
         written(&|out| header::welcome(out, ours, &greeting(5, 6))),
-        written(&|out| header::retry(out, ours, 6, &[1; COOKIE])),
+        written(&|out| header::retry(out, ours, 6, &[1; COOKIE_BYTES])),
         data(ours, 0, (0, 0), 1),
         data(ours, 0, (0, 0), 0),
         data(ours, 1, (900, 0), 400)[..header::DATA_HEADER].to_vec(),
-        written(&|out| header::answer(out, ours, 1, &answer, None, Time::ZERO)),
+        written(&|out| header::ack(out, ours, 1, &ack, None, Time::ZERO)),
         written(&|out| header::probe(out, ours, &probe, 0)),
         written(&|out| header::echo(out, ours, &probe)),
         written(&|out| header::bye(out, ours, 6)),
@@ -399,7 +399,7 @@ fn every_kind(ours: u32) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn no_reply_is_longer_than_what_it_answers() {
+fn no_reply_is_longer_than_its_request() {
     let count = every_kind(0).len();
     let mut replied = 0;
     for kind in 0..count {
@@ -410,7 +410,7 @@ fn no_reply_is_longer_than_what_it_answers() {
             // With up to 39 bytes cut off.
             for cut in 0..bytes.len().min(40) {
                 let bytes = &bytes[..bytes.len() - cut];
-                let replies = server.hear(address(1, 7000), bytes);
+                let replies = server.respond(address(1, 7000), bytes);
                 let length: usize = replies.iter().map(|(_, reply)| reply.len()).sum();
                 assert!(length <= bytes.len(), "{length} B for {bytes:?}");
                 replied += replies.len();
@@ -423,7 +423,7 @@ fn no_reply_is_longer_than_what_it_answers() {
     let cookie = server.cookie(address(1, 7000), &of);
     let mut out = Vec::new();
     header::hello(&mut out, &of, &cookie, 0);
-    let replies = server.hear(address(1, 7000), &out);
+    let replies = server.respond(address(1, 7000), &out);
     assert!(replies.len() == 1 && replies[0].1.len() <= out.len());
 }
 
@@ -431,20 +431,20 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     /// Arbitrary datagrams by senders that have seen no local one.
     #[test]
-    fn off_path_senders_change_nothing(
-        what in prop::collection::vec((any::<u32>(), 0usize..16, any::<u16>(), any::<[u8; 3]>()), 1..60), forged in any::<bool>(),
+    fn off_path_senders_have_no_effect(
+        packets in prop::collection::vec((any::<u32>(), 0usize..16, any::<u16>(), any::<[u8; 3]>()), 1..60), forged in any::<bool>(),
     ) {
         let mut server = Server::new(settings());
         let honest = address(1, 7000);
         let ours = server.accept(honest, &greeting(0x1234_5678, 0x1234_5678_9abc_def0));
         let before = server.endpoint.held();
-        for (guess, kind, port, [at, mask, cut]) in what {
+        for (guess, kind, port, [at, mask, cut]) in packets {
             let guess = if guess == ours { 0 } else { guess };
             let mut bytes = every_kind(guess)[kind].clone();
             let at = usize::from(at) % bytes.len();
             bytes[at] ^= mask;
             bytes.truncate(bytes.len() - usize::from(cut) % 3 * bytes.len() / 4);
-            server.hear(if forged { honest } else { address(2, port) }, &bytes);
+            server.respond(if forged { honest } else { address(2, port) }, &bytes);
         }
         prop_assert!(server.echoes(honest, ours));
         prop_assert_eq!(server.endpoint.held(), before);

@@ -57,7 +57,7 @@ pub(crate) fn endpoint(bytes: &[u8]) {
         let from = turn % 2;
         ends[from].handle_timeout(now);
         while ends[from].poll_event().is_some() {}
-        while ends[from].poll_gone().is_some() {}
+        while ends[from].poll_released().is_some() {}
         if turn % 7 == 0 {
             let _ = ends[from].send(now, 0, turn as u32 % 4, vec![7; 3000].into());
         }

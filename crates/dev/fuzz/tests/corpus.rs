@@ -104,7 +104,7 @@ fn mutations_for_a_minute_each() {
 #[test]
 #[ignore = "writes crates/dev/fuzz/corpus"]
 fn write_binary_seeds() {
-    use anabranch_endpoint::header::{self, Data, Greeting, Probed, Protection};
+    use anabranch_endpoint::header::{self, Data, Greeting, ProbeHeader, Protection};
     use anabranch_units::Time;
     use nccl_net_anabranch::{
         handle::{Authentication, Carrier, Handle},
@@ -128,9 +128,9 @@ fn write_binary_seeds() {
         stamp: time,
         held: time,
     };
-    header::hello(&mut out, &greeting, &[3; header::COOKIE], 120);
+    header::hello(&mut out, &greeting, &[3; header::COOKIE_BYTES], 120);
     write("header", "hello", &out);
-    header::retry(&mut out, 77, 5, &[3; header::COOKIE]);
+    header::retry(&mut out, 77, 5, &[3; header::COOKIE_BYTES]);
     write("header", "retry", &out);
     header::welcome(&mut out, 9, &greeting);
     write("header", "welcome", &out);
@@ -149,7 +149,7 @@ fn write_binary_seeds() {
     };
     header::data(&mut out, 9, &data);
     write("header", "data", &[&out[..], b"abcd"].concat());
-    let probe = Probed { stream: 1, tag: 3, stamp: time, size: 64, held: time };
+    let probe = ProbeHeader { stream: 1, tag: 3, stamp: time, size: 64, held: time };
     header::probe(&mut out, 9, &probe, 64);
     write("header", "probe", &out);
     header::echo(&mut out, 9, &probe);

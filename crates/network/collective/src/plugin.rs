@@ -20,12 +20,12 @@ pub const VERSIONS: &[u32] = &[12, 11, 10, 9, 8];
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
     /// It cannot be loaded.
-    #[error("{path}: {why}")]
+    #[error("{path}: {reason}")]
     Load {
         /// The file.
         path: PathBuf,
         /// Message of the loader.
-        why: String,
+        reason: String,
     },
     /// It has no table of the version.
     #[error("{path} has no {symbol}")]
@@ -133,7 +133,7 @@ impl Plugin {
     /// # Errors
     /// If it cannot be loaded, has no such table, or returns an error.
     pub fn load(path: &Path, version: Option<u32>) -> Result<Self, PluginError> {
-        let failed = |why: libloading::Error| PluginError::Load { path: path.into(), why: why.to_string() };
+        let failed = |reason: libloading::Error| PluginError::Load { path: path.into(), reason: reason.to_string() };
         // SAFETY: the user selects the library to execute.
         let library = unsafe { Library::new(path) }.map_err(failed)?;
         let wanted: Vec<u32> = version.map_or_else(|| VERSIONS.to_vec(), |version| vec![version]);

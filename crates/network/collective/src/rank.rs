@@ -159,7 +159,7 @@ pub enum Report {
     /// It failed.
     Failed {
         /// Reason.
-        why: String,
+        reason: String,
         /// Time since the last order.
         nanoseconds: u64,
     },
@@ -239,11 +239,11 @@ pub fn serve(orders: impl BufRead + Send + 'static, mut reports: impl Write) -> 
         let report = match follow(&mut rank, order) {
             Ok(report) => report,
             Err(stop) => {
-                let report = Report::Failed { why: stop.to_string(), nanoseconds: nanoseconds(began) };
+                let report = Report::Failed { reason: stop.to_string(), nanoseconds: nanoseconds(began) };
                 writeln!(reports, "{}", serde_json::to_string(&report)?)?;
                 // Close the resources of a failed rank.
                 match rank.take().map(Rank::close) {
-                    Some(Err(stop)) => Report::Failed { why: stop.to_string(), nanoseconds: nanoseconds(began) },
+                    Some(Err(stop)) => Report::Failed { reason: stop.to_string(), nanoseconds: nanoseconds(began) },
                     _ => Report::Closed,
                 }
             }

@@ -120,12 +120,12 @@ pub enum JobError {
         source: std::io::Error,
     },
     /// A rank failed without an injected failure.
-    #[error("rank {rank}: {why}")]
+    #[error("rank {rank}: {reason}")]
     Failed {
         /// Number of the rank.
         rank: usize,
         /// Reason.
-        why: String,
+        reason: String,
     },
     /// Some elements are incorrect.
     #[error("rank {rank}: {wrong} elements are wrong")]
@@ -271,7 +271,7 @@ impl<'a> Running<'a> {
             readers.push(std::thread::spawn(move || {
                 for line in BufReader::new(output).lines().map_while(Result::ok) {
                     let report = serde_json::from_str(&line)
-                        .unwrap_or_else(|_| Report::Failed { why: format!("it printed `{line}`"), nanoseconds: 0 });
+                        .unwrap_or_else(|_| Report::Failed { reason: format!("it printed `{line}`"), nanoseconds: 0 });
                     if sender.send((rank, Some(report))).is_err() {
                         return;
                     }
@@ -347,12 +347,12 @@ impl<'a> Running<'a> {
             };
             last = Instant::now();
             match report {
-                Some(Report::Failed { why, nanoseconds }) => {
+                Some(Report::Failed { reason, nanoseconds }) => {
                     if settings.injected_failure.is_none() {
-                        return Err(JobError::Failed { rank, why });
+                        return Err(JobError::Failed { rank, reason });
                     }
                     // It closes its communicators by itself.
-                    self.failures.push((rank, why, nanoseconds));
+                    self.failures.push((rank, reason, nanoseconds));
                 }
                 Some(report) => {
                     wanted[rank] = false;
@@ -363,7 +363,7 @@ impl<'a> Running<'a> {
                 }
                 None => {
                     if settings.injected_failure.is_none() && !self.gone[rank] {
-                        return Err(JobError::Failed { rank, why: "it ended".into() });
+                        return Err(JobError::Failed { rank, reason: "it ended".into() });
                     }
                     (wanted[rank], self.gone[rank]) = (false, true);
                 }

@@ -89,7 +89,7 @@ fn equip(
         return Ok((found, Vec::new()));
     }
     let all: Vec<String> = found.iter().map(|device| device.name.clone()).collect();
-    let wrong = |why: String| format!("ANABRANCH_DATAPATH=verbs: {why}; allowed are udp, verbs and auto");
+    let wrong = |reason: String| format!("ANABRANCH_DATAPATH=verbs: {reason}; allowed are udp, verbs and auto");
     let (mut devices, mut remarks) = (Vec::new(), Vec::new());
     for mut device in found {
         let name = device.name.clone();
@@ -99,12 +99,12 @@ fn equip(
                 device.rdma = Some(rdma);
                 devices.push(device);
             }
-            (Some(Err(why)), Carriers::Auto) => {
-                remarks.push(format!("{name} is used with UDP, since its RDMA device cannot be: {why}"));
+            (Some(Err(reason)), Carriers::Auto) => {
+                remarks.push(format!("{name} is used with UDP, since its RDMA device cannot be: {reason}"));
                 devices.push(device);
             }
             (None, Carriers::Auto) => devices.push(device),
-            (Some(Err(why)), _) => return Err(wrong(format!("{name}: {why}"))),
+            (Some(Err(reason)), _) => return Err(wrong(format!("{name}: {reason}"))),
             (None, _) if wanted.names() => {
                 return Err(wrong(format!("{name} has no RDMA device with a RoCEv2 address")));
             }

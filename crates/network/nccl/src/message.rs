@@ -57,7 +57,7 @@ pub enum Control {
         /// The connection.
         connection: u32,
         /// Reason of the refusal.
-        why: Refusal,
+        reason: Refusal,
     },
     /// The receiver has posted buffers.
     Grant {
@@ -138,9 +138,9 @@ impl Control {
                 out.extend_from_slice(&key.to_be_bytes());
             }
             Control::Connected { connection } => begin(2, *connection),
-            Control::Refused { connection, why } => {
+            Control::Refused { connection, reason } => {
                 begin(3, *connection);
-                out.push(match why {
+                out.push(match reason {
                     Refusal::NobodyListens => 1,
                     Refusal::TooMany => 2,
                 });
@@ -187,12 +187,12 @@ impl Control {
             1 => Control::Connect { connection, key: reader.eight()? },
             2 => Control::Connected { connection },
             3 => {
-                let why = match reader.one()? {
+                let reason = match reader.one()? {
                     1 => Refusal::NobodyListens,
                     2 => Refusal::TooMany,
                     _ => return None,
                 };
-                Control::Refused { connection, why }
+                Control::Refused { connection, reason }
             }
             4 => {
                 let (number, count) = (reader.four()?, reader.one()?);
@@ -252,8 +252,8 @@ mod tests {
         let all = [
             Control::Connect { connection, key: u64::MAX - 1 },
             Control::Connected { connection },
-            Control::Refused { connection, why: Refusal::NobodyListens },
-            Control::Refused { connection, why: Refusal::TooMany },
+            Control::Refused { connection, reason: Refusal::NobodyListens },
+            Control::Refused { connection, reason: Refusal::TooMany },
             Control::Grant { connection, number: 9, entries },
             Control::WrongSize { connection, number: 9, size: 77 },
             Control::Close { connection, end: End::Sender, completed: 0 },

@@ -389,8 +389,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-fn wrong(why: String) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, why)
+fn wrong(reason: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
 /// Maximum number of reads of a page that is being written.

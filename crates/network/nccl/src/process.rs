@@ -235,20 +235,20 @@ impl Process {
             .settings(device.speed(), device.room(), device.carrier(), seed, self.key.clone())
             .map_err(|error| Failure::new(Code::Usage, error.to_string()))?;
         let settings = anabranch_endpoint::Settings { scheme: self.scheme().clone(), ..settings };
-        let (at, labels, give_up) = (SocketAddr::new(device.ip, 0), settings.labels, settings.give_up);
+        let (at, labels, peer_timeout) = (SocketAddr::new(device.ip, 0), settings.labels, settings.peer_timeout);
         let endpoint = Endpoint::new(settings);
         let path = match &device.rdma {
             None => UdpPath::open(at, labels, MAX_PEERS).map(Path::Udp),
             Some(rdma) => {
                 let verbs = VerbsSettings {
                     device: Some(rdma.name.clone()),
-                    give_up: Duration::from_nanos(give_up.ps() / 1000),
+                    peer_timeout: Duration::from_nanos(peer_timeout.ps() / 1000),
                     parting: PARTING,
                     ..VerbsSettings::default()
                 };
                 let most = (labels, MAX_VERBS_PEERS);
                 UcPath::open(Some(at), verbs, most, endpoint.longest_datagram(), seed).map(|mut path| {
-                    path.on_trouble(|why| log::say(Level::Warn, why));
+                    path.on_trouble(|reason| log::say(Level::Warn, reason));
                     Path::Verbs(path)
                 })
             }
@@ -406,12 +406,12 @@ fn slots(device: u32, of: &Watched, paths: usize, now: Time) -> Vec<Slot> {
             bytes: counts.bytes,
             packets: counts.packets,
             retransmitted: counts.retransmitted,
-            answers: counts.answers,
+            answers: counts.acks,
             marks: counts.marks,
             losses: counts.losses,
             moves: counts.moves,
-            rtt_least: ns(counts.least),
-            rtt_mean: ns(counts.mean),
+            rtt_least: ns(counts.min_rtt),
+            rtt_mean: ns(counts.mean_rtt),
             rtt_p99: ns(counts.p99),
             window: of.window.unwrap_or(0),
             used_at: used_at.unwrap_or(0),

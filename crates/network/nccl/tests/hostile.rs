@@ -48,7 +48,7 @@ fn nonsense(draws: &mut Stream, stream: u32, key: u64) -> Bytes {
         let said = match draws.below(8) {
             0 => Control::Connect { connection, key: if draws.chance(3, 4) { key } else { number(draws) } },
             1 => Control::Connected { connection },
-            2 => Control::Refused { connection, why: Refusal::TooMany },
+            2 => Control::Refused { connection, reason: Refusal::TooMany },
             3 | 4 => Control::Grant { connection, number: number(draws) as u32, entries },
             5 => Control::WrongSize { connection, number: number(draws) as u32, size: number(draws) },
             6 => Control::Close { connection, end, completed: number(draws) as u32 },

@@ -39,8 +39,8 @@ fn paths_say_what_went_over_them_and_another_scheme_takes_others() {
     assert_eq!((one.packets, one.bytes), (101, 100_064 + 101 * 64));
     assert_eq!((one.retransmitted, one.losses, one.moves, one.marks), (0, 0, 0, 0));
     // 5 us in each direction, the time of a packet and an ACK, and the first packets leave in a burst.
-    assert!(one.least > Time::from_us(10) && one.least < Time::from_us(20), "{}", one.least);
-    assert!(one.least <= one.mean && one.mean <= one.p99);
+    assert!(one.min_rtt > Time::from_us(10) && one.min_rtt < Time::from_us(20), "{}", one.min_rtt);
+    assert!(one.min_rtt <= one.mean_rtt && one.mean_rtt <= one.p99);
     pair.nodes[0].change_scheme(HostParameters::named("rr").unwrap());
     carry(&mut pair, ends);
     let of = watched(&mut pair);

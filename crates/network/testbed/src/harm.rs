@@ -201,6 +201,6 @@ pub fn forward() {
                 delay.run();
             }
         }
-        Err(why) => print!("{why}"),
+        Err(reason) => print!("{reason}"),
     }
 }

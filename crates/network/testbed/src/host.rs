@@ -3,7 +3,7 @@
 use crate::{TestbedError, net::enter, programs};
 use anabranch_endpoint::{Bytes, Counters, Delivered, Endpoint, Event, SendError, Settings};
 use anabranch_units::Time;
-use anabranch_wire::{Datapath, Driver, Label, Lateness, transfer::reason, udp::UdpPath};
+use anabranch_wire::{Datapath, Driver, Label, Lateness, transfer::close_reason_text, udp::UdpPath};
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     net::SocketAddr,
@@ -42,7 +42,7 @@ pub(crate) enum Report {
     /// A flow ends early because its receiver is lost.
     Abandoned { flow: u32 },
     /// The connection to another host is lost, with the reason.
-    Lost { other: SocketAddr, why: String },
+    Lost { other: SocketAddr, reason: String },
     /// The thread cannot continue.
     Failed(String),
     /// A fault of the scenario could not be applied.
@@ -115,7 +115,7 @@ impl Host {
             };
             work.run(orders)
         });
-        let report = done.unwrap_or_else(|why| Report::Failed(format!("{}: {why}", self.name)));
+        let report = done.unwrap_or_else(|reason| Report::Failed(format!("{}: {reason}", self.name)));
         let _ = reports.send((number, report));
     }
 
@@ -262,18 +262,18 @@ impl Work<'_> {
                 }
             }
             Event::Refused { .. } => {}
-            Event::Lost { peer, why } => {
+            Event::Lost { peer, reason } => {
                 let at = self.driver.datapath().peer_at(peer);
                 if self.unmet > 0 {
                     let at = at.map_or_else(String::new, |at| at.to_string());
-                    return Err(format!("{at} {}", reason(why)));
+                    return Err(format!("{at} {}", close_reason_text(reason)));
                 }
                 self.lost.insert(peer);
                 let flows: Vec<u32> =
                     self.going.iter().filter(|(_, of)| of.peer == peer).map(|(flow, _)| *flow).collect();
                 flows.into_iter().for_each(|flow| self.abandon(flow));
                 if let Some(other) = at {
-                    self.say(Report::Lost { other, why: reason(why) });
+                    self.say(Report::Lost { other, reason: close_reason_text(reason) });
                 }
             }
         }

@@ -340,7 +340,7 @@ impl<'a> Run<'a> {
 
     fn lost_peers(&self) -> Vec<LostPeer> {
         let name = |host: usize| self.fabric.plan().nodes[host].name.clone();
-        let row = |(hosts, why): (&[usize; 2], &String)| LostPeer { hosts: hosts.map(name), reason: why.clone() };
+        let row = |(hosts, reason): (&[usize; 2], &String)| LostPeer { hosts: hosts.map(name), reason: reason.clone() };
         self.lost.iter().map(row).collect()
     }
 
@@ -357,7 +357,7 @@ impl<'a> Run<'a> {
         while ready < hosts {
             match reports.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok((_, Report::Ready)) => ready += 1,
-                Ok((_, Report::Failed(why))) => return Err(RunError::Setup(why)),
+                Ok((_, Report::Failed(reason))) => return Err(RunError::Setup(reason)),
                 Ok(_) => {}
                 Err(_) => return Err(RunError::Failed("hosts of the testbed do not find each other".into())),
             }
@@ -397,13 +397,13 @@ impl<'a> Run<'a> {
                 triggers.activate(self.setup.flows.flows[flow as usize].on_sent, since(at));
             }
             Report::Abandoned { flow } => drop(self.abandoned.insert(flow)),
-            Report::Lost { other, why } => {
+            Report::Lost { other, reason } => {
                 if let Some(other) = self.at.iter().position(|at| *at == other) {
-                    self.lost.entry([number.min(other), number.max(other)]).or_insert(why);
+                    self.lost.entry([number.min(other), number.max(other)]).or_insert(reason);
                 }
             }
-            Report::Failed(why) => return Err(RunError::Failed(why)),
-            Report::FaultFailed(why) => return Err(RunError::Setup(format!("a fault could not be made: {why}"))),
+            Report::Failed(reason) => return Err(RunError::Failed(reason)),
+            Report::FaultFailed(reason) => return Err(RunError::Setup(format!("a fault could not be made: {reason}"))),
             Report::Ready | Report::Done { .. } | Report::Round(_) | Report::Over(_) => {}
         }
         Ok(())

@@ -233,7 +233,7 @@ fn build_apart(name: &str, plan: &Plan, tied: bool) -> Result<(Standing, Option<
 fn read_answer<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T, TestbedError> {
     match serde_json::from_str(text) {
         Ok(Answer::Done(done)) => Ok(done),
-        Ok(Answer::Failed(why)) => Err(TestbedError::Input(why)),
+        Ok(Answer::Failed(reason)) => Err(TestbedError::Input(reason)),
         Err(error) => Err(TestbedError::Input(format!("the process inside the testbed ended early: {error}"))),
     }
 }

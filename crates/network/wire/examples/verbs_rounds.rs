@@ -84,7 +84,7 @@ fn main() {
     let verbs = |device: &str| VerbsSettings {
         device: Some(device.into()),
         timeout: words.number("timeout") as u8,
-        give_up: Duration::from_secs(60),
+        peer_timeout: Duration::from_secs(60),
         ..VerbsSettings::default()
     };
     let barrier = Barrier::new(words.pairs.len());

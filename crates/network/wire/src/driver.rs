@@ -149,7 +149,7 @@ impl<D: Datapath> Driver<D> {
 
     fn rounds(&mut self, mut sends_first: bool, places: &mut dyn Placement) -> Result<Option<Time>, WireError> {
         if self.sent == self.made {
-            while let Some(peer) = self.endpoint.poll_gone() {
+            while let Some(peer) = self.endpoint.poll_released() {
                 self.datapath.release(peer);
             }
         }

@@ -361,7 +361,7 @@ impl WireParameters {
             calibrations: self.calibrations,
             rtt_floor: self.rtt_floor,
             rtt_window: self.rtt_window,
-            give_up: self.give_up,
+            peer_timeout: self.give_up,
             idle_timeout: self.idle_timeout,
             // An RDMA NIC does not report marks.
             ecn: self.ecn && self.datapath != DatapathKind::Uc,

@@ -25,7 +25,7 @@ fn full() -> Time {
 }
 
 fn answer() -> Time {
-    wire(header::ANSWER as u64)
+    wire(header::ACK_BYTES as u64)
 }
 
 /// Returns endpoints with one acknowledgement per packet.
@@ -61,7 +61,7 @@ fn pair_of(window: u64, ack_every: u32, scheme: HostParameters, run_length: u32,
 fn the_base_round_trip_is_that_of_a_full_packet() {
     let mut pair = pair(10);
     // A full packet in one direction, an echo in the other.
-    let base = full() + DELAY + wire(header::ECHO as u64) + DELAY;
+    let base = full() + DELAY + wire(header::ECHO_BYTES as u64) + DELAY;
     assert_eq!(pair.hosts[0].endpoint().0.round_trip(0), Some((base, Time::ZERO)), "and nothing spreads");
 }
 

@@ -30,7 +30,7 @@ fn settings(seed: u64, checksum: bool, protection: Protection) -> Settings {
         rate: Rate::gbps(1),
         rtt_floor: Time::from_us(1_000),
         catch_up: Time::from_us(1_000),
-        give_up: Time::from_us(20_000_000),
+        peer_timeout: Time::from_us(20_000_000),
         checksum,
         key: (protection > Protection::Off).then(|| Key::of(b"a key of both")),
         protection,

@@ -68,7 +68,7 @@ fn cut(scheme: &str) -> Seen {
     if after.is_some() {
         assert!(pair.received[1][&0].iter().all(|bytes| *bytes == vec![9u8; MESSAGE]), "{scheme}");
     } else {
-        let silent = |lost: &_| matches!(lost, anabranch_endpoint::Event::Lost { why: CloseReason::Silent, .. });
+        let silent = |lost: &_| matches!(lost, anabranch_endpoint::Event::Lost { reason: CloseReason::TimedOut, .. });
         assert!(pair.lost.iter().all(silent), "{scheme}: {:?}", pair.lost);
     }
     Seen { before, after, timeouts, retransmitted, probes }

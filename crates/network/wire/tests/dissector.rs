@@ -1,6 +1,6 @@
 //! Wireshark's dissector (`tools/anabranch.lua`) decodes the header. Needs `tshark`.
 
-use anabranch_endpoint::header::{self, Data, Greeting, Probed, Protection};
+use anabranch_endpoint::header::{self, Data, Greeting, ProbeHeader, Protection};
 use anabranch_transport::Reply;
 use anabranch_units::Time;
 use std::{fs, path::Path, process::Command};
@@ -65,7 +65,7 @@ fn wireshark_reads_every_kind() {
         ack_request: true,
     };
     let answer = Reply { psn: 8, tag: 2, cumulative: 6, bitmap: 0b101, offset: 1, ecn: true, cnp: false, nack: true };
-    let probe = Probed { stream: 5, tag: 9, stamp: Time::from_us(4), size: 500, held: Time::from_ns(80) };
+    let probe = ProbeHeader { stream: 5, tag: 9, stamp: Time::from_us(4), size: 500, held: Time::from_ns(80) };
     let full = written(|out| {
         header::data(out, 0x22, &data);
         out.extend_from_slice(&[7; 100]);
@@ -73,16 +73,16 @@ fn wireshark_reads_every_kind() {
     let mut sealed = full[..header::DATA_HEADER].to_vec();
     sealed[2] |= 0xc0;
     let datagrams = [
-        written(|out| header::hello(out, &greeting, &[0; header::COOKIE], 1456)),
+        written(|out| header::hello(out, &greeting, &[0; header::COOKIE_BYTES], 1456)),
         written(|out| header::welcome(out, 0x22, &greeting)),
         full.clone(),
         full[..header::DATA_HEADER].to_vec(),
         written(|out| header::data(out, 0x22, &Data { checksum: None, steering: 0x0102_0304_0506_0708, ..data })),
-        written(|out| header::answer(out, 0x22, 5, &answer, Some(Time::from_us(9)), Time::from_ns(55))),
+        written(|out| header::ack(out, 0x22, 5, &answer, Some(Time::from_us(9)), Time::from_ns(55))),
         written(|out| header::probe(out, 0x22, &probe, 500)),
         written(|out| header::echo(out, 0x22, &probe)),
         written(|out| header::bye(out, 0x22, 0x0123_4567_89ab_cdef)),
-        written(|out| header::retry(out, 0x22, 0x0123_4567_89ab_cdef, &[0xc0; header::COOKIE])),
+        written(|out| header::retry(out, 0x22, 0x0123_4567_89ab_cdef, &[0xc0; header::COOKIE_BYTES])),
         // Number, payload MAC and header MAC between header and payload.
         [&sealed[..], &[0, 0, 0, 0, 0, 0, 1, 2], &[0xaa; 12], &[0xbb; 12], &[7; 100]].concat(),
         b"version 2 this is not".to_vec(),

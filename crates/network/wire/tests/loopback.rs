@@ -34,7 +34,7 @@ fn settings(scheme: &str, mtu: u64) -> Settings {
         rate: Rate::gbps(2),
         rtt_floor: Time::from_us(1_000),
         catch_up: Time::from_us(1_000),
-        give_up: Time::from_us(20_000_000),
+        peer_timeout: Time::from_us(20_000_000),
         ..Settings::default()
     }
 }
@@ -136,7 +136,7 @@ fn an_end_with_fewer_labels_is_reached_over_those() {
 
 #[test]
 fn nobody_there_is_said_in_time() {
-    let mut driver = driver(Settings { give_up: Time::from_us(300_000), ..settings("ecmp", 1400) });
+    let mut driver = driver(Settings { peer_timeout: Time::from_us(300_000), ..settings("ecmp", 1400) });
     let at = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = transfer::send(&mut driver, at, 10, &mut |_| (), &mut |_, _| true).unwrap_err();
     assert!(matches!(error, TransferError::Silent(to) if to == at), "{error}");

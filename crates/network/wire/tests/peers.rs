@@ -44,7 +44,7 @@ fn who_falls_silent_is_forgotten_and_its_number_given_again() {
     let silent = |(event, at): &(Event, Time)| {
         // The endpoint checks every quarter of the timeout.
         let within = *at >= Time::from_us(99_000) && *at <= Time::from_us(126_000);
-        matches!(event, Event::Lost { why: CloseReason::Idle, .. }) && within
+        matches!(event, Event::Lost { reason: CloseReason::Idle, .. }) && within
     };
     assert!(lost.iter().filter(|lost| silent(lost)).count() == 1, "{lost:?}");
     assert_eq!(rest[0].endpoint().0.held(), (0, 0), "nothing is kept of it, not even a timer");

@@ -70,14 +70,14 @@ fn wire(bytes: u64) -> u64 {
 #[test]
 fn a_probe_has_the_size_that_its_scheme_asks() {
     let header = header::DATA_HEADER as u64;
-    let base = Time::from_ps(wire(header + MTU) + wire(header::ECHO as u64)) + DELAY * 2;
+    let base = Time::from_ps(wire(header + MTU) + wire(header::ECHO_BYTES as u64)) + DELAY * 2;
     for (size, payload) in [("auto", 64), ("1B", 1), ("500B", 500), ("10kB", MTU)] {
         let (sent, bytes, told, found) = probes(&settings(size));
         assert!(sent >= 2 * MESSAGES as u64 - 2, "{size}: {sent} probes");
         assert_eq!(bytes, sent * (header + payload + OVERHEAD), "{size}");
         assert_eq!((told.len() as u64, found), (sent, base), "{size}");
         // Two probes leave at once: the second waits for the first, and so may its echo.
-        let longest = base + Time::from_ps(wire(header + payload).max(wire(header::ECHO as u64)));
+        let longest = base + Time::from_ps(wire(header + payload).max(wire(header::ECHO_BYTES as u64)));
         assert!(told.iter().all(|rtt| (base..=longest).contains(rtt)), "{size}: {told:?}, base {base}");
         assert!(told.contains(&base), "{size}: {told:?}, base {base}");
     }

@@ -29,7 +29,7 @@ use std::{
 const BYTES: u64 = 24_000_000;
 
 fn settings() -> VerbsSettings {
-    VerbsSettings { gid_index: Some(0), give_up: Duration::from_secs(20), ..VerbsSettings::default() }
+    VerbsSettings { gid_index: Some(0), peer_timeout: Duration::from_secs(20), ..VerbsSettings::default() }
 }
 
 fn transfer(scheme: &str, bytes: u64, change: impl FnOnce(&mut ChunkSettings)) -> (VerbsSent, Served) {
@@ -278,7 +278,7 @@ fn ends_of_two_datapaths_are_told_apart() {
         let mut uc = uc_driver("ecmp", Some("127.0.0.1:0".parse().unwrap()));
         let at = uc.datapath().at().unwrap();
         let (told, heard) = mpsc::channel();
-        uc.datapath().on_trouble(move |why| told.send(why.to_string()).unwrap());
+        uc.datapath().on_trouble(move |reason| told.send(reason.to_string()).unwrap());
         thread::scope(|scope| {
             let sender = scope.spawn(move || {
                 let chunks = ChunkSettings::new(HostParameters::named("hopper").unwrap());
@@ -291,8 +291,8 @@ fn ends_of_two_datapaths_are_told_apart() {
             }
             let said = sender.join().unwrap();
             assert!(said.contains("refuses"), "{said}");
-            let why = heard.recv().unwrap();
-            assert!(why.contains("sends with the datapath verbs, and this end serves uc"), "{why}");
+            let reason = heard.recv().unwrap();
+            assert!(reason.contains("sends with the datapath verbs, and this end serves uc"), "{reason}");
         });
     });
 }

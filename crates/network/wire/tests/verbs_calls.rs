@@ -20,17 +20,17 @@ use std::{
 /// For a non-blocking call, in which queue pairs and their memory may be created.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
-fn open(listens: bool, give_up: Duration) -> (UcPath, Arc<Mutex<Vec<String>>>) {
-    open_for(listens, give_up, 8)
+fn open(listens: bool, peer_timeout: Duration) -> (UcPath, Arc<Mutex<Vec<String>>>) {
+    open_for(listens, peer_timeout, 8)
 }
 
-fn open_for(listens: bool, give_up: Duration, max_peers: u32) -> (UcPath, Arc<Mutex<Vec<String>>>) {
-    let settings = VerbsSettings { gid_index: Some(0), give_up, ..VerbsSettings::default() };
+fn open_for(listens: bool, peer_timeout: Duration, max_peers: u32) -> (UcPath, Arc<Mutex<Vec<String>>>) {
+    let settings = VerbsSettings { gid_index: Some(0), peer_timeout, ..VerbsSettings::default() };
     let at: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let mut path = UcPath::open(listens.then_some(at), settings, (4, max_peers), 1000, 3).unwrap();
     let told = Arc::new(Mutex::new(Vec::new()));
     let hears = Arc::clone(&told);
-    path.on_trouble(move |why| hears.lock().unwrap().push(why.to_string()));
+    path.on_trouble(move |reason| hears.lock().unwrap().push(reason.to_string()));
     (path, told)
 }
 
@@ -56,8 +56,8 @@ fn receive(path: &mut UcPath) -> Vec<(PeerId, u32, Vec<u8>)> {
 #[ignore = "needs cc and libibverbs-dev"]
 fn both_ends_go_on_bit_by_bit() {
     with_library("both_ends_go_on_bit_by_bit", "", || {
-        let give_up = Duration::from_secs(10);
-        let ((mut one, _), (mut other, _)) = (open(true, give_up), open(true, give_up));
+        let peer_timeout = Duration::from_secs(10);
+        let ((mut one, _), (mut other, _)) = (open(true, peer_timeout), open(true, peer_timeout));
         let peer = within(AT_ONCE, "peer", || one.peer(other.at().unwrap(), &[])).unwrap();
         // A blocking call would never return.
         let (began, mut sent) = (Instant::now(), 0);
@@ -94,7 +94,7 @@ fn both_ends_go_on_bit_by_bit() {
 #[ignore = "needs cc and libibverbs-dev"]
 fn whoever_does_not_answer_keeps_nobody_waiting() {
     with_library("whoever_does_not_answer_keeps_nobody_waiting", "", || {
-        let give_up = Duration::from_millis(700);
+        let peer_timeout = Duration::from_millis(700);
         // One listener accepts the connection and is silent; the backlog of the other is full.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let full = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
@@ -102,21 +102,21 @@ fn whoever_does_not_answer_keeps_nobody_waiting() {
         full.listen(0).unwrap();
         let full_at = full.local_addr().unwrap().as_socket().unwrap();
         let _before = TcpStream::connect(full_at).unwrap();
-        for (at, why) in [(silent.local_addr().unwrap(), "does not answer"), (full_at, "no answer from")] {
-            let (mut path, told) = open(true, give_up);
+        for (at, reason) in [(silent.local_addr().unwrap(), "does not answer"), (full_at, "no answer from")] {
+            let (mut path, told) = open(true, peer_timeout);
             let began = Instant::now();
             let peer = within(AT_ONCE, "peer", || path.peer(at, &[])).unwrap();
-            while began.elapsed() < 2 * give_up {
+            while began.elapsed() < 2 * peer_timeout {
                 assert_eq!(within(AT_ONCE, "send", || path.send(&[datagram(peer, 0, b"x")])).unwrap(), 1);
                 assert_eq!(receive(&mut path), []);
                 let until = path.now() + Time::from_ms(5);
                 within(AT_ONCE, "wait", || path.wait(until)).unwrap();
                 let said = told.lock().unwrap().clone();
-                assert!(said.is_empty() || began.elapsed() >= give_up, "{said:?}");
+                assert!(said.is_empty() || began.elapsed() >= peer_timeout, "{said:?}");
             }
             let said = told.lock().unwrap().clone();
             assert_eq!(said.len(), 1, "told once: {said:?}");
-            assert!(said[0].contains(why) && said[0].contains(&at.to_string()), "{said:?}");
+            assert!(said[0].contains(reason) && said[0].contains(&at.to_string()), "{said:?}");
             assert_eq!(path.peer_at(peer), Some(at), "its owner forgets it");
             path.release(peer);
             assert_eq!(path.peer_at(peer), None);

@@ -1,7 +1,7 @@
 //! Control packets, which precede all data.
 
 use crate::{
-    header::{Cookie, Greeting, Probed},
+    header::{Cookie, Greeting, ProbeHeader},
     peer::{LastSeal, Peer},
 };
 use anabranch_lb::Tag;
@@ -15,9 +15,9 @@ pub(super) enum Control {
     Hello { is_short: bool },
     Retry { connection: u32, nonce: u64, cookie: Cookie },
     Welcome(Welcome),
-    Answer { stream: u32, answer: Reply, stamp: Option<Time>, arrived: Time },
+    Ack { stream: u32, ack: Reply, stamp: Option<Time>, arrived: Time },
     Probe { stream: u32, tag: Tag, size: usize },
-    Echo { probe: Probed, arrived: Time },
+    Echo { probe: ProbeHeader, arrived: Time },
     Bye { connection: u32, proof: u64, seal: Option<Box<LastSeal>> },
 }
 
@@ -29,14 +29,14 @@ impl Control {
 
     /// Returns `true` if `next`, sent right after it, makes this ACK redundant: both are of packets of one path that
     /// arrived in order.
-    pub(super) fn is_told_by(&self, stream: u32, next: &Reply) -> bool {
-        let Control::Answer { stream: of, answer, .. } = self else { return false };
-        let plain = |answer: &Reply| !answer.nack && !answer.cnp && answer.bitmap == 0 && answer.offset == 0;
+    pub(super) fn is_superseded_by(&self, stream: u32, next: &Reply) -> bool {
+        let Control::Ack { stream: of, ack, .. } = self else { return false };
+        let plain = |ack: &Reply| !ack.nack && !ack.cnp && ack.bitmap == 0 && ack.offset == 0;
         *of == stream
-            && (answer.tag, answer.ecn) == (next.tag, next.ecn)
-            && plain(answer)
+            && (ack.tag, ack.ecn) == (next.tag, next.ecn)
+            && plain(ack)
             && plain(next)
-            && answer.cumulative <= next.cumulative
+            && ack.cumulative <= next.cumulative
     }
 }
 

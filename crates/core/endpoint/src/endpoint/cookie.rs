@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_bound_to_all_that_it_names_and_expires() {
+    fn cookie_is_bound_to_its_fields_and_expires() {
         let cookies = Cookies::new(&Secret::of_seed(1), 10);
         let at = |seconds: u64| Time::from_us(seconds * 1_000_000);
         let cookie = cookies.make(at(15), &bound());
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_rationed() {
+    fn replies_are_rate_limited() {
         // 1000 per second: 100 at once and one to spare, then one each millisecond.
         let mut cookies = Cookies::new(&Secret::of_seed(1), 1000);
         let now = Time::from_us(5_000_000);

@@ -17,7 +17,7 @@ pub(super) fn host_of(at: SocketAddr) -> IpAddr {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Taken {
+struct HostUsage {
     peers: usize,
     stored: u64,
     /// Part of `stored` whose senders have not delivered as many bytes before.
@@ -30,7 +30,7 @@ struct Taken {
 
 #[derive(Debug)]
 pub(super) struct Hosts {
-    hosts: BTreeMap<IpAddr, Taken>,
+    hosts: BTreeMap<IpAddr, HostUsage>,
     /// Number of peers; `stored`: memory of their messages.
     pub(super) peers: usize,
     pub(super) stored: u64,
@@ -60,24 +60,24 @@ impl Hosts {
         }
     }
 
-    fn of(&self, host: Option<IpAddr>) -> Option<&Taken> {
+    fn of(&self, host: Option<IpAddr>) -> Option<&HostUsage> {
         self.hosts.get(&host?)
     }
 
     pub(super) fn is_full(&self, host: Option<IpAddr>) -> bool {
-        self.of(host).is_some_and(|taken| taken.peers >= self.max_peers_per_host)
+        self.of(host).is_some_and(|usage| usage.peers >= self.max_peers_per_host)
     }
 
     /// Suppresses searches for a while, of this host or of all.
     pub(super) fn note_crowded(&mut self, host: Option<IpAddr>, now: Time) {
         match host.and_then(|host| self.hosts.get_mut(&host)) {
-            Some(taken) => taken.crowded_until = now + CROWDED,
+            Some(usage) => usage.crowded_until = now + CROWDED,
             None => self.crowded_until = now + CROWDED,
         }
     }
 
     pub(super) fn is_crowded(&self, host: Option<IpAddr>, now: Time) -> bool {
-        now < self.of(host).map_or(self.crowded_until, |taken| taken.crowded_until)
+        now < self.of(host).map_or(self.crowded_until, |usage| usage.crowded_until)
     }
 
     pub(super) fn enter(&mut self, host: Option<IpAddr>) {
@@ -91,10 +91,10 @@ impl Hosts {
         self.release(host, stored);
         self.peers = self.peers.saturating_sub(1);
         if let Some(host) = host
-            && let Some(taken) = self.hosts.get_mut(&host)
+            && let Some(usage) = self.hosts.get_mut(&host)
         {
-            taken.peers = taken.peers.saturating_sub(1);
-            if taken.peers == 0 {
+            usage.peers = usage.peers.saturating_sub(1);
+            if usage.peers == 0 {
                 self.hosts.remove(&host);
             }
         }
@@ -103,11 +103,11 @@ impl Hosts {
     /// Returns the host with the most peers, if they are more than its share and a newcomer of `host` would have no
     /// more than its own.
     pub(super) fn host_over_share_of_peers(&self, host: Option<IpAddr>) -> Option<IpAddr> {
-        let newcomer = self.of(host).map_or(0, |taken| taken.peers);
+        let newcomer = self.of(host).map_or(0, |usage| usage.peers);
         let hosts = self.hosts.len() + usize::from(newcomer == 0);
         let share = self.max_peers / hosts.max(1);
-        let (most, taken) = self.hosts.iter().max_by_key(|(_, taken)| taken.peers)?;
-        (newcomer < share && taken.peers > share).then_some(*most)
+        let (host, usage) = self.hosts.iter().max_by_key(|(_, usage)| usage.peers)?;
+        (newcomer < share && usage.peers > share).then_some(*host)
     }
 
     /// Half is for unearned messages and half for others, so that neither takes what the others need.
@@ -118,7 +118,7 @@ impl Hosts {
     /// Returns `true` if `bytes` more are within the limits of a host, and of all earned messages.
     pub(super) fn may_earn(&self, host: Option<IpAddr>, bytes: u64) -> bool {
         let half = self.max_stored / 2;
-        let of_host = self.of(host).map_or(0, |taken| taken.stored);
+        let of_host = self.of(host).map_or(0, |usage| usage.stored);
         self.stored - self.unearned + bytes <= half && of_host + bytes <= half
     }
 
@@ -131,53 +131,53 @@ impl Hosts {
     /// Hahne 1998).
     pub(super) fn may_store(&self, host: Option<IpAddr>, bytes: u64) -> bool {
         let Some(left) = self.max_unearned().checked_sub(self.unearned + bytes) else { return false };
-        let Some(taken) = self.of(host) else { return true };
-        taken.stored + bytes <= self.max_stored / 2
-            && (taken.unearned + bytes <= 2 * left || taken.unearned + bytes <= self.share(taken))
+        let Some(usage) = self.of(host) else { return true };
+        usage.stored + bytes <= self.max_stored / 2
+            && (usage.unearned + bytes <= 2 * left || usage.unearned + bytes <= self.share(usage))
     }
 
     /// Each host that holds unearned memory has the same share, this one included.
-    fn share(&self, taken: &Taken) -> u64 {
-        let holders = self.holders + u64::from(taken.unearned == 0);
+    fn share(&self, usage: &HostUsage) -> u64 {
+        let holders = self.holders + u64::from(usage.unearned == 0);
         self.max_unearned() / holders.max(1)
     }
 
     /// Returns the host with the most unearned memory, if that is more than its share and `host` is refused `bytes`
     /// within its own.
     pub(super) fn host_over_share(&self, host: Option<IpAddr>, bytes: u64, now: Time) -> Option<IpAddr> {
-        let taken = self.of(host)?;
-        let share = self.share(taken);
-        if now < taken.short_until || taken.unearned + bytes > share {
+        let usage = self.of(host)?;
+        let share = self.share(usage);
+        if now < usage.short_until || usage.unearned + bytes > share {
             return None;
         }
-        let (most, of) = self.hosts.iter().max_by_key(|(_, taken)| taken.unearned)?;
-        (of.unearned > share).then_some(*most)
+        let (host, of) = self.hosts.iter().max_by_key(|(_, usage)| usage.unearned)?;
+        (of.unearned > share).then_some(*host)
     }
 
     pub(super) fn note_short(&mut self, host: Option<IpAddr>, now: Time) {
-        if let Some(taken) = host.and_then(|host| self.hosts.get_mut(&host)) {
-            taken.short_until = now + SHORT;
+        if let Some(usage) = host.and_then(|host| self.hosts.get_mut(&host)) {
+            usage.short_until = now + SHORT;
         }
     }
 
     pub(super) fn store(&mut self, host: Option<IpAddr>, more: Stored) {
         self.stored += more.bytes;
         self.unearned += more.unearned;
-        if let Some(taken) = host.and_then(|host| self.hosts.get_mut(&host)) {
-            self.holders += u64::from(taken.unearned == 0 && more.unearned > 0);
-            taken.stored += more.bytes;
-            taken.unearned += more.unearned;
+        if let Some(usage) = host.and_then(|host| self.hosts.get_mut(&host)) {
+            self.holders += u64::from(usage.unearned == 0 && more.unearned > 0);
+            usage.stored += more.bytes;
+            usage.unearned += more.unearned;
         }
     }
 
     pub(super) fn release(&mut self, host: Option<IpAddr>, less: Stored) {
         self.stored = self.stored.saturating_sub(less.bytes);
         self.unearned = self.unearned.saturating_sub(less.unearned);
-        if let Some(taken) = host.and_then(|host| self.hosts.get_mut(&host)) {
-            let held = taken.unearned > 0;
-            taken.stored = taken.stored.saturating_sub(less.bytes);
-            taken.unearned = taken.unearned.saturating_sub(less.unearned);
-            self.holders -= u64::from(held && taken.unearned == 0);
+        if let Some(usage) = host.and_then(|host| self.hosts.get_mut(&host)) {
+            let held = usage.unearned > 0;
+            usage.stored = usage.stored.saturating_sub(less.bytes);
+            usage.unearned = usage.unearned.saturating_sub(less.unearned);
+            self.holders -= u64::from(held && usage.unearned == 0);
         }
     }
 }
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_its_address_or_its_prefix() {
+    fn host_is_an_address_or_a_prefix() {
         let host = |at: &str| host_of(at.parse().unwrap()).to_string();
         assert_eq!(host("10.1.2.3:7000"), "10.1.2.3");
         assert_eq!(host("[::ffff:10.1.2.3]:7000"), "10.1.2.3");

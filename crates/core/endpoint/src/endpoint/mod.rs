@@ -75,7 +75,7 @@ impl Endpoint {
         let sending: u64 = self.state.flows.iter().map(|(_, flow)| flow.of.held).sum();
         let peers = || self.state.peers.iter().flatten();
         let receiving = self.state.hosts.stored;
-        let messages: usize = peers().flat_map(|peer| peer.incoming.values()).map(Incoming::held_messages).sum();
+        let messages: usize = peers().flat_map(|peer| peer.incoming.values()).map(Incoming::incomplete_messages).sum();
         (sending + receiving, messages + self.state.control.len() + self.state.timers.len())
     }
 
@@ -140,16 +140,16 @@ impl Endpoint {
         }
         let Some(Some(known)) = self.state.peers.get_mut(peer as usize) else { return };
         match phase {
-            None => known.wanted = paths.to_vec(),
+            None => known.requested_paths = paths.to_vec(),
             // It has called this endpoint, which has to measure the round trip before it sends.
             Some(Phase::Greeted) => {
-                known.wanted = paths.to_vec();
-                known.have_labels(known.labels);
+                known.requested_paths = paths.to_vec();
+                known.set_labels(known.labels);
                 known.phase = Phase::Calibrating;
             }
             Some(Phase::Greeting | Phase::Calibrating | Phase::Open) => return,
         }
-        peers::ask(&mut self.state, peer, now);
+        peers::send_request(&mut self.state, peer, now);
     }
 
     /// Appends a message to a stream, which opens on first use; returns the message's number in its stream.
@@ -179,9 +179,9 @@ impl Endpoint {
         if stream == CALIBRATION {
             return Err(SendError::NoPeer);
         }
-        let most = known.max_message.min(self.state.settings.max_message);
-        if length > most || head.len() as u64 > self.state.settings.mtu() {
-            return Err(SendError::TooLarge(most));
+        let max = known.max_message.min(self.state.settings.max_message);
+        if length > max || head.len() as u64 > self.state.settings.mtu() {
+            return Err(SendError::TooLarge(max));
         }
         let flows = &self.state.flows;
         let held: u64 = known.streams.values().map(|slot| flows[*slot as usize].of.held).sum();
@@ -208,7 +208,7 @@ impl Endpoint {
             Phase::Open => peers::open_waiting(&mut self.state, peer, now),
             Phase::Greeted => {
                 known.phase = Phase::Calibrating;
-                peers::ask(&mut self.state, peer, now);
+                peers::send_request(&mut self.state, peer, now);
             }
             Phase::Greeting | Phase::Calibrating => {}
         }
@@ -248,7 +248,7 @@ impl Endpoint {
         if let Some(Some(known)) = self.state.peers.get_mut(peer as usize) {
             let bye = Control::bye(known);
             peers::forget(&mut self.state, peer);
-            self.state.say(peer, 0, bye);
+            self.state.send_control(peer, 0, bye);
         }
     }
 
@@ -290,12 +290,12 @@ impl Endpoint {
 
     /// Returns the number of a peer that is gone, or never was one, once all packets to it have left: the datapath may
     /// reuse it. Poll until `None`, after all events have been taken.
-    pub fn poll_gone(&mut self) -> Option<u32> {
+    pub fn poll_released(&mut self) -> Option<u32> {
         if !self.state.control.is_empty() || !self.state.events.is_empty() {
             return None;
         }
         loop {
-            let peer = self.state.gone.pop_first()?;
+            let peer = self.state.released.pop_first()?;
             if self.state.peer(peer).is_none() {
                 return Some(peer);
             }
@@ -339,7 +339,7 @@ impl Endpoint {
             self.state.timers.pop();
             match timer {
                 Timer::Peer { peer } => peers::peer_timer(&mut self.state, peer, at, now),
-                Timer::Idle => peers::lose_idle(&mut self.state, now),
+                Timer::Idle => peers::close_idle_peers(&mut self.state, now),
                 Timer::Receiver { peer, stream } => receive::receiver_timer(&mut self.state, peer, stream, at, now),
                 Timer::Stream { slot, peer, stream } => {
                     if self.state.slot(peer, stream) == Some(slot) {
@@ -363,9 +363,9 @@ impl Endpoint {
         if lost > 0
             && let Some(Some(known)) = self.state.peers.get_mut(peer as usize)
         {
-            let since = *known.quiet_since.get_or_insert(now);
-            if now.saturating_sub(since) > self.state.settings.give_up {
-                return peers::lose(&mut self.state, peer, CloseReason::Silent);
+            let since = *known.awaiting_since.get_or_insert(now);
+            if now.saturating_sub(since) > self.state.settings.peer_timeout {
+                return peers::lose(&mut self.state, peer, CloseReason::TimedOut);
             }
         }
         transmit::send_probes(&mut self.state, slot, now);

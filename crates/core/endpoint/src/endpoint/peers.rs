@@ -30,29 +30,29 @@ use std::{
 const UNPROVEN: Time = Time::from_us(1_000_000);
 /// Idle time after which it is dropped in any case.
 const HANDSHAKE_TIMEOUT: Time = Time::from_us(10_000_000);
-/// Time without progress after which a peer is evicted for its messages while memory is short; `RELIEF_EVERY`: interval
+/// Time without progress after which a peer is evicted for its messages while memory is short; `RELIEF_INTERVAL`: interval
 /// of this check.
 const STALLED: Time = Time::from_us(2_000_000);
-const RELIEF_EVERY: Time = Time::from_us(100_000);
+const RELIEF_INTERVAL: Time = Time::from_us(100_000);
 /// The same where its host holds more than its share, and another one less.
 const STALLED_OVER_SHARE: Time = Time::from_us(250_000);
 
 /// One of this many HELLOs without a reply is short.
-const SHORT_EVERY: u32 = 8;
+const SHORT_HELLO_PERIOD: u32 = 8;
 /// Time that full HELLOs may remain without a reply once a short one has received one.
 const FULL_TIMEOUT: Time = Time::from_us(1_000_000);
 
-fn alike(paths: u32) -> GuidedPaths {
+fn uniform_paths(paths: u32) -> GuidedPaths {
     let us = Time::from_us(1);
     let path = |path| GuidedPath { ev: path as u16, kind: 0, minimal: true, latency: us, propagation: us, hops: 1 };
     GuidedPaths::new((0..paths).map(path))
 }
 
-const REFUSALS_EVERY: Time = Time::from_us(1_000_000);
+const REFUSAL_INTERVAL: Time = Time::from_us(1_000_000);
 
 /// `host` is `None` for a peer that the local endpoint calls.
 pub(super) fn make_peer(state: &mut State, peer: u32, phase: Phase, host: Option<IpAddr>, now: Time) -> bool {
-    if !has_place(state, host, now) {
+    if !ensure_slot(state, host, now) {
         return false;
     }
     let at = peer as usize;
@@ -65,12 +65,12 @@ pub(super) fn make_peer(state: &mut State, peer: u32, phase: Phase, host: Option
     made.host = host;
     state.peers[at] = Some(made);
     state.hosts.enter(host);
-    look_for_idle(state, now);
+    schedule_idle_check(state, now);
     true
 }
 
 /// Evicts a peer if need be.
-fn has_place(state: &mut State, host: Option<IpAddr>, now: Time) -> bool {
+fn ensure_slot(state: &mut State, host: Option<IpAddr>, now: Time) -> bool {
     let is_full = state.hosts.is_full(host);
     if !is_full && state.hosts.peers < state.settings.max_peers {
         return true;
@@ -80,12 +80,12 @@ fn has_place(state: &mut State, host: Option<IpAddr>, now: Time) -> bool {
     if state.hosts.is_crowded(short, now) {
         return false;
     }
-    let may_go = |known: &&Peer| {
-        let is_silent = !known.is_proven && known.phase == Phase::Greeted;
-        is_silent && now.saturating_sub(known.made_at) >= UNPROVEN && (!is_full || known.host == host)
+    let is_evictable = |known: &&Peer| {
+        let is_unproven = !known.is_proven && known.phase == Phase::Greeted;
+        is_unproven && now.saturating_sub(known.made_at) >= UNPROVEN && (!is_full || known.host == host)
     };
     let known = state.peers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
-    let oldest = known.filter(|(_, known)| may_go(known)).min_by_key(|(_, known)| known.made_at);
+    let oldest = known.filter(|(_, known)| is_evictable(known)).min_by_key(|(_, known)| known.made_at);
     let oldest = oldest.map(|(at, _)| at as u32);
     let Some(peer) = oldest.or_else(|| if is_full { None } else { idle_over_share(state, host, now) }) else {
         state.hosts.note_crowded(short, now);
@@ -100,17 +100,20 @@ fn has_place(state: &mut State, host: Option<IpAddr>, now: Time) -> bool {
 /// that have never delivered anything, the one idle for longest.
 fn idle_over_share(state: &State, host: Option<IpAddr>, now: Time) -> Option<u32> {
     let over = state.hosts.host_over_share_of_peers(host)?;
-    let may_go = |known: &&Peer| {
+    let is_evictable = |known: &&Peer| {
         let is_useless = known.delivered == 0 && known.phase == Phase::Greeted;
         known.host == Some(over) && is_useless && now.saturating_sub(known.made_at) >= UNPROVEN
     };
     let known = state.peers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
-    known.filter(|(_, known)| may_go(known)).min_by_key(|(_, known)| known.heard_at).map(|(at, _)| at as u32)
+    known
+        .filter(|(_, known)| is_evictable(known))
+        .min_by_key(|(_, known)| known.last_received_at)
+        .map(|(at, _)| at as u32)
 }
 
 /// If `host` has no more than its share with `bytes` more, evicts stalled peers of hosts above theirs, those with the
 /// most memory first, and returns `true` once there is memory. Else evicts the peer stalled for longest.
-pub(super) fn relieve(state: &mut State, now: Time, host: Option<IpAddr>, bytes: u64) -> bool {
+pub(super) fn evict_for_memory(state: &mut State, now: Time, host: Option<IpAddr>, bytes: u64) -> bool {
     while let Some(over) = state.hosts.host_over_share(host, bytes, now) {
         let of_host = |known: &&Peer| known.host == Some(over) && known.stored.unearned > 0;
         let is_stalled = |known: &&Peer| now.saturating_sub(known.stored_since) >= STALLED_OVER_SHARE;
@@ -126,8 +129,8 @@ pub(super) fn relieve(state: &mut State, now: Time, host: Option<IpAddr>, bytes:
             return true;
         }
     }
-    if now.saturating_sub(state.relieved_at) >= RELIEF_EVERY {
-        state.relieved_at = now;
+    if now.saturating_sub(state.last_eviction_at) >= RELIEF_INTERVAL {
+        state.last_eviction_at = now;
         let known = state.peers.iter().enumerate().filter_map(|(at, known)| Some((at, known.as_ref()?)));
         let is_stalled = |known: &Peer| now.saturating_sub(known.stored_since) >= STALLED;
         let stalled = known.filter(|(_, known)| known.stored.bytes > 0 && is_stalled(known));
@@ -139,36 +142,37 @@ pub(super) fn relieve(state: &mut State, now: Time, host: Option<IpAddr>, bytes:
     false
 }
 
-fn look_for_idle(state: &mut State, now: Time) {
-    if !state.looks_for_idle && state.settings.idle_timeout != Time::MAX {
-        state.looks_for_idle = true;
+fn schedule_idle_check(state: &mut State, now: Time) {
+    if !state.has_idle_check && state.settings.idle_timeout != Time::MAX {
+        state.has_idle_check = true;
         let at = now + (state.settings.idle_timeout / 4).max(Time::from_us(1));
         state.timers.push(Reverse((at, Timer::Idle)));
     }
 }
 
 /// A peer that owes a reply has a limit of its own.
-pub(super) fn lose_idle(state: &mut State, now: Time) {
-    state.looks_for_idle = false;
+pub(super) fn close_idle_peers(state: &mut State, now: Time) {
+    state.has_idle_check = false;
     for peer in 0..state.peers.len() as u32 {
         let idle = |known: &Peer| {
-            let is_silent = !known.is_proven && known.phase == Phase::Greeted;
-            let most = if is_silent { HANDSHAKE_TIMEOUT } else { state.settings.idle_timeout };
-            known.quiet_since.is_none() && now.saturating_sub(known.heard_at) >= most.min(state.settings.idle_timeout)
+            let is_unproven = !known.is_proven && known.phase == Phase::Greeted;
+            let max = if is_unproven { HANDSHAKE_TIMEOUT } else { state.settings.idle_timeout };
+            known.awaiting_since.is_none()
+                && now.saturating_sub(known.last_received_at) >= max.min(state.settings.idle_timeout)
         };
         if state.peer(peer).is_some_and(idle) {
             lose(state, peer, CloseReason::Idle);
         }
     }
     if state.peers.iter().any(Option::is_some) {
-        look_for_idle(state, now);
+        schedule_idle_check(state, now);
     }
 }
 
-pub(super) fn lose(state: &mut State, peer: u32, why: CloseReason) {
+pub(super) fn lose(state: &mut State, peer: u32, reason: CloseReason) {
     if state.peer(peer).is_some() {
         forget(state, peer);
-        state.events.push_back(Event::Lost { peer, why });
+        state.events.push_back(Event::Lost { peer, reason });
     }
 }
 
@@ -185,47 +189,52 @@ pub(super) fn forget(state: &mut State, peer: u32) {
     state.hosts.leave(known.host, known.stored);
     state.transports[peer as usize] = None;
     state.control.retain(|(of, ..)| *of != peer);
-    state.gone.insert(peer);
+    state.released.insert(peer);
 }
 
-pub(super) fn ask(state: &mut State, peer: u32, now: Time) {
+pub(super) fn send_request(state: &mut State, peer: u32, now: Time) {
     let (labels, full) = (state.settings.labels, state.longest_datagram());
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     let measures_full = known.samples.len() < state.settings.calibrations.max(1) as usize;
     let size = if measures_full { full } else { known.probe_base.datagram };
-    known.hellos.is_short = known.phase == Phase::Greeting && known.asked % SHORT_EVERY == SHORT_EVERY - 1;
-    let question = match known.phase {
+    known.hellos.is_short =
+        known.phase == Phase::Greeting && known.requests_sent % SHORT_HELLO_PERIOD == SHORT_HELLO_PERIOD - 1;
+    let request = match known.phase {
         Phase::Greeting => Control::Hello { is_short: known.hellos.is_short },
-        Phase::Calibrating => Control::Probe { stream: CALIBRATION, tag: known.asked, size },
+        Phase::Calibrating => Control::Probe { stream: CALIBRATION, tag: known.requests_sent, size },
         Phase::Greeted | Phase::Open => return,
     };
     let label = if known.phase == Phase::Greeting {
-        if known.hellos.is_short { known.asked / SHORT_EVERY % labels } else { known.asked % labels }
+        if known.hellos.is_short {
+            known.requests_sent / SHORT_HELLO_PERIOD % labels
+        } else {
+            known.requests_sent % labels
+        }
     } else {
         let paths = known.paths.len() as u32;
-        known.label(known.asked % paths, known.asked / paths)
+        known.label(known.requests_sent % paths, known.requests_sent / paths)
     };
-    known.asked = known.asked.wrapping_add(1);
+    known.requests_sent = known.requests_sent.wrapping_add(1);
     // A cookie is valid for the label on which it arrived.
     known.cookie = None;
-    known.quiet_since.get_or_insert(now);
-    known.timer_at = now + state.settings.patience;
+    known.awaiting_since.get_or_insert(now);
+    known.timer_at = now + state.settings.request_timeout;
     state.timers.push(Reverse((known.timer_at, Timer::Peer { peer })));
-    state.say(peer, label, question);
+    state.send_control(peer, label, request);
 }
 
 pub(super) fn peer_timer(state: &mut State, peer: u32, at: Time, now: Time) {
     let Some(known) = state.peer(peer).filter(|known| known.timer_at == at) else { return };
-    let Hellos { full_answered, short_answered_at, .. } = known.hellos;
-    let drops_full = |since: Time| now.saturating_sub(since) >= FULL_TIMEOUT.min(state.settings.give_up);
-    if known.phase == Phase::Greeting && !full_answered && short_answered_at.is_some_and(drops_full) {
+    let Hellos { has_full_reply, short_reply_at, .. } = known.hellos;
+    let drops_full = |since: Time| now.saturating_sub(since) >= FULL_TIMEOUT.min(state.settings.peer_timeout);
+    if known.phase == Phase::Greeting && !has_full_reply && short_reply_at.is_some_and(drops_full) {
         let (full, short) = (state.longest_datagram() as u32, state.short_hello() as u32);
         return lose(state, peer, CloseReason::LargePackets { full, short });
     }
-    if known.quiet_since.is_some_and(|since| now.saturating_sub(since) > state.settings.give_up) {
-        return lose(state, peer, CloseReason::Silent);
+    if known.awaiting_since.is_some_and(|since| now.saturating_sub(since) > state.settings.peer_timeout) {
+        return lose(state, peer, CloseReason::TimedOut);
     }
-    ask(state, peer, now);
+    send_request(state, peer, now);
 }
 
 /// The datapath vouches for the address, or the HELLO carries a valid cookie.
@@ -249,13 +258,18 @@ pub(super) fn on_hello(state: &mut State, now: Time, arrival: &Arrival<'_>, gree
     if u64::from(greeting.mtu) != state.settings.mtu() {
         // The WELCOME carries the local size; the initiator closes the connection.
         state.counters.refused += 1;
-        state.stranger(arrival.peer);
-        tell_refusal(state, now, arrival, CloseReason::Mtu { theirs: greeting.mtu, ours: state.settings.mtu() as u16 });
+        state.release_unknown(arrival.peer);
+        report_refusal(
+            state,
+            now,
+            arrival,
+            CloseReason::Mtu { theirs: greeting.mtu, ours: state.settings.mtu() as u16 },
+        );
         reply_to(state, now, arrival, Control::Welcome(Welcome::refusing(greeting, arrival.at)));
         return;
     }
     if !is_verified(state, now, arrival, greeting, cookie) {
-        state.stranger(arrival.peer);
+        state.release_unknown(arrival.peer);
         return retry(state, now, arrival, greeting);
     }
     match (arrival.peer, arrival.from) {
@@ -266,7 +280,7 @@ pub(super) fn on_hello(state: &mut State, now: Time, arrival: &Arrival<'_>, gree
                 state.newcomers.push_back(Newcomer { from, label: arrival.label, at: arrival.at, greeting: *greeting });
             }
         }
-        (None, None) => state.counters.strangers += 1,
+        (None, None) => state.counters.unknown_peers += 1,
     }
 }
 
@@ -285,10 +299,10 @@ fn retry(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greetin
 pub(super) fn admit(state: &mut State, now: Time, number: &mut dyn FnMut(SocketAddr) -> Option<u32>) {
     while let Some(Newcomer { from, label, at, greeting }) = state.newcomers.pop_front() {
         // No number is taken if there is no place.
-        let peer = if has_place(state, Some(host_of(from)), now) { number(from) } else { None };
+        let peer = if ensure_slot(state, Some(host_of(from)), now) { number(from) } else { None };
         match peer {
             Some(peer) => greeted(state, now, peer, Some(from), label, at, &greeting),
-            None => state.counters.strangers += 1,
+            None => state.counters.unknown_peers += 1,
         }
     }
 }
@@ -304,20 +318,20 @@ fn greeted(
     greeting: &Greeting,
 ) {
     if state.peer(peer).is_none() && !make_peer(state, peer, Phase::Greeted, from.map(host_of), now) {
-        state.counters.strangers += 1;
-        return state.stranger(Some(peer));
+        state.counters.unknown_peers += 1;
+        return state.release_unknown(Some(peer));
     }
     let Settings { span, labels, .. } = state.settings;
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     let is_known = known.their_nonce == Some(greeting.nonce) && known.theirs == greeting.connection;
     // A peer that the local endpoint calls may call as well.
-    let is_met = known.their_nonce.is_none()
+    let is_first_greeting = known.their_nonce.is_none()
         && (matches!(known.phase, Phase::Greeted | Phase::Greeting) || known.theirs == greeting.connection);
-    let is_for_candidate = !is_known && !is_met;
+    let is_for_candidate = !is_known && !is_first_greeting;
     let (ours, own_nonce) = if !is_for_candidate {
         known.their_nonce = Some(greeting.nonce);
-        known.heard_at = now;
-        known.meet(greeting, span, labels);
+        known.last_received_at = now;
+        known.apply_greeting(greeting, span, labels);
         let numbers = (known.ours, known.nonce);
         sealing::derive(state, peer, greeting);
         numbers
@@ -337,7 +351,7 @@ fn greeted(
         }
     };
     let welcome = Welcome { ours, own_nonce, is_for_candidate, ..Welcome::refusing(greeting, arrived) };
-    state.say(peer, label, Control::Welcome(welcome));
+    state.send_control(peer, label, Control::Welcome(welcome));
 }
 
 /// Replaces a peer that has restarted by its candidate; returns `false` if there is no such candidate.
@@ -354,78 +368,84 @@ pub(super) fn promote(state: &mut State, now: Time, peer: u32, connection: u32) 
         let Candidate { ours, nonce, greeting, session } = *candidate;
         (known.ours, known.nonce, known.session) = (ours, nonce, session);
         (known.their_nonce, known.is_proven) = (Some(greeting.nonce), true);
-        known.meet(&greeting, span, labels);
+        known.apply_greeting(&greeting, span, labels);
     }
     true
 }
 
 pub(super) fn on_retry(state: &mut State, arrival: &Arrival<'_>, connection: u32, nonce: u64, cookie: &Cookie) {
-    let asked = |known: &Peer| {
+    let is_pending = |known: &Peer| {
         known.phase == Phase::Greeting && (known.ours, known.nonce) == (connection, nonce) && known.cookie.is_none()
     };
-    let Some(peer) = arrival.peer.filter(|peer| state.peer(*peer).is_some_and(asked)) else {
-        state.counters.strangers += 1;
-        return state.stranger(arrival.peer);
+    let Some(peer) = arrival.peer.filter(|peer| state.peer(*peer).is_some_and(is_pending)) else {
+        state.counters.unknown_peers += 1;
+        return state.release_unknown(arrival.peer);
     };
     if let Some(Some(known)) = state.peers.get_mut(peer as usize) {
         known.cookie = Some((*cookie, arrival.label));
         let hellos = &mut known.hellos;
         if hellos.is_short {
-            hellos.short_answered_at.get_or_insert(arrival.at);
+            hellos.short_reply_at.get_or_insert(arrival.at);
         } else {
-            hellos.full_answered = true;
+            hellos.has_full_reply = true;
         }
     }
-    state.say(peer, arrival.label, Control::Hello { is_short: false });
+    state.send_control(peer, arrival.label, Control::Hello { is_short: false });
 }
 
 /// The MAC does not match the local key, or there is no local key.
 pub(super) fn refuse_key(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greeting) {
-    let why = CloseReason::Key { theirs: greeting.protection, ours: state.protection() };
-    tell_refusal(state, now, arrival, why);
-    state.stranger(arrival.peer);
+    let reason = CloseReason::Key { theirs: greeting.protection, ours: state.protection() };
+    report_refusal(state, now, arrival, reason);
+    state.release_unknown(arrival.peer);
     reply_to(state, now, arrival, Control::Welcome(Welcome::refusing(greeting, arrival.at)));
 }
 
 /// A flood fills no log.
-fn tell_refusal(state: &mut State, now: Time, arrival: &Arrival<'_>, why: CloseReason) {
-    if now >= state.tells_refusals_at {
-        state.tells_refusals_at = now + REFUSALS_EVERY;
-        state.events.push_back(Event::Refused { peer: arrival.peer, from: arrival.from, why });
+fn report_refusal(state: &mut State, now: Time, arrival: &Arrival<'_>, reason: CloseReason) {
+    if now >= state.next_refusal_report_at {
+        state.next_refusal_report_at = now + REFUSAL_INTERVAL;
+        state.events.push_back(Event::Refused { peer: arrival.peer, from: arrival.from, reason });
     }
 }
 
 /// A HELLO of another version gets the local version as a reply; a peer that replies with another one is lost.
-pub(super) fn on_foreign(state: &mut State, now: Time, arrival: &Arrival<'_>, foreign: &header::Foreign) {
+pub(super) fn on_foreign(
+    state: &mut State,
+    now: Time,
+    arrival: &Arrival<'_>,
+    decode_foreign: &header::ForeignGreeting,
+) {
     let ours = header::VERSION;
-    if foreign.hello {
-        if arrival.bytes.len() < header::GREETING {
+    if decode_foreign.hello {
+        if arrival.bytes.len() < header::GREETING_BYTES {
             // The reply would be longer.
-            return state.stranger(arrival.peer);
+            return state.release_unknown(arrival.peer);
         }
-        let (to, nonce, arrived) = (foreign.connection, foreign.nonce, arrival.at);
-        state.stranger(arrival.peer);
-        tell_refusal(state, now, arrival, CloseReason::Version { theirs: foreign.version, ours });
+        let (to, nonce, arrived) = (decode_foreign.connection, decode_foreign.nonce, arrival.at);
+        state.release_unknown(arrival.peer);
+        report_refusal(state, now, arrival, CloseReason::Version { theirs: decode_foreign.version, ours });
         let stamp = Time::ZERO;
         let welcome = Welcome { to, ours: 0, nonce, own_nonce: 0, stamp, arrived, is_for_candidate: false };
         reply_to(state, now, arrival, Control::Welcome(welcome));
         return;
     }
-    let asked =
-        |known: &Peer| known.phase == Phase::Greeting && (known.ours, known.nonce) == (foreign.to, foreign.nonce);
-    match arrival.peer.filter(|peer| state.peer(*peer).is_some_and(asked)) {
-        Some(peer) => lose(state, peer, CloseReason::Version { theirs: foreign.version, ours }),
-        None => state.stranger(arrival.peer),
+    let is_pending = |known: &Peer| {
+        known.phase == Phase::Greeting && (known.ours, known.nonce) == (decode_foreign.to, decode_foreign.nonce)
+    };
+    match arrival.peer.filter(|peer| state.peer(*peer).is_some_and(is_pending)) {
+        Some(peer) => lose(state, peer, CloseReason::Version { theirs: decode_foreign.version, ours }),
+        None => state.release_unknown(arrival.peer),
     }
 }
 
 /// The sender of the refusal has the HELLO's connection number and nonce.
 pub(super) fn on_refused(state: &mut State, peer: Option<u32>, connection: u32, greeting: &Greeting) {
-    let asked =
+    let is_pending =
         |known: &Peer| known.phase == Phase::Greeting && (known.ours, known.nonce) == (connection, greeting.nonce);
-    let Some(peer) = peer.filter(|peer| state.peer(*peer).is_some_and(asked)) else {
-        state.counters.strangers += 1;
-        return state.stranger(peer);
+    let Some(peer) = peer.filter(|peer| state.peer(*peer).is_some_and(is_pending)) else {
+        state.counters.unknown_peers += 1;
+        return state.release_unknown(peer);
     };
     let (size, ours, theirs) = (state.settings.mtu(), state.protection(), greeting.protection);
     if u64::from(greeting.mtu) != size {
@@ -443,30 +463,30 @@ pub(super) fn on_welcome(state: &mut State, now: Time, peer: u32, greeting: &Gre
     if known.phase != Phase::Greeting || known.nonce != greeting.nonce {
         return;
     }
-    known.meet(greeting, span, labels);
+    known.apply_greeting(greeting, span, labels);
     known.their_nonce = Some(greeting.own_nonce);
     known.phase = Phase::Calibrating;
-    known.asked = 0;
+    known.requests_sent = 0;
     sealing::derive(state, peer, greeting);
-    ask(state, peer, now);
+    send_request(state, peer, now);
 }
 
 /// First full packets, then probes as the scheme sends them.
 pub(super) fn on_calibration(state: &mut State, now: Time, peer: u32, rtt: Time) {
-    let (wanted, floor) = (state.settings.calibrations.max(1) as usize, state.settings.rtt_floor);
+    let (required, floor) = (state.settings.calibrations.max(1) as usize, state.settings.rtt_floor);
     if state.peer(peer).is_none_or(|known| known.phase != Phase::Calibrating) {
         return;
     }
     let (full, probe) = (state.longest_datagram(), state.probe_datagram());
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
-    if known.samples.len() < wanted {
+    if known.samples.len() < required {
         known.samples.push(rtt);
         known.probe_base.datagram = probe.filter(|probe| *probe < full).unwrap_or(0);
     } else {
         known.probe_samples.push(rtt);
     }
-    if known.samples.len() < wanted || (known.probe_base.datagram > 0 && known.probe_samples.len() < wanted) {
-        return ask(state, peer, now);
+    if known.samples.len() < required || (known.probe_base.datagram > 0 && known.probe_samples.len() < required) {
+        return send_request(state, peer, now);
     }
     known.calibrate(floor);
     known.phase = Phase::Open;
@@ -486,7 +506,7 @@ pub(super) fn note_round_trip(state: &mut State, now: Time, peer: u32, rtt: Time
     }
     let base = known.base_rtt + known.noise;
     let mut transport = resolve(&state.settings, base);
-    transport.set_base_rtt_shift(BaseRttShift::new(known.told, base));
+    transport.set_base_rtt_shift(BaseRttShift::new(known.initial_rtt, base));
     state.transports[peer as usize] = Some(transport);
 }
 
@@ -495,7 +515,7 @@ pub(super) fn open_waiting(state: &mut State, peer: u32, now: Time) {
     if state.transports[peer as usize].is_none() {
         return;
     }
-    let (connection, base_rtt) = (known.theirs, known.told);
+    let (connection, base_rtt) = (known.theirs, known.initial_rtt);
     let mut opened = Vec::new();
     for mut outgoing in std::mem::take(&mut known.waiting) {
         outgoing.connection = connection;
@@ -521,11 +541,11 @@ pub(super) fn open_with_scheme(state: &mut State, peer: u32, stream: u32, now: T
     let settings = &state.settings;
     let transport = state.transports[peer as usize].as_ref().unwrap_or(&state.transport);
     let known = state.peers.get(peer as usize).and_then(Option::as_ref);
-    let base_rtt = known.map_or(Time::ZERO, |known| known.told);
+    let base_rtt = known.map_or(Time::ZERO, |known| known.initial_rtt);
     let uplinks = [known.map_or(1, |known| known.paths.len() as u32)];
     let guided = (state.tags == TagKind::Guided).then(|| {
         let made = state.guided.entry(uplinks[0]);
-        made.or_insert_with(|| Arc::new(alike(uplinks[0]))).clone()
+        made.or_insert_with(|| Arc::new(uniform_paths(uplinks[0]))).clone()
     });
     let mtu = settings.mtu();
     let full = mtu + header::DATA_HEADER as u64 + settings.overhead;

@@ -7,9 +7,9 @@ use super::{
 };
 use crate::{
     event::{CloseReason, Event},
-    header::{self, Data, Packet, Probed, Refused},
+    header::{self, Data, DecodeError, Packet, ProbeHeader},
     peer::Peer,
-    stream::{Cost, Incoming, Limits, Stored, Taken},
+    stream::{Completed, Cost, Incoming, Limits, Stored},
 };
 use anabranch_transport::{DataArrival, Reply};
 use anabranch_units::Time;
@@ -21,15 +21,15 @@ const PROGRESS: u64 = 64;
 pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places: &mut dyn Placement) {
     let (packet, sealed) = match Packet::open(arrival.bytes) {
         Ok(opened) => opened,
-        Err(Refused::Damaged) => {
+        Err(DecodeError::Damaged) => {
             state.counters.damaged += 1;
-            return state.stranger(arrival.peer);
+            return state.release_unknown(arrival.peer);
         }
         Err(_) => {
             state.counters.refused += 1;
-            return match header::foreign(arrival.bytes) {
-                Some(foreign) => peers::on_foreign(state, now, arrival, &foreign),
-                None => state.stranger(arrival.peer),
+            return match header::decode_foreign(arrival.bytes) {
+                Some(decode_foreign) => peers::on_foreign(state, now, arrival, &decode_foreign),
+                None => state.release_unknown(arrival.peer),
             };
         }
     };
@@ -42,7 +42,7 @@ pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places
     if !sealing::is_authentic(state, arrival, &packet, sealed.as_ref()) {
         return match &packet {
             Packet::Hello { greeting, .. } => peers::refuse_key(state, now, arrival, greeting),
-            _ => state.stranger(arrival.peer),
+            _ => state.release_unknown(arrival.peer),
         };
     }
     let connection = match &packet {
@@ -54,24 +54,26 @@ pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places
     };
     let Some((peer, known)) = arrival.peer.and_then(|peer| Some((peer, state.peers.get_mut(peer as usize)?.as_mut()?)))
     else {
-        state.counters.strangers += 1;
-        return state.stranger(arrival.peer);
+        state.counters.unknown_peers += 1;
+        return state.release_unknown(arrival.peer);
     };
     if known.ours == connection {
-        (known.quiet_since, known.heard_at, known.is_proven) = (None, now, true);
+        (known.awaiting_since, known.last_received_at, known.is_proven) = (None, now, true);
     } else if !peers::promote(state, now, peer, connection) {
-        state.counters.strangers += 1;
+        state.counters.unknown_peers += 1;
         return;
     }
     match packet {
         Packet::Hello { .. } | Packet::Retry { .. } => {}
         Packet::Welcome { greeting, .. } => peers::on_welcome(state, now, peer, &greeting),
         Packet::Data { data, payload, .. } => on_data(state, now, peer, arrival, &data, payload, places),
-        Packet::Answer { stream, answer, stamp, held, .. } => {
+        Packet::Ack { stream, ack, stamp, held, .. } => {
             let rtt = stamp.map(|stamp| now.saturating_sub(stamp).saturating_sub(held));
-            on_answer(state, now, peer, stream, &answer, rtt, arrival.label);
+            on_ack(state, now, peer, stream, &ack, rtt, arrival.label);
         }
-        Packet::Probe { probe, .. } => state.say(peer, arrival.label, Control::Echo { probe, arrived: arrival.at }),
+        Packet::Probe { probe, .. } => {
+            state.send_control(peer, arrival.label, Control::Echo { probe, arrived: arrival.at })
+        }
         Packet::Echo { echo, .. } => {
             let rtt = now.saturating_sub(echo.stamp).saturating_sub(echo.held);
             on_echo(state, now, peer, &echo, rtt);
@@ -82,9 +84,9 @@ pub(super) fn handle(state: &mut State, now: Time, arrival: &Arrival<'_>, places
 
 /// Must carry a nonce of the handshake: a guessed connection number does not suffice.
 fn on_bye(state: &mut State, peer: u32, proof: u64) {
-    let knows = |known: &Peer| known.nonce == proof || known.their_nonce == Some(proof);
-    if state.peer(peer).is_some_and(knows) {
-        peers::lose(state, peer, CloseReason::Left);
+    let has_nonce = |known: &Peer| known.nonce == proof || known.their_nonce == Some(proof);
+    if state.peer(peer).is_some_and(has_nonce) {
+        peers::lose(state, peer, CloseReason::Closed);
     } else {
         state.counters.refused += 1;
     }
@@ -112,7 +114,7 @@ fn on_data(
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     if !known.incoming.contains_key(&data.stream) {
         if known.incoming.len() >= state.settings.max_streams {
-            state.counters.no_room += 1;
+            state.counters.no_capacity += 1;
             return;
         }
         known.incoming.insert(data.stream, Incoming::new(transport));
@@ -123,22 +125,23 @@ fn on_data(
         return;
     }
     state.counters.marked += u64::from(arrival.ecn);
-    let answer = match payload {
+    let ack = match payload {
         None => {
             state.counters.trimmed += 1;
             incoming.receiver().on_header(transport, data.psn, data.tag)
         }
         Some(payload) => {
             let (steering, length) = (data.steering, data.length);
-            let room = (&mut known.reserved, &mut state.spares);
-            let mut cost = incoming.prepare(data, payload.len(), &limits, room, || places.head(peer, steering, length));
+            let memory = (&mut known.reserved, &mut state.spares);
+            let mut cost =
+                incoming.prepare(data, payload.len(), &limits, memory, || places.head(peer, steering, length));
             if let Cost::Bytes { bytes, is_earned: true } = cost
                 && bytes > 0
                 && !state.hosts.may_earn(known.host, bytes)
             {
                 incoming.abandon(data.message, &mut known.reserved);
-                let (limits, room) = (Limits { earned: 0, ..limits }, (&mut known.reserved, &mut state.spares));
-                cost = incoming.prepare(data, payload.len(), &limits, room, || places.head(peer, steering, length));
+                let (limits, memory) = (Limits { earned: 0, ..limits }, (&mut known.reserved, &mut state.spares));
+                cost = incoming.prepare(data, payload.len(), &limits, memory, || places.head(peer, steering, length));
             }
             match cost {
                 Cost::Bytes { bytes: 0, .. } => {}
@@ -146,22 +149,22 @@ fn on_data(
                     if !is_earned && !state.hosts.may_store(known.host, bytes) {
                         incoming.abandon(data.message, &mut known.reserved);
                         let host = known.host;
-                        if peers::relieve(state, now, host, bytes) {
+                        if peers::evict_for_memory(state, now, host, bytes) {
                             return on_data(state, now, peer, arrival, data, Some(payload), places);
                         }
-                        state.counters.no_room += 1;
+                        state.counters.no_capacity += 1;
                         return;
                     }
                 }
                 Cost::Full => {
-                    state.counters.no_room += 1;
+                    state.counters.no_capacity += 1;
                     return;
                 }
             }
             let place = |from, bytes: &[u8]| places.place(peer, steering, from, bytes);
             let Data { psn, tag, ack_request, .. } = *data;
             let arrived = DataArrival { psn, payload: limits.mtu as u32, tag, ecn: arrival.ecn, ack_request };
-            let (answer, more) = incoming.on_data(transport, now, &arrived, data, payload, place);
+            let (ack, more) = incoming.on_data(transport, now, &arrived, data, payload, place);
             if more.bytes > 0 {
                 if known.stored.bytes == 0 {
                     known.stored_since = now;
@@ -169,10 +172,10 @@ fn on_data(
                 known.stored.add(more);
                 state.hosts.store(known.host, more);
             }
-            answer
+            ack
         }
     };
-    while let Some(Taken { number, bytes, placed, began, reserved, stored }) = incoming.take(limits.mtu) {
+    while let Some(Completed { number, bytes, placed, began, reserved, stored }) = incoming.take(limits.mtu) {
         let length = bytes.len() as u64;
         known.delivered = known.delivered.saturating_add(length);
         known.reserved = (known.reserved + length).saturating_sub(reserved);
@@ -193,58 +196,52 @@ fn on_data(
         incoming.timer_at = due;
         state.timers.push(Reverse((due, Timer::Receiver { peer, stream: data.stream })));
     }
-    if let Some(answer) = answer {
+    if let Some(ack) = ack {
         let (stream, stamp, arrived) = (data.stream, Some(data.stamp), arrival.at);
-        let answered = Control::Answer { stream, answer, stamp, arrived };
+        let control = Control::Ack { stream, ack, stamp, arrived };
         match state.control.back_mut() {
-            Some((of, label, last)) if (*of, *label) == (peer, arrival.label) && last.is_told_by(stream, &answer) => {
-                *last = answered;
+            Some((of, label, last))
+                if (*of, *label) == (peer, arrival.label) && last.is_superseded_by(stream, &ack) =>
+            {
+                *last = control;
             }
-            _ => state.say(peer, arrival.label, answered),
+            _ => state.send_control(peer, arrival.label, control),
         }
     }
 }
 
-pub(super) fn on_answer(
-    state: &mut State,
-    now: Time,
-    peer: u32,
-    stream: u32,
-    answer: &Reply,
-    rtt: Option<Time>,
-    label: u32,
-) {
+pub(super) fn on_ack(state: &mut State, now: Time, peer: u32, stream: u32, ack: &Reply, rtt: Option<Time>, label: u32) {
     let Some(slot) = state.slot(peer, stream) else { return };
-    if let Some(rtt) = rtt.filter(|_| state.flows[slot as usize].of.is_full(answer.psn)) {
+    if let Some(rtt) = rtt.filter(|_| state.flows[slot as usize].of.is_full(ack.psn)) {
         peers::note_round_trip(state, now, peer, rtt);
     }
     let transport = state.transports[peer as usize].as_ref().unwrap_or(&state.transport);
     let flow = &mut state.flows[slot as usize];
     let scheme = state.balancer.scheme_mut();
-    let heard = flow.on_answer(transport, scheme, now, answer, None, rtt, true);
-    state.counters.overtaken += u64::from(heard.lost);
+    let outcome = flow.on_ack(transport, scheme, now, ack, None, rtt, true);
+    state.counters.overtaken += u64::from(outcome.lost);
     let cumulative = flow.sender.cumulative();
     if let Some(watched) = &mut flow.of.watched {
         // ACKs return over the label of the packet; late ones of a timer carry no time stamp.
-        let lost = u64::from(heard.lost) + u64::from(heard.trimmed);
-        watched.note_answer(now, label, answer.ecn, lost, rtt);
+        let lost = u64::from(outcome.lost) + u64::from(outcome.trimmed);
+        watched.note_ack(now, label, ack.ecn, lost, rtt);
         watched.note_received(cumulative);
     }
     while let Some((message, delivered)) = flow.of.acknowledged(cumulative) {
         state.unacknowledged -= 1;
         state.events.push_back(Event::Sent { peer, stream, message, delivered });
     }
-    if !heard.trimmed {
+    if !outcome.trimmed {
         transmit::send_probes(state, slot, now);
     }
     state.offer(slot, now);
     state.arm(slot, now);
 }
 
-pub(super) fn on_echo(state: &mut State, now: Time, peer: u32, echo: &Probed, rtt: Time) {
+pub(super) fn on_echo(state: &mut State, now: Time, peer: u32, echo: &ProbeHeader, rtt: Time) {
     if echo.stream == CALIBRATION {
         // Late echoes of earlier probes are ignored.
-        let last = state.peer(peer).is_some_and(|known| known.asked.wrapping_sub(1) == echo.tag);
+        let last = state.peer(peer).is_some_and(|known| known.requests_sent.wrapping_sub(1) == echo.tag);
         if last {
             peers::on_calibration(state, now, peer, rtt);
         }
@@ -269,8 +266,8 @@ pub(super) fn receiver_timer(state: &mut State, peer: u32, stream: u32, at: Time
     let Some(Some(known)) = state.peers.get_mut(peer as usize) else { return };
     let Some(incoming) = known.incoming.get_mut(&stream).filter(|incoming| incoming.timer_at == at) else { return };
     incoming.timer_at = Time::MAX;
-    if let Some(answer) = incoming.receiver().on_timer(transport, now) {
-        state.say(peer, 0, Control::Answer { stream, answer, stamp: None, arrived: now });
+    if let Some(ack) = incoming.receiver().on_timer(transport, now) {
+        state.send_control(peer, 0, Control::Ack { stream, ack, stamp: None, arrived: now });
     } else if let Some(due) = incoming.receiver().deadline() {
         incoming.timer_at = due;
         state.timers.push(Reverse((due, Timer::Receiver { peer, stream })));

@@ -51,9 +51,9 @@ pub struct Counters {
     /// Authenticated datagrams that were received already, or are too old to be checked.
     pub replayed: u64,
     /// Datagrams of unknown peers or connections.
-    pub strangers: u64,
+    pub unknown_peers: u64,
     /// Data packets dropped for lack of memory or streams.
-    pub no_room: u64,
+    pub no_capacity: u64,
     /// RETRYs sent.
     pub retries: u64,
     /// HELLOs without a RETRY, because too many arrived.
@@ -61,7 +61,7 @@ pub struct Counters {
     /// Peers dropped because others needed their place or memory.
     pub evicted: u64,
     /// Control packets, ACKs above all, dropped because too many waited.
-    pub answers_dropped: u64,
+    pub control_dropped: u64,
 }
 
 /// Maximum queued control packets, to all peers and to one. A later ACK contains all earlier ones.
@@ -123,17 +123,17 @@ pub(super) struct State {
     pub(super) replies: VecDeque<(To, u32, Control)>,
     pub(super) newcomers: VecDeque<Newcomer>,
     pub(super) spares: Spares,
-    pub(super) relieved_at: Time,
+    pub(super) last_eviction_at: Time,
     pub(super) timers: BinaryHeap<Reverse<(Time, Timer)>>,
     pub(super) events: VecDeque<Event>,
     /// Numbers without a peer, which the datapath may reuse.
-    pub(super) gone: BTreeSet<u32>,
-    pub(super) looks_for_idle: bool,
+    pub(super) released: BTreeSet<u32>,
+    pub(super) has_idle_check: bool,
     pub(super) counters: Counters,
     pub(super) watches: bool,
-    pub(super) tells_refusals_at: Time,
+    pub(super) next_refusal_report_at: Time,
     /// Streams whose schemes have just decided to wait.
-    pub(super) resting: Vec<u32>,
+    pub(super) blocked: Vec<u32>,
     pub(super) opened: u32,
     /// Round-robin index of the path for tags that name none.
     pub(super) turn: u32,
@@ -171,15 +171,15 @@ impl State {
             replies: VecDeque::new(),
             newcomers: VecDeque::new(),
             spares: Spares::default(),
-            relieved_at: Time::ZERO,
+            last_eviction_at: Time::ZERO,
             timers: BinaryHeap::new(),
             events: VecDeque::new(),
-            gone: BTreeSet::new(),
-            looks_for_idle: false,
+            released: BTreeSet::new(),
+            has_idle_check: false,
             counters: Counters::default(),
             watches: false,
-            tells_refusals_at: Time::ZERO,
-            resting: Vec::new(),
+            next_refusal_report_at: Time::ZERO,
+            blocked: Vec::new(),
             opened: 0,
             turn: 0,
             unacknowledged: 0,
@@ -230,11 +230,11 @@ impl State {
         self.peer(peer)?.streams.get(&stream).copied()
     }
 
-    pub(super) fn say(&mut self, peer: u32, label: u32, control: Control) {
+    pub(super) fn send_control(&mut self, peer: u32, label: u32, control: Control) {
         let of_peer = self.peers.get_mut(peer as usize).and_then(Option::as_mut);
         let is_full = of_peer.as_ref().is_some_and(|known| known.control >= MAX_CONTROL_PER_PEER);
         if is_full || self.control.len() >= MAX_CONTROL {
-            self.counters.answers_dropped += 1;
+            self.counters.control_dropped += 1;
             return;
         }
         if let Some(known) = of_peer {
@@ -268,9 +268,9 @@ impl State {
         }
     }
 
-    pub(super) fn stranger(&mut self, peer: Option<u32>) {
+    pub(super) fn release_unknown(&mut self, peer: Option<u32>) {
         if let Some(peer) = peer.filter(|peer| self.peer(*peer).is_none()) {
-            self.gone.insert(peer);
+            self.released.insert(peer);
         }
     }
 

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     Departure, Egress, Settings, Transports,
-    header::{self, Cookie, Data, Greeting, Probed},
+    header::{self, Cookie, Data, Greeting, ProbeHeader},
     pacer::Pacer,
     peer::Peer,
     stream::Outgoing,
@@ -33,7 +33,7 @@ struct WireEgress<'a> {
     run_length: u32,
     is_checked: bool,
     peers: &'a mut [Option<Peer>],
-    resting: &'a mut Vec<u32>,
+    blocked: &'a mut Vec<u32>,
     sent: Option<Sent>,
 }
 
@@ -112,8 +112,8 @@ impl Egress<Outgoing> for WireEgress<'_> {
         self.pacer.occupy(start, size).max(start + Time::from_ps(1))
     }
 
-    fn rests(&mut self, slot: u32) {
-        self.resting.push(slot);
+    fn on_blocked(&mut self, slot: u32) {
+        self.blocked.push(slot);
     }
 
     fn has_urgent(&self) -> bool {
@@ -155,15 +155,15 @@ pub(super) fn poll(state: &mut State, now: Time, out: &mut Vec<u8>) -> Option<Tr
     state.nic.promote(&mut state.flows, &transports, now);
     out.clear();
     let (pacer, counters, run_length) = (&mut state.pacer, &mut state.counters, state.settings.run_length);
-    let (scheme, resting) = (state.balancer.scheme_mut(), &mut state.resting);
+    let (scheme, blocked) = (state.balancer.scheme_mut(), &mut state.blocked);
     // A MAC over headers alone covers the payload by its CRC32C.
     let is_checked = state.settings.checksum || state.settings.key.is_some();
     let peers = &mut state.peers[..];
-    let mut line = WireEgress { scheme, pacer, counters, out, run_length, is_checked, peers, resting, sent: None };
+    let mut line = WireEgress { scheme, pacer, counters, out, run_length, is_checked, peers, blocked, sent: None };
     let served = state.nic.serve(&mut state.flows, &transports, &mut line, now, now);
     let sent = line.sent;
     // A stream that waits for an ACK has sent all that it may; its timer detects a loss there sooner than a timeout.
-    while let Some(slot) = state.resting.pop() {
+    while let Some(slot) = state.blocked.pop() {
         state.arm(slot, now);
     }
     let (slot, Sent { payload, class, peer, tag, psn, again }) = served.zip(sent)?;
@@ -194,15 +194,15 @@ pub(super) fn write(state: &State, peer: u32, control: &Control, now: Time, out:
             let held = now.saturating_sub(arrived);
             header::welcome(out, to, &greeting(state, ours, [nonce, own_nonce], stamp, held));
         }
-        Control::Answer { stream, answer, stamp, arrived } => {
-            header::answer(out, connection, stream, &answer, stamp, now.saturating_sub(arrived));
+        Control::Ack { stream, ack, stamp, arrived } => {
+            header::ack(out, connection, stream, &ack, stamp, now.saturating_sub(arrived));
         }
         Control::Probe { stream, tag, size } => {
-            let probe = Probed { stream, tag, stamp: now, size: 0, held: Time::ZERO };
+            let probe = ProbeHeader { stream, tag, stamp: now, size: 0, held: Time::ZERO };
             header::probe(out, connection, &probe, size);
         }
         Control::Echo { probe, arrived } => {
-            header::echo(out, connection, &Probed { held: now.saturating_sub(arrived), ..probe });
+            header::echo(out, connection, &ProbeHeader { held: now.saturating_sub(arrived), ..probe });
         }
         Control::Bye { connection, proof, .. } => header::bye(out, connection, proof),
     }
@@ -212,13 +212,13 @@ pub(super) fn send_probes(state: &mut State, slot: u32, now: Time) {
     let flow = &state.flows[slot as usize];
     let (peer, stream) = (flow.of.peer, flow.of.stream);
     while let Some(probe) = state.flows[slot as usize].poll_probe(state.balancer.scheme_mut(), now) {
-        let asked = state.settings.probe_datagram(probe.bytes);
+        let requested = state.settings.probe_datagram(probe.bytes);
         // A probe without a base round trip of its size measures nothing: another scheme may have been in use at calibration.
-        let is_measured = state.peer(peer).is_some_and(|known| known.probe_base.datagram == asked);
-        let size = if is_measured { asked } else { state.longest_datagram() };
+        let is_measured = state.peer(peer).is_some_and(|known| known.probe_base.datagram == requested);
+        let size = if is_measured { requested } else { state.longest_datagram() };
         let label = state.label(slot, probe.tag);
         state.counters.probes += 1;
         state.counters.probe_bytes += size as u64 + state.settings.overhead;
-        state.say(peer, label, Control::Probe { stream, tag: probe.tag, size });
+        state.send_control(peer, label, Control::Probe { stream, tag: probe.tag, size });
     }
 }

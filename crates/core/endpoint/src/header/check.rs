@@ -1,6 +1,7 @@
 use super::format::{
-    ANSWER, ANSWERED, BYE, CHECK, COMMON, DATA, DATA_HEADER, ECHO, ECHOED, GREETING, GREETING_CHECK, HELLO,
-    HELLO_BYTES, LEFT, NUMBER, PROBE, PROBED, RETRIED, RETRY, SEALED, SEALED_PAYLOAD, TAG, Tag, WELCOME,
+    ACK, ACK_BYTES, BYE, BYE_BYTES, CHECK, COMMON, DATA, DATA_HEADER, ECHO, ECHO_BYTES, GREETING_BYTES, GREETING_CHECK,
+    HELLO, HELLO_BYTES, NUMBER, PROBE, PROBE_BYTES, RETRY, RETRY_BYTES, SEALED, SEALED_PAYLOAD, TAG_BYTES, Tag,
+    WELCOME,
 };
 
 pub(crate) const MAX_COVERED: usize = 128;
@@ -8,8 +9,8 @@ pub(crate) const MAX_COVERED: usize = 128;
 /// Writes what the MAC covers of a header and what follows it: all but the check in greetings, else all but connection
 /// number (bound by the key) and check, so that a data header with its number fills one block of the hash.
 pub(super) fn covered<'b>(header: &[u8], into: &'b mut [u8; MAX_COVERED]) -> Option<&'b [u8]> {
-    let left_out = if is_greeting(*header.get(1)?) { GREETING_CHECK..GREETING_CHECK + 4 } else { 4..COMMON };
-    let (first, rest) = (header.get(..left_out.start)?, header.get(left_out.end..)?);
+    let skipped = if is_greeting(*header.get(1)?) { GREETING_CHECK..GREETING_CHECK + 4 } else { 4..COMMON };
+    let (first, rest) = (header.get(..skipped.start)?, header.get(skipped.end..)?);
     let end = first.len() + rest.len();
     into.get_mut(..first.len())?.copy_from_slice(first);
     into.get_mut(first.len()..end)?.copy_from_slice(rest);
@@ -17,7 +18,7 @@ pub(super) fn covered<'b>(header: &[u8], into: &'b mut [u8; MAX_COVERED]) -> Opt
 }
 
 pub(super) fn is_greeting(kind: u8) -> bool {
-    kind == HELLO || kind == WELCOME || kind == RETRIED
+    kind == HELLO || kind == WELCOME || kind == RETRY
 }
 
 pub(crate) fn is_greeting_datagram(datagram: &[u8]) -> bool {
@@ -28,13 +29,13 @@ pub(crate) fn is_greeting_datagram(datagram: &[u8]) -> bool {
 pub(super) fn layout(kind: u8) -> Option<(usize, usize)> {
     Some(match kind {
         HELLO => (HELLO_BYTES, GREETING_CHECK),
-        WELCOME => (GREETING, GREETING_CHECK),
-        RETRIED => (RETRY, GREETING_CHECK),
+        WELCOME => (GREETING_BYTES, GREETING_CHECK),
+        RETRY => (RETRY_BYTES, GREETING_CHECK),
         DATA => (DATA_HEADER, CHECK),
-        ANSWERED => (ANSWER, CHECK),
-        PROBED => (PROBE, CHECK),
-        ECHOED => (ECHO, CHECK),
-        LEFT => (BYE, CHECK),
+        ACK => (ACK_BYTES, CHECK),
+        PROBE => (PROBE_BYTES, CHECK),
+        ECHO => (ECHO_BYTES, CHECK),
+        BYE => (BYE_BYTES, CHECK),
         _ => return None,
     })
 }
@@ -43,9 +44,9 @@ pub(super) fn layout(kind: u8) -> Option<(usize, usize)> {
 /// MAC of some bytes. Padding is overwritten.
 pub(crate) fn authenticate(out: &mut Vec<u8>, number: u64, payload: Option<Tag>, mac: impl FnOnce(&[u8]) -> Tag) {
     let Some((header, check)) = out.get(1).copied().and_then(layout) else { return };
-    let end = header + NUMBER + if payload.is_some() { TAG } else { 0 };
-    if out.len() < end + TAG {
-        out.resize(end + TAG, 0);
+    let end = header + NUMBER + if payload.is_some() { TAG_BYTES } else { 0 };
+    if out.len() < end + TAG_BYTES {
+        out.resize(end + TAG_BYTES, 0);
     }
     out[2] |= SEALED | if payload.is_some() { SEALED_PAYLOAD } else { 0 };
     out[check..check + 4].fill(0);
@@ -56,7 +57,7 @@ pub(crate) fn authenticate(out: &mut Vec<u8>, number: u64, payload: Option<Tag>,
     let mut bytes = [0; MAX_COVERED];
     if let Some(bytes) = covered(&out[..end], &mut bytes) {
         let tag = mac(bytes);
-        out[end..end + TAG].copy_from_slice(&tag);
+        out[end..end + TAG_BYTES].copy_from_slice(&tag);
     }
     if is_greeting(out[1]) {
         // Endpoints of other versions verify this check.

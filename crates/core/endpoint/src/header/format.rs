@@ -4,26 +4,26 @@ pub(super) const MAGIC: u32 = u32::from_be_bytes(*b"ABCH");
 /// Bytes of the data header: a switch that trims must leave this many.
 pub const DATA_HEADER: usize = 64;
 /// Bytes of an ACK (kind 4).
-pub const ANSWER: usize = 60;
+pub const ACK_BYTES: usize = 60;
 /// Bytes of an echo.
-pub const ECHO: usize = 36;
+pub const ECHO_BYTES: usize = 36;
 /// Bytes of a WELCOME, and of the same fields of a HELLO.
-pub(crate) const GREETING: usize = 64;
+pub(crate) const GREETING_BYTES: usize = 64;
 /// Bytes of a cookie in a HELLO; all zero: none.
-pub const COOKIE: usize = 32;
+pub const COOKIE_BYTES: usize = 32;
 /// Before its padding.
-pub(crate) const HELLO_BYTES: usize = GREETING + COOKIE;
-pub(super) const RETRY: usize = 24 + COOKIE;
+pub(crate) const HELLO_BYTES: usize = GREETING_BYTES + COOKIE_BYTES;
+pub(super) const RETRY_BYTES: usize = 24 + COOKIE_BYTES;
 /// Before its padding.
-pub(super) const PROBE: usize = ECHO;
-pub(super) const BYE: usize = 20;
+pub(super) const PROBE_BYTES: usize = ECHO_BYTES;
+pub(super) const BYE_BYTES: usize = 20;
 /// Bytes of a MAC, which is truncated: 96 bits, as RFC 4868 and RFC 4106 allow.
-pub const TAG: usize = 12;
+pub const TAG_BYTES: usize = 12;
 pub(super) const NUMBER: usize = 8;
 /// Bytes that authentication adds to a header; [`SEAL_ALL`]: to a data header if the payload is authenticated too.
-pub const SEAL: usize = NUMBER + TAG;
+pub const SEAL: usize = NUMBER + TAG_BYTES;
 /// See [`SEAL`].
-pub const SEAL_ALL: usize = NUMBER + 2 * TAG;
+pub const SEAL_ALL: usize = NUMBER + 2 * TAG_BYTES;
 /// Bytes of the data header with both MACs: a switch that trims must leave this many if hosts authenticate.
 pub const MAX_HEADER: usize = DATA_HEADER + SEAL_ALL;
 /// Bytes of the common beginning of all kinds.
@@ -35,11 +35,11 @@ pub(super) const GREETING_CHECK: usize = 52;
 pub(super) const HELLO: u8 = 1;
 pub(super) const WELCOME: u8 = 2;
 pub(super) const DATA: u8 = 3;
-pub(super) const ANSWERED: u8 = 4;
-pub(super) const PROBED: u8 = 5;
-pub(super) const ECHOED: u8 = 6;
-pub(super) const LEFT: u8 = 7;
-pub(super) const RETRIED: u8 = 8;
+pub(super) const ACK: u8 = 4;
+pub(super) const PROBE: u8 = 5;
+pub(super) const ECHO: u8 = 6;
+pub(super) const BYE: u8 = 7;
+pub(super) const RETRY: u8 = 8;
 
 pub(super) const PROTECTION: u8 = 3;
 pub(super) const ACK_REQUEST: u8 = 1;
@@ -49,10 +49,10 @@ pub(super) const SEALED: u8 = 0x80;
 pub(super) const SEALED_PAYLOAD: u8 = 0x40;
 
 /// A truncated MAC.
-pub type Tag = [u8; TAG];
+pub type Tag = [u8; TAG_BYTES];
 pub(super) const ECN: u8 = 1;
 pub(super) const NOTIFICATION: u8 = 2;
 pub(super) const NACK: u8 = 4;
 
 /// Token of a RETRY, which the initiator returns in its next HELLO.
-pub type Cookie = [u8; COOKIE];
+pub type Cookie = [u8; COOKIE_BYTES];

@@ -7,7 +7,7 @@ use anabranch_units::Time;
 
 /// Reason to refuse a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum DecodeError {
     /// Its length does not match its kind.
     Length,
     /// Its check or that of its payload does not match: bits changed on its path.
@@ -88,7 +88,7 @@ pub struct Data {
 
 /// A probe, or its echo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Probed {
+pub struct ProbeHeader {
     /// Stream whose scheme sends it; `u32::MAX`: the endpoint itself, for the base round trip.
     pub stream: u32,
     /// Path tag.
@@ -137,13 +137,13 @@ pub enum Packet<'a> {
         payload: Option<&'a [u8]>,
     },
     /// ACK of a receiver.
-    Answer {
+    Ack {
         /// Connection number of the receiving endpoint.
         connection: u32,
         /// Stream number.
         stream: u32,
         /// Fields of the ACK.
-        answer: Reply,
+        ack: Reply,
         /// Time stamp of the acknowledged packet; `None` for an ACK that a timer has triggered.
         stamp: Option<Time>,
         /// Time that the receiver held that packet.
@@ -154,14 +154,14 @@ pub enum Packet<'a> {
         /// Connection number of the receiving endpoint.
         connection: u32,
         /// Fields of the probe.
-        probe: Probed,
+        probe: ProbeHeader,
     },
     /// Echo of a probe.
     Echo {
         /// Connection number of the receiving endpoint.
         connection: u32,
         /// Fields of the echo.
-        echo: Probed,
+        echo: ProbeHeader,
     },
     /// BYE: the peer is gone, or has no such connection.
     Bye {
@@ -234,7 +234,7 @@ impl<'a> Packet<'a> {
             Packet::Retry { connection, .. }
             | Packet::Welcome { connection, .. }
             | Packet::Data { connection, .. }
-            | Packet::Answer { connection, .. }
+            | Packet::Ack { connection, .. }
             | Packet::Probe { connection, .. }
             | Packet::Echo { connection, .. }
             | Packet::Bye { connection, .. } => *connection,
@@ -244,11 +244,11 @@ impl<'a> Packet<'a> {
     /// Decodes a datagram that is not authenticated.
     ///
     /// # Errors
-    /// Returns [`Refused`] if it has another format, contains an invalid value or is authenticated.
-    pub fn decode(datagram: &'a [u8]) -> Result<Self, Refused> {
+    /// Returns [`DecodeError`] if it has another format, contains an invalid value or is authenticated.
+    pub fn decode(datagram: &'a [u8]) -> Result<Self, DecodeError> {
         match Packet::open(datagram)? {
             (packet, None) => Ok(packet),
-            (_, Some(_)) => Err(Refused::Sealed),
+            (_, Some(_)) => Err(DecodeError::Sealed),
         }
     }
 
@@ -256,24 +256,24 @@ impl<'a> Packet<'a> {
     /// it may take effect before its MAC has been verified.
     ///
     /// # Errors
-    /// Returns [`Refused`] if it has another format or contains an invalid value.
-    pub fn open(datagram: &'a [u8]) -> Result<(Self, Option<Sealed<'a>>), Refused> {
+    /// Returns [`DecodeError`] if it has another format or contains an invalid value.
+    pub fn open(datagram: &'a [u8]) -> Result<(Self, Option<Sealed<'a>>), DecodeError> {
         if datagram.len() < COMMON {
-            return Err(Refused::Length);
+            return Err(DecodeError::Length);
         }
         let mut from = Reader(datagram);
         let (version, kind, flags, _) = (from.u8(), from.u8(), from.u8(), from.u8());
         if version != VERSION {
-            return Err(Refused::Version(version));
+            return Err(DecodeError::Version(version));
         }
-        let (header, place) = layout(kind).ok_or(Refused::Kind(kind))?;
+        let (header, place) = layout(kind).ok_or(DecodeError::Kind(kind))?;
         let mut sealed = None;
         let mut end = header;
         if flags & SEALED != 0 {
             let has_payload_tag = flags & SEALED_PAYLOAD != 0 && kind == DATA;
             end = header + if has_payload_tag { SEAL_ALL } else { SEAL };
-            let all = datagram.get(..end).ok_or(Refused::Length)?;
-            let (covered, tag) = all.split_at(end - TAG);
+            let all = datagram.get(..end).ok_or(DecodeError::Length)?;
+            let (covered, tag) = all.split_at(end - TAG_BYTES);
             sealed = Some(Sealed {
                 number: Reader(&covered[header..]).u64(),
                 tag: Reader(tag).bytes(),
@@ -287,8 +287,8 @@ impl<'a> Packet<'a> {
         if sealed.is_none() || is_greeting(kind) {
             // The check includes the padding of greetings in every version.
             let all = if is_greeting(kind) { datagram.len().max(header) } else { header };
-            if !is_intact(datagram.get(..all).ok_or(Refused::Length)?, place) {
-                return Err(Refused::Damaged);
+            if !is_intact(datagram.get(..all).ok_or(DecodeError::Length)?, place) {
+                return Err(DecodeError::Damaged);
             }
         }
         let connection = from.u32();
@@ -298,7 +298,7 @@ impl<'a> Packet<'a> {
         let packet = match kind {
             HELLO | WELCOME => {
                 if from.u32() != MAGIC {
-                    return Err(Refused::Value("magic"));
+                    return Err(DecodeError::Value("magic"));
                 }
                 let mut greeting = Greeting {
                     connection: from.u32(),
@@ -314,13 +314,13 @@ impl<'a> Packet<'a> {
                         0 => Protection::Off,
                         1 => Protection::Control,
                         2 => Protection::All,
-                        _ => return Err(Refused::Value("protection")),
+                        _ => return Err(DecodeError::Value("protection")),
                     },
                 };
                 let _check = from.u32();
                 greeting.own_nonce = from.u64();
                 if greeting.mtu == 0 || greeting.span == 0 || greeting.labels == 0 {
-                    return Err(Refused::Value("mtu, span or labels"));
+                    return Err(DecodeError::Value("mtu, span or labels"));
                 }
                 match kind {
                     HELLO => Packet::Hello { greeting, cookie: from.bytes() },
@@ -343,14 +343,14 @@ impl<'a> Packet<'a> {
                 };
                 let payload = &datagram[end..];
                 if payload.len() > usize::from(data.payload) {
-                    return Err(Refused::Length);
+                    return Err(DecodeError::Length);
                 }
                 if data.psn < u64::from(data.index) {
-                    return Err(Refused::Value("index"));
+                    return Err(DecodeError::Value("index"));
                 }
                 let whole = payload.len() == usize::from(data.payload);
                 if whole && data.checksum.is_some_and(|checksum| checksum != crc32c(payload)) {
-                    return Err(Refused::Damaged);
+                    return Err(DecodeError::Damaged);
                 }
                 if let Some(sealed) = &mut sealed
                     && !whole
@@ -359,44 +359,44 @@ impl<'a> Packet<'a> {
                 }
                 Packet::Data { connection, data, payload: whole.then_some(payload) }
             }
-            ANSWERED => {
+            ACK => {
                 if datagram.len() != end {
-                    return Err(Refused::Length);
+                    return Err(DecodeError::Length);
                 }
                 let (stream, tag) = (from.u32(), from.u32());
                 let (psn, cumulative, bitmap) = (from.u64(), from.u64(), from.u64());
                 let (offset, held, stamp) = (from.u32(), from.held(), from.time());
                 // With these bounds, nothing that a sender computes from them can overflow.
                 if psn >> 48 != 0 || cumulative >> 48 != 0 {
-                    return Err(Refused::Value("psn"));
+                    return Err(DecodeError::Value("psn"));
                 }
                 let (ecn, cnp, nack) = (flags & ECN != 0, flags & NOTIFICATION != 0, flags & NACK != 0);
-                let answer = Reply { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack };
+                let ack = Reply { psn, tag, cumulative, bitmap, offset, ecn, cnp, nack };
                 let stamp = (stamp != Time::MAX).then_some(stamp);
-                Packet::Answer { connection, stream, answer, stamp, held }
+                Packet::Ack { connection, stream, ack, stamp, held }
             }
-            PROBED => {
-                let size = u16::try_from(datagram.len()).map_err(|_| Refused::Length)?;
+            PROBE => {
+                let size = u16::try_from(datagram.len()).map_err(|_| DecodeError::Length)?;
                 let (stream, tag, stamp) = (from.u32(), from.u32(), from.time());
-                Packet::Probe { connection, probe: Probed { stream, tag, stamp, size, held: Time::ZERO } }
+                Packet::Probe { connection, probe: ProbeHeader { stream, tag, stamp, size, held: Time::ZERO } }
             }
-            ECHOED => {
+            ECHO => {
                 if datagram.len() != end {
-                    return Err(Refused::Length);
+                    return Err(DecodeError::Length);
                 }
                 let (stream, tag, stamp) = (from.u32(), from.u32(), from.time());
                 let (held, size, _reserved) = (from.held(), from.u16(), from.u16());
-                Packet::Echo { connection, echo: Probed { stream, tag, stamp, size, held } }
+                Packet::Echo { connection, echo: ProbeHeader { stream, tag, stamp, size, held } }
             }
-            LEFT if datagram.len() == end => Packet::Bye { connection, proof: from.u64() },
-            RETRIED if datagram.len() == end => {
+            BYE if datagram.len() == end => Packet::Bye { connection, proof: from.u64() },
+            RETRY if datagram.len() == end => {
                 if from.u32() != MAGIC {
-                    return Err(Refused::Value("magic"));
+                    return Err(DecodeError::Value("magic"));
                 }
                 Packet::Retry { connection, nonce: from.u64(), cookie: from.bytes() }
             }
-            LEFT | RETRIED => return Err(Refused::Length),
-            kind => return Err(Refused::Kind(kind)),
+            BYE | RETRY => return Err(DecodeError::Length),
+            kind => return Err(DecodeError::Kind(kind)),
         };
         Ok((packet, sealed))
     }
@@ -404,7 +404,7 @@ impl<'a> Packet<'a> {
 
 /// Fields of a HELLO or WELCOME of every version, so that different versions can identify each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Foreign {
+pub(crate) struct ForeignGreeting {
     pub(crate) version: u8,
     /// `false`: it is the reply to one.
     pub(crate) hello: bool,
@@ -414,7 +414,7 @@ pub(crate) struct Foreign {
     pub(crate) nonce: u64,
 }
 
-pub(crate) fn foreign(datagram: &[u8]) -> Option<Foreign> {
+pub(crate) fn decode_foreign(datagram: &[u8]) -> Option<ForeignGreeting> {
     let mut from = Reader(datagram.get(..GREETING_CHECK)?);
     let (version, kind, _flags, _) = (from.u8(), from.u8(), from.u8(), from.u8());
     let (to, magic, connection) = (from.u32(), from.u32(), from.u32());
@@ -425,5 +425,5 @@ pub(crate) fn foreign(datagram: &[u8]) -> Option<Foreign> {
         _ => is_intact(datagram, GREETING_CHECK),
     };
     let known = version != VERSION && magic == MAGIC && (kind == HELLO || kind == WELCOME) && intact;
-    known.then(|| Foreign { version, hello: kind == HELLO, to, connection, nonce: from.u64() })
+    known.then(|| ForeignGreeting { version, hello: kind == HELLO, to, connection, nonce: from.u64() })
 }

@@ -15,7 +15,7 @@ fn holds() -> impl Strategy<Value = Time> {
 #[test]
 fn fields_of_a_retry() {
     let mut out = Vec::new();
-    retry(&mut out, 0x0102_0304, 0x1112_1314_1516_1718, &[0xAB; COOKIE]);
+    retry(&mut out, 0x0102_0304, 0x1112_1314_1516_1718, &[0xAB; COOKIE_BYTES]);
     assert_eq!(out.len(), 56);
     assert_eq!((out[1], &out[4..8]), (8, &[1, 2, 3, 4][..]));
     assert_eq!(&out[8..12], b"ABCH");
@@ -28,7 +28,7 @@ fn fields_of_a_retry() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(
+    fn packets_round_trip(
         numbers in any::<[u32; 5]>(), wide in any::<[u64; 3]>(), psn in 0u64..1 << 48, cumulative in 0u64..1 << 48,
         small in 1u16.., flags in any::<[bool; 4]>(), stamp in times(), held in holds(),
     ) {
@@ -42,7 +42,7 @@ proptest! {
         hello(&mut out, &greeting, &cookie, 1000);
         prop_assert_eq!((Packet::decode(&out), out.len()), (Ok(Packet::Hello { greeting, cookie }), 1000));
         retry(&mut out, connection, wide[0], &cookie);
-        prop_assert_eq!(out.len(), RETRY);
+        prop_assert_eq!(out.len(), RETRY_BYTES);
         prop_assert_eq!(Packet::decode(&out), Ok(Packet::Retry { connection, nonce: wide[0], cookie }));
         welcome(&mut out, connection, &greeting);
         prop_assert_eq!(Packet::decode(&out), Ok(Packet::Welcome { connection, greeting }));
@@ -64,28 +64,28 @@ proptest! {
             prop_assert_eq!(Packet::decode(&out[..DATA_HEADER]), Ok(trimmed));
         }
 
-        let said = Reply {
+        let reply = Reply {
             psn, tag, cumulative, bitmap: wide[0], offset: message, ecn: flags[1], cnp: flags[2], nack: flags[3],
         };
         let echoed = flags[0].then_some(stamp);
-        answer(&mut out, connection, stream, &said, echoed, held);
-        prop_assert_eq!(out.len(), ANSWER);
-        let read = Packet::Answer { connection, stream, answer: said, stamp: echoed, held };
+        ack(&mut out, connection, stream, &reply, echoed, held);
+        prop_assert_eq!(out.len(), ACK_BYTES);
+        let read = Packet::Ack { connection, stream, ack: reply, stamp: echoed, held };
         prop_assert_eq!(Packet::decode(&out), Ok(read));
 
-        let asked = Probed { stream, tag, stamp, size: 500 + small / 2, held: Time::ZERO };
-        probe(&mut out, connection, &asked, usize::from(asked.size));
-        prop_assert_eq!(Packet::decode(&out), Ok(Packet::Probe { connection, probe: asked }));
-        let back = Probed { held, ..asked };
+        let sent_probe = ProbeHeader { stream, tag, stamp, size: 500 + small / 2, held: Time::ZERO };
+        probe(&mut out, connection, &sent_probe, usize::from(sent_probe.size));
+        prop_assert_eq!(Packet::decode(&out), Ok(Packet::Probe { connection, probe: sent_probe }));
+        let back = ProbeHeader { held, ..sent_probe };
         echo(&mut out, connection, &back);
-        prop_assert_eq!((Packet::decode(&out), out.len()), (Ok(Packet::Echo { connection, echo: back }), ECHO));
+        prop_assert_eq!((Packet::decode(&out), out.len()), (Ok(Packet::Echo { connection, echo: back }), ECHO_BYTES));
         bye(&mut out, connection, wide[1]);
         prop_assert_eq!(Packet::decode(&out), Ok(Packet::Bye { connection, proof: wide[1] }));
     }
 
     /// No input makes the decoder panic.
     #[test]
-    fn garbage_is_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..120), kind in 0u8..10, ours in any::<bool>()) {
+    fn arbitrary_bytes_are_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..120), kind in 0u8..10, ours in any::<bool>()) {
         if ours && bytes.len() > 1 {
             (bytes[0], bytes[1]) = (VERSION, kind);
         }
@@ -108,7 +108,7 @@ fn crc32c_is_that_of_iscsi() {
 }
 
 #[test]
-fn damage_is_found_wherever_it_is() {
+fn any_bit_error_is_detected() {
     let payload: Vec<u8> = (0..200u8).collect();
     let data_of = |checksum| Data {
         stream: 1,
@@ -135,19 +135,19 @@ fn damage_is_found_wherever_it_is() {
         stamp: Time::from_us(8),
         held: Time::from_ns(9),
     };
-    let said = Reply { psn: 1, tag: 2, cumulative: 3, bitmap: 4, offset: 5, ecn: true, cnp: false, nack: false };
-    let probe_of = Probed { stream: 1, tag: 2, stamp: Time::from_us(3), size: 4, held: Time::from_ns(5) };
+    let reply = Reply { psn: 1, tag: 2, cumulative: 3, bitmap: 4, offset: 5, ecn: true, cnp: false, nack: false };
+    let probe_of = ProbeHeader { stream: 1, tag: 2, stamp: Time::from_us(3), size: 4, held: Time::from_ns(5) };
     let mut all = vec![Vec::new(); 8];
     data(&mut all[0], 1, &data_of(Some(crc32c(&payload))));
     all[0].extend_from_slice(&payload);
-    hello(&mut all[1], &greeting, &[6; COOKIE], 300);
+    hello(&mut all[1], &greeting, &[6; COOKIE_BYTES], 300);
     welcome(&mut all[2], 1, &greeting);
-    answer(&mut all[3], 1, 2, &said, None, Time::ZERO);
-    probe(&mut all[4], 1, &probe_of, PROBE);
+    ack(&mut all[3], 1, 2, &reply, None, Time::ZERO);
+    probe(&mut all[4], 1, &probe_of, PROBE_BYTES);
     echo(&mut all[5], 1, &probe_of);
     bye(&mut all[6], 1, 2);
-    retry(&mut all[7], 1, 2, &[6; COOKIE]);
-    let believed = |bytes: &[u8]| Packet::decode(bytes).is_ok() || foreign(bytes).is_some();
+    retry(&mut all[7], 1, 2, &[6; COOKIE_BYTES]);
+    let believed = |bytes: &[u8]| Packet::decode(bytes).is_ok() || decode_foreign(bytes).is_some();
     for datagram in &all {
         assert!(believed(datagram));
         let bits = 8 * datagram.len();
@@ -171,12 +171,12 @@ fn damage_is_found_wherever_it_is() {
 }
 
 #[test]
-fn another_version_is_named() {
+fn other_versions_and_kinds_are_refused() {
     let mut out = Vec::new();
     bye(&mut out, 1, 2);
     out[0] = 1;
-    assert_eq!(Packet::decode(&out), Err(Refused::Version(1)));
+    assert_eq!(Packet::decode(&out), Err(DecodeError::Version(1)));
     out[0] = VERSION;
     out[1] = 9;
-    assert_eq!(Packet::decode(&out), Err(Refused::Kind(9)));
+    assert_eq!(Packet::decode(&out), Err(DecodeError::Kind(9)));
 }

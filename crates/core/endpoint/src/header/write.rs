@@ -1,7 +1,7 @@
 use super::{
     check::{is_greeting, seal},
     format::*,
-    packet::{Data, Greeting, Probed},
+    packet::{Data, Greeting, ProbeHeader},
 };
 use anabranch_transport::Reply;
 use anabranch_units::Time;
@@ -48,7 +48,7 @@ pub fn hello(out: &mut Vec<u8>, greeting: &Greeting, cookie: &Cookie, size: usiz
 
 /// Writes a RETRY.
 pub fn retry(out: &mut Vec<u8>, connection: u32, nonce: u64, cookie: &Cookie) {
-    begin(out, RETRIED, 0, connection);
+    begin(out, RETRY, 0, connection);
     put(out, MAGIC.to_be_bytes());
     put(out, nonce.to_be_bytes());
     put(out, *cookie);
@@ -82,35 +82,35 @@ pub fn data(out: &mut Vec<u8>, connection: u32, data: &Data) {
 }
 
 /// Writes an ACK.
-pub fn answer(out: &mut Vec<u8>, connection: u32, stream: u32, answer: &Reply, stamp: Option<Time>, held: Time) {
+pub fn ack(out: &mut Vec<u8>, connection: u32, stream: u32, ack: &Reply, stamp: Option<Time>, held: Time) {
     let flag = |set: bool, flag: u8| if set { flag } else { 0 };
-    let flags = flag(answer.ecn, ECN) | flag(answer.cnp, NOTIFICATION) | flag(answer.nack, NACK);
-    begin(out, ANSWERED, flags, connection);
+    let flags = flag(ack.ecn, ECN) | flag(ack.cnp, NOTIFICATION) | flag(ack.nack, NACK);
+    begin(out, ACK, flags, connection);
     put(out, stream.to_be_bytes());
-    put(out, answer.tag.to_be_bytes());
-    put(out, answer.psn.to_be_bytes());
-    put(out, answer.cumulative.to_be_bytes());
-    put(out, answer.bitmap.to_be_bytes());
-    put(out, answer.offset.to_be_bytes());
+    put(out, ack.tag.to_be_bytes());
+    put(out, ack.psn.to_be_bytes());
+    put(out, ack.cumulative.to_be_bytes());
+    put(out, ack.bitmap.to_be_bytes());
+    put(out, ack.offset.to_be_bytes());
     put(out, nanoseconds(held).to_be_bytes());
     put(out, stamp.unwrap_or(Time::MAX).ps().to_be_bytes());
     seal(out, CHECK);
 }
 
 /// Writes a probe, padded to `size` bytes.
-pub fn probe(out: &mut Vec<u8>, connection: u32, probe: &Probed, size: usize) {
-    begin(out, PROBED, 0, connection);
+pub fn probe(out: &mut Vec<u8>, connection: u32, probe: &ProbeHeader, size: usize) {
+    begin(out, PROBE, 0, connection);
     put(out, probe.stream.to_be_bytes());
     put(out, probe.tag.to_be_bytes());
     put(out, probe.stamp.ps().to_be_bytes());
-    out.resize(PROBE, 0);
+    out.resize(PROBE_BYTES, 0);
     seal(out, CHECK);
-    out.resize(size.max(PROBE), 0);
+    out.resize(size.max(PROBE_BYTES), 0);
 }
 
 /// Writes the echo of a probe.
-pub fn echo(out: &mut Vec<u8>, connection: u32, echo: &Probed) {
-    begin(out, ECHOED, 0, connection);
+pub fn echo(out: &mut Vec<u8>, connection: u32, echo: &ProbeHeader) {
+    begin(out, ECHO, 0, connection);
     put(out, echo.stream.to_be_bytes());
     put(out, echo.tag.to_be_bytes());
     put(out, echo.stamp.ps().to_be_bytes());
@@ -122,7 +122,7 @@ pub fn echo(out: &mut Vec<u8>, connection: u32, echo: &Probed) {
 
 /// Writes a BYE with a nonce of the handshake.
 pub fn bye(out: &mut Vec<u8>, connection: u32, proof: u64) {
-    begin(out, LEFT, 0, connection);
+    begin(out, BYE, 0, connection);
     put(out, proof.to_be_bytes());
     seal(out, CHECK);
 }

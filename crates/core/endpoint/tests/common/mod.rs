@@ -1,6 +1,6 @@
 use anabranch_endpoint::{
     Arrival, Endpoint, Event, Settings, To,
-    header::{self, COOKIE, Cookie, Data, Greeting, Packet, Probed},
+    header::{self, COOKIE_BYTES, Cookie, Data, Greeting, Packet, ProbeHeader},
 };
 use anabranch_transport::TransportParameters;
 use anabranch_units::Time;
@@ -51,7 +51,7 @@ impl Server {
     }
 
     /// Returns what the endpoint then sends.
-    pub(crate) fn hear(&mut self, from: SocketAddr, bytes: &[u8]) -> Vec<(To, Vec<u8>)> {
+    pub(crate) fn respond(&mut self, from: SocketAddr, bytes: &[u8]) -> Vec<(To, Vec<u8>)> {
         self.arrive(from, bytes);
         self.sent()
     }
@@ -70,14 +70,14 @@ impl Server {
 
     pub(crate) fn events(&mut self) -> Vec<Event> {
         let events = std::iter::from_fn(|| self.endpoint.poll_event()).collect();
-        while let Some(peer) = self.endpoint.poll_gone() {
+        while let Some(peer) = self.endpoint.poll_released() {
             self.numbers[peer as usize] = None;
         }
         events
     }
 
     pub(crate) fn cookie(&mut self, from: SocketAddr, greeting: &Greeting) -> Cookie {
-        let replies = self.hear(from, &hello(greeting, &[0; COOKIE]));
+        let replies = self.respond(from, &hello(greeting, &[0; COOKIE_BYTES]));
         match replies.iter().map(|(to, bytes)| (to, Packet::decode(bytes))).next() {
             Some((To::Address(to), Ok(Packet::Retry { connection, nonce, cookie }))) => {
                 assert_eq!((*to, connection, nonce), (from, greeting.connection, greeting.nonce));
@@ -89,7 +89,7 @@ impl Server {
 
     /// Returns the connection number, if a WELCOME arrives.
     pub(crate) fn welcome(&mut self, from: SocketAddr, greeting: &Greeting, cookie: &Cookie) -> Option<u32> {
-        self.hear(from, &hello(greeting, cookie)).into_iter().find_map(|(_, bytes)| match Packet::decode(&bytes) {
+        self.respond(from, &hello(greeting, cookie)).into_iter().find_map(|(_, bytes)| match Packet::decode(&bytes) {
             Ok(Packet::Welcome { connection, greeting: theirs }) if connection == greeting.connection => {
                 assert_eq!(theirs.nonce, greeting.nonce);
                 Some(theirs.connection)
@@ -108,9 +108,9 @@ impl Server {
 
     pub(crate) fn echoes(&mut self, from: SocketAddr, connection: u32) -> bool {
         let mut out = Vec::new();
-        let probe = Probed { stream: 3, tag: 4, stamp: Time::ZERO, size: 100, held: Time::ZERO };
+        let probe = ProbeHeader { stream: 3, tag: 4, stamp: Time::ZERO, size: 100, held: Time::ZERO };
         header::probe(&mut out, connection, &probe, 100);
-        self.hear(from, &out).iter().any(|(_, bytes)| matches!(Packet::decode(bytes), Ok(Packet::Echo { .. })))
+        self.respond(from, &out).iter().any(|(_, bytes)| matches!(Packet::decode(bytes), Ok(Packet::Echo { .. })))
     }
 }
 

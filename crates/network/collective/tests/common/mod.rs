@@ -53,8 +53,8 @@ pub fn others_report_the_failure(settings: &Settings) {
     let mut ranks: Vec<usize> = outcome.failures.iter().map(|(rank, ..)| *rank).collect();
     ranks.sort_unstable();
     assert_eq!((ranks, outcome.closed), (vec![0, 2], 2), "{:?}", outcome.failures);
-    for (_, why, nanoseconds) in &outcome.failures {
-        assert!(why.contains("ncclRemoteError"), "{why}");
+    for (_, reason, nanoseconds) in &outcome.failures {
+        assert!(reason.contains("ncclRemoteError"), "{reason}");
         // Three seconds of timeout, one until the liveness ping, and the time to count the timeouts.
         assert!(*nanoseconds < 15_000_000_000, "{nanoseconds}");
     }
@@ -62,7 +62,7 @@ pub fn others_report_the_failure(settings: &Settings) {
 
 pub fn is_invalid_usage(settings: &Settings) {
     match run::run(settings, &NEVER, &mut |_| ()) {
-        Err(JobError::Failed { why, .. }) => assert!(why.contains("ncclInvalidUsage"), "{why}"),
+        Err(JobError::Failed { reason, .. }) => assert!(reason.contains("ncclInvalidUsage"), "{reason}"),
         other => panic!("{other:?}"),
     }
 }

@@ -163,8 +163,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                 self.peers.entry(peer).or_default().connections += 1;
                 Control::Connected { connection }
             }
-            Some(_) => Control::Refused { connection, why: Refusal::TooMany },
-            None => Control::Refused { connection, why: Refusal::NobodyListens },
+            Some(_) => Control::Refused { connection, reason: Refusal::TooMany },
+            None => Control::Refused { connection, reason: Refusal::NobodyListens },
         };
         self.say(peer, &answer);
         true
@@ -212,14 +212,14 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         true
     }
 
-    pub(super) fn on_refused(&mut self, peer: PeerId, connection: u32, why: Refusal) {
+    pub(super) fn on_refused(&mut self, peer: PeerId, connection: u32, reason: Refusal) {
         let name = self.named(peer);
         if let Some(attempt) = self.attempt(peer, connection) {
-            let why = match why {
+            let reason = match reason {
                 Refusal::NobodyListens => "does not listen any more",
                 Refusal::TooMany => "has too many connections",
             };
-            attempt.fate.meets(&Failure::new(Code::Remote, format!("{name} {why}")));
+            attempt.fate.meets(&Failure::new(Code::Remote, format!("{name} {reason}")));
         }
     }
 

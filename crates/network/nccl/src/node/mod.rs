@@ -43,7 +43,7 @@ pub const MAX_CONNECTIONS: usize = 65_536;
 pub struct Node<D, M> {
     driver: Driver<D>,
     entropy: Entropy,
-    give_up: Time,
+    peer_timeout: Time,
     max_held: u64,
     /// Bytes of a piece, which with its header fills whole packets, and of a packet's payload.
     piece: u64,
@@ -77,13 +77,13 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     pub fn new(mut driver: Driver<D>) -> Self {
         driver.endpoint().0.watch_paths();
         let settings = driver.endpoint().0.settings();
-        let (entropy, give_up) = (Entropy::new(&settings.secret, "anabranch listeners"), settings.give_up);
+        let (entropy, peer_timeout) = (Entropy::new(&settings.secret, "anabranch listeners"), settings.peer_timeout);
         let (max_held, mtu) = (settings.max_held, settings.mtu());
         let piece = (USUAL_PIECE / mtu).max(1) * mtu - PIECE_HEADER as u64;
         Node {
             driver,
             entropy,
-            give_up,
+            peer_timeout,
             // An eighth is reserved for control messages on stream 0.
             max_held: max_held - max_held / 8,
             piece,
@@ -286,10 +286,10 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                     self.acknowledged(peer, stream as usize - 1, message, &delivered);
                 }
             }
-            Event::Lost { peer, why } => self.lost(peer, why),
-            Event::Refused { peer, from, why } => {
+            Event::Lost { peer, reason } => self.lost(peer, reason),
+            Event::Refused { peer, from, reason } => {
                 let at = from.or_else(|| self.driver.datapath().peer_at(peer?));
-                let message = self.reason(&name_of(at), why);
+                let message = self.close_reason_text(&name_of(at), reason);
                 log::say(Level::Warn, &format!("refused: {message}"));
             }
             Event::Received { peer, stream, bytes, placed, .. } => {
@@ -311,7 +311,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         match control {
             Control::Connect { connection, key } => return self.on_connect(peer, connection, key),
             Control::Connected { connection } => return self.on_connected(peer, connection),
-            Control::Refused { connection, why } => self.on_refused(peer, connection, why),
+            Control::Refused { connection, reason } => self.on_refused(peer, connection, reason),
             Control::Grant { connection, number, entries } => return self.on_grant(peer, connection, number, &entries),
             Control::WrongSize { connection, number, size } => self.on_wrong_size(peer, connection, number, size),
             Control::Close { connection, end: End::Sender, .. } => self.on_sender_closed(peer, connection),
@@ -328,12 +328,12 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         name_of(at)
     }
 
-    fn reason(&self, name: &str, why: CloseReason) -> String {
-        let us = self.give_up.ps() / 1_000_000;
-        match why {
-            CloseReason::Silent => format!("{name} has not answered for {} s", us as f64 / 1e6),
+    fn close_reason_text(&self, name: &str, reason: CloseReason) -> String {
+        let us = self.peer_timeout.ps() / 1_000_000;
+        match reason {
+            CloseReason::TimedOut => format!("{name} has not answered for {} s", us as f64 / 1e6),
             CloseReason::Idle => format!("{name} has said nothing for too long"),
-            CloseReason::Left => format!("{name} has gone"),
+            CloseReason::Closed => format!("{name} has gone"),
             CloseReason::Restarted => format!("{name} has started anew"),
             CloseReason::Evicted => format!("{name} was forgotten: others needed its place or memory"),
             CloseReason::Version { theirs, ours } => {
@@ -358,10 +358,11 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         }
     }
 
-    fn lost(&mut self, peer: PeerId, why: CloseReason) {
+    fn lost(&mut self, peer: PeerId, reason: CloseReason) {
         let name = self.named(peer);
-        let message = self.reason(&name, why);
-        let code = if matches!(why, CloseReason::Mtu { .. } | CloseReason::Version { .. } | CloseReason::Key { .. }) {
+        let message = self.close_reason_text(&name, reason);
+        let code = if matches!(reason, CloseReason::Mtu { .. } | CloseReason::Version { .. } | CloseReason::Key { .. })
+        {
             Code::Usage
         } else {
             Code::Remote

@@ -37,7 +37,7 @@ pub struct Limits {
     /// Maximum outstanding chunks of a queue.
     pub depth: u32,
     /// Time after which the hardware fails the chunk.
-    pub give_up: Time,
+    pub peer_timeout: Time,
     /// Duration of relabelling a queue.
     pub relabel: Time,
 }
@@ -45,7 +45,7 @@ pub struct Limits {
 impl Default for Limits {
     /// Returns a depth of 16, half a second of retries (hardware's seven), and half a millisecond to relabel (Soft-RoCE).
     fn default() -> Self {
-        Limits { depth: 16, give_up: Time::from_ms(500), relabel: Time::from_us(500) }
+        Limits { depth: 16, peer_timeout: Time::from_ms(500), relabel: Time::from_us(500) }
     }
 }
 
@@ -156,7 +156,7 @@ impl MemoryChunks {
     }
 
     fn fate(&mut self, peer: PeerId, label: Label, from: Time, bytes: u32) -> (Time, Status, bool) {
-        let give_up = self.limits.give_up;
+        let peer_timeout = self.limits.peer_timeout;
         let (link, free_at, draws) = self.link(peer, label);
         let took = link.rate.wire_time(u64::from(bytes));
         let mut start = from.max(*free_at);
@@ -165,9 +165,9 @@ impl MemoryChunks {
         for (cut, mended) in cuts {
             if start < mended && cut < start + took {
                 let noticed = start.max(cut);
-                if mended.saturating_sub(noticed) > give_up {
-                    *free_at = noticed + give_up;
-                    return (noticed + give_up, Status::Failed, link.far);
+                if mended.saturating_sub(noticed) > peer_timeout {
+                    *free_at = noticed + peer_timeout;
+                    return (noticed + peer_timeout, Status::Failed, link.far);
                 }
                 start = mended;
             }

@@ -114,16 +114,16 @@ pub enum TransferError {
         at: SocketAddr,
         /// Bytes acknowledged.
         acknowledged: u64,
-        /// Timeout that expired (`wire.give_up`).
+        /// Timeout that expired (`wire.peer_timeout`).
         patience: Time,
     },
     /// The peer is gone.
-    #[error("{at} {why}")]
+    #[error("{at} {reason}")]
     Lost {
         /// Address of the peer.
         at: SocketAddr,
         /// Reason, as a predicate of the address.
-        why: String,
+        reason: String,
     },
     /// The receiver's summary differs from the sender's.
     #[error("{at} received {theirs:?} of {ours:?}")]
@@ -140,19 +140,19 @@ pub enum TransferError {
     Interrupted,
 }
 
-fn lost(at: SocketAddr, why: CloseReason) -> TransferError {
-    TransferError::Lost { at, why: reason(why) }
+fn lost(at: SocketAddr, reason: CloseReason) -> TransferError {
+    TransferError::Lost { at, reason: close_reason_text(reason) }
 }
 
 /// An MTU counts them.
 const IP_AND_UDP: u32 = 28;
 
 /// Returns the reason of a loss or refusal as a predicate of the peer.
-pub fn reason(why: CloseReason) -> String {
-    match why {
-        CloseReason::Silent => "has not answered".to_string(),
+pub fn close_reason_text(reason: CloseReason) -> String {
+    match reason {
+        CloseReason::TimedOut => "has not answered".to_string(),
         CloseReason::Idle => "has said nothing for too long".to_string(),
-        CloseReason::Left => "has gone".to_string(),
+        CloseReason::Closed => "has gone".to_string(),
         CloseReason::Restarted => "has started anew".to_string(),
         CloseReason::Evicted => "was forgotten: others needed its place or memory".to_string(),
         CloseReason::Version { theirs, ours } => {
@@ -236,8 +236,8 @@ impl Conductor for Serving<'_> {
     fn received(&mut self, received: &Received) {
         self.stopped |= !(self.look)(Some(received));
     }
-    fn refused(&mut self, at: Option<SocketAddr>, why: &str) {
-        (self.refused)(at, why);
+    fn refused(&mut self, at: Option<SocketAddr>, reason: &str) {
+        (self.refused)(at, reason);
     }
     fn goes_on(&mut self, progress: &Progress) -> bool {
         let over = self.stopped || (self.once && progress.served > 0);

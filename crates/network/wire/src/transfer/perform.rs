@@ -289,10 +289,10 @@ impl<D: Datapath> Performance<'_, D> {
                     self.received([began, now], peer, stream, &bytes)?;
                     self.driver.endpoint().0.recycle(bytes);
                 }
-                Event::Lost { peer, why } => self.lost(peer, why)?,
-                Event::Refused { peer, from, why } => {
+                Event::Lost { peer, reason } => self.lost(peer, reason)?,
+                Event::Refused { peer, from, reason } => {
                     let at = from.or_else(|| self.driver.datapath().peer_at(peer?));
-                    self.conductor.refused(at, &super::reason(why));
+                    self.conductor.refused(at, &super::close_reason_text(reason));
                 }
             }
         }
@@ -359,7 +359,7 @@ impl<D: Datapath> Performance<'_, D> {
         if self.answered.get(&peer).is_some_and(|words| words.len() >= MAX_WORDS) {
             // It requests confirmations and acknowledges none.
             self.driver.endpoint().0.close(peer);
-            return self.lost(peer, CloseReason::Left);
+            return self.lost(peer, CloseReason::Closed);
         }
         // The peer may be gone.
         let word = summary.write(true);
@@ -390,7 +390,7 @@ impl<D: Datapath> Performance<'_, D> {
         Ok(())
     }
 
-    fn lost(&mut self, peer: PeerId, why: CloseReason) -> Result<(), TransferError> {
+    fn lost(&mut self, peer: PeerId, reason: CloseReason) -> Result<(), TransferError> {
         self.coming.retain(|(of, _), _| *of != peer);
         self.pieces.retain(|(of, _), _| *of != peer);
         while self.answered.contains_key(&peer) {
@@ -401,13 +401,13 @@ impl<D: Datapath> Performance<'_, D> {
         let owed = |(order, work): (&Order, &Work)| order.to == at && !work.done;
         if self.plan.orders.iter().zip(&self.work).any(owed) {
             let (to, acknowledged) = (self.plan.destinations[at].at, self.progress.acknowledged);
-            let patience = self.driver.endpoint().0.settings().give_up;
-            return Err(match why {
-                CloseReason::Silent if self.round_trips[at].is_some() => {
+            let patience = self.driver.endpoint().0.settings().peer_timeout;
+            return Err(match reason {
+                CloseReason::TimedOut if self.round_trips[at].is_some() => {
                     TransferError::Unanswered { at: to, acknowledged, patience }
                 }
-                CloseReason::Silent => TransferError::Silent(to),
-                _ => lost(to, why),
+                CloseReason::TimedOut => TransferError::Silent(to),
+                _ => lost(to, reason),
             });
         }
         Ok(())
@@ -498,10 +498,10 @@ impl<D: Datapath> Performance<'_, D> {
                     work.waiting = Some(message);
                     return Ok(queued);
                 }
-                Err(SendError::NoPeer) => return Err(lost(at, CloseReason::Left)),
+                Err(SendError::NoPeer) => return Err(lost(at, CloseReason::Closed)),
                 Err(SendError::TooLarge(most)) => {
-                    let why = format!("takes messages of {most} B at most, and ours have {}", message.len());
-                    return Err(TransferError::Lost { at, why });
+                    let reason = format!("takes messages of {most} B at most, and ours have {}", message.len());
+                    return Err(TransferError::Lost { at, reason });
                 }
             }
         }

@@ -164,17 +164,17 @@ pub(super) struct Control {
     unsent: Vec<u8>,
     /// The socket is in blocking mode.
     waits: bool,
-    give_up: Duration,
+    peer_timeout: Duration,
 }
 
 impl Control {
-    pub(super) fn new(stream: TcpStream, give_up: Duration) -> io::Result<Self> {
+    pub(super) fn new(stream: TcpStream, peer_timeout: Duration) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(false)?;
-        stream.set_write_timeout(Some(give_up.max(Duration::from_millis(1))))?;
+        stream.set_write_timeout(Some(peer_timeout.max(Duration::from_millis(1))))?;
         let peer = stream.peer_addr()?;
         let (bytes, waiting, unsent) = (Vec::new(), VecDeque::new(), Vec::new());
-        Ok(Control { stream, peer, bytes, waiting, unsent, waits: true, give_up })
+        Ok(Control { stream, peer, bytes, waiting, unsent, waits: true, peer_timeout })
     }
 
     pub(super) fn local(&self) -> Option<SocketAddr> {
@@ -235,7 +235,7 @@ impl Control {
 
     /// Queues frames that `wanted` does not accept.
     pub(super) fn expect<T>(&mut self, wanted: &mut dyn FnMut(&Frame) -> Option<T>) -> Result<T, WireError> {
-        let until = Instant::now() + self.give_up;
+        let until = Instant::now() + self.peer_timeout;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             // A peer that sends many other frames times out as well.

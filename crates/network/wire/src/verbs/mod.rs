@@ -39,7 +39,7 @@ pub struct VerbsSettings {
     /// Retransmissions by the hardware, 7 at most; Soft-RoCE takes 7 as "unlimited".
     pub retries: u8,
     /// Timeout for replies of the peer.
-    pub give_up: Duration,
+    pub peer_timeout: Duration,
     /// Maximum time for which a closing endpoint waits for unsent packets.
     pub parting: Duration,
 }
@@ -53,7 +53,7 @@ impl Default for VerbsSettings {
             depth: 16,
             timeout: 16,
             retries: 6,
-            give_up: Duration::from_secs(10),
+            peer_timeout: Duration::from_secs(10),
             parting: Duration::from_millis(500),
         }
     }

@@ -60,11 +60,11 @@ impl VerbsPath {
     /// Fails if library, device or receiver are missing or incompatible.
     pub fn connect(to: SocketAddr, memory: u64, settings: VerbsSettings, seed: u64) -> Result<Self, WireError> {
         let name = super::device(settings.device.as_deref())?;
-        let stream = TcpStream::connect_timeout(&to, settings.give_up).map_err(|source| {
+        let stream = TcpStream::connect_timeout(&to, settings.peer_timeout).map_err(|source| {
             let what = format!("no answer from {to}: does `anabranch serve --datapath verbs` run there?");
             WireError::System { what, source }
         })?;
-        let control = Control::new(stream, settings.give_up)
+        let control = Control::new(stream, settings.peer_timeout)
             .map_err(|source| WireError::System { what: to.to_string(), source })?;
         let index = gid::choose(&name, settings.gid_index, control.local().map(|at| at.ip()))?;
         let bytes = usize::try_from(memory).map_err(|_| WireError::Verbs(format!("{memory} B are too many")))?;

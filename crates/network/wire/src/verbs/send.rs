@@ -93,7 +93,7 @@ impl Making<'_> {
 }
 
 fn lost(at: SocketAddr, error: &WireError) -> TransferError {
-    TransferError::Lost { at, why: format!("is lost: {error}") }
+    TransferError::Lost { at, reason: format!("is lost: {error}") }
 }
 
 struct Performance<'a> {
@@ -146,8 +146,8 @@ impl Performance<'_> {
                     self.driver.path().control(0)?.send(&frame).map_err(|error| lost(self.to, &error))?;
                 }
                 ChunkEvent::Lost { .. } => {
-                    let why = self.driver.path().last_error().unwrap_or("no path leads there").to_string();
-                    return Err(TransferError::Lost { at: self.to, why: format!("cannot be reached: {why}") });
+                    let reason = self.driver.path().last_error().unwrap_or("no path leads there").to_string();
+                    return Err(TransferError::Lost { at: self.to, reason: format!("cannot be reached: {reason}") });
                 }
             }
         }
@@ -210,10 +210,10 @@ impl Performance<'_> {
                     return Ok(Some(ours));
                 }
                 Frame::Refused => {
-                    return Err(TransferError::Lost { at, why: "refuses; its own output says why".into() });
+                    return Err(TransferError::Lost { at, reason: "refuses; its own output says why".into() });
                 }
                 other => {
-                    return Err(TransferError::Lost { at, why: format!("says {other:?} where nobody asked") });
+                    return Err(TransferError::Lost { at, reason: format!("says {other:?} where nobody asked") });
                 }
             }
         }

@@ -133,7 +133,7 @@ pub fn serve(
                 let Some(mut counted) = shared.enter(from.ip().to_canonical()) else { continue };
                 let (settings, name, stop, told) = (settings.clone(), name.clone(), Arc::clone(&stop), told.clone());
                 threads.push(thread::spawn(move || {
-                    let served = Control::new(stream, settings.give_up)
+                    let served = Control::new(stream, settings.peer_timeout)
                         .map_err(|source| WireError::System { what: from.to_string(), source })
                         .and_then(|control| converse(control, &name, &settings, &stop, &mut counted));
                     // The channel may be closed.
@@ -360,7 +360,7 @@ impl Receiver {
         let Some(&(number, at, bytes, chunks)) = self.told.front() else { return Ok(false) };
         let key = (number % 4096) as u32;
         if (self.arrived.get(&key).map_or(0, BTreeSet::len) as u64) < chunks {
-            if self.since.elapsed() > settings.give_up {
+            if self.since.elapsed() > settings.peer_timeout {
                 let what = format!("says that message {number} is here, and chunks of it are not");
                 return Err(wrong(&self.control, what));
             }

@@ -93,7 +93,7 @@ impl Senders {
         let path_rtt = flow.of.paths.as_ref().and_then(detour).map(|detour| flow.of.shortest_rtt + detour);
         let scheme = nics.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
         let blames = packet.flags & LAST_HOP == 0 || plan.transport.reports_last_hop_trims();
-        let heard = flow.on_answer(&plan.transport, scheme, time, &packet.answer(), path_rtt, None, blames);
+        let heard = flow.on_ack(&plan.transport, scheme, time, &packet.answer(), path_rtt, None, blames);
         if let Some(looks) = cx.series.flows.get_mut(flow.of.watch as usize) {
             looks.counted.heard(packet.flags & MARKED != 0, heard.trimmed);
         }

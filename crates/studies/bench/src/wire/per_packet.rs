@@ -212,7 +212,7 @@ fn with_transport(name: &str) -> f64 {
         };
         if let (Some(answer), _) = receiver.on_data(&transport, now, &arrival) {
             let flow = &mut flows[slot];
-            flow.on_answer(&transport, &mut line.scheme, now, &answer, None, Some(base_rtt), true);
+            flow.on_ack(&transport, &mut line.scheme, now, &answer, None, Some(base_rtt), true);
             while flow.poll_probe(&mut line.scheme, now).is_some() {}
             flow.arm(&transport, now);
             nic.enter(slot as u32, flow, &transport, now);

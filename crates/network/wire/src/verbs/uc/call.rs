@@ -53,7 +53,7 @@ impl Call {
     /// Proceeds without blocking.
     pub(super) fn go_on(self, own: &Own) -> Result<Step, WireError> {
         let Call { at, since, stage } = self;
-        let is_late = since.elapsed() >= own.settings.give_up;
+        let is_late = since.elapsed() >= own.settings.peer_timeout;
         let waits = |stage| Ok(Step::Waits(Call { at, since, stage }));
         let mut control = match stage {
             Stage::Greeting(control) => control,
@@ -68,7 +68,8 @@ impl Call {
                     }
                     Err(_) => return Err(no_answer(at, io::ErrorKind::TimedOut.into())),
                 }
-                let mut control = Control::new(stream, own.settings.give_up).map_err(|error| no_answer(at, error))?;
+                let mut control =
+                    Control::new(stream, own.settings.peer_timeout).map_err(|error| no_answer(at, error))?;
                 let Greeting { gid, mtu, labels, largest } = own.greeting(control.local().map(|at| at.ip()))?;
                 control.post(&Frame::HelloDatagrams { gid, mtu, labels, largest })?;
                 control

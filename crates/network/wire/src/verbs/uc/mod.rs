@@ -46,7 +46,7 @@ enum Peer {
     /// Datagrams to it are lost.
     Unreachable {
         at: SocketAddr,
-        why: WireError,
+        reason: WireError,
     },
 }
 
@@ -171,7 +171,7 @@ impl UcPath {
         self.own.class = class;
     }
 
-    /// Connects to a peer and blocks until datagrams can be sent to it or the timeout `give_up` expires.
+    /// Connects to a peer and blocks until datagrams can be sent to it or the timeout `peer_timeout` expires.
     ///
     /// # Errors
     /// Fails if it cannot be reached.
@@ -180,7 +180,7 @@ impl UcPath {
         let place = peer as usize;
         loop {
             match self.peers[place].take() {
-                Some(Peer::Unreachable { why, .. }) => return Err(why),
+                Some(Peer::Unreachable { reason, .. }) => return Err(reason),
                 Some(other) => {
                     let is_there = !other.is_connecting();
                     self.peers[place] = Some(other);
@@ -212,7 +212,7 @@ impl UcPath {
         while at < self.callers.len() {
             let (control, since) = &mut self.callers[at];
             match control.poll() {
-                Ok(None) if since.elapsed() < self.own.settings.give_up => at += 1,
+                Ok(None) if since.elapsed() < self.own.settings.peer_timeout => at += 1,
                 Ok(Some(frame)) => {
                     let (control, _) = self.callers.remove(at);
                     if let Err(error) = self.welcome(control, frame) {
@@ -245,7 +245,7 @@ impl UcPath {
             if is_full {
                 self.callers.remove(0);
             }
-            if let Ok(control) = Control::new(stream, self.own.settings.give_up) {
+            if let Ok(control) = Control::new(stream, self.own.settings.peer_timeout) {
                 self.callers.push((control, Instant::now()));
             }
         }
@@ -281,9 +281,9 @@ impl UcPath {
         Ok(())
     }
 
-    fn unreachable(&mut self, at: SocketAddr, why: WireError) -> Peer {
-        (self.tell)(&why.to_string());
-        Peer::Unreachable { at, why }
+    fn unreachable(&mut self, at: SocketAddr, reason: WireError) -> Peer {
+        (self.tell)(&reason.to_string());
+        Peer::Unreachable { at, reason }
     }
 
     fn go_on(&mut self, call: Call) -> Peer {
@@ -306,7 +306,7 @@ impl UcPath {
         let stood = link.stands();
         if !link.broken {
             let heard = match link.hear() {
-                Heard::Fine if !link.stands() && link.age() >= self.own.settings.give_up => {
+                Heard::Fine if !link.stands() && link.age() >= self.own.settings.peer_timeout => {
                     Heard::Gone(WireError::Verbs(format!("{} does not answer", link.at)))
                 }
                 heard => heard,
@@ -328,7 +328,7 @@ impl UcPath {
             let _ = link.gather();
         }
         // The owner releases only peers that it has seen; others are dropped here if they have disconnected or stay silent.
-        let is_of_use = link.known || !link.broken && link.age() < self.own.settings.give_up || link.has_arrived();
+        let is_of_use = link.known || !link.broken && link.age() < self.own.settings.peer_timeout || link.has_arrived();
         is_of_use.then_some(Peer::Linked(link))
     }
 }
