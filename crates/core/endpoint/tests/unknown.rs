@@ -64,6 +64,18 @@ fn replies_to_unknown_addresses_are_rate_limited() {
 }
 
 #[test]
+fn retries_beyond_the_queue_count_as_suppressed() {
+    let mut server = Server::new(settings());
+    // Nothing is sent in between: 256 replies may wait.
+    for number in 0..1000u32 {
+        server.arrive(address(1, number as u16), &hello(&greeting(number, 7), &[0; COOKIE_BYTES]));
+    }
+    let counters = server.endpoint.counters();
+    assert_eq!((counters.retries, counters.retries_suppressed), (256, 744));
+    assert_eq!(server.sent().len(), 256);
+}
+
+#[test]
 fn hello_flood_leaves_retries_for_others() {
     let mut server = Server::new(settings());
     let (mut out, mut hellos_sent, mut retries_received) = (Vec::new(), 0, 0);
@@ -308,6 +320,38 @@ fn memory_of_all_peers_stays_within_the_limit() {
         }
     }
     assert!(got && server.endpoint.counters().evicted > 0);
+}
+
+/// The packet that causes the eviction of a stalled peer is stored, not dropped.
+#[test]
+fn eviction_makes_space_for_the_packet_at_hand() {
+    let narrow = Settings { max_buffered_bytes: 4 << 20, max_message: 1 << 19, max_held: 1 << 20, ..settings() };
+    let mut server = Server::new(narrow);
+    let peers: Vec<(SocketAddr, u32)> = (0..10u16)
+        .map(|number| {
+            let from = address(1, 7000 + number);
+            (from, server.accept(from, &greeting(u32::from(number) + 5, 6)))
+        })
+        .collect();
+    // They hold all memory of their address.
+    for packet in 0..300u64 {
+        for &(from, ours) in &peers {
+            server.respond(from, &data(ours, 0, (packet, packet as u32), 1 << 19));
+        }
+    }
+    let before = server.endpoint.counters();
+    assert!(before.no_capacity > 0 && before.evicted == 0, "{before:?}");
+    server.now += at(3000);
+    let newcomer = address(1, 8000);
+    let ours = server.accept(newcomer, &greeting(50, 6));
+    for packet in 0..500u64 {
+        server.respond(newcomer, &data(ours, 0, (packet, packet as u32), 1 << 19));
+        if server.endpoint.counters().evicted > 0 {
+            break;
+        }
+    }
+    let after = server.endpoint.counters();
+    assert_eq!((after.evicted, after.no_capacity), (1, before.no_capacity));
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn idle_over_share(state: &State, host: Option<IpAddr>, now: Time) -> Option<u32
 }
 
 /// If `host` has no more than its share with `bytes` more, evicts stalled peers of hosts above theirs, those with the
-/// most memory first, and returns `true` once there is memory. Else evicts the peer stalled for longest.
+/// most memory first. Else evicts the peer stalled for longest. Returns `true` if there is memory afterwards.
 pub(super) fn evict_for_memory(state: &mut State, now: Time, host: Option<IpAddr>, bytes: u64) -> bool {
     while let Some(over) = state.hosts.host_over_share(host, bytes, now) {
         let of_host = |known: &&Peer| known.host == Some(over) && known.stored.unearned > 0;
@@ -137,6 +137,7 @@ pub(super) fn evict_for_memory(state: &mut State, now: Time, host: Option<IpAddr
         if let Some((peer, _)) = stalled.min_by_key(|(_, known)| known.stored_since) {
             state.counters.evicted += 1;
             lose(state, peer as u32, CloseReason::Evicted);
+            return state.hosts.may_store(host, bytes);
         }
     }
     false
@@ -246,12 +247,11 @@ fn bound(from: SocketAddr, arrival: &Arrival<'_>, greeting: &Greeting) -> Bound 
     Bound { from, label: arrival.label, connection: greeting.connection, nonce: greeting.nonce }
 }
 
-/// Returns `false` if too many replies to non-peers have left.
+/// Returns `false` if too many replies to non-peers have left or wait.
 fn reply_to(state: &mut State, now: Time, arrival: &Arrival<'_>, control: Control) -> bool {
     let to = arrival.from.map(To::Address).or(arrival.peer.map(To::Peer));
     let Some(to) = to.filter(|_| state.cookies.may_reply(now)) else { return false };
-    state.reply(to, arrival.label, control);
-    true
+    state.reply(to, arrival.label, control)
 }
 
 pub(super) fn on_hello(state: &mut State, now: Time, arrival: &Arrival<'_>, greeting: &Greeting, cookie: &Cookie) {

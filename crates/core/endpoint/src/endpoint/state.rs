@@ -243,10 +243,13 @@ impl State {
         self.control.push_back((peer, label, control));
     }
 
-    pub(super) fn reply(&mut self, to: To, label: u32, control: Control) {
-        if self.replies.len() < MAX_REPLIES {
+    /// Returns `false` if too many replies wait already.
+    pub(super) fn reply(&mut self, to: To, label: u32, control: Control) -> bool {
+        let has_space = self.replies.len() < MAX_REPLIES;
+        if has_space {
             self.replies.push_back((to, label, control));
         }
+        has_space
     }
 
     /// Tags that number paths name one each, others are folded to path and label.
