@@ -1,5 +1,7 @@
 //! The command line: commands, options, help texts.
 
+#![allow(clippy::doc_markdown, reason = "help is printed as it is written")]
+
 use anabranch_units::Bytes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::{net::IpAddr, path::PathBuf};

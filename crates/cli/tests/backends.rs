@@ -7,7 +7,7 @@ use common::{Folder, code, json, stderr, stdout, testbed::has_no_testbed};
 use serde_json::Value;
 use std::{path::Path, process::Command, process::Output, process::Stdio};
 
-/// Runs the program with the backends `sim` and `sleep` (examples/sleep_backend.rs).
+/// Runs the program with the backends `sim` and `sleep` (`examples/sleep_backend.rs`).
 fn with_sleep(folder: &Folder, arguments: &[&str]) -> Output {
     let beside = Path::new(env!("CARGO_BIN_EXE_anabranch")).parent().unwrap();
     let mut command = Command::new(beside.join("examples/sleep_backend"));

@@ -3,9 +3,10 @@
 
 use crate::measures::metrics;
 
-/// Passes the declarations of all metrics to the macro `with`: `name: how, unit, meaning, fingerprint place;`. `how`
-/// (`sum` or `max`) combines the counts of several flows, and of sender and receiver. The fingerprint covers those with
-/// a place, in that order.
+/// Passes the declarations of all metrics to the macro `with`: `name: how, unit, meaning, fingerprint place;`.
+///
+/// `how` (`sum` or `max`) combines the counts of several flows, and of sender and receiver. The fingerprint covers
+/// those with a place, in that order.
 #[macro_export]
 macro_rules! flow_metrics {
     ($with:ident) => {

@@ -88,9 +88,11 @@ pub trait Registry: Sized + 'static {
     fn parameters_mut(&mut self) -> &mut dyn Parameters;
 }
 
-/// Declares a registry: an enum of kinds, each with its parameters. A line `module Variant Parameters` refers to a file
-/// with `pub const ABOUT: About` and the type `Parameters`, declared with [`parameters!`](crate::parameters), which
-/// implements the trait named after `dyn`: the capabilities of the kinds.
+/// Declares a registry: an enum of kinds, each with its parameters.
+///
+/// A line `module Variant Parameters` refers to a file with `pub const ABOUT: About` and the type `Parameters`,
+/// declared with [`parameters!`](crate::parameters), which implements the trait named after `dyn`: the capabilities of
+/// the kinds.
 ///
 /// ```
 /// mod shapes {

@@ -335,9 +335,9 @@ impl Graph {
     /// Returns the store-and-forward arrival of the last byte of a train on an empty path: `full` packets of `full_bytes`,
     /// then one of `last_bytes`, sent back to back from time 0.
     ///
-    /// On link h with wire time s_h and delay d_h (switch latency included) the k-th full packet leaves at F_h(k) = S_h +
-    /// (k-1) * M_h. S_h is the sum of wire times and delays up to h, M_h the longest wire time so far. The last packet starts
-    /// when it has arrived and the packet before it has left.
+    /// On link h with wire time `s_h` and delay `d_h` (switch latency included) the k-th full packet leaves at
+    /// `F_h(k) = S_h + (k-1) * M_h`. `S_h` is the sum of wire times and delays up to h, `M_h` the longest wire time so
+    /// far. The last packet starts when it has arrived and the packet before it has left.
     ///
     /// Exact if the rates give whole picoseconds per byte. Else the result is at most two picoseconds per link early, never
     /// late, so that no flow beats its ideal.

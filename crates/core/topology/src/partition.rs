@@ -1,7 +1,9 @@
 use crate::{NodeId, NodeKind, graph::Graph};
 
-/// Returns the part of each node, deterministically; parts differ by at most one leaf (or pod, or group) in size. Hosts stay
-/// with their switch, the lower tiers of a pod and the switches of a group stay together; upper switches are spread evenly.
+/// Returns the part of each node, deterministically; parts differ by at most one leaf (or pod, or group) in size.
+///
+/// Hosts stay with their switch, the lower tiers of a pod and the switches of a group stay together; upper switches are
+/// spread evenly.
 pub fn partition(topology: &Graph, parts: usize) -> Vec<u16> {
     let hosts = topology.hosts;
     let parts = parts.clamp(1, usize::from(u16::MAX));

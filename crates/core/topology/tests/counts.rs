@@ -94,7 +94,7 @@ fn the_tree_of_sixteen_hosts() {
     assert_eq!(tree.paths(&routes, 0, 15, 100).len(), 4);
 }
 
-/// specification 17.1: fat_k4_100G_OS2 has 32 hosts; each of its 8 leaves has 4 hosts and 2 uplinks.
+/// specification 17.1: `fat_k4_100G_OS2` has 32 hosts; each of its 8 leaves has 4 hosts and 2 uplinks.
 #[test]
 fn an_oversubscribed_tree_has_more_hosts_per_leaf() {
     let of = |oversubscription| {

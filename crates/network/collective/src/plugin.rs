@@ -1,3 +1,5 @@
+//! A network plugin, loaded and called as NCCL does: the newest version first, or the requested one.
+
 #![allow(unsafe_code)]
 
 use libloading::{Library, Symbol};

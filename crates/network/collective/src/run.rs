@@ -1,3 +1,5 @@
+//! A job: ranks as processes, their communication through the parent, and the results.
+
 use crate::{
     plan::CollectiveKind,
     rank::{Element, Job, Order, Place, Report, Row},

@@ -1,5 +1,6 @@
-//! Verified collectives over unreliable queue pairs of our own libibverbs (crates/network/wire/tests/fake_verbs.c). Each rank
-//! is this program, restarted with `rank`. Tests that need a C compiler and libibverbs-dev run with `--ignored`.
+//! Verified collectives over unreliable queue pairs of our own libibverbs (`crates/network/wire/tests/fake_verbs.c`).
+//! Each rank is this program, restarted with `rank`. Tests that need a C compiler and libibverbs-dev run with
+//! `--ignored`.
 
 mod common;
 #[path = "../../wire/tests/fake/mod.rs"]

@@ -1,6 +1,8 @@
 //! Identifiers that NCCL holds: numbers in the form of pointers, so that an invalid one is detected and never
-//! dereferenced. They consist of the kind (4 bits), the device (8), a slot in a table (20) and the slot's generation
-//! (32), the number of its earlier uses, and are never null.
+//! dereferenced.
+//!
+//! They consist of the kind (4 bits), the device (8), a slot in a table (20) and the slot's generation (32), the number
+//! of its earlier uses, and are never null.
 
 use std::ffi::c_void;
 

@@ -1,6 +1,8 @@
 //! Statistics page: counters of all paths of a process' connections, in a file in shared memory that processes of the
-//! same user may read (docs/reference/nccl.md has the layout). One process writes; a sequence number shows consistent
-//! reads. The file is never mapped: access to a mapping of a truncated file ends the process by a signal.
+//! same user may read (docs/reference/nccl.md has the layout).
+//!
+//! One process writes; a sequence number shows consistent reads. The file is never mapped: access to a mapping of a
+//! truncated file ends the process by a signal.
 
 mod files;
 

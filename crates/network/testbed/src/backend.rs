@@ -14,8 +14,10 @@ use anabranch_units::Rate;
 use anabranch_wire::WireParameters;
 use std::fmt;
 
-/// Backend that builds a testbed of network namespaces for each run and removes it afterwards. The process runs in namespaces
-/// of its own ([`crate::space`]). Only the host side of load balancers applies: the switches are the kernel's.
+/// Backend that builds a testbed of network namespaces for each run and removes it afterwards.
+///
+/// The process runs in namespaces of its own ([`crate::space`]). Only the host side of load balancers applies: the
+/// switches are the kernel's.
 pub struct Testbed {
     wire: WireParameters,
     launch: Box<Launch<'static>>,

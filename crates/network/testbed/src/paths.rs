@@ -1,5 +1,7 @@
-//! Path discovery: traces the switches of a UDP flow by its port pair, without privileges. A switch that discards a
-//! datagram because its TTL expired sends an ICMP error, which arrives in the socket's error queue.
+//! Path discovery: traces the switches of a UDP flow by its port pair, without privileges.
+//!
+//! A switch that discards a datagram because its TTL expired sends an ICMP error, which arrives in the socket's error
+//! queue.
 
 use crate::TestbedError;
 use nix::{

@@ -118,7 +118,7 @@ pub fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
 
-/// Bits of `CapEff` (capabilities(7)) that permit loading programs: SYS_ADMIN, or BPF and NET_ADMIN.
+/// Bits of `CapEff` (capabilities(7)) that permit loading programs: `SYS_ADMIN`, or `BPF` and `NET_ADMIN`.
 const SYS_ADMIN: u64 = 1 << 21;
 const NET_ADMIN: u64 = 1 << 12;
 const BPF: u64 = 1 << 39;

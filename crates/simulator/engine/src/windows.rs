@@ -88,8 +88,10 @@ pub enum Outcome {
 
 const TICK: Duration = Duration::from_millis(100);
 
-/// Runs all events before `end`, one thread per partition. `lookahead` is the minimum time, above zero, from a cause in one
-/// cell to its effect in another. `tick` is called periodically with the sum of all statuses and returns `false` to stop.
+/// Runs all events before `end`, one thread per partition.
+///
+/// `lookahead` is the minimum time, above zero, from a cause in one cell to its effect in another. `tick` is called
+/// periodically with the sum of all statuses and returns `false` to stop.
 ///
 /// # Panics
 /// Panics if a partition does, on any thread; the other threads end first.

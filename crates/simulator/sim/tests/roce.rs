@@ -12,8 +12,8 @@ fn fct_ns(setup: &Setup) -> Vec<u64> {
     run(setup).flows.iter().map(|flow| times(flow) / 1000).collect()
 }
 
-/// specification 17.2: FCT = (n-1 + h-1) * 83 + w_last + 2000 h + 4 h ns for n packets over h hops, n >= 2; a single packet
-/// takes h * w_last + 2000 h + 4 h; w_last = floor(8 (payload + 48) / 100).
+/// specification 17.2: `FCT = (n-1 + h-1) * 83 + w_last + 2000 h + 4 h` ns for n packets over h hops, n >= 2; a single
+/// packet takes `h * w_last + 2000 h + 4 h`; `w_last = floor(8 (payload + 48) / 100)`.
 #[test]
 fn a_lone_flow_takes_the_closed_form_of_the_recorded_runs() {
     let topology = leaf_spine_128();

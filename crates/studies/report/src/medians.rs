@@ -7,8 +7,10 @@ use super::{
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 /// Returns the median with the interval between two order statistics that covers it with a probability of 95 % or more,
-/// for any distribution: from the k-th least to the k-th largest value with P(X < k) at most 2.5 % for X of B(n, 1/2).
-/// It takes six values; fewer have an interval only if they are all equal. `None` without values.
+/// for any distribution; `None` without values.
+///
+/// The interval is from the k-th least to the k-th largest value with P(X < k) at most 2.5 % for X of B(n, 1/2). It
+/// takes six values; fewer have an interval only if they are all equal.
 pub fn median(values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);

@@ -12,6 +12,7 @@ macro_rules! declared {
         }
     ) => {
         $(#[$about])*
+        #[allow(clippy::doc_markdown, reason = "meanings are shown to users without markup")]
         pub struct $name {
             $($(#[$attribute])* $(#[doc = $meaning])? pub $field: $type,)*
         }

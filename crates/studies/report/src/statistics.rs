@@ -8,8 +8,9 @@ pub const CONFIDENCE: f64 = 0.95;
 /// Significance level: a paired difference is significant if chance alone produces one as large less often than this.
 pub const SIGNIFICANCE: f64 = 0.05;
 
-/// Returns the `q`-quantile (`q` from 0 to 1) of values in ascending order, by linear interpolation between order statistics
-/// (Hyndman and Fan's type 7, the default of R and NumPy); `None` if there are no values.
+/// Returns the `q`-quantile (`q` from 0 to 1) of values in ascending order; `None` if there are no values.
+///
+/// Between order statistics it interpolates linearly (Hyndman and Fan's type 7, the default of R and NumPy).
 pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let position = q.clamp(0.0, 1.0) * last as f64;

@@ -34,8 +34,10 @@ impl Formats {
     pub const PARQUET: Formats = Formats { csv: false, parquet: true };
 }
 
-/// Writes a run's tables, `manifest.json` and `summary.json` into `dir`. The files appear when all are complete, the summary
-/// last. Files of an earlier run in the existing manifest that this run does not write are removed, and no others.
+/// Writes a run's tables, `manifest.json` and `summary.json` into `dir`.
+///
+/// The files appear when all are complete, the summary last. Files of an earlier run in the existing manifest that this
+/// run does not write are removed, and no others.
 ///
 /// # Errors
 /// [`ReportError`] if a file cannot be written, or exists and no manifest lists it.

@@ -48,6 +48,7 @@ pub enum RunError {
 }
 
 /// Runs `scenario` with its seed on `threads` threads into the directory `taken`, and `captures` to their files.
+///
 /// Partial results are written too, and marked. `before` is called with the setup before the run begins.
 ///
 /// # Errors
@@ -121,8 +122,10 @@ impl Ran {
     }
 }
 
-/// Checks that a run's results may be written to `directory`. Results of another scenario are replaced only with `replace`;
-/// those of a comparison or a sweep, and foreign files, never. Returns the files of another scenario that would be removed.
+/// Checks that a run's results may be written to `directory`.
+///
+/// Results of another scenario are replaced only with `replace`; those of a comparison or a sweep, and foreign files,
+/// never. Returns the files of another scenario that would be removed.
 ///
 /// # Errors
 /// [`ScenarioError`] that names what is in the way.

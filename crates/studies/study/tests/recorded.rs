@@ -1,5 +1,5 @@
 //! The recorded runs of the ConWeave ns-3 model on the same flows. They are no part of the project: give their folder
-//! (`conweave-ns3`, with `calibration/` in it) in the environment variable ANABRANCH_RECORDED.
+//! (`conweave-ns3`, with `calibration/` in it) in the environment variable `ANABRANCH_RECORDED`.
 
 use anabranch_scenario::{scenario::Scenario, tree::Tree};
 use std::{collections::BTreeMap, path::PathBuf};

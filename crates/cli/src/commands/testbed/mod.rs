@@ -58,7 +58,7 @@ impl Testbed {
 
 #[derive(Debug, Args)]
 struct TestbedName {
-    /// TestbedName of the testbed
+    /// Name of the testbed
     #[arg(long, value_name = "N", default_value = "default")]
     name: String,
 }
@@ -125,7 +125,7 @@ enum FaultKind {
 
 #[derive(Debug, Args)]
 struct Fault {
-    /// FaultKind of fault
+    /// Kind of fault
     kind: FaultKind,
     /// Cable by its two nodes, for example leaf0-spine1, or a switch for all its cables; for loss, corrupt, duplicate and delay
     /// also one direction, for example 'leaf0->spine1'

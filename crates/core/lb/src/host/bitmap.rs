@@ -1,5 +1,7 @@
 //! The bitmap of Ultra Ethernet's reference model, the nearest public form of STrack's path selection (specification
-//! 6.2). A random mask changes the order of the round robin at every wrap. Penalties do not decay with time.
+//! 6.2).
+//!
+//! A random mask changes the order of the round robin at every wrap. Penalties do not decay with time.
 
 use super::Slots;
 use crate::{

@@ -16,7 +16,7 @@ pub const MAX_PARTS: usize = 4;
 /// Maximum paths of a flow.
 pub const MAX_PATHS: u32 = 32_000;
 
-/// Encoding of paths: the parts concatenated, part 0 in the low bits, ceil(log2 U_i) bits each.
+/// Encoding of paths: the parts concatenated, part 0 in the low bits, `ceil(log2 U_i)` bits each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathEncoding {
     sizes: [u16; MAX_PARTS],

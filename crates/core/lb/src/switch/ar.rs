@@ -1,6 +1,7 @@
-//! Adaptive routing as in PRIME's comparison (PRIME §IV, specification 4.3). Queues are compared by levels: with exact
-//! lengths, the port that a flow took last has just become idle at its next packet, so flows keep their ports and their
-//! downstream collisions persist.
+//! Adaptive routing as in PRIME's comparison (PRIME §IV, specification 4.3).
+//!
+//! Queues are compared by levels: with exact lengths, the port that a flow took last has just become idle at its next
+//! packet, so flows keep their ports and their downstream collisions persist.
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,

@@ -1,5 +1,7 @@
-//! DRILL (specification 4.3; SIGCOMM 2017). In the `conweave-ns3` profiles (specification 17.5) the memory is kept per
-//! destination host, next hops are drawn independently of it, and remembered ones win ties.
+//! DRILL (specification 4.3; SIGCOMM 2017).
+//!
+//! In the `conweave-ns3` profiles (specification 17.5) the memory is kept per destination host, next hops are drawn
+//! independently of it, and remembered ones win ties.
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,

@@ -1,5 +1,7 @@
-//! Minimal routing on a Dragonfly or a Slim Fly (Spritz §II-A, specification 8.6) by default tables: over the gateway
-//! of the destination's group, or over the direct link or the common neighbour of the smallest number.
+//! Minimal routing on a Dragonfly or a Slim Fly by default tables (Spritz §II-A, specification 8.6).
+//!
+//! The route leads over the gateway of the destination's group, or over the direct link or the common neighbour of the
+//! smallest number.
 
 use crate::{
     GuidedSwitch, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,

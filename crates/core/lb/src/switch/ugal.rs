@@ -1,5 +1,6 @@
-//! UGAL, universal globally-adaptive load balancing (Spritz §II-A and V-A, specification 8.6). In its inequality q is
-//! the bytes queued and h the switch hops of the minimal path and of a random Valiant path.
+//! UGAL, universal globally-adaptive load balancing (Spritz §II-A and V-A, specification 8.6).
+//!
+//! In its inequality q is the bytes queued and h the switch hops of the minimal path and of a random Valiant path.
 
 use super::valiant::{FirstHop, draw, ev, onward};
 use crate::{

@@ -1,6 +1,7 @@
-//! Valiant routing on a Dragonfly or a Slim Fly (Spritz §II-A and V-A, specification 8.6). On Dragonfly a global first
-//! hop reaches the intermediate group; after a local one the second switch draws a global link. On Slim Fly the first
-//! two hops are random neighbours.
+//! Valiant routing on a Dragonfly or a Slim Fly (Spritz §II-A and V-A, specification 8.6).
+//!
+//! On Dragonfly a global first hop reaches the intermediate group; after a local one the second switch draws a global
+//! link. On Slim Fly the first two hops are random neighbours.
 
 use crate::{
     GuidedSwitch, GuidedTopology, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,

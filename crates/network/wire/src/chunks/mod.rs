@@ -1,5 +1,7 @@
 //! Whole chunks that hardware delivers and acknowledges by itself, hiding sequence numbers, marks and losses: queue
-//! pairs of RDMA NICs. A scheme chooses once per chunk, and its feedback is the chunk's round-trip time (Hopper §4.2).
+//! pairs of RDMA NICs.
+//!
+//! A scheme chooses once per chunk, and its feedback is the chunk's round-trip time (Hopper §4.2).
 
 mod driver;
 pub mod memory;

@@ -246,7 +246,9 @@ impl Conductor for Serving<'_> {
 }
 
 /// Receives transfers and confirms them until `look`, called periodically and with each finished transfer, returns
-/// `false`; `refused` receives address and reason of refused peers. With `once` it returns when the first sender of a
+/// `false`.
+///
+/// `refused` receives address and reason of refused peers. With `once` it returns when the first sender of a
 /// [whole](Received::is_whole) transfer has acknowledged the confirmation or is gone.
 pub fn serve<D: Datapath>(
     driver: &mut Driver<D>,

@@ -1,6 +1,7 @@
-//! RDMA verbs (docs/reference/verbs.md) of any device that libibverbs supports, Soft-RoCE included: reliable (RC) queue
-//! pairs carry chunks ([`VerbsPath`], [`send`], [`serve`]), unreliable (UC) ones carry datagrams ([`UcPath`]). The
-//! endpoints connect their queue pairs over TCP.
+//! RDMA verbs of any device that libibverbs supports, Soft-RoCE included (docs/reference/verbs.md).
+//!
+//! Reliable (RC) queue pairs carry chunks ([`VerbsPath`], [`send`], [`serve`]), unreliable (UC) ones carry datagrams
+//! ([`UcPath`]). The endpoints connect their queue pairs over TCP.
 
 mod abi;
 mod control;
@@ -74,8 +75,10 @@ pub const MAX_QUEUES: u32 = COMPLETIONS / RECEIVES;
 /// Labels are IPv6 flow labels of 20 bits, though packets may be of IPv4.
 const MAX_LABEL: Label = 0xf_ffff;
 
-/// Returns the UDP source port of RoCEv2 packets with a flow label: its low 14 bits, with the rest folded in, from 49,152 on
-/// (`rdma_flow_label_to_udp_sport` of Linux; Annex 17 of the InfiniBand specification leaves it open).
+/// Returns the UDP source port of RoCEv2 packets with a flow label: its low 14 bits, with the rest folded in, from
+/// 49,152 on.
+///
+/// Linux has it as `rdma_flow_label_to_udp_sport`; Annex 17 of the InfiniBand specification leaves it open.
 pub fn source_port(label: Label) -> u16 {
     (((label & 0x3fff) ^ (label >> 14)) | 0xc000) as u16
 }

@@ -221,9 +221,10 @@ impl Performance<'_> {
     }
 }
 
-/// Sends rounds of the given sizes in bytes, each a separate flow for the scheme. A round begins when the previous one
-/// has arrived and the conductor, which also produces the bytes, permits it. Fills memory offsets into `chunks` and
-/// configures the scheme.
+/// Sends rounds of the given sizes in bytes, each a separate flow for the scheme.
+///
+/// A round begins when the previous one has arrived and the conductor, which also produces the bytes, permits it. Fills
+/// memory offsets into `chunks` and configures the scheme.
 pub fn perform(
     to: SocketAddr,
     rounds: &[u64],

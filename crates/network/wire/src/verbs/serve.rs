@@ -104,7 +104,9 @@ impl Drop for Counted {
 }
 
 /// Receives transfers at this address and confirms them until `look`, called periodically and with each finished
-/// connection, returns `false`. With `once` it returns after the first [whole](Served::is_whole) transfer.
+/// connection, returns `false`.
+///
+/// With `once` it returns after the first [whole](Served::is_whole) transfer.
 ///
 /// # Errors
 /// Fails if it cannot listen at the address, or if library or device are missing.

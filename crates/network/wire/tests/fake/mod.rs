@@ -1,4 +1,4 @@
-//! Tests with a fake libibverbs (../fake_verbs.c), which is built against the real header.
+//! Tests with a fake libibverbs (`../fake_verbs.c`), which is built against the real header.
 #![allow(dead_code, unreachable_pub)]
 
 use std::{

@@ -1,6 +1,7 @@
-//! The reference of `anabranch bench`: the cost of moving packets through a graph and nothing else. A permutation, a
-//! random shortest path per packet, a fixed window, ACKs; the departure from a FIFO port is computed when the packet
-//! arrives, so a packet-hop is one event.
+//! The reference of `anabranch bench`: the cost of moving packets through a graph and nothing else.
+//!
+//! A permutation, a random shortest path per packet, a fixed window, ACKs; the departure from a FIFO port is computed
+//! when the packet arrives, so a packet-hop is one event.
 
 mod case;
 mod graph;

@@ -44,7 +44,9 @@ fn labels(plan: &SweepPlan) -> Vec<Label> {
     labels
 }
 
-/// Writes the tables, figures and page of the sweep in `dir` over its finished runs, and returns the sweep and the page's path.
+/// Writes the tables, figures and page of the sweep in `dir` over its finished runs, and returns the sweep and the
+/// page's path.
+///
 /// `rows`: also the rows of all runs, a Parquet file per table. The manifest records `standing`, the state of the runs.
 ///
 /// # Errors

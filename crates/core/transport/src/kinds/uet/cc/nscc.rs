@@ -331,7 +331,7 @@ mod tests {
     const BASE: Time = Time::from_us(16);
 
     /// BDP 300,000 B: a = 2. Target 12 us: b = 1. With a payload of 4000 B: alpha = 4*4000*2/12 us, fi = 40,000,
-    /// eta = 1200, fi_scale 0.5. Largest window 450,000 B, QuickAdapt below 56,250 B, packets of 4100 B.
+    /// eta = 1200, `fi_scale` 0.5. Largest window 450,000 B, QuickAdapt below 56,250 B, packets of 4100 B.
     fn flow() -> (NsccConfig, Nscc) {
         let network =
             Network { base_rtt: BASE, bdp: 300_000, queue_drain: BASE, trimming: true, nic_rate: Rate::gbps(150) };
