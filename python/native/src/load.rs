@@ -1,7 +1,7 @@
 //! Results on disk.
 
 use crate::{error, table::Table};
-use anabranch_report::{Fault, Finding, Frame, ReportError, TABLES, check_files, read_summary};
+use anabranch_report::{Finding, FindingKind, Frame, ReportError, TABLES, check_files, read_summary};
 use pyo3::{exceptions::PyUserWarning, prelude::*};
 use std::{ffi::CString, path::PathBuf};
 
@@ -17,7 +17,7 @@ impl Loaded {
         let findings =
             py.detach(|| check_files(&self.directory, |file| file == name)).map_err(|e| error::report(&e))?;
         for Finding { path, fault, found } in findings {
-            if fault != Fault::NoDigest {
+            if fault != FindingKind::NoDigest {
                 let remedy = "restore it, or repeat the run; `anabranch verify` lists all such files".into();
                 return Err(error::report(&ReportError::Content { path, found, remedy }));
             }

@@ -11,8 +11,8 @@ use super::{
     text,
 };
 use anabranch_report::{
-    FailedRun, Manifest, OutputDir, SweepRun, begin_store, failed_file, is_whole, read_summary, store_directory,
-    write_claims,
+    FailedRun, Manifest, OutputDir, SweepRun, create_store, failed_file, is_complete_run, read_summary,
+    store_directory, write_claims,
 };
 use anabranch_scenario::{
     backend::{BackendEntry, SIMULATOR},
@@ -74,7 +74,7 @@ impl Others {
         paths.sort();
         for path in paths {
             let Ok(Some(manifest)) = Manifest::read(&path) else { continue };
-            if manifest.version != VERSION || manifest.commit == COMMIT || !is_whole(&path) {
+            if manifest.version != VERSION || manifest.commit == COMMIT || !is_complete_run(&path) {
                 continue;
             }
             let Ok(tree) = Tree::parse("manifest", &manifest.scenario) else { continue };
@@ -97,7 +97,7 @@ struct Shelving<'r> {
 impl Shelving<'_> {
     fn place(&self, run: &str) -> Option<PathBuf> {
         let own = store_directory(self.directory, run);
-        match is_whole(&own) {
+        match is_complete_run(&own) {
             true => Some(own),
             false => self.others.get(run).cloned(),
         }
@@ -277,7 +277,7 @@ impl Reproduction {
     }
 
     fn write(&self, directory: &Path, outcome: &Outcome) -> Result<(), RunError> {
-        begin_store(directory, VERSION, REPRODUCE)?;
+        create_store(directory, VERSION, REPRODUCE)?;
         let output = OutputDir::open(directory)?;
         for paper in &outcome.papers {
             let place = directory.join("reproduce").join(self.scale.word()).join(paper.paper);

@@ -12,7 +12,7 @@ use super::{
     verdict::Verdict,
     words::{Detail, sig},
 };
-use anabranch_report::{ClaimLine, ClaimPage};
+use anabranch_report::{ClaimPage, ClaimRow};
 use anabranch_scenario::machine::{COMMIT, VERSION};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,7 +68,7 @@ pub(super) fn comparisons_csv(paper: &PaperResult) -> String {
 pub(super) fn page(shelf: &Shelf, paper: &PaperResult, outcome: &Outcome) -> ClaimPage {
     let scale = shelf.scale;
     let size = |id: &String| shelf.plans.get(id).map_or(id.clone(), |plan| plan.size(scale));
-    let line = |(claim, judged): &(Claim, Judged)| ClaimLine {
+    let line = |(claim, judged): &(Claim, Judged)| ClaimRow {
         id: claim.id.clone(),
         place: claim.source(),
         says: claim.says.clone(),

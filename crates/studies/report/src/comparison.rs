@@ -90,7 +90,7 @@ macro_rules! all_metrics {
             flows("slowdown_p99", "slowdown, 99th percentile", "", |f| f.slowdown.p99),
             flows("slowdown_max", "slowdown, max", "", |f| f.slowdown.max),
             flows("fct_ratio_max", "max FCT over ideal", "", |f| f.fct_ratio_max),
-            flows("completion", "time of the whole", "us", |f| f.completion_us),
+            flows("completion", "completion time", "us", |f| f.completion_us),
             run("trimmed", "packets trimmed", "packets", |s| real(s.counters.totals.trimmed)),
             run("dropped", "packets dropped", "packets", |s| real(s.counters.totals.dropped)),
             run("retransmitted", "packets retransmitted", "packets", |s| real(s.counters.totals.retransmitted)),
@@ -109,34 +109,34 @@ declared! {
     /// Result of one scheme on one metric and one workload.
     #[derive(Clone, Debug, PartialEq, Serialize)]
     pub struct ComparisonRow {
-        pub workload: String => "text", "", "name of the workload; `all`: the measured ones together, or the whole run";
+        pub workload: String => "text", "", "name of the workload; `all`: all measured workloads, or the whole run";
         pub scheme: String => "text", "", "load balancer";
-        pub metric: &'static str => "text", "", "what is compared; the less the better, but for packets_per_ack";
+        pub metric: &'static str => "text", "", "name of the metric; lower is better, except for packets_per_ack";
         pub unit: &'static str => "text", "", "unit of the metric, also of means, intervals and differences";
         pub mean: Option<f64> => "real", "", "mean over seeds; empty where no seed has a value";
         pub ci95_low: Option<f64> => "real", "",
             "lower end of the 95 % confidence interval of the mean (Student's t); empty below two seeds";
         pub ci95_high: Option<f64> => "real", "", "upper end";
         pub ci95_half_width: Option<f64> => "real", "", "half its width";
-        pub ratio_to_baseline: Option<f64> => "real", "", "mean over the baseline's mean, over the seeds both have";
+        pub ratio_to_baseline: Option<f64> => "real", "", "mean over the baseline's mean, over common seeds";
         pub difference: Option<f64> => "real", "", "mean of scheme minus baseline, seed by seed";
         pub difference_ci95_low: Option<f64> => "real", "", "lower end of its 95 % confidence interval";
         pub difference_ci95_high: Option<f64> => "real", "", "upper end";
         pub p_value: Option<f64> => "real", "",
-            "of the paired t-test, for itself alone; empty below three seeds and where all differences are equal";
+            "of this paired t-test, uncorrected; empty below three seeds and where all differences are equal";
         pub significant: Option<bool> => "boolean", "",
-            "whether p_holm is below 0.05; empty where there is no test; false where equal at every seed";
+            "true if p_holm is below 0.05; empty without a test; false where equal at every seed";
         pub best: bool => "boolean", "",
-            "whether the mean is the lowest (see leading); never where flows that count are unfinished";
+            "true if the mean is the lowest (see leading); false where measured flows are unfinished";
         pub seeds: usize => "integer", "", "seeds with a value, of those that every scheme has run";
-        pub unfinished_flows: u64 => "integer", "", "flows that count but did not finish, over the seeds compared";
+        pub unfinished_flows: u64 => "integer", "", "measured flows that did not finish, over the seeds compared";
         pub p_holm: Option<f64> => "real", "",
             "p_value after Holm's correction over all pairs of schemes on this metric and workload";
         pub group: String => "text", "",
-            "schemes that share a letter cannot be told apart; a is the lowest; empty where too few seeds tell";
-        pub leading: bool => "boolean", "", "whether it is the lowest or cannot be told apart from the lowest";
+            "schemes that share a letter do not differ significantly; a is the lowest; empty with too few seeds";
+        pub leading: bool => "boolean", "", "true if it is the lowest or does not differ significantly from the lowest";
         pub status: Option<RunStatus> => "text", "",
-            "how its runs ended, the worst of them: finished, time-limit, deadlock or stalled";
+            "worst status of its runs: finished, time-limit, deadlock or stalled";
     }
 }
 

@@ -33,7 +33,7 @@ impl Comparison {
     /// their marks.
     pub fn to_text(&self, width: usize) -> String {
         let mut text = String::new();
-        let mut left_out: Vec<&str> = vec![];
+        let mut hidden: Vec<&str> = vec![];
         let shown = self.shown(false);
         for workload in &shown {
             let main = self.main_metric_of(workload);
@@ -56,15 +56,15 @@ impl Comparison {
                 let note = if counts { "" } else { " (not measured)" };
                 text.push_str(&format!("\nworkload {}{note}\n", self.label(workload)));
             }
-            text.push_str(&self.table(columns, width, &mut left_out));
+            text.push_str(&self.table(columns, width, &mut hidden));
         }
         let network = self.columns_of(ALL, &NETWORK.iter().collect::<Vec<_>>());
         if !network.is_empty() {
             text.push_str("\nwhole network, means\n");
-            text.push_str(&self.table(network, width, &mut left_out));
+            text.push_str(&self.table(network, width, &mut hidden));
         }
         text.push('\n');
-        text.push_str(&self.notes(&left_out));
+        text.push_str(&self.notes(&hidden));
         text
     }
 
@@ -84,7 +84,7 @@ impl Comparison {
     }
 
     /// Hides the last columns if the terminal is too narrow.
-    fn table<'c>(&self, mut columns: Vec<Shown<'c>>, width: usize, left_out: &mut Vec<&'c str>) -> String {
+    fn table<'c>(&self, mut columns: Vec<Shown<'c>>, width: usize, hidden: &mut Vec<&'c str>) -> String {
         loop {
             let mut table = Table::new();
             table.load_style(STYLE).set_content_arrangement(ContentArrangement::Disabled);
@@ -101,14 +101,14 @@ impl Comparison {
                 return lines.join("\n") + "\n";
             }
             if let Some((metric, ..)) = columns.pop()
-                && !left_out.contains(&metric)
+                && !hidden.contains(&metric)
             {
-                left_out.push(metric);
+                hidden.push(metric);
             }
         }
     }
 
-    fn notes(&self, left_out: &[&str]) -> String {
+    fn notes(&self, hidden: &[&str]) -> String {
         let seeds = self.compared_seeds.len();
         let mut notes = vec![match seeds {
             1 => format!("one seed: confidence interval and test n/a; change against {}", self.baseline),
@@ -119,21 +119,20 @@ impl Comparison {
         }];
         let tested = self.rows.iter().any(|row| !row.group.is_empty());
         if tested {
-            notes.push("* lowest, or not told apart from it; ~ not significant against the baseline".to_string());
+            notes.push("* lowest, or not significantly different; ~ not significant against the baseline".to_string());
             notes.push(
-                "group: schemes that share a letter cannot be told apart (paired t-tests over\n       all pairs, Holm's \
-                 correction, 5 %)"
+                "group: schemes that share a letter do not differ significantly (paired t-tests\n       over all pairs, Holm's correction, 5 %)"
                     .to_string(),
             );
         } else {
-            notes.push("too few seeds to tell schemes apart: three allow a test, five or more decide".to_string());
+            notes.push("too few seeds to compare schemes: a test needs three, a decision five or more".to_string());
         }
         if self.seeds_change_nothing {
             notes.push("every seed gave the same flow times: there is no variance to test against".to_string());
         }
         if self.rows.iter().any(|row| row.unfinished_flows > 0) {
             notes.push(
-                "! flows that count did not finish: the scheme looks better than it is and is not ranked".to_string(),
+                "! measured flows did not finish: the figures are too good, the scheme is not ranked".to_string(),
             );
         }
         if let Some((over, schemes)) = self.missing_lines().split_last() {
@@ -156,20 +155,20 @@ impl Comparison {
             }
             None => {}
         }
-        if !left_out.is_empty() {
-            notes.push(format!("columns hidden (narrow terminal), see comparison.csv: {}", left_out.join(", ")));
+        if !hidden.is_empty() {
+            notes.push(format!("columns hidden (narrow terminal), see comparison.csv: {}", hidden.join(", ")));
         }
         notes.join("\n") + "\n"
     }
 
     pub(crate) fn machine_bound_line(&self) -> Option<String> {
         let is_bound = |seed: &u64| self.machine_bound.iter().any(|run| run.ends_with(&format!("/seed{seed}")));
-        let fate = match self.compared_seeds.iter().any(is_bound) {
-            true => "compared all the same, since no seed is left without",
+        let treatment = match self.compared_seeds.iter().any(is_bound) {
+            true => "compared nevertheless, because no other seed would remain",
             false => "their seeds are not compared",
         };
         let runs = self.machine_bound.join(", ");
-        (!runs.is_empty()).then(|| format!("MACHINE-BOUND {runs}: {fate}"))
+        (!runs.is_empty()).then(|| format!("MACHINE-BOUND {runs}: {treatment}"))
     }
 
     /// Returns the missing seeds, a line per scheme, and last the seeds compared.
@@ -186,8 +185,8 @@ impl Comparison {
             .collect();
         if !lines.is_empty() {
             lines.push(match self.compared_seeds.as_slice() {
-                [] => "No seed has been run under every scheme: each stands on seeds of its own".to_string(),
-                compared => format!("Compared on what every scheme has: seed {}", text(compared)),
+                [] => "No seed has been run under every scheme: schemes are compared over different seeds".to_string(),
+                compared => format!("Compared over the seeds of every scheme: seed {}", text(compared)),
             });
         }
         lines

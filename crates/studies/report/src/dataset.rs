@@ -266,11 +266,11 @@ impl Reader {
             let files = [format!("{table}.parquet"), format!("{table}.csv")];
             let promised = named.files.iter().any(|file| files.contains(&file.name));
             if promised && !files.iter().any(|file| there(file)) {
-                let found = format!("its manifest names rows of `{table}`, but there are none");
+                let found = format!("its manifest lists rows of `{table}`, but the file is missing");
                 return Err(ReportError::content(
                     dir,
                     found,
-                    "run the scenario again, or restore the file; nothing was written",
+                    "repeat the run, or restore the file; nothing was written",
                 ));
             }
         }
@@ -301,11 +301,7 @@ impl Reader {
                 frame.rows(),
                 summary.all.flows.total
             );
-            return Err(ReportError::content(
-                dir,
-                found,
-                "run the scenario again, or restore the file; nothing was written",
-            ));
+            return Err(ReportError::content(dir, found, "repeat the run, or restore the file; nothing was written"));
         }
         let numbers: BTreeMap<&str, u16> = self.workloads.iter().map(String::as_str).zip(0..).collect();
         let (sizes, slowdowns) = (frame.integers("size_bytes"), frame.reals("slowdown"));
@@ -400,7 +396,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_of_links_for_people() {
+    fn link_groups_are_in_words() {
         assert_eq!(group("tier0-1", "up"), "tier 0\u{2013}1, up");
         assert_eq!(group("host", "down"), "switch to host");
         assert_eq!(group("global", "flat"), "global links");

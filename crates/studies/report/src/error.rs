@@ -23,7 +23,7 @@ pub enum ReportError {
         remedy: String,
     },
     /// The directory contains no results.
-    #[error("{} holds no results: neither `summary.json` of a run nor `runs` of a comparison; give the directory that `--out` named", path.display())]
+    #[error("{} has no results: found neither `summary.json` of a run nor `runs` of a comparison; give the --out directory of run, compare or sweep", path.display())]
     NoResults {
         /// The directory.
         path: PathBuf,

@@ -46,16 +46,16 @@ impl Comparison {
     fn sentences(&self, workload: &str) -> Vec<String> {
         let Some(metric) = Metric::named(self.main_metric_of(workload)) else { return vec![] };
         let rows = self.schemes.iter().filter_map(|scheme| self.row(workload, scheme, metric.name));
-        let (mut ranked, left_out): (Vec<&ComparisonRow>, Vec<&ComparisonRow>) =
+        let (mut ranked, unranked): (Vec<&ComparisonRow>, Vec<&ComparisonRow>) =
             rows.partition(|row| row.ranks(metric));
         ranked.sort_by(|a, b| a.mean.unwrap_or(f64::MAX).total_cmp(&b.mean.unwrap_or(f64::MAX)));
         let mut sentences = match ranked.as_slice() {
-            [] => vec!["No scheme finished all flows that count, so none can be called the best.".to_string()],
+            [] => vec!["No scheme finished all measured flows, so none is ranked best.".to_string()],
             [only] => vec![format!("{}: {} of {}.", only.scheme, title(metric), value(only))],
             ranked => self.ranking(ranked, metric),
         };
-        if !left_out.is_empty() {
-            let names: Vec<&str> = left_out.iter().map(|row| row.scheme.as_str()).collect();
+        if !unranked.is_empty() {
+            let names: Vec<&str> = unranked.iter().map(|row| row.scheme.as_str()).collect();
             sentences.push(format!("Not ranked, since flows did not finish: {}.", names.join(", ")));
         }
         sentences
@@ -67,7 +67,7 @@ impl Comparison {
         if lowest.group.is_empty() {
             return vec![
                 format!(
-                    "Too few seeds to tell which scheme is best: {} so far; {FEWEST_PAIRS} allow a test, five or more decide.",
+                    "Too few seeds to rank the schemes: {} so far; a test needs {FEWEST_PAIRS}, a decision five or more.",
                     seeds_in_words(lowest.seeds)
                 ),
                 format!(
@@ -86,13 +86,13 @@ impl Comparison {
         let mut sentences = vec![];
         let spread = |rows: &[&ComparisonRow]| {
             let ends = rows.first().zip(rows.last()).and_then(|(a, b)| a.mean.zip(b.mean));
-            ends.is_some_and(|(least, most)| most > least * (1.0 + TIE))
+            ends.is_some_and(|(lowest_ratio, highest_ratio)| highest_ratio > lowest_ratio * (1.0 + TIE))
         };
-        let more = "More seeds may tell them apart.".to_string();
+        let more = "More seeds may separate them.".to_string();
         if leading.len() == ranked.len() && spread(ranked) {
             return vec![
                 format!(
-                    "No scheme can be told apart from the lowest in the {title} with {}: {names} ({}).",
+                    "No scheme differs significantly from the lowest in the {title} with {}: {names} ({}).",
                     seeds_in_words(lowest.seeds),
                     range(ranked)
                 ),
@@ -105,8 +105,10 @@ impl Comparison {
                 false => range(ranked),
             };
             sentences.push(format!("{} schemes tie in the {title}: {names} ({how}).", number_word(ranked.len(), true)));
-            sentences
-                .push(format!("Over {} none of them can be told apart from the lowest.", seeds_in_words(lowest.seeds)));
+            sentences.push(format!(
+                "Over {} none of them differs significantly from the lowest.",
+                seeds_in_words(lowest.seeds)
+            ));
             return sentences;
         }
         match leading.as_slice() {
@@ -114,7 +116,7 @@ impl Comparison {
             // Far apart without a significant difference is no tie: more seeds are required.
             several if spread(several) => sentences.extend([
                 format!(
-                    "{} schemes cannot be told apart from the lowest {title} with {}: {names} ({}).",
+                    "{} schemes do not differ significantly from the lowest {title} with {}: {names} ({}).",
                     number_word(several.len(), true),
                     seeds_in_words(lowest.seeds),
                     range(several)
@@ -138,7 +140,7 @@ impl Comparison {
                 change(ratio)
             ));
         }
-        sentences.push(self.how_sure(lowest, ranked.len()));
+        sentences.push(self.significance(lowest, ranked.len()));
         sentences
     }
 
@@ -150,23 +152,22 @@ impl Comparison {
             });
         }
         let shown: Vec<f64> = leading.iter().filter_map(|row| row.ratio_to_baseline).collect();
-        let (least, most) = shown.iter().fold((f64::MAX, f64::MIN), |(a, b), r| (a.min(*r), b.max(*r)));
-        let (one, other) = (change(least), change(most));
+        let (lowest_ratio, highest_ratio) = shown.iter().fold((f64::MAX, f64::MIN), |(a, b), r| (a.min(*r), b.max(*r)));
+        let (one, other) = (change(lowest_ratio), change(highest_ratio));
         let number = |text: &str| text.trim_end_matches(" lower").trim_end_matches(" %").to_string();
-        let how = match (one == other, least <= 1.0 && most <= 1.0) {
+        let how = match (one == other, lowest_ratio <= 1.0 && highest_ratio <= 1.0) {
             (true, _) => one,
             (false, true) => format!("{} to {one}", number(&other)),
             (false, false) => format!("between {one} and {other}"),
         };
         let unsure = leading.iter().any(|row| row.significant == Some(false));
-        let doubt = if unsure { "; not every one of these differences is significant" } else { "" };
+        let doubt = if unsure { "; not all of these differences are significant" } else { "" };
         (!shown.is_empty()).then(|| format!("That is {how} than {} (baseline){doubt}.", self.baseline))
     }
 
-    fn how_sure(&self, lowest: &ComparisonRow, ranked: usize) -> String {
+    fn significance(&self, lowest: &ComparisonRow, ranked: usize) -> String {
         if self.seeds_change_nothing {
-            return "Every seed gave the same flow times, so there is no variance to test against: what is said holds for this \
-                    scenario exactly, and more seeds add nothing."
+            return "Every seed gave the same flow times, so there is no variance to test against: the results hold for this scenario exactly, and more seeds add nothing."
                 .to_string();
         }
         format!(
@@ -180,7 +181,7 @@ impl Comparison {
 fn title(metric: &Metric) -> &'static str {
     match metric.name {
         "fct_ratio_max" => "slowest flow against the ideal (max FCT over ideal)",
-        "completion" => "time of the whole (first start to last acknowledgement)",
+        "completion" => "completion time (first start to last acknowledgement)",
         _ => "99th-percentile slowdown",
     }
 }

@@ -3,8 +3,7 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Remedy for a file that was changed after it was written.
-pub(crate) const REMEDY: &str =
-    "restore it, or move its directory away and run the scenario again; nothing was written";
+pub(crate) const REMEDY: &str = "restore it, or move its directory away and repeat the run; nothing was written";
 
 /// `None` if the file does not exist.
 pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ReportError> {
@@ -12,7 +11,7 @@ pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ReportError> {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-            Err(ReportError::content(path, "this is no text", REMEDY))
+            Err(ReportError::content(path, "this is not UTF-8 text", REMEDY))
         }
         Err(error) => Err(ReportError::file(path, error)),
     }
@@ -30,7 +29,7 @@ pub(crate) fn from_json<T: for<'a> Deserialize<'a>>(path: &Path, text: &str) -> 
             serde_json::error::Category::Data => format!("another version may have written it: {error}"),
             _ => error.to_string(),
         };
-        ReportError::content(path, found, "run the scenario again with this version; nothing was written")
+        ReportError::content(path, found, "repeat the run with this version; nothing was written")
     };
     serde_json::from_str(text).map_err(wrong)
 }

@@ -37,7 +37,7 @@ mod view;
 mod write;
 
 pub use agreement::{Agreement, AgreementRow, Explanation, Side, Verdict, write_agreement};
-pub use claims::{ClaimFigure, ClaimLine, ClaimMark, ClaimPage, ClaimPanel, ClaimShape, write_claims};
+pub use claims::{ClaimFigure, ClaimMark, ClaimPage, ClaimPanel, ClaimRow, ClaimShape, write_claims};
 pub use comparison::{ALL, Comparison, ComparisonRow, Coverage, FLOW_METRICS, METRICS, Metric};
 pub use disk::Content;
 pub use error::ReportError;
@@ -58,7 +58,9 @@ pub use statistics::{
     CONFIDENCE, Distribution, Estimate, FEWEST_PAIRS, PairedDifference, SIGNIFICANCE, Test, holm, mean, quantile,
     slowdown, standard_deviation,
 };
-pub use store::{Attempt, FailedRun, begin_store, is_whole, restate_attempt, store_output, sweep_files, write_plan};
+pub use store::{
+    Attempt, FailedRun, create_store, is_complete_run, replace_attempt, store_output, sweep_files, write_plan,
+};
 pub use summary::{
     ConservationSummary, CounterSummary, FlowCounts, FlowSummary, QueueSummary, RunStatus, SizeRange, Summary,
     differing_summary,
@@ -69,7 +71,8 @@ pub use tables::{
     Words, csv_tables, differing_rows,
 };
 pub use verify::{
-    Fault, Finding, Verified, check_files, check_results, check_runs, damage, is_data, is_intact, is_of_others, verify,
+    Finding, FindingKind, Verified, check_files, check_results, check_runs, damage, is_data, is_intact, is_of_others,
+    verify,
 };
 pub use view::{viewed_runs, write_view, write_view_into};
 pub use write::{

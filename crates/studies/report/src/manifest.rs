@@ -104,8 +104,8 @@ pub struct Manifest {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub runs: BTreeMap<String, String>,
     /// State of the runs from which a sweep's tables were made; empty elsewhere.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub standing: String,
+    #[serde(rename = "standing", skip_serializing_if = "String::is_empty")]
+    pub run_states: String,
     /// The files that were read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputEntry>,
@@ -241,10 +241,10 @@ impl Manifest {
         let manifest: Manifest = from_json(&path, &text)?;
         let damaged = |found: &str| Err(ReportError::content(&path, found, REMEDY));
         if (manifest.version.is_empty() && manifest.seal.is_empty()) || manifest.files.is_empty() {
-            return damaged("this is no manifest of results");
+            return damaged("this is not a manifest of results");
         }
         if let Some(file) = manifest.files.iter().find(|file| !is_inside(&file.name)) {
-            return damaged(&format!("it lists `{}`, which lies outside of the directory", file.name));
+            return damaged(&format!("it lists `{}`, which is outside its directory", file.name));
         }
         if !manifest.seal.is_empty() && seal_of(&text).as_ref() != Some(&manifest.seal) {
             return damaged("its content does not match its seal: it was changed after it was written");

@@ -121,7 +121,7 @@ impl OutputDir {
         let path = self.path.join(name);
         let refused = |path: &Path, found: &str, remedy: &str| Err(ReportError::content(path, found, remedy));
         if !is_inside(name) {
-            return refused(&path, "this name leads out of the directory", "give another one");
+            return refused(&path, "this name is outside the directory", "give another one");
         }
         if let Some(folder) = Path::new(name).parent() {
             self.admit_folder(folder)?;
@@ -141,11 +141,11 @@ impl OutputDir {
         }
         if !self.owns(name) {
             let what = if there.is_dir() { "directory" } else { "file" };
-            let found = format!("this {what} is not of these results: no manifest lists it");
+            let found = format!("this {what} does not belong to these results: no manifest lists it");
             return refused(&path, &found, ELSEWHERE);
         }
         match there.is_dir() && !self.is_open(name) {
-            true => refused(&path, "this is a directory where a file belongs", ELSEWHERE),
+            true => refused(&path, "this is a directory, expected a file", ELSEWHERE),
             false if there.is_symlink() && fs::metadata(&path).is_ok_and(|there| there.is_dir()) => {
                 refused(&path, LINK, ELSEWHERE)
             }
@@ -214,7 +214,7 @@ fn result_names(own: &[&str]) -> Vec<String> {
     tables.chain([MANIFEST, PAGE, VIEW].iter().chain(own).map(ToString::to_string)).collect()
 }
 
-const LINK: &str = "this is a link or a file where results need a directory of their own";
+const LINK: &str = "this is a link or a file, expected a directory for results";
 const ELSEWHERE: &str = "give another directory with --out DIR, or move it away; nothing was written";
 
 /// A single file that the user named.
@@ -236,17 +236,17 @@ impl OutputFile {
             return refused(format!("this is {}, which is read", input.display()), "give another file");
         }
         if path.file_name().is_none() {
-            return refused("this is no name of a file".into(), "give another one");
+            return refused("this is not a file name".into(), "give another one");
         }
         match fs::symlink_metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(ReportError::file(path, error)),
             Ok(there) if there.is_dir() => return refused("this is a directory".into(), "give a file"),
             Ok(there) if !there.is_file() => {
-                return refused("this is a link or a device, which is not written to".into(), "give another file");
+                return refused("this is a link or a device, expected a regular file".into(), "give another file");
             }
             Ok(_) if !replace => {
-                return refused("this file is there".into(), "give another one, or --replace to write it anew");
+                return refused("this file exists".into(), "give another one, or --replace to overwrite it");
             }
             Ok(_) => {}
         }

@@ -58,7 +58,7 @@ pub(crate) fn render(
         network => comparison.and_then(tables::network),
         test => comparison.map(tables::legend),
         figures => figures,
-        left_out => banner::left_out(drawn),
+        skipped => banner::skipped(drawn),
         window => setup::window(data),
         ports => queues::blocks(data),
         workloads => single.map(workloads).unwrap_or_default(),
@@ -99,11 +99,11 @@ fn warnings(runs: &[Summary]) -> Vec<String> {
         ([], _) => warning,
     };
     let mut warnings: Vec<String> = shared.into_iter().map(line).collect();
-    const MOST: usize = 12;
-    if warnings.len() > MOST {
-        let more = warnings.len() - MOST;
-        warnings.truncate(MOST);
-        warnings.push(format!("{more} more of the kind; every run's `summary.json` says which."));
+    const MAX_LISTED: usize = 12;
+    if warnings.len() > MAX_LISTED {
+        let more = warnings.len() - MAX_LISTED;
+        warnings.truncate(MAX_LISTED);
+        warnings.push(format!("{more} more warnings of this kind; each run's `summary.json` lists them."));
     }
     warnings
 }

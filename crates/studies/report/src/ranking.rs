@@ -41,13 +41,13 @@ impl Pairs {
         Pairs { schemes, differences, adjusted }
     }
 
-    fn place(&self, first: usize, second: usize) -> usize {
+    fn pair_index(&self, first: usize, second: usize) -> usize {
         let (a, b) = (first.min(second), first.max(second));
         a * self.schemes - a * (a + 1) / 2 + b - a - 1
     }
 
     pub(crate) fn difference(&self, first: usize, second: usize) -> Option<PairedDifference> {
-        let mut found = self.differences[self.place(first, second)]?;
+        let mut found = self.differences[self.pair_index(first, second)]?;
         if first > second {
             found.difference.mean = -found.difference.mean;
         }
@@ -56,12 +56,12 @@ impl Pairs {
 
     /// Returns the p-value after Holm's correction over all pairs.
     pub(crate) fn adjusted(&self, first: usize, second: usize) -> Option<f64> {
-        self.adjusted[self.place(first, second)]
+        self.adjusted[self.pair_index(first, second)]
     }
 
     /// `None` if the seeds are too few for a test.
     pub(crate) fn apart(&self, first: usize, second: usize) -> Option<bool> {
-        match self.differences[self.place(first, second)]?.test {
+        match self.differences[self.pair_index(first, second)]?.test {
             Test::TooFew => None,
             Test::Equal => Some(false),
             // The difference is the same at every seed, so more seeds would not change it.
@@ -117,15 +117,15 @@ mod tests {
     }
 
     #[test]
-    fn places_cover_all_pairs_once() {
+    fn pair_indices_cover_all_pairs_once() {
         let pairs = Pairs { schemes: 5, differences: vec![], adjusted: vec![] };
         let places: Vec<usize> =
-            (0..5).flat_map(|a| (a + 1..5).map(move |b| (a, b))).map(|(a, b)| pairs.place(b, a)).collect();
+            (0..5).flat_map(|a| (a + 1..5).map(move |b| (a, b))).map(|(a, b)| pairs.pair_index(b, a)).collect();
         assert_eq!(places, (0..10).collect::<Vec<_>>());
     }
 
     #[test]
-    fn neighbours_may_tie_where_the_ends_do_not() {
+    fn neighbours_may_tie_where_extremes_do_not() {
         // Differences around 1 with a spread of about 1 between neighbours, around 2 with almost none between first and last: a
         // and b tie, b and c tie, a and c do not. Three pairs: Holm multiplies the smallest p-value by 3.
         let a = [10.0, 20.0, 30.0, 40.0, 50.0];
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_without_overlap_have_a_letter_each() {
+    fn disjoint_groups_have_one_letter_each() {
         let a = [1.0, 2.0, 3.0, 4.0];
         let near = [1.01, 1.99, 3.02, 3.99];
         let far = [9.0, 10.1, 11.0, 12.2];
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_difference_at_every_seed_is_told_apart_without_a_p_value() {
+    fn equal_differences_are_significant_without_p_value() {
         let pairs = Pairs::of(&values(&[&[1.0, 1.0, 1.0], &[2.0, 2.0, 2.0], &[2.0, 2.0, 2.0]]));
         assert_eq!((pairs.apart(0, 1), pairs.adjusted(0, 1), pairs.apart(1, 2)), (Some(true), None, Some(false)));
         assert_eq!(pairs.letters(&[0, 1, 2]).unwrap(), ["a", "b", "b"]);

@@ -44,7 +44,7 @@ pub(crate) fn in_words(load: &MachineLoad) -> String {
         share.map(|share| words(format!("{} %", significant_digits_trimmed(share * 100.0, 3))))
     };
     let parts = [
-        percent(load.offered_share, |share| format!("hosts offered {share} of the rate asked for")),
+        percent(load.offered_share, |share| format!("hosts offered {share} of the requested rate")),
         percent(load.late_share, |share| format!("endpoints ran late for {share} of their active time")),
         percent(load.idle_share, |share| format!("processors were idle for {share}")),
     ];
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn late_faults_are_named_with_their_times() {
+    fn late_faults_are_named_with_times() {
         let fault = |number, planned_s, took_effect_s| FaultSummary { fault: Some(number), planned_s, took_effect_s };
         let on_time = [fault(1, 0.02, Some(0.0249)), fault(2, 0.5, None)];
         assert_eq!(late(&on_time), None);

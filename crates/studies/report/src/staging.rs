@@ -111,8 +111,8 @@ impl Staging {
             |name: &str| fs::symlink_metadata(self.target.path().join(name)).is_ok_and(|there| !there.is_dir());
         let stale: Vec<&FileEntry> =
             was.filter(|file| !listed.contains(file.name.as_str()) && !file.open && is_file(&file.name)).collect();
-        let gone = stale.iter().map(|file| file.name.as_str());
-        self.target.admit(self.files.keys().map(String::as_str).chain(gone).chain([MANIFEST]))?;
+        let removed = stale.iter().map(|file| file.name.as_str());
+        self.target.admit(self.files.keys().map(String::as_str).chain(removed).chain([MANIFEST]))?;
         let path = self.target.path();
         let put = || -> io::Result<()> {
             // First write a manifest that lists the files about to appear and disappear.
@@ -131,9 +131,9 @@ impl Staging {
             }
             let mut folders = BTreeSet::new();
             for file in &stale {
-                let gone = path.join(&file.name);
-                disk::remove_file(&gone)?;
-                folders.extend(gone.parent().map(Path::to_path_buf));
+                let removed = path.join(&file.name);
+                disk::remove_file(&removed)?;
+                folders.extend(removed.parent().map(Path::to_path_buf));
             }
             for name in self.files.keys().filter(|name| *name != SUMMARY) {
                 let to = path.join(name);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_visible_before_all_is_complete() {
+    fn unpublished_files_are_invisible() {
         let folder = anabranch_testkit::folder();
         let path = folder.join("out");
         let mut staging = staging(&path);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_leaves_the_old_files_as_they_were() {
+    fn failure_keeps_old_files() {
         let folder = anabranch_testkit::folder();
         let path = folder.join("out");
         let mut first = staging(&path);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn stale_files_go_and_foreign_ones_stay() {
+    fn stale_files_are_removed_and_foreign_files_kept() {
         let folder = anabranch_testkit::folder();
         let path = folder.join("out");
         let mut first = staging(&path);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_left_goes() {
+    fn leftovers_of_killed_process_are_removed() {
         let folder = anabranch_testkit::folder();
         let path = folder.join("out");
         let mut first = staging(&path);

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_distribution_of_the_first_hundred_numbers() {
+    fn distribution_of_first_hundred_numbers() {
         // 1..=101: position 100 q, value 1 + 100 q.
         let mut values: Vec<f64> = (1..=101).rev().map(f64::from).collect();
         let d = Distribution::of(&mut values);
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(slowdown(150, 100, true), 1.5);
         assert_eq!(slowdown(99, 100, true), 1.0);
         assert_eq!(slowdown(99, 0, true), 1.0);
-        assert_eq!(slowdown(80, 100, false), 0.8, "a real network can be faster than the model of it");
+        assert_eq!(slowdown(80, 100, false), 0.8, "a real network can be faster than its model");
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_five_seeds() {
+    fn interval_of_five_seeds() {
         // Mean 3, squared deviations 4 + 1 + 0 + 1 + 4 = 10, variance 10 / 4, standard error sqrt(2.5 / 5) = 0.70711.
         let e = Estimate::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         assert_eq!((e.mean, e.seeds), (3.0, 5));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn two_seeds_are_too_few_to_tell() {
+    fn two_seeds_give_no_test() {
         assert_eq!(PairedDifference::of(&[(2.0, 1.0), (3.1, 2.0)]).unwrap().test, Test::TooFew);
         assert!(PairedDifference::of(&[(2.0, 1.0), (3.1, 2.0), (4.0, 3.0)]).unwrap().p_value().is_some());
     }

@@ -20,7 +20,7 @@ const STORE: [(&str, &str); 6] = [
     ("starts.log", "a line per start of a run: hash, computer, process"),
     ("earlier-runs", "runs that were found damaged, or that were replaced beside files of others"),
     (".writing", "runs that are being written"),
-    (".claims", "runs that a process is at"),
+    (".claims", "runs that a process works on"),
 ];
 
 /// Returns the names of a sweep's files and directories besides tables, figures and page.
@@ -58,7 +58,7 @@ pub fn store_output(dir: &Path, inputs: Inputs) -> Result<OutputDir, ReportError
 ///
 /// # Errors
 /// [`ReportError`] if it cannot be written, or exists and no manifest lists it.
-pub fn begin_store(dir: &Path, version: &str, also: &[(&str, &str)]) -> Result<(), ReportError> {
+pub fn create_store(dir: &Path, version: &str, also: &[(&str, &str)]) -> Result<(), ReportError> {
     let names = || STORE.map(|(name, _)| name).into_iter().chain(also.iter().map(|(name, _)| *name));
     let is_begun =
         |output: &OutputDir| output.manifest().is_some_and(|there| names().all(|name| there.file(name).is_some()));
@@ -123,7 +123,7 @@ pub struct Attempt {
 
 impl Attempt {
     pub(crate) fn entry() -> FileEntry {
-        FileEntry::new(ATTEMPT, "where the run was done, and how often it was begun", vec![])
+        FileEntry::new(ATTEMPT, "host of the run and number of its attempts", vec![])
     }
 }
 
@@ -131,7 +131,7 @@ impl Attempt {
 ///
 /// # Errors
 /// [`ReportError`] if they cannot be read or written.
-pub fn restate_attempt(run: &Path, attempt: &Attempt) -> Result<(), ReportError> {
+pub fn replace_attempt(run: &Path, attempt: &Attempt) -> Result<(), ReportError> {
     let failed = |error| ReportError::file(run, error);
     let put = |name: &str, text: String| {
         let path = run.join(name);
@@ -149,7 +149,7 @@ pub fn restate_attempt(run: &Path, attempt: &Attempt) -> Result<(), ReportError>
 
 /// Returns `true` if `run` contains a run of a store with all its files unchanged. Files without digests must be at
 /// least as long as recorded; a manifest that lists figures too is longer.
-pub fn is_whole(run: &Path) -> bool {
+pub fn is_complete_run(run: &Path) -> bool {
     if !run.join(SUMMARY).exists() || !is_intact(run) {
         return false;
     }

@@ -65,16 +65,16 @@ declared! {
         pub seed: u64 => "integer", "", "seed of the run";
         pub threads: usize => "integer", "", "threads of the simulation";
         #[serde(default, rename = "backend")]
-        pub recorded_backend: String => "text", "", "what ran it: sim, testbed";
+        pub recorded_backend: String => "text", "", "backend: sim, testbed";
         pub fingerprint: Option<String> => "text", "",
             "64 bits over the integers of flows and links, equal for any number of threads; null on the clock of a machine";
-        pub simulated_s: f64 => "real", "s", "how long the run took: simulated time, on a testbed that of the clock";
-        pub wall_s: f64 => "real", "s", "wall time of the run without its preparations";
-        pub events: Option<u64> => "integer", "", "events handled; null where there are none";
+        pub simulated_s: f64 => "real", "s", "duration of the run: simulated time, or clock time on a testbed";
+        pub wall_s: f64 => "real", "s", "wall time of the run without setup";
+        pub events: Option<u64> => "integer", "", "events handled; null on a testbed";
         pub packet_hops: Option<u64> => "integer", "packets", "packets that left a port; null where not counted";
         pub packet_hops_per_s: Option<f64> => "real", "1/s", "packet_hops over wall_s";
         pub peak_rss_bytes: Option<u64> => "integer", "bytes",
-            "largest memory of the process; null where the system does not say";
+            "largest memory of the process; null where the system does not report it";
         #[serde(flatten)]
         /// Statistics over all measured workloads.
         pub all: FlowSummary;
@@ -88,31 +88,31 @@ declared! {
         pub queues: QueueSummary;
         pub version: String => "text", "", "version of the project";
         pub commit: String => "text", "", "commit of the build";
-        pub time_limit_struck: bool => "boolean", "", "whether a time limit ended the run before all flows were done";
-        pub interrupted: bool => "boolean", "", "whether the run was interrupted";
+        pub time_limit_struck: bool => "boolean", "", "true if a time limit ended the run before all flows were done";
+        pub interrupted: bool => "boolean", "", "true if the run was interrupted";
         #[serde(default)]
         pub status: Option<RunStatus> => "text", "",
-            "how the run ended: finished, time-limit, interrupted, deadlock, stalled or lost-peers";
+            "outcome: finished, time-limit, interrupted, deadlock, stalled or lost-peers";
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub deadlock: Vec<String> => "list of text", "",
-            "the links of a circle of PFC pauses that nothing can resolve; absent elsewhere";
+            "links of a cyclic wait of PFC pauses (deadlock); absent elsewhere";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub last_progress_s: Option<f64> => "real", "s",
-            "when an open flow last received a byte, of a run that stalled; absent elsewhere";
+            "time at which an open flow last received a byte, of a stalled run; absent elsewhere";
         #[serde(default)]
         pub unfinished_named: Vec<String> => "list of text", "",
-            "the first flows that did not finish: which, where, since when";
+            "the first unfinished flows: number, hosts, size, start";
         #[serde(default)]
         pub warmup_s: f64 => "real", "s",
-            "flows that start earlier than this after the first flow are not in the statistics";
+            "flows that start within this time of the first flow are not in the statistics";
         #[serde(default)]
-        pub flows_wait: bool => "boolean", "", "whether flows in the statistics wait for others, as in a collective";
+        pub flows_wait: bool => "boolean", "", "true if measured flows wait for others, as in a collective";
         #[serde(default)]
         pub bytes_per_host: Option<u64> => "integer", "bytes", "the simulator's own structures per host";
         #[serde(default)]
-        pub arrivals_from_s: Option<f64> => "real", "s", "when the first flow that counts started; null where none did";
+        pub arrivals_from_s: Option<f64> => "real", "s", "start of the first measured flow; null without one";
         #[serde(default)]
-        pub arrivals_to_s: Option<f64> => "real", "s", "when the last flow that counts started";
+        pub arrivals_to_s: Option<f64> => "real", "s", "start of the last measured flow";
         #[serde(default)]
         pub window_from_s: Option<f64> => "real", "s",
             "begin of the window of window_utilisation in links; null without one";
@@ -120,30 +120,30 @@ declared! {
         pub window_to_s: Option<f64> => "real", "s", "its end";
         #[serde(default)]
         pub trace_cut_s: Option<f64> => "real", "s",
-            "where trace ends because it has measure.trace_limit rows; null where it is whole";
+            "end of a trace that reached measure.trace_limit rows; null if it is complete";
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub datapath: Option<String> => "text", "", "what carried real packets; absent where they were simulated";
+        pub datapath: Option<String> => "text", "", "datapath of real packets; absent where simulated";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub longest_pause_s: Option<f64> => "real", "s",
             "longest time for which an endpoint was not scheduled; absent where simulated";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub machine_load: Option<MachineLoad> => "object", "",
-            "how far the machine kept up: bound, offered_share, late_share, idle_share, asked_bps, offered_bps, achieved_bps; absent where simulated";
+            "load of the machine: bound, offered_share, late_share, idle_share, asked_bps, offered_bps, achieved_bps; absent where simulated";
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub collectives: Vec<Collective> => "list of objects", "",
             "collectives that ranks ran over a network plugin; absent where there were none";
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub missing: Vec<String> => "list of text", "",
-            "what the machine of a run of real packets lacked; absent elsewhere";
+            "features that the machine lacked, in a run of real packets; absent elsewhere";
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub faults: Vec<FaultSummary> => "list of objects", "",
-            "per fault of a run of real packets: fault (its number in the scenario, from 1), planned_s, took_effect_s (null: not before the end); absent elsewhere";
+            "per fault of a run of real packets: fault (its number in the scenario, from 1), planned_s, took_effect_s (null: not before the end of the run); absent elsewhere";
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub lost_peers: Vec<LostPeer> => "list of objects", "",
-            "hosts (two names) of which one no longer answered the other, reason; absent where there were none";
+            "hosts (two names) of which one timed out for the other, reason; absent without any";
         #[serde(default)]
         pub offered_load: Vec<OfferedLoad> => "list of object", "",
-            "payload offered over capacity, where more than the links named can carry";
+            "payload offered over capacity, where it exceeds that of the links named";
     }
 }
 
@@ -162,7 +162,7 @@ declared! {
     pub struct FlowCounts {
         pub total: u64 => "integer", "flows", "all flows";
         pub finished: u64 => "integer", "flows", "flows with a completion time of the kind in fct_kind";
-        pub unfinished: u64 => "integer", "flows", "the others, among them those that never started";
+        pub unfinished: u64 => "integer", "flows", "all others, including flows that never started";
         pub measured: u64 => "integer", "flows", "finished flows in the statistics: measured workload, past the warm-up";
         pub measured_unfinished: u64 => "integer", "flows", "flows that would be in the statistics had they finished";
     }
@@ -183,12 +183,12 @@ declared! {
             "largest completion time over largest ideal one; null where a flow did not finish";
         #[serde(default)]
         pub completion_us: Option<f64> => "real", "us",
-            "first start to last acknowledgement of the flows that count; null where one did not finish";
+            "first start to last acknowledgement of the measured flows; null if one did not finish";
         pub size_bytes: SizeRange => "object", "bytes", "smallest and largest flow in the statistics";
         #[serde(default)]
         pub metrics: FlowMetrics => "object", "",
-            "per-flow counts of the finished flows that count, by column of flows: added up, of max_ columns the largest; null where not measured";
-        pub measured: bool => "boolean", "", "whether these flows enter the statistics over all workloads";
+            "counts of the finished measured flows, by column of flows: sums, maxima of max_ columns; null where not measured";
+        pub measured: bool => "boolean", "", "true if these flows are in the statistics over all workloads";
     }
 }
 
@@ -366,17 +366,18 @@ impl Summary {
         warnings.extend(self.deadlocked().map(|sentence| format!("{sentence}.")));
         warnings.extend(self.stalled().map(|sentence| format!("{sentence}.")));
         if self.time_limit_struck {
-            warnings.push(format!("The time limit struck at {} s, before all flows were done.", self.simulated_s));
+            warnings
+                .push(format!("The time limit ended the run at {} s, before all flows were done.", self.simulated_s));
         }
         if flows.measured_unfinished > 0 {
             warnings.push(format!(
-                "{} of {} flows that count did not finish; the statistics are over the others and look better than the truth.",
+                "{} of {} measured flows did not finish; the statistics cover only the others, so they are too good.",
                 flows.measured_unfinished,
                 flows.measured + flows.measured_unfinished
             ));
         } else if flows.unfinished > 0 {
             warnings.push(format!(
-                "{} of {} flows did not finish; none of them enters the statistics.",
+                "{} of {} flows did not finish; none of them is in the statistics.",
                 flows.unfinished, flows.total
             ));
         }
@@ -387,22 +388,24 @@ impl Summary {
         }
         if let Some(end) = self.trace_cut_s {
             warnings.push(format!(
-                "The trace has as many rows as `measure.trace_limit` allows and ends at {end} s; what follows is left out."
+                "The trace reached `measure.trace_limit` rows and ends at {end} s; later events are not recorded."
             ));
         }
         for offered in &self.offered_load {
             warnings.push(format!(
-                "The flows offer {:.0} % of what {} can carry: queues grow for as long as flows arrive, and the results depend on \
-                 how long that is.",
+                "The flows offer {:.0} % of what {} can carry: queues grow while flows arrive, so the results depend on the length of the run.",
                 offered.load * 100.0,
                 offered.links
             ));
         }
         if flows.measured == 0 {
-            warnings.push("No finished flow enters the statistics.".to_string());
+            warnings.push("No finished flow is in the statistics.".to_string());
         }
         if self.conservation.is_some_and(|conservation| !conservation.holds) {
-            warnings.push("Packets or bytes were lost or invented: the conservation check failed.".to_string());
+            warnings.push(
+                "The conservation check failed: packets or bytes are missing or counted twice. Please report this bug."
+                    .to_string(),
+            );
         }
         warnings
     }
@@ -411,8 +414,7 @@ impl Summary {
     pub fn stalled(&self) -> Option<String> {
         let since = self.last_progress_s?;
         Some(format!(
-            "The run stalled: no open flow has received a byte since {since} s, and no start, fault or change of tables lies \
-             ahead; it ended at {} s, after `run.stall_after` timeouts",
+            "The run stalled: no open flow has received a byte since {since} s, and no start, fault or change of tables is due; it ended at {} s, after `run.stall_after` timeouts",
             self.simulated_s
         ))
     }

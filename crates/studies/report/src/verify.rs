@@ -19,7 +19,7 @@ use std::{
 /// Kind of deviation of a file from the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Fault {
+pub enum FindingKind {
     /// Its content differs.
     Differs,
     /// It does not exist.
@@ -38,21 +38,21 @@ pub struct Finding {
     /// Path of the file.
     pub path: PathBuf,
     /// Kind of the deviation.
-    pub fault: Fault,
+    pub fault: FindingKind,
     /// Description of the deviation.
     pub found: String,
 }
 
 impl Finding {
-    fn new(path: PathBuf, fault: Fault, found: impl Into<String>) -> Self {
+    fn new(path: PathBuf, fault: FindingKind, found: impl Into<String>) -> Self {
         Finding { path, fault, found: found.into() }
     }
 }
 
-const AGAIN: &str = "`anabranch verify` lists all such files; restore them, or give the command that made the results again: it does \
-                     over what is damaged, and keeps what is not of these results under `earlier-runs`";
+const REPAIR: &str = "`anabranch verify` lists all such files; restore them, or repeat the command that made the results: it repeats damaged runs and moves files that no manifest lists to `earlier-runs`";
 
-const UNDRAWN: &str = "a command ended before it had drawn figures and page: `anabranch report` draws them";
+const NOT_DRAWN: &str =
+    "figures and page are missing, because a command ended before it drew them; run `anabranch report` to draw them";
 
 /// A file that has not changed since this process last read it is not read again.
 fn content_of(path: &Path) -> io::Result<Content> {
@@ -88,53 +88,53 @@ fn compare(dir: &Path, file: &FileEntry, sealed: bool) -> Result<Option<Finding>
     }
     let Some(content) = file.content() else {
         return Ok(match (sealed, there) {
-            (true, _) if file.name == PAGE => Some(Finding::new(path, Fault::Unfinished, UNDRAWN)),
-            (true, _) => Some(Finding::new(path, Fault::Unfinished, "a command ended while it wrote this file")),
-            (false, None) => Some(Finding::new(path, Fault::Missing, "the manifest lists this file")),
+            (true, _) if file.name == PAGE => Some(Finding::new(path, FindingKind::Unfinished, NOT_DRAWN)),
+            (true, _) => Some(Finding::new(path, FindingKind::Unfinished, "a command ended while it wrote this file")),
+            (false, None) => Some(Finding::new(path, FindingKind::Missing, "the manifest lists this file")),
             (false, Some(_)) => None,
         });
     };
     let Some(there) = there else {
-        return Ok(Some(Finding::new(path, Fault::Missing, "the manifest lists this file")));
+        return Ok(Some(Finding::new(path, FindingKind::Missing, "the manifest lists this file")));
     };
     if !there.is_file() {
         let found = anabranch_input::open(&path).err().map_or("it is a link".into(), |error| error.to_string());
-        return Ok(Some(Finding::new(path, Fault::Differs, found)));
+        return Ok(Some(Finding::new(path, FindingKind::Differs, found)));
     }
     if there.len() != content.bytes {
-        let found = format!("it has {} bytes and had {} when it was written", there.len(), content.bytes);
-        return Ok(Some(Finding::new(path, Fault::Differs, found)));
+        let found = format!("it has {} bytes; the manifest has {}", there.len(), content.bytes);
+        return Ok(Some(Finding::new(path, FindingKind::Differs, found)));
     }
     let now = content_of(&path).map_err(|error| ReportError::file(&path, error))?;
-    let found = "its content is not that which was written";
-    Ok((now != content).then(|| Finding::new(path, Fault::Differs, found)))
+    let found = "its content differs from the digest in the manifest";
+    Ok((now != content).then(|| Finding::new(path, FindingKind::Differs, found)))
 }
 
-/// Checks the files `wanted` in `dir` against the manifest and returns all deviations, or a finding if there are no digests.
+/// Checks the files `is_wanted` in `dir` against the manifest and returns all deviations, or a finding if there are no digests.
 ///
 /// # Errors
 /// [`ReportError`] if the manifest is damaged or a file cannot be read.
-pub fn check_files(dir: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<Finding>, ReportError> {
+pub fn check_files(dir: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<Finding>, ReportError> {
     let Some(manifest) = Manifest::read(dir)? else {
         return Ok(vec![Finding::new(
             dir.join(MANIFEST),
-            Fault::NoDigest,
-            "there is no manifest that says what was written",
+            FindingKind::NoDigest,
+            "there is no manifest of what was written",
         )]);
     };
     let mut findings = vec![];
     if !manifest.is_sealed() {
         let found = "an older version wrote these results, without digests";
-        findings.push(Finding::new(dir.join(MANIFEST), Fault::NoDigest, found));
+        findings.push(Finding::new(dir.join(MANIFEST), FindingKind::NoDigest, found));
     }
-    for file in manifest.files.iter().filter(|file| wanted(&file.name)) {
+    for file in manifest.files.iter().filter(|file| is_wanted(&file.name)) {
         findings.extend(compare(dir, file, manifest.is_sealed())?);
     }
     // Rows that no manifest lists do not belong to this run.
     for name in fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name()) {
         let name = name.to_string_lossy();
-        if manifest.is_sealed() && is_data(&name) && wanted(&name) && manifest.file(&name).is_none() {
-            findings.push(Finding::new(dir.join(&*name), Fault::Unlisted, "no manifest lists this file"));
+        if manifest.is_sealed() && is_data(&name) && is_wanted(&name) && manifest.file(&name).is_none() {
+            findings.push(Finding::new(dir.join(&*name), FindingKind::Unlisted, "no manifest lists this file"));
         }
     }
     Ok(findings)
@@ -151,17 +151,17 @@ pub fn damage(dir: &Path) -> Option<String> {
         return None;
     }
     let finding = match check_files(dir, is_data) {
-        Ok(findings) => findings.into_iter().find(|finding| finding.fault != Fault::NoDigest),
+        Ok(findings) => findings.into_iter().find(|finding| finding.fault != FindingKind::NoDigest),
         Err(error) => return Some(error.to_string()),
     };
-    let finding = finding.or_else(|| of_another_name(dir).ok().flatten());
+    let finding = finding.or_else(|| of_other_run(dir).ok().flatten());
     finding.map(|finding| format!("{}: {}", finding.path.display(), finding.found))
 }
 
-fn of_another_name(dir: &Path) -> Result<Option<Finding>, ReportError> {
+fn of_other_run(dir: &Path) -> Result<Option<Finding>, ReportError> {
     let is_other = Manifest::read(dir)?.is_some_and(|manifest| !manifest.is_of_run(dir));
-    let found = "this is another run than its name says";
-    Ok(is_other.then(|| Finding::new(dir.to_path_buf(), Fault::Differs, found)))
+    let found = "the directory name is not the hash of this run";
+    Ok(is_other.then(|| Finding::new(dir.to_path_buf(), FindingKind::Differs, found)))
 }
 
 /// Returns `true` if the results of the run in `dir` are unchanged or do not exist. Without digests, only the manifest
@@ -183,7 +183,7 @@ pub fn check_results(dir: &Path) -> Result<Vec<String>, ReportError> {
     let mut findings = vec![];
     for run in runs_in(dir)? {
         findings.extend(check_files(&run, is_data)?);
-        findings.extend(of_another_name(&run)?);
+        findings.extend(of_other_run(&run)?);
         if let Some(manifest) = Manifest::read(dir)? {
             findings.extend(of_other_rows(dir, &run, &manifest)?);
         }
@@ -192,9 +192,9 @@ pub fn check_results(dir: &Path) -> Result<Vec<String>, ReportError> {
         let read = |name: &str| [SWEEP, INTERRUPTED].contains(&name);
         findings.extend(check_files(dir, read)?);
     }
-    let without = findings.iter().filter(|finding| finding.fault == Fault::NoDigest).count();
-    if let Some(Finding { path, found, .. }) = findings.iter().find(|finding| finding.fault != Fault::NoDigest) {
-        return Err(ReportError::content(path, found, AGAIN));
+    let without = findings.iter().filter(|finding| finding.fault == FindingKind::NoDigest).count();
+    if let Some(Finding { path, found, .. }) = findings.iter().find(|finding| finding.fault != FindingKind::NoDigest) {
+        return Err(ReportError::content(path, found, REPAIR));
     }
     let warning = |without| format!("{}: {without} results have no digests and cannot be checked", dir.display());
     Ok((without > 0).then(|| warning(without)).into_iter().collect())
@@ -208,7 +208,7 @@ pub fn check_runs(dir: &Path, runs: &[PathBuf]) -> Result<(), ReportError> {
     let Some(manifest) = Manifest::read(dir)? else { return Ok(()) };
     for run in runs {
         if let Some(Finding { path, found, .. }) = of_other_rows(dir, run, &manifest)? {
-            return Err(ReportError::content(&path, found, AGAIN));
+            return Err(ReportError::content(&path, found, REPAIR));
         }
     }
     Ok(())
@@ -252,11 +252,15 @@ fn of_other_rows(dir: &Path, run: &Path, manifest: &Manifest) -> Result<Option<F
     let name = run.strip_prefix(dir.join("runs")).unwrap_or(run).to_string_lossy().replace('\\', "/");
     let Some(rows) = manifest.runs.get(&name) else { return Ok(None) };
     let Some(own) = Manifest::read(run)? else {
-        return Ok(Some(Finding::new(run.join(MANIFEST), Fault::Missing, "the manifest of this run is not there")));
+        return Ok(Some(Finding::new(
+            run.join(MANIFEST),
+            FindingKind::Missing,
+            "the manifest of this run is not there",
+        )));
     };
     let own = own.rows_digest();
     let found = "its rows are not those that the tables above it were made of";
-    Ok((own.as_ref() != Some(rows)).then(|| Finding::new(run.join(MANIFEST), Fault::Differs, found)))
+    Ok((own.as_ref() != Some(rows)).then(|| Finding::new(run.join(MANIFEST), FindingKind::Differs, found)))
 }
 
 /// Names and digests of the rows of the runs of the backend `name` in an agreement.
@@ -276,7 +280,7 @@ pub struct Verified {
     /// Number of inputs whose content was compared.
     pub inputs: usize,
     /// Inputs that no longer exist and cannot be checked.
-    pub inputs_gone: Vec<String>,
+    pub missing_inputs: Vec<String>,
     /// Deviations from the manifests.
     pub findings: Vec<Finding>,
 }
@@ -295,18 +299,18 @@ pub fn verify(dir: &Path) -> Result<Verified, ReportError> {
         if verified.manifests == 0 {
             return Err(ReportError::NoResults { path: dir.to_path_buf() });
         }
-        let found = "there is no manifest that says what was written";
-        verified.findings.push(Finding::new(dir.join(MANIFEST), Fault::Missing, found));
+        let found = "there is no manifest of what was written";
+        verified.findings.push(Finding::new(dir.join(MANIFEST), FindingKind::Missing, found));
     }
     for (path, entry) in inputs {
         match content_of(Path::new(&path)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => verified.inputs_gone.push(path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => verified.missing_inputs.push(path),
             Err(error) => return Err(ReportError::file(Path::new(&path), error)),
             Ok(now) => {
                 verified.inputs += 1;
                 if (now.bytes, &now.blake3) != (entry.bytes, &entry.blake3) {
                     let found = "this input has changed since it was read";
-                    verified.findings.push(Finding::new(path.into(), Fault::Differs, found));
+                    verified.findings.push(Finding::new(path.into(), FindingKind::Differs, found));
                 }
             }
         }
@@ -326,14 +330,14 @@ impl Verified {
             Ok(Some(manifest)) => manifest,
             Ok(None) => return Ok(()),
             Err(ReportError::Content { path, found, .. }) => {
-                self.findings.push(Finding::new(path, Fault::Differs, found));
+                self.findings.push(Finding::new(path, FindingKind::Differs, found));
                 return Ok(());
             }
             Err(error) => return Err(error),
         };
         if !manifest.is_sealed() {
-            let found = "an older version wrote these results, without digests: nobody can say whether they changed";
-            self.findings.push(Finding::new(dir.join(MANIFEST), Fault::NoDigest, found));
+            let found = "an older version wrote these results without digests, so changes cannot be detected";
+            self.findings.push(Finding::new(dir.join(MANIFEST), FindingKind::NoDigest, found));
         }
         for file in &manifest.files {
             self.files += usize::from(file.content().is_some());
@@ -348,7 +352,7 @@ impl Verified {
             if path.join(MANIFEST).exists() {
                 self.directory(&path, inputs)?;
             } else if manifest.kind() == ResultKind::Agreement {
-                self.findings.push(Finding::new(path, Fault::Missing, "the tables were made of these results"));
+                self.findings.push(Finding::new(path, FindingKind::Missing, "the tables were made of these results"));
             } else if file.name != "failed" && path.is_dir() {
                 self.below(&path, inputs, Some((dir, &manifest)))?;
             }
@@ -358,7 +362,7 @@ impl Verified {
         }
         for (name, _) in manifest.runs.iter().filter(|(name, _)| !dir.join("runs").join(name).is_dir()) {
             let path = dir.join("runs").join(name);
-            self.findings.push(Finding::new(path, Fault::Missing, "the tables were made of this run too"));
+            self.findings.push(Finding::new(path, FindingKind::Missing, "the tables were made of this run too"));
         }
         Ok(())
     }
@@ -370,7 +374,7 @@ impl Verified {
             let then = rows_of_side(&file.name, manifest);
             if now != then {
                 let found = "its runs are not those that the tables above it were made of";
-                self.findings.push(Finding::new(path.join(MANIFEST), Fault::Differs, found));
+                self.findings.push(Finding::new(path.join(MANIFEST), FindingKind::Differs, found));
             }
         }
         Ok(())
@@ -386,7 +390,7 @@ impl Verified {
         for path in entries(dir)? {
             if fs::symlink_metadata(&path).is_ok_and(|there| !there.is_dir()) {
                 if above.is_some() && !is_hidden(&path) {
-                    self.findings.push(Finding::new(path, Fault::Unlisted, "no manifest lists this file"));
+                    self.findings.push(Finding::new(path, FindingKind::Unlisted, "no manifest lists this file"));
                 }
                 continue;
             }
@@ -400,10 +404,10 @@ impl Verified {
             {
                 let name = path.strip_prefix(root.join("runs")).unwrap_or(&path).to_string_lossy().into_owned();
                 // While runs are missing, the tables may be out of date.
-                let is_whole = manifest.kind() == ResultKind::Comparison && manifest.file(INTERRUPTED).is_none();
-                if is_whole && !manifest.runs.is_empty() && !manifest.runs.contains_key(&name) {
+                let is_complete_run = manifest.kind() == ResultKind::Comparison && manifest.file(INTERRUPTED).is_none();
+                if is_complete_run && !manifest.runs.is_empty() && !manifest.runs.contains_key(&name) {
                     let found = "this run is none of those that the tables were made of";
-                    self.findings.push(Finding::new(path.clone(), Fault::Unlisted, found));
+                    self.findings.push(Finding::new(path.clone(), FindingKind::Unlisted, found));
                 }
                 if let Ok(other) = of_other_rows(root, &path, manifest) {
                     self.findings.extend(other);
@@ -422,7 +426,7 @@ impl Verified {
             if fs::symlink_metadata(&path).is_ok_and(|there| there.is_dir()) {
                 self.unlisted(root, &path, manifest)?;
             } else {
-                self.findings.push(Finding::new(path, Fault::Unlisted, "no manifest lists this file"));
+                self.findings.push(Finding::new(path, FindingKind::Unlisted, "no manifest lists this file"));
             }
         }
         Ok(())

@@ -219,7 +219,7 @@ fn comparison_entries() -> Vec<FileEntry> {
 }
 
 fn interrupted_entry() -> FileEntry {
-    FileEntry::new(INTERRUPTED, "the runs that are missing, and why", vec![])
+    FileEntry::new(INTERRUPTED, "missing runs and the reason", vec![])
 }
 
 /// Writes `comparison.csv`, `comparison.json` and `manifest.json` over the existing ones of `runs` into `dir`.

@@ -28,7 +28,7 @@ fn side(dir: &Path, backend: &str, measures: &Measures, runs: &[RunRows]) -> Sid
 }
 
 #[test]
-fn ratios_are_of_whole_runs_and_unknown_counts_stay_unknown() {
+fn ratios_use_complete_runs_and_unknown_counts_stay_null() {
     let dir = anabranch_testkit::folder();
     let whole = |slowdown| rows(slowdown, |_| {});
     let open = rows(9.0, |flow| {
@@ -49,7 +49,11 @@ fn ratios_are_of_whole_runs_and_unknown_counts_stay_unknown() {
     // 3 over 2 at each of two seeds; at the third a flow did not finish.
     assert_eq!((row.seeds, row.verdict), (2, Verdict::Apart));
     assert!((row.ratio.unwrap() - 1.5).abs() < 1e-5, "{row:?}");
-    assert!(agreement.notes.iter().any(|note| note.contains("other, seed 3: 1 flows")), "{:?}", agreement.notes);
+    assert!(
+        agreement.notes.iter().any(|note| note.contains("other, seed 3: 1 measured flows")),
+        "{:?}",
+        agreement.notes
+    );
     let of = |quantity: &str| {
         let found = agreement.explanations.iter().find(|row| row.quantity == quantity);
         found.unwrap_or_else(|| panic!("{quantity}")).values.clone()

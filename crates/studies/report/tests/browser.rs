@@ -23,16 +23,16 @@ fn file(path: &std::path::Path) -> OutputFile {
 fn passes(script: &str, arguments: &[&Path]) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser").join(script);
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_string());
-    let answer = Command::new(python).arg(script).args(arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&answer.stdout).into_owned() + &String::from_utf8_lossy(&answer.stderr);
-    assert!(answer.status.success(), "{said}");
-    print!("{said}");
+    let output = Command::new(python).arg(script).args(arguments).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    print!("{message}");
 }
 
 /// Requires Chromium, its driver and Selenium; see the script for the command.
 #[test]
 #[ignore = "needs chromium, chromium-driver and selenium"]
-fn pages_load_whole_in_a_browser() {
+fn pages_load_in_a_browser() {
     let dir = anabranch_testkit::folder();
     let mut pages = vec![];
     for (name, workloads, seeds) in [("comparison", &["web"][..], 3), ("workloads", &["web", "incast"][..], 1)] {
@@ -121,8 +121,8 @@ fn add_trace(result: &mut RunRows) {
     let mut rows = vec![];
     for psn in 0..60 {
         let spine = format!("spine{}", psn % 8);
-        let way = [("host0", "leaf0"), ("leaf0", &*spine), (&*spine, "leaf5"), ("leaf5", "host40")];
-        for (hop, (from, to)) in way.into_iter().enumerate() {
+        let route = [("host0", "leaf0"), ("leaf0", &*spine), (&*spine, "leaf5"), ("leaf5", "host40")];
+        for (hop, (from, to)) in route.into_iter().enumerate() {
             let link = number(from, to).unwrap() as u32;
             let joined = Time::from_ns(500 * psn + 1200 * hop as u64);
             let mut row = TraceRow {

@@ -68,7 +68,7 @@ fn one_seed_has_neither_interval_nor_test() {
 }
 
 #[test]
-fn only_what_every_scheme_has_run_is_compared() {
+fn only_common_seeds_are_compared() {
     // prime lacks seed 1, so all rows are over seeds 2 and 3, at which ecmp has 4 and 6, prime 2 and 3.
     let mut runs = runs();
     runs.retain(|run| !(run.scheme == "prime" && run.seed == 1));
@@ -87,7 +87,7 @@ fn only_what_every_scheme_has_run_is_compared() {
 }
 
 #[test]
-fn without_a_common_seed_pairs_stand_on_what_they_share() {
+fn pairs_use_their_common_seeds() {
     let of = |scheme, seeds: &[u64]| seeds.iter().map(|s| summary(scheme, *s, *s as f64 + 1.0)).collect::<Vec<_>>();
     let runs = [of("a", &[1, 2]), of("b", &[2, 3]), of("c", &[3, 4])].concat();
     let comparison = Comparison::new(&runs, &names(&["a", "b", "c"]), "a");
@@ -100,7 +100,7 @@ fn without_a_common_seed_pairs_stand_on_what_they_share() {
 }
 
 #[test]
-fn who_leaves_flows_unfinished_is_not_best() {
+fn scheme_with_unfinished_flows_is_not_best() {
     let mut flows = vec![flow(0, 300_000, Time::ZERO, 1.0), flow(1, 300_000, Time::ZERO, 1.0)];
     unfinish(&mut flows[1]);
     let quick = common::summary(&result(flows), &meta("quick", 1));
@@ -114,7 +114,7 @@ fn who_leaves_flows_unfinished_is_not_best() {
 }
 
 #[test]
-fn several_workloads_are_compared_one_by_one() {
+fn workloads_are_compared_separately() {
     let run = |scheme: &str, slowdown: f64| {
         let mut meta = meta(scheme, 1);
         meta.workloads.push(WorkloadMeta { name: "background".to_string(), measured: false });
@@ -148,7 +148,7 @@ fn csv_has_a_row_per_scheme_and_metric() {
 }
 
 #[test]
-fn schemes_without_a_run_are_left_out() {
+fn schemes_without_runs_are_excluded() {
     let comparison = Comparison::new(&runs(), &names(&["absent", "prime", "ecmp"]), "ecmp");
     assert_eq!(comparison.schemes, ["prime", "ecmp"]);
 }
@@ -171,7 +171,7 @@ fn carried(scheme: &str, seed: u64, slowdown: f64, late_ms: u64) -> Summary {
 }
 
 #[test]
-fn seeds_of_machine_bound_runs_are_not_compared_while_others_are_left() {
+fn machine_bound_seeds_are_excluded_if_others_remain() {
     let (schemes, late) = (names(&["ecmp", "prime"]), 30);
     let mut runs: Vec<Summary> = (1..4).map(|seed| carried("ecmp", seed, 2.0, 5)).collect();
     runs.extend([carried("prime", 1, 1.0, 0), carried("prime", 2, 9.0, late), carried("prime", 3, 1.0, 0)]);
@@ -186,12 +186,12 @@ fn seeds_of_machine_bound_runs_are_not_compared_while_others_are_left() {
     let only = [carried("ecmp", 2, 2.0, 0), carried("prime", 2, 9.0, late)];
     let comparison = Comparison::new(&only, &schemes, "ecmp");
     assert_eq!(comparison.compared_seeds, [2]);
-    assert!(comparison.to_text(100).contains("MACHINE-BOUND prime/seed2: compared all the same"));
+    assert!(comparison.to_text(100).contains("MACHINE-BOUND prime/seed2: compared nevertheless"));
     assert!(!Comparison::new(&runs[..3], &names(&["ecmp"]), "ecmp").to_text(100).contains("MACHINE-BOUND"));
 }
 
 #[test]
-fn what_a_machine_did_not_measure_is_null() {
+fn unmeasured_values_are_null() {
     let ranks = MachineLoad::new(&[], Some(0.25), false);
     let mut result = result(vec![flow(0, 300_000, Time::ZERO, 1.0)]);
     result.on_wire = Some(OnWire {

@@ -62,12 +62,12 @@ fn page(dir: &Path, with_all: bool) -> String {
     page.replace("&#x2f;", "/").replace("&#x27;", "'")
 }
 
-fn said(comparison: &Comparison) -> String {
+fn message(comparison: &Comparison) -> String {
     comparison.headlines(false).iter().flat_map(|h| h.sentences.clone()).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn workloads_are_not_pooled_unless_asked_for() {
+fn workloads_are_not_pooled_by_default() {
     let dir = folder();
     let runs: Vec<_> = ["ecmp", "prime"].iter().flat_map(|scheme| (1..=5).map(|seed| paradox(scheme, seed))).collect();
     let comparison = write(&dir, &runs, &["ecmp", "prime"]);
@@ -116,7 +116,7 @@ fn compared(schemes: &[(&str, &[f64])]) -> Comparison {
 }
 
 #[test]
-fn schemes_that_cannot_be_told_apart_tie() {
+fn schemes_without_significant_difference_tie() {
     // The tied schemes differ in the third digit alone; ecmp is far off.
     let comparison = compared(&[
         ("ecmp", &[8.0, 8.5, 7.9, 8.2, 8.4]),
@@ -126,13 +126,13 @@ fn schemes_that_cannot_be_told_apart_tie() {
         ("co-prime", &[3.00, 3.08, 3.01, 3.01, 3.04]),
         ("prime", &[3.03, 3.02, 3.01, 3.00, 3.05]),
     ]);
-    let text = said(&comparison);
+    let text = message(&comparison);
     assert!(text.starts_with("Five schemes tie for the best"), "{text}");
     assert!(text.contains("than ecmp (baseline)") && text.contains("Holm's correction over all 15 pairs"), "{text}");
     let row = |scheme| comparison.row(ALL, scheme, "fct_ratio_max").unwrap();
     for scheme in ["ops", "reps", "ar", "co-prime", "prime"] {
         assert!(row(scheme).leading && row(scheme).group == "a", "{:?}", row(scheme));
-        assert_eq!(row(scheme).significant, Some(true), "each is told apart from the baseline");
+        assert_eq!(row(scheme).significant, Some(true), "each differs from the baseline");
     }
     assert_eq!((row("ecmp").leading, row("ecmp").group.as_str()), (false, "b"));
     let table = comparison.to_text(80);
@@ -142,24 +142,24 @@ fn schemes_that_cannot_be_told_apart_tie() {
 }
 
 #[test]
-fn far_apart_but_not_told_apart_is_no_tie() {
+fn large_insignificant_difference_is_no_tie() {
     let comparison = compared(&[("ecmp", &[8.0, 3.1, 5.0]), ("prime", &[3.0, 3.5, 2.9])]);
-    let text = said(&comparison);
+    let text = message(&comparison);
     assert!(
-        text.starts_with("No scheme can be told apart from the lowest") && text.contains("with three seeds"),
+        text.starts_with("No scheme differs significantly from the lowest") && text.contains("with three seeds"),
         "{text}"
     );
-    assert!(text.contains("More seeds may tell them apart") && !text.contains("tie"), "{text}");
+    assert!(text.contains("More seeds may separate them") && !text.contains("tie"), "{text}");
 }
 
 #[test]
-fn two_seeds_are_too_few_to_tell() {
+fn two_seeds_give_no_test() {
     let comparison = compared(&[("ecmp", &[8.0, 8.5]), ("prime", &[3.0, 3.5])]);
-    let text = said(&comparison);
-    assert!(text.starts_with("Too few seeds to tell which scheme is best: two seeds so far"), "{text}");
+    let text = message(&comparison);
+    assert!(text.starts_with("Too few seeds to rank the schemes: two seeds so far"), "{text}");
     let row = comparison.row(ALL, "prime", "fct_ratio_max").unwrap();
     assert_eq!((row.p_value, row.significant, row.leading), (None, None, false));
-    assert!(comparison.to_text(80).contains("too few seeds to tell schemes apart"));
+    assert!(comparison.to_text(80).contains("too few seeds to compare schemes"));
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn no_variance_is_no_tiny_p_value() {
     let comparison = compared(&[("ecmp", &[8.0, 8.0, 8.0]), ("prime", &[3.0, 3.0, 3.0])]);
     let row = comparison.row(ALL, "prime", "fct_ratio_max").unwrap();
     assert_eq!((row.p_value, row.p_holm, row.significant), (None, None, None));
-    let text = said(&comparison);
+    let text = message(&comparison);
     assert!(text.contains("no variance to test against") && !text.contains("p <"), "{text}");
     let dir = folder();
     let runs: Vec<_> = [("ecmp", 8.0), ("prime", 3.0)]
@@ -192,7 +192,7 @@ fn network(dir: &Path, schemes: &[Behaviour], seeds: u64, count: u32) -> Compari
 }
 
 #[test]
-fn one_number_for_one_thing() {
+fn figures_and_tables_show_equal_numbers() {
     let dir = folder();
     let comparison = network(&dir, &SCHEMES[..2], 4, 1500);
     let page = page(&dir, false);
@@ -210,7 +210,7 @@ fn one_number_for_one_thing() {
 }
 
 #[test]
-fn an_interrupted_comparison_says_what_is_missing() {
+fn interrupted_comparison_lists_missing_runs() {
     let dir = folder();
     let schemes = &SCHEMES[..3];
     let runs: Vec<_> = schemes
@@ -224,16 +224,16 @@ fn an_interrupted_comparison_says_what_is_missing() {
     fs::create_dir_all(dir.join("runs/prime/seed1/.partial")).unwrap();
     let shown = page(&dir, false);
     assert!(shown.contains("<strong>Results are missing</strong>"));
-    for said in [
+    for message in [
         "The comparison was interrupted; not finished: hopper, seed 4.",
         "hopper: 4 of 5 seeds; not run: seed 4.",
         "prime: 0 of 5 seeds; not run: seed 1, 2, 3, 4, 5.",
-        "Compared on what every scheme has: seed 1, 2, 3, 5.",
+        "Compared over the seeds of every scheme: seed 1, 2, 3, 5.",
         "No finished run in runs/prime/seed1.",
         "hopper, 4 seeds",
         "ecmp (baseline), 5 seeds",
     ] {
-        assert!(shown.contains(said), "{said}");
+        assert!(shown.contains(message), "{message}");
     }
     assert!(shown.contains("seeds run</button>"));
     assert!(shown.split("<footer>").nth(1).unwrap().contains("4 of 5 seeds"));
@@ -245,7 +245,7 @@ fn an_interrupted_comparison_says_what_is_missing() {
 }
 
 #[test]
-fn the_page_holds_its_fonts_and_figures() {
+fn page_embeds_fonts_and_figures() {
     let dir = folder();
     network(&dir, &SCHEMES[..2], 3, 600);
     // Unescaped on purpose, as a browser reads it.
@@ -275,7 +275,7 @@ fn the_page_holds_its_fonts_and_figures() {
 }
 
 #[test]
-fn what_was_run_stands_at_the_top() {
+fn page_starts_with_the_setup() {
     let dir = folder();
     let mut own = provenance();
     own.command = "anabranch run web.toml --seed 3 --out 'my results'".to_string();
@@ -294,7 +294,7 @@ fn what_was_run_stands_at_the_top() {
     meta.faults = vec![fault("leaf3", "spine5"), fault("spine5", "leaf3")];
     common::write_run(&dir, &run(&SCHEMES[4], 3, 500, false), &meta, &own, Formats::BOTH).unwrap();
     let shown = page(&dir, false);
-    for said in [
+    for message in [
         "128 hosts, 24 switches, 512 directed links; links of 400 Gb/s; link delay 1us",
         "fabric uet-lossy, transport uet with dctcp",
         "web: poisson, sizes web-search, load 0.6 of the host, duration 2ms",
@@ -303,14 +303,14 @@ fn what_was_run_stands_at_the_top() {
         "until all flows are done, time limit 1s, warm-up 0us",
         "anabranch run web.toml --seed 3 --out 'my results'",
     ] {
-        assert!(shown.contains(said), "{said}");
+        assert!(shown.contains(message), "{message}");
     }
     assert!(shown.find("id=\"setup\"").unwrap() < shown.find("<figure").unwrap());
     // The failed link is marked: both directions in the figures' rows, a cross in the drawing, its fault in the hover text.
     let heat = fs::read_to_string(dir.join("figures/link_heat.csv")).unwrap();
     assert_eq!(heat.lines().filter(|line| line.ends_with("down at 20us")).count(), 2);
     assert!(shown.contains("leaf3 → spine5: 0 % (down at 20us)"));
-    assert!(shown.contains("a red cross marks a link that a fault struck"));
+    assert!(shown.contains("a red cross marks a failed link"));
     let rows = rows(&fs::read_to_string(dir.join("figures/link_utilisation.csv")).unwrap());
     let failed: usize = rows.iter().map(|row| row["failed_seeds"].parse::<usize>().unwrap()).sum();
     assert_eq!(failed, 2);
@@ -335,7 +335,7 @@ fn two_leaves(uplinks: usize) -> RunRows {
 }
 
 #[test]
-fn more_load_than_the_network_can_carry_is_a_warning() {
+fn overload_is_a_warning() {
     // 8 hosts send across the leaves: 1000 flows of 1 MB within 999 us are 8.008 Tb/s of 8 x 400 Gb/s = 3.2 Tb/s.
     let with = |size: u64, uplinks: usize, meta: &RunMeta| {
         let mut result = two_leaves(uplinks);
@@ -377,7 +377,7 @@ fn more_load_than_the_network_can_carry_is_a_warning() {
 }
 
 #[test]
-fn utilisation_says_over_which_time() {
+fn utilisation_names_its_time_window() {
     let dir = folder();
     // Flows start up to 2 ms of a run of 10 ms.
     let mut result = run(&SCHEMES[4], 1, 500, false);
@@ -402,7 +402,7 @@ fn utilisation_says_over_which_time() {
 }
 
 #[test]
-fn ports_are_listed_by_waiting_time_not_by_a_maximum_at_its_limit() {
+fn ports_are_sorted_by_waiting_time() {
     let dir = folder();
     let mut result = run(&SCHEMES[4], 1, 200, false);
     // Every port once reached the trim limit; at one, packets waited for long, at another they were trimmed.
@@ -434,7 +434,7 @@ fn value_ticks(page: &str, id: &str) -> Vec<String> {
 }
 
 #[test]
-fn panels_side_by_side_share_their_scale() {
+fn panels_share_their_scale() {
     let dir = folder();
     network(&dir, SCHEMES, 3, 4000);
     let shown = page(&dir, false);
@@ -459,16 +459,16 @@ fn panels_side_by_side_share_their_scale() {
 }
 
 #[test]
-fn bins_with_too_few_flows_have_no_tail() {
+fn bins_with_few_flows_have_no_tail() {
     let dir = folder();
     network(&dir, &SCHEMES[..2], 3, 90);
     let shown = page(&dir, false);
-    assert!(shown.contains("a 99th percentile stands where every seed has 100 flows or more (here nowhere)"));
+    assert!(shown.contains("a 99th percentile is shown where every seed has 100 flows or more (here nowhere)"));
     let mut reader = csv::Reader::from_path(dir.join("figures/slowdown_by_size.csv")).unwrap();
     assert!(reader.records().all(|row| row.as_ref().unwrap()[7].is_empty()));
     // With fewer flows the figure is omitted, and the page states it.
     network(&dir, &SCHEMES[..2], 3, 12);
-    assert!(page(&dir, false).contains("Left out: `slowdown_by_size`: each seed has too few flows for two sizes"));
+    assert!(page(&dir, false).contains("Not drawn: `slowdown_by_size`: each seed has too few flows for two sizes"));
 }
 
 fn snapshot(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
@@ -497,7 +497,7 @@ fn without(path: &Path, columns: &[&str]) {
 }
 
 #[test]
-fn rows_of_an_older_version_leave_figures_out_and_say_so() {
+fn figures_skipped_for_old_rows_are_named() {
     let dir = folder();
     let csv = Formats { csv: true, parquet: false };
     let mut result = run(&SCHEMES[2], 1, 2000, false);
@@ -519,20 +519,20 @@ fn rows_of_an_older_version_leave_figures_out_and_say_so() {
     }
     fs::write(dir.join("summary.json"), summary.to_string()).unwrap();
     let shown = page(&dir, false);
-    for said in [
-        "Left out: `slowdown_by_size`: the rows of `flows` have no values of `slowdown`.",
-        "Left out: `slowdown_cdf`: the rows of `flows` have no values of `slowdown`.",
-        "Left out: `queue_depth`: the rows of `links` have no values of `queue_p99_bytes`.",
-        "Left out: `queue_occupancy`: the rows of `occupancy` have no values of `time_ps`.",
+    for message in [
+        "Not drawn: `slowdown_by_size`: the rows of `flows` have no values of `slowdown`.",
+        "Not drawn: `slowdown_cdf`: the rows of `flows` have no values of `slowdown`.",
+        "Not drawn: `queue_depth`: the rows of `links` have no values of `queue_p99_bytes`.",
+        "Not drawn: `queue_occupancy`: the rows of `occupancy` have no values of `time_ps`.",
         "The rows were written by version 0.0.7, this page by",
     ] {
-        assert!(shown.contains(said), "{said}");
+        assert!(shown.contains(message), "{message}");
     }
     assert!(shown.contains("id=\"link_heat\"") && shown.contains("id=\"link_utilisation\""));
 }
 
 #[test]
-fn what_cannot_be_read_is_said_and_nothing_is_overwritten() {
+fn unreadable_results_are_reported_and_kept() {
     let dir = folder();
     network(&dir, &SCHEMES[..2], 3, 300);
     report(&dir).unwrap();
@@ -548,7 +548,7 @@ fn what_cannot_be_read_is_said_and_nothing_is_overwritten() {
         ("truncated manifest", "manifest.json", Box::new(|| half("manifest.json"))),
         (
             "missing rows",
-            "its manifest names rows of `links`, but there are none",
+            "its manifest lists rows of `links`, but the file is missing",
             Box::new(|| {
                 ["links.csv", "links.parquet"].iter().for_each(|file| fs::remove_file(own.join(file)).unwrap())
             }),
@@ -565,12 +565,12 @@ fn what_cannot_be_read_is_said_and_nothing_is_overwritten() {
         ),
     ];
     let whole = snapshot(&own);
-    for (what, said, damage) in breaks {
+    for (what, message, damage) in breaks {
         damage();
         let before = snapshot(&dir);
         let error = report(&dir).expect_err(what).to_string();
-        assert!(error.contains("seed2") && error.contains(said), "{what}: {error}");
-        assert!(error.contains("run the scenario again"), "{what}: {error}");
+        assert!(error.contains("seed2") && error.contains(message), "{what}: {error}");
+        assert!(error.contains("repeat the run"), "{what}: {error}");
         assert!(snapshot(&dir) == before, "{what}: something was overwritten");
         whole.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
     }
@@ -578,7 +578,7 @@ fn what_cannot_be_read_is_said_and_nothing_is_overwritten() {
 }
 
 #[test]
-fn runs_of_different_builds_are_not_compared_in_silence() {
+fn runs_of_different_builds_warn() {
     let dir = folder();
     let runs: Vec<_> = ["ecmp", "prime"]
         .iter()

@@ -171,7 +171,7 @@ fn written() -> (Folder, RunRows) {
 }
 
 #[test]
-fn tracks_slices_and_counters_are_the_rows() {
+fn tracks_slices_and_counters_equal_rows() {
     let (dir, result) = written();
     let file = dir.join("run.pftrace");
     let counts = export(&dir, &file).unwrap();
@@ -242,7 +242,7 @@ fn tracks_slices_and_counters_are_the_rows() {
 }
 
 #[test]
-fn what_is_no_run_is_refused_and_nothing_is_left() {
+fn other_directories_are_refused_and_unchanged() {
     let dir = folder();
     fs::create_dir_all(dir.join("runs")).unwrap();
     let file = dir.join("run.pftrace");
@@ -250,20 +250,20 @@ fn what_is_no_run_is_refused_and_nothing_is_left() {
     assert!(error.contains("several runs") && error.contains("runs/SCHEME/seed1"), "{error}");
     fs::remove_dir_all(dir.join("runs")).unwrap();
     let error = export(&dir, &file).unwrap_err().to_string();
-    assert!(error.contains("holds no results"), "{error}");
+    assert!(error.contains("has no results"), "{error}");
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
 }
 
 /// Reads the trace back with Perfetto's own messages: `tests/perfetto/check.py`.
 #[test]
 #[ignore = "needs the package perfetto of PyPI"]
-fn perfetto_reads_the_same() {
+fn perfetto_reads_equal_values() {
     let (dir, _) = written();
     let file = dir.join("run.pftrace");
     export(&dir, &file).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/perfetto/check.py");
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_string());
-    let answer = Command::new(python).arg(script).args([&*dir, &file]).output().unwrap();
-    let said = String::from_utf8_lossy(&answer.stdout).into_owned() + &String::from_utf8_lossy(&answer.stderr);
-    assert!(answer.status.success(), "{said}");
+    let output = Command::new(python).arg(script).args([&*dir, &file]).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}");
 }

@@ -77,7 +77,7 @@ fn a_comparison_of_five_schemes() {
 }
 
 #[test]
-fn the_rows_beside_a_figure_are_what_it_shows() {
+fn rows_beside_figure_equal_it() {
     let dir = folder();
     compare(&dir, &SCHEMES[..2], 2, 1000);
     report(&dir).unwrap();
@@ -91,7 +91,7 @@ fn the_rows_beside_a_figure_are_what_it_shows() {
 }
 
 #[test]
-fn a_single_run_with_measurements_and_unfinished_flows() {
+fn single_run_with_measurements_and_unfinished_flows() {
     let dir = folder();
     let mut result = run(&SCHEMES[2], 1, 5000, false);
     add_measurements(&mut result);
@@ -101,8 +101,8 @@ fn a_single_run_with_measurements_and_unfinished_flows() {
     let page = page_of(&dir);
     assert_self_contained(&page);
     assert!(page.contains("4993 of 5000 flows finished"));
-    assert!(page.contains("7 of 5000 flows that count did not finish"));
-    assert!(page.contains("The time limit struck"));
+    assert!(page.contains("7 of 5000 measured flows did not finish"));
+    assert!(page.contains("The time limit ended the run"));
     assert!(page.contains("id=\"queue_occupancy\"") && !page.contains("id=\"fct_ratio\""));
     // Without `[measure]` the occupancy figure and its files are removed.
     common::write_run(&dir, &run(&SCHEMES[2], 1, 500, false), &meta("hopper", 1), &provenance(), Formats::BOTH)
@@ -113,16 +113,16 @@ fn a_single_run_with_measurements_and_unfinished_flows() {
 }
 
 #[test]
-fn nothing_to_show_is_still_a_page() {
+fn page_without_figures_is_written() {
     let dir = folder();
     common::write_run(&dir, &result(vec![]), &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
     let page = page_of(&dir);
-    assert!(page.contains("No finished flow enters the statistics."));
+    assert!(page.contains("No finished flow is in the statistics."));
     assert!(!page.contains("<figure"));
 }
 
 #[test]
-fn one_seed_and_one_size_say_so() {
+fn one_seed_and_one_size_are_stated() {
     let dir = folder();
     let mut summaries = vec![];
     for scheme in &SCHEMES[..2] {
@@ -135,10 +135,7 @@ fn one_seed_and_one_size_say_so() {
     write_comparison(&dir, &summaries, &names, "ecmp", 1, &provenance()).unwrap();
     let page = page_of(&dir);
     assert!(page.contains("slowest flow against the ideal"));
-    assert!(
-        page.contains("one seed, CI n/a")
-            && page.contains("Too few seeds to tell which scheme is best: one seed so far")
-    );
+    assert!(page.contains("one seed, CI n/a") && page.contains("Too few seeds to rank the schemes: one seed so far"));
     assert!(!page.contains("id=\"slowdown_by_size\""), "one size is no axis");
 }
 
@@ -154,12 +151,12 @@ fn names_cannot_break_the_page_or_the_drawings() {
 }
 
 #[test]
-fn a_directory_without_results_is_the_users_mistake() {
+fn directory_without_results_is_user_error() {
     let dir = folder();
     fs::create_dir_all(&dir).unwrap();
     let error = report(&dir).unwrap_err();
     assert!(matches!(error, ReportError::NoResults { .. }));
-    assert!(error.to_string().contains("give the directory that `--out` named"));
+    assert!(error.to_string().contains("give the --out directory of run"));
     assert!(matches!(report(&dir), Err(ReportError::NoResults { .. })));
 }
 

@@ -49,7 +49,7 @@ fn close(found: f64, expected: f64) {
 }
 
 #[test]
-fn paired_t_tests_are_those_of_scipy() {
+fn paired_t_tests_match_scipy() {
     for (first, second, p, (low, high), _) in PAIRS {
         let pairs: Vec<(f64, f64)> = first.into_iter().zip(second).collect();
         let found = PairedDifference::of(&pairs).unwrap();
@@ -61,7 +61,7 @@ fn paired_t_tests_are_those_of_scipy() {
 }
 
 #[test]
-fn holms_correction_is_that_of_statsmodels() {
+fn holm_correction_matches_statsmodels() {
     let found = holm(&PAIRS.map(|pair| pair.2));
     found.iter().zip(PAIRS).for_each(|(found, pair)| close(*found, pair.4));
     let found = holm(&[0.01, 0.04, 0.03, 0.005, 0.9, 0.0499]);
@@ -69,7 +69,7 @@ fn holms_correction_is_that_of_statsmodels() {
 }
 
 #[test]
-fn intervals_and_quantiles_are_those_of_scipy_and_numpy() {
+fn intervals_and_quantiles_match_scipy_and_numpy() {
     let expected = [
         (ECMP, 7.478333333333333, 0.44341477948605457, (7.012998060484048, 7.943668606182618), [7.475, 8.0325, 8.1025]),
         (LETFLOW, 5.275, 0.3646779401060614, (4.892293972568846, 5.657706027431154), [5.225, 5.7775, 5.8755]),
@@ -98,7 +98,7 @@ fn intervals_and_quantiles_are_those_of_scipy_and_numpy() {
 
 /// The same data as runs of one flow each, up to the rounding of flow times to picoseconds.
 #[test]
-fn a_comparison_of_the_same_data() {
+fn comparison_matches_its_data() {
     let schemes = [("ecmp", ECMP), ("letflow", LETFLOW), ("reps", REPS), ("prime", PRIME)];
     let run = |scheme: &str, seed: u64, slowdown: f64| {
         common::summary(&result(vec![flow(0, 30_000_000, Time::ZERO, slowdown)]), &meta(scheme, seed))

@@ -59,7 +59,7 @@ fn at_us(us: u64) -> Time {
 }
 
 #[test]
-fn every_key_of_the_contract_is_there_even_without_flows() {
+fn every_contract_key_exists_without_flows() {
     for flows in [vec![], vec![flow(0, 1000, at_us(0), 2.0)]] {
         let json = serde_json::to_value(common::summary(&result(flows), &meta("prime", 1))).unwrap();
         for path in CONTRACT {
@@ -96,7 +96,7 @@ fn statistics_by_hand() {
 }
 
 #[test]
-fn packets_per_ack_by_hand() {
+fn packets_per_ack_matches_hand_count() {
     // 900 arrivals; 310 ACKs and NACKs, of which 10 are the NACKs of ten headers: 900 / 300.
     let mut run = result(vec![flow(0, 300_000, at_us(0), 1.0)]);
     run.counters.acks = Some(310);
@@ -114,7 +114,7 @@ fn packets_per_ack_by_hand() {
 }
 
 #[test]
-fn the_acknowledgement_is_what_counts_where_it_is_asked_for() {
+fn completion_at_acknowledgement_is_used_on_request() {
     // Ideal to the last acknowledgement: 10 + 4 us; FCT 20 + 4 us.
     let mut meta = meta("prime", 1);
     meta.fct_kind = FctKind::Ack;
@@ -127,7 +127,7 @@ fn the_acknowledgement_is_what_counts_where_it_is_asked_for() {
 }
 
 #[test]
-fn unfinished_flows_are_counted_and_warned_of() {
+fn unfinished_flows_are_counted_with_a_warning() {
     let mut flows: Vec<_> = (0..4).map(|i| flow(i, 300_000, at_us(0), 2.0)).collect();
     unfinish(&mut flows[1]);
     (flows[2].start, flows[2].fct_rx, flows[2].fct_ack, flows[2].status) = (None, None, None, FlowStatus::NotStarted);
@@ -138,7 +138,7 @@ fn unfinished_flows_are_counted_and_warned_of() {
     assert_eq!(s.all.fct_us.mean, Some(20.0));
     // The slowest flow is unknown while some have not finished.
     assert_eq!(s.all.fct_ratio_max, None);
-    assert!(s.warnings().iter().any(|w| w.starts_with("2 of 4 flows that count did not finish")), "{:?}", s.warnings());
+    assert!(s.warnings().iter().any(|w| w.starts_with("2 of 4 measured flows did not finish")), "{:?}", s.warnings());
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn the_warm_up_counts_from_the_first_flow() {
 }
 
 #[test]
-fn what_is_not_measured_keeps_its_own_statistics() {
+fn unmeasured_workloads_have_separate_statistics() {
     let mut meta = meta("prime", 1);
     meta.workloads = [("web", true), ("background", false), ("idle", true)]
         .map(|(name, measured)| WorkloadMeta { name: name.to_string(), measured })
@@ -172,11 +172,11 @@ fn what_is_not_measured_keeps_its_own_statistics() {
     assert_eq!((of("background").slowdown.max, of("background").measured), (Some(9.0), false));
     assert_eq!(of("background").flows.measured_unfinished, 1);
     assert_eq!((of("idle").flows.total, of("idle").slowdown.p50), (0, None));
-    assert!(s.warnings()[0].starts_with("1 of 3 flows did not finish; none of them enters"), "{:?}", s.warnings());
+    assert!(s.warnings()[0].starts_with("1 of 3 flows did not finish; none of them is in"), "{:?}", s.warnings());
 }
 
 #[test]
-fn a_broken_balance_is_said() {
+fn violated_conservation_is_a_warning() {
     let mut result = result(vec![flow(0, 1000, at_us(0), 1.0)]);
     result.conservation.as_mut().unwrap().data_packets.delivered -= 1;
     let s = common::summary(&result, &meta("prime", 1));
@@ -185,7 +185,7 @@ fn a_broken_balance_is_said() {
 }
 
 #[test]
-fn it_reads_what_it_writes() {
+fn summary_round_trips() {
     let s = common::summary(&result(vec![flow(0, 1000, at_us(0), 2.0)]), &meta("prime", 1));
     let text = serde_json::to_string(&s).unwrap();
     assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), s);

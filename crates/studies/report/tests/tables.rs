@@ -19,7 +19,7 @@ fn names(words: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn both_formats_hold_the_same_and_what_the_run_gave() {
+fn both_formats_equal_the_run() {
     let dir = folder();
     let (csv, parquet) = (dir.join("csv"), dir.join("parquet"));
     let mut result = run(&SCHEMES[1], 3, 30_000, false);
@@ -48,7 +48,7 @@ fn both_formats_hold_the_same_and_what_the_run_gave() {
 }
 
 #[test]
-fn parquet_says_where_it_comes_from() {
+fn parquet_has_provenance() {
     let dir = folder();
     common::write_run(&dir, &run(&SCHEMES[4], 2, 10, false), &meta("prime", 2), &provenance(), Formats::PARQUET)
         .unwrap();
@@ -62,7 +62,7 @@ fn parquet_says_where_it_comes_from() {
 }
 
 #[test]
-fn only_what_was_measured_is_written_and_stale_tables_go() {
+fn only_measured_tables_are_written_and_stale_ones_removed() {
     let dir = folder();
     let mut measured = run(&SCHEMES[4], 1, 10, false);
     add_measurements(&mut measured);
@@ -76,7 +76,7 @@ fn only_what_was_measured_is_written_and_stale_tables_go() {
 }
 
 #[test]
-fn the_manifest_explains_every_column_of_every_file() {
+fn manifest_explains_every_column() {
     let dir = folder();
     let mut result = run(&SCHEMES[4], 1, 10, false);
     add_measurements(&mut result);
@@ -107,7 +107,7 @@ fn the_manifest_explains_every_column_of_every_file() {
 }
 
 #[test]
-fn names_may_hold_commas_and_quotes() {
+fn names_may_contain_commas_and_quotes() {
     let dir = folder();
     let mut meta = meta("prime", 1);
     meta.workloads[0].name = "web, \"search\"\n2".to_string();
@@ -124,7 +124,7 @@ fn names_may_hold_commas_and_quotes() {
 }
 
 #[test]
-fn damaged_files_are_errors_with_a_place() {
+fn damaged_files_give_errors_with_position() {
     let dir = folder();
     fs::create_dir_all(&dir).unwrap();
     fs::write(dir.join("flows.csv"), "flow_id,size_bytes\n0,1000\n1,many\n").unwrap();

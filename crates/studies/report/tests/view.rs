@@ -145,7 +145,7 @@ fn written(result: &RunRows, formats: Formats) -> Folder {
 }
 
 #[test]
-fn the_data_of_the_page_are_the_rows() {
+fn page_data_equals_rows() {
     let result = small();
     for formats in [Formats::PARQUET, Formats { csv: true, parquet: false }] {
         let dir = written(&result, formats);
@@ -204,7 +204,7 @@ fn the_data_of_the_page_are_the_rows() {
 }
 
 #[test]
-fn the_page_is_whole_and_the_report_links_to_it() {
+fn page_is_complete_and_linked_from_report() {
     let dir = written(&run(&SCHEMES[0], 1, 50, false), Formats::BOTH);
     let linked = |dir: &Path| fs::read_to_string(dir.join("report.html")).unwrap().contains("<a href=\"view.html\">");
     report(&dir).unwrap();
@@ -227,7 +227,7 @@ fn the_page_is_whole_and_the_report_links_to_it() {
 }
 
 #[test]
-fn nodes_stand_apart_tiers_above_each_other() {
+fn nodes_are_spaced_and_tiers_stacked() {
     let dir = written(&run(&SCHEMES[0], 1, 5, false), Formats::PARQUET);
     let page = fs::read_to_string(write_view_into(&dir, &[dir.to_path_buf()]).unwrap()).unwrap();
     let (_, columns) = blocks(&page).remove(0);
@@ -242,7 +242,7 @@ fn nodes_stand_apart_tiers_above_each_other() {
 }
 
 #[test]
-fn groups_stand_in_a_circle() {
+fn groups_are_placed_on_a_circle() {
     // Three groups of two switches with a host each, named as in Dragonfly and Slim Fly.
     let mut result = result(vec![]);
     for group in 0..3 {
@@ -296,15 +296,15 @@ fn runs_of_a_comparison_are_chosen_by_name_and_seed() {
     let page = fs::read_to_string(write_view_into(&dir, &runs).unwrap()).unwrap();
     let schemes: Vec<Value> = blocks(&page).into_iter().map(|(head, _)| head["scheme"].clone()).collect();
     assert_eq!(schemes, ["ecmp", "prime"]);
-    let said = |result: Result<Vec<PathBuf>, ReportError>| result.map_err(|error| error.to_string()).unwrap_err();
-    assert!(said(viewed_runs(&dir, &one("hopper"), None, 2)).contains("it compares ecmp, prime"));
-    assert!(said(viewed_runs(&dir, &one("prime"), Some(1), 2)).contains("its seeds are 2, 3"));
-    assert!(said(viewed_runs(&run_directory(&dir, "ecmp", 1), &one("ecmp"), None, 2)).contains("a single run"));
-    assert!(said(viewed_runs(&folder(), &[], None, 2)).contains("holds no results"));
+    let message = |result: Result<Vec<PathBuf>, ReportError>| result.map_err(|error| error.to_string()).unwrap_err();
+    assert!(message(viewed_runs(&dir, &one("hopper"), None, 2)).contains("it compares ecmp, prime"));
+    assert!(message(viewed_runs(&dir, &one("prime"), Some(1), 2)).contains("its seeds are 2, 3"));
+    assert!(message(viewed_runs(&run_directory(&dir, "ecmp", 1), &one("ecmp"), None, 2)).contains("a single run"));
+    assert!(message(viewed_runs(&folder(), &[], None, 2)).contains("has no results"));
 }
 
 #[test]
-fn what_cannot_be_shown_is_said_and_nothing_is_written() {
+fn invalid_views_are_refused_and_write_nothing() {
     let refused = |dir: &Path, words: &[&str]| {
         let error = write_view_into(dir, &[dir.to_path_buf()]).unwrap_err().to_string();
         for word in words {
@@ -331,7 +331,7 @@ fn what_cannot_be_shown_is_said_and_nothing_is_written() {
         let bytes = fs::read(dir.join("series.parquet")).unwrap();
         fs::write(dir.join("series.parquet"), &bytes[..bytes.len() / 2]).unwrap();
     });
-    refused(&cut, &["series.parquet", "run the scenario again"]);
+    refused(&cut, &["series.parquet", "repeat the run"]);
     let gone = damage(&|dir| without(dir, &["links.csv", "links.parquet"]));
     refused(&gone, &["no rows of `links`"]);
     let older = damage(&|dir| {
@@ -358,7 +358,7 @@ fn what_cannot_be_shown_is_said_and_nothing_is_written() {
     let other = whole.join("notes.html");
     fs::write(&other, "mine").unwrap();
     let error = file(&other, false).unwrap_err().to_string();
-    assert!(error.contains("this file is there"), "{error}");
+    assert!(error.contains("this file exists"), "{error}");
     assert_eq!(fs::read_to_string(&other).unwrap(), "mine");
     write_view(&[whole.to_path_buf()], &file(&other, true).unwrap()).unwrap();
     assert!(fs::read_to_string(&other).unwrap().contains("Anabranch"));
@@ -369,15 +369,15 @@ fn traced() -> RunRows {
     let mut result = small();
     let number =
         |from: &str, to: &str| result.links.iter().position(|link| link.from == from && link.to == to).unwrap() as u32;
-    let way = [("host0", "leaf0"), ("leaf0", "spine0"), ("spine0", "leaf1"), ("leaf1", "host2")];
-    let way = way.map(|(from, to)| number(from, to));
+    let route = [("host0", "leaf0"), ("leaf0", "spine0"), ("spine0", "leaf1"), ("leaf1", "host2")];
+    let route = route.map(|(from, to)| number(from, to));
     let row = |time, psn, packet, event, hop: usize, joined: Option<u64>| TraceRow {
         time: Time::from_ns(time),
         flow_id: 0,
         psn: Some(psn),
         packet,
         event,
-        link: way[hop],
+        link: route[hop],
         tag: 7,
         joined: joined.map(Time::from_ns),
         queue_bytes: None,
@@ -418,7 +418,7 @@ fn traced() -> RunRows {
 }
 
 #[test]
-fn packets_of_traced_flows_are_put_together_from_their_rows() {
+fn packets_of_traced_flows_are_assembled_from_rows() {
     let dir = written(&traced(), Formats::PARQUET);
     let page = fs::read_to_string(write_view_into(&dir, &[dir.to_path_buf()]).unwrap()).unwrap();
     let (head, columns) = blocks(&page).remove(0);
@@ -437,8 +437,8 @@ fn packets_of_traced_flows_are_put_together_from_their_rows() {
     assert_eq!(of("hops"), [4, 4, 2, 1, 1, 1]);
     let of = |name: &str| columns[&format!("hop.{name}")].whole().to_vec();
     // Host h has links 2 h and 2 h + 1, cable c between switches 8 + 2 c and 9 + 2 c.
-    let way = [0, 8, 13, 5];
-    assert_eq!(of("link")[..10], [&way[..], &way[..], &way[..2]].concat());
+    let route = [0, 8, 13, 5];
+    assert_eq!(of("link")[..10], [&route[..], &route[..], &route[..2]].concat());
     assert_eq!(of("joined")[..4], [0, 100, 300, 400].map(|time| time * 1000));
     assert_eq!(of("waited")[..4], [0, 100, 0, 100].map(|time| time * 1000));
     // Marked at leaf 0, trimmed at the spine.

@@ -10,7 +10,7 @@ use anabranch_backend::FctKind;
 use anabranch_backend::{self as backend, Progress, RunOptions, Setup};
 use anabranch_outcome::RunResult;
 use anabranch_report::{
-    Attempt, Content, Fault, Finding, Formats, InputEntry, Inputs, LinkFault, Manifest, OutputDir, Provenance,
+    Attempt, Content, Finding, FindingKind, Formats, InputEntry, Inputs, LinkFault, Manifest, OutputDir, Provenance,
     ReportError, ResultKind, RunMeta, Summary, WorkloadMeta, check_files, is_data, read_summary, write_fresh_run,
     write_run, write_run_to_draw,
 };
@@ -412,7 +412,7 @@ pub(crate) fn look(scenario: &Scenario, backend: &BackendEntry, directory: &Path
     }
     match check_files(directory, is_data) {
         Ok(findings) => {
-            let finding = findings.into_iter().find(|finding| finding.fault != Fault::NoDigest);
+            let finding = findings.into_iter().find(|finding| finding.fault != FindingKind::NoDigest);
             if let Some(Finding { path, found, .. }) = finding {
                 return Found::Damaged(format!("{}: {found}", path.display()));
             }

@@ -11,7 +11,7 @@ use crate::{
 use anabranch_report::{
     Attempt, FailedRun, ReportError,
     disk::{self, NewFile},
-    is_whole, restate_attempt, store_directory,
+    is_complete_run, replace_attempt, store_directory,
 };
 use anabranch_scenario::{
     backend::{BackendEntry, SIMULATOR},
@@ -65,7 +65,7 @@ impl Runs for Tasks<'_> {
 
 /// Returns the status of the run `key` in the store `directory`.
 pub fn standing(directory: &Path, key: &str) -> Standing {
-    if is_whole(&store_directory(directory, key)) {
+    if is_complete_run(&store_directory(directory, key)) {
         return Standing::Finished;
     }
     match FailedRun::read(directory, key) {
@@ -130,7 +130,7 @@ pub fn adopt(
         let written = written.and_then(|()| NewFile::create(&path)?.write_all(content));
         written.map_err(|source| ReportError::File { path, source })?;
     }
-    restate_attempt(&aside.path, &Attempt { host, attempts, ..Attempt::default() })?;
+    replace_attempt(&aside.path, &Attempt { host, attempts, ..Attempt::default() })?;
     store.publish(&[Written { aside: aside.path.clone(), run: run.to_string(), replace }])?;
     Ok(())
 }

@@ -10,9 +10,9 @@ use crate::{
     mistake,
 };
 use anabranch_report::{
-    FailedRun, Manifest, begin_store, damage,
+    FailedRun, Manifest, create_store, damage,
     disk::{self, NewFile},
-    failed_file, is_whole, store_directory,
+    failed_file, is_complete_run, store_directory,
 };
 use anabranch_scenario::{
     Scenario, ScenarioError,
@@ -98,7 +98,7 @@ impl Store {
         {
             // Otherwise a second process could replace a manifest to which the first has added a plan.
             let _locked = lock_directory(directory);
-            begin_store(directory, VERSION, also).map_err(mistake)?;
+            create_store(directory, VERSION, also).map_err(mistake)?;
         }
         for part in ["runs", "failed", ".writing", ".claims"] {
             disk::make_directories(&directory.join(part)).map_err(|error| directory_error(directory, &error))?;
@@ -117,7 +117,7 @@ impl Store {
     }
 
     pub(crate) fn is_finished(&self, run: &str) -> bool {
-        is_whole(&store_directory(&self.directory, run))
+        is_complete_run(&store_directory(&self.directory, run))
     }
 
     pub(crate) fn damage(&self, run: &str) -> Option<String> {

@@ -40,11 +40,11 @@ const TOTALS: [(&str, &str, OfRun); 8] = [
 ];
 
 /// Values per quantity and spine or port.
-type Places = BTreeMap<(&'static str, String), Vec<f64>>;
+type ValuesByPlace = BTreeMap<(&'static str, String), Vec<f64>>;
 
 #[derive(Default)]
-struct Found {
-    places: Places,
+struct LinkCounts {
+    places: ValuesByPlace,
     /// Quantities that are missing from some row.
     unknown: BTreeSet<&'static str>,
 }
@@ -52,7 +52,7 @@ struct Found {
 pub(super) fn explanations(sides: &[Side], schemes: &[String]) -> Result<Vec<Explanation>, ReportError> {
     let mut all = vec![];
     for scheme in schemes {
-        let mut ports: Vec<Option<Found>> = vec![];
+        let mut ports: Vec<Option<LinkCounts>> = vec![];
         let seeds = compared_seeds(sides, scheme);
         let counts = |run: &Summary| run.scheme == *scheme && seeds.contains(&run.seed);
         for (quantity, unit, of) in TOTALS {
@@ -67,13 +67,15 @@ pub(super) fn explanations(sides: &[Side], schemes: &[String]) -> Result<Vec<Exp
         for side in sides {
             ports.push(of_links(side, &counts)?);
         }
-        let mut places: Vec<&(&str, String)> = ports.iter().flatten().flat_map(|found| found.places.keys()).collect();
+        let mut places: Vec<&(&str, String)> =
+            ports.iter().flatten().flat_map(|counts_of_links| counts_of_links.places.keys()).collect();
         places.sort();
         places.dedup();
         for place in places {
             // A port that was read but is not listed had no such packets.
-            let value = |found: &Option<Found>| {
-                let known = found.as_ref().filter(|found| !found.unknown.contains(place.0))?;
+            let value = |counts_of_links: &Option<LinkCounts>| {
+                let known =
+                    counts_of_links.as_ref().filter(|counts_of_links| !counts_of_links.unknown.contains(place.0))?;
                 Some(known.places.get(place).and_then(|values| mean(values)).unwrap_or(0.0))
             };
             let unit = if place.0 == "share of bytes" { "" } else { "packets" };
@@ -85,9 +87,9 @@ pub(super) fn explanations(sides: &[Side], schemes: &[String]) -> Result<Vec<Exp
 }
 
 /// Returns the share of bytes per switch above the leaves, and the ports with marks or drops; `None` without rows of links.
-fn of_links(side: &Side, counts: &dyn Fn(&Summary) -> bool) -> Result<Option<Found>, ReportError> {
+fn of_links(side: &Side, counts: &dyn Fn(&Summary) -> bool) -> Result<Option<LinkCounts>, ReportError> {
     const COLUMNS: &[&str] = &["from", "to", "tier", "direction", "bytes", "ecn_marks", "drops"];
-    let mut found = Found::default();
+    let mut counts_of_links = LinkCounts::default();
     let mut runs = 0;
     for (_, place) in side.runs.iter().filter(|(run, _)| counts(run)) {
         let Some(frame) = Frame::read(place, "links", COLUMNS)? else { return Ok(None) };
@@ -105,23 +107,23 @@ fn of_links(side: &Side, counts: &dyn Fn(&Summary) -> bool) -> Result<Option<Fou
             }
             for (quantity, column) in [("marks at a port", "ecn_marks"), ("drops at a port", "drops")] {
                 match count(column, row) {
-                    None => drop(found.unknown.insert(quantity)),
+                    None => drop(counts_of_links.unknown.insert(quantity)),
                     Some(0) => {}
                     Some(packets) => {
                         let port = (quantity, format!("{from}->{to}"));
-                        found.places.entry(port).or_default().push(packets as f64);
+                        counts_of_links.places.entry(port).or_default().push(packets as f64);
                     }
                 }
             }
         }
         let total: f64 = bytes.values().sum();
         for (switch, bytes) in bytes.into_iter().filter(|_| total > 0.0) {
-            found.places.entry(("share of bytes", switch)).or_default().push(bytes / total);
+            counts_of_links.places.entry(("share of bytes", switch)).or_default().push(bytes / total);
         }
     }
     // Runs without packets at a port count as zero in the mean.
-    found.places.values_mut().for_each(|values| values.resize(runs, 0.0));
-    Ok((runs > 0).then_some(found))
+    counts_of_links.places.values_mut().for_each(|values| values.resize(runs, 0.0));
+    Ok((runs > 0).then_some(counts_of_links))
 }
 
 pub(super) fn to_csv(agreement: &Agreement) -> String {
@@ -135,8 +137,8 @@ pub(super) fn to_csv(agreement: &Agreement) -> String {
 pub(super) fn columns(agreement: &Agreement) -> Vec<ColumnEntry> {
     let head = [
         ("scheme", "load balancer or variant"),
-        ("quantity", "what was counted"),
-        ("place", "the switch or port it is of; empty: the whole run"),
+        ("quantity", "name of the counter"),
+        ("place", "its switch or port; empty: the whole run"),
         ("unit", "its unit; empty: a share"),
     ];
     let head = head.map(|(name, meaning)| ColumnEntry::new(name, "text", "", meaning));

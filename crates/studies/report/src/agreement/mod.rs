@@ -40,8 +40,8 @@ pub fn write_agreement(
     staging.write_all("agreement.json", to_json(agreement))?;
     staging.write_all(PAGE, page::render(agreement)?)?;
     let mut files = vec![
-        FileEntry::new("agreement.csv", "a row per scheme and backend beyond the first", agreement.columns()),
-        FileEntry::new("explanations.csv", "what the runs of each backend did on the way", explain::columns(agreement)),
+        FileEntry::new("agreement.csv", "a row per scheme and backend except the first", agreement.columns()),
+        FileEntry::new("explanations.csv", "counters of the runs of each backend", explain::columns(agreement)),
         FileEntry::new("agreement.json", "both tables in one", vec![]),
         FileEntry::page(),
     ];

@@ -7,7 +7,7 @@ use crate::{
     read::{read_runs, read_summary},
     rows::{self, cell},
     statistics::{Estimate, mean},
-    store::is_whole,
+    store::is_complete_run,
     summary::Summary,
     sweep::SweepPlan,
 };
@@ -131,7 +131,7 @@ impl Side {
                 for run in &plan.runs {
                     let place = store_directory(&directory, &run.run);
                     let scheme = plan.scheme_at(run);
-                    let summary = if is_whole(&place) { read_summary(&place)? } else { None };
+                    let summary = if is_complete_run(&place) { read_summary(&place)? } else { None };
                     runs.extend(summary.map(|summary| (Summary { scheme, ..summary }, place)));
                 }
                 runs
@@ -228,7 +228,7 @@ const COLUMNS: [(&str, &str, &str, CellOf); 13] = [
     ("scheme", "text", "load balancer or variant", |_, row| row.scheme.clone()),
     ("reference_backend", "text", "the first backend", |of, _| of.backends[0].clone()),
     ("backend", "text", "the other one", |_, row| row.backend.clone()),
-    ("metric", "text", "what is compared", |of, _| of.metric.to_string()),
+    ("metric", "text", "name of the metric", |of, _| of.metric.to_string()),
     ("unit", "text", "its unit", |of, _| of.unit.to_string()),
     ("reference", "real", "mean on the first backend over the seeds compared", |_, row| cell(row.reference)),
     ("value", "real", "mean on the other", |_, row| cell(row.value)),
@@ -238,10 +238,10 @@ const COLUMNS: [(&str, &str, &str, CellOf); 13] = [
     }),
     ("ratio_ci95_high", "real", "upper end", |_, row| cell(row.ratio_ci95_high)),
     ("seeds", "integer", "seeds compared", |_, row| row.seeds.to_string()),
-    ("machine_bound_seeds", "text", "seeds left out because a run was machine-bound", |_, row| {
+    ("machine_bound_seeds", "text", "seeds excluded because a run was machine-bound", |_, row| {
         row.machine_bound_seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
     }),
-    ("verdict", "text", "machine-bound, alike, undecided, apart or missing: the first that applies", |_, row| {
+    ("verdict", "text", "the first that applies of machine-bound, alike, undecided, apart, missing", |_, row| {
         row.verdict.word().to_string()
     }),
 ];
@@ -257,8 +257,8 @@ pub(super) fn compared_seeds(sides: &[Side], scheme: &str) -> BTreeSet<u64> {
 
 /// Returns `None` if measured flows did not finish: the metric over the others would be too favourable.
 fn value(metric: &Metric, run: &Summary) -> Option<f64> {
-    let is_whole = !metric.is_of_flows() || run.all.flows.measured_unfinished == 0;
-    metric.value(run, ALL).filter(|_| is_whole)
+    let is_complete_run = !metric.is_of_flows() || run.all.flows.measured_unfinished == 0;
+    metric.value(run, ALL).filter(|_| is_complete_run)
 }
 
 fn row(scheme: &str, first: &Side, other: &Side, metric: &Metric) -> AgreementRow {
@@ -304,7 +304,7 @@ fn notes(rows: &[AgreementRow], sides: &[Side], metric: &Metric) -> Vec<String> 
         let open = run.all.flows.measured_unfinished;
         if open > 0 {
             notes.push(format!(
-                "{} on {}, seed {}: {open} flows that count did not finish; metrics of flows leave the seed out.",
+                "{} on {}, seed {}: {open} measured flows did not finish; metrics of flows exclude the seed.",
                 run.scheme, side.backend, run.seed
             ));
         }
@@ -312,7 +312,7 @@ fn notes(rows: &[AgreementRow], sides: &[Side], metric: &Metric) -> Vec<String> 
     for row in rows.iter().filter(|row| !row.machine_bound_seeds.is_empty()) {
         let seeds: Vec<String> = row.machine_bound_seeds.iter().map(u64::to_string).collect();
         notes.push(format!(
-            "{} on {}: machine-bound at seed {}; left out of the ratio.",
+            "{} on {}: machine-bound at seed {}; excluded from the ratio.",
             row.scheme,
             row.backend,
             seeds.join(", ")
@@ -327,7 +327,7 @@ fn notes(rows: &[AgreementRow], sides: &[Side], metric: &Metric) -> Vec<String> 
         notes.push(format!("{} on {}: `{unknown}` has no values of {}.", row.scheme, row.backend, metric.name));
     }
     for row in rows.iter().filter(|row| row.seeds == 1) {
-        notes.push(format!("{} on {}: one pair has no interval; give more seeds.", row.scheme, row.backend));
+        notes.push(format!("{} on {}: one pair gives no interval; give more seeds.", row.scheme, row.backend));
     }
     notes
 }
@@ -337,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_verdict_that_applies() {
+    fn first_applicable_verdict_is_returned() {
         let of = |pairs, bound, interval| Verdict::of(pairs, bound, interval);
         assert_eq!(of(0, 3, None), Verdict::MachineBound);
         assert_eq!(of(0, 0, None), Verdict::Missing);

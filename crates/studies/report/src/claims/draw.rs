@@ -39,12 +39,12 @@ pub(super) fn draw(figure: &ClaimFigure) -> Sheet {
     if has_published {
         subtitle += "; diamonds: the paper's values";
     }
-    let room = (left(columns - 1) + width + 16.0 + side)
+    let sheet_width = (left(columns - 1) + width + 16.0 + side)
         .max(SUBTITLE.width(&subtitle) + 32.0)
         .max(TITLE.width(&figure.title) + 32.0);
     let last = figure.panels.len().max(1) - 1;
     let height = (top(last) + HEIGHT + BELOW + 8.0).max(TOP + 18.0 * figure.series.len() as f64 + 24.0);
-    let mut sheet = Sheet::sized(&figure.title, &subtitle, (room, height));
+    let mut sheet = Sheet::sized(&figure.title, &subtitle, (sheet_width, height));
     let canvas = &mut sheet.canvas;
     for (number, panel) in figure.panels.iter().enumerate() {
         let x = positions(figure);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shape_is_drawn_with_what_never_ends_and_what_is_missing() {
+    fn every_shape_shows_unfinished_and_missing_values() {
         for shape in [
             ClaimShape::Bars,
             ClaimShape::Lines { numbers: vec![1.0, 2.0] },
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_alone_does_not_bring_the_axis_below_zero() {
+    fn interval_alone_keeps_axis_at_zero() {
         let mut wide = figure(ClaimShape::Bars);
         wide.panels[0].marks[0][0] =
             Some(ClaimMark { mean: Some(5.0), interval: Some((-10.0, 20.0)), seeds: 3, published: None });

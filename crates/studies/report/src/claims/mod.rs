@@ -3,7 +3,7 @@
 mod draw;
 mod page;
 
-pub use page::{ClaimLine, ClaimPage, write_claims};
+pub use page::{ClaimPage, ClaimRow, write_claims};
 
 use crate::{
     figures::{Figure, column},
@@ -87,7 +87,7 @@ impl ClaimFigure {
             column("panel", "text", "", "panel"),
             column("x", "text", "", &self.x_title),
             column("series", "text", "", "load balancer or other series"),
-            column("mean", "real", "", "mean over seeds; `inf`: flows never ended"),
+            column("mean", "real", "", "mean over seeds; `inf`: unfinished flows"),
             column("ci95_low", "real", "", "lower end of its 95 % confidence interval"),
             column("ci95_high", "real", "", "upper end"),
             column("seeds", "integer", "", "seeds"),

@@ -15,7 +15,7 @@ const TEMPLATE: &str = include_str!("../page/claims.html.jinja");
 
 /// A claim on the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClaimLine {
+pub struct ClaimRow {
     /// Its name.
     pub id: String,
     /// Section or figure of the paper that makes the claim.
@@ -48,7 +48,7 @@ pub struct ClaimPage {
     /// Limitations of the results.
     pub warnings: Vec<String>,
     /// The claims.
-    pub claims: Vec<ClaimLine>,
+    pub claims: Vec<ClaimRow>,
     /// Version and commit.
     pub version: String,
 }
@@ -83,7 +83,7 @@ pub fn write_claims(
 }
 
 fn render(page: &ClaimPage, figures: Vec<Value>) -> Result<String, ReportError> {
-    let line = |claim: &ClaimLine| {
+    let line = |claim: &ClaimRow| {
         context! {
             id => &claim.id, place => &claim.place, says => &claim.says, published => &claim.published,
             ours => &claim.ours, verdict => &claim.verdict, size => &claim.size, open => &claim.open, note => &claim.note,
@@ -106,8 +106,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_says_every_claim_and_what_it_rests_on() {
-        let line = ClaimLine {
+    fn page_lists_every_claim_with_its_sources() {
+        let line = ClaimRow {
             id: "ahead".into(),
             place: "fig1, §4".into(),
             says: "PRIME is ahead <of> ECMP".into(),
@@ -133,7 +133,7 @@ mod tests {
             "-14 ±2 %",
             "<strong>reproduced</strong>",
             "tiny, 3 seeds",
-            "since the paper does not say: load_balancer.prime.p_ecn.",
+            "not given in the paper: load_balancer.prime.p_ecn.",
             "2 of 6 runs are missing.",
         ] {
             assert!(html.contains(said), "no {said:?}");

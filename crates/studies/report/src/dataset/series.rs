@@ -150,12 +150,12 @@ impl Reader {
 }
 
 /// Parses `down at 20us; up at 50us`.
-pub(crate) fn faults_of(said: &str) -> Vec<(u64, String)> {
-    let told = said.split("; ").filter_map(|words| {
+pub(crate) fn faults_of(text: &str) -> Vec<(u64, String)> {
+    let faults = text.split("; ").filter_map(|words| {
         let (what, at) = words.rsplit_once(" at ")?;
         Some((at.parse::<Time>().ok()?.ps(), what.to_string()))
     });
-    told.collect()
+    faults.collect()
 }
 
 fn faults(links: &[LinkPoint]) -> Vec<(u64, String)> {
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_from_the_words_of_links() {
+    fn faults_are_parsed_from_links() {
         let link = |fault: &str| LinkPoint { fault: fault.to_string(), ..LinkPoint::default() };
         let links = [link("down at 20us; up at 1.5ms"), link(""), link("down at 20us"), link("100Gbps at 5us")];
         let expected = [(5_000_000, "100Gbps"), (20_000_000, "down"), (1_500_000_000, "up")];

@@ -45,10 +45,10 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             "Distance from the ideal (1); one seed, so no confidence interval and no test. Less is better".to_string()
         }
         (_, false) => format!(
-            "Distance from the ideal (1), mean over {many} seeds with its 95 % confidence interval; too few seeds to tell schemes apart. Less is better"
+            "Distance from the ideal (1), mean over {many} seeds with its 95 % confidence interval; too few seeds to compare schemes. Less is better"
         ),
         (_, true) => format!(
-            "Distance from the ideal (1), mean over {many} seeds with its 95 % confidence interval; schemes that share a letter cannot be told apart. Less is better"
+            "Distance from the ideal (1), mean over {many} seeds with its 95 % confidence interval; schemes that share a letter do not differ significantly. Less is better"
         ),
     };
     let mut sheet = Sheet::new(&view.titled("How far from ideal: slowest flow, tail and mean"), &subtitle, &grid, &[]);
@@ -56,8 +56,8 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let lower = |row: &ComparisonRow| row.ci95_low.or(row.mean).unwrap_or(1.0);
     let all = || shown.iter().flat_map(|(_, _, rows)| rows).flatten().filter(|row| row.mean.is_some());
     let largest = all().map(|row| upper(row)).fold(1.0, f64::max);
-    let least = all().map(|row| lower(row)).fold(1.0, f64::min).max(0.5);
-    let scale = Scale::fitting(least, 1.0 + (largest - 1.0).max(0.01) * 1.05, 5.0);
+    let lower_bound = all().map(|row| lower(row)).fold(1.0, f64::min).max(0.5);
+    let scale = Scale::fitting(lower_bound, 1.0 + (largest - 1.0).max(0.01) * 1.05, 5.0);
     let mut rows = vec![];
     for (panel, (metric, heading, cells)) in shown.iter().enumerate() {
         let (left, top) = grid.place(panel);
@@ -118,13 +118,18 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         }
     }
     let columns = vec![
-        column("metric", "text", "", "what is shown"),
+        column("metric", "text", "", "quantity of the figure"),
         column("scheme", "text", "", "load balancer"),
         column("mean", "real", "", "mean over seeds"),
         column("ci95_low", "real", "", "lower end of its 95 % confidence interval; empty below two seeds"),
         column("ci95_high", "real", "", "upper end"),
         column("seeds", "integer", "", "seeds with a value"),
-        column("group", "text", "", "schemes that share a letter cannot be told apart; empty where too few seeds tell"),
+        column(
+            "group",
+            "text",
+            "",
+            "schemes that share a letter do not differ significantly; empty with too few seeds",
+        ),
     ];
     Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
 }

@@ -17,7 +17,7 @@ pub(crate) const KIND: Kind = Kind {
 };
 
 /// Maximum rows and columns; beyond them neighbours share a cell, which shows the busiest.
-const MOST: (usize, usize) = (40, 64);
+const MAX_CELLS: (usize, usize) = (40, 64);
 /// Number of distinct colours; cells of one colour are one shape, which keeps the file small.
 const LEVELS: usize = 40;
 
@@ -88,7 +88,7 @@ fn block(
     scale: Scale,
 ) {
     // Above this number of cells, their values would outweigh the page.
-    const TOLD: usize = 4000;
+    const MAX_LABELLED_CELLS: usize = 4000;
     let columns = cells.first().map_or(1, Vec::len).max(1);
     let (w, h) = (width / columns as f64, height / cells.len().max(1) as f64);
     let gap = if w.min(h) > 5.0 { 1.0 } else { 0.0 };
@@ -103,7 +103,7 @@ fn block(
             if content.failed {
                 failed.push(middle);
             }
-            if cells.len() * columns <= TOLD {
+            if cells.len() * columns <= MAX_LABELLED_CELLS {
                 let others = match content.links {
                     1 => String::new(),
                     links => format!("; busiest of {links}"),
@@ -138,7 +138,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let names = names(data);
     let matrices: Vec<Vec<Vec<Vec<Option<Content>>>>> = first_runs
         .iter()
-        .map(|links| groups.iter().map(|group| cells(&matrix(links, group), MOST.0, MOST.1)).collect())
+        .map(|links| groups.iter().map(|group| cells(&matrix(links, group), MAX_CELLS.0, MAX_CELLS.1)).collect())
         .collect();
     // The height of a block follows its number of switches and is the same for all schemes.
     let heights: Vec<f64> = (0..groups.len())
@@ -152,10 +152,10 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let grid = Grid { columns, width, height, beside: 14.0, below: 30.0, panels: names.len() };
     let shown = cells_shown(&first_runs, &groups);
     let subtitle = format!(
-        "Utilisation over {}, seed {}. {shown}. One colour is an even load, dark cells carry little or nothing{}",
+        "Utilisation over {}, seed {}. {shown}. Equal colours are an even load, dark links carry little or nothing{}",
         data.window_words(),
         data.schemes[0].runs[0].summary.seed,
-        if failed { "; a red cross marks a link that a fault struck" } else { "" }
+        if failed { "; a red cross marks a failed link" } else { "" }
     );
     let mut sheet = Sheet::new("Where the load is: utilisation of every link", &subtitle, &grid, &[]);
     for (panel, ((name, blocks), links)) in names.iter().zip(&matrices).zip(&first_runs).enumerate() {
@@ -198,7 +198,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             "",
             &format!("bytes sent over rate times time, over {}, of the first seed", data.window_words()),
         ),
-        column("fault", "text", "", "what faults did to the link; empty where none struck or the rows do not say"),
+        column("fault", "text", "", "effects of faults on the link; empty without any or where not recorded"),
     ];
     Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
 }
@@ -207,11 +207,11 @@ fn cells_shown(runs: &[&Vec<LinkPoint>], groups: &[&String]) -> String {
     let over = |group: &&&String| {
         runs.iter().any(|links| {
             let matrix = matrix(links, group);
-            matrix.len() > MOST.0 || matrix.iter().any(|row| row.1.len() > MOST.1)
+            matrix.len() > MAX_CELLS.0 || matrix.iter().any(|row| row.1.len() > MAX_CELLS.1)
         })
     };
     match groups.iter().any(|group| over(&group)) {
-        true => "A row per sending switch, a cell per link; where they are too many, neighbours share a cell, which shows the busiest".to_string(),
+        true => "A row per sending switch, a cell per link; where they are too many, neighbours share a cell with the value of the busiest".to_string(),
         false => "A row per sending switch, a cell per link".to_string(),
     }
 }
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_senders_and_neighbours_share_a_cell_with_the_busiest() {
+    fn rows_are_senders_and_shared_cells_show_the_busiest() {
         let links = [link("a", 0.1), link("b", 0.3), link("a", 0.2), link("b", 0.4), link("a", 0.9)];
         let rows = matrix(&links, "tier 0\u{2013}1, up");
         assert_eq!(rows.iter().map(|row| (row.0, row.1.len())).collect::<Vec<_>>(), [("a", 3), ("b", 2)]);

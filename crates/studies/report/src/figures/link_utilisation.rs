@@ -77,7 +77,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         "Links of a tier sorted by bytes sent over rate times time, over {}, {}; a flat line is an even load{}",
         data.window_words(),
         seeds(data, "mean over ", ""),
-        if failed { "; a cross marks links that faults struck" } else { "" }
+        if failed { "; a cross marks failed links" } else { "" }
     );
     let mut sheet = Sheet::new("Link utilisation, busiest link first", &subtitle, &grid, &names);
     let largest = curves.iter().take(drawn).flatten().flatten().map(|rank| rank.utilisation).fold(0.01, f64::max);
@@ -107,7 +107,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
                     let name = &names[series];
                     let fault = match rank.failed {
                         0 => String::new(),
-                        seeds => format!(", struck by a fault in {seeds} seed{}", if seeds == 1 { "" } else { "s" }),
+                        seeds => format!(", failed in {seeds} seed{}", if seeds == 1 { "" } else { "s" }),
                     };
                     let words =
                         format!("{name}: link {} of {}, {}{fault}", i + 1, curve.len(), percent(rank.utilisation));
@@ -122,7 +122,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         column("scheme", "text", "", "load balancer"),
         column("rank", "integer", "", "1 is the busiest link"),
         column("utilisation", "real", "", "bytes sent over rate times time, mean over seeds of the links of this rank"),
-        column("failed_seeds", "integer", "", "seeds in which a fault struck the link of this rank"),
+        column("failed_seeds", "integer", "", "seeds in which the link of this rank failed"),
     ];
     Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
 }

@@ -52,12 +52,12 @@ const FIGURES: &[Kind] = &[
 #[derive(Debug)]
 pub(crate) struct Drawn {
     pub(crate) figures: Vec<Figure>,
-    pub(crate) left_out: Vec<String>,
+    pub(crate) skipped: Vec<String>,
 }
 
 /// Draws the figures of flows per workload (with `with_all` also over all together), then those of the network.
 pub(crate) fn draw_all(data: &Dataset, comparison: Option<&Comparison>, with_all: bool) -> Drawn {
-    let mut drawn = Drawn { figures: vec![], left_out: vec![] };
+    let mut drawn = Drawn { figures: vec![], skipped: vec![] };
     let measured = data.measured_workloads();
     let mut views: Vec<Option<(u16, &str)>> = match measured.as_slice() {
         [] | [_] => vec![None],
@@ -73,7 +73,7 @@ pub(crate) fn draw_all(data: &Dataset, comparison: Option<&Comparison>, with_all
         let lacks = columns.iter().chain(workload).copied().filter(|column| data.lacks(table, column));
         let lacks: Vec<&str> = lacks.collect();
         if !lacks.is_empty() {
-            drawn.left_out.push(format!("`{}`: the rows of `{table}` have no values of {}", kind.name, quoted(&lacks)));
+            drawn.skipped.push(format!("`{}`: the rows of `{table}` have no values of {}", kind.name, quoted(&lacks)));
             continue;
         }
         for workload in if kind.of_flows { views.as_slice() } else { &[None] } {
@@ -84,7 +84,7 @@ pub(crate) fn draw_all(data: &Dataset, comparison: Option<&Comparison>, with_all
                 })),
                 Err(reason) => {
                     let of = workload.map_or(String::new(), |(_, name)| format!(" of {name}"));
-                    drawn.left_out.push(format!("`{}`{of}: {reason}", kind.name));
+                    drawn.skipped.push(format!("`{}`{of}: {reason}", kind.name));
                 }
             }
         }

@@ -114,7 +114,7 @@ pub(super) fn draw(view: &View<'_>, story: &Story<'_>, charts: Vec<Chart>) -> Op
     sheet.legend(&grid, &entries);
     let columns = vec![
         column("panel", "text", "", "heading of the panel"),
-        column("metric", "text", "", "what is shown"),
+        column("metric", "text", "", "quantity of the figure"),
         column("unit", "text", "", "unit of the value"),
         column("name", "text", "", "load balancer or flow"),
         column("time_us", "real", "us", "end of the part of simulated time that the value is of"),

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_do_not_touch_and_stay_inside() {
+    fn labels_do_not_overlap_and_stay_inside() {
         let mut places = vec![10.0, 11.0, 12.0, 95.0, 99.0];
         spread(&mut places, 10.0, 0.0, 100.0);
         assert!(places.windows(2).all(|pair| pair[1] - pair[0] >= 10.0 - 1e-9), "{places:?}");

@@ -71,7 +71,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let subtitle = format!(
         "Waiting data per switch port, {}; less is better. The axis is logarithmic{}",
         seeds(data, "mean over ", ""),
-        if cut { format!("; signs at its left edge stand for less than {}", bytes(edge)) } else { String::new() }
+        if cut { format!("; signs at its left edge are less than {}", bytes(edge)) } else { String::new() }
     );
     let mut sheet = Sheet::new("Queue depth at switch ports", &subtitle, &grid, &[]);
     let mut rows = vec![];

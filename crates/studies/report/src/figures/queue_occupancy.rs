@@ -16,7 +16,7 @@ pub(crate) const KIND: Kind = Kind {
     needs: ("occupancy", &["tier", "direction", "queue_packets", "time_ps"]),
 };
 
-fn at_least(scheme: &SchemeRuns, group: &str) -> Vec<(u64, f64)> {
+fn complementary_shares(scheme: &SchemeRuns, group: &str) -> Vec<(u64, f64)> {
     let mut times: BTreeMap<u64, u128> = BTreeMap::new();
     for entry in scheme.runs.iter().flat_map(|run| &run.occupancy).filter(|entry| entry.group == group) {
         *times.entry(entry.packets).or_default() += u128::from(entry.time_ps);
@@ -43,14 +43,16 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let names = names(data);
     let drawn = groups.len().min(6);
     let grid = Grid::pairs(drawn, 240.0);
-    let subtitle = format!("Ports of a tier together, {}; further left and lower is better", seeds(data, "", ""));
-    let mut sheet = Sheet::new("Share of time with at least so many packets waiting", &subtitle, &grid, &names);
+    let subtitle = format!("All ports of a tier, {}; further left and lower is better", seeds(data, "", ""));
+    let mut sheet = Sheet::new("Share of time with at least this many packets waiting", &subtitle, &grid, &names);
     let mut rows = vec![];
-    let all: Vec<Vec<Vec<(u64, f64)>>> =
-        groups.iter().map(|group| data.schemes.iter().map(|scheme| at_least(scheme, group)).collect()).collect();
+    let all: Vec<Vec<Vec<(u64, f64)>>> = groups
+        .iter()
+        .map(|group| data.schemes.iter().map(|scheme| complementary_shares(scheme, group)).collect())
+        .collect();
     let points = || all.iter().flatten().flatten();
-    let most = points().map(|point| point.0).max().unwrap_or(1) as f64;
-    let least = points().map(|point| point.1).filter(|share| *share > 0.0).fold(0.1, f64::min).max(1e-6);
+    let max_packets = points().map(|point| point.0).max().unwrap_or(1) as f64;
+    let min_share = points().map(|point| point.1).filter(|share| *share > 0.0).fold(0.1, f64::min).max(1e-6);
     for (panel, (group, curves)) in groups.iter().zip(&all).enumerate() {
         for (name, curve) in names.iter().zip(curves) {
             let row = |(n, share): &(u64, f64)| vec![group.clone(), name.clone(), n.to_string(), share.to_string()];
@@ -59,13 +61,13 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         if panel >= drawn {
             continue;
         }
-        let x_axis = Axis { scale: Scale::linear(0.0, most), title: "Waiting packets", format: plain };
-        let y_axis = Axis { scale: Scale::logarithmic(least, 1.0), title: "Share of time", format: percent };
+        let x_axis = Axis { scale: Scale::linear(0.0, max_packets), title: "Waiting packets", format: plain };
+        let y_axis = Axis { scale: Scale::logarithmic(min_share, 1.0), title: "Share of time", format: percent };
         let area = grid.panel(panel, x_axis, y_axis);
         area.frame(&mut sheet.canvas, &capital(group));
         for (series, curve) in curves.iter().enumerate() {
             let points: Vec<(f64, f64)> =
-                curve.iter().filter(|point| point.1 >= least).map(|&(n, share)| (n as f64, share)).collect();
+                curve.iter().filter(|point| point.1 >= min_share).map(|&(n, share)| (n as f64, share)).collect();
             area.line(&mut sheet.canvas, &points, series, false);
             for &(packets, share) in &points {
                 let words = format!("{}: {} of the time {packets} packets or more", names[series], percent(share));
@@ -78,7 +80,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         column("links", "text", "", "tier and direction"),
         column("scheme", "text", "", "load balancer"),
         column("packets", "integer", "packets", "waiting data packets"),
-        column("share_of_time", "real", "", "share of time with at least so many, ports and seeds together"),
+        column("share_of_time", "real", "", "share of time with at least this many, over ports and seeds"),
     ];
     Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
 }

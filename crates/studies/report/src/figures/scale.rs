@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_ends_still_make_an_axis() {
+    fn equal_limits_give_an_axis() {
         for scale in [Scale::linear(0.0, 0.0), Scale::linear(3.0, 3.0), Scale::logarithmic(3.0, 3.0)] {
             let (min, max) = scale.ends();
             assert!(max > min, "{scale:?}");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_where_they_belong() {
+    fn values_map_to_positions() {
         assert_eq!(places(&[0.2, 0.4, 0.6], 3), [0.0, (0.4 - 0.2) / (0.6 - 0.2), 1.0]);
         // 1, 10, 100 are equal ratios.
         let decades = places(&[1.0, 10.0, 100.0], 3);

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_flows_receive_together() {
+    fn goodput_sums_flows() {
         let at = |time_ps, received_bytes, window| FlowAt {
             time_ps,
             received_bytes,

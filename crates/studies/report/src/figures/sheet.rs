@@ -59,8 +59,8 @@ impl Sheet {
     /// Leaves space for `names` on the right if there are several.
     pub(crate) fn new(title: &str, subtitle: &str, grid: &Grid, names: &[String]) -> Self {
         let side = if names.len() > 1 { legend_width(names.iter().map(String::as_str)) + 14.0 } else { 10.0 };
-        let room = (grid.right() + side - EDGE).max(TITLE.width(title)).max(420.0);
-        let lines = wrap(subtitle, room);
+        let max_width = (grid.right() + side - EDGE).max(TITLE.width(title)).max(420.0);
+        let lines = wrap(subtitle, max_width);
         let text = lines.iter().map(|line| SUBTITLE.width(line)).fold(TITLE.width(title), f64::max) + 2.0 * EDGE;
         let width = (grid.right() + side + EDGE).max(text);
         let height = grid.bottom().max(HEAD + ABOVE + 18.0 * names.len() as f64) + 6.0;
@@ -110,13 +110,13 @@ impl Sheet {
     }
 }
 
-/// Breaks `text` into at most two lines, the first at most `room` wide.
-fn wrap(text: &str, room: f64) -> Vec<String> {
+/// Breaks `text` into at most two lines, the first at most `max_width` wide.
+fn wrap(text: &str, max_width: f64) -> Vec<String> {
     let full = SUBTITLE.width(text);
-    if full <= room {
+    if full <= max_width {
         return vec![text.to_string()];
     }
-    let breaks = text.match_indices(' ').map(|(at, _)| at).filter(|at| SUBTITLE.width(&text[..*at]) <= room);
+    let breaks = text.match_indices(' ').map(|(at, _)| at).filter(|at| SUBTITLE.width(&text[..*at]) <= max_width);
     let at = breaks.max().unwrap_or(text.len());
     [text[..at].trim(), text[at..].trim()].into_iter().filter(|line| !line.is_empty()).map(str::to_string).collect()
 }

@@ -166,7 +166,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         return Err(format!("no bin of sizes has {FEWEST_MEDIAN} flows of every seed"));
     }
     let subtitle = format!(
-        "{}, {}{}; a 99th percentile stands where every seed has {FEWEST} flows or more{}. Less is better, 1 is a flow alone on the network",
+        "{}, {}{}; a 99th percentile is shown where every seed has {FEWEST} flows or more{}. Less is better, 1 is a flow alone on the network",
         if many { format!("{} bins of sizes", bins.len()) } else { "One point per size".to_string() },
         seeds(data, "mean over ", " with its 95 % confidence interval"),
         if data.seeds().len() == 1 { ", so no interval" } else { "" },
@@ -213,7 +213,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         column("scheme", "text", "", "load balancer"),
         column("size_from_bytes", "integer", "bytes", "smallest flow of the bin"),
         column("size_to_bytes", "integer", "bytes", "largest flow of the bin"),
-        column("size_median_bytes", "integer", "bytes", "median flow of the bin, where its point stands"),
+        column("size_median_bytes", "integer", "bytes", "median flow of the bin, position of its point"),
         column("flows", "integer", "flows", "flows of the scheme in the bin, all seeds"),
         column("slowdown_mean", "real", "", "mean slowdown of these flows"),
         column("slowdown_p50", "real", "", "median slowdown per seed, mean over seeds; empty below 10 flows of a seed"),
@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_sizes_are_bins_of_their_own() {
+    fn few_sizes_have_one_bin_each() {
         let found = bins(&[vec![10, 20, 10], vec![30, 20]], 100);
         let at = |size| Bin { from: size, to: size, at: size };
         assert_eq!(found, [at(10), at(20), at(30)]);
@@ -281,14 +281,14 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_falls_into_the_bin_of_its_size() {
+    fn flow_is_counted_in_bin_of_its_size() {
         let flow = |size_bytes, slowdown| FlowPoint { size_bytes, slowdown, workload: 0 };
         let flows = [flow(10, 2.0), flow(20, 3.0), flow(10, 1.0), flow(99, 9.0)];
         assert_eq!(binned(&bins(&[vec![10, 20]], 1), flows.iter()), [vec![1.0, 2.0], vec![3.0]]);
     }
 
     #[test]
-    fn a_tail_of_too_few_flows_is_not_shown() {
+    fn tail_of_too_few_flows_is_hidden() {
         let seed = |n: usize| vec![(0..n).map(|i| i as f64).collect::<Vec<f64>>()];
         assert_eq!(over_seeds(&[seed(100), seed(99)], 0, 0.99, FEWEST), None);
         // 0 to 99: position 99 * 0.99 = 98.01; twice the same values: no spread.

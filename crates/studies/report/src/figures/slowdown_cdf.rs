@@ -61,11 +61,11 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     );
     let title = view.titled("Distribution of the FCT slowdown: body and tail");
     let mut sheet = Sheet::new(&title, &subtitle, &grid, &labels);
-    let least = (1.0 / most as f64).clamp(1e-6, 0.1);
+    let lower_bound = (1.0 / most as f64).clamp(1e-6, 0.1);
     let x = Scale::fitting(1.0, largest, 5.0);
     let panels = [
         ("Share of flows at or below", "Share of flows at or below", Scale::exact(0.0, 1.0)),
-        ("Share of flows above (tail)", "Share of flows above", Scale::logarithmic(least, 1.0)),
+        ("Share of flows above (tail)", "Share of flows above", Scale::logarithmic(lower_bound, 1.0)),
     ];
     for (panel, (heading, title, y)) in panels.into_iter().enumerate() {
         let x_axis = Axis { scale: x, title: "FCT slowdown", format: plain };
@@ -76,7 +76,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             let above = |&(slowdown, share): &(f64, f64)| (slowdown, 1.0 - share);
             let shown: Vec<(f64, f64)> = match panel {
                 0 => points.clone(),
-                _ => points.iter().map(above).filter(|point| point.1 >= least * 0.999).collect(),
+                _ => points.iter().map(above).filter(|point| point.1 >= lower_bound * 0.999).collect(),
             };
             area.line(&mut sheet.canvas, &shown, *series, false);
             for (at, &point) in shown.iter().enumerate() {

@@ -8,7 +8,7 @@ pub(super) fn missing(data: &Dataset, comparison: Option<&Comparison>) -> Vec<St
             [] => String::new(),
             names => format!("; not finished: {}", shortened(names)),
         };
-        lines.push(format!("The comparison was interrupted{missing}. The same command goes on."));
+        lines.push(format!("The comparison was interrupted{missing}. Repeat the command to continue."));
     }
     lines.extend(comparison.into_iter().flat_map(Comparison::missing_lines).map(|line| format!("{line}.")));
     lines.extend(comparison.and_then(Comparison::machine_bound_line).map(|line| format!("{line}.")));
@@ -37,14 +37,14 @@ pub(super) fn versions(data: &Dataset) -> Vec<String> {
     lines
 }
 
-pub(super) fn left_out(drawn: &Drawn) -> Vec<String> {
-    drawn.left_out.iter().map(|reason| format!("Left out: {reason}.")).collect()
+pub(super) fn skipped(drawn: &Drawn) -> Vec<String> {
+    drawn.skipped.iter().map(|reason| format!("Not drawn: {reason}.")).collect()
 }
 
 fn shortened(names: &[String]) -> String {
-    const MOST: usize = 12;
+    const MAX_LISTED: usize = 12;
     match names.len() {
-        n if n > MOST => format!("{} and {} more", names[..MOST].join("; "), n - MOST),
+        n if n > MAX_LISTED => format!("{} and {} more", names[..MAX_LISTED].join("; "), n - MAX_LISTED),
         _ => names.join("; "),
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn facts(data: &Dataset) -> Vec<(String, String)> {
     );
     // Rows of another version may not contain the links that a fault affected.
     let unknown = !faults.is_empty() && data.lacks("links", "fault");
-    add("Failed links", if unknown { "the rows do not say which".to_string() } else { failed_links(data) });
+    add("Failed links", if unknown { "not recorded in the tables".to_string() } else { failed_links(data) });
     let run = section("run");
     let limits = [
         run.and_then(|run| text(run, "until")).map(|until| match until.as_str() {
@@ -176,10 +176,12 @@ fn failed_links(data: &Dataset) -> String {
         })
         .map(|link| format!("{}\u{2013}{} ({})", link.from, link.to, link.fault))
         .collect();
-    const MOST: usize = 8;
+    const MAX_LISTED: usize = 8;
     match failed.len() {
         0 => String::new(),
-        n if n > MOST => format!("seed {}: {} and {} more", run.summary.seed, failed[..MOST].join(", "), n - MOST),
+        n if n > MAX_LISTED => {
+            format!("seed {}: {} and {} more", run.summary.seed, failed[..MAX_LISTED].join(", "), n - MAX_LISTED)
+        }
         _ => format!("seed {}: {}", run.summary.seed, failed.join(", ")),
     }
 }

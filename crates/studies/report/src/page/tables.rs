@@ -94,9 +94,11 @@ pub(super) fn legend(comparison: &Comparison) -> String {
     let schemes = comparison.schemes.len();
     match (seeds, tested) {
         (1, _) => "One seed: no confidence interval and no test.".to_string(),
-        (_, false) => format!("Too few seeds to tell schemes apart: {FEWEST_PAIRS} allow a test, five or more decide."),
+        (_, false) => {
+            format!("Too few seeds to compare schemes: a test needs {FEWEST_PAIRS}, a decision five or more.")
+        }
         _ => format!(
-            "Schemes that share a letter cannot be told apart (paired t-tests seed by seed, Holm's correction over all {} pairs, \
+            "Schemes that share a letter do not differ significantly (paired t-tests seed by seed, Holm's correction over all {} pairs, \
              5 %); \u{2713} marks the lowest and all that tie with it. Below each mean the change against {}: coloured where it \
              is significant, grey and n.s. where it is not.",
             schemes * schemes.saturating_sub(1) / 2,

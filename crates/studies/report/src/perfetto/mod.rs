@@ -314,8 +314,8 @@ fn faults(dir: &Path) -> Result<Vec<(u64, String, String)>, ReportError> {
     let Some(frame) = Frame::read(dir, "links", &["from", "to", "fault"])? else { return Ok(vec![]) };
     let of_link = |row: usize| {
         let link = format!("{}->{}", text(&frame, "from", row), text(&frame, "to", row));
-        let told = faults_of(&text(&frame, "fault", row));
-        told.into_iter().map(|(at, what)| (at, what, link.clone())).collect::<Vec<_>>()
+        let faults = faults_of(&text(&frame, "fault", row));
+        faults.into_iter().map(|(at, what)| (at, what, link.clone())).collect::<Vec<_>>()
     };
     let mut faults: Vec<_> = (0..frame.rows()).flat_map(of_link).collect();
     faults.sort();

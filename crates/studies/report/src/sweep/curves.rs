@@ -45,7 +45,8 @@ fn panels(sweep: &Sweep) -> Vec<Panel> {
     slices.dedup();
     let titles = sweep.titles();
     let workloads = sweep.workloads();
-    let metrics = if slices.len() * workloads.len() > 2 { vec![sweep.told()[0]] } else { sweep.told() };
+    let metrics =
+        if slices.len() * workloads.len() > 2 { vec![sweep.shown_metrics()[0]] } else { sweep.shown_metrics() };
     let mut panels = vec![];
     for slice in &slices {
         let values: Vec<String> = slice
@@ -156,7 +157,7 @@ fn row_columns(key: &str) -> Vec<crate::manifest::ColumnEntry> {
         column(key, "text", "", "value of the first key"),
         column("others", "text", "", "values of the other keys"),
         column("workload", "text", "", "workload; `all`: the measured ones together"),
-        column("metric", "text", "", "what is shown"),
+        column("metric", "text", "", "quantity of the figure"),
         column("scheme", "text", "", "load balancer or variant"),
         column("mean", "real", "", "mean over seeds, in the unit of the metric"),
         column("ci95_low", "real", "", "lower end of its 95 % confidence interval; empty below two seeds"),

@@ -22,7 +22,7 @@ use crate::{
     store::{plan_entries, store_output},
     tables::{Kind, Label, Member, stage_gathered},
 };
-use model::Standing;
+use model::RunState;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -47,11 +47,11 @@ fn labels(plan: &SweepPlan) -> Vec<Label> {
 /// Writes the tables, figures and page of the sweep in `dir` over its finished runs, and returns the sweep and the
 /// page's path.
 ///
-/// `rows`: also the rows of all runs, a Parquet file per table. The manifest records `standing`, the state of the runs.
+/// `rows`: also the rows of all runs, a Parquet file per table. The manifest records `state`, the state of the runs.
 ///
 /// # Errors
 /// [`ReportError`] if `dir` contains no sweep or no finished run, or if a file cannot be read or written.
-pub fn report_sweep(dir: &Path, rows: bool, standing: &str) -> Result<(Sweep, PathBuf), ReportError> {
+pub fn report_sweep(dir: &Path, rows: bool, state: &str) -> Result<(Sweep, PathBuf), ReportError> {
     let none = || ReportError::NoResults { path: dir.to_path_buf() };
     let sweep = Sweep::read(dir)?.ok_or_else(none)?;
     if sweep.counts().0 == 0 {
@@ -62,14 +62,14 @@ pub fn report_sweep(dir: &Path, rows: bool, standing: &str) -> Result<(Sweep, Pa
     let provenance = sweep.provenance();
     let drawn: Vec<FigureFiles> =
         figures.iter().map(|figure| FigureFiles::stage(figure, &provenance, &mut staging)).collect::<Result<_, _>>()?;
-    let mut manifest = manifest(dir, &sweep, &figures, standing);
+    let mut manifest = manifest(dir, &sweep, &figures, state);
     staging.write_all(SWEEP, to_json(&sweep.plan))?;
     staging.write_all("sweep.csv", sweep.to_csv())?;
     staging.write_all("runs.csv", sweep.runs_csv())?;
     staging.write_all(PAGE, page::render(&sweep, &figures, &drawn)?)?;
     if rows {
-        let finished = sweep.plan.runs.iter().zip(&sweep.standings);
-        let finished = finished.filter(|(_, standing)| matches!(standing, Standing::Finished { .. }));
+        let finished = sweep.plan.runs.iter().zip(&sweep.states);
+        let finished = finished.filter(|(_, state)| matches!(state, RunState::Finished { .. }));
         let member = |run: &SweepRun| {
             let values = sweep.plan.values(run.point).into_iter().map(str::to_string);
             let entry = sweep.plan.entries[run.entry].clone();
@@ -85,7 +85,7 @@ pub fn report_sweep(dir: &Path, rows: bool, standing: &str) -> Result<(Sweep, Pa
     Ok((sweep, dir.join(PAGE)))
 }
 
-fn manifest(dir: &Path, sweep: &Sweep, figures: &[Figure], standing: &str) -> Manifest {
+fn manifest(dir: &Path, sweep: &Sweep, figures: &[Figure], state: &str) -> Manifest {
     let mut files = plan_entries();
     files.extend([
         FileEntry::new("sweep.csv", "a row per point, workload, metric and scheme", sweep.columns()),
@@ -93,25 +93,25 @@ fn manifest(dir: &Path, sweep: &Sweep, figures: &[Figure], standing: &str) -> Ma
     ]);
     files.extend(figures.iter().flat_map(Figure::entries));
     files.push(FileEntry::page());
-    let finished = sweep.plan.runs.iter().zip(&sweep.standings);
-    let finished = finished.filter(|(_, standing)| matches!(standing, Standing::Finished { .. }));
-    let rows = |(run, _): (&SweepRun, &Standing)| {
+    let finished = sweep.plan.runs.iter().zip(&sweep.states);
+    let finished = finished.filter(|(_, state)| matches!(state, RunState::Finished { .. }));
+    let rows = |(run, _): (&SweepRun, &RunState)| {
         let manifest = Manifest::read(&store_directory(dir, &run.run)).ok().flatten()?;
         Some((run.run.clone(), manifest.rows_digest()?))
     };
     Manifest {
         fingerprints: fingerprints(sweep),
         runs: finished.filter_map(rows).collect(),
-        standing: standing.to_string(),
+        run_states: state.to_string(),
         files,
         ..sweep.plan.described()
     }
 }
 
 fn fingerprints(sweep: &Sweep) -> BTreeMap<String, String> {
-    let of = |(run, standing): (&SweepRun, &Standing)| match standing {
-        Standing::Finished { fingerprint, .. } => Some((run.run.clone(), fingerprint.clone()?)),
+    let of = |(run, state): (&SweepRun, &RunState)| match state {
+        RunState::Finished { fingerprint, .. } => Some((run.run.clone(), fingerprint.clone()?)),
         _ => None,
     };
-    sweep.plan.runs.iter().zip(&sweep.standings).filter_map(of).collect()
+    sweep.plan.runs.iter().zip(&sweep.states).filter_map(of).collect()
 }

@@ -5,13 +5,13 @@ use crate::{
     json::read_json,
     names::{ATTEMPT, store_directory},
     read::read_summary,
-    store::{Attempt, FailedRun, is_whole},
+    store::{Attempt, FailedRun, is_complete_run},
     summary::{RunStatus, Summary},
 };
 use std::{collections::BTreeMap, path::Path};
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Standing {
+pub(crate) enum RunState {
     Finished { status: RunStatus, fingerprint: Option<String>, attempt: Attempt, metrics: Vec<Option<f64>> },
     Failed(FailedRun),
     Missing,
@@ -25,7 +25,7 @@ pub struct Sweep {
     /// Comparison of the finished runs at each point; `None` if there are none.
     pub comparisons: Vec<Option<Comparison>>,
     /// State of each run of the plan.
-    pub(super) standings: Vec<Standing>,
+    pub(super) states: Vec<RunState>,
 }
 
 impl Sweep {
@@ -36,19 +36,19 @@ impl Sweep {
     pub fn read(dir: &Path) -> Result<Option<Self>, ReportError> {
         let Some(plan) = SweepPlan::read(dir)? else { return Ok(None) };
         let mut comparisons = vec![];
-        let mut standings = vec![];
+        let mut states = vec![];
         for runs in plan.runs.chunk_by(|a, b| a.point == b.point) {
             let mut summaries: Vec<Summary> = vec![];
             for run in runs {
                 let directory = store_directory(dir, &run.run);
-                let summary = if is_whole(&directory) { read_summary(&directory)? } else { None };
+                let summary = if is_complete_run(&directory) { read_summary(&directory)? } else { None };
                 let Some(mut summary) = summary else {
                     let failed = FailedRun::read(dir, &run.run)?;
-                    standings.push(failed.map_or(Standing::Missing, Standing::Failed));
+                    states.push(failed.map_or(RunState::Missing, RunState::Failed));
                     continue;
                 };
                 summary.scheme.clone_from(&plan.entries[run.entry]);
-                standings.push(Standing::Finished {
+                states.push(RunState::Finished {
                     status: summary.status.unwrap_or(RunStatus::Finished),
                     fingerprint: summary.fingerprint.clone(),
                     attempt: read_json(&directory.join(ATTEMPT))?.unwrap_or_default(),
@@ -59,16 +59,16 @@ impl Sweep {
             let comparison = Comparison::new(&summaries, &plan.entries, &plan.baseline);
             comparisons.push((!summaries.is_empty()).then_some(comparison));
         }
-        Ok(Some(Sweep { plan, comparisons, standings }))
+        Ok(Some(Sweep { plan, comparisons, states }))
     }
 
     /// Returns the numbers of finished, failed and missing runs.
     pub fn counts(&self) -> (usize, usize, usize) {
-        let count = |is: fn(&Standing) -> bool| self.standings.iter().filter(|standing| is(standing)).count();
+        let count = |is: fn(&RunState) -> bool| self.states.iter().filter(|state| is(state)).count();
         (
-            count(|standing| matches!(standing, Standing::Finished { .. })),
-            count(|standing| matches!(standing, Standing::Failed(_))),
-            count(|standing| matches!(standing, Standing::Missing)),
+            count(|state| matches!(state, RunState::Finished { .. })),
+            count(|state| matches!(state, RunState::Failed(_))),
+            count(|state| matches!(state, RunState::Missing)),
         )
     }
 

@@ -1,4 +1,4 @@
-use super::model::{Standing, Sweep};
+use super::model::{RunState, Sweep};
 use crate::{
     comparison::{Comparison, Metric},
     error::ReportError,
@@ -132,8 +132,8 @@ fn warnings(sweep: &Sweep) -> Vec<String> {
     if sweep.plan.seeds.len() == 1 {
         warnings.push("One seed: no intervals and no tests; differences may be chance.".to_string());
     }
-    let failures = sweep.plan.runs.iter().zip(&sweep.standings).filter_map(|(_, standing)| match standing {
-        Standing::Failed(failed) => {
+    let failures = sweep.plan.runs.iter().zip(&sweep.states).filter_map(|(_, state)| match state {
+        RunState::Failed(failed) => {
             Some(format!("Failed: {}: {}", failed.name, failed.error.lines().next().unwrap_or_default()))
         }
         _ => None,
@@ -151,7 +151,7 @@ fn warnings(sweep: &Sweep) -> Vec<String> {
     let points = sweep.comparisons.iter().flatten().filter(unfinished).count();
     if points > 0 {
         warnings.push(format!(
-            "At {points} points flows that count did not finish; the schemes look better there than they are."
+            "At {points} points measured flows did not finish; the figures of the schemes are too good there."
         ));
     }
     warnings

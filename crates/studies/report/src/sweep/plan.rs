@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn points_of_a_grid_and_of_a_zip() {
+    fn points_of_grid_and_zip() {
         let axes = vec![axis("a", &["1", "2"]), axis("b", &["x", "y", "z"])];
         let grid = SweepPlan { axes: axes.clone(), ..SweepPlan::default() };
         assert_eq!(grid.points(), 6);

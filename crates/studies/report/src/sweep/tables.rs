@@ -1,5 +1,5 @@
 use super::{
-    model::{Standing, Sweep},
+    model::{RunState, Sweep},
     plan::{SweepPlan, SweepRun},
 };
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     summary::RunStatus,
 };
 
-type CellOf = fn(&SweepPlan, &SweepRun, &Standing) -> String;
+type CellOf = fn(&SweepPlan, &SweepRun, &RunState) -> String;
 
 /// Columns of `runs.csv` between the keys and the metrics.
 const RUN_COLUMNS: [(&str, &str, &str, CellOf); 8] = [
@@ -19,34 +19,32 @@ const RUN_COLUMNS: [(&str, &str, &str, CellOf); 8] = [
     ("run", "text", "hash of the run, the name of its directory in `runs`; several rows may share one", |_, run, _| {
         run.run.clone()
     }),
-    ("status", "text", "finished, deadlock, stalled, failed or missing", |_, _, standing| {
+    ("status", "text", "finished, deadlock, stalled, failed or missing", |_, _, state| {
         // A run at its time limit counts as finished; its unfinished flows show the limit.
-        let word = match standing {
-            Standing::Finished { status: status @ (RunStatus::Deadlock | RunStatus::Stalled), .. } => status.word(),
-            Standing::Finished { .. } => RunStatus::Finished.word(),
-            Standing::Failed(_) => "failed",
-            Standing::Missing => "missing",
+        let word = match state {
+            RunState::Finished { status: status @ (RunStatus::Deadlock | RunStatus::Stalled), .. } => status.word(),
+            RunState::Finished { .. } => RunStatus::Finished.word(),
+            RunState::Failed(_) => "failed",
+            RunState::Missing => "missing",
         };
         word.to_string()
     }),
-    ("fingerprint", "text", "of its results; empty where there are none", |_, _, standing| match standing {
-        Standing::Finished { fingerprint, .. } => cell(fingerprint.as_ref()),
+    ("fingerprint", "text", "of its results; empty without results", |_, _, state| match state {
+        RunState::Finished { fingerprint, .. } => cell(fingerprint.as_ref()),
         _ => String::new(),
     }),
-    ("host", "text", "the computer it was done on", |_, _, standing| match standing {
-        Standing::Finished { attempt, .. } => attempt.host.clone(),
-        Standing::Failed(failed) => failed.host.clone(),
-        Standing::Missing => String::new(),
+    ("host", "text", "host that ran it", |_, _, state| match state {
+        RunState::Finished { attempt, .. } => attempt.host.clone(),
+        RunState::Failed(failed) => failed.host.clone(),
+        RunState::Missing => String::new(),
     }),
-    ("attempts", "integer", "how often it was begun; more than once where its process was killed", |_, _, standing| {
-        match standing {
-            Standing::Finished { attempt, .. } => attempt.attempts.to_string(),
-            Standing::Failed(failed) => failed.attempts.to_string(),
-            Standing::Missing => String::new(),
-        }
+    ("attempts", "integer", "number of starts; above 1 if its process was killed", |_, _, state| match state {
+        RunState::Finished { attempt, .. } => attempt.attempts.to_string(),
+        RunState::Failed(failed) => failed.attempts.to_string(),
+        RunState::Missing => String::new(),
     }),
-    ("error", "text", "why it failed, in a line; all of it stands in `failed`", |_, _, standing| match standing {
-        Standing::Failed(failed) => failed.error.lines().next().unwrap_or_default().to_string(),
+    ("error", "text", "first line of its error; the whole error is in `failed`", |_, _, state| match state {
+        RunState::Failed(failed) => failed.error.lines().next().unwrap_or_default().to_string(),
         _ => String::new(),
     }),
 ];
@@ -80,14 +78,14 @@ impl Sweep {
 
     /// Returns the content of `runs.csv`: a row per run of the plan.
     pub fn runs_csv(&self) -> String {
-        let row = |(run, standing): (&SweepRun, &Standing)| {
+        let row = |(run, state): (&SweepRun, &RunState)| {
             let values = self.plan.values(run.point).into_iter().map(str::to_string);
-            let own = RUN_COLUMNS.iter().map(|(_, _, _, cell)| cell(&self.plan, run, standing));
-            let known = if let Standing::Finished { metrics, .. } = standing { metrics.as_slice() } else { &[] };
+            let own = RUN_COLUMNS.iter().map(|(_, _, _, cell)| cell(&self.plan, run, state));
+            let known = if let RunState::Finished { metrics, .. } = state { metrics.as_slice() } else { &[] };
             let metrics = (0..METRICS.len()).map(|number| cell(known.get(number).copied().flatten()));
             values.chain(own).chain(metrics).collect::<Vec<_>>()
         };
-        rows::to_csv(&self.run_columns(), self.plan.runs.iter().zip(&self.standings).map(row))
+        rows::to_csv(&self.run_columns(), self.plan.runs.iter().zip(&self.states).map(row))
     }
 
     /// Returns the columns of `runs.csv` with their meanings.
@@ -100,7 +98,7 @@ impl Sweep {
     /// Returns header and cells of a table for the terminal: a row per point, workload and scheme, with the main metric
     /// and at most `others` others.
     pub fn table(&self, others: usize) -> (Vec<String>, Vec<Vec<String>>) {
-        let (workloads, mut metrics) = (self.workloads(), self.told());
+        let (workloads, mut metrics) = (self.workloads(), self.shown_metrics());
         metrics.truncate(1 + others);
         let (several, compared) = (workloads.len() > 1, self.plan.entries.len() > 1);
         let mut header = self.titles();
@@ -146,7 +144,7 @@ impl Sweep {
     }
 
     /// Returns the main metric first.
-    pub(super) fn told(&self) -> Vec<&'static Metric> {
+    pub(super) fn shown_metrics(&self) -> Vec<&'static Metric> {
         let main = self.main_metric();
         let others = ["slowdown_p99", "slowdown_p50", "fct_mean"].into_iter().filter(|name| *name != main).take(2);
         std::iter::once(main).chain(others).filter_map(Metric::named).collect()

@@ -25,7 +25,7 @@ fn name<'r>(names: &'r [String], index: usize) -> Value<'r> {
 }
 
 #[inline]
-fn whole(value: u64) -> Value<'static> {
+fn integer(value: u64) -> Value<'static> {
     Value::Integer(value)
 }
 
@@ -53,32 +53,32 @@ macro_rules! columns {
 macro_rules! flow_columns {
     ($($metric:ident: $how:ident, $unit:literal, $meaning:literal, $(fingerprint $place:literal)?;)*) => {
         columns! {
-            flow_id: Integer, "", "number of the flow in the flow set", |c, at| whole(flow(c, at).flow_id.into());
-            src: Integer, "", "sending host", |c, at| whole(flow(c, at).src.into());
-            dst: Integer, "", "receiving host", |c, at| whole(flow(c, at).dst.into());
-            size_bytes: Integer, "bytes", "payload", |c, at| whole(flow(c, at).size_bytes);
-            start_ps: Integer optional, "ps", "when it started, from the start of the run; empty where it never did",
+            flow_id: Integer, "", "number of the flow in the flow set", |c, at| integer(flow(c, at).flow_id.into());
+            src: Integer, "", "sending host", |c, at| integer(flow(c, at).src.into());
+            dst: Integer, "", "receiving host", |c, at| integer(flow(c, at).dst.into());
+            size_bytes: Integer, "bytes", "payload", |c, at| integer(flow(c, at).size_bytes);
+            start_ps: Integer optional, "ps", "start, from the start of the run; empty if it never started",
                 |c, at| picoseconds(flow(c, at).start);
-            fct_rx_ps: Integer optional, "ps", "first packet sent to last packet received; empty where not all was received",
+            fct_rx_ps: Integer optional, "ps", "first packet sent to last packet received; empty if incomplete",
                 |c, at| picoseconds(flow(c, at).fct_rx);
-            fct_ack_ps: Integer optional, "ps", "start to last acknowledgement at the sender; empty where it did not come",
+            fct_ack_ps: Integer optional, "ps", "start to last acknowledgement at the sender; empty without one",
                 |c, at| picoseconds(flow(c, at).fct_ack);
             ideal_rx_ps: Integer, "ps", "fct_rx_ps of the same flow alone on the network",
-                |c, at| whole(flow(c, at).ideal_rx.ps());
+                |c, at| integer(flow(c, at).ideal_rx.ps());
             ideal_ack_ps: Integer, "ps", "fct_ack_ps of the same flow alone on the network",
-                |c, at| whole(flow(c, at).ideal_ack.ps());
-            slowdown: Real optional, "", "completion time over the ideal one, of the kind that fct_kind names; at least 1 where simulated",
+                |c, at| integer(flow(c, at).ideal_ack.ps());
+            slowdown: Real optional, "", "completion time (of the kind fct_kind) over the ideal one; at least 1 where simulated",
                 |c, at| c.meta.slowdown(flow(c, at)).into();
-            status: Text, "", "finished; received (all bytes there, last acknowledgement not yet back); unfinished; not-started",
+            status: Text, "", "finished; received (all bytes received, last acknowledgement missing); unfinished; not-started",
                 |c, at| text(flow(c, at).status.word());
             workload: Text, "", "name of its workload", |c, at| Value::Text(c.meta.workload(flow(c, at).workload));
             scheme: Text, "", "load balancer of the flow",
                 |c, at| name(&c.meta.load_balancers, flow(c, at).load_balancer.into());
             class: Text, "", "data class of the fabric", |c, at| name(&c.meta.classes, flow(c, at).class.into());
             $($metric: Integer optional, $unit, $meaning, |c, at| flow(c, at).metrics.$metric.into();)*
-            measured: Flag, "", "whether it enters the statistics once finished: measured workload, past the warm-up",
+            measured: Flag, "", "true if it is in the statistics once finished: measured workload, past the warm-up",
                 |c, at| Value::Flag(c.meta.is_measured(flow(c, at)) && past_warmup(flow(c, at), c.counted_from));
-            seed: Unsigned, "", "seed of the run", |c, _| whole(c.meta.seed);
+            seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
         }
     };
 }
@@ -90,19 +90,19 @@ const LINKS: &[Column] = columns! {
     to: Text, "", "receiving node", |c, at| text(&link(c, at).to);
     tier: Text, "", "host, tier0-1 and so on, local, global", |c, at| text(&link(c, at).tier);
     direction: Text, "", "up, down or flat", |c, at| text(link(c, at).direction);
-    rate_bps: Integer, "bit/s", "rate at the start of the run", |c, at| whole(link(c, at).rate_bps);
-    bytes: Integer, "bytes", "sent", |c, at| whole(link(c, at).bytes);
-    packets: Integer, "packets", "sent", |c, at| whole(link(c, at).packets);
+    rate_bps: Integer, "bit/s", "rate at the start of the run", |c, at| integer(link(c, at).rate_bps);
+    bytes: Integer, "bytes", "sent", |c, at| integer(link(c, at).bytes);
+    packets: Integer, "packets", "sent", |c, at| integer(link(c, at).packets);
     utilisation: Real, "", "bytes sent over rate times simulated time", |c, at| Value::Real(link(c, at).utilisation);
     queue_mean_bytes: Real optional, "bytes", "waiting data, mean over time", |c, at| link(c, at).queue.mean_bytes.into();
     queue_p99_bytes: Integer optional, "bytes", "waiting data, 99th percentile over time",
         |c, at| link(c, at).queue.p99_bytes.into();
-    queue_max_bytes: Integer optional, "bytes", "waiting data, most", |c, at| link(c, at).queue.max_bytes.into();
+    queue_max_bytes: Integer optional, "bytes", "waiting data, maximum", |c, at| link(c, at).queue.max_bytes.into();
     queue_mean_packets: Real optional, "packets", "waiting data packets, mean over time",
         |c, at| link(c, at).queue.mean_packets.into();
     queue_p99_packets: Integer optional, "packets", "waiting data packets, 99th percentile over time",
         |c, at| link(c, at).queue.p99_packets.into();
-    queue_max_packets: Integer optional, "packets", "waiting data packets, most", |c, at| link(c, at).queue.max_packets.into();
+    queue_max_packets: Integer optional, "packets", "waiting data packets, maximum", |c, at| link(c, at).queue.max_packets.into();
     ecn_marks: Integer optional, "packets", "marked here", |c, at| link(c, at).ecn_marks.into();
     trims: Integer optional, "packets", "data packets cut to their header here", |c, at| link(c, at).trims.into();
     drops: Integer optional, "packets", "dropped in the queue or lost on the link", |c, at| link(c, at).drops.into();
@@ -110,9 +110,9 @@ const LINKS: &[Column] = columns! {
     window_utilisation: Real optional, "",
         "bytes sent in the window (window_from_s to window_to_s of the summary) over rate times its length; empty without one",
         |c, at| c.result.window_utilisation(at.0).into();
-    fault: Text, "", "what faults did to the link, such as down at 20us; empty where none struck it",
+    fault: Text, "", "effects of faults on the link, such as down at 20us; empty without any",
         |c, at| Value::Text(c.meta.faults_of(&link(c, at).from, &link(c, at).to).into());
-    seed: Unsigned, "", "seed of the run", |c, _| whole(c.meta.seed);
+    seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
 
 fn of_port<'r>(c: &Context<'r>, at: At) -> &'r PortSample {
@@ -130,83 +130,83 @@ fn of_scheme<'r>(c: &Context<'r>, at: At) -> &'r SchemeSample {
 const SERIES: &[Column] = columns! {
     from: Text, "", "sending node", |c, at| text(&c.result.series[at.0].from);
     to: Text, "", "receiving node", |c, at| text(&c.result.series[at.0].to);
-    time_ps: Integer, "ps", "from the start of the run", |c, at| whole(of_port(c, at).time.ps());
-    queue_bytes: Integer, "bytes", "waiting data", |c, at| whole(of_port(c, at).queue_bytes);
-    queue_packets: Integer, "packets", "waiting data packets", |c, at| whole(of_port(c, at).queue_packets);
-    sent_bytes: Integer, "bytes", "sent so far", |c, at| whole(of_port(c, at).sent_bytes);
-    sent_packets: Integer, "packets", "sent so far", |c, at| whole(of_port(c, at).sent_packets);
-    ecn_marks: Integer, "packets", "marked here so far", |c, at| whole(of_port(c, at).ecn_marks);
-    trims: Integer, "packets", "data packets cut to their header here so far", |c, at| whole(of_port(c, at).trims);
-    drops: Integer, "packets", "dropped in the queue or lost on the link so far", |c, at| whole(of_port(c, at).drops);
-    pauses: Integer, "frames", "PFC pause frames received so far", |c, at| whole(of_port(c, at).pauses);
-    paused: Flag, "", "whether some of its data is paused", |c, at| Value::Flag(of_port(c, at).paused);
-    seed: Unsigned, "", "seed of the run", |c, _| whole(c.meta.seed);
+    time_ps: Integer, "ps", "from the start of the run", |c, at| integer(of_port(c, at).time.ps());
+    queue_bytes: Integer, "bytes", "waiting data", |c, at| integer(of_port(c, at).queue_bytes);
+    queue_packets: Integer, "packets", "waiting data packets", |c, at| integer(of_port(c, at).queue_packets);
+    sent_bytes: Integer, "bytes", "sent so far", |c, at| integer(of_port(c, at).sent_bytes);
+    sent_packets: Integer, "packets", "sent so far", |c, at| integer(of_port(c, at).sent_packets);
+    ecn_marks: Integer, "packets", "marked here so far", |c, at| integer(of_port(c, at).ecn_marks);
+    trims: Integer, "packets", "data packets cut to their header here so far", |c, at| integer(of_port(c, at).trims);
+    drops: Integer, "packets", "dropped in the queue or lost on the link so far", |c, at| integer(of_port(c, at).drops);
+    pauses: Integer, "frames", "PFC pause frames received so far", |c, at| integer(of_port(c, at).pauses);
+    paused: Flag, "", "true if some of its data is paused", |c, at| Value::Flag(of_port(c, at).paused);
+    seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
 
 const SERIES_FLOWS: &[Column] = columns! {
-    flow_id: Integer, "", "number of the flow", |c, at| whole(c.result.flow_series[at.0].flow_id.into());
+    flow_id: Integer, "", "number of the flow", |c, at| integer(c.result.flow_series[at.0].flow_id.into());
     time_ps: Integer, "ps", "from the start of the run; the last row of a flow is that of its last acknowledgement",
-        |c, at| whole(of_flow(c, at).time.ps());
+        |c, at| integer(of_flow(c, at).time.ps());
     sent_packets: Integer, "packets", "data packets sent so far, retransmissions included",
-        |c, at| whole(of_flow(c, at).sent_packets);
+        |c, at| integer(of_flow(c, at).sent_packets);
     received_bytes: Integer, "bytes", "payload received so far, each byte counted once",
-        |c, at| whole(of_flow(c, at).received_bytes);
+        |c, at| integer(of_flow(c, at).received_bytes);
     in_flight_bytes: Integer, "bytes", "neither acknowledged nor lost (uet: on the wire, roce: payload)",
-        |c, at| whole(of_flow(c, at).in_flight_bytes);
-    window_bytes: Integer optional, "bytes", "window of the congestion control, counted alike; empty where it has none",
+        |c, at| integer(of_flow(c, at).in_flight_bytes);
+    window_bytes: Integer optional, "bytes", "window of the congestion control, in the same unit; empty without one",
         |c, at| of_flow(c, at).window_bytes.into();
-    rate_bps: Integer optional, "bit/s", "rate of the congestion control; empty where nothing paces the flow",
+    rate_bps: Integer optional, "bit/s", "rate of the congestion control; empty without pacing",
         |c, at| of_flow(c, at).rate_bps.into();
-    retransmitted_packets: Integer, "packets", "data packets sent again so far",
-        |c, at| whole(of_flow(c, at).retransmitted_packets);
+    retransmitted_packets: Integer, "packets", "data packets retransmitted so far",
+        |c, at| integer(of_flow(c, at).retransmitted_packets);
     out_of_order_packets: Integer, "packets", "arrivals out of order so far",
-        |c, at| whole(of_flow(c, at).out_of_order_packets);
-    marked_acks: Integer, "packets", "acknowledgements with a congestion mark heard so far",
-        |c, at| whole(of_flow(c, at).marked_acks);
-    trim_notices: Integer, "packets", "notices of trimmed packets heard so far",
-        |c, at| whole(of_flow(c, at).trim_notices);
+        |c, at| integer(of_flow(c, at).out_of_order_packets);
+    marked_acks: Integer, "packets", "acknowledgements with a congestion mark received so far",
+        |c, at| integer(of_flow(c, at).marked_acks);
+    trim_notices: Integer, "packets", "notices of trimmed packets received so far",
+        |c, at| integer(of_flow(c, at).trim_notices);
     path_tag: Integer optional, "", "path tag of the last packet sent; empty before the first",
         |c, at| of_flow(c, at).path_tag.map(u64::from).into();
     path_switches: Integer, "packets", "sent so far with another path tag than the packet before",
-        |c, at| whole(of_flow(c, at).path_switches);
-    paths: Integer, "", "different path tags since the row before", |c, at| whole(of_flow(c, at).paths);
-    seed: Unsigned, "", "seed of the run", |c, _| whole(c.meta.seed);
+        |c, at| integer(of_flow(c, at).path_switches);
+    paths: Integer, "", "different path tags since the row before", |c, at| integer(of_flow(c, at).paths);
+    seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
 
 const SERIES_SCHEME: &[Column] = columns! {
     scheme: Text, "", "load balancer",
         |c, at| name(&c.meta.load_balancers, c.result.scheme_series[at.0].load_balancer.into());
-    time_ps: Integer, "ps", "from the start of the run", |c, at| whole(of_scheme(c, at).time.ps());
-    open_flows: Integer, "flows", "started, and waiting for acknowledgements", |c, at| whole(of_scheme(c, at).open_flows);
-    finished_flows: Integer, "flows", "with all acknowledgements so far", |c, at| whole(of_scheme(c, at).finished_flows);
+    time_ps: Integer, "ps", "from the start of the run", |c, at| integer(of_scheme(c, at).time.ps());
+    open_flows: Integer, "flows", "started, and waiting for acknowledgements", |c, at| integer(of_scheme(c, at).open_flows);
+    finished_flows: Integer, "flows", "with all acknowledgements so far", |c, at| integer(of_scheme(c, at).finished_flows);
     in_flight_bytes: Integer, "bytes", "in flight, all open flows together",
-        |c, at| whole(of_scheme(c, at).in_flight_bytes);
-    window_bytes: Integer, "bytes", "windows of all open flows together", |c, at| whole(of_scheme(c, at).window_bytes);
-    retransmitted_packets: Integer, "packets", "data packets sent again so far",
-        |c, at| whole(of_scheme(c, at).retransmitted_packets);
+        |c, at| integer(of_scheme(c, at).in_flight_bytes);
+    window_bytes: Integer, "bytes", "windows of all open flows together", |c, at| integer(of_scheme(c, at).window_bytes);
+    retransmitted_packets: Integer, "packets", "data packets retransmitted so far",
+        |c, at| integer(of_scheme(c, at).retransmitted_packets);
     path_switches: Integer, "packets", "sent so far with another path tag than the flow's packet before",
-        |c, at| whole(of_scheme(c, at).path_switches);
-    flowlets: Integer, "flowlets", "seen by switches so far", |c, at| whole(of_scheme(c, at).flowlets);
+        |c, at| integer(of_scheme(c, at).path_switches);
+    flowlets: Integer, "flowlets", "seen by switches so far", |c, at| integer(of_scheme(c, at).flowlets);
     created_flowlets: Integer, "flowlets", "made by hosts so far (HF2T)",
-        |c, at| whole(of_scheme(c, at).created_flowlets);
-    added_delay_ns: Integer, "ns", "for which hosts have held packets back so far (HF2T)",
-        |c, at| whole(of_scheme(c, at).added_delay.ps() / 1000);
-    reroutes: Integer, "", "flows moved by switches so far (ConWeave)", |c, at| whole(of_scheme(c, at).reroutes);
+        |c, at| integer(of_scheme(c, at).created_flowlets);
+    added_delay_ns: Integer, "ns", "total delay that hosts added to packets so far (HF2T)",
+        |c, at| integer(of_scheme(c, at).added_delay.ps() / 1000);
+    reroutes: Integer, "", "flows moved by switches so far (ConWeave)", |c, at| integer(of_scheme(c, at).reroutes);
     reordered_packets: Integer, "packets", "that have waited in a reordering queue so far (ConWeave)",
-        |c, at| whole(of_scheme(c, at).reordered_packets);
+        |c, at| integer(of_scheme(c, at).reordered_packets);
     uplink_imbalance: Real optional, "",
         "of all traffic since the row before: bytes over the busiest uplink of each switch over those of its mean uplink; 1 is even",
         |c, at| of_scheme(c, at).uplink_imbalance.into();
-    seed: Unsigned, "", "seed of the run", |c, _| whole(c.meta.seed);
+    seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
 
 const UPLINKS: &[Column] = columns! {
-    flow_id: Integer, "", "number of the flow", |c, at| whole(c.result.uplink_counts[at.0].flow_id.into());
+    flow_id: Integer, "", "number of the flow", |c, at| integer(c.result.uplink_counts[at.0].flow_id.into());
     from: Text, "", "sending switch", |c, at| text(&c.result.uplink_counts[at.0].from);
     to: Text, "", "receiving switch", |c, at| text(&c.result.uplink_counts[at.0].to);
-    packets: Integer, "packets", "data packets of the flow that took this link",
-        |c, at| whole(c.result.uplink_counts[at.0].packets);
-    seed: Unsigned, "", "seed of the run", |c, _| whole(c.meta.seed);
+    packets: Integer, "packets", "data packets of the flow on this link",
+        |c, at| integer(c.result.uplink_counts[at.0].packets);
+    seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
 
 const OCCUPANCY: &[Column] = columns! {
@@ -214,9 +214,9 @@ const OCCUPANCY: &[Column] = columns! {
     to: Text, "", "receiving node", |c, at| text(&link(c, at).to);
     tier: Text, "", "as in links", |c, at| text(&link(c, at).tier);
     direction: Text, "", "up, down or flat", |c, at| text(link(c, at).direction);
-    queue_packets: Integer, "packets", "waiting data packets", |c, at| whole(link(c, at).queue.occupancy[at.1].0);
-    time_ps: Integer, "ps", "for how long so many waited", |c, at| whole(link(c, at).queue.occupancy[at.1].1);
-    seed: Unsigned, "", "seed of the run", |c, _| whole(c.meta.seed);
+    queue_packets: Integer, "packets", "waiting data packets", |c, at| integer(link(c, at).queue.occupancy[at.1].0);
+    time_ps: Integer, "ps", "time with this many waiting", |c, at| integer(link(c, at).queue.occupancy[at.1].1);
+    seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
 
 fn trace<'r>(c: &Context<'r>, at: At) -> &'r TraceRow {
@@ -229,35 +229,35 @@ fn traced_link<'r>(c: &Context<'r>, at: At) -> &'r LinkRow {
 
 const TRACE: &[Column] = columns! {
     time_ps: Integer, "ps", "from the start of the run; of send and hop the beginning of the transmission",
-        |c, at| whole(trace(c, at).time.ps());
+        |c, at| integer(trace(c, at).time.ps());
     event: Text, "",
         "path-change, mark, trim, send (by a NIC), hop (by a switch), receive (at a host), drop (queue or buffer full), \
-         loss (on a faulty link), no-way (the switch knew none)",
+         loss (on a faulty link), no-way (the switch had no route)",
         |c, at| text(trace(c, at).event.word());
-    flow_id: Integer, "", "number of the flow", |c, at| whole(trace(c, at).flow_id.into());
-    psn: Integer optional, "", "packet sequence number, of an answer that of the packet it answers; empty for other packets",
+    flow_id: Integer, "", "number of the flow", |c, at| integer(trace(c, at).flow_id.into());
+    psn: Integer optional, "", "packet sequence number; of a reply, that of the packet it acknowledges; empty for other packets",
         |c, at| trace(c, at).psn.into();
     packet: Text, "", "data, header (of a trimmed packet), ack, nack, probe, probe-reply, switch-control",
         |c, at| text(trace(c, at).packet.word());
-    tag: Integer, "", "path tag", |c, at| whole(trace(c, at).tag.into());
-    from: Text, "", "sending node of the link it happened on, or at whose port", |c, at| text(&traced_link(c, at).from);
+    tag: Integer, "", "path tag", |c, at| integer(trace(c, at).tag.into());
+    from: Text, "", "sending node of the link or port of the event", |c, at| text(&traced_link(c, at).from);
     to: Text, "", "receiving node of the link; empty for no-way", |c, at| match trace(c, at).event {
         TraceEvent::NoRoute => text(""),
         _ => text(&traced_link(c, at).to),
     };
-    joined_ps: Integer optional, "ps", "when it joined the port; empty at a NIC, on receive and no-way",
+    joined_ps: Integer optional, "ps", "time it joined the port; empty at a NIC, on receive and no-way",
         |c, at| picoseconds(trace(c, at).joined);
     queue_bytes: Integer optional, "bytes",
-        "waiting in its class (data) or as control when it joined, without what was being sent; of mark, the bytes that led to it",
+        "waiting in its class (data) or as control when it joined, without the packet in transmission; of mark, the bytes that caused it",
         |c, at| trace(c, at).queue_bytes.map(u64::from).into();
-    size_bytes: Integer, "bytes", "on the wire", |c, at| whole(trace(c, at).size_bytes.into());
+    size_bytes: Integer, "bytes", "on the wire", |c, at| integer(trace(c, at).size_bytes.into());
     acked_below: Integer optional, "", "of ack and nack: every PSN below it has arrived",
         |c, at| trace(c, at).acked_below.into();
-    marked: Flag, "", "carries an ECN mark; of an answer: echoes one", |c, at| Value::Flag(trace(c, at).marked);
+    marked: Flag, "", "carries an ECN mark; of a reply: echoes one", |c, at| Value::Flag(trace(c, at).marked);
     cnp: Flag, "", "of ack and nack: carries a congestion notification (roce)",
         |c, at| Value::Flag(trace(c, at).notification);
     retransmission: Flag, "", "was sent before", |c, at| Value::Flag(trace(c, at).retransmission);
-    seed: Unsigned, "", "seed of the run", |c, _| whole(c.meta.seed);
+    seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
 
 fn plain(number: usize) -> Vec<At> {

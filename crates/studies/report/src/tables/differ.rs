@@ -58,7 +58,7 @@ fn compare(path: &Path, table: &Table, context: &Context<'_>) -> Result<(), Stri
     })?;
     match different {
         Some(found) => Err(found),
-        None if before != rows.len() => Err(format!("it has {before} rows, and the run gives {}", rows.len())),
+        None if before != rows.len() => Err(format!("it has {before} rows; the run gives {}", rows.len())),
         None => Ok(()),
     }
 }
@@ -70,43 +70,43 @@ fn first_difference(
     before: usize,
     context: &Context<'_>,
 ) -> Option<String> {
-    for (place, &at) in rows.iter().enumerate() {
+    for (row_index, &at) in rows.iter().enumerate() {
         for column in table.columns {
             let Some(cells) = frame.cells(column.name) else { continue };
             let value = (column.get)(context, at);
             let same = match (&value, cells) {
-                (Value::Integer(value), Cells::Integer(cells)) => cells[place] == Some(*value),
+                (Value::Integer(value), Cells::Integer(cells)) => cells[row_index] == Some(*value),
                 (Value::Real(value), Cells::Real(cells)) => {
-                    cells[place].is_some_and(|cell| cell == *value || cell.is_nan() && value.is_nan())
+                    cells[row_index].is_some_and(|cell| cell == *value || cell.is_nan() && value.is_nan())
                 }
-                (Value::Text(value), Cells::Text(cells)) => cells[place] == **value,
-                (Value::Flag(value), Cells::Flag(cells)) => cells[place] == *value,
-                (Value::Empty, Cells::Integer(cells)) => cells[place].is_none(),
-                (Value::Empty, Cells::Real(cells)) => cells[place].is_none(),
-                (Value::Empty, Cells::Text(cells)) => cells[place].is_empty(),
+                (Value::Text(value), Cells::Text(cells)) => cells[row_index] == **value,
+                (Value::Flag(value), Cells::Flag(cells)) => cells[row_index] == *value,
+                (Value::Empty, Cells::Integer(cells)) => cells[row_index].is_none(),
+                (Value::Empty, Cells::Real(cells)) => cells[row_index].is_none(),
+                (Value::Empty, Cells::Text(cells)) => cells[row_index].is_empty(),
                 _ => false,
             };
             if !same {
-                let (is, now) = (shown(cells, place), told(&value));
-                let row = before + place + 1;
-                return Some(format!("row {row}, `{}`: {is}, and the run gives {now}", column.name));
+                let (is, current) = (format_cell(cells, row_index), format_value(&value));
+                let row = before + row_index + 1;
+                return Some(format!("row {row}, `{}`: {is}; the run gives {current}", column.name));
             }
         }
     }
     None
 }
 
-fn shown(cells: &Cells, place: usize) -> String {
+fn format_cell(cells: &Cells, row_index: usize) -> String {
     let empty = || "nothing".to_string();
     match cells {
-        Cells::Integer(cells) => cells[place].map_or_else(empty, |cell| cell.to_string()),
-        Cells::Real(cells) => cells[place].map_or_else(empty, |cell| cell.to_string()),
-        Cells::Text(cells) => format!("`{}`", cells[place]),
-        Cells::Flag(cells) => cells[place].to_string(),
+        Cells::Integer(cells) => cells[row_index].map_or_else(empty, |cell| cell.to_string()),
+        Cells::Real(cells) => cells[row_index].map_or_else(empty, |cell| cell.to_string()),
+        Cells::Text(cells) => format!("`{}`", cells[row_index]),
+        Cells::Flag(cells) => cells[row_index].to_string(),
     }
 }
 
-fn told(value: &Value<'_>) -> String {
+fn format_value(value: &Value<'_>) -> String {
     match value {
         Value::Integer(value) => value.to_string(),
         Value::Real(value) => value.to_string(),

@@ -76,7 +76,7 @@ pub struct Words<'r> {
     pub words: Vec<String>,
     /// Validity of the cells.
     pub validity: Validity,
-    places: FxHashMap<String, i32>,
+    indices: FxHashMap<String, i32>,
     /// Last text and its index: most cells are equal to the one above.
     last: Option<(&'r str, i32)>,
 }
@@ -86,12 +86,12 @@ impl<'r> Words<'r> {
     pub fn all(word: &str, cells: usize) -> Self {
         Words { keys: vec![0; cells], words: vec![word.to_string()], ..Words::default() }
     }
-    fn place(&mut self, word: &str) -> i32 {
-        self.places.get(word).copied().unwrap_or_else(|| {
-            let place = self.words.len() as i32;
+    fn key_of(&mut self, word: &str) -> i32 {
+        self.indices.get(word).copied().unwrap_or_else(|| {
+            let key = self.words.len() as i32;
             self.words.push(word.to_string());
-            self.places.insert(word.to_string(), place);
-            place
+            self.indices.insert(word.to_string(), key);
+            key
         })
     }
     #[inline]
@@ -100,12 +100,12 @@ impl<'r> Words<'r> {
             Some(Cow::Borrowed(word)) => match self.last {
                 Some((last, key)) if std::ptr::eq(last, word) || last == word => key,
                 _ => {
-                    let key = self.place(word);
+                    let key = self.key_of(word);
                     self.last = Some((word, key));
                     key
                 }
             },
-            Some(Cow::Owned(word)) => self.place(&word),
+            Some(Cow::Owned(word)) => self.key_of(&word),
             None => 0,
         };
         self.keys.push(key);
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_words_and_what_is_empty() {
+    fn cells_store_words_and_empty_values() {
         let mut column = Filling::new(Kind::Text, 5);
         let owned = |word: &str| Value::Text(Cow::Owned(word.into()));
         for cell in [Value::Text("a".into()), owned("b"), Value::Empty, owned("a"), Value::Text("b".into())] {
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_go_on_in_the_next_byte() {
+    fn bits_continue_in_next_byte() {
         let mut column = Filling::new(Kind::Flag, 9);
         assert!((0..9).all(|row| column.push(Value::Flag(row == 0 || row == 8))));
         let Filling::Flag(bits, validity) = column else { unreachable!() };

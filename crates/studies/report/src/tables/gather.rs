@@ -42,7 +42,7 @@ pub struct Member {
 /// Rows after which a row group is written; bounds the memory of gathering.
 const ROW_GROUP: usize = 1 << 16;
 
-const WRITE_AGAIN: &str = "run the scenario again, or remove the directory of that run";
+const REPEAT_RUN: &str = "repeat the run, or remove its directory";
 
 /// Gathers the rows of `members` and lists their files in `manifest`.
 pub(crate) fn stage_gathered(
@@ -159,13 +159,13 @@ fn write_table(
     let mut pending = empty();
     for member in members {
         let path = member.directory.join(format!("{}.parquet", table.name));
-        let wrong = |error: ParquetError| Wrong::Reading(ReportError::content(&path, error, WRITE_AGAIN));
+        let wrong = |error: ParquetError| Wrong::Reading(ReportError::content(&path, error, REPEAT_RUN));
         let (file, _) =
             anabranch_input::open(&path).map_err(|error| Wrong::Reading(ReportError::file(&path, error)))?;
         let reader = guarded(|| SerializedFileReader::new(file)).map_err(wrong)?;
         let descriptor = reader.metadata().file_metadata().schema_descr();
         let header: Vec<&str> = descriptor.columns().iter().map(|column| column.name()).collect();
-        let places: Vec<usize> = columns
+        let indices: Vec<usize> = columns
             .iter()
             .map(|column| {
                 let missing = || ParquetError::General(format!("there is no column `{}`", column.name));
@@ -180,8 +180,8 @@ fn write_table(
             for ((cells, label), cell) in of_run.iter_mut().zip(labels).zip(&member.labels) {
                 extend(cells, label, cell, rows)?;
             }
-            for (cells, place) in own.iter_mut().zip(&places) {
-                append(cells, &*group, *place).map_err(wrong)?;
+            for (cells, index) in own.iter_mut().zip(&indices) {
+                append(cells, &*group, *index).map_err(wrong)?;
             }
             pending.rows += rows;
             if pending.rows >= ROW_GROUP {

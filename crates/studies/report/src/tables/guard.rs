@@ -23,11 +23,11 @@ pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T>) -> Result<T> {
         }));
     });
     let before = GUARDED.replace(true);
-    let done = catch_unwind(AssertUnwindSafe(read));
+    let result = catch_unwind(AssertUnwindSafe(read));
     GUARDED.set(before);
-    done.unwrap_or_else(|panic| {
-        let said = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-        Err(ParquetError::General(said.unwrap_or("it is damaged").to_string()))
+    result.unwrap_or_else(|panic| {
+        let message = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        Err(ParquetError::General(message.unwrap_or("it is damaged").to_string()))
     })
 }
 

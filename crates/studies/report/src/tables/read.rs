@@ -9,7 +9,7 @@ use parquet::{
 use std::path::Path;
 
 /// Maximum number of rows allocated in advance: a file may claim any number.
-const MAX_AT_ONCE: usize = 1 << 20;
+const MAX_PREALLOCATED_ROWS: usize = 1 << 20;
 
 /// Cells of one column; `None` if empty.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,39 +118,39 @@ impl Frame {
     }
 }
 
-const WRITE_AGAIN: &str = "run the scenario again, or restore the file; nothing was written";
+const REPEAT_RUN: &str = "repeat the run, or restore the file; nothing was written";
 
 /// Name and kind of a column, and its index in the header.
-type Place = (&'static str, Kind, usize);
+type ColumnIndex = (&'static str, Kind, usize);
 
 /// Also returns the names of the columns that the file lacks.
-fn places(table: &Table, columns: &[&str], header: &[&str]) -> (Vec<Place>, Vec<String>) {
-    let (mut places, mut missing) = (vec![], vec![]);
+fn column_indices(table: &Table, columns: &[&str], header: &[&str]) -> (Vec<ColumnIndex>, Vec<String>) {
+    let (mut column_indices, mut missing) = (vec![], vec![]);
     for &name in columns {
         match (table.column(name), header.iter().position(|&found| found == name)) {
-            (Some(column), Some(place)) => places.push((column.name, column.kind, place)),
+            (Some(column), Some(index)) => column_indices.push((column.name, column.kind, index)),
             _ => missing.push(name.to_string()),
         }
     }
-    (places, missing)
+    (column_indices, missing)
 }
 
 pub(super) fn read_csv(path: &Path, table: &Table, columns: &[&str]) -> Result<Frame, ReportError> {
-    let wrong = |error: csv::Error| ReportError::content(path, error, WRITE_AGAIN);
+    let wrong = |error: csv::Error| ReportError::content(path, error, REPEAT_RUN);
     let mut reader =
         csv::Reader::from_reader(anabranch_input::open(path).map_err(|error| ReportError::file(path, error))?.0);
     let header = reader.headers().map_err(wrong)?.clone();
-    let (places, missing) = places(table, columns, &header.iter().collect::<Vec<_>>());
-    let mut cells: Vec<Cells> = places.iter().map(|&(_, kind, _)| Cells::new(kind)).collect();
+    let (column_indices, missing) = column_indices(table, columns, &header.iter().collect::<Vec<_>>());
+    let mut cells: Vec<Cells> = column_indices.iter().map(|&(_, kind, _)| Cells::new(kind)).collect();
     let mut record = csv::StringRecord::new();
     let mut rows = 0;
     while reader.read_record(&mut record).map_err(wrong)? {
         rows += 1;
-        for (cells, &(name, _, place)) in cells.iter_mut().zip(&places) {
-            let cell = record.get(place).unwrap_or_default();
+        for (cells, &(name, _, index)) in cells.iter_mut().zip(&column_indices) {
+            let cell = record.get(index).unwrap_or_default();
             let unfit = || {
                 let found = format!("line {}: `{cell}` does not fit in column `{name}`", rows + 1);
-                ReportError::content(path, found, WRITE_AGAIN)
+                ReportError::content(path, found, REPEAT_RUN)
             };
             match cells {
                 Cells::Text(cells) => cells.push(cell.to_string()),
@@ -162,7 +162,7 @@ pub(super) fn read_csv(path: &Path, table: &Table, columns: &[&str]) -> Result<F
             }
         }
     }
-    Ok(Frame { columns: places.iter().map(|place| place.0).zip(cells).collect(), rows, missing })
+    Ok(Frame { columns: column_indices.iter().map(|index| index.0).zip(cells).collect(), rows, missing })
 }
 
 /// After each row group, passes the rows read so far to `after`, which may clear them.
@@ -172,18 +172,18 @@ pub(super) fn read_parquet(
     columns: &[&str],
     after: &mut dyn FnMut(&mut Frame) -> Result<(), ReportError>,
 ) -> Result<Frame, ReportError> {
-    let wrong = |error: ParquetError| ReportError::content(path, error, WRITE_AGAIN);
+    let wrong = |error: ParquetError| ReportError::content(path, error, REPEAT_RUN);
     let (file, _) = anabranch_input::open(path).map_err(|error| ReportError::file(path, error))?;
     let reader = guarded(|| SerializedFileReader::new(file)).map_err(wrong)?;
     let schema = reader.metadata().file_metadata().schema_descr();
     let header: Vec<&str> = schema.columns().iter().map(|column| column.name()).collect();
-    let (places, missing) = places(table, columns, &header);
-    let columns = places.iter().map(|&(name, kind, _)| (name, Cells::new(kind))).collect();
+    let (column_indices, missing) = column_indices(table, columns, &header);
+    let columns = column_indices.iter().map(|&(name, kind, _)| (name, Cells::new(kind))).collect();
     let mut frame = Frame { columns, rows: 0, missing };
     for group in 0..reader.num_row_groups() {
         let group = guarded(|| reader.get_row_group(group)).map_err(wrong)?;
-        for ((_, cells), &(_, _, place)) in frame.columns.iter_mut().zip(&places) {
-            append(cells, &*group, place).map_err(wrong)?;
+        for ((_, cells), &(_, _, index)) in frame.columns.iter_mut().zip(&column_indices) {
+            append(cells, &*group, index).map_err(wrong)?;
         }
         frame.rows += group.metadata().num_rows() as usize;
         after(&mut frame)?;
@@ -191,13 +191,13 @@ pub(super) fn read_parquet(
     Ok(frame)
 }
 
-pub(super) fn append(cells: &mut Cells, group: &dyn RowGroupReader, place: usize) -> Result<(), ParquetError> {
+pub(super) fn append(cells: &mut Cells, group: &dyn RowGroupReader, index: usize) -> Result<(), ParquetError> {
     match cells {
-        Cells::Integer(cells) => cells.extend(column::<Int64Type>(group, place)?.map(|cell| cell.map(|v| v as u64))),
-        Cells::Real(cells) => cells.extend(column::<DoubleType>(group, place)?),
-        Cells::Flag(cells) => cells.extend(column::<BoolType>(group, place)?.map(Option::unwrap_or_default)),
+        Cells::Integer(cells) => cells.extend(column::<Int64Type>(group, index)?.map(|cell| cell.map(|v| v as u64))),
+        Cells::Real(cells) => cells.extend(column::<DoubleType>(group, index)?),
+        Cells::Flag(cells) => cells.extend(column::<BoolType>(group, index)?.map(Option::unwrap_or_default)),
         Cells::Text(cells) => {
-            for cell in column::<ByteArrayType>(group, place)? {
+            for cell in column::<ByteArrayType>(group, index)? {
                 cells.push(cell.map(|bytes| bytes.as_utf8().map(str::to_string)).transpose()?.unwrap_or_default());
             }
         }
@@ -207,11 +207,11 @@ pub(super) fn append(cells: &mut Cells, group: &dyn RowGroupReader, place: usize
 
 fn column<T: DataType>(
     group: &dyn RowGroupReader,
-    place: usize,
+    index: usize,
 ) -> Result<impl Iterator<Item = Option<T::T>> + use<T>, ParquetError> {
     let metadata = group.metadata();
     let damaged = || ParquetError::General("its metadata are damaged".to_string());
-    let chunk = metadata.columns().get(place).ok_or_else(damaged)?;
+    let chunk = metadata.columns().get(index).ok_or_else(damaged)?;
     let descriptor = chunk.column_descr_ptr();
     // The library assumes these properties, and panics if they do not hold.
     let begin = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
@@ -222,9 +222,9 @@ fn column<T: DataType>(
     }
     let rows = metadata.num_rows() as usize;
     let (mut values, mut levels) =
-        (Vec::with_capacity(rows.min(MAX_AT_ONCE)), Vec::with_capacity(rows.min(MAX_AT_ONCE)));
+        (Vec::with_capacity(rows.min(MAX_PREALLOCATED_ROWS)), Vec::with_capacity(rows.min(MAX_PREALLOCATED_ROWS)));
     guarded(|| {
-        let mut reader = ColumnReaderImpl::<T>::new(descriptor.clone(), group.get_column_page_reader(place)?);
+        let mut reader = ColumnReaderImpl::<T>::new(descriptor.clone(), group.get_column_page_reader(index)?);
         let optional = descriptor.max_def_level() > 0;
         let mut read = 0;
         while read < rows {

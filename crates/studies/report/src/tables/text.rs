@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_read_back_as_they_were() {
+    fn texts_round_trip() {
         for text in ["leaf0", "a,b", "say \"no\"", "two\nlines", "", "\"", "cr\r"] {
             let mut out = b"1,".to_vec();
             push_text(&mut out, text);

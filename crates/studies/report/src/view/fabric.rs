@@ -47,7 +47,7 @@ pub(crate) struct Fabric {
 
 impl Fabric {
     pub(crate) fn of(dir: &Path, links: &Frame) -> Result<Self, ReportError> {
-        let wrong = |found: String| ReportError::content(dir, found, "run the scenario again; nothing was written");
+        let wrong = |found: String| ReportError::content(dir, found, "repeat the run; nothing was written");
         let needed = ["from", "to", "tier", "direction"];
         if let Some(lacks) = needed.iter().find(|name| links.missing().iter().any(|missing| missing == *name)) {
             return Err(wrong(format!("the rows of `links` have no column `{lacks}`, so there is no network to draw")));
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn heights_follow_from_tier_and_direction() {
+    fn heights_follow_tier_and_direction() {
         assert_eq!(heights("host", "up"), Some((0, 1)));
         assert_eq!(heights("host", "down"), Some((1, 0)));
         assert_eq!(heights("tier1-2", "down"), Some((3, 2)));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_stand_in_the_names_of_switches() {
+    fn groups_are_read_from_switch_names() {
         assert_eq!(group_in_name("sw4.7"), Some(4));
         assert_eq!(group_in_name("sw4"), None);
         assert_eq!(group_in_name("host3"), None);

@@ -49,16 +49,13 @@ pub fn viewed_runs(
         };
     }
     if dir.join(SWEEP).exists() {
-        return Err(wrong(
-            "this is a sweep".into(),
-            "give one or two of its runs, DIR/runs/HASH; runs.csv says which is which",
-        ));
+        return Err(wrong("this is a sweep".into(), "give one or two of its runs, DIR/runs/HASH; runs.csv lists them"));
     }
     if !dir.join("runs").is_dir() {
         return Err(ReportError::NoResults { path: dir.to_path_buf() });
     }
     let Some(manifest) = Manifest::read(dir)? else {
-        return Err(wrong(format!("it has no {MANIFEST}"), "give the command that made the results again"));
+        return Err(wrong(format!("it has no {MANIFEST}"), "repeat the command that made the results"));
     };
     let (known, seeds) = (manifest.schemes, manifest.seeds);
     let mut chosen = if schemes.is_empty() { known.clone() } else { schemes.to_vec() };
@@ -71,7 +68,7 @@ pub fn viewed_runs(
     let Some(seed) = seed.or_else(|| seeds.iter().copied().find(|&seed| all_have(seed))) else {
         return Err(wrong(
             format!("no seed is finished for {}", chosen.join(" and ")),
-            "run the comparison again; it goes on where it stopped",
+            "repeat the comparison; it continues where it stopped",
         ));
     };
     if let Some(scheme) = chosen.iter().find(|scheme| !finished(scheme, seed)) {
@@ -134,11 +131,7 @@ fn block(dir: &Path, summary: &Summary) -> Result<String, ReportError> {
     let names: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
     let links = Frame::read(dir, "links", &names)?.filter(|links| links.rows() > 0);
     let Some(links) = links else {
-        return Err(ReportError::content(
-            dir,
-            "there are no rows of `links`",
-            "run the scenario again; nothing was written",
-        ));
+        return Err(ReportError::content(dir, "there are no rows of `links`", "repeat the run; nothing was written"));
     };
     let fabric = Fabric::of(dir, &links)?;
     let mut pack = Pack::default();

@@ -38,18 +38,17 @@ impl Series {
         let shown = |column: &&Column| !["from", "to", "time_ps", "seed"].contains(&column.name);
         let cells = table.columns.iter().filter(shown).filter(|c| matches!(c.kind, Kind::Integer | Kind::Flag));
         let names: Vec<&'static str> = cells.map(|column| column.name).collect();
-        let wrong = |found: String| {
-            ReportError::content(&dir.join("series"), found, "run the scenario again; nothing was written")
-        };
+        let wrong =
+            |found: String| ReportError::content(&dir.join("series"), found, "repeat the run; nothing was written");
         let by_ends = fabric.by_ends();
         let mut uses: HashMap<(String, String), usize> = HashMap::new();
         let mut links: Vec<u32> = vec![];
         let mut times: Vec<Vec<u64>> = vec![];
         let mut last = (String::new(), String::new());
         let mut columns: Vec<(&'static str, Vec<u64>)> = names.iter().map(|name| (*name, vec![])).collect();
-        let asked: Vec<&str> = ["from", "to", "time_ps"].into_iter().chain(names.iter().copied()).collect();
+        let requested: Vec<&str> = ["from", "to", "time_ps"].into_iter().chain(names.iter().copied()).collect();
         let mut lacks: Vec<String> = vec![];
-        let found = Frame::read_parts(dir, "series", &asked, &mut |part| {
+        let found = Frame::read_parts(dir, "series", &requested, &mut |part| {
             lacks = part.missing().to_vec();
             if let Some(name) = ["from", "to", "time_ps"].iter().find(|name| lacks.iter().any(|lack| lack == *name)) {
                 return Err(wrong(format!("the rows have no column `{name}`")));

@@ -67,9 +67,8 @@ impl Trace {
         let mut trace = Trace::default();
         // Open journeys, by flow, packet and PSN.
         let mut open: HashMap<(u64, String, u64), Vec<usize>> = HashMap::new();
-        let wrong = |found: String| {
-            ReportError::content(&dir.join("trace"), found, "run the scenario again; nothing was written")
-        };
+        let wrong =
+            |found: String| ReportError::content(&dir.join("trace"), found, "repeat the run; nothing was written");
         let found = Frame::read_parts(dir, "trace", &COLUMNS, &mut |part| {
             let needed = ["time_ps", "event", "flow_id", "packet", "from", "to"];
             if let Some(name) = needed.iter().find(|name| part.missing().iter().any(|missing| missing == *name)) {

@@ -157,13 +157,13 @@ pub(crate) fn link(
 pub(crate) fn run(scheme: &Behaviour, seed: u64, flows: u32, one_size: bool) -> RunRows {
     // The traffic is the same for all schemes, its completion times are not.
     let mut traffic = Stream::keyed(seed, 0, "traffic");
-    let mut fate = Stream::keyed(seed, scheme.name.len() as u64, scheme.name);
+    let mut outcomes = Stream::keyed(seed, scheme.name.len() as u64, scheme.name);
     let mut start = 0;
     let rows = (0..flows).map(|id| {
         start += traffic.exponential(500_000.0) as u64;
         let size = if one_size { 8 << 20 } else { (1e3 * 30_000f64.powf(traffic.unit().powf(1.6))) as u64 };
         let weight = 0.25 + (size as f64 / 1e6).powf(0.35).min(3.0);
-        let slowdown = 1.0 + scheme.excess * weight * fate.exponential(0.5) * (1.0 + 2.0 * fate.unit().powi(6));
+        let slowdown = 1.0 + scheme.excess * weight * outcomes.exponential(0.5) * (1.0 + 2.0 * outcomes.unit().powi(6));
         let mut row = flow(id, size, Time::from_ps(start), slowdown);
         row.metrics.path_switches = Some(size / 4096);
         row
@@ -173,7 +173,7 @@ pub(crate) fn run(scheme: &Behaviour, seed: u64, flows: u32, one_size: bool) -> 
         for spine in 0..SPINES {
             let (l, s) = (format!("leaf{leaf}"), format!("spine{spine}"));
             let mut draw = || {
-                let skew = scheme.uneven * (fate.unit() - 0.5);
+                let skew = scheme.uneven * (outcomes.unit() - 0.5);
                 let broken = leaf == 3 && spine == 5;
                 if broken { 0.0 } else { (0.6 * (1.0 + skew)).clamp(0.0, 1.0) }
             };
@@ -188,7 +188,7 @@ pub(crate) fn run(scheme: &Behaviour, seed: u64, flows: u32, one_size: bool) -> 
         result.links.push(link(h.clone(), l.clone(), "host", "up", 0.6, 1e9));
         result.links.push(link(l, h, "host", "down", 0.6, 3000.0));
     }
-    result.fingerprint = Some(fate.bits());
+    result.fingerprint = Some(outcomes.bits());
     result
 }
 

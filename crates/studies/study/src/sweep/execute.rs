@@ -11,8 +11,8 @@ use crate::{
 };
 use anabranch_random::name_key;
 use anabranch_report::{
-    FailedRun, Inputs, Manifest, OutputDir, ReportError, ResultKind, Sweep as Table, SweepPlan, failed_file, is_whole,
-    report_sweep, store_directory, store_output, sweep_files, write_plan,
+    FailedRun, Inputs, Manifest, OutputDir, ReportError, ResultKind, Sweep as Table, SweepPlan, failed_file,
+    is_complete_run, report_sweep, store_directory, store_output, sweep_files, write_plan,
 };
 use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, scenario::Scenario};
 use std::{
@@ -77,7 +77,7 @@ impl Sweep {
     pub fn missing(&self, directory: &Path) -> Vec<usize> {
         let there = |number: &usize| {
             let run = &self.plan.runs[*number].run;
-            is_whole(&store_directory(directory, run)) || failed_file(directory, run).exists()
+            is_complete_run(&store_directory(directory, run)) || failed_file(directory, run).exists()
         };
         self.order.iter().copied().filter(|number| !there(number)).collect()
     }
@@ -92,7 +92,7 @@ impl Sweep {
     pub fn due(&self, directory: &Path, options: &Options) -> Vec<usize> {
         let due = |number: &usize| {
             let run = &self.plan.runs[*number].run;
-            let finished = || is_whole(&store_directory(directory, run));
+            let finished = || is_complete_run(&store_directory(directory, run));
             let failed = || failed_file(directory, run).exists();
             match options.again {
                 Again::All => true,
@@ -264,7 +264,7 @@ impl Execution<'_> {
         let text = serde_json::to_string(plan).unwrap_or_default();
         let digest = format!("{:016x}", name_key(&format!("{text} {standing}")));
         let page = self.directory.join("report.html");
-        let there = Manifest::read(self.directory)?.is_some_and(|there| there.standing == digest) && page.exists();
+        let there = Manifest::read(self.directory)?.is_some_and(|there| there.run_states == digest) && page.exists();
         if there && self.again != Again::All {
             return Ok(Table::read(self.directory)?.map(|table| (table, page)));
         }

@@ -143,22 +143,22 @@ class Details {
 
   drawBusiest() {
     const { runs, measure, time, panels } = this.app;
-    const MOST = 10;
+    const MAX_LISTED = 10;
     const best = new Map();
     runs.forEach((run, i) => {
       const sample = this.now(run), top = [];
       for (let link = 0; link < run.links; link++) {
         if (!panels[i].visible[link]) continue;
         const value = measure.value(run, link, sample);
-        if (!(value > 0) || (top.length === MOST && value <= top[MOST - 1][0])) continue;
+        if (!(value > 0) || (top.length === MAX_LISTED && value <= top[MAX_LISTED - 1][0])) continue;
         let at = top.length;
         while (at > 0 && top[at - 1][0] < value) at--;
         top.splice(at, 0, [value, link]);
-        if (top.length > MOST) top.pop();
+        if (top.length > MAX_LISTED) top.pop();
       }
       for (const [value, link] of top) best.set(run.linkNames[link], Math.max(value, best.get(run.linkNames[link]) || 0));
     });
-    const names = [...best].sort((a, b) => b[1] - a[1]).slice(0, MOST).map(([name]) => name);
+    const names = [...best].sort((a, b) => b[1] - a[1]).slice(0, MAX_LISTED).map(([name]) => name);
     const cell = (run, name) => { const link = run.linkOf.get(name); return link === undefined ? "\u2013" : FORMATS[measure.format](measure.value(run, link, this.now(run))); };
     const head = runs.length > 1 ? runs.map((run) => `<th scope="col"><i class="dot dot${run.number}"></i>${escapeText(run.facts.scheme)}</th>`).join("") : `<th scope="col">${escapeText(measure.label)}</th>`;
     this.busiest.innerHTML = `<table><caption>Busiest links${measure.over ? ` at ${timeText(time)}` : ", whole run"}</caption><thead><tr><th scope="col">link</th>${head}</tr></thead><tbody>${names
