@@ -316,7 +316,7 @@ pub(crate) struct Reproduce {
     /// Read claim files from DIR/PAPER [default: those of this program]
     #[arg(long, value_name = "DIR")]
     pub(crate) claims: Option<PathBuf>,
-    /// For maintainers: keep the rows in claims/rows and write the tables of docs, in the repository DIR
+    /// For maintainers: store the rows in claims/rows and write the tables of docs, in the repository DIR
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = ".", value_name = "DIR")]
     pub(crate) write_docs: Option<PathBuf>,
     #[command(flatten)]
@@ -520,9 +520,7 @@ pub(crate) struct Bench {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A case follows from the seed and its number. It is run on 1, 2, 3 and 5 threads, with one and with many \
-partitions, with lazy and eager ports, measured and not; results must be equal byte for byte. Exit code: 0 nothing found, 1 a case \
-failed, 2 the input is wrong, 130 interrupted."
+    after_help = "Seed and number determine a case. It runs on 1, 2, 3 and 5 threads, with one and with many partitions, with lazy and eager ports, with and without measurements; results must be equal byte for byte. Exit code: 0 all cases passed, 1 a case failed, 2 invalid input, 130 interrupted."
 )]
 pub(crate) struct Soak {
     /// Minutes after which no case starts [default: 10, or no limit with --cases]

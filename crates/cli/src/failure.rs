@@ -16,7 +16,7 @@ pub(crate) enum Failure {
     /// An invariant failed or the simulation stalled (3).
     Broken(String),
     /// A single run ended as a deadlock or stalled (4); its results are written.
-    NeverEnds(String),
+    Unfinished(String),
     /// Interrupted (130); partial results are kept.
     Interrupted,
 }
@@ -58,7 +58,7 @@ impl Failure {
             Failure::Check(_) => 1,
             Failure::Input(_) => 2,
             Failure::Broken(_) => 3,
-            Failure::NeverEnds(_) => 4,
+            Failure::Unfinished(_) => 4,
             Failure::Interrupted => 130,
         }
     }
@@ -66,7 +66,7 @@ impl Failure {
     pub(crate) fn message(&self) -> String {
         match self {
             Failure::Input(error) => render(error),
-            Failure::Check(message) | Failure::Broken(message) | Failure::NeverEnds(message) => {
+            Failure::Check(message) | Failure::Broken(message) | Failure::Unfinished(message) => {
                 format!("error: {}\n", anabranch_input::escaped(message))
             }
             Failure::Interrupted => "interrupted\n".into(),
@@ -93,12 +93,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exit_codes_are_those_of_the_contract() {
+    fn exit_codes_match_contract() {
         let broken = || RunError::Broken("the simulation stalled".into());
         let run = |error: RunError| Failure::from(error).code();
         assert_eq!((run(ScenarioError::new("x").into()), run(broken())), (2, 3));
         assert_eq!((Failure::input("x").code(), Failure::Interrupted.code()), (2, 130));
-        assert_eq!(Failure::NeverEnds("x".into()).code(), 4);
+        assert_eq!(Failure::Unfinished("x".into()).code(), 4);
         assert_eq!(Failure::Check("1 of 2 cases failed".into()).code(), 1);
         assert_eq!(Failure::from(broken()).message(), "error: the simulation stalled\n");
         let missing = ReportError::NoResults { path: "nowhere".into() };

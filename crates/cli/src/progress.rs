@@ -91,9 +91,9 @@ fn exit_interrupted() -> ! {
 #[derive(Clone, Debug)]
 struct Job {
     name: String,
-    began: Option<Instant>,
+    started_at: Option<Instant>,
     latest: Progress,
-    done: bool,
+    is_done: bool,
 }
 
 struct State {
@@ -104,7 +104,7 @@ struct State {
 pub(crate) struct ProgressDisplay {
     bar: Option<ProgressBar>,
     lines: bool,
-    began: Instant,
+    started_at: Instant,
     state: Mutex<State>,
 }
 
@@ -119,13 +119,15 @@ impl ProgressDisplay {
             }
             bar
         });
-        let jobs =
-            names.into_iter().map(|name| Job { name, began: None, latest: Progress::default(), done: false }).collect();
+        let jobs = names
+            .into_iter()
+            .map(|name| Job { name, started_at: None, latest: Progress::default(), is_done: false })
+            .collect();
         let now = Instant::now();
         ProgressDisplay {
             bar,
             lines: show == ProgressMode::Auto && !terminal,
-            began: now,
+            started_at: now,
             state: Mutex::new(State { jobs, last_line: now }),
         }
     }
@@ -148,10 +150,10 @@ impl ProgressDisplay {
             state.last_line = Instant::now();
             bar.set_position((1000.0 * share_done(&state.jobs)) as u64);
             let columns = stderr_width().saturating_sub(BAR_COLUMNS + 1);
-            bar.set_message(status(&state.jobs, self.began.elapsed(), columns));
+            bar.set_message(status(&state.jobs, self.started_at.elapsed(), columns));
         } else if self.lines && state.last_line.elapsed() >= LINE_INTERVAL {
             state.last_line = Instant::now();
-            note(&status(&state.jobs, self.began.elapsed(), stderr_width()));
+            note(&status(&state.jobs, self.started_at.elapsed(), stderr_width()));
         }
     }
 }
@@ -159,7 +161,7 @@ impl ProgressDisplay {
 impl Observer for ProgressDisplay {
     fn started(&self, job: usize) {
         self.with_state(|state| {
-            state.jobs[job].began = Some(Instant::now());
+            state.jobs[job].started_at = Some(Instant::now());
             self.show(state);
         });
     }
@@ -181,7 +183,7 @@ impl Observer for ProgressDisplay {
 
     fn finished(&self, job: usize) {
         self.with_state(|state| {
-            state.jobs[job].done = true;
+            state.jobs[job].is_done = true;
             self.show(state);
         });
     }
@@ -196,17 +198,17 @@ fn part(progress: &Progress) -> f64 {
 }
 
 fn share_done(jobs: &[Job]) -> f64 {
-    let done: f64 = jobs.iter().map(|job| if job.done { 1.0 } else { part(&job.latest) }).sum();
+    let done: f64 = jobs.iter().map(|job| if job.is_done { 1.0 } else { part(&job.latest) }).sum();
     if jobs.is_empty() { 1.0 } else { done / jobs.len() as f64 }
 }
 
 /// One line of at most `columns` columns; else words are shortened, then names of runs are dropped, then the rate.
 fn status(jobs: &[Job], elapsed: Duration, columns: usize) -> String {
-    let active: Vec<&Job> = jobs.iter().filter(|job| job.began.is_some() && !job.done).collect();
+    let active: Vec<&Job> = jobs.iter().filter(|job| job.started_at.is_some() && !job.is_done).collect();
     // Long form, short form, and the rank in which parts are dropped; 0 is kept.
     let mut parts: Vec<(String, String, u8)> = Vec::new();
     if jobs.len() > 1 {
-        let done = format!("{}/{} runs", jobs.iter().filter(|job| job.done).count(), jobs.len());
+        let done = format!("{}/{} runs", jobs.iter().filter(|job| job.is_done).count(), jobs.len());
         parts.push((format!("{done} done"), done, 0));
         if !active.is_empty() {
             let names: Vec<&str> = active.iter().map(|job| job.name.as_str()).collect();
@@ -221,7 +223,7 @@ fn status(jobs: &[Job], elapsed: Duration, columns: usize) -> String {
         let last = format!("{:.1} us", last.as_us());
         parts.push((format!("simulated {from}{last}"), format!("at {last}"), 1));
         let rate = |job: &&Job| {
-            let seconds = job.began?.elapsed().as_secs_f64();
+            let seconds = job.started_at?.elapsed().as_secs_f64();
             job.latest.packet_hops.filter(|_| seconds > 0.0).map(|hops| hops as f64 / seconds)
         };
         let rates: Vec<f64> = active.iter().filter_map(rate).collect();
@@ -307,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn status_line_has_what_the_contract_lists() {
+    fn status_line_has_contract_fields() {
         let latest = Progress {
             now: Time::from_us(250),
             packet_hops: Some(5_000_000),
@@ -315,8 +317,8 @@ mod tests {
             flows_total: 120,
             last_progress: Some(Time::from_us(249)),
         };
-        let began = Instant::now().checked_sub(Duration::from_secs(1));
-        let job = |name: &str, done| Job { name: name.into(), began, latest, done };
+        let started_at = Instant::now().checked_sub(Duration::from_secs(1));
+        let job = |name: &str, is_done| Job { name: name.into(), started_at, latest, is_done };
         let jobs = [job("ecmp", true), job("prime", false)];
         let text = status(&jobs, Duration::from_secs(50), 200);
         for word in ["1/2 runs done", "now prime", "simulated 250.0 us", "packet-hops/s", "30/120 flows finished"] {
@@ -344,8 +346,8 @@ mod tests {
             flows_total: 120,
             last_progress: Some(Time::from_us(last)),
         };
-        let began = Instant::now().checked_sub(Duration::from_secs(1));
-        let job = |last| Job { name: "ecmp".into(), began, latest: latest(last), done: false };
+        let started_at = Instant::now().checked_sub(Duration::from_secs(1));
+        let job = |last| Job { name: "ecmp".into(), started_at, latest: latest(last), is_done: false };
         let text = |jobs: &[Job]| status(jobs, Duration::from_secs(50), 200);
         assert!(text(&[job(1000)]).ends_with("no progress since 1000.0 us"), "{}", text(&[job(1000)]));
         assert!(text(&[job(39_999)]).ends_with(" s left"));

@@ -90,8 +90,8 @@ impl Table {
         let Some(text) = self.text else { return rows };
         let of = |index: usize| self.widest(index).max(self.headings[index].lines().map(str::len).max().unwrap_or(0));
         let others: usize = (0..text).map(|index| of(index) + 2).sum();
-        let room = columns.saturating_sub(others).max(MIN_TEXT_COLUMNS);
-        rows.iter_mut().filter_map(|row| row.get_mut(text)).for_each(|cell| *cell = wrapped(cell, room));
+        let text_columns = columns.saturating_sub(others).max(MIN_TEXT_COLUMNS);
+        rows.iter_mut().filter_map(|row| row.get_mut(text)).for_each(|cell| *cell = wrapped(cell, text_columns));
         rows
     }
 
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_wrapped_before_a_column_goes() {
+    fn text_is_wrapped_before_columns_are_hidden() {
         let table = || Table::new(&["scheme", "p99", "meaning"], rows()).wrap_last().hide_first(&["p99"]);
         let wide = table().draw_in(80);
         assert!(wide.contains("prime    1.25  passes over congested paths\n"), "{wide}");

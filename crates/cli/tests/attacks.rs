@@ -115,7 +115,7 @@ fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
         }
         8 => {
             let psn = draws.below(1 << 20);
-            let answer = Reply {
+            let reply = Reply {
                 psn,
                 tag: connection,
                 cumulative: psn,
@@ -125,7 +125,7 @@ fn hostile(draws: &mut Stream, recorded: &[Vec<u8>]) -> Vec<u8> {
                 cnp: true,
                 nack: draws.chance(1, 2),
             };
-            header::ack(&mut out, connection, draws.below(64) as u32, &answer, Some(time), Time::ZERO);
+            header::ack(&mut out, connection, draws.below(64) as u32, &reply, Some(time), Time::ZERO);
         }
         9 => {
             let probe = ProbeHeader { stream: u32::MAX, tag: 0, stamp: time, size: 100, held: Time::ZERO };
@@ -229,14 +229,14 @@ fn attack(seed: u64, aim: Aim, recorded: Arc<Vec<Vec<u8>>>) -> Attack {
         let (stop, sent) = (Arc::clone(&stop), Arc::clone(&sent));
         vec![thread::spawn(move || {
             let mut draws = Stream::keyed(seed, 0, "attacker");
-            let (began, mut done, mut targets, mut looked) = (Instant::now(), 0u64, ports(), Instant::now());
+            let (began, mut done, mut targets, mut scanned_at) = (Instant::now(), 0u64, ports(), Instant::now());
             let mut slow: Vec<JoinHandle<()>> = Vec::new();
             while !stop.load(Ordering::Relaxed) {
-                if looked.elapsed() > Duration::from_millis(100) || targets.is_empty() {
+                if scanned_at.elapsed() > Duration::from_millis(100) || targets.is_empty() {
                     // Sockets of slow senders are excluded.
                     let is_aim = |port: &u16| aim == Aim::Everything || SERVED.contains(port);
                     targets = ports().into_iter().filter(is_aim).take(64).collect();
-                    looked = Instant::now();
+                    scanned_at = Instant::now();
                     while aim == Aim::Everything && slow.len() < 24 && !targets.is_empty() {
                         let (to, number) = (targets[slow.len() % targets.len()], slow.len() as u16 + 1);
                         let stop = Arc::clone(&stop);
@@ -548,9 +548,9 @@ fn connections(folder: &Folder, rounds: u64) -> [Vec<f64>; 2] {
 static ONE: Mutex<()> = Mutex::new(());
 
 #[test]
-fn an_attacker_changes_no_result() {
+fn attacker_changes_no_result() {
     let _one = ONE.lock();
-    if is_inside("an_attacker_changes_no_result", &[]) {
+    if is_inside("attacker_changes_no_result", &[]) {
         let folder = Folder::new("attacks");
         compare("transfer", 1, &|| transfer(&folder, "20MB"));
         compare("ring", 1, &|| ring(&folder, "1MB", "4"));
@@ -559,9 +559,9 @@ fn an_attacker_changes_no_result() {
 
 #[test]
 #[ignore = "slow: two minutes on a quiet machine"]
-fn an_attacker_costs_no_more_than_a_fifth_of_the_time() {
+fn attacker_adds_at_most_a_fifth_of_time() {
     let _one = ONE.lock();
-    if is_inside("an_attacker_costs_no_more_than_a_fifth_of_the_time", &["--ignored"]) {
+    if is_inside("attacker_adds_at_most_a_fifth_of_time", &["--ignored"]) {
         let folder = Folder::new("attacks-slow");
         let median = |mut ratios: Vec<f64>| {
             ratios.sort_by(f64::total_cmp);
@@ -575,9 +575,9 @@ fn an_attacker_costs_no_more_than_a_fifth_of_the_time() {
 }
 
 #[test]
-fn peers_that_end_no_message_leave_memory_to_newcomers() {
+fn peers_with_open_messages_leave_memory_to_newcomers() {
     let _one = ONE.lock();
-    if is_inside("peers_that_end_no_message_leave_memory_to_newcomers", &[]) {
+    if is_inside("peers_with_open_messages_leave_memory_to_newcomers", &[]) {
         let folder = Folder::new("attacks-memory");
         let alone = first_messages(&folder, 3, false).into_iter().max().unwrap();
         let beside = first_messages(&folder, 4, true);
@@ -599,9 +599,9 @@ fn new_connections_open_under_a_flood_of_hellos() {
 
 #[test]
 #[ignore = "slow: half a minute on a quiet machine"]
-fn a_flood_of_hellos_costs_no_retransmission() {
+fn flood_of_hellos_causes_no_retransmission() {
     let _one = ONE.lock();
-    if is_inside("a_flood_of_hellos_costs_no_retransmission", &["--ignored"]) {
+    if is_inside("flood_of_hellos_causes_no_retransmission", &["--ignored"]) {
         let [quiet, flooded] = connections(&Folder::new("attacks-hellos-slow"), 15);
         println!(
             "medians: quiet {:.3} s, flooded {:.3} s; most: {:.3} s, {:.3} s",

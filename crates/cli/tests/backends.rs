@@ -14,7 +14,7 @@ fn with_sleep(folder: &Folder, arguments: &[&str]) -> Output {
     command.args(arguments).current_dir(&folder.0).stdin(Stdio::null()).output().unwrap()
 }
 
-fn said(output: &Output, exit: i32, words: &[&str]) {
+fn assert_output(output: &Output, exit: i32, words: &[&str]) {
     let text = stderr(output);
     assert_eq!(code(output), exit, "{text}");
     let joined = text.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
@@ -27,8 +27,8 @@ fn said(output: &Output, exit: i32, words: &[&str]) {
 fn example_backend_compares_with_simulator() {
     let folder = Folder::new("backends-sleep");
     let words = ["compare", "tiny", "--schemes", "ecmp,ops", "--backend", "sim,sleep", "--out", "out"];
-    let answer = json(&with_sleep(&folder, &[&words[..], &["--format", "json", "--progress", "never"]].concat()));
-    let agreement = &answer["agreement"];
+    let result = json(&with_sleep(&folder, &[&words[..], &["--format", "json", "--progress", "never"]].concat()));
+    let agreement = &result["agreement"];
     assert_eq!(agreement["backends"], serde_json::json!(["sim", "sleep"]));
     assert_eq!(agreement["metric"], "fct_mean");
     let rows = agreement["rows"].as_array().unwrap();
@@ -80,7 +80,7 @@ fn wire_settings_distinguish_runs() {
     assert!(!text.contains("finished before"), "{exit}: {text}");
     // The same in a sweep, on a backend that reads the section.
     let words = ["sweep", "tiny", "--over", "wire.labels=4,8", "--schemes", "ecmp", "--seeds", "1", "--out", "swept"];
-    said(&folder.run(&words), 2, &["a simulation does not read `[wire]`", "--backend testbed"]);
+    assert_output(&folder.run(&words), 2, &["a simulation does not read `[wire]`", "--backend testbed"]);
     let output = with_sleep(&folder, &[&words[..], &["--backend", "sleep", "--progress", "never"]].concat());
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert_eq!(std::fs::read_dir(folder.0.join("swept/runs")).unwrap().count(), 2);
@@ -119,25 +119,25 @@ fn agree_fails_for_verdict_apart() {
     let folder = Folder::new("backends-agree");
     let words = ["agree", "tiny", "--schemes", "ecmp", "--seeds", "8", "--out", "out", "--progress", "never"];
     // 7 us on the simulator; threads sleep longer.
-    said(&with_sleep(&folder, &words), 1, &["apart", "ecmp"]);
+    assert_output(&with_sleep(&folder, &words), 1, &["apart", "ecmp"]);
     let table = std::fs::read_to_string(folder.0.join("out/agreement.csv")).unwrap();
     assert!(table.lines().nth(1).unwrap().ends_with(",apart"), "{table}");
-    said(&with_sleep(&folder, &["agree", "tiny", "--backend", "sim"]), 2, &["--backend", "two or more"]);
+    assert_output(&with_sleep(&folder, &["agree", "tiny", "--backend", "sim"]), 2, &["--backend", "two or more"]);
     let words = ["agree", "tiny", "--metric", "fct_means", "--out", "other"];
-    said(&with_sleep(&folder, &words), 2, &["--metric", "did you mean `fct_mean`?"]);
+    assert_output(&with_sleep(&folder, &words), 2, &["--metric", "did you mean `fct_mean`?"]);
 }
 
 #[test]
 fn unknown_backends_are_refused_by_name() {
     let folder = Folder::new("backends-wrong");
-    said(
+    assert_output(
         &folder.run(&["run", "tiny", "--backend", "testbet"]),
         2,
         &["--backend", "`testbet`", "did you mean `testbed`?"],
     );
-    said(&folder.run(&["run", "tiny", "--backend", "simulator"]), 2, &["`simulator`", "did you mean `sim`?"]);
-    said(&folder.run(&["compare", "tiny", "--backend", "sim,sim"]), 2, &["--backend", "`sim` twice"]);
-    said(&folder.run(&["testbed", "run", "tiny", "--backend", "sim"]), 2, &["--backend", "testbed run"]);
+    assert_output(&folder.run(&["run", "tiny", "--backend", "simulator"]), 2, &["`simulator`", "did you mean `sim`?"]);
+    assert_output(&folder.run(&["compare", "tiny", "--backend", "sim,sim"]), 2, &["--backend", "`sim` twice"]);
+    assert_output(&folder.run(&["testbed", "run", "tiny", "--backend", "sim"]), 2, &["--backend", "testbed run"]);
     assert!(folder.entries(".").is_empty());
 }
 
@@ -151,33 +151,37 @@ fn unsupported_keys_are_refused_by_name() {
     };
     let dragonfly = "name = \"d\"\n[topology]\nkind = \"dragonfly\"\np = 1\na = 2\nh = 1\n[[workload]]\nkind = \"permutation\"\nsize = \"1MB\"\n";
     folder.file("dragonfly.toml", dragonfly);
-    said(&check("testbed", "dragonfly.toml", &[]), 2, &["[topology]", "`kind`", "groups of switches", "leaf-spine"]);
+    assert_output(
+        &check("testbed", "dragonfly.toml", &[]),
+        2,
+        &["[topology]", "`kind`", "groups of switches", "leaf-spine"],
+    );
     let small = "hopper-testbed-small";
-    said(
+    assert_output(
         &check("testbed", small, &["fabric.pfc=true", "fabric.shared_buffer=9MiB"]),
         2,
         &["[fabric]", "`pfc`", "pause frames", "lossy"],
     );
     let nccl = "name = \"n\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\nlink_rate = \"100Mbps\"\n[[workload]]\nkind = \"nccl\"\nranks = 4\nsize = \"1MB\"\n";
     folder.file("nccl.toml", nccl);
-    said(&check("sim", "nccl.toml", &[]), 2, &["[[workload]] 1", "`kind`", "\"nccl\"", "--backend testbed"]);
+    assert_output(&check("sim", "nccl.toml", &[]), 2, &["[[workload]] 1", "`kind`", "\"nccl\"", "--backend testbed"]);
     assert_eq!(code(&check("sim", small, &[])), 0);
     assert_eq!(code(&check("sim,testbed", small, &[])), 0, "both can");
     // Guided paths do not exist on a leaf-spine: refused before the first run of either backend.
     let words = ["compare", small, "--schemes", "ecmp,spritz-scout", "--backend", "sim,testbed", "--out", "out"];
     let refused = folder.run(&words);
     if !has_no_testbed(&refused) {
-        said(&refused, 2, &["spritz-scout"]);
+        assert_output(&refused, 2, &["spritz-scout"]);
         assert!(!folder.0.join("out/sim/runs").exists() && !folder.0.join("out/testbed").exists());
     }
 }
 
 #[test]
-fn a_sweep_on_two_backends_compares_them_at_every_point() {
+fn sweep_on_two_backends_compares_every_point() {
     let folder = Folder::new("backends-sweep");
     let words = ["sweep", "tiny", "--over", "transport.ack_every=1,4", "--schemes", "ecmp", "--backend", "sim,sleep"];
-    let answer = json(&with_sleep(&folder, &[&words[..], &["--out", "out", "--format", "json"]].concat()));
-    let rows = answer["agreement"]["rows"].as_array().unwrap();
+    let result = json(&with_sleep(&folder, &[&words[..], &["--out", "out", "--format", "json"]].concat()));
+    let rows = result["agreement"]["rows"].as_array().unwrap();
     let schemes: Vec<&str> = rows.iter().map(|row| row["scheme"].as_str().unwrap()).collect();
     assert_eq!(schemes, ["ack_every = 1, ecmp", "ack_every = 4, ecmp"]);
     assert!(rows.iter().all(|row| row["seeds"] == 2 && row["ratio"].as_f64().unwrap() > 1.0), "{rows:?}");
@@ -205,7 +209,7 @@ fn foreign_directory_is_unchanged() {
         assert_eq!(std::fs::read_to_string(folder.0.join(&out).join(name)).unwrap(), "mine");
     }
     assert_eq!(code(&folder.run(&["run", "tiny", "--out", "one"])), 0);
-    said(&with_sleep(&folder, &[&words[..], &["one"]].concat()), 2, &["holds a single run", "--out DIR"]);
+    assert_output(&with_sleep(&folder, &[&words[..], &["one"]].concat()), 2, &["holds a single run", "--out DIR"]);
     std::fs::create_dir_all(folder.0.join("both/sim")).unwrap();
     folder.file("both/notes.txt", "mine");
     folder.file("both/sim/notes.txt", "mine");

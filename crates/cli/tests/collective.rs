@@ -15,7 +15,7 @@ fn anabranch(arguments: &[&str]) -> Output {
         .expect("the command")
 }
 
-fn said(arguments: &[&str], code: i32, words: &[&str]) {
+fn assert_output(arguments: &[&str], code: i32, words: &[&str]) {
     let output = anabranch(arguments);
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.status.code(), Some(code), "{text}");
@@ -25,13 +25,13 @@ fn said(arguments: &[&str], code: i32, words: &[&str]) {
 }
 
 #[test]
-fn a_ring_is_correct_and_has_its_rows() {
+fn ring_is_correct_and_writes_rows() {
     let rows = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rows.csv");
     let rows = rows.to_str().expect("a path");
     let ring = ["collective", "ring", "--ranks", "3", "--bytes", "300KB", "--rounds", "2"];
     let arguments =
         [&ring[..], &["--abi", "v9", "--type", "int", "--rows", rows, "--replace", "--format", "json"]].concat();
-    said(&arguments, 0, &["\"abi\": 9", "\"wrong_elements\": 0", "\"closed\": 3"]);
+    assert_output(&arguments, 0, &["\"abi\": 9", "\"wrong_elements\": 0", "\"closed\": 3"]);
     let text = std::fs::read_to_string(rows).expect("rows");
     // Two rounds, two channels, three ranks, four steps of one chunk, sender and receiver; and the header.
     assert_eq!(text.lines().count(), 1 + 2 * 2 * 3 * 4 * 2);
@@ -41,13 +41,13 @@ fn a_ring_is_correct_and_has_its_rows() {
 }
 
 #[test]
-fn ranks_have_variables_of_their_own() {
+fn ranks_have_separate_variables() {
     let pairs = ["collective", "pairs", "--bytes", "4KB", "--rounds", "1", "--ranks", "2", "--each"];
     // Loopback reports no speed, so it has that of `ANABRANCH_RATE`.
     let words = ["all correct", "device lo (2000 Mbit/s)"];
-    said(&[&pairs[..], &["ANABRANCH_SCHEME=reps;hopper"]].concat(), 0, &words);
+    assert_output(&[&pairs[..], &["ANABRANCH_SCHEME=reps;hopper"]].concat(), 0, &words);
     // Packets of different sizes: both ranks report it.
-    said(
+    assert_output(
         &[&pairs[..], &["ANABRANCH_MTU=1000B;1400B"]].concat(),
         2,
         &["ncclInvalidUsage", "give both the same ANABRANCH_MTU"],
@@ -56,28 +56,32 @@ fn ranks_have_variables_of_their_own() {
 
 #[test]
 fn invalid_collectives_are_refused_in_one_message() {
-    said(&["collective", "rign"], 2, &["did you mean `ring`?"]);
-    said(&["collective", "ring", "--bytes", "3B"], 2, &["--bytes", "4 B"]);
-    said(&["collective", "ring", "--plugin", "/no/such.so"], 2, &["/no/such.so"]);
-    said(&["collective", "ring", "--kill", "4@1s"], 2, &["--kill", "found rank 4"]);
-    said(&["collective", "ring", "--each", "ANABRANCH_IFNAME"], 2, &["--each", "=eth0;=eth1"]);
-    said(&["collective", "ring", "--testbed", "hoper-testbed-small"], 2, &["hopper-testbed-small"]);
-    said(&["collective", "ring", "--at", "nowhere"], 2, &["nowhere", "testbed up"]);
-    said(&["nccl", "install", "/tmp", "--plugin", "/no/such.so"], 2, &["/no/such.so"]);
+    assert_output(&["collective", "rign"], 2, &["did you mean `ring`?"]);
+    assert_output(&["collective", "ring", "--bytes", "3B"], 2, &["--bytes", "4 B"]);
+    assert_output(&["collective", "ring", "--plugin", "/no/such.so"], 2, &["/no/such.so"]);
+    assert_output(&["collective", "ring", "--kill", "4@1s"], 2, &["--kill", "found rank 4"]);
+    assert_output(&["collective", "ring", "--each", "ANABRANCH_IFNAME"], 2, &["--each", "=eth0;=eth1"]);
+    assert_output(&["collective", "ring", "--testbed", "hoper-testbed-small"], 2, &["hopper-testbed-small"]);
+    assert_output(&["collective", "ring", "--at", "nowhere"], 2, &["nowhere", "testbed up"]);
+    assert_output(&["nccl", "install", "/tmp", "--plugin", "/no/such.so"], 2, &["/no/such.so"]);
 }
 
 #[test]
-fn the_plugin_is_installed_and_explained() {
+fn plugin_is_installed_and_explained() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("installed");
-    said(
+    assert_output(
         &["nccl", "install", "--replace", folder.to_str().expect("a path")],
         0,
         &["libnccl-net.so", "NCCL_NET_PLUGIN=anabranch"],
     );
     let plugin = folder.join("libnccl-net-anabranch.so");
     let arguments = ["collective", "pairs", "--ranks", "2", "--bytes", "4KB", "--plugin"];
-    said(&[&arguments[..], &[plugin.to_str().expect("a path")]].concat(), 0, &["all correct", "ncclNetPlugin_v12"]);
-    said(&["explain", "nccl"], 0, &["ANABRANCH_SCHEME", "ANABRANCH_GIVE_UP"]);
+    assert_output(
+        &[&arguments[..], &[plugin.to_str().expect("a path")]].concat(),
+        0,
+        &["all correct", "ncclNetPlugin_v12"],
+    );
+    assert_output(&["explain", "nccl"], 0, &["ANABRANCH_SCHEME", "ANABRANCH_GIVE_UP"]);
 }
 
 /// Runs a Python tool of the repository; `None`, a skip, without Python.
@@ -114,7 +118,7 @@ fn stats_shows_paths_and_sets_parameters_of_a_running_job() {
         .stdout(std::process::Stdio::null())
         .spawn()
         .expect("the command");
-    let look = || {
+    let snapshot = || {
         let output = anabranch(&["stats", "--folder", at, "--format", "json"]);
         serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("JSON")
     };
@@ -125,7 +129,7 @@ fn stats_shows_paths_and_sets_parameters_of_a_running_job() {
     };
     let began = std::time::Instant::now();
     let seen = loop {
-        let seen = look();
+        let seen = snapshot();
         let (processes, answers) = sum(&seen, "answers");
         let paths =
             seen["processes"].as_array().expect("a list").iter().map(|of| of["paths"].as_array().map_or(0, Vec::len));
@@ -140,9 +144,9 @@ fn stats_shows_paths_and_sets_parameters_of_a_running_job() {
     // Two channels, four paths each.
     assert_eq!(one["paths"].as_array().expect("a list").len(), 8);
     let words = ["scheme hopper", "127.0.0.1", "open", "moves", "anabranch-0-fifo (it is no regular file), and 1 more"];
-    said(&["stats", "--folder", at], 0, &words);
+    assert_output(&["stats", "--folder", at], 0, &words);
     assert_eq!(seen["skipped"].as_array().map(Vec::len), Some(2));
-    said(&["stats", "--folder", at, "--pid", "1"], 2, &["--pid", "process 1"]);
+    assert_output(&["stats", "--folder", at, "--pid", "1"], 2, &["--pid", "process 1"]);
     if let Some(output) = python("paths.py", &[at]) {
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -151,24 +155,28 @@ fn stats_shows_paths_and_sets_parameters_of_a_running_job() {
         assert_eq!(lines.len(), 16, "{text}");
         let bytes: u64 = lines.iter().map(|path| path["bytes"].as_u64().expect("a number")).sum();
         // The second reader samples between our two samples.
-        assert!(sum(&seen, "bytes").1 <= bytes && bytes <= sum(&look(), "bytes").1);
+        assert!(sum(&seen, "bytes").1 <= bytes && bytes <= sum(&snapshot(), "bytes").1);
         let tuned = python("tuner.py", &[at, "1.2"]).expect("Python");
         assert!(tuned.status.success(), "{}", String::from_utf8_lossy(&tuned.stderr));
     }
-    said(&["stats", "--folder", at, "--set", "load_balancer.hopper.th_cong=3"], 0, &["2 processes", "th_cong=3"]);
-    said(&["stats", "--folder", at, "--set", "load_balancer.hopper.th_kong=3"], 2, &["--set", "th_cong"]);
-    said(&["stats", "--folder", at, "--set", "load_balancer.scheme=reps"], 0, &["2 processes"]);
+    assert_output(
+        &["stats", "--folder", at, "--set", "load_balancer.hopper.th_cong=3"],
+        0,
+        &["2 processes", "th_cong=3"],
+    );
+    assert_output(&["stats", "--folder", at, "--set", "load_balancer.hopper.th_kong=3"], 2, &["--set", "th_cong"]);
+    assert_output(&["stats", "--folder", at, "--set", "load_balancer.scheme=reps"], 0, &["2 processes"]);
     std::thread::sleep(std::time::Duration::from_millis(300));
-    assert_eq!(look()["processes"][1]["scheme"], "reps");
+    assert_eq!(snapshot()["processes"][1]["scheme"], "reps");
     // The next `stats` removes the pages of a killed job.
     job.kill().expect("a signal");
     job.wait().expect("its end");
     let began = std::time::Instant::now();
-    while !look()["processes"].as_array().expect("a list").is_empty() {
+    while !snapshot()["processes"].as_array().expect("a list").is_empty() {
         assert!(began.elapsed().as_secs() < 30, "ranks end when their parent is gone");
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     assert_eq!(std::fs::read_dir(&folder).expect("the folder").count(), foreign.len(), "what is not ours stays");
-    said(&["stats", "--folder", at], 0, &["no process on this machine"]);
-    said(&["stats", "--folder", "/no/such/folder"], 2, &["/no/such/folder"]);
+    assert_output(&["stats", "--folder", at], 0, &["no process on this machine"]);
+    assert_output(&["stats", "--folder", "/no/such/folder"], 2, &["/no/such/folder"]);
 }

@@ -139,7 +139,7 @@ fn one_path_is_one_spine() {
 }
 
 /// Names of running testbeds of this user, whose home is the folder.
-fn standing_in(bed: &Bed) -> Vec<String> {
+fn processes_in(bed: &Bed) -> Vec<String> {
     let testbeds = bed.folder.entries("").into_iter().filter(|name| name.starts_with("anabranch-testbeds"));
     testbeds.flat_map(|folder| bed.folder.entries(&folder)).collect()
 }
@@ -174,13 +174,13 @@ fn ended_job_leaves_no_testbed() {
         let mut job = bed.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the command");
         until("two ranks", || ranks() >= 2);
         std::thread::sleep(Duration::from_millis(300));
-        assert!(!standing_in(&bed).is_empty(), "a testbed stands");
+        assert!(!processes_in(&bed).is_empty(), "a testbed stands");
         anabranch_testkit::send_signal(job.id(), signal);
         let status = job.wait().expect("its end");
         if signal == "INT" {
             assert_eq!(status.code(), Some(130));
         }
-        until(signal, || standing_in(&bed).is_empty() && ranks() == 0);
+        until(signal, || processes_in(&bed).is_empty() && ranks() == 0);
     }
 }
 
@@ -208,7 +208,7 @@ fn killed_rank_on_a_host_is_reported() {
 
 /// Rows of ranks beside flows of endpoints, and the bus bandwidth. The command line's scheme outranks a variable.
 #[test]
-fn a_workload_of_ranks_gives_rows_like_any_other() {
+fn rank_workload_writes_rows() {
     let _turn = turn();
     let folder = Folder::new("collective-workload");
     let job = "[[workload]]\nkind = \"nccl\"\nranks = 4\nsize = \"1MiB\"\nrounds = 2\nchannels = 1\nabi = \"v9\"\n\
@@ -246,16 +246,16 @@ fn a_workload_of_ranks_gives_rows_like_any_other() {
 }
 
 #[test]
-fn a_workload_of_ranks_is_refused_where_it_cannot_run() {
+fn rank_workload_is_refused_where_unsupported() {
     let folder = Folder::new("collective-refused");
     folder.file("net.toml", "[topology]\nkind = \"leaf-spine\"\n[[workload]]\nkind = \"nccl\"\nranks = 2\n");
     for words in [&["run", "net.toml"][..], &["check", "net.toml"], &["compare", "net.toml", "--schemes", "ecmp,reps"]]
     {
         let output = folder.run(words);
-        let said = stderr(&output);
-        assert_eq!((code(&output), stdout(&output).as_str()), (2, ""), "{words:?}: {said}");
+        let message = stderr(&output);
+        assert_eq!((code(&output), stdout(&output).as_str()), (2, ""), "{words:?}: {message}");
         for word in ["net.toml", "found \"nccl\"", "testbed run", "collective"] {
-            assert!(said.contains(word), "{words:?}: {said}");
+            assert!(message.contains(word), "{words:?}: {message}");
         }
     }
     for (key, wrong, word) in [
@@ -272,14 +272,14 @@ fn a_workload_of_ranks_is_refused_where_it_cannot_run() {
     folder.file("bed.toml", &network(1, 2, &[]).replace("kind = \"permutation\"\nsize", "kind = \"nccl\"\nsize"));
     for command in ["run", "compare"] {
         let output = folder.run(&["testbed", command, "bed.toml", "--plugin", "no.so"]);
-        let said = stderr(&output);
-        assert!(code(&output) == 2 && said.contains("--plugin: no.so does not exist"), "{said}");
+        let message = stderr(&output);
+        assert!(code(&output) == 2 && message.contains("--plugin: no.so does not exist"), "{message}");
     }
 }
 
 /// A scenario is data: no command lets it name code to load.
 #[test]
-fn a_scenario_names_no_plugin() {
+fn scenario_cannot_name_plugin() {
     let folder = Folder::new("collective-evil");
     let text = network(1, 2, &[]).replace("kind = \"permutation\"\nsize", "kind = \"nccl\"\nsize");
     folder.file("bed.toml", &text);
@@ -295,10 +295,10 @@ fn a_scenario_names_no_plugin() {
         (&[&["testbed", "run"], &set[..]].concat(), "--set"),
     ] {
         let output = folder.run(words);
-        let said = stderr(&output);
-        assert_eq!((code(&output), stdout(&output).as_str()), (2, ""), "{words:?}: {said}");
+        let message = stderr(&output);
+        assert_eq!((code(&output), stdout(&output).as_str()), (2, ""), "{words:?}: {message}");
         for word in [place, "`plugin`", "does not name code", "testbed run SCENARIO --plugin PATH"] {
-            assert!(said.contains(word), "{words:?}: no {word:?} in {said}");
+            assert!(message.contains(word), "{words:?}: no {word:?} in {message}");
         }
     }
 }
@@ -306,7 +306,7 @@ fn a_scenario_names_no_plugin() {
 /// Hopper moves a connection off a spine that becomes slow, and the statistics page shows it before the counters do.
 #[test]
 #[ignore = "times on a testbed: a machine that is not overloaded"]
-fn hopper_leaves_a_spine_that_becomes_slow() {
+fn hopper_avoids_slowed_spine() {
     let _turn = turn();
     let Some(standing) = Standing::up("collective-hopper", &network(1, 2, &[])) else { return };
     let folder = &standing.0.folder;
@@ -316,7 +316,7 @@ fn hopper_leaves_a_spine_that_becomes_slow() {
         [("ANABRANCH_SCHEME", "hopper"), ("ANABRANCH_RATE", "150Mbps"), ("ANABRANCH_STATS", pages.as_str())];
     let mut job = standing.begin(&words, &variables);
     // The sender on leaf 0 is the one whose peer is host 1 of leaf 2.
-    let look = || {
+    let snapshot = || {
         let seen = json(&folder.run(&["stats", "--folder", &pages, "--format", "json"]));
         let all = seen["processes"].as_array().expect("a list").iter();
         let paths: Vec<Value> = all.flat_map(|of| of["paths"].as_array().expect("a list").clone()).collect();
@@ -340,19 +340,19 @@ fn hopper_leaves_a_spine_that_becomes_slow() {
     let after = standing.uplinks();
     let used = usize::from(after[1] - before[1] > after[0] - before[0]);
     let cable = format!("leaf0-spine{used}");
-    let moves = look().0;
+    let moves = snapshot().0;
     assert_eq!(code(&standing.0.run(&["testbed", "fault", "slow", &cable, "20Mbps"])), 0);
-    let struck = Instant::now();
+    let faulted_at = Instant::now();
     let (mut page, mut counters, mut last) = (None, None, standing.uplinks());
-    while struck.elapsed() < Duration::from_secs(10) && (page.is_none() || counters.is_none()) {
-        let (moved, slowness) = look();
+    while faulted_at.elapsed() < Duration::from_secs(10) && (page.is_none() || counters.is_none()) {
+        let (moved, slowness) = snapshot();
         if page.is_none() && (moved > moves || slowness > 2.0) {
-            page = Some(struck.elapsed());
+            page = Some(faulted_at.elapsed());
         }
         let now = standing.uplinks();
         let (there, elsewhere) = (now[used] - last[used], now[1 - used] - last[1 - used]);
         if counters.is_none() && elsewhere > 4 * there.max(10_000) {
-            counters = Some(struck.elapsed());
+            counters = Some(faulted_at.elapsed());
         }
         last = now;
     }
@@ -434,9 +434,9 @@ fn no_slower_than_mpich() {
             let at = ["testbed", "exec", "host0", "--"].map(String::from);
             let words: Vec<String> = at.into_iter().chain(words.iter().cloned()).collect();
             let output = standing.0.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
-            let said = stdout(&output);
-            assert!(said.contains("ranks 4 wrong 0"), "{said}{}", stderr(&output));
-            let seconds: f64 = said.split_whitespace().last().and_then(|word| word.parse().ok()).expect("seconds");
+            let message = stdout(&output);
+            assert!(message.contains("ranks 4 wrong 0"), "{message}{}", stderr(&output));
+            let seconds: f64 = message.split_whitespace().last().and_then(|word| word.parse().ok()).expect("seconds");
             // NCCL's factor of four ranks is 1.5.
             1.5 * 8.0 * f64::from(4 << 20) / seconds / 1e6
         };

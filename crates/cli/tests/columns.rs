@@ -128,7 +128,7 @@ fn described(directory: &Path) -> BTreeMap<String, Vec<String>> {
 }
 
 #[test]
-fn columns_and_keys_are_those_on_record() {
+fn columns_and_keys_match_record() {
     let folder = Folder::new("columns");
     folder.file("measured.toml", MEASURED);
     let mut text = String::new();
@@ -165,7 +165,7 @@ fn columns_and_keys_are_those_on_record() {
 
 /// The record always has the names of the contract.
 #[test]
-fn the_record_holds_the_contract() {
+fn record_contains_contract() {
     let text = fs::read_to_string(record()).unwrap();
     let of = |file: &str| -> Vec<&str> {
         let (_, rest) = text.split_once(&format!("\n{file}\n")).unwrap_or_else(|| panic!("no {file}"));

@@ -106,8 +106,8 @@ fn report_rebuilds_the_page() {
     let folder = Folder::new("report");
     json(&folder.run(&["run", "tiny", "--out", "out", "--format", "json"]));
     std::fs::remove_file(folder.0.join("out/report.html")).unwrap();
-    let answer = json(&folder.run(&["report", "out", "--format", "json"]));
-    assert!(folder.0.join(answer["report"].as_str().unwrap()).exists());
+    let result = json(&folder.run(&["report", "out", "--format", "json"]));
+    assert!(folder.0.join(result["report"].as_str().unwrap()).exists());
     for (directory, word) in [("nowhere", "does not exist"), (".", "no results")] {
         let output = folder.run(&["report", directory]);
         assert_eq!(code(&output), 2);
@@ -120,9 +120,9 @@ fn view_shows_a_run_and_two_schemes() {
     let folder = Folder::new("view");
     json(&folder.run(&["compare", "tiny", "--schemes", "ecmp,prime,ops", "--out", "both", "--format", "json"]));
     let view = |arguments: &[&str]| {
-        let answer = json(&folder.run(&[&["view"], arguments, &["--format", "json"]].concat()));
-        let page = std::fs::read_to_string(folder.0.join(answer["view"].as_str().unwrap())).unwrap();
-        (answer["view"].as_str().unwrap().to_string(), page.matches("<script type=\"text/plain\" data-run=").count())
+        let result = json(&folder.run(&[&["view"], arguments, &["--format", "json"]].concat()));
+        let page = std::fs::read_to_string(folder.0.join(result["view"].as_str().unwrap())).unwrap();
+        (result["view"].as_str().unwrap().to_string(), page.matches("<script type=\"text/plain\" data-run=").count())
     };
     assert_eq!(view(&["both"]), ("both/view.html".into(), 2));
     assert_eq!(view(&["both", "--schemes", "ops", "--out", "ops.html"]), ("ops.html".into(), 1));
@@ -199,7 +199,7 @@ fn invalid_input_exits_with_2_and_writes_nothing() {
 }
 
 #[test]
-fn a_message_shows_the_line_and_marks_the_place() {
+fn message_shows_line_and_position() {
     let folder = Folder::new("place");
     folder.file("x.toml", "[topology]\nkind = \"fat-tree\"\nradix = \"four\"\n[[workload]]\nkind = \"permutation\"\n");
     let message = stderr(&folder.run(&["check", "x.toml"]));
@@ -258,20 +258,20 @@ fn everything_listed_can_be_explained() {
 }
 
 #[test]
-fn the_topology_is_counted_and_its_paths_are_listed() {
+fn topology_is_counted_and_its_paths_listed() {
     let folder = Folder::new("topology");
     // Radix 4 in three tiers: 16 hosts, 8 leaves, 8 aggregation and 4 core switches, diameter 6, (k/2)^2 = 4 paths
     // between pods, k/2 = 2 inside a pod.
     let three = ["topology", "tiny", "--set", "topology.tiers=3", "--format", "json"];
-    let answer = json(&folder.run(&[&three[..], &["--paths", "0", "host15"]].concat()));
-    assert_eq!((answer["hosts"].as_u64(), answer["switches"].as_u64()), (Some(16), Some(20)));
-    assert_eq!(answer["diameter_links"].as_u64(), Some(6));
-    assert_eq!(answer["pair"]["paths"].as_array().map(Vec::len), Some(4));
-    for path in answer["pair"]["paths"].as_array().unwrap() {
+    let result = json(&folder.run(&[&three[..], &["--paths", "0", "host15"]].concat()));
+    assert_eq!((result["hosts"].as_u64(), result["switches"].as_u64()), (Some(16), Some(20)));
+    assert_eq!(result["diameter_links"].as_u64(), Some(6));
+    assert_eq!(result["pair"]["paths"].as_array().map(Vec::len), Some(4));
+    for path in result["pair"]["paths"].as_array().unwrap() {
         let nodes = path.as_array().unwrap();
         assert_eq!((nodes.len(), nodes[0].as_str(), nodes[6].as_str()), (7, Some("host0"), Some("host15")));
     }
-    let counts: Vec<_> = answer["paths"].as_array().unwrap().iter().map(|p| p["paths"].as_u64().unwrap()).collect();
+    let counts: Vec<_> = result["paths"].as_array().unwrap().iter().map(|p| p["paths"].as_u64().unwrap()).collect();
     assert_eq!(counts, [2, 4]);
     assert_eq!(code(&folder.run(&["topology", "tiny", "--export", "tiny.topo"])), 0);
     let file = "topology={ kind = \"file\", format = \"conweave\", path = \"tiny.topo\" }";
@@ -340,9 +340,9 @@ fn damaged_runs_of_a_comparison_are_repeated_or_reported() {
     half("flows.parquet");
     let page = std::fs::read(folder.0.join("out/report.html")).unwrap();
     let output = folder.run(&["report", "out"]);
-    let said = stderr(&output);
-    assert_eq!(code(&output), 2, "{said}");
-    assert!(said.contains("seed1") && said.contains("flows.parquet"), "{said}");
+    let message = stderr(&output);
+    assert_eq!(code(&output), 2, "{message}");
+    assert!(message.contains("seed1") && message.contains("flows.parquet"), "{message}");
     assert!(std::fs::read(folder.0.join("out/report.html")).unwrap() == page);
     let output = folder.run(&arguments);
     assert!(
@@ -398,9 +398,9 @@ fn interruption_while_building_takes_effect_soon() {
             let mut child = folder.command(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
             std::thread::sleep(std::time::Duration::from_millis(after));
             send_signal(child.id(), "INT");
-            let asked = std::time::Instant::now();
+            let requested_at = std::time::Instant::now();
             let status = child.wait().unwrap();
-            assert!(asked.elapsed().as_millis() < 1500, "{name}: {:?}", asked.elapsed());
+            assert!(requested_at.elapsed().as_millis() < 1500, "{name}: {:?}", requested_at.elapsed());
             // Before the handler is installed, the signal ends the process. A check may finish within the grace period.
             let done = name == "check" && status.code() == Some(0);
             assert!(done || status.code().is_none_or(|code| code == 130), "{name} after {after} ms: {status}");
@@ -412,21 +412,21 @@ fn interruption_while_building_takes_effect_soon() {
 
 #[cfg(unix)]
 #[test]
-fn a_benchmark_ends_when_interrupted() {
+fn benchmark_ends_when_interrupted() {
     let folder = Folder::new("bench");
     let arguments = ["bench", "--repetitions", "100", "--format", "json"];
     let child = folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1500));
-    let asked = std::time::Instant::now();
+    let requested_at = std::time::Instant::now();
     send_signal(child.id(), "INT");
     let output = child.wait_with_output().unwrap();
-    assert!(asked.elapsed().as_secs_f64() < 1.0, "{:?}", asked.elapsed());
+    assert!(requested_at.elapsed().as_secs_f64() < 1.0, "{:?}", requested_at.elapsed());
     assert_eq!((code(&output), stdout(&output)), (130, String::new()));
     assert!(stderr(&output).contains("interrupted"), "{}", stderr(&output));
 }
 
 #[test]
-fn a_benchmark_prints_its_figures() {
+fn benchmark_prints_figures() {
     let folder = Folder::new("bench-json");
     let figures = json(&folder.run(&["bench", "--small", "--repetitions", "1", "--format", "json"]));
     let cases = figures["cases"].as_array().unwrap();

@@ -41,7 +41,7 @@ fn add(page: &mut String, words: &[String], depth: usize) {
 }
 
 #[test]
-fn page_of_commands_is_what_help_prints() {
+fn commands_page_matches_help() {
     let mut page = "<!-- Written by `ANABRANCH_RECORD=1 cargo test --profile fast -p anabranch --test commands_page`; not to be \
                     edited. -->\n\n# Commands\n\nWhat `--help` prints, command by command. `anabranch man DIR` writes the same as \
                     manual pages.\n\n"

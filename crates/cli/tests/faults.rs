@@ -4,7 +4,7 @@
 mod common;
 
 use anabranch_report::{
-    Fault, check_files, damage,
+    FindingKind, check_files, damage,
     disk::{self, Operation},
     is_data, verify,
 };
@@ -57,7 +57,7 @@ const SWEEP: &[&str] = &[
 ];
 
 #[derive(Clone, Debug)]
-enum Kept {
+enum LoggedOperation {
     MakeDirectory(PathBuf),
     Create(PathBuf),
     Append(PathBuf, Vec<u8>),
@@ -68,20 +68,20 @@ enum Kept {
     RemoveDirectory(PathBuf),
 }
 
-fn recorded(words: &[&str], out: &Path) -> Vec<Kept> {
+fn recorded(words: &[&str], out: &Path) -> Vec<LoggedOperation> {
     let log = Arc::new(Mutex::new(Vec::new()));
     let own = log.clone();
     disk::watch(Some(Box::new(move |operation| {
         let path = |path: &Path| path.to_path_buf();
         own.lock().unwrap().push(match *operation {
-            Operation::MakeDirectory(at) => Kept::MakeDirectory(path(at)),
-            Operation::Create(at) => Kept::Create(path(at)),
-            Operation::Append(at, bytes) => Kept::Append(path(at), bytes.to_vec()),
-            Operation::Sync(at) => Kept::Sync(path(at)),
-            Operation::SyncAll(_) => Kept::SyncAll,
-            Operation::Rename(from, to) => Kept::Rename(path(from), path(to)),
-            Operation::RemoveFile(at) => Kept::RemoveFile(path(at)),
-            Operation::RemoveDirectory(at) => Kept::RemoveDirectory(path(at)),
+            Operation::MakeDirectory(at) => LoggedOperation::MakeDirectory(path(at)),
+            Operation::Create(at) => LoggedOperation::Create(path(at)),
+            Operation::Append(at, bytes) => LoggedOperation::Append(path(at), bytes.to_vec()),
+            Operation::Sync(at) => LoggedOperation::Sync(path(at)),
+            Operation::SyncAll(_) => LoggedOperation::SyncAll,
+            Operation::Rename(from, to) => LoggedOperation::Rename(path(from), path(to)),
+            Operation::RemoveFile(at) => LoggedOperation::RemoveFile(path(at)),
+            Operation::RemoveDirectory(at) => LoggedOperation::RemoveDirectory(path(at)),
         });
         Ok(())
     })));
@@ -170,30 +170,30 @@ impl Disk {
         self.pending.push(what);
     }
 
-    fn apply(&mut self, operation: &Kept) {
+    fn apply(&mut self, operation: &LoggedOperation) {
         match operation {
-            Kept::MakeDirectory(path) => self.change(Change::Put(path.clone(), Entry::Directory)),
-            Kept::Create(path) => {
+            LoggedOperation::MakeDirectory(path) => self.change(Change::Put(path.clone(), Entry::Directory)),
+            LoggedOperation::Create(path) => {
                 self.files.push((Vec::new(), 0));
                 self.change(Change::Put(path.clone(), Entry::File(self.files.len() - 1)));
             }
-            Kept::Append(path, bytes) => {
+            LoggedOperation::Append(path, bytes) => {
                 if let Some(Entry::File(number)) = self.now.get(path) {
                     self.files[*number].0.extend_from_slice(bytes);
                 }
             }
-            Kept::Rename(from, to) => {
+            LoggedOperation::Rename(from, to) => {
                 let entry = self.now[from];
                 self.change(Change::Move(from.clone(), to.clone(), entry));
             }
             // Removing a missing entry has no effect.
-            Kept::RemoveFile(path) | Kept::RemoveDirectory(path) => {
+            LoggedOperation::RemoveFile(path) | LoggedOperation::RemoveDirectory(path) => {
                 let is_empty = !self.now.keys().any(|other| other != path && other.starts_with(path));
                 if self.now.contains_key(path) && is_empty {
                     self.change(Change::Remove(path.clone()));
                 }
             }
-            Kept::Sync(path) => match self.now.get(path) {
+            LoggedOperation::Sync(path) => match self.now.get(path) {
                 Some(Entry::File(number)) => self.files[*number].1 = self.files[*number].0.len(),
                 _ => {
                     let (durable, pending) =
@@ -202,7 +202,7 @@ impl Disk {
                     durable.iter().for_each(|what| change(&mut self.durable, what));
                 }
             },
-            Kept::SyncAll => {
+            LoggedOperation::SyncAll => {
                 let pending: Vec<Change> = self.pending.drain(..).collect();
                 pending.iter().for_each(|what| change(&mut self.durable, what));
                 self.files.iter_mut().for_each(|(content, durable)| *durable = content.len());
@@ -261,8 +261,8 @@ fn wrong(out: &Path) -> Vec<String> {
             part.starts_with(".anabranch-") || part == "failed"
         });
         // Unfinished writes are listed as such, hidden files are not visible, and a run without a summary is not finished.
-        let is_unfinished = finding.fault == Fault::Unfinished
-            || finding.fault == Fault::Missing && finding.path.ends_with("summary.json");
+        let is_unfinished = finding.fault == FindingKind::Unfinished
+            || finding.fault == FindingKind::Missing && finding.path.ends_with("summary.json");
         if !is_unfinished && !hidden && finding.path != out.join("manifest.json") {
             wrong.push(format!("{}: {:?}, {}", finding.path.display(), finding.fault, finding.found));
         }
@@ -272,7 +272,7 @@ fn wrong(out: &Path) -> Vec<String> {
         if path.join("summary.json").exists() {
             let finished = check_files(&path, is_data).map(|findings| findings.is_empty());
             let begun = check_files(&path, is_data)
-                .is_ok_and(|findings| findings.iter().any(|finding| finding.fault == Fault::Unfinished));
+                .is_ok_and(|findings| findings.iter().any(|finding| finding.fault == FindingKind::Unfinished));
             if !begun && (!finished.unwrap_or(false) || damage(&path).is_some()) {
                 wrong.push(format!("{}: {:?}", path.display(), damage(&path)));
             }
@@ -285,7 +285,7 @@ fn wrong(out: &Path) -> Vec<String> {
 }
 
 /// Returns `true` if results that `verify` finds intact have their page.
-fn is_drawn_or_told(out: &Path) -> bool {
+fn has_page_or_is_reported(out: &Path) -> bool {
     let has_results = ["summary.json", "comparison.csv", "sweep.json"].iter().any(|name| out.join(name).exists());
     !has_results || out.join("report.html").exists() || !verify(out).is_ok_and(|verified| verified.is_intact())
 }
@@ -305,7 +305,9 @@ fn cut_power(name: &str, before: Option<&[&str]>, words: &[&str], again: usize) 
     for (number, operation) in log.iter().enumerate() {
         disk.apply(operation);
         // A file grows in many steps; only the last is kept.
-        if matches!(operation, Kept::Append(..)) && matches!(log.get(number + 1), Some(Kept::Append(..))) {
+        if matches!(operation, LoggedOperation::Append(..))
+            && matches!(log.get(number + 1), Some(LoggedOperation::Append(..)))
+        {
             continue;
         }
         for (names, part) in disk.found() {
@@ -316,7 +318,7 @@ fn cut_power(name: &str, before: Option<&[&str]>, words: &[&str], again: usize) 
             disk.lay_out(&names, part, &out, &found);
             let wrong = wrong(&found);
             assert!(wrong.is_empty(), "after operation {number}, {operation:?}: {wrong:#?}");
-            assert!(is_drawn_or_told(&found), "after operation {number}, {operation:?}");
+            assert!(has_page_or_is_reported(&found), "after operation {number}, {operation:?}");
             images += 1;
             if images % again == 0 {
                 assert_eq!(command(words, &found), 0, "after operation {number}, {operation:?}");
@@ -329,27 +331,27 @@ fn cut_power(name: &str, before: Option<&[&str]>, words: &[&str], again: usize) 
 }
 
 #[test]
-fn a_run_is_whole_or_absent_after_a_power_cut() {
+fn run_is_complete_or_absent_after_power_cut() {
     let _alone = alone();
     cut_power("run", None, RUN, 40);
 }
 
 #[test]
-fn a_run_over_another_is_whole_or_absent_after_a_power_cut() {
+fn replaced_run_is_complete_or_absent_after_power_cut() {
     let _alone = alone();
     cut_power("run-over", Some(RUN), OTHER_RUN, 60);
 }
 
 #[test]
 #[ignore = "slow: minutes"]
-fn a_comparison_is_whole_or_absent_after_a_power_cut() {
+fn comparison_is_complete_or_absent_after_power_cut() {
     let _alone = alone();
     cut_power("compare", None, COMPARE, 50);
 }
 
 #[test]
 #[ignore = "slow: minutes"]
-fn a_sweep_is_whole_or_absent_after_a_power_cut() {
+fn sweep_is_complete_or_absent_after_power_cut() {
     let _alone = alone();
     cut_power("sweep", None, SWEEP, 50);
 }
@@ -364,9 +366,9 @@ fn fill_disk(name: &str, words: &[&str], error: i32, step: usize) {
         let own = hit.clone();
         disk::watch(Some(Box::new(move |operation| {
             // A full disk can still remove files; a read-only one cannot.
-            let takes_room = !matches!(operation, Operation::RemoveFile(_) | Operation::RemoveDirectory(_));
-            number += usize::from(takes_room);
-            if number < first || (!takes_room && error == 28) {
+            let needs_space = !matches!(operation, Operation::RemoveFile(_) | Operation::RemoveDirectory(_));
+            number += usize::from(needs_space);
+            if number < first || (!needs_space && error == 28) {
                 return Ok(());
             }
             *own.lock().unwrap() = true;
@@ -380,7 +382,7 @@ fn fill_disk(name: &str, words: &[&str], error: i32, step: usize) {
         }
         assert!([2, 3].contains(&code), "{name}, operation {first}: {code}");
         assert!(wrong(&out).is_empty(), "{name}, operation {first}: {:#?}", wrong(&out));
-        assert!(is_drawn_or_told(&out), "{name}, operation {first}: intact without a page");
+        assert!(has_page_or_is_reported(&out), "{name}, operation {first}: intact without a page");
         assert_eq!(command(words, &out), 0, "{name}, operation {first}, then with room");
         assert!(verify(&out).unwrap().is_intact(), "{name}, operation {first}: {:#?}", verify(&out).unwrap().findings);
         fs::remove_dir_all(&out).unwrap();
@@ -411,7 +413,7 @@ fn missing_figures_are_reported() {
         };
         let findings = verify(&out).unwrap().findings;
         assert!(
-            findings.iter().any(|of| of.fault == Fault::Unfinished && of.path == out.join("report.html")),
+            findings.iter().any(|of| of.fault == FindingKind::Unfinished && of.path == out.join("report.html")),
             "{name}: {findings:?}"
         );
         assert_eq!((alone("verify"), alone("rerun")), (1, 1), "{name}");
@@ -421,7 +423,7 @@ fn missing_figures_are_reported() {
 }
 
 #[test]
-fn a_full_disk_leaves_nothing_half_written() {
+fn full_disk_leaves_no_partial_file() {
     let _alone = alone();
     for (name, words) in [("full-run", RUN), ("full-compare", COMPARE), ("full-sweep", SWEEP)] {
         fill_disk(name, words, 28, 23);
@@ -430,7 +432,7 @@ fn a_full_disk_leaves_nothing_half_written() {
 
 #[test]
 #[ignore = "slow: minutes; every operation, ENOSPC and EROFS"]
-fn a_full_or_read_only_disk_leaves_nothing_half_written() {
+fn full_or_read_only_disk_leaves_no_partial_file() {
     let _alone = alone();
     for (name, words) in [("full-run", RUN), ("full-compare", COMPARE), ("full-sweep", SWEEP)] {
         fill_disk(name, words, 28, 1);
@@ -441,7 +443,7 @@ fn a_full_or_read_only_disk_leaves_nothing_half_written() {
 /// A hundred processes killed at different times: results are complete or absent, and the same command completes them.
 #[test]
 #[ignore = "slow: minutes"]
-fn killed_processes_leave_whole_results_or_none() {
+fn killed_processes_leave_complete_results_or_none() {
     let _alone = alone();
     let (mut killed, mut round) = (0, 0u64);
     while killed < 100 {

@@ -116,7 +116,7 @@ enum Thing {
     Directory,
 }
 
-fn look(path: &Path) -> BTreeMap<PathBuf, Thing> {
+fn snapshot(path: &Path) -> BTreeMap<PathBuf, Thing> {
     fn walk(root: &Path, path: &Path, found: &mut BTreeMap<PathBuf, Thing>) {
         for entry in fs::read_dir(path).unwrap() {
             let path = entry.unwrap().path();
@@ -141,7 +141,7 @@ fn look(path: &Path) -> BTreeMap<PathBuf, Thing> {
 }
 
 fn lost(before: &BTreeMap<PathBuf, Thing>, path: &Path) -> Vec<PathBuf> {
-    let after = look(path);
+    let after = snapshot(path);
     before.iter().filter(|(name, thing)| after.get(*name) != Some(thing)).map(|(name, _)| name.clone()).collect()
 }
 
@@ -224,16 +224,20 @@ fn foreign_directories_keep_their_files() {
             folder.file("my.toml", SCENARIO);
             folder.file("flows.csv", FLOWS);
             names.iter().for_each(|name| put(&folder.0, name));
-            let before = look(&folder.0);
+            let before = snapshot(&folder.0);
             let output = folder.run(&[words, &["."][..]].concat());
             // The flows have the name of a table: a run there is always refused.
-            let said = stderr(&output);
-            assert!(lost(&before, &folder.0).is_empty(), "{words:?} {names:?}: {:?}\n{said}", lost(&before, &folder.0));
+            let message = stderr(&output);
+            assert!(
+                lost(&before, &folder.0).is_empty(),
+                "{words:?} {names:?}: {:?}\n{message}",
+                lost(&before, &folder.0)
+            );
             if words[0] == "run" {
-                assert!(code(&output) == 2 && !said.is_empty(), "{words:?} {names:?}: {said}");
-                assert_eq!(look(&folder.0), before, "{words:?} {names:?}: {said}");
+                assert!(code(&output) == 2 && !message.is_empty(), "{words:?} {names:?}: {message}");
+                assert_eq!(snapshot(&folder.0), before, "{words:?} {names:?}: {message}");
             }
-            assert!([0, 2].contains(&code(&output)), "{words:?} {names:?}: {said}");
+            assert!([0, 2].contains(&code(&output)), "{words:?} {names:?}: {message}");
         }
     }
 }
@@ -247,9 +251,9 @@ fn replacing_results_keeps_foreign_files() {
         folder.file("flows.csv", FLOWS);
         let first = folder.run(&[words, &["out"][..]].concat());
         assert_eq!(code(&first), 0, "{words:?}: {}", stderr(&first));
-        let mut ours = look(&folder.0.join("out"));
+        let mut ours = snapshot(&folder.0.join("out"));
         folder.run(&[words, &["out"][..], other].concat());
-        ours.extend(look(&folder.0.join("out")));
+        ours.extend(snapshot(&folder.0.join("out")));
         let mut foreign = Vec::new();
         for name in NAMES.iter().filter(|name| !ours.contains_key(Path::new(name.trim_end_matches('/')))) {
             // A file where results have a directory, or the reverse, is a conflict.
@@ -259,11 +263,11 @@ fn replacing_results_keeps_foreign_files() {
             put(&folder.0.join("out"), name);
             foreign.push(*name);
             let before: BTreeMap<_, _> =
-                look(&folder.0).into_iter().filter(|(path, _)| !is_ours(path, &ours)).collect();
+                snapshot(&folder.0).into_iter().filter(|(path, _)| !is_ours(path, &ours)).collect();
             let output = folder.run(&[words, &["out"][..], other].concat());
-            let said = stderr(&output);
-            assert!([0, 2].contains(&code(&output)), "{words:?} {name}: {said}");
-            assert!(lost(&before, &folder.0).is_empty(), "{words:?} {name}: {:?}\n{said}", lost(&before, &folder.0));
+            let message = stderr(&output);
+            assert!([0, 2].contains(&code(&output)), "{words:?} {name}: {message}");
+            assert!(lost(&before, &folder.0).is_empty(), "{words:?} {name}: {:?}\n{message}", lost(&before, &folder.0));
             let path = folder.0.join("out").join(name);
             let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         }
@@ -277,7 +281,7 @@ fn is_ours(path: &Path, ours: &BTreeMap<PathBuf, Thing>) -> bool {
 
 /// The flows that a run reads are not replaced by its table of flows.
 #[test]
-fn an_input_is_never_an_output() {
+fn input_is_never_an_output() {
     let folder = Folder::new("files-input");
     folder.file("my.toml", SCENARIO);
     folder.file("flows.csv", FLOWS);
@@ -302,10 +306,10 @@ fn an_input_is_never_an_output() {
             &["compare", "again.toml", "--replace", "--out", "out"],
             &["sweep", "again.toml", "--over", "topology.link_delay=1us", "--replace", "--out", "out"],
         ] {
-            let before = look(&folder.0);
+            let before = snapshot(&folder.0);
             let output = folder.run(words);
             assert_eq!(code(&output), 2, "{words:?} {path}: {}", stderr(&output));
-            assert_eq!(look(&folder.0), before, "{words:?} {path}");
+            assert_eq!(snapshot(&folder.0), before, "{words:?} {path}");
         }
     }
     assert_eq!(fs::read(folder.0.join("out/flows.csv")).unwrap(), read);
@@ -333,12 +337,12 @@ fn links_are_not_followed() {
             fs::write(folder.0.join("elsewhere/slowdown_cdf.svg"), "mine\n").unwrap();
             fs::create_dir(folder.0.join("out")).unwrap();
             symlink(Path::new("..").join(target), folder.0.join("out").join(name)).unwrap();
-            let before = look(&folder.0);
+            let before = snapshot(&folder.0);
             let output = folder.run(words);
-            let said = stderr(&output);
-            assert!(lost(&before, &folder.0).is_empty(), "{words:?} {name}: {:?}\n{said}", lost(&before, &folder.0));
+            let message = stderr(&output);
+            assert!(lost(&before, &folder.0).is_empty(), "{words:?} {name}: {:?}\n{message}", lost(&before, &folder.0));
             assert!(!folder.0.join("nowhere").exists(), "{words:?} {name}");
-            assert!(look(&folder.0.join("elsewhere")).len() == 3, "{words:?} {name}: {said}");
+            assert!(snapshot(&folder.0.join("elsewhere")).len() == 3, "{words:?} {name}: {message}");
         }
     }
     // A directory of results with links in place of its parts is refused too.
@@ -348,7 +352,7 @@ fn links_are_not_followed() {
     for part in ["figures", "runs", "runs/ecmp"] {
         fs::rename(folder.0.join("out").join(part), folder.0.join("elsewhere")).unwrap();
         symlink(folder.0.join("elsewhere"), folder.0.join("out").join(part)).unwrap();
-        let before = look(&folder.0);
+        let before = snapshot(&folder.0);
         let output = folder.run(&words);
         assert_eq!(code(&output), 2, "{part}: {}", stderr(&output));
         assert!(lost(&before, &folder.0).is_empty(), "{part}: {:?}", lost(&before, &folder.0));
@@ -375,7 +379,7 @@ fn named_files_need_replace() {
         std::os::unix::fs::symlink("my.toml", folder.0.join("scenario-link")).unwrap();
     }
     fs::hard_link(folder.0.join("flows.csv"), folder.0.join("flows-link")).unwrap();
-    let before = look(&folder.0);
+    let before = snapshot(&folder.0);
     let capture = |file: &str| format!("leaf0->spine0={file}");
     // Without --replace any existing file is refused; with it inputs, links, directories and parts of results.
     let always =
@@ -411,10 +415,10 @@ fn named_files_need_replace() {
         }
     }
     for words in [&["man", "man"][..], &["nccl", "install", "plugins", "--plugin", "plugin.so"]] {
-        let before = look(&folder.0);
+        let before = snapshot(&folder.0);
         let output = folder.run(words);
         assert_eq!(code(&output), 2, "{words:?}: {}", stderr(&output));
-        assert_eq!(look(&folder.0), before, "{words:?}");
+        assert_eq!(snapshot(&folder.0), before, "{words:?}");
         assert_eq!(code(&folder.run(&[words, &["--replace"]].concat())), 0, "{words:?}");
         // Identical contents are no conflict.
         assert_eq!(code(&folder.run(words)), 0, "{words:?}");
@@ -449,15 +453,15 @@ fn reports_keep_foreign_files() {
         (&["view", "out"], "out/view.html"),
     ] {
         put(&folder.0, name);
-        let before = look(&folder.0);
+        let before = snapshot(&folder.0);
         let output = folder.run(words);
         assert_eq!(code(&output), 2, "{words:?} {name}: {}", stderr(&output));
-        assert_eq!(look(&folder.0), before, "{words:?} {name}");
+        assert_eq!(snapshot(&folder.0), before, "{words:?} {name}");
         fs::remove_file(folder.0.join(name)).unwrap();
         // Unused names are no conflict.
         put(&folder.0, "out/figures/mine.svg");
         put(&folder.0, "out/runs/ecmp/seed1/figures/slowdown_cdf-mine.svg");
-        let mine = look(&folder.0).into_iter().filter(|(path, _)| path.to_string_lossy().contains("mine"));
+        let mine = snapshot(&folder.0).into_iter().filter(|(path, _)| path.to_string_lossy().contains("mine"));
         let mine: BTreeMap<_, _> = mine.collect();
         for _ in 0..2 {
             let output = folder.run(words);
@@ -472,15 +476,15 @@ fn reports_keep_foreign_files() {
 fn replace_lists_removed_files() {
     let folder = Folder::new("files-replace");
     assert_eq!(code(&folder.run(&["run", "tiny", "--out", "out", "--set", "measure.series_interval=1us"])), 0);
-    let before = look(&folder.0.join("out"));
+    let before = snapshot(&folder.0.join("out"));
     let other = ["run", "tiny", "--set", "run.warmup=1ns", "--out", "out"];
     assert_eq!(code(&folder.run(&other)), 2);
-    assert_eq!(look(&folder.0.join("out")), before);
+    assert_eq!(snapshot(&folder.0.join("out")), before);
     let output = folder.run(&[&other[..], &["--replace"]].concat());
     assert_eq!(code(&output), 0);
-    let said = stderr(&output);
-    let line = said.lines().find(|line| line.contains("--replace removes")).unwrap_or_else(|| panic!("{said}"));
-    let after = look(&folder.0.join("out"));
+    let message = stderr(&output);
+    let line = message.lines().find(|line| line.contains("--replace removes")).unwrap_or_else(|| panic!("{message}"));
+    let after = snapshot(&folder.0.join("out"));
     for (name, _) in
         before.iter().filter(|(name, thing)| after.get(*name) != Some(*thing) && **thing != Thing::Directory)
     {
@@ -509,7 +513,7 @@ fn damaged_manifest_owns_no_files() {
         unsealed.replacen("flows.csv", folder.0.join("victim.csv").to_str().unwrap(), 1),
     ] {
         fs::write(&path, damaged).unwrap();
-        let before = look(&folder.0);
+        let before = snapshot(&folder.0);
         for words in [
             &["run", "tiny", "--out", "out"][..],
             &["run", "tiny", "--seed", "3", "--replace", "--out", "out"],
@@ -521,7 +525,7 @@ fn damaged_manifest_owns_no_files() {
             let output = folder.run(words);
             assert_eq!(code(&output), 2, "{words:?}: {}", stderr(&output));
             assert!(stderr(&output).contains("manifest.json"), "{words:?}: {}", stderr(&output));
-            assert_eq!(look(&folder.0), before, "{words:?}");
+            assert_eq!(snapshot(&folder.0), before, "{words:?}");
         }
     }
 }

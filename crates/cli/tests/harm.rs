@@ -135,7 +135,7 @@ fn running_testbed_loses_and_delays_on_request() {
     fault(&["duplicate", "leaf0-spine0", "1"]);
     paths(&bed);
     assert!(port("leaf0->spine0")["duplicated"].as_u64().unwrap() > 0);
-    let wrong = |words: &[&str], said: &[&str]| refused(&bed.run(&[&["testbed", "fault"], words].concat()), said);
+    let wrong = |words: &[&str], message: &[&str]| refused(&bed.run(&[&["testbed", "fault"], words].concat()), message);
     wrong(&["loss", "leaf0-spine0", "150%"], &["`150%`", "0.01 or 1%"]);
     wrong(&["corrupt", "leaf0-spine0"], &["found nothing", "share"]);
     wrong(&["delay", "leaf0-spine0", "20 apples"], &["`20 apples`", "5ms"]);
@@ -167,9 +167,9 @@ fn harmed_packets_are_recovered_and_counted() {
         // The receiver compares every byte and drops duplicates.
         assert_eq!(summary["flows"]["finished"].as_u64(), Some(1), "{name}");
         for (port, packets, drops) in &ports {
-            let struck = port == "leaf0->spine0" || port == "spine0->leaf0";
+            let faulted_at = port == "leaf0->spine0" || port == "spine0->leaf0";
             assert!(
-                is_share(*drops, *packets, if struck { share } else { 0.0 }),
+                is_share(*drops, *packets, if faulted_at { share } else { 0.0 }),
                 "{name}: {port}: {drops} of {packets}"
             );
         }
@@ -210,8 +210,8 @@ fn simulations_flap_links_and_refuse_other_harm() {
         ("packet-delay", "fault.0.delay=1ms"),
     ] {
         let kind_is = format!("fault.0.kind={kind}");
-        let said = run(&[&kind_is, more, "fault.0.count=1"]);
-        refused(&said, &["[[fault]] 1: `kind`", kind, "real packets", "--backend testbed"]);
+        let message = run(&[&kind_is, more, "fault.0.count=1"]);
+        refused(&message, &["[[fault]] 1: `kind`", kind, "real packets", "--backend testbed"]);
     }
     refused(&run(&["fault.0.kind=link-flap", "fault.0.count=1", "fault.0.flaps=1"]), &["period"]);
     // On a testbed, links cannot distinguish data from ACKs.

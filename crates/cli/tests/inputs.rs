@@ -31,10 +31,10 @@ fn run_in_time(folder: &Folder, words: &[&str]) -> Output {
 }
 
 fn assert_refused(output: &Output, words: &[&str], what: &str) {
-    let said = stderr(output);
-    assert_eq!((code(output), stdout(output).as_str()), (2, ""), "{what}: {said}");
+    let message = stderr(output);
+    assert_eq!((code(output), stdout(output).as_str()), (2, ""), "{what}: {message}");
     for word in words {
-        assert!(said.contains(word), "{what}: no {word:?} in {said}");
+        assert!(message.contains(word), "{what}: no {word:?} in {message}");
     }
 }
 
@@ -183,7 +183,7 @@ fn two(first: &str, second: &str) -> String {
 
 /// Any printable text can be a name: every figure has its own file, with a name that file systems accept.
 #[test]
-fn every_name_has_figures_of_its_own() {
+fn every_name_has_separate_figures() {
     let folder = Folder::new("inputs-names");
     let long = "x".repeat(300);
     let (one, other) = (format!("{long}1"), format!("{long}2"));
@@ -411,9 +411,12 @@ fn removed_result_directory_is_an_error() {
         std::thread::sleep(Duration::from_millis(50));
         std::fs::remove_dir_all(folder.0.join("gone")).unwrap();
         let output = child.wait_with_output().unwrap();
-        let said = stderr(&output);
-        assert_eq!(code(&output), 2, "{words:?}: {said}");
-        assert!(said.contains("gone was removed or replaced") && !said.contains("panicked"), "{words:?}: {said}");
+        let message = stderr(&output);
+        assert_eq!(code(&output), 2, "{words:?}: {message}");
+        assert!(
+            message.contains("gone was removed or replaced") && !message.contains("panicked"),
+            "{words:?}: {message}"
+        );
     }
 }
 

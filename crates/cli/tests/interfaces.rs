@@ -36,8 +36,8 @@ const WIRE: [&str; 4] = ["--set", "wire.key=key", "--set", "wire.authenticate=al
 fn sent() -> [u64; 2] {
     ["eth0", "eth1"].map(|name| {
         let output = Command::new("ip").args(["-n", "a", "-s", "-j", "link", "show", "dev", name]).output().unwrap();
-        let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        said[0]["stats64"]["tx"]["bytes"].as_u64().unwrap()
+        let message: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        message[0]["stats64"]["tx"]["bytes"].as_u64().unwrap()
     })
 }
 
@@ -68,8 +68,8 @@ fn transfer(folder: &Folder, receiver: &str, to: &str, sender: &str, more: &[&st
 }
 
 #[test]
-fn the_address_decides_the_interface() {
-    apart::apart("the_address_decides_the_interface", addresses);
+fn address_selects_interface() {
+    apart::apart("address_selects_interface", addresses);
 }
 
 fn addresses() {

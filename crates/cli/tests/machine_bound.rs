@@ -64,15 +64,18 @@ fn share(load: &Value, key: &str) -> f64 {
 }
 
 #[test]
-fn endpoints_that_are_stopped_are_machine_bound() {
+fn stopped_endpoints_are_machine_bound() {
     let _turn = turn();
     let bed = Bed::new("machine-bound", &[]);
-    let Some((load, said, warned)) = run(&bed, 180, true) else { return };
+    let Some((load, message, warned)) = run(&bed, 180, true) else { return };
     // Stopped for 30 % of the time, and late by at most the planned duration.
     assert!((0.1..0.9).contains(&share(&load, "late_share")), "{load}");
     assert!((0.1..0.9).contains(&share(&load, "offered_share")), "{load}");
     assert_eq!(load["bound"].as_bool(), Some(true));
-    assert!(said.contains("MACHINE-BOUND") && warned.contains("Machine-bound: hosts offered"), "{said}\n{warned}");
+    assert!(
+        message.contains("MACHINE-BOUND") && warned.contains("Machine-bound: hosts offered"),
+        "{message}\n{warned}"
+    );
     let rates = ["asked_bps", "offered_bps", "achieved_bps"].map(|key| share(&load, key));
     assert!(rates[0] > rates[1] * 1.05 && (rates[2] / rates[1] - 1.0).abs() < 0.05, "{rates:?}");
 }
@@ -82,11 +85,11 @@ fn light_run_is_not_machine_bound() {
     let _turn = turn();
     let bed = Bed::new("machine-free", &[]);
     for _ in 0..3 {
-        let Some((load, said, warned)) = run(&bed, 180, false) else { return };
+        let Some((load, message, warned)) = run(&bed, 180, false) else { return };
         println!("{load}");
         if load["bound"].as_bool() == Some(false) {
             assert!(share(&load, "offered_share") >= 0.95 && share(&load, "late_share") <= 0.02, "{load}");
-            assert!(said.contains("not machine-bound") && !warned.contains("Machine-bound"), "{said}\n{warned}");
+            assert!(message.contains("not machine-bound") && !warned.contains("Machine-bound"), "{message}\n{warned}");
             // 180 Mbit/s are requested, headers included.
             assert!((0.9..1.02).contains(&(share(&load, "asked_bps") / 180e6)), "{load}");
             return;

@@ -64,7 +64,7 @@ fn run(folder: &Folder, command: &str) -> Vec<String> {
 }
 
 #[test]
-fn messages_are_those_of_the_file() {
+fn messages_match_file() {
     let folder = Folder::new("messages");
     FILES.iter().for_each(|(name, text)| drop(folder.file(name, text)));
     fs::create_dir(folder.0.join("empty")).unwrap();
@@ -119,7 +119,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn file_has_every_message_of_the_sources() {
+fn file_lists_every_message_in_sources() {
     let lines = fs::read_to_string(golden()).unwrap();
     let has = |parts: &[String]| {
         lines.lines().any(|line| {

@@ -16,7 +16,7 @@ use std::{
 };
 
 /// Timeout of a run, since mutated scenarios may be large.
-const PATIENCE: Duration = Duration::from_secs(10);
+const MAX_DURATION: Duration = Duration::from_secs(10);
 /// Done, a requested check failed, invalid input, and a run that ended in a deadlock (docs of the command).
 const CODES: [i32; 4] = [0, 1, 2, 4];
 
@@ -24,16 +24,16 @@ fn run(folder: &Folder, words: &[&str]) -> (Option<i32>, String) {
     let mut command: Command = folder.command(words);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).env("NO_COLOR", "1").spawn().unwrap();
     let mut pipe = child.stderr.take().unwrap();
-    let said = std::thread::spawn(move || {
-        let mut said = Vec::new();
-        let _ = pipe.read_to_end(&mut said);
-        String::from_utf8_lossy(&said).into_owned()
+    let message = std::thread::spawn(move || {
+        let mut message = Vec::new();
+        let _ = pipe.read_to_end(&mut message);
+        String::from_utf8_lossy(&message).into_owned()
     });
     let began = Instant::now();
     let status = loop {
         match child.try_wait().unwrap() {
             Some(status) => break Some(status.code().unwrap_or(-1)),
-            None if began.elapsed() > PATIENCE => {
+            None if began.elapsed() > MAX_DURATION => {
                 child.kill().unwrap();
                 child.wait().unwrap();
                 break None;
@@ -41,7 +41,7 @@ fn run(folder: &Folder, words: &[&str]) -> (Option<i32>, String) {
             None => std::thread::sleep(Duration::from_millis(2)),
         }
     };
-    (status, said.join().unwrap())
+    (status, message.join().unwrap())
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -86,12 +86,12 @@ fn mutated(name: &str, seed: u64, inputs: u64) {
                 [&["report", "result"], &["view", "result"], &["trace", "result", "--perfetto", "trace.pftrace"]];
             (input, commands[draws.below(3) as usize])
         };
-        let (code, said) = run(&folder, words);
-        let is_fine = code.is_none_or(|code| CODES.contains(&code)) && !said.contains("panicked");
+        let (code, message) = run(&folder, words);
+        let is_fine = code.is_none_or(|code| CODES.contains(&code)) && !message.contains("panicked");
         if !is_fine {
             let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mutated-{seed}-{number}"));
             fs::write(&kept, &input).unwrap();
-            panic!("{words:?} ended with {code:?}; the input is {}\n{said}", kept.display());
+            panic!("{words:?} ended with {code:?}; the input is {}\n{message}", kept.display());
         }
         let ended = code.map_or("stopped after 10 s".into(), |code| format!("exit {code}"));
         *counts.entry(format!("{}: {ended}", words[0])).or_default() += 1;

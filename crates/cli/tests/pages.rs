@@ -75,14 +75,14 @@ fn run(folder: &Folder, page: &str, line: usize, block: &str) -> String {
         .env_remove("COLUMNS")
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{page}:{line}: {}\n{block}\n{said}", output.status);
-    said
+    let message = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{page}:{line}: {}\n{block}\n{message}", output.status);
+    message
 }
 
-/// Asserts that the lines of `quoted` occur in `said` in this order and consecutively, except at `...`.
-fn shows(place: &str, quoted: &str, said: &str) {
-    let said: Vec<&str> = said.lines().map(str::trim_end).collect();
+/// Asserts that the lines of `quoted` occur in `message` in this order and consecutively, except at `...`.
+fn shows(place: &str, quoted: &str, message: &str) {
+    let message: Vec<&str> = message.lines().map(str::trim_end).collect();
     let mut at = None;
     for line in quoted.lines().map(str::trim_end) {
         if line == "..." {
@@ -91,11 +91,11 @@ fn shows(place: &str, quoted: &str, said: &str) {
         }
         let found = match at {
             // The first line, and one after `...`, may be anywhere further down.
-            None => said.iter().position(|other| *other == line),
-            Some((false, next)) => said[next..].iter().position(|other| *other == line).map(|found| found + next),
-            Some((true, next)) => (said.get(next) == Some(&line)).then_some(next),
+            None => message.iter().position(|other| *other == line),
+            Some((false, next)) => message[next..].iter().position(|other| *other == line).map(|found| found + next),
+            Some((true, next)) => (message.get(next) == Some(&line)).then_some(next),
         };
-        let found = found.unwrap_or_else(|| panic!("{place}: `{line}` is not what comes out:\n{}", said.join("\n")));
+        let found = found.unwrap_or_else(|| panic!("{place}: `{line}` is not what comes out:\n{}", message.join("\n")));
         at = Some((true, found + 1));
     }
 }
@@ -104,20 +104,20 @@ fn check(slow: bool) -> usize {
     let mut run_blocks = 0;
     for page in &pages() {
         let folder = Folder::new(&format!("pages-{slow}-{}", page.replace(['/', '.'], "-")));
-        let mut said: Option<String> = None;
+        let mut message: Option<String> = None;
         for (line, mark, block) in blocks(page) {
             match mark {
                 // Slow blocks may use files of the others.
                 Mark::Run | Mark::Slow if slow || mark == Mark::Run => {
-                    said = Some(run(&folder, page, line, &block));
+                    message = Some(run(&folder, page, line, &block));
                     run_blocks += 1;
                 }
                 Mark::Shows => {
-                    if let Some(said) = &said {
-                        shows(&format!("{page}:{line}"), &block, said);
+                    if let Some(message) = &message {
+                        shows(&format!("{page}:{line}"), &block, message);
                     }
                 }
-                Mark::Run | Mark::Slow => said = None,
+                Mark::Run | Mark::Slow => message = None,
             }
         }
         if slow && page == "README.md" {
@@ -134,7 +134,7 @@ fn readme_numbers(folder: &Folder) {
         let row = rows.iter().find(|row| row["scheme"] == wanted && row["metric"] == "fct_ratio_max").unwrap();
         row["mean"].parse::<f64>().unwrap()
     };
-    let said = text("README.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    let message = text("README.md").split_whitespace().collect::<Vec<_>>().join(" ");
     let expected = format!(
         "takes {:.1} times its ideal under ECMP, {:.1} under random spraying, {:.1} under REPS, {:.1} under PRIME",
         of("ecmp"),
@@ -142,7 +142,7 @@ fn readme_numbers(folder: &Folder) {
         of("reps"),
         of("prime")
     );
-    assert!(said.contains(&expected), "README.md should say: {expected}");
+    assert!(message.contains(&expected), "README.md should say: {expected}");
 }
 
 #[test]
@@ -159,10 +159,10 @@ fn all_shell_blocks_of_the_pages() {
 
 #[test]
 fn quotes_are_compared_with_output() {
-    let said = "a\nb\nc\nd\n";
-    shows("x", "b\nc\n", said);
-    shows("x", "a\n...\nd\n", said);
+    let message = "a\nb\nc\nd\n";
+    shows("x", "b\nc\n", message);
+    shows("x", "a\n...\nd\n", message);
     for wrong in ["b\nd\n", "e\n", "d\n...\na\n", "a\nb \nx\n"] {
-        assert!(std::panic::catch_unwind(|| shows("x", wrong, said)).is_err(), "{wrong}");
+        assert!(std::panic::catch_unwind(|| shows("x", wrong, message)).is_err(), "{wrong}");
     }
 }

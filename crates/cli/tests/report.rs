@@ -46,17 +46,17 @@ fn page_shows_scenario_and_results() {
     let folder = folder("page");
     let table = succeeds(&folder, &["compare", "two.toml", "--schemes", "ecmp,ops", "--seeds", "2", "--out", "out"]);
     assert!(table.contains("workload bulk") && table.contains("workload burst"), "{table}");
-    assert!(table.contains("too few seeds to tell schemes apart"), "{table}");
+    assert!(table.contains("too few seeds to compare schemes"), "{table}");
     let page = || fs::read_to_string(folder.0.join("out/report.html")).unwrap().replace("&#x2f;", "/");
-    for said in [
+    for message in [
         "anabranch compare two.toml --schemes ecmp,ops --seeds 2 --out out",
         "8 hosts, 4 switches, 24 directed links",
         "seed 1: leaf0–spine1 (down at 0us)",
         "bulk: permutation",
         "burst: incast",
-        "Too few seeds to tell which scheme is best",
+        "Too few seeds to rank the schemes",
     ] {
-        assert!(page().contains(said), "{said}");
+        assert!(page().contains(message), "{message}");
     }
     assert!(!page().contains("pooled"));
     let rows = fs::read_to_string(folder.0.join("out/runs/ecmp/seed1/links.csv")).unwrap();
@@ -76,8 +76,8 @@ fn damaged_results_are_refused_and_kept() {
     fs::write(&flows, &bytes[..bytes.len() / 2]).unwrap();
     let before = fs::read(folder.0.join("out/report.html")).unwrap();
     let output = folder.run(&["report", "out"]);
-    let said = stderr(&output);
-    assert_eq!(code(&output), 2, "{said}");
-    assert!(said.contains("flows.parquet"), "{said}");
+    let message = stderr(&output);
+    assert_eq!(code(&output), 2, "{message}");
+    assert!(message.contains("flows.parquet"), "{message}");
     assert_eq!(fs::read(folder.0.join("out/report.html")).unwrap(), before);
 }

@@ -26,10 +26,10 @@ fn all_studies_figures_and_claims_are_listed() {
 #[test]
 fn missing_runs_are_reported_per_claim() {
     let folder = Folder::new("reproduce-none");
-    let answer = json(&folder.run(&["reproduce", "hopper", "--no-run", "--out", "out", "--format", "json"]));
-    assert_has(&answer, &["scale", "claims", "runs", "missing", "failed", "interrupted", "directory"]);
-    assert_eq!(answer["missing"], answer["runs"]);
-    for claim in answer["claims"].as_array().unwrap() {
+    let result = json(&folder.run(&["reproduce", "hopper", "--no-run", "--out", "out", "--format", "json"]));
+    assert_has(&result, &["scale", "claims", "runs", "missing", "failed", "interrupted", "directory"]);
+    assert_eq!(result["missing"], result["runs"]);
+    for claim in result["claims"].as_array().unwrap() {
         assert_eq!(claim["verdict"], "not run", "{claim}");
         assert_has(claim, &["published", "ours", "sizes", "seeds"]);
     }
@@ -72,9 +72,9 @@ published = "lower"
     folder.file("mine/prime/one.toml", text);
     let arguments =
         ["reproduce", "prime", "--claims", "mine", "--out", "out", "--format", "json", "--progress", "never"];
-    let answer = json(&folder.run(&arguments));
-    assert_eq!((answer["runs"].as_u64(), answer["missing"].as_u64()), (Some(6), Some(0)));
-    let claim = &answer["claims"][0];
+    let result = json(&folder.run(&arguments));
+    assert_eq!((result["runs"].as_u64(), result["missing"].as_u64()), (Some(6), Some(0)));
+    let claim = &result["claims"][0];
     // Any of them may be named.
     assert!(
         ["reproduced", "not reproduced", "too few seeds to tell"].contains(&claim["verdict"].as_str().unwrap()),
@@ -88,7 +88,7 @@ published = "lower"
     assert_eq!(rows.lines().count(), 1 + 6, "a row per run: {rows}");
     let again = json(&folder.run(&arguments));
     assert_eq!(again["reused_runs"], 6);
-    assert_eq!(again["claims"], answer["claims"]);
+    assert_eq!(again["claims"], result["claims"]);
     folder.file("mine/prime/two.toml", "[[claim]]\nid = \"x\"\nsectoin = \"1\"\n");
     let output = folder.run(&arguments);
     assert_eq!(code(&output), 2);

@@ -196,9 +196,9 @@ fn rerun_begins_with_every_file() {
         for (name, damage) in damages {
             damage();
             let output = folder.run(&["rerun", "out"]);
-            let said = format!("{words:?}, {name}: {}{}", stdout(&output), stderr(&output));
-            assert!(code(&output) == 1 && stdout(&output).contains(name), "{said}");
-            assert!(stderr(&output).contains("manifest"), "{said}");
+            let message = format!("{words:?}, {name}: {}{}", stdout(&output), stderr(&output));
+            assert!(code(&output) == 1 && stdout(&output).contains(name), "{message}");
+            assert!(stderr(&output).contains("manifest"), "{message}");
             copy(kept, out);
         }
         folder.file("out/notes.txt", "mine");
@@ -236,10 +236,10 @@ fn exchanged_runs_are_refused_and_repeated() {
         let before: Vec<Vec<u8>> = files(&out.join("runs")).iter().map(|path| fs::read(path).unwrap()).collect();
         for command in ["report", "view"] {
             let output = folder.run(&[command, "out"]);
-            let said = stderr(&output);
+            let message = stderr(&output);
             assert!(
-                code(&output) == 2 && said.contains(found) && said.contains("earlier-runs"),
-                "{number} {command}: {said}"
+                code(&output) == 2 && message.contains(found) && message.contains("earlier-runs"),
+                "{number} {command}: {message}"
             );
             assert!(command == "report" || !out.join("view.html").exists(), "{number}");
         }
@@ -308,7 +308,7 @@ fn results_without_digests_are_read_with_a_warning() {
 
 /// Two equal runs write equal files, except for the two with wall times.
 #[test]
-fn the_same_run_gives_the_same_bytes() {
+fn equal_runs_give_equal_bytes() {
     let inside = [
         "run",
         "tiny",

@@ -12,7 +12,7 @@ fn names(found: &Value, kind: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_same_seed_draws_the_same_cases() {
+fn equal_seeds_draw_equal_cases() {
     let folder = Folder::new("soak-seed");
     let words = ["soak", "--seed", "7", "--cases", "4", "--format", "json"];
     let (first, again) = (folder.run(&words), folder.run(&words));
@@ -25,7 +25,7 @@ fn the_same_seed_draws_the_same_cases() {
 }
 
 #[test]
-fn schemes_and_topologies_restrict_what_is_drawn() {
+fn schemes_and_topologies_restrict_cases() {
     let folder = Folder::new("soak-only");
     let found = |words: &[&str]| {
         let output = folder.run(&[&["soak", "--seed", "3", "--cases", "2", "--format", "json"], words].concat());
@@ -53,7 +53,7 @@ fn schemes_and_topologies_restrict_what_is_drawn() {
 }
 
 #[test]
-fn wrong_input_is_one_message_and_exit_code_2() {
+fn invalid_input_is_one_message_with_exit_code_2() {
     let folder = Folder::new("soak-wrong");
     folder.file("broken.toml", "[topology]\nkind = \"leaf-spine\"\nleafs = 3\n");
     std::fs::create_dir(folder.0.join("full")).unwrap();
@@ -72,17 +72,17 @@ fn wrong_input_is_one_message_and_exit_code_2() {
     ];
     for (words, parts) in cases {
         let output = folder.run(&[&["soak"], *words].concat());
-        let said = stderr(&output);
-        assert_eq!((code(&output), stdout(&output).as_str()), (2, ""), "{words:?}: {said}");
+        let message = stderr(&output);
+        assert_eq!((code(&output), stdout(&output).as_str()), (2, ""), "{words:?}: {message}");
         for part in *parts {
-            assert!(said.contains(part), "{words:?}: no {part:?} in {said}");
+            assert!(message.contains(part), "{words:?}: no {part:?} in {message}");
         }
     }
     assert_eq!(std::fs::read_to_string(folder.0.join("full/mine.txt")).unwrap(), "mine");
 }
 
 #[test]
-fn any_scenario_is_checked_in_every_way() {
+fn any_scenario_is_checked_in_every_mode() {
     let folder = Folder::new("soak-again");
     let output = folder.run(&["soak", "--again", "tiny", "--format", "json"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));

@@ -135,7 +135,7 @@ fn two_keys_draw_a_heat_map_and_zip_pairs_values() {
 }
 
 #[test]
-fn a_sweep_file_fills_the_same_store_in_shares() {
+fn sweep_file_fills_store_in_shares() {
     let folder = Folder::new("file");
     folder.file("study.toml", "[sweep]\nscenario = \"tiny\"\nmode = \"grid\"\nschemes = [\"ecmp\", \"prime\"]\nseeds = 2\n\n[sweep.over]\nworkload.0.size = [\"32KiB\", \"64KiB\"]\n");
     let list = json(&folder.run(&["sweep", "study.toml", "--out", "out", "--list", "--format", "json"]));
@@ -223,7 +223,7 @@ fn invalid_sweeps_are_refused_before_any_run() {
 }
 
 #[test]
-fn a_dry_run_measures_one_run_and_writes_nothing() {
+fn dry_run_measures_one_run_and_writes_nothing() {
     let folder = Folder::new("dry");
     let dry = json(&folder.run(&[&small()[..], &["--dry-run"]].concat()));
     assert_has(&dry, &["points", "runs", "missing", "measured.seconds", "measured.run", "side_by_side", "seconds"]);
@@ -251,7 +251,7 @@ fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
 }
 
 #[test]
-fn two_processes_share_a_store_and_each_run_is_begun_once() {
+fn processes_share_a_store_and_start_each_run_once() {
     let folder = Folder::new("together");
     let start = || folder.command(&long()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let (one, two) = (start(), start());
@@ -309,14 +309,14 @@ fn run_that_crashes_three_times_is_marked_failed() {
     let list = json(&folder.run(&[&small()[..], &["--list"]].concat()));
     let run = list["runs"][0]["run"].as_str().unwrap().to_string();
     // Remains of three killed processes.
-    anabranch_report::begin_store(&folder.0.join("out"), "0", &[]).unwrap();
+    anabranch_report::create_store(&folder.0.join("out"), "0", &[]).unwrap();
     std::fs::create_dir_all(folder.0.join("out/.claims")).unwrap();
     std::fs::write(folder.0.join("out/.claims").join(&run), "x a 1 1\nx a 2 2\nx a 3 3\n").unwrap();
     let output = folder.run(&small());
     assert_eq!(code(&output), 3);
     assert!(stderr(&output).contains("killed 3 times"), "{}", stderr(&output));
-    let answer: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    assert_eq!(answer["failed"].as_array().map(Vec::len), Some(1));
+    let result: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(result["failed"].as_array().map(Vec::len), Some(1));
     assert_eq!(assert_whole(&folder), 7, "the others are done");
     let failed = folder.json_file(&format!("out/failed/{run}.json"));
     assert_eq!(failed["attempts"].as_u64(), Some(3));
@@ -354,7 +354,7 @@ impl Drop for Small {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_or_read_only_disk_leaves_whole_runs_and_the_same_command_goes_on() {
+fn full_or_read_only_disk_leaves_complete_runs_to_continue() {
     let folder = Folder::new("disk");
     let Some(disk) = Small::new(&folder.0.join("out"), "200k") else {
         anabranch_testkit::skip("only root may mount the small disk that this test fills", "run as root");
@@ -373,8 +373,8 @@ fn a_full_or_read_only_disk_leaves_whole_runs_and_the_same_command_goes_on() {
     let output = folder.run(&["compare", "tiny", "--out", "out/compare"]);
     assert_eq!((code(&output), stderr(&output).contains("Read-only file system")), (2, true), "{}", stderr(&output));
     disk.remount("rw,size=64M");
-    let answer = json(&folder.run(&small()));
-    assert_eq!(answer["reused_runs"].as_u64(), Some(done as u64));
+    let result = json(&folder.run(&small()));
+    assert_eq!(result["reused_runs"].as_u64(), Some(done as u64));
     assert_eq!(assert_whole(&folder), 8);
 }
 
@@ -425,7 +425,7 @@ fn variants_compare_with_load_balancers() {
 /// Long enough to be running when the second comparison starts.
 #[cfg(unix)]
 #[test]
-fn two_comparisons_in_one_directory_at_once_are_refused() {
+fn concurrent_comparisons_in_one_directory_are_refused() {
     let folder = Folder::new("at-once");
     let arguments = ["compare", "tiny", "--schemes", "ecmp,ops", "--set", "workload.0.size=16GiB", "--out", "out"];
     let child = folder.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -613,8 +613,11 @@ fn run_that_can_never_finish_stalls() {
     let output =
         folder.run(&["run", "dead.toml", "--set", "load_balancer.scheme=ecmp", "--out", "run", "--format", "json"]);
     assert_eq!(code(&output), 4, "{}", stderr(&output));
-    let said = stderr(&output);
-    assert!(said.contains("no open flow has received a byte since") && said.contains("run.stall_after"), "{said}");
+    let message = stderr(&output);
+    assert!(
+        message.contains("no open flow has received a byte since") && message.contains("run.stall_after"),
+        "{message}"
+    );
     let summary: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(summary["status"], "stalled");
     let (last, end) = (summary["last_progress_s"].as_f64().unwrap(), summary["simulated_s"].as_f64().unwrap());
@@ -691,8 +694,8 @@ fn failed_run_does_not_stop_others_and_is_reported() {
         --variant late=fault.0.at=900ms --seeds 2 --out compared --format json",
     ));
     assert_eq!(code(&output), 3, "{}", stderr(&output));
-    let answer: Value = serde_json::from_str(&stdout(&output)).unwrap();
-    assert_eq!((answer["failed"].as_array().map(Vec::len), answer["interrupted"].as_bool()), (Some(2), Some(false)));
+    let result: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!((result["failed"].as_array().map(Vec::len), result["interrupted"].as_bool()), (Some(2), Some(false)));
     assert_eq!(folder.entries("compared/runs"), ["late"]);
     let missing = folder.json_file("compared/interrupted.json");
     assert_eq!((missing["interrupted"].as_bool(), missing["missing"].as_array().map(Vec::len)), (Some(false), Some(2)));

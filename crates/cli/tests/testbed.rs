@@ -37,7 +37,7 @@ fn bed(name: &str) -> Bed {
     Bed::new(name, &[("small.toml", SMALL)])
 }
 
-fn said(output: &Output, expected: i32, words: &[&str]) {
+fn assert_output(output: &Output, expected: i32, words: &[&str]) {
     assert_eq!(code(output), expected, "{}{}", stdout(output), stderr(output));
     for word in words {
         assert!(stderr(output).contains(word), "no {word:?} in {}", stderr(output));
@@ -57,9 +57,9 @@ fn paths_are_traced_before_sending() {
     let mut serve = beds.command(&serve).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let send = ["send", "small.toml", "--to", "10.2.1.2:7000", "--bytes", "200kB", "--set", "wire.find_labels=paths"];
     let sent = beds.run(&[&["testbed", "exec", "host0", "--", anabranch][..], &send].concat());
-    said(&sent, 0, &["of 8 labels lead over 2 paths"]);
+    assert_output(&sent, 0, &["of 8 labels lead over 2 paths"]);
     assert_eq!(serve.wait().unwrap().code(), Some(0));
-    said(&beds.run(&["testbed", "down"]), 0, &[]);
+    assert_output(&beds.run(&["testbed", "down"]), 0, &[]);
     let both =
         "[[workload]]\nkind = \"all-to-all\"\nsize = \"200kB\"\n[wire]\nfind_labels = \"paths\"\nrate = \"90Mbps\"\n";
     let scenario = SMALL.split("[[workload]]").next().unwrap().to_string() + both;
@@ -67,7 +67,7 @@ fn paths_are_traced_before_sending() {
     for labels in ["wire.labels=1", "wire.labels=16"] {
         let words =
             ["testbed", "run", "both.toml", "--set", labels, "--set", "load_balancer.scheme=prime", "--out", "out"];
-        said(&beds.run(&[&words[..], &["--replace", "--progress", "never"]].concat()), 0, &[]);
+        assert_output(&beds.run(&[&words[..], &["--replace", "--progress", "never"]].concat()), 0, &[]);
         let summary = beds.folder.json_file("out/summary.json");
         assert_eq!(summary["flows"]["finished"].as_u64(), Some(2), "{labels}");
     }
@@ -94,22 +94,26 @@ fn state_folder_of_another_user_is_refused() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
     let beds = bed("testbed-squatted");
     let own = std::fs::metadata(&beds.folder.0).unwrap().uid();
-    let (folder, theirs) = (beds.folder.0.join(format!("anabranch-testbeds-{own}")), beds.folder.0.join("theirs"));
-    std::fs::create_dir(&theirs).unwrap();
-    std::fs::set_permissions(&theirs, PermissionsExt::from_mode(0o700)).unwrap();
-    symlink(&theirs, &folder).unwrap();
-    said(&beds.run(&["testbed", "status"]), 2, &["anabranch-testbeds-", "not a folder of yours", "XDG_RUNTIME_DIR"]);
+    let (folder, foreign) = (beds.folder.0.join(format!("anabranch-testbeds-{own}")), beds.folder.0.join("theirs"));
+    std::fs::create_dir(&foreign).unwrap();
+    std::fs::set_permissions(&foreign, PermissionsExt::from_mode(0o700)).unwrap();
+    symlink(&foreign, &folder).unwrap();
+    assert_output(
+        &beds.run(&["testbed", "status"]),
+        2,
+        &["anabranch-testbeds-", "not a folder of yours", "XDG_RUNTIME_DIR"],
+    );
     std::fs::remove_file(&folder).unwrap();
     std::fs::create_dir(&folder).unwrap();
     std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o777)).unwrap();
-    said(&beds.run(&["testbed", "status"]), 2, &["not a folder of yours with mode 700"]);
+    assert_output(&beds.run(&["testbed", "status"]), 2, &["not a folder of yours with mode 700"]);
     std::fs::remove_dir(&folder).unwrap();
     // A run-time folder that others may write to is not used.
-    std::fs::set_permissions(&theirs, PermissionsExt::from_mode(0o777)).unwrap();
+    std::fs::set_permissions(&foreign, PermissionsExt::from_mode(0o777)).unwrap();
     let mut status = beds.folder.command(&["testbed", "status"]);
-    let output = status.env("TMPDIR", &beds.folder.0).env("XDG_RUNTIME_DIR", &theirs).output().unwrap();
-    said(&output, 2, &["no testbed `default` is up"]);
-    assert!(folder.is_dir() && std::fs::read_dir(&theirs).unwrap().next().is_none());
+    let output = status.env("TMPDIR", &beds.folder.0).env("XDG_RUNTIME_DIR", &foreign).output().unwrap();
+    assert_output(&output, 2, &["no testbed `default` is up"]);
+    assert!(folder.is_dir() && std::fs::read_dir(&foreign).unwrap().next().is_none());
 }
 
 #[test]
@@ -118,7 +122,7 @@ fn testbed_is_built_and_removed_completely() {
     let beds = bed("testbed-stands");
     let Some(up) = beds.up("small.toml", &[]) else { return };
     assert_eq!(up["nodes"].as_array().unwrap().len(), 6);
-    said(
+    assert_output(
         &beds.run(&["testbed", "up", "--fabric", "small.toml"]),
         2,
         &["`default` is up already", "testbed down", "--name"],
@@ -127,7 +131,7 @@ fn testbed_is_built_and_removed_completely() {
     let wide = beds.command(&wide).env("COLUMNS", "80").output().unwrap();
     let long: Vec<_> = stdout(&wide).lines().filter(|line| line.chars().count() > 80).map(String::from).collect();
     assert!(code(&wide) == 0 && long.is_empty(), "{long:#?}{}", stderr(&wide));
-    said(&beds.run(&["testbed", "down", "--name", "wide"]), 0, &[]);
+    assert_output(&beds.run(&["testbed", "down", "--name", "wide"]), 0, &[]);
     assert!(beds.up("small.toml", &["--name", "other"]).is_some());
 
     let pinged = beds.run(&["testbed", "exec", "host0", "--", "cat", "/proc/sys/net/ipv4/ip_forward"]);
@@ -136,12 +140,12 @@ fn testbed_is_built_and_removed_completely() {
     assert_eq!(stdout(&here).trim(), beds.folder.0.to_string_lossy());
     let failed = beds.run(&["testbed", "exec", "host0", "--", "sh", "-c", "exit 7"]);
     assert_eq!(code(&failed), 7, "the command's own end");
-    said(&beds.run(&["testbed", "exec", "host9", "--", "true"]), 2, &["host9", "host1", "spine1"]);
+    assert_output(&beds.run(&["testbed", "exec", "host9", "--", "true"]), 2, &["host9", "host1", "spine1"]);
 
     let address = up["nodes"][1]["address"].as_str().unwrap();
     let anabranch = env!("CARGO_BIN_EXE_anabranch");
     let to = format!("{address}:7000");
-    let asked = [
+    let path_arguments = [
         "testbed",
         "exec",
         "host0",
@@ -157,7 +161,7 @@ fn testbed_is_built_and_removed_completely() {
         "--format",
         "json",
     ];
-    let paths = beds.run(&asked);
+    let paths = beds.run(&path_arguments);
     assert_eq!(code(&paths), 0, "{}", stderr(&paths));
     let paths = json(&paths);
     // Leaf, spine, leaf; two spines, so two paths.
@@ -174,22 +178,22 @@ fn testbed_is_built_and_removed_completely() {
             (port["rate_bps"].as_u64().unwrap(), port["counters"]["rate"].as_u64().unwrap())
         })
     };
-    let [whole, other] = rates();
-    assert!(whole.0 == whole.1 && whole == other, "as it was planned: {whole:?}, {other:?}");
-    said(&beds.run(&["testbed", "fault", "slow", "leaf0-spine1", "20Mbps"]), 0, &[]);
-    assert_eq!(rates(), [whole, (whole.0, 20_000_000)]);
-    said(&beds.run(&["testbed", "fault", "cut", "spine1"]), 0, &[]);
-    assert_eq!(rates(), [whole, (whole.0, 0)], "down");
-    let paths = json(&beds.run(&asked));
+    let [full_rate, other] = rates();
+    assert!(full_rate.0 == full_rate.1 && full_rate == other, "as it was planned: {full_rate:?}, {other:?}");
+    assert_output(&beds.run(&["testbed", "fault", "slow", "leaf0-spine1", "20Mbps"]), 0, &[]);
+    assert_eq!(rates(), [full_rate, (full_rate.0, 20_000_000)]);
+    assert_output(&beds.run(&["testbed", "fault", "cut", "spine1"]), 0, &[]);
+    assert_eq!(rates(), [full_rate, (full_rate.0, 0)], "down");
+    let paths = json(&beds.run(&path_arguments));
     assert_eq!(paths["paths"].as_array().unwrap().len(), 1, "one spine is left: {paths}");
-    said(&beds.run(&["testbed", "fault", "mend", "spine1"]), 0, &[]);
-    assert_eq!(json(&beds.run(&asked))["paths"].as_array().unwrap().len(), 2);
-    assert_eq!(rates(), [whole, whole], "a cable that is mended has its rate back");
-    said(&beds.run(&["testbed", "fault", "cut", "leaf0-spine7"]), 2, &["leaf0-spine7", "leaf0-spine0"]);
-    said(&beds.run(&["testbed", "fault", "slow", "leaf0-spine1"]), 2, &["RATE"]);
+    assert_output(&beds.run(&["testbed", "fault", "mend", "spine1"]), 0, &[]);
+    assert_eq!(json(&beds.run(&path_arguments))["paths"].as_array().unwrap().len(), 2);
+    assert_eq!(rates(), [full_rate, full_rate], "a cable that is mended has its rate back");
+    assert_output(&beds.run(&["testbed", "fault", "cut", "leaf0-spine7"]), 2, &["leaf0-spine7", "leaf0-spine0"]);
+    assert_output(&beds.run(&["testbed", "fault", "slow", "leaf0-spine1"]), 2, &["RATE"]);
     for rate in ["2Gbps", "999kbps"] {
         let slow = ["testbed", "fault", "slow", "leaf0-spine1", rate];
-        said(&beds.run(&slow), 2, &["RATE", rate, "from 1Mbps to 1Gbps"]);
+        assert_output(&beds.run(&slow), 2, &["RATE", rate, "from 1Mbps to 1Gbps"]);
     }
     // Behind a cut: packets without a route at spine 0 count as drops of the port that was cut; with two cuts they are unknown.
     let drops = |port: &str| {
@@ -197,7 +201,7 @@ fn testbed_is_built_and_removed_completely() {
         let ports = status["ports"].as_array().unwrap().clone();
         ports.into_iter().find(|of| of["port"] == port).unwrap()["counters"]["drops"].clone()
     };
-    said(&beds.run(&["testbed", "fault", "cut", "leaf1-spine0"]), 0, &[]);
+    assert_output(&beds.run(&["testbed", "fault", "cut", "leaf1-spine0"]), 0, &[]);
     let is_counted = up["privileges"] != "user-namespace";
     let nothing = if is_counted { 0.into() } else { serde_json::Value::Null };
     assert_eq!(
@@ -207,16 +211,16 @@ fn testbed_is_built_and_removed_completely() {
     );
     // About 8 of 16 ports lead over it; a datagram each.
     let sends = "for p in $(seq 9000 9031); do echo > /dev/udp/10.2.1.2/$p; done";
-    said(&beds.run(&["testbed", "exec", "host0", "--", "bash", "-c", sends]), 0, &[]);
+    assert_output(&beds.run(&["testbed", "exec", "host0", "--", "bash", "-c", sends]), 0, &[]);
     let lost = drops("spine0->leaf1").as_u64();
     assert!(lost.is_some_and(|lost| (4..=32).contains(&lost)) || !is_counted, "{lost:?}");
-    said(&beds.run(&["testbed", "fault", "mend", "leaf1-spine0"]), 0, &[]);
+    assert_output(&beds.run(&["testbed", "fault", "mend", "leaf1-spine0"]), 0, &[]);
     assert_eq!(drops("spine0->leaf1").as_u64(), lost, "a count stays");
-    said(&beds.run(&["testbed", "fault", "cut", "spine0"]), 0, &[]);
-    said(&beds.run(&["testbed", "fault", "mend", "spine0"]), 0, &[]);
+    assert_output(&beds.run(&["testbed", "fault", "cut", "spine0"]), 0, &[]);
+    assert_output(&beds.run(&["testbed", "fault", "mend", "spine0"]), 0, &[]);
     let both = ["spine0->leaf0", "spine0->leaf1"].map(&drops);
     assert!(both.iter().all(serde_json::Value::is_null), "whose they are is not known: {both:?}");
-    said(&beds.run(&["testbed", "capture", "leaf0", "--out", "x.pcapng"]), 2, &["leaf0->spine0"]);
+    assert_output(&beds.run(&["testbed", "capture", "leaf0", "--out", "x.pcapng"]), 2, &["leaf0->spine0"]);
 
     let status = json(&beds.run(&["testbed", "status", "--format", "json"]));
     let port = status["ports"].as_array().unwrap().iter().find(|port| port["port"] == "leaf0->spine0").unwrap();
@@ -231,12 +235,12 @@ fn testbed_is_built_and_removed_completely() {
     let ended = inside.wait().unwrap();
     assert!(!ended.success(), "killed with its namespaces");
     assert_ends(holder);
-    said(&beds.run(&["testbed", "status"]), 2, &["no testbed `default`", "other"]);
+    assert_output(&beds.run(&["testbed", "status"]), 2, &["no testbed `default`", "other"]);
     assert!(beds.up("small.toml", &[]).is_some());
     for name in ["default", "other"] {
-        said(&beds.run(&["testbed", "down", "--name", name]), 0, &[]);
+        assert_output(&beds.run(&["testbed", "down", "--name", name]), 0, &[]);
     }
-    said(&beds.run(&["testbed", "down"]), 2, &["no testbed `default`"]);
+    assert_output(&beds.run(&["testbed", "down"]), 2, &["no testbed `default`"]);
     let folders = std::fs::read_dir(&beds.folder.0).unwrap().flatten();
     let left: Vec<_> =
         folders.flat_map(|entry| std::fs::read_dir(entry.path()).into_iter().flatten().flatten()).collect();
@@ -289,15 +293,15 @@ fn unprivileged_user_gets_testbed_without_marks() {
 
     let paths = ["testbed", "exec", "host0", "--", "./anabranch", "paths", "--to", "10.2.1.2:7000", "--format", "json"];
     assert_eq!(json(&run(&paths))["paths"].as_array().unwrap().len(), 2);
-    said(&run(&["testbed", "fault", "cut", "spine1"]), 0, &[]);
+    assert_output(&run(&["testbed", "fault", "cut", "spine1"]), 0, &[]);
     assert_eq!(json(&run(&paths))["paths"].as_array().unwrap().len(), 1);
-    said(&run(&["testbed", "fault", "mend", "spine1"]), 0, &[]);
-    said(&run(&["testbed", "fault", "slow", "leaf0-spine1", "20Mbps"]), 0, &[]);
+    assert_output(&run(&["testbed", "fault", "mend", "spine1"]), 0, &[]);
+    assert_output(&run(&["testbed", "fault", "slow", "leaf0-spine1", "20Mbps"]), 0, &[]);
     let status = json(&run(&["testbed", "status", "--format", "json"]));
     let port = status["ports"].as_array().unwrap().iter().find(|port| port["port"] == "leaf0->spine0").unwrap();
     assert!(port["counters"]["packets"].as_u64().unwrap() > 0, "{port}");
-    said(&run(&["testbed", "down"]), 0, &[]);
-    said(&run(&["testbed", "status"]), 2, &["no testbed `default`"]);
+    assert_output(&run(&["testbed", "down"]), 0, &[]);
+    assert_output(&run(&["testbed", "status"]), 2, &["no testbed `default`"]);
     assert_ends(up["holder"].as_i64().unwrap());
 
     let ran = run(&["testbed", "run", "small.toml", "--set", "wire.labels=16", "--out", "out", "--progress", "never"]);
@@ -306,10 +310,11 @@ fn unprivileged_user_gets_testbed_without_marks() {
     assert_eq!(summary["flows"]["finished"].as_u64(), Some(2));
     // The scenario requests marks, which are impossible here: unknown, with a finding. Trimming is not requested.
     assert_eq!(summary["counters"]["ecn_marked"], serde_json::Value::Null);
-    let told = stderr(&ran);
+    let message = stderr(&ran);
     assert!(
-        told.contains("Missing on this machine: marking and trimming: only root") && told.contains("run it as root"),
-        "{told}"
+        message.contains("Missing on this machine: marking and trimming: only root")
+            && message.contains("run it as root"),
+        "{message}"
     );
     // `check` and `run` refuse faults that need root, in one message.
     let fault = ["--set", "fault.0.kind=packet-loss", "--set", "fault.0.loss=0.1", "--set", "fault.0.count=1"];
@@ -317,7 +322,7 @@ fn unprivileged_user_gets_testbed_without_marks() {
         [&["check", "small.toml", "--backend", "testbed"][..], &["testbed", "run", "small.toml", "--out", "faulty"]]
     {
         let refused = run(&[command, &fault].concat());
-        said(&refused, 2, &["`kind`", "only root may load those", "needs root"]);
+        assert_output(&refused, 2, &["`kind`", "only root may load those", "needs root"]);
         assert!(!stderr(&refused).contains("tc -"), "{}", stderr(&refused));
     }
 }
@@ -327,22 +332,22 @@ fn impossible_testbeds_are_refused_in_one_message() {
     let beds = bed("testbed-wrong");
     let up = |scenario: &str, more: &[&str], words: &[&str]| {
         let output = beds.run(&[&["testbed", "up", "--fabric", scenario], more].concat());
-        said(&output, 2, words);
+        assert_output(&output, 2, words);
         assert!(stderr(&output).contains("64 hosts"), "says what can be built: {}", stderr(&output));
     };
     up("spritz-permutation-dragonfly", &[], &["groups of switches"]);
     up("hopper-testbed", &[], &["Gbps", "1000 Mbit/s"]);
     up("hopper-testbed-small", &["--set", "topology.hosts_per_leaf=5000"], &["10000 hosts"]);
-    said(&beds.run(&["testbed", "up", "--name", "a/b"]), 2, &["a/b", "letters"]);
-    said(&beds.run(&["testbed", "up", "--set", "wire.datapath=uc"]), 2, &["[wire]", "datapath", "\"udp\""]);
-    said(&beds.run(&["testbed", "status", "--name", "nobody"]), 2, &["nobody", "testbed up"]);
-    said(&beds.run(&["paths", "--to", "nowhere"]), 2, &["--to", "nowhere", "10.0.0.2:7000"]);
-    said(&beds.run(&["paths", "--to", "127.0.0.1:65530"]), 2, &["65535"]);
+    assert_output(&beds.run(&["testbed", "up", "--name", "a/b"]), 2, &["a/b", "letters"]);
+    assert_output(&beds.run(&["testbed", "up", "--set", "wire.datapath=uc"]), 2, &["[wire]", "datapath", "\"udp\""]);
+    assert_output(&beds.run(&["testbed", "status", "--name", "nobody"]), 2, &["nobody", "testbed up"]);
+    assert_output(&beds.run(&["paths", "--to", "nowhere"]), 2, &["--to", "nowhere", "10.0.0.2:7000"]);
+    assert_output(&beds.run(&["paths", "--to", "127.0.0.1:65530"]), 2, &["65535"]);
     let empty = beds.folder.0.join("empty");
     std::fs::create_dir(&empty).unwrap();
     let output =
         beds.folder.command(&["testbed", "up", "--fabric", "small.toml"]).env("ANABRANCH_PROGRAMS", &empty).output();
-    said(&output.unwrap(), 2, &["`ip` is missing", "apt-get install iproute2"]);
+    assert_output(&output.unwrap(), 2, &["`ip` is missing", "apt-get install iproute2"]);
     // The probe of namespaces needs `mount`; without it, permissions are not mentioned.
     for program in ["ip", "tc", "unshare", "nsenter", "chrt"] {
         let Some(found) = anabranch_testbed::find(program) else {
@@ -355,17 +360,17 @@ fn impossible_testbeds_are_refused_in_one_message() {
     }
     let output =
         beds.folder.command(&["testbed", "up", "--fabric", "small.toml"]).env("ANABRANCH_PROGRAMS", &empty).output();
-    said(&output.unwrap(), 2, &["`mount` is missing", "apt-get install mount"]);
+    assert_output(&output.unwrap(), 2, &["`mount` is missing", "apt-get install mount"]);
 }
 
 #[test]
-fn a_scenario_on_namespaces_leaves_the_results_of_a_simulation() {
+fn namespace_run_writes_results_like_a_simulation() {
     let _turn = turn();
     let beds = bed("testbed-run");
     if beds.up("small.toml", &[]).is_none() {
         return;
     }
-    said(&beds.run(&["testbed", "down"]), 0, &[]);
+    assert_output(&beds.run(&["testbed", "down"]), 0, &[]);
     let rounds = "[[workload]]\nkind = \"training-rounds\"\nrounds = 3\nranks = 2\nsizes = \"500kB\"\n\
                   [wire]\nlabels = 16\nfind_labels = \"paths\"\nrate = \"90Mbps\"\n";
     beds.folder.file("rounds.toml", &(SMALL.split("[[workload]]").next().unwrap().to_string() + rounds));
@@ -424,10 +429,14 @@ fn a_scenario_on_namespaces_leaves_the_results_of_a_simulation() {
     assert!(summary.pointer("/counters/data_packets").unwrap().as_u64().unwrap() >= 3 * 123);
     assert_eq!(summary["backend"], "testbed");
     let page = std::fs::read_to_string(beds.folder.0.join("out/report.html")).unwrap();
-    assert!(page.contains("Left out: `queue_depth`: the rows of `links` have no values of"), "no empty figure");
+    assert!(page.contains("Not drawn: `queue_depth`: the rows of `links` have no values of"), "no empty figure");
     // They cannot be re-run bit by bit, and no simulation replaces them.
-    said(&beds.run(&["rerun", "out"]), 2, &["real"]);
-    said(&beds.run(&["testbed", "run", "rounds.toml", "--pcap", "leaf0->spine0=x.pcapng"]), 2, &["--pcap", "capture"]);
+    assert_output(&beds.run(&["rerun", "out"]), 2, &["real"]);
+    assert_output(
+        &beds.run(&["testbed", "run", "rounds.toml", "--pcap", "leaf0->spine0=x.pcapng"]),
+        2,
+        &["--pcap", "capture"],
+    );
 }
 
 /// Two schemes, a second of traffic on each backend.
@@ -445,8 +454,8 @@ fn agree_compares_simulation_and_testbed() {
         return;
     }
     assert!([0, 1].contains(&code(&agreed)), "{}", stderr(&agreed));
-    let answer: serde_json::Value = serde_json::from_str(&stdout(&agreed)).unwrap();
-    let agreement = &answer["agreement"];
+    let result: serde_json::Value = serde_json::from_str(&stdout(&agreed)).unwrap();
+    let agreement = &result["agreement"];
     assert_eq!(agreement["backends"], serde_json::json!(["sim", "testbed"]));
     let rows = agreement["rows"].as_array().unwrap();
     assert_eq!(rows.iter().map(|row| row["scheme"].as_str().unwrap()).collect::<Vec<_>>(), ["ecmp", "reps"]);

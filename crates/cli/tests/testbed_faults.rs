@@ -7,7 +7,7 @@ mod common;
 
 use common::{
     Folder, code, stderr,
-    testbed::{Bed, has_no_testbed, refused, said, scenario, turn},
+    testbed::{Bed, has_no_testbed, refused, scenario, stderr_words, turn},
 };
 use serde_json::Value;
 use std::{
@@ -80,15 +80,18 @@ fn faults_take_effect_on_time_and_report_it() {
                 let late = at - planned;
                 assert!(late >= 0.0, "{kind}: {late}");
                 // More than 5 ms late is a finding.
-                assert_eq!(said(&output).contains("took effect more than 5 ms late: [[fault]] 1"), late > 0.005);
+                assert_eq!(
+                    stderr_words(&output).contains("took effect more than 5 ms late: [[fault]] 1"),
+                    late > 0.005
+                );
                 // Rows have the measured time, to a microsecond.
                 let text = link(&bed, "leaf0->spine0", "fault");
                 let micros = (at * 1e6).floor();
                 let time = text.rsplit(" at ").next().unwrap();
                 let ms: f64 = time.trim_end_matches("ms").parse().unwrap_or_else(|_| panic!("{text}"));
                 assert!((ms * 1e3 - micros).abs() < 1.5, "{text}, {at}");
-                let struck = links(&bed, "fault").into_iter().filter(|(_, text)| !text.is_empty()).count();
-                assert_eq!(struck, ports, "{kind}");
+                let faulted = links(&bed, "fault").into_iter().filter(|(_, text)| !text.is_empty()).count();
+                assert_eq!(faulted, ports, "{kind}");
                 println!("{kind:?}: {:.2} ms late", late * 1e3);
                 (late > 0.005).then_some(late)
             })
@@ -160,7 +163,7 @@ fn losses_behind_a_cut_are_counted() {
 }
 
 #[test]
-fn one_direction_of_a_cable_goes_down_alone() {
+fn one_direction_of_a_cable_fails_alone() {
     let _turn = turn();
     let bed = bed("faults-one-way", "[[fault]]\nat = \"50ms\"\nkind = \"link-down\"\nlinks = [\"leaf0->spine0\"]\n");
     let Some(output) = run(&bed, &[]) else { return };
@@ -228,15 +231,15 @@ fn unmeasured_keys_warn_by_name() {
         "faults-measure",
         "[measure]\nseries_links = [\"leaf0->spine0\"]\nseries_interval = \"1ms\"\noccupancy = true\nuplink_counts = true\ntrace_flows = [0]\n",
     );
-    let check = |backend: &str| said(&bed.run(&["check", "faults.toml", "--backend", backend]));
-    let told = check("testbed");
+    let check = |backend: &str| stderr_words(&bed.run(&["check", "faults.toml", "--backend", backend]));
+    let message = check("testbed");
     for key in ["series_links", "occupancy", "uplink_counts", "trace_flows"] {
         assert!(
-            told.contains(&format!("warning: [measure]: `{key}` has no effect: the backend `testbed`")),
-            "{key}: {told}"
+            message.contains(&format!("warning: [measure]: `{key}` has no effect: the backend `testbed`")),
+            "{key}: {message}"
         );
     }
-    assert!(!told.contains("series_scheme") && !check("sim").contains("no effect"), "{told}");
+    assert!(!message.contains("series_scheme") && !check("sim").contains("no effect"), "{message}");
 }
 
 #[test]
@@ -244,9 +247,12 @@ fn disconnected_host_ends_only_its_flows() {
     let _turn = turn();
     let bed = bed("faults-lost-host", "[[fault]]\nat = \"50ms\"\nkind = \"link-down\"\nlinks = [\"host3-leaf1\"]\n");
     let Some(output) = run(&bed, &[]) else { return };
-    let told = said(&output);
-    assert_eq!(code(&output), 0, "{told}");
-    assert!(told.contains("Hosts lost each other: host1 and host3 (") && !told.contains("simulation"), "{told}");
+    let message = stderr_words(&output);
+    assert_eq!(code(&output), 0, "{message}");
+    assert!(
+        message.contains("Hosts lost each other: host1 and host3 (") && !message.contains("simulation"),
+        "{message}"
+    );
     let summary = summary(&bed);
     assert_eq!((summary["flows"]["finished"].as_u64(), summary["status"].as_str()), (Some(1), Some("lost-peers")));
     assert_eq!(summary["lost_peers"][0]["hosts"], serde_json::json!(["host1", "host3"]));

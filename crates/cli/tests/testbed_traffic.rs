@@ -90,7 +90,7 @@ fn carried(bed: &Bed, scheme: &str) -> Option<Result<Ran, String>> {
 }
 
 #[test]
-fn a_lone_flow_has_nine_tenths_of_its_rate() {
+fn single_flow_has_nine_tenths_of_its_rate() {
     let _turn = turn();
     let bed = Bed::new("testbed-lone", &[]);
     let (mut seen, mut machine_bound) = (Vec::new(), true);

@@ -17,7 +17,7 @@ fn fits(columns: usize, text: &str, what: &str) {
 }
 
 #[test]
-fn everything_fits_80_columns_and_wider_ones() {
+fn tables_fit_80_and_more_columns() {
     let folder = Folder::new("width");
     let compare = ["compare", "tiny", "--schemes", "ecmp,spritz-scout-u,prime", "--seeds", "3", "--out", "compared"];
     let compare =

@@ -24,7 +24,7 @@ fn serve(folder: &Folder, more: &[&str]) -> (Child, String) {
 }
 
 #[test]
-fn bytes_go_from_one_process_to_another() {
+fn bytes_are_transferred_between_processes() {
     let folder = Folder::new("wire");
     let (child, at) = serve(&folder, &["--format", "json", "--set", "wire.labels=4"]);
     let sent = folder.run(&["send", "--to", &at, "--bytes", "5MB", "--scheme", "prime", "--format", "json"]);
@@ -40,7 +40,7 @@ fn bytes_go_from_one_process_to_another() {
 
 /// A message of 1 MB at 20 Mbit/s takes 0.4 s, and the receiver reports at most the link rate.
 #[test]
-fn a_receiver_counts_from_the_first_packet() {
+fn receiver_counts_from_first_packet() {
     let folder = Folder::new("wire-rate");
     for (bytes, rated) in [("1MB", true), ("1kB", false)] {
         let (child, at) = serve(&folder, &["--format", "json", "--set", "wire.labels=4"]);
@@ -124,45 +124,51 @@ fn unacknowledged_data_differs_from_silent_peer() {
     let (at, _ends) = deaf_to_data();
     let sent =
         folder.run(&["send", "--to", &at, "--bytes", "1MB", "--set", "wire.labels=1", "--set", "wire.give_up=500ms"]);
-    let said = stderr(&sent);
-    assert_eq!((code(&sent), stdout(&sent)), (2, String::new()), "{said}");
+    let message = stderr(&sent);
+    assert_eq!((code(&sent), stdout(&sent)), (2, String::new()), "{message}");
     for words in [&at[..], "is connected, but data are not answered: 0 B", "500ms", "wire.max_buffered_bytes"] {
-        assert!(said.contains(words), "{words}: {said}");
+        assert!(message.contains(words), "{words}: {message}");
     }
-    assert!(!said.contains("no answer"), "{said}");
+    assert!(!message.contains("no answer"), "{message}");
 }
 
 #[test]
 fn invalid_transfers_are_refused_in_one_message() {
     let folder = Folder::new("wire-wrong");
-    let said = |arguments: &[&str], words: &[&str]| {
+    let message = |arguments: &[&str], words: &[&str]| {
         let output = folder.run(arguments);
         assert_eq!((code(&output), stdout(&output)), (2, String::new()), "{arguments:?}");
         for word in words {
             assert!(stderr(&output).contains(word), "{arguments:?}: {}", stderr(&output));
         }
     };
-    said(&["send", "--to", "nowhere"], &["--to", "nowhere", "10.0.0.2:7000"]);
-    said(&["send", "--to", "127.0.0.1:9", "--scheme", "primo"], &["primo", "prime"]);
-    said(&["send", "--to", "127.0.0.1:9", "--set", "transport.congestion_control=cubic"], &["cubic", "dctcp"]);
-    said(&["send", "--to", "127.0.0.1:9", "--set", "wire.give_up=200ms"], &["127.0.0.1:9", "anabranch serve"]);
-    said(&["send", "--to", "127.0.0.1:9", "--set", "wire.lables=4"], &["[wire]", "lables", "did you mean `labels`?"]);
-    said(&["send", "--to", "127.0.0.1:9", "--set", "wire.labels=300"], &["--set", "[wire]", "found 300", "1 to 256"]);
-    said(&["send", "--to", "127.0.0.1:9", "--set", "transport.mtu=9000B"], &["[wire]", "payload", "9000B", "8888B"]);
-    said(&["send", "--to", "127.0.0.1:9", "--datapath", "verb"], &["[wire]", "datapath", "did you mean `verbs`?"]);
-    said(&["send", "--to", "127.0.0.1:9", "--device", "rxe0"], &["--device", "--datapath verbs"]);
+    message(&["send", "--to", "nowhere"], &["--to", "nowhere", "10.0.0.2:7000"]);
+    message(&["send", "--to", "127.0.0.1:9", "--scheme", "primo"], &["primo", "prime"]);
+    message(&["send", "--to", "127.0.0.1:9", "--set", "transport.congestion_control=cubic"], &["cubic", "dctcp"]);
+    message(&["send", "--to", "127.0.0.1:9", "--set", "wire.give_up=200ms"], &["127.0.0.1:9", "anabranch serve"]);
+    message(
+        &["send", "--to", "127.0.0.1:9", "--set", "wire.lables=4"],
+        &["[wire]", "lables", "did you mean `labels`?"],
+    );
+    message(
+        &["send", "--to", "127.0.0.1:9", "--set", "wire.labels=300"],
+        &["--set", "[wire]", "found 300", "1 to 256"],
+    );
+    message(&["send", "--to", "127.0.0.1:9", "--set", "transport.mtu=9000B"], &["[wire]", "payload", "9000B", "8888B"]);
+    message(&["send", "--to", "127.0.0.1:9", "--datapath", "verb"], &["[wire]", "datapath", "did you mean `verbs`?"]);
+    message(&["send", "--to", "127.0.0.1:9", "--device", "rxe0"], &["--device", "--datapath verbs"]);
     // Depends on the machine: no library, no device, or none of this name.
     for command in [&["send", "--to", "127.0.0.1:9"][..], &["serve", "--at", "127.0.0.1:0"]] {
         for datapath in ["verbs", "uc"] {
-            said(&[command, &["--datapath", datapath, "--device", "no-such-device"]].concat(), &["RDMA"]);
+            message(&[command, &["--datapath", datapath, "--device", "no-such-device"]].concat(), &["RDMA"]);
         }
     }
-    said(&["send", "--to", "127.0.0.1:9", "--from", "::1"], &["--from", "::1", "127.0.0.1"]);
-    said(&["send", "--to", "127.0.0.1:9", "--from", "192.0.2.1"], &["192.0.2.1"]);
-    said(&["send", "--to", "127.0.0.1:9", "--from", "127.0.0.1", "--datapath", "uc"], &["--from", "--device"]);
-    said(&["send", "nosuch.toml", "--to", "127.0.0.1:9"], &["nosuch"]);
-    said(&["serve", "--at", "127.0.0.1:65535"], &["65535"]);
+    message(&["send", "--to", "127.0.0.1:9", "--from", "::1"], &["--from", "::1", "127.0.0.1"]);
+    message(&["send", "--to", "127.0.0.1:9", "--from", "192.0.2.1"], &["192.0.2.1"]);
+    message(&["send", "--to", "127.0.0.1:9", "--from", "127.0.0.1", "--datapath", "uc"], &["--from", "--device"]);
+    message(&["send", "nosuch.toml", "--to", "127.0.0.1:9"], &["nosuch"]);
+    message(&["serve", "--at", "127.0.0.1:65535"], &["65535"]);
     let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let at = taken.local_addr().unwrap().to_string();
-    said(&["serve", "--at", &at], &[&at]);
+    message(&["serve", "--at", &at], &[&at]);
 }

@@ -49,9 +49,9 @@ pub(crate) fn agree(arguments: &Agree, backends: &[&'static BackendEntry]) -> Re
     let metric = arguments.metric.as_deref().map(metric).transpose()?;
     let scenario = scenario_on(&arguments.scenario, &on, &chosen, Schemes::Named)?;
     let permission = Permission { again: arguments.again, replace: arguments.replace };
-    let asked =
+    let requested =
         ComparisonRequest { request: request(&arguments.entries), metric, permission, options: &arguments.options };
-    let agreement = compare_backends(&scenario, &chosen, &asked)?;
+    let agreement = compare_backends(&scenario, &chosen, &requested)?;
     match agreement.is_apart() {
         true => {
             let apart = agreement.rows.iter().filter(|row| row.verdict == anabranch_report::Verdict::Apart);
@@ -76,16 +76,16 @@ fn metric(name: &str) -> Result<&'static Metric, ScenarioError> {
 pub(super) fn compare_backends(
     scenario: &Scenario,
     backends: &[&'static BackendEntry],
-    asked: &ComparisonRequest<'_>,
+    requested: &ComparisonRequest<'_>,
 ) -> Result<Agreement, Failure> {
-    let plans = backends.iter().map(|backend| Plan::new(scenario, &Request { backend, ..asked.request.clone() }));
+    let plans = backends.iter().map(|backend| Plan::new(scenario, &Request { backend, ..requested.request.clone() }));
     let plans: Vec<Plan> = plans.collect::<Result<_, _>>()?;
     let names: Vec<&str> = backends.iter().map(|backend| backend.name).collect();
     let stem = format!("{}-{}", scenario.stem, names.join("-"));
-    let directory = directory(asked.options, &stem, scenario.hash())?;
+    let directory = directory(requested.options, &stem, scenario.hash())?;
     free(&directory, backends)?;
     for plan in &plans {
-        let watch = ProgressDisplay::new(asked.options.progress, vec![]);
+        let watch = ProgressDisplay::new(requested.options.progress, vec![]);
         let checked = plan.check(&watch);
         watch.close();
         checked.map_err(|error| error.of(&format!("backend `{}`", plan.backend.name)))?;
@@ -94,7 +94,7 @@ pub(super) fn compare_backends(
     for plan in &plans {
         note(&format!("on `{}`:", plan.backend.name));
         let own = directory.join(plan.backend.name);
-        let compared = run_plan(plan, scenario, &own, asked.permission, asked.options)?;
+        let compared = run_plan(plan, scenario, &own, requested.permission, requested.options)?;
         let failed = failed(&compared);
         if compared.comparison.is_none() {
             let runs = plan.jobs.len();
@@ -110,10 +110,10 @@ pub(super) fn compare_backends(
     write_and_print_agreement(
         &sides,
         &plans[0].schemes,
-        asked.metric,
+        requested.metric,
         &directory,
         Inputs::of(scenario.inputs()),
-        asked.options,
+        requested.options,
     )
 }
 
@@ -145,7 +145,7 @@ pub(super) fn free(directory: &Path, backends: &[&BackendEntry]) -> Result<(), F
     }
     let output = OutputDir::open(directory)?;
     if let Some(kind) = output.manifest().map(Manifest::kind).filter(|kind| *kind != ResultKind::Agreement) {
-        let message = format!("{} holds {kind}; several backends need a directory of their own", directory.display());
+        let message = format!("{} contains {kind}; several backends need a separate directory", directory.display());
         return Err(ScenarioError::new(message).help("give another directory with --out DIR").into());
     }
     Ok(output.admit(AGREEMENT_FILES.iter().copied())?)

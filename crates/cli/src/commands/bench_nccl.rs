@@ -101,13 +101,13 @@ pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
         ("goodput per CPU second, sprayed over eight", "Gbit", None),
         ("the same of the wire bench", "Gbit", None),
         ("ratio", "", Some((true, 0.9))),
-        ("8 bytes there and back", "us", None),
+        ("round trip of 8 bytes", "us", None),
         ("the same over bare sockets", "us", None),
         ("ratio", "", Some((false, 1.3))),
-        ("a look at a request that waits, again at once", "ns", Some((false, 100.0))),
-        ("memory of a connection with 64 paths, both ends", "kB", Some((false, 2.0 * 1048.576))),
+        ("poll of an unfinished request, immediately after another", "ns", Some((false, 100.0))),
+        ("memory of a connection with 64 paths, both endpoints", "kB", Some((false, 2.0 * 1048.576))),
         ("threads of a rank besides NCCL's", "", Some((false, 1.0))),
-        ("their share of a processor while NCCL polls", "%", None),
+        ("their CPU share while NCCL polls", "%", None),
     ]
     .map(|(name, unit, target)| Figure { name, unit, target, values: Vec::new() });
     for repetition in 1..=arguments.repetitions {
@@ -168,7 +168,6 @@ fn text(figures: &[Figure]) -> String {
             vec![figure.name.into(), number(figure.median()), figure.unit.into(), wanted]
         })
         .collect();
-    let legend = "Medians over the loopback interface; ratios are within one repetition. Both ends are threads of one process with a copy \
-                  of the plugin each; CPU time is the whole process', looks that find nothing included.";
-    table(&["what", "median", "unit", "wanted"], &rows) + &format!("\n{}\n", wrapped(legend, width()))
+    let legend = "Medians over the loopback interface; ratios are within one repetition. Both endpoints are threads of one process, each with a copy of the plugin; CPU time is that of the process, polls without progress included.";
+    table(&["quantity", "median", "unit", "target"], &rows) + &format!("\n{}\n", wrapped(legend, width()))
 }

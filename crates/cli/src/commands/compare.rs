@@ -24,13 +24,13 @@ pub(crate) fn compare(arguments: &Compare, backends: &[&'static BackendEntry]) -
     match chosen.as_slice() {
         [backend] => compare_on(arguments, &scenario, backend),
         several => {
-            let asked = ComparisonRequest {
+            let requested = ComparisonRequest {
                 request: request(&arguments.entries),
                 metric: None,
                 permission: permission(arguments),
                 options: &arguments.options,
             };
-            compare_backends(&scenario, several, &asked).map(drop)
+            compare_backends(&scenario, several, &requested).map(drop)
         }
     }
 }
@@ -56,9 +56,9 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
             let broken = |e: serde_json::Error| Failure::Broken(e.to_string());
             let rows = serde_json::to_value(&comparison.rows).map_err(broken)?;
             let summaries = serde_json::to_value(&compared.summaries).map_err(broken)?;
-            let mut answer = answer(&plan, &compared, rows, summaries, &directory.to_string_lossy());
-            answer["failed"] = failed.iter().map(|(name, error)| json!({ "run": name, "error": error })).collect();
-            print_json(&answer);
+            let mut result = result(&plan, &compared, rows, summaries, &directory.to_string_lossy());
+            result["failed"] = failed.iter().map(|(name, error)| json!({ "run": name, "error": error })).collect();
+            print_json(&result);
         }
         Format::Table => print(&format!("{}\n{}", scenario.name, wrapped(&comparison.to_text(width()), width()))),
     }
@@ -107,7 +107,7 @@ pub(super) fn ended(compared: &Compared, failed: &[(String, String)], runs: usiz
     Ok(())
 }
 
-fn answer(plan: &Plan, compared: &Compared, rows: Value, runs: Value, directory: &str) -> Value {
+fn result(plan: &Plan, compared: &Compared, rows: Value, runs: Value, directory: &str) -> Value {
     json!({
         "scenario": compared.comparison.as_ref().map(|c| c.scenario.clone()),
         "schemes": plan.schemes,

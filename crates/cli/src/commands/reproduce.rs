@@ -23,10 +23,10 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     let root = arguments.write_docs.as_deref().map(repository).transpose()?;
     let all = books.clone();
     let reproduction = Reproduction::new(books, scale, arguments.figure.as_deref(), &arguments.only)?;
-    let place = arguments.options.out.clone().unwrap_or_else(|| "results/reproduce".into());
+    let output = arguments.options.out.clone().unwrap_or_else(|| "results/reproduce".into());
     directory(&arguments.options, "reproduce", 0)?;
     if arguments.dry_run {
-        return print_dry_run(&reproduction, &place, arguments);
+        return print_dry_run(&reproduction, &output, arguments);
     }
     let again = match arguments.again {
         None => Again::No,
@@ -35,14 +35,14 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     };
     let threads = threads(&arguments.options);
     let settings = Settings { threads, again, any_commit: arguments.any_commit, only_finished: arguments.no_run };
-    let due = reproduction.due(&place, &settings);
+    let due = reproduction.due(&output, &settings);
     let watch = NumberedProgress::new(arguments.options.progress, due, reproduction.len());
-    let outcome = reproduction.execute(&place, &settings, &watch);
+    let outcome = reproduction.execute(&output, &settings, &watch);
     watch.watch.close();
     let outcome = outcome?;
-    print_outcome(&reproduction, &outcome, &place, arguments.options.format);
+    print_outcome(&reproduction, &outcome, &output, arguments.options.format);
     if let Some(root) = root {
-        write_docs(root, &reproduction, &outcome, &place, arguments.any_commit, &all)?;
+        write_docs(root, &reproduction, &outcome, &output, arguments.any_commit, &all)?;
     }
     if outcome.interrupted {
         note("partial: repeat the command to continue");
@@ -66,12 +66,12 @@ fn write_docs(
     root: &Path,
     reproduction: &Reproduction,
     outcome: &Outcome,
-    place: &Path,
+    output: &Path,
     any_commit: bool,
     books: &[Book],
 ) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::input(format!("--write-docs: {error}"));
-    let costs = reproduction.costs(place, any_commit)?;
+    let costs = reproduction.costs(output, any_commit)?;
     for book in books {
         let mut kept = Kept::read(root, book.paper.name)?;
         for paper in outcome.papers.iter().filter(|paper| paper.paper == book.paper.name) {
@@ -93,8 +93,8 @@ fn write_docs(
     Ok(())
 }
 
-fn print_dry_run(reproduction: &Reproduction, place: &Path, arguments: &Reproduce) -> Result<(), Failure> {
-    let costs = reproduction.costs(place, arguments.any_commit)?;
+fn print_dry_run(reproduction: &Reproduction, output: &Path, arguments: &Reproduce) -> Result<(), Failure> {
+    let costs = reproduction.costs(output, arguments.any_commit)?;
     let missing: usize = costs.iter().map(|cost| cost.missing).sum();
     let seconds: f64 = costs.iter().map(|cost| cost.seconds).sum();
     let threads = threads(&arguments.options);
@@ -107,7 +107,7 @@ fn print_dry_run(reproduction: &Reproduction, place: &Path, arguments: &Reproduc
             })
             .collect();
         print_json(&json!({ "scale": reproduction.scale.word(), "studies": studies, "runs": reproduction.len(),
-                            "missing": missing, "cpu_seconds": seconds, "directory": place.to_string_lossy() }));
+                            "missing": missing, "cpu_seconds": seconds, "directory": output.to_string_lossy() }));
         return Ok(());
     }
     let rows: Vec<Vec<String>> = costs
@@ -126,14 +126,14 @@ fn print_dry_run(reproduction: &Reproduction, place: &Path, arguments: &Reproduc
     let (runs, scale) = (reproduction.len(), reproduction.scale.word());
     print(&format!(
         "\n{scale} scale: {runs} runs, {missing} missing in {}; about {:.2} CPU hours, {:.0} minutes on {threads} threads\n",
-        place.display(),
+        output.display(),
         seconds / 3600.0,
         seconds / 60.0 / threads as f64
     ));
     Ok(())
 }
 
-fn print_outcome(reproduction: &Reproduction, outcome: &Outcome, place: &Path, format: Format) {
+fn print_outcome(reproduction: &Reproduction, outcome: &Outcome, output: &Path, format: Format) {
     let scale = reproduction.scale;
     if outcome.reused > 0 {
         note(&format!("{} of {} runs were already finished and not repeated", outcome.reused, outcome.runs));
@@ -161,7 +161,7 @@ fn print_outcome(reproduction: &Reproduction, outcome: &Outcome, place: &Path, f
         print_json(
             &json!({ "scale": scale.word(), "claims": claims, "runs": outcome.runs, "reused_runs": outcome.reused,
                             "missing": outcome.missing, "failed": failed, "interrupted": outcome.interrupted,
-                            "directory": place.to_string_lossy() }),
+                            "directory": output.to_string_lossy() }),
         );
         return;
     }
@@ -170,7 +170,7 @@ fn print_outcome(reproduction: &Reproduction, outcome: &Outcome, place: &Path, f
     let (drawn, all) = (figures.clone().filter(|(_, shown)| shown.is_some()).count(), figures.count());
     note(&format!(
         "{drawn} of {all} figures drawn; rows, comparisons and figures in {}",
-        place.join("reproduce").join(scale.word()).display()
+        output.join("reproduce").join(scale.word()).display()
     ));
     if outcome.missing > 0 {
         note(&format!("{} of {} runs are missing", outcome.missing, outcome.runs));

@@ -5,7 +5,7 @@ use crate::{
     printing::{note, print, print_json, table},
     progress::ProgressDisplay,
 };
-use anabranch_report::{Fault, Finding, ReportError, is_data, verify};
+use anabranch_report::{Finding, FindingKind, ReportError, is_data, verify};
 use anabranch_study::{
     Observer,
     rerun::{self, Recorded},
@@ -22,9 +22,9 @@ fn damaged(dir: &Path) -> Result<Vec<Finding>, Failure> {
     };
     findings.retain(|finding| {
         let name = finding.path.file_name().unwrap_or_default().to_string_lossy();
-        let is_result = finding.fault != Fault::Unlisted || finding.path.is_dir() || is_data(&name);
+        let is_result = finding.fault != FindingKind::Unlisted || finding.path.is_dir() || is_data(&name);
         let is_aside = finding.path.starts_with(dir.join("earlier-runs"));
-        finding.fault != Fault::NoDigest && is_result && finding.path.starts_with(dir) && !is_aside
+        finding.fault != FindingKind::NoDigest && is_result && finding.path.starts_with(dir) && !is_aside
     });
     Ok(findings)
 }
@@ -45,7 +45,7 @@ pub(crate) fn rerun(arguments: &Rerun) -> Result<(), Failure> {
         }
     };
     if let Some(build) = runs.iter().find_map(|run| run.other_build.as_ref()) {
-        note(&format!("warning: recorded with another build, {build}; results may differ for that reason"));
+        note(&format!("warning: recorded with another build, {build}, so results may differ"));
     }
     let watch = ProgressDisplay::new(arguments.progress, runs.iter().map(|run| run.name.clone()).collect());
     let threads =

@@ -84,7 +84,7 @@ fn run_on(arguments: &Run, scenario: &Scenario, backend: &'static BackendEntry) 
     print_result_paths(&directory, &page);
     match summary.deadlocked().or_else(|| summary.stalled()) {
         _ if summary.interrupted => Err(Failure::Interrupted),
-        Some(why) => Err(Failure::NeverEnds(why)),
+        Some(why) => Err(Failure::Unfinished(why)),
         None => Ok(()),
     }
 }
@@ -93,10 +93,10 @@ fn run_on(arguments: &Run, scenario: &Scenario, backend: &'static BackendEntry) 
 fn capture_text(capture: &Captured) -> String {
     let Captured { link, file, written } = capture;
     let (packets, bytes) = (count(written.packets), count(written.bytes));
-    let mut text = format!("{}: {packets} packets, {bytes} bytes that left over {link}", file.display());
+    let mut text = format!("{}: {packets} packets, {bytes} bytes sent over {link}", file.display());
     if written.widened > 0 {
         text += &format!(
-            "; headers did not fit {} of them, which are longer than simulated, by {} bytes in all",
+            "; {} of them are longer than simulated, by {} bytes in total, because their headers did not fit",
             count(written.widened),
             count(written.widened_by)
         );

@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_since_the_previous_sample() {
+    fn rates_are_since_previous_sample() {
         let mut slot = Slot { state: 1, packets: 9, bytes: 3_000_000, rtt_mean: 25_400, ..Slot::default() };
         slot.set_peer("10.1.2.3:7000".parse().expect("an address"));
         let page =

@@ -166,7 +166,7 @@ fn share(text: &str) -> Result<(usize, usize), Failure> {
 
 fn list(sweep: &sweep::Sweep, directory: &Path, format: Format) -> Result<(), Failure> {
     let status = |run: &str| match () {
-        () if anabranch_report::is_whole(&anabranch_report::store_directory(directory, run)) => "finished",
+        () if anabranch_report::is_complete_run(&anabranch_report::store_directory(directory, run)) => "finished",
         () if anabranch_report::failed_file(directory, run).exists() => "failed",
         () => "missing",
     };
@@ -228,7 +228,7 @@ fn print_dry_run(sweep: &sweep::Sweep, dry: &DryRun, directory: &Path, format: F
         let memory = m.memory_bytes.map_or("unknown".to_string(), |bytes| format!("{:.0} MB", bytes as f64 / 1e6));
         text += &format!("Measured: {}: {about}{:.3} s, {memory} of memory\n", m.name, m.seconds);
         text += &format!(
-            "If the {} missing runs are like it, {} side by side take {}\n",
+            "If the {} missing runs are similar, {} in parallel take {}\n",
             dry.missing,
             dry.side_by_side,
             duration(dry.seconds())

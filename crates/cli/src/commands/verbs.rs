@@ -28,7 +28,7 @@ pub(super) fn settings(device: Option<&str>, peer_timeout: Time) -> VerbsSetting
 pub(super) fn serve(arguments: &Serve, peer_timeout: Time) -> Result<(), Failure> {
     let options = &arguments.wire;
     let at = address(&arguments.at, "--at")?;
-    let mut look = |served: Option<&Served>| {
+    let mut on_poll = |served: Option<&Served>| {
         if let Some(served) = served {
             print_served(served, options.format);
         }
@@ -36,7 +36,7 @@ pub(super) fn serve(arguments: &Serve, peer_timeout: Time) -> Result<(), Failure
     };
     let mut listening = |at: SocketAddr, device: &str| note(&format!("listening at {at} with {device}"));
     let settings = settings(options.device.as_deref(), peer_timeout);
-    verbs::serve(at, &settings, arguments.once, &mut listening, &mut look)
+    verbs::serve(at, &settings, arguments.once, &mut listening, &mut on_poll)
         .map_err(|error| Failure::input(error.to_string()))?;
     if interrupted() { Err(Failure::Interrupted) } else { Ok(()) }
 }
@@ -77,8 +77,8 @@ pub(super) fn send(arguments: &Send, to: SocketAddr, scenario: &Scenario, settin
         }
     };
     let verbs = self::settings(arguments.wire.device.as_deref(), settings.peer_timeout);
-    let mut look = |_: Time, _: u64| !interrupted();
-    let sent = verbs::send(to, arguments.bytes.0, &verbs, chunks, &mut fill, &mut look);
+    let mut on_poll = |_: Time, _: u64| !interrupted();
+    let sent = verbs::send(to, arguments.bytes.0, &verbs, chunks, &mut fill, &mut on_poll);
     let sent = sent.map_err(|error| match error {
         TransferError::Interrupted => Failure::Interrupted,
         TransferError::Differs { .. } => Failure::Broken(error.to_string()),
@@ -133,7 +133,7 @@ fn print_sent(sent: &VerbsSent, to: SocketAddr, scheme: &str, format: Format) {
                 row("chunks", format!("{}, {} retransmitted", count(c.chunks), count(c.again))),
                 row("path changes", count(c.path_switches)),
                 row("probes", count(c.probes)),
-                row("labels changed", format!("{}, which took {} in all", count(c.relabelled), c.stood)),
+                row("labels changed", format!("{}, in {} total", count(c.relabelled), c.stood)),
             ];
             for (label, chunks) in sent.by_label.iter().filter(|(_, chunks)| *chunks > 0) {
                 rows.push(row(&format!("chunks from port {}", source_port(*label)), count(*chunks)));

@@ -3,7 +3,7 @@ use crate::{
     failure::Failure,
     printing::{count, print, print_json, table},
 };
-use anabranch_report::{Fault, Finding, Verified, verify as check};
+use anabranch_report::{Finding, FindingKind, Verified, verify as check};
 use serde_json::json;
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub(crate) fn verify(arguments: &Verify) -> Result<(), Failure> {
             "manifests": verified.manifests,
             "files": verified.files,
             "inputs": verified.inputs,
-            "inputs_gone": verified.inputs_gone,
+            "inputs_gone": verified.missing_inputs,
             "findings": verified.findings,
         })),
         Format::Table => print(&text(&verified)),
@@ -37,11 +37,11 @@ pub(super) fn findings_table(findings: &[Finding]) -> String {
     }
     let row = |finding: &Finding| {
         let word = match finding.fault {
-            Fault::Differs => "differs",
-            Fault::Missing => "missing",
-            Fault::Unlisted => "unlisted",
-            Fault::Unfinished => "unfinished",
-            Fault::NoDigest => "no digest",
+            FindingKind::Differs => "differs",
+            FindingKind::Missing => "missing",
+            FindingKind::Unlisted => "unlisted",
+            FindingKind::Unfinished => "unfinished",
+            FindingKind::NoDigest => "no digest",
         };
         vec![finding.path.display().to_string(), word.to_string(), finding.found.clone()]
     };
@@ -64,7 +64,7 @@ fn text(verified: &Verified) -> String {
     let (files, inputs) = (count(verified.files as u64), count(verified.inputs as u64));
     text +=
         &format!("{files} files and {inputs} inputs compared with {} manifests\n", count(verified.manifests as u64));
-    for path in &verified.inputs_gone {
+    for path in &verified.missing_inputs {
         text += &format!("{path}: input no longer exists, not compared\n");
     }
     text

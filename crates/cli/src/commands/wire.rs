@@ -43,8 +43,7 @@ fn scenario(options: &WireOptions, seed: Option<u64>) -> Result<Scenario, Failur
     let scenario = library::load_for_wire(options.scenario.as_deref(), &set, seed)?;
     if scenario.wire.datapath == DatapathKind::Verbs && scenario.wire.max_header() > header::DATA_HEADER as u64 {
         return Err(Failure::input(
-            "[wire]: key: found a key with the datapath `verbs`, whose reliable queue pairs carry bytes without our packets, \
-            so nothing would be authenticated. Expected --datapath udp or uc, or no wire.key",
+            "[wire]: key: found a key with the datapath `verbs`, whose reliable queue pairs carry no authentication. Expected --datapath udp or uc, or no wire.key",
         ));
     }
     match &options.device {
@@ -130,7 +129,7 @@ fn warn_unauthenticated(at: SocketAddr, is_keyed: bool) {
 }
 
 fn serve_over(mut driver: Driver<impl Datapath>, at: SocketAddr, arguments: &Serve) -> Result<(), Failure> {
-    let mut look = |received: Option<&Received>| {
+    let mut on_poll = |received: Option<&Received>| {
         if let Some(received) = received {
             let from = received.from.unwrap_or(at);
             let equal = received.summary == received.sent;
@@ -140,7 +139,7 @@ fn serve_over(mut driver: Driver<impl Datapath>, at: SocketAddr, arguments: &Ser
         }
         !interrupted()
     };
-    let served = transfer::serve(&mut driver, arguments.once, &mut look, &mut print_refused);
+    let served = transfer::serve(&mut driver, arguments.once, &mut on_poll, &mut print_refused);
     served.map_err(|error| Failure::Broken(error.to_string()))?;
     if interrupted() { Err(Failure::Interrupted) } else { Ok(()) }
 }
@@ -269,7 +268,7 @@ fn send_over(mut driver: Driver<impl Datapath>, to: Destination, seed: u64, tota
     };
     let live = std::io::stderr().is_terminal() && !is_quiet();
     let mut before = (Time::ZERO, 0);
-    let mut look = |now: Time, acknowledged: u64| {
+    let mut on_poll = |now: Time, acknowledged: u64| {
         if live {
             let (_, rate) = goodput(acknowledged - before.1, now.saturating_sub(before.0));
             eprint!("\r{} of {} B, {rate}      ", count(acknowledged), count(total));
@@ -278,7 +277,7 @@ fn send_over(mut driver: Driver<impl Datapath>, to: Destination, seed: u64, tota
         }
         !interrupted()
     };
-    let sent = transfer::send_over(&mut driver, to, total, &mut fill, &mut look);
+    let sent = transfer::send_over(&mut driver, to, total, &mut fill, &mut on_poll);
     if live {
         eprint!("\r{:60}\r", "");
     }

@@ -139,8 +139,8 @@ pub(crate) fn has_no_testbed(output: &Output) -> bool {
 
 /// Returns `false`, having reported the skip, if links cannot harm packets here.
 pub(crate) fn can_harm(output: &Output) -> bool {
-    let said = stderr(output);
-    let cannot = said.contains("only root may load those") || said.contains("needs root");
+    let stderr_words = stderr(output);
+    let cannot = stderr_words.contains("only root may load those") || stderr_words.contains("needs root");
     if cannot {
         anabranch_testkit::skip("links harm packets by a BPF program", "run as root");
     }
@@ -148,15 +148,15 @@ pub(crate) fn can_harm(output: &Output) -> bool {
 }
 
 /// An error or warnings in one line.
-pub(crate) fn said(output: &Output) -> String {
+pub(crate) fn stderr_words(output: &Output) -> String {
     stderr(output).split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ")
 }
 
 /// A command was refused with these words.
 pub(crate) fn refused(output: &Output, words: &[&str]) {
-    let said = said(output);
-    assert_eq!(code(output), 2, "{said}");
+    let stderr_words = stderr_words(output);
+    assert_eq!(code(output), 2, "{stderr_words}");
     for word in words {
-        assert!(said.contains(word), "no {word:?} in {said}");
+        assert!(stderr_words.contains(word), "no {word:?} in {stderr_words}");
     }
 }

@@ -43,8 +43,7 @@ pub(super) fn up(arguments: &Up) -> Result<(), Failure> {
 fn cost(standing: &Standing) -> String {
     let plan = &standing.plan;
     format!(
-        "`{}`: {} namespaces and {} cables, built in {:.1} s; no CPU while idle. A packet of {} B takes about 10 us of \
-         CPU per hop, so {} MB/s through the fabric keep a core busy.",
+        "`{}`: {} namespaces and {} cables, built in {:.1} s; no CPU while idle. A packet of {} B takes about 10 us of CPU per hop, so {} MB/s through the fabric occupy one core.",
         standing.name,
         plan.nodes.len(),
         plan.cables.len(),
@@ -125,11 +124,11 @@ pub(super) fn status(arguments: &Status) -> Result<(), Failure> {
             [vec![port, rate], numbers].concat()
         })
         .collect();
-    let how = match standing.privileges {
+    let created = match standing.privileges {
         Privileges::Root => "by root",
         Privileges::UserNamespace => "in a user namespace",
     };
-    print(&format!("`{}`, process {}, made {how}\n\n", standing.name, standing.holder));
+    print(&format!("`{}`, process {}, made {created}\n\n", standing.name, standing.holder));
     let header =
         ["port", "rate", "bytes", "packets", "drops", "marks", "trims", "waiting", "lost", "corrupted", "duplicated"];
     let least = ["duplicated", "corrupted", "packets", "waiting", "trims", "lost"];
@@ -138,7 +137,7 @@ pub(super) fn status(arguments: &Status) -> Result<(), Failure> {
 }
 
 /// Ends this process with the exit code of a program in a testbed.
-fn pass_on(status: std::io::Result<ExitStatus>, what: &str) -> Result<(), Failure> {
+fn exit_with(status: std::io::Result<ExitStatus>, what: &str) -> Result<(), Failure> {
     let status = status.map_err(|error| Failure::input(format!("running `{what}`: {error}")))?;
     match status.code() {
         Some(0) => Ok(()),
@@ -253,5 +252,5 @@ pub(super) fn capture(arguments: &Capture) -> Result<(), Failure> {
     // dumpcap drops its privileges and may not write there, so it receives the open file.
     let file = OutputFile::new(&arguments.out, arguments.replace, &Inputs::default())?.open()?;
     let status = standing.exec(&standing.plan.nodes[from].name.clone(), &words)?.stdout(file).status();
-    pass_on(status, "dumpcap")
+    exit_with(status, "dumpcap")
 }
