@@ -217,15 +217,15 @@ fn csv<'a>(rows: impl Iterator<Item = (usize, &'a Row)>) -> String {
         "round,rank,channel,peer,direction,step,bytes,start_ns,end_ns,packets,retransmitted,moves,paths\n",
     );
     for (round, row) in rows {
-        let Row { rank, channel, peer, sent, step, bytes, start_ns, end_ns, went } = row;
+        let Row { rank, channel, peer, sent, step, bytes, start_ns, end_ns, counters } = row;
         // Receivers have no counts.
-        let went = went.map_or_else(
+        let counters = counters.map_or_else(
             || ",,,".into(),
-            |went| format!("{},{},{},{}", went.packets, went.retransmitted, went.moves, went.paths),
+            |counters| format!("{},{},{},{}", counters.packets, counters.retransmitted, counters.moves, counters.paths),
         );
         let direction = if *sent { "send" } else { "receive" };
         let line =
-            writeln!(text, "{round},{rank},{channel},{peer},{direction},{step},{bytes},{start_ns},{end_ns},{went}");
+            writeln!(text, "{round},{rank},{channel},{peer},{direction},{step},{bytes},{start_ns},{end_ns},{counters}");
         debug_assert!(line.is_ok(), "writing to a string");
     }
     text

@@ -4,14 +4,14 @@ use super::collective::Uplink;
 use crate::{arguments::ScenarioArguments, commands::request::load, failure::Failure};
 use anabranch_testbed::{
     Plan, PortCount, Role, dropped,
-    standing::{self, Action, Standing, Tied},
+    standing::{self, Action, RunningTestbed, Tied},
 };
 use std::ffi::OsString;
 
 enum RankTestbed {
     /// Built for the ranks; removed with this process, together with the scenario file that ranks read.
     Owned(Tied),
-    Shared(Standing),
+    Shared(RunningTestbed),
 }
 
 pub(super) struct RankHosts {
@@ -33,7 +33,7 @@ impl RankHosts {
         RankHosts { kind: RankTestbed::Shared(standing::find(name)?), before: Vec::new() }.counted()
     }
 
-    fn standing(&self) -> &Standing {
+    fn standing(&self) -> &RunningTestbed {
         match &self.kind {
             RankTestbed::Owned(owned) => owned,
             RankTestbed::Shared(standing) => standing,

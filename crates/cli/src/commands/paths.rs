@@ -5,7 +5,7 @@ use crate::{
     failure::Failure,
     printing::{count, note, print, print_json, table},
 };
-use anabranch_testbed::paths::{Asked, Hop, LabelPath, address, discover};
+use anabranch_testbed::paths::{Hop, LabelPath, PathRequest, address, discover};
 use clap::Args;
 use serde_json::json;
 use std::{collections::BTreeMap, net::ToSocketAddrs, time::Duration};
@@ -42,12 +42,12 @@ pub(crate) fn paths(arguments: &Paths) -> Result<(), Failure> {
         let found = &arguments.to;
         Failure::input(format!("--to: found `{found}`, expected an IPv4 address and a port, for example 10.0.0.2:7000"))
     };
-    let asked = Asked {
+    let asked = PathRequest {
         to: address(found.ok_or_else(wrong)?)?,
         first_port: arguments.from,
         labels: arguments.labels,
         hops: arguments.hops,
-        patience: Duration::from_millis(arguments.patience),
+        timeout: Duration::from_millis(arguments.patience),
     };
     let labels = discover(&asked)?;
     // Labels with the same switches share a path.

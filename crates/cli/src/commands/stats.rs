@@ -117,20 +117,20 @@ fn no_page_of(pid: u32, folder: &Path) -> Failure {
 }
 
 fn set(arguments: &Stats, folder: &Path) -> Result<(), Failure> {
-    let (wish, (seen, skipped)) = (arguments.set.join(";"), read_pages(arguments, folder)?);
+    let (settings, (seen, skipped)) = (arguments.set.join(";"), read_pages(arguments, folder)?);
     note_skipped(&skipped, folder);
     if seen.is_empty() {
         return Err(Failure::input(format!("--set: no process has a statistics page in {}", folder.display())));
     }
     let mut answers = Vec::new();
     for (file, page) in &seen {
-        let said = page::wish(file, &wish, SET_TIMEOUT)
+        let response = page::request(file, &settings, SET_TIMEOUT)
             .map_err(|error| Failure::input(format!("--set: process {}: {error}", page.pid)))?;
-        answers.push(json!({ "pid": page.pid, "file": file, "answer": said }));
+        answers.push(json!({ "pid": page.pid, "file": file, "answer": response }));
     }
     match arguments.format {
         Format::Json => print_json(&json!({ "set": answers })),
-        Format::Table => print(&format!("{} processes applied {wish}\n", answers.len())),
+        Format::Table => print(&format!("{} processes applied {settings}\n", answers.len())),
     }
     Ok(())
 }
@@ -154,7 +154,7 @@ fn json(seen: &[ProcessPage], skipped: &[Skipped]) -> Value {
             "marks": slot.marks,
             "losses": slot.losses,
             "moves": slot.moves,
-            "rtt_least_ns": slot.rtt_least,
+            "rtt_least_ns": slot.rtt_min,
             "rtt_mean_ns": slot.rtt_mean,
             "rtt_p99_ns": slot.rtt_p99,
             "window_bytes": slot.window,
@@ -167,7 +167,7 @@ fn json(seen: &[ProcessPage], skipped: &[Skipped]) -> Value {
             "file": file,
             "scheme": page.scheme,
             "written_at_ns": page.written_at,
-            "connections_without_room": page.no_room,
+            "connections_without_room": page.unlisted,
             "paths": page.slots.iter().map(path).collect::<Vec<_>>(),
         })
     };
@@ -210,7 +210,7 @@ fn text(seen: &[ProcessPage], before: Option<&PathSamples>, folder: &Path) -> St
                 slot.path.to_string(),
                 state(slot).into(),
                 format!("{:.1}", slot.bytes as f64 / 1e6),
-                us(slot.rtt_least),
+                us(slot.rtt_min),
                 us(slot.rtt_mean),
                 us(slot.rtt_p99),
                 count(slot.marks),
@@ -229,8 +229,8 @@ fn text(seen: &[ProcessPage], before: Option<&PathSamples>, folder: &Path) -> St
         };
         let rows: Vec<_> = page.slots.iter().filter(|slot| slot.packets > 0).map(row).collect();
         let mut lines = format!("process {}, scheme {}", page.pid, page.scheme);
-        if page.no_room > 0 {
-            lines += &format!(", {} connections do not fit the page", page.no_room);
+        if page.unlisted > 0 {
+            lines += &format!(", {} connections do not fit the page", page.unlisted);
         }
         lines += "\n";
         if rows.is_empty() {
@@ -252,7 +252,7 @@ mod tests {
         let mut slot = Slot { state: 1, packets: 9, bytes: 3_000_000, rtt_mean: 25_400, ..Slot::default() };
         slot.set_peer("10.1.2.3:7000".parse().expect("an address"));
         let page =
-            Snapshot { pid: 7, scheme: "hopper".into(), written_at: 2_000_000_000, no_room: 0, slots: vec![slot] };
+            Snapshot { pid: 7, scheme: "hopper".into(), written_at: 2_000_000_000, unlisted: 0, slots: vec![slot] };
         let file = PathBuf::from("page");
         // A megabyte more than a second ago: 8 Mbit/s.
         let before = PathSamples::from([(slot_key(&file, &slot), (2_000_000, 1_000_000_000))]);

@@ -114,7 +114,7 @@ fn print_sent(sent: &VerbsSent, to: SocketAddr, scheme: &str, format: Format) {
                 "path_switches": c.path_switches,
                 "queue_pairs": c.queues,
                 "relabelled": c.relabelled,
-                "stood_ps": c.stood.ps(),
+                "stood_ps": c.relabel_time.ps(),
                 "paths": sent.by_label.iter().map(path).collect::<Vec<_>>(),
                 "longest_pause_ps": sent.longest_pause.ps(),
             }));
@@ -133,7 +133,7 @@ fn print_sent(sent: &VerbsSent, to: SocketAddr, scheme: &str, format: Format) {
                 row("chunks", format!("{}, {} retransmitted", count(c.chunks), count(c.again))),
                 row("path changes", count(c.path_switches)),
                 row("probes", count(c.probes)),
-                row("labels changed", format!("{}, in {} total", count(c.relabelled), c.stood)),
+                row("labels changed", format!("{}, in {} total", count(c.relabelled), c.relabel_time)),
             ];
             for (label, chunks) in sent.by_label.iter().filter(|(_, chunks)| *chunks > 0) {
                 rows.push(row(&format!("chunks from port {}", source_port(*label)), count(*chunks)));

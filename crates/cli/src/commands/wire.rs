@@ -101,7 +101,7 @@ pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
     let endpoint = Endpoint::new(settings);
     if scenario.wire.datapath == DatapathKind::Uc {
         let mut path = open_uc(Some(at), options, &scenario, &endpoint, labels)?;
-        path.on_trouble(note);
+        path.on_error(note);
         let at = path.at().unwrap_or(at);
         note(&format!("listening at {at} with {}", path.device()));
         warn_unauthenticated(at, is_keyed);
@@ -190,7 +190,7 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
     let sent = if scenario.wire.datapath == DatapathKind::Uc {
         let mut path = open_uc(None, options, &scenario, &endpoint, labels)?;
         path.reach(to).map_err(|error| match error {
-            WireError::NoAnswer { .. } => {
+            WireError::NoReply { .. } => {
                 Failure::input(format!("{error}; does `anabranch serve --datapath uc` run there?"))
             }
             other => Failure::input(other.to_string()),
@@ -227,7 +227,7 @@ fn from(arguments: &Send, to: SocketAddr, datapath: DatapathKind) -> Result<Sock
 /// Returns the paths to `to` as groups of labels, and the local address for them; no groups: every label is a path.
 #[cfg(target_os = "linux")]
 fn find_paths(from: SocketAddr, to: SocketAddr, wire: &WireParameters) -> Result<(SocketAddr, Vec<Vec<u32>>), Failure> {
-    use anabranch_testbed::paths::{Asked, address, discover, groups};
+    use anabranch_testbed::paths::{PathRequest, address, discover, groups};
     if wire.find_labels == FindLabels::All {
         return Ok((from, Vec::new()));
     }
@@ -236,7 +236,7 @@ fn find_paths(from: SocketAddr, to: SocketAddr, wire: &WireParameters) -> Result
         return Err(key("paths are traced from the address of the route to the peer, which --from may change".into()));
     }
     let to = address(to).map_err(|error| key(error.to_string()))?;
-    let asked = Asked { to, first_port: 0, labels: wire.labels as u16, hops: HOPS, patience: HOP_TIMEOUT };
+    let asked = PathRequest { to, first_port: 0, labels: wire.labels as u16, hops: HOPS, timeout: HOP_TIMEOUT };
     let found = discover(&asked).map_err(|error| key(error.to_string()))?;
     let first = found.first().map_or(0, |path| path.source);
     let paths = groups(&found);

@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use libloading::{Library, Symbol};
-pub use nccl_net_anabranch::Went;
+pub use nccl_net_anabranch::DeliveryCounters;
 use nccl_net_anabranch::abi::{
     Code, Config, HANDLE_BYTES, LOG_WARN, NetV8, NetV9, NetV10, NetV11, NetV12, OPTIONAL_COMPLETION, PTR_HOST,
     PropertiesV8, PropertiesV9, PropertiesV11, PropertiesV12,
@@ -94,7 +94,7 @@ pub struct Opaque(*mut c_void);
 /// The handle of a listener.
 pub type Handle = [u8; HANDLE_BYTES];
 
-type TellWent = unsafe extern "C" fn(*mut c_void, *mut Went) -> c_int;
+type ReadCounters = unsafe extern "C" fn(*mut c_void, *mut DeliveryCounters) -> c_int;
 
 /// A loaded plugin. Its methods return the plugin's error codes as [`PluginError::Call`].
 #[derive(Debug)]
@@ -103,7 +103,7 @@ pub struct Plugin {
     context: *mut c_void,
     version: u32,
     /// Optional export of our own plugin.
-    went: Option<TellWent>,
+    counters: Option<ReadCounters>,
     // Unloaded last.
     _library: Library,
 }
@@ -138,15 +138,15 @@ impl Plugin {
         let failed = |reason: libloading::Error| PluginError::Load { path: path.into(), reason: reason.to_string() };
         // SAFETY: the user selects the library to execute.
         let library = unsafe { Library::new(path) }.map_err(failed)?;
-        let wanted: Vec<u32> = version.map_or_else(|| VERSIONS.to_vec(), |version| vec![version]);
-        let found = wanted.iter().find_map(|version| Some((*version, table(&library, *version)?)));
+        let requested: Vec<u32> = version.map_or_else(|| VERSIONS.to_vec(), |version| vec![version]);
+        let found = requested.iter().find_map(|version| Some((*version, table(&library, *version)?)));
         let Some((version, net)) = found else {
-            let symbol = format!("ncclNetPlugin_v{}", wanted[0]);
+            let symbol = format!("ncclNetPlugin_v{}", requested[0]);
             return Err(PluginError::Version { path: path.into(), symbol });
         };
         // SAFETY: only our plugin has a function of this name, of this type; it is called while the library is loaded.
-        let went = unsafe { library.get::<TellWent>(b"anabranchWent\0") }.ok().map(|went| *went);
-        let mut plugin = Plugin { net, context: ptr::null_mut(), version, went, _library: library };
+        let counters = unsafe { library.get::<ReadCounters>(b"anabranchWent\0") }.ok().map(|counters| *counters);
+        let mut plugin = Plugin { net, context: ptr::null_mut(), version, counters, _library: library };
         plugin.init()?;
         Ok(plugin)
     }
@@ -340,10 +340,10 @@ impl Plugin {
     }
 
     /// Returns the transport counters of the message that [`Plugin::test`] completed last, if exported.
-    pub fn went(&self, sender: Opaque) -> Option<Went> {
-        let mut went = Went::default();
+    pub fn counters(&self, sender: Opaque) -> Option<DeliveryCounters> {
+        let mut counters = DeliveryCounters::default();
         // SAFETY: see `load`.
-        (unsafe { self.went?(sender.0, &mut went) } == Code::Success as c_int).then_some(went)
+        (unsafe { self.counters?(sender.0, &mut counters) } == Code::Success as c_int).then_some(counters)
     }
 
     /// Closes a listener.

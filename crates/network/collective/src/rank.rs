@@ -5,7 +5,7 @@
 
 use crate::{
     plan::{self, Action, Arrived, CollectiveKind, Step},
-    plugin::{Handle, Opaque, Plugin, PluginError, Went},
+    plugin::{DeliveryCounters, Handle, Opaque, Plugin, PluginError},
 };
 use serde::{Deserialize, Serialize};
 use std::{
@@ -58,7 +58,7 @@ pub struct Job {
 
 /// A connection to a listening peer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Place {
+pub struct RankPlace {
     /// The channel.
     pub channel: usize,
     /// Rank of the peer.
@@ -87,7 +87,7 @@ pub struct Row {
     /// See `start_ns`.
     pub end_ns: u64,
     /// Transport counters of a sent message, if the plugin exports them.
-    pub went: Option<TransportCounters>,
+    pub counters: Option<TransportCounters>,
 }
 
 /// Transport counters of a message.
@@ -105,9 +105,9 @@ pub struct TransportCounters {
     pub paths: u32,
 }
 
-impl From<Went> for TransportCounters {
-    fn from(went: Went) -> Self {
-        let Went { packets, retransmitted, timeouts, moves, paths } = went;
+impl From<DeliveryCounters> for TransportCounters {
+    fn from(counters: DeliveryCounters) -> Self {
+        let DeliveryCounters { packets, retransmitted, timeouts, moves, paths } = counters;
         TransportCounters {
             packets,
             retransmitted,
@@ -124,7 +124,7 @@ pub enum Order {
     /// Load the plugin and listen.
     Begin(Job),
     /// Connect to these.
-    Connect(Vec<Place>),
+    Connect(Vec<RankPlace>),
     /// Run the collective once.
     Go,
     /// Close everything.
@@ -137,7 +137,7 @@ pub enum Report {
     /// It listens at these places.
     Listening {
         /// The places.
-        places: Vec<Place>,
+        places: Vec<RankPlace>,
         /// Its process number outside of its namespaces.
         process: i32,
         /// The plugin's version, and the name and speed in Mbit/s of its first device.
@@ -314,7 +314,7 @@ impl Rank {
             for peer in from {
                 let (handle, listener) = plugin.listen(number as c_int % devices)?;
                 listeners.push((number, peer, listener));
-                places.push(Place { channel: number, peer, handle: hex(&handle) });
+                places.push(RankPlace { channel: number, peer, handle: hex(&handle) });
             }
             let done = vec![false; program.len()];
             channels.push(Channel { program, done, senders: BTreeMap::new(), receivers: BTreeMap::new() });
@@ -324,23 +324,23 @@ impl Rank {
         Ok((rank, Report::Listening { places, process: process(), net }))
     }
 
-    fn connect(&mut self, places: &[Place]) -> Result<(), RankError> {
-        let mut wanted = Vec::new();
+    fn connect(&mut self, places: &[RankPlace]) -> Result<(), RankError> {
+        let mut requested = Vec::new();
         for place in places {
             let handle = unhex(&place.handle).ok_or_else(|| RankError::Protocol("invalid handle".into()))?;
-            wanted.push((place.channel, place.peer, handle));
+            requested.push((place.channel, place.peer, handle));
         }
         let mut waiting: Vec<(usize, usize, Opaque)> = self.listeners.clone();
         let began = Instant::now();
-        while !(wanted.is_empty() && waiting.is_empty()) {
+        while !(requested.is_empty() && waiting.is_empty()) {
             let mut left = Vec::new();
-            for (channel, peer, mut handle) in std::mem::take(&mut wanted) {
+            for (channel, peer, mut handle) in std::mem::take(&mut requested) {
                 match self.plugin.connect(channel as c_int % self.devices, &mut handle)? {
                     None => left.push((channel, peer, handle)),
                     Some(communicator) => self.add(channel, peer, communicator, true)?,
                 }
             }
-            wanted = left;
+            requested = left;
             let mut left = Vec::new();
             for (channel, peer, listener) in std::mem::take(&mut waiting) {
                 match self.plugin.accept(listener)? {
@@ -466,8 +466,8 @@ impl Rank {
         let row = |peer: usize, sent: Option<Opaque>, step: usize, start_ns: u64| {
             let bytes = program[step].bytes.len();
             let (rank, end_ns) = (job.rank, clock_ns().saturating_sub(began_ns));
-            let went = sent.and_then(|sender| plugin.went(sender)).map(TransportCounters::from);
-            Row { rank, channel: number, peer, sent: sent.is_some(), step, bytes, start_ns, end_ns, went }
+            let counters = sent.and_then(|sender| plugin.counters(sender)).map(TransportCounters::from);
+            Row { rank, channel: number, peer, sent: sent.is_some(), step, bytes, start_ns, end_ns, counters }
         };
         for (peer, line) in senders {
             while let Some(&(step, Some(request), _, start)) = line.open.front()
@@ -511,9 +511,9 @@ impl Rank {
         let Job { rank, ranks, bytes, channels, .. } = self.job;
         let beside = if self.kind.is_beside() { bytes } else { 0 };
         let is_wrong = |element: &usize| {
-            let wanted = plan::after(self.kind, rank, ranks, bytes / 4, channels, *element);
+            let requested = plan::after(self.kind, rank, ranks, bytes / 4, channels, *element);
             let at = beside + 4 * element;
-            wanted.is_some_and(|wanted| self.buffer[at..at + 4] != self.word(wanted))
+            requested.is_some_and(|requested| self.buffer[at..at + 4] != self.word(requested))
         };
         (0..bytes / 4).filter(is_wrong).count()
     }
@@ -544,11 +544,11 @@ impl Rank {
     }
 }
 
-fn check_size(size: usize, wanted: usize) -> Result<(), RankError> {
-    if size == wanted {
+fn check_size(size: usize, requested: usize) -> Result<(), RankError> {
+    if size == requested {
         return Ok(());
     }
-    Err(RankError::Protocol(format!("received {size} B, expected {wanted} B")))
+    Err(RankError::Protocol(format!("received {size} B, expected {requested} B")))
 }
 
 fn apply(element: Element, what: &Action, into: &mut [u8], arrived: &[u8]) {

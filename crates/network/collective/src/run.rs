@@ -2,7 +2,7 @@
 
 use crate::{
     plan::CollectiveKind,
-    rank::{Element, Job, Order, Place, Report, Row},
+    rank::{Element, Job, Order, RankPlace, Report, Row},
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
@@ -154,14 +154,14 @@ struct Running<'a> {
     reports: Receiver<(usize, Option<Report>)>,
     failures: Vec<(usize, String, u64)>,
     closed: Vec<bool>,
-    gone: Vec<bool>,
+    ended: Vec<bool>,
     injected_failure: Option<(Instant, InjectedFailure)>,
     resume: Option<(Instant, usize)>,
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        (0..self.ranks.len()).filter(|rank| !self.gone[*rank]).for_each(|rank| self.signal(rank, Signal::KILL));
+        (0..self.ranks.len()).filter(|rank| !self.ended[*rank]).for_each(|rank| self.signal(rank, Signal::KILL));
         for (child, _) in &mut self.ranks {
             // An error means that it has exited.
             let _ = child.kill();
@@ -203,7 +203,7 @@ pub fn run(settings: &Settings, stop: &AtomicBool, each: &mut dyn FnMut(&Round))
     for rank in 0..all {
         let listeners = listening.iter().enumerate().flat_map(|(of, places)| places.iter().map(move |at| (of, at)));
         let ours = listeners.filter(|(_, place)| place.peer == rank);
-        let places = ours.map(|(of, place)| Place { peer: of, ..place.clone() }).collect();
+        let places = ours.map(|(of, place)| RankPlace { peer: of, ..place.clone() }).collect();
         job.send_order(rank, &Order::Connect(places));
     }
     job.collect(settings)?;
@@ -291,7 +291,7 @@ impl<'a> Running<'a> {
             reports,
             failures: Vec::new(),
             closed: none.clone(),
-            gone: none,
+            ended: none,
             injected_failure: None,
             resume: None,
         })
@@ -335,9 +335,9 @@ impl<'a> Running<'a> {
 
     fn collect(&mut self, settings: &Settings) -> Result<Vec<(usize, Report)>, JobError> {
         let mut reports = Vec::new();
-        let mut wanted: Vec<bool> = self.gone.iter().map(|gone| !gone).collect();
+        let mut requested: Vec<bool> = self.ended.iter().map(|ended| !ended).collect();
         let mut last = Instant::now();
-        while wanted.iter().any(|wanted| *wanted) {
+        while requested.iter().any(|requested| *requested) {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(JobError::Stopped);
             }
@@ -357,17 +357,17 @@ impl<'a> Running<'a> {
                     self.failures.push((rank, reason, nanoseconds));
                 }
                 Some(report) => {
-                    wanted[rank] = false;
+                    requested[rank] = false;
                     if matches!(report, Report::Closed) {
-                        (self.closed[rank], self.gone[rank]) = (true, true);
+                        (self.closed[rank], self.ended[rank]) = (true, true);
                     }
                     reports.push((rank, report));
                 }
                 None => {
-                    if settings.injected_failure.is_none() && !self.gone[rank] {
+                    if settings.injected_failure.is_none() && !self.ended[rank] {
                         return Err(JobError::Failed { rank, reason: "it ended".into() });
                     }
-                    (wanted[rank], self.gone[rank]) = (false, true);
+                    (requested[rank], self.ended[rank]) = (false, true);
                 }
             }
         }

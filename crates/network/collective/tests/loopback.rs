@@ -46,10 +46,13 @@ fn rows_of_messages() {
     assert_eq!(outcome.rounds[0].began_ns.len(), 3);
     // Half a MiB is eight packets at least, over no more than four paths.
     for row in rows {
-        assert_eq!(row.went.is_some(), row.sent);
-        let Some(went) = row.went else { continue };
-        assert!(went.packets >= 8 + went.retransmitted && went.retransmitted >= went.timeouts, "{went:?}");
-        assert!((1..=4).contains(&went.paths) && (went.moves == 0 || went.paths > 1), "{went:?}");
+        assert_eq!(row.counters.is_some(), row.sent);
+        let Some(counters) = row.counters else { continue };
+        assert!(
+            counters.packets >= 8 + counters.retransmitted && counters.retransmitted >= counters.timeouts,
+            "{counters:?}"
+        );
+        assert!((1..=4).contains(&counters.paths) && (counters.moves == 0 || counters.paths > 1), "{counters:?}");
     }
 }
 

@@ -53,9 +53,10 @@ fn messages_are_lost() {
     let mut of = settings(&machine, CollectiveKind::Ring, 3);
     of.variables.push(("FAKE_FAULT".into(), "lossy".into()));
     let outcome = fine(&Settings { rows: true, ..of });
-    let went = outcome.rounds[0].rows.iter().filter_map(|row| row.went);
+    let counters = outcome.rounds[0].rows.iter().filter_map(|row| row.counters);
     // Each rank sends 1 MiB times two times two thirds: 1,444 packets of 968 B, some of them retransmitted.
-    let (packets, again) = went.fold((0, 0), |sum, went| (sum.0 + went.packets, sum.1 + went.retransmitted));
+    let (packets, again) =
+        counters.fold((0, 0), |sum, counters| (sum.0 + counters.packets, sum.1 + counters.retransmitted));
     assert!(packets > 3 * 1444 && again > packets / 200, "{again} of {packets}");
 }
 

@@ -47,7 +47,7 @@ impl Device {
     }
 
     /// Returns the bytes of a packet for header and payload of the plugin.
-    pub(crate) fn room(&self) -> u64 {
+    pub(crate) fn max_packet(&self) -> u64 {
         match &self.rdma {
             Some(rdma) => rdma.mtu,
             // IP and UDP headers.
@@ -66,22 +66,26 @@ struct Found {
 
 /// Finds the selected interfaces, each with one address (IPv4 before IPv6), and returns them with remarks for the log.
 /// Fails with a message for the user.
-pub(crate) fn find(wanted: &Interfaces, carriers: Carriers, labels: u32) -> Result<(Vec<Device>, Vec<String>), String> {
+pub(crate) fn find(
+    selection: &Interfaces,
+    carriers: Carriers,
+    labels: u32,
+) -> Result<(Vec<Device>, Vec<String>), String> {
     let all = if_addrs::get_if_addrs().map_err(|error| format!("cannot list network interfaces: {error}"))?;
     let found = all.into_iter().filter(|interface| interface.is_oper_up() && !interface.is_link_local()).map(|of| {
         let (ip, is_loopback) = (of.ip(), of.is_loopback());
         Found { name: of.name, ip, index: of.index.unwrap_or(0), is_loopback }
     });
-    let chosen = choose(found.collect(), wanted)?;
-    let found = chosen.into_iter().map(|found| look(found, Path::new("/sys/class/net"))).collect();
-    let rdma = |device: &Device| Some(verbs::look(&verbs::of_interface(&device.name)?, device.ip, labels));
-    equip(found, wanted, carriers, |device| rdma(device).map(|found| found.map_err(|error| error.to_string())))
+    let chosen = choose(found.collect(), selection)?;
+    let found = chosen.into_iter().map(|found| describe(found, Path::new("/sys/class/net"))).collect();
+    let rdma = |device: &Device| Some(verbs::query_device(&verbs::of_interface(&device.name)?, device.ip, labels));
+    equip(found, selection, carriers, |device| rdma(device).map(|found| found.map_err(|error| error.to_string())))
 }
 
 /// Assigns RDMA devices to the interfaces, as `carriers` requires.
 fn equip(
     found: Vec<Device>,
-    wanted: &Interfaces,
+    selection: &Interfaces,
     carriers: Carriers,
     rdma: impl Fn(&Device) -> Option<Result<RdmaDevice, String>>,
 ) -> Result<(Vec<Device>, Vec<String>), String> {
@@ -105,7 +109,7 @@ fn equip(
             }
             (None, Carriers::Auto) => devices.push(device),
             (Some(Err(reason)), _) => return Err(wrong(format!("{name}: {reason}"))),
-            (None, _) if wanted.names() => {
+            (None, _) if selection.names() => {
                 return Err(wrong(format!("{name} has no RDMA device with a RoCEv2 address")));
             }
             (None, _) => remarks.push(format!("{name} is not used: it has no RDMA device with a RoCEv2 address")),
@@ -120,11 +124,11 @@ fn equip(
     Ok((devices, remarks))
 }
 
-fn choose(mut found: Vec<Found>, wanted: &Interfaces) -> Result<Vec<Found>, String> {
+fn choose(mut found: Vec<Found>, selection: &Interfaces) -> Result<Vec<Found>, String> {
     found.sort_by_key(|interface| (interface.index, interface.name.clone(), interface.ip.is_ipv6(), interface.ip));
     found.dedup_by(|next, first| next.name == first.name);
     let names: Vec<&str> = found.iter().map(|interface| interface.name.as_str()).collect();
-    if let Some(missing) = wanted.missing(&names) {
+    if let Some(missing) = selection.missing(&names) {
         let near = anabranch_settings::nearest(missing, names.iter().copied());
         let hint = near.map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
         return Err(format!(
@@ -133,9 +137,9 @@ fn choose(mut found: Vec<Found>, wanted: &Interfaces) -> Result<Vec<Found>, Stri
         ));
     }
     let mut chosen: Vec<Found> =
-        found.iter().filter(|interface| wanted.wants(&interface.name, interface.is_loopback)).cloned().collect();
+        found.iter().filter(|interface| selection.selects(&interface.name, interface.is_loopback)).cloned().collect();
     // A machine without other interfaces uses loopback.
-    if chosen.is_empty() && wanted.is_default() {
+    if chosen.is_empty() && selection.is_default() {
         chosen = found.iter().filter(|interface| interface.is_loopback).cloned().collect();
     }
     if chosen.is_empty() {
@@ -145,7 +149,7 @@ fn choose(mut found: Vec<Found>, wanted: &Interfaces) -> Result<Vec<Found>, Stri
 }
 
 /// Reads the properties of an interface from `/sys`.
-fn look(found: Found, sys: &Path) -> Device {
+fn describe(found: Found, sys: &Path) -> Device {
     let Found { name, ip, index, .. } = found;
     let folder = sys.join(&name);
     let number = |file: &str| fs::read_to_string(folder.join(file)).ok()?.trim().parse::<i64>().ok();
@@ -207,17 +211,18 @@ mod tests {
     }
 
     #[test]
-    fn what_sys_does_not_say_is_usual() {
-        let device = look(found().remove(0), Path::new("/no/such/folder"));
+    fn missing_sysfs_values_have_defaults() {
+        let device = describe(found().remove(0), Path::new("/no/such/folder"));
         assert_eq!((device.speed(), device.mtu, &device.pci_path), (10_000, 1500, &None));
         // 20 B IPv4 or 40 B IPv6, 8 B UDP.
-        assert_eq!(device.room(), 1472);
-        assert_eq!(Device { ip: "2001:db8::1".parse().unwrap(), ..device }.room(), 1452);
+        assert_eq!(device.max_packet(), 1472);
+        assert_eq!(Device { ip: "2001:db8::1".parse().unwrap(), ..device }.max_packet(), 1452);
     }
 
     fn equipped(text: &str, carriers: Carriers) -> Result<(Vec<Device>, Vec<String>), String> {
         let interfaces = if text.is_empty() { Interfaces::default() } else { Interfaces::read(text).unwrap() };
-        let found = choose(found(), &interfaces)?.into_iter().map(|found| look(found, Path::new("/no/such/folder")));
+        let found =
+            choose(found(), &interfaces)?.into_iter().map(|found| describe(found, Path::new("/no/such/folder")));
         equip(found.collect(), &interfaces, carriers, |device| match device.name.as_str() {
             "eth1" => Some(Ok(RdmaDevice { name: "mlx5_1".into(), mtu: 4096, guid: 7, speed: Some(100_000) })),
             "docker0" => Some(Err("no libibverbs".into())),
@@ -226,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn interfaces_have_the_devices_that_are_wanted() {
+    fn interfaces_use_the_selected_devices() {
         let titles = |(all, _): &(Vec<Device>, Vec<String>)| -> Vec<String> {
             all.iter().map(|device| format!("{} {}", device.title(), device.carrier())).collect()
         };
@@ -235,7 +240,7 @@ mod tests {
         let auto = equipped("eth,docker", Carriers::Auto).unwrap();
         assert_eq!(titles(&auto), ["eth0 udp", "mlx5_1 verbs", "docker0 udp"]);
         assert!(auto.1.len() == 1 && auto.1[0].contains("docker0") && auto.1[0].contains("no libibverbs"), "{auto:?}");
-        assert_eq!((auto.0[1].speed(), auto.0[1].room(), auto.0[0].speed()), (100_000, 4096, 10_000));
+        assert_eq!((auto.0[1].speed(), auto.0[1].max_packet(), auto.0[0].speed()), (100_000, 4096, 10_000));
         // Without names in the variable, the interfaces with an RDMA device are used.
         let verbs = equipped("", Carriers::Verbs).unwrap();
         assert_eq!(titles(&verbs), ["mlx5_1 verbs"]);

@@ -161,7 +161,7 @@ fn properties(device: c_int, rail: &Rail) -> PropertiesV9 {
 ///
 /// # Safety
 /// `out` is null or NCCL's memory, valid for writes.
-unsafe fn tell<P>(device: c_int, out: *mut P, of: impl FnOnce(PropertiesV9) -> P) -> c_int {
+unsafe fn write_properties<P>(device: c_int, out: *mut P, of: impl FnOnce(PropertiesV9) -> P) -> c_int {
     enter("getProperties", || {
         let process = process::get()?;
         let properties = properties(device, process.rail(device)?);
@@ -186,17 +186,17 @@ unsafe extern "C" fn get_properties_v8(device: c_int, out: *mut PropertiesV8) ->
         net_device_version: p.net_device_version,
     };
     // SAFETY: as it was called.
-    unsafe { tell(device, out, of) }
+    unsafe { write_properties(device, out, of) }
 }
 
 unsafe extern "C" fn get_properties_v9(device: c_int, out: *mut PropertiesV9) -> c_int {
     // SAFETY: as it was called.
-    unsafe { tell(device, out, |properties| properties) }
+    unsafe { write_properties(device, out, |properties| properties) }
 }
 
 unsafe extern "C" fn get_properties_v11(device: c_int, out: *mut PropertiesV11) -> c_int {
     // SAFETY: as it was called.
-    unsafe { tell(device, out, |v9| PropertiesV11 { v9, max_multi_request_size: 1 }) }
+    unsafe { write_properties(device, out, |v9| PropertiesV11 { v9, max_multi_request_size: 1 }) }
 }
 
 unsafe extern "C" fn get_properties_v12(device: c_int, out: *mut PropertiesV12) -> c_int {
@@ -222,7 +222,7 @@ unsafe extern "C" fn get_properties_v12(device: c_int, out: *mut PropertiesV12) 
         plane: -1,
     };
     // SAFETY: as it was called.
-    unsafe { tell(device, out, of) }
+    unsafe { write_properties(device, out, of) }
 }
 
 // ---- connections ----

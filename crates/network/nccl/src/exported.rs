@@ -5,7 +5,7 @@
 use crate::{
     abi::Code,
     ids::{Id, Kind},
-    node::Went,
+    node::DeliveryCounters,
     page::Slot,
     process,
 };
@@ -55,19 +55,20 @@ pub unsafe extern "C" fn anabranchSet(settings: *const c_char) -> c_int {
 /// Writes the delivery counters of the message of a sender that `test` last reported as sent. Returns one of NCCL's result codes.
 ///
 /// # Safety
-/// `went` points to a [`Went`], or is null.
+/// `counters` points to a [`DeliveryCounters`], or is null.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
-pub unsafe extern "C" fn anabranchWent(sender: *mut c_void, went: *mut Went) -> c_int {
+pub unsafe extern "C" fn anabranchWent(sender: *mut c_void, counters: *mut DeliveryCounters) -> c_int {
     let Some((device, id)) = Id::of_pointer(sender, Kind::Sender) else { return Code::Internal as c_int };
-    if went.is_null() {
+    if counters.is_null() {
         return Code::Argument as c_int;
     }
-    let told = catch_unwind(AssertUnwindSafe(|| process::with(|process| process.opened(device)?.node()?.went(id))));
-    match told {
-        Ok(Ok(told)) => {
+    let result =
+        catch_unwind(AssertUnwindSafe(|| process::with(|process| process.opened(device)?.node()?.counters(id))));
+    match result {
+        Ok(Ok(read)) => {
             // SAFETY: the caller's.
-            unsafe { went.write(told) };
+            unsafe { counters.write(read) };
             Code::Success as c_int
         }
         Ok(Err(failure)) => failure.code as c_int,

@@ -21,7 +21,7 @@ const BYTES: usize = 4096;
 /// The process that called `init`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    Nobody,
+    None,
     Us,
     Parent,
 }
@@ -64,7 +64,7 @@ pub(crate) fn disown() {
 pub(crate) fn owner() -> Owner {
     let plain = PLAIN.load(Ordering::Acquire);
     let ours = match page() {
-        _ if plain == 0 => return Owner::Nobody,
+        _ if plain == 0 => return Owner::None,
         Some(page) => page.load(Ordering::Acquire) == 1,
         None => plain == getpid().as_raw_nonzero().get(),
     };

@@ -186,8 +186,8 @@ mod tests {
                 assert_eq!(Handle::read(&handle.write()), Ok(handle));
             }
         }
-        let said = format!("{:?}", handle("10.1.2.3:40000"));
-        assert!(said.contains("Job") && !said.contains("101"), "no secret is ever printed: {said}");
+        let text = format!("{:?}", handle("10.1.2.3:40000"));
+        assert!(text.contains("Job") && !text.contains("101"), "no secret is ever printed: {text}");
         let bytes = handle("10.1.2.3:40000").write();
         assert_eq!(bytes[12..16], [0x05, 0x80, 0x9c, 0x40], "1408 and 40000");
         assert_eq!(bytes[32..36], [10, 1, 2, 3]);

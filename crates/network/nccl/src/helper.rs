@@ -88,8 +88,8 @@ fn run(signal: &Signal, process: &Process) {
             return;
         }
         drop(stop);
-        let (under_way, called) = process.help(Time::from_us(TICK.as_micros() as u64));
-        calm = if under_way || called { 0 } else { calm + 1 };
+        let (is_active, called) = process.help(Time::from_us(TICK.as_micros() as u64));
+        calm = if is_active || called { 0 } else { calm + 1 };
         pause = if called || calm > CALM { SLEEP } else { TICK };
         stop = lock(&signal.stop);
     }

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_name_what_they_were_given_for() {
+    fn identifiers_refer_to_their_objects() {
         let mut slots = Slots::default();
         let (a, b) = (slots.insert('a').unwrap(), slots.insert('b').unwrap());
         let pointer = b.pointer(Kind::Receiver, 7);

@@ -23,5 +23,5 @@ mod thread;
 mod variables;
 
 pub use exported::{anabranchPaths, anabranchSet, anabranchWent};
-pub use node::{Buffer, Connecting, Done, Failure, MAX_CONNECTIONS, Memory, Node, Watched, Went};
+pub use node::{Buffer, Connecting, DeliveryCounters, Done, Failure, MAX_CONNECTIONS, Memory, Node, Watched};
 pub use variables::{VARIABLES, Variable};

@@ -30,12 +30,12 @@ impl Level {
 
 struct Log {
     logger: Option<Logger>,
-    most: Level,
+    max: Level,
     /// Hash of the last line, which is not repeated. A hash, since no memory could be freed when the library is unloaded.
     last: u64,
 }
 
-static LOG: Mutex<Log> = Mutex::new(Log { logger: None, most: Level::Info, last: 0 });
+static LOG: Mutex<Log> = Mutex::new(Log { logger: None, max: Level::Info, last: 0 });
 
 fn log() -> MutexGuard<'static, Log> {
     LOG.lock().unwrap_or_else(PoisonError::into_inner)
@@ -47,13 +47,13 @@ pub(crate) fn to(logger: Option<Logger>) {
 }
 
 pub(crate) fn at_most(level: Level) {
-    log().most = level;
+    log().max = level;
 }
 
 pub(crate) fn say(level: Level, message: &str) {
     let mut log = log();
     let hash = name_key(message);
-    let Some(logger) = log.logger.filter(|_| level <= log.most && log.last != hash) else { return };
+    let Some(logger) = log.logger.filter(|_| level <= log.max && log.last != hash) else { return };
     log.last = hash;
     drop(log);
     // A NUL in a message would be a bug of the plugin; the line is logged without it.

@@ -14,7 +14,7 @@ pub const MAX_ENTRIES: usize = crate::abi::MAX_RECEIVES;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// There is no listener, or no longer.
-    NobodyListens,
+    NoListener,
     /// There are too many connections.
     TooMany,
 }
@@ -141,7 +141,7 @@ impl Control {
             Control::Refused { connection, reason } => {
                 begin(3, *connection);
                 out.push(match reason {
-                    Refusal::NobodyListens => 1,
+                    Refusal::NoListener => 1,
                     Refusal::TooMany => 2,
                 });
             }
@@ -174,11 +174,11 @@ impl Control {
 
     /// Decodes one or more messages from `bytes`; `None`: they are invalid.
     pub fn read(bytes: &[u8]) -> Option<Vec<Self>> {
-        let (mut reader, mut said) = (Reader(bytes), Vec::with_capacity(1));
-        while said.is_empty() || !reader.0.is_empty() {
-            said.push(Self::read_one(&mut reader)?);
+        let (mut reader, mut controls) = (Reader(bytes), Vec::with_capacity(1));
+        while controls.is_empty() || !reader.0.is_empty() {
+            controls.push(Self::read_one(&mut reader)?);
         }
-        Some(said)
+        Some(controls)
     }
 
     fn read_one(reader: &mut Reader<'_>) -> Option<Self> {
@@ -188,7 +188,7 @@ impl Control {
             2 => Control::Connected { connection },
             3 => {
                 let reason = match reader.one()? {
-                    1 => Refusal::NobodyListens,
+                    1 => Refusal::NoListener,
                     2 => Refusal::TooMany,
                     _ => return None,
                 };
@@ -246,13 +246,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_comes_back_and_nothing_else_does() {
+    fn controls_round_trip() {
         let connection = 0x0102_0304;
         let entries = vec![Entry { size: 1 << 40, tag: -7 }, Entry { size: 0, tag: 3 }];
         let all = [
             Control::Connect { connection, key: u64::MAX - 1 },
             Control::Connected { connection },
-            Control::Refused { connection, reason: Refusal::NobodyListens },
+            Control::Refused { connection, reason: Refusal::NoListener },
             Control::Refused { connection, reason: Refusal::TooMany },
             Control::Grant { connection, number: 9, entries },
             Control::WrongSize { connection, number: 9, size: 77 },
@@ -282,14 +282,14 @@ mod tests {
             if let Some(first) = bytes.first_mut() {
                 *first = kind;
             }
-            if let Some(said) = Control::read(&bytes) {
-                assert_eq!(said.iter().flat_map(Control::write).collect::<Vec<u8>>(), bytes);
+            if let Some(controls) = Control::read(&bytes) {
+                assert_eq!(controls.iter().flat_map(Control::write).collect::<Vec<u8>>(), bytes);
             }
         }
     }
 
     #[test]
-    fn a_piece_keeps_its_place() {
+    fn pieces_keep_their_offsets() {
         let header = PieceHeader { connection: 5, number: 6, index: 7, offset: 1 << 39, size: 1 << 40 };
         let bytes = [&header.write()[..], b"abc"].concat();
         assert_eq!(PieceHeader::read(&bytes), Some((header, &b"abc"[..])));

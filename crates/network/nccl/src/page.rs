@@ -43,13 +43,13 @@ const TEXT: usize = 768;
 const OWN_BYTES: usize = 256;
 
 /// Offsets in the header, in bytes.
-mod place {
+mod offset {
     pub(super) const SEQUENCE: usize = 16;
-    pub(super) const WISH: usize = 256;
-    pub(super) const ANSWERED: usize = 264;
+    pub(super) const REQUEST: usize = 256;
+    pub(super) const RESPONSE: usize = 264;
     pub(super) const CODE: usize = 272;
-    pub(super) const WISHED: usize = 288;
-    pub(super) const ANSWER: usize = WISHED + super::TEXT;
+    pub(super) const REQUEST_TEXT: usize = 288;
+    pub(super) const RESPONSE_TEXT: usize = REQUEST_TEXT + super::TEXT;
 }
 
 /// State of a connection.
@@ -97,7 +97,7 @@ pub struct Slot {
     /// Number of moves from another path to this one.
     pub moves: u64,
     /// Minimum round-trip time in nanoseconds; zero: none yet.
-    pub rtt_least: u64,
+    pub rtt_min: u64,
     /// Mean round-trip time in nanoseconds, over the last 100 to 200 ms with samples.
     pub rtt_mean: u64,
     /// 99th percentile of the same samples, in nanoseconds.
@@ -133,7 +133,7 @@ impl Slot {
             self.marks,
             self.losses,
             self.moves,
-            self.rtt_least,
+            self.rtt_min,
             self.rtt_mean,
             self.rtt_p99,
             self.window,
@@ -144,7 +144,7 @@ impl Slot {
 
     fn of_words(words: [u64; WORDS]) -> Self {
         let [first, second, a, b, third, rest @ ..] = words;
-        let [bytes, packets, retransmitted, answers, marks, losses, moves, rtt_least, rtt_mean, rtt_p99, ..] = rest;
+        let [bytes, packets, retransmitted, answers, marks, losses, moves, rtt_min, rtt_mean, rtt_p99, ..] = rest;
         let [.., window, used_at, reserved2] = rest;
         let mut address = [0; 16];
         address[..8].copy_from_slice(&a.to_le_bytes());
@@ -164,7 +164,7 @@ impl Slot {
             marks,
             losses,
             moves,
-            rtt_least,
+            rtt_min,
             rtt_mean,
             rtt_p99,
             window,
@@ -191,7 +191,7 @@ impl Slot {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct PageRequest {
     number: u64,
     pub(crate) text: String,
 }
@@ -206,7 +206,7 @@ pub(crate) struct Page {
     blocks: BTreeMap<(u32, u32), usize>,
     free: Vec<usize>,
     used: usize,
-    no_room: u64,
+    unlisted: u64,
     /// The file, locked while the process lives, which readers check.
     file: File,
 }
@@ -231,7 +231,7 @@ impl Page {
             flock(&file, FlockOperation::NonBlockingLockExclusive)?;
             let (free, blocks) = (Vec::new(), BTreeMap::new());
             let (own, slots) = ([0; OWN_BYTES], Vec::new());
-            let mut page = Page { own, slots, paths: paths.max(1), blocks, free, used: 0, no_room: 0, file };
+            let mut page = Page { own, slots, paths: paths.max(1), blocks, free, used: 0, unlisted: 0, file };
             let two = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
             page.set(0, u64::from_le_bytes(MAGIC));
             page.set(8, two(VERSION, HEADER_BYTES as u32));
@@ -254,9 +254,9 @@ impl Page {
     }
 
     fn set_scheme(&mut self, scheme: &str) {
-        let room = &mut self.own[64..128];
-        room.fill(0);
-        room.iter_mut().zip(scheme.bytes().take(63)).for_each(|(place, byte)| *place = byte);
+        let field = &mut self.own[64..128];
+        field.fill(0);
+        field.iter_mut().zip(scheme.bytes().take(63)).for_each(|(place, byte)| *place = byte);
     }
 
     fn block(&mut self, device: u32, connection: u32) -> Option<usize> {
@@ -271,7 +271,7 @@ impl Page {
             })
         });
         match block {
-            None => self.no_room += 1,
+            None => self.unlisted += 1,
             Some(block) => {
                 self.blocks.insert((device, connection), block);
             }
@@ -282,8 +282,8 @@ impl Page {
     /// Writes the counters of a device's connections and frees blocks of others. Errors are ignored: this process does
     /// not depend on the page.
     pub(crate) fn write(&mut self, now_ns: u64, device: u32, scheme: &str, connections: &[Vec<Slot>]) {
-        let sequence = eight(&self.own, place::SEQUENCE);
-        self.no_room = 0;
+        let sequence = eight(&self.own, offset::SEQUENCE);
+        self.unlisted = 0;
         let known =
             |connection: u32| connections.iter().any(|of| of.first().is_some_and(|s| s.connection == connection));
         let gone: Vec<(u32, u32)> = self.blocks.keys().copied().filter(|(of, c)| *of == device && !known(*c)).collect();
@@ -311,14 +311,14 @@ impl Page {
         let used = (self.used * self.paths) as u64;
         self.set(32, used | eight(&self.own, 32) >> 32 << 32);
         self.set(40, now_ns);
-        self.set(48, self.no_room);
+        self.set(48, self.unlisted);
         self.set_scheme(scheme);
-        self.set(place::SEQUENCE, sequence + 1);
+        self.set(offset::SEQUENCE, sequence + 1);
         // The sequence is odd during the write, then even. The header is written whole: the file may have been truncated.
         let _ = self.file.write_all_at(&self.own, 0);
         let _ = self.file.write_all_at(&self.slots, HEADER_BYTES as u64);
-        self.set(place::SEQUENCE, sequence + 2);
-        let _ = self.file.write_all_at(&(sequence + 2).to_le_bytes(), place::SEQUENCE as u64);
+        self.set(offset::SEQUENCE, sequence + 2);
+        let _ = self.file.write_all_at(&(sequence + 2).to_le_bytes(), offset::SEQUENCE as u64);
     }
 
     fn put(&mut self, slot: usize, what: &Slot) {
@@ -331,35 +331,38 @@ impl Page {
     }
 
     /// `None` also where the page cannot be read.
-    pub(crate) fn wish(&self) -> Option<Wish> {
+    pub(crate) fn request(&self) -> Option<PageRequest> {
         let numbers = || {
             let mut words = [0; 16];
-            self.file.read_exact_at(&mut words, place::WISH as u64).ok().map(|()| (eight(&words, 0), eight(&words, 8)))
+            self.file
+                .read_exact_at(&mut words, offset::REQUEST as u64)
+                .ok()
+                .map(|()| (eight(&words, 0), eight(&words, 8)))
         };
-        let (number, answered) = numbers()?;
-        if number == answered {
+        let (number, responded) = numbers()?;
+        if number == responded {
             return None;
         }
         let mut bytes = [0; TEXT];
-        self.file.read_exact_at(&mut bytes, place::WISHED as u64).ok()?;
+        self.file.read_exact_at(&mut bytes, offset::REQUEST_TEXT as u64).ok()?;
         // Another request may have been written meanwhile.
         if numbers()?.0 != number {
             return None;
         }
-        Some(Wish { number, text: text(&bytes) })
+        Some(PageRequest { number, text: text(&bytes) })
     }
 
-    pub(crate) fn answer(&self, wish: &Wish, result: &Result<String, String>) {
-        let (code, said) = match result {
+    pub(crate) fn respond(&self, request: &PageRequest, result: &Result<String, String>) {
+        let (code, message) = match result {
             Ok(text) => (0, text),
             Err(text) => (crate::abi::Code::Usage as u64, text),
         };
         let mut bytes = [0; TEXT];
-        bytes[..TEXT - 1].iter_mut().zip(said.bytes()).for_each(|(place, byte)| *place = byte);
+        bytes[..TEXT - 1].iter_mut().zip(message.bytes()).for_each(|(place, byte)| *place = byte);
         // The number comes last: it makes the response valid.
-        let _ = self.file.write_all_at(&bytes, place::ANSWER as u64);
-        let _ = self.file.write_all_at(&code.to_le_bytes(), place::CODE as u64);
-        let _ = self.file.write_all_at(&wish.number.to_le_bytes(), place::ANSWERED as u64);
+        let _ = self.file.write_all_at(&bytes, offset::RESPONSE_TEXT as u64);
+        let _ = self.file.write_all_at(&code.to_le_bytes(), offset::CODE as u64);
+        let _ = self.file.write_all_at(&request.number.to_le_bytes(), offset::RESPONSE as u64);
     }
 }
 
@@ -373,7 +376,7 @@ pub struct Snapshot {
     /// Time of the last write, in nanoseconds since 1970; zero: never.
     pub written_at: u64,
     /// Number of connections that did not fit into the page.
-    pub no_room: u64,
+    pub unlisted: u64,
     /// Paths of open and failed connections.
     pub slots: Vec<Slot>,
 }
@@ -396,7 +399,7 @@ fn wrong(reason: String) -> io::Error {
 }
 
 /// Maximum number of reads of a page that is being written.
-const LOOKS: u32 = 200;
+const MAX_READS: u32 = 200;
 
 /// Reads a page of the same user.
 ///
@@ -405,27 +408,27 @@ const LOOKS: u32 = 200;
 pub fn read(path: &Path) -> io::Result<Snapshot> {
     let (file, bytes) = files::open(path, false)?;
     let mut page = vec![0; bytes];
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_READS {
         let mut before = [0; 8];
-        file.read_exact_at(&mut before, place::SEQUENCE as u64)?;
+        file.read_exact_at(&mut before, offset::SEQUENCE as u64)?;
         file.read_exact_at(&mut page, 0)?;
         let mut after = [0; 8];
-        file.read_exact_at(&mut after, place::SEQUENCE as u64)?;
+        file.read_exact_at(&mut after, offset::SEQUENCE as u64)?;
         if before == after && before[0].is_multiple_of(2) {
             return parse(&page);
         }
         thread::sleep(Duration::from_micros(500));
     }
-    Err(wrong("it is being written, and whoever does so stands still".into()))
+    Err(wrong("it is being written, and the writer makes no progress".into()))
 }
 
 /// Decodes a page; fails if the bytes are no page, or of another version.
 pub fn parse(bytes: &[u8]) -> io::Result<Snapshot> {
     if bytes.get(..8) != Some(&MAGIC[..]) {
-        return Err(wrong("it is no statistics page".into()));
+        return Err(wrong("it is not a statistics page".into()));
     }
     if four(bytes, 8) != VERSION {
-        return Err(wrong(format!("its version is {}, and known is {VERSION}", four(bytes, 8))));
+        return Err(wrong(format!("it has version {}, this program reads version {VERSION}", four(bytes, 8))));
     }
     let [header, size, slots, used] = [12, 24, 28, 32].map(|at| four(bytes, at) as usize);
     if header < HEADER_BYTES
@@ -433,7 +436,7 @@ pub fn parse(bytes: &[u8]) -> io::Result<Snapshot> {
         || used > slots
         || header.saturating_add(slots.saturating_mul(size)) > bytes.len()
     {
-        return Err(wrong("it says what cannot be".into()));
+        return Err(wrong("it has invalid sizes".into()));
     }
     let slot = |number: usize| {
         let at = header + number * size;
@@ -441,16 +444,16 @@ pub fn parse(bytes: &[u8]) -> io::Result<Snapshot> {
     };
     let slots = (0..used).map(slot).filter(|slot| slot.state != State::Free as u32).collect();
     let (pid, scheme) = (four(bytes, 36), text(&bytes[64..128]));
-    Ok(Snapshot { pid, scheme, written_at: eight(bytes, 40), no_room: eight(bytes, 48), slots })
+    Ok(Snapshot { pid, scheme, written_at: eight(bytes, 40), unlisted: eight(bytes, 48), slots })
 }
 
 /// Requests that a process sets parameters of its scheme, `KEY=VALUE` with semicolons, and waits for the response.
 ///
 /// # Errors
 /// The process refuses or does not respond in time, or the page cannot be written.
-pub fn wish(path: &Path, settings: &str, patience: Duration) -> io::Result<String> {
+pub fn request(path: &Path, settings: &str, timeout: Duration) -> io::Result<String> {
     if settings.len() >= TEXT {
-        return Err(wrong(format!("{} B are too many; a wish has {} at most", settings.len(), TEXT - 1)));
+        return Err(wrong(format!("{} B are too many; the maximum is {}", settings.len(), TEXT - 1)));
     }
     let (file, _) = files::open(path, true)?;
     let word = |at: usize| {
@@ -459,23 +462,23 @@ pub fn wish(path: &Path, settings: &str, patience: Duration) -> io::Result<Strin
     };
     let mut text_bytes = [0; TEXT];
     text_bytes[..settings.len()].copy_from_slice(settings.as_bytes());
-    let answered = word(place::ANSWERED)?;
-    let number = word(place::WISH)?.max(answered) + 1;
+    let responded = word(offset::RESPONSE)?;
+    let number = word(offset::REQUEST)?.max(responded) + 1;
     // No request is valid while the text is written: a pending one would be read with the new text.
-    file.write_all_at(&answered.to_le_bytes(), place::WISH as u64)?;
-    file.write_all_at(&text_bytes, place::WISHED as u64)?;
-    file.write_all_at(&number.to_le_bytes(), place::WISH as u64)?;
-    let looks = (patience.as_millis() / 5).max(1);
-    for _ in 0..looks {
-        if word(place::ANSWERED)? == number {
-            let code = word(place::CODE)?;
-            file.read_exact_at(&mut text_bytes, place::ANSWER as u64)?;
-            let answer = text(&text_bytes);
-            return if code == 0 { Ok(answer) } else { Err(wrong(answer)) };
+    file.write_all_at(&responded.to_le_bytes(), offset::REQUEST as u64)?;
+    file.write_all_at(&text_bytes, offset::REQUEST_TEXT as u64)?;
+    file.write_all_at(&number.to_le_bytes(), offset::REQUEST as u64)?;
+    let polls = (timeout.as_millis() / 5).max(1);
+    for _ in 0..polls {
+        if word(offset::RESPONSE)? == number {
+            let code = word(offset::CODE)?;
+            file.read_exact_at(&mut text_bytes, offset::RESPONSE_TEXT as u64)?;
+            let respond = text(&text_bytes);
+            return if code == 0 { Ok(respond) } else { Err(wrong(respond)) };
         }
         thread::sleep(Duration::from_millis(5));
     }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "the process has not answered"))
+    Err(io::Error::new(io::ErrorKind::TimedOut, "the process did not respond"))
 }
 
 #[cfg(test)]
@@ -489,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_what_is_gone_is_not() {
+    fn slots_round_trip_and_closed_ones_are_removed() {
         let own = tempfile::tempdir().unwrap();
         let folder = own.path().to_path_buf();
         let (mut page, path) = Page::create(&folder, 77, 2, "hopper").unwrap();
@@ -498,7 +501,7 @@ mod tests {
         page.write(5, 0, "hopper", &[of(3), of(4)]);
         page.write(6, 1, "hopper", &[of(3)]);
         let seen = read(&path).unwrap();
-        assert_eq!((seen.pid, seen.scheme.as_str(), seen.written_at, seen.no_room), (77, "hopper", 6, 0));
+        assert_eq!((seen.pid, seen.scheme.as_str(), seen.written_at, seen.unlisted), (77, "hopper", 6, 0));
         assert_eq!(seen.slots, [of(3), of(4), of(3)].concat());
         assert_eq!(seen.slots[0].peer().to_string(), "10.1.2.3:7000");
         let failed = |connection| of(connection).into_iter().map(|slot| Slot { state: 2, bytes: 0, ..slot }).collect();
@@ -567,7 +570,7 @@ mod tests {
             marks: 10,
             losses: 11,
             moves: 12,
-            rtt_least: 13,
+            rtt_min: 13,
             rtt_mean: 14,
             rtt_p99: 15,
             window: 16,
@@ -595,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_beyond_its_room_are_counted() {
+    fn connections_beyond_the_capacity_are_counted() {
         let own = tempfile::tempdir().unwrap();
         let folder = own.path().to_path_buf();
         let (mut page, path) = Page::create(&folder, 1, 2000, "reps").unwrap();
@@ -603,37 +606,37 @@ mod tests {
             (0..3).map(|connection| (0..2000).map(|path| slot(connection, path)).collect()).collect();
         page.write(1, 0, "reps", &all);
         let seen = read(&path).unwrap();
-        assert_eq!((seen.slots.len(), seen.no_room), (4000, 1), "4,096 slots");
+        assert_eq!((seen.slots.len(), seen.unlisted), (4000, 1), "4,096 slots");
         drop(page);
         fs::remove_file(&path).unwrap();
     }
 
     #[test]
-    fn wishes_are_answered() {
+    fn requests_receive_responses() {
         let own = tempfile::tempdir().unwrap();
         let folder = own.path().to_path_buf();
         let (page, path) = Page::create(&folder, 1, 2, "reps").unwrap();
-        assert_eq!(page.wish(), None);
-        let silent = wish(&path, "a=1", Duration::from_millis(10)).unwrap_err();
-        assert_eq!(silent.kind(), io::ErrorKind::TimedOut);
-        let (asker, asked) = (path.clone(), "load_balancer.hopper.alpha=0.1");
-        let thread = thread::spawn(move || wish(&asker, asked, Duration::from_secs(20)));
-        let heard = loop {
-            match page.wish().filter(|wish| wish.text == asked) {
-                Some(wish) => break wish,
+        assert_eq!(page.request(), None);
+        let error = request(&path, "a=1", Duration::from_millis(10)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let (path_of_caller, settings) = (path.clone(), "load_balancer.hopper.alpha=0.1");
+        let thread = thread::spawn(move || request(&path_of_caller, settings, Duration::from_secs(20)));
+        let received = loop {
+            match page.request().filter(|request| request.text == settings) {
+                Some(request) => break request,
                 None => thread::yield_now(),
             }
         };
-        page.answer(&heard, &Err("no".into()));
+        page.respond(&received, &Err("no".into()));
         assert_eq!(thread.join().unwrap().unwrap_err().to_string(), "no");
-        assert_eq!(page.wish(), None);
-        assert!(wish(&path, &"x".repeat(768), Duration::ZERO).unwrap_err().to_string().contains("767"));
+        assert_eq!(page.request(), None);
+        assert!(request(&path, &"x".repeat(768), Duration::ZERO).unwrap_err().to_string().contains("767"));
         drop(page);
         fs::remove_file(&path).unwrap();
     }
 
     #[test]
-    fn what_is_no_page_is_said() {
+    fn invalid_pages_are_reported() {
         let own = tempfile::tempdir().unwrap();
         let folder = own.path().to_path_buf();
         let error = Page::create(&folder.join("no"), 1, 2, "reps").unwrap_err();
@@ -641,10 +644,10 @@ mod tests {
         let path = folder.join("anabranch-1-0");
         fs::write(&path, [0; 4096]).unwrap();
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        assert!(read(&path).unwrap_err().to_string().contains("no statistics page"));
+        assert!(read(&path).unwrap_err().to_string().contains("not a statistics page"));
         let found = pages(&folder).unwrap();
         assert!(found.pages.is_empty() && path.exists(), "and nobody removes it");
-        assert!(found.skipped.len() == 1 && found.skipped[0].reason.contains("no statistics page"), "{found:?}");
+        assert!(found.skipped.len() == 1 && found.skipped[0].reason.contains("not a statistics page"), "{found:?}");
         let mut bytes = vec![0; 4096];
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8] = 2;

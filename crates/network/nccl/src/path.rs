@@ -71,8 +71,8 @@ impl Datapath for Path {
         either!(self, path => path.send(batch))
     }
 
-    fn receive(&mut self, most: usize, take: &mut dyn FnMut(Inbound<'_>)) -> Result<usize, WireError> {
-        either!(self, path => path.receive(most, take))
+    fn receive(&mut self, max: usize, take: &mut dyn FnMut(Inbound<'_>)) -> Result<usize, WireError> {
+        either!(self, path => path.receive(max, take))
     }
 
     fn wait(&mut self, until: Time) -> Result<(), WireError> {

@@ -111,7 +111,7 @@ pub(crate) fn init() -> Result<Arc<Process>, Failure> {
                 return Ok(process);
             }
         }
-        Owner::Nobody => {}
+        Owner::None => {}
     }
     let usage = |message| Failure::new(Code::Usage, message);
     let all =
@@ -173,7 +173,7 @@ impl Process {
             .iter()
             .map(|rail| {
                 let Device { name, ip, rdma, .. } = &rail.device;
-                let (speed, payload) = (rail.device.speed(), configuration.payload(rail.device.room()));
+                let (speed, payload) = (rail.device.speed(), configuration.payload(rail.device.max_packet()));
                 let by = rdma.as_ref().map_or_else(String::new, |rdma| format!(", queue pairs of {}", rdma.name));
                 format!("{name} ({ip}, {speed} Mbit/s, packets of {payload} B{by})")
             })
@@ -232,7 +232,7 @@ impl Process {
         let seed = RandomState::new().hash_one(&device.name);
         let settings = self
             .configuration
-            .settings(device.speed(), device.room(), device.carrier(), seed, self.key.clone())
+            .settings(device.speed(), device.max_packet(), device.carrier(), seed, self.key.clone())
             .map_err(|error| Failure::new(Code::Usage, error.to_string()))?;
         let settings = anabranch_endpoint::Settings { scheme: self.scheme().clone(), ..settings };
         let (at, labels, peer_timeout) = (SocketAddr::new(device.ip, 0), settings.labels, settings.peer_timeout);
@@ -246,9 +246,9 @@ impl Process {
                     parting: PARTING,
                     ..VerbsSettings::default()
                 };
-                let most = (labels, MAX_VERBS_PEERS);
-                UcPath::open(Some(at), verbs, most, endpoint.longest_datagram(), seed).map(|mut path| {
-                    path.on_trouble(|reason| log::say(Level::Warn, reason));
+                let max = (labels, MAX_VERBS_PEERS);
+                UcPath::open(Some(at), verbs, max, endpoint.longest_datagram(), seed).map(|mut path| {
+                    path.on_error(|reason| log::say(Level::Warn, reason));
                     Path::Verbs(path)
                 })
             }
@@ -315,9 +315,9 @@ impl Process {
                 node.change_scheme(scheme.clone());
             }
         }
-        let said = format!("{settings}: scheme {}", scheme.name());
-        log::say(Level::Info, &said);
-        Ok(said)
+        let text = format!("{settings}: scheme {}", scheme.name());
+        log::say(Level::Info, &text);
+        Ok(text)
     }
 
     pub(crate) fn paths(&self) -> Vec<Slot> {
@@ -340,8 +340,8 @@ impl Process {
         if began < *next {
             return;
         }
-        if let Some(wish) = page.wish() {
-            page.answer(&wish, &self.set(&wish.text));
+        if let Some(request) = page.request() {
+            page.respond(&request, &self.set(&request.text));
         }
         for device in 0..self.rails.len() {
             let slots = self.paths_of(device);
@@ -353,7 +353,7 @@ impl Process {
 
     /// Works for nodes idle for `since`. Returns two flags: there is activity, and NCCL calls by itself.
     pub(crate) fn help(&self, since: Time) -> (bool, bool) {
-        let (mut under_way, mut called) = (false, false);
+        let (mut is_active, mut called) = (false, false);
         for rail in &self.rails {
             let Ok(mut node) = rail.node.try_lock() else {
                 called = true;
@@ -366,10 +366,10 @@ impl Process {
                 // NCCL receives a failure at its next call.
                 let _ = node.work();
             }
-            under_way |= !node.is_quiet() || node.requests() > 0;
+            is_active |= !node.is_idle() || node.requests() > 0;
         }
-        self.write_page(under_way || called);
-        (under_way, called)
+        self.write_page(is_active || called);
+        (is_active, called)
     }
 }
 
@@ -410,7 +410,7 @@ fn slots(device: u32, of: &Watched, paths: usize, now: Time) -> Vec<Slot> {
             marks: counts.marks,
             losses: counts.losses,
             moves: counts.moves,
-            rtt_least: ns(counts.min_rtt),
+            rtt_min: ns(counts.min_rtt),
             rtt_mean: ns(counts.mean_rtt),
             rtt_p99: ns(counts.p99),
             window: of.window.unwrap_or(0),
@@ -453,9 +453,9 @@ impl Opened<'_> {
 /// Waits until all messages are acknowledged, at most for [`LINGERS`].
 fn linger(node: &mut DeviceNode) {
     let until = node.driver().datapath().now() + LINGERS;
-    while !node.is_quiet() && node.driver().datapath().now() < until {
+    while !node.is_idle() && node.driver().datapath().now() < until {
         let Ok(next) = node.work() else { return };
-        if node.is_quiet() || node.driver().wait(next.unwrap_or(until).min(until)).is_err() {
+        if node.is_idle() || node.driver().wait(next.unwrap_or(until).min(until)).is_err() {
             return;
         }
     }

@@ -150,7 +150,7 @@ impl Interfaces {
         self.names.iter().any(|of| if self.whole { name == of } else { name.starts_with(of.as_str()) })
     }
 
-    pub(crate) fn wants(&self, name: &str, is_loopback: bool) -> bool {
+    pub(crate) fn selects(&self, name: &str, is_loopback: bool) -> bool {
         self.named(name) != self.except && !(self.is_default && is_loopback)
     }
 
@@ -205,13 +205,13 @@ pub(crate) struct Configuration {
     pub(crate) level: Level,
 }
 
-struct Said {
+struct Entry {
     by: String,
     path: Vec<String>,
     value: Raw,
 }
 
-impl Said {
+impl Entry {
     fn wrong(&self, error: impl std::fmt::Display) -> String {
         format!("{}: {}: {error}", self.by, self.path.join("."))
     }
@@ -233,12 +233,12 @@ impl Configuration {
         }
         let get = |name: &str| all.iter().find(|(of, _)| of == name).map(|(_, text)| text.trim());
         let given = |name: &str| get(name).filter(|text| !text.is_empty());
-        let mut said = Vec::new();
+        let mut entries = Vec::new();
         if let Some(path) = given("ANABRANCH_CONFIG") {
-            read_file(path, &mut said)?;
+            read_file(path, &mut entries)?;
         }
         for entry in given("ANABRANCH_SET").unwrap_or_default().split(';').filter(|entry| !entry.trim().is_empty()) {
-            said.push(read_entry("ANABRANCH_SET", entry)?);
+            entries.push(read_entry("ANABRANCH_SET", entry)?);
         }
         let keys = [
             ("ANABRANCH_SCHEME", "load_balancer.scheme"),
@@ -252,10 +252,10 @@ impl Configuration {
         for (name, key) in keys {
             if let Some(text) = given(name) {
                 let value = text.parse().map_or_else(|_| Raw::Text(text.into()), Raw::Int);
-                said.push(Said { by: name.into(), path: key.split('.').map(String::from).collect(), value });
+                entries.push(Entry { by: name.into(), path: key.split('.').map(String::from).collect(), value });
             }
         }
-        let (scheme, transport, wire) = settle(&said)?;
+        let (scheme, transport, wire) = settle(&entries)?;
         let interfaces = match given("ANABRANCH_IFNAME").or_else(|| given("NCCL_SOCKET_IFNAME")) {
             Some(text) => Interfaces::read(text).map_err(|error| format!("ANABRANCH_IFNAME: {error}"))?,
             None => Interfaces::default(),
@@ -285,11 +285,11 @@ impl Configuration {
         Ok(Configuration { carriers, interfaces, scheme, transport, wire, stats, level })
     }
 
-    /// Returns the payload bytes of a full packet where a packet has `room` bytes for header and payload.
-    pub(crate) fn payload(&self, room: u64) -> u64 {
+    /// Returns the payload bytes of a full packet where a packet has `capacity` bytes for header and payload.
+    pub(crate) fn payload(&self, capacity: u64) -> u64 {
         match self.wire.payload {
             Auto::Value(payload) => payload.0,
-            Auto::Auto => room.saturating_sub(self.wire.max_header()).clamp(64, self.wire.max_payload()),
+            Auto::Auto => capacity.saturating_sub(self.wire.max_header()).clamp(64, self.wire.max_payload()),
         }
     }
 
@@ -318,13 +318,13 @@ impl Configuration {
     pub(crate) fn settings(
         &self,
         speed: u32,
-        room: u64,
+        capacity: u64,
         carrier: Carrier,
         seed: u64,
         key: Option<Key>,
     ) -> Result<anabranch_endpoint::Settings, SetError> {
         let mut wire = self.wire.clone();
-        wire.payload = Auto::Value(Bytes(self.payload(room)));
+        wire.payload = Auto::Value(Bytes(self.payload(capacity)));
         wire.datapath = if carrier == Carrier::Verbs { DatapathKind::Uc } else { DatapathKind::Udp };
         let rate = Rate(u64::from(speed) * 1_000_000);
         let settings = wire.settings_with_key(&self.transport, self.scheme.clone(), rate, seed, key)?;
@@ -356,7 +356,7 @@ fn raw(value: &toml::Value) -> Option<Raw> {
 }
 
 /// Reads the sections of a file that apply to a real network.
-fn read_file(path: &str, said: &mut Vec<Said>) -> Result<(), String> {
+fn read_file(path: &str, entries: &mut Vec<Entry>) -> Result<(), String> {
     let by = format!("ANABRANCH_CONFIG={path}");
     let text = anabranch_input::read_text(Path::new(path), anabranch_input::MAX_TEXT)
         .map_err(|error| format!("{by}: {error}"))?;
@@ -367,21 +367,21 @@ fn read_file(path: &str, said: &mut Vec<Said>) -> Result<(), String> {
     for section in ["load_balancer", "transport", "wire"] {
         match table.get(section) {
             None => {}
-            Some(toml::Value::Table(table)) => flatten(&by, &[section], table, said)?,
+            Some(toml::Value::Table(table)) => flatten(&by, &[section], table, entries)?,
             Some(_) => return Err(format!("{by}: [{section}] is a section")),
         }
     }
     Ok(())
 }
 
-fn flatten(by: &str, path: &[&str], table: &toml::Table, said: &mut Vec<Said>) -> Result<(), String> {
+fn flatten(by: &str, path: &[&str], table: &toml::Table, entries: &mut Vec<Entry>) -> Result<(), String> {
     for (key, value) in table {
         let path = [path, &[key.as_str()]].concat();
         match (value, raw(value)) {
-            (toml::Value::Table(table), _) => flatten(by, &path, table, said)?,
+            (toml::Value::Table(table), _) => flatten(by, &path, table, entries)?,
             (_, Some(value)) => {
                 let path = path.into_iter().map(String::from).collect();
-                said.push(Said { by: by.into(), path, value });
+                entries.push(Entry { by: by.into(), path, value });
             }
             (_, None) => return Err(format!("{by}: {}: found {value}, expected a value", path.join("."))),
         }
@@ -393,46 +393,46 @@ fn flatten(by: &str, path: &[&str], table: &toml::Table, said: &mut Vec<Said>) -
 pub(crate) fn changed(scheme: &HostParameters, settings: &str) -> Result<HostParameters, String> {
     let mut scheme = scheme.clone();
     for entry in settings.split(';').filter(|entry| !entry.trim().is_empty()) {
-        let said = read_entry("to be set", entry)?;
-        let path: Vec<&str> = said.path.iter().map(String::as_str).collect();
+        let entry = read_entry("to be set", entry)?;
+        let path: Vec<&str> = entry.path.iter().map(String::as_str).collect();
         let set = match path[..] {
             ["load_balancer", "scheme" | "host"] => {
-                let Raw::Text(name) = &said.value else { return Err(said.wrong("expected the name of a scheme")) };
-                scheme = named_scheme(&said, name)?;
+                let Raw::Text(name) = &entry.value else { return Err(entry.wrong("expected the name of a scheme")) };
+                scheme = named_scheme(&entry, name)?;
                 Ok(())
             }
-            ["load_balancer", name, key] => set_scheme(&mut scheme, name, key, &said)?,
-            _ => return Err(said.wrong("only keys of load_balancer can be changed while traffic runs")),
+            ["load_balancer", name, key] => set_scheme(&mut scheme, name, key, &entry)?,
+            _ => return Err(entry.wrong("only keys of load_balancer can be changed while traffic runs")),
         };
-        set.map_err(|error| said.wrong(error))?;
+        set.map_err(|error| entry.wrong(error))?;
     }
     scheme.check().map_err(|error| format!("[load_balancer]: {error}"))?;
     Ok(scheme)
 }
 
-fn named_scheme(of: &Said, name: &str) -> Result<HostParameters, String> {
+fn named_scheme(of: &Entry, name: &str) -> Result<HostParameters, String> {
     match HostParameters::named(name) {
         Ok(host) => Ok(host),
         Err(_) => registry::resolve(name).map(|(host, _)| host).map_err(|error| of.wrong(error)),
     }
 }
 
-fn read_entry(by: &str, entry: &str) -> Result<Said, String> {
+fn read_entry(by: &str, entry: &str) -> Result<Entry, String> {
     let expected = "expected key=value, for example transport.ack_every=4";
     let (key, text) = entry.split_once('=').ok_or_else(|| format!("{by}: found `{}`, {expected}", entry.trim()))?;
     let text = text.trim();
     let value = format!("value = {text}").parse::<toml::Table>().ok().and_then(|table| raw(table.get("value")?));
     let path = key.trim().split('.').map(|part| part.trim().to_string()).collect();
-    Ok(Said { by: by.into(), path, value: value.unwrap_or_else(|| Raw::Text(text.into())) })
+    Ok(Entry { by: by.into(), path, value: value.unwrap_or_else(|| Raw::Text(text.into())) })
 }
 
 /// Applies the settings to the defaults; a later setting overrides an earlier one.
-fn settle(said: &[Said]) -> Result<(HostParameters, TransportParameters, WireParameters), String> {
+fn settle(entries: &[Entry]) -> Result<(HostParameters, TransportParameters, WireParameters), String> {
     let last = |section: &str, keys: &[&str]| {
-        let is_it = |of: &&Said| of.path.len() == 2 && of.path[0] == section && keys.contains(&of.path[1].as_str());
-        said.iter().rev().find(is_it)
+        let is_it = |of: &&Entry| of.path.len() == 2 && of.path[0] == section && keys.contains(&of.path[1].as_str());
+        entries.iter().rev().find(is_it)
     };
-    let text = |of: &Said| match &of.value {
+    let text = |of: &Entry| match &of.value {
         Raw::Text(text) => Ok(text.clone()),
         other => Err(of.wrong(format!("found {other}, expected a name"))),
     };
@@ -449,7 +449,7 @@ fn settle(said: &[Said]) -> Result<(HostParameters, TransportParameters, WirePar
         scheme = named_scheme(of, &text(of)?)?;
     }
     let mut wire = WireParameters::default();
-    for of in said {
+    for of in entries {
         let path: Vec<&str> = of.path.iter().map(String::as_str).collect();
         let set = match path[..] {
             ["wire", key] => wire.set(key, &of.value),
@@ -473,7 +473,7 @@ fn settle(said: &[Said]) -> Result<(HostParameters, TransportParameters, WirePar
 }
 
 /// Sets a parameter of a scheme, which need not be the one in use: a file may have tables for several.
-fn set_scheme(scheme: &mut HostParameters, name: &str, key: &str, of: &Said) -> Result<Result<(), SetError>, String> {
+fn set_scheme(scheme: &mut HostParameters, name: &str, key: &str, of: &Entry) -> Result<Result<(), SetError>, String> {
     let (other, switch) = (HostParameters::named(name), SwitchParameters::named(name));
     if other.is_err() && switch.is_err() {
         return Err(of.wrong(format!("there is no scheme `{name}`")));
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_say_what_holds() {
+    fn settings_of_all_sources_are_merged() {
         let usual = read(&[("PATH", "/bin"), ("ANABRANCH_SCHEME", "")]).unwrap();
         assert_eq!((usual.scheme.name(), usual.wire.labels, usual.level), ("reps", 8, Level::Info));
         let set = read(&[

@@ -64,7 +64,7 @@ fn every_entry_of_every_version() {
 
 /// Version 10 has no `finalize`.
 #[test]
-fn a_hundred_times_loaded_and_nothing_is_left() {
+fn a_hundred_loads_release_everything() {
     let program = program("a_hundred_times");
     [10, 12].into_iter().for_each(|version| load_run_unload(&program, version, 100));
 }
@@ -85,7 +85,7 @@ fn every_entry_over_verbs() {
 }
 
 #[test]
-fn no_room_for_the_page() {
+fn missing_space_for_the_page() {
     let program = program("no_room");
     let loud = ("ANABRANCH_TEST_LOUD", "1");
     let said = run(&program, 12, 1, &[loud, ("ANABRANCH_STATS", "/no/such/folder")]);
@@ -119,7 +119,7 @@ fn no_room_for_the_page() {
 /// A waiting request that is polled again within a microsecond of the last work makes no system call.
 #[test]
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn quick_looks_make_no_system_call() {
+fn frequent_polls_make_no_system_call() {
     let output = Command::new(program("quiet_looks"))
         .arg(plugin())
         .args(["12", "1"])
@@ -177,7 +177,7 @@ fn valgrind(name: &str, variables: &[(String, String)]) {
 /// All versions; needs Rust's sanitiser run time.
 #[test]
 #[ignore = "builds the library anew with the address sanitiser: a minute or more"]
-fn the_address_sanitiser_finds_nothing() {
+fn address_sanitiser_reports_no_errors() {
     const TARGET: &str = "x86_64-unknown-linux-gnu";
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sanitised");
     let built = Command::new(env!("CARGO"))

@@ -22,7 +22,7 @@ fn cut(pair: &Pair) {
 }
 
 #[test]
-fn a_peer_that_is_gone_is_found_by_both_who_wait() {
+fn disconnected_peer_fails_both_waiting_requests() {
     let mut pair = Pair::usual(1);
     let (sender, receiver) = pair.connect(0);
     let (first, memory) = pair.receive(1, receiver, 100_000, 7);
@@ -90,7 +90,7 @@ fn handles_that_lead_nowhere() {
 }
 
 #[test]
-fn packets_of_another_size_are_told() {
+fn mtu_mismatch_is_reported() {
     let link = Link::new(Rate::gbps(10), Time::from_us(5));
     let mut pair = Pair::new(5, &link, [settings(1, 1000, 4), settings(2, 1400, 4)]);
     let (_, mut handle) = pair.listen(1);
@@ -102,7 +102,7 @@ fn packets_of_another_size_are_told() {
 }
 
 #[test]
-fn ranks_without_the_same_key_are_told() {
+fn key_mismatch_is_reported() {
     let link = Link::new(Rate::gbps(10), Time::from_us(5));
     let of = || [settings(1, 1000, 4), settings(2, 1000, 4)];
     let mut pair: Pair = Pair::authenticated(5, &link, of(), [Protection::Control; 2]);
@@ -150,7 +150,7 @@ fn closing_early_fails_the_other_end() {
         Connecting::Done(id) => Some(id),
     });
     pair.nodes[1].close_sender(sender).unwrap();
-    pair.until("quiet", |pair| pair.nodes[1].is_quiet().then_some(()));
+    pair.until("quiet", |pair| pair.nodes[1].is_idle().then_some(()));
     let receiver = pair.until("a receiver", |pair| pair.nodes[0].accept(listener).unwrap());
     let memory = Buffer { memory: Shared::of(vec![]), size: 0, tag: 0 };
     assert_eq!(pair.nodes[0].receive(receiver, vec![memory]).unwrap_err().code, Code::Remote);
@@ -158,7 +158,7 @@ fn closing_early_fails_the_other_end() {
 
 /// A receiver that has all data may close and leave: the sender receives the number of complete receives, if not every ACK.
 #[test]
-fn what_was_complete_before_the_receiver_closed_is_done() {
+fn requests_completed_before_a_close_succeed() {
     for seed in 0..20 {
         let mut pair = Pair::usual(seed);
         let (sender, receiver) = pair.connect(0);
@@ -167,7 +167,7 @@ fn what_was_complete_before_the_receiver_closed_is_done() {
         pair.finish(1, received).unwrap();
         pair.nodes[1].close_receiver(receiver).unwrap();
         let limit = pair.network.now() + Time::from_us(100_000);
-        while !pair.nodes[1].is_quiet() && pair.network.now() < limit {
+        while !pair.nodes[1].is_idle() && pair.network.now() < limit {
             pair.step();
         }
         pair.nodes[1].leave();
@@ -178,7 +178,7 @@ fn what_was_complete_before_the_receiver_closed_is_done() {
 }
 
 #[test]
-fn numbers_that_name_nothing_and_too_many_requests() {
+fn invalid_identifiers_and_too_many_requests_fail() {
     let mut pair = Pair::usual(7);
     let (sender, receiver) = pair.connect(0);
     let requests: Vec<_> = (0..32).map(|_| pair.receive(1, receiver, 8, 0).0).collect();
@@ -210,7 +210,7 @@ fn a_stream_is_used_again() {
         assert_eq!(memory.bytes(), [round; 3000]);
         pair.nodes[0].close_sender(sender).unwrap();
         pair.nodes[1].close_receiver(receiver).unwrap();
-        pair.until("quiet", |pair| pair.nodes.iter_mut().all(|node| node.is_quiet()).then_some(()));
+        pair.until("quiet", |pair| pair.nodes.iter_mut().all(|node| node.is_idle()).then_some(()));
     }
     // Control and one for data: the first connection's path memory serves all of them.
     let (endpoint, _) = pair.nodes[0].driver().endpoint();

@@ -186,7 +186,7 @@ fn attack(seed: u64) -> [usize; 3] {
 }
 
 #[test]
-fn nonsense_harms_nobody() {
+fn invalid_messages_have_no_effect() {
     let sum = |all: [usize; 3], one: [usize; 3]| std::array::from_fn(|at| all[at] + one[at]);
     let all = (0..300).map(attack).fold([0; 3], sum);
     // Some of the random messages were valid.

@@ -226,7 +226,7 @@ fn try_seed(seed: u64, damage: u32, authenticates: bool) -> Result<(), String> {
             pair.nodes[connection.from].close_sender(connection.sender).unwrap();
         }
     }
-    pair.until("the end", |pair| pair.nodes.iter_mut().all(|node| node.is_quiet()).then_some(()));
+    pair.until("the end", |pair| pair.nodes.iter_mut().all(|node| node.is_idle()).then_some(()));
     for node in &pair.nodes {
         if (node.communicators(), node.requests(), node.is_used()) != (0, 0, false) {
             return Err("something is left".into());

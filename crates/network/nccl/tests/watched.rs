@@ -23,7 +23,7 @@ fn watched(pair: &mut Pair) -> Watched {
 }
 
 #[test]
-fn paths_say_what_went_over_them_and_another_scheme_takes_others() {
+fn path_counters_follow_the_scheme() {
     let link = Link::new(Rate::gbps(10), Time::from_us(5));
     let scheme = HostParameters::named("ecmp").unwrap();
     let of = |seed| anabranch_endpoint::Settings { scheme: scheme.clone(), ..settings(seed, 1000, 4) };

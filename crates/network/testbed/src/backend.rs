@@ -2,7 +2,7 @@
 
 use crate::{
     Launch, MAX_RATE, MIN_RATE, Plan, TestbedError,
-    faults::{harm, is_one_way},
+    faults::{harm, is_unidirectional},
     harm::ONLY_ROOT,
     run::run,
     space,
@@ -173,7 +173,7 @@ fn refuse_fault(fault: &Fault) -> Result<(), RunError> {
         let reason = format!("found {rate}, and links of a testbed have from {least} to {most}");
         return refused("rate", &reason, &format!("a rate from {least} to {most}"));
     }
-    let is_part = matches!(fault.action, FaultAction::Down | FaultAction::Up) && is_one_way(&fault.links);
+    let is_part = matches!(fault.action, FaultAction::Down | FaultAction::Up) && is_unidirectional(&fault.links);
     if (is_part || harm(fault.action).is_some()) && !space::may_load_programs() {
         let reason = match is_part {
             true => "found a direction of a cable alone, which a BPF program takes down: that needs root".to_string(),

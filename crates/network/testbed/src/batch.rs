@@ -73,12 +73,12 @@ impl Batch {
     }
 
     fn ended(&mut self) -> TestbedError {
-        let mut said = String::new();
+        let mut output = String::new();
         if let Some(mut stderr) = self.child.stderr.take() {
-            let _ = stderr.read_to_string(&mut said);
+            let _ = stderr.read_to_string(&mut output);
         }
         let command = format!("{} -n {} -batch -", self.program.name(), self.namespace);
-        TestbedError::Program { command, said: said.trim().to_string() }
+        TestbedError::Program { command, message: output.trim().to_string() }
     }
 }
 

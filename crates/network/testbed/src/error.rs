@@ -31,12 +31,12 @@ pub enum TestbedError {
     )]
     NoNamespaces(String),
     /// A program failed.
-    #[error("`{command}` failed: {said}")]
+    #[error("`{command}` failed: {message}")]
     Program {
         /// Command line.
         command: String,
         /// Standard error of the program.
-        said: String,
+        message: String,
     },
     /// A request to the system failed.
     #[error("{what}: {source}")]

@@ -202,10 +202,10 @@ impl Fabric {
     pub(crate) fn routes(&self, node: usize, up: &[usize]) -> String {
         let plan = &self.net.plan;
         let mut routes = String::new();
-        let ways = |role: Role| plan.all(role).map(|(other, _)| other).filter(|other| up.contains(other));
+        let neighbours = |role: Role| plan.all(role).map(|(other, _)| other).filter(|other| up.contains(other));
         match plan.nodes[node].role {
             Role::Host => {
-                let leaf = ways(Role::Leaf).find_map(|leaf| plan.cable(node, leaf));
+                let leaf = neighbours(Role::Leaf).find_map(|leaf| plan.cable(node, leaf));
                 if let Some(cable) = leaf {
                     let _ = writeln!(routes, "route replace default via {}", cable.upper.address);
                 }
@@ -215,7 +215,7 @@ impl Fabric {
                     let address = plan.cable(node, spine).map(|cable| cable.upper.address)?;
                     Some(format!(" nexthop via {address} dev {}", self.name(spine)))
                 };
-                let hops: String = ways(Role::Spine).filter_map(via).collect();
+                let hops: String = neighbours(Role::Spine).filter_map(via).collect();
                 let others =
                     plan.all(Role::Leaf).enumerate().filter(|(_, (leaf, _))| *leaf != node && !hops.is_empty());
                 others.for_each(|(number, _)| routes += &format!("route replace 10.{}.0.0/16{hops}\n", number + 1));
@@ -248,7 +248,7 @@ impl Fabric {
             };
             // A user without the privilege to load programs has a testbed without marking and trimming.
             let reason = match &error {
-                TestbedError::Program { said, .. } if said.contains("not permitted") => {
+                TestbedError::Program { message, .. } if message.contains("not permitted") => {
                     "only root may load BPF programs".to_string()
                 }
                 _ => error.to_string().lines().next().unwrap_or_default().to_string(),

@@ -35,7 +35,7 @@ pub(crate) fn harm(action: FaultAction) -> Option<Harm> {
     }
 }
 
-pub(crate) fn is_one_way(links: &[LinkId]) -> bool {
+pub(crate) fn is_unidirectional(links: &[LinkId]) -> bool {
     links.iter().any(|link| !links.contains(&link.reverse()))
 }
 
@@ -75,26 +75,26 @@ pub(crate) enum Go {
     Clock(Instant),
 }
 
-/// Prepares the faults, applies those of time zero, then the others at their times. Reports by `said` when it is
+/// Prepares the faults, applies those of time zero, then the others at their times. Reports by `reports` when it is
 /// prepared and when it has begun, with the faults that took effect. Returns those that took effect later, and calls
 /// `failed` if one of them cannot be applied.
 pub(crate) fn live(
     setup: &Setup,
     fabric: &Fabric,
     go: &Receiver<Go>,
-    said: &Sender<Result<Vec<Effect>, TestbedError>>,
+    reports: &Sender<Result<Vec<Effect>, TestbedError>>,
     failed: impl FnOnce(TestbedError),
 ) -> Vec<Effect> {
     let mut faults = match Faults::prepare(setup, fabric) {
         Ok(faults) => faults,
         Err(error) => {
-            let _ = said.send(Err(error));
+            let _ = reports.send(Err(error));
             return Vec::new();
         }
     };
-    let _ = said.send(Ok(Vec::new()));
+    let _ = reports.send(Ok(Vec::new()));
     let Ok(Go::Begin) = go.recv() else { return Vec::new() };
-    let _ = said.send(faults.begin());
+    let _ = reports.send(faults.begin());
     let Ok(Go::Clock(start)) = go.recv() else { return Vec::new() };
     let (effects, error) = faults.run(start, go);
     if let Some(error) = error {

@@ -33,7 +33,7 @@ pub(crate) fn run(command: &mut Command) -> io::Result<i32> {
     let code = loop {
         match awaited.wait()? {
             Signal::SIGCHLD => {
-                if let Some(code) = look_after(group, &terminal)? {
+                if let Some(code) = supervise(group, &terminal)? {
                     break code;
                 }
             }
@@ -46,14 +46,14 @@ pub(crate) fn run(command: &mut Command) -> io::Result<i32> {
 }
 
 /// Returns the exit code if the command has ended.
-fn look_after(group: Pid, terminal: &Terminal) -> io::Result<Option<i32>> {
+fn supervise(group: Pid, terminal: &Terminal) -> io::Result<Option<i32>> {
     loop {
         match waitpid(group, Some(WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED))? {
             WaitStatus::Exited(_, code) => return Ok(Some(code)),
             WaitStatus::Signaled(_, signal, _) => return Ok(Some(128 + signal as i32)),
             WaitStatus::Stopped(_, signal) => {
-                let asked_for_terminal = matches!(signal, Signal::SIGTTIN | Signal::SIGTTOU);
-                if !(asked_for_terminal && terminal.is_ours) {
+                let requested_terminal = matches!(signal, Signal::SIGTTIN | Signal::SIGTTOU);
+                if !(requested_terminal && terminal.is_ours) {
                     // This process stops with the command, so that a shell shows its prompt again.
                     terminal.give(getpgrp());
                     raise(Signal::SIGSTOP)?;

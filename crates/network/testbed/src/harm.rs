@@ -144,7 +144,9 @@ pub(crate) const ONLY_ROOT: &str =
 fn only_root(error: TestbedError) -> TestbedError {
     match &error {
         // The loader first creates a folder for maps.
-        TestbedError::Program { said, .. } if said.contains("not permitted") || said.contains("/sys/fs/bpf") => {
+        TestbedError::Program { message, .. }
+            if message.contains("not permitted") || message.contains("/sys/fs/bpf") =>
+        {
             TestbedError::Input(ONLY_ROOT.into())
         }
         // Each delay creates an interface, which needs the privilege.
@@ -174,12 +176,12 @@ fn forward_apart(order: &ForwardOrder) -> Result<(), TestbedError> {
     if let Some(stdin) = child.stdin.take() {
         serde_json::to_writer(stdin, order).map_err(|error| failed(error.into()))?;
     }
-    let mut said = String::new();
+    let mut output = String::new();
     if let Some(mut stdout) = child.stdout.take() {
         // The process closes its output when it is ready.
-        std::io::Read::read_to_string(&mut stdout, &mut said).map_err(failed)?;
+        std::io::Read::read_to_string(&mut stdout, &mut output).map_err(failed)?;
     }
-    if said.is_empty() { Ok(()) } else { Err(only_root(TestbedError::Input(said))) }
+    if output.is_empty() { Ok(()) } else { Err(only_root(TestbedError::Input(output))) }
 }
 
 /// Delays packets as standard input specifies. Prints nothing on success, or the error.

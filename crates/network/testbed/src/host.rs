@@ -17,7 +17,7 @@ use std::{
 /// Size of a message in bytes; a flow is split into messages.
 const MESSAGE: u64 = 1 << 20;
 /// Maximum interval between two polls of the orders.
-const LOOK: Time = Time::from_us(1_000);
+const POLL_INTERVAL: Time = Time::from_us(1_000);
 /// Real-time priority of endpoints: above ordinary processes, below kernel threads.
 const PRIORITY: &str = "5";
 
@@ -78,7 +78,7 @@ struct Going {
     counted: Delivered,
 }
 
-struct Work<'a> {
+struct HostRun<'a> {
     host: &'a Host,
     number: usize,
     reports: &'a Sender<(usize, Report)>,
@@ -101,7 +101,7 @@ impl Host {
     pub(crate) fn live(&self, number: usize, orders: &Receiver<Order>, reports: &Sender<(usize, Report)>) {
         let done = self.open().and_then(|driver| {
             let _ = reports.send((number, Report::Ready));
-            let mut work = Work {
+            let mut work = HostRun {
                 host: self,
                 number,
                 reports,
@@ -136,8 +136,8 @@ pub(crate) fn be_real_time() -> Result<(), TestbedError> {
     programs::run("chrt", &["--rr", "--pid", PRIORITY, &thread], "").map(drop)
 }
 
-impl Work<'_> {
-    fn say(&self, report: Report) {
+impl HostRun<'_> {
+    fn report(&self, report: Report) {
         // The receiver is gone if the run has ended early.
         let _ = self.reports.send((self.number, report));
     }
@@ -154,11 +154,11 @@ impl Work<'_> {
             }
             let next = self.driver.work().map_err(|error| error.to_string())?;
             while let Some(event) = self.driver.endpoint().0.poll_event() {
-                self.hear(event)?;
+                self.on_event(event)?;
             }
             let handed = self.hand_over()?;
             let now = self.driver.datapath().now();
-            let until = if handed { now } else { next.unwrap_or(now + LOOK).min(now + LOOK) };
+            let until = if handed { now } else { next.unwrap_or(now + POLL_INTERVAL).min(now + POLL_INTERVAL) };
             self.driver.wait(until).map_err(|error| error.to_string())?;
         }
     }
@@ -179,7 +179,7 @@ impl Work<'_> {
             self.unmet += 1;
         }
         if self.unmet == 0 {
-            self.say(Report::Ready);
+            self.report(Report::Ready);
         }
         Ok(())
     }
@@ -190,7 +190,7 @@ impl Work<'_> {
         let peer = self.driver.datapath().peer(to, &[]).map_err(|error| error.to_string())?;
         self.going.insert(flow, Going { peer, left: bytes, last: 0, counted: Delivered::default() });
         self.waiting.push_back(flow);
-        self.say(Report::Started { flow, at: self.host.now() });
+        self.report(Report::Started { flow, at: self.host.now() });
         if self.lost.contains(&peer) {
             self.abandon(flow);
         }
@@ -200,7 +200,7 @@ impl Work<'_> {
     fn abandon(&mut self, flow: u32) {
         self.going.remove(&flow);
         self.waiting.retain(|waiting| *waiting != flow);
-        self.say(Report::Abandoned { flow });
+        self.report(Report::Abandoned { flow });
     }
 
     /// Passes messages to the endpoint until it is full. Returns `true` if it accepted any.
@@ -226,12 +226,12 @@ impl Work<'_> {
         Ok(some)
     }
 
-    fn hear(&mut self, event: Event) -> Result<(), String> {
+    fn on_event(&mut self, event: Event) -> Result<(), String> {
         match event {
             Event::Open { .. } => {
                 self.unmet = self.unmet.saturating_sub(1);
                 if self.unmet == 0 {
-                    self.say(Report::Ready);
+                    self.report(Report::Ready);
                 }
             }
             Event::Received { stream, bytes, .. } => {
@@ -244,7 +244,7 @@ impl Work<'_> {
                 }
                 if *so_far == expected {
                     self.received.remove(&stream);
-                    self.say(Report::Received { flow: stream, at: self.host.now() });
+                    self.report(Report::Received { flow: stream, at: self.host.now() });
                 }
                 self.driver.endpoint().0.recycle(bytes);
             }
@@ -258,7 +258,7 @@ impl Work<'_> {
                 if going.left == 0 && going.last == message {
                     let counted = Box::new(std::mem::take(counted));
                     self.going.remove(&stream);
-                    self.say(Report::Acknowledged { flow: stream, at: self.host.now(), counted });
+                    self.report(Report::Acknowledged { flow: stream, at: self.host.now(), counted });
                 }
             }
             Event::Refused { .. } => {}
@@ -273,7 +273,7 @@ impl Work<'_> {
                     self.going.iter().filter(|(_, of)| of.peer == peer).map(|(flow, _)| *flow).collect();
                 flows.into_iter().for_each(|flow| self.abandon(flow));
                 if let Some(other) = at {
-                    self.say(Report::Lost { other, reason: close_reason_text(reason) });
+                    self.report(Report::Lost { other, reason: close_reason_text(reason) });
                 }
             }
         }

@@ -133,7 +133,7 @@ impl<'a> Jobs<'a> {
         job.rounds.push(round.nanoseconds);
         let mut finished = 0;
         for row in &round.rows {
-            let Row { rank, channel, step, sent, start_ns, end_ns, went, .. } = row;
+            let Row { rank, channel, step, sent, start_ns, end_ns, counters, .. } = row;
             let began = round.began_ns.get(*rank).copied().unwrap_or(self.zero_ns);
             let at = |ns: &u64| Some(Time::from_ns((began + ns).saturating_sub(self.zero_ns)));
             let names = if *sent { &job.sent } else { &job.received };
@@ -147,13 +147,13 @@ impl<'a> Jobs<'a> {
             (outcome.started, outcome.first_sent, outcome.acknowledged) = (at(start_ns), at(start_ns), at(end_ns));
             outcome.received = outcome.received.map(|received| received.min(outcome.acknowledged.unwrap_or(received)));
             finished += 1;
-            if let Some(went) = went {
-                outcome.metrics.retransmitted_packets = Some(went.retransmitted);
-                outcome.metrics.path_switches = Some(went.moves);
-                counted.packets += went.packets;
-                counted.retransmitted += went.retransmitted;
-                counted.timeouts += went.timeouts;
-                counted.path_switches += went.moves;
+            if let Some(counters) = counters {
+                outcome.metrics.retransmitted_packets = Some(counters.retransmitted);
+                outcome.metrics.path_switches = Some(counters.moves);
+                counted.packets += counters.packets;
+                counted.retransmitted += counters.retransmitted;
+                counted.timeouts += counters.timeouts;
+                counted.path_switches += counters.moves;
             }
         }
         finished

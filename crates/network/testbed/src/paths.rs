@@ -22,9 +22,9 @@ const QUESTION: usize = 32;
 /// Attempts per hop.
 const TRIES: u32 = 3;
 /// Labels probed at once; switches delay ICMP errors under larger bursts.
-const AT_ONCE: usize = 16;
+const BATCH: usize = 16;
 /// Consecutive silent hops after which probing of a label stops.
-const SILENT: usize = 2;
+const MAX_UNRESPONSIVE_HOPS: usize = 2;
 /// Origin of an extended socket error (`SO_EE_ORIGIN_ICMP`).
 const ORIGIN_ICMP: u8 = 2;
 /// ICMP types: time exceeded, destination unreachable.
@@ -36,7 +36,7 @@ const LAST: u16 = 60_000;
 
 /// Parameters of a path discovery.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct PathRequest {
     /// Destination address, and destination port of label 0.
     pub to: SocketAddrV4,
     /// Source port of label 0. 0 selects the first run of free ports, one for each label.
@@ -46,7 +46,7 @@ pub struct Asked {
     /// Maximum number of hops to probe.
     pub hops: u8,
     /// Timeout of a reply.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// A hop that replied.
@@ -142,30 +142,37 @@ fn open_all(first: u16, labels: u16) -> Result<Vec<UdpSocket>, TestbedError> {
 ///
 /// # Errors
 /// Returns an error if ports are in use or nothing can be sent.
-pub fn discover(asked: &Asked) -> Result<Vec<LabelPath>, TestbedError> {
-    if u32::from(asked.to.port()) + u32::from(asked.labels) > 1 << 16 {
-        let (labels, to) = (asked.labels, asked.to);
+pub fn discover(request: &PathRequest) -> Result<Vec<LabelPath>, TestbedError> {
+    if u32::from(request.to.port()) + u32::from(request.labels) > 1 << 16 {
+        let (labels, to) = (request.labels, request.to);
         return Err(TestbedError::Input(format!("{labels} labels from {to} on go beyond port 65535")));
     }
-    let mut paths = Vec::with_capacity(asked.labels.into());
-    let all: Vec<UdpSocket> = open_all(asked.first_port, asked.labels)?;
-    for (chunk, sockets) in all.chunks(AT_ONCE).enumerate() {
+    let mut paths = Vec::with_capacity(request.labels.into());
+    let all: Vec<UdpSocket> = open_all(request.first_port, request.labels)?;
+    for (chunk, sockets) in all.chunks(BATCH).enumerate() {
         let mut found: Vec<LabelPath> = Vec::with_capacity(sockets.len());
         for (index, socket) in sockets.iter().enumerate() {
-            let label = (chunk * AT_ONCE + index) as u16;
+            let label = (chunk * BATCH + index) as u16;
             let at = socket.local_addr().map_err(|error| TestbedError::system("own address", error))?;
-            found.push(LabelPath { label, source: at.port(), destination: asked.to.port() + label, hops: Vec::new() });
+            found.push(LabelPath {
+                label,
+                source: at.port(),
+                destination: request.to.port() + label,
+                hops: Vec::new(),
+            });
         }
-        for ttl in 1..=asked.hops.max(1) {
+        for ttl in 1..=request.hops.max(1) {
             let goes_on = |path: &LabelPath| {
                 let ended = path.hops.last().is_some_and(|hop| hop.is_some_and(|hop| hop.is_last));
-                !ended && (path.hops.len() < SILENT || path.hops.iter().rev().take(SILENT).any(Option::is_some))
+                !ended
+                    && (path.hops.len() < MAX_UNRESPONSIVE_HOPS
+                        || path.hops.iter().rev().take(MAX_UNRESPONSIVE_HOPS).any(Option::is_some))
             };
-            let wanted: Vec<usize> = (0..found.len()).filter(|index| goes_on(&found[*index])).collect();
-            let destinations: Vec<u16> = wanted.iter().map(|index| found[*index].destination).collect();
-            let wanted_sockets: Vec<&UdpSocket> = wanted.iter().map(|index| &sockets[*index]).collect();
-            let hops = ask(&wanted_sockets, *asked.to.ip(), &destinations, ttl, asked.patience)?;
-            wanted.iter().zip(hops).for_each(|(index, hop)| found[*index].hops.push(hop));
+            let open_labels: Vec<usize> = (0..found.len()).filter(|index| goes_on(&found[*index])).collect();
+            let destinations: Vec<u16> = open_labels.iter().map(|index| found[*index].destination).collect();
+            let open_sockets: Vec<&UdpSocket> = open_labels.iter().map(|index| &sockets[*index]).collect();
+            let hops = probe(&open_sockets, *request.to.ip(), &destinations, ttl, request.timeout)?;
+            open_labels.iter().zip(hops).for_each(|(index, hop)| found[*index].hops.push(hop));
         }
         paths.extend(found);
     }
@@ -173,20 +180,20 @@ pub fn discover(asked: &Asked) -> Result<Vec<LabelPath>, TestbedError> {
 }
 
 /// Probes hop `ttl` on each socket. Returns the hops that replied.
-fn ask(
+fn probe(
     sockets: &[&UdpSocket],
     to: Ipv4Addr,
     ports: &[u16],
     ttl: u8,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Vec<Option<Hop>>, TestbedError> {
-    let mut answers: Vec<Option<Hop>> = vec![None; sockets.len()];
+    let mut replies: Vec<Option<Hop>> = vec![None; sockets.len()];
     let question = [ttl; QUESTION];
     for _ in 0..TRIES {
-        let mut asked_at = vec![None; sockets.len()];
-        for (index, socket) in sockets.iter().enumerate().filter(|(index, _)| answers[*index].is_none()) {
+        let mut sent_at = vec![None; sockets.len()];
+        for (index, socket) in sockets.iter().enumerate().filter(|(index, _)| replies[*index].is_none()) {
             socket.set_ttl(ttl.into()).map_err(|error| TestbedError::system("setting the hops of a socket", error))?;
-            asked_at[index] = Some(Instant::now());
+            sent_at[index] = Some(Instant::now());
             let to = SocketAddrV4::new(to, ports[index]);
             // A pending error fails the first attempt, so a second one follows.
             let sent = socket.send_to(&question, to).or_else(|_| socket.send_to(&question, to));
@@ -196,19 +203,19 @@ fn ask(
                 return Err(TestbedError::system(format!("sending to {to}"), error));
             }
         }
-        let until = Instant::now() + patience;
+        let until = Instant::now() + timeout;
         loop {
             for (index, socket) in sockets.iter().enumerate() {
-                while answers[index].is_none()
-                    && let Some(begun) = asked_at[index]
+                while replies[index].is_none()
+                    && let Some(begun) = sent_at[index]
                     && let Some((at, is_last, of)) = read(socket)?
                 {
                     if of == ttl {
-                        answers[index] = Some(Hop { at, round_trip: begun.elapsed(), is_last });
+                        replies[index] = Some(Hop { at, round_trip: begun.elapsed(), is_last });
                     }
                 }
             }
-            let open = || (0..sockets.len()).filter(|index| asked_at[*index].is_some() && answers[*index].is_none());
+            let open = || (0..sockets.len()).filter(|index| sent_at[*index].is_some() && replies[*index].is_none());
             let left = until.saturating_duration_since(Instant::now());
             if open().next().is_none() || left.is_zero() {
                 break;
@@ -223,7 +230,7 @@ fn ask(
             }
         }
     }
-    Ok(answers)
+    Ok(replies)
 }
 
 /// Reads the next message of a socket's error queue: its sender, `true` if that is the destination, and the probe's
@@ -240,7 +247,7 @@ fn read(socket: &UdpSocket) -> Result<Option<(Ipv4Addr, bool, u8)>, TestbedError
             Err(Errno::EINTR) => continue,
             Err(error) => return Err(TestbedError::system("reading the error queue of a socket", error)),
         };
-        let told = message.cmsgs().ok().and_then(|mut all| {
+        let hop = message.cmsgs().ok().and_then(|mut all| {
             all.find_map(|control| match control {
                 ControlMessageOwned::Ipv4RecvErr(error, Some(from)) if error.ee_origin == ORIGIN_ICMP => {
                     let at = Ipv4Addr::from(u32::from_be(from.sin_addr.s_addr));
@@ -253,7 +260,7 @@ fn read(socket: &UdpSocket) -> Result<Option<(Ipv4Addr, bool, u8)>, TestbedError
                 _ => None,
             })
         });
-        if let Some((at, is_last)) = told {
+        if let Some((at, is_last)) = hop {
             return Ok(Some((at, is_last, question[0])));
         }
     }
@@ -281,8 +288,8 @@ mod tests {
         ];
         assert_eq!(groups(&found), [vec![1, 4], vec![0, 2]], "label 3 may lead over either");
         // The second switch never replies, and hops behind it are unknown.
-        let silent = [path(0, &[Some(1), None]), path(1, &[Some(1), None])];
-        assert_eq!(groups(&silent), [vec![0, 1]]);
+        let unresponsive = [path(0, &[Some(1), None]), path(1, &[Some(1), None])];
+        assert_eq!(groups(&unresponsive), [vec![0, 1]]);
         assert!(groups(&[path(0, &[None, None]), path(1, &[Some(9)])]).is_empty(), "no switch answers");
     }
 }

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_built_is_refused_with_what_can() {
+    fn unsupported_topologies_are_refused_with_alternatives() {
         let refused = |kind: &str, changes: &[(&str, &str)], word: &str| {
             let error = Plan::new(&topology(kind, changes), 1500, queue(), 1).unwrap_err().to_string();
             assert!(error.contains(word) && error.contains("64 hosts") && error.contains("1000 Mbit/s"), "{error}");

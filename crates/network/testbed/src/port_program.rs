@@ -117,7 +117,7 @@ mod tests {
     use crate::Marking;
 
     #[test]
-    fn settings_are_written_where_the_program_reads_them() {
+    fn settings_match_the_layout_of_the_program() {
         let marking = Some(Marking { min: 30_000, max: 90_000, probability: 1.0 });
         let queue = Queue { limit: 300_000, marking, trimming: true };
         let patched = object(OBJECT, 20_000_000, 4180, &queue).unwrap();

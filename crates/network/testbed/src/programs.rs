@@ -57,8 +57,8 @@ pub(crate) fn run<A: AsRef<OsStr>>(program: &str, arguments: &[A], input: &str) 
     let written = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(input.as_bytes()));
     let output = child.wait_with_output().map_err(system)?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
-        return Err(TestbedError::Program { command: shown(), said });
+        let message = String::from_utf8_lossy(&output.stderr).trim().to_string();
+        return Err(TestbedError::Program { command: shown(), message });
     }
     match written {
         // A program may close its standard input early.

@@ -5,7 +5,7 @@ use crate::{
     faults::{self, Effect, Go},
     host::{Host, Order, Report},
     jobs::{self, Jobs, Launch},
-    paths::{Asked, discover, groups},
+    paths::{PathRequest, discover, groups},
     processors::Processors,
     triggers::Triggers,
 };
@@ -32,11 +32,11 @@ const PORT: u16 = 7000;
 /// Bytes of content, which flows repeat.
 const CONTENT: usize = 1 << 20;
 /// Timeout of connecting all peers, and of ending the endpoints.
-const PATIENCE: Duration = Duration::from_secs(30);
-const TELL: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_secs(30);
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 /// Path discoveries per pair of hosts.
 const ROUNDS: usize = 5;
-const ANSWER: Duration = Duration::from_millis(200);
+const REPLY_TIMEOUT: Duration = Duration::from_millis(200);
 
 fn wrong(error: &TestbedError) -> RunError {
     RunError::Setup(error.to_string())
@@ -52,20 +52,20 @@ pub(crate) fn run(
     let plan = Plan::of_setup(setup, wire).map_err(|error| wrong(&error))?;
     let fabric = Fabric::build(plan).map_err(|error| wrong(&error))?;
     let mut run = Run::new(setup, wire, &fabric)?;
-    let ways = run.ways(wire)?;
+    let destinations = run.destinations(wire)?;
     let ranks = jobs::settings(&setup.flows, &fabric, launch)?;
     let stop = AtomicBool::new(false);
     let (sender, reports) = channel();
     let hosts: Vec<Option<Host>> = run.hosts.iter_mut().map(Option::take).collect();
     std::thread::scope(|scope| {
-        let ((go, goes), (said, heard)) = (channel(), channel());
+        let ((go, goes), (effects, received)) = (channel(), channel());
         let (fabric, failed) = (&fabric, sender.clone());
         let thread = scope.spawn(move || {
             let failed = |error: TestbedError| drop(failed.send((0, Report::FaultFailed(error.to_string()))));
-            faults::live(setup, fabric, &goes, &said, failed)
+            faults::live(setup, fabric, &goes, &effects, failed)
         });
-        let faults = FaultThread { go, heard, thread };
-        faults.heard()?;
+        let faults = FaultThread { go, effects: received, thread };
+        faults.effects()?;
         let mut orders = Vec::new();
         for (number, host) in hosts.iter().enumerate() {
             let (order, receiver) = channel();
@@ -86,26 +86,26 @@ pub(crate) fn run(
         let _stops = Stops(&stop);
         let jobs = Jobs::new(&setup.flows, begins);
         // Dropping the orders on any return ends their threads.
-        run.drive(ways, orders, jobs, faults, &reports, progress)
+        run.drive(destinations, orders, jobs, faults, &reports, progress)
     })
 }
 
 struct FaultThread<'scope> {
     go: Sender<Go>,
-    heard: Receiver<Result<Vec<Effect>, TestbedError>>,
+    effects: Receiver<Result<Vec<Effect>, TestbedError>>,
     thread: ScopedJoinHandle<'scope, Vec<Effect>>,
 }
 
 impl FaultThread<'_> {
     /// Waits until the thread reports that it is ready or has begun.
-    fn heard(&self) -> Result<Vec<Effect>, RunError> {
+    fn effects(&self) -> Result<Vec<Effect>, RunError> {
         let ended = |_| RunError::Failed("the thread of faults has ended".into());
-        self.heard.recv().map_err(ended)?.map_err(|error| wrong(&error))
+        self.effects.recv().map_err(ended)?.map_err(|error| wrong(&error))
     }
 
     fn begin(&self) -> Result<Vec<Effect>, RunError> {
         let _ = self.go.send(Go::Begin);
-        self.heard()
+        self.effects()
     }
 
     fn end(self) -> Vec<Effect> {
@@ -123,7 +123,7 @@ impl Drop for Stops<'_> {
 }
 
 /// Destinations of a host, each with its paths as lists of labels; no paths: every label is one.
-type Ways = Vec<(SocketAddr, Vec<Vec<Label>>)>;
+type Destinations = Vec<(SocketAddr, Vec<Vec<Label>>)>;
 
 struct Run<'a> {
     setup: &'a Setup,
@@ -187,7 +187,7 @@ impl<'a> Run<'a> {
         };
         let hosts = (0..setup.topology.hosts).map(|host| used.contains(&host).then(|| make(host)).transpose());
         let hosts = hosts.collect::<Result<_, _>>()?;
-        let nothing = FlowOutcome {
+        let unfinished = FlowOutcome {
             started: None,
             first_sent: None,
             received: None,
@@ -200,7 +200,7 @@ impl<'a> Run<'a> {
             hosts,
             at,
             clock,
-            outcomes: vec![nothing; flows.len()],
+            outcomes: vec![unfinished; flows.len()],
             effects: vec![None; setup.faults.len()],
             abandoned: BTreeSet::new(),
             lost: BTreeMap::new(),
@@ -219,19 +219,19 @@ impl<'a> Run<'a> {
         Time::from_ns(u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX / 1000))
     }
 
-    fn ways(&self, wire: &WireParameters) -> Result<Vec<Ways>, RunError> {
+    fn destinations(&self, wire: &WireParameters) -> Result<Vec<Destinations>, RunError> {
         let pairs: BTreeSet<(u32, u32)> = self.of_hosts().collect();
-        let mut ways = vec![Vec::new(); self.at.len()];
+        let mut destinations = vec![Vec::new(); self.at.len()];
         for (from, to) in pairs {
             let paths = paths(wire, self.fabric, from, to).map_err(|error| wrong(&error))?;
-            ways[from as usize].push((self.at[to as usize], paths));
+            destinations[from as usize].push((self.at[to as usize], paths));
         }
-        Ok(ways)
+        Ok(destinations)
     }
 
     fn drive(
         mut self,
-        ways: Vec<Ways>,
+        destinations: Vec<Destinations>,
         orders: Vec<Sender<Order>>,
         mut jobs: Jobs<'_>,
         faults: FaultThread<'_>,
@@ -241,8 +241,8 @@ impl<'a> Run<'a> {
         let (flows, limit) = (&self.setup.flows.flows, self.setup.limits.time_limit);
         let living = self.of_hosts().flat_map(|(src, dst)| [src, dst]).collect::<BTreeSet<_>>().len();
         self.wait_for_all(reports, living)?;
-        let senders: Vec<usize> = (0..ways.len()).filter(|host| !ways[*host].is_empty()).collect();
-        for (host, others) in ways.into_iter().enumerate().filter(|(_, others)| !others.is_empty()) {
+        let senders: Vec<usize> = (0..destinations.len()).filter(|host| !destinations[*host].is_empty()).collect();
+        for (host, others) in destinations.into_iter().enumerate().filter(|(_, others)| !others.is_empty()) {
             let _ = orders[host].send(Order::Connect(others));
         }
         self.wait_for_all(reports, senders.len())?;
@@ -256,7 +256,7 @@ impl<'a> Run<'a> {
         let _ = faults.go.send(Go::Clock(start));
         jobs.begin_clock();
         let mut triggers = Triggers::new(&self.setup.flows);
-        let mut told = Instant::now();
+        let mut reported_at = Instant::now();
         let mut interrupted = false;
         let by_time_limit = loop {
             let now = self.elapsed().saturating_sub(zero);
@@ -280,7 +280,7 @@ impl<'a> Run<'a> {
             }
             let due = [triggers.next(), jobs.next(), Some(limit)].into_iter().flatten().min().unwrap_or(limit);
             let wait = Duration::from_nanos(due.saturating_sub(self.elapsed().saturating_sub(zero)).ps() / 1000);
-            if let Ok((number, report)) = reports.recv_timeout(wait.min(TELL)) {
+            if let Ok((number, report)) = reports.recv_timeout(wait.min(REPORT_INTERVAL)) {
                 match report {
                     Report::Round(round) => {
                         self.finished += jobs.take_round(number, &round, &mut self.outcomes, &mut self.counted);
@@ -289,8 +289,8 @@ impl<'a> Run<'a> {
                     report => self.take(number, report, zero, limit, &mut triggers)?,
                 }
             }
-            if told.elapsed() >= TELL {
-                told = Instant::now();
+            if reported_at.elapsed() >= REPORT_INTERVAL {
+                reported_at = Instant::now();
                 let (flows_finished, flows_total) = (self.finished, flows.len() as u64);
                 interrupted = !progress(&Progress { now, flows_finished, flows_total, ..Progress::default() });
             }
@@ -303,7 +303,7 @@ impl<'a> Run<'a> {
         let idle_share = processors.and_then(|before| before.idle_share_since());
         let (mut longest_pause, mut ended) = (None, Vec::new());
         while ended.len() < living {
-            match reports.recv_timeout(PATIENCE) {
+            match reports.recv_timeout(TIMEOUT) {
                 Ok((host, Report::Done { counters, longest_pause: pause, lateness })) => {
                     ended.push((host, lateness));
                     add(&mut self.counted, &counters);
@@ -352,7 +352,7 @@ impl<'a> Run<'a> {
     }
 
     fn wait_for_all(&self, reports: &Receiver<(usize, Report)>, hosts: usize) -> Result<(), RunError> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         let mut ready = 0;
         while ready < hosts {
             match reports.recv_timeout(until.saturating_duration_since(Instant::now())) {
@@ -493,16 +493,16 @@ fn paths(wire: &WireParameters, fabric: &Fabric, from: u32, to: u32) -> Result<V
     if leaf(from) == leaf(to) {
         return Ok(vec![(0..wire.labels).collect()]);
     }
-    let asked = Asked {
+    let request = PathRequest {
         to: SocketAddrV4::new(plan.nodes[to as usize].address, PORT),
         first_port: PORT,
         labels: wire.labels as u16,
         hops: 2,
-        patience: ANSWER,
+        timeout: REPLY_TIMEOUT,
     };
     // A new interface carries nothing until the kernel has noticed its carrier, at most a second later.
     for _ in 0..ROUNDS {
-        let found = fabric.within(from as usize, || discover(&asked))??;
+        let found = fabric.within(from as usize, || discover(&request))??;
         if found.iter().all(|path| path.hops.get(1).is_some_and(Option::is_some)) {
             return Ok(groups(&found));
         }

@@ -45,10 +45,10 @@ pub enum Privileges {
 /// # Errors
 /// [`TestbedError::NoNamespaces`] with the system's message, or a missing program.
 pub fn privileges() -> Result<Privileges, TestbedError> {
-    let mut said = String::new();
+    let mut stderr = String::new();
     let mount = programs::command("mount")?;
-    let ways = [(Privileges::Root, &[][..]), (Privileges::UserNamespace, AS_USER)];
-    for (privileges, more) in ways {
+    let methods = [(Privileges::Root, &[][..]), (Privileges::UserNamespace, AS_USER)];
+    for (privileges, more) in methods {
         let mut command = programs::command("unshare")?;
         // A mount also tests privileges that sandboxes deny although they allow namespaces.
         let tried = command
@@ -62,9 +62,9 @@ pub fn privileges() -> Result<Privileges, TestbedError> {
         if tried.status.success() {
             return Ok(privileges);
         }
-        said = String::from_utf8_lossy(&tried.stderr).trim().to_string();
+        stderr = String::from_utf8_lossy(&tried.stderr).trim().to_string();
     }
-    Err(TestbedError::NoNamespaces(said))
+    Err(TestbedError::NoNamespaces(stderr))
 }
 
 /// Returns a command that runs this program with other arguments, in private namespaces.

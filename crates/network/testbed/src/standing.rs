@@ -27,11 +27,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A named testbed that is up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct RunningTestbed {
     /// Name of the testbed.
     pub name: String,
     /// Process identifier of the holder.
@@ -75,12 +75,12 @@ struct Order {
 
 #[derive(Serialize, Deserialize)]
 struct Task {
-    standing: Standing,
+    standing: RunningTestbed,
     action: Action,
 }
 
 #[derive(Serialize, Deserialize)]
-enum Answer<T> {
+enum Reply<T> {
     Done(T),
     Failed(String),
 }
@@ -155,16 +155,16 @@ fn remove_files(folder: &Path, name: &str) {
 /// Testbed that ends with the process that built it, however that process ends.
 #[derive(Debug)]
 pub struct Tied {
-    standing: Standing,
+    standing: RunningTestbed,
     /// File with the accompanying text, removed with the testbed.
     pub text_at: PathBuf,
     _tie: Option<ChildStdin>,
 }
 
 impl std::ops::Deref for Tied {
-    type Target = Standing;
+    type Target = RunningTestbed;
 
-    fn deref(&self) -> &Standing {
+    fn deref(&self) -> &RunningTestbed {
         &self.standing
     }
 }
@@ -193,12 +193,12 @@ pub fn up_tied(name: &str, plan: &Plan, text: &str) -> Result<Tied, TestbedError
 ///
 /// # Errors
 /// Returns an error if a testbed of that name is up, or if the build fails; a failed build leaves nothing behind.
-pub fn up(name: &str, plan: &Plan) -> Result<Standing, TestbedError> {
+pub fn up(name: &str, plan: &Plan) -> Result<RunningTestbed, TestbedError> {
     build_apart(name, plan, false).map(|(standing, _)| standing)
 }
 
 /// Starts the holder of a testbed. If `tied`, also returns the write end of the holder's standard input.
-fn build_apart(name: &str, plan: &Plan, tied: bool) -> Result<(Standing, Option<ChildStdin>), TestbedError> {
+fn build_apart(name: &str, plan: &Plan, tied: bool) -> Result<(RunningTestbed, Option<ChildStdin>), TestbedError> {
     check_name(name)?;
     ["ip", "tc"].into_iter().try_for_each(|program| programs::command(program).map(drop))?;
     if try_lock(name)?.is_none() {
@@ -223,24 +223,24 @@ fn build_apart(name: &str, plan: &Plan, tied: bool) -> Result<(Standing, Option<
     if let Some(stdout) = child.stdout.take() {
         let _ = BufReader::new(stdout).read_line(&mut line);
     }
-    let standing: Standing = read_answer(&line)?;
+    let standing: RunningTestbed = read_reply(&line)?;
     let path = folder()?.join(format!("{name}.json"));
     let text = serde_json::to_string(&standing).unwrap_or_default();
     fs::write(&path, text).map_err(|error| TestbedError::system(format!("writing {}", path.display()), error))?;
     Ok((standing, tie.filter(|_| tied)))
 }
 
-fn read_answer<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T, TestbedError> {
+fn read_reply<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T, TestbedError> {
     match serde_json::from_str(text) {
-        Ok(Answer::Done(done)) => Ok(done),
-        Ok(Answer::Failed(reason)) => Err(TestbedError::Input(reason)),
+        Ok(Reply::Done(done)) => Ok(done),
+        Ok(Reply::Failed(reason)) => Err(TestbedError::Input(reason)),
         Err(error) => Err(TestbedError::Input(format!("the process inside the testbed ended early: {error}"))),
     }
 }
 
-fn say<T: Serialize>(answer: &Answer<T>) {
+fn write_reply<T: Serialize>(reply: &Reply<T>) {
     let mut out = std::io::stdout();
-    let _ = writeln!(out, "{}", serde_json::to_string(answer).unwrap_or_default());
+    let _ = writeln!(out, "{}", serde_json::to_string(reply).unwrap_or_default());
     let _ = out.flush();
 }
 
@@ -263,10 +263,10 @@ pub fn hold() {
     let built = build();
     let lock = match built {
         Ok((standing, fabric, lock)) => {
-            say(&Answer::Done(standing));
+            write_reply(&Reply::Done(standing));
             (fabric, lock)
         }
-        Err(error) => return say(&Answer::<Standing>::Failed(error.to_string())),
+        Err(error) => return write_reply(&Reply::<RunningTestbed>::Failed(error.to_string())),
     };
     loop {
         // The first process of a process namespace is the parent of its orphans.
@@ -278,7 +278,7 @@ pub fn hold() {
     }
 }
 
-fn build() -> Result<(Standing, Fabric, File), TestbedError> {
+fn build() -> Result<(RunningTestbed, Fabric, File), TestbedError> {
     let Order { name, folder, privileges, plan, tied } = read_order()?;
     let began = Instant::now();
     // Process identifier as seen from outside: /proc is still that of the outer namespace.
@@ -301,7 +301,7 @@ fn build() -> Result<(Standing, Fabric, File), TestbedError> {
     }
     space::settle()?;
     let fabric = Fabric::build(plan)?;
-    let standing = Standing {
+    let standing = RunningTestbed {
         name,
         holder,
         privileges,
@@ -313,7 +313,7 @@ fn build() -> Result<(Standing, Fabric, File), TestbedError> {
     Ok((standing, fabric, lock))
 }
 
-fn read_state(path: &Path) -> Option<Standing> {
+fn read_state(path: &Path) -> Option<RunningTestbed> {
     let text = anabranch_input::read_own_text(path, anabranch_input::MAX_TEXT).ok()?;
     serde_json::from_str(&text).ok()
 }
@@ -322,7 +322,7 @@ fn read_state(path: &Path) -> Option<Standing> {
 ///
 /// # Errors
 /// Returns an error if no testbed of this name is up.
-pub fn find(name: &str) -> Result<Standing, TestbedError> {
+pub fn find(name: &str) -> Result<RunningTestbed, TestbedError> {
     check_name(name)?;
     let path = folder()?.join(format!("{name}.json"));
     let stands = path.exists() && try_lock(name)?.is_none();
@@ -340,7 +340,7 @@ pub fn find(name: &str) -> Result<Standing, TestbedError> {
 ///
 /// # Errors
 /// Returns an error if their folder cannot be read.
-pub fn list() -> Result<Vec<Standing>, TestbedError> {
+pub fn list() -> Result<Vec<RunningTestbed>, TestbedError> {
     let folder = folder()?;
     let entries = fs::read_dir(&folder).map_err(|error| TestbedError::system(folder.display().to_string(), error))?;
     let mut found = Vec::new();
@@ -358,11 +358,11 @@ pub fn list() -> Result<Vec<Standing>, TestbedError> {
             None => found.extend(read_state(&path)),
         }
     }
-    found.sort_by(|a: &Standing, b: &Standing| a.name.cmp(&b.name));
+    found.sort_by(|a: &RunningTestbed, b: &RunningTestbed| a.name.cmp(&b.name));
     Ok(found)
 }
 
-impl Standing {
+impl RunningTestbed {
     /// Takes the testbed down: kills its holder, which ends its processes, namespaces and programs.
     ///
     /// # Errors
@@ -378,7 +378,7 @@ impl Standing {
                 remove_files(&folder()?, &self.name);
                 return Ok(());
             }
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > TIMEOUT {
                 return Err(TestbedError::Input(format!("process {} does not end", self.holder)));
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -433,7 +433,7 @@ impl Standing {
             let _ = serde_json::to_writer(stdin, &Task { standing: self.clone(), action });
         }
         let output = child.wait_with_output().map_err(failed)?;
-        read_answer(&String::from_utf8_lossy(&output.stdout))
+        read_reply(&String::from_utf8_lossy(&output.stdout))
     }
 }
 
@@ -444,8 +444,8 @@ pub fn act() {
         perform(&fabric, &action)
     });
     match done {
-        Ok(counts) => say(&Answer::Done(counts)),
-        Err(error) => say(&Answer::<Vec<PortCount>>::Failed(error.to_string())),
+        Ok(counts) => write_reply(&Reply::Done(counts)),
+        Err(error) => write_reply(&Reply::<Vec<PortCount>>::Failed(error.to_string())),
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
 
 const PACKETS: u32 = 4000;
 /// Packets per burst, so that the queue at a port stays far below its limit.
-const AT_ONCE: u32 = 20;
+const BATCH: u32 = 20;
 
 struct Two {
     fabric: Fabric,
@@ -69,7 +69,7 @@ impl Two {
         let mut buffer = [0; 2000];
         for number in 0..PACKETS {
             self.here.send_to(&number.to_be_bytes().repeat(4), self.to).unwrap();
-            if number % AT_ONCE == AT_ONCE - 1 {
+            if number % BATCH == BATCH - 1 {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
@@ -150,7 +150,7 @@ fn a_bit_of_as_many_packets_changes_as_should() {
 }
 
 /// One-way times of single packets in milliseconds, sorted.
-fn under_way(two: &Two, packets: u32) -> Vec<f64> {
+fn in_flight(two: &Two, packets: u32) -> Vec<f64> {
     let mut times: Vec<f64> = (0..packets)
         .map(|number| {
             let sent = Instant::now();
@@ -174,7 +174,7 @@ fn a_delay_adds_its_amount() {
             return;
         }
         best_of_three(|| {
-            let times = under_way(&two, 40);
+            let times = in_flight(&two, 40);
             let (least, middle) = (times[0], times[20]);
             println!("20 ms: {least:.2} ms at least, {middle:.2} in the middle");
             assert!(least >= 20.0, "{times:?}");
@@ -183,7 +183,7 @@ fn a_delay_adds_its_amount() {
         // Evenly from 10 to 30 ms: means within 5 standard deviations, 20 / sqrt(12 * 60) = 0.75 each, and what scheduling adds.
         assert!(two.harm(Harm::Delay(ms(20), ms(10))));
         best_of_three(|| {
-            let times = under_way(&two, 60);
+            let times = in_flight(&two, 60);
             let (least, most, mean) = (times[0], times[59], times.iter().sum::<f64>() / 60.0);
             println!("20 ± 10 ms: {least:.2} to {most:.2} ms, {mean:.2} in the mean");
             assert!(least >= 10.0 && mean > 16.0, "{times:?}");
@@ -195,7 +195,7 @@ fn a_delay_adds_its_amount() {
         assert_eq!(arrived + two.count().lost, u64::from(PACKETS));
         assert!(two.harm(Harm::Lose(0)) && two.harm(Harm::Delay(0, 0)));
         best_of_three(|| {
-            let times = under_way(&two, 20);
+            let times = in_flight(&two, 20);
             if times[10] < 5.0 { Ok(()) } else { Err(format!("{times:?}")) }
         });
         let spine = two.fabric.plan().node("spine0").unwrap();
@@ -206,7 +206,7 @@ fn a_delay_adds_its_amount() {
 }
 
 #[test]
-fn a_link_that_is_mended_harms_nothing() {
+fn restored_link_delivers_all_packets() {
     apart("a_link_that_is_mended_harms_nothing", || {
         let two = two();
         for harm in [

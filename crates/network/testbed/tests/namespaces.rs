@@ -6,7 +6,7 @@ mod common;
 
 use anabranch_testbed::{
     Fabric, Marking, Queue, Role,
-    paths::{self, Asked},
+    paths::{self, PathRequest},
 };
 use anabranch_testkit::skip;
 use common::{apart, best_of_three, build, plain, plan};
@@ -74,16 +74,17 @@ fn datagrams_cross_one_spine_and_are_counted_to_the_byte() {
 }
 
 #[test]
-fn paths_found_are_those_that_the_counters_say_and_the_same_after_every_start() {
+fn discovered_paths_match_counters_and_repeat() {
     apart("paths_found_are_those_that_the_counters_say_and_the_same_after_every_start", || {
         const PORTS: u16 = 256;
         let mut maps = Vec::new();
         for start in 0..3 {
             let fabric = build(plan(6, 1, "200Mbps", 4180, plain()));
             let to = address(&fabric, "host1", 7000);
-            let asked = Asked { to, first_port: 30_000, labels: PORTS, hops: 6, patience: Duration::from_millis(500) };
+            let request =
+                PathRequest { to, first_port: 30_000, labels: PORTS, hops: 6, timeout: Duration::from_millis(500) };
             let host = fabric.plan().node("host0").unwrap();
-            let found = fabric.within(host, || paths::discover(&asked)).unwrap().unwrap();
+            let found = fabric.within(host, || paths::discover(&request)).unwrap().unwrap();
             let plan = fabric.plan();
             let spine_at = |at: Ipv4Addr| {
                 let upper = plan.cables.iter().find(|cable| cable.upper.address == at).map(|cable| cable.upper.node);
@@ -149,7 +150,7 @@ fn stream(socket: &UdpSocket, to: SocketAddrV4, size: usize, rate: f64, time: Du
 }
 
 #[test]
-fn a_link_carries_its_rate_and_what_it_is_slowed_to() {
+fn link_carries_its_rate_and_the_degraded_one() {
     apart("a_link_carries_its_rate_and_what_it_is_slowed_to", || {
         let fabric = build(plan(1, 1, "50Mbps", 4180, plain()));
         let (here, there) = (socket(&fabric, "host0", 9000), socket(&fabric, "host1", 9000));
@@ -267,7 +268,7 @@ fn a_port_marks_only_above_its_threshold() {
 }
 
 #[test]
-fn an_overload_that_is_trimmed_loses_nothing() {
+fn trimmed_overload_loses_no_packets() {
     apart("an_overload_that_is_trimmed_loses_nothing", || {
         let queue = Queue { limit: 150_000, marking: None, trimming: true };
         let Some(fabric) = equipped("60Mbps", queue) else { return };

@@ -84,7 +84,7 @@ pub struct Inbound<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
     /// The datapath has as many peers as it can number.
-    #[error("there are {0} peers already, which is as many as this endpoint keeps")]
+    #[error("there are already {0} peers, the maximum of this endpoint")]
     TooManyPeers(u32),
     /// There is no peer of that number.
     #[error("there is no peer {0}")]
@@ -98,8 +98,8 @@ pub enum WireError {
         labels: u32,
     },
     /// The peer with which queue pairs are to be connected does not respond.
-    #[error("no answer from {at}: {source}")]
-    NoAnswer {
+    #[error("no reply from {at}: {source}")]
+    NoReply {
         /// Address of the peer.
         at: SocketAddr,
         /// Error of the operating system.
@@ -144,11 +144,11 @@ pub trait Datapath {
     /// Fails if sending is no longer possible.
     fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError>;
 
-    /// Passes at most `most` arrived datagrams to `take` and returns their number.
+    /// Passes at most `max` arrived datagrams to `take` and returns their number.
     ///
     /// # Errors
     /// Fails if nothing can ever arrive again.
-    fn receive(&mut self, most: usize, take: &mut dyn FnMut(Inbound<'_>)) -> Result<usize, WireError>;
+    fn receive(&mut self, max: usize, take: &mut dyn FnMut(Inbound<'_>)) -> Result<usize, WireError>;
 
     /// Waits until a datagram arrives or until `until`.
     ///

@@ -3,13 +3,13 @@ use anabranch_endpoint::{Arrival, Bytes, Endpoint, NoPlacement, Placement, Trans
 use anabranch_units::Time;
 use arrayvec::ArrayVec;
 
-const RECEIVED_AT_ONCE: usize = 64;
-const SENT_AT_ONCE: usize = 32;
-/// Like `SENT_AT_ONCE`, for runs of datagrams; rounded down to whole runs.
-const MAX_AT_ONCE: usize = 64;
+const RECEIVE_BATCH: usize = 64;
+const SEND_BATCH: usize = 32;
+/// Like `SEND_BATCH`, for runs of datagrams; rounded down to whole runs.
+const MAX_SEND_BATCH: usize = 64;
 /// Rounds before control returns to the caller.
-const ROUNDS_AT_ONCE: usize = 16;
-const NOTHING: Transmit = Transmit { to: To::Peer(0), label: 0, ecn: false, class: 0, payload: Bytes::new() };
+const MAX_ROUNDS: usize = 16;
+const EMPTY_TRANSMIT: Transmit = Transmit { to: To::Peer(0), label: 0, ecn: false, class: 0, payload: Bytes::new() };
 
 /// An endpoint with its datapath, whose errors the methods return.
 #[derive(Debug)]
@@ -21,11 +21,11 @@ pub struct Driver<D> {
     batch: Vec<(Transmit, Vec<u8>)>,
     made: usize,
     sent: usize,
-    order: [u8; MAX_AT_ONCE],
-    most: usize,
+    order: [u8; MAX_SEND_BATCH],
+    max: usize,
     grouped: bool,
     /// Last clock reading, and the longest interval between readings without sleep.
-    looked: Time,
+    read_at: Time,
     longest_pause: Time,
     lateness: Clerk,
 }
@@ -43,24 +43,24 @@ fn order_of(datagram: &Transmit, at: usize) -> u64 {
 impl<D: Datapath> Driver<D> {
     /// Returns a driver of an endpoint on a datapath.
     pub fn new(endpoint: Endpoint, datapath: D) -> Self {
-        let (looked, abilities) = (datapath.now(), datapath.abilities());
-        let run = abilities.run.min(abilities.largest / endpoint.longest_datagram().max(1)).clamp(1, MAX_AT_ONCE);
+        let (read_at, abilities) = (datapath.now(), datapath.abilities());
+        let run = abilities.run.min(abilities.largest / endpoint.longest_datagram().max(1)).clamp(1, MAX_SEND_BATCH);
         let unit = match endpoint.settings().run_length as usize {
             1 => run,
             chosen => chosen.min(run),
         };
-        let most = if run > 1 { MAX_AT_ONCE / unit * unit } else { SENT_AT_ONCE };
+        let max = if run > 1 { MAX_SEND_BATCH / unit * unit } else { SEND_BATCH };
         Driver {
-            lateness: Clerk::new(&endpoint, looked),
+            lateness: Clerk::new(&endpoint, read_at),
             endpoint,
             datapath,
             batch: Vec::new(),
             made: 0,
             sent: 0,
-            order: [0; MAX_AT_ONCE],
-            most,
+            order: [0; MAX_SEND_BATCH],
+            max,
             grouped: run > 1,
-            looked,
+            read_at,
             longest_pause: Time::ZERO,
         }
     }
@@ -102,10 +102,10 @@ impl<D: Datapath> Driver<D> {
         self.lateness.counted()
     }
 
-    fn look(&mut self) -> Time {
+    fn read_clock(&mut self) -> Time {
         let now = self.datapath.now();
-        self.longest_pause = self.longest_pause.max(now.saturating_sub(self.looked));
-        self.looked = now;
+        self.longest_pause = self.longest_pause.max(now.saturating_sub(self.read_at));
+        self.read_at = now;
         now
     }
 
@@ -126,7 +126,7 @@ impl<D: Datapath> Driver<D> {
 
     /// Receives what has arrived without sending replies; returns the number of datagrams.
     pub fn receive_with_placement(&mut self, places: &mut dyn Placement) -> Result<usize, WireError> {
-        let mut now = self.look();
+        let mut now = self.read_clock();
         self.lateness.see(&self.endpoint, now, self.sent < self.made);
         self.receive_at(&mut now, places).map(|(received, _)| received)
     }
@@ -136,7 +136,7 @@ impl<D: Datapath> Driver<D> {
     fn receive_at(&mut self, now: &mut Time, places: &mut dyn Placement) -> Result<(usize, Option<Time>), WireError> {
         let Driver { endpoint, datapath, .. } = self;
         let mut first: Option<Time> = None;
-        let received = datapath.receive(RECEIVED_AT_ONCE, &mut |inbound| {
+        let received = datapath.receive(RECEIVE_BATCH, &mut |inbound| {
             let crate::Inbound { peer, from, label, at, ecn, bytes, .. } = inbound;
             *now = at.max(*now);
             first = Some(first.map_or(at, |first| first.min(at)));
@@ -153,8 +153,8 @@ impl<D: Datapath> Driver<D> {
                 self.datapath.release(peer);
             }
         }
-        for _ in 0..ROUNDS_AT_ONCE {
-            let mut now = self.look();
+        for _ in 0..MAX_ROUNDS {
+            let mut now = self.read_clock();
             let due = self.lateness.due(&self.endpoint, now);
             let (received, arrived) =
                 if std::mem::take(&mut sends_first) { (0, None) } else { self.receive_at(&mut now, places)? };
@@ -164,7 +164,7 @@ impl<D: Datapath> Driver<D> {
             let blocked = self.sent < self.made;
             self.lateness.see(&self.endpoint, now, blocked);
             // What has arrived since is received after the wait.
-            if received < RECEIVED_AT_ONCE && (sent < self.most || blocked) {
+            if received < RECEIVE_BATCH && (sent < self.max || blocked) {
                 // A full socket gives no signal when it has space again, which is soon.
                 let again = blocked.then(|| self.datapath.now() + Time::from_us(20));
                 return Ok([again, self.endpoint.poll_timeout()].into_iter().flatten().min());
@@ -176,9 +176,9 @@ impl<D: Datapath> Driver<D> {
     fn transmit(&mut self, now: Time) -> Result<usize, WireError> {
         if self.sent == self.made {
             (self.sent, self.made) = (0, 0);
-            while self.made < self.most {
+            while self.made < self.max {
                 if self.made == self.batch.len() {
-                    self.batch.push((NOTHING, Vec::new()));
+                    self.batch.push((EMPTY_TRANSMIT, Vec::new()));
                 }
                 let (transmit, head) = &mut self.batch[self.made];
                 let Some(made) = self.endpoint.poll_transmit(now, head) else { break };
@@ -189,13 +189,13 @@ impl<D: Datapath> Driver<D> {
             if self.grouped {
                 // Only the order within a label matters, and datagrams of a label need one system call. Receivers wait
                 // for data, so ACKs go last.
-                let mut keys = [0; MAX_AT_ONCE];
+                let mut keys = [0; MAX_SEND_BATCH];
                 for (at, key) in keys[..self.made].iter_mut().enumerate() {
                     *key = order_of(&self.batch[at].0, at);
                 }
                 keys[..self.made].sort_unstable();
-                for (place, key) in self.order.iter_mut().zip(&keys[..self.made]) {
-                    *place = (key % MAX_AT_ONCE as u64) as u8;
+                for (slot, key) in self.order.iter_mut().zip(&keys[..self.made]) {
+                    *slot = (key % MAX_SEND_BATCH as u64) as u8;
                 }
             }
         }
@@ -203,7 +203,7 @@ impl<D: Datapath> Driver<D> {
             return Ok(0);
         }
         let waiting = &self.order[self.sent..self.made];
-        let batch: ArrayVec<Outbound<'_>, MAX_AT_ONCE> = waiting
+        let batch: ArrayVec<Outbound<'_>, MAX_SEND_BATCH> = waiting
             .iter()
             .map(|at| {
                 let (Transmit { to, label, ecn, class, payload }, head) = &self.batch[usize::from(*at)];
@@ -222,11 +222,11 @@ impl<D: Datapath> Driver<D> {
 
     /// Waits until there is work or until `until`.
     pub fn wait(&mut self, until: Time) -> Result<(), WireError> {
-        self.look();
+        self.read_clock();
         self.datapath.wait(until)?;
         // Only a late wake-up counts as a pause.
-        self.looked = self.datapath.now().min(until.max(self.looked));
-        self.look();
+        self.read_at = self.datapath.now().min(until.max(self.read_at));
+        self.read_clock();
         Ok(())
     }
 }

@@ -33,7 +33,7 @@ const MAX_BUFFERED: u64 = 1 << 40;
 /// Timeouts for which a path that timed out is not used. A retry on a dead path fills the window with lost packets and
 /// stalls the stream for a timeout: this limits the stall to a tenth of the time.
 const TIMEOUTS: u64 = 10;
-const LONGEST_RUN: u32 = 64;
+const MAX_RUN_LENGTH: u32 = 64;
 
 choices! {
     /// What carries packets.
@@ -175,12 +175,12 @@ impl WireParameters {
     /// # Errors
     /// [`SetError::InvalidValue`] for the first value outside its range.
     pub fn check(&self) -> Result<(), SetError> {
-        let between = |key: &str, found: u64, least: u64, most: u64| {
-            let within = (least..=most).contains(&found);
-            if within { Ok(()) } else { Err(wrong(key, found, format!("from {least} to {most}"))) }
+        let between = |key: &str, found: u64, min: u64, max: u64| {
+            let within = (min..=max).contains(&found);
+            if within { Ok(()) } else { Err(wrong(key, found, format!("from {min} to {max}"))) }
         };
         between("labels", u64::from(self.labels), 1, u64::from(MAX_LABELS))?;
-        between("run_length", u64::from(self.run_length), 1, u64::from(LONGEST_RUN))?;
+        between("run_length", u64::from(self.run_length), 1, u64::from(MAX_RUN_LENGTH))?;
         between("calibrations", u64::from(self.calibrations), 1, 1000)?;
         between("chunk", self.chunk.0, 1, MAX_CHUNK)?;
         between("chunks_under_way", u64::from(self.chunks_under_way), 1, 64)?;
@@ -387,16 +387,16 @@ impl WireParameters {
         let mut scheme = settings.scheme.clone();
         // Most schemes send no probes.
         let _ = scheme.parameters_mut().set("probe_size", &Raw::Text(format!("{}B", self.probe.0)));
-        let [asked, sent] = [&settings.scheme, &scheme].map(|scheme| entry(scheme, "probe_size"));
-        if let (Some(asked), Some(sent)) = (asked, sent)
-            && asked != sent
+        let [requested, sent] = [&settings.scheme, &scheme].map(|scheme| entry(scheme, "probe_size"));
+        if let (Some(requested), Some(sent)) = (requested, sent)
+            && requested != sent
             && !is_auto(&settings.scheme, "probe_size")
         {
             let key = format!("load_balancer.{}.probe_size", scheme.name());
             let expected = format!(
                 "{sent}, which is `wire.probe`, or \"auto\": over RC queue pairs that key says the size of probes"
             );
-            return Err(wrong(&key, asked, expected));
+            return Err(wrong(&key, requested, expected));
         }
         Ok(ChunkSettings {
             seed: settings.seed,
@@ -419,7 +419,7 @@ mod tests {
     use anabranch_settings::Parameters;
 
     #[test]
-    fn what_cannot_be_is_named() {
+    fn invalid_values_are_reported() {
         let refused = |key: &str, raw: Raw, word: &str| {
             let mut wire = WireParameters::default();
             let set = wire.set(key, &raw).and_then(|()| wire.check()).unwrap_err().to_string();
@@ -445,20 +445,20 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_path_is_left_alone_for_ten_timeouts() {
+    fn p_timeout_covers_ten_timeouts() {
         let transport = TransportParameters::named("uet").unwrap();
         let wire = WireParameters { least_timeout: Time::from_us(10_000), ..WireParameters::default() };
-        let told = |p_timeout: Raw| {
+        let resolved = |p_timeout: Raw| {
             let mut scheme = HostParameters::named("prime").unwrap();
             scheme.parameters_mut().set("p_timeout", &p_timeout).unwrap();
             entry(&wire.settings(&transport, scheme, Rate::gbps(1), 1).unwrap().scheme, "p_timeout").unwrap()
         };
         // 100 ms of 1 Gbit/s in packets of 4096 + 106 B.
-        assert_eq!([told(Raw::Text("auto".into())), told(Raw::Int(70))], ["2974", "70"]);
+        assert_eq!([resolved(Raw::Text("auto".into())), resolved(Raw::Int(70))], ["2974", "70"]);
     }
 
     #[test]
-    fn over_queue_pairs_two_sizes_of_probes_are_refused() {
+    fn conflicting_probe_sizes_are_refused() {
         let transport = TransportParameters::named("uet").unwrap();
         let wire = WireParameters { probe: Bytes(20_000), ..WireParameters::default() };
         let chunks = |size: &str| {
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scenario_says_what_is_left_open() {
+    fn settings_default_to_the_scenario() {
         let mut transport = TransportParameters::named("uet").unwrap();
         let scheme = || HostParameters::named("ecmp").unwrap();
         let wire = WireParameters::default();

@@ -9,7 +9,7 @@ use anabranch_wire::memory::Link;
 use common::Pair;
 
 #[test]
-fn a_longer_way_is_learnt_and_forgotten() {
+fn base_rtt_follows_a_longer_path_and_back() {
     let settings = Settings {
         scheme: HostParameters::named("hopper").unwrap(),
         labels: 4,

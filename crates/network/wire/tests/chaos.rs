@@ -156,7 +156,7 @@ fn try_seed(trial: Trial) -> Result<u64, String> {
         return Err(format!("{what}: other bytes arrived than were sent"));
     }
     // Late duplicates arrive; then only timers of open streams may remain.
-    pair.run(LIMIT + Time::from_us(1_000_000), &mut |pair| pair.network.under_way() == 0);
+    pair.run(LIMIT + Time::from_us(1_000_000), &mut |pair| pair.network.in_flight() == 0);
     let mut damaged = 0;
     for host in 0..2 {
         let (endpoint, _) = pair.hosts[host].endpoint();
@@ -189,7 +189,7 @@ fn five_hundred_seeds() {
 
 /// Bit errors that no hardware check detects, in one datagram of ten: all bytes arrive intact, and no peer is lost.
 #[test]
-fn damaged_bits_reach_nobody() {
+fn corruption_is_never_delivered() {
     let mut damaged = 0;
     for scheme in 0..HostParameters::ALL.len() {
         for seed in 0..12 {
@@ -202,7 +202,7 @@ fn damaged_bits_reach_nobody() {
 /// The same for five thousand seeds.
 #[test]
 #[ignore = "slow: a minute"]
-fn damaged_bits_reach_nobody_in_five_thousand_runs() {
+fn corruption_is_never_delivered_in_five_thousand_runs() {
     for seed in 0..5_000 {
         try_seed(Trial { seed, scheme: None, is_damaging: true }).unwrap();
     }

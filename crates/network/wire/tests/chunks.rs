@@ -32,7 +32,7 @@ fn bench(scheme: &str, bytes: u64, usual: ChunkLink, limits: Limits, change: imp
     settings.probe_to = bytes.max(CHUNK);
     (settings.chunk, settings.probe) = (CHUNK as u32, PROBE);
     change(&mut settings);
-    settings.tell_scheme().unwrap();
+    settings.configure_scheme().unwrap();
     let mut draws = Stream::keyed(7, bytes, "bytes");
     let mut memory = vec![0; bytes.max(CHUNK) as usize];
     memory.chunks_mut(8).for_each(|word| word.copy_from_slice(&draws.bits().to_le_bytes()[..word.len()]));
@@ -87,10 +87,10 @@ impl Bench {
         let bytes = self.bytes as usize;
         let path = self.driver.path();
         assert!(path.received(0)[..bytes] == path.memory[..bytes], "bytes differ");
-        let told: Vec<u32> = path.arrived(0).iter().map(|arrived| arrived.notice).collect();
-        let different: BTreeSet<u32> = told.iter().copied().collect();
+        let messages: Vec<u32> = path.arrived(0).iter().map(|arrived| arrived.notice).collect();
+        let different: BTreeSet<u32> = messages.iter().copied().collect();
         assert_eq!(different.len() as u64, counters.chunks - counters.again);
-        assert!((told.len() - different.len()) as u64 <= counters.again);
+        assert!((messages.len() - different.len()) as u64 <= counters.again);
         assert!(different.iter().all(|notice| read_notice(*notice).0 == 0));
     }
 
@@ -250,13 +250,13 @@ fn few_queues_are_relabelled_when_idle() {
         assert_eq!(counters.queues, 3, "{scheme}");
         // Sixty-four labels were measured, sixty-one over relabelled queues.
         assert!(counters.relabelled >= 61, "{scheme}: {counters:?}");
-        assert_eq!(counters.stood, Time::from_us(500) * counters.relabelled, "{scheme}");
+        assert_eq!(counters.relabel_time, Time::from_us(500) * counters.relabelled, "{scheme}");
         bench.check();
     }
 }
 
 #[test]
-fn a_dead_path_is_left() {
+fn dead_path_is_abandoned() {
     for scheme in ["hopper", "flowbender", "qp-spray", "ops", "reps"] {
         for far in [false, true] {
             let mut bench = bench(scheme, 64 * CHUNK, ChunkLink::new(RATE, DELAY), Limits::default(), |settings| {
@@ -313,7 +313,7 @@ fn a_peer_without_a_path_is_lost() {
 }
 
 #[test]
-fn noise_is_measured_and_counts_as_nothing() {
+fn noise_is_measured_and_ignored() {
     // Late by up to 1 ms, as long as they take: without a noise floor this counts as congestion now and then.
     let jitter = ChunkLink { jitter: Time::from_ms(1), ..ChunkLink::new(RATE, DELAY) };
     let probes = |calibrations| {

@@ -131,7 +131,7 @@ fn chunks(run_length: u32, rto_rule: &str) -> Time {
 }
 
 #[test]
-fn the_end_of_a_chunk_is_answered_at_once() {
+fn end_of_chunk_is_acknowledged_at_once() {
     let chunk = full() * 10 + DELAY + answer() + DELAY;
     assert_eq!(chunks(1, "fixed"), chunk * 4);
     // In runs of five the scheme is not called for packets 9, 19 and 29, so they request no ACK. After two round trips without

@@ -126,7 +126,7 @@ fn through_the_relay(checksum: bool, protection: Protection) -> (bool, u64) {
 }
 
 #[test]
-fn bits_that_change_past_the_udp_checksum_reach_nobody() {
+fn corruption_missed_by_the_udp_checksum_is_detected() {
     for protection in [Protection::Off, Protection::Control, Protection::All] {
         let (equal, damaged) = through_the_relay(true, protection);
         assert!(equal && damaged > 20, "{protection:?}: {damaged} damaged");

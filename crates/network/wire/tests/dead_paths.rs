@@ -95,7 +95,7 @@ fn schemes_leave_a_dead_path() {
 }
 
 #[test]
-fn prime_spends_little_on_tries_of_a_dead_path() {
+fn prime_retries_a_dead_path_rarely() {
     let link = Link::new(Rate::gbps(10), Time::from_us(5));
     let mut pair = Pair::new(1, &link, [settings("prime"), settings("prime")]);
     pair.open();

@@ -128,10 +128,10 @@ fn wireshark_reads_every_kind() {
         .arg(&file)
         .output()
         .expect("tshark, Debian's package of this name, is needed for this check");
-    let said = String::from_utf8(output.stdout).unwrap();
+    let message = String::from_utf8(output.stdout).unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && !errors.contains("Lua"), "{errors}");
-    let lines: Vec<&str> = said.lines().collect();
+    let lines: Vec<&str> = message.lines().collect();
     let greeted =
         |kind: u8, to: &str| format!("{kind},{to},1400,70000,0x0123456789abcdef,8,,,,,,,,3000000,,,,,,,,,Anabranch");
     let of_data =

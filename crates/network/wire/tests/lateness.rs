@@ -55,7 +55,7 @@ fn done(pair: &mut Pair) {
 }
 
 #[test]
-fn whoever_is_scheduled_is_never_late() {
+fn scheduled_process_is_never_late() {
     let mut pair = pair();
     let start = pair.network.now();
     pair.send(0, 0, vec![1u8; 1_000_000]);

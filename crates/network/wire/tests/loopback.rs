@@ -84,7 +84,7 @@ fn transfer(
 }
 
 #[test]
-fn every_scheme_brings_every_byte() {
+fn every_scheme_delivers_all_bytes() {
     for scheme in HostParameters::ALL {
         let bytes = 3_000_001;
         let (sent, received, served) = transfer(settings(scheme.name, 1400), settings(scheme.name, 1400), bytes);
@@ -104,7 +104,7 @@ fn every_scheme_brings_every_byte() {
 
 /// Replies leave at once, and not at the next periodic call after 100 ms.
 #[test]
-fn a_small_transfer_waits_for_nothing() {
+fn small_transfer_finishes_without_timers() {
     let took = (0..5).map(|_| {
         let (sent, _, served) = transfer(settings("reps", 1400), settings("reps", 1400), 10_000);
         served.unwrap();
@@ -116,7 +116,7 @@ fn a_small_transfer_waits_for_nothing() {
 }
 
 #[test]
-fn ends_of_different_sizes_are_told_apart() {
+fn mtu_mismatch_is_reported() {
     let (sent, received, served) = transfer(settings("ecmp", 1400), settings("ecmp", 1000), 10);
     let error = sent.unwrap_err().to_string();
     assert!(error.contains("1000 B") && error.contains("1400 B"), "{error}");
@@ -125,7 +125,7 @@ fn ends_of_different_sizes_are_told_apart() {
 }
 
 #[test]
-fn an_end_with_fewer_labels_is_reached_over_those() {
+fn peer_with_fewer_labels_is_reached() {
     let (sent, received, _) = transfer(
         Settings { labels: 8, ..settings("reps", 1400) },
         Settings { labels: 2, ..settings("reps", 1400) },
@@ -135,10 +135,10 @@ fn an_end_with_fewer_labels_is_reached_over_those() {
 }
 
 #[test]
-fn nobody_there_is_said_in_time() {
+fn missing_peer_is_reported_in_time() {
     let mut driver = driver(Settings { peer_timeout: Time::from_us(300_000), ..settings("ecmp", 1400) });
     let at = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let error = transfer::send(&mut driver, at, 10, &mut |_| (), &mut |_, _| true).unwrap_err();
-    assert!(matches!(error, TransferError::Silent(to) if to == at), "{error}");
+    assert!(matches!(error, TransferError::NoResponse(to) if to == at), "{error}");
     assert!(error.to_string().contains("anabranch serve"));
 }

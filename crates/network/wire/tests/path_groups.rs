@@ -97,7 +97,7 @@ fn a_penalty_is_of_a_path() {
 }
 
 #[test]
-fn whoever_was_called_uses_the_paths_that_it_is_given() {
+fn called_peer_uses_its_own_paths() {
     let usual = Link::new(Rate::gbps(10), Time::from_us(5));
     let mut pair = Pair::new(1, &usual, [settings("ops", 8), settings("ops", 8)]);
     pair.open();

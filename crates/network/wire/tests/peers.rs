@@ -26,7 +26,7 @@ fn pair() -> Pair {
 }
 
 #[test]
-fn who_falls_silent_is_forgotten_and_its_number_given_again() {
+fn idle_peer_is_removed_and_its_number_reused() {
     let mut pair = pair();
     pair.send(0, 0, vec![1u8; 10]);
     let start = pair.network.now();
@@ -73,15 +73,15 @@ fn a_peer_in_conversation_stays() {
 }
 
 #[test]
-fn strangers_take_no_place() {
+fn unknown_peers_take_no_slot() {
     // Fifty unknown senders of malformed greetings precede the two peers.
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let driver = |seed| Driver::new(Endpoint::new(Settings { seed, ..settings() }), UdpPath::open(any, 2, 2).unwrap());
     let (mut server, mut client) = (driver(1), driver(2));
     let at = server.datapath().at();
     for _ in 0..50 {
-        let stranger = UdpSocket::bind(any).unwrap();
-        stranger.send_to(b"who is there?", at).unwrap();
+        let connection = UdpSocket::bind(any).unwrap();
+        connection.send_to(b"who is there?", at).unwrap();
         let until = server.datapath().now() + Time::from_us(1_000_000);
         server.wait(until).unwrap();
         server.work().unwrap();

@@ -54,13 +54,13 @@ fn probes(settings: &Settings) -> (u64, u64, Vec<Time>, Time) {
         let echoed = pair.network.now() + Time::from_us(100);
         pair.run(echoed, &mut |_| false);
     }
-    let told = record.take().into_iter().filter_map(|entry| match entry.call {
+    let messages = record.take().into_iter().filter_map(|entry| match entry.call {
         Call::ProbeReply(_, rtt) => Some(rtt),
         _ => None,
     });
-    let (told, endpoint) = (told.collect(), pair.hosts[0].endpoint().0);
+    let (messages, endpoint) = (messages.collect(), pair.hosts[0].endpoint().0);
     let (counters, base) = (endpoint.counters(), endpoint.round_trip(0).unwrap().0);
-    (counters.probes, counters.probe_bytes, told, base)
+    (counters.probes, counters.probe_bytes, messages, base)
 }
 
 fn wire(bytes: u64) -> u64 {
@@ -68,18 +68,18 @@ fn wire(bytes: u64) -> u64 {
 }
 
 #[test]
-fn a_probe_has_the_size_that_its_scheme_asks() {
+fn probes_have_the_requested_size() {
     let header = header::DATA_HEADER as u64;
     let base = Time::from_ps(wire(header + MTU) + wire(header::ECHO_BYTES as u64)) + DELAY * 2;
     for (size, payload) in [("auto", 64), ("1B", 1), ("500B", 500), ("10kB", MTU)] {
-        let (sent, bytes, told, found) = probes(&settings(size));
+        let (sent, bytes, messages, found) = probes(&settings(size));
         assert!(sent >= 2 * MESSAGES as u64 - 2, "{size}: {sent} probes");
         assert_eq!(bytes, sent * (header + payload + OVERHEAD), "{size}");
-        assert_eq!((told.len() as u64, found), (sent, base), "{size}");
+        assert_eq!((messages.len() as u64, found), (sent, base), "{size}");
         // Two probes leave at once: the second waits for the first, and so may its echo.
         let longest = base + Time::from_ps(wire(header + payload).max(wire(header::ECHO_BYTES as u64)));
-        assert!(told.iter().all(|rtt| (base..=longest).contains(rtt)), "{size}: {told:?}, base {base}");
-        assert!(told.contains(&base), "{size}: {told:?}, base {base}");
+        assert!(messages.iter().all(|rtt| (base..=longest).contains(rtt)), "{size}: {messages:?}, base {base}");
+        assert!(messages.contains(&base), "{size}: {messages:?}, base {base}");
     }
 }
 
@@ -87,7 +87,7 @@ fn a_probe_has_the_size_that_its_scheme_asks() {
 fn an_authenticated_probe_is_as_short_as_its_mac_allows() {
     let key = Key::of(b"a key of both");
     let settings = Settings { key: Some(key), protection: Protection::All, ..settings("1B") };
-    let (sent, bytes, told, base) = probes(&settings);
+    let (sent, bytes, messages, base) = probes(&settings);
     assert_eq!(bytes, sent * (header::MAX_HEADER as u64 + 1 + OVERHEAD));
-    assert!(sent > 0 && told.len() as u64 == sent && told.contains(&base), "{told:?}, base {base}");
+    assert!(sent > 0 && messages.len() as u64 == sent && messages.contains(&base), "{messages:?}, base {base}");
 }

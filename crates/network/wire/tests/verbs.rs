@@ -33,7 +33,7 @@ fn settings() -> VerbsSettings {
 }
 
 fn transfer(scheme: &str, bytes: u64, change: impl FnOnce(&mut ChunkSettings)) -> (VerbsSent, Served) {
-    let (told, heard) = mpsc::channel();
+    let (messages, heard) = mpsc::channel();
     let (listens, listening) = mpsc::channel();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -46,7 +46,7 @@ fn transfer(scheme: &str, bytes: u64, change: impl FnOnce(&mut ChunkSettings)) -
             };
             let mut look = |served: Option<&Served>| {
                 if let Some(served) = served {
-                    told.send(served.clone()).unwrap();
+                    messages.send(served.clone()).unwrap();
                 }
                 !stop.load(Ordering::Relaxed)
             };
@@ -83,8 +83,8 @@ fn check(scheme: &str, sent: &VerbsSent, served: &Served, bytes: u64) {
 
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
-fn bytes_go_over_queue_pairs() {
-    with_library("bytes_go_over_queue_pairs", "", || {
+fn rc_transfer_delivers_all_bytes() {
+    with_library("rc_transfer_delivers_all_bytes", "", || {
         for (scheme, bytes) in
             [("hopper", BYTES), ("qp-spray", BYTES), ("flowbender", 1), ("ops", 250_001), ("ecmp", 0)]
         {
@@ -237,8 +237,8 @@ fn uc_transfer(scheme: &str, bytes: u64) -> (Sent, Received) {
 
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
-fn packets_go_over_unreliable_queue_pairs() {
-    with_library("packets_go_over_unreliable_queue_pairs", "lossy", || {
+fn uc_transfer_delivers_all_bytes() {
+    with_library("uc_transfer_delivers_all_bytes", "lossy", || {
         for (scheme, bytes) in [("ops", 3_000_000), ("reps", 3_000_000), ("hopper", 3_000_000), ("ecmp", 1)] {
             let (sent, received) = uc_transfer(scheme, bytes);
             assert_eq!((received.summary, received.sent), (sent.record.summary, sent.record.summary), "{scheme}");
@@ -273,12 +273,12 @@ fn hopper_leaves_a_slow_unreliable_queue_pair() {
 
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
-fn ends_of_two_datapaths_are_told_apart() {
-    with_library("ends_of_two_datapaths_are_told_apart", "", || {
+fn datapath_mismatch_is_reported() {
+    with_library("datapath_mismatch_is_reported", "", || {
         let mut uc = uc_driver("ecmp", Some("127.0.0.1:0".parse().unwrap()));
         let at = uc.datapath().at().unwrap();
-        let (told, heard) = mpsc::channel();
-        uc.datapath().on_trouble(move |reason| told.send(reason.to_string()).unwrap());
+        let (messages, heard) = mpsc::channel();
+        uc.datapath().on_error(move |reason| messages.send(reason.to_string()).unwrap());
         thread::scope(|scope| {
             let sender = scope.spawn(move || {
                 let chunks = ChunkSettings::new(HostParameters::named("hopper").unwrap());
@@ -289,18 +289,18 @@ fn ends_of_two_datapaths_are_told_apart() {
                 let until = uc.datapath().now() + anabranch_units::Time::from_ms(5);
                 uc.wait(until).unwrap();
             }
-            let said = sender.join().unwrap();
-            assert!(said.contains("refuses"), "{said}");
+            let message = sender.join().unwrap();
+            assert!(message.contains("refused the connection"), "{message}");
             let reason = heard.recv().unwrap();
-            assert!(reason.contains("sends with the datapath verbs, and this end serves uc"), "{reason}");
+            assert!(reason.contains("uses the datapath rc, this endpoint uc"), "{reason}");
         });
     });
 }
 
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
-fn strangers_take_nothing_from_unreliable_peers() {
-    with_library("strangers_take_nothing_from_unreliable_peers", "", || {
+fn unknown_connections_do_not_affect_peers() {
+    with_library("unknown_connections_do_not_affect_peers", "", || {
         let (tell, address) = mpsc::channel();
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -324,13 +324,13 @@ fn strangers_take_nothing_from_unreliable_peers() {
             hello.push(3);
             hello.extend(8u32.to_be_bytes());
             hello.extend(u32::MAX.to_be_bytes());
-            let said: [&[u8]; 5] = [b"", b"", b"GET / HTTP/1.1\r\n\r\n", &[8], &hello];
-            let strangers: Vec<TcpStream> = said
+            let message: [&[u8]; 5] = [b"", b"", b"GET / HTTP/1.1\r\n\r\n", &[8], &hello];
+            let connections: Vec<TcpStream> = message
                 .iter()
-                .map(|said| {
-                    let mut stranger = TcpStream::connect(to).unwrap();
-                    stranger.write_all(said).unwrap();
-                    stranger
+                .map(|message| {
+                    let mut connection = TcpStream::connect(to).unwrap();
+                    connection.write_all(message).unwrap();
+                    connection
                 })
                 .collect();
             // More than the maximum number of peers at once (four).
@@ -342,15 +342,15 @@ fn strangers_take_nothing_from_unreliable_peers() {
             stop.store(true, Ordering::Relaxed);
             let all = server.join().unwrap();
             assert!(all.len() == 6 && all.iter().all(|received| received.summary == received.sent), "{all:?}");
-            drop(strangers);
+            drop(connections);
         });
     });
 }
 
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
-fn a_dead_label_is_left() {
-    with_library("a_dead_label_is_left", "dead", || {
+fn dead_label_is_abandoned() {
+    with_library("dead_label_is_abandoned", "dead", || {
         for scheme in ["hopper", "qp-spray", "flowbender"] {
             let (sent, served) = transfer(scheme, BYTES, |chunks| chunks.window = 3);
             check(scheme, &sent, &served, BYTES);

@@ -28,10 +28,10 @@ fn open_for(listens: bool, peer_timeout: Duration, max_peers: u32) -> (UcPath, A
     let settings = VerbsSettings { gid_index: Some(0), peer_timeout, ..VerbsSettings::default() };
     let at: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let mut path = UcPath::open(listens.then_some(at), settings, (4, max_peers), 1000, 3).unwrap();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let hears = Arc::clone(&told);
-    path.on_trouble(move |reason| hears.lock().unwrap().push(reason.to_string()));
-    (path, told)
+    let messages = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&messages);
+    path.on_error(move |reason| sink.lock().unwrap().push(reason.to_string()));
+    (path, messages)
 }
 
 fn within<T>(most: Duration, what: &str, body: impl FnOnce() -> T) -> T {
@@ -54,8 +54,8 @@ fn receive(path: &mut UcPath) -> Vec<(PeerId, u32, Vec<u8>)> {
 
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
-fn both_ends_go_on_bit_by_bit() {
-    with_library("both_ends_go_on_bit_by_bit", "", || {
+fn both_endpoints_connect_without_blocking() {
+    with_library("both_endpoints_connect_without_blocking", "", || {
         let peer_timeout = Duration::from_secs(10);
         let ((mut one, _), (mut other, _)) = (open(true, peer_timeout), open(true, peer_timeout));
         let peer = within(AT_ONCE, "peer", || one.peer(other.at().unwrap(), &[])).unwrap();
@@ -92,8 +92,8 @@ fn both_ends_go_on_bit_by_bit() {
 
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
-fn whoever_does_not_answer_keeps_nobody_waiting() {
-    with_library("whoever_does_not_answer_keeps_nobody_waiting", "", || {
+fn unresponsive_peer_delays_no_others() {
+    with_library("unresponsive_peer_delays_no_others", "", || {
         let peer_timeout = Duration::from_millis(700);
         // One listener accepts the connection and is silent; the backlog of the other is full.
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -102,8 +102,8 @@ fn whoever_does_not_answer_keeps_nobody_waiting() {
         full.listen(0).unwrap();
         let full_at = full.local_addr().unwrap().as_socket().unwrap();
         let _before = TcpStream::connect(full_at).unwrap();
-        for (at, reason) in [(silent.local_addr().unwrap(), "does not answer"), (full_at, "no answer from")] {
-            let (mut path, told) = open(true, peer_timeout);
+        for (at, reason) in [(silent.local_addr().unwrap(), "did not reply"), (full_at, "no reply from")] {
+            let (mut path, messages) = open(true, peer_timeout);
             let began = Instant::now();
             let peer = within(AT_ONCE, "peer", || path.peer(at, &[])).unwrap();
             while began.elapsed() < 2 * peer_timeout {
@@ -111,12 +111,12 @@ fn whoever_does_not_answer_keeps_nobody_waiting() {
                 assert_eq!(receive(&mut path), []);
                 let until = path.now() + Time::from_ms(5);
                 within(AT_ONCE, "wait", || path.wait(until)).unwrap();
-                let said = told.lock().unwrap().clone();
-                assert!(said.is_empty() || began.elapsed() >= peer_timeout, "{said:?}");
+                let message = messages.lock().unwrap().clone();
+                assert!(message.is_empty() || began.elapsed() >= peer_timeout, "{message:?}");
             }
-            let said = told.lock().unwrap().clone();
-            assert_eq!(said.len(), 1, "told once: {said:?}");
-            assert!(said[0].contains(reason) && said[0].contains(&at.to_string()), "{said:?}");
+            let message = messages.lock().unwrap().clone();
+            assert_eq!(message.len(), 1, "told once: {message:?}");
+            assert!(message[0].contains(reason) && message[0].contains(&at.to_string()), "{message:?}");
             assert_eq!(path.peer_at(peer), Some(at), "its owner forgets it");
             path.release(peer);
             assert_eq!(path.peer_at(peer), None);
@@ -126,21 +126,24 @@ fn whoever_does_not_answer_keeps_nobody_waiting() {
 
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
-fn who_cannot_be_reached_is_said_to_whoever_waits() {
-    with_library("who_cannot_be_reached_is_said_to_whoever_waits", "", || {
+fn reach_reports_unreachable_peers() {
+    with_library("reach_reports_unreachable_peers", "", || {
         let (mut path, _) = open(false, Duration::from_millis(700));
-        let nobody = {
+        let unreachable = {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             listener.local_addr().unwrap()
         };
-        let error = within(AT_ONCE, "reach", || path.reach(nobody)).unwrap_err();
-        assert!(matches!(error, WireError::NoAnswer { at, .. } if at == nobody), "{error}");
+        let error = within(AT_ONCE, "reach", || path.reach(unreachable)).unwrap_err();
+        assert!(matches!(error, WireError::NoReply { at, .. } if at == unreachable), "{error}");
         // The listeners reply with a refusal, another version's welcome, and another protocol.
         let mut welcome = vec![10];
         welcome.extend(b"ABCV\x00\x02");
         welcome.extend([0; 25]);
-        let cases: [(&[u8], &str); 3] =
-            [(&[8], "refuses"), (&welcome, "does not speak as this version does"), (b"HTTP/1.1 400", "does not speak")];
+        let cases: [(&[u8], &str); 3] = [
+            (&[8], "refused the connection"),
+            (&welcome, "unknown control message"),
+            (b"HTTP/1.1 400", "unknown control message"),
+        ];
         for (says, word) in cases {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let at = listener.local_addr().unwrap();
@@ -159,7 +162,7 @@ fn who_cannot_be_reached_is_said_to_whoever_waits() {
         }
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let error = path.reach(silent.local_addr().unwrap()).unwrap_err().to_string();
-        assert!(error.contains("does not answer"), "{error}");
+        assert!(error.contains("did not reply"), "{error}");
         let (mut other, _) = open(true, Duration::from_secs(5));
         let at = other.at().unwrap();
         let serves = thread::spawn(move || {
@@ -176,8 +179,8 @@ fn who_cannot_be_reached_is_said_to_whoever_waits() {
 /// More callers than may be pending at once, some of which are silent.
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
-fn callers_wait_for_each_other_and_not_for_strangers() {
-    with_library("callers_wait_for_each_other_and_not_for_strangers", "", || {
+fn idle_connections_delay_no_callers() {
+    with_library("idle_connections_delay_no_callers", "", || {
         let (mut path, _) = open(true, Duration::from_secs(20));
         let at = path.at().unwrap();
         let _strangers: Vec<TcpStream> = (0..80).map(|_| TcpStream::connect(at).unwrap()).collect();
@@ -200,12 +203,13 @@ fn callers_wait_for_each_other_and_not_for_strangers() {
             assert!(began.elapsed() < Duration::from_secs(5));
             receive(&mut path);
             callers.iter_mut().for_each(|(caller, _)| drop(receive(caller)));
-            let told: Vec<String> = callers.iter().flat_map(|(_, told)| told.lock().unwrap().clone()).collect();
-            if !told.is_empty() {
-                break told;
+            let messages: Vec<String> =
+                callers.iter().flat_map(|(_, messages)| messages.lock().unwrap().clone()).collect();
+            if !messages.is_empty() {
+                break messages;
             }
         };
-        assert!(refused.len() == 1 && refused[0].contains("refuses"), "{refused:?}");
+        assert!(refused.len() == 1 && refused[0].contains("refused the connection"), "{refused:?}");
     });
 }
 
@@ -215,15 +219,15 @@ type Caller = (UcPath, Arc<Mutex<Vec<String>>>, PeerId);
 /// Callers that send nothing take local memory, so one address may have 32 of them; one that sends no longer counts.
 #[test]
 #[ignore = "needs cc and libibverbs-dev"]
-fn callers_of_one_address_that_send_nothing_are_limited() {
-    with_library("callers_of_one_address_that_send_nothing_are_limited", "", || {
+fn unproven_callers_per_address_are_limited() {
+    with_library("unproven_callers_per_address_are_limited", "", || {
         let patience = Duration::from_secs(20);
-        let (mut path, told) = open_for(true, patience, 100);
+        let (mut path, messages) = open_for(true, patience, 100);
         let at = path.at().unwrap();
         let call = || {
-            let (mut caller, told) = open(false, patience);
+            let (mut caller, messages) = open(false, patience);
             let peer = caller.peer(at, &[]).unwrap();
-            (caller, told, peer)
+            (caller, messages, peer)
         };
         let mut callers: Vec<_> = (0..32).map(|_| call()).collect();
         let began = Instant::now();
@@ -237,14 +241,14 @@ fn callers_of_one_address_that_send_nothing_are_limited() {
             arrived
         };
         attend(&mut path, &mut callers, 2000);
-        assert_eq!(*told.lock().unwrap(), [] as [&str; 0], "32 may");
+        assert_eq!(*messages.lock().unwrap(), [] as [&str; 0], "32 may");
         callers.push(call());
-        while told.lock().unwrap().is_empty() || callers[32].1.lock().unwrap().is_empty() {
+        while messages.lock().unwrap().is_empty() || callers[32].1.lock().unwrap().is_empty() {
             assert!(began.elapsed() < Duration::from_secs(15));
             attend(&mut path, &mut callers, 20);
         }
-        assert!(told.lock().unwrap()[0].contains("has called 32 times and sent nothing"));
-        assert!(callers[32].1.lock().unwrap()[0].contains("refuses"));
+        assert!(messages.lock().unwrap()[0].contains("has 32 connections that have sent nothing"));
+        assert!(callers[32].1.lock().unwrap()[0].contains("refused the connection"));
         let mut arrived = 0;
         while arrived == 0 {
             assert!(began.elapsed() < Duration::from_secs(15));
@@ -254,6 +258,6 @@ fn callers_of_one_address_that_send_nothing_are_limited() {
         }
         callers.push(call());
         attend(&mut path, &mut callers, 2000);
-        assert_eq!((told.lock().unwrap().len(), callers[33].1.lock().unwrap().len()), (1, 0));
+        assert_eq!((messages.lock().unwrap().len(), callers[33].1.lock().unwrap().len()), (1, 0));
     });
 }

@@ -12,7 +12,7 @@ use anabranch_report::{Inputs, OutputFile};
 use anabranch_testbed::{
     Harm, MAX_RATE, MIN_RATE, Plan, PortCount, Role, dropped,
     space::Privileges,
-    standing::{self, Action, Standing},
+    standing::{self, Action, RunningTestbed},
 };
 use anabranch_units::{Rate, Time};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ pub(super) fn up(arguments: &Up) -> Result<(), Failure> {
     Ok(())
 }
 
-fn cost(standing: &Standing) -> String {
+fn cost(standing: &RunningTestbed) -> String {
     let plan = &standing.plan;
     format!(
         "`{}`: {} namespaces and {} cables, built in {:.1} s; no CPU while idle. A packet of {} B takes about 10 us of CPU per hop, so {} MB/s through the fabric occupy one core.",
@@ -53,7 +53,7 @@ fn cost(standing: &Standing) -> String {
     )
 }
 
-fn nodes(standing: &Standing) -> String {
+fn nodes(standing: &RunningTestbed) -> String {
     let plan = &standing.plan;
     let rows: Vec<Vec<String>> = (plan.nodes.iter().enumerate())
         .map(|(number, node)| {
@@ -67,7 +67,7 @@ fn nodes(standing: &Standing) -> String {
     Table::new(&["node", "address", "ports"], rows).wrap_last().draw()
 }
 
-fn describe(standing: &Standing, counts: Option<&[PortCount]>) -> Value {
+fn describe(standing: &RunningTestbed, counts: Option<&[PortCount]>) -> Value {
     let plan = &standing.plan;
     let name = |node: usize| plan.nodes[node].name.as_str();
     let dropped = counts.map(|counts| dropped(plan, &[], counts)).unwrap_or_default();

@@ -76,13 +76,13 @@ pub fn serve() {
 pub fn harness(arguments: &[String], tests: &[(&str, bool, fn())]) {
     let word = arguments.iter().find(|argument| !argument.starts_with('-'));
     let chosen = |name: &str| word.is_none_or(|word| name.contains(word.as_str()));
-    let is_asked = |option: &str| arguments.iter().any(|argument| argument == option);
-    if is_asked("--list") {
+    let is_requested = |option: &str| arguments.iter().any(|argument| argument == option);
+    if is_requested("--list") {
         return;
     }
     let (mut passed, mut ignored) = (0, 0);
     for (name, is_ignored, test) in tests.iter().filter(|(name, ..)| chosen(name)) {
-        if !is_asked("--include-ignored") && *is_ignored != is_asked("--ignored") {
+        if !is_requested("--include-ignored") && *is_ignored != is_requested("--ignored") {
             ignored += usize::from(*is_ignored);
             continue;
         }

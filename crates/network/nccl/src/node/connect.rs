@@ -2,7 +2,10 @@
 
 use super::{
     MAX_CONNECTIONS, Node,
-    parts::{Attempt, Channel, Failure, Listener, Memory, Ours, Receiver, Sender, StickyError, Waiting, Went, unknown},
+    parts::{
+        Attempt, Channel, DeliveryCounters, Failure, Listener, Memory, Ours, Receiver, Sender, StickyError, Waiting,
+        unknown,
+    },
 };
 use crate::{
     abi::Code,
@@ -51,7 +54,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         };
         self.work()?;
         let Some(attempt) = self.attempts.get_mut(id) else { return Err(unknown("an attempt")) };
-        let result = match (attempt.fate.check(), attempt.sender) {
+        let result = match (attempt.error.check(), attempt.sender) {
             (Err(failure), None) => Err(failure),
             // The sender detects a peer that has gone meanwhile.
             (_, Some(sender)) => Ok(Connecting::Done(sender)),
@@ -113,7 +116,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             key: handle.key,
             class,
             sender: None,
-            fate: StickyError::default(),
+            error: StickyError::default(),
             is_attached: true,
         };
         let id = self.attempts.insert(attempt).ok_or_else(|| Failure::new(Code::System, "too many attempts"))?;
@@ -127,10 +130,10 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     pub fn accept(&mut self, listener: Id) -> Result<Option<Id>, Failure> {
         self.work()?;
         let of = self.listeners.get_mut(listener).ok_or_else(|| unknown("a listener"))?;
-        let Some(Waiting { peer, connection, fate }) = of.waiting.pop_front() else { return Ok(None) };
-        let is_well = fate.is_well();
+        let Some(Waiting { peer, connection, error }) = of.waiting.pop_front() else { return Ok(None) };
+        let is_well = error.is_well();
         let receiver =
-            Receiver { peer, connection, waiting: VecDeque::new(), completed: 0, granted: 0, open: Vec::new(), fate };
+            Receiver { peer, connection, waiting: VecDeque::new(), completed: 0, granted: 0, open: Vec::new(), error };
         let id = self.receivers.insert(receiver).ok_or_else(|| Failure::new(Code::System, "too many receivers"))?;
         if is_well {
             self.theirs.insert((peer, connection), id);
@@ -154,9 +157,9 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         if *refused > MAX_REFUSALS {
             return false;
         }
-        let answer = match listener {
+        let respond = match listener {
             Some((_, listener)) if !full => {
-                listener.waiting.push_back(Waiting { peer, connection, fate: StickyError::default() });
+                listener.waiting.push_back(Waiting { peer, connection, error: StickyError::default() });
                 if listener.class > 0 {
                     self.driver.endpoint().0.set_class(peer, listener.class);
                 }
@@ -164,9 +167,9 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                 Control::Connected { connection }
             }
             Some(_) => Control::Refused { connection, reason: Refusal::TooMany },
-            None => Control::Refused { connection, reason: Refusal::NobodyListens },
+            None => Control::Refused { connection, reason: Refusal::NoListener },
         };
-        self.say(peer, &answer);
+        self.say(peer, &respond);
         true
     }
 
@@ -199,8 +202,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             queue: VecDeque::new(),
             open: Vec::new(),
             flying: 0,
-            went: Went::default(),
-            fate: StickyError::default(),
+            counters: DeliveryCounters::default(),
+            error: StickyError::default(),
             is_attached: true,
         };
         // Their number is bounded by that of attempts.
@@ -216,10 +219,10 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         let name = self.named(peer);
         if let Some(attempt) = self.attempt(peer, connection) {
             let reason = match reason {
-                Refusal::NobodyListens => "does not listen any more",
+                Refusal::NoListener => "does not listen any more",
                 Refusal::TooMany => "has too many connections",
             };
-            attempt.fate.meets(&Failure::new(Code::Remote, format!("{name} {reason}")));
+            attempt.error.record(&Failure::new(Code::Remote, format!("{name} {reason}")));
         }
     }
 
@@ -232,8 +235,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// Closes a listener, and notifies the peers that wait there; fails if there is no such listener.
     pub fn close_listener(&mut self, id: Id) -> Result<(), Failure> {
         let listener = self.listeners.remove(id).ok_or_else(|| unknown("a listener"))?;
-        for Waiting { peer, connection, fate } in listener.waiting {
-            if fate.is_well() {
+        for Waiting { peer, connection, error } in listener.waiting {
+            if error.is_well() {
                 self.say(peer, &Control::Close { connection, end: End::Receiver, completed: 0 });
                 self.disconnect(peer);
             }
@@ -290,12 +293,12 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         if let Some(id) = self.theirs.remove(&(peer, connection))
             && let Some(receiver) = self.receivers.get_mut(id)
         {
-            receiver.fate.meets(&failure);
+            receiver.error.record(&failure);
             return self.disconnect(peer);
         }
         let is_it = |waiting: &&mut Waiting| (waiting.peer, waiting.connection) == (peer, connection);
         let mut all = self.listeners.iter_mut().flat_map(|(_, listener)| listener.waiting.iter_mut());
-        let found = all.find(is_it).map(|waiting| waiting.fate.meets(&failure)).is_some();
+        let found = all.find(is_it).map(|waiting| waiting.error.record(&failure)).is_some();
         drop(all);
         if found {
             self.disconnect(peer);
@@ -306,7 +309,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         let failure = Failure::new(Code::Remote, format!("{} has closed the connection", self.named(peer)));
         let Some(Ours::Sender(id)) = self.ours.get(&connection).copied() else { return };
         let Some(sender) = self.senders.get_mut(id).filter(|sender| sender.peer == peer) else { return };
-        sender.fate.meets(&failure);
+        sender.error.record(&failure);
         sender.is_attached = false;
         sender.queue.clear();
         let (channel, open) = (sender.channel, sender.open.clone());

@@ -8,7 +8,7 @@ mod placing;
 mod transfer;
 
 pub use connect::Connecting;
-pub use parts::{Buffer, Done, Failure, Memory, Watched, Went};
+pub use parts::{Buffer, DeliveryCounters, Done, Failure, Memory, Watched};
 
 use crate::{
     abi::Code,
@@ -30,9 +30,9 @@ use std::{
 /// Maximum number of rounds of `work` before it leaves the rest to the next call.
 const MAX_ROUNDS: usize = 16;
 /// A connected peer receives a ping after this time without control messages, so that a peer that is gone is detected.
-const PING_EVERY: Time = Time::from_us(1_000_000);
+const PING_INTERVAL: Time = Time::from_us(1_000_000);
 /// Interval of the check which peers need a ping.
-const LOOK_EVERY: Time = Time::from_us(100_000);
+const LIVENESS_INTERVAL: Time = Time::from_us(100_000);
 /// Bytes of a piece with its header: small enough for a processor's own cache during copy, checksum and send.
 const USUAL_PIECE: u64 = 64 << 10;
 /// Maximum number of connections of a node, per direction.
@@ -62,8 +62,8 @@ pub struct Node<D, M> {
     /// Peers with unsent control messages, and senders with unsent pieces.
     talkative: BTreeSet<PeerId>,
     busy: BTreeSet<Id>,
-    worked_at: Time,
-    looked_at: Time,
+    last_work_at: Time,
+    checked_at: Time,
     /// Failure of the datapath, which is permanent.
     broken: StickyError,
 }
@@ -99,8 +99,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             next_connection: 0,
             talkative: BTreeSet::new(),
             busy: BTreeSet::new(),
-            worked_at: Time::ZERO,
-            looked_at: Time::ZERO,
+            last_work_at: Time::ZERO,
+            checked_at: Time::ZERO,
             broken: StickyError::default(),
         }
     }
@@ -117,7 +117,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
 
     /// Returns `true` if there is a communicator or an attempt that has not failed.
     pub fn is_used(&self) -> bool {
-        self.communicators() > 0 || self.attempts.iter().any(|(_, attempt)| attempt.fate.is_well())
+        self.communicators() > 0 || self.attempts.iter().any(|(_, attempt)| attempt.error.is_well())
     }
 
     /// Returns the number of requests that have not been reported as done.
@@ -130,7 +130,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         let now = self.driver.datapath().now();
         let mut all: Vec<Watched> = Vec::with_capacity(self.senders.len());
         for (_, sender) in self.senders.iter() {
-            let (stream, is_well) = (sender.channel as u32 + 1, sender.fate.is_well());
+            let (stream, is_well) = (sender.channel as u32 + 1, sender.error.is_well());
             let of = is_well.then(|| self.driver.endpoint().0.watched(now, sender.peer, stream)).flatten();
             let (window, paths) = of.map_or((None, Vec::new()), |(window, paths)| (window, paths.collect()));
             all.push(Watched { connection: sender.connection, at: sender.at, is_well, window, paths });
@@ -146,7 +146,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     }
 
     /// Returns `true` if all messages have been sent and acknowledged.
-    pub fn is_quiet(&mut self) -> bool {
+    pub fn is_idle(&mut self) -> bool {
         self.talkative.is_empty() && self.driver.endpoint().0.is_idle()
     }
 
@@ -161,7 +161,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
 
     /// Returns the time since the last work, by the datapath's clock.
     pub fn idle_for(&mut self) -> Time {
-        self.driver.datapath().now().saturating_sub(self.worked_at)
+        self.driver.datapath().now().saturating_sub(self.last_work_at)
     }
 
     /// Sends and receives all that is possible now. Returns the time of the next work, unless packets arrive earlier;
@@ -199,31 +199,31 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         for _ in 0..MAX_ROUNDS {
             let Node { driver, theirs, receivers, requests, piece, .. } = self;
             let mut places = Places { theirs, receivers, requests, piece: *piece };
-            let worked = driver.work_with_placement(&mut places, std::mem::take(&mut sends_first));
-            let next = worked.map_err(|error| self.breaks(&error))?;
+            let result = driver.work_with_placement(&mut places, std::mem::take(&mut sends_first));
+            let next = result.map_err(|error| self.breaks(&error))?;
             self.events();
             let now = self.driver.datapath().now();
             self.ping(now);
             if !self.flush(now) && next.is_none_or(|next| next > now) {
-                self.worked_at = now;
-                let look = (!self.peers.is_empty()).then_some(now + LOOK_EVERY);
-                return Ok([next, look].into_iter().flatten().min());
+                self.last_work_at = now;
+                let ping = (!self.peers.is_empty()).then_some(now + LIVENESS_INTERVAL);
+                return Ok([next, ping].into_iter().flatten().min());
             }
         }
-        self.worked_at = self.driver.datapath().now();
-        Ok(Some(self.worked_at))
+        self.last_work_at = self.driver.datapath().now();
+        Ok(Some(self.last_work_at))
     }
 
     fn breaks(&mut self, error: &WireError) -> Failure {
         let failure = Failure::new(Code::System, error.to_string());
-        self.broken.meets(&Failure::new(Code::System, ""));
+        self.broken.record(&Failure::new(Code::System, ""));
         failure
     }
 
     /// Queues a control message for a peer's stream 0.
     fn say(&mut self, peer: PeerId, control: &Control) {
         if let Some(known) = self.peers.get_mut(&peer) {
-            known.unsaid.push_back(control.write());
+            known.unsent.push_back(control.write());
             self.talkative.insert(peer);
         }
     }
@@ -233,27 +233,27 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         let mut some = false;
         for peer in std::mem::take(&mut self.talkative) {
             let Some(known) = self.peers.get_mut(&peer) else { continue };
-            while !known.unsaid.is_empty() {
+            while !known.unsent.is_empty() {
                 // One message of the stream holds as many as fit into a packet.
-                let mut said: Vec<u8> = Vec::new();
+                let mut bytes: Vec<u8> = Vec::new();
                 let fits = |all: &mut usize, next: &Vec<u8>| {
                     *all += next.len();
                     Some(*all).filter(|all| *all as u64 <= self.mtu || *all == next.len())
                 };
-                let count = known.unsaid.iter().scan(0, fits).count();
-                known.unsaid.iter().take(count).for_each(|one| said.extend_from_slice(one));
-                match self.driver.endpoint().0.send(now, peer, 0, said.into()) {
+                let count = known.unsent.iter().scan(0, fits).count();
+                known.unsent.iter().take(count).for_each(|one| bytes.extend_from_slice(one));
+                match self.driver.endpoint().0.send(now, peer, 0, bytes.into()) {
                     Ok(_) => {
                         some = true;
-                        known.said_at = now;
-                        known.unsaid.drain(..count);
+                        known.last_sent_at = now;
+                        known.unsent.drain(..count);
                     }
                     Err(SendError::Full) => {
                         self.talkative.insert(peer);
                         break;
                     }
                     // The loss of the peer is among the events.
-                    Err(SendError::NoPeer | SendError::TooLarge(_)) => known.unsaid.clear(),
+                    Err(SendError::NoPeer | SendError::TooLarge(_)) => known.unsent.clear(),
                 }
             }
         }
@@ -265,12 +265,12 @@ impl<D: Datapath, M: Memory> Node<D, M> {
 
     /// Sends a ping to every connected peer that is due, so that a timeout indicates a gone peer.
     fn ping(&mut self, now: Time) {
-        if now.saturating_sub(self.looked_at) < LOOK_EVERY {
+        if now.saturating_sub(self.checked_at) < LIVENESS_INTERVAL {
             return;
         }
-        self.looked_at = now;
+        self.checked_at = now;
         let due = |known: &Peer| {
-            known.connections > 0 && known.unsaid.is_empty() && now.saturating_sub(known.said_at) >= PING_EVERY
+            known.connections > 0 && known.unsent.is_empty() && now.saturating_sub(known.last_sent_at) >= PING_INTERVAL
         };
         let due: Vec<PeerId> = self.peers.iter().filter(|(_, known)| due(known)).map(|(peer, _)| *peer).collect();
         for peer in due {
@@ -296,7 +296,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                 self.peers.entry(peer).or_default();
                 let understood = match stream {
                     0 => Control::read(&bytes)
-                        .is_some_and(|said| said.into_iter().all(|control| self.on_control(peer, control))),
+                        .is_some_and(|controls| controls.into_iter().all(|control| self.on_control(peer, control))),
                     _ => self.on_piece(peer, &bytes, placed),
                 };
                 if !understood {
@@ -384,24 +384,24 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         self.peers.remove(&peer);
         self.talkative.remove(&peer);
         let mut first = failure.clone();
-        let mut meets = |fate: &mut StickyError| {
-            fate.meets(&first);
+        let mut record = |error: &mut StickyError| {
+            error.record(&first);
             // Only the first of them logs the message.
             first.message.clear();
         };
         for (_, sender) in self.senders.iter_mut().filter(|(_, sender)| sender.is_attached && sender.peer == peer) {
             sender.is_attached = false;
-            meets(&mut sender.fate);
+            record(&mut sender.error);
         }
         for (_, attempt) in self.attempts.iter_mut().filter(|(_, of)| of.is_attached && of.peer == peer) {
             attempt.is_attached = false;
-            meets(&mut attempt.fate);
+            record(&mut attempt.error);
         }
         let attached = &self.theirs;
         let is_attached = |of: &Receiver| of.peer == peer && attached.contains_key(&(peer, of.connection));
-        self.receivers.iter_mut().filter(|(_, of)| is_attached(of)).for_each(|(_, of)| meets(&mut of.fate));
+        self.receivers.iter_mut().filter(|(_, of)| is_attached(of)).for_each(|(_, of)| record(&mut of.error));
         for (_, listener) in self.listeners.iter_mut() {
-            listener.waiting.iter_mut().filter(|waiting| waiting.peer == peer).for_each(|w| meets(&mut w.fate));
+            listener.waiting.iter_mut().filter(|waiting| waiting.peer == peer).for_each(|w| record(&mut w.error));
         }
         self.theirs.retain(|(of, _), _| *of != peer);
     }

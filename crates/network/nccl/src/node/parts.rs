@@ -44,7 +44,7 @@ impl Failure {
 pub(super) struct StickyError(Option<Failure>);
 
 impl StickyError {
-    pub(super) fn meets(&mut self, failure: &Failure) {
+    pub(super) fn record(&mut self, failure: &Failure) {
         self.0.get_or_insert_with(|| failure.clone());
     }
 
@@ -62,9 +62,9 @@ impl StickyError {
 #[derive(Debug, Default)]
 pub(super) struct Peer {
     /// Control messages that are not yet sent.
-    pub(super) unsaid: VecDeque<Vec<u8>>,
+    pub(super) unsent: VecDeque<Vec<u8>>,
     /// Time of the last message on stream 0.
-    pub(super) said_at: Time,
+    pub(super) last_sent_at: Time,
     /// Streams to it, from stream 1 on.
     pub(super) streams: Vec<Channel>,
     /// Bytes of pieces in flight.
@@ -107,7 +107,7 @@ pub(super) struct Listener {
 pub(super) struct Waiting {
     pub(super) peer: PeerId,
     pub(super) connection: u32,
-    pub(super) fate: StickyError,
+    pub(super) error: StickyError,
 }
 
 #[derive(Debug)]
@@ -118,7 +118,7 @@ pub(super) struct Attempt {
     pub(super) key: u64,
     pub(super) class: u8,
     pub(super) sender: Option<Id>,
-    pub(super) fate: StickyError,
+    pub(super) error: StickyError,
     /// The peer counts it among its connections.
     pub(super) is_attached: bool,
 }
@@ -140,8 +140,8 @@ pub(super) struct Sender {
     pub(super) open: Vec<Id>,
     pub(super) flying: u64,
     /// Counters of the message last reported as done.
-    pub(super) went: Went,
-    pub(super) fate: StickyError,
+    pub(super) counters: DeliveryCounters,
+    pub(super) error: StickyError,
     /// The peer counts it among its connections.
     pub(super) is_attached: bool,
 }
@@ -163,7 +163,7 @@ pub(super) struct Receiver {
     pub(super) granted: u32,
     /// Requests that have not been reported as done.
     pub(super) open: Vec<Id>,
-    pub(super) fate: StickyError,
+    pub(super) error: StickyError,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -209,7 +209,7 @@ impl Done {
 /// Delivery counters of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Went {
+pub struct DeliveryCounters {
     /// Number of packets, retransmissions included.
     pub packets: u64,
     /// Number of retransmissions.
@@ -222,7 +222,7 @@ pub struct Went {
     pub paths: [u64; 4],
 }
 
-impl Went {
+impl DeliveryCounters {
     pub(super) fn add(&mut self, piece: &Delivered) {
         self.packets += piece.packets;
         self.retransmitted += piece.retransmitted;
@@ -252,7 +252,7 @@ pub(super) enum Request<M> {
         sent: u64,
         flying: u32,
         all_sent: bool,
-        went: Went,
+        counters: DeliveryCounters,
     },
     Receive {
         receiver: Id,

@@ -83,15 +83,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_packets_say_is_where_the_piece_lies() {
+    fn steering_values_round_trip() {
         // A tebibyte in pieces of 61,408 B: the last piece has index 17,905,022.
         let piece = 15 * 4096 - 32;
         let last = ((1u64 << 40) - 1) / piece;
         let header =
             PieceHeader { connection: 0xff_ffff, number: 0x0102_03ff, index: 7, offset: last * piece, size: 1 << 40 };
-        let said = Steering { connection: 0xff_ffff, number: 0xff, index: 7, piece: last };
+        let statement = Steering { connection: 0xff_ffff, number: 0xff, index: 7, piece: last };
         assert_eq!(last, 17_905_022);
-        assert_eq!(Steering::read(Steering::of(&header, piece)), Some(said));
+        assert_eq!(Steering::read(Steering::of(&header, piece)), Some(statement));
         let first = PieceHeader { connection: 0, number: 0, index: 0, offset: 0, size: 8 };
         assert_ne!(Steering::of(&first, piece), 0, "the first of all says something");
         let silent = [

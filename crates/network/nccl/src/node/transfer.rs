@@ -2,7 +2,7 @@
 
 use super::{
     Node,
-    parts::{Buffer, Done, Failure, Grant, Memory, Ours, Part, Request, Went, unknown},
+    parts::{Buffer, DeliveryCounters, Done, Failure, Grant, Memory, Ours, Part, Request, unknown},
     placing::Steering,
 };
 use crate::{
@@ -20,7 +20,7 @@ const MAX_FLYING: u64 = 4 << 20;
 const RESTS: Time = Time::from_us(1);
 
 /// Grants are sent at once while the sender has fewer than this; otherwise when this many are pending, in one packet.
-const GRANTS_AT_ONCE: u32 = 4;
+const GRANT_BATCH: u32 = 4;
 
 impl<D: Datapath, M: Memory> Node<D, M> {
     /// Sends a message; `None`: the receiver has not yet posted a buffer for this tag, call again.
@@ -29,27 +29,27 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// The connection has failed, the message is larger than its buffer, or too many requests are open.
     pub fn send(&mut self, id: Id, memory: M, size: u64, tag: i32) -> Result<Option<Id>, Failure> {
         let sender = self.senders.get_mut(id).ok_or_else(|| unknown("a sender"))?;
-        sender.fate.check()?;
+        sender.error.check()?;
         if sender.open.len() >= MAX_REQUESTS * MAX_RECEIVES {
             return Err(Failure::internal(format!("more than {} sends at once", MAX_REQUESTS * MAX_RECEIVES)));
         }
-        let mut room = sender.take(tag);
-        if room.is_none() && self.idle_for() >= RESTS {
+        let mut capacity = sender.take(tag);
+        if capacity.is_none() && self.idle_for() >= RESTS {
             self.work()?;
-            room = self.senders.get_mut(id).and_then(|sender| sender.take(tag));
+            capacity = self.senders.get_mut(id).and_then(|sender| sender.take(tag));
         }
         let sender = self.senders.get_mut(id).ok_or_else(|| unknown("a sender"))?;
-        let Some((number, index, room)) = room else { return sender.fate.check().map(|()| None) };
-        if size > room {
-            let message = format!("a message of {size} B (tag {tag}) was sent to a receive of {room} B");
-            sender.fate.meets(&Failure::new(Code::Usage, ""));
+        let Some((number, index, capacity)) = capacity else { return sender.error.check().map(|()| None) };
+        if size > capacity {
+            let message = format!("a message of {size} B (tag {tag}) was sent to a receive of {capacity} B");
+            sender.error.record(&Failure::new(Code::Usage, ""));
             let (peer, connection) = (sender.peer, sender.connection);
             self.say(peer, &Control::WrongSize { connection, number, size });
             self.work()?;
             return Err(Failure::new(Code::Usage, message));
         }
-        let (sent, flying, all_sent, went) = (0, 0, false, Went::default());
-        let request = Request::Send { sender: id, memory, number, index, size, sent, flying, all_sent, went };
+        let (sent, flying, all_sent, counters) = (0, 0, false, DeliveryCounters::default());
+        let request = Request::Send { sender: id, memory, number, index, size, sent, flying, all_sent, counters };
         let request = self.requests.insert(request).ok_or_else(|| Failure::internal("too many requests"))?;
         if let Some(sender) = self.senders.get_mut(id) {
             sender.open.push(request);
@@ -63,7 +63,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// Posts buffers for messages; fails if the connection has failed, or too many requests are open.
     pub fn receive(&mut self, id: Id, buffers: Vec<Buffer<M>>) -> Result<Id, Failure> {
         let receiver = self.receivers.get_mut(id).ok_or_else(|| unknown("a receiver"))?;
-        receiver.fate.check()?;
+        receiver.error.check()?;
         if buffers.is_empty() || buffers.len() > MAX_RECEIVES {
             let count = buffers.len();
             return Err(Failure::internal(format!("a receive of {count} buffers, allowed are 1 to {MAX_RECEIVES}")));
@@ -89,7 +89,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         let Some(receiver) = self.receivers.get_mut(id) else { return };
         let known = receiver.granted.wrapping_sub(receiver.completed);
         let unknown = receiver.waiting.len() as u32 - known;
-        if unknown == 0 || known >= GRANTS_AT_ONCE && unknown < GRANTS_AT_ONCE {
+        if unknown == 0 || known >= GRANT_BATCH && unknown < GRANT_BATCH {
             return;
         }
         let (peer, connection, first) = (receiver.peer, receiver.connection, receiver.granted);
@@ -121,28 +121,28 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     }
 
     /// Returns the counters of a sender's message that [`Node::test`] last reported as done; fails if there is no such sender.
-    pub fn went(&self, id: Id) -> Result<Went, Failure> {
-        self.senders.get(id).map(|sender| sender.went).ok_or_else(|| unknown("a sender"))
+    pub fn counters(&self, id: Id) -> Result<DeliveryCounters, Failure> {
+        self.senders.get(id).map(|sender| sender.counters).ok_or_else(|| unknown("a sender"))
     }
 
     fn finished(&mut self, id: Id) -> Result<Option<Done>, Failure> {
         let mut done = Done { sizes: [0; MAX_RECEIVES], count: 0 };
         let open = match self.requests.get(id).ok_or_else(|| unknown("a request"))? {
-            Request::Send { sender, size, flying, all_sent, went, .. } => {
+            Request::Send { sender, size, flying, all_sent, counters, .. } => {
                 let sender = self.senders.get_mut(*sender).ok_or_else(|| unknown("a request of a sender"))?;
                 if *flying > 0 || !all_sent {
-                    return sender.fate.check().map(|()| None);
+                    return sender.error.check().map(|()| None);
                 }
                 // A queued retransmission of acknowledged bytes may still refer to NCCL's memory: copy it.
                 self.driver.own_unsent();
                 (done.sizes[0], done.count) = (*size, 1);
-                sender.went = *went;
+                sender.counters = *counters;
                 &mut sender.open
             }
             Request::Receive { receiver, parts, left } => {
                 let receiver = self.receivers.get_mut(*receiver).ok_or_else(|| unknown("a request of a receiver"))?;
                 if *left > 0 {
-                    return receiver.fate.check().map(|()| None);
+                    return receiver.error.check().map(|()| None);
                 }
                 done.count = parts.len();
                 done.sizes.iter_mut().zip(parts).for_each(|(size, part)| *size = part.received);
@@ -156,8 +156,8 @@ impl<D: Datapath, M: Memory> Node<D, M> {
 
     /// Passes pieces to the endpoint, as far as it accepts them; returns `true` if it accepted any.
     pub(super) fn send_pieces(&mut self, id: Id, now: Time) -> bool {
-        let (mut some, most) = (false, self.piece);
-        let Some(sender) = self.senders.get_mut(id).filter(|sender| sender.fate.is_well()) else { return false };
+        let (mut some, max) = (false, self.piece);
+        let Some(sender) = self.senders.get_mut(id).filter(|sender| sender.error.is_well()) else { return false };
         let Some(peer) = self.peers.get_mut(&sender.peer) else { return false };
         while let Some(&request) = sender.queue.front() {
             let Some(Request::Send { memory, number, index, size, sent, flying, all_sent, .. }) =
@@ -166,7 +166,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                 sender.queue.pop_front();
                 continue;
             };
-            let bytes = (*size - *sent).min(most);
+            let bytes = (*size - *sent).min(max);
             let fits = sender.flying + bytes <= MAX_FLYING && peer.flying + bytes <= self.max_held;
             let piece = fits.then(|| {
                 let header = PieceHeader {
@@ -178,7 +178,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                 };
                 // A piece that fits into one packet needs no placement.
                 let is_packet = bytes + PIECE_HEADER as u64 <= self.mtu;
-                let steering = if is_packet { 0 } else { Steering::of(&header, most) };
+                let steering = if is_packet { 0 } else { Steering::of(&header, max) };
                 let head = Bytes::copy_from_slice(&header.write());
                 (SendOptions { class: sender.class, steering, head }, memory.lend(header.offset, bytes as usize))
             });
@@ -206,9 +206,9 @@ impl<D: Datapath, M: Memory> Node<D, M> {
                 }
                 // The loss of the peer is among the events.
                 Err(SendError::NoPeer) => break,
-                Err(SendError::TooLarge(most)) => {
-                    let message = format!("the other rank takes no pieces of more than {most} B");
-                    sender.fate.meets(&Failure::new(Code::Usage, message));
+                Err(SendError::TooLarge(max)) => {
+                    let message = format!("the other rank takes no pieces of more than {max} B");
+                    sender.error.record(&Failure::new(Code::Usage, message));
                     break;
                 }
             }
@@ -222,9 +222,9 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         let Some((_, id, bytes)) = of.flying.front().copied().filter(|(number, ..)| *number == message) else { return };
         of.flying.pop_front();
         known.flying -= bytes;
-        let Some(Request::Send { sender, flying, went, .. }) = self.requests.get_mut(id) else { return };
+        let Some(Request::Send { sender, flying, counters, .. }) = self.requests.get_mut(id) else { return };
         *flying = flying.saturating_sub(1);
-        went.add(delivered);
+        counters.add(delivered);
         if let Some(sender) = self.senders.get_mut(*sender) {
             sender.flying = sender.flying.saturating_sub(bytes);
         }
@@ -296,7 +296,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         let name = self.named(peer);
         if let Some(receiver) = self.receivers.get_mut(id) {
             let message = format!("{name} sends a message of {size} B to receive {number}, which is smaller");
-            receiver.fate.meets(&Failure::new(Code::Usage, message));
+            receiver.error.record(&Failure::new(Code::Usage, message));
         }
     }
 }

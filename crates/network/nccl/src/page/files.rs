@@ -113,7 +113,7 @@ fn remove(path: &Path, file: &File) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::{Page, Slot, read, wish};
+    use crate::page::{Page, Slot, read, request};
     use rustix::fs::FileType;
     use std::{
         os::unix::{fs::PermissionsExt, net::UnixListener},
@@ -163,8 +163,8 @@ mod tests {
         } else {
             anabranch_testkit::skip("a page of another user needs root", "run as root");
         }
-        let look = folder.clone();
-        let found = in_time(move || pages(&look).unwrap());
+        let path = folder.clone();
+        let found = in_time(move || pages(&path).unwrap());
         assert_eq!(found.pages, std::slice::from_ref(&own));
         assert_eq!(found.skipped.len(), reasons.len(), "{:?}", found.skipped);
         for (skipped, (name, reason)) in found.skipped.iter().zip(reasons) {
@@ -172,12 +172,12 @@ mod tests {
             assert!(skipped.reason.contains(reason), "{skipped:?}");
             let (one, two) = (at(name), at(name));
             assert!(
-                in_time(move || read(&one)).is_err() && in_time(move || wish(&two, "a=1", Duration::ZERO)).is_err()
+                in_time(move || read(&one)).is_err() && in_time(move || request(&two, "a=1", Duration::ZERO)).is_err()
             );
             assert!(fs::symlink_metadata(at(name)).is_ok(), "it is left where it is");
         }
-        let look = folder.clone();
-        in_time(move || Page::create(&look, 2, 2, "reps").map(drop)).unwrap();
+        let path = folder.clone();
+        in_time(move || Page::create(&path, 2, 2, "reps").map(drop)).unwrap();
         drop(page);
     }
 
@@ -189,8 +189,8 @@ mod tests {
         let slot = Slot { state: 1, ..Default::default() };
         for bytes in [0, 100, 3000] {
             File::options().write(true).open(&path).unwrap().set_len(bytes).unwrap();
-            assert!(read(&path).is_err() && wish(&path, "a=1", Duration::ZERO).is_err(), "{bytes}");
-            assert!(bytes > 1000 || page.wish().is_none());
+            assert!(read(&path).is_err() && request(&path, "a=1", Duration::ZERO).is_err(), "{bytes}");
+            assert!(bytes > 1000 || page.request().is_none());
             page.write(5, 0, "reps", &[vec![slot; 2]]);
         }
         drop(page);

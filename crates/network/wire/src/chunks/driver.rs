@@ -1,6 +1,6 @@
 use super::{
     Chunk, ChunkPath, ChunkSettings, Completion, MAX_CHUNKS, QueueId,
-    stream::{self, Flight, Measured, Next, Posted, Stream, Wanted},
+    stream::{self, Flight, Measured, Next, PendingChunk, Posted, Stream},
 };
 use crate::{Label, PeerId, WireError};
 use anabranch_endpoint::Balancer;
@@ -78,7 +78,7 @@ pub struct ChunkCounters {
     /// Times that a queue was assigned another label.
     pub relabelled: u64,
     /// Total time for which queues were down while they were relabelled or recovered.
-    pub stood: Time,
+    pub relabel_time: Time,
     /// Number of queues.
     pub queues: u64,
 }
@@ -99,7 +99,7 @@ pub struct ChunkDriver<P> {
 }
 
 impl<P: ChunkPath> ChunkDriver<P> {
-    /// Returns a driver without streams. `settings` have at least one label and have passed [`ChunkSettings::tell_scheme`].
+    /// Returns a driver without streams. `settings` have at least one label and have passed [`ChunkSettings::configure_scheme`].
     pub fn new(path: P, settings: ChunkSettings) -> Self {
         let scheme = settings.scheme.build(settings.seed, settings.seed);
         ChunkDriver {
@@ -164,7 +164,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
         let mut counters = self.counters;
         for stream in &self.streams {
             counters.relabelled += stream.queues.relabelled;
-            counters.stood += stream.queues.stood;
+            counters.relabel_time += stream.queues.relabel_time;
             counters.queues += stream.queues.count() as u64;
         }
         counters
@@ -204,12 +204,12 @@ impl<P: ChunkPath> ChunkDriver<P> {
     fn complete(&mut self, completion: &Completion) -> Result<(), WireError> {
         let at = (completion.chunk >> 40) as usize;
         let Some(stream) = self.streams.get_mut(at) else { return Ok(()) };
-        let Some(flight) = stream.under_way.remove(&completion.chunk) else { return Ok(()) };
+        let Some(flight) = stream.in_flight.remove(&completion.chunk) else { return Ok(()) };
         stream.queues.completed(&mut self.path, completion.queue, completion.status)?;
         let took = stream::took(completion, flight.at);
         self.counters.failed += u64::from(took.is_none());
         match flight.what {
-            Posted::Calibration { label, whole, first } => stream.calibration.heard(first, label, whole, took),
+            Posted::Calibration { label, whole, first } => stream.calibration.measured(first, label, whole, took),
             Posted::Probe { tag, flow } => {
                 if flow == stream.flow
                     && let (Some(measured), Some(took)) = (stream.measured, took)
@@ -224,7 +224,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
         }
         let Some(measured) = self.streams[at].measured else { return Ok(()) };
         while let Some(probe) = self.balancer.scheme_mut().poll_probe(completion.at, measured.slot) {
-            self.streams[at].want_probe(probe);
+            self.streams[at].queue_probe(probe);
         }
         Ok(())
     }
@@ -234,8 +234,8 @@ impl<P: ChunkPath> ChunkDriver<P> {
         stream.chunks_under_way -= 1;
         stream.waits = false;
         let Some(measured) = stream.measured else { return };
-        let Some(wanted) = stream.wanted.get_mut(&psn) else { return };
-        let (bytes, tries) = (wanted.bytes, wanted.tries);
+        let Some(pending) = stream.pending.get_mut(&psn) else { return };
+        let (bytes, tries) = (pending.bytes, pending.tries);
         let scheme = self.balancer.scheme_mut();
         if let Some(took) = took {
             if let Some(message) = stream.arrived(psn) {
@@ -275,11 +275,11 @@ impl<P: ChunkPath> ChunkDriver<P> {
 
     fn calibrate(&mut self, at: usize) -> Result<Option<Time>, WireError> {
         let stream = &mut self.streams[at];
-        if !stream.under_way.is_empty() {
+        if !stream.in_flight.is_empty() {
             return Ok(None);
         }
-        let first = stream.asked < self.settings.labels.len();
-        match stream.calibration.next(stream.asked, &self.settings) {
+        let first = stream.probed_labels < self.settings.labels.len();
+        match stream.calibration.next(stream.probed_labels, &self.settings) {
             Next::Measure { label, whole } => {
                 let bytes = if whole { self.settings.chunk } else { self.settings.probe };
                 let queue = stream.queues.of(&mut self.path, self.settings.labels[label], None)?;
@@ -294,7 +294,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
                 if !posted {
                     return Ok(Some(self.path.now() + AGAIN));
                 }
-                self.streams[at].asked += usize::from(first);
+                self.streams[at].probed_labels += usize::from(first);
                 Ok(None)
             }
             Next::Done { probe, base, noise } => {
@@ -376,15 +376,15 @@ impl<P: ChunkPath> ChunkDriver<P> {
             if now < stream.hold_until {
                 return Ok(Some(stream.hold_until));
             }
-            let Some((psn, wanted)) = stream.next_chunk(chunk) else { return Ok(None) };
+            let Some((psn, pending)) = stream.next_chunk(chunk) else { return Ok(None) };
             let tag = match stream.chosen {
                 Some((_, tag)) => tag,
                 None => {
                     let outgoing =
-                        Outgoing { psn, bytes: wanted.bytes, retransmission: wanted.tries > 0, eligible_at: now };
+                        Outgoing { psn, bytes: pending.bytes, retransmission: pending.tries > 0, eligible_at: now };
                     match self.balancer.scheme_mut().select(now, measured.slot, &outgoing) {
                         Decision::Send(tag) | Decision::SendWithAckRequest(tag) => {
-                            stream.choose(psn, wanted, tag, chunk);
+                            stream.choose(psn, pending, tag, chunk);
                             tag
                         }
                         Decision::Hold(until) => {
@@ -399,19 +399,19 @@ impl<P: ChunkPath> ChunkDriver<P> {
                     }
                 }
             };
-            if !self.send_chunk(at, psn, wanted, tag)? {
-                let idle = self.streams[at].under_way.is_empty();
+            if !self.send_chunk(at, psn, pending, tag)? {
+                let idle = self.streams[at].in_flight.is_empty();
                 return Ok(idle.then(|| now + AGAIN));
             }
         }
     }
 
     /// Returns `false` if no queue accepts the chunk.
-    fn send_chunk(&mut self, at: usize, psn: u64, wanted: Wanted, tag: Tag) -> Result<bool, WireError> {
+    fn send_chunk(&mut self, at: usize, psn: u64, pending: PendingChunk, tag: Tag) -> Result<bool, WireError> {
         let stream = &mut self.streams[at];
         let label = stream::label(&self.settings.labels, tag);
         let Some(queue) = stream.queues.of(&mut self.path, label, None)? else { return Ok(false) };
-        let Wanted { from, to, bytes, notice, .. } = wanted;
+        let PendingChunk { from, to, bytes, notice, .. } = pending;
         let chunk = Chunk { number: 0, from, to, bytes, notice: Some(notice) };
         if !self.post(at, queue, chunk, Posted::Chunk { psn, tag }) {
             return Ok(false);
@@ -422,13 +422,13 @@ impl<P: ChunkPath> ChunkDriver<P> {
         let moved = stream.last_tag.is_some_and(|last| stream::label(&self.settings.labels, last) != label);
         stream.last_tag = Some(tag);
         self.counters.chunks += 1;
-        self.counters.again += u64::from(wanted.tries > 0);
+        self.counters.again += u64::from(pending.tries > 0);
         self.counters.path_switches += u64::from(moved);
-        if let Some(wanted) = stream.wanted.get_mut(&psn) {
-            wanted.tries += 1;
+        if let Some(pending) = stream.pending.get_mut(&psn) {
+            pending.tries += 1;
         }
-        if let Some(place) = self.settings.labels.iter().position(|known| *known == label) {
-            self.by_label[place] += 1;
+        if let Some(slot) = self.settings.labels.iter().position(|known| *known == label) {
+            self.by_label[slot] += 1;
         }
         Ok(true)
     }
@@ -443,7 +443,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
         self.posts += 1;
         let stream = &mut self.streams[at];
         stream.queues.posted(queue);
-        stream.under_way.insert(number, Flight { what, at: now });
+        stream.in_flight.insert(number, Flight { what, at: now });
         true
     }
 }

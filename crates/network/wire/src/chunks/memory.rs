@@ -155,7 +155,7 @@ impl MemoryChunks {
         })
     }
 
-    fn fate(&mut self, peer: PeerId, label: Label, from: Time, bytes: u32) -> (Time, Status, bool) {
+    fn delivery(&mut self, peer: PeerId, label: Label, from: Time, bytes: u32) -> (Time, Status, bool) {
         let peer_timeout = self.limits.peer_timeout;
         let (link, free_at, draws) = self.link(peer, label);
         let took = link.rate.wire_time(u64::from(bytes));
@@ -204,7 +204,7 @@ impl ChunkPath for MemoryChunks {
         let (peer, label, last) = (state.peer, state.label, state.last);
         let (at, status, arrives) = match state.failed {
             true => (self.now, Status::Failed, false),
-            false => self.fate(peer, label, self.now.max(state.ready), chunk.bytes),
+            false => self.delivery(peer, label, self.now.max(state.ready), chunk.bytes),
         };
         let at = at.max(last);
         let state = &mut self.queues[queue as usize];

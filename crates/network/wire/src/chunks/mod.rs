@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notice_names_message_and_chunk() {
+    fn notice_encodes_message_and_chunk() {
         assert_eq!(notice(1, 2), 0x0010_0002);
         assert_eq!(read_notice(notice(4097, MAX_CHUNKS - 1)), (1, 0xf_ffff));
     }

@@ -16,16 +16,16 @@ struct Queue {
 #[derive(Debug)]
 pub(super) struct Queues {
     peer: PeerId,
-    most: u32,
+    max: u32,
     queues: Vec<Queue>,
     choices: u64,
     pub(super) relabelled: u64,
-    pub(super) stood: Time,
+    pub(super) relabel_time: Time,
 }
 
 impl Queues {
-    pub(super) fn new(peer: PeerId, most: u32) -> Self {
-        Queues { peer, most: most.max(1), queues: Vec::new(), choices: 0, relabelled: 0, stood: Time::ZERO }
+    pub(super) fn new(peer: PeerId, max: u32) -> Self {
+        Queues { peer, max: max.max(1), queues: Vec::new(), choices: 0, relabelled: 0, relabel_time: Time::ZERO }
     }
 
     /// A label without a queue gets a new one or, at the maximum number, the least recently used idle one, except that
@@ -44,14 +44,14 @@ impl Queues {
             queue.used = self.choices;
             return Ok(Some(queue.id));
         }
-        if self.queues.len() < self.most as usize {
+        if self.queues.len() < self.max as usize {
             let id = path.queue(self.peer, label)?;
             self.queues.push(Queue { id, label, outstanding: 0, failed: false, used: self.choices });
             return Ok(Some(id));
         }
         let idle = |queue: &&mut Queue| queue.outstanding == 0 && !queue.failed && Some(queue.label) != spare;
         let Some(queue) = self.queues.iter_mut().filter(idle).min_by_key(|queue| queue.used) else { return Ok(None) };
-        self.stood += path.relabel(queue.id, label)?;
+        self.relabel_time += path.relabel(queue.id, label)?;
         self.relabelled += 1;
         (queue.label, queue.used) = (label, self.choices);
         Ok(Some(queue.id))
@@ -74,7 +74,7 @@ impl Queues {
         queue.outstanding = queue.outstanding.saturating_sub(1);
         queue.failed |= status == Status::Failed;
         if queue.failed && queue.outstanding == 0 {
-            self.stood += path.relabel(id, queue.label)?;
+            self.relabel_time += path.relabel(id, queue.label)?;
             queue.failed = false;
         }
         Ok(())

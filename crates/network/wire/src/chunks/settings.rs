@@ -56,7 +56,7 @@ impl ChunkSettings {
     }
 
     /// Configures the scheme with labels, chunk size and window.
-    pub fn tell_scheme(&mut self) -> Result<(), SchemeError> {
+    pub fn configure_scheme(&mut self) -> Result<(), SchemeError> {
         let labels = self.labels.len() as u32;
         if self.moves_on_timeout {
             // Schemes without this key handle timeouts themselves.
@@ -80,7 +80,7 @@ pub fn chunk_scheme(
 ) -> Result<(), SchemeError> {
     let number = |n: u32| Raw::Int(i64::from(n));
     let bytes = |n: u32| Raw::Text(format!("{n}B"));
-    let wanted = [
+    let pending = [
         ("granularity", Raw::Text("chunk".into())),
         ("variant", Raw::Text("rtt".into())),
         ("chunk", bytes(chunk)),
@@ -90,7 +90,7 @@ pub fn chunk_scheme(
         ("entropy_values", number(labels)),
         ("range", number(labels)),
     ];
-    for (key, value) in &wanted {
+    for (key, value) in &pending {
         // Most schemes have few of these keys.
         let _ = scheme.parameters_mut().set(key, value);
     }

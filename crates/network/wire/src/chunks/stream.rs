@@ -30,7 +30,7 @@ pub(super) struct Flight {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct PendingChunk {
     pub(super) message: u64,
     pub(super) from: u64,
     pub(super) to: u64,
@@ -60,14 +60,14 @@ impl Calibration {
     }
 
     fn best(&self) -> usize {
-        let heard = self.first.iter().enumerate().filter_map(|(label, first)| Some(((*first)?, label)));
-        heard.min().map_or(0, |(_, label)| label)
+        let measured = self.first.iter().enumerate().filter_map(|(label, first)| Some(((*first)?, label)));
+        measured.min().map_or(0, |(_, label)| label)
     }
 
-    /// `asked` is the number of labels whose first probe was sent.
-    pub(super) fn next(&self, asked: usize, settings: &ChunkSettings) -> Next {
-        if asked < self.first.len() {
-            return Next::Measure { label: asked, whole: false };
+    /// `probed_labels` is the number of labels whose first probe was sent.
+    pub(super) fn next(&self, probed_labels: usize, settings: &ChunkSettings) -> Next {
+        if probed_labels < self.first.len() {
+            return Next::Measure { label: probed_labels, whole: false };
         }
         if self.failures > settings.tries || self.first.iter().all(Option::is_none) {
             return Next::GivenUp;
@@ -92,7 +92,7 @@ impl Calibration {
     }
 
     /// `None`: the hardware failed to deliver.
-    pub(super) fn heard(&mut self, first: bool, label: usize, whole: bool, took: Option<Time>) {
+    pub(super) fn measured(&mut self, first: bool, label: usize, whole: bool, took: Option<Time>) {
         match took {
             took if first => self.first[label] = took,
             None => self.failures += 1,
@@ -116,16 +116,16 @@ pub(super) struct Stream {
     pub(super) peer: PeerId,
     pub(super) queues: Queues,
     pub(super) calibration: Calibration,
-    pub(super) asked: usize,
+    pub(super) probed_labels: usize,
     pub(super) measured: Option<Measured>,
     pub(super) lost: bool,
     pub(super) flow: u64,
     /// Messages with chunks still to be cut, and the number of chunks already cut.
     pub(super) messages: VecDeque<(Message, u64)>,
     missing: BTreeMap<u64, u64>,
-    pub(super) wanted: BTreeMap<u64, Wanted>,
+    pub(super) pending: BTreeMap<u64, PendingChunk>,
     pub(super) again: BTreeSet<u64>,
-    pub(super) under_way: BTreeMap<u64, Flight>,
+    pub(super) in_flight: BTreeMap<u64, Flight>,
     pub(super) chunks_under_way: u32,
     pub(super) next_psn: u64,
     /// For a chunk that no queue has accepted yet: the scheme is not called twice.
@@ -145,15 +145,15 @@ impl Stream {
             peer,
             queues: Queues::new(peer, settings.max_queues),
             calibration: Calibration::new(settings.labels.len()),
-            asked: 0,
+            probed_labels: 0,
             measured: None,
             lost: false,
             flow: 0,
             messages: VecDeque::new(),
             missing: BTreeMap::new(),
-            wanted: BTreeMap::new(),
+            pending: BTreeMap::new(),
             again: BTreeSet::new(),
-            under_way: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             chunks_under_way: 0,
             next_psn: 0,
             chosen: None,
@@ -177,17 +177,17 @@ impl Stream {
     }
 
     /// Returns a retransmission or a new chunk, which stays queued until [`Stream::choose`].
-    pub(super) fn next_chunk(&mut self, chunk: u32) -> Option<(u64, Wanted)> {
+    pub(super) fn next_chunk(&mut self, chunk: u32) -> Option<(u64, PendingChunk)> {
         if let Some((psn, _)) = self.chosen {
-            return Some((psn, *self.wanted.get(&psn)?));
+            return Some((psn, *self.pending.get(&psn)?));
         }
         if let Some(psn) = self.again.first() {
-            return Some((*psn, *self.wanted.get(psn)?));
+            return Some((*psn, *self.pending.get(psn)?));
         }
         let (message, made) = self.messages.front()?;
         let count = message.chunks(chunk);
         let (offset, bytes) = piece(message.bytes, count, *made);
-        let wanted = Wanted {
+        let pending = PendingChunk {
             message: message.number,
             from: message.from + offset,
             to: message.to + offset,
@@ -195,17 +195,17 @@ impl Stream {
             notice: notice(message.number, *made),
             tries: 0,
         };
-        Some((self.next_psn, wanted))
+        Some((self.next_psn, pending))
     }
 
-    pub(super) fn choose(&mut self, psn: u64, wanted: Wanted, tag: Tag, chunk: u32) {
+    pub(super) fn choose(&mut self, psn: u64, pending: PendingChunk, tag: Tag, chunk: u32) {
         self.chosen = Some((psn, tag));
         if psn != self.next_psn {
             self.again.remove(&psn);
             return;
         }
         self.next_psn += 1;
-        self.wanted.insert(psn, wanted);
+        self.pending.insert(psn, pending);
         if let Some((message, made)) = self.messages.front_mut() {
             *made += 1;
             if *made == message.chunks(chunk) {
@@ -216,22 +216,22 @@ impl Stream {
 
     /// Returns the chunk's message if that is complete now.
     pub(super) fn arrived(&mut self, psn: u64) -> Option<u64> {
-        let wanted = self.wanted.remove(&psn)?;
-        let missing = self.missing.get_mut(&wanted.message)?;
+        let pending = self.pending.remove(&psn)?;
+        let missing = self.missing.get_mut(&pending.message)?;
         *missing -= 1;
         if *missing > 0 {
             return None;
         }
-        self.missing.remove(&wanted.message);
-        Some(wanted.message)
+        self.missing.remove(&pending.message);
+        Some(pending.message)
     }
 
     /// Every chunk below this one has arrived.
     pub(super) fn cumulative(&self) -> u64 {
-        self.wanted.first_key_value().map_or(self.next_psn, |(psn, _)| *psn)
+        self.pending.first_key_value().map_or(self.next_psn, |(psn, _)| *psn)
     }
 
-    pub(super) fn want_probe(&mut self, probe: Probe) {
+    pub(super) fn queue_probe(&mut self, probe: Probe) {
         if self.probes.len() == MAX_PROBES {
             self.probes.pop_front();
         }

@@ -76,7 +76,7 @@ pub struct Counted {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fate {
+pub(super) struct Delivery {
     pub(super) at: Time,
     pub(super) ecn: bool,
     pub(super) kept: usize,
@@ -111,7 +111,7 @@ impl LinkState {
     }
 
     /// Returns the datagram's arrivals: none, one or two.
-    pub(super) fn send(&mut self, now: Time, bytes: usize, capable: bool) -> [Option<Fate>; 2] {
+    pub(super) fn send(&mut self, now: Time, bytes: usize, capable: bool) -> [Option<Delivery>; 2] {
         self.counted.sent += 1;
         let cut = self.link.cuts.iter().any(|(from, to)| *from <= now && now < *to);
         if cut || self.happens(self.link.loss) {
@@ -141,12 +141,12 @@ impl LinkState {
         if self.link.late_by > Time::ZERO && self.happens(self.link.late) {
             at += Time::from_ps(self.draws.below(self.link.late_by.ps()));
         }
-        let fate = Fate { at, ecn, kept };
+        let delivery = Delivery { at, ecn, kept };
         let twice = self.happens(self.link.duplicates);
         self.counted.duplicated += u64::from(twice);
-        let again =
-            twice.then(|| Fate { at: at + Time::from_ps(self.draws.below(self.link.delay.ps().max(1))), ..fate });
-        [Some(fate), again]
+        let again = twice
+            .then(|| Delivery { at: at + Time::from_ps(self.draws.below(self.link.delay.ps().max(1))), ..delivery });
+        [Some(delivery), again]
     }
 
     /// Makes one to four bit errors, or a run of damaged bytes, with the link's probability.
@@ -186,14 +186,14 @@ mod tests {
             Link { queue: 3000, mark_above: 999, trim_to: Some(58), ..Link::new(Rate::gbps(8), Time::from_us(10)) };
         let mut state = LinkState::new(link, Stream::keyed(1, 2, "test"));
         let mut send = || state.send(Time::ZERO, 958, true)[0];
-        let whole = |us, ecn| Some(Fate { at: Time::from_us(us), ecn, kept: 958 });
+        let whole = |us, ecn| Some(Delivery { at: Time::from_us(us), ecn, kept: 958 });
         assert_eq!([send(), send(), send()], [whole(11, false), whole(12, true), whole(13, true)]);
         // 58 + 42 B take 0.1 us.
-        assert_eq!(send(), Some(Fate { at: Time::from_ns(13_100), ecn: true, kept: 58 }));
+        assert_eq!(send(), Some(Delivery { at: Time::from_ns(13_100), ecn: true, kept: 58 }));
         for _ in 0..29 {
             assert!(send().is_some());
         }
-        assert_eq!(send().map(|fate| fate.at), Some(Time::from_us(16) + Time::from_ns(100)));
+        assert_eq!(send().map(|delivery| delivery.at), Some(Time::from_us(16) + Time::from_ns(100)));
         assert_eq!(send(), None, "6,100 B wait");
         assert_eq!(state.send(Time::ZERO, 40, false), [None, None], "control is not trimmed");
         let counted = Counted { sent: 36, bytes: 6100, lost: 2, trimmed: 31, marked: 33, duplicated: 0, damaged: 0 };

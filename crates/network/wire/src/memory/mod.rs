@@ -8,7 +8,7 @@ pub use link::{Counted, Link, Share};
 use crate::{Abilities, Datapath, Driver, Inbound, Label, Outbound, PeerId, Stamps, To, WireError};
 use anabranch_random::Stream;
 use anabranch_units::Time;
-use link::{Fate, LinkState};
+use link::{Delivery, LinkState};
 use std::{
     cell::RefCell,
     cmp::Reverse,
@@ -38,7 +38,7 @@ struct World {
     shared: BTreeMap<(u32, u32, Label), Label>,
     /// Time, order of sending, host; and the datagrams by order of sending.
     arrivals: BinaryHeap<Reverse<(Time, u64, u32)>>,
-    under_way: BTreeMap<u64, Datagram>,
+    in_flight: BTreeMap<u64, Datagram>,
     sent: u64,
     hosts: Vec<Host>,
 }
@@ -66,7 +66,7 @@ impl Memory {
             links: BTreeMap::new(),
             shared: BTreeMap::new(),
             arrivals: BinaryHeap::new(),
-            under_way: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             sent: 0,
             hosts: Vec::new(),
         })))
@@ -113,9 +113,9 @@ impl Memory {
     }
 
     /// Returns the number of datagrams under way or waiting at their hosts.
-    pub fn under_way(&self) -> usize {
+    pub fn in_flight(&self) -> usize {
         let world = self.0.borrow();
-        world.under_way.len() + world.hosts.iter().map(|host| host.arrived.len()).sum::<usize>()
+        world.in_flight.len() + world.hosts.iter().map(|host| host.arrived.len()).sum::<usize>()
     }
 }
 
@@ -139,7 +139,7 @@ impl World {
             && at <= self.now
         {
             self.arrivals.pop();
-            if let Some(datagram) = self.under_way.remove(&number) {
+            if let Some(datagram) = self.in_flight.remove(&number) {
                 self.hosts[to as usize].arrived.push_back(datagram);
             }
         }
@@ -158,14 +158,14 @@ impl World {
             },
         };
         let now = self.now;
-        let fates = self.link(from, to, outbound.label).send(now, outbound.size(), outbound.ecn);
-        for fate in fates.into_iter().flatten() {
-            let Fate { at, ecn, kept } = fate;
+        let deliveries = self.link(from, to, outbound.label).send(now, outbound.size(), outbound.ecn);
+        for delivery in deliveries.into_iter().flatten() {
+            let Delivery { at, ecn, kept } = delivery;
             let trimmed = kept < outbound.size();
             let mut bytes: Vec<u8> = outbound.head.iter().chain(outbound.payload).take(kept).copied().collect();
             self.link(from, to, outbound.label).damage(&mut bytes);
             let datagram = Datagram { from, label: outbound.label, at, ecn, trimmed, bytes };
-            self.under_way.insert(self.sent, datagram);
+            self.in_flight.insert(self.sent, datagram);
             self.arrivals.push(Reverse((at, self.sent, to)));
             self.sent += 1;
         }
@@ -174,8 +174,8 @@ impl World {
 
     fn peer_of(&mut self, host: u32, other: u32) -> PeerId {
         let peers = &mut self.hosts[host as usize].peers;
-        let place = |wanted| peers.iter().position(|peer| *peer == wanted);
-        let at = place(Some(other)).or_else(|| place(None)).unwrap_or(peers.len());
+        let slot = |other| peers.iter().position(|peer| *peer == other);
+        let at = slot(Some(other)).or_else(|| slot(None)).unwrap_or(peers.len());
         if at == peers.len() {
             peers.push(None);
         }
@@ -215,8 +215,8 @@ impl Datapath for MemoryPath {
 
     fn release(&mut self, peer: PeerId) {
         let mut world = self.world.borrow_mut();
-        if let Some(place) = world.hosts[self.host as usize].peers.get_mut(peer as usize) {
-            *place = None;
+        if let Some(slot) = world.hosts[self.host as usize].peers.get_mut(peer as usize) {
+            *slot = None;
         }
     }
 
@@ -228,8 +228,8 @@ impl Datapath for MemoryPath {
         Ok(batch.len())
     }
 
-    fn receive(&mut self, most: usize, take: &mut dyn FnMut(Inbound<'_>)) -> Result<usize, WireError> {
-        for received in 0..most {
+    fn receive(&mut self, max: usize, take: &mut dyn FnMut(Inbound<'_>)) -> Result<usize, WireError> {
+        for received in 0..max {
             let (datagram, peer, from) = {
                 let mut world = self.world.borrow_mut();
                 let Some(datagram) = world.hosts[self.host as usize].arrived.pop_front() else { return Ok(received) };
@@ -241,7 +241,7 @@ impl Datapath for MemoryPath {
             let Datagram { label, at, ecn, trimmed, bytes, .. } = &datagram;
             take(Inbound { peer, from, label: *label, at: *at, ecn: *ecn, trimmed: *trimmed, bytes });
         }
-        Ok(most)
+        Ok(max)
     }
 
     /// Stops at the next arrival, when any host may have work.

@@ -23,38 +23,38 @@ pub struct Summary {
     pub checksum: u32,
 }
 
-struct Said {
+struct SummaryMessage {
     summary: Summary,
     /// `true`: the receiver's confirmation, `false`: the sender's total.
-    is_answer: bool,
+    is_confirmation: bool,
 }
 
 impl Summary {
-    fn write(self, is_answer: bool) -> Vec<u8> {
-        let mut message = vec![if is_answer { RECEIVED } else { SENT }];
+    fn write(self, is_confirmation: bool) -> Vec<u8> {
+        let mut message = vec![if is_confirmation { RECEIVED } else { SENT }];
         message.extend_from_slice(&self.bytes.to_be_bytes());
         message.extend_from_slice(&self.checksum.to_be_bytes());
         message
     }
 
-    fn read(message: &[u8]) -> Option<Said> {
+    fn read(message: &[u8]) -> Option<SummaryMessage> {
         let (kind, rest) = message.split_first()?;
-        let is_answer = match *kind {
+        let is_confirmation = match *kind {
             SENT => false,
             RECEIVED => true,
             _ => return None,
         };
         let (bytes, checksum) = rest.split_first_chunk::<8>()?;
         let checksum = u32::from_be_bytes(checksum.try_into().ok()?);
-        Some(Said { summary: Summary { bytes: u64::from_be_bytes(*bytes), checksum }, is_answer })
+        Some(SummaryMessage { summary: Summary { bytes: u64::from_be_bytes(*bytes), checksum }, is_confirmation })
     }
 }
 
 /// Parses any bytes as a message, for fuzzing.
 #[doc(hidden)]
 pub fn fuzz(bytes: &[u8]) {
-    if let Some(Said { summary, is_answer }) = Summary::read(bytes) {
-        assert!(bytes.starts_with(&summary.write(is_answer)));
+    if let Some(SummaryMessage { summary, is_confirmation }) = Summary::read(bytes) {
+        assert!(bytes.starts_with(&summary.write(is_confirmation)));
     }
 }
 
@@ -102,20 +102,20 @@ pub enum TransferError {
     #[error(transparent)]
     Wire(#[from] WireError),
     /// The peer does not respond.
-    #[error("no answer from {0}: does `anabranch serve` run there, on the same ports, and may UDP pass?")]
-    Silent(SocketAddr),
+    #[error("no reply from {0}: check that `anabranch serve` runs there on the same ports and that UDP passes")]
+    NoResponse(SocketAddr),
     /// The peer completed the handshake but does not acknowledge data.
     #[error(
-        "{at} is connected, but data are not answered: {acknowledged} B are acknowledged, and nothing more for {patience}. It may be gone, \
-         have no memory left for messages (wire.max_buffered_bytes there), or the path drops data"
+        "{at} is connected but acknowledges no data: {acknowledged} B are acknowledged, nothing more for {timeout}. It may have left, its \
+         memory for messages may be full (wire.max_buffered_bytes there), or the path drops data"
     )]
-    Unanswered {
+    Unacknowledged {
         /// Address of the peer.
         at: SocketAddr,
         /// Bytes acknowledged.
         acknowledged: u64,
-        /// Timeout that expired (`wire.peer_timeout`).
-        patience: Time,
+        /// Timeout that expired (`wire.give_up`).
+        timeout: Time,
     },
     /// The peer is gone.
     #[error("{at} {reason}")]
@@ -150,22 +150,22 @@ const IP_AND_UDP: u32 = 28;
 /// Returns the reason of a loss or refusal as a predicate of the peer.
 pub fn close_reason_text(reason: CloseReason) -> String {
     match reason {
-        CloseReason::TimedOut => "has not answered".to_string(),
-        CloseReason::Idle => "has said nothing for too long".to_string(),
-        CloseReason::Closed => "has gone".to_string(),
-        CloseReason::Restarted => "has started anew".to_string(),
-        CloseReason::Evicted => "was forgotten: others needed its place or memory".to_string(),
+        CloseReason::TimedOut => "timed out".to_string(),
+        CloseReason::Idle => "was idle for too long".to_string(),
+        CloseReason::Closed => "has disconnected".to_string(),
+        CloseReason::Restarted => "has restarted".to_string(),
+        CloseReason::Evicted => "was evicted: other peers needed its slot or memory".to_string(),
         CloseReason::Version { theirs, ours } => {
             format!(
-                "speaks version {theirs} of our format, and we speak version {ours}: both ends must be of the same release"
+                "uses version {theirs} of the wire format, this endpoint version {ours}: both need the same release"
             )
         }
         CloseReason::Key { theirs, ours } => keys(theirs, ours).to_string(),
         CloseReason::Mtu { theirs, ours } => {
-            format!("takes packets of {theirs} B of payload, and we send {ours} B: both ends must be told the same")
+            format!("has packets of {theirs} B of payload, this endpoint {ours} B: both need the same wire.payload")
         }
         CloseReason::LargePackets { full, short } => format!(
-            "answers datagrams of {short} B and none of {full} B: the path drops large packets; give both ends a smaller \
+            "replies to datagrams of {short} B and to none of {full} B: the path drops large packets; give both endpoints a smaller \
              wire.payload, or raise the MTU of the path to {} B",
             full + IP_AND_UDP
         ),
@@ -182,7 +182,7 @@ fn keys(theirs: Protection, ours: Protection) -> &'static str {
 
 struct Sending<'a> {
     fill: &'a mut dyn FnMut(&mut [u8]),
-    look: &'a mut dyn FnMut(Time, u64) -> bool,
+    poll: &'a mut dyn FnMut(Time, u64) -> bool,
 }
 
 impl Conductor for Sending<'_> {
@@ -190,11 +190,11 @@ impl Conductor for Sending<'_> {
         (self.fill)(bytes);
     }
     fn goes_on(&mut self, progress: &Progress) -> bool {
-        !progress.done && (self.look)(progress.now, progress.acknowledged)
+        !progress.done && (self.poll)(progress.now, progress.acknowledged)
     }
 }
 
-/// Sends `bytes` bytes, produced by `fill`. `look` is called periodically with the time and the bytes acknowledged, and
+/// Sends `bytes` bytes, produced by `fill`. `poll` is called periodically with the time and the bytes acknowledged, and
 /// returns `false` to stop.
 ///
 /// # Errors
@@ -204,9 +204,9 @@ pub fn send<D: Datapath>(
     at: SocketAddr,
     bytes: u64,
     fill: &mut dyn FnMut(&mut [u8]),
-    look: &mut dyn FnMut(Time, u64) -> bool,
+    poll: &mut dyn FnMut(Time, u64) -> bool,
 ) -> Result<Sent, TransferError> {
-    send_over(driver, Destination { at, paths: Vec::new() }, bytes, fill, look)
+    send_over(driver, Destination { at, paths: Vec::new() }, bytes, fill, poll)
 }
 
 /// Sends like [`send`], over the paths of a destination.
@@ -215,11 +215,11 @@ pub fn send_over<D: Datapath>(
     to: Destination,
     bytes: u64,
     fill: &mut dyn FnMut(&mut [u8]),
-    look: &mut dyn FnMut(Time, u64) -> bool,
+    poll: &mut dyn FnMut(Time, u64) -> bool,
 ) -> Result<Sent, TransferError> {
     let plan =
         Plan { destinations: vec![to], orders: vec![Order { to: 0, bytes, round: 0, after: Time::ZERO, stream: 0 }] };
-    let report = perform(driver, &plan, &mut Sending { fill, look })?;
+    let report = perform(driver, &plan, &mut Sending { fill, poll })?;
     let record = report.records.into_iter().flatten().next().unwrap_or_default();
     let (base_rtt, noise) = report.round_trips[0];
     Ok(Sent { record, base_rtt, noise, counters: report.counters, longest_pause: report.longest_pause })
@@ -228,24 +228,24 @@ pub fn send_over<D: Datapath>(
 struct Serving<'a> {
     once: bool,
     stopped: bool,
-    look: &'a mut dyn FnMut(Option<&Received>) -> bool,
+    poll: &'a mut dyn FnMut(Option<&Received>) -> bool,
     refused: &'a mut dyn FnMut(Option<SocketAddr>, &str),
 }
 
 impl Conductor for Serving<'_> {
     fn received(&mut self, received: &Received) {
-        self.stopped |= !(self.look)(Some(received));
+        self.stopped |= !(self.poll)(Some(received));
     }
     fn refused(&mut self, at: Option<SocketAddr>, reason: &str) {
         (self.refused)(at, reason);
     }
     fn goes_on(&mut self, progress: &Progress) -> bool {
         let over = self.stopped || (self.once && progress.served > 0);
-        !over && (self.look)(None)
+        !over && (self.poll)(None)
     }
 }
 
-/// Receives transfers and confirms them until `look`, called periodically and with each finished transfer, returns
+/// Receives transfers and confirms them until `poll`, called periodically and with each finished transfer, returns
 /// `false`.
 ///
 /// `refused` receives address and reason of refused peers. With `once` it returns when the first sender of a
@@ -253,8 +253,8 @@ impl Conductor for Serving<'_> {
 pub fn serve<D: Datapath>(
     driver: &mut Driver<D>,
     once: bool,
-    look: &mut dyn FnMut(Option<&Received>) -> bool,
+    poll: &mut dyn FnMut(Option<&Received>) -> bool,
     refused: &mut dyn FnMut(Option<SocketAddr>, &str),
 ) -> Result<(), TransferError> {
-    perform(driver, &Plan::default(), &mut Serving { once, stopped: false, look, refused }).map(|_| ())
+    perform(driver, &Plan::default(), &mut Serving { once, stopped: false, poll, refused }).map(|_| ())
 }

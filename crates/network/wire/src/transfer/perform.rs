@@ -16,13 +16,13 @@ const PIECES: usize = 16;
 /// First byte of a piece with payload.
 const BYTES: u8 = 0;
 /// Bit that, set in the number of a data stream, gives the stream of its confirmations.
-const ANSWERS: u32 = 1 << 30;
+const CONFIRMATIONS: u32 = 1 << 30;
 /// Unacknowledged confirmations per sender.
 const MAX_WORDS: usize = 64;
 /// Maximum time between two calls of [`Conductor::goes_on`].
-const LOOK: Time = Time::from_us(100_000);
+const POLL_INTERVAL: Time = Time::from_us(100_000);
 /// The same while a round waits for others.
-const BARRIER_LOOK: Time = Time::from_us(200);
+const BARRIER_POLL_INTERVAL: Time = Time::from_us(200);
 
 /// Endpoint to send to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub struct Order {
     pub stream: u32,
 }
 
-/// Work of an endpoint.
+/// OrderState of an endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Endpoints to send to.
@@ -104,7 +104,7 @@ pub struct Progress {
     pub rounds: u32,
     /// Every order is done.
     pub done: bool,
-    /// Whole transfers received whose senders have acknowledged the confirmation or are gone.
+    /// Whole transfers received whose senders have acknowledged the confirmation or are departed.
     pub served: u64,
 }
 
@@ -121,7 +121,7 @@ pub trait Conductor {
     /// Reports a transfer that has arrived.
     fn received(&mut self, _received: &Received) {}
     /// Reports a refused peer with the reason.
-    fn refused(&mut self, _at: Option<SocketAddr>, _why: &str) {}
+    fn refused(&mut self, _at: Option<SocketAddr>, _reason: &str) {}
     /// Returns `true` to continue, also to receive after all own orders are done. Called at least ten times a second.
     fn goes_on(&mut self, progress: &Progress) -> bool;
 }
@@ -134,7 +134,7 @@ struct Piece {
 }
 
 #[derive(Debug, Default)]
-struct Work {
+struct OrderState {
     made: u64,
     hasher: crc32fast::Hasher,
     pieces: usize,
@@ -148,7 +148,7 @@ struct Work {
     done: bool,
 }
 
-impl Work {
+impl OrderState {
     fn settle(&mut self, now: Time) {
         if self.confirmed && self.pieces == 0 && !self.done {
             (self.done, self.record.confirmed) = (true, now);
@@ -157,15 +157,15 @@ impl Work {
 }
 
 #[derive(Debug)]
-struct Coming {
+struct Incoming {
     hasher: crc32fast::Hasher,
     bytes: u64,
     since: Time,
 }
 
-impl Coming {
+impl Incoming {
     fn new(since: Time) -> Self {
-        Coming { hasher: crc32fast::Hasher::new(), bytes: 0, since }
+        Incoming { hasher: crc32fast::Hasher::new(), bytes: 0, since }
     }
 }
 
@@ -174,12 +174,12 @@ struct Performance<'a, D> {
     plan: &'a Plan,
     conductor: &'a mut dyn Conductor,
     peers: Vec<PeerId>,
-    gone: Vec<bool>,
-    work: Vec<Work>,
+    departed: Vec<bool>,
+    states: Vec<OrderState>,
     pieces: BTreeMap<(PeerId, u32), VecDeque<Piece>>,
-    coming: BTreeMap<(PeerId, u32), Coming>,
+    incoming: BTreeMap<(PeerId, u32), Incoming>,
     /// Unacknowledged confirmations; `true` for that of a whole transfer.
-    answered: BTreeMap<PeerId, VecDeque<bool>>,
+    unacknowledged: BTreeMap<PeerId, VecDeque<bool>>,
     /// Base round trip and noise floor of connected destinations.
     round_trips: Vec<Option<(Time, Time)>>,
     /// The first `over` are done, the next began at `began`.
@@ -213,13 +213,13 @@ pub fn perform<D: Datapath>(
         driver,
         plan,
         conductor,
-        gone: vec![false; peers.len()],
+        departed: vec![false; peers.len()],
         round_trips: vec![None; peers.len()],
         peers,
-        work: plan.orders.iter().map(|_| Work::default()).collect(),
+        states: plan.orders.iter().map(|_| OrderState::default()).collect(),
         pieces: BTreeMap::new(),
-        coming: BTreeMap::new(),
-        answered: BTreeMap::new(),
+        incoming: BTreeMap::new(),
+        unacknowledged: BTreeMap::new(),
         rounds,
         over: 0,
         began: None,
@@ -230,34 +230,34 @@ pub fn perform<D: Datapath>(
 
 impl<D: Datapath> Performance<'_, D> {
     fn run(mut self) -> Result<Report, TransferError> {
-        let mut looked: Option<Time> = None;
+        let mut last_poll: Option<Time> = None;
         loop {
             let next = self.driver.work()?;
             let served = self.progress.served;
             self.events()?;
             self.begin_rounds();
-            let wants = self.push()?;
+            let next_push = self.push()?;
             let now = self.driver.datapath().now();
             let is_done = self.over == self.rounds.len();
             let changed = is_done != self.progress.done || served != self.progress.served;
             (self.progress.now, self.progress.done, self.progress.rounds) = (now, is_done, self.over as u32);
-            if changed || looked.is_none_or(|at| now.saturating_sub(at) >= LOOK) {
-                looked = Some(now);
+            if changed || last_poll.is_none_or(|at| now.saturating_sub(at) >= POLL_INTERVAL) {
+                last_poll = Some(now);
                 if !self.conductor.goes_on(&self.progress) {
                     return self.end();
                 }
             }
             let waits_for_others = !is_done && self.began.is_none();
-            let look = now + if waits_for_others { BARRIER_LOOK } else { LOOK };
+            let poll = now + if waits_for_others { BARRIER_POLL_INTERVAL } else { POLL_INTERVAL };
             // Replies to events are still to be sent.
             let queued = self.driver.endpoint().0.poll_timeout();
-            self.driver.wait([next, wants, queued].into_iter().flatten().fold(look, Time::min))?;
+            self.driver.wait([next, next_push, queued].into_iter().flatten().fold(poll, Time::min))?;
         }
     }
 
     fn end(mut self) -> Result<Report, TransferError> {
-        for (peer, gone) in self.peers.iter().zip(&self.gone) {
-            if !gone {
+        for (peer, departed) in self.peers.iter().zip(&self.departed) {
+            if !departed {
                 self.driver.endpoint().0.close(*peer);
             }
         }
@@ -265,7 +265,8 @@ impl<D: Datapath> Performance<'_, D> {
         if !self.progress.done {
             return Err(TransferError::Interrupted);
         }
-        let records = std::mem::take(&mut self.work).into_iter().map(|work| work.done.then_some(work.record)).collect();
+        let records =
+            std::mem::take(&mut self.states).into_iter().map(|state| state.done.then_some(state.record)).collect();
         Ok(Report {
             records,
             round_trips: self.round_trips.into_iter().map(Option::unwrap_or_default).collect(),
@@ -301,17 +302,17 @@ impl<D: Datapath> Performance<'_, D> {
     fn acknowledged(&mut self, now: Time, peer: PeerId, stream: u32, delivered: &Delivered) {
         let Some(piece) = self.pieces.get_mut(&(peer, stream)).and_then(VecDeque::pop_front) else {
             // A confirmation.
-            self.heard(peer);
+            self.confirmation_acknowledged(peer);
             return;
         };
-        let work = &mut self.work[piece.order];
-        work.pieces -= 1;
-        let record = &mut work.record;
+        let state = &mut self.states[piece.order];
+        state.pieces -= 1;
+        let record = &mut state.record;
         if record.packets == 0 {
             (record.first_sent, record.acknowledged) = (delivered.first_sent, now);
         }
         if piece.is_summary {
-            return work.settle(now);
+            return state.settle(now);
         }
         record.acknowledged = now;
         record.packets += delivered.packets;
@@ -319,16 +320,16 @@ impl<D: Datapath> Performance<'_, D> {
         record.timeouts += delivered.timeouts;
         record.per_label.resize(record.per_label.len().max(delivered.per_label.len()), 0);
         record.per_label.iter_mut().zip(&delivered.per_label).for_each(|(all, more)| *all += more);
-        work.settle(now);
+        state.settle(now);
         self.progress.acknowledged += piece.bytes;
     }
 
-    /// A peer that is gone counts as well.
-    fn heard(&mut self, peer: PeerId) {
-        if let Some(words) = self.answered.get_mut(&peer) {
+    /// A peer that is departed counts as well.
+    fn confirmation_acknowledged(&mut self, peer: PeerId) {
+        if let Some(words) = self.unacknowledged.get_mut(&peer) {
             self.progress.served += u64::from(words.pop_front() == Some(true));
             if words.is_empty() {
-                self.answered.remove(&peer);
+                self.unacknowledged.remove(&peer);
             }
         }
     }
@@ -341,72 +342,73 @@ impl<D: Datapath> Performance<'_, D> {
         stream: u32,
         message: &[u8],
     ) -> Result<(), TransferError> {
-        let Some(said) = Summary::read(message) else {
+        let Some(statement) = Summary::read(message) else {
             if let Some((&BYTES, bytes)) = message.split_first() {
-                let coming = self.coming.entry((peer, stream)).or_insert_with(|| Coming::new(began));
-                coming.hasher.update(bytes);
-                coming.bytes += bytes.len() as u64;
+                let incoming = self.incoming.entry((peer, stream)).or_insert_with(|| Incoming::new(began));
+                incoming.hasher.update(bytes);
+                incoming.bytes += bytes.len() as u64;
             }
             return Ok(());
         };
-        if said.is_answer {
-            return self.confirmed(now, peer, stream, said.summary);
+        if statement.is_confirmation {
+            return self.confirmed(now, peer, stream, statement.summary);
         }
-        let Coming { hasher, bytes, since } = self.coming.remove(&(peer, stream)).unwrap_or_else(|| Coming::new(began));
+        let Incoming { hasher, bytes, since } =
+            self.incoming.remove(&(peer, stream)).unwrap_or_else(|| Incoming::new(began));
         let summary = Summary { bytes, checksum: hasher.finalize() };
         let from = self.driver.datapath().peer_at(peer);
-        let received = Received { peer, from, summary, sent: said.summary, took: now.saturating_sub(since) };
-        if self.answered.get(&peer).is_some_and(|words| words.len() >= MAX_WORDS) {
+        let received = Received { peer, from, summary, sent: statement.summary, took: now.saturating_sub(since) };
+        if self.unacknowledged.get(&peer).is_some_and(|words| words.len() >= MAX_WORDS) {
             // It requests confirmations and acknowledges none.
             self.driver.endpoint().0.close(peer);
             return self.lost(peer, CloseReason::Closed);
         }
-        // The peer may be gone.
+        // The peer may be departed.
         let word = summary.write(true);
-        if self.driver.endpoint().0.send(now, peer, stream | ANSWERS, word.into()).is_ok() {
-            self.answered.entry(peer).or_default().push_back(received.is_whole());
+        if self.driver.endpoint().0.send(now, peer, stream | CONFIRMATIONS, word.into()).is_ok() {
+            self.unacknowledged.entry(peer).or_default().push_back(received.is_whole());
         }
         self.conductor.received(&received);
         Ok(())
     }
 
     fn confirmed(&mut self, now: Time, peer: PeerId, stream: u32, theirs: Summary) -> Result<(), TransferError> {
-        let is_of = |(number, work): &(usize, &Work)| {
+        let is_of = |(number, state): &(usize, &OrderState)| {
             let order = self.plan.orders[*number];
             self.peers[order.to] == peer
-                && order.stream | ANSWERS == stream
-                && work.summary.is_some()
-                && !work.confirmed
+                && order.stream | CONFIRMATIONS == stream
+                && state.summary.is_some()
+                && !state.confirmed
         };
-        let Some((number, _)) = self.work.iter().enumerate().find(is_of) else { return Ok(()) };
-        let ours = self.work[number].summary.unwrap_or_default();
+        let Some((number, _)) = self.states.iter().enumerate().find(is_of) else { return Ok(()) };
+        let ours = self.states[number].summary.unwrap_or_default();
         if theirs != ours {
             let at = self.plan.destinations[self.plan.orders[number].to].at;
             return Err(TransferError::Differs { at, theirs, ours });
         }
-        let work = &mut self.work[number];
-        (work.confirmed, work.record.summary) = (true, ours);
-        work.settle(now);
+        let state = &mut self.states[number];
+        (state.confirmed, state.record.summary) = (true, ours);
+        state.settle(now);
         Ok(())
     }
 
     fn lost(&mut self, peer: PeerId, reason: CloseReason) -> Result<(), TransferError> {
-        self.coming.retain(|(of, _), _| *of != peer);
+        self.incoming.retain(|(of, _), _| *of != peer);
         self.pieces.retain(|(of, _), _| *of != peer);
-        while self.answered.contains_key(&peer) {
-            self.heard(peer);
+        while self.unacknowledged.contains_key(&peer) {
+            self.confirmation_acknowledged(peer);
         }
         let Some(at) = self.peers.iter().position(|known| *known == peer) else { return Ok(()) };
-        self.gone[at] = true;
-        let owed = |(order, work): (&Order, &Work)| order.to == at && !work.done;
-        if self.plan.orders.iter().zip(&self.work).any(owed) {
+        self.departed[at] = true;
+        let owed = |(order, state): (&Order, &OrderState)| order.to == at && !state.done;
+        if self.plan.orders.iter().zip(&self.states).any(owed) {
             let (to, acknowledged) = (self.plan.destinations[at].at, self.progress.acknowledged);
-            let patience = self.driver.endpoint().0.settings().peer_timeout;
+            let timeout = self.driver.endpoint().0.settings().peer_timeout;
             return Err(match reason {
                 CloseReason::TimedOut if self.round_trips[at].is_some() => {
-                    TransferError::Unanswered { at: to, acknowledged, patience }
+                    TransferError::Unacknowledged { at: to, acknowledged, timeout }
                 }
-                CloseReason::TimedOut => TransferError::Silent(to),
+                CloseReason::TimedOut => TransferError::NoResponse(to),
                 _ => lost(to, reason),
             });
         }
@@ -418,19 +420,20 @@ impl<D: Datapath> Performance<'_, D> {
             let now = self.driver.datapath().now();
             if self.began.is_none() {
                 // Measurements begin when every destination is connected.
-                let reached = self.round_trips.iter().zip(&self.gone).all(|(known, gone)| known.is_some() || *gone);
+                let reached =
+                    self.round_trips.iter().zip(&self.departed).all(|(known, departed)| known.is_some() || *departed);
                 if !reached || !self.conductor.may_begin(round) {
                     return;
                 }
                 self.began = Some(now);
-                for (order, work) in self.plan.orders.iter().zip(&mut self.work) {
+                for (order, state) in self.plan.orders.iter().zip(&mut self.states) {
                     if order.round == round {
-                        work.record.due = now + order.after;
+                        state.record.due = now + order.after;
                     }
                 }
             }
-            let open = |(order, work): (&Order, &Work)| order.round == round && !work.done;
-            if self.plan.orders.iter().zip(&self.work).any(open) {
+            let open = |(order, state): (&Order, &OrderState)| order.round == round && !state.done;
+            if self.plan.orders.iter().zip(&self.states).any(open) {
                 return;
             }
             self.conductor.is_over(round);
@@ -441,24 +444,24 @@ impl<D: Datapath> Performance<'_, D> {
     /// Returns the time of the next work: now if something was queued and may leave; `None`: not before an acknowledgement.
     fn push(&mut self) -> Result<Option<Time>, TransferError> {
         let (Some(_), Some(&round)) = (self.began, self.rounds.get(self.over)) else { return Ok(None) };
-        let mut wants: Option<Time> = None;
+        let mut next: Option<Time> = None;
         let mut busy: Vec<(usize, u32)> = Vec::new();
         for number in 0..self.plan.orders.len() {
             let order = self.plan.orders[number];
-            let (way, due) = ((order.to, order.stream), self.work[number].record.due);
-            if order.round != round || self.work[number].done || busy.contains(&way) {
+            let (stream, due) = ((order.to, order.stream), self.states[number].record.due);
+            if order.round != round || self.states[number].done || busy.contains(&stream) {
                 continue;
             }
             // The next order of a stream waits for this one's confirmation.
-            busy.push(way);
+            busy.push(stream);
             let (_, now) = self.driver.endpoint();
             if due > now {
-                wants = Some(wants.map_or(due, |at| at.min(due)));
-            } else if self.work[number].summary.is_none() && self.push_order(number, now)? {
-                wants = Some(now);
+                next = Some(next.map_or(due, |at| at.min(due)));
+            } else if self.states[number].summary.is_none() && self.push_order(number, now)? {
+                next = Some(now);
             }
         }
-        Ok(wants)
+        Ok(next)
     }
 
     /// Returns `true` if something was queued.
@@ -468,39 +471,39 @@ impl<D: Datapath> Performance<'_, D> {
         let piece = (PIECE as u64).min(self.driver.endpoint().0.settings().max_message - 1);
         let mut queued = false;
         loop {
-            let work = &mut self.work[number];
-            if work.summary.is_some() || work.pieces >= PIECES {
+            let state = &mut self.states[number];
+            if state.summary.is_some() || state.pieces >= PIECES {
                 return Ok(queued);
             }
-            let message = work.waiting.take().unwrap_or_else(|| {
-                if work.made == order.bytes {
-                    let checksum = work.hasher.clone().finalize();
+            let message = state.waiting.take().unwrap_or_else(|| {
+                if state.made == order.bytes {
+                    let checksum = state.hasher.clone().finalize();
                     return Summary { bytes: order.bytes, checksum }.write(false).into();
                 }
-                let size = (order.bytes - work.made).min(piece) as usize;
+                let size = (order.bytes - state.made).min(piece) as usize;
                 let mut message = vec![BYTES; size + 1];
                 self.conductor.fill(number, &mut message[1..]);
-                work.hasher.update(&message[1..]);
-                work.made += size as u64;
+                state.hasher.update(&message[1..]);
+                state.made += size as u64;
                 message.into()
             });
             match self.driver.endpoint().0.send(now, peer, order.stream, message.clone()) {
                 Ok(_) => {
-                    work.pieces += 1;
-                    work.summary = Summary::read(&message).map(|said| said.summary);
-                    let is_summary = work.summary.is_some();
+                    state.pieces += 1;
+                    state.summary = Summary::read(&message).map(|message| message.summary);
+                    let is_summary = state.summary.is_some();
                     let bytes = if is_summary { 0 } else { message.len() as u64 - 1 };
                     let pieces = self.pieces.entry((peer, order.stream)).or_default();
                     pieces.push_back(Piece { order: number, bytes, is_summary });
                     queued = true;
                 }
                 Err(SendError::Full) => {
-                    work.waiting = Some(message);
+                    state.waiting = Some(message);
                     return Ok(queued);
                 }
                 Err(SendError::NoPeer) => return Err(lost(at, CloseReason::Closed)),
-                Err(SendError::TooLarge(most)) => {
-                    let reason = format!("takes messages of {most} B at most, and ours have {}", message.len());
+                Err(SendError::TooLarge(max)) => {
+                    let reason = format!("accepts messages of at most {max} B, this one has {} B", message.len());
                     return Err(TransferError::Lost { at, reason });
                 }
             }

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn interface_is_named_where_routes_would_choose_another() {
+    fn interface_is_reported_if_routes_choose_another() {
         let two = [
             found(1, "127.0.0.1", "255.0.0.0"),
             found(2, "10.0.0.1", "255.255.255.0"),

@@ -21,18 +21,18 @@ use std::{
 };
 
 /// Bytes of the largest run of segments.
-const LONGEST_RUN: usize = 65_000;
+const MAX_RUN_BYTES: usize = 65_000;
 /// The kernel's limit for coalesced segments.
 const BUFFER: usize = 1 << 16;
 const SOCKET_BUFFER: usize = 4 << 20;
 /// Runs read at once from a socket: few, so that they stay in the cache.
-const READ_AT_ONCE: usize = 8;
+const READ_BATCH: usize = 8;
 const MAX_SOCKETS: usize = 256;
 /// Errors for runs that the kernel or the device cannot send.
 const EIO: i32 = 5;
 const EINVAL: i32 = 22;
 /// Maximum time between two uninterrupted clock readings.
-const AT_ONCE: Time = Time::from_us(50);
+const CLOCK_INTERVAL: Time = Time::from_us(50);
 /// Additional peers that may be closing while others connect.
 const LEAVING: u32 = 64;
 const TRIES: u32 = 64;
@@ -114,8 +114,8 @@ impl UdpPath {
             sockets,
             at: base,
             interface: Interface::of(base.ip()),
-            peers: Peers { most: max_peers.saturating_add(LEAVING), ..Peers::default() },
-            buffers: (0..READ_AT_ONCE).map(|_| vec![0; BUFFER]).collect(),
+            peers: Peers { max: max_peers.saturating_add(LEAVING), ..Peers::default() },
+            buffers: (0..READ_BATCH).map(|_| vec![0; BUFFER]).collect(),
             ready: None,
             turn: 0,
         })
@@ -137,7 +137,7 @@ impl UdpPath {
         loop {
             let wall = SystemTime::now().duration_since(UNIX_EPOCH).ok();
             let now = self.since_opened();
-            if now.saturating_sub(before) < AT_ONCE {
+            if now.saturating_sub(before) < CLOCK_INTERVAL {
                 return (now, wall);
             }
             before = now;
@@ -156,7 +156,7 @@ struct Peers {
     at: Vec<Option<SocketAddr>>,
     known: BTreeMap<SocketAddr, PeerId>,
     free: Vec<PeerId>,
-    most: u32,
+    max: u32,
 }
 
 impl Peers {
@@ -175,7 +175,7 @@ impl Peers {
         let peer = match self.free.pop() {
             Some(peer) => peer,
             None => {
-                let peer = u32::try_from(self.at.len()).ok().filter(|peer| *peer < self.most)?;
+                let peer = u32::try_from(self.at.len()).ok().filter(|peer| *peer < self.max)?;
                 self.at.push(None);
                 peer
             }
@@ -204,7 +204,7 @@ fn stamp(now: Time, wall: Option<Duration>, stamped: Option<Duration>) -> Time {
 impl Datapath for UdpPath {
     fn abilities(&self) -> Abilities {
         Abilities {
-            largest: LONGEST_RUN,
+            largest: MAX_RUN_BYTES,
             labels: self.sockets.len() as u32,
             run: self.run,
             stamps: if cfg!(target_os = "linux") { Stamps::Kernel } else { Stamps::User },
@@ -221,7 +221,7 @@ impl Datapath for UdpPath {
         if let Some(label) = labels.iter().find(|label| **label as usize >= self.sockets.len()) {
             return Err(WireError::UnknownLabel { label: *label, labels: self.sockets.len() as u32 });
         }
-        self.peers.number(at).ok_or(WireError::TooManyPeers(self.peers.most))
+        self.peers.number(at).ok_or(WireError::TooManyPeers(self.peers.max))
     }
 
     fn peer_at(&self, peer: PeerId) -> Option<SocketAddr> {
@@ -247,10 +247,10 @@ impl Datapath for UdpPath {
             };
             // The last segment of a run may be shorter.
             let size = first.size();
-            let most = self.run.min(LONGEST_RUN / size.max(1)).max(1);
+            let max = self.run.min(MAX_RUN_BYTES / size.max(1)).max(1);
             let mut run = 1;
             while let Some(next) = batch.get(sent + run)
-                && run < most
+                && run < max
                 && (next.to, next.label, next.ecn, next.class) == (to, label, ecn, class)
                 && next.size() <= size
                 && batch[sent + run - 1].size() == size
@@ -264,7 +264,7 @@ impl Datapath for UdpPath {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(sent),
                 Err(error) if quinn_udp::is_msg_size_err(&error) => {
                     let what = format!(
-                        "a datagram of {size} B is too large for the way to {destination}; use smaller packets"
+                        "a datagram of {size} B is too large for the path to {destination}; use smaller packets"
                     );
                     return Err(system(what, error));
                 }
@@ -280,7 +280,7 @@ impl Datapath for UdpPath {
         Ok(sent)
     }
 
-    fn receive(&mut self, most: usize, take: &mut dyn FnMut(Inbound<'_>)) -> Result<usize, WireError> {
+    fn receive(&mut self, max: usize, take: &mut dyn FnMut(Inbound<'_>)) -> Result<usize, WireError> {
         let readable = match self.ready.take() {
             Some(readable) => readable,
             None => self.readable(Duration::ZERO)?,
@@ -289,13 +289,13 @@ impl Datapath for UdpPath {
         self.turn = (self.turn + 1) % count;
         for index in 0..count {
             let label = (self.turn + index) % count;
-            if !readable.has(label) || received >= most {
+            if !readable.has(label) || received >= max {
                 continue;
             }
             let (socket, state) = &self.sockets[label];
-            let mut metas = [RecvMeta::default(); READ_AT_ONCE];
+            let mut metas = [RecvMeta::default(); READ_BATCH];
             let mut slices = self.buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer));
-            let mut slices: [IoSliceMut<'_>; READ_AT_ONCE] =
+            let mut slices: [IoSliceMut<'_>; READ_BATCH] =
                 std::array::from_fn(|_| slices.next().unwrap_or(IoSliceMut::new(&mut [])));
             let filled = match state.recv(socket.into(), &mut slices, &mut metas) {
                 Ok(filled) => filled,
@@ -398,12 +398,12 @@ mod tests {
         for (batch, byte) in [([outbound(true), outbound(true)], 184 | 2), ([outbound(false), outbound(false)], 184)] {
             assert_eq!(from.send(&batch).unwrap(), 2);
             for _ in 0..2 {
-                let (mut buffer, mut said) = ([0; 2000], nix::cmsg_space!(u8));
+                let (mut buffer, mut message) = ([0; 2000], nix::cmsg_space!(u8));
                 let mut places = [IoSliceMut::new(&mut buffer)];
-                let got = recvmsg::<()>(to.as_raw_fd(), &mut places, Some(&mut said), MsgFlags::empty()).unwrap();
+                let got = recvmsg::<()>(to.as_raw_fd(), &mut places, Some(&mut message), MsgFlags::empty()).unwrap();
                 assert_eq!(got.bytes, 1200);
-                let said: Vec<_> = got.cmsgs().unwrap().collect();
-                assert!(matches!(said[..], [ControlMessageOwned::Ipv4Tos(of)] if of == byte), "{said:?}");
+                let message: Vec<_> = got.cmsgs().unwrap().collect();
+                assert!(matches!(message[..], [ControlMessageOwned::Ipv4Tos(of)] if of == byte), "{message:?}");
             }
         }
     }

@@ -69,9 +69,9 @@ impl Waiter {
 #[cfg(target_os = "linux")]
 fn listed(list: &rustix::fd::OwnedFd, timeout: &Timespec) -> io::Result<Readable> {
     use rustix::event::epoll;
-    let mut room = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; 32];
+    let mut events = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; 32];
     let mut readable = Readable::default();
-    match epoll::wait(list, &mut room[..], Some(timeout)) {
+    match epoll::wait(list, &mut events[..], Some(timeout)) {
         Ok((events, _)) => events.iter().for_each(|event| readable.add(event.data.u64() as usize)),
         Err(Errno::INTR) => {}
         Err(error) => return Err(error),
@@ -105,7 +105,7 @@ mod tests {
 
     /// Epoll and poll both report the socket with data, and return when the timeout expires.
     #[test]
-    fn who_has_something_is_named() {
+    fn readable_sockets_are_reported() {
         let sockets: Vec<UdpSocket> = (0..20).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
         let waiters = [Waiter::new(sockets.iter()), Waiter::default()];
         for mut waiter in waiters {

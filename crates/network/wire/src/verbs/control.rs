@@ -233,36 +233,44 @@ impl Control {
         !self.waiting.is_empty()
     }
 
-    /// Queues frames that `wanted` does not accept.
-    pub(super) fn expect<T>(&mut self, wanted: &mut dyn FnMut(&Frame) -> Option<T>) -> Result<T, WireError> {
+    /// Queues frames that `accept` does not accept.
+    pub(super) fn expect<T>(&mut self, accept: &mut dyn FnMut(&Frame) -> Option<T>) -> Result<T, WireError> {
         let until = Instant::now() + self.peer_timeout;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             // A peer that sends many other frames times out as well.
             if self.waiting.len() >= MAX_WAITING || left.is_zero() && !self.waiting.is_empty() {
-                return Err(WireError::Verbs(format!("{} does not answer", self.peer)));
+                return Err(WireError::Verbs(format!("{} did not reply", self.peer)));
             }
             match self.take(left.max(Duration::from_millis(1)))? {
                 Some(Frame::Refused) => {
-                    return Err(WireError::Verbs(format!("{} refuses; its own output says why", self.peer)));
+                    return Err(WireError::Verbs(format!(
+                        "{} refused the connection; its output has the reason",
+                        self.peer
+                    )));
                 }
-                Some(frame) => match wanted(&frame) {
+                Some(frame) => match accept(&frame) {
                     Some(found) => return Ok(found),
                     None => self.waiting.push_back(frame),
                 },
                 None if left.is_zero() => {
-                    return Err(WireError::Verbs(format!("{} does not answer", self.peer)));
+                    return Err(WireError::Verbs(format!("{} did not reply", self.peer)));
                 }
                 None => {}
             }
         }
     }
 
-    fn take(&mut self, patience: Duration) -> Result<Option<Frame>, WireError> {
-        let until = Instant::now() + patience;
+    fn take(&mut self, max_wait: Duration) -> Result<Option<Frame>, WireError> {
+        let until = Instant::now() + max_wait;
         loop {
             if let Some(kind) = self.bytes.first() {
-                let foreign = || WireError::Verbs(format!("{} does not speak as this version does", self.peer));
+                let foreign = || {
+                    WireError::Verbs(format!(
+                        "{} sent an unknown control message; both endpoints need the same version",
+                        self.peer
+                    ))
+                };
                 let length = Frame::length(*kind).ok_or_else(foreign)?;
                 if self.bytes.len() >= length {
                     let frame = Frame::read(&self.bytes[..length]).ok_or_else(foreign)?;
@@ -273,7 +281,7 @@ impl Control {
             let mut buffer = [0; 512];
             // A peer that sends byte by byte gets no longer timeout.
             let left = until.saturating_duration_since(Instant::now());
-            let timeout = (!patience.is_zero()).then(|| left.max(Duration::from_millis(1)));
+            let timeout = (!max_wait.is_zero()).then(|| left.max(Duration::from_millis(1)));
             let prepared = self.wait_or_not(timeout.is_some()).and_then(|()| match timeout {
                 Some(timeout) => self.stream.set_read_timeout(Some(timeout)),
                 None => Ok(()),
@@ -283,7 +291,7 @@ impl Control {
                 Ok(0) => return Err(self.failed("hearing", io::ErrorKind::ConnectionReset.into())),
                 Ok(read) => {
                     self.bytes.extend_from_slice(&buffer[..read]);
-                    if left.is_zero() && !patience.is_zero() {
+                    if left.is_zero() && !max_wait.is_zero() {
                         return Ok(None);
                     }
                 }
@@ -321,8 +329,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let other = listener.accept().unwrap().0;
-        let patience = Duration::from_millis(200);
-        (Control::new(one, patience).unwrap(), Control::new(other, patience).unwrap())
+        let timeout = Duration::from_millis(200);
+        (Control::new(one, timeout).unwrap(), Control::new(other, timeout).unwrap())
     }
 
     #[test]
@@ -361,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_posted_never_waits_for_whoever_does_not_read() {
+    fn post_does_not_block_on_a_slow_reader() {
         let (mut one, mut other) = pair();
         let frame = Frame::Queue { queue: 1, qpn: 2, psn: 3, label: 4 };
         socket2::SockRef::from(&one.stream).set_send_buffer_size(4096).unwrap();
@@ -384,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_other_things_or_a_byte_at_a_time_is_waited_for_no_longer() {
+    fn slow_or_unexpected_frames_do_not_extend_the_timeout() {
         let (mut one, mut other) = pair();
         let began = Instant::now();
         let talks = std::thread::spawn(move || {
@@ -401,25 +409,25 @@ mod tests {
             }
         });
         let error = other.expect(&mut |frame| matches!(frame, Frame::Total(_)).then_some(())).unwrap_err().to_string();
-        assert!(error.contains("does not answer"), "{error}");
+        assert!(error.contains("did not reply"), "{error}");
         assert!(began.elapsed() < Duration::from_millis(1500), "{:?}", began.elapsed());
         drop(other);
         talks.join().unwrap();
     }
 
     #[test]
-    fn who_says_nothing_refuses_or_talks_nonsense_is_named() {
+    fn failed_handshakes_report_the_peer() {
         let (mut one, mut other) = pair();
         let at = other.peer.to_string();
-        let said = |other: &mut Control| other.expect(&mut |_| Some(())).unwrap_err().to_string();
-        let silent = said(&mut other);
-        assert!(silent.contains(&at) && silent.contains("does not answer"), "{silent}");
+        let error_of = |other: &mut Control| other.expect(&mut |_| Some(())).unwrap_err().to_string();
+        let error = error_of(&mut other);
+        assert!(error.contains(&at) && error.contains("did not reply"), "{error}");
         one.send(&Frame::Refused).unwrap();
-        assert!(said(&mut other).contains("refuses"));
+        assert!(error_of(&mut other).contains("refused the connection"));
         one.stream.write_all(b"GET / HTTP/1.1\r\n").unwrap();
-        assert!(said(&mut other).contains("does not speak"));
+        assert!(error_of(&mut other).contains("unknown control message"));
         let (one, mut other) = pair();
         drop(one);
-        assert!(said(&mut other).contains("hearing"));
+        assert!(error_of(&mut other).contains("hearing"));
     }
 }

@@ -5,16 +5,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-const MOST: u8 = 255;
+const MAX_INDEX: u8 = 255;
 
 /// As in libibverbs, `SYSFS_PATH` replaces `/sys`.
 pub(super) fn folder() -> PathBuf {
     PathBuf::from(env::var_os("SYSFS_PATH").unwrap_or_else(|| "/sys".into())).join("class/infiniband")
 }
 
-/// Returns the index `wanted`, else that of the RoCEv2 address `local`, else of the first IPv4 address, else the first.
-pub(super) fn choose(device: &str, wanted: Option<u8>, local: Option<IpAddr>) -> Result<u8, WireError> {
-    if let Some(index) = wanted {
+/// Returns the index `requested`, else that of the RoCEv2 address `local`, else of the first IPv4 address, else the first.
+pub(super) fn choose(device: &str, requested: Option<u8>, local: Option<IpAddr>) -> Result<u8, WireError> {
+    if let Some(index) = requested {
         return Ok(index);
     }
     let addresses = addresses(&folder().join(device).join("ports/1"));
@@ -31,7 +31,7 @@ pub(super) fn addresses(port: &Path) -> Vec<(u8, Ipv6Addr)> {
         let address = read(format!("gids/{index}"))?.trim().parse().ok()?;
         kind.contains("v2").then_some((index, address))
     };
-    (0..=MOST).filter_map(at).collect()
+    (0..=MAX_INDEX).filter_map(at).collect()
 }
 
 fn pick(addresses: &[(u8, Ipv6Addr)], local: Option<IpAddr>) -> Option<u8> {

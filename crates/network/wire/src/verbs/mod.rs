@@ -5,8 +5,8 @@
 
 mod abi;
 mod control;
+mod device_info;
 mod gid;
-mod look;
 mod path;
 mod send;
 mod serve;
@@ -15,7 +15,7 @@ mod uc;
 
 #[doc(hidden)]
 pub use control::fuzz;
-pub use look::{RdmaDevice, look, of_interface};
+pub use device_info::{RdmaDevice, of_interface, query_device};
 pub use path::VerbsPath;
 pub use send::{VerbsSent, perform, send};
 pub use serve::{Served, serve};
@@ -24,7 +24,7 @@ pub use uc::{UC_OVERHEAD, UcPath};
 use crate::{Label, WireError};
 use anabranch_units::Time;
 use std::time::{Duration, Instant};
-use sys::{Patience, Service};
+use sys::{RetryLimits, Service};
 
 /// Settings of a verbs connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Default for VerbsSettings {
 
 impl VerbsSettings {
     fn reliable(&self) -> Service {
-        Service::Reliable(Patience { timeout: self.timeout, retries: self.retries })
+        Service::Reliable(RetryLimits { timeout: self.timeout, retries: self.retries })
     }
 }
 
@@ -89,10 +89,10 @@ fn check_label(label: Label) -> Result<(), WireError> {
     may.then_some(()).ok_or_else(|| WireError::Verbs(format!("label {label}: from 1 to {MAX_LABEL}")))
 }
 
-fn device(wanted: Option<&str>) -> Result<String, WireError> {
+fn device(name: Option<&str>) -> Result<String, WireError> {
     let there = sys::devices()?;
     let list = || there.join(", ");
-    match (wanted, &there[..]) {
+    match (name, &there[..]) {
         (_, []) => Err(WireError::Verbs(
             "there is no RDMA device; Soft-RoCE makes one of any network interface: `modprobe rdma_rxe` (Debian's \
              linux-image-amd64, not its cloud kernel), `rdma link add rxe0 type rxe netdev eth0` (iproute2), with \
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named_with_its_package() {
+    fn missing_library_is_reported_with_its_package() {
         // With libibverbs or a device the message is another one.
         let Err(error) = device(Some("nothing-of-this-name")) else { panic!("there is no such device") };
         let error = error.to_string();

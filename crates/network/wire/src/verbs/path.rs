@@ -2,7 +2,7 @@ use super::{
     VerbsSettings,
     control::{Control, Frame},
     gid,
-    sys::{self, Device, Post, Remote, Told, Way},
+    sys::{self, AddressVector, Device, Post, Remote, WorkCompletion},
 };
 use crate::{
     Label, PeerId, WireError,
@@ -61,7 +61,7 @@ impl VerbsPath {
     pub fn connect(to: SocketAddr, memory: u64, settings: VerbsSettings, seed: u64) -> Result<Self, WireError> {
         let name = super::device(settings.device.as_deref())?;
         let stream = TcpStream::connect_timeout(&to, settings.peer_timeout).map_err(|source| {
-            let what = format!("no answer from {to}: does `anabranch serve --datapath verbs` run there?");
+            let what = format!("no reply from {to}: check that `anabranch serve --datapath rc` runs there");
             WireError::System { what, source }
         })?;
         let control = Control::new(stream, settings.peer_timeout)
@@ -97,7 +97,7 @@ impl VerbsPath {
         let (gid, mtu, at, key, memory) = peer;
         if memory < self.memory {
             return Err(WireError::Verbs(format!(
-                "{} gives {memory} B of memory, and {} are needed: use smaller chunks",
+                "{} has {memory} B of memory, {} B are required: use smaller chunks",
                 control.peer, self.memory
             )));
         }
@@ -129,8 +129,8 @@ impl VerbsPath {
         self.peers.get_mut(peer as usize).map(|peer| &mut peer.control).ok_or(WireError::UnknownPeer(peer))
     }
 
-    fn way(&self, peer: PeerId, label: Label) -> Way {
-        Way { gid: self.peers[peer as usize].gid, flow_label: label, class: 0 }
+    fn address_vector(&self, peer: PeerId, label: Label) -> AddressVector {
+        AddressVector { gid: self.peers[peer as usize].gid, flow_label: label, class: 0 }
     }
 
     /// The queue pair is in state RESET.
@@ -145,7 +145,7 @@ impl VerbsPath {
             Frame::Ready { queue, qpn, psn } if queue == number => Some((qpn, psn)),
             _ => None,
         })?;
-        let remote = Remote { qpn: theirs, psn: their_psn, mtu, way: self.way(peer, label) };
+        let remote = Remote { qpn: theirs, psn: their_psn, mtu, address: self.address_vector(peer, label) };
         self.device.connect(at, &remote, psn)
     }
 
@@ -153,8 +153,8 @@ impl VerbsPath {
         let now = self.now();
         let VerbsPath { device, by_number, queues, completed, .. } = self;
         let mut error = None;
-        device.poll(&mut |told| {
-            let Told::Sent { qpn, number, error: reason } = told else { return };
+        device.poll(&mut |completion| {
+            let WorkCompletion::Sent { qpn, number, error: reason } = completion else { return };
             let Some(&queue) = by_number.get(&qpn) else { return };
             let state = &mut queues[queue as usize];
             state.outstanding = state.outstanding.saturating_sub(1);
@@ -229,7 +229,7 @@ impl ChunkPath for VerbsPath {
             self.device.reset(at)?;
             self.establish(at, peer, qpn, label)?;
         } else {
-            self.device.redirect(at, self.way(peer, label))?;
+            self.device.redirect(at, self.address_vector(peer, label))?;
         }
         let state = &mut self.queues[at];
         (state.label, state.failed) = (label, false);

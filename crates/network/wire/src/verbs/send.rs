@@ -18,9 +18,9 @@ const SLOTS: u64 = 2;
 /// Bytes produced between two polls of the completion queue.
 const PIECE: usize = 1 << 16;
 /// Maximum time between two calls of [`Conductor::goes_on`].
-const LOOK: Time = Time::from_us(100_000);
+const POLL_INTERVAL: Time = Time::from_us(100_000);
 /// The same while a round waits for others.
-const BARRIER_LOOK: Time = Time::from_us(200);
+const BARRIER_POLL_INTERVAL: Time = Time::from_us(200);
 
 /// Result of a transfer over verbs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,14 +64,14 @@ impl Making<'_> {
     }
 
     /// Returns the next message and its round once it is complete.
-    fn step(&mut self, path: &mut VerbsPath, most: u64, conductor: &mut dyn Conductor) -> Option<(usize, Message)> {
+    fn step(&mut self, path: &mut VerbsPath, max: u64, conductor: &mut dyn Conductor) -> Option<(usize, Message)> {
         let bytes = *self.rounds.get(self.round)?;
         if bytes == 0 {
             self.round += 1;
             return None;
         }
-        let from = self.number % SLOTS * most;
-        let whole = (bytes - (self.made - self.done)).min(most);
+        let from = self.number % SLOTS * max;
+        let whole = (bytes - (self.made - self.done)).min(max);
         let size = (whole - self.done).min(PIECE as u64) as usize;
         let piece = &mut self.piece[..size];
         conductor.fill(self.round, piece);
@@ -102,12 +102,12 @@ struct Performance<'a> {
     stream: u32,
     chunk: u32,
     /// Bytes of the longest message.
-    most: u64,
+    max: u64,
     making: Making<'a>,
     ready: VecDeque<(usize, Message)>,
     /// Not yet read by the receiver.
     messages: BTreeMap<u64, Message>,
-    left: Vec<u64>,
+    remaining: Vec<u64>,
     /// Start of the current round, durations of the previous ones.
     began: Option<Time>,
     rounds: Vec<Time>,
@@ -124,13 +124,13 @@ impl Performance<'_> {
     }
 
     fn make(&mut self, conductor: &mut dyn Conductor) {
-        if let Some((round, message)) = self.making.step(self.driver.path(), self.most, conductor) {
+        if let Some((round, message)) = self.making.step(self.driver.path(), self.max, conductor) {
             self.ready.push_back((round, message));
             self.messages.insert(message.number, message);
         }
     }
 
-    fn hear(&mut self, now: Time) -> Result<(), TransferError> {
+    fn handle_events(&mut self, now: Time) -> Result<(), TransferError> {
         while let Some(event) = self.driver.poll_event() {
             match event {
                 ChunkEvent::Open { base, probe, noise, .. } => self.opened = Some((now, base, probe, noise)),
@@ -139,8 +139,8 @@ impl Performance<'_> {
                         continue;
                     };
                     let chunks = self.messages[&message].chunks(self.chunk);
-                    if let Some(left) = self.left.get_mut(self.rounds.len()) {
-                        *left -= bytes;
+                    if let Some(remaining) = self.remaining.get_mut(self.rounds.len()) {
+                        *remaining -= bytes;
                     }
                     let frame = Frame::Message { number, at, bytes, chunks };
                     self.driver.path().control(0)?.send(&frame).map_err(|error| lost(self.to, &error))?;
@@ -159,7 +159,7 @@ impl Performance<'_> {
         if self.opened.is_none() {
             return false;
         }
-        while let Some(left) = self.left.get(self.rounds.len()) {
+        while let Some(remaining) = self.remaining.get(self.rounds.len()) {
             let round = self.rounds.len();
             match self.began {
                 None if conductor.may_begin(round as u32) => {
@@ -169,7 +169,7 @@ impl Performance<'_> {
                     // The conductor may have blocked at a barrier.
                     self.began = Some(self.driver.path().now());
                 }
-                Some(began) if *left == 0 => {
+                Some(began) if *remaining == 0 => {
                     self.rounds.push(now.saturating_sub(began));
                     self.began = None;
                     conductor.is_over(round as u32);
@@ -210,10 +210,13 @@ impl Performance<'_> {
                     return Ok(Some(ours));
                 }
                 Frame::Refused => {
-                    return Err(TransferError::Lost { at, reason: "refuses; its own output says why".into() });
+                    return Err(TransferError::Lost {
+                        at,
+                        reason: "refused the connection; its output has the reason".into(),
+                    });
                 }
                 other => {
-                    return Err(TransferError::Lost { at, reason: format!("says {other:?} where nobody asked") });
+                    return Err(TransferError::Lost { at, reason: format!("sent an unexpected {other:?}") });
                 }
             }
         }
@@ -232,26 +235,26 @@ pub fn perform(
     mut chunks: ChunkSettings,
     conductor: &mut dyn Conductor,
 ) -> Result<VerbsSent, TransferError> {
-    let most = CHUNKS * u64::from(chunks.chunk);
-    chunks.probe_to = SLOTS * most;
+    let max = CHUNKS * u64::from(chunks.chunk);
+    chunks.probe_to = SLOTS * max;
     chunks.max_queues = chunks.max_queues.min(super::MAX_QUEUES);
-    chunks.tell_scheme().map_err(|error| WireError::Verbs(error.to_string()))?;
+    chunks.configure_scheme().map_err(|error| WireError::Verbs(error.to_string()))?;
     let memory = chunks.probe_to + u64::from(chunks.probe);
     let path = VerbsPath::connect(to, memory, verbs.clone(), chunks.seed)?;
     let hasher = crc32fast::Hasher::new();
     let making = Making { rounds, round: 0, made: 0, done: 0, number: 0, hasher, piece: vec![0; PIECE] };
     let mut driver = ChunkDriver::new(path, chunks.clone());
     let stream = driver.open(0);
-    let mut at_work = Performance {
+    let mut performance = Performance {
         to,
         driver,
         stream,
         chunk: chunks.chunk,
-        most,
+        max,
         making,
         ready: VecDeque::new(),
         messages: BTreeMap::new(),
-        left: rounds.to_vec(),
+        remaining: rounds.to_vec(),
         began: None,
         rounds: Vec::new(),
         opened: None,
@@ -260,23 +263,23 @@ pub fn perform(
         ended: false,
     };
     // Messages produced before the measurement do not disturb it.
-    while at_work.makes() {
-        at_work.make(conductor);
+    while performance.makes() {
+        performance.make(conductor);
     }
-    let (mut looked, mut longest_pause, mut last) = (Time::ZERO, Time::ZERO, at_work.driver.path().now());
+    let (mut last_poll, mut longest_pause, mut last) = (Time::ZERO, Time::ZERO, performance.driver.path().now());
     loop {
-        let next = at_work.driver.work().map_err(|error| lost(to, &error))?;
-        let now = at_work.driver.path().now();
+        let next = performance.driver.work().map_err(|error| lost(to, &error))?;
+        let now = performance.driver.path().now();
         longest_pause = longest_pause.max(now.saturating_sub(last));
-        at_work.hear(now)?;
-        let handed = at_work.turn(now, conductor);
-        if let Some(summary) = at_work.read()? {
-            let (began, base, probe, noise) = at_work.opened.unwrap_or((now, Time::ZERO, Time::ZERO, Time::ZERO));
-            let driver = &mut at_work.driver;
+        performance.handle_events(now)?;
+        let handed = performance.turn(now, conductor);
+        if let Some(summary) = performance.read()? {
+            let (began, base, probe, noise) = performance.opened.unwrap_or((now, Time::ZERO, Time::ZERO, Time::ZERO));
+            let driver = &mut performance.driver;
             return Ok(VerbsSent {
                 summary,
                 took: now.saturating_sub(began),
-                rounds: at_work.rounds,
+                rounds: performance.rounds,
                 base,
                 probe,
                 noise,
@@ -286,36 +289,37 @@ pub fn perform(
                 longest_pause,
             });
         }
-        let makes = at_work.makes();
+        let makes = performance.makes();
         if makes {
-            at_work.make(conductor);
+            performance.make(conductor);
         }
-        if at_work.rounds.len() == rounds.len() && at_work.taken == at_work.total && !at_work.ended {
-            at_work.ended = true;
-            let frame = Frame::Total(at_work.summary());
-            at_work.driver.path().control(0)?.send(&frame).map_err(|error| lost(to, &error))?;
+        if performance.rounds.len() == rounds.len() && performance.taken == performance.total && !performance.ended {
+            performance.ended = true;
+            let frame = Frame::Total(performance.summary());
+            performance.driver.path().control(0)?.send(&frame).map_err(|error| lost(to, &error))?;
         }
-        if now.saturating_sub(looked) >= LOOK {
-            looked = now;
-            let (acknowledged, done) = (at_work.taken, at_work.ended);
-            let over = at_work.rounds.len() as u32;
+        if now.saturating_sub(last_poll) >= POLL_INTERVAL {
+            last_poll = now;
+            let (acknowledged, done) = (performance.taken, performance.ended);
+            let over = performance.rounds.len() as u32;
             if !conductor.goes_on(&Progress { now, acknowledged, rounds: over, done, served: 0 }) {
                 return Err(TransferError::Interrupted);
             }
         }
-        last = at_work.driver.path().now();
+        last = performance.driver.path().now();
         if !makes && !handed {
-            let waits = at_work.opened.is_some() && at_work.began.is_none() && at_work.rounds.len() < rounds.len();
-            let until = last + if waits { BARRIER_LOOK } else { LOOK };
-            at_work.driver.wait(next.unwrap_or(until).min(until))?;
-            last = at_work.driver.path().now().max(last);
+            let waits =
+                performance.opened.is_some() && performance.began.is_none() && performance.rounds.len() < rounds.len();
+            let until = last + if waits { BARRIER_POLL_INTERVAL } else { POLL_INTERVAL };
+            performance.driver.wait(next.unwrap_or(until).min(until))?;
+            last = performance.driver.path().now().max(last);
         }
     }
 }
 
 struct Sending<'a> {
     fill: &'a mut dyn FnMut(&mut [u8]),
-    look: &'a mut dyn FnMut(Time, u64) -> bool,
+    poll: &'a mut dyn FnMut(Time, u64) -> bool,
 }
 
 impl Conductor for Sending<'_> {
@@ -323,11 +327,11 @@ impl Conductor for Sending<'_> {
         (self.fill)(bytes);
     }
     fn goes_on(&mut self, progress: &Progress) -> bool {
-        (self.look)(progress.now, progress.acknowledged)
+        (self.poll)(progress.now, progress.acknowledged)
     }
 }
 
-/// Sends `total` bytes, produced by `fill`, like [`perform`]. `look` is called periodically with the time and the bytes
+/// Sends `total` bytes, produced by `fill`, like [`perform`]. `poll` is called periodically with the time and the bytes
 /// that the receiver has read; it returns `false` to stop.
 pub fn send(
     to: SocketAddr,
@@ -335,7 +339,7 @@ pub fn send(
     verbs: &VerbsSettings,
     chunks: ChunkSettings,
     fill: &mut dyn FnMut(&mut [u8]),
-    look: &mut dyn FnMut(Time, u64) -> bool,
+    poll: &mut dyn FnMut(Time, u64) -> bool,
 ) -> Result<VerbsSent, TransferError> {
-    perform(to, &[total], verbs, chunks, &mut Sending { fill, look })
+    perform(to, &[total], verbs, chunks, &mut Sending { fill, poll })
 }

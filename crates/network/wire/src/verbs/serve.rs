@@ -4,7 +4,7 @@ use super::{
     MAX_QUEUES, RECEIVES, VerbsSettings, check_label,
     control::{Control, Frame},
     gid,
-    sys::{self, Device, Remote, Told, Way},
+    sys::{self, AddressVector, Device, Remote, WorkCompletion},
 };
 use crate::{
     WireError,
@@ -29,12 +29,12 @@ use std::{
 const MAX_MEMORY: u64 = 1 << 30;
 /// Bytes read for the checksum between two polls of the completion queue.
 const PIECE: usize = 1 << 16;
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Concurrent connections, in total and per address, and their memory.
 const MAX_CONNECTIONS: usize = 64;
 const MAX_PER_ADDRESS: usize = 16;
 const MAX_TOTAL_MEMORY: u64 = 2 << 30;
-const FRAMES_AT_ONCE: usize = 64;
+const FRAME_BATCH: usize = 64;
 const IDLE: Duration = Duration::from_secs(60);
 /// Messages after the next one of which chunks may arrive.
 const AHEAD: u64 = 16;
@@ -103,7 +103,7 @@ impl Drop for Counted {
     }
 }
 
-/// Receives transfers at this address and confirms them until `look`, called periodically and with each finished
+/// Receives transfers at this address and confirms them until `poll`, called periodically and with each finished
 /// connection, returns `false`.
 ///
 /// With `once` it returns after the first [whole](Served::is_whole) transfer.
@@ -115,7 +115,7 @@ pub fn serve(
     settings: &VerbsSettings,
     once: bool,
     listening: &mut dyn FnMut(SocketAddr, &str),
-    look: &mut dyn FnMut(Option<&Served>) -> bool,
+    poll: &mut dyn FnMut(Option<&Served>) -> bool,
 ) -> Result<(), WireError> {
     let name = super::device(settings.device.as_deref())?;
     let index = gid::choose(&name, settings.gid_index, Some(at.ip()))?;
@@ -126,29 +126,30 @@ pub fn serve(
     listener.set_nonblocking(true).map_err(system)?;
     listening(listener.local_addr().map_err(system)?, &name);
     let stop = Arc::new(AtomicBool::new(false));
-    let (told, heard) = mpsc::channel();
+    let (sender, served_connections) = mpsc::channel();
     let shared = Arc::new(Shared::default());
     let mut threads = Vec::new();
     let outcome = loop {
         match listener.accept() {
             Ok((stream, from)) => {
                 let Some(mut counted) = shared.enter(from.ip().to_canonical()) else { continue };
-                let (settings, name, stop, told) = (settings.clone(), name.clone(), Arc::clone(&stop), told.clone());
+                let (settings, name, stop, sender) =
+                    (settings.clone(), name.clone(), Arc::clone(&stop), sender.clone());
                 threads.push(thread::spawn(move || {
                     let served = Control::new(stream, settings.peer_timeout)
                         .map_err(|source| WireError::System { what: from.to_string(), source })
                         .and_then(|control| converse(control, &name, &settings, &stop, &mut counted));
                     // The channel may be closed.
-                    let _ = told.send(Served { from, outcome: served.map_err(|error| error.to_string()) });
+                    let _ = sender.send(Served { from, outcome: served.map_err(|error| error.to_string()) });
                 }));
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             // The client has disconnected, or there are no file descriptors left: later connections may succeed.
-            Err(_) => thread::sleep(LOOK),
+            Err(_) => thread::sleep(POLL_INTERVAL),
         }
-        let over = heard.recv_timeout(LOOK).ok();
-        let go_on = look(over.as_ref());
-        if !go_on || once && over.as_ref().is_some_and(Served::is_whole) {
+        let over = served_connections.recv_timeout(POLL_INTERVAL).ok();
+        let advance = poll(over.as_ref());
+        if !advance || once && over.as_ref().is_some_and(Served::is_whole) {
             break Ok(());
         }
         threads.retain(|thread| !thread.is_finished());
@@ -173,7 +174,7 @@ struct Receiver {
     /// By the lower bits of their message's number.
     arrived: BTreeMap<u32, BTreeSet<u32>>,
     /// `since`: start of the wait for the first.
-    told: VecDeque<(u64, u64, u64, u64)>,
+    announced: VecDeque<(u64, u64, u64, u64)>,
     since: Instant,
     next: u64,
     hasher: crc32fast::Hasher,
@@ -191,21 +192,18 @@ fn converse(
     stop: &AtomicBool,
     counted: &mut Counted,
 ) -> Result<(Summary, Summary, Time), WireError> {
-    let asked = control.expect(&mut |frame| match *frame {
+    let hello = control.expect(&mut |frame| match *frame {
         Frame::Hello { gid, mtu, memory } => Some(Some((gid, mtu, memory))),
         Frame::HelloDatagrams { .. } => Some(None),
         _ => None,
     })?;
-    let Some((gid, mtu, memory)) = asked else {
+    let Some((gid, mtu, memory)) = hello else {
         control.send(&Frame::Refused)?;
-        return Err(wrong(
-            &control,
-            "sends with the datapath uc, and this end serves verbs: both ends must be told the same",
-        ));
+        return Err(wrong(&control, "uses the datapath uc, this endpoint rc: both need the same datapath"));
     };
     let mut opened = || {
         if memory == 0 || memory > MAX_MEMORY {
-            return Err(wrong(&control, format!("asks for {memory} B of memory, and {MAX_MEMORY} are the most")));
+            return Err(wrong(&control, format!("requests {memory} B of memory, the maximum is {MAX_MEMORY} B")));
         }
         if !counted.take(memory) {
             return Err(wrong(&control, format!("asks for {memory} B of memory, and others have what there is")));
@@ -234,7 +232,7 @@ fn converse(
         places: BTreeMap::new(),
         draws: Stream::keyed(at, u64::from(std::process::id()), "first packets"),
         arrived: BTreeMap::new(),
-        told: VecDeque::new(),
+        announced: VecDeque::new(),
         since: Instant::now(),
         next: 0,
         hasher: crc32fast::Hasher::new(),
@@ -255,21 +253,23 @@ impl Receiver {
         let mut active = Instant::now();
         loop {
             if stop.load(Ordering::Relaxed) {
-                return outcome.ok_or_else(|| wrong(&self.control, "was left alone: this end stops"));
+                return outcome.ok_or_else(|| wrong(&self.control, "was disconnected: this endpoint stops"));
             }
             if active.elapsed() > IDLE {
                 return outcome.ok_or_else(|| wrong(&self.control, format!("did nothing for {} s", IDLE.as_secs())));
             }
-            for frames in 0..FRAMES_AT_ONCE {
+            for frames in 0..FRAME_BATCH {
                 match self.control.poll() {
                     Ok(Some(Frame::Queue { queue, qpn, psn, label })) => self.connect(queue, qpn, psn, label)?,
-                    Ok(Some(Frame::Message { number, at, bytes, chunks })) => self.hear(number, at, bytes, chunks)?,
+                    Ok(Some(Frame::Message { number, at, bytes, chunks })) => {
+                        self.on_message(number, at, bytes, chunks)?
+                    }
                     Ok(Some(Frame::Total(theirs))) => {
                         let ours = Summary { bytes: self.bytes, checksum: self.hasher.clone().finalize() };
                         self.control.send(&Frame::Total(ours))?;
                         outcome = Some((ours, theirs, super::since(began.unwrap_or_else(Instant::now))));
                     }
-                    Ok(Some(other)) => return Err(wrong(&self.control, format!("says {other:?} where nobody asked"))),
+                    Ok(Some(other)) => return Err(wrong(&self.control, format!("sent an unexpected {other:?}"))),
                     Ok(None) => {
                         if frames > 0 {
                             active = Instant::now();
@@ -287,7 +287,7 @@ impl Receiver {
                 began.get_or_insert_with(Instant::now);
             }
             if !self.read(settings)? && !arrived {
-                sys::wait(&[&self.device], &[self.control.fd()], &[], LOOK)?;
+                sys::wait(&[&self.device], &[self.control.fd()], &[], POLL_INTERVAL)?;
             }
         }
     }
@@ -295,13 +295,13 @@ impl Receiver {
     /// Uses a new queue pair, or the one that the sender's had.
     fn connect(&mut self, queue: u32, qpn: u32, psn: u32, label: u32) -> Result<(), WireError> {
         check_label(label)?;
-        let (place, own) = match self.queues.get(&queue) {
+        let (slot, own) = match self.queues.get(&queue) {
             Some(&known) => {
                 self.device.reset(known.0)?;
                 known
             }
             None if self.queues.len() >= MAX_QUEUES as usize => {
-                return Err(wrong(&self.control, format!("wants more than {MAX_QUEUES} queue pairs")));
+                return Err(wrong(&self.control, format!("requests more than {MAX_QUEUES} queue pairs")));
             }
             None => {
                 let made = self.device.create(1, RECEIVES)?;
@@ -311,41 +311,41 @@ impl Receiver {
             }
         };
         let own_psn = self.draws.below(1 << 24) as u32;
-        self.device.initialise(place)?;
+        self.device.initialise(slot)?;
         for _ in 0..RECEIVES {
-            self.device.post_receive(place)?;
+            self.device.post_receive(slot)?;
         }
-        let way = Way { gid: self.gid, flow_label: label, class: 0 };
-        let remote = Remote { qpn, psn, mtu: self.mtu, way };
-        self.device.connect(place, &remote, own_psn)?;
+        let address = AddressVector { gid: self.gid, flow_label: label, class: 0 };
+        let remote = Remote { qpn, psn, mtu: self.mtu, address };
+        self.device.connect(slot, &remote, own_psn)?;
         self.control.send(&Frame::Ready { queue, qpn: own, psn: own_psn })
     }
 
-    fn hear(&mut self, number: u64, at: u64, bytes: u64, chunks: u64) -> Result<(), WireError> {
+    fn on_message(&mut self, number: u64, at: u64, bytes: u64, chunks: u64) -> Result<(), WireError> {
         let within = at.checked_add(bytes).is_some_and(|end| end <= self.memory);
-        let in_turn = number == self.next + self.told.len() as u64 && (self.told.len() as u64) < AHEAD;
+        let in_turn = number == self.next + self.announced.len() as u64 && (self.announced.len() as u64) < AHEAD;
         let cut = (1..=bytes.min(MAX_CHUNKS)).contains(&chunks);
         if !(within && in_turn && cut) {
             let what = format!("tells of message {number}, {bytes} B at {at} in {chunks} chunks, which cannot be");
             return Err(wrong(&self.control, what));
         }
-        if self.told.is_empty() {
+        if self.announced.is_empty() {
             self.since = Instant::now();
         }
-        self.told.push_back((number, at, bytes, chunks));
+        self.announced.push_back((number, at, bytes, chunks));
         Ok(())
     }
 
     fn gather(&mut self) -> Result<bool, WireError> {
         let mut notices = Vec::new();
-        self.device.poll(&mut |told| {
-            if let Told::Arrived { qpn, notice } = told {
+        self.device.poll(&mut |completion| {
+            if let WorkCompletion::Arrived { qpn, notice } = completion {
                 notices.push((qpn, notice));
             }
         })?;
         for &(qpn, notice) in &notices {
-            if let Some(&place) = self.places.get(&qpn) {
-                self.device.post_receive(place)?;
+            if let Some(&slot) = self.places.get(&qpn) {
+                self.device.post_receive(slot)?;
             }
             // Its acknowledgement may have been lost.
             let (message, chunk) = read_notice(notice);
@@ -359,11 +359,11 @@ impl Receiver {
 
     /// Reads the next complete message into the checksum, and frees its memory.
     fn read(&mut self, settings: &VerbsSettings) -> Result<bool, WireError> {
-        let Some(&(number, at, bytes, chunks)) = self.told.front() else { return Ok(false) };
+        let Some(&(number, at, bytes, chunks)) = self.announced.front() else { return Ok(false) };
         let key = (number % 4096) as u32;
         if (self.arrived.get(&key).map_or(0, BTreeSet::len) as u64) < chunks {
             if self.since.elapsed() > settings.peer_timeout {
-                let what = format!("says that message {number} is here, and chunks of it are not");
+                let what = format!("reports message {number} as sent, but chunks of it have not arrived");
                 return Err(wrong(&self.control, what));
             }
             return Ok(false);
@@ -376,7 +376,7 @@ impl Receiver {
         }
         self.bytes += bytes;
         self.arrived.remove(&key);
-        self.told.pop_front();
+        self.announced.pop_front();
         self.next += 1;
         self.since = Instant::now();
         self.control.send(&Frame::Taken { number })?;

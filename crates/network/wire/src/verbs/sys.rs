@@ -197,7 +197,7 @@ pub(super) fn devices() -> Result<Vec<String>, WireError> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way {
+pub(super) struct AddressVector {
     /// Of the peer, in network order.
     pub(super) gid: [u8; 16],
     /// 20 bits, from which the hardware derives the source port.
@@ -211,11 +211,11 @@ pub(super) struct Remote {
     pub(super) psn: u32,
     /// In the encoding of verbs: 1 for 256 B to 5 for 4096 B.
     pub(super) mtu: u8,
-    pub(super) way: Way,
+    pub(super) address: AddressVector,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Patience {
+pub(super) struct RetryLimits {
     /// 4.096 us times two to the power of this.
     pub(super) timeout: u8,
     pub(super) retries: u8,
@@ -224,7 +224,7 @@ pub(super) struct Patience {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Service {
     /// RC: hardware acknowledges writes and retransmits losses.
-    Reliable(Patience),
+    Reliable(RetryLimits),
     /// UC: messages without acknowledgement.
     Unreliable,
 }
@@ -241,7 +241,7 @@ pub(super) enum Post {
 const RECEIVE: u64 = 1 << 63;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum WorkCompletion {
     /// The operation completed, or failed with this error number.
     Sent { qpn: u32, number: u64, error: Option<u32> },
     /// A write with a notice has arrived.
@@ -374,8 +374,8 @@ impl Device {
         let mut gid = [0u64; 2];
         let index = c_int::from(self.gid_index);
         // SAFETY: the context is open; a GID has 16 bytes.
-        let said = unsafe { (self.functions.query_gid)(self.context, PORT, index, &mut gid) };
-        if said != 0 {
+        let status = unsafe { (self.functions.query_gid)(self.context, PORT, index, &mut gid) };
+        if status != 0 {
             return Err(WireError::Verbs(format!("the device has no GID {index}")));
         }
         Ok(gid_bytes(gid))
@@ -427,15 +427,15 @@ impl Device {
         check(what, unsafe { (self.functions.modify_qp)(self.queues[queue], &mut attr, mask) })
     }
 
-    fn address(&self, way: Way) -> AhAttr {
-        let (high, low) = way.gid.split_at(8);
+    fn address(&self, address: AddressVector) -> AhAttr {
+        let (high, low) = address.gid.split_at(8);
         let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("eight of sixteen bytes"));
         let grh = GlobalRoute {
             dgid: [word(high), word(low)],
-            flow_label: way.flow_label,
+            flow_label: address.flow_label,
             sgid_index: self.gid_index,
             hop_limit: 64,
-            traffic_class: way.class,
+            traffic_class: address.class,
         };
         AhAttr { grh, is_global: 1, port_num: PORT, ..AhAttr::default() }
     }
@@ -461,15 +461,15 @@ impl Device {
             path_mtu: c_uint::from(remote.mtu),
             dest_qp_num: remote.qpn,
             rq_psn: remote.psn,
-            ah_attr: self.address(remote.way),
+            ah_attr: self.address(remote.address),
             ..QpAttr::default()
         };
         let mut sending = QpAttr { qp_state: RTS, sq_psn: psn, ..QpAttr::default() };
         let mut set =
             (mask::STATE | mask::AV | mask::PATH_MTU | mask::DEST_QPN | mask::RQ_PSN, mask::STATE | mask::SQ_PSN);
-        if let Service::Reliable(patience) = self.service {
+        if let Service::Reliable(limits) = self.service {
             (receiving.max_dest_rd_atomic, receiving.min_rnr_timer) = (1, 12);
-            (sending.timeout, sending.retry_cnt) = (patience.timeout, patience.retries);
+            (sending.timeout, sending.retry_cnt) = (limits.timeout, limits.retries);
             (sending.rnr_retry, sending.max_rd_atomic) = (7, 1);
             set.0 |= mask::MAX_DEST_RD_ATOMIC | mask::MIN_RNR_TIMER;
             set.1 |= mask::TIMEOUT | mask::RETRY_CNT | mask::RNR_RETRY | mask::MAX_QP_RD_ATOMIC;
@@ -480,18 +480,18 @@ impl Device {
 
     /// Nothing may be outstanding. Changes the source port if driver and hardware support it, else takes RTS, SQD,
     /// address vector, RTS.
-    pub(super) fn redirect(&self, queue: usize, way: Way) -> Result<(), WireError> {
+    pub(super) fn redirect(&self, queue: usize, address: AddressVector) -> Result<(), WireError> {
         if let Some(mlx5) = self.mlx5 {
-            let port = super::source_port(way.flow_label);
+            let port = super::source_port(address.flow_label);
             // SAFETY: the queue pair is this device's, which is one of that driver.
-            let said = unsafe { (mlx5.modify_qp_udp_sport)(self.queues[queue], port) };
-            if said == 0 {
+            let status = unsafe { (mlx5.modify_qp_udp_sport)(self.queues[queue], port) };
+            if status == 0 {
                 return Ok(());
             }
         }
         let to = |qp_state| QpAttr { qp_state, ..QpAttr::default() };
         self.modify(queue, "a queue pair to SQD", to(SQD), mask::STATE)?;
-        let attr = QpAttr { ah_attr: self.address(way), ..to(SQD) };
+        let attr = QpAttr { ah_attr: self.address(address), ..to(SQD) };
         let moved = self.modify(queue, "a queue pair's address vector", attr, mask::STATE | mask::AV);
         self.modify(queue, "a queue pair back to RTS", to(RTS), mask::STATE)?;
         moved
@@ -522,8 +522,8 @@ impl Device {
                 rest: [0; 9],
             };
             let mut bad = ptr::null_mut();
-            let said = ((*self.context).ops.post_send)(self.queues[queue], &mut wr, &mut bad);
-            (said == 0).then_some(())
+            let status = ((*self.context).ops.post_send)(self.queues[queue], &mut wr, &mut bad);
+            (status == 0).then_some(())
         }
     }
 
@@ -544,22 +544,22 @@ impl Device {
         let end = at.checked_add(u64::from(bytes)).filter(|end| *end <= self.bytes() as u64);
         assert!(end.is_some(), "{bytes} B from {at} on are not within the memory");
         // SAFETY: the memory is registered and within bounds, the lists live until the call returns, and the library copies them.
-        let said = unsafe {
+        let status = unsafe {
             let mut sge = Sge { addr: self.memory.at as u64 + at, length: bytes, lkey: (*self.mr).lkey };
             let mut wr = RecvWr { wr_id: RECEIVE | number, next: ptr::null_mut(), sg_list: &mut sge, num_sge: 1 };
             let mut bad = ptr::null_mut();
             ((*self.context).ops.post_recv)(self.queues[queue], &mut wr, &mut bad)
         };
-        check("a receive", said)
+        check("a receive", status)
     }
 
-    pub(super) fn poll(&mut self, take: &mut dyn FnMut(Told)) -> Result<usize, WireError> {
+    pub(super) fn poll(&mut self, take: &mut dyn FnMut(WorkCompletion)) -> Result<usize, WireError> {
         let mut taken = 0;
         loop {
             let mut completed = [Wc::default(); 32];
-            let most = completed.len() as c_int;
+            let max = completed.len() as c_int;
             // SAFETY: the array has as many entries as the call requests.
-            let found = unsafe { ((*self.context).ops.poll_cq)(self.cq, most, completed.as_mut_ptr()) };
+            let found = unsafe { ((*self.context).ops.poll_cq)(self.cq, max, completed.as_mut_ptr()) };
             let found = usize::try_from(found)
                 .map_err(|_| failed("polling the completion queue", io::Error::from_raw_os_error(-found)))?;
             for wc in &completed[..found] {
@@ -567,13 +567,13 @@ impl Device {
                 // A failed one names no operation; receives have the number 0 or their bit, posted operations neither.
                 take(match (error, wc.wr_id) {
                     (None, 0) if wc.opcode == RECEIVED_IMMEDIATE => {
-                        Told::Arrived { qpn: wc.qp_num, notice: u32::from_be(wc.imm_data) }
+                        WorkCompletion::Arrived { qpn: wc.qp_num, notice: u32::from_be(wc.imm_data) }
                     }
                     (None, number) if number & RECEIVE != 0 && wc.opcode == RECEIVED => {
-                        Told::Received { qpn: wc.qp_num, number: number ^ RECEIVE, bytes: wc.byte_len }
+                        WorkCompletion::Received { qpn: wc.qp_num, number: number ^ RECEIVE, bytes: wc.byte_len }
                     }
-                    (_, number) if number == 0 || number & RECEIVE != 0 => Told::Withdrawn,
-                    (error, number) => Told::Sent { qpn: wc.qp_num, number, error },
+                    (_, number) if number == 0 || number & RECEIVE != 0 => WorkCompletion::Withdrawn,
+                    (error, number) => WorkCompletion::Sent { qpn: wc.qp_num, number, error },
                 });
             }
             taken += found;

@@ -29,8 +29,8 @@ pub(super) enum Step {
     Welcomed(Control, Greeting),
 }
 
-fn no_answer(at: SocketAddr, source: io::Error) -> WireError {
-    WireError::NoAnswer { at, source }
+fn no_reply(at: SocketAddr, source: io::Error) -> WireError {
+    WireError::NoReply { at, source }
 }
 
 impl Call {
@@ -46,12 +46,12 @@ impl Call {
                 _ => Ok(TcpStream::from(socket)),
             }
         };
-        let stream = begun().map_err(|source| no_answer(at, source))?;
+        let stream = begun().map_err(|source| no_reply(at, source))?;
         Ok(Call { at, since: Instant::now(), stage: Stage::Connecting(stream) })
     }
 
     /// Proceeds without blocking.
-    pub(super) fn go_on(self, own: &Own) -> Result<Step, WireError> {
+    pub(super) fn advance(self, own: &Own) -> Result<Step, WireError> {
         let Call { at, since, stage } = self;
         let is_late = since.elapsed() >= own.settings.peer_timeout;
         let waits = |stage| Ok(Step::Waits(Call { at, since, stage }));
@@ -59,17 +59,17 @@ impl Call {
             Stage::Greeting(control) => control,
             Stage::Connecting(stream) => {
                 if let Some(error) = stream.take_error().unwrap_or_else(Some) {
-                    return Err(no_answer(at, error));
+                    return Err(no_reply(at, error));
                 }
                 match stream.peer_addr() {
                     Ok(_) => {}
                     Err(error) if error.kind() == io::ErrorKind::NotConnected && !is_late => {
                         return waits(Stage::Connecting(stream));
                     }
-                    Err(_) => return Err(no_answer(at, io::ErrorKind::TimedOut.into())),
+                    Err(_) => return Err(no_reply(at, io::ErrorKind::TimedOut.into())),
                 }
                 let mut control =
-                    Control::new(stream, own.settings.peer_timeout).map_err(|error| no_answer(at, error))?;
+                    Control::new(stream, own.settings.peer_timeout).map_err(|error| no_reply(at, error))?;
                 let Greeting { gid, mtu, labels, largest } = own.greeting(control.local().map(|at| at.ip()))?;
                 control.post(&Frame::HelloDatagrams { gid, mtu, labels, largest })?;
                 control
@@ -84,9 +84,13 @@ impl Call {
                 }
                 Err(WireError::Verbs(format!("{at} has {labels} labels and datagrams of {largest} B")))
             }
-            Some(Frame::Refused) => Err(WireError::Verbs(format!("{at} refuses; its own output says why"))),
-            Some(_) => Err(WireError::Verbs(format!("{at} does not speak as this version does"))),
-            None if is_late => Err(WireError::Verbs(format!("{at} does not answer"))),
+            Some(Frame::Refused) => {
+                Err(WireError::Verbs(format!("{at} refused the connection; its output has the reason")))
+            }
+            Some(_) => Err(WireError::Verbs(format!(
+                "{at} sent an unknown control message; both endpoints need the same version"
+            ))),
+            None if is_late => Err(WireError::Verbs(format!("{at} did not reply"))),
             None => waits(Stage::Greeting(control)),
         }
     }

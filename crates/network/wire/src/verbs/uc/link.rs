@@ -1,10 +1,10 @@
-use super::own::{Greeting, Own, SENDS, places};
+use super::own::{Greeting, Own, SENDS, slots};
 use crate::{
     Label, WireError,
     verbs::{
         control::{Control, Frame},
         gid,
-        sys::{Device, Post, Remote, Service, Told, Way},
+        sys::{AddressVector, Device, Post, Remote, Service, WorkCompletion},
     },
 };
 use anabranch_random::Stream;
@@ -15,20 +15,20 @@ use std::{
 };
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct LabelQueue {
     /// Index in the device, queue pair number, sequence number of its first packet.
     queue: usize,
     number: u32,
     psn: u32,
-    stands: bool,
+    is_ready: bool,
 }
 
-pub(super) enum Heard {
-    Fine,
+pub(super) enum LinkStatus {
+    Healthy,
     /// The peer has disconnected, or violates the protocol.
-    Gone(WireError),
+    Disconnected(WireError),
     /// A local operation failed.
-    Wrong(WireError),
+    Failed(WireError),
 }
 
 /// Has a device and memory of its own, so that nothing of it remains when it is dropped.
@@ -36,11 +36,11 @@ pub(super) struct Link {
     pub(super) at: SocketAddr,
     control: Control,
     device: Device,
-    way: [u8; 16],
+    gid: [u8; 16],
     class: u8,
     mtu: u8,
     /// Queue pairs by label, and labels by queue pair number.
-    places: Vec<Place>,
+    queues: Vec<LabelQueue>,
     labels: BTreeMap<u32, Label>,
     receives: u32,
     /// Bytes of a memory slot: receives of all labels first, then sends.
@@ -67,28 +67,28 @@ impl Link {
     ) -> Result<(Self, Greeting), WireError> {
         let labels = own.labels.min(theirs.labels);
         let size = own.largest.max(theirs.largest);
-        let (receives, places) = places(labels);
+        let (receives, slots) = slots(labels);
         let index = gid::choose(&own.name, own.settings.gid_index, control.local().map(|at| at.ip()))?;
-        let bytes = places as usize * size as usize;
-        let mut device = Device::open(&own.name, index, bytes, places, Service::Unreliable)?;
+        let bytes = slots as usize * size as usize;
+        let mut device = Device::open(&own.name, index, bytes, slots, Service::Unreliable)?;
         let mut make = |_| {
             let (queue, number) = device.create(SENDS, receives)?;
-            Ok(Place { queue, number, psn: draws.below(1 << 24) as u32, stands: false })
+            Ok(LabelQueue { queue, number, psn: draws.below(1 << 24) as u32, is_ready: false })
         };
-        let made: Vec<Place> = (0..labels).map(&mut make).collect::<Result<_, WireError>>()?;
+        let made: Vec<LabelQueue> = (0..labels).map(&mut make).collect::<Result<_, WireError>>()?;
         let ours = Greeting { gid: device.gid()?, mtu: device.mtu()?, labels: own.labels, largest: own.largest };
         let link = Link {
             at: control.peer,
             control,
             device,
-            way: theirs.gid,
+            gid: theirs.gid,
             class: own.class,
             mtu: ours.mtu.min(theirs.mtu),
-            labels: made.iter().zip(0..).map(|(place, label)| (place.number, label)).collect(),
-            places: made,
+            labels: made.iter().zip(0..).map(|(queue, label)| (queue.number, label)).collect(),
+            queues: made,
             receives,
             size,
-            free: (labels * receives..places).collect(),
+            free: (labels * receives..slots).collect(),
             arrived: VecDeque::new(),
             began: Instant::now(),
             called,
@@ -98,21 +98,21 @@ impl Link {
         Ok((link, ours))
     }
 
-    pub(super) fn say(&mut self, frame: &Frame) -> Result<(), WireError> {
+    pub(super) fn send_frame(&mut self, frame: &Frame) -> Result<(), WireError> {
         self.control.post(frame)
     }
 
-    pub(super) fn ask(&mut self) -> Result<(), WireError> {
-        for label in 0..self.places.len() as u32 {
+    pub(super) fn request_queues(&mut self) -> Result<(), WireError> {
+        for label in 0..self.queues.len() as u32 {
             self.initialise(label)?;
-            let Place { number, psn, .. } = self.places[label as usize];
-            self.say(&Frame::Queue { queue: label, qpn: number, psn, label: label + 1 })?;
+            let LabelQueue { number, psn, .. } = self.queues[label as usize];
+            self.send_frame(&Frame::Queue { queue: label, qpn: number, psn, label: label + 1 })?;
         }
         Ok(())
     }
 
-    pub(super) fn stands(&self) -> bool {
-        self.places.iter().all(|place| place.stands)
+    pub(super) fn is_ready(&self) -> bool {
+        self.queues.iter().all(|queue| queue.is_ready)
     }
 
     pub(super) fn age(&self) -> Duration {
@@ -127,79 +127,80 @@ impl Link {
         &self.device
     }
 
-    fn place(&self, place: u32) -> (u64, u32) {
-        (u64::from(place) * u64::from(self.size), self.size)
+    fn slot_range(&self, slot: u32) -> (u64, u32) {
+        (u64::from(slot) * u64::from(self.size), self.size)
     }
 
     /// Moves a label's queue pair to INIT and posts its receives.
     fn initialise(&mut self, label: Label) -> Result<(), WireError> {
-        let queue = self.places[label as usize].queue;
+        let queue = self.queues[label as usize].queue;
         self.device.initialise(queue)?;
-        for place in label * self.receives..(label + 1) * self.receives {
-            self.device.post_receive_into(queue, u64::from(place), self.place(place))?;
+        for slot in label * self.receives..(label + 1) * self.receives {
+            self.device.post_receive_into(queue, u64::from(slot), self.slot_range(slot))?;
         }
         Ok(())
     }
 
     fn connect(&mut self, label: Label, qpn: u32, psn: u32) -> Result<(), WireError> {
         // With flow label 0 the kernel would select the port.
-        let way = Way { gid: self.way, flow_label: label + 1, class: self.class };
-        let place = &mut self.places[label as usize];
-        self.device.connect(place.queue, &Remote { qpn, psn, mtu: self.mtu, way }, place.psn)?;
-        place.stands = true;
+        let address = AddressVector { gid: self.gid, flow_label: label + 1, class: self.class };
+        let own = &mut self.queues[label as usize];
+        self.device.connect(own.queue, &Remote { qpn, psn, mtu: self.mtu, address }, own.psn)?;
+        own.is_ready = true;
         Ok(())
     }
 
-    pub(super) fn hear(&mut self) -> Heard {
+    pub(super) fn poll_control(&mut self) -> LinkStatus {
         if let Err(error) = self.control.flush() {
-            return Heard::Gone(error);
+            return LinkStatus::Disconnected(error);
         }
         loop {
             let done = match self.control.poll() {
-                Ok(None) => return Heard::Fine,
+                Ok(None) => return LinkStatus::Healthy,
                 Ok(Some(Frame::Queue { queue, qpn, psn, .. })) if !self.called && self.lacks(queue) => self
                     .initialise(queue)
                     .and_then(|()| self.connect(queue, qpn, psn))
-                    .map(|()| Some((queue, self.places[queue as usize]))),
+                    .map(|()| Some((queue, self.queues[queue as usize]))),
                 Ok(Some(Frame::Ready { queue, qpn, psn })) if self.called && self.lacks(queue) => {
                     self.connect(queue, qpn, psn).map(|()| None)
                 }
                 Ok(Some(_)) => {
-                    let what = format!("{} does not speak as this version does", self.at);
-                    return Heard::Gone(WireError::Verbs(what));
+                    let what =
+                        format!("{} sent an unknown control message; both endpoints need the same version", self.at);
+                    return LinkStatus::Disconnected(WireError::Verbs(what));
                 }
-                Err(error) => return Heard::Gone(error),
+                Err(error) => return LinkStatus::Disconnected(error),
             };
             match done {
                 Ok(None) => {}
-                Ok(Some((queue, Place { number, psn, .. }))) => {
-                    if let Err(error) = self.say(&Frame::Ready { queue, qpn: number, psn }) {
-                        return Heard::Gone(error);
+                Ok(Some((queue, LabelQueue { number, psn, .. }))) => {
+                    if let Err(error) = self.send_frame(&Frame::Ready { queue, qpn: number, psn }) {
+                        return LinkStatus::Disconnected(error);
                     }
                 }
-                Err(error) => return Heard::Wrong(error),
+                Err(error) => return LinkStatus::Failed(error),
             }
         }
     }
 
     fn lacks(&self, label: Label) -> bool {
-        self.places.get(label as usize).is_some_and(|place| !place.stands)
+        self.queues.get(label as usize).is_some_and(|slot| !slot.is_ready)
     }
 
     pub(super) fn gather(&mut self) -> Result<(), WireError> {
         let Link { device, labels, free, arrived, broken, .. } = self;
-        let gathered = device.poll(&mut |told| match told {
-            Told::Received { qpn, number, bytes } => {
+        let gathered = device.poll(&mut |completion| match completion {
+            WorkCompletion::Received { qpn, number, bytes } => {
                 if let Some(label) = labels.get(&qpn) {
                     arrived.push_back((*label, number as u32, bytes));
                 }
             }
-            Told::Sent { number, error, .. } => {
+            WorkCompletion::Sent { number, error, .. } => {
                 free.push((number - 1) as u32);
                 *broken |= error.is_some();
             }
-            Told::Withdrawn => *broken = true,
-            Told::Arrived { .. } => {}
+            WorkCompletion::Withdrawn => *broken = true,
+            WorkCompletion::Arrived { .. } => {}
         });
         self.broken |= gathered.is_err();
         gathered.map(|_| ())
@@ -210,19 +211,19 @@ impl Link {
     }
 
     pub(super) fn take<'a>(&mut self, to: &'a mut [u8]) -> Option<(Label, &'a [u8])> {
-        let (label, place, bytes) = self.arrived.pop_front()?;
-        let (at, size) = self.place(place);
+        let (label, slot, bytes) = self.arrived.pop_front()?;
+        let (at, size) = self.slot_range(slot);
         let read = &mut to[..bytes.min(size) as usize];
         self.device.read(at as usize, read);
         // If this fails, the queue pair has failed.
-        let queue = self.places[label as usize].queue;
-        let posted = self.device.post_receive_into(queue, u64::from(place), (at, size));
+        let queue = self.queues[label as usize].queue;
+        let posted = self.device.post_receive_into(queue, u64::from(slot), (at, size));
         (self.broken, self.known) = (self.broken | posted.is_err(), true);
         Some((label, read))
     }
 
     pub(super) fn carries(&self, label: Label, size: u32) -> bool {
-        !self.broken && size <= self.size && self.places.get(label as usize).is_some_and(|place| place.stands)
+        !self.broken && size <= self.size && self.queues.get(label as usize).is_some_and(|queue| queue.is_ready)
     }
 
     /// Requires [`Link::carries`]; returns `false` if the queue is full.
@@ -230,15 +231,15 @@ impl Link {
         if self.free.is_empty() {
             self.gather()?;
         }
-        let Some(place) = self.free.pop() else { return Ok(false) };
-        let (at, _) = self.place(place);
+        let Some(slot) = self.free.pop() else { return Ok(false) };
+        let (at, _) = self.slot_range(slot);
         let size = (head.len() + payload.len()) as u32;
         self.device.write(at as usize, head);
         self.device.write(at as usize + head.len(), payload);
-        let queue = self.places[label as usize].queue;
-        let posted = self.device.post(queue, u64::from(place) + 1, (at, size), Post::Message).is_some();
+        let queue = self.queues[label as usize].queue;
+        let posted = self.device.post(queue, u64::from(slot) + 1, (at, size), Post::Message).is_some();
         if !posted {
-            self.free.push(place);
+            self.free.push(slot);
         }
         Ok(posted)
     }

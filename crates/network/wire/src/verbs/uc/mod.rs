@@ -18,8 +18,8 @@ use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, To, W
 use anabranch_random::Stream;
 use anabranch_units::Time;
 use call::{Call, Step};
-use link::{Heard, Link};
-use own::{Greeting, LONGEST, Own};
+use link::{Link, LinkStatus};
+use own::{Greeting, MAX_DATAGRAM, Own};
 use std::{
     net::{IpAddr, SocketAddr, TcpListener},
     os::fd::AsFd,
@@ -32,13 +32,13 @@ pub const UC_OVERHEAD: u64 = 14 + 20 + 8 + 12 + 4;
 
 const MAX_LABELS: u32 = 256;
 /// Intervals between polls of TCP while datagrams keep arriving: while a peer is being connected, and otherwise.
-const LOOKS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(5)];
+const POLL_INTERVALS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(5)];
 /// Callers without a greeting, and the time after which the oldest gives way.
 const MAX_CALLERS: usize = 64;
-const HURRY: Duration = Duration::from_secs(1);
+const CALLER_IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Connected callers of one address that have sent nothing yet: each takes local memory.
-const MAX_SILENT_PER_ADDRESS: usize = 32;
+const MAX_UNPROVEN_PER_ADDRESS: usize = 32;
 
 enum Peer {
     Called(Call),
@@ -59,7 +59,7 @@ pub struct UcPath {
     listener: Option<TcpListener>,
     callers: Vec<(Control, Instant)>,
     /// Last poll of callers and peers, and `true` while some are being connected.
-    attended: Instant,
+    polled_at: Instant,
     is_connecting: bool,
     peers: Vec<Option<Peer>>,
     /// Kept until their packets have left or this time has come.
@@ -68,7 +68,7 @@ pub struct UcPath {
     draws: Stream,
     buffer: Vec<u8>,
     refused: u64,
-    tell: Box<dyn FnMut(&str) + Send>,
+    report: Box<dyn FnMut(&str) + Send>,
 }
 
 impl Peer {
@@ -83,7 +83,7 @@ impl Peer {
     fn is_connecting(&self) -> bool {
         match self {
             Peer::Called(_) => true,
-            Peer::Linked(link) => !link.broken && !link.stands(),
+            Peer::Linked(link) => !link.broken && !link.is_ready(),
             Peer::Unreachable { .. } => false,
         }
     }
@@ -111,9 +111,9 @@ impl UcPath {
     ) -> Result<Self, WireError> {
         let name = super::device(settings.device.as_deref())?;
         let index = gid::choose(&name, settings.gid_index, at.map(|at| at.ip()))?;
-        if !(1..=MAX_LABELS).contains(&labels) || largest > LONGEST {
+        if !(1..=MAX_LABELS).contains(&labels) || largest > MAX_DATAGRAM {
             return Err(WireError::Verbs(format!(
-                "{labels} labels and datagrams of {largest} B: from 1 to {MAX_LABELS}, and {LONGEST} B at most"
+                "{labels} labels and datagrams of {largest} B: from 1 to {MAX_LABELS}, and {MAX_DATAGRAM} B at most"
             )));
         }
         // Fails early if the memory of a peer is not available.
@@ -134,15 +134,15 @@ impl UcPath {
             max_peers,
             listener,
             callers: Vec::new(),
-            attended: Instant::now(),
+            polled_at: Instant::now(),
             is_connecting: false,
             peers: Vec::new(),
             leaving: Vec::new(),
             turn: 0,
             draws: Stream::keyed(seed, std::process::id().into(), "first packets"),
-            buffer: vec![0; LONGEST],
+            buffer: vec![0; MAX_DATAGRAM],
             refused: 0,
-            tell: Box::new(|_| {}),
+            report: Box::new(|_| {}),
         })
     }
 
@@ -162,8 +162,8 @@ impl UcPath {
     }
 
     /// Sets a callback for the reasons of refusals and failed peers.
-    pub fn on_trouble(&mut self, hear: impl FnMut(&str) + Send + 'static) {
-        self.tell = Box::new(hear);
+    pub fn on_error(&mut self, callback: impl FnMut(&str) + Send + 'static) {
+        self.report = Box::new(callback);
     }
 
     /// Sets the traffic class byte of queue pairs that are created from now on.
@@ -177,13 +177,13 @@ impl UcPath {
     /// Fails if it cannot be reached.
     pub fn reach(&mut self, at: SocketAddr) -> Result<PeerId, WireError> {
         let peer = self.peer(at, &[])?;
-        let place = peer as usize;
+        let slot = peer as usize;
         loop {
-            match self.peers[place].take() {
+            match self.peers[slot].take() {
                 Some(Peer::Unreachable { reason, .. }) => return Err(reason),
                 Some(other) => {
                     let is_there = !other.is_connecting();
-                    self.peers[place] = Some(other);
+                    self.peers[slot] = Some(other);
                     if is_there {
                         return Ok(peer);
                     }
@@ -194,7 +194,7 @@ impl UcPath {
         }
     }
 
-    fn vacancy(&mut self) -> Option<usize> {
+    fn free_slot(&mut self) -> Option<usize> {
         if let Some(at) = self.peers.iter().position(Option::is_none) {
             return Some(at);
         }
@@ -205,8 +205,8 @@ impl UcPath {
     }
 
     /// Handles TCP without blocking: callers, outgoing connections, and control messages of peers.
-    fn attend(&mut self) {
-        self.attended = Instant::now();
+    fn poll_tcp(&mut self) {
+        self.polled_at = Instant::now();
         self.accept();
         let mut at = 0;
         while at < self.callers.len() {
@@ -216,16 +216,16 @@ impl UcPath {
                 Ok(Some(frame)) => {
                     let (control, _) = self.callers.remove(at);
                     if let Err(error) = self.welcome(control, frame) {
-                        (self.tell)(&error.to_string());
+                        (self.report)(&error.to_string());
                     }
                 }
                 Ok(None) | Err(_) => drop(self.callers.remove(at)),
             }
         }
-        for place in 0..self.peers.len() {
-            self.peers[place] = match self.peers[place].take() {
-                Some(Peer::Called(call)) => Some(self.go_on(call)),
-                Some(Peer::Linked(link)) => self.hear(link),
+        for slot in 0..self.peers.len() {
+            self.peers[slot] = match self.peers[slot].take() {
+                Some(Peer::Called(call)) => Some(self.advance(call)),
+                Some(Peer::Linked(link)) => self.poll_link(link),
                 other => other,
             };
         }
@@ -238,7 +238,7 @@ impl UcPath {
         let Some(listener) = &self.listener else { return };
         loop {
             let is_full = self.callers.len() >= MAX_CALLERS;
-            if is_full && self.callers[0].1.elapsed() < HURRY {
+            if is_full && self.callers[0].1.elapsed() < CALLER_IDLE_TIMEOUT {
                 return;
             }
             let Ok((stream, _)) = listener.accept() else { return };
@@ -252,49 +252,53 @@ impl UcPath {
     }
 
     fn welcome(&mut self, mut control: Control, frame: Frame) -> Result<(), WireError> {
-        let who = control.peer;
+        let caller = control.peer;
         let Frame::HelloDatagrams { gid, mtu, labels, largest } = frame else {
             control.post(&Frame::Refused)?;
             return Err(WireError::Verbs(format!(
-                "{who} sends with the datapath verbs, and this end serves uc: both ends must be told the same"
+                "{caller} uses the datapath rc, this endpoint uc: both need the same datapath"
             )));
         };
         let theirs = Greeting { gid, mtu, labels, largest };
-        let ip = who.ip().to_canonical();
-        let silent = self.peers.iter().flatten().filter(|peer| match peer {
+        let ip = caller.ip().to_canonical();
+        let unproven = self.peers.iter().flatten().filter(|peer| match peer {
             Peer::Linked(link) => !link.called && !link.known && link.at.ip().to_canonical() == ip,
             _ => false,
         });
-        if silent.count() >= MAX_SILENT_PER_ADDRESS {
+        if unproven.count() >= MAX_UNPROVEN_PER_ADDRESS {
             control.post(&Frame::Refused)?;
-            return Err(WireError::Verbs(format!("{who} has called {MAX_SILENT_PER_ADDRESS} times and sent nothing")));
+            return Err(WireError::Verbs(format!(
+                "{caller} has {MAX_UNPROVEN_PER_ADDRESS} connections that have sent nothing, the maximum"
+            )));
         }
-        let vacant = self.vacancy();
-        let (Some(place), true) = (vacant, theirs.makes_sense()) else {
+        let vacant = self.free_slot();
+        let (Some(slot), true) = (vacant, theirs.makes_sense()) else {
             control.post(&Frame::Refused)?;
-            return Err(WireError::Verbs(format!("{who} asks for too much, or there are too many peers")));
+            return Err(WireError::Verbs(format!(
+                "{caller} has invalid labels or datagram sizes, or there are too many peers"
+            )));
         };
         let (mut link, Greeting { gid, mtu, labels, largest }) =
             Link::new(&self.own, &mut self.draws, control, &theirs, false)?;
-        link.say(&Frame::WelcomeDatagrams { gid, mtu, labels, largest })?;
-        self.peers[place] = Some(Peer::Linked(Box::new(link)));
+        link.send_frame(&Frame::WelcomeDatagrams { gid, mtu, labels, largest })?;
+        self.peers[slot] = Some(Peer::Linked(Box::new(link)));
         Ok(())
     }
 
     fn unreachable(&mut self, at: SocketAddr, reason: WireError) -> Peer {
-        (self.tell)(&reason.to_string());
+        (self.report)(&reason.to_string());
         Peer::Unreachable { at, reason }
     }
 
-    fn go_on(&mut self, call: Call) -> Peer {
+    fn advance(&mut self, call: Call) -> Peer {
         let at = call.at;
         let linked = |this: &mut Self, control, theirs: &Greeting| {
             let (mut link, _) = Link::new(&this.own, &mut this.draws, control, theirs, true)?;
             link.at = at;
-            link.ask()?;
+            link.request_queues()?;
             Ok(Peer::Linked(Box::new(link)))
         };
-        let done = match call.go_on(&self.own) {
+        let done = match call.advance(&self.own) {
             Ok(Step::Waits(call)) => Ok(Peer::Called(call)),
             Ok(Step::Welcomed(control, theirs)) => linked(self, control, &theirs),
             Err(error) => Err(error),
@@ -302,24 +306,24 @@ impl UcPath {
         done.unwrap_or_else(|error| self.unreachable(at, error))
     }
 
-    fn hear(&mut self, mut link: Box<Link>) -> Option<Peer> {
-        let stood = link.stands();
+    fn poll_link(&mut self, mut link: Box<Link>) -> Option<Peer> {
+        let was_ready = link.is_ready();
         if !link.broken {
-            let heard = match link.hear() {
-                Heard::Fine if !link.stands() && link.age() >= self.own.settings.peer_timeout => {
-                    Heard::Gone(WireError::Verbs(format!("{} does not answer", link.at)))
+            let status = match link.poll_control() {
+                LinkStatus::Healthy if !link.is_ready() && link.age() >= self.own.settings.peer_timeout => {
+                    LinkStatus::Disconnected(WireError::Verbs(format!("{} did not reply", link.at)))
                 }
-                heard => heard,
+                status => status,
             };
-            match heard {
-                Heard::Fine => {}
-                Heard::Gone(error) | Heard::Wrong(error) if link.called && !stood => {
+            match status {
+                LinkStatus::Healthy => {}
+                LinkStatus::Disconnected(error) | LinkStatus::Failed(error) if link.called && !was_ready => {
                     return Some(self.unreachable(link.at, error));
                 }
-                Heard::Gone(_) => link.broken = true,
-                Heard::Wrong(error) => {
+                LinkStatus::Disconnected(_) => link.broken = true,
+                LinkStatus::Failed(error) => {
                     link.broken = true;
-                    (self.tell)(&error.to_string());
+                    (self.report)(&error.to_string());
                 }
             }
         }
@@ -369,13 +373,13 @@ impl Datapath for UcPath {
         if let Some(known) = self.peers.iter().position(|peer| peer.as_ref().is_some_and(|peer| peer.at() == at)) {
             return Ok(known as PeerId);
         }
-        let place = self.vacancy().ok_or(WireError::TooManyPeers(self.max_peers))?;
-        self.peers[place] = Some(match Call::begin(at, self.ip) {
-            Ok(call) => self.go_on(call),
+        let slot = self.free_slot().ok_or(WireError::TooManyPeers(self.max_peers))?;
+        self.peers[slot] = Some(match Call::begin(at, self.ip) {
+            Ok(call) => self.advance(call),
             Err(error) => self.unreachable(at, error),
         });
         self.is_connecting = true;
-        Ok(place as PeerId)
+        Ok(slot as PeerId)
     }
 
     fn peer_at(&self, peer: PeerId) -> Option<SocketAddr> {
@@ -403,15 +407,15 @@ impl Datapath for UcPath {
             match link.send(label, head, payload) {
                 Ok(true) => {}
                 Ok(false) => return Ok(sent),
-                Err(error) => (self.tell)(&error.to_string()),
+                Err(error) => (self.report)(&error.to_string()),
             }
         }
         Ok(batch.len())
     }
 
-    fn receive(&mut self, most: usize, take: &mut dyn FnMut(Inbound<'_>)) -> Result<usize, WireError> {
-        if self.attended.elapsed() >= LOOKS[usize::from(!self.is_connecting)] {
-            self.attend();
+    fn receive(&mut self, max: usize, take: &mut dyn FnMut(Inbound<'_>)) -> Result<usize, WireError> {
+        if self.polled_at.elapsed() >= POLL_INTERVALS[usize::from(!self.is_connecting)] {
+            self.poll_tcp();
         }
         let (count, mut received) = (self.peers.len(), 0);
         self.turn = (self.turn + 1) % count.max(1);
@@ -423,9 +427,9 @@ impl Datapath for UcPath {
             if let Err(error) = link.gather()
                 && !was_broken
             {
-                (self.tell)(&error.to_string());
+                (self.report)(&error.to_string());
             }
-            while received < most
+            while received < max
                 && let Some((label, bytes)) = link.take(&mut self.buffer)
             {
                 let (peer, from) = (Some(peer as PeerId), None);
@@ -437,12 +441,12 @@ impl Datapath for UcPath {
     }
 
     fn wait(&mut self, until: Time) -> Result<(), WireError> {
-        self.attend();
+        self.poll_tcp();
         for link in self.peers.iter_mut().flatten().filter_map(Peer::link).filter(|link| !link.broken) {
             // First, so that no arrival is missed between the poll and the wait.
             if let Err(error) = link.device().arm().and_then(|()| link.gather()) {
                 link.broken = true;
-                (self.tell)(&error.to_string());
+                (self.report)(&error.to_string());
             }
             if link.has_arrived() {
                 return Ok(());
@@ -466,8 +470,8 @@ impl Datapath for UcPath {
             }
             sockets.extend(self.callers.iter().map(|(control, _)| control.fd()));
             sockets.extend(self.listener.as_ref().map(AsFd::as_fd));
-            let most = if self.is_connecting { Duration::from_millis(100) } else { Duration::MAX };
-            sys::wait(&devices, &sockets, &calling, super::duration(left).min(most))?;
+            let max = if self.is_connecting { Duration::from_millis(100) } else { Duration::MAX };
+            sys::wait(&devices, &sockets, &calling, super::duration(left).min(max))?;
         }
         Ok(())
     }

@@ -12,14 +12,14 @@ pub(super) const SENDS: u32 = 128;
 const RECEIVES: u32 = 2048;
 const RECEIVES_OF_LABEL: (u32, u32) = (32, 256);
 /// Above the largest packet, and a limit to the memory that an unknown peer may cost.
-pub(super) const LONGEST: usize = 1 << 14;
+pub(super) const MAX_DATAGRAM: usize = 1 << 14;
 
 pub(in crate::verbs) fn memory(labels: u32, largest: usize) -> usize {
-    places(labels).1 as usize * largest
+    slots(labels).1 as usize * largest
 }
 
 /// Returns the receives per label and the memory slots of a peer.
-pub(super) fn places(labels: u32) -> (u32, u32) {
+pub(super) fn slots(labels: u32) -> (u32, u32) {
     let receives = (RECEIVES / labels).clamp(RECEIVES_OF_LABEL.0, RECEIVES_OF_LABEL.1);
     (receives, labels * receives + SENDS)
 }
@@ -34,7 +34,7 @@ pub(super) struct Greeting {
 
 impl Greeting {
     pub(super) fn makes_sense(&self) -> bool {
-        self.labels > 0 && self.largest as usize <= LONGEST
+        self.labels > 0 && self.largest as usize <= MAX_DATAGRAM
     }
 }
 

@@ -43,7 +43,7 @@ fn has(port: &Path, interface: &str) -> bool {
 /// # Errors
 /// Fails if libibverbs, the device or its RoCEv2 address is missing, if its port is no active Ethernet port, or if
 /// memory for a peer cannot be registered.
-pub fn look(name: &str, at: IpAddr, labels: u32) -> Result<RdmaDevice, WireError> {
+pub fn query_device(name: &str, at: IpAddr, labels: u32) -> Result<RdmaDevice, WireError> {
     let name = super::device(Some(name))?;
     let index = gid::choose(&name, None, Some(at))?;
     let device = Device::open(&name, index, 4096, 16, Service::Unreliable)?;
