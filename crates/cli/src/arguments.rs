@@ -578,10 +578,10 @@ pub(crate) struct WireOptions {
     /// Set a key of it, for example wire.labels=16 or transport.congestion_control=nscc; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Short for --set wire.datapath=NAME: udp, verbs or uc
+    /// Short for --set wire.datapath=NAME: udp, rc or uc
     #[arg(long, value_name = "NAME")]
     pub(crate) datapath: Option<String>,
-    /// RDMA device of the datapaths verbs and uc [default: the only one]
+    /// RDMA device of the datapaths rc and uc [default: the only one]
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Option<String>,
     /// Output format

@@ -88,7 +88,7 @@ fn peers_with_equal_keys_connect_and_others_are_refused() {
     }
     let sent = folder.run(&["send", "--to", "127.0.0.1:9", "--set", "wire.authenticate=all"]);
     assert!(code(&sent) == 2 && stderr(&sent).contains("found `all` without wire.key"), "{}", stderr(&sent));
-    let sent = folder.run(&["send", "--to", "127.0.0.1:9", "--datapath", "verbs", "--set", &one]);
+    let sent = folder.run(&["send", "--to", "127.0.0.1:9", "--datapath", "rc", "--set", &one]);
     assert!(code(&sent) == 2 && stderr(&sent).contains("wire.key"), "{}", stderr(&sent));
     std::fs::set_permissions(folder.0.join("one"), std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     let sent = folder.run(&["send", "--to", "127.0.0.1:9", "--set", &one]);
@@ -155,11 +155,11 @@ fn invalid_transfers_are_refused_in_one_message() {
         &["--set", "[wire]", "found 300", "1 to 256"],
     );
     message(&["send", "--to", "127.0.0.1:9", "--set", "transport.mtu=9000B"], &["[wire]", "payload", "9000B", "8888B"]);
-    message(&["send", "--to", "127.0.0.1:9", "--datapath", "verb"], &["[wire]", "datapath", "did you mean `verbs`?"]);
-    message(&["send", "--to", "127.0.0.1:9", "--device", "rxe0"], &["--device", "--datapath verbs"]);
+    message(&["send", "--to", "127.0.0.1:9", "--datapath", "rcc"], &["[wire]", "datapath", "did you mean `rc`?"]);
+    message(&["send", "--to", "127.0.0.1:9", "--device", "rxe0"], &["--device", "--datapath rc"]);
     // Depends on the machine: no library, no device, or none of this name.
     for command in [&["send", "--to", "127.0.0.1:9"][..], &["serve", "--at", "127.0.0.1:0"]] {
-        for datapath in ["verbs", "uc"] {
+        for datapath in ["rc", "verbs", "uc"] {
             message(&[command, &["--datapath", datapath, "--device", "no-such-device"]].concat(), &["RDMA"]);
         }
     }

@@ -454,18 +454,22 @@ class Wire(Part):
 
     chunk: str | None = None
     """
-    With verbs: bytes of a chunk, for which a scheme chooses once. Takes a size such as "4MiB" (B, kB, KiB,
-    MB, MiB, GB, GiB, TB, TiB). Default from: Hopper §4.2: 1 MB and 10 MB. Default: "1MB".
+    With rc: bytes of a chunk, for which a scheme chooses once. Takes a size such as "4MiB" (B, kB, KiB, MB,
+    MiB, GB, GiB, TB, TiB). Default from: Hopper §4.2: 1 MB and 10 MB. Default: "1MB".
     """
 
     chunks_under_way: int | None = None
     """
-    With verbs: chunks under way at most. Takes a whole number, zero or more. Default from: ours: not given.
-    Default: 1.
+    With rc: maximum number of chunks in flight. Takes a whole number, zero or more. Default from: ours: not
+    given. Default: 1.
     """
 
-    datapath: Literal["udp", "verbs", "uc"] | None = None
-    """What carries packets. Takes one of "udp" "verbs" "uc". Default from: ours. Default: "udp"."""
+    datapath: Literal["udp", "rc", "uc"] | None = None
+    """
+    Transport of packets: UDP sockets, reliable (rc) or unreliable (uc) queue pairs of an RDMA device; "verbs"
+    is an alias of "rc" until the next version. Takes one of "udp" "rc" "uc". Default from: ours. Default:
+    "udp".
+    """
 
     early_loss: str | None = None
     """
@@ -551,14 +555,14 @@ class Wire(Part):
 
     probe: str | None = None
     """
-    With verbs: bytes of a probe, instead of the scheme's `probe_size`. Takes a size such as "4MiB" (B, kB,
-    KiB, MB, MiB, GB, GiB, TB, TiB). Default from: Hopper §4.2. Default: "10kB".
+    With rc: bytes of a probe, instead of the scheme's `probe_size`. Takes a size such as "4MiB" (B, kB, KiB,
+    MB, MiB, GB, GiB, TB, TiB). Default from: Hopper §4.2. Default: "10kB".
     """
 
     queue_pairs: int | None = None
     """
-    With verbs: queue pairs. With fewer than labels, idle ones are given other labels. Takes a whole number,
-    zero or more. Default from: ours. Default: 8.
+    With rc: number of queue pairs. If there are fewer than labels, idle ones change their labels. Takes a
+    whole number, zero or more. Default from: ours. Default: 8.
     """
 
     rate: str | None = None

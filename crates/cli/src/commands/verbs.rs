@@ -96,7 +96,7 @@ fn print_sent(sent: &VerbsSent, to: SocketAddr, scheme: &str, format: Format) {
             let path = |(label, chunks): &(u32, u64)| json!({ "label": label, "source_port": source_port(*label), "chunks": chunks });
             print_json(&json!({
                 "to": to.to_string(),
-                "datapath": "verbs",
+                "datapath": "rc",
                 "scheme": scheme,
                 "bytes": sent.summary.bytes,
                 "took_ps": sent.took.ps(),

@@ -41,14 +41,17 @@ fn scenario(options: &WireOptions, seed: Option<u64>) -> Result<Scenario, Failur
     let mut set = options.set.clone();
     set.extend(options.datapath.as_ref().map(|name| format!("wire.datapath={name}")));
     let scenario = library::load_for_wire(options.scenario.as_deref(), &set, seed)?;
-    if scenario.wire.datapath == DatapathKind::Verbs && scenario.wire.max_header() > header::DATA_HEADER as u64 {
+    if let Some(warning) = scenario.wire_warning() {
+        note(&format!("warning: {warning}"));
+    }
+    if scenario.wire.datapath == DatapathKind::Rc && scenario.wire.max_header() > header::DATA_HEADER as u64 {
         return Err(Failure::input(
-            "[wire]: key: found a key with the datapath `verbs`, whose reliable queue pairs carry no authentication. Expected --datapath udp or uc, or no wire.key",
+            "[wire]: key: found a key with the datapath `rc`, whose reliable queue pairs carry no authentication. Expected --datapath udp or uc, or no wire.key",
         ));
     }
     match &options.device {
         Some(_) if scenario.wire.datapath == DatapathKind::Udp => {
-            Err(Failure::input("--device is for the datapaths verbs and uc: add --datapath verbs"))
+            Err(Failure::input("--device is for the datapaths rc and uc: add --datapath rc"))
         }
         _ => Ok(scenario),
     }
@@ -90,7 +93,7 @@ pub(super) fn goodput(bytes: u64, took: Time) -> (f64, String) {
 pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
     let options = &arguments.wire;
     let scenario = scenario(options, None)?;
-    if scenario.wire.datapath == DatapathKind::Verbs {
+    if scenario.wire.datapath == DatapathKind::Rc {
         return verbs::serve(arguments, scenario.wire.give_up);
     }
     // Connection identifiers must differ between starts.
@@ -182,7 +185,7 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
     let scenario = scenario(options, arguments.seed)?;
     let from = from(arguments, to, scenario.wire.datapath)?;
     let settings = scenario.wire_settings(arguments.scheme.as_deref(), scenario.seed)?;
-    if scenario.wire.datapath == DatapathKind::Verbs {
+    if scenario.wire.datapath == DatapathKind::Rc {
         return verbs::send(arguments, to, &scenario, &settings);
     }
     let (name, labels) = (settings.scheme.name(), settings.labels);
@@ -213,7 +216,7 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
 fn from(arguments: &Send, to: SocketAddr, datapath: DatapathKind) -> Result<SocketAddr, Failure> {
     match arguments.from {
         Some(_) if datapath != DatapathKind::Udp => {
-            Err(Failure::input("--from is for the datapath udp; verbs and uc take --device"))
+            Err(Failure::input("--from is for the datapath udp; rc and uc take --device"))
         }
         Some(ip) if ip.is_ipv4() != to.is_ipv4() => {
             Err(Failure::input(format!("--from: found {ip}, expected an address of the same family as {}", to.ip())))

@@ -92,10 +92,10 @@ fn ranks_of_two_datapaths() {
     let mut of = settings(&machine, CollectiveKind::Pairs, 2);
     of.variables.retain(|(name, _)| name != "ANABRANCH_DATAPATH");
     of.variables.push(("ANABRANCH_MTU".into(), "968B".into()));
-    of.places = vec![place("udp"), place("verbs")];
+    of.places = vec![place("udp"), place("uc")];
     is_invalid_usage(&of);
     // `auto` is verbs where there is a device, and both agree.
-    of.places = vec![place("auto"), place("verbs")];
+    of.places = vec![place("auto"), place("uc")];
     fine(&of);
 }
 
@@ -111,7 +111,7 @@ fn unresponsive_peer_blocks_no_call() {
     variables.push(("ANABRANCH_GIVE_UP".into(), "1s".into()));
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let mut handle = Handle {
-        carrier: Carrier::Verbs,
+        carrier: Carrier::Uc,
         at: silent.local_addr().expect("it"),
         labels: 4,
         payload: 960,
@@ -141,7 +141,7 @@ fn unresponsive_peer_blocks_no_call() {
     handle.carrier = Carrier::Udp;
     let (code, log) = connect(&handle);
     assert!(code.starts_with("ncclInvalidUsage"), "{code}");
-    assert!(log.contains("sends with udp and we with verbs") && log.contains("ANABRANCH_DATAPATH"), "{log}");
+    assert!(log.contains("uses udp and this one uc") && log.contains("ANABRANCH_DATAPATH"), "{log}");
 }
 
 /// Connects until that fails. Prints the error, the number of calls, the duration of the longest, of all, and of
@@ -195,7 +195,7 @@ fn without_a_device() {
         let (code, log) = load(change);
         assert_eq!(code, "init: ncclInvalidUsage", "{log}");
         assert_eq!(log.lines().count(), 1, "{log}");
-        let expected = ["ANABRANCH_DATAPATH=verbs", "allowed are udp, verbs and auto"];
+        let expected = ["ANABRANCH_DATAPATH=uc", "allowed are udp, uc and auto"];
         assert!(words.iter().chain(&expected).all(|word| log.contains(word)), "{log}");
     };
     refused(&[("SYSFS_PATH", "/no/such/folder")], &["lo has no RDMA device"]);
@@ -208,9 +208,9 @@ fn without_a_device() {
     assert!(log.contains("lo is used with UDP, since its RDMA device cannot be"), "{log}");
     let (device, _) = load(&[("ANABRANCH_DATAPATH", "auto"), ("SYSFS_PATH", "/no/such/folder")]);
     assert_eq!(device, "lo");
-    let (code, log) = load(&[("ANABRANCH_DATAPATH", "verb")]);
+    let (code, log) = load(&[("ANABRANCH_DATAPATH", "us")]);
     assert_eq!(code, "init: ncclInvalidUsage");
-    assert!(log.contains("did you mean `verbs`?") && log.contains("udp, verbs or auto"), "{log}");
+    assert!(log.contains("did you mean `uc`?") && log.contains("udp, uc or auto"), "{log}");
 }
 
 /// The second may not lock the memory of a peer: 256 receives of each of four labels and 128 sends, 1,024 B each, 1.2 MB.

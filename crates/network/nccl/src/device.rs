@@ -43,7 +43,7 @@ impl Device {
     }
 
     pub(crate) fn carrier(&self) -> Carrier {
-        if self.rdma.is_some() { Carrier::Verbs } else { Carrier::Udp }
+        if self.rdma.is_some() { Carrier::Uc } else { Carrier::Udp }
     }
 
     /// Returns the bytes of a packet for header and payload of the plugin.
@@ -93,7 +93,7 @@ fn equip(
         return Ok((found, Vec::new()));
     }
     let all: Vec<String> = found.iter().map(|device| device.name.clone()).collect();
-    let wrong = |reason: String| format!("ANABRANCH_DATAPATH=verbs: {reason}; allowed are udp, verbs and auto");
+    let wrong = |reason: String| format!("ANABRANCH_DATAPATH=uc: {reason}; allowed are udp, uc and auto");
     let (mut devices, mut remarks) = (Vec::new(), Vec::new());
     for mut device in found {
         let name = device.name.clone();
@@ -242,13 +242,13 @@ mod tests {
         assert!(auto.1.len() == 1 && auto.1[0].contains("docker0") && auto.1[0].contains("no libibverbs"), "{auto:?}");
         assert_eq!((auto.0[1].speed(), auto.0[1].max_packet(), auto.0[0].speed()), (100_000, 4096, 10_000));
         // Without names in the variable, the interfaces with an RDMA device are used.
-        let verbs = equipped("", Carriers::Verbs).unwrap();
+        let verbs = equipped("", Carriers::Uc).unwrap();
         assert_eq!(titles(&verbs), ["mlx5_1 verbs"]);
         assert!(verbs.1.len() == 1 && verbs.1[0].contains("eth0 is not used"), "{verbs:?}");
         for (text, word) in
             [("eth", "eth0 has no RDMA device"), ("=docker0", "docker0: no libibverbs"), ("^eth1,docker", "none of")]
         {
-            let error = equipped(text, Carriers::Verbs).unwrap_err();
+            let error = equipped(text, Carriers::Uc).unwrap_err();
             assert!(error.contains(word) && error.contains("udp, verbs and auto"), "{error}");
         }
     }

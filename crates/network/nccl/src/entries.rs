@@ -307,7 +307,7 @@ unsafe fn go_on_connecting(
     let ours = node.driver().datapath().carrier();
     if read.carrier != ours {
         let message = format!(
-            "the rank at {} sends with {} and we with {ours}: give both the same ANABRANCH_DATAPATH, or udp where one has no RDMA device",
+            "the rank at {} uses {} and this one {ours}: give both the same ANABRANCH_DATAPATH, or udp where one has no RDMA device",
             read.at, read.carrier
         );
         return Err(Failure::new(Code::Usage, message));

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 0 | the word `ANABRNCH` |
 //! | 8 | version, 2 |
-//! | 9 | datapath: 1 UDP, 2 verbs (unreliable queue pairs) |
+//! | 9 | datapath: 1 UDP, 2 UC queue pairs |
 //! | 10 | labels (2 bytes) |
 //! | 12 | payload of a full packet (2) |
 //! | 14 | first port; with verbs the TCP port of the listener (2) |
@@ -39,14 +39,14 @@ pub enum Carrier {
     /// UDP sockets.
     Udp = 1,
     /// Unreliable queue pairs of an RDMA device.
-    Verbs = 2,
+    Uc = 2,
 }
 
 impl fmt::Display for Carrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Carrier::Udp => "udp",
-            Carrier::Verbs => "verbs",
+            Carrier::Uc => "uc",
         })
     }
 }
@@ -139,7 +139,7 @@ impl Handle {
         }
         let carrier = match bytes[9] {
             1 => Carrier::Udp,
-            2 => Carrier::Verbs,
+            2 => Carrier::Uc,
             other => return Err(format!("the other rank sends by a kind of network that we do not know ({other})")),
         };
         let two = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
@@ -169,7 +169,7 @@ mod tests {
 
     fn handle(at: &str) -> Handle {
         Handle {
-            carrier: Carrier::Verbs,
+            carrier: Carrier::Uc,
             at: at.parse().unwrap(),
             labels: 8,
             payload: 1408,
@@ -199,7 +199,7 @@ mod tests {
             bytes[CHECKSUM..SCRATCH].copy_from_slice(&sum.to_be_bytes());
             Handle::read(&bytes).map(|handle| handle.carrier)
         };
-        assert_eq!((with(1), with(2)), (Ok(Carrier::Udp), Ok(Carrier::Verbs)));
+        assert_eq!((with(1), with(2)), (Ok(Carrier::Udp), Ok(Carrier::Uc)));
         assert!(with(3).unwrap_err().contains("(3)"));
     }
 

@@ -26,7 +26,7 @@ impl Path {
     pub(crate) fn carrier(&self) -> Carrier {
         match self {
             Path::Udp(_) => Carrier::Udp,
-            Path::Verbs(_) => Carrier::Verbs,
+            Path::Verbs(_) => Carrier::Uc,
         }
     }
 

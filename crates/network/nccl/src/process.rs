@@ -118,6 +118,7 @@ pub(crate) fn init() -> Result<Arc<Process>, Failure> {
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let configuration = Configuration::read(all).map_err(usage)?;
     log::at_most(configuration.level);
+    configuration.warning.iter().for_each(|warning| log::say(Level::Warn, warning));
     let (mut devices, remarks) =
         device::find(&configuration.interfaces, configuration.carriers, configuration.wire.labels).map_err(usage)?;
     // An interface without a speed, of a virtual machine for example, gets the configured rate.

@@ -43,7 +43,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "ANABRANCH_DATAPATH",
         meaning: "What carries packets: UDP sockets, unreliable queue pairs (UC) of the interfaces' RDMA devices, or these where a device is and libibverbs opens it, UDP elsewhere; the same at both ends of a connection",
-        expected: "udp, verbs or auto",
+        expected: "udp, uc or auto; verbs is an alias of uc until the next version",
         default: "udp",
     },
     Variable {
@@ -55,7 +55,7 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "ANABRANCH_MTU",
         meaning: "Payload of a full packet, the same in all ranks (wire.payload)",
-        expected: "bytes from 64B to 8888B, without headers: 92 B less than the network carries, over IPv6 112 B; with verbs 64 B less than the path MTU; 32 B less again with authentication",
+        expected: "bytes from 64B to 8888B, without headers: 92 B less than the network carries, over IPv6 112 B; with uc 64 B less than the path MTU; 32 B less again with authentication",
         default: "what the interface or its RDMA device carries, at most 8888B; 32 B less with authentication",
     },
     Variable {
@@ -173,8 +173,8 @@ impl Interfaces {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Carriers {
     Udp,
-    Verbs,
-    /// Verbs where available, UDP elsewhere.
+    Uc,
+    /// UC queue pairs where available, UDP elsewhere.
     Auto,
 }
 
@@ -182,12 +182,12 @@ impl Carriers {
     fn read(text: &str) -> Result<Self, String> {
         match text {
             "udp" => Ok(Carriers::Udp),
-            "verbs" => Ok(Carriers::Verbs),
+            "uc" | "verbs" => Ok(Carriers::Uc),
             "auto" => Ok(Carriers::Auto),
             other => {
-                let near = nearest(other, ["udp", "verbs", "auto"]);
+                let near = nearest(other, ["udp", "uc", "auto"]);
                 let hint = near.map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
-                Err(format!("ANABRANCH_DATAPATH: found `{other}`, expected udp, verbs or auto{hint}"))
+                Err(format!("ANABRANCH_DATAPATH: found `{other}`, expected udp, uc or auto{hint}"))
             }
         }
     }
@@ -195,6 +195,8 @@ impl Carriers {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Configuration {
+    /// For the log: a variable has an old value.
+    pub(crate) warning: Option<String>,
     pub(crate) carriers: Carriers,
     pub(crate) interfaces: Interfaces,
     pub(crate) scheme: HostParameters,
@@ -263,15 +265,18 @@ impl Configuration {
         let carriers = match (given("ANABRANCH_DATAPATH"), wire.datapath) {
             (Some(text), _) => Carriers::read(text)?,
             (None, DatapathKind::Udp) => Carriers::Udp,
-            (None, DatapathKind::Uc) => Carriers::Verbs,
-            (None, DatapathKind::Verbs) => {
+            (None, DatapathKind::Uc) => Carriers::Uc,
+            (None, DatapathKind::Rc) => {
                 return Err(
-                    "wire.datapath: found `verbs`, whose reliable queue pairs carry whole chunks and not packets: \
-                            ANABRANCH_DATAPATH=verbs takes unreliable ones (`uc`)"
+                    "wire.datapath: found `rc`, whose reliable queue pairs carry whole chunks and not packets: \
+                            the plugin takes unreliable ones (`uc`)"
                         .into(),
                 );
             }
         };
+        let warning = (given("ANABRANCH_DATAPATH") == Some("verbs")).then(|| {
+            "ANABRANCH_DATAPATH: verbs is now uc (unreliable queue pairs); the next version refuses the old name".into()
+        });
         let level = match given("ANABRANCH_DEBUG").map(str::to_uppercase).as_deref() {
             None | Some("INFO") => Level::Info,
             Some("WARN") => Level::Warn,
@@ -282,7 +287,7 @@ impl Configuration {
             Some("off") => None,
             folder => Some(PathBuf::from(folder.unwrap_or(crate::page::FOLDER))),
         };
-        Ok(Configuration { carriers, interfaces, scheme, transport, wire, stats, level })
+        Ok(Configuration { warning, carriers, interfaces, scheme, transport, wire, stats, level })
     }
 
     /// Returns the payload bytes of a full packet where a packet has `capacity` bytes for header and payload.
@@ -325,7 +330,7 @@ impl Configuration {
     ) -> Result<anabranch_endpoint::Settings, SetError> {
         let mut wire = self.wire.clone();
         wire.payload = Auto::Value(Bytes(self.payload(capacity)));
-        wire.datapath = if carrier == Carrier::Verbs { DatapathKind::Uc } else { DatapathKind::Udp };
+        wire.datapath = if carrier == Carrier::Uc { DatapathKind::Uc } else { DatapathKind::Udp };
         let rate = Rate(u64::from(speed) * 1_000_000);
         let settings = wire.settings_with_key(&self.transport, self.scheme.clone(), rate, seed, key)?;
         Ok(anabranch_endpoint::Settings {
@@ -540,7 +545,7 @@ mod tests {
         assert_eq!([usual.payload(1472), usual.payload(1452)], [1408, 1388]);
         assert_eq!([usual.payload(65_508), usual.payload(8972)], [8888, 8888]);
         // An RDMA device's path MTU with Ethernet's 1500 B, which excludes Ethernet, IPv4, UDP, transport header and CRC.
-        let settings = usual.settings(40_000, 1024, Carrier::Verbs, 1, None).unwrap();
+        let settings = usual.settings(40_000, 1024, Carrier::Uc, 1, None).unwrap();
         assert_eq!((settings.mtu(), settings.overhead, settings.ecn), (960, 58, false));
         let settings = usual.settings(40_000, 1472, Carrier::Udp, 1, None).unwrap();
         assert_eq!((settings.mtu(), settings.rate), (1408, Rate::gbps(40)), "40,000 Mbit/s");
@@ -571,7 +576,7 @@ mod tests {
             &["ANABRANCH_DATAPATH", "udp, verbs or auto", "did you mean `verbs`?"],
         );
         refused(&[("ANABRANCH_DATAPATH", "rdma")], &["ANABRANCH_DATAPATH", "`rdma`", "udp, verbs or auto"]);
-        refused(&[("ANABRANCH_SET", "wire.datapath=verbs")], &["wire.datapath", "whole chunks", "`uc`"]);
+        refused(&[("ANABRANCH_SET", "wire.datapath=rc")], &["wire.datapath", "whole chunks", "`uc`"]);
         refused(&[("ANABRANCH_DEBUG", "loud")], &["ANABRANCH_DEBUG", "LOUD", "WARN, INFO or TRACE"]);
         refused(&[("ANABRANCH_SET", "wire.lables=3")], &["ANABRANCH_SET", "did you mean `labels`?"]);
         refused(&[("ANABRANCH_SET", "topology.hosts=3")], &["ANABRANCH_SET", "topology.hosts", "wire"]);
@@ -586,8 +591,15 @@ mod tests {
         let carriers = |all: &[(&str, &str)]| read(all).unwrap().carriers;
         assert_eq!((carriers(&[]), carriers(&[("ANABRANCH_DATAPATH", "auto")])), (Carriers::Udp, Carriers::Auto));
         let scenario = ("ANABRANCH_SET", "wire.datapath=uc");
-        assert_eq!(carriers(&[scenario]), Carriers::Verbs);
+        assert_eq!(carriers(&[scenario]), Carriers::Uc);
         assert_eq!(carriers(&[scenario, ("ANABRANCH_DATAPATH", "udp")]), Carriers::Udp, "variables win");
+        // The old name means UC here, and RC in [wire].
+        let alias = read(&[("ANABRANCH_DATAPATH", "verbs")]).unwrap();
+        assert!(alias.carriers == Carriers::Uc && alias.warning.unwrap().contains("verbs is now uc"));
+        let uc = read(&[("ANABRANCH_DATAPATH", "uc")]).unwrap();
+        assert_eq!((uc.carriers, uc.warning), (Carriers::Uc, None));
+        let error = read(&[("ANABRANCH_SET", "wire.datapath=verbs")]).unwrap_err();
+        assert!(error.contains("wire.datapath") && error.contains("`rc`") && error.contains("`uc`"), "{error}");
     }
 
     #[test]

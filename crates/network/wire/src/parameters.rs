@@ -40,8 +40,8 @@ choices! {
     pub enum DatapathKind {
         /// UDP sockets, one per label.
         Udp = "udp",
-        /// RC queue pairs of an RDMA device, one per label, which carry whole chunks.
-        Verbs = "verbs",
+        /// RC queue pairs of an RDMA device, one per label, which carry whole chunks; `verbs` is an alias until the next version.
+        Rc = "rc" or "verbs",
         /// UC queue pairs of an RDMA device, one per label, whose messages are packets.
         Uc = "uc",
     }
@@ -84,7 +84,7 @@ choices! {
 parameters! {
     /// Parameters of real networks alone; simulations do not read them.
     pub struct WireParameters {
-        /// What carries packets.
+        /// Transport of packets: UDP sockets, reliable (rc) or unreliable (uc) queue pairs of an RDMA device; "verbs" is an alias of "rc" until the next version.
         datapath: DatapathKind = DatapathKind::Udp, source "ours";
         /// Labels: as many consecutive UDP ports at each endpoint, each of which is a path to the network.
         labels: u32 = 8, source "ours";
@@ -99,13 +99,13 @@ parameters! {
         /// Packets in a row that carry the label chosen for the first of them, so that they leave and arrive together (GSO,
         /// GRO). Schemes choose once per run; a retransmitted packet begins a new one.
         run_length: u32 = 1, source "ours";
-        /// With verbs: bytes of a chunk, for which a scheme chooses once.
+        /// With rc: bytes of a chunk, for which a scheme chooses once.
         chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
-        /// With verbs: chunks under way at most.
+        /// With rc: maximum number of chunks in flight.
         chunks_under_way: u32 = 1, source "ours: not given";
-        /// With verbs: bytes of a probe, instead of the scheme's `probe_size`.
+        /// With rc: bytes of a probe, instead of the scheme's `probe_size`.
         probe: Bytes = Bytes(10_000), source "Hopper §4.2";
-        /// With verbs: queue pairs. With fewer than labels, idle ones are given other labels.
+        /// With rc: number of queue pairs. If there are fewer than labels, idle ones change their labels.
         queue_pairs: u32 = 8, source "ours";
         /// Least noise floor of round trips: what exceeds the shortest by up to this counts as nothing.
         rtt_floor: Time = Time::from_us(200), source "ours: scheduling of an idle machine; docs/reference/wire.md";

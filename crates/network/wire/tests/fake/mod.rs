@@ -86,7 +86,7 @@ impl Machine {
             ("FAKE_NETWORK", self.folder().file_name().unwrap().to_string_lossy().into_owned()),
             ("ANABRANCH_IFNAME", "=lo".into()),
             ("ANABRANCH_PATHS", "4".into()),
-            ("ANABRANCH_DATAPATH", "verbs".into()),
+            ("ANABRANCH_DATAPATH", "uc".into()),
         ]
         .map(|(name, value)| (name.to_string(), value))
         .to_vec()

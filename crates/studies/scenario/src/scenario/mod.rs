@@ -283,7 +283,13 @@ impl Scenario {
 
     /// Returns reasons to doubt a result.
     pub fn warnings(&self) -> Vec<String> {
-        fabric::warnings(&self.fabric).into_iter().chain(workload::warnings(&self.workloads)).collect()
+        let fabric = fabric::warnings(&self.fabric).into_iter();
+        fabric.chain(self.wire_warning()).chain(workload::warnings(&self.workloads)).collect()
+    }
+
+    /// Returns a warning if `[wire]` has an old name.
+    pub fn wire_warning(&self) -> Option<String> {
+        wire::warning(&self.tree)
     }
 
     /// Returns the load balancers in use, the scenario's own first.
