@@ -113,7 +113,7 @@ def run(
                 # The last attempt may have finished before its worker was lost.
                 if store.state(key) == "missing":
                     times = begun[key] or attempt + 1
-                    store.mark_failed(key, name, f"its worker was lost {times} times, perhaps for want of memory", times)
+                    store.mark_failed(key, name, f"its worker was lost {times} times, possibly out of memory", times)
             done += 1
             if report is not None:
                 report(_news(len(jobs), done))

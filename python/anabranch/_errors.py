@@ -118,7 +118,7 @@ _WORDS = [
     (r"--(over|schemes|seeds?|baseline|threads|out)\b", r"\1"),
 ]
 # The invalid argument by the beginning or end of the message, where nothing else names it.
-_BEGINNINGS = {"no scenario `": "scenario", "nothing is called": "name", "the baseline `": "baseline", "unknown kind `": "kind", "pair:": "pair"}
+_BEGINNINGS = {"no scenario `": "scenario", "unknown name `": "name", "the baseline `": "baseline", "unknown kind `": "kind", "pair:": "pair"}
 _ENDINGS = {"make a sweep": "over", "there are no scenarios": "scenario"}
 # False in the program of the package.
 words_of_python = True

@@ -226,7 +226,7 @@ def _open(optuna: Any, directory: Path, directions: list[str], pruner: Any, sett
     from optuna.storages.journal import JournalFileBackend
 
     if (directory / "sweep.json").exists() or (directory / "summary.json").exists():
-        raise ScenarioError(f"{directory} holds other results; tuning needs a directory of its own", place="out")
+        raise ScenarioError(f"{directory} contains other results; tuning needs a separate directory", place="out")
     try:
         directory.mkdir(parents=True, exist_ok=True)
         (directory / "journal.log").open("a").close()
@@ -242,7 +242,7 @@ def _open(optuna: Any, directory: Path, directions: list[str], pruner: Any, sett
     if there is not None and there != settings:
         changed = [key for key in settings if settings[key] != there.get(key)]
         raise ScenarioError(
-            f"{directory} holds the trials of another tuning: {', '.join(changed)} differ", place="out",
+            f"{directory} contains the trials of another tuning: {', '.join(changed)} differ", place="out",
             remedy="give another directory, or the same call as before",
         )  # fmt: skip
     if there is None:

@@ -245,11 +245,11 @@ def test_a_broken_run_says_all_that_is_needed_to_see_it_again(tmp_path: Path) ->
 def test_results_of_others_are_not_replaced(tmp_path: Path) -> None:
     ab.run("tiny", out=tmp_path / "run")
     ab.run("tiny", out=tmp_path / "run")
-    with pytest.raises(ab.ScenarioError, match="holds the results of something else"):
+    with pytest.raises(ab.ScenarioError, match="contains other results"):
         ab.run("tiny", seed=2, out=tmp_path / "run")
     assert ab.run("tiny", seed=2, out=tmp_path / "run", replace=True).directory == tmp_path / "run"
     ab.compare("tiny", ["ecmp"], out=tmp_path / "comparison")
-    with pytest.raises(ab.ScenarioError, match="holds a comparison"):
+    with pytest.raises(ab.ScenarioError, match="contains a comparison"):
         ab.run("tiny", out=tmp_path / "comparison")
 
 

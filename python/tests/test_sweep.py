@@ -213,7 +213,7 @@ def test_mistakes_are_told_before_the_first_run(tmp_path: Path) -> None:
     rejected(f'over["{size}"]', "found no value", over={size: []})
     rejected(f'over["{size}"]', "expected a list or a range", over={size: 16})
     rejected("over", "the first end of a range", over={delay: "5us..1us:1us"})
-    rejected("over", "stands twice", over={delay: ["5us", "5us"]})
+    rejected("over", "is given twice", over={delay: ["5us", "5us"]})
     rejected("over", "expected values by key", over=[size])
     assert rejected("schemes", "`emcp`", schemes=["emcp"]).nearest == "ecmp"
     rejected("schemes", "expected a list", schemes="ecmp,prime")

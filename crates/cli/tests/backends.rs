@@ -209,7 +209,7 @@ fn foreign_directory_is_unchanged() {
         assert_eq!(std::fs::read_to_string(folder.0.join(&out).join(name)).unwrap(), "mine");
     }
     assert_eq!(code(&folder.run(&["run", "tiny", "--out", "one"])), 0);
-    assert_output(&with_sleep(&folder, &[&words[..], &["one"]].concat()), 2, &["holds a single run", "--out DIR"]);
+    assert_output(&with_sleep(&folder, &[&words[..], &["one"]].concat()), 2, &["contains a single run", "--out DIR"]);
     std::fs::create_dir_all(folder.0.join("both/sim")).unwrap();
     folder.file("both/notes.txt", "mine");
     folder.file("both/sim/notes.txt", "mine");

@@ -63,7 +63,7 @@ fn invalid_input_is_one_message_with_exit_code_2() {
         (&["--scheme", "ops+dril"], &["dril", "drill"]),
         (&["--topology", "dragonfy"], &["dragonfy", "did you mean `dragonfly`?"]),
         (&["--topology", "broken.toml"], &["broken.toml", "leafs", "leaves"]),
-        (&["--topology", "full"], &["full", "is no file to read"]),
+        (&["--topology", "full"], &["full", "is not a readable file"]),
         (&["--scheme", "spritz-spray-w", "--topology", "leaf-spine"], &["go together", "dragonfly"]),
         (&["--out", "full"], &["full", "not empty"]),
         (&["--minutes", "0"], &["minutes"]),

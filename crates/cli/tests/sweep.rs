@@ -203,7 +203,10 @@ fn invalid_sweeps_are_refused_before_any_run() {
             &["compare", "tiny", "--variant", "short=load_balancer.prime.p_encn=8"],
             &["--variant short", "`p_encn`", "`p_ecn`"],
         ),
-        (&["compare", "tiny", "--variant", "a=run.warmup=1us", "--variant", "a=run.warmup=2us"], &["`a` stands twice"]),
+        (
+            &["compare", "tiny", "--variant", "a=run.warmup=1us", "--variant", "a=run.warmup=2us"],
+            &["`a` is given twice"],
+        ),
         (&["rerun", "."], &["no finished runs"]),
         (&["init", "two.toml"], &["two.toml", "--replace"]),
     ];
@@ -434,8 +437,8 @@ fn concurrent_comparisons_in_one_directory_are_refused() {
         let output = folder.run(second);
         assert_eq!(code(&output), 2, "{}", stderr(&output));
         // The first comparison owns the directory.
-        let of_run = second[0] == "run" && stderr(&output).contains("holds a comparison");
-        let at_work = stderr(&output).contains("another anabranch is at work in out");
+        let of_run = second[0] == "run" && stderr(&output).contains("contains a comparison");
+        let at_work = stderr(&output).contains("another anabranch process uses out");
         assert!(at_work || of_run, "{}", stderr(&output));
     }
     anabranch_testkit::send_signal(child.id(), "KILL");
@@ -493,12 +496,12 @@ fn existing_results_need_replace() {
     {
         let output = folder.run(arguments);
         assert_eq!(code(&output), 2);
-        assert!(stderr(&output).contains("holds a single run"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("contains a single run"), "{}", stderr(&output));
     }
     json(&folder.run(SMALL_ELSEWHERE));
     for arguments in [&["compare", "tiny", "--out", "swept"][..], &["run", "tiny", "--out", "swept"]] {
         let output = folder.run(arguments);
-        assert_eq!((code(&output), stderr(&output).contains("holds a sweep")), (2, true), "{}", stderr(&output));
+        assert_eq!((code(&output), stderr(&output).contains("contains a sweep")), (2, true), "{}", stderr(&output));
     }
 }
 

@@ -243,7 +243,7 @@ class Fabric(Part):
 
 
 class Measure(Part):
-    """Measured beyond what always is."""
+    """Optional measurements."""
 
     _table: ClassVar[str] = "measure"
     _keys: ClassVar[dict[str, str]] = {
@@ -259,15 +259,14 @@ class Measure(Part):
 
     occupancy: bool | None = None
     """
-    Whether the time at each number of waiting packets is kept per port. Takes true or false. Default from:
-    ours. Default: false.
+    Records, per port, the time at each number of waiting packets. Takes true or false. Default from: ours.
+    Default: false.
     """
 
     series_flows: Sequence[object] | None = None
     """
-    Flows that give a time series, named as in trace_flows. Takes a list, each the number of a flow,
-    "first:10", the name of a workload, "NAME:10", or "host3->host9" (names may be patterns). Default from:
-    ours. Default: [].
+    Flows that are sampled, named as in trace_flows. Takes a list, each the number of a flow, "first:10", the
+    name of a workload, "NAME:10", or "host3->host9" (names may be patterns). Default from: ours. Default: [].
     """
 
     series_interval: str | None = None
@@ -278,15 +277,15 @@ class Measure(Part):
 
     series_links: Sequence[str] | None = None
     """
-    Links whose ports give a time series: a cable (leaf0-spine3), one direction of it (leaf0->spine3), a
-    pattern (leaf0-*, leaf*->spine3) or a class (host, tier0-1, local, global). Takes a list, each text.
-    Default from: ours. Default: [].
+    Links whose ports are sampled: a cable (leaf0-spine3), one direction of it (leaf0->spine3), a pattern
+    (leaf0-*, leaf*->spine3) or a class (host, tier0-1, local, global). Takes a list, each text. Default from:
+    ours. Default: [].
     """
 
     series_scheme: bool | None = None
     """
-    Whether load balancers give a time series: what they do with their flows, and how evenly uplinks are used.
-    Takes true or false. Default from: ours. Default: false.
+    Records a time series per load balancer: its flows, and the balance of the uplinks. Takes true or false.
+    Default from: ours. Default: false.
     """
 
     trace_flows: Sequence[object] | None = None
@@ -299,19 +298,18 @@ class Measure(Part):
 
     trace_limit: int | None = None
     """
-    Rows that a trace may have; later ones are omitted, which is reported. A row takes some 100 B of memory.
-    Takes a whole number, zero or more. Default from: ours. Default: 1000000.
+    Maximum number of rows of a trace; later rows are omitted with a warning. A row takes about 100 B of
+    memory. Takes a whole number, zero or more. Default from: ours. Default: 1000000.
     """
 
     uplink_counts: bool | None = None
     """
-    Whether the packets of each flow on each uplink are counted. Takes true or false. Default from: ours.
-    Default: false.
+    Counts the packets of each flow on each uplink. Takes true or false. Default from: ours. Default: false.
     """
 
 
 class RunOptions(Part):
-    """When a run ends and which flows count."""
+    """End of a run, and flows in the statistics."""
 
     _table: ClassVar[str] = "run"
     _keys: ClassVar[dict[str, str]] = {
@@ -325,24 +323,24 @@ class RunOptions(Part):
 
     memory_limit: str | None = None
     """
-    Memory that a run may need by the estimate made before anything is built; auto: what the machine lets a
-    process have. Results do not depend on it. Takes "auto" or a size such as "4MiB" (B, kB, KiB, MB, MiB, GB,
-    GiB, TB, TiB). Default from: ours. Default: "auto".
+    Maximum estimated memory of a run, checked before it is built; auto: the memory available to a process.
+    Results do not depend on it. Takes "auto" or a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB,
+    TiB). Default from: ours. Default: "auto".
     """
 
     stall_after: Literal["never"] | int | None = None
     """
-    Timeouts without a received byte after which a run with nothing else ahead ends with status `stalled`;
-    "never": at `time_limit`. Ahead are starts, triggers, computations, faults and changes of tables.
-    Simulations alone; real transfers end by their own timeouts. Takes "never" or a whole number, zero or
-    more. Default from: ours: five doublings of a timeout. Default: 50.
+    Timeouts without a received byte after which a run without pending starts, triggers, computations, faults
+    or changes of tables ends with status `stalled`; "never": at `time_limit`. Simulations only; real
+    transfers end by their own timeouts. Takes "never" or a whole number, zero or more. Default from: ours:
+    five doublings of a timeout. Default: 50.
     """
 
     time_limit: str | None = None
     """
-    The run ends here at the latest, in simulated time; if so, it reports that and names the unfinished flows.
-    Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours: far beyond the ready-made scenarios,
-    so that it strikes only where flows cannot finish. Default: "1s".
+    Maximum simulated time. A run that reaches it ends with status `time-limit` and names the unfinished
+    flows. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours: far beyond the ready-made
+    scenarios, so that it strikes only where flows cannot finish. Default: "1s".
     """
 
     trigger_latency: str | None = None
@@ -353,19 +351,19 @@ class RunOptions(Part):
 
     until: str | None = None
     """
-    When the run ends. Takes "all-flows-done" or a time such as "1us" (ps, ns, us, ms, s). Default from: ours.
-    Default: "all-flows-done".
+    End condition: all flows done, or a time. Takes "all-flows-done" or a time such as "1us" (ps, ns, us, ms,
+    s). Default from: ours. Default: "all-flows-done".
     """
 
     warmup: str | None = None
     """
-    Flows that start earlier than this after the first flow are run but not counted in the statistics. Takes a
-    time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default: "0us".
+    Flows that start within this time of the first flow run, but are not in the statistics. Takes a time such
+    as "1us" (ps, ns, us, ms, s). Default from: ours. Default: "0us".
     """
 
 
 class CompareOptions(Part):
-    """What `anabranch compare` takes where the command line does not say."""
+    """Defaults of `anabranch compare` for arguments that the command line lacks."""
 
     _table: ClassVar[str] = "compare"
     _keys: ClassVar[dict[str, str]] = {
@@ -376,12 +374,12 @@ class CompareOptions(Part):
 
     baseline: str | None = None
     """
-    The load balancer that the others are related to; empty: the first. Takes text, or "" for none. Default
+    Load balancer that the others are compared with; empty: the first. Takes text, or "" for none. Default
     from: ours.
     """
 
     schemes: Sequence[str] | None = None
-    """The load balancers to compare. Takes a list, each text. Default from: ours. Default: []."""
+    """Load balancers to compare. Takes a list, each text. Default from: ours. Default: []."""
 
     seeds: int | None = None
     """
@@ -391,7 +389,7 @@ class CompareOptions(Part):
 
 
 class Wire(Part):
-    """What only real networks need to be told; simulations do not read it."""
+    """Settings of real networks only; simulations do not read them."""
 
     _table: ClassVar[str] = "wire"
     _keys: ClassVar[dict[str, str]] = {
@@ -607,7 +605,7 @@ class Wire(Part):
 
 
 class Fault(Part):
-    """Links and switches that fail, and when."""
+    """Faults of links and switches, with their times."""
 
     _table: ClassVar[str] = "fault"
     _keys: ClassVar[dict[str, str]] = {

@@ -4,7 +4,7 @@ use crate::{compare::request, error, scenario::Scenario, table::Table, wait};
 use anabranch_report::{Sweep as Report, store_directory};
 use anabranch_scenario::{ScenarioError, library};
 use anabranch_study::{
-    runs::{self, Standing, Task},
+    runs::{self, RunState, Task},
     sweep::{Again, Options, Sweep, SweepFile, over},
 };
 use pyo3::prelude::*;
@@ -235,7 +235,7 @@ impl Store {
 
     /// Returns the status of a run.
     fn state(&self, run: &str) -> String {
-        word(runs::standing(&self.directory, run))
+        word(runs::run_state(&self.directory, run))
     }
 
     /// Returns the directory of a run.
@@ -266,10 +266,10 @@ impl Store {
     }
 }
 
-fn word(state: Standing) -> String {
+fn word(state: RunState) -> String {
     match state {
-        Standing::Finished => "finished".into(),
-        Standing::Missing => "missing".into(),
-        Standing::Failed(error) => format!("failed: {error}"),
+        RunState::Finished => "finished".into(),
+        RunState::Missing => "missing".into(),
+        RunState::Failed(error) => format!("failed: {error}"),
     }
 }

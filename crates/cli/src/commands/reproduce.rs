@@ -5,7 +5,7 @@ use crate::{
     printing::{note, print, print_json, table, width},
     progress::NumberedProgress,
 };
-use anabranch_claims::{Book, Kept, Outcome, Plan, Reproduction, Scale, Settings, Shelf, books, pages, told};
+use anabranch_claims::{Book, Kept, Outcome, Plan, Reproduction, Scale, Settings, Shelf, books, pages, summary_text};
 use anabranch_scenario::ScenarioError;
 use anabranch_study::sweep::Again;
 use serde_json::{Value, json};
@@ -165,7 +165,7 @@ fn print_outcome(reproduction: &Reproduction, outcome: &Outcome, output: &Path, 
         );
         return;
     }
-    print(&told(&reproduction.shelves, scale, outcome, width()));
+    print(&summary_text(&reproduction.shelves, scale, outcome, width()));
     let figures = outcome.papers.iter().flat_map(|paper| &paper.figures);
     let (drawn, all) = (figures.clone().filter(|(_, shown)| shown.is_some()).count(), figures.count());
     note(&format!(

@@ -7,7 +7,7 @@ use crate::{
 };
 use anabranch_report::{Inputs, OutputFile};
 use anabranch_scenario::{ScenarioError, scenario::Scenario};
-use anabranch_study::{hold::Hold, mistake};
+use anabranch_study::{hold::Hold, input_error};
 use anabranch_topology::{
     GuidedPath, GuidedSummary, LinkId, PathCount, Summary, TierCount, Topology as Graph, TypeCount,
 };
@@ -247,5 +247,5 @@ fn export(graph: &Graph, file: &OutputFile) -> Result<(), ScenarioError> {
         text += &format!("{} {} {}bps {}ps 0\n", link.from.0, link.to.0, link.rate.0, link.delay.ps());
     }
     let _hold = Hold::take();
-    file.write_all(text.as_bytes()).map_err(mistake)
+    file.write_all(text.as_bytes()).map_err(input_error)
 }

@@ -250,7 +250,7 @@ impl<T: Registry> Each<T> {
     /// Returns the one selected by `name`.
     pub fn chosen(&self, name: &Named<T>) -> &T {
         let chosen = self.iter().find(|one| one.about() == name.0);
-        chosen.unwrap_or_else(|| unreachable!("`{}` stands in its registry", name.0.name))
+        chosen.unwrap_or_else(|| unreachable!("`{}` is in its registry", name.0.name))
     }
 
     /// Returns the parameters of the one called `name`.

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn same_time_events_come_in_order_of_their_rank() {
+    fn simultaneous_events_are_ordered_by_rank() {
         let mut cells = Cells::new(1);
         for (time, order) in [(5, 2), (5, 1), (1, 9), (900_000, 0), (5, 0)] {
             cells.push(0, Event { time, order, payload: 0 });
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_may_push_into_its_own_window_and_no_other_may() {
+    fn only_own_cell_may_push_into_current_window() {
         let mut cells = Cells::new(2);
         cells.push(0, Event { time: 10, order: 0, payload: 0 });
         cells.push(0, Event { time: 30, order: 0, payload: 0 });

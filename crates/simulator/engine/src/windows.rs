@@ -211,14 +211,14 @@ impl<M: Message> Worker<'_, M> {
             for from in (0..*count).filter(|from| *from != self.me) {
                 partition.receive(&mut lock(&mail[parity][from * count + self.me]));
             }
-            let said = &reports[parity];
-            if said.iter().any(|report| report.fails.load(SeqCst)) {
+            let message = &reports[parity];
+            if message.iter().any(|report| report.fails.load(SeqCst)) {
                 return Outcome::Failed;
             }
-            if said.iter().any(|report| report.stops.load(SeqCst)) {
+            if message.iter().any(|report| report.stops.load(SeqCst)) {
                 return Outcome::Interrupted;
             }
-            let start = said.iter().map(|report| report.next.load(SeqCst)).min().unwrap_or(u64::MAX);
+            let start = message.iter().map(|report| report.next.load(SeqCst)).min().unwrap_or(u64::MAX);
             if start >= *end {
                 return Outcome::Done;
             }

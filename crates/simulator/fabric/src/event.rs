@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_in_comes_out() {
+    fn packets_are_conserved() {
         for event in every() {
             assert_eq!(Event::of(event.at(9)), event);
         }

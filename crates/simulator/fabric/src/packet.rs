@@ -75,7 +75,7 @@ impl Packet {
     }
 
     #[inline]
-    pub(crate) fn set_answer(&mut self, answer: &Reply) {
+    pub(crate) fn set_ack(&mut self, answer: &Reply) {
         (self.psn, self.tag) = (answer.psn, answer.tag);
         self.head.set_wide(0, answer.cumulative);
         self.head.set_wide(1, answer.bitmap);
@@ -291,12 +291,12 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_travels_in_a_packet() {
+    fn ack_is_encoded_in_a_packet() {
         let answer =
             Reply { psn: 7, tag: 3, cumulative: 1 << 40, bitmap: u64::MAX, offset: 9, nack: true, ..Reply::default() };
         for (ecn, cnp) in [(false, false), (true, false), (false, true), (true, true)] {
             let (mut packet, answer) = (Packet::default(), Reply { ecn, cnp, ..answer });
-            packet.set_answer(&answer);
+            packet.set_ack(&answer);
             assert_eq!(packet.answer(), answer);
         }
     }

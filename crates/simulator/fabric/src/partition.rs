@@ -5,11 +5,11 @@ use crate::{
     event::{Event, MAX_ENTITIES, is_arrival},
     host::Hosts,
     ids::{FlowId, HostId, PacketId, PortId, SwitchId},
-    looks,
     measure::Window,
     message::Message,
     packet::Kind,
     plan::{Plan, start_time},
+    sampling,
     switch::Switches,
     trigger::Triggers,
 };
@@ -32,8 +32,8 @@ pub(crate) struct Partition<'a> {
     /// Per cell, the flows with a start time there, in order, and how many of them have been scheduled.
     starts: Vec<(Vec<FlowId>, usize)>,
     /// Numbers of the plan's faults and tables that have taken effect.
-    faults_done: usize,
-    tables_done: usize,
+    faults_applied: usize,
+    tables_applied: usize,
     /// Time of the last snapshot of all queues, where there are any.
     last_snapshot: Option<u64>,
     /// Number of windows run, and time of the last start, trigger or computation.
@@ -57,7 +57,7 @@ impl<'a> Partition<'a> {
                 starts[usize::from(plan.cell_of(flow.src))].0.push(FlowId(number as u32));
             }
         }
-        let mut cx = Ctx::new(plan, shared, me, looks::series(plan, me));
+        let mut cx = Ctx::new(plan, shared, me, sampling::series(plan, me));
         let triggers = Triggers::new(&mut cx);
         let mut partition = Partition {
             cx,
@@ -66,8 +66,8 @@ impl<'a> Partition<'a> {
             triggers,
             cells,
             starts,
-            faults_done: 0,
-            tables_done: 1,
+            faults_applied: 0,
+            tables_applied: 1,
             last_snapshot: None,
             windows: 0,
             last_planned: 0,
@@ -139,8 +139,8 @@ impl<'a> Partition<'a> {
 
     /// Takes the next sample of the time series: all events before its time have been handled, and nothing happens from
     /// then to before `start`.
-    pub(crate) fn look(&mut self, start: u64) {
-        looks::look(&mut self.cx, &self.hosts, &self.switches, start);
+    pub(crate) fn sample(&mut self, start: u64) {
+        sampling::sample(&mut self.cx, &self.hosts, &self.switches, start);
     }
 
     // ---- ports, of hosts and of switches ----
@@ -315,8 +315,8 @@ impl anabranch_engine::Partition for Partition<'_> {
     }
 
     fn next_cut(&self, start: u64) -> u64 {
-        let fault = self.cx.plan.faults_by_time.get(self.faults_done).map_or(u64::MAX, |(at, _)| *at);
-        let tables = self.cx.plan.tables.get(self.tables_done).map_or(u64::MAX, |tables| tables.from);
+        let fault = self.cx.plan.faults_by_time.get(self.faults_applied).map_or(u64::MAX, |(at, _)| *at);
+        let tables = self.cx.plan.tables.get(self.tables_applied).map_or(u64::MAX, |tables| tables.from);
         let snapshots = self.cx.shared.snapshots.as_ref();
         let snapshot = snapshots.map_or(u64::MAX, |snapshots| snapshots.next(self.last_snapshot, start));
         let stall = self.cx.shared.stalls.as_ref().filter(|_| self.stalled.is_none());
@@ -327,25 +327,25 @@ impl anabranch_engine::Partition for Partition<'_> {
     fn cut(&mut self, time: u64, start: u64) {
         let plan = self.cx.plan;
         if self.window.next() == time {
-            self.window.look(self.cx.ports.queues.sent_bytes());
+            self.window.sample(self.cx.ports.queues.sent_bytes());
         }
         if self.cx.series.next() == time {
-            self.look(start);
+            self.sample(start);
         }
-        while let Some(&(at, fault)) = plan.faults_by_time.get(self.faults_done).filter(|(at, _)| *at <= time) {
+        while let Some(&(at, fault)) = plan.faults_by_time.get(self.faults_applied).filter(|(at, _)| *at <= time) {
             debug_assert_eq!(at, time);
             let fault = &plan.faults[fault];
             for link in fault.links.iter().filter(|link| plan.owner_of_link(link.0) == self.cx.me) {
                 self.cx.ports.change_fault(plan.port_of(link.0), fault);
             }
-            self.faults_done += 1;
+            self.faults_applied += 1;
         }
-        while let Some(tables) = plan.tables.get(self.tables_done).filter(|tables| tables.from <= time) {
+        while let Some(tables) = plan.tables.get(self.tables_applied).filter(|tables| tables.from <= time) {
             (self.cx.tables, self.cx.routes) = (tables, &tables.routes);
             self.cx.paths.forget_live();
             self.switches.on_tables_changed(&self.cx);
             self.hosts.on_tables_changed(&self.cx, time);
-            self.tables_done += 1;
+            self.tables_applied += 1;
         }
         if let Some(snapshots) = &self.cx.shared.snapshots
             && snapshots.next(self.last_snapshot, start) == time
@@ -376,8 +376,7 @@ impl anabranch_engine::Partition for Partition<'_> {
         self.cx.ports.queues.watch.close_window();
         if let Some(most) = self.cx.ports.queues.watch.too_many() {
             self.cx.mistake(format!(
-                "a captured link has carried more than {most} packets, which is what is kept in memory; end the run \
-                 earlier (`--set run.until=...`) or capture a link that carries less"
+                "a captured link has carried more than {most} packets, the limit of a capture in memory; end the run earlier (`--set run.until=...`) or capture a link with less traffic"
             ));
         }
         for (mine, theirs) in self.cx.ports.outbox.iter_mut().zip(outbox) {

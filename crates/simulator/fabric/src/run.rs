@@ -2,10 +2,10 @@
 
 use crate::{
     context::{Failure, Shared},
-    looks::check_memory,
     partition::Partition,
     plan::{How, Plan},
     results::{End, collect, deadlock},
+    sampling::check_memory,
 };
 use anabranch_backend::{Progress, RunError, Setup};
 use anabranch_engine::{Outcome, Partition as _};

@@ -60,7 +60,7 @@ mod tests {
 
     /// Every 10 ps. After an idle time up to 97, epoch 9 reads epoch 8: those before are skipped.
     #[test]
-    fn snapshots_that_nobody_can_read_are_skipped() {
+    fn unreadable_snapshots_are_skipped() {
         let snapshots = Snapshots { interval: 10, slots: vec![] };
         assert_eq!(snapshots.next(None, 0), 0);
         assert_eq!(snapshots.next(Some(0), 3), 10);

@@ -56,7 +56,7 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
     let Some(job) = setup.flows.jobs.first() else { return Ok(()) };
     Err(RunError::Refused(Refusal::new(
         format!("workload[{}].kind", job.workload),
-        "found \"nccl\", whose ranks are processes that load a plugin: a simulation has no hosts that could run them",
+        "found \"nccl\", whose ranks are processes that load a plugin; a simulation cannot run them",
         "`anabranch testbed run` (`--backend testbed`) runs it on network namespaces; the kinds \"collective\" and \"all-to-all\" send the \
          same shapes in a simulation",
     )))

@@ -55,7 +55,7 @@ fn switch_latency_counts_once_per_switch() {
 }
 
 #[test]
-fn a_train_follows_its_first_packet_at_line_rate() {
+fn train_follows_first_packet_at_line_rate() {
     for tiers in [2, 3] {
         for (src, dst, links) in pairs(tiers) {
             for packets in [2, 3, 100, 1000] {

@@ -35,7 +35,7 @@ fn link_fault(kind: FaultKind, at: Time, link: &str) -> FaultParameters {
 }
 
 #[test]
-fn a_degraded_link_slows_what_starts_later() {
+fn degraded_link_slows_later_packets() {
     // Ten packets; at 300 ns the host's link falls to 200 Gb/s. Packets 0 to 3 start at 0, 83.2, 166.4, 249.6 ns;
     // packets 4 to 9 take 166.4 ns each and pace the rest of the path.
     let mut fault = link_fault(FaultKind::LinkDegrade, Time::from_ns(300), "host0->leaf0");
@@ -60,7 +60,7 @@ fn packets_lost_on_a_dead_link_time_out_and_are_retransmitted() {
 }
 
 #[test]
-fn detection_takes_a_dead_link_out_of_the_tables() {
+fn detection_removes_dead_link_from_tables() {
     let topology = fat_tree(2, 8);
     let set = permutation(&topology, 400 * 4096, 4);
     for scheme in ["ecmp", "ops", "prime", "reps"] {
@@ -84,7 +84,7 @@ fn detection_takes_a_dead_link_out_of_the_tables() {
 }
 
 #[test]
-fn the_load_of_a_dead_uplink_goes_where_remap_says() {
+fn load_of_dead_uplink_follows_remap() {
     // One of leaf 0's four uplinks is dead and removed from the tables. Its four hosts send 300 packets each to other
     // leaves. `mod` takes indices 0 to 3 modulo three: 0 and 3 share an uplink (shares 1/2, 1/4, 1/4). `skip` notifies
     // the hosts, which exclude the dead one: a third each. CO-PRIME is exact to one pass per flow.
@@ -164,7 +164,7 @@ fn a_lossy_link_loses_its_share() {
 }
 
 #[test]
-fn a_time_limit_leaves_what_is_in_flight() {
+fn time_limit_leaves_packets_in_flight() {
     let mut setup = setup(fat_tree(2, 8), permutation(&fat_tree(2, 8), 4 << 20, 1), "ops");
     setup.limits.time_limit = Time::from_us(20);
     let results = [1, 2, 3].map(|threads| anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run"));
@@ -247,7 +247,7 @@ fn series_and_uplink_counts_add_up() {
 }
 
 #[test]
-fn a_flow_to_a_dead_host_is_named_when_the_time_is_up() {
+fn flow_to_dead_host_is_named_at_time_limit() {
     let fault = link_fault(FaultKind::LinkDown, Time::ZERO, "host2-leaf1");
     let mut setup = with_fault(setup(line(), flows(&[(0, 2, 4096, 0)]), "ecmp"), fault);
     setup.limits.time_limit = Time::from_ms(1);

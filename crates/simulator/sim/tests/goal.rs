@@ -86,7 +86,7 @@ fn ping_pong(rounds: u32, calc: u32) -> String {
 }
 
 #[test]
-fn a_ping_pong_takes_its_messages_and_computations() {
+fn ping_pong_takes_messages_and_computations() {
     let result = run_twice(&line(), &goals(&line(), &[&ping_pong(5, 100)], StartAt::Auto));
     let step = ONE_WAY + 100_000;
     assert_eq!(starts(&result), (0..10).map(|n| n * step).collect::<Vec<_>>());
@@ -98,7 +98,7 @@ fn a_ping_pong_takes_its_messages_and_computations() {
 }
 
 #[test]
-fn a_send_is_done_when_it_is_acknowledged() {
+fn send_completes_on_acknowledgement() {
     let text = "num_ranks 3\nrank 0 {\na: send 4096b to 2\nb: send 4096b to 2\nb requires a\n}\nrank 1 { }\n\
         rank 2 {\nrecv 4096b from 0\nrecv 4096b from 0\n}\n";
     let result = run_twice(&line(), &goals(&line(), &[text], StartAt::Auto));
@@ -208,7 +208,7 @@ fn a_multishot_with_a_delay_starts_one_flow_each_time() {
 }
 
 #[test]
-fn triggers_without_a_home_and_flows_that_never_start_are_named() {
+fn unused_triggers_and_unstarted_flows_are_named() {
     let mut set = flows(&[(0, 2, 4096, 0), (2, 0, 4096, 0)]);
     let error = |set: &FlowSet| anabranch_sim::run(&setup(line(), set.clone(), "ecmp"), 1, &mut |_| true).unwrap_err();
     set.triggers = vec![Trigger::new(TriggerKind::Oneshot, vec![])];

@@ -75,7 +75,7 @@ fn one_packet_over_the_default_path() {
 }
 
 #[test]
-fn a_lone_flow_takes_91_us() {
+fn single_flow_takes_91_us() {
     // Spritz, Table III. 1024 packets of 83.2 ns are 85.2 us; the farthest path adds 2.9 us of wire and delay and 3 us
     // of switches.
     for scheme in ["minimal", "valiant", "spritz-scout", "spritz-spray-w"] {

@@ -49,7 +49,7 @@ fn symmetric_traffic_loads_links_symmetrically() {
 }
 
 #[test]
-fn another_workload_elsewhere_changes_nothing() {
+fn unrelated_workload_changes_nothing() {
     // Flows among hosts 24..32 share no link with those among hosts 0..16: own leaves, own ports of the spines.
     let topology = fat_tree(2, 8);
     let inner: Vec<_> = (0..8).map(|h| (h, h + 8, 100 * 4096, 0)).collect();

@@ -15,7 +15,7 @@ fn fct_ns(setup: &Setup) -> Vec<u64> {
 /// specification 17.2: `FCT = (n-1 + h-1) * 83 + w_last + 2000 h + 4 h` ns for n packets over h hops, n >= 2; a single
 /// packet takes `h * w_last + 2000 h + 4 h`; `w_last = floor(8 (payload + 48) / 100)`.
 #[test]
-fn a_lone_flow_takes_the_closed_form_of_the_recorded_runs() {
+fn single_flow_matches_closed_form_of_recorded_runs() {
     let topology = leaf_spine_128();
     for (dst, hops) in [(17u32, 4u64), (1, 2)] {
         for size in [1000u64, 1, 64, 500, 1001, 1500, 2000, 10_000, 99_999, 104_000, 1_000_000] {
@@ -48,7 +48,7 @@ fn a_lone_flow_takes_the_closed_form_of_the_recorded_runs() {
 
 /// Three packets of 1000 B (1048 B at 100 Gb/s: 83.84 ns) over four hops of 1 us, ACK 60 B: 4.8 ns.
 #[test]
-fn a_lone_flow_of_our_own_profile() {
+fn single_flow_of_default_profile() {
     let setup = roce_setup(leaf_spine_128(), flows(&[(0, 17, 3000, 0)]), "ecmp", Profile::Irn);
     let result = run(&setup);
     let expected = 6 * 83_840 + 4 * 1_000_000 + 4 * 4_800 + 4 * 1_000_000;
@@ -98,7 +98,7 @@ fn pfc_loses_nothing() {
 }
 
 #[test]
-fn pfc_loses_nothing_from_every_port_of_a_switch() {
+fn pfc_is_lossless_at_every_switch_port() {
     let list: Vec<_> = (1..128).map(|src| (src, 0, 400_000, 0)).collect();
     for control in ["dcqcn", "none"] {
         let mut setup = roce_setup(leaf_spine_128(), flows(&list), "ecmp", Profile::Lossless);
@@ -123,7 +123,7 @@ fn without_pfc_the_same_buffer_overflows_and_every_loss_is_repaired() {
 }
 
 #[test]
-fn the_recorded_lossless_profile_loses_where_pauses_run_out() {
+fn recorded_lossless_profile_drops_when_pauses_expire() {
     // conweave-ns3, "What the recorded runs showed": 64 senders of 1 MB overrun a pause of 5 us that nothing refreshes
     // (282,531 packets lost, last flow 20.8 ms); with 20 us it takes 5.8 ms.
     let list: Vec<_> = (0..64).map(|i| (16 + i, 0, 1_000_000, 0)).collect();
@@ -220,7 +220,7 @@ fn probes_are_real_packets() {
 
 /// NACKs of lost packets carry notifications that do not concern FlowBender's path.
 #[test]
-fn flowbender_and_plb_move_for_marks_of_their_own_packets_alone() {
+fn flowbender_and_plb_react_to_their_own_marks_only() {
     for scheme in ["flowbender", "plb"] {
         let list: Vec<_> = (0..64).map(|i| (16 + i * 3 % 112, 0, 500_000, 0)).collect();
         let mut setup = roce_setup(leaf_spine_128(), flows(&list), scheme, Profile::Irn);

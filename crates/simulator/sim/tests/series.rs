@@ -154,7 +154,7 @@ fn a_queue_by_arithmetic() {
 
 /// DCQCN starts at line rate and slows down behind a full port.
 #[test]
-fn rates_and_pauses_are_seen() {
+fn rates_and_pauses_are_sampled() {
     let keys = [("leaves", anabranch_settings::Raw::Int(2)), ("hosts_per_leaf", anabranch_settings::Raw::Int(16))];
     let incast: Vec<_> = (0..16).map(|src| (src, 20, 400_000, 0)).collect();
     let plain = roce_setup(topology("leaf-spine", &keys), flows(&incast), "ecmp", Profile::Lossless);

@@ -140,7 +140,7 @@ fn setups() -> Vec<(&'static str, Setup)> {
 }
 
 #[test]
-fn watching_changes_nothing_and_nothing_changes_it() {
+fn tracing_is_passive_and_deterministic() {
     for (name, setup) in setups() {
         let plain = run(&setup);
         let setup = watched(&setup);
@@ -159,7 +159,7 @@ fn watching_changes_nothing_and_nothing_changes_it() {
 
 /// The rows agree with the independent counters.
 #[test]
-fn rows_and_packets_are_what_was_counted() {
+fn rows_and_packets_match_counters() {
     let mut seen = std::collections::BTreeSet::new();
     for (name, setup) in setups() {
         let result = run(&watched(&setup));
@@ -213,7 +213,7 @@ fn a_few_flows_are_a_part_of_all() {
 }
 
 #[test]
-fn a_bound_keeps_the_first_rows() {
+fn limit_keeps_first_rows() {
     let (_, setup) = setups().swap_remove(0);
     let whole = watched(&setup);
     let all = run(&whole).watched.trace.clone();

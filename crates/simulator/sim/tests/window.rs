@@ -38,7 +38,7 @@ fn a_load_of_60_percent_shows_60_percent() {
 }
 
 #[test]
-fn to_the_byte_for_any_way_of_running() {
+fn equal_bytes_for_any_execution() {
     let setup = load_of_60_percent();
     let fingerprint = run(&setup).fingerprint;
     let ways = [(1, Split::Cells), (2, Split::Cells), (1, Split::One)];

@@ -113,10 +113,10 @@ fn weigh(setup: &Setup, measured: &mut Measured) -> Result<(), BenchError> {
     early.limits.time_limit = Time::from_ps(2 * setup.topology.window_rtt(data, ack).ps());
     let early = anabranch_sim::run(&early, 1, &mut |_| true)?;
     let c = early.conservation.unwrap_or_default();
-    let under_way = c.data_packets.in_flight + c.headers.in_flight + c.acks.in_flight;
+    let in_flight_now = c.data_packets.in_flight + c.headers.in_flight + c.acks.in_flight;
     let more = early.bytes_per_host.unwrap_or_default().saturating_sub(measured.bytes_per_idle_host)
         * u64::from(setup.topology.hosts);
-    measured.bytes_per_packet_in_flight = more.checked_div(under_way);
+    measured.bytes_per_packet_in_flight = more.checked_div(in_flight_now);
     Ok(())
 }
 

@@ -89,7 +89,7 @@ impl Book {
             let twice = ids.iter().enumerate().find(|(i, (id, _))| ids[..*i].iter().any(|(other, _)| other == id));
             match twice {
                 Some((_, (id, place))) => {
-                    Err(ScenarioError::new(format!("the {what} `{id}` stands twice")).at((*place).clone()))
+                    Err(ScenarioError::new(format!("the {what} `{id}` is defined twice")).at((*place).clone()))
                 }
                 None => Ok(()),
             }

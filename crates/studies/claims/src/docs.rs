@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_of_the_docs_match_the_kept_rows() {
+    fn tables_of_docs_match_stored_rows() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
         let pages = pages(&root).unwrap_or_else(|error| panic!("{error}"));
         let wrong: Vec<_> =
@@ -219,7 +219,7 @@ mod tests {
         assert!(wrong.is_empty(), "write them again with `anabranch reproduce PAPER --no-run --write-docs`: {wrong:?}");
         let rows = root.join("claims/rows");
         let bytes: u64 = walk(&rows).iter().filter_map(|path| Some(fs::metadata(path).ok()?.len())).sum();
-        assert!(bytes < 5_000_000, "the kept rows take {bytes} B");
+        assert!(bytes < 5_000_000, "the stored rows take {bytes} B");
     }
 
     fn walk(path: &Path) -> Vec<PathBuf> {

@@ -69,7 +69,7 @@ impl<'l> Layout<'l> {
         check_names(&self.plans, &filters, &dimensions, scale == Scale::Full)?;
         let found = &self.coordinates;
         let Some(first) = found.first() else {
-            return Err(ScenarioError::new("nothing of its studies fits `where`"));
+            return Err(ScenarioError::new("no row of its studies matches `where`"));
         };
         for (name, value) in found.iter().flatten() {
             let other = first.iter().find(|(first, _)| first == name).map_or(ALL, |(_, value)| value.as_str());
@@ -305,7 +305,7 @@ fn tables(
         }
         _ => String::new(),
     };
-    let published = if figure.published.is_empty() { "" } else { "; in brackets what the paper has" };
+    let published = if figure.published.is_empty() { "" } else { "; in brackets the paper's value" };
     text += &format!("{}: {metrics}{}{published}; commit {commits}.\n", figure.title, drawn.subtitle);
     if let Some(note) = &figure.note {
         text += &format!("{note}\n");

@@ -7,7 +7,7 @@ use super::{
     rows::Rows,
     select::{Group, Selected},
     verdict::{self, Compared, Effect, Verdict},
-    words::{Detail, came_out, published},
+    words::{Detail, published, result_text},
 };
 use anabranch_report::FEWEST_PAIRS;
 use std::collections::BTreeMap;
@@ -46,11 +46,11 @@ pub(crate) fn judge(selected: &Selected<'_>, rows: &BTreeMap<String, Rows>) -> J
     let Some(mut found) = details.filter(|found| !found.is_empty()) else {
         return Judged { verdict: Verdict::NotRun, published, ours: "-".into(), seeds: 0, details: vec![] };
     };
-    let (verdict, told) = judging.verdict(&mut found);
+    let (verdict, summary_text) = judging.verdict(&mut found);
     let details: Vec<Detail> = found.into_iter().map(|(detail, _)| detail).collect();
     let seeds = details.iter().map(|detail| detail.seeds).min().unwrap_or(0);
     let planned = selected.plans.iter().map(|plan| plan.sweep.plan.seeds.len()).min().unwrap_or(0);
-    let mut ours = came_out(selected.claim, &details, told);
+    let mut ours = result_text(selected.claim, &details, summary_text);
     if seeds < planned {
         ours += &format!("; {seeds} of {planned} seeds");
     }

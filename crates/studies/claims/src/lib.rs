@@ -35,6 +35,6 @@ pub use plan::{Coordinate, Plan};
 pub use rows::{Row, Rows};
 pub use run::{Reproduction, Settings};
 pub use shelf::{Outcome, PaperResult, Shelf};
-pub use text::told;
+pub use text::summary_text;
 pub use verdict::Verdict;
 pub use words::Detail;

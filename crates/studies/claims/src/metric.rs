@@ -189,7 +189,7 @@ impl Metric {
 
     /// Returns the value for a run; `None` if the run has none. Infinite if flows that count never ended.
     pub fn value(&self, run: &RunData, workload: &str, bin: &str) -> Option<f64> {
-        if self.is_of_times() && run.never_ends(workload) {
+        if self.is_of_times() && run.has_unfinished_flows(workload) {
             return Some(f64::INFINITY);
         }
         if (bin != ALL && !self.is_per_bin()) || (workload != ALL && !self.is_per_workload()) {
@@ -472,7 +472,7 @@ impl RunData {
     }
 
     /// Returns `true` if a deadlock, a stall or the time limit ended the run before flows that count had finished.
-    fn never_ends(&self, workload: &str) -> bool {
+    fn has_unfinished_flows(&self, workload: &str) -> bool {
         let flows = if workload == ALL { Some(&self.summary.all) } else { self.summary.workloads.get(workload) };
         let ended_early = self.summary.time_limit_struck
             || self.summary.last_progress_s.is_some()
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_per_bin_and_per_workload() {
+    fn bins_and_workloads_are_stored() {
         let of = |text: &str| {
             let metric = Metric::read(text).unwrap();
             (metric.is_per_workload(), metric.is_per_bin())

@@ -168,7 +168,7 @@ impl<'t> Table<'t> {
             Some(values) if !values.is_empty() => Ok((name.clone(), values)),
             _ => {
                 let error = self.unfit(key, node, "a value or a list of values");
-                Err(error.help(format!("keys with dots stand in quotes: {key} = {{ \"workload.0.load\" = 0.5 }}")))
+                Err(error.help(format!("keys with dots need quotes: {key} = {{ \"workload.0.load\" = 0.5 }}")))
             }
         };
         entries.iter().map(one).collect::<Result<_, _>>().map(Filter)
@@ -340,7 +340,7 @@ fn claim(section: Section<'_>) -> Result<Claim, ScenarioError> {
     let id = table.id()?;
     let (figure, section) = (table.section.read("figure")?, table.section.read("section")?);
     if figure.is_none() && section.is_none() {
-        return Err(table.error("neither `figure` nor `section` says where the paper has it"));
+        return Err(table.error("`figure` or `section` is missing: give its place in the paper"));
     }
     let says = table.need("says")?;
     let missing = table.error("`study` is missing");
@@ -446,8 +446,7 @@ fn kind(table: &mut Table<'_>, word: &str, along: Option<&String>) -> Result<Cla
         "equal" => ClaimKind::Equal(operand(table, "a")?, operand(table, "b")?),
         "order" => {
             let node = table.section.take("order").ok_or_else(|| needed(table, "order"))?;
-            let unfit =
-                || table.unfit("order", node, "load balancers, best first; those not compared in a list of their own");
+            let unfit = || table.unfit("order", node, "load balancers, best first; equal ones in a nested list");
             let Some(Raw::List(items)) = node.raw() else { return Err(unfit()) };
             let tier = |raw: &Raw| match raw {
                 Raw::Text(scheme) => Some(vec![scheme.clone()]),
@@ -511,8 +510,8 @@ fn published(table: &mut Table<'_>, directions: bool) -> Result<Option<Published
     };
     if matches!(found, Published::Number(0.0)) {
         return Err(table
-            .unfit("published", node, "a number other than zero, since a share of it counts as reproduced")
-            .help("two sides that are alike are kind = \"equal\", next to nothing is published = { at_most = x }"));
+            .unfit("published", node, "a number other than zero, because the tolerance is a share of it")
+            .help("use kind = \"equal\" for equal sides, published = { at_most = x } for a value near zero"));
     }
     Ok(Some(found))
 }

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn seven_digits_are_kept() {
+    fn values_keep_seven_digits() {
         assert_eq!(rounded(123.456_789_4), 123.4568);
         assert_eq!(rounded(f64::INFINITY), f64::INFINITY);
         assert_eq!(number(1e-9), "1e-9");

@@ -122,22 +122,23 @@ impl Reproduction {
         for study in only {
             unknown("study", study, &studies)?;
         }
-        let rests = |ids: &[String]| only.is_empty() || ids.iter().all(|id| only.contains(id));
+        let is_covered = |ids: &[String]| only.is_empty() || ids.iter().all(|id| only.contains(id));
         let mut shelves = vec![];
         let wider = beyond(&books, only);
         for book in books {
             let mut plans = plans(&book, scale)?;
-            let wants = |id: &str, of: Option<&str>| figure.is_none_or(|wanted| wanted == id || Some(wanted) == of);
+            let is_selected =
+                |id: &str, of: Option<&str>| figure.is_none_or(|wanted| wanted == id || Some(wanted) == of);
             let claims: Vec<Claim> = book
                 .claims
                 .iter()
-                .filter(|claim| wants(&claim.id, claim.figure.as_deref()) && rests(claim.studies_at(scale)))
+                .filter(|claim| is_selected(&claim.id, claim.figure.as_deref()) && is_covered(claim.studies_at(scale)))
                 .cloned()
                 .collect();
             let figures: Vec<Figure> = book
                 .figures
                 .iter()
-                .filter(|figure| wants(&figure.id, None) && rests(&figure.studies))
+                .filter(|figure| is_selected(&figure.id, None) && is_covered(&figure.studies))
                 .cloned()
                 .collect();
             let wanted = wanted(&plans, &claims, &figures, scale)?;
@@ -145,7 +146,7 @@ impl Reproduction {
             shelves.push(Shelf { book, scale, plans, wanted, claims, figures });
         }
         if !only.is_empty() && shelves.iter().all(|shelf| shelf.plans.is_empty()) {
-            let message = format!("--only {}: no figure and no claim rests on that alone", only.join(","));
+            let message = format!("--only {}: no figure or claim needs these studies alone", only.join(","));
             let error = ScenarioError::new(message);
             return Err(wider
                 .into_iter()

@@ -10,8 +10,8 @@ use anabranch_testkit::folder;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Observer that interrupts after a number of runs.
-struct Patience(AtomicUsize);
-impl Observer for Patience {
+struct InterruptAfter(AtomicUsize);
+impl Observer for InterruptAfter {
     fn started(&self, _: usize) {}
     fn note(&self, _: &str) {}
     fn progress(&self, _: usize, _: &Progress) -> bool {
@@ -42,7 +42,7 @@ fn seen(outcome: &Outcome) -> (Vec<String>, Vec<Judged>, Vec<String>) {
 
 #[test]
 fn the_same_rows_in_one_go_interrupted_and_on_two_threads() {
-    let patient = || Patience(AtomicUsize::new(usize::MAX));
+    let patient = || InterruptAfter(AtomicUsize::new(usize::MAX));
     let (one, two, parts) = (folder(), folder(), folder());
     let whole = reproduction().execute(&one, &settings(1), &patient()).unwrap();
     // Two sizes and four entries with three seeds; two schemes and four seeds at the scenario's own size, 64 KiB, of
@@ -55,7 +55,7 @@ fn the_same_rows_in_one_go_interrupted_and_on_two_threads() {
     let together = reproduction().execute(&two, &settings(2), &patient()).unwrap();
     assert_eq!(seen(&together), seen(&whole));
     for _ in 0..5 {
-        let part = reproduction().execute(&parts, &settings(1), &Patience(AtomicUsize::new(5))).unwrap();
+        let part = reproduction().execute(&parts, &settings(1), &InterruptAfter(AtomicUsize::new(5))).unwrap();
         assert!(part.interrupted && part.missing > 0);
     }
     let last = reproduction().execute(&parts, &settings(1), &patient()).unwrap();
@@ -87,9 +87,9 @@ fn the_same_rows_in_one_go_interrupted_and_on_two_threads() {
 }
 
 #[test]
-fn runs_of_another_commit_count_where_that_is_asked() {
+fn runs_of_other_commits_count_on_request() {
     let folder = folder();
-    let patient = Patience(AtomicUsize::new(usize::MAX));
+    let patient = InterruptAfter(AtomicUsize::new(usize::MAX));
     let only = vec!["large".to_string()];
     let new = || Reproduction::new(vec![book(EXAMPLE).unwrap()], Scale::Full, None, &only).unwrap();
     let first = new().execute(&folder, &settings(1), &patient).unwrap();
@@ -132,9 +132,9 @@ fn runs_of_another_commit_count_where_that_is_asked() {
 }
 
 #[test]
-fn what_is_not_there_is_not_run_and_costs_are_told() {
+fn missing_runs_are_costed_without_running() {
     let folder = folder();
-    let patient = Patience(AtomicUsize::new(usize::MAX));
+    let patient = InterruptAfter(AtomicUsize::new(usize::MAX));
     let none = Settings { only_finished: true, ..settings(1) };
     let outcome = reproduction().execute(&folder, &none, &patient).unwrap();
     assert_eq!((outcome.runs, outcome.missing), (26, 26));
@@ -146,7 +146,7 @@ fn what_is_not_there_is_not_run_and_costs_are_told() {
 }
 
 #[test]
-fn a_figure_a_claim_or_a_study_can_be_asked_for() {
+fn figures_claims_and_studies_can_be_selected() {
     let of = |figure: Option<&str>, only: &[&str]| {
         let only: Vec<String> = only.iter().map(ToString::to_string).collect();
         Reproduction::new(vec![book(EXAMPLE).unwrap()], Scale::Full, figure, &only)

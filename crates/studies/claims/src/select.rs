@@ -55,7 +55,7 @@ impl<'s> Selected<'s> {
         if let Some(both) =
             claim.each.iter().find(|name| claim.a_filter.values(name).or(claim.b_filter.values(name)).is_some())
         {
-            return Err(ScenarioError::new(format!("`{both}` stands in `each` and in `a_where` or `b_where`")));
+            return Err(ScenarioError::new(format!("`{both}` is in `each` and in `a_where` or `b_where`")));
         }
         self.check_schemes()?;
         self.check_metric(&[&a, &b])?;
@@ -89,7 +89,7 @@ impl<'s> Selected<'s> {
             found.push(Group { at: group, a, b });
         }
         if found.is_empty() {
-            return Err(ScenarioError::new("nothing of its studies fits `where`"));
+            return Err(ScenarioError::new("no row of its studies matches `where`"));
         }
         Ok(found)
     }
@@ -121,7 +121,10 @@ impl<'s> Selected<'s> {
             return Err(ScenarioError::new(format!("`{}` is not kept per bin of flow sizes", self.claim.metric)));
         }
         if named("workload") && !self.claim.metric.is_per_workload() {
-            return Err(ScenarioError::new(format!("`{}` is of the whole run, not of a workload", self.claim.metric)));
+            return Err(ScenarioError::new(format!(
+                "`{}` is a metric of the run, not of a workload",
+                self.claim.metric
+            )));
         }
         Ok(())
     }

@@ -78,7 +78,7 @@ fn error(text: &str) -> (String, Option<usize>) {
 }
 
 #[test]
-fn the_files_that_come_with_the_command_are_right() {
+fn bundled_files_are_valid() {
     for paper in PAPERS {
         let book = Book::embedded(*paper).unwrap_or_else(|error| panic!("{}: {error}", paper.name));
         for scale in [Scale::Quick, Scale::Full] {
@@ -107,7 +107,7 @@ fn the_example_is_planned_at_both_scales() {
 }
 
 #[test]
-fn mistakes_are_named_with_their_place_and_the_nearest_choice() {
+fn errors_name_position_and_nearest_choice() {
     for (from, to, words) in [
         ("metrics = [\"fct_mean\"", "metrics = [\"fct_men\"", "fct_mean"),
         ("kind = \"change\"", "kind = \"chnage\"", "change"),
@@ -129,7 +129,7 @@ fn mistakes_are_named_with_their_place_and_the_nearest_choice() {
         ("published = -15", "published = [3, 1]", "[from, to]"),
         ("published = -15", "published = 0", "other than zero"),
         ("published = -15", "published = -15\norder = []", "has no meaning"),
-        ("id = \"order\"", "id = \"ahead\"", "stands twice"),
+        ("id = \"order\"", "id = \"ahead\"", "is defined twice"),
         ("bins = [\"32KiB\"]", "bins = [\"32KiB\", \"1KiB\"]", "ascending"),
         ("order = [\"prime\", [\"ecmp\"]]", "order = [\"prime\"]", "best first"),
         ("seeds = 3", "seeds = \"three\"", "whole number"),

@@ -81,7 +81,7 @@ pub(super) fn page(shelf: &Shelf, paper: &PaperResult, outcome: &Outcome) -> Cla
     };
     let mut warnings = vec![];
     if outcome.missing > 0 {
-        warnings.push(format!("{} of {} runs of what was asked for are missing.", outcome.missing, outcome.runs));
+        warnings.push(format!("{} of {} requested runs are missing.", outcome.missing, outcome.runs));
     }
     warnings.extend(
         outcome
@@ -100,7 +100,7 @@ pub(super) fn page(shelf: &Shelf, paper: &PaperResult, outcome: &Outcome) -> Cla
 }
 
 /// Formats every verdict with its basis, for a terminal of `width` columns.
-pub fn told(shelves: &[Shelf], scale: Scale, outcome: &Outcome, width: usize) -> String {
+pub fn summary_text(shelves: &[Shelf], scale: Scale, outcome: &Outcome, width: usize) -> String {
     let options = textwrap::Options::new(width).initial_indent("    ").subsequent_indent("    ");
     let mut text = String::new();
     for (paper, shelf) in outcome.papers.iter().zip(shelves) {

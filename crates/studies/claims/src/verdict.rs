@@ -129,7 +129,7 @@ pub(crate) struct Effect {
 }
 
 /// Per cent. A claimed direction is refuted if the interval reaches less far in that direction; else noise may hide it.
-const ROOM: f64 = 5.0;
+const NOISE_FACTOR: f64 = 5.0;
 
 /// Returns the verdict on an effect with a direction. `tolerance` is a share of the published number.
 pub(super) fn of_effect(effect: Effect, published: Published, tolerance: f64) -> Verdict {
@@ -142,7 +142,7 @@ pub(super) fn of_effect(effect: Effect, published: Published, tolerance: f64) ->
         Published::Direction(sign) => {
             let (low, high) = effect.interval.unwrap_or((effect.mean, effect.mean));
             let room = if sign > 0.0 { high } else { -low };
-            let reversed = effect.significant || room < ROOM * effect.percent;
+            let reversed = effect.significant || room < NOISE_FACTOR * effect.percent;
             return if reversed { Verdict::NotReproduced } else { Verdict::TooFewSeeds };
         }
         // A bound on how far A is behind does not require a direction.
@@ -216,7 +216,7 @@ pub(super) fn of_order(pairs: &[Compared], level: Option<f64>) -> Verdict {
     }
     let behind = pairs.iter().zip(&differ).any(|(pair, differ)| *differ && pair.change > 0.0);
     let count = pairs.iter().zip(&differ).filter(|pair| ahead(*pair)).count();
-    let room = |pair: &Compared| -pair.interval.map_or(pair.change, |(low, _)| low) >= ROOM / 100.0;
+    let room = |pair: &Compared| -pair.interval.map_or(pair.change, |(low, _)| low) >= NOISE_FACTOR / 100.0;
     match () {
         () if behind => Verdict::NotReproduced,
         () if count == pairs.len() => Verdict::Reproduced,
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_never_makes_a_number_fit() {
+    fn noise_never_reproduces_a_number() {
         let of = |mean: f64, half: f64| of_effect(effect(mean, half), Published::Number(-8.0), 0.25);
         // A wide interval around the number itself: half of 8 is 4.
         assert_eq!((of(-8.0, 3.9), of(-8.0, 4.1)), (Verdict::Reproduced, Verdict::TooFewSeeds));
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stand_for_themselves() {
+    fn single_values_are_judged_directly() {
         let of = |mean, half, published| of_value(mean, Some((mean - half, mean + half)), published, 0.1);
         assert_eq!(of(2.75, 0.001, Published::Range(2.74, 2.77)), Verdict::Reproduced);
         assert_eq!(of(2.0, 0.001, Published::Range(2.74, 2.77)), Verdict::NotReproduced);
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_is_behind() {
+    fn unfinished_scheme_is_behind() {
         let c = Compared::of(&[(9.0, f64::INFINITY), (9.5, 12.0), (9.1, 11.0)]).unwrap();
         assert_eq!((c.change, significant(&[c])), (-1.0, Some(vec![true])));
         let c = Compared::of(&[(f64::INFINITY, 9.0), (9.5, 12.0), (9.1, 11.0)]).unwrap();
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn alike_means_the_whole_interval() {
+    fn equal_requires_the_whole_interval() {
         let c = |half: f64| Compared {
             a: 1.0,
             b: 1.0,

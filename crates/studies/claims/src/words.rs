@@ -76,8 +76,8 @@ fn unit(claim: &Claim) -> String {
     }
 }
 
-/// Formats our result for a claim. `told` is the index of the comparison that decides the verdict.
-pub(crate) fn came_out(claim: &Claim, details: &[Detail], told: Option<usize>) -> String {
+/// Formats our result for a claim. `summary_text` is the index of the comparison that decides the verdict.
+pub(crate) fn result_text(claim: &Claim, details: &[Detail], summary_text: Option<usize>) -> String {
     let unit = match claim.kind {
         ClaimKind::Change(..) | ClaimKind::Equal(..) => " %".to_string(),
         ClaimKind::Factor(..) => " times".to_string(),
@@ -142,8 +142,8 @@ pub(crate) fn came_out(claim: &Claim, details: &[Detail], told: Option<usize>) -
             let shown = details.iter().map(|detail| format!("{}{} {}", detail.a, place(detail), one(detail)));
             shown.take(6).collect::<Vec<_>>().join("; ") + if details.len() > 6 { "; ..." } else { "" }
         }
-        _ => match (told, details) {
-            (Some(told), _) => format!("{}{}", one(&details[told]), place(&details[told])),
+        _ => match (summary_text, details) {
+            (Some(summary_text), _) => format!("{}{}", one(&details[summary_text]), place(&details[summary_text])),
             (None, [detail]) => {
                 let best = |scheme: &str, several: bool| if several { scheme.to_string() } else { String::new() };
                 let (a, b) = claim.has_choice();

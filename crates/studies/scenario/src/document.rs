@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_reads_back() {
+    fn printed_scenario_reads_back() {
         for text in
             ["plain", "with \"quotes\" and \\", "two\nlines\tand \u{7f}\u{1}", "it's '''", "\u{fc}\u{1f600}", ""]
         {

@@ -181,7 +181,7 @@ fn section_parts(name: &str) -> Vec<Part> {
         "load_balancer" => vec![part(
             "[load_balancer]",
             format!(
-                "How packets are spread over the paths. `scheme` names a pair, or `host` and `switch` name both sides; \
+                "Load balancer. `scheme` names a pair, or `host` and `switch` name both sides; \
                  `[load_balancer.NAME]` holds the parameters of a side. Pairs are\n{}",
                 list(catalogue(Kind::Schemes), "pair")
             ),
@@ -189,10 +189,7 @@ fn section_parts(name: &str) -> Vec<Part> {
         )],
         "workload" => vec![part(
             "[[workload]]",
-            format!(
-                "Who sends what to whom and when. `kind` is one of\n{}",
-                list(catalogue(Kind::Workloads), "workload")
-            ),
+            format!("Traffic. `kind` is one of\n{}", list(catalogue(Kind::Workloads), "workload")),
             CommonParameters::default().documentation(),
         )],
         _ => Vec::new(),
@@ -248,7 +245,7 @@ fn nothing_by(name: &str) -> ScenarioError {
     names.extend(reference().iter().flat_map(|part| part.parameters.iter().map(|p| p.name.to_string())));
     let near = nearest_few(name.rsplit('.').next().unwrap_or(name), names.iter().map(String::as_str), 3);
     let others: Vec<String> = near[1..].iter().map(|name| format!("`{name}`")).collect();
-    ScenarioError::new(format!("nothing is called `{name}`")).help(format!(
+    ScenarioError::new(format!("unknown name `{name}`")).help(format!(
         "did you mean `{}`? Near are {} too; `anabranch list` names schemes, topologies, transports, workloads and scenarios",
         near[0],
         others.join(" and ")
@@ -303,7 +300,7 @@ fn workload_parts(name: &str) -> Vec<Part> {
     let own = registry_part::<WorkloadParameters>(name, format!("[[workload]] with kind = \"{name}\""));
     let common = Part {
         table: "any [[workload]]".into(),
-        meaning: "What every workload may have besides.".into(),
+        meaning: "Optional keys of every workload.".into(),
         parameters: CommonParameters::default().documentation(),
     };
     own.map_or_else(Vec::new, |own| vec![own, common])
@@ -331,19 +328,21 @@ fn fabric_parts(name: &str) -> Vec<Part> {
             );
             vec![part("[fabric]", &meaning, &FabricParameters::default())]
         }
-        "run" => vec![part("[run]", "When a run ends and which flows count.", &RunParameters::default())],
-        "measure" => vec![part("[measure]", "Measured beyond what always is.", &MeasureParameters::default())],
+        "run" => vec![part("[run]", "End of a run, and flows in the statistics.", &RunParameters::default())],
+        "measure" => vec![part("[measure]", "Optional measurements.", &MeasureParameters::default())],
         "compare" => vec![part(
             "[compare]",
-            "What `anabranch compare` takes where the command line does not say.",
+            "Defaults of `anabranch compare` for arguments that the command line lacks.",
             &CompareParameters::default(),
         )],
         "wire" => vec![part(
             "[wire]",
-            "What only real networks need to be told (`serve`, `send`, testbeds); simulations do not read it.",
+            "Settings of real networks only (`serve`, `send`, testbeds); simulations do not read them.",
             &WireParameters::default(),
         )],
-        "fault" => vec![part("[[fault]]", "Links and switches that fail, and when.", &FaultParameters::default())],
+        "fault" => {
+            vec![part("[[fault]]", "Faults of links and switches, with their times.", &FaultParameters::default())]
+        }
         _ => Vec::new(),
     }
 }

@@ -66,7 +66,7 @@ pub fn scenario_to_start_from() -> String {
     }
     section(
         "[load_balancer]",
-        "How packets are spread over the paths: an alias for a pair (`anabranch list schemes`), or `host` and `switch`.",
+        "Load balancer: an alias for a pair (`anabranch list schemes`), or `host` and `switch`.",
         &[("scheme", "\"prime\"")],
         &[],
     );
@@ -83,27 +83,27 @@ pub fn scenario_to_start_from() -> String {
     }
     let kinds: Vec<&str> = WorkloadParameters::ALL.iter().map(|kind| kind.name).collect();
     if let Ok(poisson) = WorkloadParameters::named("poisson") {
-        let meaning = format!("Who sends what to whom; one or more of these. `kind` is one of {}.", kinds.join(", "));
+        let meaning = format!("Traffic; one or more of these. `kind` is one of {}.", kinds.join(", "));
         let active = [("kind", "\"poisson\""), ("sizes", "\"web-search\""), ("load", "0.6"), ("duration", "\"1ms\"")];
         section("[[workload]]", &meaning, &active, &[poisson.parameters(), &CommonParameters::default()]);
     }
     section(
         "[[fault]]",
-        "Links and switches that fail, and when; none or more of these.",
+        "Faults of links and switches, with their times; none or more of these.",
         &[],
         &[&FaultParameters::default()],
     );
-    section("[measure]", "What is measured beyond what always is.", &[], &[&MeasureParameters::default()]);
-    section("[run]", "When a run ends and which flows count.", &[], &[&RunParameters::default()]);
+    section("[measure]", "Optional measurements.", &[], &[&MeasureParameters::default()]);
+    section("[run]", "End of a run, and flows in the statistics.", &[], &[&RunParameters::default()]);
     section(
         "[compare]",
-        "What `anabranch compare` takes where the command line does not say.",
+        "Defaults of `anabranch compare` for arguments that the command line lacks.",
         &[("schemes", "[\"ecmp\", \"ops\", \"prime\"]"), ("seeds", "3")],
         &[&CompareParameters::default()],
     );
     section(
         "[wire]",
-        "What only real networks need to be told (`anabranch serve`, `send`, testbeds).",
+        "Settings of real networks only (`anabranch serve`, `send`, testbeds).",
         &[],
         &[&WireParameters::default()],
     );
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn it_runs_as_it_is_and_what_is_commented_out_are_the_defaults() {
+    fn template_runs_and_comments_show_defaults() {
         let text = scenario_to_start_from();
         let scenario = read(&text);
         let setup = scenario.setup(1).unwrap();

@@ -28,32 +28,32 @@ pub fn schema() -> Value {
         "required": ["topology", "workload"],
         "additionalProperties": false,
         "properties": {
-            "name": described(json!({ "type": "string" }), "What it is called in tables and reports."),
+            "name": described(json!({ "type": "string" }), "Name in tables and reports."),
             "seed": described(of_shape(&Seed::schema()), &format!("Seed of everything random: {}.", Seed::expected())),
             "topology": described(json!({ "anyOf": topologies }), "The graph."),
             "fabric": described(object(fabric, &[]), "Switches and NICs: buffers, marking, trimming, classes."),
             "transport": described(transports(), "Senders and receivers."),
-            "load_balancer": described(load_balancer(), "How packets are spread over the paths."),
+            "load_balancer": described(load_balancer(), "Load balancer: spreads packets over the paths."),
             "workload": described(
                 json!({ "type": "array", "minItems": 1, "items": { "anyOf": workloads } }),
-                "Who sends what to whom and when.",
+                "Traffic: flows and their start times.",
             ),
             "fault": described(
                 list_of(object(properties(&FaultParameters::default()), &[])),
-                "Links and switches that fail, and when.",
+                "Faults of links and switches, with their times.",
             ),
             "measure": described(
                 object(properties(&MeasureParameters::default()), &[]),
-                "Measured beyond what always is.",
+                "Optional measurements.",
             ),
-            "run": described(object(properties(&RunParameters::default()), &[]), "When a run ends and which flows count."),
+            "run": described(object(properties(&RunParameters::default()), &[]), "End of a run, and flows in the statistics."),
             "compare": described(
                 object(properties(&CompareParameters::default()), &[]),
-                "What `anabranch compare` takes where the command line does not say.",
+                "Defaults of `anabranch compare` for arguments that the command line lacks.",
             ),
             "wire": described(
                 object(properties(&WireParameters::default()), &[]),
-                "What only real networks need to be told; simulations do not read it.",
+                "Settings of real networks only; simulations do not read them.",
             ),
         },
     })

@@ -297,7 +297,7 @@ fn convert(
         DeValue::Integer(integer) => match i64::from_str_radix(integer.as_str(), integer.radix()) {
             Ok(integer) => Raw::Int(integer),
             Err(_) => {
-                let message = format!("the number {integer} does not fit into the 64 bits of TOML's whole numbers");
+                let message = format!("the number {integer} exceeds 64-bit TOML integers");
                 let error = ScenarioError::new(message).at(Place { source: source.clone(), span });
                 return Err(match integer.as_str().parse::<u64>() {
                     Ok(number) => error.help(format!("a seed of this size is written as text: \"{number}\"")),
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn values_know_their_place() {
+    fn values_have_positions() {
         let tree = Tree::parse("x.toml", TEXT).unwrap();
         let node = tree.find("workload[1].load").unwrap();
         assert_eq!(node.raw(), Some(Raw::Float(0.25)));
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_not_toml_says_where() {
+    fn invalid_toml_is_located() {
         let error = Tree::parse("x.toml", "seed = 1\nkind = fat-tree\n").unwrap_err();
         assert_eq!(error.line_column(), Some((2, 8)));
         assert!(Tree::parse("x.toml", "n = 99999999999999999999").unwrap_err().to_string().contains("64 bits"));

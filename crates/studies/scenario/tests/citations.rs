@@ -66,7 +66,7 @@ impl Page {
                     section = number.find(&title).map(|found| found.as_str().to_string());
                     if let Some(section) = &section {
                         let new = page.sections.insert(section.clone(), BTreeSet::new()).is_none();
-                        assert!(new, "section {section} stands twice in a page");
+                        assert!(new, "section {section} is in a page twice");
                     }
                     page.anchor(&title);
                     page.headings.insert(title);
@@ -253,7 +253,7 @@ fn options_in_the_specification_exist() {
 }
 
 #[test]
-fn wrong_citations_are_found() {
+fn wrong_citations_are_detected() {
     let citations = Citations::new();
     let items = |labels: &[&str]| labels.iter().map(|l| (*l).to_string()).collect::<BTreeSet<_>>();
     let sections = BTreeMap::from([

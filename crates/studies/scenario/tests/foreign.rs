@@ -5,7 +5,7 @@ use anabranch_testkit::folder;
 use std::fs;
 
 #[test]
-fn other_files_are_told_and_the_scenario_shown_can_be_run() {
+fn other_files_are_reported_with_a_valid_scenario() {
     let folder = folder();
     let goal =
         "num_ranks 3\nrank 0 {\nl1: send 64b to 2 tag 0\n}\nrank 1 {\n}\nrank 2 {\nl1: recv 64b from 0 tag 0\n}\n";

@@ -57,7 +57,7 @@ fn the_good_one_is_good() {
 
 /// Each case replaces a line of the file and lists the words of the message; the place is that of the line.
 #[test]
-fn mistakes_in_the_file() {
+fn errors_in_the_file() {
     let cases: &[(&str, &str, &[&str])] = &[
         ("seed = 1", "seed = \"one\"", &["`seed`", "found \"one\"", "whole number"]),
         ("seed = 1", "seed = -1", &["found -1", "from 0 to 18446744073709551615"]),
@@ -97,7 +97,7 @@ fn mistakes_in_the_file() {
             &["[fabric]", "unknown key `clases`", "profile", "did you mean `classes`?"],
         ),
         ("classes = [\"data\", \"bulk\"]", "classes = []", &["`classes`", "found 0 names", "from 1 to 8"]),
-        ("classes = [\"data\", \"bulk\"]", "classes = [\"bulk\", \"bulk\"]", &["`bulk` stands twice"]),
+        ("classes = [\"data\", \"bulk\"]", "classes = [\"bulk\", \"bulk\"]", &["`bulk` is given twice"]),
         ("[fabric]", "[fabric]\nqueue_limit = \"64B\"", &["`queue_limit`", "found 64B", "4160B"]),
         ("[fabric]", "[fabric]\nqueue_limit = \"0.001bdp\"", &["`queue_limit`", "no full packet"]),
         ("[fabric]", "[fabric]\necn_pmax = 1.5", &["`ecn_pmax`", "found 1.5", "from 0 to 1"]),
@@ -249,7 +249,7 @@ fn weights_must_match_the_classes() {
 }
 
 #[test]
-fn flags_are_the_place_of_their_mistakes() {
+fn errors_of_flags_are_located() {
     for (flag, words) in [
         ("topology.radix=five", &["`radix`", "found \"five\"", "whole number"][..]),
         ("topology.raddix=4", &["unknown key `raddix`", "did you mean `radix`?"]),
@@ -281,16 +281,16 @@ fn missing_parts_are_named() {
 }
 
 #[test]
-fn both_ways_to_name_a_load_balancer_contradict_each_other() {
+fn scheme_conflicts_with_host_and_switch() {
     let text = GOOD.replace("scheme = \"prime\"", "scheme = \"prime\"\nhost = \"ops\"");
-    assert_says(&error_of(&text, &[]), &["`scheme` stands beside", "either"], "both");
+    assert_says(&error_of(&text, &[]), &["found `scheme` together with", "either"], "both");
 }
 
 #[test]
 fn two_workloads_of_one_name() {
     let second = "[[workload]]\nname = \"x\"\nkind = \"permutation\"\n";
     let error = error_of(&format!("{GOOD}{second}{second}"), &[]);
-    assert_says(&error, &["[[workload]] 3", "`x`", "a name of its own"], "names");
+    assert_says(&error, &["[[workload]] 3", "`x`", "a different name"], "names");
 }
 
 #[test]
@@ -328,7 +328,7 @@ size = "64KiB"
 "#;
 
 #[test]
-fn mistakes_of_roce_fabrics() {
+fn errors_of_roce_fabrics() {
     read(ROCE, &[]).and_then(|scenario| scenario.setup(1)).unwrap();
     let cases: &[(&[&str], &[&str])] = &[
         (&["fabric.pfc=true"], &["`pfc`", "recovery = \"irn\"", "roce-lossless"]),
@@ -399,7 +399,7 @@ fn a_transport_brings_its_profile_and_a_profile_its_transport() {
 }
 
 #[test]
-fn errors_of_the_plan_have_their_place() {
+fn errors_of_the_plan_are_located() {
     let lossless = ROCE.replace("roce-irn", "roce-lossless");
     let text = lossless.replace("[transport]", "shared_buffer = \"50kB\"\n[transport]");
     let error = error_of(&text, &[]);
@@ -462,7 +462,7 @@ fn timers_as_long_as_time_itself() {
 }
 
 #[test]
-fn what_does_not_fit_into_memory_is_refused() {
+fn oversized_scenarios_are_refused() {
     // 32,768 hosts, three levels of links: 98,304 cables of 1440 B, 2560 * 2048 entries of 4 B... in all some 200 MB.
     let large = ["topology.tiers=3", "topology.radix=64", "run.memory_limit=100MB"];
     let error = error_of(GOOD, &large);
@@ -511,7 +511,7 @@ fn a_flow_file_of_one_long_line() {
 
 /// Sizes, starts and times beyond 2^63 - 1 are found before the run, not when results are written.
 #[test]
-fn what_clocks_and_tables_cannot_hold_is_refused() {
+fn numbers_beyond_clocks_and_tables_are_refused() {
     const MAX: &str = "9223372036854775807";
     let permutation = |keys: &str| format!("workload.0={{ kind = \"permutation\", {keys} }}");
     for (found, keys) in [

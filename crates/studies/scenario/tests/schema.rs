@@ -73,7 +73,7 @@ fn takes(schema: &Value, value: &Value) -> bool {
 }
 
 #[test]
-fn the_schema_takes_what_the_reader_takes() {
+fn schema_accepts_what_the_reader_accepts() {
     let schema = schema();
     for (name, scenario, right) in cases() {
         assert_eq!(takes(&schema, &scenario), right, "{name}");

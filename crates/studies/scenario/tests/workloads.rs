@@ -90,7 +90,7 @@ fn the_shared_environment_of_spritz_can_be_written() {
 }
 
 #[test]
-fn other_topologies_say_what_is_needed() {
+fn unsupported_topologies_name_requirements() {
     for (kind, allowed) in [("adversarial", "\"dragonfly\" or \"slim-fly\""), ("microbenchmark", "\"dragonfly\"")] {
         let error = setup("kind = \"fat-tree\"\nradix = 4", &format!("[[workload]]\nkind = \"{kind}\"\n")).unwrap_err();
         let text = error.to_string();
@@ -100,7 +100,7 @@ fn other_topologies_say_what_is_needed() {
 }
 
 #[test]
-fn a_ring_takes_its_steps_one_after_the_other() {
+fn ring_steps_are_sequential() {
     // Four hosts at one leaf: 2(n-1) = 6 steps of 1 MiB. Each takes as long as the message alone, plus the ACKs of the reverse
     // message, which take 64 B of 4160 B at most: 1.5 %.
     let topology = "kind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts_per_leaf = 4";

@@ -253,7 +253,7 @@ fn measured_otherwise(setup: &Setup) -> Setup {
 fn run(case: &Arc<Case>, mode: RunMode, limits: Limits) -> Ending {
     let (send, receive) = mpsc::channel();
     let case = Arc::clone(case);
-    keep_panics();
+    record_panics();
     last_panic().clear();
     RUNNING.store(true, Ordering::SeqCst);
     thread::spawn(move || {
@@ -287,7 +287,7 @@ fn last_panic() -> MutexGuard<'static, String> {
     LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn keep_panics() {
+fn record_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let before = panic::take_hook();

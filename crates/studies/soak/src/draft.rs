@@ -126,7 +126,7 @@ pub(crate) const REPORT: &str = "failure.txt";
 const CAPTURE: &str = "# capture: ";
 
 #[test]
-fn kept_scenarios_are_read_with_their_captures_and_files() {
+fn stored_cases_are_read_with_captures_and_files() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let topology = Section::new("[topology]").text("kind", "file").text("path", "graph.adj");
     let mut draft = Draft::new(7).with(topology).with(Section::new("[[workload]]").text("kind", "permutation"));

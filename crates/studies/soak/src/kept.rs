@@ -84,7 +84,7 @@ impl FailureStore {
     pub(super) fn new(directory: &Path) -> Result<Self, ScenarioError> {
         let wrong = |what: String| {
             Err(ScenarioError::new(format!("`--out {}`: {what}", directory.display()))
-                .help("give a directory that is empty or not there; failing cases are not mixed with other files"))
+                .help("give an empty or new directory; failing cases are not mixed with other files"))
         };
         match fs::read_dir(directory) {
             Ok(mut entries) => match entries.next() {

@@ -268,7 +268,7 @@ fn scenarios(at: &Path) -> Result<Vec<String>, ScenarioError> {
     let mut cases: Vec<String> = cases.filter(|path| path.is_file()).map(name).collect();
     cases.sort();
     match cases.is_empty() {
-        true => Err(ScenarioError::new(format!("{} holds no {SCENARIO}, and no directory with one", at.display()))
+        true => Err(ScenarioError::new(format!("{} contains no {SCENARIO}, and no directory with one", at.display()))
             .help("name a scenario, a case that `anabranch soak` kept, or a directory of such cases")),
         false => Ok(cases),
     }

@@ -95,7 +95,7 @@ fn topology_choice(name: &str) -> Result<TopologyChoice, ScenarioError> {
         return Ok(given(&table, file));
     }
     let kinds: Vec<&str> = TopologyParameters::ALL.iter().map(|kind| kind.name).collect();
-    let what = if path.exists() { "is no file to read" } else { "is no file" };
+    let what = if path.exists() { "is not a readable file" } else { "is no file" };
     let message = format!(
         "`--topology {name}`: {name} {what}, no kind of topology ({}) and no ready-made scenario",
         list(&kinds)
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_side_of_a_load_balancer_stands_for_its_pairs() {
+    fn one_side_selects_all_pairs() {
         assert_eq!(Restrictions::new(Some("prime"), None).expect("an alias").schemes, ["prime"]);
         assert_eq!(Restrictions::new(Some("ops+drill"), None).expect("a pair").schemes, ["ops+drill"]);
         // Every side has its own name or an alias.
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_names_are_told_with_the_nearest() {
+    fn wrong_names_suggest_the_nearest() {
         let message_of = |scheme, topology| {
             let error = Restrictions::new(scheme, topology).expect_err("a mistake");
             format!("{error} {}", error.remedy().unwrap_or_default())
@@ -162,6 +162,6 @@ mod tests {
         assert!(message_of(Some("prme"), None).contains("prime"), "{}", message_of(Some("prme"), None));
         assert!(message_of(Some("ops+dril"), None).contains("did you mean `drill`?"));
         assert!(message_of(None, Some("dragonfy")).contains("dragonfly"), "{}", message_of(None, Some("dragonfy")));
-        assert!(message_of(None, Some("/")).contains("is no file to read"));
+        assert!(message_of(None, Some("/")).contains("is not a readable file"));
     }
 }

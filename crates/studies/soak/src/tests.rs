@@ -101,7 +101,7 @@ fn planted(draft: &Draft) -> Verdict {
 }
 
 #[test]
-fn a_failing_case_is_made_smaller_and_kept_with_its_commands() {
+fn failing_case_is_reduced_and_stored_with_commands() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     let out = tempfile::tempdir().expect("a temporary directory");
     let drawn = (0..200)

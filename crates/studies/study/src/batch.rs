@@ -142,8 +142,8 @@ impl<'b> Batch<'b> {
         }
         let name = self.runs.name(number);
         if claim.killed >= MAX_KILLED {
-            let error = format!("its process was killed {} times, perhaps for want of memory", claim.killed);
-            self.store.keep_failure(run, &name, &error, claim.killed)?;
+            let error = format!("its process was killed {} times, possibly out of memory", claim.killed);
+            self.store.record_failure(run, &name, &error, claim.killed)?;
             return Ok(Step::Done);
         }
         self.store.forget_failure(run)?;
@@ -202,7 +202,7 @@ impl<'b> Batch<'b> {
             // The disk failed, not the run.
             Err(error @ RunError::Report(_)) => Err(error),
             Err(error) => {
-                self.store.keep_failure(run, name, &error.to_string(), claim.killed + 1)?;
+                self.store.record_failure(run, name, &error.to_string(), claim.killed + 1)?;
                 Ok(Step::Done)
             }
         }

@@ -5,8 +5,8 @@ pub use crate::entries::Request;
 use crate::{
     entries::Entries,
     hold::Hold,
+    input_error,
     lock::{Lock, is_unsupported},
-    mistake,
     results::{Destination, Found, RunError, look, provenance, run_unless},
     schedule::{Observer, Step, Work, work_off},
 };
@@ -130,7 +130,7 @@ impl Taken {
         if is_there {
             return Ok(());
         }
-        let message = format!("{} was removed or replaced while runs were under way in it", self.directory.display());
+        let message = format!("{} was removed or replaced during the runs in it", self.directory.display());
         Err(ScenarioError::new(message).help("results that were not written are lost; run it again"))
     }
 }
@@ -157,8 +157,8 @@ pub fn take_directory(directory: &Path) -> Result<Taken, ScenarioError> {
             taken.lock = Some(lock);
             Ok(taken)
         }
-        Ok(None) => Err(ScenarioError::new(format!("another anabranch is at work in {}", directory.display()))
-            .help("wait until it is done, or give another directory with --out DIR")),
+        Ok(None) => Err(ScenarioError::new(format!("another anabranch process uses {}", directory.display()))
+            .help("wait until it ends, or give another directory with --out DIR")),
         Err(error) if is_unsupported(&error) => Ok(taken),
         Err(error) if fs::symlink_metadata(&lock).is_ok_and(|there| !there.is_file()) => {
             Err(ScenarioError::new(format!("{}: {error}", lock.display()))
@@ -247,13 +247,13 @@ impl Plan {
     fn ask(&self, output: &OutputDir, permission: Permission, observer: &dyn Observer) -> Result<(), ScenarioError> {
         let directory = output.path();
         if let Some(kind) = output.manifest().map(Manifest::kind).filter(|kind| *kind != ResultKind::Comparison) {
-            let message = format!("{} holds {kind}; a comparison needs a directory of its own", directory.display());
+            let message = format!("{} contains {kind}; a comparison needs a separate directory", directory.display());
             return Err(ScenarioError::new(message).help("give another directory with --out DIR"));
         }
-        output.admit_results(COMPARISON_FILES).map_err(mistake)?;
+        output.admit_results(COMPARISON_FILES).map_err(input_error)?;
         for job in &self.jobs {
             let own = run_directory(Path::new(""), &job.scheme, job.seed);
-            output.admit_folder(&own).map_err(mistake)?;
+            output.admit_folder(&own).map_err(input_error)?;
         }
         let mut others = self.others(directory).map_err(|error| directory_error(directory, &error))?;
         let replaced = self.replaced(output);
@@ -266,7 +266,7 @@ impl Plan {
             others.iter().take(3).map(|path| path.strip_prefix(&runs).unwrap_or(path).display().to_string()).collect();
         let more = if others.len() > names.len() { ", ..." } else { "" };
         let message = format!(
-            "{} holds {} of another comparison: {}{more}",
+            "{} contains {} of another comparison: {}{more}",
             directory.display(),
             if others.len() == 1 { "a run".to_string() } else { format!("{} runs", others.len()) },
             names.join(", ")
@@ -346,7 +346,7 @@ impl Plan {
             };
             let mut there = children(kept.parent().unwrap_or(&earlier))?.into_iter().filter(of_seed);
             let mine = |path: &PathBuf| {
-                !matches!(look(&job.scenario, self.backend, path), Found::Other | Found::Nothing | Found::Unknown(_))
+                !matches!(look(&job.scenario, self.backend, path), Found::Other | Found::Empty | Found::Unknown(_))
             };
             if let Some(found) = there.find(mine) {
                 disk::make_directories(wanted.parent().unwrap_or(&runs))?;

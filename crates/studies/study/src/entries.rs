@@ -65,7 +65,7 @@ impl Entries {
         if let Some(twice) = names.iter().enumerate().find(|(i, s)| names[..*i].contains(s)).map(|(_, s)| s) {
             let what = if variants.is_empty() { "load balancers" } else { "load balancers and variants" };
             let place = in_list("--schemes", &request.schemes, twice);
-            return Err(ScenarioError::new(format!("`{twice}` stands twice among the {what} to compare"))
+            return Err(ScenarioError::new(format!("`{twice}` is given twice among the {what} to compare"))
                 .maybe_at(place.filter(|_| from_flag)));
         }
         Ok(Entries { names, schemes, variants, from_flag, request: request.clone() })
@@ -142,10 +142,10 @@ fn variant(text: &str) -> Result<Variant, ScenarioError> {
         return wrong(format!("the name has {} characters, expected at most {MAX_VARIANT}", name.len()));
     }
     if name.is_empty() || !name.chars().all(fit) || name.starts_with(['.', '-']) {
-        return wrong(format!("`{name}` is no name; letters, digits, `-`, `_` and `.` make one"));
+        return wrong(format!("`{name}` is not a name; names consist of letters, digits, `-`, `_` and `.`"));
     }
     if resolve(name).is_ok() {
-        return wrong(format!("`{name}` is a load balancer; give the variant a name of its own"));
+        return wrong(format!("`{name}` is a load balancer; give the variant another name"));
     }
     let changes: Vec<String> = changes.split(';').map(|c| c.trim().to_string()).filter(|c| !c.is_empty()).collect();
     if changes.is_empty() || changes.iter().any(|change| !change.contains('=')) {

@@ -22,7 +22,7 @@ use anabranch_report::ReportError;
 use anabranch_scenario::ScenarioError;
 
 /// Turns a fault in a result or its directory into a message with its remedy.
-pub fn mistake(error: ReportError) -> ScenarioError {
+pub fn input_error(error: ReportError) -> ScenarioError {
     match error {
         ReportError::Content { path, found, remedy } => {
             ScenarioError::new(format!("{}: {found}", path.display())).help(remedy)

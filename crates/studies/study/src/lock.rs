@@ -169,7 +169,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_is_no_regular_file_is_refused_at_once() {
+    fn non_regular_files_are_refused() {
         let folder = folder();
         let (lock, foreign) = (folder.join(".lock"), folder.join("foreign"));
         fs::write(&foreign, "mine\n").unwrap();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn one_holds_it_and_what_the_dead_left_is_read() {
+    fn lock_is_exclusive_and_reads_leftovers() {
         let folder = folder();
         let path = folder.join(".lock");
         let mut first = Lock::try_take(&path).unwrap().unwrap();

@@ -1,6 +1,6 @@
 //! `run --pcap LINK=FILE`: packets that leave over a link, as a capture file for external tools.
 
-use crate::{mistake, results::RunError};
+use crate::{input_error, results::RunError};
 use anabranch_backend::Setup;
 use anabranch_capture::{Encapsulation, Wire, Written};
 use anabranch_outcome::RunResult;
@@ -18,11 +18,11 @@ pub const MAX_PACKETS: u64 = 4_000_000;
 /// Captures requested for a run.
 #[derive(Clone, Debug, Default)]
 pub struct Captures {
-    list: Vec<Asked>,
+    list: Vec<RequestedCapture>,
 }
 
 #[derive(Clone, Debug)]
-struct Asked {
+struct RequestedCapture {
     link: String,
     file: PathBuf,
     output: OutputFile,
@@ -50,7 +50,7 @@ impl Captures {
         inputs: &Inputs,
         directory: &OutputDir,
     ) -> Result<Self, ScenarioError> {
-        let mut list: Vec<Asked> = Vec::new();
+        let mut list: Vec<RequestedCapture> = Vec::new();
         for text in texts {
             let wrong = |message: String| ScenarioError::new(format!("`--pcap {text}`: {message}"));
             let parts = text.split_once('=').filter(|(link, file)| !link.trim().is_empty() && !file.is_empty());
@@ -61,17 +61,17 @@ impl Captures {
             let file = PathBuf::from(file);
             let path = std::path::absolute(&file).unwrap_or_else(|_| file.clone());
             if list.iter().any(|other| std::path::absolute(&other.file).is_ok_and(|other| other == path)) {
-                return Err(wrong(format!("{} stands twice", file.display())).help("give each link a file of its own"));
+                return Err(wrong(format!("{} is given twice", file.display())).help("give each link a separate file"));
             }
             let output = OutputFile::new(&file, replace, inputs).map_err(|error| {
-                let error = mistake(error);
+                let error = input_error(error);
                 wrong(error.to_string()).help(error.remedy().unwrap_or("give another file").to_string())
             })?;
             if directory.is_result(&file) {
                 return Err(wrong(format!("{} is a file of the results in --out", file.display()))
-                    .help("give the capture another name, or a folder of its own"));
+                    .help("give the capture another name, or a separate folder"));
             }
-            list.push(Asked { link: link.trim().into(), file, output });
+            list.push(RequestedCapture { link: link.trim().into(), file, output });
         }
         Ok(Captures { list })
     }
@@ -120,9 +120,9 @@ fn failed(file: &Path, error: &ReportError) -> ScenarioError {
     ScenarioError::new(format!("--pcap: {} cannot be written: {error}", file.display()))
 }
 
-impl Asked {
+impl RequestedCapture {
     fn resolve(&self, setup: &Setup) -> Result<LinkId, ScenarioError> {
-        let Asked { link, .. } = self;
+        let RequestedCapture { link, .. } = self;
         let found = setup.topology.link_named(link);
         let found = found.map_err(|error| ScenarioError::new(format!("`--pcap {link}=...`: {error}")))?;
         match found[..] {

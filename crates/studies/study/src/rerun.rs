@@ -1,7 +1,7 @@
 //! Repeats recorded runs from their manifests and compares every table row by row.
 
 use crate::{
-    mistake,
+    input_error,
     results::{RunError, meta, run_setup},
     schedule::{Observer, Step, Work, work_off},
 };
@@ -49,10 +49,10 @@ pub fn recorded(directory: &Path, run: Option<&str>) -> Result<Vec<Recorded>, Sc
         Ok(name) => name.to_string_lossy().replace('\\', "/"),
         Err(_) => directory.file_name().unwrap_or_default().to_string_lossy().into_owned(),
     };
-    let found = finished_runs(directory).map_err(mistake)?;
+    let found = finished_runs(directory).map_err(input_error)?;
     let mut found: Vec<(String, PathBuf)> = found.into_iter().map(|path| (name(&path), path)).collect();
     if found.is_empty() {
-        let message = format!("{} holds no finished runs", directory.display());
+        let message = format!("{} has no finished runs", directory.display());
         return Err(ScenarioError::new(message).help("give the directory of a run, a comparison or a sweep"));
     }
     found.sort();
@@ -61,7 +61,7 @@ pub fn recorded(directory: &Path, run: Option<&str>) -> Result<Vec<Recorded>, Sc
         found.retain(|(name, _)| name == run || (!run.is_empty() && !name.contains('/') && name.starts_with(run)));
         if found.is_empty() {
             let near = anabranch_settings::nearest(run, names.iter().map(String::as_str)).unwrap_or(names[0].clone());
-            let message = format!("{} holds no run `{run}`, but {} others", directory.display(), names.len());
+            let message = format!("{} has no run `{run}`, but {} others", directory.display(), names.len());
             return Err(ScenarioError::new(message).help(format!("did you mean `{near}`?")));
         }
     }
@@ -71,11 +71,11 @@ pub fn recorded(directory: &Path, run: Option<&str>) -> Result<Vec<Recorded>, Sc
 fn read(name: &str, path: &Path) -> Result<Recorded, ScenarioError> {
     let wrong = |error: String| ScenarioError::new(format!("{name}: {error}"));
     let manifest = Manifest::read(path).map_err(|error| wrong(error.to_string()))?;
-    let manifest = manifest.ok_or_else(|| wrong("there is no manifest.json that says what was run".into()))?;
+    let manifest = manifest.ok_or_else(|| wrong("there is no manifest.json of the run".into()))?;
     let summary = read_summary(path).map_err(|error| wrong(error.to_string()))?;
     let summary = summary.ok_or_else(|| wrong("there is no summary.json".into()))?;
     if summary.interrupted {
-        return Err(wrong("the run was interrupted, so there is nothing to compare with".into()));
+        return Err(wrong("the run was interrupted, so there is no complete result to compare with".into()));
     }
     if manifest.backend() != SIMULATOR.name {
         let datapath = manifest.datapath.as_ref().map_or(String::new(), |datapath| format!(" ({datapath})"));
@@ -87,7 +87,7 @@ fn read(name: &str, path: &Path) -> Result<Recorded, ScenarioError> {
     let scenario = Scenario::read(tree, &manifest.name, Path::new(""))?;
     let same_version = manifest.version == VERSION;
     if same_version && format!("{:016x}", scenario.hash()) != manifest.scenario_hash {
-        return Err(wrong("a file that its scenario reads is gone or has changed since".into())
+        return Err(wrong("a file that its scenario reads is missing or has changed since".into())
             .help("put the file back as it was; the scenario in manifest.json names it"));
     }
     let other_build = (!same_version || manifest.commit != COMMIT)
@@ -113,9 +113,9 @@ impl Recorded {
         let mut differences: Vec<String> = self.damaged.iter().cloned().chain(rows).collect();
         let fingerprint = result.fingerprint.map_or_else(String::new, |fingerprint| format!("{fingerprint:016x}"));
         if fingerprint != self.fingerprint() {
-            differences.push(format!("the fingerprint: {}, and the run gives {fingerprint}", self.fingerprint()));
+            differences.push(format!("the fingerprint is {}; the run gives {fingerprint}", self.fingerprint()));
         } else if let Some(key) = differing_summary(&self.summary, &Summary::new(result, &meta)) {
-            differences.push(format!("summary.json: `{key}` is not what the run gives"));
+            differences.push(format!("summary.json: `{key}` differs from the run"));
         }
         Again { fingerprint, differences }
     }

@@ -3,7 +3,7 @@
 use crate::{
     compare::Taken,
     hold::Hold,
-    mistake,
+    input_error,
     pcap::{Captured, Captures},
 };
 use anabranch_backend::FctKind;
@@ -135,9 +135,9 @@ pub fn free_for_a_run(
     backend: &BackendEntry,
     replace: bool,
 ) -> Result<Vec<String>, ScenarioError> {
-    let output = OutputDir::keeping(directory, Inputs::of(scenario.inputs())).map_err(mistake)?;
+    let output = OutputDir::keeping(directory, Inputs::of(scenario.inputs())).map_err(input_error)?;
     let removed = free(&output, scenario.hash(), backend, replace)?;
-    output.admit_results(&["summary.json"]).map_err(mistake)?;
+    output.admit_results(&["summary.json"]).map_err(input_error)?;
     Ok(removed)
 }
 
@@ -147,7 +147,7 @@ fn free(output: &OutputDir, hash: u64, backend: &BackendEntry, replace: bool) ->
     let Some(there) = output.manifest() else { return Ok(Vec::new()) };
     if there.kind() != ResultKind::Run {
         return Err(ScenarioError::new(format!(
-            "`--out {name}` holds {}; a single run needs a directory of its own, for example `--out {name}-run`",
+            "`--out {name}` contains {}; a single run needs a separate directory, for example `--out {name}-run`",
             there.kind()
         )));
     }
@@ -159,7 +159,7 @@ fn free(output: &OutputDir, hash: u64, backend: &BackendEntry, replace: bool) ->
     }
     let seeds: Vec<String> = there.seeds.iter().map(u64::to_string).collect();
     let message = format!(
-        "{name} holds the results of something else: {}, {}, seed {}, version {}",
+        "{name} contains other results: {}, {}, seed {}, version {}",
         there.name,
         there.schemes.join(", "),
         seeds.join(", "),
@@ -384,7 +384,7 @@ fn faults(setup: &Setup, effects: Option<&[Option<Time>]>) -> Vec<LinkFault> {
 
 pub(crate) enum Found {
     /// No complete results.
-    Nothing,
+    Empty,
     /// A finished run of this scenario by this exact build.
     Finished(Box<Summary>),
     /// The same, but a file differs from what was written: name and difference.
@@ -400,7 +400,7 @@ pub(crate) enum Found {
 pub(crate) fn look(scenario: &Scenario, backend: &BackendEntry, directory: &Path) -> Found {
     let manifest = match Manifest::read(directory) {
         Ok(Some(manifest)) => manifest,
-        Ok(None) => return Found::Nothing,
+        Ok(None) => return Found::Empty,
         Err(error) => return Found::Unknown(error.to_string()),
     };
     // Results of a simulation and of real packets are not interchangeable.
@@ -431,7 +431,7 @@ mod tests {
     use anabranch_scenario::library::load;
 
     #[test]
-    fn a_failed_invariant_says_how_to_see_it_again() {
+    fn failed_invariant_names_command_to_reproduce_it() {
         let scenario = load("tiny", &["name=a b".into(), "topology.radix=8".into()], Some(5)).unwrap();
         let variant = scenario.with_scheme("ops+drill").unwrap().with_seed(6);
         let text = broken(&variant, &SIMULATOR, 2, backend::RunError::Stalled("flow 3 is open".into())).to_string();

@@ -37,7 +37,7 @@ impl Task {
 
 /// Status of a run in a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum RunState {
     /// Finished: its results are in the store.
     Finished,
     /// Failed, with the error.
@@ -64,15 +64,15 @@ impl Runs for Tasks<'_> {
 }
 
 /// Returns the status of the run `key` in the store `directory`.
-pub fn standing(directory: &Path, key: &str) -> Standing {
+pub fn run_state(directory: &Path, key: &str) -> RunState {
     if is_complete_run(&store_directory(directory, key)) {
-        return Standing::Finished;
+        return RunState::Finished;
     }
     match FailedRun::read(directory, key) {
-        Ok(None) => Standing::Missing,
-        Ok(Some(failed)) => Standing::Failed(failed.error),
+        Ok(None) => RunState::Missing,
+        Ok(Some(failed)) => RunState::Failed(failed.error),
         // The record proves only that the run failed.
-        Err(_) => Standing::Failed(String::new()),
+        Err(_) => RunState::Failed(String::new()),
     }
 }
 
@@ -87,12 +87,12 @@ pub fn do_runs(
     threads: usize,
     again: Again,
     observer: &dyn Observer,
-) -> Result<Vec<Standing>, RunError> {
+) -> Result<Vec<RunState>, RunError> {
     let store = Store::open(directory)?;
     let mut seen = BTreeSet::new();
-    let due = |number: &usize| match (again, standing(directory, &tasks[*number].key)) {
-        (Again::All, _) | (_, Standing::Missing) | (Again::Failed, Standing::Failed(_)) => true,
-        (_, Standing::Finished | Standing::Failed(_)) => false,
+    let due = |number: &usize| match (again, run_state(directory, &tasks[*number].key)) {
+        (Again::All, _) | (_, RunState::Missing) | (Again::Failed, RunState::Failed(_)) => true,
+        (_, RunState::Finished | RunState::Failed(_)) => false,
     };
     let jobs: Vec<usize> =
         (0..tasks.len()).filter(due).filter(|number| seen.insert(tasks[*number].key.as_str())).collect();
@@ -100,7 +100,7 @@ pub fn do_runs(
     let (_, fatal) = Batch::new(&runs, &store, again).work_off(jobs, threads, observer);
     match fatal {
         Some(error) => Err(error),
-        None => Ok(tasks.iter().map(|task| standing(directory, &task.key)).collect()),
+        None => Ok(tasks.iter().map(|task| run_state(directory, &task.key)).collect()),
     }
 }
 
@@ -117,7 +117,7 @@ pub fn adopt(
     let (failed, own) = (format!("failed/{run}.json"), format!("runs/{run}/"));
     if let Some((_, content)) = files.iter().find(|(name, _)| *name == failed) {
         let given: FailedRun = serde_json::from_slice(content).map_err(|error| unreadable(run, &error))?;
-        return Ok(store.keep_failure_unclaimed(run, &FailedRun { attempts, ..given })?);
+        return Ok(store.record_unclaimed_failure(run, &FailedRun { attempts, ..given })?);
     }
     let (aside, mut host) = (store.aside_unclaimed(run)?, String::new());
     for (name, content) in files.iter().filter_map(|(name, content)| Some((name.strip_prefix(&own)?, content))) {
@@ -136,13 +136,13 @@ pub fn adopt(
 }
 
 fn unreadable(run: &str, error: &serde_json::Error) -> ScenarioError {
-    ScenarioError::new(format!("{run}: what a worker sent cannot be read: {error}"))
+    ScenarioError::new(format!("{run}: the result of a worker cannot be read: {error}"))
 }
 
 /// Records that the run `run` failed elsewhere; `name` appears in messages.
 pub fn give_up(directory: &Path, run: &str, name: &str, error: &str, attempts: u64) -> Result<(), RunError> {
     let store = Store::open(directory)?;
-    Ok(store.keep_failure_unclaimed(run, &store.failure(name, error, attempts))?)
+    Ok(store.record_unclaimed_failure(run, &store.failure(name, error, attempts))?)
 }
 
 /// Adds a start that happened elsewhere to the log of the store `directory`.

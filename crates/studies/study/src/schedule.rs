@@ -45,8 +45,8 @@ pub(crate) trait Work: Sync {
 }
 
 /// Time until a run of another process is tried again.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
-const LOOK_AT_MEMORY: Duration = Duration::from_millis(100);
+const CLAIM_CHECK_INTERVAL: Duration = Duration::from_millis(200);
+const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 struct Active {
     job: usize,
@@ -63,7 +63,7 @@ struct State {
     side_by_side: usize,
     /// Bytes of the largest run so far; `None` before any.
     largest: Option<u64>,
-    looked: Option<Instant>,
+    memory_checked_at: Option<Instant>,
     stopped: bool,
 }
 
@@ -106,7 +106,7 @@ fn work_off_within(
             free_threads: threads.max(1),
             side_by_side: workers,
             largest: None,
-            looked: None,
+            memory_checked_at: None,
             stopped: false,
         }),
         changed: Condvar::new(),
@@ -146,7 +146,7 @@ impl Scheduler<'_> {
             state.free_threads += active.threads;
             match step {
                 Step::Done => {}
-                Step::Elsewhere => state.waiting.push_back((job, Some(Instant::now() + LOOK_AGAIN))),
+                Step::Elsewhere => state.waiting.push_back((job, Some(Instant::now() + CLAIM_CHECK_INTERVAL))),
                 Step::Interrupted if active.evicted => state.waiting.push_front((job, None)),
                 Step::Interrupted | Step::Stop => state.stopped = true,
             }
@@ -167,9 +167,9 @@ impl Scheduler<'_> {
             }
             let now = Instant::now();
             let ready = state.waiting.iter().position(|(_, from)| from.is_none_or(|from| from <= now));
-            let Some(place) = ready.filter(|_| state.free_threads > 0 && self.has_room(&mut state)) else {
+            let Some(place) = ready.filter(|_| state.free_threads > 0 && self.has_free_memory(&mut state)) else {
                 // Conditions change with time: another process finishes its run, another program frees memory.
-                state = self.wait(state, LOOK_AT_MEMORY);
+                state = self.wait(state, MEMORY_CHECK_INTERVAL);
                 continue;
             };
             let (job, _) = state.waiting.remove(place).expect("it is there");
@@ -183,7 +183,7 @@ impl Scheduler<'_> {
         }
     }
 
-    fn has_room(&self, state: &mut State) -> bool {
+    fn has_free_memory(&self, state: &mut State) -> bool {
         if state.active.is_empty() {
             return true;
         }
@@ -208,10 +208,11 @@ impl Scheduler<'_> {
     /// Called while `job` runs; `false` if it must free its memory, as the youngest of several.
     fn may_go_on(&self, job: usize) -> bool {
         let mut state = self.lock();
-        if state.looked.is_some_and(|looked| looked.elapsed() < LOOK_AT_MEMORY) {
+        if state.memory_checked_at.is_some_and(|memory_checked_at| memory_checked_at.elapsed() < MEMORY_CHECK_INTERVAL)
+        {
             return true;
         }
-        state.looked = Some(Instant::now());
+        state.memory_checked_at = Some(Instant::now());
         self.measure(&mut state);
         let short = (self.memory)().is_some_and(|memory| memory.available < reserve(memory) / 2);
         let going_on = state.active.iter().filter(|active| !active.evicted);
@@ -225,7 +226,7 @@ impl Scheduler<'_> {
             return false;
         }
         if short {
-            state.looked = None;
+            state.memory_checked_at = None;
         }
         true
     }
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn every_run_is_done_once_and_threads_are_never_exceeded() {
+    fn every_run_is_executed_once_within_threads() {
         for (jobs, threads) in [(1, 1), (20, 3), (5, 8), (4, 4)] {
             let work = Noted::default();
             work_off(&work, 0..jobs, threads, &Silent);
@@ -326,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn where_memory_runs_short_the_youngest_makes_room_and_is_done_later() {
+    fn low_memory_evicts_and_repeats_youngest_run() {
         let work = Greedy {
             short: AtomicBool::new(false),
             active: AtomicUsize::new(0),

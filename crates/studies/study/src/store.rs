@@ -6,8 +6,8 @@
 
 use crate::{
     compare::directory_error,
+    input_error,
     lock::{Lock, is_unsupported, lock_directory},
-    mistake,
 };
 use anabranch_report::{
     FailedRun, Manifest, create_store, damage,
@@ -98,7 +98,7 @@ impl Store {
         {
             // Otherwise a second process could replace a manifest to which the first has added a plan.
             let _locked = lock_directory(directory);
-            create_store(directory, VERSION, also).map_err(mistake)?;
+            create_store(directory, VERSION, also).map_err(input_error)?;
         }
         for part in ["runs", "failed", ".writing", ".claims"] {
             disk::make_directories(&directory.join(part)).map_err(|error| directory_error(directory, &error))?;
@@ -244,16 +244,16 @@ impl Store {
         }
         match disk::remove_directory(&old) {
             Ok(()) => disk::remove_directory(&earlier).or(Ok(())).map(|()| None),
-            Err(_) => Ok(Some(format!("what lay in {} is kept in {}", place.display(), old.display()))),
+            Err(_) => Ok(Some(format!("earlier files of {} are kept in {}", place.display(), old.display()))),
         }
     }
 
-    pub(crate) fn keep_failure(&self, run: &str, name: &str, error: &str, attempts: u64) -> Result<(), Refused> {
+    pub(crate) fn record_failure(&self, run: &str, name: &str, error: &str, attempts: u64) -> Result<(), Refused> {
         self.put_failure(&self.aside(run), run, &self.failure(name, error, attempts))
     }
 
-    /// As [`Store::keep_failure`], for a run that is not claimed.
-    pub(crate) fn keep_failure_unclaimed(&self, run: &str, failed: &FailedRun) -> Result<(), Refused> {
+    /// As [`Store::record_failure`], for a run that is not claimed.
+    pub(crate) fn record_unclaimed_failure(&self, run: &str, failed: &FailedRun) -> Result<(), Refused> {
         let aside = self.aside_unclaimed(run)?;
         self.put_failure(&aside.path.join("failed.json"), run, failed)
     }
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_result_stays_and_nothing_is_left_aside() {
+    fn first_result_stays_without_leftovers() {
         let folder = folder();
         let (one, other) = (Store::open(&folder).unwrap(), Store::open(&folder).unwrap());
         write(&one, "a1", "first", false);
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gathered_is_no_leftover_while_it_is_written() {
+    fn files_being_gathered_are_no_leftovers() {
         let folder = folder();
         let store = Store::open(&folder).unwrap();
         let aside = store.aside_unclaimed("a1").unwrap();
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_lost_bytes_is_not_there_and_is_done_again() {
+    fn truncated_run_is_repeated() {
         let folder = folder();
         let store = Store::open(&folder).unwrap();
         let file = |name: &str| store_directory(&folder, "a1").join(name);
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_claimed_by_one_and_what_the_dead_began_is_counted() {
+    fn run_has_one_claim_and_dead_attempts_are_counted() {
         let folder = folder();
         let (one, other) = (Store::open(&folder).unwrap(), Store::open(&folder).unwrap());
         let mut claim = one.claim("a1").unwrap().unwrap();
@@ -484,11 +484,11 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_kept_until_they_are_forgotten_or_the_run_succeeds() {
+    fn failures_are_kept_until_forgotten_or_success() {
         let folder = folder();
         let store = Store::open(&folder).unwrap();
-        store.keep_failure("a1", "ecmp, seed 1", "it stalled", 1).unwrap();
-        store.keep_failure("b2", "ecmp, seed 2", "it stalled", 1).unwrap();
+        store.record_failure("a1", "ecmp, seed 1", "it stalled", 1).unwrap();
+        store.record_failure("b2", "ecmp, seed 2", "it stalled", 1).unwrap();
         assert!(store.has_failed("a1") && store.has_failed("b2"));
         store.forget_failure("a1").unwrap();
         write(&store, "b2", "done", false);

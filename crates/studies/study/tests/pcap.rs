@@ -158,7 +158,7 @@ fn kind_of(frame: &[u8], length: u32) -> String {
 }
 
 #[test]
-fn files_hold_what_the_rows_say() {
+fn files_match_rows() {
     let mut seen = std::collections::BTreeSet::new();
     for (name, rest, wider) in CASES {
         let dir = folder();
@@ -201,7 +201,7 @@ fn files_hold_what_the_rows_say() {
 }
 
 #[test]
-fn what_cannot_be_written_is_refused() {
+fn unwritable_captures_are_refused() {
     let dir = folder();
     let there = dir.join("there.pcapng");
     fs::write(&there, "mine").unwrap();
@@ -220,7 +220,7 @@ fn what_cannot_be_written_is_refused() {
     refused(&[flag("leaf0->spin1", &dir)], &["no link `leaf0->spin1`", "did you mean `leaf0-spine1`?"]);
     refused(&[flag("leaf0-spine1", &dir)], &["two directions", "leaf0->spine1 or spine1->leaf0"]);
     let twice = [flag("leaf0->spine1", &dir), flag("leaf0->spine1", &dir)];
-    refused(&twice, &["stands twice"]);
+    refused(&twice, &["is given twice"]);
     refused(&[format!("leaf0->spine1={}", there.display())], &["is there", "--replace"]);
     refused(&[format!("leaf0->spine1={}", dir.display())], &["is a directory"]);
     refused(&[format!("leaf0->spine1={}", dir.join("no/where.pcapng").display())], &["there is no directory"]);

@@ -60,7 +60,7 @@ fn single_flows_are_equal_to_the_nanosecond() {
 
 #[test]
 #[ignore = "needs the recorded runs: ANABRANCH_RECORDED"]
-fn the_permutation_takes_the_recorded_paths() {
+fn permutation_takes_recorded_paths() {
     let folder = folder();
     for profile in ["irn", "lossless"] {
         let recorded = theirs(&folder, &format!("calibration/perm_{profile}_fecmp.fct"));
@@ -81,7 +81,7 @@ fn the_permutation_takes_the_recorded_paths() {
 /// for twenty seeds is about two standard deviations to either side.
 #[test]
 #[ignore = "needs the recorded runs: ANABRANCH_RECORDED"]
-fn mean_and_largest_times_lie_in_the_range_of_the_seeds() {
+fn mean_and_max_times_are_within_seed_range() {
     let folder = folder();
     for (case, profile, scheme, suffix, seeds) in [
         ("pair", "irn", "ecmp", "fecmp", 64),

@@ -29,7 +29,7 @@ fn every_ready_made_scenario_is_valid_and_reads_back() {
 }
 
 #[test]
-fn what_is_not_a_default_survives() {
+fn non_default_values_survive() {
     let changes = [
         "topology.link=[{ class = \"host\", rate = \"200Gbps\" }, { link = \"leaf0-spine1\", delay = \"2us\" }]",
         "fabric.classes=[\"a\", \"b\"]",
@@ -75,7 +75,7 @@ fn what_is_not_a_default_survives() {
 }
 
 #[test]
-fn the_hash_names_what_a_run_depends_on() {
+fn hash_covers_inputs_of_a_run() {
     let hash = |changes: &[&str]| {
         load("tiny", &changes.iter().map(|c| (*c).to_string()).collect::<Vec<_>>(), None).unwrap().hash()
     };
@@ -151,7 +151,7 @@ fn later_words_win_over_earlier_ones() {
 }
 
 #[test]
-fn all_load_balancers_of_a_comparison_see_the_same_flows() {
+fn load_balancers_of_a_comparison_share_flows() {
     let scenario = load("tiny", &["workload.0={ kind = \"poisson\", duration = \"20us\" }".into()], None).unwrap();
     let request = Request {
         schemes: vec!["ecmp".into(), "prime".into(), "ops+drill".into()],
@@ -184,7 +184,7 @@ fn comparisons_that_cannot_be() {
     };
     for (text, words) in [
         (error(&["ecmp", "prme"], None, None), &["`prme`", "did you mean `prime`?"][..]),
-        (error(&["ecmp", "ecmp"], None, None), &["`ecmp` stands twice"]),
+        (error(&["ecmp", "ecmp"], None, None), &["`ecmp` is given twice"]),
         (error(&["prime+ecmp"], None, None), &["use switch ev-index"]),
         (error(&["ecmp", "prime"], None, Some("prim")), &["`prim`", "ecmp, prime", "did you mean `prime`?"]),
         (error(&["ecmp"], Some(0), None), &["--seeds", "found 0"]),

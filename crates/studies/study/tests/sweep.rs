@@ -38,7 +38,7 @@ fn every_value_with_every_other_and_a_first_seed_everywhere_first() {
 }
 
 #[test]
-fn points_that_come_to_the_same_run_share_it() {
+fn equal_points_share_a_run() {
     // A parameter of PRIME does not touch ECMP: three runs of PRIME and one of ECMP per seed.
     let sweep = sweep(&["load_balancer.prime.p_ecn=4,8,16"], false, &request(&["ecmp", "prime"], 2));
     assert_eq!((sweep.plan.runs.len(), sweep.order().len()), (12, 8));
@@ -99,7 +99,7 @@ fn variants_are_the_scenario_with_other_settings() {
 }
 
 #[test]
-fn a_million_runs_at_most() {
+fn sweeps_have_at_most_a_million_runs() {
     let axes = || vec![over::axis("run.warmup=0us..200000us:1us").unwrap()];
     let scenario = load("tiny", &[], None).unwrap();
     let error = Sweep::new(scenario, axes(), false, &request(&["ecmp"], 10)).err().unwrap().to_string();

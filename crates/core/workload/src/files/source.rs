@@ -81,7 +81,7 @@ impl Source<'_> {
         let start = decimal::read(text, self.unit.ps())
             .map_err(|why| self.wrong(line, format!("start: found `{text}`, expected {why}")))?;
         if start > MAX_NUMBER {
-            let most = format!("expected {MAX_NUMBER} ps or less: clocks and tables hold no more");
+            let most = format!("expected {MAX_NUMBER} ps or less, the limit of clocks and tables");
             return Err(self.wrong(line, format!("start: found `{text}`, {most}")));
         }
         Ok(Time::from_ps(start))

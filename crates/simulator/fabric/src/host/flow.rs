@@ -2,7 +2,7 @@
 
 use crate::{
     ids::{FlowId, HostId},
-    measure::{Counted, SenderLook},
+    measure::{Counted, SampledSender},
     plan::Plan,
 };
 use anabranch_endpoint::Flow;
@@ -28,9 +28,9 @@ pub(crate) struct Sending {
 
 pub(crate) type SenderFlow = Flow<Sending>;
 
-pub(crate) fn sender_look(plan: &Plan<'_>, flow: &SenderFlow, counted: &mut Counted, now: u64) -> SenderLook {
+pub(crate) fn sample_sender(plan: &Plan<'_>, flow: &SenderFlow, counted: &mut Counted, now: u64) -> SampledSender {
     let (window, rate) = flow.sender.allowed(&plan.transport, Time::from_ps(now));
-    SenderLook {
+    SampledSender {
         sent_packets: counted.sent,
         in_flight: flow.sender.in_flight(),
         window,

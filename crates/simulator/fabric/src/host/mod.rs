@@ -7,7 +7,7 @@ mod probe;
 mod receiver;
 mod sender;
 
-pub(crate) use flow::{SenderFlow, sender_look};
+pub(crate) use flow::{SenderFlow, sample_sender};
 pub(crate) use outcome::NEVER;
 
 use crate::{
@@ -47,7 +47,7 @@ impl Hosts {
             Kind::Header => self.receivers.on_header(cx.plan, &packet),
             Kind::Ack | Kind::Nack => {
                 cx.ports.remove(id);
-                return self.senders.on_answer(&mut self.nics, cx, host, &packet);
+                return self.senders.on_ack(&mut self.nics, cx, host, &packet);
             }
             Kind::Probe => {
                 let reply = packet.reply(Kind::ProbeReply, cx.plan.ack_size);
@@ -101,7 +101,7 @@ impl Hosts {
     #[inline]
     fn answer(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId, data: &Packet, answer: &Reply) {
         let mut reply = data.reply(Kind::Ack, cx.plan.ack_size);
-        reply.set_answer(answer);
+        reply.set_ack(answer);
         reply.flags |= data.flags & LAST_HOP;
         if cx.plan.transport.fresh_acks() && cx.plan.hashed[usize::from(data.balancer)] {
             // The time of sending gives every reply another entropy value.

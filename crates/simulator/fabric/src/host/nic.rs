@@ -78,8 +78,8 @@ impl Egress<Sending> for NicEgress<'_, '_> {
     #[inline]
     fn start(&mut self, flow: &mut Sending, departure: &Departure, start: Time) -> Time {
         let (next, start) = (departure.segment, start.ps());
-        if let Some(looks) = self.cx.series.flows.get_mut(flow.watch as usize) {
-            looks.counted.sent(departure.tag);
+        if let Some(samples) = self.cx.series.flows.get_mut(flow.watch as usize) {
+            samples.counted.sent(departure.tag);
         }
         if let Some(gap) = departure.gap {
             self.gaps.note(gap.ps(), flow.base_rtt);

@@ -1,7 +1,7 @@
 //! The sending side of a flow: from its start to its last acknowledgement.
 
 use super::{
-    flow::{Sending, sender_look},
+    flow::{Sending, sample_sender},
     nic::Nics,
     probe::explore,
 };
@@ -81,7 +81,7 @@ impl Senders {
     }
 
     #[inline]
-    pub(super) fn on_answer(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, host: HostId, packet: &Packet) {
+    pub(super) fn on_ack(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, host: HostId, packet: &Packet) {
         let slot = self.slots[packet.flow as usize];
         if slot == Slot::NONE {
             return;
@@ -92,19 +92,19 @@ impl Senders {
         let detour = |paths: &Arc<GuidedPaths>| paths.detour(packet.tag >> 16, plan.topology.switch_latency);
         let path_rtt = flow.of.paths.as_ref().and_then(detour).map(|detour| flow.of.shortest_rtt + detour);
         let scheme = nics.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
-        let blames = packet.flags & LAST_HOP == 0 || plan.transport.reports_last_hop_trims();
-        let heard = flow.on_ack(&plan.transport, scheme, time, &packet.answer(), path_rtt, None, blames);
-        if let Some(looks) = cx.series.flows.get_mut(flow.of.watch as usize) {
-            looks.counted.heard(packet.flags & MARKED != 0, heard.trimmed);
+        let attributes_loss = packet.flags & LAST_HOP == 0 || plan.transport.reports_last_hop_trims();
+        let ack = flow.on_ack(&plan.transport, scheme, time, &packet.answer(), path_rtt, None, attributes_loss);
+        if let Some(samples) = cx.series.flows.get_mut(flow.of.watch as usize) {
+            samples.counted.ack(packet.flags & MARKED != 0, ack.trimmed);
         }
-        if heard.done {
+        if ack.done {
             self.close(nics, cx, slot);
         } else {
-            if !heard.trimmed {
+            if !ack.trimmed {
                 explore(nics, cx, host, slot);
             }
             nics.enter(cx, slot);
-            if !heard.trimmed {
+            if !ack.trimmed {
                 nics.arm_timer(cx, slot);
             }
         }
@@ -132,8 +132,8 @@ impl Senders {
         let flow = nics.close(slot);
         let Sending { flow: number, src: host, balancer, watch, .. } = flow.of;
         let (retransmitted, path_switches) = (flow.sender.retransmitted(), flow.path_switches());
-        if let Some(looks) = cx.series.flows.get_mut(watch as usize) {
-            looks.last = Some((now, sender_look(plan, &flow, &mut looks.counted, now)));
+        if let Some(samples) = cx.series.flows.get_mut(watch as usize) {
+            samples.last = Some((now, sample_sender(plan, &flow, &mut samples.counted, now)));
         }
         if let Some(balancers) = &mut cx.series.balancers {
             let done = &mut balancers.done[usize::from(balancer)];

@@ -13,7 +13,7 @@ pub(crate) use histogram::Histograms;
 pub(crate) use queue::QueueAccount;
 pub use series::series_bytes;
 pub(crate) use series::{
-    BalancerLook, BalancerLooks, Counted, FlowLooks, PortLook, ReceiverLook, SenderLook, Series, Spread,
+    BalancerSamples, Counted, FlowSamples, SampledBalancer, SampledPort, SampledReceiver, SampledSender, Series, Spread,
 };
 pub(crate) use tally::{Balances, Family, Tally};
 pub(crate) use watch::{Spot, Watch};

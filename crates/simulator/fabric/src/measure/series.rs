@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 /// A sample of a port; the counts are those of the run so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PortLook {
+pub(crate) struct SampledPort {
     pub(crate) waiting_bytes: u32,
     pub(crate) waiting_packets: u32,
     pub(crate) sent_bytes: u64,
@@ -23,7 +23,7 @@ pub(crate) struct PortLook {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SenderLook {
+pub(crate) struct SampledSender {
     pub(crate) sent_packets: u64,
     pub(crate) in_flight: u64,
     pub(crate) window: Option<u64>,
@@ -38,14 +38,14 @@ pub(crate) struct SenderLook {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ReceiverLook {
+pub(crate) struct SampledReceiver {
     pub(crate) received_bytes: u64,
     pub(crate) out_of_order: u64,
 }
 
 /// Sample of a load balancer in one partition. All fields are sums, so that partitions add up.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct BalancerLook {
+pub(crate) struct SampledBalancer {
     pub(crate) open: u64,
     pub(crate) finished: u64,
     pub(crate) in_flight: u64,
@@ -55,7 +55,7 @@ pub(crate) struct BalancerLook {
     pub(crate) counters: SchemeCounters,
 }
 
-impl std::ops::AddAssign for BalancerLook {
+impl std::ops::AddAssign for SampledBalancer {
     fn add_assign(&mut self, other: Self) {
         self.open += other.open;
         self.finished += other.finished;
@@ -95,49 +95,49 @@ impl Counted {
     }
 
     #[cold]
-    pub(crate) fn heard(&mut self, marked: bool, trimmed: bool) {
+    pub(crate) fn ack(&mut self, marked: bool, trimmed: bool) {
         self.marked += u64::from(marked);
         self.trimmed += u64::from(trimmed);
     }
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct FlowLooks {
+pub(crate) struct FlowSamples {
     pub(crate) flow: u32,
     pub(crate) counted: Counted,
     /// Sample number and values, while the flow is open at its sender.
-    pub(crate) sender: Vec<(u32, SenderLook)>,
+    pub(crate) sender: Vec<(u32, SampledSender)>,
     /// Time of its last acknowledgement and the values at that time.
-    pub(crate) last: Option<(u64, SenderLook)>,
+    pub(crate) last: Option<(u64, SampledSender)>,
     /// Sample number and values, where they have changed.
-    pub(crate) receiver: Vec<(u32, ReceiverLook)>,
+    pub(crate) receiver: Vec<(u32, SampledReceiver)>,
     /// First sample after complete reception.
     pub(crate) closed: Option<u32>,
 }
 
-impl FlowLooks {
-    pub(crate) fn receives(&mut self, number: u32, look: ReceiverLook) {
-        if self.receiver.last().is_none_or(|last| last.1 != look) {
-            self.receiver.push((number, look));
+impl FlowSamples {
+    pub(crate) fn receives(&mut self, number: u32, sample: SampledReceiver) {
+        if self.receiver.last().is_none_or(|last| last.1 != sample) {
+            self.receiver.push((number, sample));
         }
     }
 
     /// Returns the values at the receiver in sample `number`; `complete` gives those of a flow that has completed.
-    pub(crate) fn at(&self, number: u32, complete: impl FnOnce() -> ReceiverLook) -> ReceiverLook {
+    pub(crate) fn at(&self, number: u32, complete: impl FnOnce() -> SampledReceiver) -> SampledReceiver {
         if self.closed.is_some_and(|closed| closed <= number) {
             return complete();
         }
         let before = self.receiver.partition_point(|(other, _)| *other <= number);
-        before.checked_sub(1).map_or_else(ReceiverLook::default, |index| self.receiver[index].1)
+        before.checked_sub(1).map_or_else(SampledReceiver::default, |index| self.receiver[index].1)
     }
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct BalancerLooks {
+pub(crate) struct BalancerSamples {
     /// Sums over finished flows, per load balancer.
-    pub(crate) done: Vec<BalancerLook>,
+    pub(crate) done: Vec<SampledBalancer>,
     /// Per sample and load balancer.
-    pub(crate) looks: Vec<Vec<BalancerLook>>,
+    pub(crate) samples: Vec<Vec<SampledBalancer>>,
     /// Per switch: its uplinks, and the bytes that each had sent at the previous sample.
     pub(crate) uplinks: Vec<Vec<(PortId, u64)>>,
     pub(crate) spread: Vec<Spread>,
@@ -145,7 +145,7 @@ pub(crate) struct BalancerLooks {
 
 /// A sample, and the number of consecutive sampling times it is valid for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Look {
+struct SampleTime {
     at: u64,
     times: u64,
 }
@@ -160,11 +160,11 @@ pub fn series_bytes(ports: u64, flows: u64, balancers: u64) -> u64 {
 pub(crate) struct Series {
     interval: u64,
     next: u64,
-    looks: Vec<Look>,
+    samples: Vec<SampleTime>,
     /// Per port, and per sample.
-    pub(crate) ports: Vec<(PortId, Vec<PortLook>)>,
-    pub(crate) flows: Vec<FlowLooks>,
-    pub(crate) balancers: Option<Box<BalancerLooks>>,
+    pub(crate) ports: Vec<(PortId, Vec<SampledPort>)>,
+    pub(crate) flows: Vec<FlowSamples>,
+    pub(crate) balancers: Option<Box<BalancerSamples>>,
     /// Bytes that each time of the last sample takes.
     pub(crate) bytes_per_time: u64,
 }
@@ -182,33 +182,33 @@ impl Series {
     }
 
     /// Registers the next sample, valid to before `start`. Returns its number.
-    pub(crate) fn look(&mut self, start: u64) -> u32 {
+    pub(crate) fn sample(&mut self, start: u64) -> u32 {
         let times = (start.max(self.next) - self.next) / self.interval + 1;
-        self.looks.push(Look { at: self.next, times });
+        self.samples.push(SampleTime { at: self.next, times });
         self.next = self.next.saturating_add(times.saturating_mul(self.interval));
-        (self.looks.len() - 1) as u32
+        (self.samples.len() - 1) as u32
     }
 
     /// Returns the times for which sample `number` is valid, up to `end`.
     pub(crate) fn times(&self, number: usize, end: u64) -> impl Iterator<Item = u64> + use<> {
-        let (look, interval) = (self.looks[number], self.interval);
-        (0..look.times).map(move |k| look.at + k * interval).take_while(move |time| *time <= end)
+        let (sample, interval) = (self.samples[number], self.interval);
+        (0..sample.times).map(move |k| sample.at + k * interval).take_while(move |time| *time <= end)
     }
 
     pub(crate) fn last_bytes(&self, end: u64) -> u64 {
-        let Some(last) = self.looks.last() else { return 0 };
+        let Some(last) = self.samples.last() else { return 0 };
         let times = (end.saturating_sub(last.at) / self.interval + 1).min(last.times);
         times.saturating_mul(self.bytes_per_time)
     }
 
-    pub(crate) fn looks(&self) -> usize {
-        self.looks.len()
+    pub(crate) fn samples(&self) -> usize {
+        self.samples.len()
     }
 
     pub(crate) fn memory(&self) -> usize {
         let ports: usize = self.ports.iter().map(|port| port.1.capacity()).sum();
         let flows: usize = self.flows.iter().map(|f| f.sender.capacity()).sum();
-        ports * size_of::<PortLook>() + flows * size_of::<(u32, SenderLook)>()
+        ports * size_of::<SampledPort>() + flows * size_of::<(u32, SampledSender)>()
     }
 }
 
@@ -217,12 +217,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_between_which_nothing_happens_share_a_look() {
+    fn idle_sampling_times_share_a_sample() {
         let mut series = Series::new(10);
-        assert_eq!((series.next(), series.look(4)), (0, 0));
-        assert_eq!((series.next(), series.look(10)), (10, 1));
+        assert_eq!((series.next(), series.sample(4)), (0, 0));
+        assert_eq!((series.next(), series.sample(10)), (10, 1));
         // Nothing happens until 47: the sample at 20 is valid for 30 and 40 too.
-        assert_eq!((series.next(), series.look(47), series.next()), (20, 2, 50));
+        assert_eq!((series.next(), series.sample(47), series.next()), (20, 2, 50));
         let times = |number, end| series.times(number, end).collect::<Vec<_>>();
         assert_eq!((times(0, 99), times(1, 99), times(2, 99)), (vec![0], vec![10], vec![20, 30, 40]));
         assert_eq!(times(2, 30), [20, 30]);

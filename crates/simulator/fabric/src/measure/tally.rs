@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_family_has_its_own_books() {
+    fn packet_kinds_are_accounted_separately() {
         let mut ledger = Balances::default();
         let packet = |kind, size| Packet { kind, size, ..Packet::default() };
         ledger.born(&packet(Kind::Data, 4160));

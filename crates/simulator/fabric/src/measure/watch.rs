@@ -203,7 +203,7 @@ mod tests {
 
     /// Two sends and a reception: the reception is in the future and does not count.
     #[test]
-    fn rows_end_with_the_window_that_has_too_many() {
+    fn rows_end_with_window_over_limit() {
         let mut watch = watch(1);
         let packet = Packet { flow: 3, kind: Kind::Data, ..Packet::default() };
         for event in [TraceEvent::Send, TraceEvent::Receive] {

@@ -73,9 +73,8 @@ pub fn lossless_problem(
         return None;
     }
     if let Never::Value(pause) = fabric.pfc_pause {
-        let message =
-            format!("a pause of {pause} ends by itself while the buffer may still be full, and packets are lost");
-        let help = "give pfc_pause = \"never\", or the profile conweave-ns3-lossless, whose pauses end";
+        let message = format!("a pause of {pause} expires while the buffer may still be full, so packets are lost");
+        let help = "give pfc_pause = \"never\", or the profile conweave-ns3-lossless, whose pauses expire";
         return Some(("pfc_pause", message, help.into()));
     }
     let Auto::Value(given) = fabric.pfc_headroom else { return None };
@@ -85,7 +84,7 @@ pub fn lossless_problem(
     (given.0 < least).then(|| {
         let name = topology.link_name(link);
         let message = format!(
-            "{given} do not hold what still arrives over {name} after a pause was sent ({least}B): packets are lost"
+            "{given} are less than the bytes that arrive over {name} after a pause is sent ({least}B), so packets are lost"
         );
         ("pfc_headroom", message, format!("give pfc_headroom = \"auto\", or {least}B or more"))
     })

@@ -215,7 +215,7 @@ mod tests {
 
     /// A fabric with more switches than cells: two leaves and 65,534 spines.
     #[test]
-    fn a_fabric_of_very_many_switches_keeps_its_cells() {
+    fn fabric_of_many_switches_keeps_its_cells() {
         let mut parameters = TopologyParameters::named("leaf-spine").expect("a topology");
         for (key, value) in [("leaves", 2), ("spines", 65_534), ("hosts_per_leaf", 1)] {
             parameters.parameters_mut().set(key, &Raw::Int(value)).expect("a parameter");

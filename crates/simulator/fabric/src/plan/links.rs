@@ -21,7 +21,7 @@ pub(crate) struct LinkPlan {
 /// always wins a synchronous start. Fails if there are more links than ranks.
 pub(crate) fn links(topology: &Topology, seed: u64) -> Result<Vec<LinkPlan>, String> {
     if topology.links.len().max(topology.nodes.len()) >= MAX_ENTITIES as usize {
-        return Err(format!("{} links; fewer than {MAX_ENTITIES} can be told apart", topology.links.len()));
+        return Err(format!("{} links; expected fewer than {MAX_ENTITIES}", topology.links.len()));
     }
     let mut name = String::new();
     let mut plans: Vec<LinkPlan> = topology

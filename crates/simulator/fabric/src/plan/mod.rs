@@ -164,7 +164,7 @@ impl<'a> Plan<'a> {
         let bdp = nic_rate.bytes_in(base_rtt);
         let fabric = Limits::new(&setup.fabric, bdp, wire_mtu as u32).map_err(RunError::Setup)?;
         if fabric.pfc && setup.fabric.shared_buffer.0 == 0 {
-            let message = "fabric.pfc needs a fabric.shared_buffer, whose filling it watches";
+            let message = "fabric.pfc needs a fabric.shared_buffer, whose occupancy triggers its pauses";
             return Err(RunError::Setup(message.into()));
         }
         let slowest = topology.links.iter().map(|l| l.rate).min().unwrap_or(nic_rate);

@@ -397,7 +397,7 @@ impl<'a> Backlog<'a> {
         self.ports.iter().map(|port| port.account.sent_bytes).collect()
     }
 
-    pub(crate) fn close_books(&mut self, port: PortId, end: u64) {
+    pub(crate) fn finish_accounts(&mut self, port: PortId, end: u64) {
         let end = end.max(self.ports[port.at()].account.changed_at);
         self.change(port, end, 0, 0);
     }

@@ -227,7 +227,7 @@ mod tests {
         /// For any arrivals and departures, at every fan-in: if a paused ingress sends no more than its headroom from
         /// the packet that caused the pause, every packet is admitted.
         #[test]
-        fn with_pfc_every_packet_finds_room(
+        fn pfc_never_drops(
             ingresses in 1u64..64, headroom in 3 * FULL..30_000, shared in FULL..400_000,
             steps in prop::collection::vec((any::<u32>(), 1..=FULL as u32, 0u8..8), 100..3000),
         ) {

@@ -62,7 +62,7 @@ mod tests {
 
     /// 1000 draws at one half: 500, give or take four deviations of sqrt(1000 / 4) = 15.8.
     #[test]
-    fn losses_come_as_often_as_they_should() {
+    fn losses_have_the_given_rate() {
         let mut fault = LinkFault::default();
         fault.change(FaultAction::Loss { per_billion: 500_000_000 }, false);
         let packet = Packet { kind: Kind::Data, ..Packet::default() };

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_picoseconds_need_no_clock() {
+    fn whole_picoseconds_are_exact() {
         assert!(matches!(wire_time(Rate::gbps(400), false, 9000), (20, None)));
     }
 

@@ -81,7 +81,7 @@ mod tests {
 
     /// 1 and 2 wait for each other, but a packet of 2 also waits at a port that proceeds; 3 and 4 cannot proceed.
     #[test]
-    fn what_can_go_on_is_no_deadlock() {
+    fn progressing_pauses_are_no_deadlock() {
         let waits = |more: Option<u32>| {
             [(1, vec![Some(2)]), (2, vec![Some(1), more]), (3, vec![Some(4)]), (4, vec![Some(3)]), (5, vec![Some(1)])]
         };
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn circles_are_found_and_only_they() {
+    fn only_cyclic_waits_are_found() {
         let graph = |edges: &[(u32, u32)]| {
             let mut map: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
             edges.iter().for_each(|&(a, b)| map.entry(a).or_default().push(b));

@@ -11,7 +11,7 @@ pub(super) fn links(plan: &Plan<'_>, partitions: &mut [Partition<'_>], end: Time
     for (index, link) in plan.links.iter().enumerate() {
         let number = index as u32;
         let (ports, id) = (&mut partitions[usize::from(plan.owner_of_link(number))].cx.ports, plan.port_of(number));
-        ports.queues.close_books(id, end.ps());
+        ports.queues.finish_accounts(id, end.ps());
         let (port, queues) = (ports.port(id), &ports.queues);
         let counters = queues.counters(id);
         let account = &port.account;

@@ -2,7 +2,7 @@
 
 use crate::{
     ids::FlowId,
-    measure::{BalancerLook, PortLook, ReceiverLook, SenderLook, Spread},
+    measure::{SampledBalancer, SampledPort, SampledReceiver, SampledSender, Spread},
     partition::Partition,
     plan::Plan,
 };
@@ -17,7 +17,7 @@ pub(super) fn series(
 ) -> (Vec<PortSeries>, Vec<FlowSeries>, Vec<SchemeSeries>) {
     // All partitions have passed the same cuts; the time after the last one needs one more sample.
     for partition in partitions.iter_mut().filter(|partition| partition.cx.series.next() <= end.ps()) {
-        partition.look(end.ps());
+        partition.sample(end.ps());
     }
     let partitions = &*partitions;
     (ports(plan, partitions, end), flows(plan, partitions, end), balancers(plan, partitions, end))
@@ -30,34 +30,34 @@ fn ports(plan: &Plan<'_>, partitions: &[Partition<'_>], end: Time) -> Vec<PortSe
     let name = |node: u32| plan.topology.node(NodeId(node)).name.clone();
     let of_link = |link: u32| {
         let series = &partitions[usize::from(plan.owner_of_link(link))].cx.series;
-        let looks = series.ports.binary_search_by_key(&plan.port_of(link), |port| port.0);
-        let looks = looks.map_or(&[][..], |index| &series.ports[index].1);
-        let at_times = |(number, look): (usize, &PortLook)| {
-            let look = *look;
-            series.times(number, end.ps()).map(move |time| port_sample(time, &look))
+        let recorded = series.ports.binary_search_by_key(&plan.port_of(link), |port| port.0);
+        let recorded = recorded.map_or(&[][..], |index| &series.ports[index].1);
+        let at_times = |(number, sampled): (usize, &SampledPort)| {
+            let sampled = *sampled;
+            series.times(number, end.ps()).map(move |time| port_sample(time, &sampled))
         };
         let ends = &plan.links[link as usize];
         PortSeries {
             from: name(ends.from),
             to: name(ends.to),
-            samples: looks.iter().enumerate().flat_map(at_times).collect(),
+            samples: recorded.iter().enumerate().flat_map(at_times).collect(),
         }
     };
     links.into_iter().filter(|_| plan.measure.series_interval > Time::ZERO).map(of_link).collect()
 }
 
-fn port_sample(time: u64, look: &PortLook) -> PortSample {
+fn port_sample(time: u64, sampled: &SampledPort) -> PortSample {
     PortSample {
         time: Time::from_ps(time),
-        queue_bytes: look.waiting_bytes.into(),
-        queue_packets: look.waiting_packets.into(),
-        sent_bytes: look.sent_bytes,
-        sent_packets: look.sent_packets,
-        ecn_marks: look.marked.into(),
-        trims: look.trimmed.into(),
-        drops: look.dropped.into(),
-        pauses: look.pauses.into(),
-        paused: look.paused != 0,
+        queue_bytes: sampled.waiting_bytes.into(),
+        queue_packets: sampled.waiting_packets.into(),
+        sent_bytes: sampled.sent_bytes,
+        sent_packets: sampled.sent_packets,
+        ecn_marks: sampled.marked.into(),
+        trims: sampled.trimmed.into(),
+        drops: sampled.dropped.into(),
+        pauses: sampled.pauses.into(),
+        paused: sampled.paused != 0,
     }
 }
 
@@ -66,17 +66,17 @@ fn flows(plan: &Plan<'_>, partitions: &[Partition<'_>], end: Time) -> Vec<FlowSe
         let flow = &plan.flows.flows[plan.measure.series_flows[index] as usize];
         let source = &partitions[usize::from(plan.owner_of_host(flow.src))];
         let target = &partitions[usize::from(plan.owner_of_host(flow.dst))];
-        let (sent, heard) = (&source.cx.series.flows[index], &target.cx.series.flows[index]);
+        let (sent, receiving) = (&source.cx.series.flows[index], &target.cx.series.flows[index]);
         let mut samples = Vec::new();
-        for (number, look) in &sent.sender {
-            let receiver = heard.at(*number, || final_look(target, sent.flow));
+        for (number, sampled) in &sent.sender {
+            let receiver = receiving.at(*number, || final_sample(target, sent.flow));
             let times = source.cx.series.times(*number as usize, end.ps()).enumerate();
             // Nothing was sent since the previous time.
-            let look_at = |k: usize| SenderLook { paths: if k == 0 { look.paths } else { 0 }, ..*look };
-            samples.extend(times.map(|(k, time)| flow_sample(time, &look_at(k), &receiver)));
+            let sampled_at = |k: usize| SampledSender { paths: if k == 0 { sampled.paths } else { 0 }, ..*sampled };
+            samples.extend(times.map(|(k, time)| flow_sample(time, &sampled_at(k), &receiver)));
         }
-        if let Some((time, look)) = &sent.last {
-            samples.push(flow_sample(*time, look, &final_look(target, sent.flow)));
+        if let Some((time, sampled)) = &sent.last {
+            samples.push(flow_sample(*time, sampled, &final_sample(target, sent.flow)));
         }
         FlowSeries { flow_id: sent.flow, samples }
     };
@@ -84,26 +84,26 @@ fn flows(plan: &Plan<'_>, partitions: &[Partition<'_>], end: Time) -> Vec<FlowSe
     (0..asked).map(of_flow).collect()
 }
 
-fn final_look(partition: &Partition<'_>, flow: u32) -> ReceiverLook {
+fn final_sample(partition: &Partition<'_>, flow: u32) -> SampledReceiver {
     let received = partition.hosts.received(FlowId(flow));
-    ReceiverLook { received_bytes: received.received_bytes, out_of_order: received.metrics.out_of_order_packets }
+    SampledReceiver { received_bytes: received.received_bytes, out_of_order: received.metrics.out_of_order_packets }
 }
 
-fn flow_sample(time: u64, look: &SenderLook, receiver: &ReceiverLook) -> FlowSample {
+fn flow_sample(time: u64, sampled: &SampledSender, receiver: &SampledReceiver) -> FlowSample {
     FlowSample {
         time: Time::from_ps(time),
-        sent_packets: look.sent_packets,
+        sent_packets: sampled.sent_packets,
         received_bytes: receiver.received_bytes,
-        in_flight_bytes: look.in_flight,
-        window_bytes: look.window,
-        rate_bps: look.rate,
-        retransmitted_packets: look.retransmitted,
+        in_flight_bytes: sampled.in_flight,
+        window_bytes: sampled.window,
+        rate_bps: sampled.rate,
+        retransmitted_packets: sampled.retransmitted,
         out_of_order_packets: receiver.out_of_order,
-        marked_acks: look.marked,
-        trim_notices: look.trimmed,
-        path_tag: look.tag,
-        path_switches: look.path_switches,
-        paths: look.paths,
+        marked_acks: sampled.marked,
+        trim_notices: sampled.trimmed,
+        path_tag: sampled.tag,
+        path_switches: sampled.path_switches,
+        paths: sampled.paths,
     }
 }
 
@@ -115,36 +115,36 @@ fn balancers(plan: &Plan<'_>, partitions: &[Partition<'_>], end: Time) -> Vec<Sc
     let series = &partitions[0].cx.series;
     let of_balancer = |balancer: usize| {
         let mut samples = Vec::new();
-        for number in 0..series.looks() {
-            let (mut look, mut spread) = (BalancerLook::default(), Spread::default());
+        for number in 0..series.samples() {
+            let (mut sampled, mut spread) = (SampledBalancer::default(), Spread::default());
             for part in &parts {
-                look += part.looks[number][balancer];
+                sampled += part.samples[number][balancer];
                 spread.busiest += part.spread[number].busiest;
                 spread.mean += part.spread[number].mean;
             }
             let imbalance = (spread.mean > 0).then(|| spread.busiest as f64 / spread.mean as f64);
             let times = series.times(number, end.ps()).enumerate();
-            samples.extend(times.map(|(k, time)| scheme_sample(time, &look, imbalance.filter(|_| k == 0))));
+            samples.extend(times.map(|(k, time)| scheme_sample(time, &sampled, imbalance.filter(|_| k == 0))));
         }
         SchemeSeries { load_balancer: balancer as u16, samples }
     };
     (0..plan.balancers.len()).map(of_balancer).collect()
 }
 
-fn scheme_sample(time: u64, look: &BalancerLook, uplink_imbalance: Option<f64>) -> SchemeSample {
+fn scheme_sample(time: u64, sampled: &SampledBalancer, uplink_imbalance: Option<f64>) -> SchemeSample {
     SchemeSample {
         time: Time::from_ps(time),
-        open_flows: look.open,
-        finished_flows: look.finished,
-        in_flight_bytes: look.in_flight,
-        window_bytes: look.window,
-        retransmitted_packets: look.retransmitted,
-        path_switches: look.path_switches,
-        flowlets: look.counters.flowlets,
-        created_flowlets: look.counters.created_flowlets,
-        added_delay: Time::from_ps(look.counters.added_delay_ps),
-        reroutes: look.counters.reroutes,
-        reordered_packets: look.counters.reordered_packets,
+        open_flows: sampled.open,
+        finished_flows: sampled.finished,
+        in_flight_bytes: sampled.in_flight,
+        window_bytes: sampled.window,
+        retransmitted_packets: sampled.retransmitted,
+        path_switches: sampled.path_switches,
+        flowlets: sampled.counters.flowlets,
+        created_flowlets: sampled.counters.created_flowlets,
+        added_delay: Time::from_ps(sampled.counters.added_delay_ps),
+        reroutes: sampled.counters.reroutes,
+        reordered_packets: sampled.counters.reordered_packets,
         uplink_imbalance,
     }
 }

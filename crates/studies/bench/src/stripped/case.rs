@@ -117,7 +117,7 @@ mod tests {
 
     /// A single packet from each host and its ACK take as many hops as in the simulator.
     #[test]
-    fn ways_are_as_long_as_in_the_simulator() {
+    fn paths_are_as_long_as_in_the_simulator() {
         let cases = [
             ("permutation-128", "topology.radix=4", "ecmp"),
             ("permutation-1024", "topology.radix=4", "ecmp"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn every_case_of_the_bench_has_its_loop() {
+    fn every_case_has_a_loop() {
         for case in CASES {
             let setup = case.load().and_then(|scenario| scenario.setup(scenario.seed)).unwrap();
             let stripped = Case::of(&setup).unwrap_or_else(|| panic!("{}: no loop of this graph", case.name));

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn one_packet_takes_its_closed_form() {
+    fn one_packet_matches_closed_form() {
         // Out: 4 hops of 4160 B at 20 ps per byte and 1 us; back: 4 hops of 64 B and 1 us. One packet per flow; with one
         // host per leaf no two flows share a link.
         let graph = GraphKind::LeafSpine { leaves: 4, hosts_per_leaf: 1, spines: 1 };
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dragonfly_has_up_to_three_hops_between_switches() {
+    fn dragonfly_paths_have_up_to_three_switch_hops() {
         // Groups of 2 switches with a host and a global link each: 3 groups, 6 hosts. Port k of group g leads to group
         // g + k + 1: from switch 0 to the next group's switch 1, from switch 1 to the last group's switch 0.
         let graph = GraphKind::Dragonfly { p: 1, a: 2, h: 1 };

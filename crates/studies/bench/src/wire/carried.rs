@@ -1,7 +1,7 @@
 use super::{
     iperf,
     per_packet::PacketCheck,
-    shared::{DATAGRAM, PAYLOAD, UNDER_WAY, cpu_seconds},
+    shared::{DATAGRAM, MAX_IN_FLIGHT, PAYLOAD, cpu_seconds},
 };
 use anabranch_endpoint::{Bytes, Endpoint, Event, Settings};
 use anabranch_lb::registry::HostParameters;
@@ -178,7 +178,7 @@ fn plain(method: SendMethod, run: usize, bytes: u64) -> io::Result<Carried> {
         let (mut sent, mut received) = (0u64, 0u64);
         while received < count {
             let many = (count - sent).min(run as u64);
-            if many > 0 && sent + many - received <= UNDER_WAY {
+            if many > 0 && sent + many - received <= MAX_IN_FLIGHT {
                 at = if at + run * DATAGRAM > MESSAGE { 0 } else { at };
                 let contents = &message[at..at + many as usize * DATAGRAM];
                 at += contents.len();
@@ -208,7 +208,7 @@ fn plain(method: SendMethod, run: usize, bytes: u64) -> io::Result<Carried> {
 fn settings(scheme: &str, run_length: u32, ack_every: i64, host_key: u64) -> Settings {
     let mut transport = TransportParameters::named("uet").expect("a transport");
     let keys = [("mtu", format!("{PAYLOAD}B")), ("congestion_control", "none".into())];
-    let window = format!("{}B", UNDER_WAY * (DATAGRAM as u64 + anabranch_wire::OVERHEAD));
+    let window = format!("{}B", MAX_IN_FLIGHT * (DATAGRAM as u64 + anabranch_wire::OVERHEAD));
     for (key, value) in keys.into_iter().chain([("window", window)]) {
         transport.parameters_mut().set(key, &Raw::Text(value)).expect("a key");
     }

@@ -2,7 +2,7 @@
 pub(super) const PAYLOAD: u64 = 4096;
 pub(super) const DATAGRAM: usize = PAYLOAD as usize + anabranch_endpoint::header::DATA_HEADER;
 /// Maximum number of datagrams in flight, which a socket's buffer holds.
-pub(super) const UNDER_WAY: u64 = 128;
+pub(super) const MAX_IN_FLIGHT: u64 = 128;
 
 pub(super) fn cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);

@@ -20,14 +20,14 @@ pub(crate) fn check(setup: &Setup, workloads: &[Workload], tree: &Tree) -> Resul
         let key = if setup.limits.until_all_done { "run.time_limit" } else { "run.until" };
         let name = key.trim_start_matches("run.");
         let message = format!(
-            "[run]: `{name}`: found {}, expected {MOST} or less: clocks and tables hold no more",
+            "[run]: `{name}`: found {}, expected {MOST} or less, the limit of clocks and tables",
             Time::from_ps(limit)
         );
         return Err((key, ScenarioError::new(message)));
     }
     if let Some(link) = setup.topology.links.iter().find(|link| link.rate.0 > MAX_NUMBER) {
         let message = format!(
-            "[topology]: the rate of {} is {} bit/s, expected {MAX_NUMBER} bit/s or less: tables hold no more",
+            "[topology]: the rate of {} is {} bit/s, expected {MAX_NUMBER} bit/s or less, the limit of tables",
             setup.topology.node(link.from).name,
             link.rate.0
         );
@@ -65,8 +65,7 @@ fn ideal_times(setup: &Setup, workloads: &[Workload], tree: &Tree) -> Result<(),
     let number = number(setup, flow, workloads);
     let name = |host: u32| host_name(topology, host);
     let message = format!(
-        "[[workload]] {}: `size`: a flow of {} B from {} to {} takes {:.0} s alone on the network, expected {MOST} or less: clocks and \
-         tables hold no more",
+        "[[workload]] {}: `size`: a flow of {} B from {} to {} takes {:.0} s alone on the network, expected {MOST} or less, the limit of clocks and tables",
         number + 1,
         flow.size,
         name(flow.src),

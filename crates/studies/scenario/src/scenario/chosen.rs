@@ -33,7 +33,7 @@ impl Setting for ChosenFlows {
             return Ok(ChosenFlows::Between(from.trim().into(), to.trim().into()));
         }
         if let Some((name, count)) = text.rsplit_once(':') {
-            let count = count.trim().parse().map_err(|_| wrong().because("behind the colon stands how many"))?;
+            let count = count.trim().parse().map_err(|_| wrong().because("expected a number after the colon"))?;
             return Ok(ChosenFlows::Of(name.trim().into(), Some(count)));
         }
         match text.parse() {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_is_told() {
+    fn unknown_names_suggest_the_nearest() {
         for (what, words) in [
             ("5", "has 5, numbered from 0"),
             ("wbe", "did you mean `web`?"),

@@ -47,7 +47,7 @@ pub(crate) fn warning(setup: &Setup) -> Option<String> {
     let seconds = hops / SPEED;
     (seconds >= LONG).then(|| {
         format!(
-            "this run is about {:.1e} packet-hops: at {} million of them per second it takes {}",
+            "this run has about {:.1e} packet-hops: at {} million per second it takes {}",
             hops as f64,
             SPEED / 1_000_000,
             duration(seconds)

@@ -120,7 +120,7 @@ pub(crate) fn check(
         let (least, what) =
             if key == "queue_limit" { (packet, "full packet") } else { (transport.ack_size(), "acknowledgement") };
         if matches!(limit, BytesOrBdp::Bytes(bytes) if bytes < least) || limit == BytesOrBdp::Bdp(0) {
-            return Err(wrong(key, format!("found {limit}, expected room for at least one {what} ({least}B)")));
+            return Err(wrong(key, format!("found {limit}, expected at least one {what} ({least}B)")));
         }
     }
     if fabric.trimmed_size.0 == 0 || fabric.trimmed_size.0 > packet {
@@ -149,7 +149,7 @@ fn check_transport(
         return Err(wrong("trimming", message).help("use the profile roce-irn or roce-lossless, or trimming = false"));
     }
     if let Some((parameter, help)) = transport.pfc_problem().filter(|_| fabric.pfc) {
-        return Err(wrong("pfc", format!("PFC stands beside transport.{parameter}")).help(help));
+        return Err(wrong("pfc", format!("PFC conflicts with transport.{parameter}")).help(help));
     }
     for (key, value) in [("buffer_alpha", fabric.buffer_alpha), ("pfc_alpha", fabric.pfc_alpha)] {
         if !(value > 0.0 && value.is_finite()) {
@@ -168,7 +168,7 @@ fn check_classes(
         return Err(wrong("classes", format!("found {} names, expected from 1 to {MAX_CLASSES}", classes.len())));
     }
     if let Some(name) = classes.iter().enumerate().find(|(i, c)| classes[..*i].contains(c)).map(|(_, c)| c) {
-        return Err(wrong("classes", format!("`{name}` stands twice; every class needs a name of its own")));
+        return Err(wrong("classes", format!("`{name}` is given twice; each class needs a different name")));
     }
     if let Some(message) = classes.iter().find_map(|class| anabranch_input::wrong_name(class)) {
         return Err(wrong("classes", message));
@@ -188,7 +188,7 @@ fn check_classes(
     if weights.contains(&0) {
         return Err(wrong(
             "class_weights",
-            "found a weight of 0, expected 1 or more: the class would never send".into(),
+            "found a weight of 0, expected 1 or more; a class with weight 0 never sends".into(),
         ));
     }
     Ok(())

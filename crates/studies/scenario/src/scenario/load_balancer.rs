@@ -108,7 +108,7 @@ pub(crate) fn read(section: Option<Section<'_>>, tree: &Tree) -> Result<LoadBala
     let (scheme_rank, side_rank) = (rank("scheme"), rank("host").max(rank("switch")));
     let place = |key: &str| tree.find(&format!("load_balancer.{key}")).map(|node| node.place.clone());
     if scheme_rank == Some(0) && (rank("host") == Some(0) || rank("switch") == Some(0)) {
-        return Err(ScenarioError::new("[load_balancer]: `scheme` stands beside `host` or `switch`")
+        return Err(ScenarioError::new("[load_balancer]: found `scheme` together with `host` or `switch`")
             .maybe_at(place("scheme"))
             .help("`scheme` names both sides; give either `scheme`, or `host` and `switch`"));
     }

@@ -13,7 +13,7 @@ const LINK: u64 = 720;
 const ENTRY: u64 = 4;
 
 /// Bytes of a run of two hosts.
-const LEAST: u64 = 8_000_000;
+const BASE_BYTES: u64 = 8_000_000;
 
 /// Multiple of a flow file's size that is in memory while it is read: its bytes, the lines that count, a record, a message.
 const FILE: u64 = 5;
@@ -48,7 +48,7 @@ impl Budget {
     pub(crate) fn take_topology(&mut self, scale: &Scale, changes: u64) -> Result<(), ScenarioError> {
         let tables = scale.table_entries().saturating_mul(ENTRY).saturating_mul(1 + changes);
         let links = scale.cables.saturating_mul(2 * LINK);
-        let needed = LEAST.saturating_add(links).saturating_add(tables).saturating_add(scale.guide_bytes);
+        let needed = BASE_BYTES.saturating_add(links).saturating_add(tables).saturating_add(scale.guide_bytes);
         self.taken = self.taken.saturating_add(needed);
         if self.taken <= self.limit {
             return Ok(());
@@ -92,7 +92,7 @@ impl Budget {
     fn refused(&self, message: String) -> ScenarioError {
         let limit = gigabytes(self.limit);
         ScenarioError::new(format!("{message}, and {} {limit}", self.whose))
-            .help("make it smaller, or give a larger `memory_limit` in [run] where you know better")
+            .help("make it smaller, or give a larger `memory_limit` in [run] if the estimate is too high")
     }
 }
 
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_overflows() {
+    fn large_numbers_do_not_overflow() {
         let most = u64::MAX;
         let scale = Scale { hosts: most, switches: most, leaves: most, cables: most, guide_bytes: most };
         assert!(budget(most - 1).take_topology(&scale, most - 1).is_err());

@@ -423,7 +423,7 @@ impl Scenario {
         let rest = &message[path.len()..];
         // Parameters of schemes are named without the section that contains them.
         let section = if KEYS.contains(&section) { section.to_string() } else { format!("load_balancer.{section}") };
-        ScenarioError::new(format!("[{section}]: `{key}`{rest}")).maybe_at(self.place_or_section(&section, key))
+        ScenarioError::new(format!("[{section}]: `{key}`{rest}")).maybe_at(self.position_or_section(&section, key))
     }
 
     /// Checks that `backend` can run `setup`.
@@ -450,10 +450,10 @@ impl Scenario {
             None => format!("[{section}]"),
         };
         let message = format!("{head}: `{rest}`: {reason} (backend `{}`)", backend.name);
-        ScenarioError::new(message).maybe_at(self.place_or_section(section, rest)).help(remedy.clone())
+        ScenarioError::new(message).maybe_at(self.position_or_section(section, rest)).help(remedy.clone())
     }
 
-    fn place_or_section(&self, section: &str, key: &str) -> Option<Place> {
+    fn position_or_section(&self, section: &str, key: &str) -> Option<Place> {
         let header = || self.tree.find(section).map(|node| node.key.clone());
         self.place(&format!("{section}.{key}")).or_else(header)
     }
@@ -499,12 +499,13 @@ impl Scenario {
                 .and_then(|()| balancer.switch.check_uplinks(&topology.uplinks))
                 .and_then(|()| balancer.switch.check_guided(guide.is_some(), ports))
                 .map_err(|error| {
-                    ScenarioError::new(error.to_string()).maybe_at(self.place_or_section("load_balancer", "scheme"))
+                    ScenarioError::new(error.to_string()).maybe_at(self.position_or_section("load_balancer", "scheme"))
                 })?;
         }
         transport::check_balancers(&self.transport, used, &self.tree).map_err(|error| {
             error.maybe_at(
-                self.place_or_section("load_balancer", "scheme").or_else(|| self.place("transport.congestion_control")),
+                self.position_or_section("load_balancer", "scheme")
+                    .or_else(|| self.place("transport.congestion_control")),
             )
         })
     }
@@ -568,12 +569,12 @@ impl Scenario {
             seed,
         };
         bounds::check(&setup, &self.workloads, &self.tree).map_err(|(path, error)| match path.split_once('.') {
-            Some((section, key)) => error.maybe_at(self.place_or_section(section, key)),
+            Some((section, key)) => error.maybe_at(self.position_or_section(section, key)),
             None => error,
         })?;
         measured::take(&mut budget, &setup).map_err(|(path, error)| {
             let (section, key) = path.split_once('.').unwrap_or((path, ""));
-            error.maybe_at(self.place_or_section(section, key))
+            error.maybe_at(self.position_or_section(section, key))
         })?;
         setup.measure.series_memory = Some(budget.left());
         Ok(setup)

@@ -41,15 +41,15 @@ impl Setting for Until {
 parameters! {
     /// End of a run, and selection of the flows that count.
     pub struct RunParameters {
-        /// When the run ends.
+        /// End condition: all flows done, or a time.
         until: Until = Until::AllFlowsDone, source "ours";
-        /// The run ends here at the latest, in simulated time; if so, it reports that and names the unfinished flows.
-        time_limit: Time = Time::from_ms(1000), source "ours: far beyond the ready-made scenarios, so that it strikes only where flows cannot finish";
-        /// Timeouts without a received byte after which a run with nothing else ahead ends with status `stalled`; "never": at `time_limit`. Ahead are starts, triggers, computations, faults and changes of tables. Simulations alone; real transfers end by their own timeouts.
+        /// Maximum simulated time. A run that reaches it ends with status `time-limit` and names the unfinished flows.
+        time_limit: Time = Time::from_ms(1000), source "ours: far beyond the ready-made scenarios, so that it ends only runs whose flows cannot finish";
+        /// Timeouts without a received byte after which a run without pending starts, triggers, computations, faults or changes of tables ends with status `stalled`; "never": at `time_limit`. Simulations only; real transfers end by their own timeouts.
         stall_after: Never<u64> = Never::Value(50), source "ours: five doublings of a timeout";
-        /// Flows that start earlier than this after the first flow are run but not counted in the statistics.
+        /// Flows that start within this time of the first flow run, but are not in the statistics.
         warmup: Time = Time::ZERO, source "ours";
-        /// Memory that a run may need by the estimate made before anything is built; auto: what the machine lets a process have. Results do not depend on it.
+        /// Maximum estimated memory of a run, checked before it is built; auto: the memory available to a process. Results do not depend on it.
         memory_limit: Auto<Bytes> = Auto::Auto, source "ours";
         /// Time for a trigger or a barrier to reach another host.
         trigger_latency: Time = Time::from_us(1), source "ours: a link's delay; remote effects must take some time";
@@ -59,22 +59,22 @@ parameters! {
 parameters! {
     /// Optional measurements.
     pub struct MeasureParameters {
-        /// Links whose ports give a time series: a cable (leaf0-spine3), one direction of it (leaf0->spine3), a pattern (leaf0-*, leaf*->spine3) or a class (host, tier0-1, local, global).
+        /// Links whose ports are sampled: a cable (leaf0-spine3), one direction of it (leaf0->spine3), a pattern (leaf0-*, leaf*->spine3) or a class (host, tier0-1, local, global).
         series_links: Vec<String> = vec![], source "ours";
-        /// Flows that give a time series, named as in trace_flows.
+        /// Flows that are sampled, named as in trace_flows.
         series_flows: Vec<ChosenFlows> = vec![], source "ours";
-        /// Whether load balancers give a time series: what they do with their flows, and how evenly uplinks are used.
+        /// Records a time series per load balancer: its flows, and the balance of the uplinks.
         series_scheme: bool = false, source "ours";
         /// Interval of the samples of all time series.
         series_interval: Time = Time::from_us(1), source "ours";
-        /// Whether the packets of each flow on each uplink are counted.
+        /// Counts the packets of each flow on each uplink.
         uplink_counts: bool = false, source "ours";
-        /// Whether the time at each number of waiting packets is kept per port.
+        /// Records, per port, the time at each number of waiting packets.
         occupancy: bool = false, source "ours";
         /// Flows whose every packet is traced: a number ("17" or 17), the first N of all ("first:10"), those of a workload
         /// ("web"), the first N of it ("web:10"), or those between hosts ("host3->host9"); names may be patterns ("host3->*").
         trace_flows: Vec<ChosenFlows> = vec![], source "ours";
-        /// Rows that a trace may have; later ones are omitted, which is reported. A row takes some 100 B of memory.
+        /// Maximum number of rows of a trace; later rows are omitted with a warning. A row takes about 100 B of memory.
         trace_limit: u64 = 1_000_000, source "ours";
     }
 }
@@ -88,11 +88,11 @@ impl MeasureParameters {
 parameters! {
     /// Defaults of `anabranch compare` for arguments that the command line lacks.
     pub struct CompareParameters {
-        /// The load balancers to compare.
+        /// Load balancers to compare.
         schemes: Vec<String> = vec![], source "ours";
         /// Number of seeds, counting up from the scenario's.
         seeds: u64 = 1, source "ours";
-        /// The load balancer that the others are related to; empty: the first.
+        /// Load balancer that the others are compared with; empty: the first.
         baseline: Option<String> = None, source "ours";
     }
 }

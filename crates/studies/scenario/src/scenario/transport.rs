@@ -47,7 +47,7 @@ pub(crate) fn check_with_bdp(transport: &TransportParameters, bdp: u64, tree: &T
         BytesOrBdp::Bytes(_) => window.to_string(),
         BytesOrBdp::Bdp(_) => format!("{window}, which is {}B with a BDP of {bdp}B", window.bytes(bdp)),
     };
-    let message = format!("[transport]: `window`: found {found}, expected room for a full packet: {packet}B or more");
+    let message = format!("[transport]: `window`: found {found}, expected at least a full packet, {packet}B");
     let place = tree.find("transport.window").map(|node| node.place.clone());
     Err(ScenarioError::new(message).maybe_at(place).help(format!("the smallest window that works is \"{packet}B\"")))
 }
@@ -64,8 +64,7 @@ pub(crate) fn check_balancers(
     let distorts = |balancer: &&LoadBalancer| balancer.switch.capabilities().distorts_round_trips();
     if let Some(balancer) = used.iter().find(distorts).filter(|_| misled.contains(&control.name)) {
         let message = format!(
-            "load balancer `{}` stands beside transport.congestion_control = \"{}\", which reads round trips that switches \
-             of `{}` distort",
+            "load balancer `{}` conflicts with transport.congestion_control = \"{}\", because it measures round trips that switches of `{}` distort",
             balancer.name,
             control.name,
             balancer.switch.name()
@@ -78,8 +77,7 @@ pub(crate) fn check_balancers(
     let sprayer = used.iter().find(|balancer| !balancer.host.capabilities().keeps_path());
     if let Some(sprayer) = sprayer.filter(|_| transport.restarts_on_path_change()) {
         let message = format!(
-            "[transport]: `rate_on_path_change`: \"fresh\" stands beside the host scheme `{}`, whose packets take ever new \
-             paths: none would be paced",
+            "[transport]: `rate_on_path_change`: \"fresh\" conflicts with the host scheme `{}`, which changes paths for every packet, so no packet would be paced",
             sprayer.host.name()
         );
         let movers = HostParameters::names(|host| host.capabilities().keeps_path());

@@ -45,7 +45,7 @@ pub(crate) fn read(
     tree: &Tree,
 ) -> Result<Vec<Workload>, ScenarioError> {
     if sections.is_empty() {
-        return Err(ScenarioError::new("the scenario has no [[workload]]: nothing would be sent")
+        return Err(ScenarioError::new("the scenario has no [[workload]], so it sends nothing")
             .help(format!("add `[[workload]]` with `kind = ...`; kinds are {}", kinds::<WorkloadParameters>())));
     }
     if let Some(beyond) = sections.get(MAX_WORKLOADS) {
@@ -83,9 +83,9 @@ pub(crate) fn read(
     let mut seen = HashSet::new();
     for (number, name) in given.iter().enumerate() {
         if !seen.insert(name) {
-            let message = format!("[[workload]] {}: `name`: another workload is called `{name}` too", number + 1);
+            let message = format!("[[workload]] {}: `name`: another workload has the name `{name}`", number + 1);
             let at = place(tree, number, Some("name"));
-            return Err(ScenarioError::new(message).maybe_at(at).help("give each workload a name of its own"));
+            return Err(ScenarioError::new(message).maybe_at(at).help("give each workload a different name"));
         }
     }
     Ok(read.into_iter().zip(given).map(|((kind, common), name)| Workload { kind, common, name }).collect())
@@ -120,7 +120,7 @@ pub(crate) fn warnings(workloads: &[Workload]) -> Vec<String> {
     for workload in workloads {
         if let Some(load) = load_of(&workload.kind).filter(|load| *load > 1.0) {
             warnings.push(format!(
-                "workload `{}` has a load of {load}: more than the network can carry, so that completion times depend on how long it lasts",
+                "workload `{}` has a load of {load}, above the network's capacity, so completion times depend on its duration",
                 workload.name
             ));
         }

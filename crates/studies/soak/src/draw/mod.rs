@@ -131,7 +131,7 @@ impl Drawing<'_> {
         }
         let (scenario, setup) = draft.load(self.folder)?;
         if !small(&setup, self.given) {
-            return Err(ScenarioError::new("the scenario is too large to be run many times"));
+            return Err(ScenarioError::new("the scenario is too large to run many times"));
         }
         scenario.check(&setup, &SIMULATOR)?;
         Ok(setup.topology)

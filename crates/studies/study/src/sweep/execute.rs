@@ -148,7 +148,7 @@ impl Sweep {
         let name = directory.display();
         let output = store_output(directory, Inputs::default())?;
         if let Some(kind) = output.manifest().map(Manifest::kind).filter(|kind| *kind != ResultKind::Store) {
-            let message = format!("{name} holds {kind}; a sweep needs a directory of its own");
+            let message = format!("{name} contains {kind}; a sweep needs a separate directory");
             return Err(ScenarioError::new(message).help("give another directory with --out DIR").into());
         }
         self.admit(directory)?;
@@ -179,7 +179,8 @@ impl Sweep {
             true => String::new(),
             false => format!(", by version {}", there.version),
         };
-        let message = format!("{name} holds another sweep: {} over {}{version}", there.name, keys(&there).join(", "));
+        let message =
+            format!("{name} contains another sweep: {} over {}{version}", there.name, keys(&there).join(", "));
         Err(ScenarioError::new(message)
             .help("give another directory with --out DIR; or --replace, which replaces its tables and keeps its runs")
             .into())
@@ -281,9 +282,9 @@ fn with_what_is_done(error: RunError, finished: usize, of: usize) -> RunError {
             let message = format!("{}: {source}; {finished} of {of} runs are finished and kept", path.display());
             let help = match source.kind() {
                 ErrorKind::NotFound => {
-                    "somebody moved or removed the directory, or a part of it, while the sweep was running"
+                    "the directory, or a part of it, was moved or removed while the sweep was running"
                 }
-                _ => "make room there, or let it be written, and give the same command again: it goes on",
+                _ => "free space there, or make it writable, and repeat the command to continue",
             };
             ScenarioError::new(message).help(help).into()
         }

@@ -38,7 +38,7 @@ impl SweepFile {
         if let Some((key, node)) = root.find(|_| true) {
             return Err(ScenarioError::new(format!("a sweep file holds [sweep] alone; found `{key}` beside it"))
                 .at(node.key.clone())
-                .help("keep the scenario in a file of its own, and name it: `scenario = \"FILE\"`"));
+                .help("keep the scenario in a separate file, and name it: `scenario = \"FILE\"`"));
         }
         let missing = |key: &str| section.error(format!("`{key}` is missing; allowed are {}", KEYS.join(", ")));
         let (no_scenario, no_over) = (missing("scenario"), missing("over"));

@@ -108,7 +108,7 @@ impl Sweep {
         let (names, mut scenarios): (Vec<String>, Vec<Scenario>) = scenarios.into_iter().unzip();
         if let Some(twice) = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {
             return Err(ScenarioError::new(format!("two scenarios are called `{}`", twice.1))
-                .help("give each a name of its own"));
+                .help("give each a different name"));
         }
         let Some(first) = scenarios.first().cloned() else {
             return Err(ScenarioError::new("nothing to sweep: there are no scenarios"));

@@ -37,7 +37,7 @@ pub fn axis_from(key: &str, values: Vec<String>) -> Result<SweepAxis, ScenarioEr
     let mut sorted: Vec<&String> = values.iter().collect();
     sorted.sort();
     if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(wrong(&text, &format!("the value `{}` stands twice", twice[0])));
+        return Err(wrong(&text, &format!("the value `{}` is given twice", twice[0])));
     }
     match key {
         "seed" => return Err(elsewhere(&text, "the seeds of a sweep are given with --seeds N")),
@@ -126,7 +126,7 @@ fn range(text: &str) -> Result<Option<Vec<String>>, String> {
         return Err("the step of a range is above zero".into());
     }
     if first > last {
-        return Err("the first end of a range is not above the second".into());
+        return Err("the start of a range must not be above its end".into());
     }
     if (last - first) / by >= MAX_POINTS as i128 {
         return Err(format!("that is more than {MAX_POINTS} values"));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_keep_what_stands_in_brackets_together() {
+    fn lists_keep_bracketed_parts_together() {
         assert_eq!(values("topology.link_rate=100Gbps, 400Gbps"), ["100Gbps", "400Gbps"]);
         assert_eq!(values("fault.0.links=[\"a\",\"b\"],[\"c\"]"), ["[\"a\",\"b\"]", "[\"c\"]"]);
         // A path is no range.
@@ -207,13 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_counted_through_is_said() {
+    fn invalid_ranges_are_reported() {
         for (text, word) in [
             ("load", "no `=`"),
             ("=1", "no key"),
             ("load=", "missing"),
             ("load=1,,2", "missing"),
-            ("load=0.3,0.5,0.3", "`0.3` stands twice"),
+            ("load=0.3,0.5,0.3", "`0.3` is given twice"),
             ("load=0.3..0.9", "needs a step"),
             ("load=0.3..0.9:x", "step `x`"),
             ("load=0.3..0.9:0", "above zero"),

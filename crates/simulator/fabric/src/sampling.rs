@@ -2,9 +2,11 @@
 
 use crate::{
     context::{Ctx, Failure, Shared},
-    host::{Hosts, sender_look},
+    host::{Hosts, sample_sender},
     ids::{FlowId, PortId},
-    measure::{BalancerLook, BalancerLooks, FlowLooks, PortLook, ReceiverLook, Series, Spread, series_bytes},
+    measure::{
+        BalancerSamples, FlowSamples, SampledBalancer, SampledPort, SampledReceiver, Series, Spread, series_bytes,
+    },
     plan::Plan,
     port::Ports,
     switch::Switches,
@@ -21,14 +23,14 @@ pub(crate) fn series(plan: &Plan<'_>, me: u16) -> Series {
     series.ports = mine.map(|link| (plan.port_of(link.0), Vec::new())).collect();
     series.ports.sort_by_key(|port| port.0);
     series.ports.dedup_by_key(|port| port.0);
-    series.flows = measure.series_flows.iter().map(|&flow| FlowLooks { flow, ..FlowLooks::default() }).collect();
+    series.flows = measure.series_flows.iter().map(|&flow| FlowSamples { flow, ..FlowSamples::default() }).collect();
     if measure.series_scheme {
         let switches = (plan.hosts..plan.topology.nodes.len() as u32).map(NodeId);
         let mine = switches.filter(|&switch| plan.cells.owner_of(switch) == me);
-        series.balancers = Some(Box::new(BalancerLooks {
-            done: vec![BalancerLook::default(); plan.balancers.len()],
+        series.balancers = Some(Box::new(BalancerSamples {
+            done: vec![SampledBalancer::default(); plan.balancers.len()],
             uplinks: mine.map(|switch| uplinks(plan, switch)).filter(|uplinks| uplinks.len() > 1).collect(),
-            ..BalancerLooks::default()
+            ..BalancerSamples::default()
         }));
     }
     series
@@ -49,8 +51,7 @@ pub(crate) fn check_memory<'s>(
 fn too_much(plan: &Plan<'_>, held: u64, now: u64) -> Option<String> {
     let limit = plan.measure.series_memory.filter(|limit| held > *limit)?;
     Some(format!(
-        "measure.series_interval: found {}: at {} the time series of this run take more than {:.1} MB, which is what \
-         `memory_limit` of [run] leaves them; take a larger interval, fewer links or flows, or end the run earlier (`run.until`)",
+        "measure.series_interval: found {}: at {} the time series of this run exceed {:.1} MB, their share of `memory_limit` of [run]; use a larger interval, fewer links or flows, or end the run earlier (`run.until`)",
         plan.measure.series_interval,
         Time::from_ps(now),
         limit as f64 / 1e6
@@ -73,22 +74,22 @@ fn narrow(count: u64) -> u32 {
 }
 
 /// Takes the next sample, which is valid to before `start`.
-pub(crate) fn look(cx: &mut Ctx<'_>, hosts: &Hosts, switches: &Switches, start: u64) {
+pub(crate) fn sample(cx: &mut Ctx<'_>, hosts: &Hosts, switches: &Switches, start: u64) {
     let now = cx.series.next();
     let bytes = cx.series.last_bytes(now);
     hold(cx, bytes, now);
     let Ctx { plan, ports, series, .. } = cx;
-    let number = series.look(start);
-    for (port, looks) in &mut series.ports {
-        looks.push(port_look(ports, *port));
+    let number = series.sample(start);
+    for (port, samples) in &mut series.ports {
+        samples.push(sample_port(ports, *port));
     }
-    for looks in &mut series.flows {
-        look_at_flow(plan, hosts, looks, number, now);
+    for samples in &mut series.flows {
+        sample_flow(plan, hosts, samples, number, now);
     }
     if let Some(balancers) = &mut series.balancers {
-        look_at_balancers(plan, ports, hosts, switches, balancers, now);
+        sample_balancers(plan, ports, hosts, switches, balancers, now);
     }
-    let open = series.flows.iter().filter(|of| of.sender.last().is_some_and(|look| look.0 == number)).count();
+    let open = series.flows.iter().filter(|of| of.sender.last().is_some_and(|sample| sample.0 == number)).count();
     let balancers = series.balancers.as_ref().map_or(0, |balancers| balancers.done.len());
     series.bytes_per_time = series_bytes(series.ports.len() as u64, open as u64, balancers as u64);
 }
@@ -101,9 +102,9 @@ fn hold(cx: &mut Ctx<'_>, bytes: u64, now: u64) {
     }
 }
 
-fn port_look(ports: &Ports<'_>, id: PortId) -> PortLook {
+fn sample_port(ports: &Ports<'_>, id: PortId) -> SampledPort {
     let (port, counters) = (ports.port(id), ports.queues.counters(id));
-    PortLook {
+    SampledPort {
         waiting_bytes: port.waiting_bytes,
         waiting_packets: port.waiting_packets,
         sent_bytes: port.account.sent_bytes,
@@ -116,41 +117,42 @@ fn port_look(ports: &Ports<'_>, id: PortId) -> PortLook {
     }
 }
 
-fn look_at_flow(plan: &Plan<'_>, hosts: &Hosts, looks: &mut FlowLooks, number: u32, now: u64) {
-    let flow = FlowId(looks.flow);
+fn sample_flow(plan: &Plan<'_>, hosts: &Hosts, samples: &mut FlowSamples, number: u32, now: u64) {
+    let flow = FlowId(samples.flow);
     if let Some(flow) = hosts.sender(flow) {
-        looks.sender.push((number, sender_look(plan, flow, &mut looks.counted, now)));
+        samples.sender.push((number, sample_sender(plan, flow, &mut samples.counted, now)));
     }
     if let Some(receiver) = hosts.receiver(flow) {
-        let look = ReceiverLook { received_bytes: receiver.received_bytes(), out_of_order: receiver.out_of_order() };
-        looks.receives(number, look);
+        let sample =
+            SampledReceiver { received_bytes: receiver.received_bytes(), out_of_order: receiver.out_of_order() };
+        samples.receives(number, sample);
     } else if hosts.is_complete(flow) {
-        looks.closed.get_or_insert(number);
+        samples.closed.get_or_insert(number);
     }
 }
 
-fn look_at_balancers(
+fn sample_balancers(
     plan: &Plan<'_>,
     ports: &Ports<'_>,
     hosts: &Hosts,
     switches: &Switches,
-    balancers: &mut BalancerLooks,
+    balancers: &mut BalancerSamples,
     now: u64,
 ) {
-    let mut looks = balancers.done.clone();
+    let mut samples = balancers.done.clone();
     for flow in hosts.open_senders() {
-        let look = &mut looks[usize::from(flow.of.balancer)];
-        look.open += 1;
-        look.in_flight += flow.sender.in_flight();
-        look.window += flow.sender.allowed(&plan.transport, Time::from_ps(now)).0.unwrap_or(0);
-        look.retransmitted += flow.sender.retransmitted();
-        look.path_switches += flow.path_switches();
+        let sample = &mut samples[usize::from(flow.of.balancer)];
+        sample.open += 1;
+        sample.in_flight += flow.sender.in_flight();
+        sample.window += flow.sender.allowed(&plan.transport, Time::from_ps(now)).0.unwrap_or(0);
+        sample.retransmitted += flow.sender.retransmitted();
+        sample.path_switches += flow.path_switches();
     }
-    for (balancer, look) in looks.iter_mut().enumerate() {
-        look.counters += hosts.scheme_counters(balancer);
-        look.counters += switches.counters(balancer);
+    for (balancer, sample) in samples.iter_mut().enumerate() {
+        sample.counters += hosts.scheme_counters(balancer);
+        sample.counters += switches.counters(balancer);
     }
-    balancers.looks.push(looks);
+    balancers.samples.push(samples);
     let mut spread = Spread::default();
     for uplinks in &mut balancers.uplinks {
         let (mut busiest, mut all) = (0, 0);
