@@ -224,7 +224,7 @@ fn devices_that_cannot_be_used() {
         let output = again("load", &variables, &[]);
         let log = String::from_utf8_lossy(&output.stderr);
         assert!(String::from_utf8_lossy(&output.stdout).contains("init: ncclInvalidUsage"), "{log}");
-        assert!(log.contains(word) && log.contains("allowed are udp, verbs and auto"), "{log}");
+        assert!(log.contains(word) && log.contains("allowed are udp, uc and auto"), "{log}");
         variables.push(("ANABRANCH_DATAPATH".into(), "auto".into()));
         let output = again("load", &variables, &[]);
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "lo", "{name}");

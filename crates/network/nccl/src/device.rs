@@ -238,18 +238,18 @@ mod tests {
         let udp = equipped("", Carriers::Udp).unwrap();
         assert_eq!((titles(&udp), udp.1.len()), (vec!["eth0 udp".to_string(), "eth1 udp".into()], 0));
         let auto = equipped("eth,docker", Carriers::Auto).unwrap();
-        assert_eq!(titles(&auto), ["eth0 udp", "mlx5_1 verbs", "docker0 udp"]);
+        assert_eq!(titles(&auto), ["eth0 udp", "mlx5_1 uc", "docker0 udp"]);
         assert!(auto.1.len() == 1 && auto.1[0].contains("docker0") && auto.1[0].contains("no libibverbs"), "{auto:?}");
         assert_eq!((auto.0[1].speed(), auto.0[1].max_packet(), auto.0[0].speed()), (100_000, 4096, 10_000));
         // Without names in the variable, the interfaces with an RDMA device are used.
         let verbs = equipped("", Carriers::Uc).unwrap();
-        assert_eq!(titles(&verbs), ["mlx5_1 verbs"]);
+        assert_eq!(titles(&verbs), ["mlx5_1 uc"]);
         assert!(verbs.1.len() == 1 && verbs.1[0].contains("eth0 is not used"), "{verbs:?}");
         for (text, word) in
             [("eth", "eth0 has no RDMA device"), ("=docker0", "docker0: no libibverbs"), ("^eth1,docker", "none of")]
         {
             let error = equipped(text, Carriers::Uc).unwrap_err();
-            assert!(error.contains(word) && error.contains("udp, verbs and auto"), "{error}");
+            assert!(error.contains(word) && error.contains("udp, uc and auto"), "{error}");
         }
     }
 }

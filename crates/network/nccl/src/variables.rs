@@ -571,11 +571,8 @@ mod tests {
         refused(&[("ANABRANCH_PATHS", "many")], &["ANABRANCH_PATHS", "many", "a whole number"]);
         refused(&[("ANABRANCH_MTU", "9000B")], &["payload", "8888B"]);
         refused(&[("ANABRANCH_RATE", "25")], &["ANABRANCH_RATE", "25", "Gbps"]);
-        refused(
-            &[("ANABRANCH_DATAPATH", "verb")],
-            &["ANABRANCH_DATAPATH", "udp, verbs or auto", "did you mean `verbs`?"],
-        );
-        refused(&[("ANABRANCH_DATAPATH", "rdma")], &["ANABRANCH_DATAPATH", "`rdma`", "udp, verbs or auto"]);
+        refused(&[("ANABRANCH_DATAPATH", "us")], &["ANABRANCH_DATAPATH", "udp, uc or auto", "did you mean `uc`?"]);
+        refused(&[("ANABRANCH_DATAPATH", "rdma")], &["ANABRANCH_DATAPATH", "`rdma`", "udp, uc or auto"]);
         refused(&[("ANABRANCH_SET", "wire.datapath=rc")], &["wire.datapath", "whole chunks", "`uc`"]);
         refused(&[("ANABRANCH_DEBUG", "loud")], &["ANABRANCH_DEBUG", "LOUD", "WARN, INFO or TRACE"]);
         refused(&[("ANABRANCH_SET", "wire.lables=3")], &["ANABRANCH_SET", "did you mean `labels`?"]);

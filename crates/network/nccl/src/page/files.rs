@@ -47,7 +47,7 @@ pub fn pages(folder: &Path) -> io::Result<Found> {
         let opened = open(&path, false).and_then(|(file, _)| {
             let mut begin = [0; 8];
             file.read_exact_at(&mut begin, 0)?;
-            if begin == MAGIC { Ok(file) } else { Err(wrong("it is no statistics page".into())) }
+            if begin == MAGIC { Ok(file) } else { Err(wrong("it is not a statistics page".into())) }
         });
         match opened {
             // The process that writes a page holds the lock.
@@ -95,7 +95,7 @@ fn check(of: &Metadata) -> io::Result<usize> {
         return Err(wrong(format!("its mode is {:o}, and a page has 600", of.mode() & 0o777)));
     }
     if of.len() < HEADER_BYTES as u64 || of.len() > MAX_BYTES {
-        return Err(wrong(format!("it is no statistics page: those have {HEADER_BYTES} to {MAX_BYTES} B")));
+        return Err(wrong(format!("it is not a statistics page: those have {HEADER_BYTES} to {MAX_BYTES} B")));
     }
     Ok(of.len() as usize)
 }
