@@ -233,7 +233,7 @@ fn dry_run_measures_one_run_and_writes_nothing() {
     assert_eq!((dry["points"].as_u64(), dry["runs"].as_u64(), dry["missing"].as_u64()), (Some(2), Some(8), Some(8)));
     assert!(folder.entries(".").is_empty());
     let text = stdout(&folder.run(&["sweep", "tiny", "--over", "topology.radix=4,8", "--dry-run"]));
-    for part in ["2 points, 8 runs, 0 of them done", "Measured: radix = 8, prime, seed 2", "side by side"] {
+    for part in ["2 points, 8 runs, 0 of them done", "Measured: radix = 8, prime, seed 2", "in parallel"] {
         assert!(text.contains(part), "no {part:?} in {text}");
     }
 }

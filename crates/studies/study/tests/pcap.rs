@@ -221,7 +221,7 @@ fn unwritable_captures_are_refused() {
     refused(&[flag("leaf0-spine1", &dir)], &["two directions", "leaf0->spine1 or spine1->leaf0"]);
     let twice = [flag("leaf0->spine1", &dir), flag("leaf0->spine1", &dir)];
     refused(&twice, &["is given twice"]);
-    refused(&[format!("leaf0->spine1={}", there.display())], &["is there", "--replace"]);
+    refused(&[format!("leaf0->spine1={}", there.display())], &["this file exists", "--replace"]);
     refused(&[format!("leaf0->spine1={}", dir.display())], &["is a directory"]);
     refused(&[format!("leaf0->spine1={}", dir.join("no/where.pcapng").display())], &["there is no directory"]);
     assert_eq!(fs::read_to_string(&there).unwrap(), "mine");

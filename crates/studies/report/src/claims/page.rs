@@ -133,7 +133,7 @@ mod tests {
             "-14 ±2 %",
             "<strong>reproduced</strong>",
             "tiny, 3 seeds",
-            "not given in the paper: load_balancer.prime.p_ecn.",
+            "Not given in the paper: load_balancer.prime.p_ecn.",
             "2 of 6 runs are missing.",
         ] {
             assert!(html.contains(said), "no {said:?}");
