@@ -198,6 +198,12 @@ pub(crate) struct Compare {
     pub(crate) on: BackendArguments,
     #[command(flatten)]
     pub(crate) entries: EntryArguments,
+    /// Add seeds until each difference to the baseline is significant, or surely within this share of it, for example 5%; --seeds: seeds of the first test [default: 5]
+    #[arg(long, value_name = "SHARE", conflicts_with = "again")]
+    pub(crate) until_decided: Option<String>,
+    /// Maximum number of seeds with --until-decided
+    #[arg(long, value_name = "N", default_value_t = 40, requires = "until_decided")]
+    pub(crate) max_seeds: u64,
     /// Repeat finished runs too
     #[arg(long)]
     pub(crate) again: bool,

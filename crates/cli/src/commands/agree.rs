@@ -1,7 +1,7 @@
 //! `agree`, and `run` and `compare` on several backends.
 
 use super::{
-    compare::{ended, failed, run_plan},
+    compare::{Seen, ended, failed, run_plan},
     request::{directory, request, runs_failed},
     run::print_result_paths,
 };
@@ -94,7 +94,7 @@ pub(super) fn compare_backends(
     for plan in &plans {
         note(&format!("on `{}`:", plan.backend.name));
         let own = directory.join(plan.backend.name);
-        let compared = run_plan(plan, scenario, &own, requested.permission, requested.options)?;
+        let compared = run_plan(plan, scenario, &own, requested.permission, requested.options, &mut Seen::default())?;
         let failed = failed(&compared);
         if compared.comparison.is_none() {
             let runs = plan.jobs.len();

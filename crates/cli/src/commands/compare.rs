@@ -2,6 +2,7 @@ use super::{
     agree::{ComparisonRequest, compare_backends},
     request::{directory, request, runs_failed, stem, threads},
     run::print_result_paths,
+    until_decided::{self, run_until_decided},
 };
 use crate::{
     arguments::{Compare, Format, RunOptions},
@@ -10,19 +11,24 @@ use crate::{
     printing::{note, print, print_json, width, wrapped},
     progress::ProgressDisplay,
 };
-use anabranch_scenario::{backend::BackendEntry, scenario::Scenario};
+use anabranch_scenario::{ScenarioError, backend::BackendEntry, scenario::Scenario};
 use anabranch_study::{
     compare::{Compared, Permission, Plan, Request},
     hold::Hold,
 };
 use serde_json::{Value, json};
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 pub(crate) fn compare(arguments: &Compare, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
     let chosen = select_backends(&arguments.on, backends)?;
     let scenario = scenario_on(&arguments.scenario, &arguments.on, &chosen, Schemes::Named)?;
     match chosen.as_slice() {
         [backend] => compare_on(arguments, &scenario, backend),
+        _ if arguments.until_decided.is_some() => {
+            Err(ScenarioError::new("--until-decided: found several backends, expected one")
+                .help("name one with --backend NAME, or leave --until-decided out")
+                .into())
+        }
         several => {
             let requested = ComparisonRequest {
                 request: request(&arguments.entries),
@@ -40,10 +46,18 @@ fn permission(arguments: &Compare) -> Permission {
 }
 
 fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static BackendEntry) -> Result<(), Failure> {
-    let plan = Plan::new(scenario, &Request { backend, ..request(&arguments.entries) })?;
+    let sequential = until_decided::plan(arguments, scenario)?;
     let stem = format!("{}-compare", stem(scenario, backend));
     let directory = directory(&arguments.options, &stem, scenario.hash())?;
-    let compared = run_plan(&plan, scenario, &directory, permission(arguments), &arguments.options)?;
+    let (plan, compared) = match &sequential {
+        Some(sequential) => run_until_decided(arguments, scenario, backend, sequential, &directory)?,
+        None => {
+            let plan = Plan::new(scenario, &Request { backend, ..request(&arguments.entries) })?;
+            let options = &arguments.options;
+            let compared = run_plan(&plan, scenario, &directory, permission(arguments), options, &mut Seen::default())?;
+            (plan, compared)
+        }
+    };
     let runs = plan.jobs.len();
     let _hold = Hold::take();
     let failed = failed(&compared);
@@ -57,6 +71,10 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
             let rows = serde_json::to_value(&comparison.rows).map_err(broken)?;
             let summaries = serde_json::to_value(&compared.summaries).map_err(broken)?;
             let mut result = result(&plan, &compared, rows, summaries, &directory.to_string_lossy());
+            if let Some(plan) = &comparison.until_decided {
+                result["until_decided"] = json!({ "share": plan.share, "max_seeds": plan.max_seeds, "looks": plan.looks,
+                                                  "undecided": comparison.undecided });
+            }
             result["failed"] = failed.iter().map(|(name, error)| json!({ "run": name, "error": error })).collect();
             print_json(&result);
         }
@@ -66,22 +84,32 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
     ended(&compared, &failed, runs)
 }
 
-/// Runs the missing runs of `plan` in `directory` and prints their warnings.
+/// Runs whose notes were printed, if several plans are run after each other.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    runs: BTreeSet<(String, u64)>,
+}
+
+/// Runs the missing runs of `plan` in `directory` and prints the warnings of those that are not in `seen`.
 pub(super) fn run_plan(
     plan: &Plan,
     scenario: &Scenario,
     directory: &Path,
     permission: Permission,
     options: &RunOptions,
+    seen: &mut Seen,
 ) -> Result<Compared, Failure> {
     let watch = ProgressDisplay::new(options.progress, plan.jobs.iter().map(|job| job.name.clone()).collect());
     let compared = plan.execute(scenario, directory, threads(options), permission, &watch);
     watch.close();
     let compared = compared?;
-    if compared.reused > 0 {
+    if compared.reused > seen.runs.len() {
         note(&format!("{} of {} runs were already finished and not repeated", compared.reused, plan.jobs.len()));
     }
     for summary in &compared.summaries {
+        if !seen.runs.insert((summary.scheme.clone(), summary.seed)) {
+            continue;
+        }
         for warning in summary.warnings() {
             note(&format!("warning: {}, seed {}: {warning}", summary.scheme, summary.seed));
         }

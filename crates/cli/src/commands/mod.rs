@@ -27,6 +27,7 @@ mod sweep;
 pub(crate) mod testbed;
 mod topology;
 mod trace;
+mod until_decided;
 mod verbs;
 mod verify;
 mod view;

@@ -7,7 +7,7 @@ use crate::{
     arguments::{self, Format, Sweep},
     backends::select_backends,
     failure::Failure,
-    printing::{note, print, print_json, width},
+    printing::{note, print, print_json, width, wrapped},
     progress::{INTERRUPTED, NumberedProgress},
     table::Table as Drawn,
 };
@@ -320,14 +320,9 @@ fn text(sweep: &Table) -> String {
             sweep.table(2).0.split_off(shown).into_iter().filter(|name| name != "change").collect();
         text += &format!("columns hidden (narrow terminal), see sweep.csv: {}\n", names.join(", "));
     }
-    match sweep.plan.seeds.len() {
-        1 => text += &format!("\nOne seed: no confidence intervals; change against {}\n", sweep.plan.baseline),
-        seeds => {
-            text += &format!(
-                "\nMean of {seeds} seeds ± half of the 95 % confidence interval;\nchange against {}; ~ not significant\n",
-                sweep.plan.baseline
-            );
-        }
+    text += "\n";
+    for note in sweep.notes() {
+        text += &(wrapped(&note, width()) + "\n");
     }
     text
 }

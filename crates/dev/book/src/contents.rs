@@ -80,7 +80,7 @@ pub(crate) const PARTS: &[Part] = &[
             ("RoCE", "explanation/roce.md"),
             ("How schemes differ", "explanation/load-balancing.md"),
             ("Statistics", "explanation/statistics.md"),
-            ("How many seeds", "explanation/seeds.md"),
+            ("How many seeds?", "explanation/seeds.md"),
         ],
     },
     Part {

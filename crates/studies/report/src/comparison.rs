@@ -2,10 +2,13 @@
 
 use crate::{
     FctKind,
+    family::{Method, Tested, against},
+    intervals::Range,
     manifest::ColumnEntry,
     ranking::Pairs,
     rows::{self, declared},
-    statistics::{Estimate, Test},
+    sequential::Sequential,
+    statistics::Estimate,
     summary::{FlowSummary, RunStatus, Summary},
 };
 use serde::Serialize;
@@ -49,6 +52,15 @@ impl Metric {
     /// Returns `true` if lower values are better. Packets per ACK and path changes are neither good nor bad.
     pub fn has_best(&self) -> bool {
         !matches!(self.name, "packets_per_ack" | "path_switches")
+    }
+    /// Returns the range that no value leaves. Slowdowns are at least 1 in a simulation; on a real network they may be less.
+    pub fn range(&self, values: &[f64]) -> Range {
+        let is_slowdown = self.name.starts_with("slowdown_") || self.name == "fct_ratio_max";
+        match self.name {
+            "out_of_order_share" => Range::Share,
+            _ if is_slowdown && values.iter().all(|value| *value >= 1.0) => Range::AtLeast(1.0),
+            _ => Range::AtLeast(0.0),
+        }
     }
     /// Returns `true` if the metric has a value per workload.
     pub fn is_of_flows(&self) -> bool {
@@ -115,15 +127,16 @@ declared! {
         pub unit: &'static str => "text", "", "unit of the metric, also of means, intervals and differences";
         pub mean: Option<f64> => "real", "", "mean over seeds; empty where no seed has a value";
         pub ci95_low: Option<f64> => "real", "",
-            "lower end of the 95 % confidence interval of the mean (Student's t); empty below two seeds";
+            "lower end of the 95 % confidence interval of the mean (Student's t on a log scale); empty below two seeds";
         pub ci95_high: Option<f64> => "real", "", "upper end";
         pub ci95_half_width: Option<f64> => "real", "", "half its width";
-        pub ratio_to_baseline: Option<f64> => "real", "", "mean over the baseline's mean, over common seeds";
+        pub ratio_to_baseline: Option<f64> => "real", "",
+            "mean over the baseline's mean, over common seeds; empty if flows of either did not finish";
         pub difference: Option<f64> => "real", "", "mean of scheme minus baseline, seed by seed";
         pub difference_ci95_low: Option<f64> => "real", "", "lower end of its 95 % confidence interval";
         pub difference_ci95_high: Option<f64> => "real", "", "upper end";
         pub p_value: Option<f64> => "real", "",
-            "of this paired t-test, uncorrected; empty below three seeds and where all differences are equal";
+            "of this test, uncorrected; empty below three seeds and where all differences are equal";
         pub significant: Option<bool> => "boolean", "",
             "true if p_holm is below 0.05; empty without a test; false where equal at every seed";
         pub best: bool => "boolean", "",
@@ -131,20 +144,39 @@ declared! {
         pub seeds: usize => "integer", "", "seeds with a value, of those that every scheme has run";
         pub unfinished_flows: u64 => "integer", "", "measured flows that did not finish, over the seeds compared";
         pub p_holm: Option<f64> => "real", "",
-            "p_value after Holm's correction over all pairs of schemes on this metric and workload";
+            "p_value after Holm's correction over the comparisons with the baseline on this metric and workload";
         pub group: String => "text", "",
-            "schemes that share a letter do not differ significantly; a is the lowest; empty with too few seeds";
+            "schemes that share a letter do not differ significantly; a is the lowest; empty where no pair does";
         pub leading: bool => "boolean", "", "true if it is the lowest or does not differ significantly from the lowest";
         pub status: Option<RunStatus> => "text", "",
             "worst status of its runs: finished, time-limit, deadlock or stalled";
+        pub test: Option<Method> => "text", "",
+            "test against the baseline: blocked, paired, separated, equal or constant; or why there is none: few-seeds, censored, baseline-censored";
+        pub seeds_needed: Option<usize> => "integer", "",
+            "seeds that make the difference to the baseline significant with 80 % power, at the difference and variance observed; empty where it is significant, and above 10000";
     }
 }
 
 impl ComparisonRow {
-    pub(crate) fn ranks(&self, metric: &Metric) -> bool {
-        self.mean.is_some() && (!metric.is_of_flows() || self.unfinished_flows == 0)
+    /// Returns `true` if the scheme is compared: it has a value, and its flows finished.
+    pub(crate) fn ranks(&self) -> bool {
+        self.mean.is_some() && self.test != Some(Method::Censored)
+    }
+
+    /// Returns half the interval, `±0.04`, or the way to its ends where one is half as long again: `−0.5/+0.9`.
+    pub(crate) fn spread(&self, format: impl Fn(f64) -> String) -> Option<String> {
+        let (mean, low, high) = (self.mean?, self.ci95_low?, self.ci95_high?);
+        let (below, above) = (mean - low, high - mean);
+        let is_even = above <= LOPSIDED * below && below <= LOPSIDED * above;
+        Some(match is_even {
+            true => format!("±{}", format((below + above) / 2.0)),
+            false => format!("\u{2212}{}/+{}", format(below), format(above)),
+        })
     }
 }
+
+/// Ratio of the two parts of an interval from which tables show both.
+const LOPSIDED: f64 = 1.5;
 
 /// Seeds for which a scheme has results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -186,11 +218,22 @@ pub struct Comparison {
     /// Runs (`scheme/seedN`) whose results reflect the machine. Their seeds are not compared if others are left.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub machine_bound: Vec<String>,
+    /// Plan by which seeds were added until the differences were decided; absent if their number was fixed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until_decided: Option<Sequential>,
+    /// Differences on the main metrics that such a comparison has not decided: workload and scheme.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub undecided: Vec<(String, String)>,
 }
 
 impl Comparison {
     /// Compares `runs`. The schemes appear in the order of `schemes`; those without a run are omitted.
     pub fn new(runs: &[Summary], schemes: &[String], baseline: &str) -> Self {
+        Comparison::planned(runs, schemes, baseline, None)
+    }
+
+    /// As [`Comparison::new`]; `sequential` is the plan by which the number of seeds was chosen.
+    pub fn planned(runs: &[Summary], schemes: &[String], baseline: &str, sequential: Option<&Sequential>) -> Self {
         let of = |scheme: &str| -> Vec<&Summary> {
             let mut runs: Vec<_> = runs.iter().filter(|run| run.scheme == scheme).collect();
             runs.sort_by_key(|run| run.seed);
@@ -220,10 +263,20 @@ impl Comparison {
         if names.len() > 1 {
             workloads.extend(names.into_iter().cloned());
         }
-        let mut rows = vec![];
+        let main_metrics: BTreeMap<String, &'static str> =
+            workloads.iter().map(|w| (w.clone(), main_metric(&compared, w))).collect();
+        let (mut rows, mut undecided) = (vec![], vec![]);
+        let decides = |workload: &String| match measured.len() {
+            0 | 1 => workload == ALL,
+            _ => measured.contains(workload),
+        };
         for workload in &workloads {
             for metric in METRICS.iter().filter(|metric| workload == ALL || metric.is_of_flows()) {
-                rows.extend(rows_of(workload, metric, &groups, baseline));
+                let (own, open) = rows_of(workload, metric, &groups, baseline, sequential);
+                rows.extend(own);
+                if decides(workload) && main_metrics[workload] == metric.name {
+                    undecided.extend(open.into_iter().map(|scheme| (workload.clone(), scheme)));
+                }
             }
         }
         Comparison {
@@ -232,7 +285,7 @@ impl Comparison {
             schemes: groups.iter().map(|(scheme, _)| (*scheme).clone()).collect(),
             seeds: seeds.into_iter().collect(),
             main_metric: main_metric(&compared, ALL),
-            main_metrics: workloads.iter().map(|w| (w.clone(), main_metric(&compared, w))).collect(),
+            main_metrics,
             seeds_change_nothing: compared_seeds.len() > 1 && seeds_change_nothing(&groups),
             fct_kind: runs.first().map(|run| run.all.fct_kind),
             rows,
@@ -240,6 +293,8 @@ impl Comparison {
             compared_seeds,
             measured,
             machine_bound,
+            until_decided: sequential.cloned(),
+            undecided,
         }
     }
 
@@ -321,28 +376,69 @@ fn seeds_change_nothing(groups: &[(&String, Vec<&Summary>)]) -> bool {
     groups.iter().all(|(_, runs)| runs.windows(2).all(|pair| alike(pair[0], pair[1])))
 }
 
-fn rows_of(workload: &str, metric: &Metric, groups: &[(&String, Vec<&Summary>)], baseline: &str) -> Vec<ComparisonRow> {
+/// Returns `true` if flows of the workload did not finish, or the network stood still: times of the others say nothing
+/// about those that are missing.
+fn is_censored(runs: &[&Summary], workload: &str) -> bool {
+    let stands = |run: &&Summary| matches!(run.status, Some(RunStatus::Deadlock | RunStatus::Stalled));
+    runs.iter().any(|run| unfinished(run, workload) > 0 || stands(run))
+}
+
+fn unfinished(run: &Summary, workload: &str) -> u64 {
+    match workload {
+        ALL => run.all.flows.measured_unfinished,
+        _ => run.workloads.get(workload).map_or(0, |w| w.flows.measured_unfinished),
+    }
+}
+
+/// Returns the rows of a metric, and the schemes whose difference to the baseline `sequential` has not decided.
+fn rows_of(
+    workload: &str,
+    metric: &Metric,
+    groups: &[(&String, Vec<&Summary>)],
+    baseline: &str,
+    sequential: Option<&Sequential>,
+) -> (Vec<ComparisonRow>, Vec<String>) {
     let seeds: BTreeSet<u64> = groups.iter().flat_map(|(_, runs)| runs.iter().map(|run| run.seed)).collect();
     let value_at = |runs: &[&Summary], seed: u64| metric.value(runs.iter().find(|run| run.seed == seed)?, workload);
     let values: Vec<Vec<Option<f64>>> =
         groups.iter().map(|(_, runs)| seeds.iter().map(|seed| value_at(runs, *seed)).collect()).collect();
-    let pairs = Pairs::of(&values);
+    let censored: Vec<bool> = groups.iter().map(|(_, runs)| is_censored(runs, workload)).collect();
     let base = groups.iter().position(|(scheme, _)| *scheme == baseline);
+    let others: Vec<usize> = (0..groups.len()).filter(|at| Some(*at) != base && !censored[*at]).collect();
+    let mut tested: Vec<Option<Tested>> = vec![None; groups.len()];
+    if let Some(base) = base.filter(|base| !censored[*base]) {
+        let of: Vec<&[Option<f64>]> = others.iter().map(|at| values[*at].as_slice()).collect();
+        for (at, own) in others.iter().zip(against(&values[base], &of, sequential)) {
+            tested[*at] = own;
+        }
+    }
     let mut rows: Vec<ComparisonRow> = groups
         .iter()
         .enumerate()
-        .map(|(at, (scheme, runs))| row(workload, scheme, metric, runs, (&values, &pairs, at, base)))
+        .map(|(at, (scheme, runs))| {
+            let side = Side { values: &values, censored: &censored, tested: tested[at], at, base };
+            row(workload, scheme, metric, runs, &side)
+        })
         .collect();
-    let mut ranked: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].ranks(metric)).collect();
+    let is_open = |at: &usize| {
+        tested[*at]
+            .is_some_and(|own| own.differs != Some(true) && own.is_small != Some(true) && own.method != Method::Equal)
+    };
+    let open = if sequential.is_some() { others.iter().copied().filter(is_open).collect() } else { vec![] };
+    let open = open.into_iter().map(|at: usize| groups[at].0.clone()).collect();
+    let mut ranked: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].ranks()).collect();
     ranked.sort_by(|a, b| rows[*a].mean.unwrap_or(f64::MAX).total_cmp(&rows[*b].mean.unwrap_or(f64::MAX)));
     if !metric.has_best() {
-        return rows;
+        return (rows, open);
     }
-    if let Some(letters) = pairs.letters(&ranked) {
-        for (at, group) in ranked.iter().zip(letters) {
-            // Schemes that tie with the lowest share its letter, `a`.
-            rows[*at].leading = pairs_tie(&pairs, ranked[0], *at);
-            rows[*at].group = group;
+    let compared: Vec<Vec<Option<f64>>> = ranked.iter().map(|at| values[*at].clone()).collect();
+    let pairs = Pairs::of(&compared, sequential);
+    let places: Vec<usize> = (0..ranked.len()).collect();
+    let letters = pairs.letters(&places);
+    for (place, at) in ranked.iter().enumerate() {
+        rows[*at].leading = pairs.is_tested() && (place == 0 || pairs.apart(0, place) == Some(false));
+        if let Some(letters) = &letters {
+            rows[*at].group.clone_from(&letters[place]);
         }
     }
     // If all are equal, none is best.
@@ -351,35 +447,35 @@ fn rows_of(workload: &str, metric: &Metric, groups: &[(&String, Vec<&Summary>)],
     {
         ranked.iter().for_each(|at| rows[*at].best = rows[*at].mean == least);
     }
-    rows
+    (rows, open)
 }
 
-fn pairs_tie(pairs: &Pairs, lowest: usize, other: usize) -> bool {
-    lowest == other || pairs.apart(lowest, other) == Some(false)
+/// A scheme of a metric beside the others.
+struct Side<'s> {
+    values: &'s [Vec<Option<f64>>],
+    censored: &'s [bool],
+    tested: Option<Tested>,
+    at: usize,
+    base: Option<usize>,
 }
 
-fn row(
-    workload: &str,
-    scheme: &str,
-    metric: &Metric,
-    runs: &[&Summary],
-    (values, pairs, at, base): (&[Vec<Option<f64>>], &Pairs, usize, Option<usize>),
-) -> ComparisonRow {
-    let own: Vec<f64> = values[at].iter().flatten().copied().collect();
+fn row(workload: &str, scheme: &str, metric: &Metric, runs: &[&Summary], side: &Side<'_>) -> ComparisonRow {
+    let at = side.at;
+    let own: Vec<f64> = side.values[at].iter().flatten().copied().collect();
     let estimate = Estimate::of(&own);
-    let interval = estimate.and_then(|e| e.interval());
-    let other = base.filter(|base| *base != at);
-    let paired = other.and_then(|base| pairs.difference(at, base));
-    let difference_interval = paired.and_then(|p| p.difference.interval());
-    let sums = other.map(|base| {
-        let both = values[at].iter().zip(&values[base]).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
+    let interval = estimate.and_then(|e| e.interval_in(metric.range(&own)));
+    let other = side.base.filter(|base| *base != at);
+    let not_compared = match other {
+        _ if side.censored[at] => Some(Method::Censored),
+        Some(base) if side.censored[base] => Some(Method::BaselineCensored),
+        _ => None,
+    };
+    let sums = other.filter(|_| not_compared.is_none()).map(|base| {
+        let both = side.values[at].iter().zip(&side.values[base]).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
         both.fold((0.0, 0.0), |sums, pair| (sums.0 + pair.0, sums.1 + pair.1))
     });
-    let of_flows = |run: &&Summary| match workload {
-        ALL => run.all.flows.measured_unfinished,
-        _ => run.workloads.get(workload).map_or(0, |w| w.flows.measured_unfinished),
-    };
-    let tested = |test: Test| !matches!(test, Test::TooFew | Test::Constant);
+    let tested = side.tested;
+    let difference_interval = tested.and_then(|tested| tested.interval);
     ComparisonRow {
         workload: workload.to_string(),
         scheme: scheme.to_string(),
@@ -388,22 +484,24 @@ fn row(
         mean: estimate.map(|e| e.mean),
         ci95_low: interval.map(|i| i.0),
         ci95_high: interval.map(|i| i.1),
-        ci95_half_width: estimate.and_then(|e| e.half_width),
+        ci95_half_width: interval.map(|i| (i.1 - i.0) / 2.0),
         ratio_to_baseline: match sums {
-            None => estimate.filter(|e| base == Some(at) && e.mean != 0.0).map(|_| 1.0),
+            None => estimate.filter(|e| side.base == Some(at) && not_compared.is_none() && e.mean != 0.0).map(|_| 1.0),
             Some((own, base)) => (base != 0.0).then(|| own / base),
         },
-        difference: paired.map(|p| p.difference.mean),
+        difference: tested.map(|t| t.difference),
         difference_ci95_low: difference_interval.map(|i| i.0),
         difference_ci95_high: difference_interval.map(|i| i.1),
-        p_value: paired.and_then(|p| p.p_value()),
-        significant: paired.filter(|p| tested(p.test)).and_then(|_| other.and_then(|base| pairs.apart(at, base))),
+        p_value: tested.and_then(|t| t.p_value),
+        significant: tested.filter(|t| t.method != Method::Constant).and_then(|t| t.differs),
         best: false,
         seeds: own.len(),
-        unfinished_flows: runs.iter().map(of_flows).sum(),
-        p_holm: other.and_then(|base| pairs.adjusted(at, base)),
+        unfinished_flows: runs.iter().map(|run| unfinished(run, workload)).sum(),
+        p_holm: tested.and_then(|t| t.p_holm),
         group: String::new(),
         leading: false,
         status: runs.iter().filter_map(|run| run.status).max(),
+        test: not_compared.or(tested.map(|t| t.method)),
+        seeds_needed: tested.and_then(|t| t.seeds_needed),
     }
 }

@@ -1,9 +1,12 @@
 use crate::{
     FctKind,
     comparison::{ALL, Comparison, ComparisonRow},
+    family::Method,
     numbers::{letters, percent_change, significant_digits, significant_digits_trimmed},
+    wording::{INTERVAL, LETTERS, undecided},
 };
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use textwrap::WordSplitter::NoHyphenation;
 
 /// Metrics with their headings, the most important first. `true`: with interval and change, always shown; `false`: the
 /// mean, unless it is zero throughout.
@@ -64,7 +67,7 @@ impl Comparison {
             text.push_str(&self.table(network, width, &mut hidden));
         }
         text.push('\n');
-        text.push_str(&self.notes(&hidden));
+        text.push_str(&self.notes(&hidden, width));
         text
     }
 
@@ -108,33 +111,28 @@ impl Comparison {
         }
     }
 
-    fn notes(&self, hidden: &[&str]) -> String {
+    fn notes(&self, hidden: &[&str], width: usize) -> String {
         let seeds = self.compared_seeds.len();
         let mut notes = vec![match seeds {
             1 => format!("one seed: confidence interval and test n/a; change against {}", self.baseline),
-            _ => format!(
-                "mean of {seeds} seeds ± half of the 95 % confidence interval; change against {}",
-                self.baseline
-            ),
+            _ => format!("mean of {seeds} seeds, {INTERVAL};\nchange against {}", self.baseline),
         }];
-        let tested = self.rows.iter().any(|row| !row.group.is_empty());
-        if tested {
+        let rows = self.main_rows();
+        if rows.iter().any(|row| row.significant.is_some()) {
             notes.push("* lowest, or not significantly different; ~ not significant against the baseline".to_string());
-            notes.push(
-                "group: schemes that share a letter do not differ significantly (paired t-tests\n       over all pairs, Holm's correction, 5 %)"
-                    .to_string(),
-            );
-        } else {
-            notes.push("too few seeds to compare schemes: a test needs three, a decision five or more".to_string());
         }
+        notes.extend(self.tests_line());
+        match self.has_letters() {
+            true => notes.push(format!("group: {LETTERS}")),
+            false if rows.iter().filter(|row| row.ranks()).count() > 1 => notes.push(undecided(&rows)),
+            false => {}
+        }
+        notes.extend(self.needed_line());
+        notes.extend(self.sequential_line());
         if self.seeds_change_nothing {
             notes.push("every seed gave the same flow times: there is no variance to test against".to_string());
         }
-        if self.rows.iter().any(|row| row.unfinished_flows > 0) {
-            notes.push(
-                "! measured flows did not finish: the figures are too good, the scheme is not ranked".to_string(),
-            );
-        }
+        notes.extend(self.censored_lines().into_iter().map(|line| format!("! {line}")));
         if let Some((over, schemes)) = self.missing_lines().split_last() {
             notes.extend(schemes.iter().map(|line| format!("MISSING {line}")));
             notes.push(over.clone());
@@ -158,7 +156,8 @@ impl Comparison {
         if !hidden.is_empty() {
             notes.push(format!("columns hidden (narrow terminal), see comparison.csv: {}", hidden.join(", ")));
         }
-        notes.join("\n") + "\n"
+        let options = textwrap::Options::new(width).break_words(false).word_splitter(NoHyphenation);
+        notes.iter().map(|note| textwrap::fill(note, &options) + "\n").collect()
     }
 
     pub(crate) fn machine_bound_line(&self) -> Option<String> {
@@ -224,13 +223,13 @@ impl Comparison {
 /// Mean, interval, change and marks, such as `3.21`, `±0.04`, `−12 %`, `*`.
 fn parts(row: &ComparisonRow) -> [String; 4] {
     let Some(mean) = row.mean else { return ["n/a".to_string(), String::new(), String::new(), String::new()] };
-    let half = row.ci95_half_width.map_or(String::new(), |half| format!("±{}", significant_digits(half, 2)));
+    let half = row.spread(|half| significant_digits(half, 2)).unwrap_or_default();
     let change = match (row.ratio_to_baseline, row.difference) {
         (Some(ratio), Some(_)) => percent_change(ratio),
         _ => String::new(),
     };
-    let leading = if row.group.is_empty() { row.best && row.p_value.is_some() } else { row.leading };
-    let marks = [(leading, '*'), (row.significant == Some(false), '~'), (row.unfinished_flows > 0, '!')];
+    let leading = row.leading && row.test != Some(Method::Censored);
+    let marks = [(leading, '*'), (row.significant == Some(false), '~'), (!row.ranks(), '!')];
     let marks: String = marks.into_iter().filter(|mark| mark.0).map(|mark| mark.1).collect();
     [significant_digits(mean, 4), half, change, marks]
 }

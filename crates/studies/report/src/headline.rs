@@ -1,8 +1,9 @@
 use crate::{
     comparison::{ALL, Comparison, ComparisonRow, Metric},
-    numbers::{significant_digits, significant_digits_trimmed, thousands},
+    numbers::{capital, significant_digits, significant_digits_trimmed, thousands},
     statistics::FEWEST_PAIRS,
     summary::Summary,
+    wording::needed,
 };
 
 /// Means further apart than this share are not called a tie, even if the seeds are too few to separate them.
@@ -46,8 +47,7 @@ impl Comparison {
     fn sentences(&self, workload: &str) -> Vec<String> {
         let Some(metric) = Metric::named(self.main_metric_of(workload)) else { return vec![] };
         let rows = self.schemes.iter().filter_map(|scheme| self.row(workload, scheme, metric.name));
-        let (mut ranked, unranked): (Vec<&ComparisonRow>, Vec<&ComparisonRow>) =
-            rows.partition(|row| row.ranks(metric));
+        let (mut ranked, unranked): (Vec<&ComparisonRow>, Vec<&ComparisonRow>) = rows.partition(|row| row.ranks());
         ranked.sort_by(|a, b| a.mean.unwrap_or(f64::MAX).total_cmp(&b.mean.unwrap_or(f64::MAX)));
         let mut sentences = match ranked.as_slice() {
             [] => vec!["No scheme finished all measured flows, so none is ranked best.".to_string()],
@@ -56,7 +56,10 @@ impl Comparison {
         };
         if !unranked.is_empty() {
             let names: Vec<&str> = unranked.iter().map(|row| row.scheme.as_str()).collect();
-            sentences.push(format!("Not ranked, since flows did not finish: {}.", names.join(", ")));
+            sentences.push(format!("Not ranked or compared, since flows did not finish: {}.", names.join(", ")));
+            if names.contains(&self.baseline.as_str()) {
+                sentences.push("The baseline is among them, so no change against it is known.".to_string());
+            }
         }
         sentences
     }
@@ -64,7 +67,7 @@ impl Comparison {
     /// `ranked` contains at least two schemes, the lowest first.
     fn ranking(&self, ranked: &[&ComparisonRow], metric: &Metric) -> Vec<String> {
         let (title, lowest, highest) = (title(metric), ranked[0], ranked[ranked.len() - 1]);
-        if lowest.group.is_empty() {
+        if !lowest.leading {
             return vec![
                 format!(
                     "Too few seeds to rank the schemes: {} so far; a test needs {FEWEST_PAIRS}, a decision five or more.",
@@ -88,16 +91,15 @@ impl Comparison {
             let ends = rows.first().zip(rows.last()).and_then(|(a, b)| a.mean.zip(b.mean));
             ends.is_some_and(|(lowest_ratio, highest_ratio)| highest_ratio > lowest_ratio * (1.0 + TIE))
         };
-        let more = "More seeds may separate them.".to_string();
+        let needed = needed(ranked, &self.baseline).map(|line| format!("{}.", capital(&line)));
+        let more = needed.unwrap_or_else(|| "More seeds may separate them.".to_string());
         if leading.len() == ranked.len() && spread(ranked) {
-            return vec![
-                format!(
-                    "No scheme differs significantly from the lowest in the {title} with {}: {names} ({}).",
-                    seeds_in_words(lowest.seeds),
-                    range(ranked)
-                ),
-                more,
-            ];
+            let sentence = format!(
+                "No scheme differs significantly from the lowest in the {title} with {}: {names} ({}).",
+                seeds_in_words(lowest.seeds),
+                range(ranked)
+            );
+            return [sentence].into_iter().chain(self.differ_from_baseline(ranked)).chain([more]).collect();
         }
         if leading.len() == ranked.len() {
             let how = match lowest.mean == highest.mean {
@@ -142,6 +144,16 @@ impl Comparison {
         }
         sentences.push(self.significance(lowest, ranked.len()));
         sentences
+    }
+
+    /// Tests against the baseline alone are fewer than those of all pairs, and may decide where those do not.
+    fn differ_from_baseline(&self, ranked: &[&ComparisonRow]) -> Option<String> {
+        let differ: Vec<&str> =
+            ranked.iter().filter(|row| row.significant == Some(true)).map(|row| row.scheme.as_str()).collect();
+        let verb = if differ.len() == 1 { "differs" } else { "differ" };
+        (!differ.is_empty()).then(|| {
+            format!("Against the baseline alone, {} {verb} significantly from {}.", list(differ), self.baseline)
+        })
     }
 
     fn against_baseline(&self, leading: &[&ComparisonRow]) -> Option<String> {

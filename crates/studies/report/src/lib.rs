@@ -6,11 +6,15 @@ mod agreement;
 mod claims;
 mod comparison;
 mod comparison_text;
+#[cfg(test)]
+mod coverage;
 mod dataset;
 pub mod disk;
 mod error;
+mod family;
 mod figures;
 mod headline;
+mod intervals;
 mod json;
 mod load;
 mod manifest;
@@ -26,6 +30,7 @@ mod read;
 mod real_run;
 mod redraw;
 mod rows;
+mod sequential;
 mod staging;
 mod statistics;
 mod store;
@@ -34,6 +39,7 @@ mod sweep;
 mod tables;
 mod verify;
 mod view;
+mod wording;
 mod write;
 
 pub use agreement::{Agreement, AgreementRow, Explanation, Side, Verdict, write_agreement};
@@ -41,8 +47,10 @@ pub use claims::{ClaimFigure, ClaimMark, ClaimPage, ClaimPanel, ClaimRow, ClaimS
 pub use comparison::{ALL, Comparison, ComparisonRow, Coverage, FLOW_METRICS, METRICS, Metric};
 pub use disk::Content;
 pub use error::ReportError;
+pub use family::{Method, Tested};
 pub use figures::Figure;
 pub use headline::Headline;
+pub use intervals::{POWER, Range, seeds_needed};
 pub use load::OfferedLoad;
 pub use manifest::{ColumnEntry, FileEntry, InputEntry, Manifest, Provenance, ResultKind, run_key};
 pub use medians::{median, sign_test};
@@ -54,6 +62,7 @@ pub use perfetto::{PerfettoCounts, export_perfetto};
 pub use read::{finished_runs, read_summary};
 pub use real_run::FaultSummary;
 pub use redraw::{read_comparison, report, report_pooled};
+pub use sequential::Sequential;
 pub use statistics::{
     CONFIDENCE, Distribution, Estimate, FEWEST_PAIRS, PairedDifference, SIGNIFICANCE, Test, holm, mean, quantile,
     slowdown, standard_deviation,

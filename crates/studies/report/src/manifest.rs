@@ -7,6 +7,7 @@ use crate::{
     names::{MANIFEST, PAGE, SUMMARY, SWEEP},
     real_run::FaultSummary,
     rows::Key,
+    sequential::Sequential,
     summary::RunStatus,
     tables::Table,
 };
@@ -32,6 +33,8 @@ pub struct Provenance {
     pub command: String,
     /// Files that the run or comparison read.
     pub inputs: Vec<InputEntry>,
+    /// Plan by which a comparison adds seeds.
+    pub until_decided: Option<Sequential>,
 }
 
 /// A file that a run read.
@@ -66,6 +69,9 @@ pub struct Manifest {
     pub baseline: Option<String>,
     /// The seeds, ascending.
     pub seeds: Vec<u64>,
+    /// Plan by which seeds were added until the differences were decided; absent if their number was fixed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until_decided: Option<Sequential>,
     /// Threads of the simulation.
     pub threads: usize,
     /// Operating system, processor, cores.

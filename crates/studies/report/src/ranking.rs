@@ -1,6 +1,10 @@
 //! Significance tests between schemes: paired differences of all pairs, one family per metric, and the groups that tie.
 
-use crate::statistics::{PairedDifference, SIGNIFICANCE, Test, holm};
+use crate::{
+    family::{looks, separated_p},
+    sequential::Sequential,
+    statistics::{PairedDifference, SIGNIFICANCE, Test, holm},
+};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Pairs {
@@ -12,14 +16,25 @@ pub(crate) struct Pairs {
 }
 
 impl Pairs {
-    /// `values` contains per scheme the value at each compared seed.
-    pub(crate) fn of(values: &[Vec<Option<f64>>]) -> Self {
+    /// `values` contains per scheme the value at each compared seed. With `sequential`, tests after fewer seeds count
+    /// too, each at its share of the level.
+    pub(crate) fn of(values: &[Vec<Option<f64>>], sequential: Option<&Sequential>) -> Self {
         let schemes = values.len();
-        let mut differences = vec![];
+        let (mut differences, mut least) = (vec![], vec![]);
+        let looks = looks(values.first().map_or(0, Vec::len), sequential);
         for (first, a) in values.iter().enumerate() {
             for b in &values[first + 1..] {
-                let both: Vec<(f64, f64)> = a.iter().zip(b).filter_map(|(a, b)| Some(((*a)?, (*b)?))).collect();
-                differences.push(PairedDifference::of(&both));
+                let both = |seeds: usize| -> Vec<(f64, f64)> {
+                    a[..seeds].iter().zip(&b[..seeds]).filter_map(|(a, b)| Some(((*a)?, (*b)?))).collect()
+                };
+                let p = |(seeds, weight): &(usize, f64)| {
+                    let pairs = both(*seeds);
+                    let paired = PairedDifference::of(&pairs)?.p_value()?;
+                    let p = separated_p(&pairs).map_or(paired, |separated| separated.min(paired));
+                    Some((p / weight).min(1.0))
+                };
+                least.push(looks.iter().filter_map(p).min_by(f64::total_cmp));
+                differences.push(PairedDifference::of(&both(a.len())));
             }
         }
         // Pairs without variance are members of the family too: its size must not depend on the results.
@@ -27,7 +42,7 @@ impl Pairs {
             .iter()
             .enumerate()
             .filter_map(|(at, difference)| match difference.as_ref()?.test {
-                Test::P(p) => Some((at, p)),
+                Test::P(_) => Some((at, least[at]?)),
                 Test::Equal => Some((at, 1.0)),
                 Test::Constant => Some((at, 0.0)),
                 Test::TooFew => None,
@@ -46,16 +61,8 @@ impl Pairs {
         a * self.schemes - a * (a + 1) / 2 + b - a - 1
     }
 
-    pub(crate) fn difference(&self, first: usize, second: usize) -> Option<PairedDifference> {
-        let mut found = self.differences[self.pair_index(first, second)]?;
-        if first > second {
-            found.difference.mean = -found.difference.mean;
-        }
-        Some(found)
-    }
-
     /// Returns the p-value after Holm's correction over all pairs.
-    pub(crate) fn adjusted(&self, first: usize, second: usize) -> Option<f64> {
+    fn adjusted(&self, first: usize, second: usize) -> Option<f64> {
         self.adjusted[self.pair_index(first, second)]
     }
 
@@ -70,9 +77,25 @@ impl Pairs {
         }
     }
 
+    /// Returns `true` if every pair has enough seeds for a test.
+    pub(crate) fn is_tested(&self) -> bool {
+        let is_tested = |difference: &Option<PairedDifference>| difference.is_some_and(|d| d.test != Test::TooFew);
+        self.schemes > 0 && self.differences.iter().all(is_tested)
+    }
+
+    /// Returns `true` if letters say something: a pair is significantly different, or all are equal at every seed.
+    fn decide(&self) -> bool {
+        let mut pairs = (0..self.schemes).flat_map(|a| (a + 1..self.schemes).map(move |b| (a, b)));
+        let equal = |difference: &Option<PairedDifference>| difference.is_some_and(|d| d.test == Test::Equal);
+        self.schemes > 1 && (self.differences.iter().all(equal) || pairs.any(|(a, b)| self.apart(a, b) == Some(true)))
+    }
+
     /// Letters of each scheme in `ranked` (best first); two share one if they do not differ significantly (a compact
-    /// letter display, Piepho 2004). `None` if a pair has too few seeds for a test.
+    /// letter display, Piepho 2004). `None` if a pair has too few seeds for a test, or no pair differs significantly.
     pub(crate) fn letters(&self, ranked: &[usize]) -> Option<Vec<String>> {
+        if !self.decide() {
+            return None;
+        }
         let n = ranked.len();
         let mut columns = vec![vec![true; n]];
         for i in 0..n {
@@ -131,14 +154,14 @@ mod tests {
         let a = [10.0, 20.0, 30.0, 40.0, 50.0];
         let b = [12.0, 20.1, 32.1, 40.0, 51.9];
         let c = [12.1, 22.0, 32.0, 42.1, 51.9];
-        let pairs = Pairs::of(&values(&[&a, &b, &c]));
+        let pairs = Pairs::of(&values(&[&a, &b, &c]), None);
         assert_eq!(
             (pairs.apart(0, 1), pairs.apart(1, 2), pairs.apart(0, 2)),
             (Some(false), Some(false), Some(true)),
             "{pairs:?}"
         );
         assert_eq!(pairs.letters(&[0, 1, 2]).unwrap(), ["a", "ab", "b"]);
-        assert_eq!(pairs.adjusted(0, 2), pairs.difference(0, 2).unwrap().p_value().map(|p| 3.0 * p));
+        assert_eq!(pairs.adjusted(0, 2), pairs.differences[1].unwrap().p_value().map(|p| 3.0 * p));
     }
 
     #[test]
@@ -146,18 +169,18 @@ mod tests {
         let a = [1.0, 2.0, 3.0, 4.0];
         let near = [1.01, 1.99, 3.02, 3.99];
         let far = [9.0, 10.1, 11.0, 12.2];
-        let pairs = Pairs::of(&values(&[&far, &near, &a]));
+        let pairs = Pairs::of(&values(&[&far, &near, &a]), None);
         assert_eq!(pairs.letters(&[2, 1, 0]).unwrap(), ["a", "a", "b"]);
     }
 
     #[test]
     fn two_seeds_make_no_groups() {
-        assert_eq!(Pairs::of(&values(&[&[1.0, 2.0], &[5.0, 9.0]])).letters(&[0, 1]), None);
+        assert_eq!(Pairs::of(&values(&[&[1.0, 2.0], &[5.0, 9.0]]), None).letters(&[0, 1]), None);
     }
 
     #[test]
     fn equal_differences_are_significant_without_p_value() {
-        let pairs = Pairs::of(&values(&[&[1.0, 1.0, 1.0], &[2.0, 2.0, 2.0], &[2.0, 2.0, 2.0]]));
+        let pairs = Pairs::of(&values(&[&[1.0, 1.0, 1.0], &[2.0, 2.0, 2.0], &[2.0, 2.0, 2.0]]), None);
         assert_eq!((pairs.apart(0, 1), pairs.adjusted(0, 1), pairs.apart(1, 2)), (Some(true), None, Some(false)));
         assert_eq!(pairs.letters(&[0, 1, 2]).unwrap(), ["a", "b", "b"]);
     }

@@ -32,7 +32,7 @@ fn compared(dir: &Path, data: &Dataset) -> Option<Comparison> {
     let has_run = |scheme: &&String| data.summaries.iter().any(|summary| summary.scheme == **scheme);
     let named = data.manifest.baseline.as_ref().filter(has_run);
     let baseline = named.or(schemes.iter().find(has_run))?.clone();
-    Some(Comparison::new(&data.summaries, &schemes, &baseline))
+    Some(Comparison::planned(&data.summaries, &schemes, &baseline, data.manifest.until_decided.as_ref()))
 }
 
 /// Draws the figures of the run, comparison or sweep in `dir`, writes `report.html` from its rows, and returns the page's path.

@@ -90,7 +90,17 @@ impl Estimate {
 
 /// Returns the two-sided 95 % point of Student's t distribution.
 fn t_value(degrees_of_freedom: usize) -> f64 {
-    student(degrees_of_freedom).map_or(f64::NAN, |t| t.inverse_cdf(0.5 + CONFIDENCE / 2.0))
+    t_quantile(degrees_of_freedom, 0.5 + CONFIDENCE / 2.0)
+}
+
+/// Returns a quantile of Student's t distribution.
+pub(crate) fn t_quantile(degrees_of_freedom: usize, probability: f64) -> f64 {
+    student(degrees_of_freedom).map_or(f64::NAN, |t| t.inverse_cdf(probability))
+}
+
+/// Returns the two-sided p-value of Student's t.
+pub(crate) fn two_sided(t: f64, degrees_of_freedom: usize) -> f64 {
+    student(degrees_of_freedom).map_or(1.0, |student| (2.0 * student.cdf(-t.abs())).min(1.0))
 }
 
 fn student(degrees_of_freedom: usize) -> Option<StudentsT> {
@@ -138,7 +148,7 @@ impl PairedDifference {
             false => Test::Constant,
             true => {
                 let t = difference.mean / (deviation / (differences.len() as f64).sqrt());
-                Test::P(student(differences.len() - 1).map_or(1.0, |student| (2.0 * student.cdf(-t.abs())).min(1.0)))
+                Test::P(two_sided(t, differences.len() - 1))
             }
         };
         Some(PairedDifference { difference, test })

@@ -149,6 +149,7 @@ fn described(provenance: &Provenance) -> Manifest {
         wall_s: provenance.wall_seconds,
         command: provenance.command.clone(),
         inputs: provenance.inputs.clone(),
+        until_decided: provenance.until_decided.clone(),
         ..Manifest::default()
     }
 }
@@ -193,7 +194,7 @@ pub fn begin_comparison(
 ) -> Result<(), ReportError> {
     let mut staging = Staging::new(comparison_output(dir, inputs(provenance))?)?;
     let mut manifest = match staging.target().manifest() {
-        Some(there) => there.clone(),
+        Some(there) => Manifest { until_decided: provenance.until_decided.clone(), ..there.clone() },
         None => Manifest {
             version: version.to_string(),
             schemes: schemes.to_vec(),
@@ -247,7 +248,7 @@ pub fn write_partial_comparison(
     provenance: &Provenance,
     missing: Option<&str>,
 ) -> Result<Comparison, ReportError> {
-    let comparison = Comparison::new(runs, schemes, baseline);
+    let comparison = Comparison::planned(runs, schemes, baseline, provenance.until_decided.as_ref());
     let first = runs.first();
     let name = |run: &Summary| format!("{}/seed{}", run.scheme, run.seed);
     let rows = |run: &Summary| {

@@ -4,7 +4,7 @@
 mod common;
 
 use anabranch_outcome::{EndpointLoad, MachineLoad, OnWire};
-use anabranch_report::{ALL, Comparison, Summary, WorkloadMeta};
+use anabranch_report::{ALL, Comparison, Method, Summary, WorkloadMeta};
 use anabranch_units::Time;
 use common::{flow, meta, result, unfinish};
 
@@ -34,21 +34,28 @@ fn means_intervals_ratios_and_tests() {
     let comparison = Comparison::new(&runs(), &names(&["ecmp", "prime", "ops"]), "ecmp");
     assert_eq!(comparison.seeds, [1, 2, 3]);
     let row = |scheme| comparison.row(ALL, scheme, "slowdown_p99").unwrap();
-    // ecmp: mean 4, deviation 2, t(2) = 4.3027: 4.3027 * 2 / sqrt(3) = 4.968.
+    // ecmp: mean 4, deviation 2, t(2) = 4.3027: 4.3027 * 2 / sqrt(3) = 4.968. Slowdowns are at least 1, and the mean exceeds
+    // that by 3: the interval is 1 + 3 exp(-4.968 / 3) to 1 + 3 exp(4.968 / 3), that is 1.573 to 16.716.
     let ecmp = row("ecmp");
     close(ecmp.mean, 4.0);
-    close(ecmp.ci95_half_width, 4.968);
-    close(ecmp.ci95_low, -0.968);
+    close(ecmp.ci95_low, 1.5726);
+    close(ecmp.ci95_high, 16.7163);
+    close(ecmp.ci95_half_width, 7.5719);
     close(ecmp.ratio_to_baseline, 1.0);
     assert_eq!((ecmp.difference, ecmp.p_value, ecmp.significant, ecmp.best), (None, None, None, false));
     assert_eq!(ecmp.p_holm, None);
-    // prime - ecmp: -1, -2, -3: t = -2 / (1 / sqrt(3)) = -3.4641 with 2 degrees of freedom. For two degrees
-    // p = 1 - |t| / sqrt(t^2 + 2) = 1 - sqrt(12 / 14) = 0.0742.
+    // Means 4, 2, 4, of the seeds 11/6, 19/6, 5, of all 10/3. Residuals: ecmp -1/2, 1/6, 1/3; prime 1/2, 1/6, -2/3; ops 0, -1/3,
+    // 1/3. Their squares add up to 14/36 + 26/36 + 8/36 = 4/3; with (3 - 1)(3 - 1) = 4 degrees of freedom the mean square is
+    // 1/3, and t = -2 / sqrt(2 / 3 / 3) = -4.2426. For four degrees p = 1 - s (1 + c / 2) with c = 4 / (t^2 + 4) = 2/11, s^2 =
+    // 9/11. Two comparisons: Holm doubles it.
     let prime = row("prime");
+    let p = 1.0 - (9.0f64 / 11.0).sqrt() * (1.0 + 1.0 / 11.0);
     close(prime.ratio_to_baseline, 0.5);
     close(prime.difference, -2.0);
-    close(prime.p_value, 1.0 - (12.0f64 / 14.0).sqrt());
-    assert_eq!((prime.significant, prime.best, prime.seeds), (Some(false), true, 3));
+    close(prime.p_value, p);
+    close(prime.p_holm, 2.0 * p);
+    assert_eq!((prime.significant, prime.best, prime.seeds), (Some(true), true, 3));
+    assert_eq!((prime.test, ecmp.test), (Some(Method::Blocked), None));
     // ops - ecmp: 0.5, -0.5, 0: mean 0, p = 1.
     close(row("ops").difference, 0.0);
     close(row("ops").p_value, 1.0);

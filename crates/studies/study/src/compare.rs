@@ -12,8 +12,9 @@ use crate::{
 };
 use anabranch_backend::{Progress, Setup};
 use anabranch_report::{
-    COMPARISON_FILES, Comparison, Inputs, Kind, Label, Manifest, Member, OutputDir, ResultKind, Side, Summary,
-    begin_comparison, comparison_output, disk, gather_runs, is_of_others, run_directory, write_partial_comparison,
+    COMPARISON_FILES, Comparison, Inputs, Kind, Label, Manifest, Member, OutputDir, Provenance, ResultKind, Sequential,
+    Side, Summary, begin_comparison, comparison_output, disk, gather_runs, is_of_others, run_directory,
+    write_partial_comparison,
 };
 use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, machine::VERSION, scenario::Scenario};
 use std::{
@@ -49,6 +50,8 @@ pub struct Plan {
     pub jobs: Vec<Job>,
     /// Backend of the runs.
     pub backend: &'static BackendEntry,
+    /// Plan by which seeds are added until the differences are decided; `None` for a fixed number.
+    pub until_decided: Option<Sequential>,
 }
 
 impl Plan {
@@ -67,7 +70,8 @@ impl Plan {
                 jobs.push(Job { name: format!("{scheme}, seed {seed}"), scheme, seed, scenario });
             }
         }
-        Ok(Plan { schemes: entries.names().to_vec(), seeds, baseline, jobs, backend: request.backend })
+        let schemes = entries.names().to_vec();
+        Ok(Plan { schemes, seeds, baseline, jobs, backend: request.backend, until_decided: None })
     }
 }
 
@@ -421,6 +425,11 @@ impl Execution<'_> {
         }
     }
 
+    fn provenance(&self) -> Provenance {
+        let until_decided = self.plan.until_decided.clone();
+        Provenance { until_decided, ..provenance(self.scenario, self.started) }
+    }
+
     fn give_up(&self, error: RunError) -> Step {
         self.lock().fatal.get_or_insert(error);
         Step::Stop
@@ -428,7 +437,7 @@ impl Execution<'_> {
 
     fn write(&self, done: &Done) -> Result<Comparison, RunError> {
         let runs: Vec<Summary> = done.summaries.iter().flatten().cloned().collect();
-        let provenance = provenance(self.scenario, self.started);
+        let provenance = self.provenance();
         let plan = self.plan;
         let (missing, dir) = (self.missing(done), self.directory);
         let (schemes, baseline) = (&plan.schemes, &plan.baseline);
@@ -479,7 +488,7 @@ impl Execution<'_> {
     }
 
     fn mark(&self, done: &Done) -> Result<(), RunError> {
-        let (plan, provenance) = (self.plan, provenance(self.scenario, self.started));
+        let (plan, provenance) = (self.plan, self.provenance());
         let missing = self.missing(done);
         Ok(begin_comparison(self.directory, VERSION, &plan.schemes, &plan.baseline, &provenance, missing.as_deref())?)
     }

@@ -9,7 +9,7 @@ use super::{
     sheet::{Grid, Sheet, column, names},
 };
 use crate::{
-    comparison::{ComparisonRow, Metric},
+    comparison::ComparisonRow,
     numbers::{letters, significant_digits},
 };
 
@@ -45,7 +45,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             "Distance from the ideal (1); one seed, so no confidence interval and no test. Less is better".to_string()
         }
         (_, false) => format!(
-            "Distance from the ideal (1), mean over {many} seeds with its 95 % confidence interval; too few seeds to compare schemes. Less is better"
+            "Distance from the ideal (1), mean over {many} seeds with its 95 % confidence interval; no two schemes differ significantly. Less is better"
         ),
         (_, true) => format!(
             "Distance from the ideal (1), mean over {many} seeds with its 95 % confidence interval; schemes that share a letter do not differ significantly. Less is better"
@@ -55,7 +55,9 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let upper = |row: &ComparisonRow| row.ci95_high.or(row.mean).unwrap_or(1.0);
     let lower = |row: &ComparisonRow| row.ci95_low.or(row.mean).unwrap_or(1.0);
     let all = || shown.iter().flat_map(|(_, _, rows)| rows).flatten().filter(|row| row.mean.is_some());
-    let largest = all().map(|row| upper(row)).fold(1.0, f64::max);
+    // An interval of few seeds can be longer than all means together: the axis shows at most three times the largest.
+    let most = all().filter_map(|row| row.mean).fold(1.0, f64::max);
+    let largest = all().map(|row| upper(row)).fold(1.0, f64::max).min(1.0 + 3.0 * (most - 1.0).max(0.01));
     let lower_bound = all().map(|row| lower(row)).fold(1.0, f64::min).max(0.5);
     let scale = Scale::fitting(lower_bound, 1.0 + (largest - 1.0).max(0.01) * 1.05, 5.0);
     let mut rows = vec![];
@@ -75,7 +77,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
                 continue;
             };
             let paint = Paint::Series(series);
-            let ranks = Metric::named(metric).is_some_and(|m| row.ranks(m));
+            let ranks = row.ranks();
             canvas.line((at(lower(row)), y), (at(upper(row)), y), paint, 2.0);
             if row.ci95_low.is_some() {
                 for end in [lower(row), upper(row)] {
@@ -128,7 +130,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             "group",
             "text",
             "",
-            "schemes that share a letter do not differ significantly; empty with too few seeds",
+            "schemes that share a letter do not differ significantly; empty where no pair does",
         ),
     ];
     Ok(Some(sheet.finish(KIND.name, view, columns, rows)))

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     dataset::FlowPoint,
+    intervals::Range,
     numbers::{bytes, significant_digits, thousands},
     statistics::{Estimate, mean, quantile},
 };
@@ -101,6 +102,11 @@ fn over_seeds(seeds: &[Vec<Vec<f64>>], bin: usize, q: f64, fewest: usize) -> Opt
 
 type Points = Vec<(usize, Estimate)>;
 
+/// A slowdown of a simulation is at least 1; the model of a real network may be slower than the network.
+fn interval(estimate: &Estimate) -> Option<(f64, f64)> {
+    estimate.interval_in(Range::AtLeast(if estimate.mean > 1.0 { 1.0 } else { 0.0 }))
+}
+
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
     // Not all schemes finish all flows; the bins are those of the scheme that finished the most.
@@ -143,10 +149,10 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             let means = [mean(&slowdowns).map(|m| m.to_string()).unwrap_or_default(), number(p50, |e| Some(e.mean))];
             let tail = [
                 number(p99, |e| Some(e.mean)),
-                number(p50, |e| e.interval().map(|i| i.0)),
-                number(p50, |e| e.interval().map(|i| i.1)),
-                number(p99, |e| e.interval().map(|i| i.0)),
-                number(p99, |e| e.interval().map(|i| i.1)),
+                number(p50, |e| interval(e).map(|i| i.0)),
+                number(p50, |e| interval(e).map(|i| i.1)),
+                number(p99, |e| interval(e).map(|i| i.0)),
+                number(p99, |e| interval(e).map(|i| i.1)),
                 scheme.runs.len().to_string(),
             ];
             let count = [slowdowns.len().to_string()];
@@ -177,7 +183,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let mut sheet = Sheet::new(&title, &subtitle, &grid, &names);
     let x = Scale::fitting(bins[0].at as f64, bins[bins.len() - 1].at as f64, 5.0);
     let values = || shown.iter().flat_map(|(_, lines)| lines.iter()).flat_map(|line| &line.1).map(|(_, e)| e);
-    let largest = values().map(|e| e.interval().map_or(e.mean, |i| i.1).min(e.mean * 3.0)).fold(1.0, f64::max);
+    let largest = values().map(|e| interval(e).map_or(e.mean, |i| i.1).min(e.mean * 3.0)).fold(1.0, f64::max);
     let y = Scale::fitting(1.0, largest, 5.0);
     for (panel, (heading, lines)) in shown.iter().enumerate() {
         let x_axis = Axis { scale: x, title: "Flow size", format: bytes };
@@ -186,7 +192,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         area.frame(&mut sheet.canvas, heading);
         for (series, line) in lines.iter() {
             let intervals: Vec<(f64, (f64, f64))> =
-                line.iter().filter_map(|(bin, e)| Some((bins[*bin].at as f64, e.interval()?))).collect();
+                line.iter().filter_map(|(bin, e)| Some((bins[*bin].at as f64, interval(e)?))).collect();
             let upper = intervals.iter().map(|(x, ends)| area.at((*x, ends.1)));
             let lower = intervals.iter().rev().map(|(x, ends)| area.at((*x, ends.0)));
             let band: Vec<(f64, f64)> = upper.chain(lower).collect();
@@ -233,7 +239,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
 }
 
 fn words(name: &str, heading: &str, bin: &Bin, estimate: &Estimate) -> String {
-    let interval = estimate.interval().map_or(String::new(), |(low, high)| {
+    let interval = interval(estimate).map_or(String::new(), |(low, high)| {
         format!(" (95 % CI {} to {})", significant_digits(low, 3), significant_digits(high, 3))
     });
     let sizes = if bin.from == bin.to {

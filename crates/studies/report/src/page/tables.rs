@@ -1,8 +1,10 @@
 use crate::{
     comparison::{ALL, Comparison, ComparisonRow, Metric},
+    family::Method,
     figures::SERIES,
-    numbers::{bytes, letters, percent_change, significant_digits, significant_digits_trimmed},
-    statistics::FEWEST_PAIRS,
+    intervals::about_seeds,
+    numbers::{bytes, capital, letters, percent_change, significant_digits, significant_digits_trimmed},
+    wording::{INTERVAL, LETTERS, undecided},
 };
 use minijinja::{Value, context};
 
@@ -62,7 +64,7 @@ fn table(comparison: &Comparison, workload: &str, names: Vec<&str>, main: Option
                 .map(|m| {
                     // If all schemes tie, none is marked.
                     let lead = !ties_throughout(comparison, workload, m.name);
-                    comparison.row(workload, scheme, m.name).map_or(Value::UNDEFINED, |row| cell(row, m, lead))
+                    comparison.row(workload, scheme, m.name).map_or(Value::UNDEFINED, |row| cell(row, lead))
                 })
                 .collect();
             let seeds = comparison.coverage.iter().find(|c| c.scheme == *scheme).map_or(0, |c| c.seeds.len());
@@ -89,25 +91,34 @@ fn ties_throughout(comparison: &Comparison, workload: &str, metric: &str) -> boo
 }
 
 pub(super) fn legend(comparison: &Comparison) -> String {
-    let seeds = comparison.compared_seeds.len();
-    let tested = comparison.rows.iter().any(|row| !row.group.is_empty());
-    let schemes = comparison.schemes.len();
-    match (seeds, tested) {
-        (1, _) => "One seed: no confidence interval and no test.".to_string(),
-        (_, false) => {
-            format!("Too few seeds to compare schemes: a test needs {FEWEST_PAIRS}, a decision five or more.")
-        }
-        _ => format!(
-            "Schemes that share a letter do not differ significantly (paired t-tests seed by seed, Holm's correction over all {} pairs, \
-             5 %); \u{2713} marks the lowest and all that tie with it. Below each mean the change against {}: coloured where it \
-             is significant, grey and n.s. where it is not.",
-            schemes * schemes.saturating_sub(1) / 2,
-            comparison.baseline
-        ),
+    let rows = comparison.main_rows();
+    if comparison.compared_seeds.len() == 1 {
+        let mut parts = vec!["One seed: no confidence interval and no test.".to_string()];
+        parts.extend(comparison.censored_lines().into_iter().map(|line| format!("{line}.")));
+        return parts.join(" ");
     }
+    let mut parts = vec![format!("Mean over seeds, {INTERVAL}.")];
+    match comparison.has_letters() {
+        true => parts.push(format!("{}; \u{2713} marks the lowest and all that tie with it.", capital(LETTERS))),
+        false if rows.iter().filter(|row| row.ranks()).count() > 1 => {
+            parts.push(format!("{}.", capital(&undecided(&rows))));
+        }
+        false => {}
+    }
+    if let Some(tests) = comparison.tests_line() {
+        parts.push(format!(
+            "Below each mean the change against {}: coloured where it is significant, grey and n.s. where it is not.",
+            comparison.baseline
+        ));
+        parts.push(format!("{}.", capital(&tests)));
+    }
+    parts.extend(comparison.needed_line().map(|line| format!("{}.", capital(&line))));
+    parts.extend(comparison.sequential_line().map(|line| format!("{}.", capital(&line))));
+    parts.extend(comparison.censored_lines().into_iter().map(|line| format!("{line}.")));
+    parts.join(" ")
 }
 
-fn cell(row: &ComparisonRow, metric: &Metric, lead: bool) -> Value {
+fn cell(row: &ComparisonRow, lead: bool) -> Value {
     let Some(mean) = row.mean else { return context! { text => "n/a", value => "" } };
     let change = row.ratio_to_baseline.filter(|_| row.difference.is_some()).map(percent_change);
     let side = match (row.significant, row.difference) {
@@ -123,22 +134,33 @@ fn cell(row: &ComparisonRow, metric: &Metric, lead: bool) -> Value {
         _ => significant_digits(mean, if mean >= 1000.0 { 4 } else { 3 }),
     };
     let half = |half: f64| if row.unit == "bytes" { bytes(half) } else { significant_digits(half, 2) };
-    let sure = match (row.p_holm, row.difference) {
-        (Some(p), _) if p < 0.001 => Some("paired t-test with Holm's correction: p < 0.001".to_string()),
-        (Some(p), _) => Some(format!("paired t-test with Holm's correction: p = {p:.3}")),
-        (None, Some(_)) if row.seeds < FEWEST_PAIRS => Some("too few seeds for a test".to_string()),
-        (None, Some(0.0)) => Some("equal at every seed".to_string()),
-        (None, Some(_)) => Some("the same difference at every seed: no variance to test against".to_string()),
+    let test = match row.test {
+        Some(Method::Blocked) => "t-test blocked over seeds",
+        Some(Method::Separated) => "one value at every seed, all values of the other beyond it",
+        _ => "paired t-test",
+    };
+    let needs = match (row.significant, row.test) {
+        (Some(false), Some(Method::Blocked | Method::Paired)) => format!("; needs {}", about_seeds(row.seeds_needed)),
+        _ => String::new(),
+    };
+    let sure = match (row.p_holm, row.test) {
+        (Some(p), _) if p < 0.001 => Some(format!("{test}, Holm's correction: p < 0.001")),
+        (Some(p), _) => Some(format!("{test}, Holm's correction: p = {p:.3}{needs}")),
+        (None, Some(Method::FewSeeds)) => Some("too few seeds for a test".to_string()),
+        (None, Some(Method::Equal)) => Some("equal at every seed".to_string()),
+        (None, Some(Method::Constant)) => {
+            Some("the same difference at every seed: no variance to test against".to_string())
+        }
         _ => None,
     };
     context! {
         text => text,
         value => mean,
-        half => row.ci95_half_width.map(half),
+        half => row.spread(half),
         change => change,
         side => side,
         best => row.leading && lead,
         sure => sure,
-        unfinished => !row.ranks(metric),
+        unfinished => !row.ranks(),
     }
 }

@@ -125,7 +125,9 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
             .filter(|panel| panel.metric.name == metric.name)
             .flat_map(|panel| panel.curves.iter().flatten());
         let ends = points.flat_map(|point| {
-            [point.mean, point.interval.map_or(point.mean, |i| i.0), point.interval.map_or(point.mean, |i| i.1)]
+            let end = |pick: fn((f64, f64)) -> f64| point.interval.map_or(point.mean, pick);
+            // Few seeds can have an interval longer than all means together.
+            [point.mean, end(|i| i.0), end(|i| i.1).min(3.0 * point.mean)]
         });
         let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(y), high.max(y)));
         let low = if low >= 0.0 && low < 0.6 * high { 0.0 } else { low };

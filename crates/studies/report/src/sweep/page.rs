@@ -41,6 +41,7 @@ pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -
         points => plan.points(),
         headline => headline(sweep),
         warnings => warnings(sweep),
+        notes => sweep.notes().iter().map(|note| format!("{}.", capital(note))).collect::<Vec<_>>().join(" "),
         header => header,
         rows => rows,
         words => words,
@@ -151,7 +152,7 @@ fn warnings(sweep: &Sweep) -> Vec<String> {
     let points = sweep.comparisons.iter().flatten().filter(unfinished).count();
     if points > 0 {
         warnings.push(format!(
-            "At {points} points measured flows did not finish; the figures of the schemes are too good there."
+            "At {points} points measured flows did not finish; the figures of those schemes are too good there, and they are not compared."
         ));
     }
     warnings

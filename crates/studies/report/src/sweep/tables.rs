@@ -3,11 +3,12 @@ use super::{
     plan::{SweepPlan, SweepRun},
 };
 use crate::{
-    comparison::{Comparison, METRICS, Metric},
+    comparison::{Comparison, ComparisonRow, METRICS, Metric},
     manifest::ColumnEntry,
     numbers::{percent_change, significant_digits},
     rows::{self, cell},
     summary::RunStatus,
+    wording::{self, INTERVAL},
 };
 
 type CellOf = fn(&SweepPlan, &SweepRun, &RunState) -> String;
@@ -126,9 +127,10 @@ impl Sweep {
                     for metric in &metrics {
                         let row = comparison.row(workload, scheme, metric.name);
                         let mean = row.and_then(|row| row.mean).map(|mean| significant_digits(mean, 4));
-                        let half = row.and_then(|row| row.ci95_half_width);
-                        let half = half.map_or(String::new(), |half| format!(" ±{}", significant_digits(half, 2)));
-                        cells.push(mean.map_or("n/a".into(), |mean| format!("{mean}{half}")));
+                        let half = row.and_then(|row| row.spread(|half| significant_digits(half, 2)));
+                        let half = half.map_or(String::new(), |half| format!(" {half}"));
+                        let mark = if row.is_some_and(|row| !row.ranks()) { "!" } else { "" };
+                        cells.push(mean.map_or("n/a".into(), |mean| format!("{mean}{half}{mark}")));
                         if compared {
                             let row = row.filter(|row| row.difference.is_some());
                             let change = row.and_then(|row| row.ratio_to_baseline).map(percent_change);
@@ -141,6 +143,42 @@ impl Sweep {
             }
         }
         (header, rows)
+    }
+
+    /// Returns what intervals and marks of the table mean, and how the schemes were tested.
+    pub fn notes(&self) -> Vec<String> {
+        let (baseline, metric) = (&self.plan.baseline, self.main_metric());
+        let compared = self.plan.entries.len() > 1;
+        let change = if compared { format!("; change against {baseline}") } else { String::new() };
+        let mut notes = vec![match self.plan.seeds.len() {
+            1 => format!("one seed: confidence intervals and tests n/a{change}"),
+            seeds => format!("mean of {seeds} seeds, {INTERVAL}{change}"),
+        }];
+        let workloads = self.workloads();
+        let of = |comparison: &Comparison| -> Vec<ComparisonRow> {
+            let rows = workloads.iter().flat_map(|workload| {
+                comparison.schemes.iter().filter_map(move |scheme| comparison.row(workload, scheme, metric))
+            });
+            rows.cloned().collect()
+        };
+        let rows: Vec<ComparisonRow> = self.comparisons.iter().flatten().flat_map(of).collect();
+        let rows: Vec<&ComparisonRow> = rows.iter().collect();
+        let found = |significant| rows.iter().any(|row| row.significant == Some(significant));
+        notes.extend(wording::tests(&rows, baseline).map(|tests| format!("{tests}, at each point")));
+        if found(false) {
+            notes.push(
+                "~ not significant; `seeds_needed` in sweep.csv is the number of seeds that would make it so"
+                    .to_string(),
+            );
+        } else if compared && self.plan.seeds.len() > 1 && !found(true) {
+            notes.push(wording::undecided(&rows));
+        }
+        if rows.iter().any(|row| !row.ranks()) {
+            notes.push(
+                "! measured flows did not finish: the figures are too good, the scheme is not compared".to_string(),
+            );
+        }
+        notes
     }
 
     /// Returns the main metric first.

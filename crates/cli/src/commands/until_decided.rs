@@ -1,0 +1,128 @@
+//! `compare --until-decided`: adds seeds until the differences to the baseline are decided.
+
+use super::{
+    compare::{Seen, run_plan},
+    request::request,
+};
+use crate::{arguments::Compare, failure::Failure, printing::note};
+use anabranch_report::{FEWEST_PAIRS, Manifest, Sequential};
+use anabranch_scenario::{
+    ScenarioError,
+    backend::BackendEntry,
+    scenario::{MAX_SEEDS, Scenario},
+};
+use anabranch_study::compare::{Compared, Permission, Plan, Request};
+use std::path::Path;
+
+/// Seeds of the first look, unless `--seeds` names them.
+const FIRST: u64 = 5;
+
+/// Reads a share such as `5%` or `0.05`.
+fn share(text: &str) -> Result<f64, ScenarioError> {
+    let (number, scale) = text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |number| (number.trim(), 100.0));
+    match number.parse::<f64>().map(|number| number / scale) {
+        Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
+        _ => Err(ScenarioError::new(format!("--until-decided {text}: expected a share above 0 and below 100 %"))
+            .help("for example --until-decided 5%: a difference is decided if it is significant, or surely within 5 % of the baseline")),
+    }
+}
+
+/// Returns the plan of the options; `None` for a fixed number of seeds.
+pub(super) fn plan(arguments: &Compare, scenario: &Scenario) -> Result<Option<Sequential>, ScenarioError> {
+    let Some(text) = &arguments.until_decided else { return Ok(None) };
+    let share = share(text)?;
+    let fewest = FEWEST_PAIRS as u64;
+    let first = arguments.entries.seeds.unwrap_or_else(|| match scenario.compare.seeds {
+        seeds if seeds >= fewest => seeds.min(arguments.max_seeds),
+        _ => FIRST.min(arguments.max_seeds),
+    });
+    if first < fewest {
+        return Err(ScenarioError::new(format!("--seeds {first}: a test needs at least {fewest} seeds"))
+            .help("leave --seeds out, or give the number of seeds of the first test"));
+    }
+    if arguments.max_seeds < first || arguments.max_seeds > MAX_SEEDS {
+        let message = format!(
+            "--max-seeds {}: expected from {first}, the seeds of the first test, to {MAX_SEEDS}",
+            arguments.max_seeds
+        );
+        return Err(ScenarioError::new(message));
+    }
+    Ok(Some(Sequential::new(share, first, arguments.max_seeds)))
+}
+
+/// Refuses results of another plan: a plan that follows from results has no error rate. Returns the number of seeds that
+/// `directory` has.
+fn admit(sequential: &Sequential, directory: &Path) -> Result<u64, Failure> {
+    let manifest = Manifest::read(directory).ok().flatten().unwrap_or_default();
+    match manifest.until_decided {
+        Some(there) if there != *sequential => {
+            let first = there.looks.first().copied().unwrap_or_default();
+            let message = format!(
+                "{} was begun with --until-decided {}% --seeds {first} --max-seeds {}; a plan that changes once results are known has no error rate",
+                directory.display(),
+                there.share * 100.0,
+                there.max_seeds
+            );
+            Err(ScenarioError::new(message)
+                .help("give these options again to continue, or another directory with --out DIR")
+                .into())
+        }
+        _ => Ok(manifest.seeds.len() as u64),
+    }
+}
+
+/// Runs `sequential`, look by look, until all differences are decided. Returns the last plan and its outcome.
+pub(super) fn run_until_decided(
+    arguments: &Compare,
+    scenario: &Scenario,
+    backend: &'static BackendEntry,
+    sequential: &Sequential,
+    directory: &Path,
+) -> Result<(Plan, Compared), Failure> {
+    let there = admit(sequential, directory)?;
+    let mut permission = Permission { again: false, replace: arguments.replace };
+    let mut seen = Seen::default();
+    // What is there was tested; the first test of this command has all of it.
+    let begun = |look: &&u64| **look < there && **look < sequential.max_seeds;
+    let mut looks = sequential.looks.iter().skip_while(begun).peekable();
+    loop {
+        let seeds = looks.next().copied();
+        let asked = Request { backend, seeds, ..request(&arguments.entries) };
+        let plan = Plan { until_decided: Some(sequential.clone()), ..Plan::new(scenario, &asked)? };
+        if plan.schemes.len() < 2 {
+            return Err(ScenarioError::new("--until-decided: found one load balancer, nothing to decide")
+                .help("give several with --schemes A,B,...")
+                .into());
+        }
+        let compared = run_plan(&plan, scenario, directory, permission, &arguments.options, &mut seen)?;
+        permission.replace = false;
+        let undecided =
+            compared.comparison.as_ref().map(|comparison| comparison.undecided.as_slice()).unwrap_or_default();
+        let (Some(next), false) = (looks.peek(), undecided.is_empty()) else { return Ok((plan, compared)) };
+        if compared.interrupted || !compared.failed.is_empty() {
+            return Ok((plan, compared));
+        }
+        let mut names: Vec<&str> = undecided.iter().map(|(_, scheme)| scheme.as_str()).collect();
+        names.dedup();
+        note(&format!(
+            "{} seeds do not decide {}; going on to {next} of at most {}",
+            plan.seeds.len(),
+            names.join(", "),
+            sequential.max_seeds
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares() {
+        assert_eq!((share("5%").unwrap(), share("0.05").unwrap(), share(" 2.5 %").unwrap()), (0.05, 0.05, 0.025));
+        for wrong in ["0", "100%", "5", "x", "-1%", "%", "NaN"] {
+            let error = share(wrong).unwrap_err().to_string();
+            assert!(error.contains("expected a share above 0"), "{wrong}: {error}");
+        }
+    }
+}
