@@ -331,14 +331,14 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     fn close_reason_text(&self, name: &str, reason: CloseReason) -> String {
         let us = self.peer_timeout.ps() / 1_000_000;
         match reason {
-            CloseReason::TimedOut => format!("{name} has not answered for {} s", us as f64 / 1e6),
-            CloseReason::Idle => format!("{name} has said nothing for too long"),
-            CloseReason::Closed => format!("{name} has gone"),
-            CloseReason::Restarted => format!("{name} has started anew"),
-            CloseReason::Evicted => format!("{name} was forgotten: others needed its place or memory"),
+            CloseReason::TimedOut => format!("{name} timed out after {} s", us as f64 / 1e6),
+            CloseReason::Idle => format!("{name} was idle for too long"),
+            CloseReason::Closed => format!("{name} has disconnected"),
+            CloseReason::Restarted => format!("{name} has restarted"),
+            CloseReason::Evicted => format!("{name} was evicted: other ranks needed its slot or memory"),
             CloseReason::Version { theirs, ours } => {
                 format!(
-                    "{name} speaks version {theirs} of the format and we version {ours}: install the same release for both"
+                    "{name} uses version {theirs} of the wire format, this rank version {ours}: install the same release for both"
                 )
             }
             CloseReason::Key { theirs: Protection::Off, .. } => {
@@ -349,10 +349,10 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             }
             CloseReason::Key { .. } => format!("{name} has another key than this rank: give both the same wire.key"),
             CloseReason::Mtu { theirs, ours } => {
-                format!("{name} sends packets of {theirs} B and we of {ours} B: give both the same ANABRANCH_MTU")
+                format!("{name} has packets of {theirs} B, this rank {ours} B: give both the same ANABRANCH_MTU")
             }
             CloseReason::LargePackets { full, short } => format!(
-                "{name} answers datagrams of {short} B and none of {full} B: the path drops large packets; give all ranks a \
+                "{name} replies to datagrams of {short} B and to none of {full} B: the path drops large packets; give all ranks a \
                  smaller ANABRANCH_MTU, or raise the MTU of the path"
             ),
         }
