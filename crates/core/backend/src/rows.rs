@@ -1,5 +1,5 @@
 use crate::{Setup, ideal::ideal};
-use anabranch_outcome::{FlowMetrics, FlowRow, FlowStatus};
+use anabranch_outcome::{FlowDelays, FlowMetrics, FlowRow, FlowStatus};
 use anabranch_topology::BasePaths;
 use anabranch_units::Time;
 
@@ -16,6 +16,8 @@ pub struct FlowOutcome {
     pub acknowledged: Option<Time>,
     /// Combined counts of sender and receiver.
     pub metrics: FlowMetrics,
+    /// Parts of the completion time.
+    pub delays: Option<FlowDelays>,
 }
 
 /// Returns a row per flow of `setup`, in flow order, with its ideal times.
@@ -48,5 +50,6 @@ fn row(setup: &Setup, paths: &mut BasePaths, number: usize, outcome: &FlowOutcom
         load_balancer: setup.flows.workloads[flow.workload as usize].load_balancer,
         class: flow.class,
         metrics: outcome.metrics,
+        delays: outcome.delays,
     }
 }

@@ -36,6 +36,8 @@ pub struct Measure {
     pub uplink_counts: bool,
     /// Occupancy histograms per port, in packets.
     pub occupancy: bool,
+    /// Parts of the completion time per flow.
+    pub attribution: bool,
     /// Flows whose packets are traced.
     pub trace_flows: Vec<u32>,
     /// Maximum rows of the trace; later ones are omitted.

@@ -18,6 +18,8 @@ pub struct Flow<T> {
     pub(crate) waits: bool,
     /// Earliest time at which its next packet could have left, apart from the NIC's other flows.
     pub(crate) eligible_at: Time,
+    /// Time until which the scheme last held it.
+    pub(crate) held_until: Time,
     /// [`Time::MAX`]: none is pending.
     timer_at: Time,
     pub(crate) last_tag: Option<Tag>,
@@ -38,6 +40,7 @@ impl<T> Flow<T> {
             paced: false,
             waits: false,
             eligible_at: now,
+            held_until: Time::ZERO,
             timer_at: Time::MAX,
             last_tag: None,
             last_sent: Time::MAX,

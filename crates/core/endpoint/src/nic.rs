@@ -21,6 +21,8 @@ pub struct Departure {
     pub ack_request: bool,
     /// Time since the flow's previous packet; `None` for the first.
     pub gap: Option<Time>,
+    /// Earliest time at which pacing and the scheme let it leave; the packet waited for the line from then on.
+    pub ready_at: Time,
 }
 
 /// Egress of packets: a port of the simulator, or a pacer in front of a socket.
@@ -101,11 +103,11 @@ impl Nic {
         &self.round
     }
 
-    /// Adds the flow in `slot` to the round or to the paced flows, if it may send.
+    /// Adds the flow in `slot` to the round or to the paced flows, if it may send. Returns `true` if it was in neither.
     #[inline]
-    pub fn enter<T>(&mut self, slot: u32, flow: &mut Flow<T>, transport: &Transport, now: Time) {
+    pub fn enter<T>(&mut self, slot: u32, flow: &mut Flow<T>, transport: &Transport, now: Time) -> bool {
         if flow.in_round || flow.paced || flow.waits || !flow.sender.ready(transport) {
-            return;
+            return false;
         }
         let next_avail = flow.sender.next_avail();
         flow.eligible_at = next_avail.max(now);
@@ -115,6 +117,7 @@ impl Nic {
         } else {
             self.pace(slot, flow, next_avail);
         }
+        true
     }
 
     /// Removes a flow that was in `slot`.
@@ -196,7 +199,8 @@ impl Nic {
                 Decision::Send(tag) => (line.tag(&flow.of, tag), false),
                 Decision::SendWithAckRequest(tag) => (line.tag(&flow.of, tag), true),
                 Decision::Hold(until) => {
-                    self.pace(slot, flow, until.max(Time::from_ps(start.ps() + 1)));
+                    flow.held_until = until.max(Time::from_ps(start.ps() + 1));
+                    self.pace(slot, flow, flow.held_until);
                     break true;
                 }
                 Decision::Wait => {
@@ -219,7 +223,8 @@ impl Nic {
             let last = std::mem::replace(&mut flow.last_sent, start);
             let gap = (last != Time::MAX).then(|| start.saturating_sub(last));
             let ack_request = requests_ack || segment.retransmission || flow.sender.requests_ack(ready);
-            let free_at = line.start(&mut flow.of, &Departure { segment, tag, ack_request, gap }, start);
+            let ready_at = flow.eligible_at.max(flow.held_until);
+            let free_at = line.start(&mut flow.of, &Departure { segment, tag, ack_request, gap, ready_at }, start);
             sent = true;
             if !ready {
                 break true;

@@ -1,6 +1,7 @@
 //! Results of a run: integers per flow and per link, counters, conservation. Unknown values are `None`, never 0: a
 //! backend declares what it [`Measures`], and a [`RunResult`] contains nothing else.
 
+mod delays;
 mod flow_metrics;
 mod links;
 mod machine;
@@ -10,6 +11,7 @@ mod run_metrics;
 mod series;
 mod watched;
 
+pub use delays::FlowDelays;
 pub use flow_metrics::{FlowCounters, FlowMeasures, FlowMetrics};
 pub use links::{LinkMeasures, LinkRow, LinkWindow, QueueStats, UplinkCount};
 pub use machine::{EndpointLoad, MAX_LATE_SHARE, MIN_OFFERED_SHARE, MachineLoad};
@@ -79,6 +81,8 @@ pub struct FlowRow {
     pub class: u8,
     /// Its metrics.
     pub metrics: FlowMetrics,
+    /// Parts of its completion time; `None`: not measured, or not all was received.
+    pub delays: Option<FlowDelays>,
 }
 
 /// Results that only a run of real packets has.

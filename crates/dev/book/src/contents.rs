@@ -81,6 +81,7 @@ pub(crate) const PARTS: &[Part] = &[
             ("How schemes differ", "explanation/load-balancing.md"),
             ("Statistics", "explanation/statistics.md"),
             ("How many seeds?", "explanation/seeds.md"),
+            ("Where a flow's time goes", "explanation/delays.md"),
         ],
     },
     Part {

@@ -193,6 +193,7 @@ impl<'a> Run<'a> {
             received: None,
             acknowledged: None,
             metrics: FlowMetrics::default(),
+            delays: None,
         };
         Ok(Run {
             setup,

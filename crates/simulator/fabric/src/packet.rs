@@ -1,6 +1,6 @@
 //! Packets in an arena: one cache line each, named by 32-bit ids.
 
-use crate::{ids::PacketId, prefetch::prefetch};
+use crate::{ids::PacketId, measure::Waits, prefetch::prefetch};
 use anabranch_lb::SwitchHeader;
 use anabranch_transport::Reply;
 
@@ -119,20 +119,59 @@ impl Packet {
 #[repr(align(64))]
 struct Line(Packet);
 
+/// Slots added at once.
+const GROWTH: u32 = 64;
+
 #[derive(Debug, Default)]
 pub(crate) struct Packets {
     packets: Vec<Line>,
     free: Vec<PacketId>,
+    /// Per packet, where delays are attributed; else empty.
+    waits: Vec<Waits>,
+    attributed: bool,
 }
 
 impl Packets {
-    /// Allocates a slot; it still contains the previous packet.
+    pub(crate) fn new(attributed: bool) -> Self {
+        Packets { attributed, ..Packets::default() }
+    }
+
+    /// Allocates a slot; it still contains the previous packet, but none of its waits.
     #[inline]
     pub(crate) fn place(&mut self) -> PacketId {
-        self.free.pop().unwrap_or_else(|| {
-            self.packets.push(Line::default());
-            PacketId(self.packets.len() as u32 - 1)
-        })
+        let Some(id) = self.free.pop() else { return self.grow() };
+        self.set_waits(id, Waits::default());
+        id
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) -> PacketId {
+        let from = self.packets.len() as u32;
+        let to = from + GROWTH;
+        self.packets.resize_with(to as usize, Line::default);
+        if self.attributed {
+            self.waits.resize(to as usize, Waits::default());
+        }
+        self.free.extend((from + 1..to).rev().map(PacketId));
+        PacketId(from)
+    }
+
+    #[inline]
+    pub(crate) fn waits(&self, id: PacketId) -> Waits {
+        self.waits.get(id.at()).copied().unwrap_or_default()
+    }
+
+    #[inline]
+    pub(crate) fn waits_mut(&mut self, id: PacketId) -> Option<&mut Waits> {
+        self.waits.get_mut(id.at())
+    }
+
+    #[inline]
+    pub(crate) fn set_waits(&mut self, id: PacketId, waits: Waits) {
+        if let Some(place) = self.waits.get_mut(id.at()) {
+            *place = waits;
+        }
     }
 
     #[inline]
@@ -157,6 +196,9 @@ impl Packets {
 
     pub(crate) fn swap(&mut self, a: PacketId, b: PacketId) {
         self.packets.swap(a.at(), b.at());
+        if self.attributed {
+            self.waits.swap(a.at(), b.at());
+        }
     }
 
     pub(crate) fn live(&self) -> impl Iterator<Item = &Packet> {
@@ -164,7 +206,9 @@ impl Packets {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.packets.capacity() * size_of::<Line>() + self.free.capacity() * size_of::<PacketId>()
+        self.packets.capacity() * size_of::<Line>()
+            + self.free.capacity() * size_of::<PacketId>()
+            + self.waits.capacity() * size_of::<Waits>()
     }
 }
 

@@ -391,7 +391,7 @@ impl anabranch_engine::Partition for Partition<'_> {
     fn receive(&mut self, messages: &mut Vec<Message>) {
         for message in messages.drain(..) {
             match message {
-                Message::Packet { time, order, packet } => self.cx.ports.receive(time, order, packet),
+                Message::Packet { time, order, packet, waits } => self.cx.ports.receive(time, order, packet, waits),
                 Message::Event { time, host, event } => self.cx.host_event(time, host, event),
             }
         }

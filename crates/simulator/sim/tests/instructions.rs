@@ -1,10 +1,12 @@
 //! Instructions per packet-hop, counted by valgrind: a figure of speed that is independent of other load.
 //!
 //! The difference between runs with flows of one size and of twice that size excludes building, starting and ending.
-//! Growth beyond [`TOLERANCE`] over the figures of `instructions.toml` fails.
+//! Growth beyond [`TOLERANCE`] over the figures of `instructions.toml` fails. `ANABRANCH_ATTRIBUTION` counts with
+//! delays attributed.
 //!
 //! ```text
 //! cargo test --profile dist -p anabranch-sim --test instructions -- --ignored --nocapture
+//! ANABRANCH_ATTRIBUTION=1 cargo test --profile dist -p anabranch-sim --test instructions -- --ignored --nocapture
 //! ANABRANCH_RECORD=1 cargo test --profile dist -p anabranch-sim --test instructions -- --ignored --nocapture
 //! ```
 
@@ -64,7 +66,9 @@ fn simulate() {
     let Ok(asked) = env::var("ANABRANCH_COUNT") else { return };
     let (name, factor) = asked.split_once(' ').expect("a name and a factor");
     let case = CASES.iter().find(|case| case.name == name).expect("a case");
-    let result = run(&(case.setup)(case.bytes * factor.parse::<u64>().expect("a factor")));
+    let mut setup = (case.setup)(case.bytes * factor.parse::<u64>().expect("a factor"));
+    setup.measure.attribution = env::var_os("ANABRANCH_ATTRIBUTION").is_some();
+    let result = run(&setup);
     println!("packet_hops {}", result.packet_hops.unwrap());
 }
 

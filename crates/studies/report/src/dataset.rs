@@ -1,8 +1,10 @@
 //! Rows of a result directory, in the form that figures and the page require.
 
 mod series;
+mod tail;
 
 pub(crate) use series::{FlowAt, LinksAt, SchemeAt, TimeSeries, faults_of};
+pub(crate) use tail::{PART_COLUMNS, PARTS, TailFlow};
 
 use crate::{
     error::ReportError,
@@ -91,6 +93,8 @@ pub(crate) struct Occupancy {
 pub(crate) struct RunRows {
     pub(crate) summary: Summary,
     pub(crate) flows: Vec<FlowPoint>,
+    /// The slowest flows of each workload, where their delays were measured.
+    pub(crate) tail: Vec<TailFlow>,
     pub(crate) links: Vec<LinkPoint>,
     pub(crate) occupancy: Vec<Occupancy>,
     pub(crate) series: TimeSeries,
@@ -274,10 +278,10 @@ impl Reader {
                 ));
             }
         }
-        let flows = self.flows(dir, summary)?;
+        let (flows, tail) = self.flows(dir, summary)?;
         let (links, occupancy) = (self.links(dir)?, self.occupancy(dir)?);
         let series = self.series(dir, &links)?;
-        Ok(RunRows { summary: summary.clone(), flows, links, occupancy, series })
+        Ok(RunRows { summary: summary.clone(), flows, tail, links, occupancy, series })
     }
 
     fn frame(&mut self, dir: &Path, table: &str, columns: &[&str]) -> Result<Option<Frame>, ReportError> {
@@ -292,9 +296,9 @@ impl Reader {
         Ok(frame)
     }
 
-    fn flows(&mut self, dir: &Path, summary: &Summary) -> Result<Vec<FlowPoint>, ReportError> {
-        let columns = ["size_bytes", "slowdown", "measured", "workload"];
-        let Some(frame) = self.frame(dir, "flows", &columns)? else { return Ok(vec![]) };
+    fn flows(&mut self, dir: &Path, summary: &Summary) -> Result<(Vec<FlowPoint>, Vec<TailFlow>), ReportError> {
+        let columns = [&["size_bytes", "slowdown", "measured", "workload"], tail::COLUMNS].concat();
+        let Some(frame) = self.frame(dir, "flows", &columns)? else { return Ok((vec![], vec![])) };
         if frame.rows() as u64 != summary.all.flows.total {
             let found = format!(
                 "{} rows of `flows`, but `summary.json` counts {} flows",
@@ -309,9 +313,12 @@ impl Reader {
         let point = |row: usize| {
             let workload = names.get(row).and_then(|name| numbers.get(name.as_str())).copied().unwrap_or_default();
             let (size_bytes, slowdown) = ((*sizes.get(row)?)?, (*slowdowns.get(row)?)?);
-            measured.get(row)?.then_some(FlowPoint { size_bytes, slowdown, workload })
+            measured.get(row)?.then_some((row, size_bytes, slowdown, workload))
         };
-        Ok((0..frame.rows()).filter_map(point).collect())
+        let points: Vec<_> = (0..frame.rows()).filter_map(point).collect();
+        let tail = tail::slowest(&frame, summary, &points);
+        let flow = |(_, size_bytes, slowdown, workload)| FlowPoint { size_bytes, slowdown, workload };
+        Ok((points.into_iter().map(flow).collect(), tail))
     }
 
     fn links(&mut self, dir: &Path) -> Result<Vec<LinkPoint>, ReportError> {

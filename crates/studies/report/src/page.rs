@@ -1,6 +1,7 @@
 //! `report.html`: a self-contained page that opens offline and follows the reader's light or dark theme.
 
 mod banner;
+mod delays;
 pub(crate) mod parts;
 mod queues;
 mod setup;
@@ -60,6 +61,8 @@ pub(crate) fn render(
         figures => figures,
         skipped => banner::skipped(drawn),
         window => setup::window(data),
+        delays => delays::blocks(data),
+        delay_legend => delays::legend(),
         ports => queues::blocks(data),
         workloads => single.map(workloads).unwrap_or_default(),
         balances => single.map(balances).unwrap_or_default(),

@@ -3,7 +3,7 @@
 #[allow(dead_code)]
 mod common;
 
-use anabranch_outcome::{FlowRow, LinkWindow, RunRows};
+use anabranch_outcome::{FlowDelays, FlowRow, LinkWindow, RunRows};
 use anabranch_report::{
     ALL, Comparison, Formats, LinkFault, RunMeta, Summary, WorkloadMeta, report, report_pooled, run_directory,
     write_comparison,
@@ -595,4 +595,42 @@ fn runs_of_different_builds_warn() {
         .collect();
     write(&dir, &runs, &["ecmp", "prime"]);
     assert!(page(&dir, false).contains("The runs come from different builds: 0.1.0 (0123abc), 0.1.0 (fedcba9)."));
+}
+
+/// 200 flows, of which two are slow: 60 and 20 us in queues of 100 us each, 40 us of them at one link.
+#[test]
+fn the_page_says_what_delayed_the_slowest_flows() {
+    let us = Time::from_us;
+    let slow = |id: u32, slowdown: f64, delays: FlowDelays| FlowRow {
+        delays: Some(delays),
+        ..flow(id, 300_000, Time::ZERO, slowdown)
+    };
+    let common = FlowDelays { serialisation: us(6), flight: us(4), ack: Some(us(4)), ..FlowDelays::default() };
+    let first = FlowDelays { queue: us(60), sender: us(30), longest: Some((0, us(40))), ..common };
+    let second = FlowDelays { queue: us(20), timeout: us(70), predecessor: us(6), ..common };
+    let mut rows = vec![slow(7, 9.0, first), slow(3, 8.0, second)];
+    rows.extend((100..298).map(|id| slow(id, 1.0, common)));
+    let run = |delays: bool| {
+        let mut rows = result(rows.clone());
+        rows.links.push(link("leaf0".into(), "spine3".into(), "tier0-1", "up", 0.5, 4000.0));
+        rows.flows.iter_mut().filter(|_| !delays).for_each(|flow| flow.delays = None);
+        (rows, meta("ecmp", 1))
+    };
+    let with = folder();
+    common::write_run(&with, &run(true).0, &run(true).1, &common::provenance(), Formats::PARQUET).unwrap();
+    let shown = page(&with, false);
+    // Of 200 us: 80 in queues, 70 for timeouts, 30 for the sender; half of the queues at the first link.
+    for words in [
+        "2 flows spent 40 % waiting in queues, 35 % waiting for retransmission timeouts, 15 % held back by window"
+            .to_string(),
+        "leaf0-&gt;spine3 (50 %, 1 flow).".to_string(),
+        "Slowest: flow 7 of seed 1, 300 kB from host7".to_string(),
+        "60 % of it waiting in queues".to_string(),
+        "measure.trace_flows=[7]".to_string(),
+    ] {
+        assert!(shown.contains(&words), "{words}\n{}", shown.split("id=\"delays\"").nth(1).unwrap_or("no section"));
+    }
+    let without = folder();
+    common::write_run(&without, &run(false).0, &run(false).1, &common::provenance(), Formats::PARQUET).unwrap();
+    assert!(!page(&without, false).contains("What delayed the slowest flows"));
 }

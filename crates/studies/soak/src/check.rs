@@ -229,8 +229,9 @@ fn measured_otherwise(setup: &Setup) -> Setup {
     let watched = !asked.trace_flows.is_empty() || !asked.capture_links.is_empty();
     let mut other = setup.clone();
     // With occupancy, `queue_p99_packets` is counted, otherwise derived from bytes: the only column that measuring changes.
-    let occupancy = asked.occupancy;
-    other.measure = Measure { occupancy, ..Measure::default() };
+    // Delays are columns of their own.
+    let (occupancy, attribution) = (asked.occupancy, asked.attribution);
+    other.measure = Measure { occupancy, attribution, ..Measure::default() };
     if !(series || asked.uplink_counts || watched) {
         let flows: Vec<u32> = (0..MEASURED_FLOWS.min(setup.flows.flows.len() as u32)).collect();
         other.measure = Measure {
@@ -240,6 +241,7 @@ fn measured_otherwise(setup: &Setup) -> Setup {
             series_interval: Time::from_ps((setup.limits.time_limit.ps() / 1000).max(1)),
             uplink_counts: true,
             occupancy,
+            attribution,
             trace_flows: flows,
             trace_limit: MEASURED_ROWS,
             capture_links: setup.topology.link_ids().take(1).collect(),

@@ -2,7 +2,7 @@
 
 use crate::{
     ids::{FlowId, HostId},
-    measure::{Counted, SampledSender},
+    measure::{Counted, SampledSender, Timeline},
     plan::Plan,
 };
 use anabranch_endpoint::Flow;
@@ -24,6 +24,8 @@ pub(crate) struct Sending {
     pub(super) shortest_rtt: Time,
     /// Index among the flows with time series; `u32::MAX`: none.
     pub(super) watch: u32,
+    /// Where delays are attributed.
+    pub(super) timeline: Option<Box<Timeline>>,
 }
 
 pub(crate) type SenderFlow = Flow<Sending>;

@@ -13,6 +13,7 @@ pub(crate) use outcome::NEVER;
 use crate::{
     context::Ctx,
     ids::{FlowId, HostId, PacketId, Slot},
+    measure::{Record, Waits},
     packet::{Kind, LAST_HOP, Packet},
     plan::Plan,
 };
@@ -34,7 +35,11 @@ pub(crate) struct Hosts {
 impl Hosts {
     pub(crate) fn new(plan: &Plan<'_>, me: u16) -> Self {
         let flows = plan.flows.flows.len();
-        Hosts { nics: Nics::new(plan, me), senders: Senders::new(flows), receivers: Receivers::new(flows) }
+        Hosts {
+            nics: Nics::new(plan, me),
+            senders: Senders::new(flows),
+            receivers: Receivers::new(flows, plan.measure.attribution),
+        }
     }
 
     // ---- events ----
@@ -43,11 +48,11 @@ impl Hosts {
     pub(crate) fn on_arrival(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId) {
         let packet = cx.ports.deliver(id);
         let answer = match packet.kind {
-            Kind::Data => self.receivers.on_data(cx, host, &packet),
-            Kind::Header => self.receivers.on_header(cx.plan, &packet),
+            Kind::Data => self.receivers.on_data(cx, host, &packet, id),
+            Kind::Header => self.receivers.on_header(cx, &packet, id),
             Kind::Ack | Kind::Nack => {
-                cx.ports.remove(id);
-                return self.senders.on_ack(&mut self.nics, cx, host, &packet);
+                self.senders.on_ack(&mut self.nics, cx, host, &packet, id);
+                return cx.ports.remove(id);
             }
             Kind::Probe => {
                 let reply = packet.reply(Kind::ProbeReply, cx.plan.ack_size);
@@ -165,6 +170,19 @@ impl Hosts {
         }
     }
 
+    /// Returns the waits of the packet that completed a flow, where delays are attributed.
+    pub(crate) fn last_waits(&self, flow: FlowId) -> Option<&Waits> {
+        self.receivers.waits.get(flow.at())
+    }
+
+    /// Returns the timeline of a flow at its sender up to its last byte, received at `done`, where delays are attributed.
+    pub(crate) fn record(&self, flow: FlowId, done: u64) -> Option<Record> {
+        match self.sender(flow) {
+            Some(open) => open.of.timeline.as_ref()?.until(done),
+            None => *self.nics.records.get(flow.at())?,
+        }
+    }
+
     /// Returns the open flow with the lowest number and a message about it.
     pub(crate) fn open_flow(&self) -> Option<(FlowId, String)> {
         let open = self.open_senders().min_by_key(|open| open.of.flow)?;
@@ -185,10 +203,14 @@ impl Hosts {
     pub(crate) fn memory(&self, plan: &Plan<'_>) -> usize {
         let window = plan.transport.window_packets().next_power_of_two() as usize;
         let per_flow = size_of::<Sent>() + size_of::<Received>() + 2 * size_of::<Slot>();
+        let timelines = self.open_senders().filter_map(|open| open.of.timeline.as_ref());
         // A sender keeps 16 B per packet of its window, a receiver one bit.
         self.nics.flows.capacity() * (size_of::<SenderFlow>() + 16 * window)
             + self.receivers.open.capacity() * (size_of::<Receiver>() + window / 8)
             + plan.flows.flows.len() * per_flow
             + plan.hosts as usize * Nics::bytes_per_host()
+            + timelines.map(|timeline| timeline.bytes()).sum::<usize>()
+            + self.nics.records.capacity() * size_of::<Option<Record>>()
+            + self.receivers.waits.capacity() * size_of::<Waits>()
     }
 }

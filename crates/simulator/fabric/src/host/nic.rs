@@ -8,7 +8,7 @@ use crate::{
     context::Ctx,
     event::Event,
     ids::{FlowId, HostId, PacketId, PortId, Slot},
-    measure::Gaps,
+    measure::{Cause, Gaps, Record},
     packet::{ACK_REQUEST, Kind, Packet, RETRANSMISSION},
     paths::dead_paths,
     plan::Plan,
@@ -44,6 +44,8 @@ pub(crate) struct Nics {
     pub(super) flows: Slab<SenderFlow>,
     /// Per flow of the run.
     pub(super) sent: Vec<Sent>,
+    /// Per flow of the run, where delays are attributed: its timeline up to its last byte.
+    pub(super) records: Vec<Option<Record>>,
     pub(super) counters: HostCounters,
 }
 
@@ -84,7 +86,8 @@ impl Egress<Sending> for NicEgress<'_, '_> {
         if let Some(gap) = departure.gap {
             self.gaps.note(gap.ps(), flow.base_rtt);
         }
-        if next.psn == 0 && !next.retransmission {
+        let first = next.psn == 0 && !next.retransmission;
+        if first {
             self.sent[flow.flow.at()].first_sent = start;
         }
         let again = if next.retransmission { RETRANSMISSION } else { 0 };
@@ -108,7 +111,15 @@ impl Egress<Sending> for NicEgress<'_, '_> {
         };
         ports.fill(id, packet);
         ports.start(self.port, id, start);
-        Time::from_ps(ports.free_at(self.port))
+        let end = ports.free_at(self.port);
+        if let Some(timeline) = &mut flow.timeline {
+            let paused = ports.queues.paused_before(self.port, flow.class, start);
+            match first {
+                true => timeline.first(start, end, paused),
+                false => timeline.send(start, end, departure.ready_at.ps(), paused, next.retransmission),
+            }
+        }
+        Time::from_ps(end)
     }
 
     #[inline]
@@ -135,6 +146,7 @@ impl Nics {
             schemes: (0..plan.hosts).map(schemes).collect(),
             flows: Slab::new(),
             sent: vec![Sent::default(); plan.flows.flows.len()],
+            records: vec![None; if plan.measure.attribution { plan.flows.flows.len() } else { 0 }],
             counters: HostCounters::default(),
         }
     }
@@ -235,7 +247,7 @@ impl Nics {
     #[inline]
     fn start_next(&mut self, cx: &mut Ctx<'_>, host: HostId, port: PortId, start: u64, until: u64) -> bool {
         let (plan, time) = (cx.plan, Time::from_ps(start));
-        let Nics { nics, schemes, flows, sent, counters } = self;
+        let Nics { nics, schemes, flows, sent, counters, .. } = self;
         let turns = &mut nics[host.at()].turns;
         turns.promote(flows, &plan.transport, time);
         if let Some(id) = cx.ports.queues.take(port, start) {
@@ -255,11 +267,17 @@ impl Nics {
         true
     }
 
-    /// Adds a flow that may send now to its host's round, or to the paced flows.
+    /// Adds a flow that may send now, after an event of this cause, to its host's round, or to the paced flows.
     #[inline]
-    pub(super) fn enter(&mut self, cx: &Ctx<'_>, slot: Slot) {
+    pub(super) fn enter(&mut self, cx: &Ctx<'_>, slot: Slot, cause: impl FnOnce(&Ctx<'_>) -> Cause) {
         let flow = &mut self.flows[slot.at()];
-        self.nics[flow.of.src.at()].turns.enter(slot.0, flow, &cx.plan.transport, Time::from_ps(cx.now));
+        let host = flow.of.src;
+        if self.nics[host.at()].turns.enter(slot.0, flow, &cx.plan.transport, Time::from_ps(cx.now))
+            && let Some(timeline) = &mut flow.of.timeline
+        {
+            let paused = cx.ports.queues.paused_before(cx.plan.nic(host), flow.of.class, cx.now);
+            timeline.unblock(cx.now, cause(cx), paused);
+        }
     }
 
     pub(super) fn close(&mut self, slot: Slot) -> SenderFlow {

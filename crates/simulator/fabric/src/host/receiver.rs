@@ -4,7 +4,8 @@ use super::outcome::Received;
 use crate::{
     context::Ctx,
     event::Event,
-    ids::{FlowId, HostId, Slot},
+    ids::{FlowId, HostId, PacketId, Slot},
+    measure::Waits,
     packet::{ACK_REQUEST, MARKED, Packet},
     plan::Plan,
 };
@@ -18,21 +19,24 @@ pub(super) struct Receivers {
     /// Per flow of the run.
     pub(super) slots: Vec<Slot>,
     pub(super) received: Vec<Received>,
+    /// Per flow of the run, where delays are attributed: waits of the packet that completed it.
+    pub(super) waits: Vec<Waits>,
     pub(super) last_data: u64,
 }
 
 impl Receivers {
-    pub(super) fn new(flows: usize) -> Self {
+    pub(super) fn new(flows: usize, attributed: bool) -> Self {
         Receivers {
             open: Slab::new(),
             slots: vec![Slot::NONE; flows],
             received: vec![Received::default(); flows],
+            waits: vec![Waits::default(); if attributed { flows } else { 0 }],
             last_data: 0,
         }
     }
 
     #[inline]
-    pub(super) fn on_data(&mut self, cx: &mut Ctx<'_>, host: HostId, packet: &Packet) -> Option<Reply> {
+    pub(super) fn on_data(&mut self, cx: &mut Ctx<'_>, host: HostId, packet: &Packet, id: PacketId) -> Option<Reply> {
         let (plan, flow) = (cx.plan, FlowId(packet.flow));
         let mut slot = self.slots[flow.at()];
         let arrival = DataArrival {
@@ -44,6 +48,7 @@ impl Receivers {
         };
         if slot == Slot::COMPLETE {
             // The final reply was lost or is in flight: send it once more.
+            cx.ports.queues.packets.set_waits(id, Waits::complete(self.received[flow.at()].done));
             return Some(plan.transport.final_reply(plan.flows.flows[flow.at()].size, &arrival));
         }
         if slot == Slot::NONE {
@@ -57,17 +62,18 @@ impl Receivers {
             self.last_data = self.last_data.max(cx.now);
         }
         if complete {
-            self.close(cx, flow, slot);
+            self.close(cx, flow, slot, id);
         } else if let Some(deadline) = receiver.deadline() {
             cx.host_event(deadline.ps(), host, Event::FlowTimer { host, flow });
         }
         answer
     }
 
-    pub(super) fn on_header(&mut self, plan: &Plan<'_>, packet: &Packet) -> Option<Reply> {
-        let flow = FlowId(packet.flow);
+    pub(super) fn on_header(&mut self, cx: &mut Ctx<'_>, packet: &Packet, id: PacketId) -> Option<Reply> {
+        let (plan, flow) = (cx.plan, FlowId(packet.flow));
         match self.slots[flow.at()] {
             Slot::COMPLETE => {
+                cx.ports.queues.packets.set_waits(id, Waits::complete(self.received[flow.at()].done));
                 let arrival = DataArrival { psn: packet.psn, tag: packet.tag, ..DataArrival::default() };
                 Some(plan.transport.final_reply(plan.flows.flows[flow.at()].size, &arrival))
             }
@@ -92,11 +98,15 @@ impl Receivers {
         slot
     }
 
-    fn close(&mut self, cx: &mut Ctx<'_>, flow: FlowId, slot: Slot) {
+    fn close(&mut self, cx: &mut Ctx<'_>, flow: FlowId, slot: Slot, id: PacketId) {
         let receiver = self.open.remove(slot.at());
         self.slots[flow.at()] = Slot::COMPLETE;
         let received = &mut self.received[flow.at()];
         received.done = cx.now;
+        if let Some(waits) = self.waits.get_mut(flow.at()) {
+            *waits = cx.ports.queues.packets.waits(id);
+            cx.ports.queues.packets.set_waits(id, Waits::complete(cx.now));
+        }
         received.note(&receiver);
         let bytes = received.received_bytes;
         let of = &cx.plan.flows.flows[flow.at()];

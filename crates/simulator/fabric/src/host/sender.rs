@@ -7,8 +7,9 @@ use super::{
 };
 use crate::{
     context::Ctx,
-    ids::{FlowId, HostId, Slot},
-    packet::{LAST_HOP, MARKED, Packet},
+    ids::{FlowId, HostId, PacketId, Slot},
+    measure::{Cause, Timeline},
+    packet::{Kind, LAST_HOP, MARKED, Packet},
     paths::dead_paths,
 };
 use anabranch_endpoint::Flow;
@@ -72,16 +73,17 @@ impl Senders {
             paths,
             shortest_rtt,
             watch: plan.measure.series_flows.binary_search(&number.0).map_or(u32::MAX, |index| index as u32),
+            timeline: plan.measure.attribution.then(|| Box::new(Timeline::new())),
         };
         let slot = Slot(nics.flows.insert(Flow::new(sender, number.0, scheme_slot, time, sending)) as u32);
         self.slots[number.at()] = slot;
         nics.sent[number.at()].started = cx.now;
-        nics.enter(cx, slot);
+        nics.enter(cx, slot, |_| Cause::Start);
         nics.wake(cx, src);
     }
 
     #[inline]
-    pub(super) fn on_ack(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, host: HostId, packet: &Packet) {
+    pub(super) fn on_ack(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, host: HostId, packet: &Packet, id: PacketId) {
         let slot = self.slots[packet.flow as usize];
         if slot == Slot::NONE {
             return;
@@ -98,12 +100,17 @@ impl Senders {
             samples.counted.ack(packet.flags & MARKED != 0, ack.trimmed);
         }
         if ack.done {
-            self.close(nics, cx, slot);
+            let completed_at = cx.ports.queues.packets.waits(id).completed_at();
+            self.close(nics, cx, slot, completed_at);
         } else {
             if !ack.trimmed {
                 explore(nics, cx, host, slot);
             }
-            nics.enter(cx, slot);
+            let reports_loss = packet.kind == Kind::Nack || ack.lost > 0;
+            nics.enter(cx, slot, |cx| {
+                let waits = cx.ports.queues.packets.waits(id);
+                if reports_loss { Cause::Nack(waits) } else { Cause::Reply(waits) }
+            });
             if !ack.trimmed {
                 nics.arm_timer(cx, slot);
             }
@@ -123,11 +130,11 @@ impl Senders {
         let scheme = nics.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
         nics.counters.timeouts += flow.on_timer(&cx.plan.transport, scheme, time, &mut |_, _| ());
         nics.arm_timer(cx, slot);
-        nics.enter(cx, slot);
+        nics.enter(cx, slot, |_| Cause::Timeout);
         nics.wake(cx, host);
     }
 
-    fn close(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, slot: Slot) {
+    fn close(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, slot: Slot, completed_at: Option<u64>) {
         let (plan, now) = (cx.plan, cx.now);
         let flow = nics.close(slot);
         let Sending { flow: number, src: host, balancer, watch, .. } = flow.of;
@@ -142,6 +149,9 @@ impl Senders {
             done.path_switches += path_switches;
         }
         self.slots[number.at()] = Slot::NONE;
+        if let (Some(timeline), Some(time)) = (&flow.of.timeline, completed_at) {
+            nics.records[number.at()] = timeline.until(time);
+        }
         let sent = &mut nics.sent[number.at()];
         sent.note(&flow);
         sent.done = now;

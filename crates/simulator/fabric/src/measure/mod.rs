@@ -5,6 +5,8 @@ mod histogram;
 mod queue;
 mod series;
 mod tally;
+mod timeline;
+mod waits;
 mod watch;
 mod window;
 
@@ -16,5 +18,7 @@ pub(crate) use series::{
     BalancerSamples, Counted, FlowSamples, SampledBalancer, SampledPort, SampledReceiver, SampledSender, Series, Spread,
 };
 pub(crate) use tally::{Balances, Family, Tally};
+pub(crate) use timeline::{Cause, Record, Timeline};
+pub(crate) use waits::{PausedTimes, Waits};
 pub(crate) use watch::{Spot, Watch};
 pub(crate) use window::Window;

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     ids::{PacketId, PortId, SwitchId},
-    measure::{Balances, Histograms, Watch},
+    measure::{Balances, Histograms, PausedTimes, Watch},
     packet::{Fifo, Kind, LAST_HOP, MARKED, Packets},
     plan::{Marking, Plan},
 };
@@ -48,6 +48,7 @@ pub(crate) struct Backlog<'a> {
     pub(crate) watch: Watch,
     pub(super) classes: ClassQueues,
     pub(super) buffers: Buffers,
+    pub(super) paused_times: PausedTimes,
     /// Ingress and class that receive a resume once the packet just taken has started.
     pub(super) resumes: Option<(u32, u8)>,
     draws: Vec<Draws>,
@@ -75,13 +76,17 @@ impl<'a> Backlog<'a> {
             plan,
             ports,
             links: plan.links_of(me),
-            packets: Packets::default(),
+            packets: Packets::new(plan.measure.attribution),
             ledger: Balances::default(),
             counters: vec![PortCounters::default(); count],
             histograms: Histograms::new(count, plan.longest_queue(), plan.measure.occupancy),
             watch,
             classes: ClassQueues::new(count, fabric.scheduling, &fabric.quanta),
             buffers: Buffers::new(plan.shared.as_ref(), plan.links.len(), fabric.classes, fabric.pfc),
+            paused_times: PausedTimes::new(
+                if plan.measure.attribution && fabric.pfc { count } else { 0 },
+                fabric.classes,
+            ),
             resumes: None,
             draws: vec![Draws::default(); count],
             marking: fabric.marking,
@@ -161,6 +166,12 @@ impl<'a> Backlog<'a> {
         let packet = &mut self.packets[id];
         packet.next = PacketId::NONE.0;
         packet.queued_at = now;
+        if self.paused_times.any() {
+            let paused = self.paused_times.before(port, packet.class, now);
+            if let Some(waits) = self.packets.waits_mut(id) {
+                waits.join(paused);
+            }
+        }
         if self.classes.several() {
             self.classes.push(&mut self.packets, port, id);
         } else {
@@ -224,7 +235,13 @@ impl<'a> Backlog<'a> {
         }
         self.packets.swap(id, last);
         self.watch.swap(id, last);
-        self.ports[port.at()].account.waited += now - self.packets[id].queued_at;
+        let hop = now - self.packets[id].queued_at;
+        self.ports[port.at()].account.waited += hop;
+        self.note_wait(port, id, class, hop, now);
+        let paused = self.paused_times.before(port, class, now);
+        if let Some(waits) = self.packets.waits_mut(last) {
+            waits.join(paused);
+        }
         let next = self.packets[id].next;
         let arrived = &mut self.packets[last];
         arrived.next = next;
@@ -275,12 +292,19 @@ impl<'a> Backlog<'a> {
         if !control {
             let (bytes, packets) = (state.waiting_bytes, state.waiting_packets);
             let span = state.account.held(bytes, packets, start);
-            state.account.waited += start - packet.queued_at;
+            let hop = start - packet.queued_at;
+            state.account.waited += hop;
             state.waiting_bytes = bytes - u32::from(packet.size);
             state.waiting_packets = packets - 1;
             self.histograms.record(port, bytes, packets, span);
             let behind = state.waiting_bytes;
-            let (class, size) = (packet.class, u32::from(packet.size));
+            let (class, size, order) = (packet.class, u32::from(packet.size), state.order);
+            if let Some(waits) = self.packets.waits_mut(id) {
+                waits.leave(hop, order);
+                if POOLED && self.paused_times.any() {
+                    waits.resume(self.paused_times.before(port, class, start));
+                }
+            }
             if behind > self.marks_leaving {
                 self.mark(port, id, behind, start);
             }
@@ -310,7 +334,9 @@ impl<'a> Backlog<'a> {
         };
         let packet = &self.packets[id];
         let (size, class) = (packet.size, packet.class);
-        state.account.waited += start - packet.queued_at;
+        let hop = start - packet.queued_at;
+        state.account.waited += hop;
+        self.note_wait(port, id, class, hop, start);
         self.change(port, start, -i64::from(size), -1);
         let behind = self.class_bytes(port, class);
         if behind > self.marks_leaving {
@@ -320,6 +346,22 @@ impl<'a> Backlog<'a> {
             self.leave_buffer(port, id, class, u32::from(size), behind);
         }
         id
+    }
+
+    /// Notes the wait of a data packet that leaves the queue at `start`.
+    #[inline]
+    fn note_wait(&mut self, port: PortId, id: PacketId, class: u8, hop: u64, start: u64) {
+        if let Some(waits) = self.packets.waits_mut(id) {
+            waits.leave(hop, self.ports[port.at()].order);
+            if self.paused_times.any() {
+                waits.resume(self.paused_times.before(port, class, start));
+            }
+        }
+    }
+
+    /// Returns the time for which a class of a port has been paused up to `now`, no earlier than its last change.
+    pub(crate) fn paused_before(&self, port: PortId, class: u8, now: u64) -> u64 {
+        self.paused_times.before(port, class, now)
     }
 
     /// Accounts for a data packet that leaves a port of a switch, where `behind` bytes of its class are left.

@@ -91,6 +91,7 @@ impl Ports<'_> {
 
     /// Pauses the data of a class from `now` on; the port must have been advanced up to `now`.
     pub(crate) fn pause(&mut self, port: PortId, class: u8, now: u64) {
+        self.queues.paused_times.pause(port, class, now);
         self.port_mut(port).paused |= 1 << class;
         self.queues.counters[port.at()].pauses += 1;
         if let Some(pause) = self.plan.fabric.pfc_pause {
@@ -115,6 +116,7 @@ impl Ports<'_> {
     /// Lifts a pause at `now`; the port, advanced up to then, goes on from there.
     pub(crate) fn unpause(&mut self, port: PortId, class: u8, now: u64) {
         if self.port(port).paused & 1 << class != 0 {
+            self.queues.paused_times.resume(port, class, now);
             self.port_mut(port).paused &= !(1 << class);
             self.idle_until(port, now);
         }

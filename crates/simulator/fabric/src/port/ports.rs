@@ -12,6 +12,7 @@ use super::{
 use crate::{
     event::Event,
     ids::{HostId, PacketId, PortId, SwitchId},
+    measure::Waits,
     message::Message,
     packet::Packet,
     plan::Plan,
@@ -144,10 +145,19 @@ impl<'a> Ports<'a> {
         self.queues.packets.remove(id);
     }
 
-    pub(crate) fn receive(&mut self, time: u64, order: u32, packet: Packet) {
+    pub(crate) fn receive(&mut self, time: u64, order: u32, packet: Packet, waits: Waits) {
         let cell = u32::from(self.plan.cell_of(packet.next));
-        let payload = self.queues.packets.insert(packet).0;
-        self.cells.push(cell, anabranch_engine::Event { time, order, payload });
+        let id = self.queues.packets.insert(packet);
+        self.queues.packets.set_waits(id, waits);
+        self.cells.push(cell, anabranch_engine::Event { time, order, payload: id.0 });
+    }
+
+    /// Counts the time for which a scheme has held a packet back from a port, since `queued_at`, as a wait there.
+    pub(crate) fn note_held(&mut self, port: PortId, id: PacketId, now: u64) {
+        let (order, held) = (self.port(port).order, now - self[id].queued_at);
+        if let Some(waits) = self.queues.packets.waits_mut(id) {
+            waits.leave(held, order);
+        }
     }
 
     // ---- joining ----
@@ -422,7 +432,7 @@ impl<'a> Ports<'a> {
     fn start_remote(&mut self, port: PortId, id: PacketId, end: u64) {
         let Port { to, delay, order, .. } = *self.port(port);
         let packet = Packet { next: to, ..self[id] };
-        let message = Message::Packet { time: end + delay, order, packet };
+        let message = Message::Packet { time: end + delay, order, packet, waits: self.queues.packets.waits(id) };
         self.outbox[usize::from(self.plan.cells.owner_of(NodeId(to)))].push(message);
         self.remove(id);
     }

@@ -2,6 +2,7 @@
 
 mod conservation;
 mod deadlock;
+mod delays;
 mod links;
 mod series;
 mod watched;
@@ -35,7 +36,8 @@ pub(crate) fn collect(
     let links = links::links(plan, &mut partitions, end.simulated)?;
     let (series, flow_series, scheme_series) = series::series(plan, &mut partitions, end.simulated);
     let watched = watched::watched(plan, &mut partitions, end.simulated);
-    let flows = flows(plan, &partitions);
+    let mut flows = flows(plan, &partitions);
+    delays::attribute(plan, &partitions, &mut flows)?;
     let conservation = conservation::conservation(plan, &partitions, &flows);
     conservation::check(&conservation)?;
     let count = |number: &dyn Fn(&Partition<'_>) -> u64| partitions.iter().map(number).sum::<u64>();
@@ -111,6 +113,7 @@ fn flows(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Vec<FlowOutcome> {
             received: known(received.done),
             acknowledged: known(sent.done),
             metrics: metrics.into(),
+            delays: None,
         }
     };
     plan.flows.flows.iter().enumerate().map(outcome).collect()

@@ -34,6 +34,7 @@ impl Switches {
         self.apply(cx, switch, balancer, effects, Some(id));
         let Delivery::Hold(number) = delivery else { return true };
         let Reordering { queues, spare, .. } = &mut self.reordering;
+        cx.ports[id].queued_at = cx.now;
         let queue = queues.entry((switch, balancer, number));
         queue.or_insert_with(|| spare.pop().unwrap_or_default()).push((id, ingress));
         false
@@ -80,6 +81,7 @@ impl Switches {
             let Some(mut queue) = self.reordering.queues.remove(&(switch, balancer, number)) else { continue };
             for (id, ingress) in queue.drain(..) {
                 let link = cx.plan.host_down[cx.ports[id].dst as usize];
+                cx.ports.note_held(cx.plan.port_of(link), id, cx.now);
                 cx.ports.join(cx.plan.port_of(link), id, cx.now, ingress);
             }
             self.reordering.spare.push(queue);

@@ -1,6 +1,8 @@
 use super::{At, Column, Context, Kind, Table, Value, filling::fill};
 use crate::meta::past_warmup;
-use anabranch_outcome::{FlowRow, FlowSample, LinkRow, PortSample, RunResult, SchemeSample, TraceEvent, TraceRow};
+use anabranch_outcome::{
+    FlowDelays, FlowRow, FlowSample, LinkRow, PortSample, RunResult, SchemeSample, TraceEvent, TraceRow,
+};
 use anabranch_units::Time;
 use std::borrow::Cow;
 
@@ -79,8 +81,44 @@ macro_rules! flow_columns {
             measured: Flag, "", "true if it is in the statistics once finished: measured workload, past the warm-up",
                 |c, at| Value::Flag(c.meta.is_measured(flow(c, at)) && past_warmup(flow(c, at), c.counted_from));
             seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
+            wait_predecessor_ps: Integer optional, "ps",
+                "from the first start in its workload to its own, for a flow that waits for others; before its completion time",
+                |c, at| part(c, at, |delays| delays.predecessor);
+            wait_start_ps: Integer optional, "ps", "start to first packet, while the link of its host was busy or paused; in fct_ack_ps",
+                |c, at| part(c, at, |delays| delays.start);
+            wait_queue_ps: Integer optional, "ps", "waiting in queues of its host and of switches; in fct_rx_ps and fct_ack_ps",
+                |c, at| part(c, at, |delays| delays.queue);
+            wait_pause_ps: Integer optional, "ps", "paused by PFC; in both times", |c, at| part(c, at, |delays| delays.pause);
+            wait_timeout_ps: Integer optional, "ps", "nothing to send before a retransmission timeout; in both times",
+                |c, at| part(c, at, |delays| delays.timeout);
+            wait_nack_ps: Integer optional, "ps", "nothing to send before the notice of a trimmed or lost packet; in both times",
+                |c, at| part(c, at, |delays| delays.nack);
+            wait_sender_ps: Integer optional, "ps", "held back by window, rate or load balancer; in both times",
+                |c, at| part(c, at, |delays| delays.sender);
+            serialisation_ps: Integer optional, "ps", "its own packets on the link of its host, retransmissions included; in both times",
+                |c, at| part(c, at, |delays| delays.serialisation);
+            flight_ps: Integer optional, "ps",
+                "propagation, switches and serialisation behind the host, after its last packet had left; in both times",
+                |c, at| part(c, at, |delays| delays.flight);
+            ack_return_ps: Integer optional, "ps", "last packet received to last acknowledgement at the sender; in fct_ack_ps",
+                |c, at| picoseconds(flow(c, at).delays.and_then(|delays| delays.ack));
+            wait_link: Text, "", "link whose queue accounts for most of wait_queue_ps, such as leaf0->spine3; empty where nothing waited",
+                |c, at| wait_link(c, at);
+            wait_link_ps: Integer optional, "ps", "part of wait_queue_ps at that link, at least",
+                |c, at| picoseconds(flow(c, at).delays.and_then(|delays| delays.longest).map(|longest| longest.1));
         }
     };
+}
+
+/// Returns a part of a flow's completion time.
+fn part(c: &Context<'_>, at: At, part: impl Fn(&FlowDelays) -> Time) -> Value<'static> {
+    picoseconds(flow(c, at).delays.as_ref().map(part))
+}
+
+fn wait_link<'r>(c: &Context<'r>, at: At) -> Value<'r> {
+    let longest = flow(c, at).delays.and_then(|delays| delays.longest);
+    let link = longest.and_then(|longest| c.result.links.get(longest.0 as usize));
+    Value::Text(link.map_or(Cow::Borrowed(""), |link| Cow::Owned(format!("{}->{}", link.from, link.to))))
 }
 
 const FLOWS: &[Column] = anabranch_outcome::flow_metrics!(flow_columns);

@@ -85,6 +85,7 @@ pub(crate) fn flow(flow_id: u32, size_bytes: u64, start: Time, slowdown: f64) ->
         load_balancer: 0,
         class: 0,
         metrics: FlowCounters::default().into(),
+        delays: None,
     }
 }
 

@@ -8,6 +8,8 @@ use anabranch_workload::Start;
 
 /// Bytes of a flow, with its packets and its row.
 const FLOW: u64 = 400;
+/// Bytes of a flow for the parts of its completion time.
+const DELAYS: u64 = 250;
 /// Bytes of a row of a trace, from the packet to the file.
 const TRACE_ROW: u64 = 250;
 /// Bytes of a count of a flow's packets on an uplink.
@@ -37,7 +39,8 @@ pub(super) fn unmeasured(setup: &Setup, measures: &Measures, backend: &str) -> V
 pub(super) fn take(budget: &mut Budget, setup: &Setup) -> Result<(), (&'static str, ScenarioError)> {
     let measure = &setup.measure;
     let flows = setup.flows.flows.len() as u64;
-    let many = budget.take(flows.saturating_mul(FLOW), &format!("{flows} flows"));
+    let many = budget
+        .take(flows.saturating_mul(FLOW + if measure.attribution { DELAYS } else { 0 }), &format!("{flows} flows"));
     many.map_err(|error| ("run.memory_limit", error))?;
     let packets = |flow: u32| setup.flows.flows[flow as usize].size.div_ceil(setup.transport.mtu().max(1));
     let traced: u64 =

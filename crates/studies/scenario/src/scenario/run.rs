@@ -71,6 +71,8 @@ parameters! {
         uplink_counts: bool = false, source "ours";
         /// Records, per port, the time at each number of waiting packets.
         occupancy: bool = false, source "ours";
+        /// Attributes each flow's completion time to queues, pauses, timeouts, notices of loss, its sender, its own packets and the flight.
+        attribution: bool = false, source "ours: it takes 2 to 3 % more instructions per packet-hop";
         /// Flows whose every packet is traced: a number ("17" or 17), the first N of all ("first:10"), those of a workload
         /// ("web"), the first N of it ("web:10"), or those between hosts ("host3->host9"); names may be patterns ("host3->*").
         trace_flows: Vec<ChosenFlows> = vec![], source "ours";

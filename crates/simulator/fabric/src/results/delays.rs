@@ -1,0 +1,73 @@
+//! Parts of the completion time of every flow.
+
+use crate::{
+    event::{MAX_ENTITIES, arrival_order},
+    host::NEVER,
+    ids::FlowId,
+    partition::Partition,
+    plan::{Plan, start_time},
+};
+use anabranch_backend::FlowOutcome;
+use anabranch_outcome::FlowDelays;
+use anabranch_units::Time;
+
+/// Sets the parts of each flow whose bytes have all been received; fails if they do not add up to its completion time.
+pub(super) fn attribute(
+    plan: &Plan<'_>,
+    partitions: &[Partition<'_>],
+    flows: &mut [FlowOutcome],
+) -> Result<(), String> {
+    if !plan.measure.attribution {
+        return Ok(());
+    }
+    let mut first = vec![NEVER; plan.flows.workloads.len()];
+    for (outcome, flow) in flows.iter().zip(&plan.flows.flows) {
+        let first = &mut first[usize::from(flow.workload)];
+        *first = (*first).min(outcome.started.map_or(NEVER, Time::ps));
+    }
+    for (number, outcome) in flows.iter_mut().enumerate() {
+        let Some(delays) = delays(plan, partitions, FlowId(number as u32), outcome, &first) else { continue };
+        let (Some(sent), Some(received)) = (outcome.first_sent, outcome.received) else { continue };
+        if delays.transfer() != received - sent {
+            let (sum, time) = (delays.transfer(), received - sent);
+            return Err(format!("delays of flow {number}: its parts add up to {sum}, it took {time}: {delays:?}"));
+        }
+        outcome.delays = Some(delays);
+    }
+    Ok(())
+}
+
+fn delays(
+    plan: &Plan<'_>,
+    partitions: &[Partition<'_>],
+    id: FlowId,
+    outcome: &FlowOutcome,
+    first: &[u64],
+) -> Option<FlowDelays> {
+    let flow = &plan.flows.flows[id.at()];
+    let (started, sent, received) = (outcome.started?, outcome.first_sent?, outcome.received?);
+    let mut record = partitions[usize::from(plan.owner_of_host(flow.src))].hosts.record(id, received.ps())?;
+    let waits = partitions[usize::from(plan.owner_of_host(flow.dst))].hosts.last_waits(id)?;
+    let flight = record.complete(received.ps(), waits);
+    let time = Time::from_ps;
+    let parts = &record.parts;
+    let waits_for_others = start_time(flow.start).is_none();
+    let link = |order: Option<u32>| match order {
+        Some(order) => plan.link_of_rank[(order & (MAX_ENTITIES - 1)) as usize],
+        None => plan.topology.host_uplink(flow.src).0,
+    };
+    debug_assert_eq!(arrival_order(0) & (MAX_ENTITIES - 1), 0);
+    Some(FlowDelays {
+        predecessor: if waits_for_others { started - time(first[usize::from(flow.workload)]) } else { Time::ZERO },
+        start: sent - started,
+        queue: time(parts.queue),
+        pause: time(parts.pause),
+        timeout: time(parts.timeout),
+        nack: time(parts.nack),
+        sender: time(parts.sender),
+        serialisation: time(parts.serialisation),
+        flight: time(flight),
+        ack: outcome.acknowledged.map(|acknowledged| acknowledged - received),
+        longest: record.links.longest().map(|(order, span)| (link(order), time(span))),
+    })
+}

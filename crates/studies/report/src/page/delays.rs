@@ -1,0 +1,135 @@
+//! What delayed the slowest flows: a sentence and a bar per scheme.
+
+use crate::{
+    dataset::{Dataset, PART_COLUMNS, PARTS, RunRows, SchemeRuns, TailFlow},
+    figures::SERIES,
+    headline::seconds,
+    numbers::{bytes, capital, significant_digits, thousands},
+};
+use minijinja::{Value, context};
+use std::collections::BTreeMap;
+
+/// Name of a part on its bar, and what the flows did meanwhile, by [`PART_COLUMNS`].
+const WORDS: [(&str, &str); PARTS] = [
+    ("queues", "waiting in queues"),
+    ("pauses", "paused by PFC"),
+    ("timeouts", "waiting for retransmission timeouts"),
+    ("loss notices", "waiting for notices of trimmed or lost packets"),
+    ("sender", "held back by window, rate or load balancer"),
+    ("own packets", "sending own packets"),
+    ("flight", "in flight behind the last packet"),
+    ("first packet", "waiting to send the first packet"),
+    ("last ACK", "waiting for the last acknowledgement"),
+];
+/// Parts and links named in a sentence, and the smallest share named.
+const NAMED: usize = 3;
+const SMALLEST: f64 = 0.05;
+
+/// Returns a block per measured workload with a row per scheme; none where delays were not measured.
+pub(super) fn blocks(data: &Dataset) -> Vec<Value> {
+    let workloads = data.measured_workloads();
+    let single = workloads.len() < 2;
+    let block = |(number, name): (u16, String)| {
+        let rows: Vec<Value> = data.schemes.iter().enumerate().filter_map(|(at, s)| row(at, s, number)).collect();
+        (!rows.is_empty()).then(|| context! { workload => (!single).then_some(name), rows => rows })
+    };
+    workloads.into_iter().filter_map(block).collect()
+}
+
+fn row(at: usize, scheme: &SchemeRuns, workload: u16) -> Option<Value> {
+    let of = |run: &RunRows| run.tail.iter().filter(|flow| flow.workload == workload).cloned().collect::<Vec<_>>();
+    let runs: Vec<(u64, Vec<TailFlow>)> = scheme.runs.iter().map(|run| (run.summary.seed, of(run))).collect();
+    let tail: Vec<&TailFlow> = runs.iter().flat_map(|run| &run.1).collect();
+    let mut slowest: Vec<(u64, &TailFlow)> = runs.iter().filter_map(|run| Some((run.0, run.1.first()?))).collect();
+    slowest.sort_by(|a, b| b.1.slowdown.total_cmp(&a.1.slowdown).then(a.0.cmp(&b.0)));
+    let (seed, flow) = *slowest.first()?;
+    let sums: [u64; PARTS] = std::array::from_fn(|part| tail.iter().map(|flow| flow.parts[part]).sum());
+    let all = sums.iter().sum::<u64>().max(1) as f64;
+    let share = |time: u64| time as f64 / all;
+    let segments: Vec<Value> = (0..PARTS)
+        .filter(|part| sums[*part] > 0)
+        .map(|part| {
+            let percent = share(sums[part]) * 100.0;
+            context! { part => part, width => percent, wide => percent >= 11.0, name => WORDS[part].0,
+            percent => significant_digits(percent, 2), column => PART_COLUMNS[part] }
+        })
+        .collect();
+    let size = format!("{} from host{} to host{}", bytes(flow.size_bytes as f64), flow.src, flow.dst);
+    Some(context! {
+        scheme => &scheme.name,
+        colour => at % SERIES.len(),
+        segments => segments,
+        sentences => [sentence(&tail, &sums), links(&tail, sums[0]), predecessors(&tail)],
+        slowest => format!("Slowest: flow {} of seed {seed}, {size}, {} times the ideal, {}",
+            flow.flow_id, significant_digits(flow.slowdown, 3), most(flow)),
+        trace => format!("--seed {seed} --set load_balancer.scheme={} --set 'measure.trace_flows=[{}]'", scheme.name, flow.flow_id),
+    })
+}
+
+/// The largest parts, as far as they matter.
+fn sentence(tail: &[&TailFlow], sums: &[u64; PARTS]) -> String {
+    let all = sums.iter().sum::<u64>().max(1) as f64;
+    let mut parts: Vec<usize> = (0..PARTS).filter(|part| sums[*part] as f64 / all >= SMALLEST).collect();
+    parts.sort_by_key(|part| std::cmp::Reverse(sums[*part]));
+    let share =
+        |part: &usize| format!("{} % {}", significant_digits(sums[*part] as f64 / all * 100.0, 2), WORDS[*part].1);
+    let named: Vec<String> = parts.iter().take(NAMED).map(share).collect();
+    let flows = match tail.len() {
+        1 => "1 flow spent".to_string(),
+        many => format!("{} flows spent", thousands(&many.to_string())),
+    };
+    format!("{flows} {}.", named.join(", "))
+}
+
+/// The links that held the flows longest, with their shares of the time in queues.
+fn links(tail: &[&TailFlow], queues: u64) -> String {
+    let mut links: BTreeMap<&str, (u64, usize)> = BTreeMap::new();
+    for (link, time) in tail.iter().filter_map(|flow| flow.link.as_ref()) {
+        let held = links.entry(link).or_default();
+        *held = (held.0 + time, held.1 + 1);
+    }
+    let mut links: Vec<_> = links.into_iter().collect();
+    links.sort_by_key(|(name, (time, _))| (std::cmp::Reverse(*time), *name));
+    let share = |time: u64| time as f64 / queues.max(1) as f64;
+    let others = links.len().saturating_sub(NAMED);
+    let named: Vec<String> = links
+        .iter()
+        .take(NAMED)
+        .map(|(name, (time, flows))| {
+            let s = if *flows == 1 { "" } else { "s" };
+            format!("{name} ({} %, {flows} flow{s})", significant_digits(share(*time) * 100.0, 2))
+        })
+        .collect();
+    match (named.is_empty(), others) {
+        (true, _) => String::new(),
+        (_, 0) => format!("Time in queues by link: {}.", named.join(", ")),
+        (_, 1) => format!("Time in queues by link: {}, and one more.", named.join(", ")),
+        _ => format!("Time in queues by link: {}, and {others} others.", named.join(", ")),
+    }
+}
+
+fn predecessors(tail: &[&TailFlow]) -> String {
+    let waited = tail.iter().map(|flow| flow.predecessor).sum::<u64>();
+    let mean = waited as f64 / tail.len().max(1) as f64;
+    if waited == 0 {
+        return String::new();
+    }
+    format!("Before that they waited {} for predecessors (mean).", seconds(mean / 1e12))
+}
+
+/// The largest part of one flow.
+fn most(flow: &TailFlow) -> String {
+    let all = flow.parts.iter().sum::<u64>().max(1) as f64;
+    let part = (0..PARTS).max_by_key(|part| (flow.parts[*part], std::cmp::Reverse(*part))).unwrap_or(0);
+    let at = match &flow.link {
+        Some((link, _)) if part == 0 => format!(", longest at {link}"),
+        _ => String::new(),
+    };
+    format!("{} % of it {}{at}.", significant_digits(flow.parts[part] as f64 / all * 100.0, 2), WORDS[part].1)
+}
+
+/// Names of all parts with their columns, for the legend.
+pub(super) fn legend() -> Vec<Value> {
+    let entry = |part: usize| context! { part => part, name => capital(WORDS[part].0), column => PART_COLUMNS[part] };
+    (0..PARTS).map(entry).collect()
+}
