@@ -115,7 +115,7 @@ impl Comparison {
         let seeds = self.compared_seeds.len();
         let mut notes = vec![match seeds {
             1 => format!("one seed: confidence interval and test n/a; change against {}", self.baseline),
-            _ => format!("mean of {seeds} seeds, {INTERVAL};\nchange against {}", self.baseline),
+            _ => format!("mean of {seeds} seeds, {INTERVAL}; change against {}", self.baseline),
         }];
         let rows = self.main_rows();
         if rows.iter().any(|row| row.significant.is_some()) {

@@ -43,10 +43,11 @@ pub const POWER: f64 = 0.8;
 /// Seeds above this number are not worth naming.
 pub(crate) const MAX_SEEDS_NEEDED: usize = 10_000;
 
-/// Returns the number of seeds at which a two-sided t-test at `level` finds `difference` with a probability of [`POWER`],
-/// if a seed's difference has `variance` and n seeds give `freedom(n)` degrees of freedom: the least n with
-/// n >= variance (t(1 - level/2) + t(power))^2 / difference^2 (Snedecor and Cochran, Statistical Methods, 6.14).
-/// `None` where there is no variance or difference, or above 10,000.
+/// Returns the number of seeds at which a two-sided t-test at `level` finds `difference` with a probability of [`POWER`].
+///
+/// A seed's difference has `variance`, and n seeds give `freedom(n)` degrees of freedom. The result is the least n with
+/// n >= variance (t(1 - level/2) + t(power))^2 / difference^2 (Snedecor and Cochran, Statistical Methods, 6.14). `None`
+/// where there is no variance or difference, or above 10,000.
 pub fn seeds_needed(difference: f64, variance: f64, level: f64, freedom: impl Fn(usize) -> usize) -> Option<usize> {
     if !(difference != 0.0 && variance > 0.0 && difference.is_finite() && variance.is_finite()) {
         return None;

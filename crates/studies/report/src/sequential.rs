@@ -7,7 +7,7 @@ use std::f64::consts::E;
 /// Plan of a comparison that adds seeds until its differences are decided. It is fixed before the first result.
 ///
 /// The differences are tested after each of [`Sequential::looks`]. A look may spend a part of the 5 % that depends only on
-/// the share of the seeds it has seen: alpha(t) = alpha ln(1 + (e - 1) t), the Pocock-type function of Lan and DeMets
+/// the share of the seeds it has seen: alpha(t) = alpha ln(1 + (e - 1) t), the Pocock-type function of Lan and `DeMets`
 /// (Biometrika 70, 1983). Looks are combined by Bonferroni's inequality, so the error is at most 5 %, whatever the
 /// correlation of the looks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! Tests against the baseline, intervals with a bound, and numbers of seeds, against SciPy and statsmodels. The expected
+//! Tests against the baseline, intervals with a bound, and numbers of seeds, against scipy and statsmodels. The expected
 //! numbers are the output of scipy 1.17.1, statsmodels 0.15.0 and NumPy 2.4.6 (`pip install scipy statsmodels`):
 //!
 //! ```text
