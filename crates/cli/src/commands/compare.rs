@@ -46,7 +46,7 @@ fn permission(arguments: &Compare) -> Permission {
 }
 
 fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static BackendEntry) -> Result<(), Failure> {
-    let sequential = until_decided::plan(arguments, scenario)?;
+    let sequential = until_decided::plan(arguments)?;
     let stem = format!("{}-compare", stem(scenario, backend));
     let directory = directory(&arguments.options, &stem, scenario.hash())?;
     let (plan, compared) = match &sequential {

@@ -28,14 +28,11 @@ fn share(text: &str) -> Result<f64, ScenarioError> {
 }
 
 /// Returns the plan of the options; `None` for a fixed number of seeds.
-pub(super) fn plan(arguments: &Compare, scenario: &Scenario) -> Result<Option<Sequential>, ScenarioError> {
+pub(super) fn plan(arguments: &Compare) -> Result<Option<Sequential>, ScenarioError> {
     let Some(text) = &arguments.until_decided else { return Ok(None) };
     let share = share(text)?;
     let fewest = FEWEST_PAIRS as u64;
-    let first = arguments.entries.seeds.unwrap_or_else(|| match scenario.compare.seeds {
-        seeds if seeds >= fewest => seeds.min(arguments.max_seeds),
-        _ => FIRST.min(arguments.max_seeds),
-    });
+    let first = arguments.entries.seeds.unwrap_or_else(|| FIRST.min(arguments.max_seeds));
     if first < fewest {
         return Err(ScenarioError::new(format!("--seeds {first}: a test needs at least {fewest} seeds"))
             .help("leave --seeds out, or give the number of seeds of the first test"));
