@@ -164,7 +164,9 @@ pub(crate) fn check(draft: &Draft, folder: &Path, others: &[RunMode], limits: Li
     }
 }
 
-pub(crate) fn check_setup(scenario: &Scenario, setup: Setup, others: &[RunMode], limits: Limits) -> Verdict {
+pub(crate) fn check_setup(scenario: &Scenario, mut setup: Setup, others: &[RunMode], limits: Limits) -> Verdict {
+    // Every run checks that the parts of completion times add up, and every mode that they are the same.
+    setup.measure.attribution = true;
     let meta = results::meta(scenario, &SIMULATOR, &setup, 1);
     let case = Arc::new(Case { measured_otherwise: measured_otherwise(&setup), setup, meta });
     let first = run(&case, REFERENCE, limits);
