@@ -169,6 +169,9 @@ pub(crate) struct Run {
     /// Capture packets that leave over a link, as pcapng, for example 'leaf0->spine0=up.pcapng'; repeatable
     #[arg(long, value_name = "LINK=FILE")]
     pub(crate) pcap: Vec<String>,
+    /// Exit with 1 if a flow did not finish
+    #[arg(long)]
+    pub(crate) strict: bool,
     #[command(flatten)]
     pub(crate) options: RunOptions,
 }
@@ -210,6 +213,12 @@ pub(crate) struct Compare {
     /// Move runs of another comparison in the directory to `earlier-runs`
     #[arg(long)]
     pub(crate) replace: bool,
+    /// Exit with 1 if a flow did not finish
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Exit with 1 unless this holds, for example 'prime.slowdown_p99 < 0.9 * ecmp.slowdown_p99'; repeatable
+    #[arg(long = "assert", value_name = "EXPR")]
+    pub(crate) assertions: Vec<String>,
     #[command(flatten)]
     pub(crate) options: RunOptions,
 }
@@ -276,6 +285,9 @@ pub(crate) struct Sweep {
     /// Replace tables and figures of another sweep in the directory; its runs stay
     #[arg(long)]
     pub(crate) replace: bool,
+    /// Exit with 1 if a flow did not finish
+    #[arg(long)]
+    pub(crate) strict: bool,
     #[command(flatten)]
     pub(crate) options: RunOptions,
 }

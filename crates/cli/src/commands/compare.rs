@@ -1,6 +1,6 @@
 use super::{
     agree::{ComparisonRequest, compare_backends},
-    request::{directory, request, runs_failed, stem, threads},
+    request::{directory, request, require_finished, runs_failed, stem, threads},
     run::print_result_paths,
     until_decided::{self, run_until_decided},
 };
@@ -11,6 +11,7 @@ use crate::{
     printing::{note, print, print_json, width, wrapped},
     progress::ProgressDisplay,
 };
+use anabranch_report::{Assertion, Checked};
 use anabranch_scenario::{ScenarioError, backend::BackendEntry, scenario::Scenario};
 use anabranch_study::{
     compare::{Compared, Permission, Plan, Request},
@@ -27,6 +28,12 @@ pub(crate) fn compare(arguments: &Compare, backends: &[&'static BackendEntry]) -
         _ if arguments.until_decided.is_some() => {
             Err(ScenarioError::new("--until-decided: found several backends, expected one")
                 .help("name one with --backend NAME, or leave --until-decided out")
+                .into())
+        }
+        _ if arguments.strict || !arguments.assertions.is_empty() => {
+            let option = if arguments.strict { "--strict" } else { "--assert" };
+            Err(ScenarioError::new(format!("{option}: found several backends, expected one"))
+                .help("name one with --backend NAME")
                 .into())
         }
         several => {
@@ -47,6 +54,8 @@ fn permission(arguments: &Compare) -> Permission {
 
 fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static BackendEntry) -> Result<(), Failure> {
     let sequential = until_decided::plan(arguments)?;
+    let schemes = Plan::new(scenario, &Request { backend, ..request(&arguments.entries) })?.schemes;
+    let assertions = arguments.assertions.iter().map(|text| assertion(text, &schemes)).collect::<Result<Vec<_>, _>>()?;
     let stem = format!("{}-compare", stem(scenario, backend));
     let directory = directory(&arguments.options, &stem, scenario.hash())?;
     let (plan, compared) = match &sequential {
@@ -81,7 +90,36 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
         Format::Table => print(&format!("{}\n{}", scenario.name, wrapped(&comparison.to_text(width()), width()))),
     }
     print_result_paths(&directory, &page);
-    ended(&compared, &failed, runs)
+    let checked: Vec<Checked> = assertions.iter().map(|assertion| assertion.check(comparison)).collect();
+    checked.iter().for_each(|checked| note(&assertion_text(checked)));
+    ended(&compared, &failed, runs)?;
+    if arguments.strict {
+        require_finished(&compared.summaries)?;
+    }
+    match checked.iter().filter(|checked| checked.holds != Some(true)).count() {
+        0 => Ok(()),
+        failing => Err(Failure::Check(format!("--assert: {failing} of {} do not hold", checked.len()))),
+    }
+}
+
+fn assertion(text: &str, schemes: &[String]) -> Result<Assertion, ScenarioError> {
+    let nearest = |found: &str, names: &[&str]| anabranch_settings::nearest(found, names.iter().copied());
+    Assertion::parse(text, schemes, nearest).map_err(|error| {
+        let message = ScenarioError::new(format!("--assert '{text}': {error}"));
+        match error.nearest {
+            Some(near) => message.help(format!("did you mean `{near}`?")),
+            None => message,
+        }
+    })
+}
+
+fn assertion_text(checked: &Checked) -> String {
+    let word = match checked.holds {
+        Some(true) => "holds",
+        Some(false) => "fails",
+        None => "unknown",
+    };
+    format!("assertion {word}: {}", checked.text)
 }
 
 /// Runs whose notes were printed, if several plans are run after each other.

@@ -5,6 +5,7 @@ use crate::{
     failure::Failure,
     printing::note,
 };
+use anabranch_report::Summary;
 use anabranch_scenario::{
     ScenarioError,
     backend::{BackendEntry, SIMULATOR},
@@ -46,6 +47,31 @@ pub(crate) fn runs_failed(failed: &[(String, String)], runs: usize) -> Failure {
     let more =
         if failed.len() > MAX_LISTED { format!("\n  and {} more", failed.len() - MAX_LISTED) } else { String::new() };
     Failure::Broken(format!("{} of {runs} runs failed{}{more}", failed.len(), named.collect::<String>()))
+}
+
+/// Fails if a run has unfinished flows, for `--strict`.
+pub(crate) fn require_finished<'a>(summaries: impl IntoIterator<Item = &'a Summary>) -> Result<(), Failure> {
+    let open: Vec<String> = summaries
+        .into_iter()
+        .filter(|summary| summary.all.flows.unfinished > 0)
+        .map(|summary| {
+            let counts = &summary.all.flows;
+            format!("\n  {}, seed {}: {} of {}", summary.scheme, summary.seed, counts.unfinished, counts.total)
+        })
+        .collect();
+    unfinished(&open)
+}
+
+/// Fails if a line names unfinished flows.
+pub(crate) fn unfinished(lines: &[String]) -> Result<(), Failure> {
+    const MAX_LISTED: usize = 5;
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let more =
+        if lines.len() > MAX_LISTED { format!("\n  and {} more", lines.len() - MAX_LISTED) } else { String::new() };
+    let listed: String = lines.iter().take(MAX_LISTED).map(String::as_str).collect();
+    Err(Failure::Check(format!("--strict: flows did not finish:{listed}{more}")))
 }
 
 /// Number of threads: `--threads`, else that of the machine.

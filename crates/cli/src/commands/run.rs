@@ -1,6 +1,6 @@
 use super::{
     agree::{ComparisonRequest, compare_backends},
-    request::{directory, stem, threads_of_run},
+    request::{directory, require_finished, stem, threads_of_run},
 };
 use crate::{
     arguments::{Format, Run},
@@ -37,6 +37,7 @@ pub(crate) fn run(arguments: &Run, backends: &[&'static BackendEntry]) -> Result
     let scenario = scenario_on(&arguments.scenario, &arguments.on, &chosen, Schemes::Own)?;
     match chosen.as_slice() {
         [backend] => run_on(arguments, &scenario, backend),
+        _ if arguments.strict => Err(Failure::input("--strict: found several backends; name one with --backend")),
         several => {
             if !arguments.pcap.is_empty() {
                 return Err(Failure::input("--pcap: found with several backends; run the simulator alone to capture"));
@@ -84,7 +85,8 @@ fn run_on(arguments: &Run, scenario: &Scenario, backend: &'static BackendEntry) 
     print_result_paths(&directory, &page);
     match summary.deadlocked().or_else(|| summary.stalled()) {
         _ if summary.interrupted => Err(Failure::Interrupted),
-        Some(why) => Err(Failure::Unfinished(why)),
+        Some(reason) => Err(Failure::Unfinished(reason)),
+        None if arguments.strict => require_finished([&summary]),
         None => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
 use super::{
     agree::{free, write_and_print_agreement},
-    request::{directory, request, runs_failed, threads},
+    request::{directory, request, runs_failed, threads, unfinished},
     run::print_result_paths,
 };
 use crate::{
@@ -36,6 +36,9 @@ pub(crate) fn sweep(arguments: &Sweep, backends: &[&'static BackendEntry]) -> Re
             .help("name one with --backend, for example --backend sim")
             .into());
     }
+    if chosen.len() > 1 && arguments.strict {
+        return Err(Failure::input("--strict: found several backends; name one with --backend"));
+    }
     if let Some(address) = &arguments.dask {
         let message = format!("--dask {address}: this program has no Dask; that of the Python package does");
         return Err(ScenarioError::new(message)
@@ -63,7 +66,10 @@ pub(crate) fn sweep(arguments: &Sweep, backends: &[&'static BackendEntry]) -> Re
     let directory = directory(&arguments.options, &format!("{name}-sweep"), first.identity())?;
     if let [(sweep, _)] = sweeps.as_slice() {
         return match sweep_on(arguments, sweep, &directory)? {
-            Some(swept) => print_outcome(sweep, &swept, &directory, arguments.options.format),
+            Some(swept) => {
+                print_outcome(sweep, &swept, &directory, arguments.options.format)?;
+                if arguments.strict { all_finished(&swept) } else { Ok(()) }
+            }
             None => Ok(()),
         };
     }
@@ -285,6 +291,20 @@ fn print_outcome(sweep: &sweep::Sweep, swept: &Swept, directory: &Path, format: 
         )),
     }
     ended(swept)
+}
+
+/// Fails if a point of the sweep has unfinished flows.
+fn all_finished(swept: &Swept) -> Result<(), Failure> {
+    let Some((table, _)) = &swept.table else { return Ok(()) };
+    let mut open: Vec<String> = vec![];
+    for (point, comparison) in table.comparisons.iter().enumerate() {
+        let values = table.plan.axes.iter().zip(table.plan.values(point));
+        let place: String = values.map(|(axis, value)| format!("{}={value}, ", axis.key)).collect();
+        let rows = comparison.iter().flat_map(|comparison| &comparison.rows).filter(|row| row.unfinished_flows > 0);
+        open.extend(rows.map(|row| format!("\n  {place}{}: {}", row.scheme, row.unfinished_flows)));
+    }
+    open.dedup();
+    unfinished(&open)
 }
 
 fn ended(swept: &Swept) -> Result<(), Failure> {

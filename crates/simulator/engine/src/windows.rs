@@ -32,8 +32,9 @@ pub trait Partition: Send {
     /// Returns the time of the next cut, a global change of the model such as a fault, the same on all partitions;
     /// `u64::MAX`: none. No event precedes `start`.
     fn next_cut(&self, start: u64) -> u64;
-    /// Applies a cut between the events before it and those at or after it.
-    fn cut(&mut self, time: u64, start: u64);
+    /// Applies a cut between the events before it and those at or after it. Returns `true`, the same on all partitions, if events
+    /// from `start` on read what the cut of another partition writes: all then meet before any of them runs.
+    fn cut(&mut self, time: u64, start: u64) -> bool;
     /// Handles every event from `start` to before `end` and puts messages for partition `p` into `outbox[p]`. Calls `go_on`
     /// periodically between events, and returns early if it returns `false`.
     fn run_window(
@@ -223,9 +224,14 @@ impl<M: Message> Worker<'_, M> {
                 return Outcome::Done;
             }
             let mut cut = partition.next_cut(start);
+            let mut is_read_at_once = false;
             while cut <= start {
-                partition.cut(cut, start);
+                is_read_at_once |= partition.cut(cut, start);
                 cut = partition.next_cut(start);
+            }
+            if is_read_at_once {
+                // The next turn has the same start and no cut.
+                continue;
             }
             let window = start.saturating_add(*lookahead).min(cut).min(*end);
             partition.run_window(start, window, &mut outbox, &mut go_on);
@@ -238,6 +244,7 @@ impl<M: Message> Worker<'_, M> {
 mod tests {
     use super::*;
     use crate::Event;
+    use std::sync::Arc;
 
     /// Tokens hop between cells, each hop taking `DELAY` and a little more; cuts change their paths.
     const DELAY: u64 = 100;
@@ -277,8 +284,9 @@ mod tests {
         fn next_cut(&self, _: u64) -> u64 {
             (self.cuts + 1) * 777
         }
-        fn cut(&mut self, _: u64, _: u64) {
+        fn cut(&mut self, _: u64, _: u64) -> bool {
             self.cuts += 1;
+            false
         }
         fn run_window(
             &mut self,
@@ -352,5 +360,56 @@ mod tests {
             });
             assert_eq!(outcome, Outcome::Interrupted);
         }
+    }
+
+    /// A partition with an event every 1,000, whose cuts at multiples of 10 write what all read from the next 10 on. The first
+    /// partition is slow to write.
+    struct Board {
+        me: usize,
+        next: u64,
+        last_cut: u64,
+        written: Arc<[AtomicU64; 2]>,
+    }
+
+    impl Partition for Board {
+        type Message = Event;
+        fn next_time(&self) -> u64 {
+            self.next
+        }
+        fn next_cut(&self, start: u64) -> u64 {
+            (self.last_cut + 10).max(start / 10 * 10 - 10)
+        }
+        fn cut(&mut self, time: u64, start: u64) -> bool {
+            if self.me == 0 {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            self.last_cut = time;
+            let is_read_at_once = time + 10 == start / 10 * 10;
+            if is_read_at_once {
+                self.written[self.me].store(time, SeqCst);
+            }
+            is_read_at_once
+        }
+        fn run_window(&mut self, start: u64, _: u64, _: &mut [Vec<Event>], _: &mut dyn FnMut(Status) -> bool) {
+            if self.next == start {
+                let read: Vec<u64> = self.written.iter().map(|written| written.load(SeqCst)).collect();
+                assert_eq!(read, [start - 10; 2]);
+                self.next += 1_000;
+            }
+        }
+        fn receive(&mut self, _: &mut Vec<Event>) {}
+        fn status(&self) -> Status {
+            Status::default()
+        }
+        fn failed(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_cut_that_is_read_at_once_is_complete_on_all_partitions() {
+        let written = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+        let board = |me| Board { me, next: 1_000, last_cut: 0, written: Arc::clone(&written) };
+        assert_eq!(run(&mut [board(0), board(1)], DELAY, 20_000, &mut |_| true), Outcome::Done);
     }
 }

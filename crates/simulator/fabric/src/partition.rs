@@ -324,8 +324,9 @@ impl anabranch_engine::Partition for Partition<'_> {
         fault.min(tables).min(snapshot).min(stall).min(self.window.next()).min(self.cx.series.next())
     }
 
-    fn cut(&mut self, time: u64, start: u64) {
+    fn cut(&mut self, time: u64, start: u64) -> bool {
         let plan = self.cx.plan;
+        let mut is_read_at_once = false;
         if self.window.next() == time {
             self.window.sample(self.cx.ports.queues.sent_bytes());
         }
@@ -352,10 +353,12 @@ impl anabranch_engine::Partition for Partition<'_> {
         {
             snapshots.take(plan, &mut self.cx.ports, self.cx.me, time);
             self.last_snapshot = Some(time);
+            is_read_at_once = snapshots.is_read_at(time, start);
         }
         if self.cx.shared.stalls.as_ref().is_some_and(|stalls| stalls.due(self.windows) == time) {
             self.stalled = Some(time);
         }
+        is_read_at_once
     }
 
     fn run_window(&mut self, start: u64, end: u64, outbox: &mut [Vec<Message>], go_on: &mut dyn FnMut(Status) -> bool) {

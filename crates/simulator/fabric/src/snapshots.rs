@@ -1,6 +1,7 @@
 //! Snapshots of the queues of all ports at multiples of an interval, which an oracle (UGAL-G) reads.
 //!
-//! At a time in epoch k the snapshot of epoch k - 1 is read: its time was a cut that every partition has passed.
+//! At a time in epoch k the snapshot of epoch k - 1 is read. Its time is a cut that every partition has passed; after an idle
+//! time, in which no window began in epoch k - 1, the partitions meet once more before they run ([`Snapshots::is_read_at`]).
 
 use crate::{plan::Plan, port::Ports};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -41,6 +42,11 @@ impl Snapshots {
         next.max(readable)
     }
 
+    /// Returns `true` if events at `start` read the snapshot of `time`.
+    pub(crate) fn is_read_at(&self, time: u64, start: u64) -> bool {
+        time / self.interval + 1 == start / self.interval
+    }
+
     /// Stores the backlog of every port between switches; `now` is a multiple of the interval.
     pub(crate) fn take(&self, plan: &Plan<'_>, ports: &mut Ports<'_>, me: u16, now: u64) {
         let slot = self.slot(now / self.interval);
@@ -67,5 +73,6 @@ mod tests {
         assert_eq!(snapshots.next(Some(10), 97), 80);
         assert_eq!(snapshots.next(Some(80), 97), 90);
         assert_eq!(snapshots.next(Some(90), 97), 100);
+        assert!(snapshots.is_read_at(80, 97) && !snapshots.is_read_at(90, 97));
     }
 }

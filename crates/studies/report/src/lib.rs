@@ -3,6 +3,7 @@
 //! no properties of the machine.
 
 mod agreement;
+mod assertion;
 mod claims;
 mod comparison;
 mod comparison_text;
@@ -43,6 +44,7 @@ mod wording;
 mod write;
 
 pub use agreement::{Agreement, AgreementRow, Explanation, Side, Verdict, write_agreement};
+pub use assertion::{Assertion, AssertionError, Checked};
 pub use claims::{ClaimFigure, ClaimMark, ClaimPage, ClaimPanel, ClaimRow, ClaimShape, write_claims};
 pub use comparison::{ALL, Comparison, ComparisonRow, Coverage, FLOW_METRICS, METRICS, Metric};
 pub use disk::Content;
