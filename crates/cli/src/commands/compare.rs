@@ -55,7 +55,8 @@ fn permission(arguments: &Compare) -> Permission {
 fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static BackendEntry) -> Result<(), Failure> {
     let sequential = until_decided::plan(arguments)?;
     let schemes = Plan::new(scenario, &Request { backend, ..request(&arguments.entries) })?.schemes;
-    let assertions = arguments.assertions.iter().map(|text| assertion(text, &schemes)).collect::<Result<Vec<_>, _>>()?;
+    let assertions =
+        arguments.assertions.iter().map(|text| assertion(text, &schemes)).collect::<Result<Vec<_>, _>>()?;
     let stem = format!("{}-compare", stem(scenario, backend));
     let directory = directory(&arguments.options, &stem, scenario.hash())?;
     let (plan, compared) = match &sequential {

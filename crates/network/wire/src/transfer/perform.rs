@@ -48,7 +48,7 @@ pub struct Order {
     pub stream: u32,
 }
 
-/// OrderState of an endpoint.
+/// Orders of an endpoint and their destinations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Endpoints to send to.
