@@ -1,7 +1,7 @@
 //! `agree`, and `run` and `compare` on several backends.
 
 use super::{
-    compare::{Seen, ended, failed, run_plan},
+    plan_runs::{Seen, ended, failed, run_plan},
     request::{directory, request, runs_failed},
     run::print_result_paths,
 };

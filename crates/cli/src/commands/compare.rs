@@ -1,15 +1,15 @@
 use super::{
     agree::{ComparisonRequest, compare_backends},
-    request::{directory, request, require_finished, runs_failed, stem, threads},
+    plan_runs::{Seen, ended, failed, run_plan},
+    request::{directory, request, require_finished, runs_failed, stem},
     run::print_result_paths,
     until_decided::{self, run_until_decided},
 };
 use crate::{
-    arguments::{Compare, Format, RunOptions},
+    arguments::{Compare, Format},
     backends::{Schemes, scenario_on, select_backends},
     failure::Failure,
     printing::{note, print, print_json, width, wrapped},
-    progress::ProgressDisplay,
 };
 use anabranch_report::{Assertion, Checked};
 use anabranch_scenario::{ScenarioError, backend::BackendEntry, scenario::Scenario};
@@ -18,7 +18,6 @@ use anabranch_study::{
     hold::Hold,
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, path::Path};
 
 pub(crate) fn compare(arguments: &Compare, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
     let chosen = select_backends(&arguments.on, backends)?;
@@ -121,57 +120,6 @@ fn assertion_text(checked: &Checked) -> String {
         None => "unknown",
     };
     format!("assertion {word}: {}", checked.text)
-}
-
-/// Runs whose notes were printed, if several plans are run after each other.
-#[derive(Debug, Default)]
-pub(super) struct Seen {
-    runs: BTreeSet<(String, u64)>,
-}
-
-/// Runs the missing runs of `plan` in `directory` and prints the warnings of those that are not in `seen`.
-pub(super) fn run_plan(
-    plan: &Plan,
-    scenario: &Scenario,
-    directory: &Path,
-    permission: Permission,
-    options: &RunOptions,
-    seen: &mut Seen,
-) -> Result<Compared, Failure> {
-    let watch = ProgressDisplay::new(options.progress, plan.jobs.iter().map(|job| job.name.clone()).collect());
-    let compared = plan.execute(scenario, directory, threads(options), permission, &watch);
-    watch.close();
-    let compared = compared?;
-    if compared.reused > seen.runs.len() {
-        note(&format!("{} of {} runs were already finished and not repeated", compared.reused, plan.jobs.len()));
-    }
-    for summary in &compared.summaries {
-        if !seen.runs.insert((summary.scheme.clone(), summary.seed)) {
-            continue;
-        }
-        for warning in summary.warnings() {
-            note(&format!("warning: {}, seed {}: {warning}", summary.scheme, summary.seed));
-        }
-    }
-    Ok(compared)
-}
-
-pub(super) fn failed(compared: &Compared) -> Vec<(String, String)> {
-    compared.failed.iter().map(|(name, error)| (name.clone(), error.to_string())).collect()
-}
-
-pub(super) fn ended(compared: &Compared, failed: &[(String, String)], runs: usize) -> Result<(), Failure> {
-    if compared.interrupted {
-        note(&format!(
-            "partial: {} of {runs} runs are finished; repeat the command to continue",
-            compared.summaries.len()
-        ));
-        return Err(Failure::Interrupted);
-    }
-    if !failed.is_empty() {
-        return Err(runs_failed(failed, runs));
-    }
-    Ok(())
 }
 
 fn result(plan: &Plan, compared: &Compared, rows: Value, runs: Value, directory: &str) -> Value {

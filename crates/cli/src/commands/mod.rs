@@ -14,6 +14,7 @@ mod init;
 pub(crate) mod nccl;
 #[cfg(target_os = "linux")]
 pub(crate) mod paths;
+mod plan_runs;
 mod report;
 mod reproduce;
 pub(crate) mod request;

@@ -1,7 +1,7 @@
 //! `compare --until-decided`: adds seeds until the differences to the baseline are decided.
 
 use super::{
-    compare::{Seen, run_plan},
+    plan_runs::{Seen, run_plan},
     request::request,
 };
 use crate::{arguments::Compare, failure::Failure, printing::note};

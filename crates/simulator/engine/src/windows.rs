@@ -33,7 +33,7 @@ pub trait Partition: Send {
     /// `u64::MAX`: none. No event precedes `start`.
     fn next_cut(&self, start: u64) -> u64;
     /// Applies a cut between the events before it and those at or after it. Returns `true`, the same on all partitions, if events
-    /// from `start` on read what the cut of another partition writes: all then meet before any of them runs.
+    /// from `start` on read what the cut of another partition writes: all then wait for each other before any of them runs.
     fn cut(&mut self, time: u64, start: u64) -> bool;
     /// Handles every event from `start` to before `end` and puts messages for partition `p` into `outbox[p]`. Calls `go_on`
     /// periodically between events, and returns early if it returns `false`.

@@ -1,7 +1,7 @@
 //! Snapshots of the queues of all ports at multiples of an interval, which an oracle (UGAL-G) reads.
 //!
 //! At a time in epoch k the snapshot of epoch k - 1 is read. Its time is a cut that every partition has passed; after an idle
-//! time, in which no window began in epoch k - 1, the partitions meet once more before they run ([`Snapshots::is_read_at`]).
+//! time, in which no window began in epoch k - 1, the partitions wait for each other once more before they run ([`Snapshots::is_read_at`]).
 
 use crate::{plan::Plan, port::Ports};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! Statements about a comparison that a script wants checked: `prime.slowdown_p99 < 2`.
+//! Checks of a comparison for scripts: `prime.slowdown_p99 < 2`.
 
 use crate::comparison::{ALL, Comparison, METRICS, Metric};
 use std::fmt;

@@ -376,8 +376,8 @@ fn seeds_change_nothing(groups: &[(&String, Vec<&Summary>)]) -> bool {
     groups.iter().all(|(_, runs)| runs.windows(2).all(|pair| alike(pair[0], pair[1])))
 }
 
-/// Returns `true` if flows of the workload did not finish, or the network stood still: times of the others say nothing
-/// about those that are missing.
+/// Returns `true` if flows of the workload did not finish, or its run stalled or ended as a deadlock: the times of
+/// the others exclude the slowest.
 fn is_censored(runs: &[&Summary], workload: &str) -> bool {
     let stands = |run: &&Summary| matches!(run.status, Some(RunStatus::Deadlock | RunStatus::Stalled));
     runs.iter().any(|run| unfinished(run, workload) > 0 || stands(run))

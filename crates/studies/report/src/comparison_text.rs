@@ -3,7 +3,7 @@ use crate::{
     comparison::{ALL, Comparison, ComparisonRow},
     family::Method,
     numbers::{letters, percent_change, significant_digits, significant_digits_trimmed},
-    wording::{INTERVAL, LETTERS, undecided},
+    wording::{self, INTERVAL, LETTERS, undecided},
 };
 use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use textwrap::WordSplitter::NoHyphenation;
@@ -117,22 +117,22 @@ impl Comparison {
             1 => format!("one seed: confidence interval and test n/a; change against {}", self.baseline),
             _ => format!("mean of {seeds} seeds, {INTERVAL}; change against {}", self.baseline),
         }];
-        let rows = self.main_rows();
+        let rows = wording::main_rows(self);
         if rows.iter().any(|row| row.significant.is_some()) {
             notes.push("* lowest, or not significantly different; ~ not significant against the baseline".to_string());
         }
-        notes.extend(self.tests_line());
-        match self.has_letters() {
+        notes.extend(wording::tests_line(self));
+        match wording::has_letters(self) {
             true => notes.push(format!("group: {LETTERS}")),
             false if rows.iter().filter(|row| row.ranks()).count() > 1 => notes.push(undecided(&rows)),
             false => {}
         }
-        notes.extend(self.needed_line());
-        notes.extend(self.sequential_line());
+        notes.extend(wording::needed_line(self));
+        notes.extend(wording::sequential_line(self));
         if self.seeds_change_nothing {
             notes.push("every seed gave the same flow times: there is no variance to test against".to_string());
         }
-        notes.extend(self.censored_lines().into_iter().map(|line| format!("! {line}")));
+        notes.extend(wording::censored_lines(self).into_iter().map(|line| format!("! {line}")));
         if let Some((over, schemes)) = self.missing_lines().split_last() {
             notes.extend(schemes.iter().map(|line| format!("MISSING {line}")));
             notes.push(over.clone());

@@ -146,7 +146,7 @@ fn coverage_of_the_intervals_of_means() {
     }
 }
 
-/// Seeds are added until all differences are decided. Without the correction, 8 looks err in more than 10 % of draws.
+/// Seeds are added until all differences are decided. Without the correction, 8 interim tests err in more than 10 % of draws.
 #[test]
 #[ignore = "slow: two minutes"]
 fn error_rate_of_added_seeds() {
@@ -165,7 +165,7 @@ fn error_rate_of_added_seeds() {
         });
         let naive = naive as f64 / DRAWS as f64;
         eprintln!("until decided, {schemes} schemes: {right:.4}, without the correction {:.4}", 1.0 - naive);
-        // Bonferroni's inequality over correlated looks leaves a part of the 5 % unused.
+        // Bonferroni's inequality over correlated tests leaves a part of the 5 % unused.
         assert!(right >= 0.95 && naive > 0.1, "{schemes} schemes: {right}, {naive}");
     }
 }

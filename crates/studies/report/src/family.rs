@@ -18,7 +18,7 @@ pub enum Method {
     Blocked,
     /// t-test of the differences seed by seed.
     Paired,
-    /// One side has one value at every seed, and every value of the other lies beyond it.
+    /// One side has one value at every seed, and every value of the other is beyond it.
     Separated,
     /// The two are equal at every seed.
     Equal,
@@ -69,7 +69,7 @@ pub struct Tested {
     pub p_holm: Option<f64>,
     /// `true` if the two differ at 5 %; `None` without a test.
     pub differs: Option<bool>,
-    /// `true` if the interval at the level of the family lies within the share that [`Sequential`] regards as too small to
+    /// `true` if the interval at the level of the family is within the share that [`Sequential`] regards as too small to
     /// matter.
     pub is_small: Option<bool>,
     /// Seeds that would decide, if the difference and the variance are those observed; `None` where it is decided.
@@ -242,7 +242,7 @@ pub(crate) fn against(
     tests.into_iter().enumerate().map(|(at, single)| Some(tested((at, single?)))).collect()
 }
 
-/// Returns the looks of a comparison of `seeds` seeds; without a plan, the only one.
+/// Returns the interim tests of a comparison of `seeds` seeds; without a plan, the only one.
 pub(crate) fn looks(seeds: usize, sequential: Option<&Sequential>) -> Vec<(usize, f64)> {
     sequential.map_or_else(|| vec![(seeds, 1.0)], |plan| plan.looks_in(seeds))
 }

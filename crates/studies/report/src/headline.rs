@@ -1,6 +1,6 @@
 use crate::{
     comparison::{ALL, Comparison, ComparisonRow, Metric},
-    numbers::{capital, significant_digits, significant_digits_trimmed, thousands},
+    numbers::{capital, list, significant_digits, significant_digits_trimmed, thousands},
     statistics::FEWEST_PAIRS,
     summary::Summary,
     wording::needed,
@@ -211,14 +211,6 @@ pub(crate) fn number_word(number: usize, capital: bool) -> String {
 
 fn seeds_in_words(seeds: usize) -> String {
     format!("{} seed{}", number_word(seeds, false), if seeds == 1 { "" } else { "s" })
-}
-
-pub(crate) fn list(names: Vec<&str>) -> String {
-    match names.as_slice() {
-        [] => String::new(),
-        [one] => one.to_string(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
-    }
 }
 
 /// Formats mean and interval as `3.21 (95 % CI 3.15 to 3.27)`.

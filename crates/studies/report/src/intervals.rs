@@ -1,4 +1,4 @@
-//! Confidence intervals of means that cannot lie outside a range, and the number of seeds that decides a difference.
+//! Confidence intervals of means with a bounded range, and the number of seeds that decides a difference.
 
 use crate::statistics::{Estimate, SIGNIFICANCE, t_quantile};
 
@@ -12,7 +12,7 @@ pub enum Range {
 }
 
 impl Estimate {
-    /// Returns the 95 % confidence interval of the mean, which lies in `range`: Student's t interval for the logarithm of
+    /// Returns the 95 % confidence interval of the mean within `range`: Student's t interval for the logarithm of
     /// the excess over the bound, of a share for its logit, by the delta method. For a small spread it is the interval
     /// of [`Estimate::interval`].
     pub fn interval_in(&self, range: Range) -> Option<(f64, f64)> {

@@ -82,6 +82,15 @@ pub(crate) fn capital(text: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
+/// Joins names: `a, b and c`.
+pub(crate) fn list(names: Vec<&str>) -> String {
+    match names.as_slice() {
+        [] => String::new(),
+        [one] => one.to_string(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

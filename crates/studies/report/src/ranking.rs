@@ -83,7 +83,7 @@ impl Pairs {
         self.schemes > 0 && self.differences.iter().all(is_tested)
     }
 
-    /// Returns `true` if letters say something: a pair is significantly different, or all are equal at every seed.
+    /// Returns `true` if letters separate schemes: a pair is significantly different, or all are equal at every seed.
     fn decide(&self) -> bool {
         let mut pairs = (0..self.schemes).flat_map(|a| (a + 1..self.schemes).map(move |b| (a, b)));
         let equal = |difference: &Option<PairedDifference>| difference.is_some_and(|d| d.test == Test::Equal);

@@ -6,13 +6,13 @@ use std::f64::consts::E;
 
 /// Plan of a comparison that adds seeds until its differences are decided. It is fixed before the first result.
 ///
-/// The differences are tested after each of [`Sequential::looks`]. A look may spend a part of the 5 % that depends only on
-/// the share of the seeds it has seen: alpha(t) = alpha ln(1 + (e - 1) t), the Pocock-type function of Lan and `DeMets`
-/// (Biometrika 70, 1983). Looks are combined by Bonferroni's inequality, so the error is at most 5 %, whatever the
-/// correlation of the looks.
+/// The differences are tested after each of [`Sequential::looks`]. An interim test may spend a part of the 5 % that depends only on
+/// the share of the seeds it uses: alpha(t) = alpha ln(1 + (e - 1) t), the Pocock-type function of Lan and `DeMets`
+/// (Biometrika 70, 1983). The tests are combined by Bonferroni's inequality, so the error is at most 5 % for any
+/// correlation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sequential {
-    /// A difference whose interval lies within this share of the baseline's mean is decided too: too small to matter.
+    /// A difference whose interval is within this share of the baseline's mean is decided too: too small to matter.
     pub share: f64,
     /// Number of seeds after which it ends either way.
     pub max_seeds: u64,
@@ -21,7 +21,7 @@ pub struct Sequential {
 }
 
 impl Sequential {
-    /// Plans looks from `first` seeds on, each with half as many again, up to `max_seeds`.
+    /// Plans interim tests from `first` seeds on, each with half as many again, up to `max_seeds`.
     pub fn new(share: f64, first: u64, max_seeds: u64) -> Self {
         let next = |seeds: &u64| Some(*seeds + seeds.div_ceil(2).max(1));
         let before_last = std::iter::successors(Some(first.max(1)), next).take_while(|seeds| *seeds < max_seeds);

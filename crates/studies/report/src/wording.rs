@@ -3,9 +3,8 @@
 use crate::{
     comparison::{Comparison, ComparisonRow},
     family::Method,
-    headline::list,
     intervals::{MAX_SEEDS_NEEDED, about_seeds},
-    numbers::{significant_digits_trimmed, thousands},
+    numbers::{list, significant_digits_trimmed, thousands},
     sequential::Sequential,
     statistics::FEWEST_PAIRS,
     summary::RunStatus,
@@ -55,67 +54,65 @@ pub(crate) fn tests(rows: &[&ComparisonRow], baseline: &str) -> Option<String> {
 pub(crate) const LETTERS: &str =
     "schemes that share a letter do not differ significantly (paired t-tests over all pairs, Holm's correction, 5 %)";
 
-impl Comparison {
-    /// Returns the rows of the main metric of every workload that is shown.
-    pub(crate) fn main_rows(&self) -> Vec<&ComparisonRow> {
-        let of = |workload: &str| {
-            let metric = self.main_metric_of(workload);
-            self.schemes.iter().filter_map(move |scheme| self.row(workload, scheme, metric)).collect::<Vec<_>>()
+/// Returns the rows of the main metric of every workload that is shown.
+pub(crate) fn main_rows(comparison: &Comparison) -> Vec<&ComparisonRow> {
+    let of = |workload: &str| {
+        let metric = comparison.main_metric_of(workload);
+        comparison.schemes.iter().filter_map(move |scheme| comparison.row(workload, scheme, metric)).collect::<Vec<_>>()
+    };
+    comparison.shown(false).into_iter().flat_map(of).collect()
+}
+
+/// Returns `true` if there are letters.
+pub(crate) fn has_letters(comparison: &Comparison) -> bool {
+    main_rows(comparison).iter().any(|row| !row.group.is_empty())
+}
+
+/// Returns how the schemes were tested against the baseline; `None` where none was.
+pub(crate) fn tests_line(comparison: &Comparison) -> Option<String> {
+    tests(&main_rows(comparison), &comparison.baseline)
+}
+
+/// Returns how many seeds would decide the differences to the baseline that are not significant.
+pub(crate) fn needed_line(comparison: &Comparison) -> Option<String> {
+    needed(&main_rows(comparison), &comparison.baseline)
+}
+
+/// Returns how the number of seeds was chosen, if the differences chose it.
+pub(crate) fn sequential_line(comparison: &Comparison) -> Option<String> {
+    let plan = comparison.until_decided.as_ref()?;
+    let names: Vec<&str> = comparison.undecided.iter().map(|(_, scheme)| scheme.as_str()).collect();
+    let open = match names.as_slice() {
+        [] => "all differences are decided".to_string(),
+        _ => format!("undecided: {}", list(dedup(names))),
+    };
+    Some(format!("{}; {open}", in_words(plan, comparison.compared_seeds.len())))
+}
+
+/// Returns, per scheme that is not compared, why.
+pub(crate) fn censored_lines(comparison: &Comparison) -> Vec<String> {
+    let mut worst: BTreeMap<&str, (u64, Option<RunStatus>)> = BTreeMap::new();
+    for row in comparison.rows.iter().filter(|row| row.test == Some(Method::Censored)) {
+        let own = worst.entry(&row.scheme).or_default();
+        *own = (own.0.max(row.unfinished_flows), own.1.max(row.status));
+    }
+    let line = |scheme: &String| {
+        let (flows, status) = worst.get(scheme.as_str())?;
+        let status = status.filter(|status| *status != RunStatus::Finished);
+        let status = status.map_or(String::new(), |status| format!(" ({})", status.word()));
+        let flows = thousands(&flows.to_string());
+        let effect = match *scheme == comparison.baseline {
+            true => {
+                "; it is the baseline, so no scheme has a ratio, a difference or a test (--baseline A names another)"
+            }
+            false => "",
         };
-        self.shown(false).into_iter().flat_map(of).collect()
-    }
-
-    /// Returns `true` if there are letters.
-    pub(crate) fn has_letters(&self) -> bool {
-        self.main_rows().iter().any(|row| !row.group.is_empty())
-    }
-
-    /// Returns how the schemes were tested against the baseline; `None` where none was.
-    pub(crate) fn tests_line(&self) -> Option<String> {
-        tests(&self.main_rows(), &self.baseline)
-    }
-
-    /// Returns how many seeds would decide the differences to the baseline that are not significant.
-    pub(crate) fn needed_line(&self) -> Option<String> {
-        needed(&self.main_rows(), &self.baseline)
-    }
-
-    /// Returns how the number of seeds was chosen, if the differences chose it.
-    pub(crate) fn sequential_line(&self) -> Option<String> {
-        let plan = self.until_decided.as_ref()?;
-        let names: Vec<&str> = self.undecided.iter().map(|(_, scheme)| scheme.as_str()).collect();
-        let open = match names.as_slice() {
-            [] => "all differences are decided".to_string(),
-            _ => format!("undecided: {}", list(dedup(names))),
-        };
-        Some(format!("{}; {open}", in_words(plan, self.compared_seeds.len())))
-    }
-
-    /// Returns, per scheme that is not compared, why.
-    pub(crate) fn censored_lines(&self) -> Vec<String> {
-        let mut worst: BTreeMap<&str, (u64, Option<RunStatus>)> = BTreeMap::new();
-        for row in self.rows.iter().filter(|row| row.test == Some(Method::Censored)) {
-            let own = worst.entry(&row.scheme).or_default();
-            *own = (own.0.max(row.unfinished_flows), own.1.max(row.status));
-        }
-        let line = |scheme: &String| {
-            let (flows, status) = worst.get(scheme.as_str())?;
-            let status = status.filter(|status| *status != RunStatus::Finished);
-            let status = status.map_or(String::new(), |status| format!(" ({})", status.word()));
-            let flows = thousands(&flows.to_string());
-            let effect = match *scheme == self.baseline {
-                true => {
-                    "; it is the baseline, so no scheme has a ratio, a difference or a test (--baseline A names another)"
-                }
-                false => "",
-            };
-            Some(format!(
-                "{scheme} is not compared: {flows} measured flows did not finish{status}, so the figures of the \
-                 others are too good{effect}"
-            ))
-        };
-        self.schemes.iter().filter_map(line).collect()
-    }
+        Some(format!(
+            "{scheme} is not compared: {flows} measured flows did not finish{status}, so the figures of the \
+             others are too good{effect}"
+        ))
+    };
+    comparison.schemes.iter().filter_map(line).collect()
 }
 
 fn dedup(mut names: Vec<&str>) -> Vec<&str> {

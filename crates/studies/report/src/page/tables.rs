@@ -4,7 +4,7 @@ use crate::{
     figures::SERIES,
     intervals::about_seeds,
     numbers::{bytes, capital, letters, percent_change, significant_digits, significant_digits_trimmed},
-    wording::{INTERVAL, LETTERS, undecided},
+    wording::{self, INTERVAL, LETTERS, undecided},
 };
 use minijinja::{Value, context};
 
@@ -91,30 +91,30 @@ fn ties_throughout(comparison: &Comparison, workload: &str, metric: &str) -> boo
 }
 
 pub(super) fn legend(comparison: &Comparison) -> String {
-    let rows = comparison.main_rows();
+    let rows = wording::main_rows(comparison);
     if comparison.compared_seeds.len() == 1 {
         let mut parts = vec!["One seed: no confidence interval and no test.".to_string()];
-        parts.extend(comparison.censored_lines().into_iter().map(|line| format!("{line}.")));
+        parts.extend(wording::censored_lines(comparison).into_iter().map(|line| format!("{line}.")));
         return parts.join(" ");
     }
     let mut parts = vec![format!("Mean over seeds, {INTERVAL}.")];
-    match comparison.has_letters() {
+    match wording::has_letters(comparison) {
         true => parts.push(format!("{}; \u{2713} marks the lowest and all that tie with it.", capital(LETTERS))),
         false if rows.iter().filter(|row| row.ranks()).count() > 1 => {
             parts.push(format!("{}.", capital(&undecided(&rows))));
         }
         false => {}
     }
-    if let Some(tests) = comparison.tests_line() {
+    if let Some(tests) = wording::tests_line(comparison) {
         parts.push(format!(
             "Below each mean the change against {}: coloured where it is significant, grey and n.s. where it is not.",
             comparison.baseline
         ));
         parts.push(format!("{}.", capital(&tests)));
     }
-    parts.extend(comparison.needed_line().map(|line| format!("{}.", capital(&line))));
-    parts.extend(comparison.sequential_line().map(|line| format!("{}.", capital(&line))));
-    parts.extend(comparison.censored_lines().into_iter().map(|line| format!("{line}.")));
+    parts.extend(wording::needed_line(comparison).map(|line| format!("{}.", capital(&line))));
+    parts.extend(wording::sequential_line(comparison).map(|line| format!("{}.", capital(&line))));
+    parts.extend(wording::censored_lines(comparison).into_iter().map(|line| format!("{line}.")));
     parts.join(" ")
 }
 

@@ -1,0 +1,58 @@
+//! Runs of a plan, of one comparison or of several after each other.
+
+use super::request::{runs_failed, threads};
+use crate::{arguments::RunOptions, failure::Failure, printing::note, progress::ProgressDisplay};
+use anabranch_scenario::scenario::Scenario;
+use anabranch_study::compare::{Compared, Permission, Plan};
+use std::{collections::BTreeSet, path::Path};
+
+/// Runs whose notes were printed, if several plans are run after each other.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    runs: BTreeSet<(String, u64)>,
+}
+
+/// Runs the missing runs of `plan` in `directory` and prints the warnings of those that are not in `seen`.
+pub(super) fn run_plan(
+    plan: &Plan,
+    scenario: &Scenario,
+    directory: &Path,
+    permission: Permission,
+    options: &RunOptions,
+    seen: &mut Seen,
+) -> Result<Compared, Failure> {
+    let watch = ProgressDisplay::new(options.progress, plan.jobs.iter().map(|job| job.name.clone()).collect());
+    let compared = plan.execute(scenario, directory, threads(options), permission, &watch);
+    watch.close();
+    let compared = compared?;
+    if compared.reused > seen.runs.len() {
+        note(&format!("{} of {} runs were already finished and not repeated", compared.reused, plan.jobs.len()));
+    }
+    for summary in &compared.summaries {
+        if !seen.runs.insert((summary.scheme.clone(), summary.seed)) {
+            continue;
+        }
+        for warning in summary.warnings() {
+            note(&format!("warning: {}, seed {}: {warning}", summary.scheme, summary.seed));
+        }
+    }
+    Ok(compared)
+}
+
+pub(super) fn failed(compared: &Compared) -> Vec<(String, String)> {
+    compared.failed.iter().map(|(name, error)| (name.clone(), error.to_string())).collect()
+}
+
+pub(super) fn ended(compared: &Compared, failed: &[(String, String)], runs: usize) -> Result<(), Failure> {
+    if compared.interrupted {
+        note(&format!(
+            "partial: {} of {runs} runs are finished; repeat the command to continue",
+            compared.summaries.len()
+        ));
+        return Err(Failure::Interrupted);
+    }
+    if !failed.is_empty() {
+        return Err(runs_failed(failed, runs));
+    }
+    Ok(())
+}
