@@ -311,6 +311,15 @@ impl Comparison {
         first.into_iter().chain(then).chain(pooled).collect()
     }
 
+    /// Returns a workload's name in tables and headings.
+    pub fn label(&self, workload: &str) -> String {
+        match workload {
+            ALL if self.measured.len() > 1 => format!("all {} workloads pooled", self.measured.len()),
+            ALL => self.measured.first().cloned().unwrap_or_else(|| ALL.to_string()),
+            name => name.to_string(),
+        }
+    }
+
     /// Returns the metric on which the schemes are ranked on `workload`.
     pub fn main_metric_of(&self, workload: &str) -> &'static str {
         self.main_metrics.get(workload).copied().unwrap_or(self.main_metric)

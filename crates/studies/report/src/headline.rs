@@ -18,176 +18,159 @@ pub struct Headline {
     pub sentences: Vec<String>,
 }
 
-impl Comparison {
-    /// Returns the result in sentences per measured workload, with `with_all` also over all together: the best schemes
-    /// on the main metric, the differences and their significance.
-    pub fn headlines(&self, with_all: bool) -> Vec<Headline> {
-        let shown = self.shown(with_all);
-        let single = shown.len() == 1;
-        let counts = |w: &str| w == ALL || self.measured.iter().any(|measured| measured == w);
-        shown
-            .into_iter()
-            .filter(|workload| counts(workload))
-            .map(|workload| Headline {
-                workload: (!single).then(|| self.label(workload)),
-                sentences: self.sentences(workload),
-            })
-            .collect()
-    }
-
-    /// Returns a workload's name in tables and headings.
-    pub fn label(&self, workload: &str) -> String {
-        match workload {
-            ALL if self.measured.len() > 1 => format!("all {} workloads pooled", self.measured.len()),
-            ALL => self.measured.first().cloned().unwrap_or_else(|| ALL.to_string()),
-            name => name.to_string(),
-        }
-    }
-
-    fn sentences(&self, workload: &str) -> Vec<String> {
-        let Some(metric) = Metric::named(self.main_metric_of(workload)) else { return vec![] };
-        let rows = self.schemes.iter().filter_map(|scheme| self.row(workload, scheme, metric.name));
-        let (mut ranked, unranked): (Vec<&ComparisonRow>, Vec<&ComparisonRow>) = rows.partition(|row| row.ranks());
-        ranked.sort_by(|a, b| a.mean.unwrap_or(f64::MAX).total_cmp(&b.mean.unwrap_or(f64::MAX)));
-        let mut sentences = match ranked.as_slice() {
-            [] => vec!["No scheme finished all measured flows, so none is ranked best.".to_string()],
-            [only] => vec![format!("{}: {} of {}.", only.scheme, title(metric), value(only))],
-            ranked => self.ranking(ranked, metric),
-        };
-        if !unranked.is_empty() {
-            let names: Vec<&str> = unranked.iter().map(|row| row.scheme.as_str()).collect();
-            sentences.push(format!("Not ranked or compared, since flows did not finish: {}.", names.join(", ")));
-            if names.contains(&self.baseline.as_str()) {
-                sentences.push("The baseline is among them, so no change against it is known.".to_string());
-            }
-        }
-        sentences
-    }
-
-    /// `ranked` contains at least two schemes, the lowest first.
-    fn ranking(&self, ranked: &[&ComparisonRow], metric: &Metric) -> Vec<String> {
-        let (title, lowest, highest) = (title(metric), ranked[0], ranked[ranked.len() - 1]);
-        if !lowest.leading {
-            return vec![
-                format!(
-                    "Too few seeds to rank the schemes: {} so far; a test needs {FEWEST_PAIRS}, a decision five or more.",
-                    seeds_in_words(lowest.seeds)
-                ),
-                format!(
-                    "The lowest {title} so far is {} under {}; no difference is tested.",
-                    value(lowest),
-                    lowest.scheme
-                ),
-            ];
-        }
-        let leading: Vec<&ComparisonRow> = ranked.iter().copied().filter(|row| row.leading).collect();
-        let names = list(leading.iter().map(|row| row.scheme.as_str()).collect());
-        let range = |rows: &[&ComparisonRow]| {
-            let ends = [rows.first(), rows.last()].map(|row| row.and_then(|row| row.mean).unwrap_or(f64::NAN));
-            format!("{} to {}", significant_digits(ends[0], 3), significant_digits(ends[1], 3))
-        };
-        let mut sentences = vec![];
-        let spread = |rows: &[&ComparisonRow]| {
-            let ends = rows.first().zip(rows.last()).and_then(|(a, b)| a.mean.zip(b.mean));
-            ends.is_some_and(|(lowest_ratio, highest_ratio)| highest_ratio > lowest_ratio * (1.0 + TIE))
-        };
-        let needed = needed(ranked, &self.baseline).map(|line| format!("{}.", capital(&line)));
-        let more = needed.unwrap_or_else(|| "More seeds may separate them.".to_string());
-        if leading.len() == ranked.len() && spread(ranked) {
-            let sentence = format!(
-                "No scheme differs significantly from the lowest in the {title} with {}: {names} ({}).",
-                seeds_in_words(lowest.seeds),
-                range(ranked)
-            );
-            return [sentence].into_iter().chain(self.differ_from_baseline(ranked)).chain([more]).collect();
-        }
-        if leading.len() == ranked.len() {
-            let how = match lowest.mean == highest.mean {
-                true => format!("all are at {}", significant_digits(lowest.mean.unwrap_or(f64::NAN), 3)),
-                false => range(ranked),
-            };
-            sentences.push(format!("{} schemes tie in the {title}: {names} ({how}).", number_word(ranked.len(), true)));
-            sentences.push(format!(
-                "Over {} none of them differs significantly from the lowest.",
-                seeds_in_words(lowest.seeds)
-            ));
-            return sentences;
-        }
-        match leading.as_slice() {
-            [best] => sentences.push(format!("{} has the best {title}: {}.", best.scheme, value(best))),
-            // Far apart without a significant difference is no tie: more seeds are required.
-            several if spread(several) => sentences.extend([
-                format!(
-                    "{} schemes do not differ significantly from the lowest {title} with {}: {names} ({}).",
-                    number_word(several.len(), true),
-                    seeds_in_words(lowest.seeds),
-                    range(several)
-                ),
-                more,
-            ]),
-            several => sentences.push(format!(
-                "{} schemes tie for the best {title}: {names} ({}).",
-                number_word(several.len(), true),
-                range(several)
-            )),
-        }
-        sentences.extend(self.against_baseline(&leading));
-        let next = ranked.iter().find(|row| !row.leading);
-        if let (Some(next), [best]) = (next, leading.as_slice()) {
-            let ratio = next.mean.zip(best.mean).map_or(1.0, |(next, best)| next / best);
-            sentences.push(format!(
-                "Next is {} with {}, {}.",
-                next.scheme,
-                significant_digits(next.mean.unwrap_or(f64::NAN), 3),
-                change(ratio)
-            ));
-        }
-        sentences.push(self.significance(lowest, ranked.len()));
-        sentences
-    }
-
-    /// Tests against the baseline alone are fewer than those of all pairs, and may decide where those do not.
-    fn differ_from_baseline(&self, ranked: &[&ComparisonRow]) -> Option<String> {
-        let differ: Vec<&str> =
-            ranked.iter().filter(|row| row.significant == Some(true)).map(|row| row.scheme.as_str()).collect();
-        let verb = if differ.len() == 1 { "differs" } else { "differ" };
-        (!differ.is_empty()).then(|| {
-            format!("Against the baseline alone, {} {verb} significantly from {}.", list(differ), self.baseline)
+/// Returns the result in sentences per measured workload, with `with_all` also over all together: the best schemes
+/// on the main metric, the differences and their significance.
+pub fn headlines(comparison: &Comparison, with_all: bool) -> Vec<Headline> {
+    let shown = comparison.shown(with_all);
+    let single = shown.len() == 1;
+    let counts = |w: &str| w == ALL || comparison.measured.iter().any(|measured| measured == w);
+    shown
+        .into_iter()
+        .filter(|workload| counts(workload))
+        .map(|workload| Headline {
+            workload: (!single).then(|| comparison.label(workload)),
+            sentences: sentences(comparison, workload),
         })
-    }
+        .collect()
+}
 
-    fn against_baseline(&self, leading: &[&ComparisonRow]) -> Option<String> {
-        if leading.iter().any(|row| row.scheme == self.baseline) {
-            return Some(match leading.len() {
-                1 => "It is the baseline.".to_string(),
-                _ => format!("The baseline, {}, is among them: no gain over it is shown.", self.baseline),
-            });
+fn sentences(comparison: &Comparison, workload: &str) -> Vec<String> {
+    let Some(metric) = Metric::named(comparison.main_metric_of(workload)) else { return vec![] };
+    let rows = comparison.schemes.iter().filter_map(|scheme| comparison.row(workload, scheme, metric.name));
+    let (mut ranked, unranked): (Vec<&ComparisonRow>, Vec<&ComparisonRow>) = rows.partition(|row| row.ranks());
+    ranked.sort_by(|a, b| a.mean.unwrap_or(f64::MAX).total_cmp(&b.mean.unwrap_or(f64::MAX)));
+    let mut sentences = match ranked.as_slice() {
+        [] => vec!["No scheme finished all measured flows, so none is ranked best.".to_string()],
+        [only] => vec![format!("{}: {} of {}.", only.scheme, title(metric), value(only))],
+        ranked => ranking(comparison, ranked, metric),
+    };
+    if !unranked.is_empty() {
+        let names: Vec<&str> = unranked.iter().map(|row| row.scheme.as_str()).collect();
+        sentences.push(format!("Not ranked or compared, since flows did not finish: {}.", names.join(", ")));
+        if names.contains(&comparison.baseline.as_str()) {
+            sentences.push("The baseline is among them, so no change against it is known.".to_string());
         }
-        let shown: Vec<f64> = leading.iter().filter_map(|row| row.ratio_to_baseline).collect();
-        let (lowest_ratio, highest_ratio) = shown.iter().fold((f64::MAX, f64::MIN), |(a, b), r| (a.min(*r), b.max(*r)));
-        let (one, other) = (change(lowest_ratio), change(highest_ratio));
-        let number = |text: &str| text.trim_end_matches(" lower").trim_end_matches(" %").to_string();
-        let how = match (one == other, lowest_ratio <= 1.0 && highest_ratio <= 1.0) {
-            (true, _) => one,
-            (false, true) => format!("{} to {one}", number(&other)),
-            (false, false) => format!("between {one} and {other}"),
-        };
-        let unsure = leading.iter().any(|row| row.significant == Some(false));
-        let doubt = if unsure { "; not all of these differences are significant" } else { "" };
-        (!shown.is_empty()).then(|| format!("That is {how} than {} (baseline){doubt}.", self.baseline))
     }
+    sentences
+}
 
-    fn significance(&self, lowest: &ComparisonRow, ranked: usize) -> String {
-        if self.seeds_change_nothing {
-            return "Every seed gave the same flow times, so there is no variance to test against: the results hold for this scenario exactly, and more seeds add nothing."
-                .to_string();
-        }
-        format!(
-            "Paired t-tests over {}, Holm's correction over all {} pairs, 5 %.",
+/// `ranked` contains at least two schemes, the lowest first.
+fn ranking(comparison: &Comparison, ranked: &[&ComparisonRow], metric: &Metric) -> Vec<String> {
+    let (title, lowest, highest) = (title(metric), ranked[0], ranked[ranked.len() - 1]);
+    if !lowest.leading {
+        return vec![
+            format!(
+                "Too few seeds to rank the schemes: {} so far; a test needs {FEWEST_PAIRS}, a decision five or more.",
+                seeds_in_words(lowest.seeds)
+            ),
+            format!("The lowest {title} so far is {} under {}; no difference is tested.", value(lowest), lowest.scheme),
+        ];
+    }
+    let leading: Vec<&ComparisonRow> = ranked.iter().copied().filter(|row| row.leading).collect();
+    let names = list(leading.iter().map(|row| row.scheme.as_str()).collect());
+    let range = |rows: &[&ComparisonRow]| {
+        let ends = [rows.first(), rows.last()].map(|row| row.and_then(|row| row.mean).unwrap_or(f64::NAN));
+        format!("{} to {}", significant_digits(ends[0], 3), significant_digits(ends[1], 3))
+    };
+    let mut sentences = vec![];
+    let spread = |rows: &[&ComparisonRow]| {
+        let ends = rows.first().zip(rows.last()).and_then(|(a, b)| a.mean.zip(b.mean));
+        ends.is_some_and(|(lowest_ratio, highest_ratio)| highest_ratio > lowest_ratio * (1.0 + TIE))
+    };
+    let needed = needed(ranked, &comparison.baseline).map(|line| format!("{}.", capital(&line)));
+    let more = needed.unwrap_or_else(|| "More seeds may separate them.".to_string());
+    if leading.len() == ranked.len() && spread(ranked) {
+        let sentence = format!(
+            "No scheme differs significantly from the lowest in the {title} with {}: {names} ({}).",
             seeds_in_words(lowest.seeds),
-            ranked * (ranked - 1) / 2
-        )
+            range(ranked)
+        );
+        return [sentence].into_iter().chain(differ_from_baseline(comparison, ranked)).chain([more]).collect();
     }
+    if leading.len() == ranked.len() {
+        let how = match lowest.mean == highest.mean {
+            true => format!("all are at {}", significant_digits(lowest.mean.unwrap_or(f64::NAN), 3)),
+            false => range(ranked),
+        };
+        sentences.push(format!("{} schemes tie in the {title}: {names} ({how}).", number_word(ranked.len(), true)));
+        sentences
+            .push(format!("Over {} none of them differs significantly from the lowest.", seeds_in_words(lowest.seeds)));
+        return sentences;
+    }
+    match leading.as_slice() {
+        [best] => sentences.push(format!("{} has the best {title}: {}.", best.scheme, value(best))),
+        // Far apart without a significant difference is no tie: more seeds are required.
+        several if spread(several) => sentences.extend([
+            format!(
+                "{} schemes do not differ significantly from the lowest {title} with {}: {names} ({}).",
+                number_word(several.len(), true),
+                seeds_in_words(lowest.seeds),
+                range(several)
+            ),
+            more,
+        ]),
+        several => sentences.push(format!(
+            "{} schemes tie for the best {title}: {names} ({}).",
+            number_word(several.len(), true),
+            range(several)
+        )),
+    }
+    sentences.extend(against_baseline(comparison, &leading));
+    let next = ranked.iter().find(|row| !row.leading);
+    if let (Some(next), [best]) = (next, leading.as_slice()) {
+        let ratio = next.mean.zip(best.mean).map_or(1.0, |(next, best)| next / best);
+        sentences.push(format!(
+            "Next is {} with {}, {}.",
+            next.scheme,
+            significant_digits(next.mean.unwrap_or(f64::NAN), 3),
+            change(ratio)
+        ));
+    }
+    sentences.push(significance(comparison, lowest, ranked.len()));
+    sentences
+}
+
+/// Tests against the baseline alone are fewer than those of all pairs, and may decide where those do not.
+fn differ_from_baseline(comparison: &Comparison, ranked: &[&ComparisonRow]) -> Option<String> {
+    let differ: Vec<&str> =
+        ranked.iter().filter(|row| row.significant == Some(true)).map(|row| row.scheme.as_str()).collect();
+    let verb = if differ.len() == 1 { "differs" } else { "differ" };
+    (!differ.is_empty()).then(|| {
+        format!("Against the baseline alone, {} {verb} significantly from {}.", list(differ), comparison.baseline)
+    })
+}
+
+fn against_baseline(comparison: &Comparison, leading: &[&ComparisonRow]) -> Option<String> {
+    if leading.iter().any(|row| row.scheme == comparison.baseline) {
+        return Some(match leading.len() {
+            1 => "It is the baseline.".to_string(),
+            _ => format!("The baseline, {}, is among them: no gain over it is shown.", comparison.baseline),
+        });
+    }
+    let shown: Vec<f64> = leading.iter().filter_map(|row| row.ratio_to_baseline).collect();
+    let (lowest_ratio, highest_ratio) = shown.iter().fold((f64::MAX, f64::MIN), |(a, b), r| (a.min(*r), b.max(*r)));
+    let (one, other) = (change(lowest_ratio), change(highest_ratio));
+    let number = |text: &str| text.trim_end_matches(" lower").trim_end_matches(" %").to_string();
+    let how = match (one == other, lowest_ratio <= 1.0 && highest_ratio <= 1.0) {
+        (true, _) => one,
+        (false, true) => format!("{} to {one}", number(&other)),
+        (false, false) => format!("between {one} and {other}"),
+    };
+    let unsure = leading.iter().any(|row| row.significant == Some(false));
+    let doubt = if unsure { "; not all of these differences are significant" } else { "" };
+    (!shown.is_empty()).then(|| format!("That is {how} than {} (baseline){doubt}.", comparison.baseline))
+}
+
+fn significance(comparison: &Comparison, lowest: &ComparisonRow, ranked: usize) -> String {
+    if comparison.seeds_change_nothing {
+        return "Every seed gave the same flow times, so there is no variance to test against: the results hold for this scenario exactly, and more seeds add nothing."
+            .to_string();
+    }
+    format!(
+        "Paired t-tests over {}, Holm's correction over all {} pairs, 5 %.",
+        seeds_in_words(lowest.seeds),
+        ranked * (ranked - 1) / 2
+    )
 }
 
 fn title(metric: &Metric) -> &'static str {

@@ -51,7 +51,7 @@ pub use disk::Content;
 pub use error::ReportError;
 pub use family::{Method, Tested};
 pub use figures::Figure;
-pub use headline::Headline;
+pub use headline::{Headline, headlines};
 pub use intervals::{POWER, Range, seeds_needed};
 pub use load::OfferedLoad;
 pub use manifest::{ColumnEntry, FileEntry, InputEntry, Manifest, Provenance, ResultKind, run_key};

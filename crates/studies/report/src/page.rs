@@ -30,7 +30,7 @@ pub(crate) fn render(
 ) -> Result<String, ReportError> {
     let first = data.summaries.first();
     let headlines = match (comparison, first) {
-        (Some(comparison), _) => comparison.headlines(with_all),
+        (Some(comparison), _) => headline::headlines(comparison, with_all),
         (None, Some(run)) => headline::of_run(run),
         (None, None) => vec![],
     };

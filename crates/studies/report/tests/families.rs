@@ -33,7 +33,7 @@
 #[allow(dead_code)]
 mod common;
 
-use anabranch_report::{ALL, Comparison, Estimate, Method, Range, Summary, seeds_needed};
+use anabranch_report::{ALL, Comparison, Estimate, Method, Range, Summary, headlines, seeds_needed};
 use anabranch_units::Time;
 use common::{flow, meta, result, unfinish};
 
@@ -181,7 +181,7 @@ fn letters_stand_only_where_they_decide() {
     let (needed, text) = (row.seeds_needed.unwrap(), comparison.to_text(100));
     assert!(needed > 5, "{needed}");
     assert!(text.contains("no letters") && text.contains(&format!("prime needs about {needed} seeds")), "{text}");
-    let said: Vec<String> = comparison.headlines(false).into_iter().flat_map(|h| h.sentences).collect();
+    let said: Vec<String> = headlines(&comparison, false).into_iter().flat_map(|h| h.sentences).collect();
     assert!(said.iter().any(|sentence| sentence.contains(&format!("about {needed} seeds"))), "{said:?}");
 }
 

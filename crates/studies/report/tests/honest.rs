@@ -5,8 +5,8 @@ mod common;
 
 use anabranch_outcome::{FlowDelays, FlowRow, LinkWindow, RunRows};
 use anabranch_report::{
-    ALL, Comparison, Formats, LinkFault, RunMeta, Summary, WorkloadMeta, report, report_pooled, run_directory,
-    write_comparison,
+    ALL, Comparison, Formats, LinkFault, RunMeta, Summary, WorkloadMeta, headlines, report, report_pooled,
+    run_directory, write_comparison,
 };
 use anabranch_testkit::{folder, rows};
 use anabranch_units::Time;
@@ -63,7 +63,7 @@ fn page(dir: &Path, with_all: bool) -> String {
 }
 
 fn message(comparison: &Comparison) -> String {
-    comparison.headlines(false).iter().flat_map(|h| h.sentences.clone()).collect::<Vec<_>>().join(" ")
+    headlines(comparison, false).iter().flat_map(|h| h.sentences.clone()).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn workloads_are_not_pooled_by_default() {
     // Pooled, ecmp seems four times as good.
     let pooled = |scheme| comparison.row(ALL, scheme, "slowdown_p99").unwrap().mean.unwrap();
     assert!(pooled("ecmp") < 6.0 && pooled("prime") > 19.0, "{} {}", pooled("ecmp"), pooled("prime"));
-    let headlines = comparison.headlines(false);
+    let headlines = headlines(&comparison, false);
     let workloads: Vec<_> = headlines.iter().map(|h| h.workload.clone().unwrap()).collect();
     assert_eq!(workloads, ["incast", "web"]);
     for headline in &headlines {
