@@ -126,10 +126,10 @@ fn unacknowledged_data_differs_from_silent_peer() {
         folder.run(&["send", "--to", &at, "--bytes", "1MB", "--set", "wire.labels=1", "--set", "wire.give_up=500ms"]);
     let message = stderr(&sent);
     assert_eq!((code(&sent), stdout(&sent)), (2, String::new()), "{message}");
-    for words in [&at[..], "is connected, but data are not answered: 0 B", "500ms", "wire.max_buffered_bytes"] {
+    for words in [&at[..], "is connected but acknowledges no data: 0 B", "500ms", "wire.max_buffered_bytes"] {
         assert!(message.contains(words), "{words}: {message}");
     }
-    assert!(!message.contains("no answer"), "{message}");
+    assert!(!message.contains("no reply"), "{message}");
 }
 
 #[test]

@@ -117,6 +117,8 @@ impl Staging {
         let put = || -> io::Result<()> {
             // First write a manifest that lists the files about to appear and disappear.
             let mut before = manifest.clone();
+            // These tables are not there yet: a sweep that is repeated makes them.
+            before.run_states.clear();
             for file in before.files.iter_mut().filter(|file| self.files.contains_key(&file.name)) {
                 (file.bytes, file.blake3) = (None, None);
             }

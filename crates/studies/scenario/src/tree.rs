@@ -381,6 +381,6 @@ mod tests {
     fn invalid_toml_is_located() {
         let error = Tree::parse("x.toml", "seed = 1\nkind = fat-tree\n").unwrap_err();
         assert_eq!(error.line_column(), Some((2, 8)));
-        assert!(Tree::parse("x.toml", "n = 99999999999999999999").unwrap_err().to_string().contains("64 bits"));
+        assert!(Tree::parse("x.toml", "n = 99999999999999999999").unwrap_err().to_string().contains("64-bit"));
     }
 }

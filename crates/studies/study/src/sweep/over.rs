@@ -217,7 +217,7 @@ mod tests {
             ("load=0.3..0.9", "needs a step"),
             ("load=0.3..0.9:x", "step `x`"),
             ("load=0.3..0.9:0", "above zero"),
-            ("load=0.9..0.3:0.1", "not above the second"),
+            ("load=0.9..0.3:0.1", "must not be above its end"),
             ("rate=1Gbps..2Tbps:1Gbps", "one unit"),
             ("x=0..10000000:1", "more than 1000000"),
             ("seed=1,2", "--seeds"),
