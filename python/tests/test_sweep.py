@@ -162,7 +162,7 @@ def test_the_disk_is_full_at_the_third_run(tmp_path: Path, of_the_command: survi
     try:
         out = place / "sweep"
         with survival.Watched(out):
-            with pytest.raises(ab.ScenarioError, match="make room") as caught:
+            with pytest.raises(ab.ScenarioError, match="free space there") as caught:
                 survival.sweep(out, threads=1)
             finished = len(survival.finished(out))
             assert 1 <= finished <= 3 and f"{finished} of 20" in str(caught.value)
@@ -212,7 +212,7 @@ def test_mistakes_are_told_before_the_first_run(tmp_path: Path) -> None:
     rejected("scenario", "there are no scenarios", scenario=[], over=None)
     rejected(f'over["{size}"]', "found no value", over={size: []})
     rejected(f'over["{size}"]', "expected a list or a range", over={size: 16})
-    rejected("over", "the first end of a range", over={delay: "5us..1us:1us"})
+    rejected("over", "must not be above its end", over={delay: "5us..1us:1us"})
     rejected("over", "is given twice", over={delay: ["5us", "5us"]})
     rejected("over", "expected values by key", over=[size])
     assert rejected("schemes", "`emcp`", schemes=["emcp"]).nearest == "ecmp"

@@ -348,7 +348,7 @@ class RunOptions(Part):
     """
     Maximum simulated time. A run that reaches it ends with status `time-limit` and names the unfinished
     flows. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours: far beyond the ready-made
-    scenarios, so that it strikes only where flows cannot finish. Default: "1s".
+    scenarios, so that it ends only runs whose flows cannot finish. Default: "1s".
     """
 
     trigger_latency: str | None = None
