@@ -1,4 +1,4 @@
-//! Checks that scripts ask for: `--strict` and `--assert` end with exit code 1.
+//! Checks for scripts: `--strict` and `--assert` end with exit code 1.
 
 #[allow(dead_code)]
 mod common;

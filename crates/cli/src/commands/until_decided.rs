@@ -14,7 +14,7 @@ use anabranch_scenario::{
 use anabranch_study::compare::{Compared, Permission, Plan, Request};
 use std::path::Path;
 
-/// Seeds of the first look, unless `--seeds` names them.
+/// Seeds of the first test, unless `--seeds` names them.
 const FIRST: u64 = 5;
 
 /// Reads a share such as `5%` or `0.05`.
@@ -68,7 +68,7 @@ fn admit(sequential: &Sequential, directory: &Path) -> Result<u64, Failure> {
     }
 }
 
-/// Runs `sequential`, look by look, until all differences are decided. Returns the last plan and its outcome.
+/// Runs `sequential`, test by test, until all differences are decided. Returns the last plan and its outcome.
 pub(super) fn run_until_decided(
     arguments: &Compare,
     scenario: &Scenario,

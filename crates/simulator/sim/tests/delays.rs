@@ -1,4 +1,4 @@
-//! Parts of completion times: by hand where one thing delays a flow, and exact sums for schemes, transports and modes.
+//! Parts of completion times: by hand where one cause delays a flow, and exact sums for schemes, transports and modes.
 
 mod common;
 use anabranch_backend::Setup;

@@ -28,7 +28,7 @@ impl Sequential {
         Sequential { share, max_seeds, looks: before_last.chain([max_seeds]).collect() }
     }
 
-    /// Returns the looks at the first `seeds` seeds, the last at all of them: number of seeds, share of the level.
+    /// Returns the interim tests of the first `seeds` seeds, the last of all of them: number of seeds, share of the level.
     pub(crate) fn looks_in(&self, seeds: usize) -> Vec<(usize, f64)> {
         let spent = |look: u64| (1.0 + (E - 1.0) * look as f64 / self.max_seeds.max(1) as f64).ln();
         let mut before = 0.0;
@@ -42,7 +42,7 @@ impl Sequential {
                 return looks;
             }
         }
-        // More seeds than planned: the last look has them all.
+        // More seeds than planned: the last test has them all.
         if let Some(last) = looks.last_mut() {
             last.0 = seeds;
         }
@@ -54,7 +54,7 @@ impl Sequential {
         self.looks_in(seeds).last().map_or(1.0, |look| look.1)
     }
 
-    /// Returns the level of one look in per cent, as in tables.
+    /// Returns the level of one test in per cent, as in tables.
     pub(crate) fn level_percent(&self, seeds: usize) -> f64 {
         100.0 * SIGNIFICANCE * self.level(seeds)
     }

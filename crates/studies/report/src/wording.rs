@@ -1,4 +1,4 @@
-//! What tables, pages and sweeps say about tests, in the same words.
+//! Sentences about tests, the same in tables, pages and sweeps.
 
 use crate::{
     comparison::{Comparison, ComparisonRow},

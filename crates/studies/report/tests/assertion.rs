@@ -1,4 +1,4 @@
-//! Assertions about comparisons, against means worked out by hand.
+//! Assertions about comparisons, against means by hand.
 
 #[allow(dead_code)]
 mod common;

@@ -166,7 +166,7 @@ fn zero_against_many_is_significant() {
     close(row.p_value.unwrap(), 2.0 / 1024.0);
     assert!(row.difference_ci95_high.unwrap() < 0.0, "the interval agrees: {row:?}");
     assert!(row.leading && !comparison.row(ALL, "ecmp", "trimmed").unwrap().leading);
-    // A value that both sides have tells nothing.
+    // A value that both sides have separates nothing.
     let mut runs = runs;
     runs[0].counters.totals.trimmed = Some(0);
     let comparison = Comparison::new(&runs, &["ecmp".to_string(), "prime".to_string()], "ecmp");
@@ -228,7 +228,7 @@ fn nothing_is_compared_with_a_censored_side() {
     }
     let text = comparison.to_text(200);
     assert!(text.contains("it is the baseline, so no scheme has a ratio, a difference or a test"), "{text}");
-    // A network that stood still.
+    // A network without progress.
     let mut stalled = runs("");
     stalled.retain(|run| !run.scheme.is_empty());
     stalled[0].status = Some(anabranch_report::RunStatus::Stalled);

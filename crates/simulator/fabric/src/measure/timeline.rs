@@ -17,7 +17,7 @@ pub(crate) struct Parts {
     pub(crate) serialisation: u64,
 }
 
-/// Event that let a blocked flow send again.
+/// Event that let a blocked flow continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// Its own start.
@@ -125,7 +125,7 @@ impl Timeline {
         }
     }
 
-    /// Notes that the flow may send again after an event at `now`; the host's link has been paused for `paused`.
+    /// Notes that the flow may go on sending after an event at `now`; the host's link has been paused for `paused`.
     #[inline]
     pub(crate) fn unblock(&mut self, now: u64, cause: Cause, paused: u64) {
         if now > self.record.at {
