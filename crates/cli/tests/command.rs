@@ -388,6 +388,8 @@ fn interruption_keeps_finished_runs() {
 #[cfg(unix)]
 fn interruption_while_building_takes_effect_soon() {
     let folder = Folder::new("interrupt-building");
+    // The program is in memory from here on, and starts before the first signal.
+    folder.run(&["--version"]);
     for (name, arguments) in [
         ("run", &["run", "spritz-40k-dragonfly", "--out", "out", "--progress", "never"][..]),
         ("compare", &["compare", "spritz-40k-dragonfly", "--schemes", "minimal,ecmp", "--out", "out"]),
