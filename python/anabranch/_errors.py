@@ -59,7 +59,7 @@ def _again(kind: type[ScenarioError], message: str, state: dict[str, object]) ->
 
 
 class BrokenError(RuntimeError):
-    """An invariant of the simulator failed, or a simulation stalled; the message has the command that reproduces it."""
+    """An invariant of the simulator failed; the message has the command that reproduces it."""
 
 
 class MissingExtra(ImportError):

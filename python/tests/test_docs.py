@@ -15,7 +15,7 @@ from conftest import wants
 ROOT = Path(__file__).parents[2]
 PAGES = {
     "docs/how-to/figures.md": ["matplotlib"],
-    "docs/how-to/look-inside.md": ["pandas"],
+    "docs/how-to/inspect.md": ["pandas"],
     "docs/how-to/python.md": ["polars", "pyarrow", "matplotlib"],
     "docs/reference/results.md": ["pandas", "polars", "duckdb"],
     "docs/how-to/sweeps.md": ["polars", "matplotlib", "distributed"],
@@ -25,7 +25,7 @@ PAGES = {
 
 # Commands whose results the blocks of a page read.
 BEFORE = {
-    "docs/how-to/look-inside.md": ["""anabranch run tiny --set 'measure.trace_flows=[3, "first:2"]' --out results/traced"""],
+    "docs/how-to/inspect.md": ["""anabranch run tiny --set 'measure.trace_flows=[3, "first:2"]' --out results/traced"""],
     "docs/reference/results.md": ["anabranch run tiny --out results/tiny", "anabranch compare tiny --schemes ecmp,prime --out results/compare"],
 }
 

@@ -224,12 +224,12 @@ def test_a_deadlock_is_a_status(tmp_path: Path) -> None:
     assert ab.run("tiny").summary.status == "finished"
 
 
-def test_a_broken_run_says_all_that_is_needed_to_see_it_again(tmp_path: Path) -> None:
+def test_broken_error_contains_the_command_that_repeats_it(tmp_path: Path) -> None:
     """Without a timeout, packets lost on a ring are never retransmitted."""
     write_ring(tmp_path)
 
     def message(scenario: ab.Scenario) -> str:
-        with pytest.raises(ab.BrokenError, match="the simulation stalled") as caught:
+        with pytest.raises(ab.BrokenError, match="the simulation ended early") as caught:
             ab.run(scenario, threads=1, out=tmp_path / "out")
         assert not list((tmp_path / "out").glob("*.*"))
         return str(caught.value)

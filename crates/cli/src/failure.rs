@@ -13,7 +13,7 @@ pub(crate) enum Failure {
     Input(ScenarioError),
     /// A check that the user requested failed (1).
     Check(String),
-    /// An invariant failed or the simulation stalled (3).
+    /// An invariant failed or the simulation ended early (3).
     Broken(String),
     /// A single run ended as a deadlock or stalled (4); its results are written.
     Unfinished(String),
@@ -94,13 +94,13 @@ mod tests {
 
     #[test]
     fn exit_codes_match_contract() {
-        let broken = || RunError::Broken("the simulation stalled".into());
+        let broken = || RunError::Broken("the simulation ended early".into());
         let run = |error: RunError| Failure::from(error).code();
         assert_eq!((run(ScenarioError::new("x").into()), run(broken())), (2, 3));
         assert_eq!((Failure::input("x").code(), Failure::Interrupted.code()), (2, 130));
         assert_eq!(Failure::Unfinished("x".into()).code(), 4);
         assert_eq!(Failure::Check("1 of 2 cases failed".into()).code(), 1);
-        assert_eq!(Failure::from(broken()).message(), "error: the simulation stalled\n");
+        assert_eq!(Failure::from(broken()).message(), "error: the simulation ended early\n");
         let missing = ReportError::NoResults { path: "nowhere".into() };
         assert_eq!(run(missing.into()), 2);
     }

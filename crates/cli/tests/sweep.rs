@@ -681,7 +681,7 @@ fn failed_run_does_not_stop_others_and_is_reported() {
     assert_eq!(code(&output), 3, "{}", stderr(&output));
     for part in [
         "2 of 4 runs failed",
-        "at = 0us, ops, seed 1: the simulation stalled",
+        "at = 0us, ops, seed 1: the simulation ended early",
         "to see it again: anabranch run ring.toml",
     ] {
         assert!(stderr(&output).contains(part), "no {part:?} in {}", stderr(&output));

@@ -340,7 +340,7 @@ fn impossible_testbeds_are_refused_in_one_message() {
     up("hopper-testbed-small", &["--set", "topology.hosts_per_leaf=5000"], &["10000 hosts"]);
     assert_output(&beds.run(&["testbed", "up", "--name", "a/b"]), 2, &["a/b", "letters"]);
     assert_output(&beds.run(&["testbed", "up", "--set", "wire.datapath=uc"]), 2, &["[wire]", "datapath", "\"udp\""]);
-    assert_output(&beds.run(&["testbed", "status", "--name", "nobody"]), 2, &["nobody", "testbed up"]);
+    assert_output(&beds.run(&["testbed", "status", "--name", "rack2"]), 2, &["rack2", "testbed up"]);
     assert_output(&beds.run(&["paths", "--to", "nowhere"]), 2, &["--to", "nowhere", "10.0.0.2:7000"]);
     assert_output(&beds.run(&["paths", "--to", "127.0.0.1:65530"]), 2, &["65535"]);
     let empty = beds.folder.0.join("empty");

@@ -371,7 +371,7 @@ class RunOptions(Part):
 
 
 class CompareOptions(Part):
-    """Defaults of `anabranch compare` for arguments that the command line lacks."""
+    """Defaults of `anabranch compare` for arguments that are not given."""
 
     _table: ClassVar[str] = "compare"
     _keys: ClassVar[dict[str, str]] = {

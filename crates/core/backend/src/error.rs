@@ -25,8 +25,8 @@ pub enum RunError {
     #[error("invariant failed: {0}")]
     Invariant(String),
     /// Flows are open and no event is pending, without a circle of pauses (exit code 3); the text names flows, place and time.
-    #[error("the simulation stalled: {0}")]
-    Stalled(String),
+    #[error("the simulation ended early: {0}")]
+    EndedEarly(String),
     /// The carrier of real packets failed (exit code 3); the text names cause and place.
     #[error("the run could not go on: {0}")]
     Failed(String),

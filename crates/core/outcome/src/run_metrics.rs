@@ -13,7 +13,7 @@ macro_rules! run_metrics {
             ecn_marked: "packets", "data packets marked";
             trimmed: "packets", "data packets cut to their header";
             dropped: "packets", "packets dropped, data and other";
-            retransmitted: "packets", "data packets sent again";
+            retransmitted: "packets", "data packets retransmitted";
             timeouts: "packets", "packets that timed out";
             out_of_order: "packets", "data arrivals out of order";
             pfc_pauses: "frames", "PFC pause frames sent";

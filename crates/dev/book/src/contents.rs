@@ -33,7 +33,7 @@ pub(crate) const PARTS: &[Part] = &[
             ("Sweep parameters", "how-to/sweeps.md"),
             ("Run a study on Slurm", "how-to/slurm.md"),
             ("Find out why a flow is slow", "how-to/slow-flow.md"),
-            ("Inspect a run", "how-to/look-inside.md"),
+            ("Inspect a run", "how-to/inspect.md"),
             ("View the fabric", "how-to/fabric-view.md"),
             ("Draw figures for a paper", "how-to/figures.md"),
             ("Reproduce a paper", "how-to/reproduce.md"),

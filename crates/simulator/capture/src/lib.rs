@@ -1,4 +1,4 @@
-//! Capture of a simulated link as pcapng: Ethernet, IPv4, UDP and RoCEv2 or our header (`docs/how-to/look-inside.md`).
+//! Capture of a simulated link as pcapng: Ethernet, IPv4, UDP and RoCEv2 or our header (`docs/how-to/inspect.md`).
 
 mod ethernet;
 mod frame;

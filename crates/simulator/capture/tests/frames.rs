@@ -113,7 +113,7 @@ fn packets_shorter_than_their_headers_are_widened() {
     assert_eq!((written.packets, written.bytes, written.widened, written.widened_by), (3, 184, 2, 11));
 }
 
-/// Every field of our own header, as in `docs/how-to/look-inside.md`.
+/// Every field of our own header, as in `docs/how-to/inspect.md`.
 #[test]
 fn our_header_has_the_fields_of_the_packet() {
     let packet = CapturedPacket {

@@ -92,7 +92,7 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
         && circle.is_empty()
         && let Some((_, flow)) = partitions.iter().filter_map(|p| p.hosts.open_flow()).min_by_key(|open| open.0)
     {
-        return Err(RunError::Stalled(format!("no event is pending, but {flow}")));
+        return Err(RunError::EndedEarly(format!("no event is pending, but {flow}")));
     }
     let latest = |time: fn(&Partition<'_>) -> u64| Time::from_ps(partitions.iter().map(time).max().unwrap_or(0));
     let span = Time::from_ps(plan.stall_span.unwrap_or(0));

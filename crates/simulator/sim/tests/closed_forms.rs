@@ -7,8 +7,6 @@ use common::*;
 
 /// 4096 + 64 B at 400 Gb/s, 20 ps per byte.
 const DATA: u64 = 4160 * 20;
-const ACK: u64 = 64 * 20;
-const DELAY: u64 = 1_000_000;
 
 /// Pairs of hosts with the number of links between them. Radix 4: two hosts per leaf; with 3 tiers two leaves per pod.
 fn pairs(tiers: i64) -> Vec<(u32, u32, u64)> {

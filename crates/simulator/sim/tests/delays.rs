@@ -12,22 +12,6 @@ use anabranch_units::Time;
 use anabranch_workload::{Start, Trigger, TriggerId, TriggerKind};
 use common::*;
 
-/// A packet of 4096 B with 64 B of headers, and an acknowledgement of 64 B, at 400 Gb/s.
-const WIRE: u64 = 4160 * 20;
-const ACK: u64 = 64 * 20;
-const DELAY: u64 = 1_000_000;
-
-fn line() -> Topology {
-    let keys = [
-        ("leaves", Raw::Int(2)),
-        ("spines", Raw::Int(1)),
-        ("hosts_per_leaf", Raw::Int(2)),
-        ("link_rate", text("400Gbps")),
-        ("link_delay", text("1us")),
-    ];
-    topology("leaf-spine", &keys)
-}
-
 fn attributed(mut setup: Setup) -> Setup {
     setup.measure.attribution = true;
     setup
@@ -60,7 +44,7 @@ fn link_name(result: &RunResult, link: u32) -> String {
 
 #[test]
 fn a_lone_flow_sends_and_flies() {
-    let all = delays(unconstrained(setup(line(), flows(&[(0, 2, 10 * 4096, 7000)]), "ecmp")));
+    let all = delays(unconstrained(setup(two_leaves(), flows(&[(0, 2, 10 * 4096, 7000)]), "ecmp")));
     let flight = Time::from_ps(3 * WIRE + 4 * DELAY);
     let expected = FlowDelays {
         serialisation: Time::from_ps(10 * WIRE),
@@ -74,7 +58,7 @@ fn a_lone_flow_sends_and_flies() {
 #[test]
 fn the_second_of_two_packets_waits_at_the_last_link() {
     let setup =
-        unconstrained(setup(line(), flows(&[(0, 2, 4096, 0), (3, 2, 4096, 2 * (DELAY + WIRE) + 1000)]), "ecmp"));
+        unconstrained(setup(two_leaves(), flows(&[(0, 2, 4096, 0), (3, 2, 4096, 2 * (DELAY + WIRE) + 1000)]), "ecmp"));
     let result = run(&attributed(setup));
     let all = exact(&result);
     // The packet of host 0 is at leaf 1 after three hops, that of host 3 after one, 1 ns later.
@@ -86,7 +70,7 @@ fn the_second_of_two_packets_waits_at_the_last_link() {
 
 #[test]
 fn flows_of_a_host_wait_for_each_other_at_its_link() {
-    let setup = unconstrained(setup(line(), flows(&[(0, 2, 3 * 4096, 0), (0, 3, 3 * 4096, 0)]), "ecmp"));
+    let setup = unconstrained(setup(two_leaves(), flows(&[(0, 2, 3 * 4096, 0), (0, 3, 3 * 4096, 0)]), "ecmp"));
     let result = run(&attributed(setup));
     let all = exact(&result);
     // Flow 0 has sent one packet and waits for its next turn when flow 1 starts: the order is 0 0 1 0 1 1.
@@ -99,7 +83,7 @@ fn flows_of_a_host_wait_for_each_other_at_its_link() {
 
 #[test]
 fn a_window_of_one_packet_holds_the_sender_back() {
-    let mut setup = unconstrained(setup(line(), flows(&[(0, 2, 5 * 4096, 0)]), "ecmp"));
+    let mut setup = unconstrained(setup(two_leaves(), flows(&[(0, 2, 5 * 4096, 0)]), "ecmp"));
     uet(&mut setup).set("window", &text("4160B")).unwrap();
     uet(&mut setup).set("ack_every", &Raw::Int(1)).unwrap();
     // From the end of each packet but the last to its acknowledgement.
@@ -123,7 +107,7 @@ fn with_fault(mut setup: Setup, fault: FaultParameters) -> Setup {
 fn timeouts_are_waited_for() {
     let down = link_fault(FaultKind::LinkDown, Time::ZERO, "leaf0-spine0");
     let up = link_fault(FaultKind::LinkUp, Time::from_us(200), "leaf0-spine0");
-    let mut setup = with_fault(with_fault(setup(line(), flows(&[(0, 2, 4096, 0)]), "ecmp"), down), up);
+    let mut setup = with_fault(with_fault(setup(two_leaves(), flows(&[(0, 2, 4096, 0)]), "ecmp"), down), up);
     uet(&mut setup).set("rto", &text("50us")).unwrap();
     let expected = FlowDelays {
         timeout: Time::from_us(200) - Time::from_ps(4 * WIRE),
@@ -140,7 +124,7 @@ fn timeouts_are_waited_for() {
 fn superfluous_retransmissions_delay_the_acknowledgement_alone() {
     let down = FaultParameters { directed: true, ..link_fault(FaultKind::LinkDown, Time::ZERO, "spine0->leaf0") };
     let up = link_fault(FaultKind::LinkUp, Time::from_us(200), "spine0-leaf0");
-    let mut setup = with_fault(with_fault(setup(line(), flows(&[(0, 2, 4096, 0)]), "ecmp"), down), up);
+    let mut setup = with_fault(with_fault(setup(two_leaves(), flows(&[(0, 2, 4096, 0)]), "ecmp"), down), up);
     uet(&mut setup).set("rto", &text("50us")).unwrap();
     let all = delays(setup);
     assert_eq!((all[0].timeout, all[0].serialisation), (Time::ZERO, Time::from_ps(WIRE)));
@@ -153,7 +137,7 @@ fn a_follower_waits_for_its_predecessor() {
     set.triggers = vec![Trigger::new(TriggerKind::Oneshot, vec![1])];
     set.flows[0].on_received = Some(TriggerId(0));
     set.flows[1].start = Start::On(TriggerId(0));
-    let all = delays(unconstrained(setup(line(), set, "ecmp")));
+    let all = delays(unconstrained(setup(two_leaves(), set, "ecmp")));
     assert_eq!([all[0].predecessor, all[1].predecessor], [Time::ZERO, Time::from_ps(4 * (WIRE + DELAY))]);
 }
 

@@ -4,25 +4,10 @@ mod common;
 use anabranch_backend::{Measure, Setup};
 use anabranch_outcome::FlowStatus;
 use anabranch_settings::{Never, Parameters, Raw};
-use anabranch_topology::{FaultKind, FaultParameters, Topology};
+use anabranch_topology::{FaultKind, FaultParameters};
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{Start, Trigger, TriggerId, TriggerKind};
 use common::*;
-
-const WIRE: u64 = 4160 * 20;
-const ACK: u64 = 64 * 20;
-const DELAY: u64 = 1_000_000;
-
-fn line() -> Topology {
-    let keys = [
-        ("leaves", Raw::Int(2)),
-        ("spines", Raw::Int(1)),
-        ("hosts_per_leaf", Raw::Int(2)),
-        ("link_rate", text("400Gbps")),
-        ("link_delay", text("1us")),
-    ];
-    topology("leaf-spine", &keys)
-}
 
 fn with_fault(mut setup: Setup, fault: FaultParameters) -> Setup {
     let faults = fault.resolve(&setup.topology, setup.faults.len(), 1).expect("a fault");
@@ -40,7 +25,7 @@ fn degraded_link_slows_later_packets() {
     // packets 4 to 9 take 166.4 ns each and pace the rest of the path.
     let mut fault = link_fault(FaultKind::LinkDegrade, Time::from_ns(300), "host0->leaf0");
     fault.rate = Some(Rate::gbps(200));
-    let setup = with_fault(unconstrained(setup(line(), flows(&[(0, 2, 10 * 4096, 0)]), "ecmp")), fault);
+    let setup = with_fault(unconstrained(setup(two_leaves(), flows(&[(0, 2, 10 * 4096, 0)]), "ecmp")), fault);
     let rx = 4 * WIRE + 6 * 2 * WIRE + 3 * WIRE + 4 * DELAY;
     assert_eq!(run(&setup).flows[0].fct_rx, Some(Time::from_ps(rx)));
 }
@@ -49,7 +34,7 @@ fn degraded_link_slows_later_packets() {
 fn packets_lost_on_a_dead_link_time_out_and_are_retransmitted() {
     let down = link_fault(FaultKind::LinkDown, Time::ZERO, "leaf0-spine0");
     let up = link_fault(FaultKind::LinkUp, Time::from_us(200), "leaf0-spine0");
-    let mut setup = with_fault(with_fault(setup(line(), flows(&[(0, 2, 4096, 0)]), "ecmp"), down), up);
+    let mut setup = with_fault(with_fault(setup(two_leaves(), flows(&[(0, 2, 4096, 0)]), "ecmp"), down), up);
     uet(&mut setup).set("rto", &text("50us")).unwrap();
     let result = run(&setup);
     // Sent at 0, 50, 100, 150 (reaches the dead link after 1.0832 us each time) and at 200 us, which passes.
@@ -156,7 +141,7 @@ fn a_lossy_link_loses_its_share() {
     let mut fault = link_fault(FaultKind::PacketLoss, Time::ZERO, "leaf0->spine0");
     fault.loss = 0.02;
     fault.affects = anabranch_topology::Affects::Data;
-    let setup = with_fault(setup(line(), flows(&[(0, 2, 20_000 * 4096, 0)]), "ecmp"), fault);
+    let setup = with_fault(setup(two_leaves(), flows(&[(0, 2, 20_000 * 4096, 0)]), "ecmp"), fault);
     let result = run(&setup);
     assert!(result.counters.dropped.unwrap().abs_diff(408) < 110, "{:?}", result.counters);
     assert_eq!(result.counters.dropped.unwrap(), result.conservation.unwrap().data_packets.dropped);
@@ -190,7 +175,7 @@ fn a_trigger_starts_the_next_flow_after_its_latency() {
     set.flows[b].start = Start::On(TriggerId(0));
     set.flows[b].on_sent = Some(TriggerId(1));
     set.flows[c].start = Start::On(TriggerId(1));
-    let setup = setup(line(), set, "ecmp");
+    let setup = setup(two_leaves(), set, "ecmp");
     let one_way = 4 * (WIRE + DELAY);
     let back = 4 * (ACK + DELAY);
     for threads in [1, 2] {
@@ -208,7 +193,7 @@ fn second_activation_of_a_oneshot_is_an_input_error() {
     set.flows[0].on_received = Some(TriggerId(0));
     set.flows[1].on_received = Some(TriggerId(0));
     set.flows[2].start = Start::On(TriggerId(0));
-    let error = anabranch_sim::run(&setup(line(), set, "ecmp"), 1, &mut |_| true).unwrap_err();
+    let error = anabranch_sim::run(&setup(two_leaves(), set, "ecmp"), 1, &mut |_| true).unwrap_err();
     assert!(matches!(&error, anabranch_backend::RunError::Setup(m) if m.contains("oneshot trigger 0")), "{error}");
 }
 
@@ -249,7 +234,7 @@ fn series_and_uplink_counts_add_up() {
 #[test]
 fn flow_to_dead_host_is_named_at_time_limit() {
     let fault = link_fault(FaultKind::LinkDown, Time::ZERO, "host2-leaf1");
-    let mut setup = with_fault(setup(line(), flows(&[(0, 2, 4096, 0)]), "ecmp"), fault);
+    let mut setup = with_fault(setup(two_leaves(), flows(&[(0, 2, 4096, 0)]), "ecmp"), fault);
     setup.limits.time_limit = Time::from_ms(1);
     let result = run(&setup);
     assert_eq!(result.flows[0].status, FlowStatus::Unfinished);
@@ -260,7 +245,7 @@ fn flow_to_dead_host_is_named_at_time_limit() {
 fn dead_end(stall_after: Option<u64>) -> Setup {
     let down = link_fault(FaultKind::LinkDown, Time::ZERO, "leaf1-spine0");
     let down = FaultParameters { detect_after: Never::Never, ..down };
-    let mut setup = with_fault(setup(line(), flows(&[(0, 2, 4096, 0)]), "ecmp"), down);
+    let mut setup = with_fault(setup(two_leaves(), flows(&[(0, 2, 4096, 0)]), "ecmp"), down);
     uet(&mut setup).set("rto", &text("100us")).unwrap();
     setup.limits.stall_after = stall_after;
     setup

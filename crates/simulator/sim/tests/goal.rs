@@ -3,7 +3,6 @@
 mod common;
 use anabranch_backend::RunError;
 use anabranch_outcome::{FlowStatus, RunResult};
-use anabranch_settings::Raw;
 use anabranch_topology::Topology;
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{
@@ -12,9 +11,6 @@ use anabranch_workload::{
 };
 use common::*;
 
-const WIRE: u64 = 4160 * 20;
-const ACK: u64 = 64 * 20;
-const DELAY: u64 = 1_000_000;
 /// Packet of 4096 B over four links, store and forward.
 const ONE_WAY: u64 = 4 * (WIRE + DELAY);
 const ACK_BACK: u64 = 4 * (ACK + DELAY);
@@ -43,17 +39,6 @@ fn goals(topology: &Topology, texts: &[&str], start_at: StartAt) -> FlowSet {
         .collect();
     let read = |path: &str| Ok(texts[path.trim_end_matches(".goal").parse::<usize>().unwrap()].as_bytes().to_vec());
     generate(&list, &view, 1, &read).expect("a schedule")
-}
-
-fn line() -> Topology {
-    let keys = [
-        ("leaves", Raw::Int(2)),
-        ("spines", Raw::Int(1)),
-        ("hosts_per_leaf", Raw::Int(2)),
-        ("link_rate", text("400Gbps")),
-        ("link_delay", text("1us")),
-    ];
-    topology("leaf-spine", &keys)
 }
 
 fn run_twice(topology: &Topology, set: &FlowSet) -> RunResult {
@@ -87,21 +72,21 @@ fn ping_pong(rounds: u32, calc: u32) -> String {
 
 #[test]
 fn ping_pong_takes_messages_and_computations() {
-    let result = run_twice(&line(), &goals(&line(), &[&ping_pong(5, 100)], StartAt::Auto));
+    let result = run_twice(&two_leaves(), &goals(&two_leaves(), &[&ping_pong(5, 100)], StartAt::Auto));
     let step = ONE_WAY + 100_000;
     assert_eq!(starts(&result), (0..10).map(|n| n * step).collect::<Vec<_>>());
     // Ten messages and nine computations between them, then the last acknowledgement; 42.4 us in all.
     let end = result.flows.iter().map(|flow| (flow.start.unwrap() + flow.fct_rx.unwrap()).ps()).max().unwrap();
     assert_eq!(end, 10 * ONE_WAY + 9 * 100_000);
-    let later = goals(&line(), &[&ping_pong(5, 100)], StartAt::First(Time::from_us(3)));
-    assert_eq!(starts(&run_twice(&line(), &later)), (0..10).map(|n| 3_000_000 + n * step).collect::<Vec<_>>());
+    let later = goals(&two_leaves(), &[&ping_pong(5, 100)], StartAt::First(Time::from_us(3)));
+    assert_eq!(starts(&run_twice(&two_leaves(), &later)), (0..10).map(|n| 3_000_000 + n * step).collect::<Vec<_>>());
 }
 
 #[test]
 fn send_completes_on_acknowledgement() {
     let text = "num_ranks 3\nrank 0 {\na: send 4096b to 2\nb: send 4096b to 2\nb requires a\n}\nrank 1 { }\n\
         rank 2 {\nrecv 4096b from 0\nrecv 4096b from 0\n}\n";
-    let result = run_twice(&line(), &goals(&line(), &[text], StartAt::Auto));
+    let result = run_twice(&two_leaves(), &goals(&two_leaves(), &[text], StartAt::Auto));
     assert_eq!(starts(&result), [0, ONE_WAY + ACK_BACK]);
 }
 
@@ -112,7 +97,7 @@ fn computations_share_a_processor_or_have_one_each() {
             "num_ranks 3\nrank 0 {{\na: calc 300\nb: calc 500 cpu {cpu}\ns: send 1b to 2\n{waits}\n}}\n\
              rank 1 {{ }}\nrank 2 {{\nrecv 1b from 0\n}}\n"
         );
-        starts(&run_twice(&line(), &goals(&line(), &[&text], StartAt::Auto)))[0]
+        starts(&run_twice(&two_leaves(), &goals(&two_leaves(), &[&text], StartAt::Auto)))[0]
     };
     let both = "s requires a\ns requires b";
     // 300 + 500 ns one after the other; the longer of the two side by side.
@@ -124,11 +109,11 @@ fn computations_share_a_processor_or_have_one_each() {
 fn computations_before_the_first_message_shift_with_it() {
     let text = "num_ranks 3\nrank 0 {\na: calc 300\ns: send 1b to 2\ns requires a\n}\nrank 1 { }\n\
         rank 2 {\nrecv 1b from 0\n}\n";
-    let set = goals(&line(), &[text], StartAt::First(Time::from_us(2)));
-    assert_eq!(starts(&run_twice(&line(), &set)), [2_300_000]);
+    let set = goals(&two_leaves(), &[text], StartAt::First(Time::from_us(2)));
+    assert_eq!(starts(&run_twice(&two_leaves(), &set)), [2_300_000]);
     // Another schedule on the same hosts shares their processors.
-    let both = goals(&line(), &[text, text], StartAt::Auto);
-    assert_eq!(starts(&run_twice(&line(), &both)), [300_000, 600_000]);
+    let both = goals(&two_leaves(), &[text, text], StartAt::Auto);
+    assert_eq!(starts(&run_twice(&two_leaves(), &both)), [300_000, 600_000]);
 }
 
 /// Ring all-reduce of 16 ranks with a computation after each of its 30 receives, odd ranks slower.
@@ -188,7 +173,7 @@ fn a_trigger_reaches_followers_at_other_hosts_after_its_latency() {
     ];
     set.flows[a].on_received = Some(TriggerId(0));
     (set.flows[b].start, set.flows[c].start) = (Start::On(TriggerId(1)), Start::On(TriggerId(2)));
-    let result = run_twice(&line(), &set);
+    let result = run_twice(&two_leaves(), &set);
     assert_eq!(starts(&result), [0, ONE_WAY + 1_000_000, ONE_WAY + 1_100_000]);
 }
 
@@ -204,13 +189,14 @@ fn a_multishot_with_a_delay_starts_one_flow_each_time() {
     }];
     set.flows[there].on_received = Some(TriggerId(0));
     back.iter().for_each(|&flow| set.flows[flow as usize].start = Start::On(TriggerId(0)));
-    assert_eq!(starts(&run_twice(&line(), &set)), [0, 2_000_000, ONE_WAY + 1_000_000]);
+    assert_eq!(starts(&run_twice(&two_leaves(), &set)), [0, 2_000_000, ONE_WAY + 1_000_000]);
 }
 
 #[test]
 fn unused_triggers_and_unstarted_flows_are_named() {
     let mut set = flows(&[(0, 2, 4096, 0), (2, 0, 4096, 0)]);
-    let error = |set: &FlowSet| anabranch_sim::run(&setup(line(), set.clone(), "ecmp"), 1, &mut |_| true).unwrap_err();
+    let error =
+        |set: &FlowSet| anabranch_sim::run(&setup(two_leaves(), set.clone(), "ecmp"), 1, &mut |_| true).unwrap_err();
     set.triggers = vec![Trigger::new(TriggerKind::Oneshot, vec![])];
     let found = error(&set);
     assert!(matches!(&found, RunError::Setup(m) if m.contains("starts no flow and has no host")), "{found}");
@@ -227,6 +213,6 @@ fn unused_triggers_and_unstarted_flows_are_named() {
     set.triggers.push(Trigger::new(TriggerKind::Barrier(2), vec![waiting as u32]));
     set.triggers[0].next = vec![TriggerId(1)];
     set.flows[waiting].start = Start::On(TriggerId(1));
-    let result = anabranch_sim::run(&setup(line(), set, "ecmp"), 1, &mut |_| true).expect("a run");
+    let result = anabranch_sim::run(&setup(two_leaves(), set, "ecmp"), 1, &mut |_| true).expect("a run");
     assert_eq!(result.flows[waiting].status, FlowStatus::NotStarted);
 }

@@ -205,7 +205,8 @@ pub(super) fn verdicts(
         );
     }
     for (at, ours) in open.iter().enumerate() {
-        text += &format!("\n({}) ours, since the paper does not say: `{}`\n", letter(at), ours.join("`, `"));
+        text +=
+            &format!("\n({}) values that the paper does not give, chosen by us: `{}`\n", letter(at), ours.join("`, `"));
     }
     let used: BTreeSet<&String> = claims.iter().flat_map(|(claim, _)| claim.studies_at(scale)).collect();
     text += &format!("\n{} scale: {}.\n", capital(scale.word()), totals(claims.iter().map(|(_, judged)| judged)));

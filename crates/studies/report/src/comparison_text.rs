@@ -21,7 +21,7 @@ const SHOWN: &[(&str, &str, bool)] = &[
 const NETWORK: &[(&str, &str, bool)] = &[
     ("trimmed", "packets\ntrimmed", false),
     ("dropped", "packets\ndropped", false),
-    ("retransmitted", "packets\nsent again", false),
+    ("retransmitted", "packets\nretransmitted", false),
     ("out_of_order_share", "share out\nof order", false),
     ("packets_per_ack", "packets\nper ACK", false),
 ];

@@ -297,7 +297,7 @@ impl Reader {
     }
 
     fn flows(&mut self, dir: &Path, summary: &Summary) -> Result<(Vec<FlowPoint>, Vec<TailFlow>), ReportError> {
-        let columns = [&["size_bytes", "slowdown", "measured", "workload"], tail::COLUMNS].concat();
+        let columns = [&["size_bytes", "slowdown", "measured", "workload"], tail::COLUMNS, &PART_COLUMNS].concat();
         let Some(frame) = self.frame(dir, "flows", &columns)? else { return Ok((vec![], vec![])) };
         if frame.rows() as u64 != summary.all.flows.total {
             let found = format!(

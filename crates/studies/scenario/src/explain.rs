@@ -332,7 +332,7 @@ fn fabric_parts(name: &str) -> Vec<Part> {
         "measure" => vec![part("[measure]", "Optional measurements.", &MeasureParameters::default())],
         "compare" => vec![part(
             "[compare]",
-            "Defaults of `anabranch compare` for arguments that the command line lacks.",
+            "Defaults of `anabranch compare` for arguments that are not given.",
             &CompareParameters::default(),
         )],
         "wire" => vec![part(

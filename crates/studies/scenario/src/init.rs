@@ -97,7 +97,7 @@ pub fn scenario_to_start_from() -> String {
     section("[run]", "End of a run, and flows in the statistics.", &[], &[&RunParameters::default()]);
     section(
         "[compare]",
-        "Defaults of `anabranch compare` for arguments that the command line lacks.",
+        "Defaults of `anabranch compare` for arguments that are not given.",
         &[("schemes", "[\"ecmp\", \"ops\", \"prime\"]"), ("seeds", "3")],
         &[&CompareParameters::default()],
     );

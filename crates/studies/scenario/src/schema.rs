@@ -49,7 +49,7 @@ pub fn schema() -> Value {
             "run": described(object(properties(&RunParameters::default()), &[]), "End of a run, and flows in the statistics."),
             "compare": described(
                 object(properties(&CompareParameters::default()), &[]),
-                "Defaults of `anabranch compare` for arguments that the command line lacks.",
+                "Defaults of `anabranch compare` for arguments that are not given.",
             ),
             "wire": described(
                 object(properties(&WireParameters::default()), &[]),

@@ -36,7 +36,7 @@ pub enum RunError {
     /// The user's input is invalid.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// An invariant failed or the simulation stalled; contains the command that reproduces it.
+    /// An invariant failed or the simulation ended early; contains the command that reproduces it.
     #[error("{0}")]
     Broken(String),
     /// The results could not be written or drawn.
@@ -297,7 +297,7 @@ fn broken(scenario: &Scenario, backend: &BackendEntry, threads: usize, error: ba
         backend::RunError::Refused(refusal) => RunError::Scenario(scenario.refused(&refusal, backend)),
         backend::RunError::Setup(message) => RunError::Scenario(scenario.setup_error(&message)),
         backend::RunError::Interrupted => RunError::Interrupted,
-        backend::RunError::Invariant(_) | backend::RunError::Stalled(_) | backend::RunError::Failed(_) => {
+        backend::RunError::Invariant(_) | backend::RunError::EndedEarly(_) | backend::RunError::Failed(_) => {
             let (scheme, seed) = (scenario.scheme(), scenario.seed);
             let on = match *backend == SIMULATOR {
                 true => String::new(),
@@ -435,7 +435,7 @@ mod tests {
     fn failed_invariant_names_command_to_reproduce_it() {
         let scenario = load("tiny", &["name=a b".into(), "topology.radix=8".into()], Some(5)).unwrap();
         let variant = scenario.with_scheme("ops+drill").unwrap().with_seed(6);
-        let text = broken(&variant, &SIMULATOR, 2, backend::RunError::Stalled("flow 3 is open".into())).to_string();
+        let text = broken(&variant, &SIMULATOR, 2, backend::RunError::EndedEarly("flow 3 is open".into())).to_string();
         let again = "anabranch run tiny --set 'name=a b' --set topology.radix=8 --set load_balancer.scheme=ops+drill \
                      --seed 6 --threads 2";
         for part in ["stalled: flow 3 is open", "scenario a b", "load balancer ops+drill, seed 6", VERSION, again] {

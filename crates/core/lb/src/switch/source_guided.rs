@@ -18,8 +18,8 @@ pub const ABOUT: About = About {
     source: "Spritz §III; specification 8.1",
     description: "Entropy values have two parts: the port at the first switch and the port at the second; from there the \
         default table leads to the destination. Host schemes with the list of paths (spritz-scout, spritz-spray, \
-        flicr) name the path. For all others (ecmp, ops, reps, ...) the first switch hashes flow and entropy value to \
-        one of the paths of the pair, weighted as `weights` says.",
+        flicr) select the path. For all others (ecmp, ops, reps, ...) the first switch hashes flow and entropy value to \
+        one of the paths of the pair, with the probabilities of `weights`.",
 };
 
 parameters! {

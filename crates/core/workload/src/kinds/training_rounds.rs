@@ -13,9 +13,9 @@ pub(crate) const ABOUT: About = About {
     name: "training-rounds",
     summary: "rounds of an AllReduce with a barrier after each",
     source: "Hopper 4.2; specification 2.7",
-    description: "Ranks stand on hosts of the racks in turn, so that neighbours are in different racks. A round is one \
-        message from every sender to its receiver (pairs), from every rank to every other (direct) or to the next (ring). \
-        When all of a round are received, the next starts; its start reaches the hosts after `run.trigger_latency`.",
+    description: "Ranks are placed on the racks in turn, so that neighbours are in different racks. A round is one \
+        message from each sender to its receiver (pairs), from each rank to each other (direct) or to the next (ring). \
+        When all messages of a round are received, the next round starts after `run.trigger_latency`.",
 };
 
 choices! {
@@ -25,8 +25,7 @@ choices! {
         Direct = "direct",
         /// Every rank to the next.
         Ring = "ring",
-        /// Every other rank to the one after it, which is in another rack if there are two: each sender has its
-        /// receiver.
+        /// Ranks of even number to the next rank, which is in another rack if there are two.
         Pairs = "pairs",
     }
 }

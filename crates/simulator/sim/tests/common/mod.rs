@@ -17,6 +17,13 @@ use anabranch_transport::{
 use anabranch_units::Time;
 use anabranch_workload::{Flow, FlowSet, Start, WorkloadInfo};
 
+/// Picoseconds of a packet of 4096 B with 64 B of headers at 400 Gb/s.
+pub const WIRE: u64 = 4160 * 20;
+/// Picoseconds of an acknowledgement of 64 B at 400 Gb/s.
+pub const ACK: u64 = 64 * 20;
+/// Delay of a link in picoseconds.
+pub const DELAY: u64 = 1_000_000;
+
 pub fn text(text: &str) -> Raw {
     Raw::Text(text.into())
 }
@@ -43,6 +50,18 @@ pub fn fat_tree(tiers: i64, radix: i64) -> Topology {
         ("link_delay", text("1us")),
     ];
     topology("fat-tree", &keys)
+}
+
+/// Two leaves with two hosts each and one spine, with 400 Gb/s and 1 us links.
+pub fn two_leaves() -> Topology {
+    let keys = [
+        ("leaves", Raw::Int(2)),
+        ("spines", Raw::Int(1)),
+        ("hosts_per_leaf", Raw::Int(2)),
+        ("link_rate", text("400Gbps")),
+        ("link_delay", text("1us")),
+    ];
+    topology("leaf-spine", &keys)
 }
 
 /// Flows (source, destination, bytes, start in picoseconds).

@@ -3,24 +3,9 @@
 use super::Frame;
 use crate::{meta::FctKind, summary::Summary};
 
-/// Columns of `flows` that a tail is read from.
-pub(super) const COLUMNS: &[&str] = &[
-    "flow_id",
-    "src",
-    "dst",
-    "wait_predecessor_ps",
-    "wait_start_ps",
-    "wait_queue_ps",
-    "wait_pause_ps",
-    "wait_timeout_ps",
-    "wait_nack_ps",
-    "wait_sender_ps",
-    "serialisation_ps",
-    "flight_ps",
-    "ack_return_ps",
-    "wait_link",
-    "wait_link_ps",
-];
+/// Columns of `flows` that a tail is read from, besides [`PART_COLUMNS`].
+pub(super) const COLUMNS: &[&str] =
+    &["flow_id", "src", "dst", "wait_predecessor_ps", "wait_start_ps", "wait_link", "wait_link_ps"];
 
 /// Number of [`Part`]s.
 pub(crate) const PARTS: usize = 9;

@@ -88,7 +88,7 @@ impl MeasureParameters {
 }
 
 parameters! {
-    /// Defaults of `anabranch compare` for arguments that the command line lacks.
+    /// Defaults of `anabranch compare` for arguments that are not given.
     pub struct CompareParameters {
         /// Load balancers to compare.
         schemes: Vec<String> = vec![], source "ours";
