@@ -97,7 +97,7 @@ fn verify_reports_a_missing_backend() {
     for word in ["on sleep", "How long packets waited was not measured"] {
         assert!(page.contains(word), "{word}");
     }
-    assert!(!page.contains("No packet waited"), "nobody measured that");
+    assert!(!page.contains("No packet waited"), "waits were not measured");
     // Runs of other settings on the same backend, then none.
     let words = ["compare", "tiny", "--schemes", "ecmp", "--seeds", "4", "--out", "other", "--progress", "never"];
     assert_eq!(code(&folder.run(&words)), 0);

@@ -6,7 +6,7 @@ use crate::{
 };
 use anabranch_backend::RunError;
 use anabranch_bench::OPT_LEVEL;
-use anabranch_bench::simulator::{BenchError, CASES, Case, LARGE, Measured, SMALL, Timed, measure, median};
+use anabranch_bench::simulator::{BenchError, CASES, Case, CaseResult, LARGE, SMALL, Timed, measure, median};
 use anabranch_scenario::machine::{COMMIT, VERSION, machine};
 use serde_json::{Value, json};
 
@@ -64,7 +64,7 @@ fn failure(case: &Case, error: BenchError) -> Failure {
     }
 }
 
-fn case_json(m: &Measured) -> Value {
+fn case_json(m: &CaseResult) -> Value {
     let rates = |runs: &[Timed]| runs.iter().map(Timed::per_second).collect::<Vec<_>>();
     let cpu = |runs: &[Timed]| runs.iter().map(|run| run.cpu_seconds).collect::<Vec<_>>();
     let (stripped, simulator) = (rates(&m.stripped), rates(&m.simulator));
@@ -101,7 +101,7 @@ fn case_json(m: &Measured) -> Value {
     })
 }
 
-fn text(all: &[Measured]) -> String {
+fn text(all: &[CaseResult]) -> String {
     let dash = || "-".to_string();
     let rows: Vec<_> = all
         .iter()

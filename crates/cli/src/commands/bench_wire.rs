@@ -5,7 +5,7 @@ use crate::{
     failure::Failure,
     printing::{note, print, print_json, table, width, wrapped},
 };
-use anabranch_bench::wire::{Carried, Measured, SendMethod, measure};
+use anabranch_bench::wire::{Carried, SendMethod, WireResult, measure};
 use anabranch_scenario::machine::{COMMIT, VERSION, machine};
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
     Ok(())
 }
 
-fn json(measured: &Measured, repetitions: u16) -> Value {
+fn json(measured: &WireResult, repetitions: u16) -> Value {
     let of = |method: SendMethod| {
         let runs: Vec<&Carried> = measured.carried.iter().flatten().filter(|run| run.method == method).collect();
         let all = |value: &dyn Fn(&Carried) -> f64| runs.iter().map(|run| value(run)).collect::<Vec<_>>();
@@ -51,7 +51,7 @@ fn json(measured: &Measured, repetitions: u16) -> Value {
     })
 }
 
-fn text(measured: &Measured) -> String {
+fn text(measured: &WireResult) -> String {
     let methods = SendMethod::ALL.iter().map(|method| {
         let gigabits = measured.bytes_per_cpu_second(*method).map(|bytes| format!("{:.1}", 8.0 * bytes / 1e9));
         vec![method.name().to_string(), gigabits.unwrap_or_else(|| "not installed".into())]

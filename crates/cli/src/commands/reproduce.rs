@@ -5,24 +5,26 @@ use crate::{
     printing::{note, print, print_json, table, width},
     progress::NumberedProgress,
 };
-use anabranch_claims::{Book, Kept, Outcome, Plan, Reproduction, Scale, Settings, Shelf, books, pages, summary_text};
+use anabranch_claims::{
+    ClaimSet, Outcome, PaperPlan, Plan, Reproduction, Scale, Settings, StoredRows, claim_sets, pages, summary_text,
+};
 use anabranch_scenario::ScenarioError;
 use anabranch_study::sweep::Again;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::Path};
 
 pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
-    let books = books(&arguments.paper, arguments.claims.as_deref())?;
+    let claim_sets = claim_sets(&arguments.paper, arguments.claims.as_deref())?;
     if arguments.list {
-        return list(books, arguments);
+        return list(claim_sets, arguments);
     }
     let scale = match arguments.scale {
         arguments::Scale::Quick => Scale::Quick,
         arguments::Scale::Full => Scale::Full,
     };
     let root = arguments.write_docs.as_deref().map(repository).transpose()?;
-    let all = books.clone();
-    let reproduction = Reproduction::new(books, scale, arguments.figure.as_deref(), &arguments.only)?;
+    let all = claim_sets.clone();
+    let reproduction = Reproduction::new(claim_sets, scale, arguments.figure.as_deref(), &arguments.only)?;
     let output = arguments.options.out.clone().unwrap_or_else(|| "results/reproduce".into());
     directory(&arguments.options, "reproduce", 0)?;
     if arguments.dry_run {
@@ -68,23 +70,23 @@ fn write_docs(
     outcome: &Outcome,
     output: &Path,
     any_commit: bool,
-    books: &[Book],
+    claim_sets: &[ClaimSet],
 ) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::input(format!("--write-docs: {error}"));
     let costs = reproduction.costs(output, any_commit)?;
-    for book in books {
-        let mut kept = Kept::read(root, book.paper.name)?;
-        for paper in outcome.papers.iter().filter(|paper| paper.paper == book.paper.name) {
+    for claim_set in claim_sets {
+        let mut stored_rows = StoredRows::read(root, claim_set.paper.name)?;
+        for paper in outcome.papers.iter().filter(|paper| paper.paper == claim_set.paper.name) {
             for (study, rows) in &paper.rows {
-                if !kept.put(study, reproduction.scale, rows.clone()) {
-                    note(&format!("{} {study}: not replaced, more runs are stored already", book.paper.name));
+                if !stored_rows.put(study, reproduction.scale, rows.clone()) {
+                    note(&format!("{} {study}: not replaced, more runs are stored already", claim_set.paper.name));
                 }
             }
         }
-        for cost in costs.iter().filter(|cost| cost.paper == book.paper.name) {
-            kept.put_cost(reproduction.scale, cost);
+        for cost in costs.iter().filter(|cost| cost.paper == claim_set.paper.name) {
+            stored_rows.put_cost(reproduction.scale, cost);
         }
-        kept.write(root, book.paper.name).map_err(failed)?;
+        stored_rows.write(root, claim_set.paper.name).map_err(failed)?;
     }
     for page in pages(root)?.into_iter().filter(|page| !page.matches()) {
         page.write().map_err(failed)?;
@@ -139,8 +141,10 @@ fn print_outcome(reproduction: &Reproduction, outcome: &Outcome, output: &Path, 
         note(&format!("{} of {} runs were already finished and not repeated", outcome.reused, outcome.runs));
     }
     let size = |paper: &str, study: &String| {
-        let shelf = reproduction.shelves.iter().find(|shelf| shelf.book.paper.name == paper);
-        shelf.and_then(|shelf| shelf.plans.get(study)).map_or(study.clone(), |plan: &Plan| plan.size(scale))
+        let paper_plan = reproduction.paper_plans.iter().find(|paper_plan| paper_plan.claim_set.paper.name == paper);
+        paper_plan
+            .and_then(|paper_plan| paper_plan.plans.get(study))
+            .map_or(study.clone(), |plan: &Plan| plan.size(scale))
     };
     if format == Format::Json {
         let claims: Vec<Value> = outcome
@@ -165,7 +169,7 @@ fn print_outcome(reproduction: &Reproduction, outcome: &Outcome, output: &Path, 
         );
         return;
     }
-    print(&summary_text(&reproduction.shelves, scale, outcome, width()));
+    print(&summary_text(&reproduction.paper_plans, scale, outcome, width()));
     let figures = outcome.papers.iter().flat_map(|paper| &paper.figures);
     let (drawn, all) = (figures.clone().filter(|(_, shown)| shown.is_some()).count(), figures.count());
     note(&format!(
@@ -178,17 +182,17 @@ fn print_outcome(reproduction: &Reproduction, outcome: &Outcome, output: &Path, 
 }
 
 /// Prints studies with their runs, figures and claims; with a figure or `--only`, those it needs. All are checked.
-fn list(books: Vec<Book>, arguments: &Reproduce) -> Result<(), Failure> {
-    let at = |scale| Reproduction::new(books.clone(), scale, arguments.figure.as_deref(), &arguments.only);
+fn list(claim_sets: Vec<ClaimSet>, arguments: &Reproduce) -> Result<(), Failure> {
+    let at = |scale| Reproduction::new(claim_sets.clone(), scale, arguments.figure.as_deref(), &arguments.only);
     let (quick, full) = (at(Scale::Quick)?, at(Scale::Full)?);
     let everything = arguments.figure.is_none() && arguments.only.is_empty();
     let mut studies = vec![];
-    for (quick, full) in quick.shelves.iter().zip(&full.shelves) {
+    for (quick, full) in quick.paper_plans.iter().zip(&full.paper_plans) {
         let runs = |plans: &BTreeMap<String, Plan>, id: &str| plans.get(id).map(|plan| plan.sweep.order().len());
-        for study in &full.book.studies {
+        for study in &full.claim_set.studies {
             let (quick, full_runs) = (runs(&quick.plans, &study.id), runs(&full.plans, &study.id));
             if everything || quick.is_some() || full_runs.is_some() {
-                studies.push((full.book.paper.name, study, quick, full_runs));
+                studies.push((full.claim_set.paper.name, study, quick, full_runs));
             }
         }
     }
@@ -199,23 +203,23 @@ fn list(books: Vec<Book>, arguments: &Reproduce) -> Result<(), Failure> {
                 json!({ "paper": paper, "study": study.id, "scenario": study.scenario, "quick_runs": quick, "full_runs": full })
             })
             .collect();
-        let of = |shelf: &Shelf| -> Vec<Value> {
+        let of = |paper_plan: &PaperPlan| -> Vec<Value> {
             let claim = |claim: &anabranch_claims::Claim| {
-                json!({ "paper": shelf.book.paper.name, "claim": claim.id, "figure": claim.figure, "section": claim.section,
+                json!({ "paper": paper_plan.claim_set.paper.name, "claim": claim.id, "figure": claim.figure, "section": claim.section,
                         "says": claim.says, "studies": claim.studies, "metric": claim.metric.name(), "ours": claim.ours })
             };
-            shelf.claims.iter().map(claim).collect()
+            paper_plan.claims.iter().map(claim).collect()
         };
         let figures: Vec<Value> = full
-            .shelves
+            .paper_plans
             .iter()
-            .flat_map(|shelf| {
-                shelf.figures.iter().map(|figure| {
-                    json!({ "paper": shelf.book.paper.name, "figure": figure.id, "title": figure.title, "studies": figure.studies })
+            .flat_map(|paper_plan| {
+                paper_plan.figures.iter().map(|figure| {
+                    json!({ "paper": paper_plan.claim_set.paper.name, "figure": figure.id, "title": figure.title, "studies": figure.studies })
                 })
             })
             .collect();
-        let claims: Vec<Value> = full.shelves.iter().flat_map(of).collect();
+        let claims: Vec<Value> = full.paper_plans.iter().flat_map(of).collect();
         print_json(&json!({ "studies": studies, "figures": figures, "claims": claims }));
         return Ok(());
     }
@@ -228,22 +232,21 @@ fn list(books: Vec<Book>, arguments: &Reproduce) -> Result<(), Failure> {
         .collect();
     print(&format!("{}\n", table(&["paper", "study", "scenario", "quick runs", "full runs"], &rows)));
     let figures: Vec<Vec<String>> = full
-        .shelves
+        .paper_plans
         .iter()
-        .flat_map(|shelf| {
-            shelf
-                .figures
-                .iter()
-                .map(|figure| vec![shelf.book.paper.name.to_string(), figure.id.clone(), figure.title.clone()])
+        .flat_map(|paper_plan| {
+            paper_plan.figures.iter().map(|figure| {
+                vec![paper_plan.claim_set.paper.name.to_string(), figure.id.clone(), figure.title.clone()]
+            })
         })
         .collect();
     print(&format!("{}\n", table(&["paper", "figure", "title"], &figures)));
     let claims: Vec<Vec<String>> = full
-        .shelves
+        .paper_plans
         .iter()
-        .flat_map(|shelf| {
-            shelf.claims.iter().map(|claim| {
-                vec![shelf.book.paper.name.to_string(), claim.id.clone(), claim.source(), claim.says.clone()]
+        .flat_map(|paper_plan| {
+            paper_plan.claims.iter().map(|claim| {
+                vec![paper_plan.claim_set.paper.name.to_string(), claim.id.clone(), claim.source(), claim.says.clone()]
             })
         })
         .collect();

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_our_own_are_no_links_and_do_not_block() {
+    fn own_files_are_regular_and_do_not_block() {
         let folder = anabranch_testkit::folder();
         let (fifo, link, dangling, file) =
             (folder.join("fifo"), folder.join("link"), folder.join("dangling"), folder.join("file"));

@@ -62,7 +62,7 @@ mod tests {
     const HOSTILE: &str = "a\u{1b}[31m\r\u{7f}\u{9b}\u{202e}\tb\n";
 
     #[test]
-    fn what_is_shown_controls_no_terminal() {
+    fn escaped_text_has_no_control_characters() {
         assert_eq!(escaped(HOSTILE), "a\\u{1b}[31m\\u{d}\\u{7f}\\u{9b}\\u{202e}\tb\n");
         assert_eq!(masked(HOSTILE), "a?[31m ?\u{bf}\u{fffd}\tb\n");
         assert_eq!(masked(HOSTILE).len(), HOSTILE.len(), "places stay");
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn names_can_be_shown_and_end() {
+    fn valid_names_are_printable_and_bounded() {
         assert_eq!(wrong_name("训练 <script> =1+1"), None);
         assert!(wrong_name("a\nb").unwrap().contains("U+000A"));
         assert!(wrong_name(&"x".repeat(MAX_NAME)).is_none());

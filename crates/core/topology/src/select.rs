@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_not_is_told_with_the_nearest() {
+    fn unknown_names_list_the_nearest() {
         let wrong = |what: &str| topology().links_like(what).unwrap_err().message;
         assert!(wrong("leaf0-spin1").contains("did you mean `leaf0-spine1`?"), "{}", wrong("leaf0-spin1"));
         assert!(wrong("tier1-2").contains("classes of links are host, tier0-1"), "{}", wrong("tier1-2"));

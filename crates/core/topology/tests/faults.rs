@@ -204,7 +204,7 @@ fn flapping_links_go_down_and_come_back() {
 }
 
 #[test]
-fn what_only_real_links_do() {
+fn faults_of_real_links_only() {
     let fabric = leaf_spine(2, 2, 2, 1);
     let with = |kind| FaultParameters { links: names(&["leaf0->spine1"]), ..fault(kind) };
     let corrupt = FaultParameters { corruption: 0.25, ..with(FaultKind::PacketCorruption) };
@@ -227,7 +227,7 @@ fn what_only_real_links_do() {
 }
 
 #[test]
-fn mistakes() {
+fn invalid_faults_are_rejected() {
     let tree = fat_tree(2, 4);
     let by = |name: &str| FaultParameters { links: names(&[name]), ..fault(FaultKind::LinkDown) };
     let kind = |kind, other: FaultParameters| FaultParameters { kind, ..other };

@@ -385,7 +385,7 @@ proptest! {
 }
 
 #[test]
-fn a_format_is_found_by_what_the_file_says() {
+fn format_is_detected_from_the_content() {
     let found = |text: &str| {
         let parameters = FileParameters { path: "graph".into(), ..Default::default() };
         TopologyParameters::File(parameters).build(&|_| Ok(text.to_string()))

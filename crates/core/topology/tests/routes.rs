@@ -222,7 +222,7 @@ fn pairs(topology: &Topology) -> Vec<(NodeId, NodeId)> {
 }
 
 #[test]
-fn nothing_to_choose_has_no_paths() {
+fn pairs_without_a_choice_have_no_paths() {
     let tree = fat_tree(2, 4);
     assert_eq!(tree.dead_paths(NodeId(tree.hosts), NodeId(tree.hosts), &vec![true; tree.links.len()]), []);
     let flat = adjacency("0 1\n1", 1);

@@ -173,7 +173,7 @@ fn urgent_packets_are_acknowledged_at_once() {
     assert!(replies(1, true).is_some(), "the mark changes");
     assert!(replies(2, false).is_some(), "and changes back");
     assert_eq!(replies(4, false), None, "a hole opens");
-    assert_eq!(replies(3, false), None, "the hole is filled, and nobody has asked");
+    assert_eq!(replies(3, false), None, "the hole is filled and no ACK was requested");
     let again = replies(3, false).expect("a duplicate");
     assert_eq!((again.cumulative, again.psn, again.tag), (5, 3, 7));
     let asking = DataArrival { ack_request: true, ..full(5, false) };

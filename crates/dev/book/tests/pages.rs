@@ -23,7 +23,7 @@ fn the_pages_are_up_to_date() {
     let written: BTreeSet<&str> = pages.iter().filter_map(|page| page.path.strip_prefix("schemes/")).collect();
     for entry in fs::read_dir(docs().join("schemes")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        assert!(written.contains(name.as_str()), "docs/schemes/{name} is written by nobody: remove it");
+        assert!(written.contains(name.as_str()), "docs/schemes/{name} has no generator: remove it");
     }
 }
 
@@ -39,7 +39,7 @@ fn every_scheme_has_a_page_a_picture_of_its_own_and_code() {
         for about in abouts {
             let page = text(about.name);
             let (says, drawing) = picture(side, about.name).unwrap_or_else(|| {
-                panic!("nobody has drawn {}: add it to crates/dev/book/src/{}_pictures.rs", about.name, side.word())
+                panic!("no picture of {}: add it to crates/dev/book/src/{}_pictures.rs", about.name, side.word())
             });
             assert!(page.contains(says) && page.contains(&format!("({}-{}.svg)", side.word(), about.name)));
             assert!(drawings.insert(drawing), "{}: the same drawing as another", about.name);

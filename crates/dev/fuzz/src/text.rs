@@ -63,7 +63,7 @@ pub(crate) fn units(bytes: &[u8]) {
 
 pub(crate) fn claims(bytes: &[u8]) {
     let file = claims::SourceFile { name: "fuzz.toml".into(), text: text(bytes).into() };
-    let _ = claims::Book::read(claims::PAPERS[0], &[file]);
+    let _ = claims::ClaimSet::read(claims::PAPERS[0], &[file]);
     let _ = claims::Metric::read(text(bytes));
 }
 

@@ -517,7 +517,7 @@ mod tests {
         assert_eq!((seen.scheme.as_str(), seen.slots), ("reps", [of(9), of(4), of(3)].concat()));
         assert_eq!(pages(&folder).unwrap().pages, std::slice::from_ref(&path));
         drop(page);
-        assert!(pages(&folder).unwrap().pages.is_empty(), "nobody holds it any more");
+        assert!(pages(&folder).unwrap().pages.is_empty(), "no process holds the page");
         assert!(!path.exists());
     }
 
@@ -646,7 +646,7 @@ mod tests {
         fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("not a statistics page"));
         let found = pages(&folder).unwrap();
-        assert!(found.pages.is_empty() && path.exists(), "and nobody removes it");
+        assert!(found.pages.is_empty() && path.exists(), "the page is kept");
         assert!(found.skipped.len() == 1 && found.skipped[0].reason.contains("not a statistics page"), "{found:?}");
         let mut bytes = vec![0; 4096];
         bytes[..8].copy_from_slice(&MAGIC);

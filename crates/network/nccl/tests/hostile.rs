@@ -124,7 +124,7 @@ fn attack(seed: u64) -> [usize; 3] {
     let (listener, known) = nodes[0].listen(0).unwrap();
     let mut attempt = match nodes[0].connect(&handle(address(2), 5), None, 0).unwrap() {
         Connecting::Wait(id) => Some(id),
-        Connecting::Done(_) => panic!("nobody has answered"),
+        Connecting::Done(_) => panic!("no peer has replied"),
     };
     let mut senders: Vec<Id> = Vec::new();
     let mut receivers: Vec<Id> = Vec::new();

@@ -67,7 +67,7 @@ pub struct Numbers {
 
 /// Error of a measurement.
 #[derive(Debug, thiserror::Error)]
-pub enum BenchError {
+pub enum PluginBenchError {
     /// The plugin returned an error.
     #[error(transparent)]
     Plugin(#[from] PluginError),
@@ -79,7 +79,7 @@ pub enum BenchError {
     Timeout,
 }
 
-type Result<T> = std::result::Result<T, BenchError>;
+type Result<T> = std::result::Result<T, PluginBenchError>;
 
 fn cpu() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
@@ -104,7 +104,7 @@ fn until<T>(naps: bool, mut poll: impl FnMut() -> Result<Option<T>>) -> Result<T
             thread::yield_now()
         }
         if polls.is_multiple_of(1000) && began.elapsed() > TIMEOUT {
-            return Err(BenchError::Timeout);
+            return Err(PluginBenchError::Timeout);
         }
     }
 }
@@ -122,12 +122,12 @@ impl PluginPeer {
         for _ in 0..connections {
             let (handle, listener) = plugin.listen(0)?;
             let _ = to_peer.send(handle.to_vec());
-            let theirs = from_peer.recv().map_err(|_| BenchError::Timeout)?;
-            let mut theirs: [u8; 128] = theirs.try_into().map_err(|_| BenchError::Timeout)?;
+            let peer_handle = from_peer.recv().map_err(|_| PluginBenchError::Timeout)?;
+            let mut peer_handle: [u8; 128] = peer_handle.try_into().map_err(|_| PluginBenchError::Timeout)?;
             let (mut sender, mut receiver) = (None, None);
             until(true, || {
                 if sender.is_none() {
-                    sender = plugin.connect(0, &mut theirs)?;
+                    sender = plugin.connect(0, &mut peer_handle)?;
                 }
                 if receiver.is_none() {
                     receiver = plugin.accept(listener)?;
@@ -229,7 +229,7 @@ impl PluginPeer {
                     // SAFETY: the word is not changed.
                     sent.push_back(until(false, || Ok(unsafe { self.plugin.send(sender, &word, TAG, from)? }))?);
                 } else {
-                    let Some(request) = waiting.pop_front() else { return Err(BenchError::Timeout) };
+                    let Some(request) = waiting.pop_front() else { return Err(PluginBenchError::Timeout) };
                     until(false, || Ok(self.plugin.test(request)?))?;
                 }
             }
@@ -308,7 +308,7 @@ fn bare(count: usize) -> Result<f64> {
             from_peer(&one)?;
             times.push(began.elapsed().as_nanos() as f64);
         }
-        replies.join().map_err(|_| BenchError::Timeout)??;
+        replies.join().map_err(|_| PluginBenchError::Timeout)??;
         Ok(median(&mut times))
     })
 }
@@ -342,9 +342,9 @@ fn both<A: Send, B: Send>(
     let ((to_two, of_one), (to_one, of_two)) = (channel(), channel());
     thread::scope(|scope| {
         let other = scope.spawn(move || second(PluginPeer::open(copies[1], connections, &to_one, &of_one)?));
-        let mine = PluginPeer::open(copies[0], connections, &to_two, &of_two).and_then(first);
-        let theirs = other.join().map_err(|_| BenchError::Timeout)?;
-        Ok((mine?, theirs?))
+        let first_result = PluginPeer::open(copies[0], connections, &to_two, &of_two).and_then(first);
+        let second_result = other.join().map_err(|_| PluginBenchError::Timeout)?;
+        Ok((first_result?, second_result?))
     })
 }
 
@@ -400,14 +400,14 @@ pub fn measure(quantity: Quantity, copies: [&Path; 2], bytes: u64) -> Result<Num
                 let threads = tasks()?;
                 let (began, before) = (Instant::now(), own());
                 let poll = peer.time_polls()?;
-                let (took, mine) = (began.elapsed().as_secs_f64(), own() - before);
+                let (took, caller_cpu) = (began.elapsed().as_secs_f64(), own() - before);
                 let later = tasks()?;
                 barrier.wait();
                 let used: f64 = later
                     .iter()
                     .map(|(name, cpu)| cpu - threads.iter().find(|(of, _)| of == name).map_or(0.0, |(_, cpu)| *cpu))
                     .sum();
-                Ok((poll, (used - mine).max(0.0) / 2.0 / took))
+                Ok((poll, (used - caller_cpu).max(0.0) / 2.0 / took))
             };
             let wait = |peer: PluginPeer| {
                 barrier.wait();

@@ -4,7 +4,7 @@ mod cases;
 mod measured;
 
 pub use cases::{CASES, Case, LARGE, SMALL};
-pub use measured::{Measured, Pairs, Timed, median};
+pub use measured::{CaseResult, Pairs, Timed, median};
 
 use crate::stripped;
 use anabranch_backend::{RunError, Setup};
@@ -42,16 +42,16 @@ const HOSTS_FOR_TWO_THREADS: u32 = 1024;
 
 /// Measures `case`: the stripped loop and the simulator in turn, `repetitions` times, so that both see the same changes
 /// of the machine's speed; on a large fabric also on two threads.
-pub fn measure(case: &Case, threads: usize, repetitions: usize) -> Result<Measured, BenchError> {
+pub fn measure(case: &Case, threads: usize, repetitions: usize) -> Result<CaseResult, BenchError> {
     let scenario = case.load()?;
     let started = Instant::now();
     let setup = scenario.setup(scenario.seed)?;
     let set_up_seconds = started.elapsed().as_secs_f64();
-    let yardstick = stripped::Case::of(&setup);
+    let yardstick = stripped::StrippedCase::of(&setup);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let in_pairs = setup.topology.hosts >= HOSTS_FOR_TWO_THREADS && threads == 1 && cores > 1 && !case.once;
 
-    let mut measured = Measured::new(case, &setup, set_up_seconds);
+    let mut measured = CaseResult::new(case, &setup, set_up_seconds);
     for _ in 0..if case.once { 1 } else { repetitions.max(1) } {
         if let Some(yardstick) = &yardstick {
             measured.stripped.extend(time_loop(|| Some(stripped::run(yardstick))));
@@ -100,7 +100,7 @@ fn simulate(setup: &Setup, threads: usize) -> Result<(RunResult, Timed), BenchEr
 
 /// Measures the memory of an idle host, from a run without flows, and of a packet in flight, after two round trips,
 /// when windows are full.
-fn weigh(setup: &Setup, measured: &mut Measured) -> Result<(), BenchError> {
+fn weigh(setup: &Setup, measured: &mut CaseResult) -> Result<(), BenchError> {
     let mut idle = setup.clone();
     let workloads = idle.flows.workloads.clone();
     idle.flows = FlowSet { workloads, ..FlowSet::default() };
@@ -141,7 +141,7 @@ mod tests {
     fn results_that_differ_are_an_error() {
         let case = Case { changes: &["topology.radix=4", "workload.0.size=64KiB"], ..CASES[0] };
         let setup = case.load().and_then(|scenario| scenario.setup(1)).unwrap();
-        let mut measured = Measured::new(&case, &setup, 0.0);
+        let mut measured = CaseResult::new(&case, &setup, 0.0);
         let (result, timed) = simulate(&setup, 1).unwrap();
         measured.take(&result, timed, 1).unwrap();
         measured.fingerprint = result.fingerprint.map(|fingerprint| fingerprint ^ 1);

@@ -2,7 +2,7 @@
 
 use super::{
     Metric,
-    model::{Across, Filter, Scale},
+    model::{Filter, Scale, SeedStatistic},
 };
 use anabranch_scenario::tree::Place;
 
@@ -27,7 +27,7 @@ pub enum Take {
     /// Every group must hold.
     Every,
     /// Group with the largest effect ("up to").
-    Most,
+    Largest,
     /// Mean over the groups.
     Mean,
 }
@@ -60,7 +60,7 @@ pub enum Operand {
     /// These schemes.
     Schemes(Vec<String>),
     /// All schemes that are not on the other side.
-    Others,
+    OtherCommits,
 }
 
 impl Operand {
@@ -118,7 +118,7 @@ pub struct Claim {
     /// Combination of the groups.
     pub take: Take,
     /// Statistic over the seeds.
-    pub across: Across,
+    pub across: SeedStatistic,
     /// Tolerance as a share: of the published number, or of the other side for equal and level.
     pub tolerance: f64,
     /// Preferred direction of the metric.
@@ -166,7 +166,7 @@ impl Claim {
     pub fn sides(&self, entries: &[String]) -> (Vec<String>, Vec<String>) {
         let names = |operand: &Operand, other: Option<&Operand>| match operand {
             Operand::Schemes(names) => names.clone(),
-            Operand::Others => {
+            Operand::OtherCommits => {
                 let taken = other.and_then(Operand::named).cloned().unwrap_or_default();
                 entries.iter().filter(|entry| !taken.contains(entry)).cloned().collect()
             }

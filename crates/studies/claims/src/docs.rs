@@ -1,11 +1,11 @@
-//! Marked blocks of the docs, written from kept rows: `<!-- reproduce: hopper fig3 -->` to `<!-- end -->`.
+//! Marked blocks of the docs, written from stored rows: `<!-- reproduce: hopper fig3 -->` to `<!-- end -->`.
 
 use super::{
-    book::{Book, PAPERS, Paper},
-    kept::Kept,
+    claim_set::{ClaimSet, PAPERS, Paper},
     model::Scale,
+    paper_plan::{PaperPlan, PaperResult, plans},
     plan::Plan,
-    shelf::{PaperResult, Shelf, plans},
+    stored_rows::StoredRows,
     text,
 };
 use anabranch_report::{Inputs, OutputFile};
@@ -26,27 +26,27 @@ pub struct Page {
     pub path: PathBuf,
     /// Current text.
     pub found: String,
-    /// Text from the kept rows.
-    pub wanted: String,
+    /// Text from the stored rows.
+    pub required: String,
 }
 
 impl Page {
-    /// Returns `true` if the current text matches the kept rows.
+    /// Returns `true` if the current text matches the stored rows.
     pub fn matches(&self) -> bool {
-        self.found == self.wanted
+        self.found == self.required
     }
 
-    /// Writes the text from the kept rows.
+    /// Writes the text from the stored rows.
     pub fn write(&self) -> io::Result<()> {
         let file = OutputFile::new(&self.path, true, &Inputs::default()).map_err(io::Error::other)?;
-        file.write_all(self.wanted.as_bytes()).map_err(io::Error::other)
+        file.write_all(self.required.as_bytes()).map_err(io::Error::other)
     }
 }
 
 /// Returns every page of the docs with such blocks in the repository at `root`, README included.
 ///
 /// # Errors
-/// Returns an error if a block names an unknown item or has no end, or if kept rows cannot be read.
+/// Returns an error if a block names an unknown item or has no end, or if stored rows cannot be read.
 pub fn pages(root: &Path) -> Result<Vec<Page>, ScenarioError> {
     let mut paths = vec![root.join("README.md")];
     let within =
@@ -56,16 +56,16 @@ pub fn pages(root: &Path) -> Result<Vec<Page>, ScenarioError> {
     entries.extend(entries.clone().iter().flat_map(|path| within(path)));
     entries.sort();
     paths.extend(entries.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "md")));
-    let mut results = Results { root, found: BTreeMap::new(), books: BTreeMap::new() };
+    let mut results = Results { root, found: BTreeMap::new(), claim_sets: BTreeMap::new() };
     let mut pages = vec![];
     for path in paths {
         let Ok(found) = fs::read_to_string(&path) else { continue };
         if !found.contains(BEGIN) {
             continue;
         }
-        let wanted = fill(&found, &mut |words| results.block(words))
+        let required = fill(&found, &mut |words| results.block(words))
             .map_err(|(line, error)| error.of(&format!("{}, line {line}", path.display())))?;
-        pages.push(Page { path, found, wanted });
+        pages.push(Page { path, found, required });
     }
     Ok(pages)
 }
@@ -102,25 +102,25 @@ fn fill(
     Ok(out)
 }
 
-type FromKept = (PaperResult, Kept, BTreeMap<String, Plan>);
+type FromStoredRows = (PaperResult, StoredRows, BTreeMap<String, Plan>);
 
 struct Results<'r> {
     root: &'r Path,
-    found: BTreeMap<(&'static str, &'static str), FromKept>,
-    books: BTreeMap<&'static str, Book>,
+    found: BTreeMap<(&'static str, &'static str), FromStoredRows>,
+    claim_sets: BTreeMap<&'static str, ClaimSet>,
 }
 
 impl Results<'_> {
     fn fetch(&mut self, paper: Paper, scale: Scale) -> Result<(), ScenarioError> {
-        if !self.books.contains_key(paper.name) {
-            self.books.insert(paper.name, Book::in_folder(paper, &self.root.join("claims"))?);
+        if !self.claim_sets.contains_key(paper.name) {
+            self.claim_sets.insert(paper.name, ClaimSet::in_folder(paper, &self.root.join("claims"))?);
         }
-        let book = &self.books[paper.name];
+        let claim_set = &self.claim_sets[paper.name];
         let key = (paper.name, scale.word());
         if !self.found.contains_key(&key) {
-            let kept = Kept::read(self.root, paper.name)?;
-            let result = Shelf::of_kept(book, scale, &kept)?;
-            self.found.insert(key, (result, kept, plans(book, scale)?));
+            let stored_rows = StoredRows::read(self.root, paper.name)?;
+            let result = PaperPlan::from_stored_rows(claim_set, scale, &stored_rows)?;
+            self.found.insert(key, (result, stored_rows, plans(claim_set, scale)?));
         }
         Ok(())
     }
@@ -152,24 +152,25 @@ impl Results<'_> {
             return Err(did_you_mean(error, anabranch_settings::nearest(name, names)));
         };
         self.fetch(*paper, scale)?;
-        let book = &self.books[paper.name];
-        let (result, kept, plans) = &self.found[&(paper.name, scale.word())];
+        let claim_set = &self.claim_sets[paper.name];
+        let (result, stored_rows, plans) = &self.found[&(paper.name, scale.word())];
         if *what == "claims" {
-            let wanted = rest.first();
+            let required = rest.first();
             let claims: Vec<_> = result
                 .claims
                 .iter()
                 .filter(|(claim, _)| {
-                    wanted.is_none_or(|figure| claim.figure.as_deref() == Some(*figure) || claim.id == *figure)
+                    required.is_none_or(|figure| claim.figure.as_deref() == Some(*figure) || claim.id == *figure)
                 })
                 .collect();
-            if claims.is_empty() && wanted.is_some() {
-                return Err(ScenarioError::new(format!("no claim of {name} is about `{}`", wanted.unwrap_or(&""))));
+            if claims.is_empty() && required.is_some() {
+                return Err(ScenarioError::new(format!("no claim of {name} is about `{}`", required.unwrap_or(&""))));
             }
-            return Ok(text::verdicts(book, &claims, plans, result, kept, scale));
+            return Ok(text::verdicts(claim_set, &claims, plans, result, stored_rows, scale));
         }
         let Some((figure, shown)) = result.figures.iter().find(|(figure, _)| figure.id == *what) else {
-            let names: Vec<&str> = book.figures.iter().map(|figure| figure.id.as_str()).chain(["claims"]).collect();
+            let names: Vec<&str> =
+                claim_set.figures.iter().map(|figure| figure.id.as_str()).chain(["claims"]).collect();
             let error = ScenarioError::new(format!("{name} has no figure `{what}`"));
             return Err(did_you_mean(error, anabranch_settings::nearest(what, names)));
         };
@@ -178,7 +179,7 @@ impl Results<'_> {
             None => format!(
                 "{}: {} at {} scale.\n",
                 figure.title,
-                text::not_run(&figure.studies, kept, scale),
+                text::not_run(&figure.studies, stored_rows, scale),
                 scale.word()
             ),
         })

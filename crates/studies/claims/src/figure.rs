@@ -1,9 +1,9 @@
 //! Figure of a paper drawn from rows: panels with our values and the paper's, and the same as a table.
 
 use super::{
-    book::Book,
+    claim_set::ClaimSet,
     metric::{ALL, Metric},
-    model::{Across, Figure, FigureKind, Filter, Scale},
+    model::{Figure, FigureKind, Filter, Scale, SeedStatistic},
     plan::{Coordinate, Plan, at, check_names, coordinates},
     rows::Rows,
     words::sig,
@@ -104,7 +104,7 @@ impl<'l> Layout<'l> {
                     }
                 }
                 match self.figure.filter.values("scheme") {
-                    Some(wanted) => wanted.iter().filter(|value| there.contains(value)).cloned().collect(),
+                    Some(required) => required.iter().filter(|value| there.contains(value)).cloned().collect(),
                     None => there,
                 }
             }
@@ -123,12 +123,12 @@ impl<'l> Layout<'l> {
     }
 
     /// `None` if none of its runs has finished. `note` goes into the subtitle: scale, sizes.
-    pub(crate) fn show(&self, book: &Book, rows: &BTreeMap<String, Rows>, note: &str) -> Option<Shown> {
+    pub(crate) fn show(&self, claim_set: &ClaimSet, rows: &BTreeMap<String, Rows>, note: &str) -> Option<Shown> {
         let figure = self.figure;
         let metric_is_free = !figure.dimensions().contains(&"metric");
-        let written = |dimension: &str, value: &str| match dimension {
-            "study" => book.study(value).map_or(value, |study| &study.label).to_string(),
-            _ => book.written(value).to_string(),
+        let display_name = |dimension: &str, value: &str| match dimension {
+            "study" => claim_set.study(value).map_or(value, |study| &study.label).to_string(),
+            _ => claim_set.display_name(value).to_string(),
         };
         let x_values = self.values(&figure.x);
         let series = self.values(&figure.series);
@@ -152,9 +152,9 @@ impl<'l> Layout<'l> {
                 };
                 let marks: Vec<Vec<Option<ClaimMark>>> =
                     series.iter().map(|one| x_values.iter().map(|x| mark(x, one)).collect()).collect();
-                let mut heading: Vec<String> = figure.panel.iter().map(|name| written(name, panel)).collect();
+                let mut heading: Vec<String> = figure.panel.iter().map(|name| display_name(name, panel)).collect();
                 if metric_is_free && figure.metrics.len() > 1 {
-                    heading.extend(metric.map(|metric| book.written(metric).to_string()));
+                    heading.extend(metric.map(|metric| claim_set.display_name(metric).to_string()));
                 }
                 let title = metric.map_or_else(
                     || figure.metrics[0].title(),
@@ -165,7 +165,7 @@ impl<'l> Layout<'l> {
                 panels.push(ClaimPanel {
                     heading: heading.join(", "),
                     y_title: figure.y_title.clone().unwrap_or(match &figure.relative_to {
-                        Some(scheme) => format!("{title}, over {}", book.written(scheme)),
+                        Some(scheme) => format!("{title}, over {}", claim_set.display_name(scheme)),
                         None => title,
                     }),
                     marks,
@@ -195,9 +195,9 @@ impl<'l> Layout<'l> {
             Some((least, most)) => format!("{least} to {most} seeds, 95 % intervals"),
             None => String::new(),
         };
-        let across = if figure.across == Across::Median { "medians of " } else { "" };
+        let across = if figure.across == SeedStatistic::Median { "medians of " } else { "" };
         let subtitle = format!("{note}; {across}{seeds_words}");
-        let x_names: Vec<String> = x_values.iter().map(|value| written(&figure.x, value)).collect();
+        let x_names: Vec<String> = x_values.iter().map(|value| display_name(&figure.x, value)).collect();
         let numbers: Vec<f64> =
             match self.plans.iter().flat_map(|plan| &plan.sweep.plan.axes).find(|axis| axis.key == figure.x) {
                 Some(axis) if !axis.numbers.is_empty() => x_values
@@ -227,12 +227,12 @@ impl<'l> Layout<'l> {
                 .clone()
                 .unwrap_or_else(|| figure.x.rsplit('.').next().unwrap_or_default().replace('_', " ")),
             x: x_names.clone(),
-            series: series.iter().map(|value| written(&figure.series, value)).collect(),
+            series: series.iter().map(|value| display_name(&figure.series, value)).collect(),
             logarithmic: figure.log,
             panels,
             provenance: format!("Anabranch {}; commit {commits}; {}", anabranch_scenario::machine::VERSION, subtitle),
         };
-        let tables = tables(figure, book, &drawn, &panel_values, metric_is_free, &commits);
+        let tables = tables(figure, claim_set, &drawn, &panel_values, metric_is_free, &commits);
         let csv = drawn.to_csv();
         Some(Shown { figure: drawn, tables, csv, seeds })
     }
@@ -240,7 +240,7 @@ impl<'l> Layout<'l> {
 
 fn tables(
     figure: &Figure,
-    book: &Book,
+    claim_set: &ClaimSet,
     drawn: &ClaimFigure,
     panel_values: &[String],
     joined: bool,
@@ -250,9 +250,9 @@ fn tables(
     let shown: Vec<usize> = match figure.kind {
         // For a distribution, the table shows the median and the tail.
         FigureKind::Cdf => {
-            let wanted = [0.5, 0.95, 0.99, 1.0];
+            let required = [0.5, 0.95, 0.99, 1.0];
             let shares = Metric::distribution("slowdown");
-            (0..shares.len()).filter(|at| wanted.contains(&shares[*at].0)).collect()
+            (0..shares.len()).filter(|at| required.contains(&shares[*at].0)).collect()
         }
         _ => (0..drawn.x.len()).collect(),
     };
@@ -269,8 +269,8 @@ fn tables(
     for number in 0..panel_values.len() {
         if panel_values.len() > 1 {
             let heading = figure.panel.as_ref().map_or(String::new(), |panel| match panel.as_str() {
-                "study" => book.study(&panel_values[number]).map_or(String::new(), |study| study.label.clone()),
-                _ => book.written(&panel_values[number]).to_string(),
+                "study" => claim_set.study(&panel_values[number]).map_or(String::new(), |study| study.label.clone()),
+                _ => claim_set.display_name(&panel_values[number]).to_string(),
             });
             text += &format!("**{heading}**\n\n");
         }
@@ -296,11 +296,11 @@ fn tables(
         FigureKind::Cdf => String::new(),
         _ if joined => {
             let names: Vec<String> =
-                figure.metrics.iter().map(|metric| book.written(metric.name()).to_string()).collect();
+                figure.metrics.iter().map(|metric| claim_set.display_name(metric.name()).to_string()).collect();
             let relative = figure
                 .relative_to
                 .as_ref()
-                .map_or(String::new(), |scheme| format!(" over that of {}", book.written(scheme)));
+                .map_or(String::new(), |scheme| format!(" over that of {}", claim_set.display_name(scheme)));
             format!("{}{relative}; ", names.join(" / "))
         }
         _ => String::new(),
@@ -352,7 +352,7 @@ impl Cells<'_> {
                     "metric" => metric,
                     name => at(coordinate, name).unwrap_or(ALL),
                 };
-                values.iter().any(|wanted| wanted == value)
+                values.iter().any(|required| required == value)
             })
         };
         let published = self.figure.published.iter().find(|target| at_all(&target.at)).map(|target| target.value);

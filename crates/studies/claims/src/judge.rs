@@ -2,7 +2,7 @@
 
 use super::{
     claim::{Best, Claim, ClaimKind, Published, Reduce, Take},
-    model::Across,
+    model::SeedStatistic,
     plan::{Coordinate, at},
     rows::Rows,
     select::{Group, Selected},
@@ -36,17 +36,17 @@ struct Side {
 }
 
 pub(crate) fn judge(selected: &Selected<'_>, rows: &BTreeMap<String, Rows>) -> Judged {
-    let judging = Judging { selected, claim: selected.claim, rows };
+    let claim_judge = ClaimJudge { selected, claim: selected.claim, rows };
     let details = match &selected.claim.kind {
-        ClaimKind::Order(..) | ClaimKind::Trend(..) => judging.pairs(),
-        ClaimKind::Value(..) | ClaimKind::Shown(_) => judging.values(),
-        _ => judging.comparisons(),
+        ClaimKind::Order(..) | ClaimKind::Trend(..) => claim_judge.pairs(),
+        ClaimKind::Value(..) | ClaimKind::Shown(_) => claim_judge.values(),
+        _ => claim_judge.comparisons(),
     };
     let published = published(selected.claim);
     let Some(mut found) = details.filter(|found| !found.is_empty()) else {
         return Judged { verdict: Verdict::NotRun, published, ours: "-".into(), seeds: 0, details: vec![] };
     };
-    let (verdict, summary_text) = judging.verdict(&mut found);
+    let (verdict, summary_text) = claim_judge.verdict(&mut found);
     let details: Vec<Detail> = found.into_iter().map(|(detail, _)| detail).collect();
     let seeds = details.iter().map(|detail| detail.seeds).min().unwrap_or(0);
     let planned = selected.plans.iter().map(|plan| plan.sweep.plan.seeds.len()).min().unwrap_or(0);
@@ -57,15 +57,15 @@ pub(crate) fn judge(selected: &Selected<'_>, rows: &BTreeMap<String, Rows>) -> J
     Judged { verdict, published, ours, seeds, details }
 }
 
-struct Judging<'j> {
+struct ClaimJudge<'j> {
     selected: &'j Selected<'j>,
     claim: &'j Claim,
     rows: &'j BTreeMap<String, Rows>,
 }
 
-type Found = Option<Vec<(Detail, Option<Compared>)>>;
+type Comparisons = Option<Vec<(Detail, Option<Compared>)>>;
 
-impl Judging<'_> {
+impl ClaimJudge<'_> {
     /// Returns the value per seed of a scheme over a group's side; `None` if there is none.
     fn series(&self, coordinates: &[Coordinate], scheme: &str) -> Option<Series> {
         let of = |coordinate: &Coordinate| {
@@ -121,7 +121,7 @@ impl Judging<'_> {
         self.claim.each.iter().any(|each| each == "scheme")
     }
 
-    fn values(&self) -> Found {
+    fn values(&self) -> Comparisons {
         let mut found = vec![];
         let mut means: Vec<Series> = vec![];
         for group in &self.selected.groups {
@@ -154,7 +154,7 @@ impl Judging<'_> {
         })
     }
 
-    fn comparisons(&self) -> Found {
+    fn comparisons(&self) -> Comparisons {
         let mut found = vec![];
         let mut ratios: Vec<Series> = vec![];
         for group in &self.selected.groups {
@@ -210,7 +210,7 @@ impl Judging<'_> {
     }
 
     /// Compares every pair of an order, or neighbours in a trend. A negative change means that A is ahead.
-    fn pairs(&self) -> Found {
+    fn pairs(&self) -> Comparisons {
         let mut found = vec![];
         let mut add = |group: &Group, a: (&str, &Series), b: (&str, &Series), sign: f64| {
             let mut compared = self.compared(&pairs(a.1, b.1))?;
@@ -254,8 +254,8 @@ impl Judging<'_> {
 
     fn compared(&self, pairs: &[(f64, f64)]) -> Option<Compared> {
         match self.claim.across {
-            Across::Mean => Compared::of(pairs),
-            Across::Median => Compared::of_medians(pairs),
+            SeedStatistic::Mean => Compared::of(pairs),
+            SeedStatistic::Median => Compared::of_medians(pairs),
         }
     }
 
@@ -272,8 +272,8 @@ impl Judging<'_> {
             ClaimKind::Shown(_) => (Verdict::NoNumber, None),
             ClaimKind::Value(_, published) => {
                 let few = |detail: &Detail| match self.claim.across {
-                    Across::Mean => detail.seeds < FEWEST_PAIRS,
-                    Across::Median => detail.interval.is_none(),
+                    SeedStatistic::Mean => detail.seeds < FEWEST_PAIRS,
+                    SeedStatistic::Median => detail.interval.is_none(),
                 };
                 let each = |(detail, _): &(Detail, Option<Compared>)| match few(detail) {
                     true => Verdict::TooFewSeeds,
@@ -318,7 +318,7 @@ impl Judging<'_> {
             let effect = Effect { mean: detail.effect - none, interval, significant: differ[at], percent };
             verdict::of_effect(effect, published, self.claim.tolerance)
         };
-        if self.claim.take != Take::Most {
+        if self.claim.take != Take::Largest {
             let verdicts: Vec<Verdict> = (0..found.len()).map(each).collect();
             return (verdict::of_every(&verdicts), None);
         }

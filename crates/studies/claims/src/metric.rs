@@ -510,9 +510,9 @@ impl RunData {
         let fits = |link: &&LinkValue| {
             let [tier, direction, from, to, fault] = &link.words;
             filter.rate.is_none_or(|rate| rate.0 == link.rate)
-                && filter.tier.as_ref().is_none_or(|wanted| wanted == tier)
-                && filter.direction.as_ref().is_none_or(|wanted| wanted == direction)
-                && filter.failed.is_none_or(|wanted| wanted != fault.is_empty())
+                && filter.tier.as_ref().is_none_or(|required| required == tier)
+                && filter.direction.as_ref().is_none_or(|required| required == direction)
+                && filter.failed.is_none_or(|required| required != fault.is_empty())
                 && filter.from.as_ref().is_none_or(|prefix| from.starts_with(prefix))
                 && filter.to.as_ref().is_none_or(|prefix| to.starts_with(prefix))
         };

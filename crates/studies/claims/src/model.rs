@@ -150,7 +150,7 @@ pub struct Figure {
     /// `true` if y is logarithmic.
     pub log: bool,
     /// Statistic over the seeds.
-    pub across: Across,
+    pub across: SeedStatistic,
     /// Scheme that all values are divided by.
     pub relative_to: Option<String>,
     /// `true` if the rows of the table are the values of x, `false` if they are the series.
@@ -173,7 +173,7 @@ impl Figure {
 
 /// Statistic over several seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Across {
+pub enum SeedStatistic {
     /// Mean.
     #[default]
     Mean,
@@ -181,13 +181,13 @@ pub enum Across {
     Median,
 }
 
-impl Across {
+impl SeedStatistic {
     /// Returns the mean or median of a value per seed, with its 95 % interval; `None` if there are no values.
     pub(crate) fn centre(self, values: &[f64]) -> Option<(f64, Option<(f64, f64)>)> {
         match self {
-            Across::Median => median(values),
-            Across::Mean if values.iter().any(|value| value.is_infinite()) => Some((f64::INFINITY, None)),
-            Across::Mean => Estimate::of(values).map(|estimate| (estimate.mean, estimate.interval())),
+            SeedStatistic::Median => median(values),
+            SeedStatistic::Mean if values.iter().any(|value| value.is_infinite()) => Some((f64::INFINITY, None)),
+            SeedStatistic::Mean => Estimate::of(values).map(|estimate| (estimate.mean, estimate.interval())),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     claim::{Best, Claim, ClaimKind, Operand, Published, Reduce, Take},
     metric::Metric,
-    model::{Across, Figure, FigureKind, Filter, Quick, Study, Target},
+    model::{Figure, FigureKind, Filter, Quick, SeedStatistic, Study, Target},
 };
 use anabranch_report::SweepAxis;
 use anabranch_scenario::{
@@ -362,7 +362,7 @@ fn claim(section: Section<'_>) -> Result<Claim, ScenarioError> {
         return Err(table.error("`along` and `reduce` go together: a key of `over`, and max, min, mean or spread"));
     }
     let take = match table.section.word("take", &["every", "most", "mean"])? {
-        Some("most") => Take::Most,
+        Some("most") => Take::Largest,
         Some("mean") => Take::Mean,
         _ => Take::Every,
     };
@@ -401,10 +401,10 @@ fn claim(section: Section<'_>) -> Result<Claim, ScenarioError> {
     Ok(claim)
 }
 
-fn across(table: &mut Table<'_>) -> Result<Across, ScenarioError> {
+fn across(table: &mut Table<'_>) -> Result<SeedStatistic, ScenarioError> {
     Ok(match table.section.word("across", &["mean", "median"])? {
-        Some("median") => Across::Median,
-        _ => Across::Mean,
+        Some("median") => SeedStatistic::Median,
+        _ => SeedStatistic::Mean,
     })
 }
 
@@ -428,12 +428,12 @@ fn kind(table: &mut Table<'_>, word: &str, along: Option<&String>) -> Result<Cla
     let needed = |table: &Table<'_>, key: &str| table.error(format!("kind = \"{word}\" needs `{key}`"));
     let operand = |table: &mut Table<'_>, key: &str| -> Result<Operand, ScenarioError> {
         let schemes = table.texts(key)?.ok_or_else(|| needed(table, key))?;
-        Ok(if schemes == ["others"] { Operand::Others } else { Operand::Schemes(schemes) })
+        Ok(if schemes == ["others"] { Operand::OtherCommits } else { Operand::Schemes(schemes) })
     };
     Ok(match word {
         "change" | "factor" => {
             let (a, b) = (operand(table, "a")?, operand(table, "b")?);
-            if a == Operand::Others && b == Operand::Others {
+            if a == Operand::OtherCommits && b == Operand::OtherCommits {
                 return Err(table.error("`a` and `b` cannot both be the others"));
             }
             let found = published(table, true)?.ok_or_else(|| needed(table, "published"))?;

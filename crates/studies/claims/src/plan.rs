@@ -99,7 +99,7 @@ impl Plan {
             let pooled = dimension == "workload" || dimension == "bin";
             let fits = |value: &&String| there.contains(value) || (pooled && value.as_str() == ALL);
             let values: Vec<String> = match filter.values(&dimension) {
-                Some(wanted) => wanted.iter().filter(fits).cloned().collect(),
+                Some(required) => required.iter().filter(fits).cloned().collect(),
                 None if pooled && !open.contains(&dimension) => vec![ALL.to_string()],
                 None => there,
             };
@@ -124,8 +124,8 @@ impl Plan {
     /// Returns the point of its sweep at a coordinate.
     pub fn point(&self, coordinate: &[(String, String)]) -> Option<usize> {
         let axes = &self.sweep.plan.axes;
-        let wanted: Vec<&str> = axes.iter().map(|axis| at(coordinate, &axis.key)).collect::<Option<_>>()?;
-        (0..self.sweep.plan.points()).find(|point| self.sweep.plan.values(*point) == wanted)
+        let required: Vec<&str> = axes.iter().map(|axis| at(coordinate, &axis.key)).collect::<Option<_>>()?;
+        (0..self.sweep.plan.points()).find(|point| self.sweep.plan.values(*point) == required)
     }
 
     /// Returns `true` if one of its scenarios has the key, explicitly or by default.

@@ -15,12 +15,12 @@ use std::{
 pub(crate) type Part = (String, String);
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Wanted {
+pub(crate) struct RequiredMetrics {
     pub(crate) metrics: Vec<Metric>,
     pub(crate) parts: BTreeSet<Part>,
 }
 
-impl Wanted {
+impl RequiredMetrics {
     pub(crate) fn add(&mut self, metric: &Metric, coordinate: &[(String, String)]) {
         if !self.metrics.contains(metric) {
             self.metrics.push(metric.clone());
@@ -64,14 +64,14 @@ impl Rows {
     /// Reads the finished runs of `plan`; `directory` returns the folder of a run, if it has finished.
     pub(crate) fn gather(
         plan: &Plan,
-        wanted: &Wanted,
+        required: &RequiredMetrics,
         directory: &(dyn Fn(&SweepRun) -> Option<PathBuf> + Sync),
         threads: usize,
     ) -> Result<Self, ReportError> {
         let sweep = &plan.sweep.plan;
         let bins: BTreeMap<String, (u64, u64)> =
             plan.study.bins().into_iter().filter_map(|bin| Some((bin.clone(), plan.study.bounds(&bin)?))).collect();
-        let bins = match wanted.parts.iter().any(|(_, bin)| bin != ALL) {
+        let bins = match required.parts.iter().any(|(_, bin)| bin != ALL) {
             true => bins,
             false => BTreeMap::new(),
         };
@@ -87,10 +87,11 @@ impl Rows {
                 };
                 let Some(run) = sweep.runs.get(number) else { return };
                 let Some(place) = directory(run) else { continue };
-                match RunData::read(&place, wanted.metrics.iter(), bins.clone()) {
+                match RunData::read(&place, required.metrics.iter(), bins.clone()) {
                     Ok(None) => {}
                     Ok(Some(data)) => {
-                        let rows = wanted.parts.iter().filter_map(|part| row(plan, run, &data, &wanted.metrics, part));
+                        let rows =
+                            required.parts.iter().filter_map(|part| row(plan, run, &data, &required.metrics, part));
                         let rows: Vec<_> = rows.map(|row| (number, row)).collect();
                         found.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(rows);
                     }
@@ -115,7 +116,7 @@ impl Rows {
         rows.sort_by(|a, b| (a.0, &a.1.workload, &a.1.bin).cmp(&(b.0, &b.1.workload, &b.1.bin)));
         Ok(Rows {
             keys: sweep.axes.iter().map(|axis| axis.key.clone()).collect(),
-            metrics: wanted.metrics.iter().map(|metric| metric.name().to_string()).collect(),
+            metrics: required.metrics.iter().map(|metric| metric.name().to_string()).collect(),
             rows: rows.into_iter().map(|(_, row)| row).collect(),
         })
     }
@@ -142,7 +143,7 @@ impl Rows {
         let header = reader.headers().map_err(unreadable)?.clone();
         let header: Vec<String> = header.iter().map(str::to_string).collect();
         let first = header.windows(FIXED.len()).position(|words| words == FIXED);
-        let keys = first.ok_or_else(|| wrong(1, "the header is not one of kept rows"))?;
+        let keys = first.ok_or_else(|| wrong(1, "the header is not one of stored rows"))?;
         let mut rows = vec![];
         for record in reader.records() {
             let record = record.map_err(unreadable)?;
@@ -207,7 +208,7 @@ fn row(plan: &Plan, run: &SweepRun, data: &RunData, metrics: &[Metric], (workloa
     })
 }
 
-/// Rounds to seven significant digits, the precision of kept rows, so that they give the same verdict as the runs.
+/// Rounds to seven significant digits, the precision of stored rows, so that they give the same verdict as the runs.
 fn rounded(value: f64) -> f64 {
     if value.is_finite() { format!("{value:.6e}").parse().unwrap_or(value) } else { value }
 }

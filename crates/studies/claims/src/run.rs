@@ -1,13 +1,13 @@
 //! Execution of the runs that claims need, in one store, and judgement of their rows.
 
 use super::{
-    book::Book,
     claim::Claim,
-    kept::Cost,
+    claim_set::ClaimSet,
     model::{Figure, Scale},
+    paper_plan::{Outcome, PaperPlan, PaperResult, plans, required},
     plan::Plan,
     rows::Rows,
-    shelf::{Outcome, PaperResult, Shelf, plans, wanted},
+    stored_rows::Cost,
     text,
 };
 use anabranch_report::{
@@ -39,7 +39,7 @@ use std::{
 /// Runs, claims and figures to reproduce.
 pub struct Reproduction {
     /// Papers with their selected claims.
-    pub shelves: Vec<Shelf>,
+    pub paper_plans: Vec<PaperPlan>,
     /// Scale of the studies.
     pub scale: Scale,
     /// Every run once: shelf, study, number in its sweep.
@@ -63,9 +63,9 @@ const REPRODUCE: &[(&str, &str)] = &[("reproduce", "claims, rows and figures of 
 
 /// Folders of finished runs of other commits, by the hash of their scenario.
 #[derive(Debug, Default)]
-struct Others(BTreeMap<u64, PathBuf>);
+struct OtherCommits(BTreeMap<u64, PathBuf>);
 
-impl Others {
+impl OtherCommits {
     /// Searches the store for runs of this version by other commits, by the hash that this build gives their scenario.
     fn find(directory: &Path) -> Self {
         let mut found: BTreeMap<u64, (String, PathBuf)> = BTreeMap::new();
@@ -85,16 +85,16 @@ impl Others {
                 *entry = (manifest.commit, path);
             }
         }
-        Others(found.into_iter().map(|(hash, (_, path))| (hash, path)).collect())
+        OtherCommits(found.into_iter().map(|(hash, (_, path))| (hash, path)).collect())
     }
 }
 
-struct Shelving<'r> {
+struct FinishedRuns<'r> {
     directory: &'r Path,
     others: BTreeMap<String, PathBuf>,
 }
 
-impl Shelving<'_> {
+impl FinishedRuns<'_> {
     fn place(&self, run: &str) -> Option<PathBuf> {
         let own = store_directory(self.directory, run);
         match is_complete_run(&own) {
@@ -105,47 +105,53 @@ impl Shelving<'_> {
 }
 
 impl Reproduction {
-    /// Selects from `books` at `scale`: all, only those of one `figure` (or claim), or only those that need no
+    /// Selects from `claim_sets` at `scale`: all, only those of one `figure` (or claim), or only those that need no
     /// studies besides `only`.
     ///
     /// # Errors
-    /// Returns an error if a book is invalid, or if there is no such figure or study.
-    pub fn new(books: Vec<Book>, scale: Scale, figure: Option<&str>, only: &[String]) -> Result<Self, ScenarioError> {
+    /// Returns an error if a claim set is invalid, or if there is no such figure or study.
+    pub fn new(
+        claim_sets: Vec<ClaimSet>,
+        scale: Scale,
+        figure: Option<&str>,
+        only: &[String],
+    ) -> Result<Self, ScenarioError> {
         if let Some(figure) = figure {
-            let figures = books.iter().flat_map(|book| book.figures.iter().map(|figure| figure.id.as_str()));
-            let claims = books.iter().flat_map(|book| book.claims.iter().map(|claim| claim.id.as_str()));
+            let figures =
+                claim_sets.iter().flat_map(|claim_set| claim_set.figures.iter().map(|figure| figure.id.as_str()));
+            let claims = claim_sets.iter().flat_map(|claim_set| claim_set.claims.iter().map(|claim| claim.id.as_str()));
             let names: Vec<&str> = figures.chain(claims).collect();
             unknown("figure or claim", figure, &names)?;
         }
         let studies: Vec<&str> =
-            books.iter().flat_map(|book| book.studies.iter().map(|study| study.id.as_str())).collect();
+            claim_sets.iter().flat_map(|claim_set| claim_set.studies.iter().map(|study| study.id.as_str())).collect();
         for study in only {
             unknown("study", study, &studies)?;
         }
         let is_covered = |ids: &[String]| only.is_empty() || ids.iter().all(|id| only.contains(id));
-        let mut shelves = vec![];
-        let wider = beyond(&books, only);
-        for book in books {
-            let mut plans = plans(&book, scale)?;
+        let mut paper_plans = vec![];
+        let wider = beyond(&claim_sets, only);
+        for claim_set in claim_sets {
+            let mut plans = plans(&claim_set, scale)?;
             let is_selected =
-                |id: &str, of: Option<&str>| figure.is_none_or(|wanted| wanted == id || Some(wanted) == of);
-            let claims: Vec<Claim> = book
+                |id: &str, of: Option<&str>| figure.is_none_or(|required| required == id || Some(required) == of);
+            let claims: Vec<Claim> = claim_set
                 .claims
                 .iter()
                 .filter(|claim| is_selected(&claim.id, claim.figure.as_deref()) && is_covered(claim.studies_at(scale)))
                 .cloned()
                 .collect();
-            let figures: Vec<Figure> = book
+            let figures: Vec<Figure> = claim_set
                 .figures
                 .iter()
                 .filter(|figure| is_selected(&figure.id, None) && is_covered(&figure.studies))
                 .cloned()
                 .collect();
-            let wanted = wanted(&plans, &claims, &figures, scale)?;
-            plans.retain(|id, _| wanted.contains_key(id));
-            shelves.push(Shelf { book, scale, plans, wanted, claims, figures });
+            let required = required(&plans, &claims, &figures, scale)?;
+            plans.retain(|id, _| required.contains_key(id));
+            paper_plans.push(PaperPlan { claim_set, scale, plans, required, claims, figures });
         }
-        if !only.is_empty() && shelves.iter().all(|shelf| shelf.plans.is_empty()) {
+        if !only.is_empty() && paper_plans.iter().all(|paper_plan| paper_plan.plans.is_empty()) {
             let message = format!("--only {}: no figure or claim needs these studies alone", only.join(","));
             let error = ScenarioError::new(message);
             return Err(wider
@@ -154,8 +160,8 @@ impl Reproduction {
         }
         let mut runs: Vec<(u64, usize, String, usize)> = vec![];
         let mut seen = BTreeSet::new();
-        for (at, shelf) in shelves.iter().enumerate() {
-            for (id, plan) in &shelf.plans {
+        for (at, paper_plan) in paper_plans.iter().enumerate() {
+            for (id, plan) in &paper_plan.plans {
                 for &number in plan.sweep.order() {
                     let run = &plan.sweep.plan.runs[number];
                     if seen.insert(run.run.clone()) {
@@ -167,11 +173,11 @@ impl Reproduction {
         // The first seed of every study precedes the second seed of any.
         runs.sort();
         let runs = runs.into_iter().map(|(_, at, id, number)| (at, id, number)).collect();
-        Ok(Reproduction { shelves, scale, runs })
+        Ok(Reproduction { paper_plans, scale, runs })
     }
 
     fn plan(&self, at: usize, id: &str) -> &Plan {
-        &self.shelves[at].plans[id]
+        &self.paper_plans[at].plans[id]
     }
 
     /// Returns the number of runs.
@@ -184,10 +190,10 @@ impl Reproduction {
         self.runs.is_empty()
     }
 
-    fn shelving<'r>(&self, directory: &'r Path, any_commit: bool) -> Shelving<'r> {
+    fn finished_runs<'r>(&self, directory: &'r Path, any_commit: bool) -> FinishedRuns<'r> {
         let mut others = BTreeMap::new();
         if any_commit {
-            let there = Others::find(directory);
+            let there = OtherCommits::find(directory);
             if !there.0.is_empty() {
                 for (at, id, number) in &self.runs {
                     let plan = self.plan(*at, id);
@@ -198,7 +204,7 @@ impl Reproduction {
                 }
             }
         }
-        Shelving { directory, others }
+        FinishedRuns { directory, others }
     }
 
     /// Returns the runs that would be executed, in order, with their names.
@@ -206,10 +212,10 @@ impl Reproduction {
         if settings.only_finished {
             return vec![];
         }
-        let shelving = self.shelving(directory, settings.any_commit);
+        let finished_runs = self.finished_runs(directory, settings.any_commit);
         let due = |number: &usize| {
             let run = self.key(*number);
-            let finished = || shelving.place(run).is_some();
+            let finished = || finished_runs.place(run).is_some();
             let failed = || failed_file(directory, run).exists();
             match settings.again {
                 Again::All => true,
@@ -239,14 +245,14 @@ impl Reproduction {
                 return Err(error);
             }
         }
-        let shelving = self.shelving(directory, settings.any_commit);
-        let papers = self.shelves.iter().map(|shelf| shelving.paper(shelf, settings.threads));
+        let finished_runs = self.finished_runs(directory, settings.any_commit);
+        let papers = self.paper_plans.iter().map(|paper_plan| finished_runs.paper(paper_plan, settings.threads));
         let papers: Vec<PaperResult> = papers.collect::<Result<_, RunError>>()?;
         let mut failed = vec![];
         let mut missing = 0;
         for number in 0..self.runs.len() {
             let run = self.key(number);
-            if shelving.place(run).is_some() {
+            if finished_runs.place(run).is_some() {
                 continue;
             }
             let text =
@@ -292,8 +298,10 @@ impl Reproduction {
             }
             let figures: Vec<_> =
                 paper.figures.iter().filter_map(|(_, shown)| Some(shown.as_ref()?.figure.clone())).collect();
-            if let Some(shelf) = self.shelves.iter().find(|shelf| shelf.book.paper.name == paper.paper) {
-                write_claims(&place, &text::page(shelf, paper, outcome), &figures, &tables)?;
+            if let Some(paper_plan) =
+                self.paper_plans.iter().find(|paper_plan| paper_plan.claim_set.paper.name == paper.paper)
+            {
+                write_claims(&place, &text::page(paper_plan, paper, outcome), &figures, &tables)?;
             }
         }
         Ok(())
@@ -301,19 +309,19 @@ impl Reproduction {
 
     /// Returns the cost of each study: its runs, the missing ones, and their CPU seconds.
     pub fn costs(&self, directory: &Path, any_commit: bool) -> Result<Vec<Cost>, ScenarioError> {
-        let shelving = self.shelving(directory, any_commit);
+        let finished_runs = self.finished_runs(directory, any_commit);
         let mut all = vec![];
         // The fastest run counts, because a slower one shared its core.
         let mut fastest = 0.0f64;
-        for (at, shelf) in self.shelves.iter().enumerate() {
-            for (id, plan) in &shelf.plans {
+        for (at, paper_plan) in self.paper_plans.iter().enumerate() {
+            for (id, plan) in &paper_plan.plans {
                 let own = self.runs.iter().filter(|(of, study, _)| *of == at && study == id);
                 let own: Vec<usize> = own.map(|(_, _, number)| *number).collect();
                 let mut measured = (0.0, 0u32);
                 let mut missing: BTreeMap<usize, usize> = BTreeMap::new();
                 for &number in &own {
                     let run: &SweepRun = &plan.sweep.plan.runs[number];
-                    match shelving.place(&run.run).map(|place| read_summary(&place)) {
+                    match finished_runs.place(&run.run).map(|place| read_summary(&place)) {
                         Some(Ok(Some(summary))) => {
                             let seconds = summary.wall_s * summary.threads as f64;
                             let hops = summary.packet_hops.unwrap_or_default() as f64;
@@ -339,7 +347,7 @@ impl Reproduction {
                 }
                 let missing = missing.values().sum();
                 all.push(Cost {
-                    paper: shelf.book.paper.name,
+                    paper: paper_plan.claim_set.paper.name,
                     study: id.clone(),
                     runs: own.len(),
                     missing,
@@ -363,7 +371,7 @@ impl Runs for Reproduction {
     }
     fn name(&self, number: usize) -> String {
         let (at, id, number) = &self.runs[number];
-        format!("{} {id}: {}", self.shelves[*at].book.paper.name, self.plan(*at, id).sweep.name(*number))
+        format!("{} {id}: {}", self.paper_plans[*at].claim_set.paper.name, self.plan(*at, id).sweep.name(*number))
     }
     fn backend(&self) -> &BackendEntry {
         &SIMULATOR
@@ -374,25 +382,25 @@ impl Runs for Reproduction {
     }
 }
 
-impl Shelving<'_> {
-    fn paper(&self, shelf: &Shelf, threads: usize) -> Result<PaperResult, RunError> {
+impl FinishedRuns<'_> {
+    fn paper(&self, paper_plan: &PaperPlan, threads: usize) -> Result<PaperResult, RunError> {
         let mut rows = BTreeMap::new();
-        for (id, plan) in &shelf.plans {
+        for (id, plan) in &paper_plan.plans {
             let place = |run: &SweepRun| self.place(&run.run);
-            let found = Rows::gather(plan, &shelf.wanted[id], &place, threads)?;
+            let found = Rows::gather(plan, &paper_plan.required[id], &place, threads)?;
             if !found.rows.is_empty() {
                 rows.insert(id.clone(), found);
             }
         }
-        Ok(shelf.judge(rows)?)
+        Ok(paper_plan.judge(rows)?)
     }
 }
 
 /// Returns the studies of the first figure or claim that needs one of `only`.
-fn beyond(books: &[Book], only: &[String]) -> Option<Vec<String>> {
-    let needs = books.iter().flat_map(|book| {
-        let figures = book.figures.iter().map(|figure| &figure.studies);
-        figures.chain(book.claims.iter().map(|claim| &claim.studies))
+fn beyond(claim_sets: &[ClaimSet], only: &[String]) -> Option<Vec<String>> {
+    let needs = claim_sets.iter().flat_map(|claim_set| {
+        let figures = claim_set.figures.iter().map(|figure| &figure.studies);
+        figures.chain(claim_set.claims.iter().map(|claim| &claim.studies))
     });
     needs.into_iter().find(|ids| ids.iter().any(|id| only.contains(id))).cloned()
 }

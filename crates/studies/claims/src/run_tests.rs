@@ -1,7 +1,7 @@
 //! Tests of studies that are run: rows are independent of the order of execution, and verdicts follow from them.
 
 use super::{
-    tests::{EXAMPLE, book},
+    tests::{EXAMPLE, claim_set},
     *,
 };
 use anabranch_backend::Progress;
@@ -30,7 +30,7 @@ fn settings(threads: usize) -> Settings {
 }
 
 fn reproduction() -> Reproduction {
-    Reproduction::new(vec![book(EXAMPLE).unwrap()], Scale::Full, None, &[]).unwrap()
+    Reproduction::new(vec![claim_set(EXAMPLE).unwrap()], Scale::Full, None, &[]).unwrap()
 }
 
 fn seen(outcome: &Outcome) -> (Vec<String>, Vec<Judged>, Vec<String>) {
@@ -61,15 +61,15 @@ fn the_same_rows_in_one_go_interrupted_and_on_two_threads() {
     let last = reproduction().execute(&parts, &settings(1), &patient()).unwrap();
     assert_eq!((last.reused, last.missing), (25, 0), "what was done is not repeated");
     assert_eq!(seen(&last), seen(&whole));
-    // Kept rows give the same results as the runs.
-    let mut kept = Kept::default();
+    // stored rows give the same results as the runs.
+    let mut stored_rows = StoredRows::default();
     for (study, rows) in &whole.papers[0].rows {
         let read = Rows::from_csv(study, &rows.to_csv()).unwrap();
-        assert!(kept.put(study, Scale::Full, read));
+        assert!(stored_rows.put(study, Scale::Full, read));
         let fewer = Rows { rows: rows.rows[..1].to_vec(), ..rows.clone() };
-        assert!(!kept.put(study, Scale::Full, fewer), "fewer runs do not replace more");
+        assert!(!stored_rows.put(study, Scale::Full, fewer), "fewer runs do not replace more");
     }
-    let again = Shelf::of_kept(&book(EXAMPLE).unwrap(), Scale::Full, &kept).unwrap();
+    let again = PaperPlan::from_stored_rows(&claim_set(EXAMPLE).unwrap(), Scale::Full, &stored_rows).unwrap();
     let verdicts: Vec<Judged> = again.claims.into_iter().map(|(_, judged)| judged).collect();
     assert_eq!(verdicts, claims);
     for file in [
@@ -91,7 +91,7 @@ fn runs_of_other_commits_count_on_request() {
     let folder = folder();
     let patient = InterruptAfter(AtomicUsize::new(usize::MAX));
     let only = vec!["large".to_string()];
-    let new = || Reproduction::new(vec![book(EXAMPLE).unwrap()], Scale::Full, None, &only).unwrap();
+    let new = || Reproduction::new(vec![claim_set(EXAMPLE).unwrap()], Scale::Full, None, &only).unwrap();
     let first = new().execute(&folder, &settings(1), &patient).unwrap();
     assert_eq!((first.runs, first.missing), (8, 0));
     // Rewrites the runs as those of another commit: other names, another commit in manifest and summary.
@@ -149,9 +149,10 @@ fn missing_runs_are_costed_without_running() {
 fn figures_claims_and_studies_can_be_selected() {
     let of = |figure: Option<&str>, only: &[&str]| {
         let only: Vec<String> = only.iter().map(ToString::to_string).collect();
-        Reproduction::new(vec![book(EXAMPLE).unwrap()], Scale::Full, figure, &only)
+        Reproduction::new(vec![claim_set(EXAMPLE).unwrap()], Scale::Full, figure, &only)
     };
-    let counts = |found: Reproduction| (found.shelves[0].claims.len(), found.shelves[0].figures.len(), found.len());
+    let counts =
+        |found: Reproduction| (found.paper_plans[0].claims.len(), found.paper_plans[0].figures.len(), found.len());
     assert_eq!(counts(of(Some("fig1"), &[]).unwrap()), (1, 1, 24));
     assert_eq!(counts(of(Some("order"), &[]).unwrap()), (1, 0, 8));
     assert_eq!(counts(of(None, &["large"]).unwrap()), (1, 0, 8));

@@ -1,6 +1,6 @@
 //! Tests of claim files: errors are reported with their position, and the embedded files are valid.
 
-use super::{select::Selected, shelf::plans, *};
+use super::{paper_plan::plans, select::Selected, *};
 use anabranch_scenario::error::ScenarioError;
 use proptest::prelude::*;
 
@@ -61,15 +61,15 @@ kind = "order"
 order = ["prime", ["ecmp"]]
 "#;
 
-pub(super) fn book(text: &str) -> Result<Book, ScenarioError> {
-    Book::read(PAPERS[0], &[SourceFile { name: "claims/test.toml".into(), text: text.into() }])
+pub(super) fn claim_set(text: &str) -> Result<ClaimSet, ScenarioError> {
+    ClaimSet::read(PAPERS[0], &[SourceFile { name: "claims/test.toml".into(), text: text.into() }])
 }
 
 fn error(text: &str) -> (String, Option<usize>) {
-    let found = match book(text) {
+    let found = match claim_set(text) {
         Err(error) => error,
-        Ok(book) => {
-            let found = [Scale::Full, Scale::Quick].into_iter().find_map(|scale| plans(&book, scale).err());
+        Ok(claim_set) => {
+            let found = [Scale::Full, Scale::Quick].into_iter().find_map(|scale| plans(&claim_set, scale).err());
             found.unwrap_or_else(|| panic!("nothing wrong in {text}"))
         }
     };
@@ -80,9 +80,9 @@ fn error(text: &str) -> (String, Option<usize>) {
 #[test]
 fn bundled_files_are_valid() {
     for paper in PAPERS {
-        let book = Book::embedded(*paper).unwrap_or_else(|error| panic!("{}: {error}", paper.name));
+        let claim_set = ClaimSet::embedded(*paper).unwrap_or_else(|error| panic!("{}: {error}", paper.name));
         for scale in [Scale::Quick, Scale::Full] {
-            if let Err(error) = plans(&book, scale) {
+            if let Err(error) = plans(&claim_set, scale) {
                 panic!("{}: {error} {}", paper.name, error.remedy().unwrap_or_default());
             }
         }
@@ -91,19 +91,19 @@ fn bundled_files_are_valid() {
 
 #[test]
 fn the_example_is_planned_at_both_scales() {
-    let book = book(EXAMPLE).unwrap();
-    let (quick, full) = (plans(&book, Scale::Quick).unwrap(), plans(&book, Scale::Full).unwrap());
+    let claim_set = claim_set(EXAMPLE).unwrap();
+    let (quick, full) = (plans(&claim_set, Scale::Quick).unwrap(), plans(&claim_set, Scale::Full).unwrap());
     // Two sizes, three schemes and a variant, three seeds; at the quick scale one size and two seeds. A variant that
     // changes a parameter of PRIME is a run of its own.
     assert_eq!((full["sizes"].sweep.order().len(), quick["sizes"].sweep.order().len()), (2 * 4 * 3, 4 * 2));
     assert_eq!(full["large"].sweep.order().len(), 2 * 4);
     assert!(!quick.contains_key("large"));
-    let groups = Selected::new(&book.claims[0], &full, Scale::Full).unwrap().groups;
+    let groups = Selected::new(&claim_set.claims[0], &full, Scale::Full).unwrap().groups;
     let sizes: Vec<_> = groups.iter().map(|group| group.at[0].1.as_str()).collect();
     assert_eq!(sizes, ["16KiB", "64KiB"]);
-    assert_eq!(book.studies[0].bins(), ["<32KiB", ">=32KiB"]);
-    assert_eq!(book.studies[0].bounds("<32KiB"), Some((0, 32 * 1024)));
-    assert_eq!(book.studies[0].bounds(">=32KiB"), Some((32 * 1024, u64::MAX)));
+    assert_eq!(claim_set.studies[0].bins(), ["<32KiB", ">=32KiB"]);
+    assert_eq!(claim_set.studies[0].bounds("<32KiB"), Some((0, 32 * 1024)));
+    assert_eq!(claim_set.studies[0].bounds(">=32KiB"), Some((32 * 1024, u64::MAX)));
 }
 
 #[test]
@@ -143,8 +143,8 @@ fn errors_name_position_and_nearest_choice() {
 }
 
 #[test]
-fn a_paper_that_is_not_there_names_the_nearest() {
-    let error = books("hoper", None).unwrap_err();
+fn unknown_paper_names_the_nearest() {
+    let error = claim_sets("hoper", None).unwrap_err();
     assert_eq!(error.remedy(), Some("did you mean `hopper`?"));
     assert!(error.to_string().contains("all"));
 }
@@ -152,11 +152,11 @@ fn a_paper_that_is_not_there_names_the_nearest() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     #[test]
-    fn no_text_breaks_the_reader(at in 0usize..EXAMPLE.len(), cut in 0usize..40, with in "[ -~\n]{0,12}") {
+    fn arbitrary_text_does_not_panic(at in 0usize..EXAMPLE.len(), cut in 0usize..40, with in "[ -~\n]{0,12}") {
         if EXAMPLE.is_char_boundary(at) {
             let end = (at + cut).min(EXAMPLE.len());
             let text = format!("{}{with}{}", &EXAMPLE[..at], &EXAMPLE[end..]);
-            let _ = book(&text).map(|book| plans(&book, Scale::Quick).map(|_| ()));
+            let _ = claim_set(&text).map(|claim_set| plans(&claim_set, Scale::Quick).map(|_| ()));
         }
     }
 }

@@ -1,14 +1,14 @@
 //! Verdicts as text: CSV for programs, Markdown for the docs.
 
 use super::{
-    book::{Book, Paper},
     claim::Claim,
+    claim_set::{ClaimSet, Paper},
     judge::Judged,
-    kept::Kept,
     model::Scale,
+    paper_plan::{Outcome, PaperPlan, PaperResult},
     plan::Plan,
     rows::{Rows, csv},
-    shelf::{Outcome, PaperResult, Shelf},
+    stored_rows::StoredRows,
     verdict::Verdict,
     words::{Detail, sig},
 };
@@ -65,9 +65,9 @@ pub(super) fn comparisons_csv(paper: &PaperResult) -> String {
     csv(COMPARISONS.split(','), rows.map(|(claim, detail)| row(claim, detail)))
 }
 
-pub(super) fn page(shelf: &Shelf, paper: &PaperResult, outcome: &Outcome) -> ClaimPage {
-    let scale = shelf.scale;
-    let size = |id: &String| shelf.plans.get(id).map_or(id.clone(), |plan| plan.size(scale));
+pub(super) fn page(paper_plan: &PaperPlan, paper: &PaperResult, outcome: &Outcome) -> ClaimPage {
+    let scale = paper_plan.scale;
+    let size = |id: &String| paper_plan.plans.get(id).map_or(id.clone(), |plan| plan.size(scale));
     let line = |(claim, judged): &(Claim, Judged)| ClaimRow {
         id: claim.id.clone(),
         place: claim.source(),
@@ -90,7 +90,7 @@ pub(super) fn page(shelf: &Shelf, paper: &PaperResult, outcome: &Outcome) -> Cla
             .map(|(name, error)| format!("Failed: {name}: {}", error.lines().next().unwrap_or_default())),
     );
     ClaimPage {
-        title: shelf.book.paper.title.to_string(),
+        title: paper_plan.claim_set.paper.title.to_string(),
         scale: scale.word().to_string(),
         totals: totals(paper.claims.iter().map(|(_, judged)| judged)),
         warnings,
@@ -100,17 +100,17 @@ pub(super) fn page(shelf: &Shelf, paper: &PaperResult, outcome: &Outcome) -> Cla
 }
 
 /// Formats every verdict with its basis, for a terminal of `width` columns.
-pub fn summary_text(shelves: &[Shelf], scale: Scale, outcome: &Outcome, width: usize) -> String {
+pub fn summary_text(paper_plans: &[PaperPlan], scale: Scale, outcome: &Outcome, width: usize) -> String {
     let options = textwrap::Options::new(width).initial_indent("    ").subsequent_indent("    ");
     let mut text = String::new();
-    for (paper, shelf) in outcome.papers.iter().zip(shelves) {
+    for (paper, paper_plan) in outcome.papers.iter().zip(paper_plans) {
         for (claim, judged) in &paper.claims {
             text += &format!("{} {} ({}): {}\n", paper.paper, claim.id, claim.source(), judged.verdict.words());
             let mut line = |words: &str| text += &(textwrap::fill(words, &options) + "\n");
             line(&claim.says);
             line(&format!("published {}; ours {}", judged.published, judged.ours));
             for study in claim.studies_at(scale) {
-                line(&shelf.plans.get(study).map_or(study.clone(), |plan| plan.size(scale)));
+                line(&paper_plan.plans.get(study).map_or(study.clone(), |plan| plan.size(scale)));
             }
         }
     }
@@ -167,11 +167,11 @@ pub(super) fn totals_table(papers: &[(Paper, &PaperResult, &BTreeMap<String, Pla
 
 /// Returns a table of verdicts in Markdown, followed by the studies that they rest on.
 pub(super) fn verdicts(
-    book: &Book,
+    claim_set: &ClaimSet,
     claims: &[&(Claim, Judged)],
     plans: &BTreeMap<String, Plan>,
     paper: &PaperResult,
-    kept: &Kept,
+    stored_rows: &StoredRows,
     scale: Scale,
 ) -> String {
     let mut text = String::from("| where | the paper says | published | ours | verdict |\n|---|---|---|---|---|\n");
@@ -180,7 +180,7 @@ pub(super) fn verdicts(
     let mut open: Vec<&[String]> = vec![];
     for (claim, judged) in claims {
         let verdict = match judged.verdict {
-            Verdict::NotRun => not_run(claim.studies_at(scale), kept, scale),
+            Verdict::NotRun => not_run(claim.studies_at(scale), stored_rows, scale),
             other => other.words().to_string(),
         };
         let mark = match claim.ours.as_slice() {
@@ -213,7 +213,7 @@ pub(super) fn verdicts(
     let mut lines = vec![];
     for id in used {
         let Some(plan) = plans.get(id) else { continue };
-        let label = book.study(id).map_or(id.as_str(), |study| study.label.as_str());
+        let label = claim_set.study(id).map_or(id.as_str(), |study| study.label.as_str());
         let commits: Vec<&str> =
             paper.rows.get(id).map(|rows| rows.commits().into_iter().collect()).unwrap_or_default();
         let commits = match commits.is_empty() {
@@ -232,8 +232,8 @@ fn letter(at: usize) -> String {
 }
 
 /// Returns `not run (3.2 CPU hours)`, or `not run` if the cost is unknown.
-pub(super) fn not_run(studies: &[String], kept: &Kept, scale: Scale) -> String {
-    let costs: Vec<(usize, f64)> = studies.iter().filter_map(|id| kept.cost(id, scale)).collect();
+pub(super) fn not_run(studies: &[String], stored_rows: &StoredRows, scale: Scale) -> String {
+    let costs: Vec<(usize, f64)> = studies.iter().filter_map(|id| stored_rows.cost(id, scale)).collect();
     if costs.is_empty() {
         return "not run".into();
     }

@@ -2,7 +2,7 @@
 
 use super::{
     claim::{Best, Claim, ClaimKind, Published, Take},
-    model::Across,
+    model::SeedStatistic,
     plan::Coordinate,
 };
 use anabranch_report::significant_digits;
@@ -49,12 +49,12 @@ pub(crate) fn published(claim: &Claim) -> String {
     };
     match &claim.kind {
         ClaimKind::Change(_, _, published) | ClaimKind::Value(_, published) => {
-            let up_to = if claim.take == Take::Most { "up to " } else { "" };
+            let up_to = if claim.take == Take::Largest { "up to " } else { "" };
             format!("{up_to}{}", of(published))
         }
         ClaimKind::Factor(_, _, published) => match published {
             Published::Direction(_) => "ahead".into(),
-            published if claim.take == Take::Most => format!("up to {}", of(published)),
+            published if claim.take == Take::Largest => format!("up to {}", of(published)),
             published => of(published),
         },
         ClaimKind::Equal(..) => "alike".into(),
@@ -97,7 +97,7 @@ pub(crate) fn result_text(claim: &Claim, details: &[Detail], summary_text: Optio
                 _ => "none on one side".to_string(),
             };
         }
-        if let (Across::Median, Some((low, high))) = (claim.across, detail.interval) {
+        if let (SeedStatistic::Median, Some((low, high))) = (claim.across, detail.interval) {
             return format!("{} ({} to {}){unit}", plain(detail.effect), plain(low), plain(high));
         }
         let half = detail.interval.map(|(low, high)| (high - low) / 2.0).filter(|half| half.is_finite());

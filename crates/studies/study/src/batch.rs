@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Existing runs that are done again.
+/// Existing runs that are repeated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Again {
     /// None.

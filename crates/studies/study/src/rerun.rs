@@ -106,7 +106,7 @@ impl Recorded {
     }
 
     /// Compares the record with the result of the repeated run.
-    fn compare(&self, setup: &Setup, result: &RunResult, threads: usize) -> Again {
+    fn compare(&self, setup: &Setup, result: &RunResult, threads: usize) -> RepeatedRun {
         let meta = RunMeta { scheme: self.summary.scheme.clone(), ..meta(&self.scenario, &SIMULATOR, setup, threads) };
         let rows = differing_rows(&self.directory, &Context::new(result, &meta));
         let rows = rows.into_iter().map(|difference| format!("{}: {}", difference.file, difference.found));
@@ -117,13 +117,13 @@ impl Recorded {
         } else if let Some(key) = differing_summary(&self.summary, &Summary::new(result, &meta)) {
             differences.push(format!("summary.json: `{key}` differs from the run"));
         }
-        Again { fingerprint, differences }
+        RepeatedRun { fingerprint, differences }
     }
 }
 
 /// Outcome of a repeated run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Again {
+pub struct RepeatedRun {
     /// Its fingerprint.
     pub fingerprint: String,
     /// Differences of the record: file, row, column.
@@ -132,7 +132,7 @@ pub struct Again {
 
 struct Execution<'r> {
     runs: &'r [Recorded],
-    found: Mutex<Vec<Option<Result<Again, RunError>>>>,
+    found: Mutex<Vec<Option<Result<RepeatedRun, RunError>>>>,
 }
 
 impl Work for Execution<'_> {
@@ -152,7 +152,7 @@ impl Work for Execution<'_> {
 }
 
 /// Repeats `runs` without writing anything. Returns the outcome of each, `None` for those that an interruption skipped.
-pub fn rerun(runs: &[Recorded], threads: usize, observer: &dyn Observer) -> Vec<Option<Result<Again, RunError>>> {
+pub fn rerun(runs: &[Recorded], threads: usize, observer: &dyn Observer) -> Vec<Option<Result<RepeatedRun, RunError>>> {
     let execution = Execution { runs, found: Mutex::new(runs.iter().map(|_| None).collect()) };
     work_off(&execution, 0..runs.len(), threads, observer);
     execution.found.into_inner().unwrap_or_else(PoisonError::into_inner)

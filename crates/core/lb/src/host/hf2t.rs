@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn by_default_nothing_bounds_what_a_flow_is_held() {
+    fn holding_time_is_unbounded_by_default() {
         // Gaps of 6 us of 10 are 4 us short: twenty holds of 4.0832 us, of a flow that takes 93 us alone.
         let p = Hf2tParameters { threshold: Hf2tThreshold::Fixed, dynamic: false, ..Default::default() };
         let mut s = Hf2t::new(p, 1, 2);
@@ -410,7 +410,7 @@ mod tests {
     proptest! {
         /// For any gaps: the tag is constant, no packet is held twice, and the added delay is within its bound.
         #[test]
-        fn it_reorders_nothing_and_adds_little(gaps in prop::collection::vec(0u64..30_000_000, 1..300), dynamic: bool, seed: u64) {
+        fn packets_stay_in_order_with_little_delay(gaps in prop::collection::vec(0u64..30_000_000, 1..300), dynamic: bool, seed: u64) {
             let max_added_delay = Never::Value(0.01);
             let p = Hf2tParameters { dynamic, refresh: Time::from_us(50), p: 0.2, max_added_delay, ..Default::default() };
             let mut s = Hf2t::new(p, seed, 2);

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_do_not_count() {
+    fn dead_paths_are_not_counted() {
         let mut h = History::new(3, Signal::Loss);
         h.penalise(0, Signal::Loss, 9);
         h.penalise(1, Signal::Loss, 9);

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_gives_nothing() {
+    fn without_selectable_paths_none_is_generated() {
         for uplinks in [&[3u32][..], &[2, 2], &[2, 3, 2]] {
             let shape = PathEncoding::new(uplinks).unwrap();
             let mut generator = Generator::new(shape, Stream::keyed(1, 1, "t"));

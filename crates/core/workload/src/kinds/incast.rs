@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_taken_as_they_are() {
+    fn host_lists_are_used_in_order() {
         // Spritz: hosts 0-31 send to host 160.
         let p = IncastParameters {
             sender_hosts: (0..32).collect(),

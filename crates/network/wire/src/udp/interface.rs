@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(leads("2001:db8::2", "2001:db8::7", &two), Some((3, true)));
         assert_eq!(leads("10.0.0.2", "10.0.1.9", &two), Some((3, false)), "routers know the way there");
         assert_eq!(leads("10.0.0.2", "10.0.0.1", &two), Some((3, false)), "this machine");
-        assert_eq!(leads("192.168.7.1", "192.168.7.2", &two), None, "nobody else leads there");
+        assert_eq!(leads("192.168.7.1", "192.168.7.2", &two), None, "no other interface has a route");
         assert_eq!(leads("10.0.0.3", "10.0.0.9", &two), None, "no address of this machine");
         // In a nested subnet the kernel selects the longer prefix.
         let nested = [found(2, "10.0.0.1", "255.255.0.0"), found(3, "10.0.0.2", "255.255.255.0")];

@@ -38,7 +38,7 @@ pub struct Pairs {
 
 /// Results of a case.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct CaseResult {
     /// Name of the case.
     pub name: &'static str,
     /// Name of its scenario.
@@ -71,9 +71,9 @@ pub struct Measured {
     pub set_up_seconds: f64,
 }
 
-impl Measured {
+impl CaseResult {
     pub(super) fn new(case: &Case, setup: &Setup, set_up_seconds: f64) -> Self {
-        Measured {
+        CaseResult {
             name: case.name,
             scenario: case.scenario,
             changes: case.changes,

@@ -7,9 +7,9 @@ use anabranch_workload::Start;
 /// Fastest width on trees of 128 and of 8,192 hosts.
 const BUCKET_BITS: u32 = 12;
 
-/// Case of the loop.
+/// StrippedCase of the loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Case {
+pub struct StrippedCase {
     /// The graph.
     pub graph: GraphKind,
     /// Delays of its links.
@@ -34,7 +34,7 @@ pub struct Case {
     pub bucket_bits: u32,
 }
 
-impl Case {
+impl StrippedCase {
     /// Returns the case of `setup`, a permutation at time zero with one size over links of one rate; `None` for others.
     pub fn of(setup: &Setup) -> Option<Self> {
         let topology = &setup.topology;
@@ -59,7 +59,7 @@ impl Case {
         // Line rate without a limit has at least a BDP in flight.
         let window = transport.window().map_or(BytesOrBdp::Bdp(1_000_000), |(window, _)| window);
         let packets_per_ack = transport.packets_per_ack();
-        Some(Case {
+        Some(StrippedCase {
             graph: graph(topology)?,
             delays: delays(topology),
             to,
@@ -129,7 +129,7 @@ mod tests {
             let changes = changes.map(str::to_string);
             let setup = library::load(scenario, &changes, None).and_then(|s| s.setup(1)).unwrap();
             let expected = anabranch_sim::run(&setup, 1, &mut |_| true).unwrap().packet_hops.unwrap();
-            let case = Case { packets_per_ack: 1, ..Case::of(&setup).unwrap() };
+            let case = StrippedCase { packets_per_ack: 1, ..StrippedCase::of(&setup).unwrap() };
             assert_eq!(stripped::run(&case).packet_hops, expected, "{scenario}");
         }
     }
@@ -138,7 +138,7 @@ mod tests {
     fn every_case_has_a_loop() {
         for case in CASES {
             let setup = case.load().and_then(|scenario| scenario.setup(scenario.seed)).unwrap();
-            let stripped = Case::of(&setup).unwrap_or_else(|| panic!("{}: no loop of this graph", case.name));
+            let stripped = StrippedCase::of(&setup).unwrap_or_else(|| panic!("{}: no loop of this graph", case.name));
             assert_eq!(stripped.graph.hosts(), setup.topology.hosts as usize);
             let delays: u64 = setup.topology.links.iter().map(|link| link.delay.ps()).max().unwrap();
             let far = setup.topology.guidance.is_some();

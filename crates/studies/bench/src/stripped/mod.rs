@@ -9,7 +9,7 @@ mod lean;
 mod result;
 mod wheel;
 
-pub use case::Case;
+pub use case::StrippedCase;
 pub use graph::{Delays, GraphKind};
 pub use lean::run_lean;
 pub use result::StrippedResult;
@@ -21,7 +21,7 @@ use wheel::{Event, Wheel};
 const MARK_ABOVE_PS: u64 = 2_000_000;
 
 struct Loop<'c, W> {
-    case: &'c Case,
+    case: &'c StrippedCase,
     routing: W,
     free_at: Vec<u64>,
     packets: Vec<Packet>,
@@ -35,7 +35,7 @@ struct Loop<'c, W> {
 
 /// Runs the leaner loop ([`run_lean`]) on a tree like that of `case`; `None` unless it has two tiers with as many
 /// spines as hosts per leaf at 400 Gb/s.
-pub fn run_lean_like(case: &Case) -> Option<StrippedResult> {
+pub fn run_lean_like(case: &StrippedCase) -> Option<StrippedResult> {
     match case.graph {
         GraphKind::LeafSpine { leaves, hosts_per_leaf, spines }
             if spines == hosts_per_leaf && case.ps_per_byte == 20 =>
@@ -139,7 +139,7 @@ impl<W: Routing> Loop<'_, W> {
 ///
 /// # Panics
 /// If the case has no host, more than 65,536, no receiver for each or no packet per ACK.
-pub fn run(case: &Case) -> StrippedResult {
+pub fn run(case: &StrippedCase) -> StrippedResult {
     let delays = case.delays;
     match case.graph {
         GraphKind::LeafSpine { leaves, hosts_per_leaf, spines } => {
@@ -150,7 +150,7 @@ pub fn run(case: &Case) -> StrippedResult {
     }
 }
 
-fn run_on<W: Routing>(case: &Case, routing: W) -> StrippedResult {
+fn run_on<W: Routing>(case: &StrippedCase, routing: W) -> StrippedResult {
     let hosts = routing.hosts();
     assert!((1..=1 << 16).contains(&hosts) && case.to.len() == hosts && case.packets_per_ack > 0, "{case:?}");
     let mut state = Loop {
@@ -175,9 +175,9 @@ mod tests {
     const PAYLOAD: u64 = 4096;
 
     /// 16 hosts, 1 us links at 400 Gb/s, 40 packets each to another leaf.
-    fn small(graph: GraphKind) -> Case {
+    fn small(graph: GraphKind) -> StrippedCase {
         let hosts = graph.hosts();
-        Case {
+        StrippedCase {
             graph,
             delays: Delays { up: 1_000_000, down: 1_000_000, near: 1_000_000, far: 1_000_000 },
             to: (0..hosts).map(|host| ((host + hosts / 2) % hosts) as u32).collect(),
@@ -200,14 +200,17 @@ mod tests {
         let tally = run(&small(TREE));
         assert_eq!((tally.packet_hops, tally.delivered), (3200, 640));
         // 42 packets: the last ACK covers two.
-        let tally = run(&Case { bytes_per_flow: 42 * PAYLOAD, ..small(TREE) });
+        let tally = run(&StrippedCase { bytes_per_flow: 42 * PAYLOAD, ..small(TREE) });
         assert_eq!(tally.packet_hops, 16 * 4 * (42 + 11));
         // 16 hosts in 4 pods, receivers two pods away: 6 hops.
         let tally = run(&small(GraphKind::FatTree { half: 2 }));
         assert_eq!((tally.packet_hops, tally.delivered), (16 * 6 * (40 + 10), 640));
         // The next leaf of the same pod: 4 hops.
         let next = (0..16u32).map(|host| host / 4 * 4 + (host + 2) % 4).collect();
-        assert_eq!(run(&Case { to: next, ..small(GraphKind::FatTree { half: 2 }) }).packet_hops, 16 * 4 * (40 + 10));
+        assert_eq!(
+            run(&StrippedCase { to: next, ..small(GraphKind::FatTree { half: 2 }) }).packet_hops,
+            16 * 4 * (40 + 10)
+        );
     }
 
     #[test]
@@ -215,7 +218,7 @@ mod tests {
         // Out: 4 hops of 4160 B at 20 ps per byte and 1 us; back: 4 hops of 64 B and 1 us. One packet per flow; with one
         // host per leaf no two flows share a link.
         let graph = GraphKind::LeafSpine { leaves: 4, hosts_per_leaf: 1, spines: 1 };
-        let case = Case { bytes_per_flow: 1, packets_per_ack: 1, ..small(graph) };
+        let case = StrippedCase { bytes_per_flow: 1, packets_per_ack: 1, ..small(graph) };
         assert_eq!(run(&case).end_ps, 8 * 1_000_000 + 4 * (4160 + 64) * 20);
     }
 
@@ -225,7 +228,7 @@ mod tests {
         // g + k + 1: from switch 0 to the next group's switch 1, from switch 1 to the last group's switch 0.
         let graph = GraphKind::Dragonfly { p: 1, a: 2, h: 1 };
         let hops = |from: usize, to: u32| {
-            let mut case = Case { bytes_per_flow: 1, packets_per_ack: 1, ..small(graph) };
+            let mut case = StrippedCase { bytes_per_flow: 1, packets_per_ack: 1, ..small(graph) };
             // All other hosts send to their neighbour, over one local link.
             case.to = (0..6).map(|host| host ^ 1).collect();
             case.to[from] = to;
@@ -238,7 +241,8 @@ mod tests {
     #[test]
     fn the_width_of_the_buckets_does_not_show() {
         // Narrow buckets put most events beyond the ring's horizon.
-        let times: Vec<_> = [8, 14, 20].map(|bucket_bits| run(&Case { bucket_bits, ..small(TREE) }).end_ps).into();
+        let times: Vec<_> =
+            [8, 14, 20].map(|bucket_bits| run(&StrippedCase { bucket_bits, ..small(TREE) }).end_ps).into();
         assert!(times.iter().all(|t| *t == times[0]), "{times:?}");
     }
 }

@@ -118,13 +118,13 @@ pub fn measure(method: SendMethod, bytes: u64) -> Result<Option<Carried>, WireEr
     match method {
         SendMethod::Plain => plain(method, 1, bytes).map(Some).map_err(|error| system("plain sockets", error)),
         SendMethod::PlainRuns => plain(method, 15, bytes).map(Some).map_err(|error| system("plain sockets", error)),
-        SendMethod::Spray => ours(method, "ops", 1, PacketCheck::Crc, bytes).map(Some),
-        SendMethod::SprayUnchecked => ours(method, "ops", 1, PacketCheck::Header, bytes).map(Some),
-        SendMethod::SprayRuns => ours(method, "ops", 8, PacketCheck::Crc, bytes).map(Some),
-        SendMethod::OnePath => ours(method, "ecmp", 15, PacketCheck::Crc, bytes).map(Some),
-        SendMethod::OnePathUnchecked => ours(method, "ecmp", 15, PacketCheck::Header, bytes).map(Some),
-        SendMethod::OnePathControl => ours(method, "ecmp", 15, PacketCheck::Control, bytes).map(Some),
-        SendMethod::OnePathAll => ours(method, "ecmp", 15, PacketCheck::All, bytes).map(Some),
+        SendMethod::Spray => endpoint_transfer(method, "ops", 1, PacketCheck::Crc, bytes).map(Some),
+        SendMethod::SprayUnchecked => endpoint_transfer(method, "ops", 1, PacketCheck::Header, bytes).map(Some),
+        SendMethod::SprayRuns => endpoint_transfer(method, "ops", 8, PacketCheck::Crc, bytes).map(Some),
+        SendMethod::OnePath => endpoint_transfer(method, "ecmp", 15, PacketCheck::Crc, bytes).map(Some),
+        SendMethod::OnePathUnchecked => endpoint_transfer(method, "ecmp", 15, PacketCheck::Header, bytes).map(Some),
+        SendMethod::OnePathControl => endpoint_transfer(method, "ecmp", 15, PacketCheck::Control, bytes).map(Some),
+        SendMethod::OnePathAll => endpoint_transfer(method, "ecmp", 15, PacketCheck::All, bytes).map(Some),
         SendMethod::IperfUdp | SendMethod::IperfTcp => Ok(iperf::measure(method)),
     }
 }
@@ -198,9 +198,9 @@ fn plain(method: SendMethod, run: usize, bytes: u64) -> io::Result<Carried> {
                 received = u64::from_be_bytes(word);
             }
         }
-        let mine = cpu_seconds() - cpu;
-        let theirs = receiver.join().map_err(|_| io::Error::other("the receiver failed"))??;
-        Ok::<f64, io::Error>(mine + theirs)
+        let sender_cpu = cpu_seconds() - cpu;
+        let receiver_cpu = receiver.join().map_err(|_| io::Error::other("the receiver failed"))??;
+        Ok::<f64, io::Error>(sender_cpu + receiver_cpu)
     })?;
     Ok(Carried { method, bytes: count * PAYLOAD, cpu_seconds: cpu, seconds: start.elapsed().as_secs_f64() })
 }
@@ -233,7 +233,7 @@ fn driver(settings: Settings) -> Result<Driver<UdpPath>, WireError> {
 const MESSAGE: usize = 1 << 20;
 const WAITING: u64 = 4;
 
-fn ours(
+fn endpoint_transfer(
     method: SendMethod,
     scheme: &str,
     run_length: u32,
@@ -316,8 +316,8 @@ fn ours(
         };
         let sent = send();
         stopped.store(true, Ordering::Relaxed);
-        let theirs = receiver.join().map_err(|_| stalled())??;
-        sent.map(|(mine, seconds)| (mine + theirs, seconds))
+        let receiver_cpu = receiver.join().map_err(|_| stalled())??;
+        sent.map(|(sender_cpu, seconds)| (sender_cpu + receiver_cpu, seconds))
     })?;
     Ok(Carried { method, bytes: count * MESSAGE as u64, cpu_seconds: cpu, seconds })
 }

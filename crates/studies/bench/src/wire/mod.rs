@@ -26,7 +26,7 @@ pub struct Ratio {
 
 /// Results of `bench --wire`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Measured {
+pub struct WireResult {
     /// Measurements of each repetition.
     pub carried: Vec<Vec<Carried>>,
     /// Costs without sockets, medians of the repetitions.
@@ -45,7 +45,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-impl Measured {
+impl WireResult {
     /// Median goodput of a method, in bytes per second of CPU time.
     pub fn bytes_per_cpu_second(&self, method: SendMethod) -> Option<f64> {
         median(
@@ -67,8 +67,8 @@ const TARGETS: [(SendMethod, SendMethod, f64); 9] = [
 ];
 
 /// Measures every method `repetitions` times with `bytes` bytes; `say` receives progress messages.
-pub fn measure(repetitions: usize, bytes: u64, say: &mut dyn FnMut(&str)) -> Result<Measured, WireError> {
-    let mut measured = Measured::default();
+pub fn measure(repetitions: usize, bytes: u64, say: &mut dyn FnMut(&str)) -> Result<WireResult, WireError> {
+    let mut measured = WireResult::default();
     let mut costs: Vec<Vec<PerPacket>> = Vec::new();
     for repetition in 0..repetitions.max(1) {
         say(&format!("repetition {} of {repetitions}: sockets, endpoints, memory", repetition + 1));
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_little_of_everything() {
+    fn every_measurement_returns_a_number() {
         let measured = measure(1, 4 << 20, &mut |_| ()).unwrap();
         for method in
             [SendMethod::Plain, SendMethod::PlainRuns, SendMethod::Spray, SendMethod::SprayRuns, SendMethod::OnePath]

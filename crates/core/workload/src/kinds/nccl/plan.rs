@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn every_collective_gives_what_it_must() {
+    fn every_collective_computes_its_result() {
         for (_, kind) in KINDS {
             for ranks in 2..=8 {
                 for (elements, channels) in [(1, 1), (7, 1), (1000, 3), (300_000, 2)] {
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_waits_for_those_that_touch_its_bytes() {
+    fn steps_wait_for_steps_on_the_same_bytes() {
         // Two ranks, two segments of one chunk: send, receive and add, send the sum, receive the other's.
         let steps = program(CollectiveKind::Ring, 0, 2, 0..16, 16);
         let short: Vec<_> =

@@ -12,9 +12,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Kept data of one paper: rows in `claims/rows/PAPER/STUDY.SCALE.csv`, and the cost of studies without runs.
+/// Stored data of one paper: rows in `claims/rows/PAPER/STUDY.SCALE.csv`, and the cost of studies without runs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Kept {
+pub struct StoredRows {
     rows: BTreeMap<(String, &'static str), Rows>,
     /// Missing runs and their CPU hours, by study and scale.
     costs: BTreeMap<(String, &'static str), (usize, f64)>,
@@ -42,11 +42,11 @@ fn folder(root: &Path, paper: &str) -> PathBuf {
     root.join("claims").join("rows").join(paper)
 }
 
-impl Kept {
-    /// Reads the kept data of `paper` in the repository at `root`.
+impl StoredRows {
+    /// Reads the stored data of `paper` in the repository at `root`.
     pub fn read(root: &Path, paper: &str) -> Result<Self, ScenarioError> {
         let folder = folder(root, paper);
-        let mut kept = Kept::default();
+        let mut stored_rows = StoredRows::default();
         let mut paths: Vec<PathBuf> =
             fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
         paths.sort();
@@ -61,7 +61,7 @@ impl Kept {
                     if let (Some(study), Some(scale), Some(runs), Some(hours)) =
                         (cells.get(0), scale, number(2), number(3))
                     {
-                        kept.costs.insert((study.to_string(), scale.word()), (runs as usize, hours));
+                        stored_rows.costs.insert((study.to_string(), scale.word()), (runs as usize, hours));
                     }
                 }
                 continue;
@@ -69,11 +69,11 @@ impl Kept {
             for scale in SCALES {
                 if let Some(study) = name.strip_suffix(&format!(".{}.csv", scale.word())) {
                     let rows = Rows::from_csv(&path.display().to_string(), &text()?)?;
-                    kept.rows.insert((study.to_string(), scale.word()), rows);
+                    stored_rows.rows.insert((study.to_string(), scale.word()), rows);
                 }
             }
         }
-        Ok(kept)
+        Ok(stored_rows)
     }
 
     /// Returns the rows of a study at a scale.

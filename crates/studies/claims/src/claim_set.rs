@@ -35,7 +35,7 @@ const EMBEDDED: &[(&str, &str, &str)] = &include!(concat!(env!("OUT_DIR"), "/cla
 
 /// Content of the claim files of one paper.
 #[derive(Clone, Debug)]
-pub struct Book {
+pub struct ClaimSet {
     /// Paper that the files are about.
     pub paper: Paper,
     /// Names for values in tables and figures.
@@ -48,25 +48,25 @@ pub struct Book {
     pub claims: Vec<Claim>,
 }
 
-impl Book {
+impl ClaimSet {
     /// Parses the files of a paper and checks the references between studies and figures.
     pub fn read(paper: Paper, files: &[SourceFile]) -> Result<Self, ScenarioError> {
         let Parsed { names, studies, figures, claims } = parse(files)?;
-        let book = Book { paper, names, studies, figures, claims };
-        book.check()?;
-        Ok(book)
+        let claim_set = ClaimSet { paper, names, studies, figures, claims };
+        claim_set.check()?;
+        Ok(claim_set)
     }
 
-    /// Returns the book of `paper`, from the files embedded in the command.
+    /// Returns the claim set of `paper`, from the files embedded in the command.
     pub fn embedded(paper: Paper) -> Result<Self, ScenarioError> {
         let files = EMBEDDED.iter().filter(|(of, ..)| *of == paper.name);
         let files: Vec<SourceFile> = files
             .map(|(of, name, text)| SourceFile { name: format!("claims/{of}/{name}"), text: (*text).to_string() })
             .collect();
-        Book::read(paper, &files)
+        ClaimSet::read(paper, &files)
     }
 
-    /// Returns the book of `paper`, from the files in its subfolder of `folder`.
+    /// Returns the claim set of `paper`, from the files in its subfolder of `folder`.
     ///
     /// # Errors
     /// [`ScenarioError`] of the first error in them, or if one cannot be read.
@@ -81,7 +81,7 @@ impl Book {
             let text = anabranch_input::read_text(&path, anabranch_input::MAX_TEXT).map_err(unreadable)?;
             files.push(SourceFile { name: path.display().to_string(), text });
         }
-        Book::read(paper, &files)
+        ClaimSet::read(paper, &files)
     }
 
     fn check(&self) -> Result<(), ScenarioError> {
@@ -129,31 +129,31 @@ impl Book {
     }
 
     /// Returns the name for a value in tables and figures.
-    pub fn written<'n>(&'n self, value: &'n str) -> &'n str {
+    pub fn display_name<'n>(&'n self, value: &'n str) -> &'n str {
         self.names.get(value).map_or(value, String::as_str)
     }
 }
 
-/// Returns each [`Book`] of `name`, a paper or `all`: those embedded in the command, or from the files in `folder`.
+/// Returns each [`ClaimSet`] of `name`, a paper or `all`: those embedded in the command, or from the files in `folder`.
 ///
 /// # Errors
 /// Returns an error if there is no such paper or folder, or if a file is invalid.
-pub fn books(name: &str, folder: Option<&Path>) -> Result<Vec<Book>, ScenarioError> {
+pub fn claim_sets(name: &str, folder: Option<&Path>) -> Result<Vec<ClaimSet>, ScenarioError> {
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         return Err(ScenarioError::new(format!("--claims: {} is no directory", folder.display()))
             .help("give a directory with a folder per paper, such as `claims` in the repository"));
     }
-    let book = |paper: &Paper| match folder {
-        Some(folder) => Book::in_folder(*paper, folder),
-        None => Book::embedded(*paper),
+    let claim_set = |paper: &Paper| match folder {
+        Some(folder) => ClaimSet::in_folder(*paper, folder),
+        None => ClaimSet::embedded(*paper),
     };
     if name == "all" {
-        return PAPERS.iter().map(book).collect();
+        return PAPERS.iter().map(claim_set).collect();
     }
     let Some(paper) = PAPERS.iter().find(|paper| paper.name == name) else {
         let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).chain(["all"]).collect();
         let error = ScenarioError::new(format!("no paper `{name}`; there are {}", names.join(", ")));
         return Err(did_you_mean(error, nearest(name, names)));
     };
-    Ok(vec![book(paper)?])
+    Ok(vec![claim_set(paper)?])
 }

@@ -1,29 +1,29 @@
-//! Book at a scale: plans its studies, checks all names in claims and figures, and judges rows.
+//! Claim set at a scale: plans its studies, checks all names in claims and figures, and judges rows.
 
 use super::{
-    book::Book,
     claim::Claim,
+    claim_set::ClaimSet,
     figure::{Layout, Shown},
     judge::{Judged, judge},
-    kept::Kept,
     metric::Metric,
     model::{Figure, Scale},
     plan::{Coordinate, Plan, at},
-    rows::{Rows, Wanted},
+    rows::{RequiredMetrics, Rows},
     select::Selected,
+    stored_rows::StoredRows,
 };
 use anabranch_scenario::error::ScenarioError;
 use std::collections::BTreeMap;
 
-/// Book of a paper at a scale, limited to the selected claims and figures.
-pub struct Shelf {
-    /// Book of the paper.
-    pub book: Book,
+/// Claim set of a paper at a scale, limited to the selected claims and figures.
+pub struct PaperPlan {
+    /// Claim set of the paper.
+    pub claim_set: ClaimSet,
     /// Scale of the studies.
     pub scale: Scale,
     /// Plans of the studies at the scale.
     pub plans: BTreeMap<String, Plan>,
-    pub(crate) wanted: BTreeMap<String, Wanted>,
+    pub(crate) required: BTreeMap<String, RequiredMetrics>,
     /// Selected claims.
     pub claims: Vec<Claim>,
     /// Selected figures.
@@ -58,7 +58,7 @@ pub struct Outcome {
     pub interrupted: bool,
 }
 
-impl Shelf {
+impl PaperPlan {
     /// Judges the claims and draws the figures from rows, regardless of their origin. Errors are those of planning.
     pub fn judge(&self, rows: BTreeMap<String, Rows>) -> Result<PaperResult, ScenarioError> {
         let claims = self.claims.iter().map(|claim| {
@@ -69,31 +69,35 @@ impl Shelf {
         let note = format!("{} scale", self.scale.word());
         let shown = |figure: &Figure| {
             let layout = Layout::new(figure, &self.plans);
-            (figure.clone(), layout.and_then(|layout| layout.show(&self.book, &rows, &note)))
+            (figure.clone(), layout.and_then(|layout| layout.show(&self.claim_set, &rows, &note)))
         };
         let figures = self.figures.iter().map(shown).collect();
-        Ok(PaperResult { paper: self.book.paper.name, claims, figures, rows })
+        Ok(PaperResult { paper: self.claim_set.paper.name, claims, figures, rows })
     }
 
-    /// Judges all of a book from kept rows.
-    pub fn of_kept(book: &Book, scale: Scale, kept: &Kept) -> Result<PaperResult, ScenarioError> {
-        let plans = plans(book, scale)?;
-        let wanted = wanted(&plans, &book.claims, &book.figures, scale)?;
-        let rows = wanted.keys().filter_map(|id| Some((id.clone(), kept.rows(id, scale)?.clone()))).collect();
-        let (claims, figures) = (book.claims.clone(), book.figures.clone());
-        Shelf { book: book.clone(), scale, plans, wanted, claims, figures }.judge(rows)
+    /// Judges all of a claim set from stored rows.
+    pub fn from_stored_rows(
+        claim_set: &ClaimSet,
+        scale: Scale,
+        stored_rows: &StoredRows,
+    ) -> Result<PaperResult, ScenarioError> {
+        let plans = plans(claim_set, scale)?;
+        let required = required(&plans, &claim_set.claims, &claim_set.figures, scale)?;
+        let rows = required.keys().filter_map(|id| Some((id.clone(), stored_rows.rows(id, scale)?.clone()))).collect();
+        let (claims, figures) = (claim_set.claims.clone(), claim_set.figures.clone());
+        PaperPlan { claim_set: claim_set.clone(), scale, plans, required, claims, figures }.judge(rows)
     }
 }
 
-/// Plans by study id, without studies that exclude the scale. Checks every name and value in the book.
-pub(crate) fn plans(book: &Book, scale: Scale) -> Result<BTreeMap<String, Plan>, ScenarioError> {
+/// Plans by study id, without studies that exclude the scale. Checks every name and value in the claim set.
+pub(crate) fn plans(claim_set: &ClaimSet, scale: Scale) -> Result<BTreeMap<String, Plan>, ScenarioError> {
     let mut plans = BTreeMap::new();
-    for study in &book.studies {
+    for study in &claim_set.studies {
         if let Some(plan) = Plan::new(study, scale)? {
             plans.insert(study.id.clone(), plan);
         }
     }
-    for claim in &book.claims {
+    for claim in &claim_set.claims {
         let ids = claim.studies_at(scale);
         if let Some(missing) = ids.iter().find(|id| !plans.contains_key(*id)) {
             let message = format!("claim `{}`: the study `{missing}` has no {} scale", claim.id, scale.word());
@@ -107,7 +111,7 @@ pub(crate) fn plans(book: &Book, scale: Scale) -> Result<BTreeMap<String, Plan>,
             }
         }
     }
-    for figure in &book.figures {
+    for figure in &claim_set.figures {
         if let Some(layout) = Layout::new(figure, &plans) {
             layout.check(scale)?;
         }
@@ -115,16 +119,16 @@ pub(crate) fn plans(book: &Book, scale: Scale) -> Result<BTreeMap<String, Plan>,
     Ok(plans)
 }
 
-pub(crate) fn wanted(
+pub(crate) fn required(
     plans: &BTreeMap<String, Plan>,
     claims: &[Claim],
     figures: &[Figure],
     scale: Scale,
-) -> Result<BTreeMap<String, Wanted>, ScenarioError> {
-    let mut wanted: BTreeMap<String, Wanted> = BTreeMap::new();
+) -> Result<BTreeMap<String, RequiredMetrics>, ScenarioError> {
+    let mut required: BTreeMap<String, RequiredMetrics> = BTreeMap::new();
     let mut add = |metric: &Metric, coordinate: &Coordinate| {
         if let Some(study) = at(coordinate, "study") {
-            wanted.entry(study.to_string()).or_default().add(metric, coordinate);
+            required.entry(study.to_string()).or_default().add(metric, coordinate);
         }
     };
     for claim in claims {
@@ -137,5 +141,5 @@ pub(crate) fn wanted(
             figure.metrics.iter().for_each(|metric| add(metric, coordinate));
         }
     }
-    Ok(wanted)
+    Ok(required)
 }
