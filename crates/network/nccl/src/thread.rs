@@ -6,12 +6,16 @@
 use std::{
     ffi::c_void,
     io,
+    mem::MaybeUninit,
     panic::{AssertUnwindSafe, catch_unwind},
     ptr,
 };
 
 #[derive(Debug)]
 pub(crate) struct Thread(libc::pthread_t);
+
+// SAFETY: an identifier, which POSIX lets any thread join; it is a pointer with musl and an integer with glibc.
+unsafe impl Send for Thread {}
 
 type Body = Box<dyn FnOnce() + Send>;
 
@@ -26,15 +30,16 @@ extern "C" fn begin(body: *mut c_void) -> *mut c_void {
 pub(crate) fn spawn(body: impl FnOnce() + Send + 'static) -> io::Result<Thread> {
     let body: Box<Body> = Box::new(Box::new(body));
     let body = Box::into_raw(body);
-    let mut thread = 0;
+    let mut thread = MaybeUninit::uninit();
     // SAFETY: `begin` takes the box, which has no other owner.
-    let code = unsafe { libc::pthread_create(&mut thread, ptr::null(), begin, body.cast()) };
+    let code = unsafe { libc::pthread_create(thread.as_mut_ptr(), ptr::null(), begin, body.cast()) };
     if code != 0 {
         // SAFETY: no thread has taken it.
         drop(unsafe { Box::from_raw(body) });
         return Err(io::Error::from_raw_os_error(code));
     }
-    Ok(Thread(thread))
+    // SAFETY: `pthread_create` has stored it.
+    Ok(Thread(unsafe { thread.assume_init() }))
 }
 
 impl Thread {
