@@ -122,7 +122,7 @@ static int send_message(struct post *p) {
     struct sockaddr_un to;
     struct iovec parts[2] = {{&m, sizeof m}, {(void *)p->sge.addr, p->sge.length}};
     struct msghdr whole = {.msg_name = &to, .msg_namelen = name_of(m.to / QPS, &to), .msg_iov = parts, .msg_iovlen = 2};
-    // Packets without a receive buffer are lost.
+    // Messages that no process receives are lost.
     return network < 0 || sendmsg(network, &whole, MSG_DONTWAIT) >= 0 || errno != EAGAIN || now() - p->due > PATIENCE;
 }
 
