@@ -6,7 +6,8 @@ use crate::{
     progress::NumberedProgress,
 };
 use anabranch_claims::{
-    ClaimSet, Outcome, PaperPlan, Plan, Reproduction, Scale, Settings, StoredRows, claim_sets, pages, summary_text,
+    ClaimSet, PaperPlan, Reproduction, ReproductionOutcome, ReproductionSettings, Scale, StoredRows, StudyPlan,
+    claim_sets, pages, summary_text,
 };
 use anabranch_scenario::ScenarioError;
 use anabranch_study::sweep::Again;
@@ -36,7 +37,8 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
         Some(arguments::Again::All) => Again::All,
     };
     let threads = threads(&arguments.options);
-    let settings = Settings { threads, again, any_commit: arguments.any_commit, only_finished: arguments.no_run };
+    let settings =
+        ReproductionSettings { threads, again, any_commit: arguments.any_commit, only_finished: arguments.no_run };
     let due = reproduction.due(&output, &settings);
     let watch = NumberedProgress::new(arguments.options.progress, due, reproduction.len());
     let outcome = reproduction.execute(&output, &settings, &watch);
@@ -67,7 +69,7 @@ fn repository(root: &Path) -> Result<&Path, ScenarioError> {
 fn write_docs(
     root: &Path,
     reproduction: &Reproduction,
-    outcome: &Outcome,
+    outcome: &ReproductionOutcome,
     output: &Path,
     any_commit: bool,
     claim_sets: &[ClaimSet],
@@ -135,7 +137,7 @@ fn print_dry_run(reproduction: &Reproduction, output: &Path, arguments: &Reprodu
     Ok(())
 }
 
-fn print_outcome(reproduction: &Reproduction, outcome: &Outcome, output: &Path, format: Format) {
+fn print_outcome(reproduction: &Reproduction, outcome: &ReproductionOutcome, output: &Path, format: Format) {
     let scale = reproduction.scale;
     if outcome.reused > 0 {
         note(&format!("{} of {} runs were already finished and not repeated", outcome.reused, outcome.runs));
@@ -144,7 +146,7 @@ fn print_outcome(reproduction: &Reproduction, outcome: &Outcome, output: &Path, 
         let paper_plan = reproduction.paper_plans.iter().find(|paper_plan| paper_plan.claim_set.paper.name == paper);
         paper_plan
             .and_then(|paper_plan| paper_plan.plans.get(study))
-            .map_or(study.clone(), |plan: &Plan| plan.size(scale))
+            .map_or(study.clone(), |plan: &StudyPlan| plan.size(scale))
     };
     if format == Format::Json {
         let claims: Vec<Value> = outcome
@@ -188,7 +190,7 @@ fn list(claim_sets: Vec<ClaimSet>, arguments: &Reproduce) -> Result<(), Failure>
     let everything = arguments.figure.is_none() && arguments.only.is_empty();
     let mut studies = vec![];
     for (quick, full) in quick.paper_plans.iter().zip(&full.paper_plans) {
-        let runs = |plans: &BTreeMap<String, Plan>, id: &str| plans.get(id).map(|plan| plan.sweep.order().len());
+        let runs = |plans: &BTreeMap<String, StudyPlan>, id: &str| plans.get(id).map(|plan| plan.sweep.order().len());
         for study in &full.claim_set.studies {
             let (quick, full_runs) = (runs(&quick.plans, &study.id), runs(&full.plans, &study.id));
             if everything || quick.is_some() || full_runs.is_some() {

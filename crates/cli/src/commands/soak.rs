@@ -8,7 +8,7 @@ use anabranch_scenario::{
     ScenarioError,
     machine::{COMMIT, VERSION},
 };
-use anabranch_soak::{Failed, FailureKind, Outcome, Request, Restrictions, SoakProgress, again, soak as draw};
+use anabranch_soak::{Failed, FailureKind, Request, Restrictions, SoakOutcome, SoakProgress, again, soak as draw};
 use anabranch_study::hold::Hold;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
@@ -127,7 +127,7 @@ fn line(progress: &SoakProgress, elapsed: Duration) -> String {
     format!("{} cases | {failed} failed | {} refused | {left}", count(cases), count(refused))
 }
 
-fn text(outcome: &Outcome, seed: Option<u64>) -> String {
+fn text(outcome: &SoakOutcome, seed: Option<u64>) -> String {
     let of = |kind: FailureKind| count(outcome.failures.iter().filter(|failed| failed.kind == kind).count() as u64);
     let kinds = FailureKind::ALL.map(of);
     let header = ["cases", "refused", "failed", "results differ", "broken", "too slow", "time (s)"];

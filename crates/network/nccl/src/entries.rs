@@ -11,7 +11,7 @@ use crate::{
     fork,
     handle::{Handle, SCRATCH},
     host::HostMemory,
-    ids::{Id, Kind},
+    ids::{Id, IdKind},
     log::{self, Level},
     node::{Buffer, Connecting, Failure, MAX_CONNECTIONS},
     path::Path,
@@ -62,12 +62,12 @@ unsafe fn put<T>(out: *mut T, what: &str, value: T) -> Result<(), Failure> {
     Ok(())
 }
 
-fn named(pointer: Pointer, kind: Kind) -> Result<(u8, Id), Failure> {
+fn named(pointer: Pointer, kind: IdKind) -> Result<(u8, Id), Failure> {
     Id::of_pointer(pointer, kind).ok_or_else(|| Failure::internal("NCCL names something that is none of ours"))
 }
 
 fn in_context(process: &Process, context: Pointer) -> Result<u8, Failure> {
-    let (_, id) = named(context, Kind::Context)?;
+    let (_, id) = named(context, IdKind::Context)?;
     process.context(id).ok_or_else(|| Failure::internal("NCCL names a context that has ended"))
 }
 
@@ -110,7 +110,7 @@ unsafe extern "C" fn init_v11(
         // SAFETY: NCCL's, or null.
         let id = process.add_context(unsafe { class(config) })?;
         // SAFETY: NCCL's memory, valid for writes.
-        unsafe { put(context, "the context", id.pointer(Kind::Context, 0)) }
+        unsafe { put(context, "the context", id.pointer(IdKind::Context, 0)) }
     })
 }
 
@@ -118,7 +118,7 @@ unsafe extern "C" fn finalize(context: Pointer) -> c_int {
     enter("finalize", || {
         let process = process::get()?;
         in_context(&process, context)?;
-        process.remove_context(named(context, Kind::Context)?.1);
+        process.remove_context(named(context, IdKind::Context)?.1);
         Ok(())
     })
 }
@@ -265,7 +265,7 @@ unsafe fn begin_listen(
     // SAFETY: the caller's.
     unsafe {
         ptr::copy_nonoverlapping(written.as_ptr(), handle, HANDLE_BYTES);
-        put(out, "the communicator", id.pointer(Kind::Listener, device as u8))
+        put(out, "the communicator", id.pointer(IdKind::Listener, device as u8))
     }
 }
 
@@ -300,7 +300,7 @@ unsafe fn go_on_connecting(
     let read = Handle::read(bytes).map_err(|message| Failure::new(Code::Internal, message))?;
     let mut scratch = [0; 8];
     scratch.copy_from_slice(&bytes[SCRATCH..]);
-    let attempt = Id::of_number(u64::from_ne_bytes(scratch), Kind::Attempt);
+    let attempt = Id::of_number(u64::from_ne_bytes(scratch), IdKind::Attempt);
     let attempt = attempt.filter(|(of, _)| c_int::from(*of) == device).map(|(_, id)| id);
     let mut opened = process.open(device, class)?;
     let node = opened.node()?;
@@ -317,11 +317,11 @@ unsafe fn go_on_connecting(
         return Err(Failure::new(Code::Usage, message));
     }
     let (scratch, sender) = match node.connect(&read, attempt, class) {
-        Ok(Connecting::Wait(id)) => (id.number(Kind::Attempt, device as u8), ptr::null_mut()),
+        Ok(Connecting::Wait(id)) => (id.number(IdKind::Attempt, device as u8), ptr::null_mut()),
         Ok(Connecting::Done(id)) => {
             process.begins()?;
             log::say(Level::Trace, &format!("connected to {}", read.at));
-            (0, id.pointer(Kind::Sender, device as u8))
+            (0, id.pointer(IdKind::Sender, device as u8))
         }
         Err(failure) => {
             bytes[SCRATCH..].fill(0);
@@ -379,13 +379,13 @@ unsafe extern "C" fn accept(listener: Pointer, out: Out, device_handle: Out) -> 
             return Err(null("the communicator"));
         }
         let process = process::get()?;
-        let (device, id) = named(listener, Kind::Listener)?;
+        let (device, id) = named(listener, IdKind::Listener)?;
         let mut opened = process.opened(device)?;
         let accepted = opened.node()?.accept(id)?;
         if accepted.is_some() {
             process.begins()?;
         }
-        let receiver = accepted.map_or(ptr::null_mut(), |id| id.pointer(Kind::Receiver, device));
+        let receiver = accepted.map_or(ptr::null_mut(), |id| id.pointer(IdKind::Receiver, device));
         // SAFETY: NCCL's memory, valid for writes.
         unsafe {
             if !device_handle.is_null() {
@@ -397,7 +397,7 @@ unsafe extern "C" fn accept(listener: Pointer, out: Out, device_handle: Out) -> 
 }
 
 /// Closes a communicator; the helper thread ends with the last one.
-fn close(entry: &str, pointer: Pointer, kind: Kind) -> c_int {
+fn close(entry: &str, pointer: Pointer, kind: IdKind) -> c_int {
     enter(entry, || {
         let process = process::get()?;
         let (device, id) = named(pointer, kind)?;
@@ -405,8 +405,8 @@ fn close(entry: &str, pointer: Pointer, kind: Kind) -> c_int {
             let mut opened = process.opened(device)?;
             let node = opened.node()?;
             match kind {
-                Kind::Listener => node.close_listener(id)?,
-                Kind::Sender => node.close_sender(id)?,
+                IdKind::Listener => node.close_listener(id)?,
+                IdKind::Sender => node.close_sender(id)?,
                 _ => node.close_receiver(id)?,
             }
             opened.closed();
@@ -417,34 +417,34 @@ fn close(entry: &str, pointer: Pointer, kind: Kind) -> c_int {
 }
 
 unsafe extern "C" fn close_send(sender: Pointer) -> c_int {
-    close("closeSend", sender, Kind::Sender)
+    close("closeSend", sender, IdKind::Sender)
 }
 
 unsafe extern "C" fn close_recv(receiver: Pointer) -> c_int {
-    close("closeRecv", receiver, Kind::Receiver)
+    close("closeRecv", receiver, IdKind::Receiver)
 }
 
 unsafe extern "C" fn close_listen(listener: Pointer) -> c_int {
-    close("closeListen", listener, Kind::Listener)
+    close("closeListen", listener, IdKind::Listener)
 }
 
 // ---- memory ----
 
 unsafe extern "C" fn reg_mr(communicator: Pointer, _data: Pointer, _size: usize, kind: c_int, out: Out) -> c_int {
     enter("regMr", || {
-        let (device, id) = named(communicator, Kind::Sender).or_else(|_| named(communicator, Kind::Receiver))?;
+        let (device, id) = named(communicator, IdKind::Sender).or_else(|_| named(communicator, IdKind::Receiver))?;
         if kind != PTR_HOST {
             return Err(Failure::internal(format!(
                 "memory of kind {kind}; only memory of the host ({PTR_HOST}) was offered"
             )));
         }
         // SAFETY: NCCL's memory, valid for writes.
-        unsafe { put(out, "the handle of the memory", id.pointer(Kind::Memory, device)) }
+        unsafe { put(out, "the handle of the memory", id.pointer(IdKind::Memory, device)) }
     })
 }
 
 unsafe extern "C" fn dereg_mr(_communicator: Pointer, memory: Pointer) -> c_int {
-    enter("deregMr", || named(memory, Kind::Memory).map(|_| ()))
+    enter("deregMr", || named(memory, IdKind::Memory).map(|_| ()))
 }
 
 // ---- messages ----
@@ -452,7 +452,7 @@ unsafe extern "C" fn dereg_mr(_communicator: Pointer, memory: Pointer) -> c_int 
 fn begin_send(sender: Pointer, data: Pointer, size: Option<usize>, tag: c_int, out: Out) -> c_int {
     enter("isend", || {
         let process = process::get()?;
-        let (device, id) = named(sender, Kind::Sender)?;
+        let (device, id) = named(sender, IdKind::Sender)?;
         if out.is_null() {
             return Err(null("the request"));
         }
@@ -464,7 +464,7 @@ fn begin_send(sender: Pointer, data: Pointer, size: Option<usize>, tag: c_int, o
         // SAFETY: NCCL keeps the message until the request is done or the communicator closed.
         let memory = unsafe { HostMemory::new(data.cast()) };
         let request = process.opened(device)?.node()?.send(id, memory, size as u64, tag)?;
-        let request = request.map_or(ptr::null_mut(), |id| id.pointer(Kind::Request, device));
+        let request = request.map_or(ptr::null_mut(), |id| id.pointer(IdKind::Request, device));
         // SAFETY: NCCL's memory, valid for writes.
         unsafe { put(out, "the request", request) }
     })
@@ -506,7 +506,7 @@ unsafe fn begin_receive<S: Copy + TryInto<usize>>(
 ) -> c_int {
     enter("irecv", || {
         let process = process::get()?;
-        let (device, id) = named(receiver, Kind::Receiver)?;
+        let (device, id) = named(receiver, IdKind::Receiver)?;
         if data.is_null() || sizes.is_null() || tags.is_null() || out.is_null() {
             return Err(null("an argument"));
         }
@@ -534,7 +534,7 @@ unsafe fn begin_receive<S: Copy + TryInto<usize>>(
         }
         let request = process.opened(device)?.node()?.receive(id, buffers)?;
         // SAFETY: NCCL's memory, valid for writes.
-        unsafe { put(out, "the request", request.pointer(Kind::Request, device)) }
+        unsafe { put(out, "the request", request.pointer(IdKind::Request, device)) }
     })
 }
 
@@ -575,7 +575,7 @@ unsafe extern "C" fn iflush(
     out: Out,
 ) -> c_int {
     enter("iflush", || {
-        named(receiver, Kind::Receiver)?;
+        named(receiver, IdKind::Receiver)?;
         // Received data is already in host memory.
         // SAFETY: NCCL's memory, valid for writes.
         unsafe { put(out, "the request", ptr::null_mut()) }
@@ -589,7 +589,7 @@ unsafe extern "C" fn test(request: Pointer, done: *mut c_int, sizes: *mut c_int)
         }
         // SAFETY: NCCL's memory, valid for writes.
         unsafe { done.write(0) };
-        let (device, id) = named(request, Kind::Request)?;
+        let (device, id) = named(request, IdKind::Request)?;
         let finished = process::with(|process| {
             // The thread that holds the node's lock works for this request too.
             let Some(mut opened) = process.try_opened(device)? else { return Ok(None) };

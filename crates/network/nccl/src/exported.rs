@@ -4,7 +4,7 @@
 
 use crate::{
     abi::Code,
-    ids::{Id, Kind},
+    ids::{Id, IdKind},
     node::DeliveryCounters,
     page::Slot,
     process,
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn anabranchSet(settings: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
 pub unsafe extern "C" fn anabranchWent(sender: *mut c_void, counters: *mut DeliveryCounters) -> c_int {
-    let Some((device, id)) = Id::of_pointer(sender, Kind::Sender) else { return Code::Internal as c_int };
+    let Some((device, id)) = Id::of_pointer(sender, IdKind::Sender) else { return Code::Internal as c_int };
     if counters.is_null() {
         return Code::Argument as c_int;
     }

@@ -9,7 +9,7 @@ use std::ffi::c_void;
 /// Kind of an object that NCCL refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum IdKind {
     /// A listener.
     Listener = 1,
     /// The sender of a connection.
@@ -37,22 +37,22 @@ const MAX_SLOTS: u32 = 1 << 20;
 
 impl Id {
     /// Encodes the identifier as a pointer for NCCL.
-    pub fn pointer(self, kind: Kind, device: u8) -> *mut c_void {
+    pub fn pointer(self, kind: IdKind, device: u8) -> *mut c_void {
         self.number(kind, device) as usize as *mut c_void
     }
 
     /// Encodes the identifier as a number.
-    pub fn number(self, kind: Kind, device: u8) -> u64 {
+    pub fn number(self, kind: IdKind, device: u8) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.slot) << 12 | u64::from(device) << 4 | kind as u64
     }
 
     /// Decodes device and identifier from a pointer, if it is of that kind.
-    pub fn of_pointer(pointer: *mut c_void, kind: Kind) -> Option<(u8, Id)> {
+    pub fn of_pointer(pointer: *mut c_void, kind: IdKind) -> Option<(u8, Id)> {
         Self::of_number(pointer as usize as u64, kind)
     }
 
     /// Decodes device and identifier from a number, if it is of that kind.
-    pub fn of_number(number: u64, kind: Kind) -> Option<(u8, Id)> {
+    pub fn of_number(number: u64, kind: IdKind) -> Option<(u8, Id)> {
         let id = Id { slot: (number >> 12) as u32 & (MAX_SLOTS - 1), generation: (number >> 32) as u32 };
         (number & 0xf == kind as u64).then_some(((number >> 4) as u8, id))
     }
@@ -142,10 +142,10 @@ mod tests {
     fn identifiers_refer_to_their_objects() {
         let mut slots = Slots::default();
         let (a, b) = (slots.insert('a').unwrap(), slots.insert('b').unwrap());
-        let pointer = b.pointer(Kind::Receiver, 7);
+        let pointer = b.pointer(IdKind::Receiver, 7);
         assert!(!pointer.is_null());
-        assert_eq!(Id::of_pointer(pointer, Kind::Receiver), Some((7, b)));
-        assert_eq!(Id::of_pointer(pointer, Kind::Sender), None, "of another kind");
+        assert_eq!(Id::of_pointer(pointer, IdKind::Receiver), Some((7, b)));
+        assert_eq!(Id::of_pointer(pointer, IdKind::Sender), None, "of another kind");
         assert_eq!((slots.remove(a), slots.get(a), slots.len()), (Some('a'), None, 1));
         let c = slots.insert('c').unwrap();
         assert_eq!(slots.remove(a), None, "the same place");

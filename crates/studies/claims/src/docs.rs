@@ -4,7 +4,7 @@ use super::{
     claim_set::{ClaimSet, PAPERS, Paper},
     model::Scale,
     paper_plan::{PaperPlan, PaperResult, plans},
-    plan::Plan,
+    plan::StudyPlan,
     stored_rows::StoredRows,
     text,
 };
@@ -102,7 +102,7 @@ fn fill(
     Ok(out)
 }
 
-type FromStoredRows = (PaperResult, StoredRows, BTreeMap<String, Plan>);
+type FromStoredRows = (PaperResult, StoredRows, BTreeMap<String, StudyPlan>);
 
 struct Results<'r> {
     root: &'r Path,

@@ -4,7 +4,7 @@ use super::{
     claim_set::ClaimSet,
     metric::{ALL, Metric},
     model::{Figure, FigureKind, Filter, Scale, SeedStatistic},
-    plan::{Coordinate, Plan, at, check_names, coordinates},
+    plan::{Coordinate, StudyPlan, at, check_names, coordinates},
     rows::Rows,
     words::sig,
 };
@@ -27,14 +27,14 @@ pub struct Shown {
 
 pub(crate) struct Layout<'l> {
     figure: &'l Figure,
-    plans: Vec<&'l Plan>,
+    plans: Vec<&'l StudyPlan>,
     /// Coordinates that its rows must contain.
     pub(crate) coordinates: Vec<Coordinate>,
 }
 
 impl<'l> Layout<'l> {
-    pub(crate) fn new(figure: &'l Figure, plans: &'l BTreeMap<String, Plan>) -> Option<Self> {
-        let plans: Vec<&Plan> = figure.studies.iter().filter_map(|id| plans.get(id)).collect();
+    pub(crate) fn new(figure: &'l Figure, plans: &'l BTreeMap<String, StudyPlan>) -> Option<Self> {
+        let plans: Vec<&StudyPlan> = figure.studies.iter().filter_map(|id| plans.get(id)).collect();
         let open: Vec<String> = figure.dimensions().iter().map(ToString::to_string).collect();
         let coordinates = coordinates(&plans, &figure.filter, &open);
         (!plans.is_empty()).then_some(Layout { figure, plans, coordinates })

@@ -7,7 +7,7 @@ use super::{
     judge::{Judged, judge},
     metric::Metric,
     model::{Figure, Scale},
-    plan::{Coordinate, Plan, at},
+    plan::{Coordinate, StudyPlan, at},
     rows::{RequiredMetrics, Rows},
     select::Selected,
     stored_rows::StoredRows,
@@ -22,7 +22,7 @@ pub struct PaperPlan {
     /// Scale of the studies.
     pub scale: Scale,
     /// Plans of the studies at the scale.
-    pub plans: BTreeMap<String, Plan>,
+    pub plans: BTreeMap<String, StudyPlan>,
     pub(crate) required: BTreeMap<String, RequiredMetrics>,
     /// Selected claims.
     pub claims: Vec<Claim>,
@@ -43,7 +43,7 @@ pub struct PaperResult {
 }
 
 /// Outcome of a reproduction.
-pub struct Outcome {
+pub struct ReproductionOutcome {
     /// Results per paper.
     pub papers: Vec<PaperResult>,
     /// Total number of runs.
@@ -90,10 +90,10 @@ impl PaperPlan {
 }
 
 /// Plans by study id, without studies that exclude the scale. Checks every name and value in the claim set.
-pub(crate) fn plans(claim_set: &ClaimSet, scale: Scale) -> Result<BTreeMap<String, Plan>, ScenarioError> {
+pub(crate) fn plans(claim_set: &ClaimSet, scale: Scale) -> Result<BTreeMap<String, StudyPlan>, ScenarioError> {
     let mut plans = BTreeMap::new();
     for study in &claim_set.studies {
-        if let Some(plan) = Plan::new(study, scale)? {
+        if let Some(plan) = StudyPlan::new(study, scale)? {
             plans.insert(study.id.clone(), plan);
         }
     }
@@ -120,7 +120,7 @@ pub(crate) fn plans(claim_set: &ClaimSet, scale: Scale) -> Result<BTreeMap<Strin
 }
 
 pub(crate) fn required(
-    plans: &BTreeMap<String, Plan>,
+    plans: &BTreeMap<String, StudyPlan>,
     claims: &[Claim],
     figures: &[Figure],
     scale: Scale,

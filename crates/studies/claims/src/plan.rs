@@ -14,7 +14,7 @@ use anabranch_study::{compare::Request, sweep::Sweep};
 use std::collections::BTreeSet;
 
 /// Plan of a study at a scale, with every key and value checked.
-pub struct Plan {
+pub struct StudyPlan {
     /// Study that is planned.
     pub study: Study,
     /// Runs of the study.
@@ -30,7 +30,7 @@ pub(crate) fn at<'c>(coordinate: &'c [(String, String)], dimension: &str) -> Opt
     coordinate.iter().find(|(name, _)| name == dimension).map(|(_, value)| value.as_str())
 }
 
-impl Plan {
+impl StudyPlan {
     /// Plans `study` at `scale`; `None` if the study excludes that scale.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl Plan {
         let workloads = base.workloads.iter().flat_map(|workload| workload.names()).collect();
         let request = Request { schemes, variants: study.variants.clone(), seeds, ..Request::default() };
         let sweep = Sweep::planned(base, over, study.zip, &request).map_err(placed)?;
-        Ok(Some(Plan { study: study.clone(), sweep, workloads }))
+        Ok(Some(StudyPlan { study: study.clone(), sweep, workloads }))
     }
 
     /// Returns the values of a dimension in order, without `all`; `None` if the study has no such dimension.
@@ -150,13 +150,13 @@ impl Plan {
     }
 }
 
-pub(crate) fn coordinates(plans: &[&Plan], filter: &Filter, open: &[String]) -> Vec<Coordinate> {
+pub(crate) fn coordinates(plans: &[&StudyPlan], filter: &Filter, open: &[String]) -> Vec<Coordinate> {
     plans.iter().flat_map(|plan| plan.coordinates(filter, open)).collect()
 }
 
 /// If `whole`, every value that filters name must exist; otherwise one of each dimension.
 pub(crate) fn check_names(
-    plans: &[&Plan],
+    plans: &[&StudyPlan],
     filters: &[&Filter],
     dimensions: &[&str],
     whole: bool,

@@ -2,7 +2,7 @@
 
 use super::{
     metric::{ALL, Metric, RunData},
-    plan::{Plan, at},
+    plan::{StudyPlan, at},
 };
 use anabranch_report::{ReportError, SweepRun};
 use anabranch_scenario::error::ScenarioError;
@@ -63,7 +63,7 @@ pub struct Rows {
 impl Rows {
     /// Reads the finished runs of `plan`; `directory` returns the folder of a run, if it has finished.
     pub(crate) fn gather(
-        plan: &Plan,
+        plan: &StudyPlan,
         required: &RequiredMetrics,
         directory: &(dyn Fn(&SweepRun) -> Option<PathBuf> + Sync),
         threads: usize,
@@ -193,7 +193,7 @@ impl Rows {
 
 const FIXED: [&str; 5] = ["scheme", "seed", "workload", "bin", "commit"];
 
-fn row(plan: &Plan, run: &SweepRun, data: &RunData, metrics: &[Metric], (workload, bin): &Part) -> Option<Row> {
+fn row(plan: &StudyPlan, run: &SweepRun, data: &RunData, metrics: &[Metric], (workload, bin): &Part) -> Option<Row> {
     let values: Vec<Option<f64>> =
         metrics.iter().map(|metric| metric.value(data, workload, bin).map(rounded)).collect();
     // A row without any value carries no information.

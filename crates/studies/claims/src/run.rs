@@ -4,8 +4,8 @@ use super::{
     claim::Claim,
     claim_set::ClaimSet,
     model::{Figure, Scale},
-    paper_plan::{Outcome, PaperPlan, PaperResult, plans, required},
-    plan::Plan,
+    paper_plan::{PaperPlan, PaperResult, ReproductionOutcome, plans, required},
+    plan::StudyPlan,
     rows::Rows,
     stored_rows::Cost,
     text,
@@ -48,7 +48,7 @@ pub struct Reproduction {
 
 /// Settings of a reproduction.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct ReproductionSettings {
     /// Number of threads.
     pub threads: usize,
     /// Runs that are repeated.
@@ -176,7 +176,7 @@ impl Reproduction {
         Ok(Reproduction { paper_plans, scale, runs })
     }
 
-    fn plan(&self, at: usize, id: &str) -> &Plan {
+    fn plan(&self, at: usize, id: &str) -> &StudyPlan {
         &self.paper_plans[at].plans[id]
     }
 
@@ -208,7 +208,7 @@ impl Reproduction {
     }
 
     /// Returns the runs that would be executed, in order, with their names.
-    pub fn due(&self, directory: &Path, settings: &Settings) -> Vec<(usize, String)> {
+    pub fn due(&self, directory: &Path, settings: &ReproductionSettings) -> Vec<(usize, String)> {
         if settings.only_finished {
             return vec![];
         }
@@ -231,7 +231,12 @@ impl Reproduction {
     ///
     /// # Errors
     /// If something cannot be run at all (reported before any run starts), or if the results cannot be written.
-    pub fn execute(&self, directory: &Path, settings: &Settings, observer: &dyn Observer) -> Result<Outcome, RunError> {
+    pub fn execute(
+        &self,
+        directory: &Path,
+        settings: &ReproductionSettings,
+        observer: &dyn Observer,
+    ) -> Result<ReproductionOutcome, RunError> {
         let jobs: Vec<usize> = self.due(directory, settings).into_iter().map(|(number, _)| number).collect();
         let due = jobs.len();
         let mut reused = if settings.only_finished { 0 } else { self.runs.len() - due };
@@ -263,7 +268,7 @@ impl Reproduction {
             }
         }
         let interrupted = observer.interrupted() && missing > 0;
-        let outcome = Outcome { papers, runs: self.runs.len(), reused, failed, missing, interrupted };
+        let outcome = ReproductionOutcome { papers, runs: self.runs.len(), reused, failed, missing, interrupted };
         self.write(directory, &outcome)?;
         Ok(outcome)
     }
@@ -283,7 +288,7 @@ impl Reproduction {
         Ok(())
     }
 
-    fn write(&self, directory: &Path, outcome: &Outcome) -> Result<(), RunError> {
+    fn write(&self, directory: &Path, outcome: &ReproductionOutcome) -> Result<(), RunError> {
         create_store(directory, VERSION, REPRODUCE)?;
         let output = OutputDir::open(directory)?;
         for paper in &outcome.papers {

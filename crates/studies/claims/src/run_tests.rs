@@ -25,15 +25,15 @@ impl Observer for InterruptAfter {
     }
 }
 
-fn settings(threads: usize) -> Settings {
-    Settings { threads, again: Again::No, any_commit: false, only_finished: false }
+fn settings(threads: usize) -> ReproductionSettings {
+    ReproductionSettings { threads, again: Again::No, any_commit: false, only_finished: false }
 }
 
 fn reproduction() -> Reproduction {
     Reproduction::new(vec![claim_set(EXAMPLE).unwrap()], Scale::Full, None, &[]).unwrap()
 }
 
-fn seen(outcome: &Outcome) -> (Vec<String>, Vec<Judged>, Vec<String>) {
+fn seen(outcome: &ReproductionOutcome) -> (Vec<String>, Vec<Judged>, Vec<String>) {
     let paper = &outcome.papers[0];
     let rows = paper.rows.values().map(Rows::to_csv).collect();
     let claims = paper.claims.iter().map(|(_, judged)| judged.clone()).collect();
@@ -112,9 +112,9 @@ fn runs_of_other_commits_count_on_request() {
         let name = anabranch_report::run_key(&hash, "sim", "0123456789ab");
         std::fs::rename(entry.path(), folder.join("runs").join(name)).unwrap();
     }
-    let none = Settings { only_finished: true, ..settings(1) };
+    let none = ReproductionSettings { only_finished: true, ..settings(1) };
     assert_eq!(new().execute(&folder, &none, &patient).unwrap().missing, 8);
-    let any = Settings { any_commit: true, ..none };
+    let any = ReproductionSettings { any_commit: true, ..none };
     let found = new().execute(&folder, &any, &patient).unwrap();
     assert_eq!(found.missing, 0);
     let rows = &found.papers[0].rows["large"];
@@ -135,7 +135,7 @@ fn runs_of_other_commits_count_on_request() {
 fn missing_runs_are_costed_without_running() {
     let folder = folder();
     let patient = InterruptAfter(AtomicUsize::new(usize::MAX));
-    let none = Settings { only_finished: true, ..settings(1) };
+    let none = ReproductionSettings { only_finished: true, ..settings(1) };
     let outcome = reproduction().execute(&folder, &none, &patient).unwrap();
     assert_eq!((outcome.runs, outcome.missing), (26, 26));
     assert!(outcome.papers[0].claims.iter().all(|(_, judged)| judged.verdict == Verdict::NotRun));

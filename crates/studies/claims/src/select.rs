@@ -4,7 +4,7 @@ use super::{
     claim::{Claim, ClaimKind},
     metric::ALL,
     model::{Filter, Scale},
-    plan::{Coordinate, Plan, at, check_names, coordinates},
+    plan::{Coordinate, StudyPlan, at, check_names, coordinates},
 };
 use anabranch_scenario::{
     error::ScenarioError,
@@ -23,7 +23,7 @@ pub(crate) struct Group {
 
 pub(crate) struct Selected<'s> {
     pub(crate) claim: &'s Claim,
-    pub(crate) plans: Vec<&'s Plan>,
+    pub(crate) plans: Vec<&'s StudyPlan>,
     pub(crate) groups: Vec<Group>,
 }
 
@@ -31,7 +31,7 @@ impl<'s> Selected<'s> {
     /// Fails if a name does not exist, or if a dimension with several values is not fixed.
     pub(crate) fn new(
         claim: &'s Claim,
-        plans: &'s BTreeMap<String, Plan>,
+        plans: &'s BTreeMap<String, StudyPlan>,
         scale: Scale,
     ) -> Result<Self, ScenarioError> {
         let own = claim.studies_at(scale).iter().filter_map(|id| plans.get(id)).collect();

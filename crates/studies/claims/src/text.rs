@@ -5,8 +5,8 @@ use super::{
     claim_set::{ClaimSet, Paper},
     judge::Judged,
     model::Scale,
-    paper_plan::{Outcome, PaperPlan, PaperResult},
-    plan::Plan,
+    paper_plan::{PaperPlan, PaperResult, ReproductionOutcome},
+    plan::StudyPlan,
     rows::{Rows, csv},
     stored_rows::StoredRows,
     verdict::Verdict,
@@ -65,7 +65,7 @@ pub(super) fn comparisons_csv(paper: &PaperResult) -> String {
     csv(COMPARISONS.split(','), rows.map(|(claim, detail)| row(claim, detail)))
 }
 
-pub(super) fn page(paper_plan: &PaperPlan, paper: &PaperResult, outcome: &Outcome) -> ClaimPage {
+pub(super) fn page(paper_plan: &PaperPlan, paper: &PaperResult, outcome: &ReproductionOutcome) -> ClaimPage {
     let scale = paper_plan.scale;
     let size = |id: &String| paper_plan.plans.get(id).map_or(id.clone(), |plan| plan.size(scale));
     let line = |(claim, judged): &(Claim, Judged)| ClaimRow {
@@ -100,7 +100,7 @@ pub(super) fn page(paper_plan: &PaperPlan, paper: &PaperResult, outcome: &Outcom
 }
 
 /// Formats every verdict with its basis, for a terminal of `width` columns.
-pub fn summary_text(paper_plans: &[PaperPlan], scale: Scale, outcome: &Outcome, width: usize) -> String {
+pub fn summary_text(paper_plans: &[PaperPlan], scale: Scale, outcome: &ReproductionOutcome, width: usize) -> String {
     let options = textwrap::Options::new(width).initial_indent("    ").subsequent_indent("    ");
     let mut text = String::new();
     for (paper, paper_plan) in outcome.papers.iter().zip(paper_plans) {
@@ -129,7 +129,7 @@ pub(crate) fn totals<'j>(judged: impl Iterator<Item = &'j Judged>) -> String {
 }
 
 /// Returns the number of claims per verdict in Markdown, one row per paper and one for all.
-pub(super) fn totals_table(papers: &[(Paper, &PaperResult, &BTreeMap<String, Plan>)], scale: Scale) -> String {
+pub(super) fn totals_table(papers: &[(Paper, &PaperResult, &BTreeMap<String, StudyPlan>)], scale: Scale) -> String {
     let all = || papers.iter().flat_map(|(_, result, _)| result.claims.iter().map(|(_, judged)| judged.verdict));
     let verdicts: BTreeSet<Verdict> = all().collect();
     let mut text = String::from("| paper | claims |");
@@ -169,7 +169,7 @@ pub(super) fn totals_table(papers: &[(Paper, &PaperResult, &BTreeMap<String, Pla
 pub(super) fn verdicts(
     claim_set: &ClaimSet,
     claims: &[&(Claim, Judged)],
-    plans: &BTreeMap<String, Plan>,
+    plans: &BTreeMap<String, StudyPlan>,
     paper: &PaperResult,
     stored_rows: &StoredRows,
     scale: Scale,

@@ -79,7 +79,7 @@ pub struct SoakProgress {
 
 /// Results of a soak.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct SoakOutcome {
     /// Cases checked, refused ones included.
     pub cases: u64,
     /// Cases that cannot be run, for which `anabranch run` ends with exit code 2.
@@ -98,7 +98,7 @@ pub struct Outcome {
     pub too_many: bool,
 }
 
-impl Outcome {
+impl SoakOutcome {
     /// Returns the results as `--format json` prints them, without the request.
     pub fn json(&self) -> Value {
         let kinds = FailureKind::ALL.map(|kind| {
@@ -128,18 +128,18 @@ pub fn soak(
     request: &Request,
     stop: &'static AtomicBool,
     progress: &mut dyn FnMut(&SoakProgress),
-) -> Result<Outcome, ScenarioError> {
+) -> Result<SoakOutcome, ScenarioError> {
     let started = Instant::now();
     let limits = Limits { run: RUN, stop };
     let scratch = tempfile::tempdir().map_err(|error| ScenarioError::new(format!("a temporary directory: {error}")))?;
     let kept = request.out.as_deref().map(FailureStore::new).transpose()?;
     can_be_drawn(request, &scratch)?;
-    let share = |outcome: &Outcome| {
+    let share = |outcome: &SoakOutcome| {
         let cases = request.cases.map(|cases| outcome.cases as f64 / cases.max(1) as f64);
         let time = request.time.map(|time| started.elapsed().as_secs_f64() / time.as_secs_f64().max(1e-9));
         [cases, time].into_iter().flatten().max_by(f64::total_cmp).map(|share| share.min(1.0))
     };
-    let mut outcome = Outcome::default();
+    let mut outcome = SoakOutcome::default();
     while !limits.stopped()
         && request.cases.is_none_or(|cases| outcome.cases < cases)
         && request.time.is_none_or(|time| started.elapsed() < time)
@@ -227,10 +227,10 @@ fn one(
 ///
 /// # Errors
 /// Returns an error if there is no such scenario, or it cannot be run.
-pub fn again(name: &str, stop: &'static AtomicBool) -> Result<Outcome, ScenarioError> {
+pub fn again(name: &str, stop: &'static AtomicBool) -> Result<SoakOutcome, ScenarioError> {
     let started = Instant::now();
     let limits = Limits { run: RUN * RETRY_FACTOR, stop };
-    let mut outcome = Outcome::default();
+    let mut outcome = SoakOutcome::default();
     let scenarios = scenarios(Path::new(name))?;
     let only = scenarios.len() == 1;
     for scenario in scenarios {

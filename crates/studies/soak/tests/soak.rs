@@ -1,6 +1,6 @@
 //! A minute of the soak (`anabranch soak`), and the scenarios that failed once.
 
-use anabranch_soak::{Outcome, Request, Restrictions, again, soak};
+use anabranch_soak::{Request, Restrictions, SoakOutcome, again, soak};
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -21,7 +21,7 @@ fn asked(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{name}: found `{text}`, expected a number")))
 }
 
-fn nothing_found(outcome: &Outcome) {
+fn nothing_found(outcome: &SoakOutcome) {
     let failures: Vec<String> = outcome
         .failures
         .iter()
@@ -35,7 +35,7 @@ fn nothing_found(outcome: &Outcome) {
 fn soak_for(seed: u64, time: Duration, out: Option<PathBuf>) {
     let request = Request { seed, first: 0, cases: None, time: Some(time), only: Restrictions::default(), out };
     let outcome = soak(&request, &STOP, &mut |_| {}).expect("cases to draw");
-    let Outcome { cases, refused, .. } = outcome;
+    let SoakOutcome { cases, refused, .. } = outcome;
     println!("{cases} cases of seed {seed}, {refused} refused");
     assert!(cases > 0, "no case was run");
     assert!(refused * 10 <= cases, "{refused} of {cases} cases were refused:\n{}", outcome.reasons.join("\n"));
