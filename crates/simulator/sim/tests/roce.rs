@@ -4,6 +4,7 @@ mod common;
 use anabranch_backend::Setup;
 use anabranch_outcome::FlowStatus;
 use anabranch_settings::{Auto, Never, Parameters, Raw};
+use anabranch_topology::{FaultKind, FaultParameters};
 use anabranch_units::{Bytes, Time};
 use common::*;
 
@@ -95,6 +96,31 @@ fn pfc_loses_nothing() {
     let last = run(&setup).flows.iter().filter_map(|f| f.fct_ack).max().unwrap();
     let busy = 64 * 500 * 83_840 + 8_000_000 + 3 * 83_840 + 4 * 4_800;
     assert!(last.ps() >= busy && last.ps() < busy + 1_000_000, "{last} against {busy} ps");
+}
+
+/// A real switch repeats its pauses and they expire, so that faults of a link do not stop its sender for ever.
+#[test]
+fn no_fault_of_a_link_stops_a_paused_sender_for_ever() {
+    let loss = FaultParameters { kind: FaultKind::PacketLoss, loss: 0.05, fraction: 1.0, ..FaultParameters::default() };
+    let times =
+        [(FaultKind::LinkDown, 20), (FaultKind::LinkUp, 400), (FaultKind::LinkDown, 420), (FaultKind::LinkUp, 900)];
+    let flap = times.map(|(kind, at)| FaultParameters {
+        kind,
+        at: Time::from_us(at),
+        links: vec!["host0-leaf0".into()],
+        ..FaultParameters::default()
+    });
+    for faults in [&[loss][..], &flap] {
+        let mut setup = incast(64, 100_000, Profile::Lossless);
+        roce(&mut setup).set("congestion_control", &text("none")).unwrap();
+        for fault in faults {
+            let resolved = fault.resolve(&setup.topology, setup.faults.len(), 1).expect("a fault");
+            setup.faults.extend(resolved);
+        }
+        let result = run(&setup);
+        assert!(result.counters.pfc_pauses.unwrap() > 0);
+        assert!(result.flows.iter().all(|flow| flow.status == FlowStatus::Finished));
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::{
     ids::{HostId, PacketId, PortId, SwitchId},
     measure::Waits,
     message::Message,
-    packet::Packet,
+    packet::{Kind, Packet},
     plan::Plan,
     prefetch::prefetch,
 };
@@ -415,7 +415,10 @@ impl<'a> Ports<'a> {
         if flags & FAULTY != 0 {
             let (seed, key) = (self.plan.seed, self.plan.links[self.queues.link(port) as usize].key);
             let stream = || Stream::keyed(seed, key, "loss");
-            if self.faults[port.at()].loses(&self.queues.packets[id], stream) {
+            let packet = &self.queues.packets[id];
+            // Nothing repeats the frames of pauses that do not expire: a lost one would stop its sender for ever.
+            let is_reliable = packet.kind == Kind::Pause && self.plan.fabric.pfc_pause.is_none();
+            if !is_reliable && self.faults[port.at()].loses(packet, stream) {
                 return self.queues.drop_packet(port, id, TraceEvent::Loss, start);
             }
         }
