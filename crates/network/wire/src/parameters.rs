@@ -102,7 +102,7 @@ parameters! {
         /// With rc: bytes of a chunk, for which a scheme chooses once.
         chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
         /// With rc: maximum number of chunks in flight.
-        chunks_in_flight: u32 = 1, source "ours: not given";
+        chunks_under_way: u32 = 1, source "ours: not given";
         /// With rc: bytes of a probe, instead of the scheme's `probe_size`.
         probe: Bytes = Bytes(10_000), source "Hopper §4.2";
         /// With rc: number of queue pairs. If there are fewer than labels, idle ones change their labels.
@@ -183,7 +183,7 @@ impl WireParameters {
         between("run_length", u64::from(self.run_length), 1, u64::from(MAX_RUN_LENGTH))?;
         between("calibrations", u64::from(self.calibrations), 1, 1000)?;
         between("chunk", self.chunk.0, 1, MAX_CHUNK)?;
-        between("chunks_in_flight", u64::from(self.chunks_in_flight), 1, 64)?;
+        between("chunks_under_way", u64::from(self.chunks_under_way), 1, 64)?;
         between("probe", self.probe.0, 1, self.chunk.0)?;
         between("queue_pairs", u64::from(self.queue_pairs), 1, u64::from(verbs::MAX_QUEUES))?;
         between("max_buffered_bytes", self.max_buffered_bytes.0, MIN_BUFFERED, MAX_BUFFERED)?;
@@ -403,7 +403,7 @@ impl WireParameters {
             labels: (1..=self.labels).collect(),
             max_queues: self.queue_pairs,
             chunk: self.chunk.0 as u32,
-            window: self.chunks_in_flight,
+            window: self.chunks_under_way,
             probe: self.probe.0 as u32,
             calibrations: self.calibrations,
             rtt_floor: self.rtt_floor,

@@ -231,7 +231,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
 
     fn complete_chunk(&mut self, at: usize, now: Time, psn: u64, tag: Tag, took: Option<Time>) {
         let stream = &mut self.streams[at];
-        stream.chunks_in_flight -= 1;
+        stream.chunks_under_way -= 1;
         stream.waits = false;
         let Some(measured) = stream.measured else { return };
         let Some(pending) = stream.pending.get_mut(&psn) else { return };
@@ -370,7 +370,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
         loop {
             let (chunk, window, now) = (self.settings.chunk, self.settings.window.max(1), self.path.now());
             let stream = &mut self.streams[at];
-            if stream.chunks_in_flight >= window || stream.waits {
+            if stream.chunks_under_way >= window || stream.waits {
                 return Ok(None);
             }
             if now < stream.hold_until {
@@ -393,7 +393,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
                         }
                         Decision::Wait => {
                             // Without chunks under way no completion would wake the stream.
-                            stream.waits = stream.chunks_in_flight > 0;
+                            stream.waits = stream.chunks_under_way > 0;
                             return Ok((!stream.waits).then(|| now + AGAIN));
                         }
                     }
@@ -418,7 +418,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
         }
         let stream = &mut self.streams[at];
         stream.chosen = None;
-        stream.chunks_in_flight += 1;
+        stream.chunks_under_way += 1;
         let moved = stream.last_tag.is_some_and(|last| stream::label(&self.settings.labels, last) != label);
         stream.last_tag = Some(tag);
         self.counters.chunks += 1;

@@ -126,7 +126,7 @@ pub(super) struct Stream {
     pub(super) pending: BTreeMap<u64, PendingChunk>,
     pub(super) again: BTreeSet<u64>,
     pub(super) in_flight: BTreeMap<u64, Flight>,
-    pub(super) chunks_in_flight: u32,
+    pub(super) chunks_under_way: u32,
     pub(super) next_psn: u64,
     /// For a chunk that no queue has accepted yet: the scheme is not called twice.
     pub(super) chosen: Option<(u64, Tag)>,
@@ -154,7 +154,7 @@ impl Stream {
             pending: BTreeMap::new(),
             again: BTreeSet::new(),
             in_flight: BTreeMap::new(),
-            chunks_in_flight: 0,
+            chunks_under_way: 0,
             next_psn: 0,
             chosen: None,
             hold_until: Time::ZERO,
