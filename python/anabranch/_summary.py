@@ -108,6 +108,8 @@ class FlowSummary(_Read):
     size_bytes: SizeRange = SizeRange()
     metrics: FlowTotals = FlowTotals()
     measured: bool = True
+    is_job: bool | None = None
+    """True if `completion_us` is the result: a collective, or flows that wait for others; None in older results."""
 
 
 class Counters(_Read):

@@ -146,22 +146,30 @@ fn text(summary: &Summary) -> String {
     out + &collectives(summary) + &format!("\n{}\n{}\n", wrapped(&counters, width()), wrapped(&speed, width()))
 }
 
+/// Table of what counts as a whole: collectives with their bus bandwidth, and other jobs.
 fn collectives(summary: &Summary) -> String {
-    if summary.collectives.is_empty() {
-        return String::new();
-    }
-    let number = |value: Option<f64>, scale: f64| value.map_or("-".into(), |value| format!("{:.1}", value * scale));
-    let rows = summary.collectives.iter().map(|of| {
+    let time = |value: Option<f64>| value.map_or("-".into(), anabranch_report::seconds);
+    let collective = |of: &anabranch_report::Collective| {
+        let size = of.bytes.map_or(String::new(), |bytes| format!(", {} B each", count(bytes)));
         vec![
             of.workload.clone(),
-            format!("{}, {} ranks, {} B each", of.collective, of.ranks, count(of.bytes)),
-            of.rounds.to_string(),
-            number(of.median_round_s, 1e3),
-            number(of.bus_bandwidth_bps, 1e-6),
+            format!("{}, {} ranks{size}", of.collective, of.ranks),
+            if of.rounds > 0 { of.rounds.to_string() } else { "-".into() },
+            time(of.median_round_s),
+            time(of.completion_s),
+            of.bus_bandwidth_bps.map_or("-".into(), anabranch_report::bit_rate),
         ]
-    });
-    let header = ["workload", "collective", "rounds", "median round (ms)", "bus bandwidth (Mbit/s)"];
-    format!("\n{}", Table::new(&header, rows.collect()).draw())
+    };
+    let dash = || "-".to_string();
+    let job = |(name, done): (&str, Option<f64>)| vec![name.into(), "job".into(), dash(), dash(), time(done), dash()];
+    let rows: Vec<Vec<String>> =
+        summary.collectives.iter().map(collective).chain(summary.jobs().into_iter().map(job)).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let header = ["workload", "work", "rounds", "median round", "done after", "bus bandwidth"];
+    let note = "Done: first start to last acknowledgement. Bus bandwidth: NCCL's definition (nccl-tests).";
+    format!("\n{}{note}\n", Table::new(&header, rows).draw())
 }
 
 /// Describes the time of a run with real packets, and the load of the machine.

@@ -116,7 +116,7 @@ pub struct LostPeer {
     pub reason: String,
 }
 
-/// A collective that ranks ran over a network plugin.
+/// A collective: of ranks over a network plugin, or of messages that are flows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Collective {
     /// Its workload.
@@ -125,12 +125,15 @@ pub struct Collective {
     pub collective: String,
     /// Number of ranks.
     pub ranks: usize,
-    /// Bytes of each rank's buffer.
-    pub bytes: u64,
-    /// Version of the plugin's interface; `None`: it did not complete.
+    /// Bytes of each rank's buffer; `None` where the messages are not those of a buffer.
+    pub bytes: Option<u64>,
+    /// Version of the plugin's interface; `None`: no plugin, or it did not complete.
     pub abi: Option<u32>,
-    /// Number of completed rounds.
+    /// Number of completed rounds; 0 also where the last of its messages is not the last of a round.
     pub rounds: usize,
+    /// First start to last acknowledgement of its flows, in seconds; `None`: a flow did not finish.
+    #[serde(default)]
+    pub completion_s: Option<f64>,
     /// Median round, each the time of its slowest rank, in seconds; `None`: there was none.
     pub median_round_s: Option<f64>,
     /// Its bandwidth over each rank's link, in bits per second, by NCCL's factor.

@@ -84,7 +84,7 @@ impl Trigger {
 }
 
 /// A named part of the traffic; statistics are kept for each.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WorkloadInfo {
     /// Its name.
     pub name: String,
@@ -92,6 +92,25 @@ pub struct WorkloadInfo {
     pub measured: bool,
     /// Load balancer of its flows, an index into the setup's list.
     pub load_balancer: u16,
+    /// `true` if flows wait for others, or the kind is a job: the completion of the whole counts, not that of a flow.
+    pub is_job: bool,
+    /// The collective of its flows; `None` for other traffic, and for a part of a split.
+    pub collective: Option<CollectiveInfo>,
+}
+
+/// A collective as NCCL measures it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CollectiveInfo {
+    /// Name of the algorithm.
+    pub name: &'static str,
+    /// Number of ranks.
+    pub ranks: u32,
+    /// Bytes of a rank's buffer, as NCCL counts them; `None` where the messages are not those of a buffer.
+    pub bytes: Option<u64>,
+    /// Number of times that it runs; `None` if the last time is incomplete.
+    pub rounds: Option<u32>,
+    /// Bus bandwidth over algorithm bandwidth.
+    pub bus_factor: f64,
 }
 
 /// Class of a flow that has that of its workload.

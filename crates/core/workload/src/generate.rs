@@ -84,7 +84,13 @@ pub fn generate_all(
         let context = Context { view, seed, name: &sent_as.name, used: &merge.used, room, read_file };
         let made = kind.generate(&context);
         let made = made.and_then(|traffic| check_numbers(&traffic, kind).map(|()| traffic));
+        let first = merge.made.flows.workloads.len();
         made.and_then(|traffic| merge.add(traffic, sent_as, seed)).map_err(|error| error.of_workload(number))?;
+        let own = &mut merge.made.flows.workloads[first..];
+        own.iter_mut().for_each(|workload| workload.is_job = kind.is_job());
+        if let [only] = own {
+            only.collective = kind.collective(view.hosts);
+        }
     }
     Ok(merge.finish())
 }
@@ -154,6 +160,8 @@ impl Merge {
             name: name.to_string(),
             measured: measured && sent_as.measured,
             load_balancer: sent_as.load_balancer,
+            is_job: false,
+            collective: None,
         });
         Ok(number)
     }
@@ -243,6 +251,9 @@ impl Merge {
             })
             .collect();
         order.sort_unstable();
+        for flow in set.flows.iter().filter(|flow| matches!(flow.start, Start::On(_))) {
+            set.workloads[usize::from(flow.workload)].is_job = true;
+        }
         set.flows = order.iter().map(|&(.., number)| set.flows[number as usize].clone()).collect();
         if !set.triggers.is_empty() {
             let mut now_at = vec![0; order.len()];

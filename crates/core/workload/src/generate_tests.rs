@@ -301,3 +301,21 @@ proptest! {
         prop_assert_eq!(part, (share * all as f64 + 0.5).floor() as usize);
     }
 }
+
+#[test]
+fn collectives_and_jobs_are_known_from_the_scenario() {
+    let set = make(&[
+        (poisson(0.2), sent_as("web")),
+        (all_to_all(6, 0), sent_as("a2a")),
+        (permutation(3), sent_as("rounds")),
+        (WorkloadParameters::named("training-rounds").unwrap(), sent_as("train")),
+        (permutation(1), sent_as("once")),
+    ]);
+    let jobs: Vec<(&str, bool)> = set.workloads.iter().map(|w| (w.name.as_str(), w.is_job)).collect();
+    assert_eq!(jobs, [("web", false), ("a2a", true), ("rounds", true), ("train", true), ("once", false)]);
+    // NCCL's buffer of an all-to-all of 6 ranks has 6 blocks; the factor is 5/6.
+    let of = set.workloads[1].collective.as_ref().unwrap();
+    assert_eq!((of.name, of.ranks, of.rounds), ("all-to-all", 6, Some(1)));
+    assert!((of.bus_factor - 5.0 / 6.0).abs() < 1e-12);
+    assert!(set.workloads.iter().enumerate().all(|(at, w)| (at == 1) == w.collective.is_some()));
+}

@@ -18,7 +18,7 @@ pub(crate) mod training_rounds;
 
 pub(crate) use kind::WorkloadKind;
 
-use crate::{WorkloadError, traffic::Traffic, view::Context};
+use crate::{CollectiveInfo, WorkloadError, traffic::Traffic, view::Context};
 use anabranch_settings::registry;
 
 registry! {
@@ -44,6 +44,17 @@ impl WorkloadParameters {
     /// [`WorkloadError`] for the first invalid parameter.
     pub fn check(&self) -> Result<(), WorkloadError> {
         self.capabilities().check()
+    }
+
+    /// Returns `true` if the work is done when its last flow is, even where no flow waits for another: collectives and
+    /// rounds of a training job.
+    pub fn is_job(&self) -> bool {
+        self.capabilities().is_job()
+    }
+
+    /// Returns the collective of this workload on a network of `hosts`; `None` for other traffic.
+    pub fn collective(&self, hosts: u32) -> Option<CollectiveInfo> {
+        self.capabilities().collective(hosts)
     }
 
     pub(crate) fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {

@@ -19,7 +19,7 @@ mod view;
 pub use common::CommonParameters;
 pub use error::WorkloadError;
 pub use files::{FileFormat, StartAt, StartUnit};
-pub use flow::{Flow, MAX_NUMBER, Start, Trigger, TriggerId, TriggerKind, WorkloadInfo};
+pub use flow::{CollectiveInfo, Flow, MAX_NUMBER, Start, Trigger, TriggerId, TriggerKind, WorkloadInfo};
 pub use generate::{FlowSet, Generated, MAX_WORKLOADS, generate, generate_all};
 pub use kinds::{
     WorkloadParameters,

@@ -187,9 +187,10 @@ impl<'a> Jobs<'a> {
                 workload: self.set.workloads[usize::from(job.of.workload)].name.clone(),
                 collective: parameters.collective.name().into(),
                 ranks,
-                bytes: parameters.size.0,
+                bytes: Some(parameters.size.0),
                 abi: job.abi,
                 rounds: rounds.len(),
+                completion_s: None,
                 median_round_s: median,
                 bus_bandwidth_bps: median.map(|seconds| bus / seconds),
             }

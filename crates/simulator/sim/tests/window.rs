@@ -76,7 +76,13 @@ fn none_without_known_and_different_starts() {
     waits.flows.flows[2].start = Start::On(TriggerId(0));
     assert_eq!(run(&waits).window, None);
     // If the waiting flow is not measured, it has no effect.
-    let background = anabranch_workload::WorkloadInfo { name: "background".into(), measured: false, load_balancer: 0 };
+    let background = anabranch_workload::WorkloadInfo {
+        name: "background".into(),
+        measured: false,
+        load_balancer: 0,
+        is_job: false,
+        collective: None,
+    };
     waits.flows.workloads.push(background);
     waits.flows.flows[2].workload = 1;
     assert!(run(&waits).window.is_some());

@@ -42,8 +42,9 @@ fn compare(
 
 /// Assigns every tenth flow to a second workload and takes a cable down.
 fn several(result: &mut RunRows, meta: &mut RunMeta) -> bool {
-    meta.workloads =
-        ["web-search", "incast"].map(|name| WorkloadMeta { name: name.to_string(), measured: true }).to_vec();
+    meta.workloads = ["web-search", "incast"]
+        .map(|name| WorkloadMeta { name: name.to_string(), measured: true, ..WorkloadMeta::default() })
+        .to_vec();
     result.flows.iter_mut().step_by(10).for_each(|flow| flow.workload = 1);
     let fault = |from: &str, to: &str| LinkFault {
         from: from.to_string(),

@@ -365,19 +365,19 @@ impl Comparison {
     }
 }
 
-/// Metric of the ranking: completion of the whole if flows start after each other, as in a collective; the slowest flow
-/// if all have one size; else the tail of the slowdown.
+/// Metric of the ranking, which follows from the scenario alone: completion of the whole for a collective, a job and flows
+/// that wait for others; the slowest flow if all have one size; else the tail of the slowdown.
 fn main_metric(runs: &[Summary], workload: &str) -> &'static str {
     let flows =
         |run: &Summary| if workload == ALL { Some(run.all.clone()) } else { run.workloads.get(workload).cloned() };
     let flows: Vec<(bool, FlowSummary)> = runs.iter().filter_map(|run| Some((run.flows_wait, flows(run)?))).collect();
-    let one_after_the_other =
-        |f: &FlowSummary| f.completion_us.zip(f.fct_us.max).is_some_and(|(all, one)| all > 2.0 * one);
-    if flows.iter().all(|(wait, f)| *wait && one_after_the_other(f)) {
+    // Results of older versions know only if flows of any workload wait.
+    if !flows.is_empty() && flows.iter().all(|(wait, f)| f.is_job.unwrap_or(*wait)) {
         return "completion";
     }
-    let one_size = |f: &FlowSummary| f.size_bytes.min == f.size_bytes.max && f.fct_ratio_max.is_some();
-    if flows.iter().all(|(_, f)| one_size(f)) { "fct_ratio_max" } else { "slowdown_p99" }
+    let sizes = |of: fn(&FlowSummary) -> Option<u64>| flows.iter().filter_map(move |(_, f)| of(f));
+    let (smallest, largest) = (sizes(|f| f.size_bytes.min).min(), sizes(|f| f.size_bytes.max).max());
+    if smallest.is_some() && smallest == largest { "fct_ratio_max" } else { "slowdown_p99" }
 }
 
 fn seeds_change_nothing(groups: &[(&String, Vec<&Summary>)]) -> bool {

@@ -12,6 +12,7 @@ use crate::{
     json::read_json,
     manifest::Manifest,
     names::INTERRUPTED,
+    numbers::{significant_digits, significant_digits_trimmed},
     read::{read_summary, run_directories},
     summary::Summary,
     tables::Frame,
@@ -41,7 +42,10 @@ pub(crate) struct LinkPoint {
     pub(crate) whole: f64,
     /// Utilisation while flows start.
     pub(crate) window: Option<f64>,
+    /// Load by the measure of [`Dataset::load`].
+    pub(crate) load: f64,
     // `None`: not measured.
+    /// Mean over [`RunRows::common_s`].
     pub(crate) queue_mean_bytes: Option<f64>,
     pub(crate) queue_p99_bytes: Option<f64>,
     pub(crate) queue_max_bytes: Option<f64>,
@@ -54,9 +58,9 @@ pub(crate) struct LinkPoint {
 }
 
 impl LinkPoint {
-    /// Bytes sent over rate times time, over the window of [`Dataset::window_words`].
-    pub(crate) fn utilisation(&self) -> f64 {
-        self.window.unwrap_or(self.whole)
+    /// Number that is proportional to the bytes of the links of a run.
+    fn carried(&self) -> f64 {
+        self.whole * self.rate_bps.max(1) as f64
     }
     pub(crate) fn group(&self) -> String {
         group(&self.tier, &self.direction)
@@ -98,6 +102,97 @@ pub(crate) struct RunRows {
     pub(crate) links: Vec<LinkPoint>,
     pub(crate) occupancy: Vec<Occupancy>,
     pub(crate) series: TimeSeries,
+    /// Duration over which queues are averaged, in seconds: that of the longest run of this seed.
+    pub(crate) common_s: f64,
+}
+
+/// Measure by which links are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// Utilisation while flows start, a window that the scenario sets: the same for every scheme.
+    Window,
+    /// Utilisation over the run, where there is one scheme.
+    Run,
+    /// Bytes over those of an even split among the links of a tier and direction. It needs no window.
+    EvenSplit,
+}
+
+impl Load {
+    fn of(schemes: &[SchemeRuns]) -> Self {
+        let runs = || schemes.iter().flat_map(|scheme| &scheme.runs);
+        let window = |run: &RunRows| {
+            let known = !run.links.is_empty() && run.links.iter().all(|link| link.window.is_some());
+            run.summary.window_from_s.zip(run.summary.window_to_s).filter(|_| known)
+        };
+        let same =
+            |run: &RunRows| runs().filter(|r| r.summary.seed == run.summary.seed).all(|r| window(r) == window(run));
+        match () {
+            () if runs().all(|run| window(run).is_some() && same(run)) => Load::Window,
+            () if schemes.len() == 1 => Load::Run,
+            () => Load::EvenSplit,
+        }
+    }
+    /// Returns the title of axes and columns.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Load::Window | Load::Run => "utilisation",
+            Load::EvenSplit => "bytes over even split",
+        }
+    }
+    /// Returns the name of the column in rows of figures.
+    pub(crate) fn column(self) -> &'static str {
+        match self {
+            Load::Window | Load::Run => "utilisation",
+            Load::EvenSplit => "bytes_over_even_split",
+        }
+    }
+    /// Formats a value.
+    pub(crate) fn text(self, value: f64) -> String {
+        match self {
+            Load::Window | Load::Run => format!("{} %", significant_digits(value * 100.0, 3)),
+            Load::EvenSplit => significant_digits(value, 3),
+        }
+    }
+    /// Formats a tick of an axis.
+    pub(crate) fn tick(self) -> fn(f64) -> String {
+        match self {
+            Load::Window | Load::Run => |value| format!("{} %", significant_digits_trimmed(value * 100.0, 3)),
+            Load::EvenSplit => |value| significant_digits_trimmed(value, 3),
+        }
+    }
+}
+
+/// Puts the runs of a seed on one scale: links by `load`, queues by their mean over the longest run of the seed.
+fn align(schemes: &mut [SchemeRuns]) -> Load {
+    let load = Load::of(schemes);
+    let mut longest: BTreeMap<u64, f64> = BTreeMap::new();
+    for run in schemes.iter().flat_map(|scheme| &scheme.runs) {
+        let end = longest.entry(run.summary.seed).or_default();
+        *end = end.max(run.summary.simulated_s);
+    }
+    for run in schemes.iter_mut().flat_map(|scheme| &mut scheme.runs) {
+        run.common_s = longest[&run.summary.seed];
+        let part = if run.common_s > 0.0 { run.summary.simulated_s / run.common_s } else { 1.0 };
+        let mut sums: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+        for link in &run.links {
+            let sum = sums.entry(link.group()).or_default();
+            *sum = (sum.0 + link.carried(), sum.1 + 1.0);
+        }
+        for link in &mut run.links {
+            let (bytes, links) = sums[&link.group()];
+            link.load = match load {
+                Load::Window => link.window.unwrap_or_default(),
+                Load::Run => link.whole,
+                Load::EvenSplit if bytes > 0.0 => link.carried() * links / bytes,
+                Load::EvenSplit => 0.0,
+            };
+            // An end at the same time changes no digit.
+            if part < 1.0 {
+                link.queue_mean_bytes = link.queue_mean_bytes.map(|mean| mean * part);
+            }
+        }
+    }
+    load
 }
 
 #[derive(Clone, Debug)]
@@ -121,6 +216,8 @@ pub(crate) struct Dataset {
     pub(crate) workloads: Vec<String>,
     pub(crate) interruption: Option<Interruption>,
     pub(crate) unfinished: Vec<String>,
+    /// Measure by which links are compared.
+    pub(crate) load: Load,
     /// Pairs of table and column that are missing from some rows.
     missing: BTreeSet<(String, String)>,
 }
@@ -164,6 +261,7 @@ impl Dataset {
             }
         }
         schemes.retain(|scheme| !scheme.runs.is_empty());
+        let load = align(&mut schemes);
         let mut all: Vec<Summary> = vec![];
         for scheme in &schemes {
             all.extend(summaries.iter().filter(|(_, s)| s.scheme == scheme.name).map(|(_, s)| s.clone()));
@@ -175,6 +273,7 @@ impl Dataset {
             workloads: reader.workloads,
             interruption: read_json(&dir.join(INTERRUPTED))?,
             unfinished,
+            load,
             missing: reader.missing,
         })
     }
@@ -204,21 +303,44 @@ impl Dataset {
         }
         groups
     }
-    pub(crate) fn window_words(&self) -> String {
-        let first = &self.schemes[0].runs[0];
-        let windowed = self.schemes.iter().flat_map(|s| &s.runs).flat_map(|run| &run.links).any(|l| l.window.is_some());
-        match (windowed, first.summary.window_from_s, first.summary.window_to_s) {
-            (true, Some(from), Some(to)) => {
-                format!("the time in which flows start ({} to {})", seconds_trimmed(from), seconds_trimmed(to))
+    /// Returns what the load of links is, with its window.
+    pub(crate) fn load_words(&self) -> String {
+        let first = &self.schemes[0].runs[0].summary;
+        match (self.load, first.window_from_s, first.window_to_s) {
+            (Load::Window, Some(from), Some(to)) => {
+                let of = self.of_seed();
+                let (from, to) = (seconds_trimmed(from), seconds_trimmed(to));
+                format!("utilisation over the time in which flows start ({from} to {to}{of})")
             }
-            _ => format!("the whole run (0 to {}, the drain included)", seconds_trimmed(first.summary.simulated_s)),
+            (Load::EvenSplit, ..) => {
+                "bytes over those of an even split among the links of a tier and direction".to_string()
+            }
+            _ => {
+                let end = seconds_trimmed(first.simulated_s);
+                format!("utilisation over the whole run (0 to {end}, the drain included{})", self.of_seed())
+            }
+        }
+    }
+    /// Returns the time over which queues are averaged.
+    pub(crate) fn queue_words(&self) -> String {
+        let first = &self.schemes[0].runs[0];
+        let end = seconds_trimmed(first.common_s);
+        match self.schemes.len() {
+            1 => format!("the whole run (0 to {end}{})", self.of_seed()),
+            _ => format!("the longest run of each seed (0 to {end}{})", self.of_seed()),
+        }
+    }
+    /// Returns `, seed 1` where there are several.
+    fn of_seed(&self) -> String {
+        match self.seeds().len() {
+            1 => String::new(),
+            _ => format!(", seed {}", self.schemes[0].runs[0].summary.seed),
         }
     }
     /// Time of the last start in seconds, and share of the run after it, in which the network drains. Both are of the first run.
     pub(crate) fn drain(&self) -> Option<(f64, f64)> {
         let summary = &self.schemes[0].runs[0].summary;
-        let windowed = self.schemes[0].runs[0].links.iter().any(|link| link.window.is_some());
-        let last = summary.arrivals_to_s.filter(|_| !windowed && summary.simulated_s > 0.0)?;
+        let last = summary.arrivals_to_s.filter(|_| self.load == Load::Run && summary.simulated_s > 0.0)?;
         Some((last, 1.0 - last / summary.simulated_s))
     }
     pub(crate) fn provenance(&self) -> String {
@@ -281,7 +403,8 @@ impl Reader {
         let (flows, tail) = self.flows(dir, summary)?;
         let (links, occupancy) = (self.links(dir)?, self.occupancy(dir)?);
         let series = self.series(dir, &links)?;
-        Ok(RunRows { summary: summary.clone(), flows, tail, links, occupancy, series })
+        let common_s = summary.simulated_s;
+        Ok(RunRows { summary: summary.clone(), flows, tail, links, occupancy, series, common_s })
     }
 
     fn frame(&mut self, dir: &Path, table: &str, columns: &[&str]) -> Result<Option<Frame>, ReportError> {
@@ -352,6 +475,7 @@ impl Reader {
             direction: text("direction", row),
             rate_bps: whole("rate_bps", row),
             whole: real("utilisation", row),
+            load: 0.0,
             window: maybe("window_utilisation", row),
             queue_mean_bytes: maybe("queue_mean_bytes", row),
             queue_p99_bytes: count("queue_p99_bytes", row).map(|bytes| bytes as f64),

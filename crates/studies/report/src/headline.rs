@@ -1,10 +1,11 @@
 use crate::{
     comparison::{ALL, Comparison, ComparisonRow, Metric},
-    numbers::{capital, list, significant_digits, significant_digits_trimmed, thousands},
+    numbers::{bytes, capital, list, significant_digits, significant_digits_trimmed, thousands},
     statistics::FEWEST_PAIRS,
     summary::Summary,
     wording::needed,
 };
+use anabranch_outcome::Collective;
 
 /// Means further apart than this share are not called a tie, even if the seeds are too few to separate them.
 const TIE: f64 = 0.1;
@@ -70,7 +71,7 @@ fn ranking(comparison: &Comparison, ranked: &[&ComparisonRow], metric: &Metric) 
     let names = list(leading.iter().map(|row| row.scheme.as_str()).collect());
     let range = |rows: &[&ComparisonRow]| {
         let ends = [rows.first(), rows.last()].map(|row| row.and_then(|row| row.mean).unwrap_or(f64::NAN));
-        format!("{} to {}", significant_digits(ends[0], 3), significant_digits(ends[1], 3))
+        format!("{} to {}{}", significant_digits(ends[0], 3), significant_digits(ends[1], 3), unit(metric))
     };
     let mut sentences = vec![];
     let spread = |rows: &[&ComparisonRow]| {
@@ -89,7 +90,7 @@ fn ranking(comparison: &Comparison, ranked: &[&ComparisonRow], metric: &Metric) 
     }
     if leading.len() == ranked.len() {
         let how = match lowest.mean == highest.mean {
-            true => format!("all are at {}", significant_digits(lowest.mean.unwrap_or(f64::NAN), 3)),
+            true => format!("all are at {}{}", significant_digits(lowest.mean.unwrap_or(f64::NAN), 3), unit(metric)),
             false => range(ranked),
         };
         sentences.push(format!("{} schemes tie in the {title}: {names} ({how}).", number_word(ranked.len(), true)));
@@ -120,9 +121,10 @@ fn ranking(comparison: &Comparison, ranked: &[&ComparisonRow], metric: &Metric) 
     if let (Some(next), [best]) = (next, leading.as_slice()) {
         let ratio = next.mean.zip(best.mean).map_or(1.0, |(next, best)| next / best);
         sentences.push(format!(
-            "Next is {} with {}, {}.",
+            "Next is {} with {}{}, {}.",
             next.scheme,
             significant_digits(next.mean.unwrap_or(f64::NAN), 3),
+            unit(metric),
             change(ratio)
         ));
     }
@@ -171,6 +173,10 @@ fn significance(comparison: &Comparison, lowest: &ComparisonRow, ranked: usize) 
         seeds_in_words(lowest.seeds),
         ranked * (ranked - 1) / 2
     )
+}
+
+fn unit(metric: &Metric) -> &'static str {
+    if metric.unit == "us" { " µs" } else { "" }
 }
 
 fn title(metric: &Metric) -> &'static str {
@@ -228,6 +234,7 @@ pub(crate) fn of_run(run: &Summary) -> Vec<Headline> {
         )],
     }];
     let several = run.workloads.len() > 1;
+    headlines[0].sentences.extend(work_done(run));
     for (name, workload) in run.workloads.iter().filter(|(_, workload)| workload.measured) {
         let slowdown = &workload.slowdown;
         if let (Some(p50), Some(p99)) = (slowdown.p50, slowdown.p99) {
@@ -245,7 +252,49 @@ pub(crate) fn of_run(run: &Summary) -> Vec<Headline> {
     headlines
 }
 
-pub(crate) fn seconds(seconds: f64) -> String {
+/// Returns a sentence per collective and per job: when it was done, and the bus bandwidth of a collective.
+fn work_done(run: &Summary) -> Vec<String> {
+    let rounds = |of: &Collective| match of.rounds {
+        0 | 1 => String::new(),
+        rounds => format!(" ({rounds} rounds)"),
+    };
+    let mut sentences: Vec<String> = vec![];
+    for of in &run.collectives {
+        let size = of.bytes.map_or(String::new(), |size| format!(" of {}", bytes(size as f64)));
+        let what = format!("{}{size} over {} ranks{}", capital(&of.collective), of.ranks, rounds(of));
+        sentences.push(match (of.completion_s, of.bus_bandwidth_bps) {
+            (Some(done), Some(bus)) => {
+                format!(
+                    "{what} was done after {}: bus bandwidth {} by NCCL's definition.",
+                    seconds(done),
+                    bit_rate(bus)
+                )
+            }
+            (Some(done), None) => format!("{what} was done after {}.", seconds(done)),
+            (None, _) => format!("{what} was not done: flows did not finish."),
+        });
+    }
+    for (name, done) in run.jobs() {
+        sentences.push(match done {
+            Some(done) => format!("The job {name} was done after {}.", seconds(done)),
+            None => format!("The job {name} was not done: flows did not finish."),
+        });
+    }
+    sentences
+}
+
+/// Formats a bandwidth in bits per second.
+pub fn bit_rate(bps: f64) -> String {
+    let (scale, unit) = match bps {
+        b if b >= 1e9 => (1e9, "Gbit/s"),
+        b if b >= 1e6 => (1e6, "Mbit/s"),
+        _ => (1e3, "kbit/s"),
+    };
+    format!("{} {unit}", significant_digits(bps / scale, 4))
+}
+
+/// Formats a time as `2.00 ms`.
+pub fn seconds(seconds: f64) -> String {
     let (scale, unit) = match seconds {
         s if s >= 1.0 => (1.0, "s"),
         s if s >= 1e-3 => (1e3, "ms"),

@@ -35,12 +35,40 @@ impl FctKind {
 }
 
 /// Name of a workload, and whether it is measured.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct WorkloadMeta {
     /// Name.
     pub name: String,
     /// `true` if its flows enter the statistics over all workloads.
     pub measured: bool,
+    /// `true` if the completion of the whole is its result: a collective, rounds of training, flows that wait for others.
+    pub is_job: bool,
+    /// The collective that its flows are.
+    pub collective: Option<CollectiveMeta>,
+}
+
+/// A collective as NCCL measures it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CollectiveMeta {
+    /// Name of the algorithm.
+    pub name: String,
+    /// Number of ranks.
+    pub ranks: usize,
+    /// Bytes of a rank's buffer; `None` where the messages are not those of a buffer.
+    pub bytes: Option<u64>,
+    /// Number of times that it runs; `None` if the last time is incomplete.
+    pub rounds: Option<u32>,
+    /// Bus bandwidth over algorithm bandwidth.
+    pub bus_factor: f64,
+}
+
+impl CollectiveMeta {
+    /// Returns NCCL's bus bandwidth in bits per second of all rounds in `seconds`: the buffer over the time of a round,
+    /// times the factor. `None` where buffer or rounds are not known.
+    pub fn bus_bandwidth_bps(&self, seconds: f64) -> Option<f64> {
+        let (bytes, rounds) = (self.bytes?, self.rounds?);
+        (seconds > 0.0).then(|| bytes as f64 * f64::from(rounds) * 8.0 * self.bus_factor / seconds)
+    }
 }
 
 /// A fault of a link.

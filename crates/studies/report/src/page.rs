@@ -1,5 +1,6 @@
 //! `report.html`: a self-contained page that opens offline and follows the reader's light or dark theme.
 
+mod actions;
 mod banner;
 mod delays;
 pub(crate) mod parts;
@@ -57,10 +58,13 @@ pub(crate) fn render(
         tiles => single.map(tiles).unwrap_or_default(),
         tables => comparison.map(|c| tables::per_workload(c, with_all)).unwrap_or_default(),
         network => comparison.and_then(tables::network),
+        actions => actions::table(data),
         test => comparison.map(tables::legend),
         figures => figures,
         skipped => banner::skipped(drawn),
         window => setup::window(data),
+        load_title => data.load.title(),
+        queue_time => data.queue_words(),
         delays => delays::blocks(data),
         delay_legend => delays::legend(),
         ports => queues::blocks(data),

@@ -131,7 +131,7 @@ declared! {
             "load of the machine: bound, offered_share, late_share, idle_share, asked_bps, offered_bps, achieved_bps; absent where simulated";
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub collectives: Vec<Collective> => "list of objects", "",
-            "collectives that ranks ran over a network plugin; absent where there were none";
+            "collectives: workload, collective, ranks, bytes of a buffer, rounds, completion_s, median_round_s, bus_bandwidth_bps (NCCL's definition), abi (of ranks over a network plugin); absent where there were none";
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub missing: Vec<String> => "list of text", "",
             "features that the machine lacked, in a run of real packets; absent elsewhere";
@@ -189,6 +189,9 @@ declared! {
         pub metrics: FlowMetrics => "object", "",
             "counts of the finished measured flows, by column of flows: sums, maxima of max_ columns; null where not measured";
         pub measured: bool => "boolean", "", "true if these flows are in the statistics over all workloads";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub is_job: Option<bool> => "boolean", "",
+            "true if completion_us is the result: a collective, rounds of training, flows that wait for others; absent in older results";
     }
 }
 
@@ -274,14 +277,17 @@ impl Summary {
     /// Summarises a run.
     pub fn new(result: &RunResult, meta: &RunMeta) -> Self {
         let counted_from = meta.counted_from(result);
-        let of = |belongs: &dyn Fn(&FlowRow) -> bool, counts: &dyn Fn(&FlowRow) -> bool, measured| {
+        let of = |belongs: &dyn Fn(&FlowRow) -> bool, counts: &dyn Fn(&FlowRow) -> bool, measured, is_job| {
             let flows = result.flows.iter().filter(|flow| belongs(flow));
-            FlowSummary::new(flows, &|flow| counts(flow) && past_warmup(flow, counted_from), meta, measured)
+            let counts = |flow: &FlowRow| counts(flow) && past_warmup(flow, counted_from);
+            FlowSummary { is_job: Some(is_job), ..FlowSummary::new(flows, &counts, meta, measured) }
         };
         let workloads = meta.workloads.iter().enumerate().map(|(index, workload)| {
             let own = |flow: &FlowRow| usize::from(flow.workload) == index;
-            (workload.name.clone(), of(&own, &|_| true, workload.measured))
+            (workload.name.clone(), of(&own, &|_| true, workload.measured, workload.is_job))
         });
+        let mut measured = meta.workloads.iter().filter(|workload| workload.measured).peekable();
+        let all_jobs = measured.peek().is_some() && measured.all(|workload| workload.is_job);
         let switch_ports: Vec<&LinkRow> = result.links.iter().filter(|link| !is_nic(link)).collect();
         let unfinished = result.flows.iter().filter(|flow| meta.fct_kind.fct(flow).is_none());
         let counts = |flow: &&FlowRow| meta.is_measured(flow) && past_warmup(flow, counted_from);
@@ -300,7 +306,7 @@ impl Summary {
             packet_hops: result.packet_hops,
             packet_hops_per_s: result.packet_hops.map(|hops| per_second(hops, result.wall_seconds)),
             peak_rss_bytes: meta.peak_rss_bytes,
-            all: of(&|_| true, &|flow| meta.is_measured(flow), true),
+            all: of(&|_| true, &|flow| meta.is_measured(flow), true, all_jobs),
             workloads: workloads.collect(),
             counters: CounterSummary { totals: result.counters, packets_per_ack: None },
             conservation: result.conservation.map(|balance| ConservationSummary { holds: balance.holds(), balance }),
@@ -319,7 +325,7 @@ impl Summary {
             datapath: result.on_wire.as_ref().map(|wire| wire.datapath.clone()),
             longest_pause_s: result.on_wire.as_ref().and_then(|wire| wire.longest_pause).map(Time::as_seconds),
             machine_load: result.on_wire.as_ref().map(|wire| wire.machine),
-            collectives: result.on_wire.iter().flat_map(|wire| wire.collectives.clone()).collect(),
+            collectives: collectives(result, meta),
             missing: result.on_wire.as_ref().map(|wire| wire.missing.clone()).unwrap_or_default(),
             faults: result.on_wire.as_ref().map_or_else(Vec::new, |wire| FaultSummary::of(wire, &meta.planned_faults)),
             lost_peers: result.on_wire.iter().flat_map(|wire| wire.lost_peers.clone()).collect(),
@@ -332,6 +338,13 @@ impl Summary {
         };
         summary.counters.packets_per_ack = summary.packets_per_ack();
         summary
+    }
+
+    /// Returns the jobs that are no collectives, with their completion times in seconds; `None` where flows did not finish.
+    pub fn jobs(&self) -> Vec<(&str, Option<f64>)> {
+        let is_collective = |name: &str| self.collectives.iter().any(|of| of.workload == name);
+        let jobs = self.workloads.iter().filter(|(name, of)| of.is_job == Some(true) && !is_collective(name));
+        jobs.map(|(name, of)| (name.as_str(), of.completion_us.map(|us| us / 1e6))).collect()
     }
 
     /// Returns `true` if the packets were simulated.
@@ -442,6 +455,36 @@ impl Summary {
     }
 }
 
+/// Returns those that ranks ran themselves, and those whose messages are flows. Their time is from the first start to the
+/// last acknowledgement, as the completion of a job is.
+fn collectives(result: &RunResult, meta: &RunMeta) -> Vec<Collective> {
+    let mut all: Vec<Collective> = result.on_wire.iter().flat_map(|wire| wire.collectives.clone()).collect();
+    for (index, workload) in meta.workloads.iter().enumerate() {
+        let flows = || result.flows.iter().filter(|flow| usize::from(flow.workload) == index);
+        let end = |flow: &FlowRow| Some(flow.start? + meta.fct_kind.fct(flow)?.max(flow.fct_ack.unwrap_or(Time::ZERO)));
+        let ends: Option<Vec<Time>> = flows().map(end).collect();
+        let first = flows().filter_map(|flow| flow.start).min();
+        let last = ends.and_then(|ends| ends.into_iter().max());
+        let completion = first.zip(last).map(|(first, last)| last.saturating_sub(first).as_seconds());
+        if let Some(own) = all.iter_mut().find(|own| own.workload == workload.name) {
+            own.completion_s = completion;
+        } else if let Some(of) = &workload.collective {
+            all.push(Collective {
+                workload: workload.name.clone(),
+                collective: of.name.clone(),
+                ranks: of.ranks,
+                bytes: of.bytes,
+                abi: None,
+                rounds: completion.and(of.rounds).unwrap_or(0) as usize,
+                completion_s: completion,
+                median_round_s: completion.filter(|_| of.rounds == Some(1)),
+                bus_bandwidth_bps: completion.and_then(|seconds| of.bus_bandwidth_bps(seconds)),
+            });
+        }
+    }
+    all
+}
+
 fn per_second(count: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
 }
@@ -494,6 +537,7 @@ impl FlowSummary {
             size_bytes: sizes,
             metrics: FlowMetrics::together(metrics),
             measured,
+            is_job: None,
         }
     }
 }
@@ -545,9 +589,10 @@ mod tests {
             workload: "ring".into(),
             collective: "all-reduce".into(),
             ranks: 2,
-            bytes: 1,
+            bytes: Some(1),
             abi: None,
             rounds: 0,
+            completion_s: None,
             median_round_s: None,
             bus_bandwidth_bps: None,
         };

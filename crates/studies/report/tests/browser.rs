@@ -42,7 +42,8 @@ fn pages_load_in_a_browser() {
             for seed in 1..=seeds {
                 let (mut result, mut meta) = (run(scheme, seed, 4000, false), meta(scheme.name, seed));
                 add_measurements(&mut result);
-                let named = |name: &&str| WorkloadMeta { name: name.to_string(), measured: true };
+                let named =
+                    |name: &&str| WorkloadMeta { name: name.to_string(), measured: true, ..WorkloadMeta::default() };
                 meta.workloads = workloads.iter().map(named).collect();
                 let number = workloads.len() as u16;
                 result.flows.iter_mut().for_each(|flow| flow.workload = (flow.flow_id % u32::from(number)) as u16);

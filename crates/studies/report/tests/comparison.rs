@@ -124,7 +124,11 @@ fn scheme_with_unfinished_flows_is_not_best() {
 fn workloads_are_compared_separately() {
     let run = |scheme: &str, slowdown: f64| {
         let mut meta = meta(scheme, 1);
-        meta.workloads.push(WorkloadMeta { name: "background".to_string(), measured: false });
+        meta.workloads.push(WorkloadMeta {
+            name: "background".to_string(),
+            measured: false,
+            ..WorkloadMeta::default()
+        });
         let mut second = flow(1, 300_000, Time::ZERO, 2.0 * slowdown);
         second.workload = 1;
         common::summary(&result(vec![flow(0, 300_000, Time::ZERO, slowdown), second]), &meta)
@@ -222,4 +226,35 @@ fn unmeasured_values_are_null() {
     old["disturbed"] = true.into();
     let old: Summary = serde_json::from_value(old).unwrap();
     assert_eq!((old.machine_load, old.is_machine_bound()), (None, false));
+}
+
+/// In one run a single flow takes most of the time: 1.9 times its completion is the whole, in the others 4 times. The
+/// metric of the ranking is that of the scenario, whatever one run has.
+#[test]
+fn the_headline_follows_from_the_scenario() {
+    let run = |scheme: &str, seed: u64, gap: u64| {
+        let mut meta = meta(scheme, seed);
+        meta.flows_wait = true;
+        meta.workloads[0].is_job = true;
+        let rows = result(vec![flow(0, 300_000, Time::ZERO, 1.0), flow(1, 300_000, Time::from_us(gap), 1.0)]);
+        common::summary(&rows, &meta)
+    };
+    // A flow takes 10 us, its last ACK 4 us more.
+    let mut runs: Vec<Summary> = (1..=5).flat_map(|seed| [run("ecmp", seed, 30), run("prime", seed, 26)]).collect();
+    runs.push(run("prime", 6, 5));
+    runs.push(run("ecmp", 6, 5));
+    let comparison = Comparison::new(&runs, &names(&["ecmp", "prime"]), "ecmp");
+    assert_eq!(comparison.main_metric, "completion");
+    close(comparison.row(ALL, "ecmp", "completion").unwrap().mean, (5.0 * 44.0 + 19.0) / 6.0);
+    let text = comparison.to_text(100);
+    assert!(text.contains("whole"), "{text}");
+    // Without jobs it is the slowdown, even if the flows of a run happen to follow one another.
+    let free = |scheme: &str| {
+        common::summary(
+            &result(vec![flow(0, 1000, Time::ZERO, 1.0), flow(1, 300_000, Time::from_us(90), 1.0)]),
+            &meta(scheme, 1),
+        )
+    };
+    let comparison = Comparison::new(&[free("ecmp"), free("prime")], &names(&["ecmp", "prime"]), "ecmp");
+    assert_eq!(comparison.main_metric, "slowdown_p99");
 }

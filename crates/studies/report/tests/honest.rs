@@ -31,7 +31,9 @@ fn flows(workload: u16, slowdowns: impl IntoIterator<Item = f64>) -> Vec<FlowRow
 
 fn two_workloads(scheme: &str, seed: u64) -> RunMeta {
     let mut meta = meta(scheme, seed);
-    meta.workloads = ["web", "incast"].map(|name| WorkloadMeta { name: name.to_string(), measured: true }).to_vec();
+    meta.workloads = ["web", "incast"]
+        .map(|name| WorkloadMeta { name: name.to_string(), measured: true, ..WorkloadMeta::default() })
+        .to_vec();
     meta
 }
 
@@ -633,4 +635,97 @@ fn the_page_says_what_delayed_the_slowest_flows() {
     let without = folder();
     common::write_run(&without, &run(false).0, &run(false).1, &common::provenance(), Formats::PARQUET).unwrap();
     assert!(!page(&without, false).contains("What delayed the slowest flows"));
+}
+
+/// The same bytes in 10 ms and in 1 ms. Of four uplinks one carries twice the mean. The queues of the first hold 1000 B on
+/// average for 10 ms (10 B s), those of the second 4000 B for 1 ms (4 B s): over 10 ms that is 400 B.
+#[test]
+fn runs_of_different_lengths_compare_over_one_window() {
+    let dir = folder();
+    let of = |scheme: &str, ms: u64, queue: f64| {
+        let mut rows = result(flows(0, [2.0, 3.0]));
+        rows.simulated = Time::from_ms(ms);
+        for (spine, share) in [2.0, 1.0, 1.0, 0.0].into_iter().enumerate() {
+            rows.links.push(link(
+                "leaf0".into(),
+                format!("spine{spine}"),
+                "tier0-1",
+                "up",
+                0.05 * share * 10.0 / ms as f64,
+                queue,
+            ));
+        }
+        (rows, meta(scheme, 1))
+    };
+    write(&dir, &[of("ecmp", 10, 1000.0), of("prime", 1, 4000.0)], &["ecmp", "prime"]);
+    let shown = page(&dir, false);
+    let table = |name: &str| rows(&fs::read_to_string(dir.join(format!("figures/{name}.csv"))).unwrap());
+    let loads = |scheme: &str| -> Vec<f64> {
+        let own = table("link_heat").into_iter().filter(|row| row["scheme"] == scheme);
+        own.map(|row| row["bytes_over_even_split"].parse().unwrap()).collect()
+    };
+    for scheme in ["ecmp", "prime"] {
+        let expected = [2.0, 1.0, 1.0, 0.0];
+        assert!(loads(scheme).iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9), "{:?}", loads(scheme));
+    }
+    let mean = |scheme: &str| -> f64 {
+        table("queue_depth").iter().find(|row| row["scheme"] == scheme).unwrap()["queue_mean_bytes"].parse().unwrap()
+    };
+    assert!((mean("ecmp") - 1000.0).abs() < 1e-9 && (mean("prime") - 400.0).abs() < 1e-9, "{}", mean("prime"));
+    for words in ["bytes over those of an even split", "the longest run of each seed (0 to 10 ms)"] {
+        assert!(shown.contains(words), "{words}");
+    }
+    assert!(!shown.contains("tilisation over") && !shown.contains("drain the network"));
+    // One window in which flows start, the same for both, is a utilisation.
+    let windowed = |scheme: &str, ms: u64| {
+        let (mut rows, meta) = of(scheme, ms, 1000.0);
+        rows.window = Some(LinkWindow { from: Time::ZERO, to: Time::from_ms(1), sent_bytes: vec![25_000_000; 4] });
+        (rows, meta)
+    };
+    let dir = folder();
+    write(&dir, &[windowed("ecmp", 10), windowed("prime", 2)], &["ecmp", "prime"]);
+    // 25 MB of 1 ms at 400 Gb/s (50 MB) are 50 %.
+    page(&dir, false);
+    let heat = rows(&fs::read_to_string(dir.join("figures/link_heat.csv")).unwrap());
+    assert!(heat.iter().all(|row| row["utilisation"] == "0.5"), "{heat:?}");
+}
+
+#[test]
+fn the_page_says_what_each_scheme_did() {
+    let dir = folder();
+    let of = |scheme: &str, moves: u64, slowdown: f64| {
+        let mut rows = result(flows(0, [slowdown; 200]));
+        rows.counters.path_switches = Some(moves);
+        rows.counters.timeouts = Some(7);
+        (rows, meta(scheme, 1))
+    };
+    write(
+        &dir,
+        &[of("ecmp", 0, 2.0), of("plb", 3, 1.9), of("prime", 50_000, 1.5), of("idle", 0, 2.0)],
+        &["ecmp", "plb", "prime", "idle"],
+    );
+    let shown = page(&dir, false);
+    let section = shown.split("id=\"actions\"").nth(1).unwrap().split("<h2").next().unwrap();
+    // 3 moves in 200 flows are ECMP by another name, 50,000 are 250 per flow.
+    assert!(section.contains("plb hardly acted: 3 path changes in 200 flows."), "{section}");
+    assert!(section.contains("ecmp and idle have the same flow times at every seed"), "{section}");
+    assert!(!section.contains("prime hardly acted") && !section.contains("ecmp hardly acted"), "{section}");
+    for cell in [">path changes<", ">timeouts<", ">50,000<", ">250<", ">7<"] {
+        assert!(section.contains(cell), "{cell}: {section}");
+    }
+    assert!(!section.contains(">probes<"), "a count that is zero throughout has no column");
+}
+
+#[test]
+fn go_back_n_and_packets_out_of_order_do_not_belong_together() {
+    let dir = folder();
+    let mut rows = result(flows(0, [2.0]));
+    rows.counters.out_of_order = Some(90);
+    let scenario = "[transport]\nkind = \"roce\"\nrecovery = \"go-back-n\"\n".to_string();
+    let provenance = anabranch_report::Provenance { scenario_toml: scenario, ..provenance() };
+    common::write_run(&dir, &rows, &meta("ops", 1), &provenance, Formats::BOTH).unwrap();
+    // 90 of 900 arrivals.
+    assert!(
+        page(&dir, false).contains("ops and this fabric do not belong together: 10 % of its arrivals are out of order")
+    );
 }

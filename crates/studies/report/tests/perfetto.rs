@@ -154,7 +154,9 @@ fn invented() -> (RunRows, RunMeta, Provenance) {
         }
     }
     common::unfinish(&mut result.flows[5]);
-    meta.workloads = ["web", "ring"].map(|name| WorkloadMeta { name: name.to_string(), measured: true }).to_vec();
+    meta.workloads = ["web", "ring"]
+        .map(|name| WorkloadMeta { name: name.to_string(), measured: true, ..WorkloadMeta::default() })
+        .to_vec();
     let (from, to) = ("leaf3".to_string(), "spine5".to_string());
     meta.faults = vec![LinkFault { from, to, at: Time::from_us(20), what: LinkFault::DOWN.to_string() }];
     let mut from = provenance();

@@ -4,7 +4,7 @@
 mod common;
 
 use anabranch_outcome::FlowStatus;
-use anabranch_report::{FctKind, Summary, WorkloadMeta};
+use anabranch_report::{CollectiveMeta, FctKind, Summary, WorkloadMeta};
 use anabranch_units::Time;
 use common::{flow, meta, result, unfinish};
 use serde_json::Value;
@@ -158,7 +158,7 @@ fn the_warm_up_counts_from_the_first_flow() {
 fn unmeasured_workloads_have_separate_statistics() {
     let mut meta = meta("prime", 1);
     meta.workloads = [("web", true), ("background", false), ("idle", true)]
-        .map(|(name, measured)| WorkloadMeta { name: name.to_string(), measured })
+        .map(|(name, measured)| WorkloadMeta { name: name.to_string(), measured, ..WorkloadMeta::default() })
         .to_vec();
     let mut background = flow(1, 300_000, at_us(0), 9.0);
     background.workload = 1;
@@ -189,4 +189,34 @@ fn summary_round_trips() {
     let s = common::summary(&result(vec![flow(0, 1000, at_us(0), 2.0)]), &meta("prime", 1));
     let text = serde_json::to_string(&s).unwrap();
     assert_eq!(serde_json::from_str::<Summary>(&text).unwrap(), s);
+}
+
+/// A ring all-reduce of 1 MB over 4 ranks that takes 60 us: 2 * 3/4 * 8 Mbit / 60 us = 200 Gbit/s.
+#[test]
+fn a_collective_has_a_completion_time_and_a_bus_bandwidth() {
+    let mut meta = meta("prime", 1);
+    let ring = CollectiveMeta {
+        name: "ring-allreduce".into(),
+        ranks: 4,
+        bytes: Some(1_000_000),
+        rounds: Some(1),
+        bus_factor: 1.5,
+    };
+    meta.workloads[0] = WorkloadMeta { is_job: true, collective: Some(ring), ..meta.workloads[0].clone() };
+    let timed = |id: u32, start: u64, fct: u64| {
+        let mut flow = flow(id, 250_000, at_us(start), 1.0);
+        (flow.fct_rx, flow.fct_ack) = (Some(at_us(fct - 4)), Some(at_us(fct)));
+        flow
+    };
+    let rows = result(vec![timed(0, 10, 20), timed(1, 40, 30)]);
+    let s = common::summary(&rows, &meta);
+    let of = &s.collectives[0];
+    assert_eq!((of.workload.as_str(), of.rounds, of.abi), ("web", 1, None));
+    assert!((of.completion_s.unwrap() - 60e-6).abs() < 1e-15);
+    assert!((of.bus_bandwidth_bps.unwrap() - 200e9).abs() < 1.0);
+    // An open flow: not done, and no bandwidth.
+    let mut open = rows;
+    unfinish(&mut open.flows[1]);
+    let of = common::summary(&open, &meta).collectives.remove(0);
+    assert_eq!((of.completion_s, of.bus_bandwidth_bps, of.rounds), (None, None, 0));
 }

@@ -10,9 +10,9 @@ use anabranch_backend::FctKind;
 use anabranch_backend::{self as backend, Progress, RunOptions, Setup};
 use anabranch_outcome::RunResult;
 use anabranch_report::{
-    Attempt, Content, Finding, FindingKind, Formats, InputEntry, Inputs, LinkFault, Manifest, OutputDir, Provenance,
-    ReportError, ResultKind, RunMeta, Summary, WorkloadMeta, check_files, is_data, read_summary, write_fresh_run,
-    write_run, write_run_to_draw,
+    Attempt, CollectiveMeta, Content, Finding, FindingKind, Formats, InputEntry, Inputs, LinkFault, Manifest,
+    OutputDir, Provenance, ReportError, ResultKind, RunMeta, Summary, WorkloadMeta, check_files, is_data, read_summary,
+    write_fresh_run, write_run, write_run_to_draw,
 };
 use anabranch_scenario::{
     backend::{BackendEntry, SIMULATOR},
@@ -322,7 +322,18 @@ fn broken(scenario: &Scenario, backend: &BackendEntry, threads: usize, error: ba
 
 /// Returns the names to which the rows of a run of `scenario` refer by number.
 pub fn meta(scenario: &Scenario, backend: &BackendEntry, setup: &Setup, threads: usize) -> RunMeta {
-    let workload = |w: &anabranch_workload::WorkloadInfo| WorkloadMeta { name: w.name.clone(), measured: w.measured };
+    let workload = |w: &anabranch_workload::WorkloadInfo| WorkloadMeta {
+        name: w.name.clone(),
+        measured: w.measured,
+        is_job: w.is_job,
+        collective: w.collective.as_ref().map(|of| CollectiveMeta {
+            name: of.name.to_string(),
+            ranks: of.ranks as usize,
+            bytes: of.bytes,
+            rounds: of.rounds,
+            bus_factor: of.bus_factor,
+        }),
+    };
     RunMeta {
         scenario: scenario.name.clone(),
         scheme: scenario.scheme().to_string(),

@@ -2,7 +2,9 @@
 //! message starts the next of its rank, by a multishot trigger.
 
 use super::{WorkloadKind, ranks::Ranks};
-use crate::{Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, traffic::Traffic, view::Context};
+use crate::{
+    CollectiveInfo, Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, traffic::Traffic, view::Context,
+};
 use anabranch_random::Stream;
 use anabranch_settings::{About, choices, parameters};
 use anabranch_units::{Bytes, Time};
@@ -62,10 +64,7 @@ pub(crate) fn placed(
 ) -> Result<(u32, Vec<u32>), WorkloadError> {
     context.needs_a_pair()?;
     let hosts = context.view.hosts;
-    let ranks = match ranks {
-        Ranks::All => hosts,
-        Ranks::Number(ranks) => ranks,
-    };
+    let ranks = ranks.number(hosts);
     WorkloadError::unless(ranks <= hosts, "ranks", ranks, &format!("at most the {hosts} hosts there are"))?;
     let mut host_of: Vec<u32> = (0..hosts).collect();
     if placement == Placement::Random {
@@ -82,6 +81,18 @@ impl WorkloadKind for AllToAllParameters {
             Ranks::Number(ranks) => WorkloadError::unless(ranks >= 2, "ranks", ranks, "2 or more"),
             Ranks::All => Ok(()),
         }
+    }
+
+    fn is_job(&self) -> bool {
+        true
+    }
+
+    /// NCCL's buffer of an all-to-all has a block for every rank, the own one included.
+    fn collective(&self, hosts: u32) -> Option<CollectiveInfo> {
+        let ranks = self.ranks.number(hosts);
+        let bytes = self.size.0.checked_mul(u64::from(ranks));
+        let bus_factor = f64::from(ranks - 1) / f64::from(ranks);
+        Some(CollectiveInfo { name: "all-to-all", ranks, bytes, rounds: Some(1), bus_factor })
     }
 
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {

@@ -10,7 +10,9 @@ use super::{
     all_to_all::{AllToAllParameters, Order, Placement, placed},
     ranks::Ranks,
 };
-use crate::{Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, traffic::Traffic, view::Context};
+use crate::{
+    CollectiveInfo, Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, traffic::Traffic, view::Context,
+};
 use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
@@ -140,6 +142,25 @@ impl WorkloadKind for CollectiveParameters {
             }
             Ranks::All => Ok(()),
         }
+    }
+
+    fn is_job(&self) -> bool {
+        true
+    }
+
+    fn collective(&self, hosts: u32) -> Option<CollectiveInfo> {
+        let ranks = self.ranks.number(hosts);
+        let whole = self.algorithm.steps(ranks);
+        let rounds = match self.steps {
+            Auto::Auto => Some(1),
+            Auto::Value(steps) => steps.is_multiple_of(whole).then(|| steps / whole),
+        };
+        let bytes = match self.message_size {
+            Auto::Auto => Some(self.size.0),
+            Auto::Value(message) => self.algorithm.buffer(ranks, message.0.saturating_mul(u64::from(self.channels))),
+        };
+        let bus_factor = self.algorithm.bus_factor(ranks);
+        Some(CollectiveInfo { name: self.algorithm.word(), ranks, bytes, rounds, bus_factor })
     }
 
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {

@@ -56,6 +56,11 @@ impl WorkloadKind for FileParameters {
         unit_of(self.format()?, self.start_unit).map(|_| ())
     }
 
+    /// A GOAL schedule is the work of a job.
+    fn is_job(&self) -> bool {
+        self.format().is_ok_and(|format| format == FileFormat::Goal)
+    }
+
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
         let format = self.format()?;
         let unit = unit_of(format, self.start_unit)?;

@@ -81,6 +81,10 @@ impl WorkloadKind for NcclParameters {
         WorkloadError::unless(seen.len() != 1, "hosts", "one host", "two or more")
     }
 
+    fn is_job(&self) -> bool {
+        true
+    }
+
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
         context.needs_a_pair()?;
         let hosts = placed(self, context.view)?;

@@ -74,6 +74,10 @@ impl WorkloadKind for TrainingRoundsParameters {
         }
     }
 
+    fn is_job(&self) -> bool {
+        true
+    }
+
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
         context.needs_a_pair()?;
         let hosts = context.view.hosts;

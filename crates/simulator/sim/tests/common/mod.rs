@@ -82,7 +82,13 @@ pub fn flows(list: &[(u32, u32, u64, u64)]) -> FlowSet {
     };
     FlowSet {
         flows: list.iter().enumerate().map(flow).collect(),
-        workloads: vec![WorkloadInfo { name: "test".into(), measured: true, load_balancer: 0 }],
+        workloads: vec![WorkloadInfo {
+            name: "test".into(),
+            measured: true,
+            load_balancer: 0,
+            is_job: false,
+            collective: None,
+        }],
         ..FlowSet::default()
     }
 }

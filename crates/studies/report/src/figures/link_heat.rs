@@ -4,10 +4,13 @@ use super::{
     Figure, Kind, View,
     canvas::{Anchor, Canvas, PANEL, SUBTITLE, TICK},
     palette::{Paint, heat},
-    scale::{Scale, percent},
+    scale::Scale,
     sheet::{Grid, Sheet, column, names},
 };
-use crate::{dataset::LinkPoint, numbers::capital};
+use crate::{
+    dataset::{LinkPoint, Load},
+    numbers::capital,
+};
 
 pub(crate) const KIND: Kind = Kind {
     name: "link_heat",
@@ -37,7 +40,7 @@ fn matrix<'l>(links: &'l [LinkPoint], group: &str) -> Vec<(&'l str, Vec<&'l Link
 
 #[derive(Clone, Debug, PartialEq)]
 struct Content {
-    utilisation: f64,
+    load: f64,
     failed: bool,
     /// Text of the busiest link and its fault.
     words: String,
@@ -45,7 +48,7 @@ struct Content {
 }
 
 /// Busiest link of each cell; `None` without a link.
-fn cells(matrix: &[(&str, Vec<&LinkPoint>)], rows: usize, columns: usize) -> Vec<Vec<Option<Content>>> {
+fn cells(matrix: &[(&str, Vec<&LinkPoint>)], rows: usize, columns: usize, measure: Load) -> Vec<Vec<Option<Content>>> {
     let widest = matrix.iter().map(|row| row.1.len()).max().unwrap_or(0);
     let (high, wide) = (matrix.len().min(rows), widest.min(columns));
     let mut cells = vec![vec![None; wide]; high];
@@ -53,16 +56,16 @@ fn cells(matrix: &[(&str, Vec<&LinkPoint>)], rows: usize, columns: usize) -> Vec
         for (j, link) in links.iter().enumerate() {
             let cell: &mut Option<Content> = &mut cells[i * high / matrix.len()][j * wide / widest];
             let fault = if link.fault.is_empty() { String::new() } else { format!(" ({})", link.fault) };
-            let words = format!("{} \u{2192} {}: {}{fault}", link.from, link.to, percent(link.utilisation()));
+            let words = format!("{} \u{2192} {}: {}{fault}", link.from, link.to, measure.text(link.load));
             let (links, failed) = cell.as_ref().map_or((0, false), |cell| (cell.links, cell.failed));
             match cell {
-                Some(cell) if cell.utilisation >= link.utilisation() => {
+                Some(cell) if cell.load >= link.load => {
                     cell.links += 1;
                     cell.failed |= link.failed();
                 }
                 cell => {
                     let failed = failed || link.failed();
-                    *cell = Some(Content { utilisation: link.utilisation(), failed, words, links: links + 1 });
+                    *cell = Some(Content { load: link.load, failed, words, links: links + 1 });
                 }
             }
         }
@@ -98,7 +101,7 @@ fn block(
         for (j, content) in row.iter().enumerate() {
             let Some(content) = content else { continue };
             let (x, y) = (left + j as f64 * w, top + i as f64 * h);
-            levels[(scale.share(content.utilisation) * LEVELS as f64).round() as usize].push((x, y));
+            levels[(scale.share(content.load) * LEVELS as f64).round() as usize].push((x, y));
             let middle = (x + (w - gap) / 2.0, y + (h - gap) / 2.0);
             if content.failed {
                 failed.push(middle);
@@ -129,7 +132,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let largest = first_runs
         .iter()
         .flat_map(|links| links.iter().filter(|link| groups.contains(&&link.group())))
-        .map(|link| link.utilisation())
+        .map(|link| link.load)
         .fold(0.0, f64::max);
     if groups.is_empty() || largest <= 0.0 {
         return Ok(None);
@@ -138,7 +141,9 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let names = names(data);
     let matrices: Vec<Vec<Vec<Vec<Option<Content>>>>> = first_runs
         .iter()
-        .map(|links| groups.iter().map(|group| cells(&matrix(links, group), MAX_CELLS.0, MAX_CELLS.1)).collect())
+        .map(|links| {
+            groups.iter().map(|group| cells(&matrix(links, group), MAX_CELLS.0, MAX_CELLS.1, data.load)).collect()
+        })
         .collect();
     // The height of a block follows its number of switches and is the same for all schemes.
     let heights: Vec<f64> = (0..groups.len())
@@ -152,12 +157,12 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let grid = Grid { columns, width, height, beside: 14.0, below: 30.0, panels: names.len() };
     let shown = cells_shown(&first_runs, &groups);
     let subtitle = format!(
-        "Utilisation over {}, seed {}. {shown}. Equal colours are an even load, dark links carry little or nothing{}",
-        data.window_words(),
+        "{}, seed {}. {shown}. Equal colours are an even load, dark links carry little or nothing{}",
+        capital(&data.load_words()),
         data.schemes[0].runs[0].summary.seed,
         if failed { "; a red cross marks a failed link" } else { "" }
     );
-    let mut sheet = Sheet::new("Where the load is: utilisation of every link", &subtitle, &grid, &[]);
+    let mut sheet = Sheet::new("Where the load is: every link", &subtitle, &grid, &[]);
     for (panel, ((name, blocks), links)) in names.iter().zip(&matrices).zip(&first_runs).enumerate() {
         let (left, mut top) = grid.place(panel);
         sheet.canvas.text((left, top - 10.0), name, PANEL.naming(panel));
@@ -172,7 +177,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             top += height + 22.0;
         }
     }
-    colour_bar(&mut sheet.canvas, grid.right(), scale);
+    colour_bar(&mut sheet.canvas, grid.right(), scale, data.load);
     let mut rows = vec![];
     for (name, links) in names.iter().zip(&first_runs) {
         for link in links.iter().filter(|link| groups.contains(&&link.group())) {
@@ -181,7 +186,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
                 link.group(),
                 link.from.clone(),
                 link.to.clone(),
-                link.utilisation().to_string(),
+                link.load.to_string(),
                 link.fault.clone(),
             ];
             rows.push(words.to_vec());
@@ -192,12 +197,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         column("links", "text", "", "tier and direction"),
         column("from", "text", "", "sending switch"),
         column("to", "text", "", "receiving switch"),
-        column(
-            "utilisation",
-            "real",
-            "",
-            &format!("bytes sent over rate times time, over {}, of the first seed", data.window_words()),
-        ),
+        column(data.load.column(), "real", "", &format!("{}, of the first seed", data.load_words())),
         column("fault", "text", "", "effects of faults on the link; empty without any or where not recorded"),
     ];
     Ok(Some(sheet.finish(KIND.name, view, columns, rows)))
@@ -216,17 +216,17 @@ fn cells_shown(runs: &[&Vec<LinkPoint>], groups: &[&String]) -> String {
     }
 }
 
-fn colour_bar(canvas: &mut Canvas, right: f64, scale: Scale) {
+fn colour_bar(canvas: &mut Canvas, right: f64, scale: Scale, measure: Load) {
     let (width, top) = (140.0, 19.0);
     let left = right - width - 44.0;
-    canvas.text((left - 6.0 - SUBTITLE.width("100 %"), top + 8.5), "utilisation", SUBTITLE.anchor(Anchor::End));
+    canvas.text((left - 6.0 - SUBTITLE.width("100 %"), top + 8.5), measure.title(), SUBTITLE.anchor(Anchor::End));
     for i in 0..LEVELS {
         let x = left + width * i as f64 / LEVELS as f64;
         canvas.cells(&[(x, top)], (width / LEVELS as f64 + 0.3, 9.0), heat((i as f64 + 0.5) / LEVELS as f64));
     }
     let (low, high) = scale.ends();
-    canvas.text((left - 6.0, top + 8.5), &percent(low), SUBTITLE.anchor(Anchor::End));
-    canvas.text((left + width + 6.0, top + 8.5), &percent(high), SUBTITLE);
+    canvas.text((left - 6.0, top + 8.5), &measure.tick()(low), SUBTITLE.anchor(Anchor::End));
+    canvas.text((left + width + 6.0, top + 8.5), &measure.tick()(high), SUBTITLE);
 }
 
 #[cfg(test)]
@@ -239,7 +239,7 @@ mod tests {
             to: "spine".to_string(),
             tier: "tier0-1".to_string(),
             direction: "up".to_string(),
-            whole: utilisation,
+            load: utilisation,
             ..LinkPoint::default()
         }
     }
@@ -250,17 +250,17 @@ mod tests {
         let rows = matrix(&links, "tier 0\u{2013}1, up");
         assert_eq!(rows.iter().map(|row| (row.0, row.1.len())).collect::<Vec<_>>(), [("a", 3), ("b", 2)]);
         let shown = |cells: Vec<Vec<Option<Content>>>| -> Vec<Vec<Option<f64>>> {
-            cells.into_iter().map(|row| row.into_iter().map(|cell| cell.map(|c| c.utilisation)).collect()).collect()
+            cells.into_iter().map(|row| row.into_iter().map(|cell| cell.map(|c| c.load)).collect()).collect()
         };
         assert_eq!(
-            shown(cells(&rows, 9, 9)),
+            shown(cells(&rows, 9, 9, Load::Run)),
             [vec![Some(0.1), Some(0.2), Some(0.9)], vec![Some(0.3), Some(0.4), None]]
         );
-        assert_eq!(shown(cells(&rows, 1, 1)), [vec![Some(0.9)]]);
+        assert_eq!(shown(cells(&rows, 1, 1, Load::Run)), [vec![Some(0.9)]]);
         // A failed link marks the cell that it shares with busier ones.
         let mut links = links;
         links[0].fault = "down at 0us".to_string();
-        let all = cells(&matrix(&links, "tier 0\u{2013}1, up"), 1, 1);
+        let all = cells(&matrix(&links, "tier 0\u{2013}1, up"), 1, 1, Load::Run);
         assert_eq!(all[0][0].as_ref().map(|cell| (cell.failed, cell.links)), Some((true, 5)));
     }
 }

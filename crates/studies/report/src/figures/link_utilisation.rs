@@ -7,7 +7,10 @@ use super::{
     scale::{Scale, percent},
     sheet::{Grid, Sheet, column, names, seeds},
 };
-use crate::{dataset::SchemeRuns, numbers::capital};
+use crate::{
+    dataset::{Load, SchemeRuns},
+    numbers::capital,
+};
 
 pub(crate) const KIND: Kind = Kind {
     name: "link_utilisation",
@@ -21,22 +24,22 @@ const PANELS: usize = 6;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Rank {
-    utilisation: f64,
+    load: f64,
     /// Number of seeds in which a fault affected the link of this rank.
     failed: usize,
 }
 
-/// Utilisation of the links of `group`, descending; each rank is the mean over seeds.
+/// Load of the links of `group`, descending; each rank is the mean over seeds.
 fn descending(scheme: &SchemeRuns, group: &str) -> Vec<Rank> {
     let mut sums: Vec<Rank> = vec![];
     for run in &scheme.runs {
         let links = run.links.iter().filter(|link| link.group() == group);
-        let mut of_run: Vec<(f64, bool)> = links.map(|link| (link.utilisation(), link.failed())).collect();
+        let mut of_run: Vec<(f64, bool)> = links.map(|link| (link.load, link.failed())).collect();
         // Of equally idle links, the failed ones are last.
         of_run.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         sums.resize(sums.len().max(of_run.len()), Rank::default());
-        for (sum, (utilisation, failed)) in sums.iter_mut().zip(of_run) {
-            sum.utilisation += utilisation / scheme.runs.len() as f64;
+        for (sum, (load, failed)) in sums.iter_mut().zip(of_run) {
+            sum.load += load / scheme.runs.len() as f64;
             sum.failed += usize::from(failed);
         }
     }
@@ -63,9 +66,8 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     for (group, curves) in groups.iter().zip(&curves) {
         for (name, curve) in names.iter().zip(curves) {
             let row = |(i, rank): (usize, &Rank)| {
-                let [place, utilisation, failed] =
-                    [(i + 1).to_string(), rank.utilisation.to_string(), rank.failed.to_string()];
-                vec![group.to_string(), name.clone(), place, utilisation, failed]
+                let [place, load, failed] = [(i + 1).to_string(), rank.load.to_string(), rank.failed.to_string()];
+                vec![group.to_string(), name.clone(), place, load, failed]
             };
             rows.extend(curve.iter().enumerate().map(row));
         }
@@ -74,18 +76,22 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let grid = Grid::pairs(drawn, if drawn > 2 { 220.0 } else { 280.0 });
     let failed = curves.iter().flatten().flatten().any(|rank| rank.failed > 0);
     let subtitle = format!(
-        "Links of a tier sorted by bytes sent over rate times time, over {}, {}; a flat line is an even load{}",
-        data.window_words(),
+        "Links of a tier sorted by {}, {}; a flat line is an even load{}",
+        data.load_words(),
         seeds(data, "mean over ", ""),
         if failed { "; a cross marks failed links" } else { "" }
     );
-    let mut sheet = Sheet::new("Link utilisation, busiest link first", &subtitle, &grid, &names);
-    let largest = curves.iter().take(drawn).flatten().flatten().map(|rank| rank.utilisation).fold(0.01, f64::max);
+    let mut sheet = Sheet::new("Load of links, busiest link first", &subtitle, &grid, &names);
+    let largest = curves.iter().take(drawn).flatten().flatten().map(|rank| rank.load).fold(0.01, f64::max);
     let y = Scale::linear(0.0, largest);
     for (panel, (group, curves)) in groups.iter().zip(&curves).take(drawn).enumerate() {
         let links = curves.iter().map(Vec::len).max().unwrap_or(0);
         let x_axis = Axis { scale: Scale::exact(0.0, 1.0), title: "Links, busiest first", format: percent };
-        let y_axis = Axis { scale: y, title: "Utilisation", format: percent };
+        let y_axis = Axis {
+            scale: y,
+            title: if data.load == Load::EvenSplit { "Bytes over even split" } else { "Utilisation" },
+            format: data.load.tick(),
+        };
         let area = grid.panel(panel, x_axis, y_axis);
         area.frame(&mut sheet.canvas, &format!("{} ({links} links)", capital(group)));
         for (series, curve) in curves.iter().enumerate() {
@@ -95,11 +101,11 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
                 .iter()
                 .enumerate()
                 .filter(|(i, _)| i % every == 0 || i + 1 == curve.len())
-                .map(|(i, rank)| (i as f64 / last, rank.utilisation))
+                .map(|(i, rank)| (i as f64 / last, rank.load))
                 .collect();
             area.line(&mut sheet.canvas, &points, series, curve.len() <= 12);
             for (i, rank) in curve.iter().enumerate() {
-                let place = area.at((i as f64 / last, rank.utilisation));
+                let place = area.at((i as f64 / last, rank.load));
                 if rank.failed > 0 {
                     sheet.canvas.cross(place, 3.5, Paint::Series(series));
                 }
@@ -110,7 +116,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
                         seeds => format!(", failed in {seeds} seed{}", if seeds == 1 { "" } else { "s" }),
                     };
                     let words =
-                        format!("{name}: link {} of {}, {}{fault}", i + 1, curve.len(), percent(rank.utilisation));
+                        format!("{name}: link {} of {}, {}{fault}", i + 1, curve.len(), data.load.text(rank.load));
                     sheet.canvas.hit(place, Some(series), words);
                 }
             }
@@ -121,7 +127,12 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         column("links", "text", "", "tier and direction"),
         column("scheme", "text", "", "load balancer"),
         column("rank", "integer", "", "1 is the busiest link"),
-        column("utilisation", "real", "", "bytes sent over rate times time, mean over seeds of the links of this rank"),
+        column(
+            data.load.column(),
+            "real",
+            "",
+            &format!("{}, mean over seeds of the links of this rank", data.load_words()),
+        ),
         column("failed_seeds", "integer", "", "seeds in which the link of this rank failed"),
     ];
     Ok(Some(sheet.finish(KIND.name, view, columns, rows)))

@@ -60,6 +60,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         .map(|group| data.schemes.iter().map(|scheme| depths(scheme, group)).collect::<Vec<_>>())
         .collect();
     let mut waiting: Vec<f64> = depths.iter().flatten().flatten().flatten().copied().filter(|d| *d > 0.0).collect();
+    let several = data.schemes.len() > 1;
     let Some(least) = min_shown(&mut waiting) else { return Ok(None) };
     let scale = Scale::logarithmic(least, waiting[0]);
     let edge = scale.ends().0;
@@ -69,8 +70,9 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let width = if columns == 1 { 620.0 } else { 330.0 };
     let grid = Grid { columns, width, height, beside, below: BELOW, panels: groups.len() };
     let subtitle = format!(
-        "Waiting data per switch port, {}; less is better. The axis is logarithmic{}",
+        "Waiting data per switch port, {}; less is better. Means are over {}. The axis is logarithmic{}",
         seeds(data, "mean over ", ""),
+        data.queue_words(),
         if cut { format!("; signs at its left edge are less than {}", bytes(edge)) } else { String::new() }
     );
     let mut sheet = Sheet::new("Queue depth at switch ports", &subtitle, &grid, &[]);
@@ -89,6 +91,10 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             let paint = Paint::Series(series);
             canvas.line((at(mean), y), (at(max), y), paint, 2.0);
             for (value, shape, what) in [(max, 1, "most"), (p99, 3, "99th percentile"), (mean, 0, "mean of ports")] {
+                // A percentile over time is of a scheme's own run, so it does not compare.
+                if several && shape == 3 {
+                    continue;
+                }
                 canvas.marker((at(value), y), shape, 4.6, paint);
                 canvas.hit((at(value), y), Some(series), format!("{name}: {what} {}", bytes(value)));
             }
@@ -98,6 +104,9 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     }
     let mut x = (grid.right() - 340.0).max(230.0);
     for (shape, name) in [(0, "mean of ports"), (3, "99th percentile"), (1, "max (worst port)")] {
+        if several && shape == 3 {
+            continue;
+        }
         sheet.canvas.marker((x, 23.0), shape, 4.6, Paint::Muted);
         sheet.canvas.text((x + 9.0, 27.0), name, SUBTITLE);
         x += SUBTITLE.width(name) + 28.0;
@@ -105,8 +114,18 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let columns = vec![
         column("links", "text", "", "tier and direction"),
         column("scheme", "text", "", "load balancer"),
-        column("queue_mean_bytes", "real", "bytes", "waiting data, mean over time, ports and seeds"),
-        column("queue_p99_bytes", "real", "bytes", "99th percentile over time of the worst port, mean over seeds"),
+        column(
+            "queue_mean_bytes",
+            "real",
+            "bytes",
+            &format!("waiting data, mean over time, ports and seeds; over {}", data.queue_words()),
+        ),
+        column(
+            "queue_p99_bytes",
+            "real",
+            "bytes",
+            "99th percentile over the time of the scheme's own run, of the worst port, mean over seeds",
+        ),
         column("queue_max_bytes", "real", "bytes", "most at the worst port, mean over seeds"),
     ];
     Ok(Some(sheet.finish(KIND.name, view, columns, rows)))

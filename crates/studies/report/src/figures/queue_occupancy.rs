@@ -18,8 +18,15 @@ pub(crate) const KIND: Kind = Kind {
 
 fn complementary_shares(scheme: &SchemeRuns, group: &str) -> Vec<(u64, f64)> {
     let mut times: BTreeMap<u64, u128> = BTreeMap::new();
-    for entry in scheme.runs.iter().flat_map(|run| &run.occupancy).filter(|entry| entry.group == group) {
-        *times.entry(entry.packets).or_default() += u128::from(entry.time_ps);
+    for run in &scheme.runs {
+        let mut own = 0;
+        for entry in run.occupancy.iter().filter(|entry| entry.group == group) {
+            *times.entry(entry.packets).or_default() += u128::from(entry.time_ps);
+            own += u128::from(entry.time_ps);
+        }
+        // From its end to that of the longest run of its seed, queues are empty.
+        let longer = if run.summary.simulated_s > 0.0 { run.common_s / run.summary.simulated_s - 1.0 } else { 0.0 };
+        *times.entry(0).or_default() += (own as f64 * longer.max(0.0)) as u128;
     }
     let total: u128 = times.values().sum();
     let mut left = total;
@@ -43,7 +50,11 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let names = names(data);
     let drawn = groups.len().min(6);
     let grid = Grid::pairs(drawn, 240.0);
-    let subtitle = format!("All ports of a tier, {}; further left and lower is better", seeds(data, "", ""));
+    let subtitle = format!(
+        "All ports of a tier, {}, over {}; further left and lower is better",
+        seeds(data, "", ""),
+        data.queue_words()
+    );
     let mut sheet = Sheet::new("Share of time with at least this many packets waiting", &subtitle, &grid, &names);
     let mut rows = vec![];
     let all: Vec<Vec<Vec<(u64, f64)>>> = groups

@@ -1,8 +1,8 @@
 use crate::{
-    dataset::{Dataset, LinkPoint, RunRows},
+    dataset::{Dataset, LinkPoint, Load, RunRows},
     figures::SERIES,
     headline::seconds,
-    numbers::{bytes, significant_digits, thousands},
+    numbers::{bytes, thousands},
 };
 use minijinja::{Value, context};
 
@@ -15,7 +15,7 @@ const LOSING: usize = 4;
 pub(super) fn blocks(data: &Dataset) -> Vec<Value> {
     let block = |(at, scheme): (usize, &crate::dataset::SchemeRuns)| {
         let run = &scheme.runs[0];
-        let rows: Vec<Value> = worst(run).into_iter().map(|link| row(link, run)).collect();
+        let rows: Vec<Value> = worst(run).into_iter().map(|link| row(link, run, data)).collect();
         context! { scheme => &scheme.name, series => at % SERIES.len(), seed => run.summary.seed, rows => rows,
         measured => run.links.iter().any(|link| waited(link, run).is_some()) }
     };
@@ -47,18 +47,20 @@ fn worst(run: &RunRows) -> Vec<&LinkPoint> {
     links
 }
 
-fn row(link: &LinkPoint, run: &RunRows) -> Value {
+fn row(link: &LinkPoint, run: &RunRows, data: &Dataset) -> Value {
     let unknown = || "-".to_string();
     let count = |value: Option<u64>| value.map_or_else(unknown, |value| thousands(&value.to_string()));
     let size = |value: Option<f64>| value.map_or_else(unknown, bytes);
-    let utilisation = link.utilisation();
+    // The bar of an even split fills half of its box.
+    let share = if data.load == Load::EvenSplit { link.load * 50.0 } else { link.load * 100.0 };
     context! {
         from => &link.from,
         to => &link.to,
         group => link.group(),
         fault => &link.fault,
-        utilisation => format!("{} %", significant_digits(utilisation * 100.0, 3)),
-        share => (utilisation * 100.0).clamp(0.0, 100.0),
+        load => data.load.text(link.load),
+        load_value => link.load,
+        share => share.clamp(0.0, 100.0),
         waited => waited(link, run).map_or_else(unknown, seconds),
         waited_value => waited(link, run),
         mean => size(link.queue_mean_bytes),

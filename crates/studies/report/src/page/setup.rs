@@ -1,4 +1,9 @@
-use crate::{dataset::Dataset, headline::seconds_trimmed, numbers::significant_digits_trimmed, summary::Summary};
+use crate::{
+    dataset::{Dataset, Load},
+    headline::seconds_trimmed,
+    numbers::{capital, significant_digits_trimmed},
+    summary::Summary,
+};
 use std::collections::BTreeSet;
 use toml::{Table, Value};
 
@@ -186,8 +191,19 @@ fn failed_links(data: &Dataset) -> String {
     }
 }
 
+/// Returns the windows of utilisation and of queues.
 pub(super) fn window(data: &Dataset) -> String {
-    let mut sentence = format!("Utilisation is over {}.", data.window_words());
+    let mut sentence = match data.load {
+        Load::EvenSplit => format!(
+            "Runs differ in length, so a utilisation would not compare. Links are compared by their {}: 1 is even.",
+            data.load_words()
+        ),
+        Load::Window | Load::Run => format!("{}.", capital(&data.load_words())),
+    };
+    if data.schemes.len() > 1 {
+        let over = data.queue_words();
+        sentence.push_str(&format!(" Means of queues are over {over}; after its end a scheme's queues are empty."));
+    }
     if let Some((last, share)) = data.drain().filter(|(_, share)| *share > 0.1) {
         sentence.push_str(&format!(
             " The last flow starts at {}; the remaining {:.0} % of the run drain the network and lower the utilisation.",

@@ -41,7 +41,7 @@ pub(crate) fn meta(scheme: &str, seed: u64) -> RunMeta {
         version: "0.1.0".to_string(),
         commit: "0123abc".to_string(),
         fct_kind: FctKind::Rx,
-        workloads: vec![WorkloadMeta { name: "web".to_string(), measured: true }],
+        workloads: vec![WorkloadMeta { name: "web".to_string(), measured: true, ..WorkloadMeta::default() }],
         load_balancers: vec![scheme.to_string()],
         classes: vec!["data".to_string()],
         warmup: Time::ZERO,

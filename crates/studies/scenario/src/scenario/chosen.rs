@@ -148,7 +148,13 @@ mod tests {
             on_sent: None,
             on_received: None,
         };
-        let named = |name: &str| WorkloadInfo { name: name.into(), measured: true, load_balancer: 0 };
+        let named = |name: &str| WorkloadInfo {
+            name: name.into(),
+            measured: true,
+            load_balancer: 0,
+            is_job: false,
+            collective: None,
+        };
         FlowSet {
             flows: (0..5).map(flow).collect(),
             workloads: vec![named("web"), named("ring")],

@@ -80,6 +80,26 @@ impl Algorithm {
         }
     }
 
+    /// Returns the bytes over each rank's link per byte of the buffer: NCCL's factor from algorithm to bus bandwidth
+    /// (nccl-tests, PERFORMANCE.md).
+    pub(super) fn bus_factor(self, ranks: u32) -> f64 {
+        let others = f64::from(ranks - 1) / f64::from(ranks);
+        match self {
+            Algorithm::RingAllreduce | Algorithm::RecursiveDoubling | Algorithm::HalvingDoubling => 2.0 * others,
+            Algorithm::RingAllGather | Algorithm::RingReduceScatter | Algorithm::AllToAll => others,
+        }
+    }
+
+    /// Returns the buffer of a rank whose messages all have `message` bytes; `None` where messages of one size are not
+    /// those of a buffer.
+    pub(super) fn buffer(self, ranks: u32, message: u64) -> Option<u64> {
+        match self {
+            Algorithm::RecursiveDoubling => Some(message),
+            Algorithm::HalvingDoubling => None,
+            _ => message.checked_mul(u64::from(ranks)),
+        }
+    }
+
     /// Returns the bytes of a message for a vector of `size` bytes per rank, rounded up so that none is empty.
     pub(super) fn message(self, ranks: u32, step: u32, size: u64) -> u64 {
         match self {

@@ -216,3 +216,29 @@ proptest! {
         }
     }
 }
+
+/// nccl-tests, doc/PERFORMANCE.md: 2(n-1)/n for an all-reduce by any algorithm, (n-1)/n for the others.
+#[test]
+fn bus_bandwidth_has_the_factors_of_nccl() {
+    let of = |algorithm, change: &dyn Fn(&mut CollectiveParameters)| {
+        let mut p = CollectiveParameters { algorithm, size: Bytes(800), ranks: Ranks::Number(4), ..Default::default() };
+        change(&mut p);
+        p.collective(16).unwrap()
+    };
+    for algorithm in [Algorithm::RingAllreduce, Algorithm::RecursiveDoubling, Algorithm::HalvingDoubling] {
+        assert_eq!(of(algorithm, &|_| {}).bus_factor, 1.5, "{algorithm:?}");
+    }
+    for algorithm in [Algorithm::RingAllGather, Algorithm::RingReduceScatter, Algorithm::AllToAll] {
+        assert_eq!(of(algorithm, &|_| {}).bus_factor, 0.75, "{algorithm:?}");
+    }
+    let ring = Algorithm::RingAllreduce;
+    let plain = of(ring, &|_| {});
+    assert_eq!((plain.bytes, plain.rounds, plain.ranks), (Some(800), Some(1), 4));
+    // 12 steps of a ring of 6 are two rounds, 7 are no whole number; messages of 50 B in 2 channels are 400 B for 4 ranks.
+    assert_eq!(of(ring, &|p| p.steps = Auto::Value(12)).rounds, Some(2));
+    assert_eq!(of(ring, &|p| p.steps = Auto::Value(7)).rounds, None);
+    let sized = of(ring, &|p| (p.message_size, p.channels) = (Auto::Value(Bytes(50)), 2));
+    assert_eq!(sized.bytes, Some(400));
+    assert_eq!(of(Algorithm::HalvingDoubling, &|p| p.message_size = Auto::Value(Bytes(50))).bytes, None);
+    assert_eq!(of(ring, &|p| p.ranks = Ranks::All).ranks, 16);
+}

@@ -38,12 +38,16 @@ class App {
     requestAnimationFrame((now) => this.tick(now));
   }
 
-  /** Where the page opens: the busiest sample of the first run. */
+  /** Where the page opens: the sample at which all runs together are busiest while none has ended. */
   busyTime() {
     const measure = this.chartMeasure();
     if (!measure) return 0;
-    const { sums } = overTime(this.first, measure);
-    return this.first.series.start_ps + d3.maxIndex(sums) * this.first.series.interval_ps;
+    const { start_ps, interval_ps, samples } = this.first.series;
+    const end = Math.min(...this.runs.map((run) => run.facts.simulated_ps));
+    const all = this.runs.filter((run) => run.series).map((run) => [run, overTime(run, measure).sums]);
+    const times = d3.range(samples).map((sample) => start_ps + sample * interval_ps).filter((time) => time <= end);
+    const busy = times.map((time) => d3.sum(all, ([run, sums]) => sums[run.sampleAt(time)]));
+    return times[Math.max(0, d3.maxIndex(busy))] ?? 0;
   }
 
   chartMeasure() {

@@ -61,6 +61,18 @@ function seriesAt(run, column, link, sample) {
   return stretch < 0 || !cells ? NaN : cells[stretch * run.series.samples + sample];
 }
 
+/** Bytes of each link over the mean of its tier and direction. */
+function evenSplit(run) {
+  const bytes = run.columns["link.bytes"] || new Float64Array(run.links);
+  const group = (link) => `${run.linkClass[link]} ${run.directions[link]}`;
+  const sums = new Map();
+  for (let link = 0; link < run.links; link++) {
+    const [sum, links] = sums.get(group(link)) || [0, 0];
+    sums.set(group(link), [sum + bytes[link], links + 1]);
+  }
+  return Float64Array.from(bytes, (sent, link) => { const [sum, links] = sums.get(group(link)); return sum > 0 ? (sent * links) / sum : 0; });
+}
+
 /** The measures that the rows of the runs allow. */
 function measuresOf(runs) {
   const measures = [];
@@ -79,17 +91,29 @@ function measuresOf(runs) {
     measures.push({ id: column, label, over: true, format, most, sum: "total", value: (run, link, sample) => seriesAt(run, column, link, sample),
       note: counts ? "since the sample before" : "at the sample" });
   }
+  const several = runs.length > 1, common = Math.max(...runs.map((run) => run.facts.simulated_ps));
+  if (several) {
+    for (const run of runs) run.evenSplit = evenSplit(run);
+    const most = Math.max(...runs.map((run) => d3.max(run.evenSplit)));
+    measures.push({ id: "total.even_split", label: "Bytes over even split", over: false, format: "real", most, sum: "mean",
+      value: (run, link) => run.evenSplit[link], note: "1: every link of a tier and direction carries the same" });
+  }
   for (const [column, label, format] of TOTALS) {
+    // A percentile over time is of a run of its own length.
+    if (several && column === "queue_p99_bytes") continue;
+    // Runs of different lengths compare over the longest.
+    const scaled = several && (column === "utilisation" || column === "queue_mean_bytes");
+    const part = (run) => (scaled ? run.facts.simulated_ps / common : 1);
     const cells = runs.map((run) => run.columns[`link.${column}`]);
     if (cells.some((cells) => !cells || cells.every(Number.isNaN))) continue;
     let most = 0;
-    for (const of of cells) for (const value of of) if (value > most) most = value;
+    runs.forEach((run, at) => { for (const value of cells[at]) if (value * part(run) > most) most = value * part(run); });
     if (format === "percent") {
       if (most === 0) continue;
       most = 1;
     }
-    measures.push({ id: `total.${column}`, label, over: false, format, most, sum: "mean", value: (run, link) => run.columns[`link.${column}`][link],
-      note: column === "window_utilisation" ? "while flows start" : "over the whole run" });
+    measures.push({ id: `total.${column}`, label, over: false, format, most, sum: "mean", value: (run, link) => run.columns[`link.${column}`][link] * part(run),
+      note: column === "window_utilisation" ? "while flows start" : scaled ? `over 0 to ${timeText(common)}, the longest run` : "over the whole run" });
   }
   // Shares are seen on a straight scale; of queues and counts the small ones matter too.
   for (const measure of measures) measure.power = measure.format === "percent" ? 1 : 0.5;
