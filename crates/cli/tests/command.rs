@@ -33,6 +33,31 @@ fn run_writes_contract_files_and_prints_summary() {
     assert_eq!(again["fingerprint"], summary["fingerprint"]);
 }
 
+/// A ring all-reduce of 4 ranks sends 6 messages one after the other. NCCL's bus bandwidth is 2 * 3/4 of the buffer over the
+/// time (nccl-tests, PERFORMANCE.md).
+#[test]
+fn collective_is_reported_with_its_completion_and_bus_bandwidth() {
+    let folder = Folder::new("collective");
+    let text = "name = \"ring\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
+        link_rate = \"400Gbps\"\n[[workload]]\nkind = \"collective\"\nname = \"ring\"\nsize = \"4MiB\"\n";
+    folder.file("ring.toml", text);
+    let summary = json(&folder.run(&["run", "ring.toml", "--out", "out", "--format", "json"]));
+    let of = &summary["collectives"][0];
+    assert_eq!((of["collective"].as_str(), of["ranks"].as_u64()), (Some("ring-allreduce"), Some(4)));
+    assert_eq!((of["bytes"].as_u64(), of["rounds"].as_u64()), (Some(4 << 20), Some(1)));
+    let done = of["completion_s"].as_f64().unwrap();
+    assert!((done * 1e6 - summary["completion_us"].as_f64().unwrap()).abs() < 1e-6);
+    // Six messages of 1 MiB at 400 Gbit/s are 126 us at least.
+    assert!(done > 6.0 * 8.0 * f64::from(1 << 20) / 400e9, "{done}");
+    let bus = of["bus_bandwidth_bps"].as_f64().unwrap();
+    assert!((bus * done / (1.5 * 8.0 * f64::from(4 << 20)) - 1.0).abs() < 1e-9, "{bus}");
+    let shown = stdout(&folder.run(&["run", "ring.toml", "--out", "again"]));
+    assert!(shown.contains("Gbit/s") && shown.contains("Bus bandwidth: NCCL's definition"), "{shown}");
+    // A comparison ranks by completion.
+    folder.run(&["compare", "ring.toml", "--schemes", "ecmp,prime", "--seeds", "2", "--out", "both"]);
+    assert_eq!(folder.json_file("both/comparison.json")["main_metric"], "completion");
+}
+
 #[test]
 fn two_threads_give_the_fingerprint_of_one() {
     let folder = Folder::new("threads");

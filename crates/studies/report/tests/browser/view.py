@@ -153,6 +153,11 @@ def check(driver, page, runs, pictures):
     if panels != len(runs):
         return wrong + [f"{panels} panels for {len(runs)} runs"]
     timed = driver.execute_script("return Boolean(fabricView.first)")
+    if not driver.execute_script("return fabricView.time <= Math.min(...fabricView.runs.map((run) => run.facts.simulated_ps))"):
+        wrong.append("the page opens after the end of a run")
+    ids = driver.execute_script("return fabricView.measures.map((measure) => measure.id)")
+    if ("total.even_split" in ids) != (panels > 1) or (panels > 1 and "total.queue_p99_bytes" in ids):
+        wrong.append(f"the measures of {panels} runs are {ids}")
 
     if timed:
         # The slider moves the colours of every panel.
