@@ -51,8 +51,10 @@ fn row(link: &LinkPoint, run: &RunRows, data: &Dataset) -> Value {
     let unknown = || "-".to_string();
     let count = |value: Option<u64>| value.map_or_else(unknown, |value| thousands(&value.to_string()));
     let size = |value: Option<f64>| value.map_or_else(unknown, bytes);
-    // The bar of an even split fills half of its box.
-    let share = if data.load == Load::EvenSplit { link.load * 50.0 } else { link.load * 100.0 };
+    // Without a natural largest value, the bar of the busiest link of all schemes is full.
+    let largest = || data.schemes.iter().flat_map(|s| &s.runs[0].links).map(|link| link.load).fold(1.0, f64::max);
+    let full = if data.load == Load::EvenSplit { largest() } else { 1.0 };
+    let share = 100.0 * link.load / full;
     context! {
         from => &link.from,
         to => &link.to,
