@@ -37,11 +37,13 @@ pub(crate) enum Command {
     Report(Report),
     /// Write DIR/view.html: the fabric over time
     View(View),
+    /// List the results below a directory
+    Results(Results),
     /// Export a run to Perfetto
     Trace(Trace),
-    /// List schemes, topologies, transports, workloads or scenarios
+    /// List schemes, scenarios, metrics and others
     List(List),
-    /// Explain a scheme, topology, workload, section or key
+    /// Explain a scheme, topology, key, metric or column
     Explain(Explain),
     /// Write a commented scenario file
     Init(Init),
@@ -219,6 +221,9 @@ pub(crate) struct Compare {
     /// Exit with 1 unless this holds, for example 'prime.slowdown_p99 < 0.9 * ecmp.slowdown_p99'; repeatable
     #[arg(long = "assert", value_name = "EXPR")]
     pub(crate) assertions: Vec<String>,
+    /// Print what changed since the comparison or run in DIR, per scheme and metric
+    #[arg(long, value_name = "DIR")]
+    pub(crate) against: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) options: RunOptions,
 }
@@ -372,6 +377,12 @@ pub(crate) struct Init {
     /// File to write; `-` for standard output
     #[arg(default_value = "scenario.toml")]
     pub(crate) file: PathBuf,
+    /// Write every key with its meaning and default
+    #[arg(long, conflicts_with = "from")]
+    pub(crate) all: bool,
+    /// Write a ready-made scenario (`anabranch list scenarios`)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) from: Option<String>,
     /// Replace an existing file
     #[arg(long)]
     pub(crate) replace: bool,
@@ -434,10 +445,29 @@ pub(crate) struct View {
     /// Seed of a comparison [default: the first that both have]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
+    /// Run again, with series of links and a trace of the slowest flow, what was run without them; fingerprints must be equal
+    #[arg(long)]
+    pub(crate) record: bool,
     /// File to write [default: DIR/view.html]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Replace an existing file of --out
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Results {
+    /// Directory to search, with all below it
+    #[arg(default_value = "results")]
+    pub(crate) dir: PathBuf,
+    /// File of the index page [default: DIR/index.html, unless DIR is a result itself]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) index: Option<PathBuf>,
+    /// Replace an existing file that is no index page
     #[arg(long)]
     pub(crate) replace: bool,
     /// Output format
@@ -458,13 +488,17 @@ pub(crate) enum Catalogue {
     Workloads,
     /// Ready-made scenarios
     Scenarios,
+    /// Metrics of comparisons and sweeps
+    Metrics,
+    /// Columns and keys of result files
+    Columns,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Catalogue to list
+    /// Catalogue to list [default: the catalogues]
     #[arg(value_enum)]
-    pub(crate) what: Catalogue,
+    pub(crate) what: Option<Catalogue>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
@@ -472,7 +506,7 @@ pub(crate) struct List {
 
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// Name as printed by `anabranch list`, or a section or key of a scenario
+    /// Name as printed by `anabranch list`, section or key of a scenario, column of a result file, or a word of the field such as allreduce
     pub(crate) name: String,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
@@ -492,8 +526,24 @@ pub(crate) struct Check {
 
 #[derive(Debug, Args)]
 pub(crate) struct Topology {
-    #[command(flatten)]
-    pub(crate) scenario: ScenarioArguments,
+    /// Scenario file, or name of a ready-made scenario (`anabranch list scenarios`)
+    #[arg(value_name = "SCENARIO", required_unless_present = "hosts")]
+    pub(crate) scenario: Option<String>,
+    /// Set a key of the scenario, for example topology.link_rate=100Gbps; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Random seed [default: the scenario's]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Propose fabrics with about this number of hosts, instead of a scenario
+    #[arg(long, value_name = "N", conflicts_with_all = ["scenario", "set", "seed", "paths", "export", "replace"])]
+    pub(crate) hosts: Option<u64>,
+    /// Tiers of switches to propose: 2 or 3 [default: both]
+    #[arg(long, value_name = "N", requires = "hosts")]
+    pub(crate) tiers: Option<u64>,
+    /// Hosts per uplink of a leaf to propose
+    #[arg(long, value_name = "X", default_value_t = 1.0, requires = "hosts")]
+    pub(crate) oversubscription: f64,
     /// List the shortest paths between two hosts
     #[arg(long, num_args = 2, value_names = ["SRC", "DST"])]
     pub(crate) paths: Option<Vec<String>>,

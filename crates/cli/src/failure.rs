@@ -65,12 +65,22 @@ impl Failure {
 
     pub(crate) fn message(&self) -> String {
         match self {
-            Failure::Input(error) => render(error),
+            Failure::Input(error) => rendered(error),
             Failure::Check(message) | Failure::Broken(message) | Failure::Unfinished(message) => {
                 format!("error: {}\n", anabranch_input::escaped(message))
             }
             Failure::Interrupted => "interrupted\n".into(),
         }
+    }
+}
+
+/// Renders an error and those found with it, their number last.
+fn rendered(error: &ScenarioError) -> String {
+    let others = error.others();
+    let all: String = std::iter::once(error).chain(others).map(render).collect();
+    match others.len() {
+        0 => all,
+        others => format!("{all}{} mistakes\n", others + 1),
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write;
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Simulate", &["init", "check", "run", "compare", "topology"]),
     ("Study", &["sweep", "reproduce", "rerun", "verify"]),
-    ("Look inside", &["report", "view", "trace", "list", "explain"]),
+    ("Look inside", &["results", "report", "view", "trace", "list", "explain"]),
     ("Real networks", &["agree", "testbed", "send", "serve", "paths", "collective", "nccl", "stats"]),
     ("This program", &["bench", "soak", "schema", "completions", "man", "help"]),
 ];

@@ -67,6 +67,20 @@ fn example_backend_compares_with_simulator() {
 }
 
 #[test]
+fn strict_holds_on_every_backend() {
+    let folder = Folder::new("backends-strict");
+    let run = |more: &[&str]| {
+        let words = ["run", "tiny", "--strict", "--backend", "sim,sleep", "--progress", "never"];
+        with_sleep(&folder, &[&words[..], more].concat())
+    };
+    assert_output(&run(&["--out", "all"]), 0, &["results in all"]);
+    // No flow of `tiny` ends within 1 us of simulated time; those that sleep do.
+    let open = run(&["--set", "run.until=1us", "--out", "open"]);
+    assert_output(&open, 1, &["--strict: flows did not finish", "8 of 8 on sim"]);
+    assert!(!stderr(&open).contains("on sleep:") || !stderr(&open).contains("of 8 on sleep"), "{}", stderr(&open));
+}
+
+#[test]
 fn wire_settings_distinguish_runs() {
     let folder = Folder::new("backends-wire");
     let compare = |wire: &str| {

@@ -64,6 +64,8 @@ const WRITING: &[(&str, &str)] = &[
     ("reproduce", "directories"),
     ("report", "reports"),
     ("view", "reports"),
+    // Tests of the index page: tests/results.rs.
+    ("results", "named files"),
     ("trace", "named files"),
     ("topology", "named files"),
     ("init", "named files"),
@@ -84,6 +86,8 @@ const PATHS: &[(&str, &str)] = &[
     ("--pcap", "captures"),
     ("--perfetto", "named files"),
     ("--export", "named files"),
+    ("--index", "tests of the index page: tests/results.rs"),
+    ("--against", "read"),
     ("--rows", "named files"),
     // The repository of the project, for maintainers.
     ("--write-docs", "tests of the claims"),

@@ -18,6 +18,7 @@ const FILES: &[(&str, &str)] = &[
         "[topology]\nkind = \"fat-tree\"\nradix = 4\n[[workload]]\nkind = \"permutation\"\nsize = \"64 parsec\"\n",
     ),
     ("key.toml", "[topology]\nkind = \"leaf-spine\"\nleafs = 3\n"),
+    ("three.toml", "[topology]\nkind = \"fat-tree\"\ntires = 2\nradix = \"four\"\n[run]\nuntl = 1\n"),
     ("syntax.toml", "kind = fat-tree"),
     ("sweep.toml", "[sweep]\nscenario = \"tiny\"\nover = { workload.0.size = [\"32KiB\"] }\n"),
     ("sweep-key.toml", "[sweep]\nscenario = \"tiny\"\nover = { workload.0.size = \"32KiB\" }\nseed = 3\n"),

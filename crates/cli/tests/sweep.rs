@@ -522,7 +522,7 @@ fn quiet_prints_only_results_and_errors() {
 #[test]
 fn init_writes_a_scenario_that_checks() {
     let folder = Folder::new("init");
-    assert_eq!(code(&folder.run(&["init"])), 0);
+    assert_eq!(code(&folder.run(&["init", "--all"])), 0);
     let text = std::fs::read_to_string(folder.0.join("scenario.toml")).unwrap();
     // Every section of the contract, and documented parameters.
     for part in [
@@ -541,8 +541,21 @@ fn init_writes_a_scenario_that_checks() {
     }
     assert_eq!(code(&folder.run(&["check", "scenario.toml"])), 0);
     assert_eq!(code(&folder.run(&["init"])), 2);
-    assert_eq!(code(&folder.run(&["init", "--replace"])), 0);
-    assert_eq!(stdout(&folder.run(&["init", "-"])), text);
+    assert_eq!(code(&folder.run(&["init", "--all", "--replace"])), 0);
+    assert_eq!(stdout(&folder.run(&["init", "--all", "-"])), text);
+    // Without options it is a page, and the same scenario.
+    assert_eq!(code(&folder.run(&["init", "short.toml"])), 0);
+    assert_eq!(std::fs::read_to_string(folder.0.join("short.toml")).unwrap().lines().count(), 25);
+    let hash = |file: &str| json(&folder.run(&["check", file, "--format", "json"]))["hash"].clone();
+    assert_eq!(hash("short.toml"), hash("scenario.toml"));
+    // A ready-made scenario as it is.
+    assert_eq!(code(&folder.run(&["init", "--from", "incast", "incast.toml"])), 0);
+    let ready = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/incast.toml");
+    assert_eq!(std::fs::read_to_string(folder.0.join("incast.toml")).unwrap(), std::fs::read_to_string(ready).unwrap());
+    let output = folder.run(&["init", "--from", "incats", "x.toml"]);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("unknown ready-made scenario `incats`; the nearest are incast"));
+    assert!(!folder.0.join("x.toml").exists());
 }
 
 #[test]

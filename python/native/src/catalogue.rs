@@ -31,7 +31,7 @@ pub(crate) fn catalogue(kind: &str) -> PyResult<Vec<(String, &'static str, Strin
 /// Explanation of a name, as JSON and as text.
 #[pyfunction]
 pub(crate) fn explain(name: &str, columns: usize) -> PyResult<(String, String)> {
-    let explanation = study::explain(name).map_err(|e| error::scenario(&e))?;
+    let explanation = anabranch_study::explain::explain(name).map_err(|e| error::scenario(&e))?;
     Ok((explanation.json().to_string(), explanation.text(columns)))
 }
 

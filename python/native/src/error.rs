@@ -20,11 +20,20 @@ fn named(text: &str) -> Option<&str> {
     text.split_once("did you mean `")?.1.split_once('`').map(|(name, _)| name)
 }
 
+/// Returns the message of an error with those of the errors found with it, a line each.
+fn message_of(error: &ScenarioError) -> String {
+    let also = error.others().iter().map(|other| {
+        let line = other.line_column().map_or_else(String::new, |(line, _)| format!("line {line}: "));
+        format!("\nalso {line}{other}")
+    });
+    std::iter::once(error.to_string()).chain(also).collect()
+}
+
 /// Invalid input: `anabranch.ScenarioError`.
 pub(crate) fn scenario(error: &ScenarioError) -> PyErr {
     Python::attach(|py| {
         let make = || {
-            let (message, remedy) = (error.to_string(), error.remedy());
+            let (message, remedy) = (message_of(error), error.remedy());
             let attributes = PyDict::new(py);
             attributes.set_item("source", error.source_name())?;
             attributes.set_item("line", error.line_column().map(|(line, _)| line))?;

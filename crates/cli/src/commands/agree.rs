@@ -2,7 +2,7 @@
 
 use super::{
     plan_runs::{Seen, ended, failed, run_plan},
-    request::{directory, request, runs_failed},
+    request::{directory, request, runs_failed, unfinished, unfinished_of},
     run::print_result_paths,
 };
 use crate::{
@@ -32,6 +32,8 @@ pub(super) struct ComparisonRequest<'a> {
     pub(super) metric: Option<&'static Metric>,
     pub(super) permission: Permission,
     pub(super) options: &'a RunOptions,
+    /// Unfinished flows are a failure.
+    pub(super) strict: bool,
 }
 
 pub(crate) fn agree(arguments: &Agree, backends: &[&'static BackendEntry]) -> Result<(), Failure> {
@@ -49,8 +51,13 @@ pub(crate) fn agree(arguments: &Agree, backends: &[&'static BackendEntry]) -> Re
     let metric = arguments.metric.as_deref().map(metric).transpose()?;
     let scenario = scenario_on(&arguments.scenario, &on, &chosen, Schemes::Named)?;
     let permission = Permission { again: arguments.again, replace: arguments.replace };
-    let requested =
-        ComparisonRequest { request: request(&arguments.entries), metric, permission, options: &arguments.options };
+    let requested = ComparisonRequest {
+        request: request(&arguments.entries),
+        metric,
+        permission,
+        options: &arguments.options,
+        strict: false,
+    };
     let agreement = compare_backends(&scenario, &chosen, &requested)?;
     match agreement.is_apart() {
         true => {
@@ -90,7 +97,7 @@ pub(super) fn compare_backends(
         watch.close();
         checked.map_err(|error| error.of(&format!("backend `{}`", plan.backend.name)))?;
     }
-    let mut sides: Vec<Side> = Vec::new();
+    let (mut sides, mut open): (Vec<Side>, Vec<String>) = (Vec::new(), Vec::new());
     for plan in &plans {
         note(&format!("on `{}`:", plan.backend.name));
         let own = directory.join(plan.backend.name);
@@ -105,16 +112,16 @@ pub(super) fn compare_backends(
             anabranch_report::report(&own)?;
         }
         sides.push(plan.side(&own, &compared));
+        open.extend(unfinished_of(&compared.summaries).map(|line| format!("{line} on {}", plan.backend.name)));
         ended(&compared, &failed, plan.jobs.len())?;
     }
-    write_and_print_agreement(
-        &sides,
-        &plans[0].schemes,
-        requested.metric,
-        &directory,
-        Inputs::of(scenario.inputs()),
-        requested.options,
-    )
+    let inputs = Inputs::of(scenario.inputs());
+    let (schemes, metric) = (&plans[0].schemes, requested.metric);
+    let agreement = write_and_print_agreement(&sides, schemes, metric, &directory, inputs, requested.options)?;
+    match requested.strict {
+        true => unfinished(&open).map(|()| agreement),
+        false => Ok(agreement),
+    }
 }
 
 pub(super) fn write_and_print_agreement(

@@ -6,26 +6,77 @@ use crate::{
     printing::{print, print_json, width},
     table::Table,
 };
-use anabranch_scenario::explain::{self, Entry};
+use anabranch_report::Term;
+use anabranch_scenario::explain;
+use anabranch_study::explain::{explain as explain_name, result_terms};
+use clap::ValueEnum;
 use nccl_net_anabranch::{VARIABLES, Variable};
 use serde_json::json;
 
-pub(crate) fn list(arguments: &List) -> Result<(), Failure> {
-    let (kind, word) = match arguments.what {
-        Catalogue::Schemes => (explain::Kind::Schemes, "schemes"),
-        Catalogue::Topologies => (explain::Kind::Topologies, "topologies"),
-        Catalogue::Transports => (explain::Kind::Transports, "transports"),
-        Catalogue::Workloads => (explain::Kind::Workloads, "workloads"),
-        Catalogue::Scenarios => (explain::Kind::Scenarios, "scenarios"),
+/// An entry of a catalogue: name, sort, meaning.
+type Row = (String, String, String);
+
+fn rows(what: Catalogue) -> Vec<Row> {
+    let scenario = |kind| {
+        let row = |e: explain::Entry| (e.name, e.sort.to_string(), e.meaning);
+        explain::catalogue(kind).into_iter().map(row).collect()
     };
-    let entries = explain::catalogue(kind);
-    match arguments.format {
+    let results = |metrics| {
+        let row = |term: Term| {
+            let unit = if term.unit.is_empty() { String::new() } else { format!(" ({})", term.unit) };
+            (term.name, term.place, format!("{}{unit}", term.meaning))
+        };
+        result_terms(metrics).into_iter().map(row).collect()
+    };
+    match what {
+        Catalogue::Schemes => scenario(explain::Kind::Schemes),
+        Catalogue::Topologies => scenario(explain::Kind::Topologies),
+        Catalogue::Transports => scenario(explain::Kind::Transports),
+        Catalogue::Workloads => scenario(explain::Kind::Workloads),
+        Catalogue::Scenarios => scenario(explain::Kind::Scenarios),
+        Catalogue::Metrics => results(true),
+        Catalogue::Columns => results(false),
+    }
+}
+
+/// Returns the catalogues with their meanings.
+fn catalogues() -> Vec<(Catalogue, String, String)> {
+    let named = |what: &Catalogue| {
+        let value = what.to_possible_value()?;
+        Some((*what, value.get_name().to_string(), value.get_help().map(ToString::to_string).unwrap_or_default()))
+    };
+    Catalogue::value_variants().iter().filter_map(named).collect()
+}
+
+fn list_catalogues(format: Format) {
+    match format {
         Format::Json => {
-            let entry = |e: &Entry| json!({ "name": e.name, "sort": e.sort, "meaning": e.meaning });
-            print_json(&json!({ word: entries.iter().map(entry).collect::<Vec<_>>() }));
+            let one = |(what, name, meaning): (Catalogue, String, String)| json!({ "name": name, "entries": rows(what).len(), "meaning": meaning });
+            print_json(&json!({ "catalogues": catalogues().into_iter().map(one).collect::<Vec<_>>() }));
         }
         Format::Table => {
-            let rows: Vec<_> = entries.iter().map(|e| vec![e.name.clone(), e.sort.into(), e.meaning.clone()]).collect();
+            let one =
+                |(what, name, meaning): (Catalogue, String, String)| vec![name, rows(what).len().to_string(), meaning];
+            let rows = catalogues().into_iter().map(one).collect();
+            print(&Table::new(&["anabranch list", "entries", "meaning"], rows).wrap_last().draw());
+        }
+    }
+}
+
+pub(crate) fn list(arguments: &List) -> Result<(), Failure> {
+    let Some(what) = arguments.what else {
+        list_catalogues(arguments.format);
+        return Ok(());
+    };
+    let word = what.to_possible_value().map_or_else(String::new, |value| value.get_name().to_string());
+    let rows = rows(what);
+    match arguments.format {
+        Format::Json => {
+            let entry = |(name, sort, meaning): &Row| json!({ "name": name, "sort": sort, "meaning": meaning });
+            print_json(&json!({ word: rows.iter().map(entry).collect::<Vec<_>>() }));
+        }
+        Format::Table => {
+            let rows: Vec<_> = rows.into_iter().map(|(name, sort, meaning)| vec![name, sort, meaning]).collect();
             print(&Table::new(&["name", "what", "meaning"], rows).wrap_last().hide_first(&["what"]).draw());
         }
     }
@@ -33,7 +84,7 @@ pub(crate) fn list(arguments: &List) -> Result<(), Failure> {
 }
 
 pub(crate) fn explain(arguments: &Explain) -> Result<(), Failure> {
-    let explanation = explain::explain(&arguments.name)?;
+    let explanation = explain_name(&arguments.name)?;
     // `nccl` names a scheme and the plugin.
     let plugin = arguments.name == "nccl";
     match arguments.format {

@@ -1,4 +1,5 @@
 use super::{
+    against::{earlier, print_changes},
     agree::{ComparisonRequest, compare_backends},
     plan_runs::{Seen, ended, failed, run_plan},
     request::{directory, request, require_finished, runs_failed, stem},
@@ -29,8 +30,8 @@ pub(crate) fn compare(arguments: &Compare, backends: &[&'static BackendEntry]) -
                 .help("name one with --backend NAME, or leave --until-decided out")
                 .into())
         }
-        _ if arguments.strict || !arguments.assertions.is_empty() => {
-            let option = if arguments.strict { "--strict" } else { "--assert" };
+        _ if arguments.against.is_some() || !arguments.assertions.is_empty() => {
+            let option = if arguments.against.is_some() { "--against" } else { "--assert" };
             Err(ScenarioError::new(format!("{option}: found several backends, expected one"))
                 .help("name one with --backend NAME")
                 .into())
@@ -41,6 +42,7 @@ pub(crate) fn compare(arguments: &Compare, backends: &[&'static BackendEntry]) -
                 metric: None,
                 permission: permission(arguments),
                 options: &arguments.options,
+                strict: arguments.strict,
             };
             compare_backends(&scenario, several, &requested).map(drop)
         }
@@ -53,11 +55,15 @@ fn permission(arguments: &Compare) -> Permission {
 
 fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static BackendEntry) -> Result<(), Failure> {
     let sequential = until_decided::plan(arguments)?;
-    let schemes = Plan::new(scenario, &Request { backend, ..request(&arguments.entries) })?.schemes;
+    let Plan { schemes, seeds, .. } = Plan::new(scenario, &Request { backend, ..request(&arguments.entries) })?;
     let assertions =
         arguments.assertions.iter().map(|text| assertion(text, &schemes)).collect::<Result<Vec<_>, _>>()?;
     let stem = format!("{}-compare", stem(scenario, backend));
     let directory = directory(&arguments.options, &stem, scenario.hash())?;
+    let earlier = match &arguments.against {
+        Some(old) => Some((old, earlier(old, &directory, scenario, backend, &schemes, &seeds)?)),
+        None => None,
+    };
     let (plan, compared) = match &sequential {
         Some(sequential) => run_until_decided(arguments, scenario, backend, sequential, &directory)?,
         None => {
@@ -74,6 +80,7 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
         return Err(if compared.interrupted { Failure::Interrupted } else { runs_failed(&failed, runs) });
     };
     let page = anabranch_report::report(&directory)?;
+    let changes = earlier.map(|(old, earlier)| (old, earlier.changes(&compared.summaries, comparison)));
     match arguments.options.format {
         Format::Json => {
             let broken = |e: serde_json::Error| Failure::Broken(e.to_string());
@@ -84,10 +91,19 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
                 result["until_decided"] = json!({ "share": plan.share, "max_seeds": plan.max_seeds, "looks": plan.looks,
                                                   "undecided": comparison.undecided });
             }
+            if let Some((old, changes)) = &changes {
+                result["against"] = json!({ "directory": old, "equal": changes.are_none(), "missing": changes.missing,
+                                            "unmatched": changes.unmatched, "rows": changes.rows });
+            }
             result["failed"] = failed.iter().map(|(name, error)| json!({ "run": name, "error": error })).collect();
             print_json(&result);
         }
-        Format::Table => print(&format!("{}\n{}", scenario.name, wrapped(&comparison.to_text(width()), width()))),
+        Format::Table => {
+            print(&format!("{}\n{}", scenario.name, wrapped(&comparison.to_text(width()), width())));
+            if let Some((old, changes)) = &changes {
+                print_changes(old, changes, comparison);
+            }
+        }
     }
     print_result_paths(&directory, &page);
     let checked: Vec<Checked> = assertions.iter().map(|assertion| assertion.check(comparison)).collect();

@@ -1,5 +1,6 @@
 //! One file per command.
 
+mod against;
 mod agree;
 mod bench;
 pub(crate) mod bench_nccl;
@@ -15,10 +16,12 @@ pub(crate) mod nccl;
 #[cfg(target_os = "linux")]
 pub(crate) mod paths;
 mod plan_runs;
+mod record;
 mod report;
 mod reproduce;
 pub(crate) mod request;
 mod rerun;
+mod results;
 mod run;
 mod shell;
 mod soak;
@@ -54,6 +57,7 @@ pub(crate) fn execute(arguments: Arguments, backends: &[&'static BackendEntry]) 
         Command::Verify(arguments) => verify::verify(&arguments),
         Command::Report(arguments) => report::report(&arguments),
         Command::View(arguments) => view::view(&arguments),
+        Command::Results(arguments) => results::results(&arguments),
         Command::Trace(arguments) => trace::trace(&arguments),
         Command::List(arguments) => catalogue::list(&arguments),
         Command::Explain(arguments) => catalogue::explain(&arguments),

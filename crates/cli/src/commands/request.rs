@@ -51,15 +51,16 @@ pub(crate) fn runs_failed(failed: &[(String, String)], runs: usize) -> Failure {
 
 /// Fails if a run has unfinished flows, for `--strict`.
 pub(crate) fn require_finished<'a>(summaries: impl IntoIterator<Item = &'a Summary>) -> Result<(), Failure> {
-    let open: Vec<String> = summaries
-        .into_iter()
-        .filter(|summary| summary.all.flows.unfinished > 0)
-        .map(|summary| {
-            let counts = &summary.all.flows;
-            format!("\n  {}, seed {}: {} of {}", summary.scheme, summary.seed, counts.unfinished, counts.total)
-        })
-        .collect();
-    unfinished(&open)
+    unfinished(&unfinished_of(summaries).collect::<Vec<_>>())
+}
+
+/// Returns a line per run with unfinished flows.
+pub(crate) fn unfinished_of<'a>(summaries: impl IntoIterator<Item = &'a Summary>) -> impl Iterator<Item = String> {
+    let open = summaries.into_iter().filter(|summary| summary.all.flows.unfinished > 0);
+    open.map(|summary| {
+        let counts = &summary.all.flows;
+        format!("\n  {}, seed {}: {} of {}", summary.scheme, summary.seed, counts.unfinished, counts.total)
+    })
 }
 
 /// Fails if a line names unfinished flows.
@@ -76,7 +77,12 @@ pub(crate) fn unfinished(lines: &[String]) -> Result<(), Failure> {
 
 /// Number of threads: `--threads`, else that of the machine.
 pub(crate) fn threads(options: &RunOptions) -> usize {
-    options.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
+    options.threads.map_or_else(available_threads, usize::from)
+}
+
+/// Number of threads of the machine.
+pub(crate) fn available_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Number of threads of one run: `--threads`, else that of the machine, at most as many as the fabric can use.

@@ -37,7 +37,6 @@ pub(crate) fn run(arguments: &Run, backends: &[&'static BackendEntry]) -> Result
     let scenario = scenario_on(&arguments.scenario, &arguments.on, &chosen, Schemes::Own)?;
     match chosen.as_slice() {
         [backend] => run_on(arguments, &scenario, backend),
-        _ if arguments.strict => Err(Failure::input("--strict: found several backends; name one with --backend")),
         several => {
             if !arguments.pcap.is_empty() {
                 return Err(Failure::input("--pcap: found with several backends; run the simulator alone to capture"));
@@ -45,7 +44,13 @@ pub(crate) fn run(arguments: &Run, backends: &[&'static BackendEntry]) -> Result
             let request =
                 Request { schemes: vec![scenario.scheme().to_string()], seeds: Some(1), ..Request::default() };
             let permission = Permission { replace: arguments.replace, ..Permission::default() };
-            let asked = ComparisonRequest { request, metric: None, permission, options: &arguments.options };
+            let asked = ComparisonRequest {
+                request,
+                metric: None,
+                permission,
+                options: &arguments.options,
+                strict: arguments.strict,
+            };
             compare_backends(&scenario, several, &asked).map(drop)
         }
     }

@@ -36,9 +36,6 @@ pub(crate) fn sweep(arguments: &Sweep, backends: &[&'static BackendEntry]) -> Re
             .help("name one with --backend, for example --backend sim")
             .into());
     }
-    if chosen.len() > 1 && arguments.strict {
-        return Err(Failure::input("--strict: found several backends; name one with --backend"));
-    }
     if let Some(address) = &arguments.dask {
         let message = format!("--dask {address}: this program has no Dask; that of the Python package does");
         return Err(ScenarioError::new(message)
@@ -68,25 +65,27 @@ pub(crate) fn sweep(arguments: &Sweep, backends: &[&'static BackendEntry]) -> Re
         return match sweep_on(arguments, sweep, &directory)? {
             Some(swept) => {
                 print_outcome(sweep, &swept, &directory, arguments.options.format)?;
-                if arguments.strict { all_finished(&swept) } else { Ok(()) }
+                if arguments.strict { unfinished(&unfinished_points(&swept)) } else { Ok(()) }
             }
             None => Ok(()),
         };
     }
     free(&directory, &chosen)?;
-    let mut sides = Vec::new();
+    let (mut sides, mut open) = (Vec::new(), Vec::new());
     for ((sweep, _), backend) in sweeps.iter().zip(&chosen) {
         note(&format!("on `{}`:", backend.name));
         let own = directory.join(backend.name);
         let Some(swept) = sweep_on(arguments, sweep, &own)? else { continue };
         ended(&swept)?;
+        open.extend(unfinished_points(&swept).into_iter().map(|line| format!("{line} on {}", backend.name)));
         sides.push(Side::read(backend.name, &directory)?);
     }
     if sides.len() < chosen.len() || sides.iter().any(|side| side.runs.is_empty()) {
         return Ok(());
     }
     let inputs = Inputs::of(first.inputs());
-    write_and_print_agreement(&sides, &sides[0].schemes(), None, &directory, inputs, &arguments.options).map(drop)
+    write_and_print_agreement(&sides, &sides[0].schemes(), None, &directory, inputs, &arguments.options)?;
+    if arguments.strict { unfinished(&open) } else { Ok(()) }
 }
 
 /// Runs the missing runs of `sweep` in `directory`; `None` with `--list` and `--dry-run`.
@@ -294,8 +293,9 @@ fn print_outcome(sweep: &sweep::Sweep, swept: &Swept, directory: &Path, format: 
 }
 
 /// Fails if a point of the sweep has unfinished flows.
-fn all_finished(swept: &Swept) -> Result<(), Failure> {
-    let Some((table, _)) = &swept.table else { return Ok(()) };
+/// Returns a line per point and scheme with unfinished flows.
+fn unfinished_points(swept: &Swept) -> Vec<String> {
+    let Some((table, _)) = &swept.table else { return Vec::new() };
     let mut open: Vec<String> = vec![];
     for (point, comparison) in table.comparisons.iter().enumerate() {
         let values = table.plan.axes.iter().zip(table.plan.values(point));
@@ -304,7 +304,7 @@ fn all_finished(swept: &Swept) -> Result<(), Failure> {
         open.extend(rows.map(|row| format!("\n  {place}{}: {}", row.scheme, row.unfinished_flows)));
     }
     open.dedup();
-    unfinished(&open)
+    open
 }
 
 fn ended(swept: &Swept) -> Result<(), Failure> {

@@ -1,15 +1,15 @@
 use super::request::load;
 use crate::{
-    arguments::{Format, Topology},
+    arguments::{Format, ScenarioArguments, Topology},
     failure::Failure,
-    printing::{count, print, print_json, table, width, wrapped},
+    printing::{count, note, print, print_json, table, width, wrapped},
     table::Table,
 };
 use anabranch_report::{Inputs, OutputFile};
 use anabranch_scenario::{ScenarioError, scenario::Scenario};
 use anabranch_study::{hold::Hold, input_error};
 use anabranch_topology::{
-    GuidedPath, GuidedSummary, LinkId, PathCount, Summary, TierCount, Topology as Graph, TypeCount,
+    GuidedPath, GuidedSummary, LinkId, PathCount, Proposal, Summary, TierCount, Topology as Graph, TypeCount, propose,
 };
 use anabranch_units::{Rate, Time};
 use serde_json::{Value, json};
@@ -28,7 +28,12 @@ pub fn topology_of(scenario: &Scenario, pair: Option<&[String; 2]>) -> Result<Va
 }
 
 pub(crate) fn topology(arguments: &Topology) -> Result<(), Failure> {
-    let scenario = load(&arguments.scenario)?;
+    let scenario = match (&arguments.scenario, arguments.hosts) {
+        (_, Some(hosts)) => return proposals(arguments, hosts),
+        (Some(scenario), None) => scenario.clone(),
+        (None, None) => return Err(Failure::input("found neither a scenario nor --hosts")),
+    };
+    let scenario = load(&ScenarioArguments { scenario, set: arguments.set.clone(), seed: arguments.seed })?;
     let graph = scenario.topology()?;
     if let Some(file) = &arguments.export {
         export(&graph, &OutputFile::new(file, arguments.replace, &Inputs::of(scenario.inputs()))?)?;
@@ -51,6 +56,42 @@ pub(crate) fn topology(arguments: &Topology) -> Result<(), Failure> {
                 print(&paths.text(&graph));
             }
         }
+    }
+    Ok(())
+}
+
+/// Prints fabrics that can be built.
+fn proposals(arguments: &Topology, hosts: u64) -> Result<(), Failure> {
+    let found = propose(hosts, arguments.tiers, arguments.oversubscription)
+        .map_err(|error| ScenarioError::new(format!("--{}: {error}", error.key.as_deref().unwrap_or("hosts"))))?;
+    let keys = |of: &Proposal| of.keys.iter().map(|(key, value)| format!("{key} = {value}")).collect::<Vec<_>>();
+    match arguments.format {
+        Format::Json => {
+            let one = |of: &Proposal| {
+                let keys: serde_json::Map<String, Value> =
+                    of.keys.iter().map(|(key, value)| ((*key).to_string(), json!(value))).collect();
+                json!({ "kind": of.kind, "keys": keys, "hosts": of.hosts, "switches": of.switches, "ports": of.ports,
+                        "oversubscription": of.oversubscription })
+            };
+            print_json(&json!({ "proposals": found.iter().map(one).collect::<Vec<_>>() }));
+        }
+        Format::Table => {
+            let row = |of: &Proposal| {
+                vec![
+                    of.kind.to_string(),
+                    count(of.hosts),
+                    of.oversubscription.to_string(),
+                    count(of.switches),
+                    of.ports.to_string(),
+                    keys(of).join(", "),
+                ]
+            };
+            let header = ["kind", "hosts", "oversubscription", "switches", "ports", "keys of [topology]"];
+            print(&Table::new(&header, found.iter().map(row).collect()).wrap_last().draw());
+        }
+    }
+    if !found.iter().any(|of| of.hosts == hosts && of.oversubscription == arguments.oversubscription) {
+        note(&format!("no fabric has exactly {hosts} hosts with this oversubscription; the nearest are listed"));
     }
     Ok(())
 }

@@ -1,3 +1,4 @@
+use super::record::record;
 use crate::{
     arguments::{Format, View},
     failure::Failure,
@@ -38,14 +39,17 @@ pub(crate) fn view(arguments: &View) -> Result<(), Failure> {
     for warning in runs.iter().map(|run| check_results(run)).collect::<Result<Vec<_>, _>>()?.concat() {
         note(&format!("warning: {warning}"));
     }
+    // The page of the same runs, with more measured; results on disk stay as they are.
+    let recording = if arguments.record { Some(record(&runs)?) } else { None };
+    let shown = recording.as_ref().map_or(&runs, |recording| &recording.runs);
     let _hold = Hold::take();
     let page = match &arguments.out {
         Some(out) => {
             let read = Inputs::joined(runs.iter().map(|run| files_of(run)));
             let file = OutputFile::new(out, arguments.replace, &read)?;
-            write_view(&runs, &file).map(|()| out.clone())?
+            write_view(shown, &file).map(|()| out.clone())?
         }
-        None => write_view_into(&arguments.dir, &runs)?,
+        None => write_view_into(&arguments.dir, shown)?,
     };
     match arguments.format {
         Format::Json => print_json(&json!({ "view": page.to_string_lossy() })),

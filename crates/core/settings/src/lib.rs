@@ -71,28 +71,44 @@ pub trait Parameters {
     fn entries(&self) -> Vec<(&'static str, Raw)>;
 }
 
+/// Distance of `name` from the word `found`: names that begin with it come first, then names that contain it, then others by
+/// edit distance. Both are in lower case with `-`.
+fn distance(found: &str, name: &str) -> (u8, usize) {
+    /// Shorter words are part of too many names.
+    const SHORTEST: usize = 3;
+    let class = match found.len() >= SHORTEST {
+        true if name.starts_with(found) => 0,
+        true if name.contains(found) => 1,
+        _ => 2,
+    };
+    (class, strsim::damerau_levenshtein(found, name))
+}
+
+fn plain(text: &str) -> String {
+    text.to_lowercase().replace('_', "-")
+}
+
 /// Returns the `number` names nearest to `found`, regardless of distance, nearest first; each once.
 pub fn nearest_few<'a>(found: &str, names: impl IntoIterator<Item = &'a str>, number: usize) -> Vec<String> {
-    let plain = |text: &str| text.to_lowercase().replace('_', "-");
     // A word this long is no typing error, and the time of the distance grows with its length.
     let found: String = plain(found).chars().take(200).collect();
-    let mut near: Vec<(usize, &str)> =
-        names.into_iter().map(|name| (strsim::damerau_levenshtein(&found, &plain(name)), name)).collect();
+    let mut near: Vec<_> = names.into_iter().map(|name| (distance(&found, &plain(name)), name)).collect();
     near.sort();
     near.dedup();
     near.into_iter().take(number).map(|(_, name)| name.to_string()).collect()
 }
 
-/// Returns the nearest of `names` to `found`, if any is close enough.
+/// Returns the nearest of `names` to `found`, if any is close enough: it begins with `found` or contains it, or differs
+/// from it in a third of its letters at most.
 pub fn nearest<'a>(found: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     if found.len() > 200 {
         return None;
     }
-    let found = found.to_lowercase().replace('_', "-");
+    let found = plain(found);
     names
         .into_iter()
-        .map(|name| (strsim::damerau_levenshtein(&found, &name.to_lowercase().replace('_', "-")), name))
-        .filter(|(distance, name)| *distance <= 1 + name.len().max(found.len()) / 3)
+        .map(|name| (distance(&found, &plain(name)), name))
+        .filter(|((class, distance), name)| *class < 2 || *distance <= 1 + name.len().max(found.len()) / 3)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name.to_string())
 }
@@ -234,6 +250,21 @@ mod tests {
     fn unknown_keys_name_the_nearest() {
         let error = Sample::default().set("dealy", &Raw::Int(1)).unwrap_err();
         assert!(error.to_string().contains("did you mean `delay`?"), "{error}");
+    }
+
+    #[test]
+    fn prefix_and_substring_come_before_edit_distance() {
+        // By edit distance alone `spray` is nearest to `decay` (3), then to `qp-spray` (3) and `spritz-spray` (7).
+        let names = ["decay", "spritz-spray", "qp-spray", "delay"];
+        assert_eq!(nearest("spray", names).as_deref(), Some("qp-spray"));
+        assert_eq!(nearest_few("spray", names, 3), ["qp-spray", "spritz-spray", "decay"]);
+        // `rto` is two changes from `rate`.
+        assert_eq!(nearest("rate", ["rto", "link_rate"]).as_deref(), Some("link_rate"));
+        assert_eq!(nearest("over", ["order", "oversubscription"]).as_deref(), Some("oversubscription"));
+        // Words of two letters are part of too much, and a typing error is still found.
+        assert_eq!(nearest("at", ["rate", "a"]).as_deref(), Some("a"));
+        assert_eq!(nearest("ecn_kmni", ["ecn", "ecn_kmin"]).as_deref(), Some("ecn_kmin"));
+        assert_eq!(nearest("prmie", ["prime", "plb"]).as_deref(), Some("prime"));
     }
 
     #[test]

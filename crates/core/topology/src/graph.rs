@@ -1,6 +1,6 @@
 //! The graph: hosts, switches and directed links.
 
-use crate::guidance::Guidance;
+use crate::{families::families, guidance::Guidance};
 use anabranch_units::{Rate, Serialiser, Time};
 use thiserror::Error;
 
@@ -149,13 +149,24 @@ impl Graph {
         if let Some(index) = self.nodes.iter().position(|node| node.name == name) {
             return Ok(NodeId(index as u32));
         }
+        Err(TopologyError::new(format!("there is no node `{name}`; {}{}", self.node_families(), self.node_hint(name))))
+    }
+
+    /// Returns the names of all nodes in short: `switches are leaf0 to leaf7, spine0 to spine3; hosts are host0 to host31`.
+    fn node_families(&self) -> String {
+        let (hosts, switches) = self.nodes.split_at(self.hosts as usize);
+        format!("switches are {}; hosts are {}", families(switches), families(hosts))
+    }
+
+    fn node_hint(&self, name: &str) -> String {
+        let stem = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).to_string();
+        let stems: std::collections::BTreeSet<String> = self.nodes.iter().map(|node| stem(&node.name)).collect();
+        // A number out of range is no typing error, so that the ranges suffice.
+        if stems.contains(&stem(name)) {
+            return String::new();
+        }
         let nearest = anabranch_settings::nearest(name, self.nodes.iter().map(|node| node.name.as_str()));
-        let hint = nearest.map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default();
-        let last = self.nodes.last().map_or("", |n| n.name.as_str());
-        Err(TopologyError::new(format!(
-            "there is no node `{name}`; nodes run from host0 to host{} and on to {last}{hint}",
-            self.hosts.saturating_sub(1)
-        )))
+        nearest.map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default()
     }
 
     /// Returns the links that leave a node, in port order: towards hosts and lower tiers first, then upwards.
@@ -236,14 +247,35 @@ impl Graph {
                 return Ok(links);
             }
         }
+        Err(TopologyError::new(self.no_link(name, pair)))
+    }
+
+    fn no_link(&self, name: &str, pair: Option<(&str, &str)>) -> String {
         let cables: Vec<String> = self.link_ids().step_by(2).map(|l| self.cable_name(l)).collect();
-        let nearest = anabranch_settings::nearest(&ends.replace("->", "-"), cables.iter().map(String::as_str));
+        let nearest = anabranch_settings::nearest(&name.replace("->", "-"), cables.iter().map(String::as_str));
         let hint = nearest.map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default();
-        let example = cables.last().map_or("", String::as_str);
-        Err(TopologyError::new(format!(
-            "there is no link `{name}`; a cable is named like `{example}`, one direction of it like `{}`{hint}",
-            example.replacen('-', "->", 1)
-        )))
+        let known = |end: &str| self.nodes.iter().position(|node| node.name == end.trim());
+        match pair.map(|(from, to)| (known(from), known(to), from.trim(), to.trim())) {
+            Some((Some(from), Some(_), ..)) => {
+                let ends =
+                    self.out_links(NodeId(from as u32)).iter().map(|link| &self.nodes[self.link(*link).to.0 as usize]);
+                let ends: Vec<&Node> = ends.collect();
+                let name_of = &self.nodes[from].name;
+                format!("there is no link `{name}`; the links of {name_of} lead to {}{hint}", families(ends))
+            }
+            Some((known, other, from, to)) if known.is_some() != other.is_some() => {
+                let unknown = if known.is_some() { to } else { from };
+                format!("there is no link `{name}`, since there is no node `{unknown}`; {}{hint}", self.node_families())
+            }
+            _ => {
+                let example = cables.last().map_or("", String::as_str);
+                let directed = example.replacen('-', "->", 1);
+                format!(
+                    "there is no link `{name}`; a cable is named like `{example}`, one direction of it like `{directed}`; {}{hint}",
+                    self.node_families()
+                )
+            }
+        }
     }
 
     /// Returns the link from a host to its switch.

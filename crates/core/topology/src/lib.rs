@@ -3,6 +3,7 @@
 mod adversarial;
 mod base_paths;
 mod build;
+mod families;
 mod fault;
 mod gf;
 mod graph;
@@ -12,6 +13,7 @@ mod kinds;
 mod overrides;
 mod partition;
 mod paths;
+mod propose;
 mod routes;
 mod select;
 mod summary;
@@ -29,6 +31,7 @@ pub use kinds::{
 };
 pub use overrides::LinkOverride;
 pub use partition::partition;
+pub use propose::{Proposal, propose};
 pub use routes::{Group, NextHops, Routes};
 pub use select::is_like;
 pub use summary::{GuidedSummary, PathCount, Summary, TierCount, TypeCount};

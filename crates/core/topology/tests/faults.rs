@@ -408,3 +408,19 @@ proptest! {
         prop_assert!(found.windows(2).all(|w| w[0] < w[1]));
     }
 }
+
+#[test]
+fn unknown_names_state_what_there_is() {
+    // Radix 8 in three tiers: 32 leaves, 32 aggregation switches, (8/2)^2 = 16 cores, 128 hosts.
+    let tree = fat_tree(3, 8);
+    let message = |fault: &FaultParameters| fault.resolve(&tree, 0, 1).unwrap_err().message;
+    let down = FaultParameters { switches: names(&["spine0"]), ..fault(FaultKind::SwitchDown) };
+    let found = message(&down);
+    assert!(found.contains("leaf0 to leaf31, agg0 to agg31, core0 to core15; hosts are host0 to host127"), "{found}");
+    let link = |name: &str| message(&FaultParameters { links: names(&[name]), ..fault(FaultKind::LinkDown) });
+    let found = link("leaf0-spine0");
+    assert!(found.contains("no node `spine0`") && found.contains("core0 to core15"), "{found}");
+    // Core 0 has no cable to a leaf.
+    let found = link("leaf0-core0");
+    assert!(found.contains("the links of leaf0 lead to host0 to host3, agg0 to agg3"), "{found}");
+}

@@ -37,6 +37,7 @@ pub(crate) const PARTS: &[Part] = &[
             ("View the fabric", "how-to/fabric-view.md"),
             ("Draw figures for a paper", "how-to/figures.md"),
             ("Reproduce a paper", "how-to/reproduce.md"),
+            ("Coming from htsim, from ns-3", "how-to/coming-from.md"),
             ("Use htsim files", "how-to/htsim.md"),
             ("Simulate an AllReduce in groups", "how-to/allreduce-groups.md"),
             ("Use Python", "how-to/python.md"),

@@ -2,6 +2,7 @@
 //! the comparison of several runs, [`report`] draws figures and a page from a directory. The crate reads no clock and
 //! no properties of the machine.
 
+mod against;
 mod agreement;
 mod assertion;
 mod claims;
@@ -17,6 +18,7 @@ mod figures;
 mod headline;
 mod intervals;
 mod json;
+mod listing;
 mod load;
 mod manifest;
 mod medians;
@@ -38,11 +40,13 @@ mod store;
 mod summary;
 mod sweep;
 mod tables;
+mod terms;
 mod verify;
 mod view;
 mod wording;
 mod write;
 
+pub use against::{Change, ChangeRow, Changes};
 pub use agreement::{Agreement, AgreementRow, Explanation, Side, Verdict, write_agreement};
 pub use anabranch_outcome::Collective;
 pub use assertion::{Assertion, AssertionError, Checked};
@@ -54,6 +58,7 @@ pub use family::{Method, Tested};
 pub use figures::Figure;
 pub use headline::{Headline, bit_rate, headlines, seconds};
 pub use intervals::{POWER, Range, seeds_needed};
+pub use listing::{Listed, Listing, index_page, is_index_page, list_results};
 pub use load::OfferedLoad;
 pub use manifest::{ColumnEntry, FileEntry, InputEntry, Manifest, Provenance, ResultKind, run_key};
 pub use medians::{median, sign_test};
@@ -82,6 +87,7 @@ pub use tables::{
     At, Bits, Column, Context, Filling, Frame, Kind, Label, Member, RowDifference, TABLES, Table, Validity, Value,
     Words, csv_tables, differing_rows,
 };
+pub use terms::{METRIC, Term, terms};
 pub use verify::{
     Finding, FindingKind, Verified, check_files, check_results, check_runs, damage, is_data, is_intact, is_of_others,
     verify,

@@ -15,6 +15,7 @@ struct Parts {
     place: Option<Place>,
     help: Option<String>,
     code: Option<NamedSource<String>>,
+    others: Vec<ScenarioError>,
 }
 
 /// Maximum length in bytes of a message, or of a line of its source, that is shown.
@@ -35,7 +36,7 @@ impl ScenarioError {
     /// Creates an error with this message.
     pub fn new(message: impl Into<String>) -> Self {
         let message = shortened(&escaped(&message.into()));
-        ScenarioError(Box::new(Parts { message, place: None, help: None, code: None }))
+        ScenarioError(Box::new(Parts { message, place: None, help: None, code: None, others: Vec::new() }))
     }
 
     /// Puts the name of the object concerned before the message.
@@ -101,9 +102,57 @@ impl ScenarioError {
         self.0.code.as_ref()?.inner().lines().nth(line - 1)
     }
 
+    /// Returns the further errors that were found with this one, in the order of their places.
+    pub fn others(&self) -> &[ScenarioError] {
+        &self.0.others
+    }
+
+    /// Joins errors into one, the first place first; `None` if there are none.
+    fn joined(errors: Vec<ScenarioError>) -> Option<Self> {
+        let mut all = Vec::new();
+        for mut error in errors {
+            let others = std::mem::take(&mut error.0.others);
+            all.push(error);
+            all.extend(others);
+        }
+        let position =
+            |error: &ScenarioError| error.0.place.as_ref().map(|place| (place.source.rank, place.span.start));
+        // Errors without a place are about the whole and come last.
+        all.sort_by_key(|error| position(error).map_or((1, (0, 0)), |position| (0, position)));
+        all.dedup_by(|a, b| a.0.message == b.0.message && position(a) == position(b));
+        let mut all = all.into_iter();
+        let mut first = all.next()?;
+        first.0.others = all.collect();
+        Some(first)
+    }
+
     /// Returns the remedy, if any.
     pub fn remedy(&self) -> Option<&str> {
         self.0.help.as_deref()
+    }
+}
+
+/// Errors found so far, so that all of a file are shown at once.
+#[derive(Debug, Default)]
+pub(crate) struct Mistakes(Vec<ScenarioError>);
+
+impl Mistakes {
+    pub(crate) fn add(&mut self, error: ScenarioError) {
+        self.0.push(error);
+    }
+
+    /// Returns the value; keeps the error.
+    pub(crate) fn ok<T>(&mut self, result: Result<T, ScenarioError>) -> Option<T> {
+        result.map_err(|error| self.add(error)).ok()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns all errors as one, if there are any, else `value`.
+    pub(crate) fn or<T>(self, value: T) -> Result<T, ScenarioError> {
+        ScenarioError::joined(self.0).map_or(Ok(value), Err)
     }
 }
 

@@ -1,13 +1,12 @@
 //! Catalogue and explanations of schemes, topologies, keys and so on, from the registries that the reader of scenarios uses.
 
 use crate::{
-    error::ScenarioError,
     library::READY_MADE,
     scenario::{CompareParameters, MeasureParameters, PROFILES, RunParameters},
 };
 use anabranch_backend::FabricParameters;
 use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
-use anabranch_settings::{About, Parameter, Parameters, Raw, Registry, nearest_few};
+use anabranch_settings::{About, Parameter, Parameters, Raw, Registry};
 use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
 use anabranch_transport::TransportParameters;
 use anabranch_wire::WireParameters;
@@ -105,11 +104,9 @@ pub fn catalogue(kind: Kind) -> Vec<Entry> {
     all
 }
 
-/// Explains `name`: an entry of the catalogue, a section of a scenario, or a key, dotted or not, in any case.
-///
-/// # Errors
-/// Where the name has no meaning: the three nearest names.
-pub fn explain(name: &str) -> Result<Explanation, ScenarioError> {
+/// Explains `name`: an entry of the catalogue, a section of a scenario, or a key, dotted or not, in any case; `None` if it has
+/// no meaning in a scenario.
+pub fn find(name: &str) -> Option<Explanation> {
     let wanted = plain(name);
     let known = names().into_iter().find(|known| plain(known) == wanted);
     let parts = match &known {
@@ -117,10 +114,31 @@ pub fn explain(name: &str) -> Result<Explanation, ScenarioError> {
         None => Vec::new(),
     };
     let parts = if parts.is_empty() { key_parts(&wanted) } else { parts };
-    if parts.is_empty() {
-        return Err(nothing_by(name));
+    let name = known.unwrap_or_else(|| name.trim().to_lowercase());
+    (!parts.is_empty()).then_some(Explanation { name, parts })
+}
+
+impl Part {
+    /// Returns the dotted path of the table, as `--set` takes it; an element of a list is the first.
+    fn path(&self) -> Option<String> {
+        let (_, rest) = self.table.split_once('[')?;
+        let path = rest.trim_start_matches('[').split(']').next()?;
+        let first = if rest.starts_with('[') { ".0" } else { "" };
+        Some(format!("{path}{first}"))
     }
-    Ok(Explanation { name: known.unwrap_or_else(|| name.trim().to_lowercase()), parts })
+}
+
+/// Returns the dotted path of every key, without the numbers of elements.
+pub fn key_paths() -> Vec<String> {
+    let parts = reference();
+    let of = |part: &Part| {
+        let path = part.path().unwrap_or_default().replace(".0", "");
+        part.parameters.iter().map(move |parameter| format!("{path}.{}", parameter.name)).collect::<Vec<_>>()
+    };
+    let mut paths: Vec<String> = parts.iter().flat_map(of).collect();
+    paths.sort();
+    paths.dedup();
+    paths
 }
 
 fn plain(name: &str) -> String {
@@ -233,23 +251,12 @@ fn key_parts(wanted: &str) -> Vec<Part> {
     own.filter(|part| !part.parameters.is_empty()).collect()
 }
 
-fn names() -> Vec<String> {
+/// Returns all names of the catalogue and of sections.
+pub fn names() -> Vec<String> {
     let kinds = [Kind::Schemes, Kind::Topologies, Kind::Transports, Kind::Workloads, Kind::Scenarios];
     let mut names: Vec<String> = kinds.into_iter().flat_map(catalogue).map(|entry| entry.name).collect();
     names.extend(SECTIONS.iter().map(|name| (*name).to_string()));
     names
-}
-
-fn nothing_by(name: &str) -> ScenarioError {
-    let mut names = names();
-    names.extend(reference().iter().flat_map(|part| part.parameters.iter().map(|p| p.name.to_string())));
-    let near = nearest_few(name.rsplit('.').next().unwrap_or(name), names.iter().map(String::as_str), 3);
-    let others: Vec<String> = near[1..].iter().map(|name| format!("`{name}`")).collect();
-    ScenarioError::new(format!("unknown name `{name}`")).help(format!(
-        "did you mean `{}`? Near are {} too; `anabranch list` names schemes, topologies, transports, workloads and scenarios",
-        near[0],
-        others.join(" and ")
-    ))
 }
 
 fn registry_part<T: Registry>(name: &str, table: String) -> Option<Part> {
@@ -376,6 +383,11 @@ impl Explanation {
                 out += &wrapped(parameter.meaning, "        ");
                 out += &wrapped(&format!("Takes {}.", parameter.expected), "        ");
                 out += &wrapped(&format!("Default from: {}.", parameter.source), "        ");
+                // A key alone is looked up in order to be set.
+                if let Some(path) = part.path().filter(|_| part.meaning.is_empty()) {
+                    let value = if default == "none" { "VALUE" } else { &default };
+                    out += &format!("        --set {path}.{}={value}\n", parameter.name);
+                }
             }
         }
         out
@@ -387,7 +399,9 @@ impl Explanation {
             .parts
             .iter()
             .map(|part| {
-                let parameters: Vec<Value> = part.parameters.iter().map(parameter_json).collect();
+                let path = part.path();
+                let parameters: Vec<Value> =
+                    part.parameters.iter().map(|parameter| parameter_json(parameter, path.as_deref())).collect();
                 json!({ "table": part.table, "meaning": part.meaning, "parameters": parameters })
             })
             .collect();
@@ -395,9 +409,10 @@ impl Explanation {
     }
 }
 
-fn parameter_json(parameter: &Parameter) -> Value {
+fn parameter_json(parameter: &Parameter, path: Option<&str>) -> Value {
     json!({
         "name": parameter.name,
+        "key": path.map(|path| format!("{path}.{}", parameter.name)),
         "meaning": parameter.meaning,
         "expected": parameter.expected,
         "default": raw_json(&parameter.default),

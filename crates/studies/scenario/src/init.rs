@@ -1,4 +1,4 @@
-//! A first scenario with every parameter it could have, from the declarations that read it.
+//! Scenarios to start from: a short one, and one with every parameter, from the declarations that read it.
 
 use crate::{
     document,
@@ -12,8 +12,11 @@ use anabranch_workload::{CommonParameters, WorkloadParameters};
 
 const WIDTH: usize = 96;
 
-/// Returns the text of a scenario that runs unchanged. Defaults are commented out.
-pub fn scenario_to_start_from() -> String {
+/// A short scenario that runs unchanged.
+pub const FIRST: &str = include_str!("first.toml");
+
+/// Returns the text of a scenario with every key that runs unchanged. Defaults are commented out.
+pub fn every_key() -> String {
     let mut out = String::from(
         "# A scenario to start from: web search on a fat tree of 128 hosts.\n\
          #\n\
@@ -155,8 +158,15 @@ mod tests {
     }
 
     #[test]
+    fn short_scenario_is_that_of_all_keys() {
+        assert_eq!(FIRST.lines().count(), 25);
+        assert!(FIRST.lines().all(|line| line.chars().count() <= 100));
+        assert_eq!(read(FIRST).hash(), read(&every_key()).hash(), "the same scenario, in short");
+    }
+
+    #[test]
     fn template_runs_and_comments_show_defaults() {
-        let text = scenario_to_start_from();
+        let text = every_key();
         let scenario = read(&text);
         let setup = scenario.setup(1).unwrap();
         assert_eq!(setup.topology.hosts, 128, "a fat tree of two tiers of radix 16 has 16 * 16 / 2 hosts");

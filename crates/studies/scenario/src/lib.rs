@@ -11,6 +11,7 @@ pub mod machine;
 pub mod scenario;
 pub mod schema;
 pub mod section;
+pub mod synonyms;
 pub mod tree;
 
 pub use error::ScenarioError;

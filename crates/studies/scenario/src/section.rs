@@ -1,7 +1,7 @@
 //! One table of a scenario while it is read: every key is taken once, and a remaining key is an error.
 
 use crate::{
-    error::ScenarioError,
+    error::{Mistakes, ScenarioError},
     tree::{Node, Place, Value},
 };
 use anabranch_settings::{Parameter, Parameters, Raw, Registry, SetError, Setting, nearest};
@@ -46,9 +46,9 @@ impl<'t> Section<'t> {
         self.left.iter().find(|(k, _)| k == key).map(|(_, node)| node)
     }
 
-    /// Returns the first key that is not taken yet and fits.
-    pub fn find(&self, fits: impl Fn(&str) -> bool) -> Option<(&'t str, &'t Node)> {
-        self.left.iter().find(|(key, _)| fits(key)).map(|(key, node)| (key.as_str(), node))
+    /// Returns the keys that are not taken yet and fit.
+    pub fn matching(&self, fits: impl Fn(&str) -> bool) -> Vec<(&'t str, &'t Node)> {
+        self.left.iter().filter(|(key, _)| fits(key)).map(|(key, node)| (key.as_str(), node)).collect()
     }
 
     /// Takes a key.
@@ -121,28 +121,30 @@ impl<'t> Section<'t> {
 
     /// Sets `parameters` from all remaining keys; `also` names the keys that were taken before, for the message.
     pub(crate) fn fill(self, parameters: &mut dyn Parameters, also: &[&'static str]) -> Result<(), ScenarioError> {
+        let mut mistakes = Mistakes::default();
         for (key, node) in &self.left {
             let Some(raw) = node.raw() else {
                 let names: Vec<_> = parameters.documentation().iter().map(|p| p.name).collect();
-                if !names.contains(&key.as_str()) {
-                    return Err(self.unknown(key, node, &names, also));
-                }
-                return Err(ScenarioError::new(format!(
-                    "{}: `{key}`: found {}, expected a value",
-                    self.title,
-                    node.describe()
-                ))
-                .at(node.place.clone()));
+                mistakes.add(match names.contains(&key.as_str()) {
+                    false => self.unknown(key, node, &names, also),
+                    true => {
+                        let found = node.describe();
+                        let message = format!("{}: `{key}`: found {found}, expected a value", self.title);
+                        ScenarioError::new(message).at(node.place.clone())
+                    }
+                });
+                continue;
             };
             match parameters.set(key, &raw) {
                 Ok(()) => {}
-                Err(SetError::UnknownKey { allowed, .. }) => return Err(self.unknown(key, node, &allowed, also)),
+                Err(SetError::UnknownKey { allowed, .. }) => mistakes.add(self.unknown(key, node, &allowed, also)),
                 Err(SetError::InvalidValue { key, wrong }) => {
-                    return Err(ScenarioError::new(format!("{}: `{key}`: {wrong}", self.title)).at(node.place.clone()));
+                    mistakes
+                        .add(ScenarioError::new(format!("{}: `{key}`: {wrong}", self.title)).at(node.place.clone()));
                 }
             }
         }
-        Ok(())
+        mistakes.or(())
     }
 
     /// Returns all remaining keys.

@@ -607,3 +607,35 @@ proptest::proptest! {
         let _ = read(&text, &[]).and_then(|scenario| scenario.setup(1).map(|setup| scenario.foresight(&setup, &SIMULATOR)));
     }
 }
+
+#[test]
+fn all_mistakes_of_a_file_are_found_at_once() {
+    let text = GOOD
+        .replace("radix = 4", "radix = \"four\"\ntires = 2")
+        .replace("ack_every = 4", "ack_evry = 4")
+        .replace("p_ecn = 10", "p_ecn = \"often\"\np_encn = 2")
+        .replace("load = 0.5", "laod = 0.5")
+        .replace("warmup = \"0us\"", "warmup = 3\n[[fault]]\nkind = \"link-dwon\"\n[[fault]]\nkin = 1");
+    let error = error_of(&text, &[]);
+    let all: Vec<(usize, String)> = std::iter::once(&error)
+        .chain(error.others())
+        .map(|error| (error.line_column().expect("a place").0, error.to_string()))
+        .collect();
+    // The line of each mistake, counted from the words of the line.
+    let line = |word: &str| 1 + text.lines().position(|line| line.starts_with(word)).expect("a line");
+    let words = ["radix", "tires", "ack_evry", "p_ecn", "p_encn", "laod", "warmup", "kind = \"link-dwon", "kin = 1"];
+    let lines: Vec<usize> = all.iter().map(|(line, _)| *line).collect();
+    assert_eq!(lines, words.map(line), "{all:#?}");
+    // A misspelt section does not seem absent, and what depends on a wrong one is not called wrong.
+    let error = error_of(&GOOD.replace("[[workload]]", "[[workloads]]").replace("classes", "clases"), &[]);
+    let all: Vec<String> = std::iter::once(&error).chain(error.others()).map(ToString::to_string).collect();
+    assert_eq!(all.len(), 2, "{all:#?}");
+    assert!(all[0].contains("`clases`") && all[1].contains("`workloads`"), "{all:#?}");
+    // Names of links and switches too, beside others.
+    let faults = "[[fault]]\nlinks = [\"leaf0-spine9\"]\n[[fault]]\nkind = \"switch-down\"\nswitches = [\"core0\"]\n";
+    let error = error_of(&format!("{}{faults}", GOOD.replace("load = 0.5", "laod = 0.5")), &[]);
+    let all: Vec<String> = std::iter::once(&error).chain(error.others()).map(ToString::to_string).collect();
+    assert!(all.len() == 3 && all[1].contains("leaf0-spine9") && all[2].contains("spine0 to spine1"), "{all:#?}");
+    let error = error_of(&format!("{GOOD}{faults}"), &[]);
+    assert_eq!(error.others().len(), 1, "{error}");
+}

@@ -3,6 +3,7 @@
 pub mod batch;
 pub mod compare;
 pub mod entries;
+pub mod explain;
 pub mod hold;
 mod lock;
 pub mod pcap;

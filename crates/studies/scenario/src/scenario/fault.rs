@@ -1,6 +1,11 @@
 //! `[[fault]]`: links and switches that fail, with their times.
 
-use crate::{document, error::ScenarioError, section::Section, tree::Tree};
+use crate::{
+    document,
+    error::{Mistakes, ScenarioError},
+    section::Section,
+    tree::Tree,
+};
 use anabranch_backend::Setup;
 use anabranch_settings::{Parameters, Raw};
 use anabranch_topology::{Affects, Fault, FaultAction, FaultKind, FaultParameters, LinkId, NodeId, Topology};
@@ -11,13 +16,14 @@ use toml::Table;
 
 /// Reads all faults; the profile decides which packets a fault harms by default.
 pub(crate) fn read(sections: Vec<Section<'_>>, affects: Affects) -> Result<Vec<FaultParameters>, ScenarioError> {
-    sections
-        .into_iter()
-        .map(|section| {
-            let mut fault = FaultParameters { affects, ..FaultParameters::default() };
-            section.fill(&mut fault, &[]).map(|()| fault)
-        })
-        .collect()
+    let mut mistakes = Mistakes::default();
+    let mut faults = Vec::new();
+    for section in sections {
+        let mut fault = FaultParameters { affects, ..FaultParameters::default() };
+        mistakes.ok(section.fill(&mut fault, &[]));
+        faults.push(fault);
+    }
+    mistakes.or(faults)
 }
 
 /// Returns a fault with every default filled in; keys without a value are omitted.
@@ -36,17 +42,17 @@ pub(crate) fn resolve(
     seed: u64,
     tree: &Tree,
 ) -> Result<Vec<Fault>, ScenarioError> {
-    let mut resolved = Vec::new();
+    let (mut resolved, mut mistakes) = (Vec::new(), Mistakes::default());
     for (number, fault) in faults.iter().enumerate() {
         let found = fault.resolve(topology, number, seed).map_err(|error| {
             let table = format!("fault[{number}]");
             let own = error.key.as_deref().and_then(|key| tree.find(&format!("{table}.{key}")));
             let at = own.map(|node| node.place.clone()).or_else(|| tree.find(&table).map(|node| node.key.clone()));
             ScenarioError::new(format!("[[fault]] {}: {error}", number + 1)).maybe_at(at)
-        })?;
-        resolved.extend(found);
+        });
+        resolved.extend(mistakes.ok(found).unwrap_or_default());
     }
-    Ok(resolved)
+    mistakes.or(resolved)
 }
 
 /// Maximum number of links that a warning names.

@@ -2,9 +2,9 @@
 
 use crate::{
     document,
-    error::ScenarioError,
+    error::{Mistakes, ScenarioError},
     section::{Section, did_you_mean, list},
-    tree::{Place, Tree, Value},
+    tree::{Node, Place, Tree, Value},
 };
 use anabranch_backend::LoadBalancer;
 use anabranch_lb::registry::{
@@ -162,57 +162,63 @@ fn tables(section: Section<'_>) -> Result<Vec<Given>, ScenarioError> {
             }
             all
         });
-    let mut given = Vec::new();
+    let (mut given, mut mistakes) = (Vec::new(), Mistakes::default());
     for (name, node) in section.rest() {
-        let (mut host, mut switch) = (HostParameters::named(name).ok(), SwitchParameters::named(name).ok());
-        if host.is_none() && switch.is_none() {
-            let sides = "scheme, host, switch, and a table for the parameters of a scheme:";
-            let message = format!("[load_balancer]: unknown key `{name}`; allowed are {sides} {}", list(&names));
-            let near = nearest(name, names.iter().copied().chain(["scheme", "host", "switch"]));
-            return Err(did_you_mean(ScenarioError::new(message).at(node.key.clone()), near));
-        }
-        let title = format!("[load_balancer.{name}]");
-        let Value::Table(entries) = &node.value else {
-            let message = format!("{title}: found {}, expected a table of parameters", node.describe());
-            return Err(ScenarioError::new(message).at(node.place.clone()));
-        };
-        let mut kept = Vec::new();
-        for (key, value) in entries {
-            let raw = value.raw().ok_or_else(|| {
-                ScenarioError::new(format!("{title}: `{key}`: found a table, expected a value")).at(value.place.clone())
-            })?;
-            let sides = [
-                host.as_mut().map(HostParameters::parameters_mut),
-                switch.as_mut().map(SwitchParameters::parameters_mut),
-            ];
-            set_either(sides, key, &raw).map_err(|error| match error {
-                SetError::UnknownKey { key, allowed, nearest } => {
-                    let message = match allowed.is_empty() {
-                        true => format!("{title}: unknown key `{key}`; {name} has no parameters"),
-                        false => format!("{title}: unknown key `{key}`; allowed are {}", list(&allowed)),
-                    };
-                    did_you_mean(ScenarioError::new(message).at(value.key.clone()), nearest)
-                }
-                SetError::InvalidValue { key, wrong } => {
-                    ScenarioError::new(format!("{title}: `{key}`: {wrong}")).at(value.place.clone())
-                }
-            })?;
-            kept.push((key.clone(), raw));
-        }
-        let checks = [host.map(|h| h.check()), switch.map(|s| s.check())];
-        for checked in checks.into_iter().flatten() {
-            checked.map_err(|error| {
-                let key = match &error {
-                    SchemeError::Invalid { invalid, .. } => Some(invalid.key),
-                    _ => None,
-                };
-                let at = entries.iter().find(|(k, _)| Some(k.as_str()) == key).map(|(_, n)| n.place.clone());
-                ScenarioError::new(format!("{title}: {error}")).maybe_at(at.or_else(|| Some(node.key.clone())))
-            })?;
-        }
-        given.push(Given { scheme: name.clone(), entries: kept });
+        given.extend(mistakes.ok(given_table(name, node, &names)));
     }
-    Ok(given)
+    mistakes.or(given)
+}
+
+fn given_table(name: &str, node: &Node, names: &[&str]) -> Result<Given, ScenarioError> {
+    let (mut host, mut switch) = (HostParameters::named(name).ok(), SwitchParameters::named(name).ok());
+    if host.is_none() && switch.is_none() {
+        let sides = "scheme, host, switch, and a table for the parameters of a scheme:";
+        let message = format!("[load_balancer]: unknown key `{name}`; allowed are {sides} {}", list(names));
+        let near = nearest(name, names.iter().copied().chain(["scheme", "host", "switch"]));
+        return Err(did_you_mean(ScenarioError::new(message).at(node.key.clone()), near));
+    }
+    let title = format!("[load_balancer.{name}]");
+    let Value::Table(entries) = &node.value else {
+        let message = format!("{title}: found {}, expected a table of parameters", node.describe());
+        return Err(ScenarioError::new(message).at(node.place.clone()));
+    };
+    let (mut kept, mut mistakes) = (Vec::new(), Mistakes::default());
+    for (key, value) in entries {
+        let Some(raw) = value.raw() else {
+            let message = format!("{title}: `{key}`: found a table, expected a value");
+            mistakes.add(ScenarioError::new(message).at(value.place.clone()));
+            continue;
+        };
+        let sides =
+            [host.as_mut().map(HostParameters::parameters_mut), switch.as_mut().map(SwitchParameters::parameters_mut)];
+        let set = set_either(sides, key, &raw).map_err(|error| match error {
+            SetError::UnknownKey { key, allowed, nearest } => {
+                let message = match allowed.is_empty() {
+                    true => format!("{title}: unknown key `{key}`; {name} has no parameters"),
+                    false => format!("{title}: unknown key `{key}`; allowed are {}", list(&allowed)),
+                };
+                did_you_mean(ScenarioError::new(message).at(value.key.clone()), nearest)
+            }
+            SetError::InvalidValue { key, wrong } => {
+                ScenarioError::new(format!("{title}: `{key}`: {wrong}")).at(value.place.clone())
+            }
+        });
+        mistakes.ok(set);
+        kept.push((key.clone(), raw));
+    }
+    let kept = mistakes.or(kept)?;
+    let checks = [host.map(|h| h.check()), switch.map(|s| s.check())];
+    for checked in checks.into_iter().flatten() {
+        checked.map_err(|error| {
+            let key = match &error {
+                SchemeError::Invalid { invalid, .. } => Some(invalid.key),
+                _ => None,
+            };
+            let at = entries.iter().find(|(k, _)| Some(k.as_str()) == key).map(|(_, n)| n.place.clone());
+            ScenarioError::new(format!("{title}: {error}")).maybe_at(at.or_else(|| Some(node.key.clone())))
+        })?;
+    }
+    Ok(Given { scheme: name.to_string(), entries: kept })
 }
 
 fn set_either(sides: [Option<&mut dyn Parameters>; 2], key: &str, raw: &Raw) -> Result<(), SetError> {

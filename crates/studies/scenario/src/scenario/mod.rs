@@ -26,7 +26,7 @@ pub use workload::Workload;
 use crate::{
     backend::{BackendEntry, SIMULATOR},
     document,
-    error::ScenarioError,
+    error::{Mistakes, ScenarioError},
     machine::{VERSION, quoted},
     section::{Section, did_you_mean, list},
     tree::{Place, Tree},
@@ -130,48 +130,124 @@ pub fn topology_of(tree: &Tree, folder: &Path) -> Result<(Table, Option<FolderFi
     Ok((table, file))
 }
 
+/// Adds the mistakes in the names of links and switches, of a scenario that has others.
+#[allow(clippy::too_many_arguments)]
+fn named_links(
+    section: &TopologySection,
+    faults: &[FaultParameters],
+    measure: &MeasureParameters,
+    run: &RunParameters,
+    folder: &Path,
+    seed: u64,
+    tree: &Tree,
+    mistakes: &mut Mistakes,
+) {
+    let mut budget = Budget::new(run);
+    let folder = Folder::new(folder, budget.max_file());
+    let fits = section.parameters.scale().is_none_or(|scale| budget.take_topology(&scale, 0).is_ok());
+    let built = if fits { mistakes.ok(section.build(&folder, &budget, tree)) } else { None };
+    if let Some(topology) = built {
+        mistakes.ok(fault::resolve(faults, &topology, seed, tree));
+        mistakes.ok(select::links("series_links", &measure.series_links, &topology, tree));
+    }
+}
+
 impl Scenario {
     /// Reads `tree`; relative paths in it are relative to `folder`.
     pub fn read(tree: Tree, stem: &str, folder: &Path) -> Result<Self, ScenarioError> {
         let mut root = Section::of(tree.root(), "the scenario")?;
-        let name = root.read::<String>("name")?.unwrap_or_else(|| stem.to_string());
+        let mut mistakes = Mistakes::default();
+        let name = mistakes.ok(root.read::<String>("name")).flatten().unwrap_or_else(|| stem.to_string());
         if let Some(wrong) = wrong_name(&name) {
             let at = tree.find("name").map(|node| node.place.clone());
-            return Err(ScenarioError::new(format!("`name`: {wrong}")).maybe_at(at));
+            mistakes.add(ScenarioError::new(format!("`name`: {wrong}")).maybe_at(at));
         }
-        let seed = root.read::<Seed>("seed")?.map_or(1, |Seed(seed)| seed);
-        // Checked first, since a misspelt name would appear absent to the readers below.
-        let known = |key: &str| KEYS.contains(&key);
-        if let Some((key, node)) = root.find(|key| !known(key)) {
+        let seed = mistakes.ok(root.read::<Seed>("seed")).flatten().map_or(1, |Seed(seed)| seed);
+        let unknown = root.matching(|key| !KEYS.contains(&key));
+        // A section with a misspelt name would appear absent.
+        let may_lack = unknown.is_empty();
+        for (key, node) in unknown {
             let message = format!("unknown section or key `{key}`; allowed are {}", list(KEYS));
             let error = ScenarioError::new(message).at(node.key.clone());
-            return Err(did_you_mean(error, nearest(key, KEYS.iter().copied())));
+            mistakes.add(did_you_mean(error, nearest(key, KEYS.iter().copied())));
         }
-        let topology = topology::read(root.table("topology")?)?;
-        let mut transport = root.table("transport")?;
-        let kind = transport.as_mut().map_or(Ok(None), Section::kind::<TransportParameters>)?;
-        let (profile, fabric) = fabric::read(root.table("fabric")?, kind.as_ref().map(TransportParameters::name))?;
-        let defaults = (profile.transport)();
-        let defaults = match kind {
-            Some(kind) if kind.name() != defaults.name() => kind,
-            _ => defaults,
+        let is_read = |root: &Section<'_>, key: &str| may_lack || root.peek(key).is_some();
+        let topology = match is_read(&root, "topology") {
+            true => mistakes.ok(root.table("topology").and_then(topology::read)),
+            false => None,
         };
-        let transport = transport::read(transport, defaults, &tree)?;
-        fabric::check(&fabric, &transport, &tree)?;
-        let load_balancers = load_balancer::read(root.table("load_balancer")?, &tree)?;
-        let workloads = workload::read(root.tables("workload", "workload")?, &fabric, &load_balancers, &tree)?;
-        let faults = fault::read(root.tables("fault", "fault")?, profile.faults)?;
-        let measure = run::read_measure(root.table("measure")?, &tree)?;
-        let run = run::read_run(root.table("run")?, &tree)?;
-        let compare = run::read_compare(root.table("compare")?, &tree)?;
-        let wire = wire::read(root.table("wire")?, &transport, &tree)?;
-        root.finish(KEYS)?;
-        for scheme in compare.schemes.iter().chain(&compare.baseline) {
-            load_balancers.named(scheme).map_err(|error| {
-                let at = tree.find("compare.schemes").map(|node| node.place.clone());
-                ScenarioError::new(format!("[compare]: {error}")).maybe_at(at)
-            })?;
+        let mut transport = mistakes.ok(root.table("transport"));
+        let kind = transport.as_mut().map(|section| {
+            let kind = section.as_mut().map_or(Ok(None), Section::kind::<TransportParameters>);
+            mistakes.ok(kind)
+        });
+        let kind = kind.flatten();
+        let kind_name = kind.as_ref().and_then(Option::as_ref).map(TransportParameters::name);
+        let fabric = mistakes.ok(root.table("fabric").and_then(|section| fabric::read(section, kind_name)));
+        let transport = match (&fabric, transport, kind) {
+            (Some((profile, _)), Some(section), Some(kind)) => {
+                let defaults = (profile.transport)();
+                let defaults = match kind {
+                    Some(kind) if kind.name() != defaults.name() => kind,
+                    _ => defaults,
+                };
+                mistakes.ok(transport::read(section, defaults, &tree))
+            }
+            // Without a profile the kind alone has defaults.
+            (None, Some(section), Some(Some(kind))) => mistakes.ok(transport::read(section, kind, &tree)),
+            _ => None,
+        };
+        if let (Some((_, fabric)), Some(transport)) = (&fabric, &transport) {
+            mistakes.ok(fabric::check(fabric, transport, &tree));
         }
+        let load_balancers =
+            mistakes.ok(root.table("load_balancer").and_then(|section| load_balancer::read(section, &tree)));
+        let workloads = match is_read(&root, "workload") {
+            true => mistakes.ok(root.tables("workload", "workload").and_then(|sections| {
+                workload::read(sections, fabric.as_ref().map(|(_, fabric)| fabric), load_balancers.as_ref(), &tree)
+            })),
+            false => None,
+        };
+        let affects = fabric.as_ref().map_or(FaultParameters::default().affects, |(profile, _)| profile.faults);
+        let faults = mistakes.ok(root.tables("fault", "fault").and_then(|sections| fault::read(sections, affects)));
+        let measure = mistakes.ok(root.table("measure").and_then(|section| run::read_measure(section, &tree)));
+        let run = mistakes.ok(root.table("run").and_then(|section| run::read_run(section, &tree)));
+        let compare = mistakes.ok(root.table("compare").and_then(|section| run::read_compare(section, &tree)));
+        let wire = root
+            .table("wire")
+            .and_then(|section| transport.as_ref().map(|transport| wire::read(section, transport, &tree)).transpose());
+        let wire = mistakes.ok(wire).flatten();
+        if let (Some(compare), Some(load_balancers)) = (&compare, &load_balancers) {
+            for scheme in compare.schemes.iter().chain(&compare.baseline) {
+                if let Err(error) = load_balancers.named(scheme) {
+                    let at = tree.find("compare.schemes").map(|node| node.place.clone());
+                    mistakes.add(ScenarioError::new(format!("[compare]: {error}")).maybe_at(at));
+                }
+            }
+        }
+        if !mistakes.is_empty() {
+            // Names of links and switches are checked too, so that everything is shown at once.
+            if let (Some(topology), Some(faults), Some(measure)) = (&topology, &faults, &measure) {
+                let run = run.clone().unwrap_or_default();
+                named_links(topology, faults, measure, &run, folder, seed, &tree, &mut mistakes);
+            }
+        }
+        mistakes.or(())?;
+        let (
+            Some(topology),
+            Some((profile, fabric)),
+            Some(transport),
+            Some(load_balancers),
+            Some(workloads),
+            Some(faults),
+            Some(measure),
+            Some(run),
+            Some(compare),
+            Some(wire),
+        ) = (topology, fabric, transport, load_balancers, workloads, faults, measure, run, compare, wire)
+        else {
+            return Err(ScenarioError::new("the scenario lacks a section"));
+        };
         Ok(Scenario {
             name,
             stem: stem.to_string(),
@@ -529,12 +605,18 @@ impl Scenario {
         let read_file = |path: &str| self.folder.read_bytes(path, &budget);
         let generated = anabranch_workload::generate_all(&list, &view, seed, &read_file)
             .map_err(|error| workload::workload_error(&error, 0, &self.tree))?;
-        let mut faults = fault::resolve(&self.faults, &topology, seed, &self.tree)?;
+        let mut mistakes = Mistakes::default();
+        let faults = mistakes.ok(fault::resolve(&self.faults, &topology, seed, &self.tree));
+        let series = select::links("series_links", &self.measure.series_links, &topology, &self.tree);
+        let (mut faults, series_links) = match (faults, mistakes.ok(series)) {
+            (Some(faults), Some(links)) => (faults, links),
+            _ => return mistakes.or(()).and(Err(ScenarioError::new("links are wrong"))),
+        };
         faults.extend(fault::of_files(&generated.failures, &topology)?);
         let asked = &self.measure;
         let flows = |key, list: &[_]| chosen::resolve(key, list, &generated.flows, &topology, &self.tree);
         let measure = Measure {
-            series_links: select::links("series_links", &asked.series_links, &topology, &self.tree)?,
+            series_links,
             series_flows: flows("series_flows", &asked.series_flows)?,
             series_scheme: asked.series_scheme,
             series_interval: if asked.has_series() { asked.series_interval } else { Time::ZERO },

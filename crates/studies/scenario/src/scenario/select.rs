@@ -1,6 +1,9 @@
 //! Links named in `[measure]`.
 
-use crate::{error::ScenarioError, tree::Tree};
+use crate::{
+    error::{Mistakes, ScenarioError},
+    tree::Tree,
+};
 use anabranch_topology::{LinkId, Topology};
 
 /// Resolves a list of links in `[measure]`: names, patterns, classes. Ascending, each once.
@@ -10,15 +13,15 @@ pub(crate) fn links(
     topology: &Topology,
     tree: &Tree,
 ) -> Result<Vec<LinkId>, ScenarioError> {
-    let mut links: Vec<LinkId> = Vec::new();
+    let (mut links, mut mistakes) = (Vec::new(), Mistakes::default());
     for (number, name) in names.iter().enumerate() {
         let found = topology.links_like(name).map_err(|error| {
             let place = tree.find(&format!("measure.{key}[{number}]")).map(|node| node.place.clone());
             ScenarioError::new(format!("[measure]: `{key}`: {error}")).maybe_at(place)
-        })?;
-        links.extend(found);
+        });
+        links.extend(mistakes.ok(found).unwrap_or_default());
     }
     links.sort_unstable();
     links.dedup();
-    Ok(links)
+    mistakes.or(links)
 }

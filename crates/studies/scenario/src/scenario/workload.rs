@@ -3,7 +3,7 @@
 use super::load_balancer::{LoadBalancers, scheme_error};
 use crate::{
     document,
-    error::ScenarioError,
+    error::{Mistakes, ScenarioError},
     section::{Both, Section, did_you_mean, kinds, list},
     tree::{Place, Tree},
 };
@@ -37,11 +37,11 @@ pub(crate) fn workload_error(error: &WorkloadError, number: usize, tree: &Tree) 
     ScenarioError::new(format!("[[workload]] {}: {error}", number + 1)).maybe_at(at)
 }
 
-/// Reads all workloads and checks each by itself and against the classes and load balancers.
+/// Reads all workloads and checks each by itself and against the classes and load balancers, where these are known.
 pub(crate) fn read(
     sections: Vec<Section<'_>>,
-    fabric: &FabricParameters,
-    balancers: &LoadBalancers,
+    fabric: Option<&FabricParameters>,
+    balancers: Option<&LoadBalancers>,
     tree: &Tree,
 ) -> Result<Vec<Workload>, ScenarioError> {
     if sections.is_empty() {
@@ -54,31 +54,11 @@ pub(crate) fn read(
             .error(format!("found {found} workloads, at most {MAX_WORKLOADS} are allowed"))
             .help("put the flows into a file: kind = \"file\" takes any number of them"));
     }
-    let mut read = Vec::new();
-    for (number, mut section) in sections.into_iter().enumerate() {
-        let Some(mut kind) = section.kind::<WorkloadParameters>()? else {
-            return Err(section.no_kind::<WorkloadParameters>());
-        };
-        refuse_plugin(&section, kind.name(), number)?;
-        let mut common = CommonParameters::default();
-        section.fill(&mut Both(kind.parameters_mut(), &mut common), &["kind"])?;
-        let checked = kind.check().and_then(|()| common.check());
-        checked.map_err(|error| workload_error(&error, number, tree))?;
-        for (key, class) in [("class", &common.class), ("split_class", &common.split_class)] {
-            if let Some(class) = class {
-                check_class(class, fabric, &format!("[[workload]] {}: `{key}`", number + 1))
-                    .map_err(|error| error.maybe_at(place(tree, number, Some(key))))?;
-            }
-        }
-        for key_and_name in
-            [("load_balancer", &common.load_balancer), ("split_load_balancer", &common.split_load_balancer)]
-        {
-            if let (key, Some(name)) = key_and_name {
-                balancers.named(name).map_err(|error| scheme_error(&error, place(tree, number, Some(key))))?;
-            }
-        }
-        read.push((kind, common));
+    let (mut read, mut mistakes) = (Vec::new(), Mistakes::default());
+    for (number, section) in sections.into_iter().enumerate() {
+        read.extend(mistakes.ok(read_one(section, number, fabric, balancers, tree)));
     }
+    let read = mistakes.or(read)?;
     let given = names(&read.iter().map(|(kind, common)| (kind.name(), common)).collect::<Vec<_>>());
     let mut seen = HashSet::new();
     for (number, name) in given.iter().enumerate() {
@@ -89,6 +69,38 @@ pub(crate) fn read(
         }
     }
     Ok(read.into_iter().zip(given).map(|((kind, common), name)| Workload { kind, common, name }).collect())
+}
+
+fn read_one(
+    mut section: Section<'_>,
+    number: usize,
+    fabric: Option<&FabricParameters>,
+    balancers: Option<&LoadBalancers>,
+    tree: &Tree,
+) -> Result<(WorkloadParameters, CommonParameters), ScenarioError> {
+    let Some(mut kind) = section.kind::<WorkloadParameters>()? else {
+        return Err(section.no_kind::<WorkloadParameters>());
+    };
+    refuse_plugin(&section, kind.name(), number)?;
+    let mut common = CommonParameters::default();
+    section.fill(&mut Both(kind.parameters_mut(), &mut common), &["kind"])?;
+    let checked = kind.check().and_then(|()| common.check());
+    checked.map_err(|error| workload_error(&error, number, tree))?;
+    let mut mistakes = Mistakes::default();
+    for (key, class) in [("class", &common.class), ("split_class", &common.split_class)] {
+        if let (Some(class), Some(fabric)) = (class, fabric) {
+            let checked = check_class(class, fabric, &format!("[[workload]] {}: `{key}`", number + 1));
+            mistakes.ok(checked.map_err(|error| error.maybe_at(place(tree, number, Some(key)))));
+        }
+    }
+    for (key, name) in [("load_balancer", &common.load_balancer), ("split_load_balancer", &common.split_load_balancer)]
+    {
+        if let (Some(name), Some(balancers)) = (name, balancers) {
+            let named = balancers.named(name);
+            mistakes.ok(named.map_err(|error| scheme_error(&error, place(tree, number, Some(key)))));
+        }
+    }
+    mistakes.or((kind, common))
 }
 
 /// Refuses a plugin in a scenario: scenarios are data, and native code is named on the command line alone.

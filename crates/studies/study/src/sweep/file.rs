@@ -35,7 +35,7 @@ impl SweepFile {
         let Ok(tree) = Tree::parse(&name, &text) else { return Ok(None) };
         let mut root = Section::of(tree.root(), "the sweep file")?;
         let Some(mut section) = root.table("sweep")? else { return Ok(None) };
-        if let Some((key, node)) = root.find(|_| true) {
+        if let Some((key, node)) = root.matching(|_| true).into_iter().next() {
             return Err(ScenarioError::new(format!("a sweep file holds [sweep] alone; found `{key}` beside it"))
                 .at(node.key.clone())
                 .help("keep the scenario in a separate file, and name it: `scenario = \"FILE\"`"));

@@ -1,0 +1,101 @@
+//! `view --record`: runs again, with series and a trace, what was run without them.
+
+use super::request::available_threads;
+use crate::{arguments::ProgressMode, failure::Failure, printing::note, progress::ProgressDisplay};
+use anabranch_report::{Frame, Manifest, read_summary};
+use anabranch_scenario::backend::SIMULATOR;
+use anabranch_study::{
+    Observer,
+    rerun::{Recorded, recorded},
+    results::run,
+};
+use anabranch_units::Time;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// Maximum number of samples of all links together; a page of more is slow to open.
+const MAX_SAMPLES: u64 = 4_000_000;
+/// Samples per link.
+const SAMPLES: std::ops::RangeInclusive<u64> = 40..=1000;
+
+/// Runs recorded again, in a directory that is removed at the end.
+pub(super) struct Recording {
+    /// Directories of the runs; of those that had series and a trace, their own.
+    pub(super) runs: Vec<PathBuf>,
+    folder: TempDir,
+}
+
+/// Runs those of `runs` again that lack series or a trace. Fingerprints must be the recorded ones.
+///
+/// # Errors
+/// Where a run cannot be repeated, or gives another result.
+pub(super) fn record(runs: &[PathBuf]) -> Result<Recording, Failure> {
+    let folder = tempfile::tempdir().map_err(|error| Failure::input(format!("no temporary directory: {error}")))?;
+    let mut recording = Recording { runs: Vec::new(), folder };
+    for (number, dir) in runs.iter().enumerate() {
+        if has(dir, "series")? && has(dir, "trace")? {
+            note(&format!("{} has series and a trace; it is not run again", dir.display()));
+            recording.runs.push(dir.clone());
+            continue;
+        }
+        let target = recording.folder.path().join(number.to_string());
+        repeat(dir, &target)?;
+        recording.runs.push(target);
+    }
+    Ok(recording)
+}
+
+fn has(dir: &Path, table: &str) -> Result<bool, Failure> {
+    let manifest = Manifest::read(dir)?.unwrap_or_default();
+    Ok(["csv", "parquet"].iter().any(|extension| manifest.file(&format!("{table}.{extension}")).is_some()))
+}
+
+fn repeat(dir: &Path, target: &Path) -> Result<(), Failure> {
+    let of = recorded(dir, None)?;
+    let [of]: [Recorded; 1] = of.try_into().map_err(|_| Failure::input(format!("{}: not one run", dir.display())))?;
+    let Some(summary) = read_summary(dir)? else {
+        return Err(Failure::input(format!("{}: there is no summary.json", dir.display())));
+    };
+    if let Some(build) = &of.other_build {
+        note(&format!("warning: recorded with another build, {build}, so results may differ"));
+    }
+    let scenario = of.scenario.changed("--record", &changes(dir, summary.simulated_s)?)?;
+    let name = format!("{}, seed {}", summary.scheme, summary.seed);
+    let watch = ProgressDisplay::new(ProgressMode::Auto, vec![name.clone()]);
+    watch.started(0);
+    let threads = available_threads().min(scenario.max_threads());
+    let ran = run(&scenario, &SIMULATOR, threads, &|_| (), &mut |progress| watch.progress(0, progress));
+    watch.close();
+    let mut ran = ran?;
+    // A variant has a name of its own.
+    ran.meta.scheme.clone_from(&summary.scheme);
+    let found = ran.result.fingerprint.map_or_else(|| "none".to_string(), |found| format!("{found:016x}"));
+    if found != of.fingerprint() {
+        let build = of.other_build.as_ref().map_or(String::new(), |build| format!(" by {build}"));
+        return Err(Failure::Check(format!(
+            "{name}: the run gives the fingerprint {found}, recorded{build} is {}; no page is written",
+            of.fingerprint()
+        )));
+    }
+    note(&format!("{name}: run again with series and a trace, same fingerprint {found}"));
+    ran.write(target)?;
+    Ok(())
+}
+
+/// Returns the measurements to add: series of all links, and a trace of the slowest flow.
+fn changes(dir: &Path, simulated_s: f64) -> Result<Vec<String>, Failure> {
+    let links = Frame::read(dir, "links", &["rate_bps"])?.map_or(0, |links| links.rows() as u64);
+    let samples = (MAX_SAMPLES / links.max(1)).clamp(*SAMPLES.start(), *SAMPLES.end());
+    let interval = Time::from_ns(((simulated_s * 1e9) as u64).div_ceil(samples).max(1));
+    let mut changes = vec![format!("measure.series_interval={interval}"), "measure.series_links=[\"*\"]".to_string()];
+    let flows = Frame::read(dir, "flows", &["flow_id", "slowdown"])?;
+    let slowest = flows.and_then(|flows| {
+        let (ids, slowdowns) = (flows.integers("flow_id"), flows.reals("slowdown"));
+        // A flow without a slowdown did not finish.
+        let of = |row: &usize| slowdowns.get(*row).copied().flatten().unwrap_or(f64::INFINITY);
+        let row = (0..flows.rows()).max_by(|a, b| of(a).total_cmp(&of(b)))?;
+        ids.get(row).copied().flatten()
+    });
+    changes.extend(slowest.map(|flow| format!("measure.trace_flows=[\"{flow}\"]")));
+    Ok(changes)
+}

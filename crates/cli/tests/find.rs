@@ -1,0 +1,62 @@
+//! Help that finds: `explain`, `list`, `check` with several mistakes, completions.
+
+#[allow(dead_code)]
+mod common;
+
+use common::{Folder, code, json, stderr, stdout};
+
+#[test]
+fn words_of_the_field_lead_to_names() {
+    let folder = Folder::new("words");
+    for (word, name) in [
+        ("allreduce", "anabranch explain collective"),
+        ("AllReduce", "anabranch explain collective"),
+        ("oversubscription", "hosts_per_leaf"),
+        ("incast", "testbed-incast"),
+        ("bdp", "transport.window"),
+        ("fct", "fct_rx_ps"),
+        ("spray", "anabranch explain ops"),
+        ("load", "workload.load_reference"),
+        ("hosts", "topology.radix"),
+        ("slowdown_p99", "metric of comparisons and sweeps"),
+        ("fct_rx_ps", "first packet sent to last packet received"),
+        ("flows.slowdown", "column of flows.csv"),
+        ("max_queue", "bytes"),
+    ] {
+        let output = folder.run(&["explain", word]);
+        assert_eq!(code(&output), 0, "{word}: {}", stderr(&output));
+        assert!(stdout(&output).contains(name), "{word}: no {name} in {}", stdout(&output));
+    }
+    let key = json(&folder.run(&["explain", "workload.load", "--format", "json"]));
+    assert_eq!(key["parts"][0]["parameters"][0]["key"], "workload.0.load");
+    let output = folder.run(&["explain", "slowdown_p"]);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("did you mean `slowdown_p50`?"), "{}", stderr(&output));
+}
+
+#[test]
+fn list_alone_lists_the_catalogues() {
+    let folder = Folder::new("list");
+    let all = json(&folder.run(&["list", "--format", "json"]));
+    let catalogues = all["catalogues"].as_array().unwrap();
+    assert!(catalogues.len() >= 7, "{all:#}");
+    for catalogue in catalogues {
+        let name = catalogue["name"].as_str().unwrap();
+        let listed = json(&folder.run(&["list", name, "--format", "json"]));
+        assert_eq!(listed[name].as_array().unwrap().len() as u64, catalogue["entries"].as_u64().unwrap(), "{name}");
+    }
+    assert!(stdout(&folder.run(&["list"])).contains("schemes"));
+}
+
+#[test]
+fn check_shows_all_mistakes() {
+    let folder = Folder::new("mistakes");
+    let text = "[topology]\nkind = \"fat-tree\"\ntires = 2\nradix = 4\n[[workload]]\nkind = \"permutation\"\nsize = \"64 parsec\"\n[run]\nuntl = 1\n";
+    let file = folder.file("three.toml", text);
+    let output = folder.run(&["check", &file]);
+    assert_eq!(code(&output), 2);
+    let shown = stderr(&output);
+    for word in ["`tires`", "three.toml:3:1", "64 parsec", "three.toml:7:8", "`untl`", "three.toml:9:1", "3 mistakes"] {
+        assert!(shown.contains(word), "no {word} in {shown}");
+    }
+}

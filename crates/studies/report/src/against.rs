@@ -1,0 +1,184 @@
+//! Changes of a comparison since an earlier one: per scheme, workload and metric.
+
+use crate::{
+    comparison::{ALL, Comparison, METRICS, Metric},
+    statistics::{PairedDifference, SIGNIFICANCE, holm},
+    summary::{RunStatus, Summary},
+};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Verdict on a metric of a scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// All runs have the fingerprints of the earlier ones.
+    SameFingerprint,
+    /// Equal values, from runs that differ or have no fingerprint.
+    Equal,
+    /// Significantly lower.
+    Lower,
+    /// Significantly higher.
+    Higher,
+    /// Different, and not significantly.
+    Undecided,
+    /// Different, with fewer seeds than a test needs.
+    FewSeeds,
+    /// Flows of either did not finish.
+    Censored,
+    /// One of both lacks a value.
+    Missing,
+}
+
+impl Change {
+    /// Returns the verdict in words.
+    pub fn word(self) -> &'static str {
+        match self {
+            Change::SameFingerprint => "equal, same fingerprint",
+            Change::Equal => "equal",
+            Change::Lower => "lower",
+            Change::Higher => "higher",
+            Change::Undecided => "n.s.",
+            Change::FewSeeds => "differs, too few seeds for a test",
+            Change::Censored => "flows did not finish",
+            Change::Missing => "not in both",
+        }
+    }
+}
+
+/// Change of one metric of one scheme.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ChangeRow {
+    /// Workload; `all` for all measured ones.
+    pub workload: String,
+    /// Load balancer.
+    pub scheme: String,
+    /// Metric.
+    pub metric: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// Mean over the common seeds, earlier.
+    pub before: Option<f64>,
+    /// Mean over the common seeds, now.
+    pub now: Option<f64>,
+    /// Mean of now minus before, seed by seed.
+    pub difference: Option<f64>,
+    /// Lower end of its 95 % confidence interval.
+    pub difference_ci95_low: Option<f64>,
+    /// Upper end.
+    pub difference_ci95_high: Option<f64>,
+    /// Number of common seeds.
+    pub seeds: usize,
+    /// Verdict, after Holm's correction over the schemes.
+    pub change: Change,
+}
+
+/// Changes since an earlier comparison.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Changes {
+    /// Rows per workload, metric and scheme.
+    pub rows: Vec<ChangeRow>,
+    /// Metrics that the earlier results lack, and the later ones have.
+    pub missing: Vec<&'static str>,
+    /// Schemes of one of both only.
+    pub unmatched: Vec<String>,
+}
+
+/// Runs of a scheme by seed, as pairs of both comparisons.
+type Pairs<'r> = Vec<(&'r Summary, &'r Summary)>;
+
+impl Changes {
+    /// Compares the runs `now` with the runs `before`, seed by seed. Schemes are in the order of `comparison`.
+    pub fn new(before: &[Summary], now: &[Summary], comparison: &Comparison) -> Self {
+        let mut pairs: BTreeMap<&str, Pairs<'_>> = BTreeMap::new();
+        for run in now {
+            let earlier = before.iter().find(|other| other.scheme == run.scheme && other.seed == run.seed);
+            if let Some(earlier) = earlier {
+                pairs.entry(&run.scheme).or_default().push((earlier, run));
+            }
+        }
+        let schemes: Vec<&String> = comparison.schemes.iter().filter(|s| pairs.contains_key(s.as_str())).collect();
+        let known: BTreeSet<&String> = before.iter().chain(now).map(|run| &run.scheme).collect();
+        let unmatched = known.into_iter().filter(|scheme| !schemes.contains(scheme)).cloned().collect();
+        let (mut rows, mut missing) = (Vec::new(), Vec::new());
+        for workload in comparison.workloads() {
+            for metric in METRICS.iter().filter(|metric| workload == ALL || metric.is_of_flows()) {
+                let of = |scheme: &&String| row(workload, scheme, metric, &pairs[scheme.as_str()]);
+                let mut own: Vec<(ChangeRow, Option<f64>)> = schemes.iter().map(of).collect();
+                if workload == ALL
+                    && own.iter().all(|(row, _)| row.before.is_none())
+                    && own.iter().any(|(row, _)| row.now.is_some())
+                {
+                    missing.push(metric.name);
+                }
+                let tested: Vec<f64> = own.iter().filter_map(|(_, p)| *p).collect();
+                let mut corrected = holm(&tested).into_iter();
+                for (row, _) in own.iter_mut().filter(|(_, p)| p.is_some()) {
+                    let is_significant = corrected.next().is_some_and(|p| p < SIGNIFICANCE);
+                    row.change = match (is_significant, row.difference.is_some_and(|difference| difference < 0.0)) {
+                        (false, _) => Change::Undecided,
+                        (true, true) => Change::Lower,
+                        (true, false) => Change::Higher,
+                    };
+                }
+                rows.extend(own.into_iter().map(|(row, _)| row));
+            }
+        }
+        Changes { rows, missing, unmatched }
+    }
+
+    /// Returns `true` if every run has the fingerprint of the earlier one.
+    pub fn are_none(&self) -> bool {
+        self.rows.iter().all(|row| row.change == Change::SameFingerprint)
+    }
+}
+
+fn has_stopped(run: &Summary) -> bool {
+    run.all.flows.measured_unfinished > 0 || matches!(run.status, Some(RunStatus::Deadlock | RunStatus::Stalled))
+}
+
+/// Returns the row, and the p-value of a test.
+fn row(workload: &str, scheme: &str, metric: &Metric, pairs: &[(&Summary, &Summary)]) -> (ChangeRow, Option<f64>) {
+    let values: Vec<(Option<f64>, Option<f64>)> =
+        pairs.iter().map(|(before, now)| (metric.value(before, workload), metric.value(now, workload))).collect();
+    let mean = |values: Vec<Option<f64>>| {
+        let known: Vec<f64> = values.iter().copied().flatten().collect();
+        (!known.is_empty() && known.len() == values.len()).then(|| crate::mean(&known)).flatten()
+    };
+    let before = mean(values.iter().map(|(before, _)| *before).collect());
+    let now = mean(values.iter().map(|(_, now)| *now).collect());
+    let both: Vec<(f64, f64)> = values.iter().filter_map(|(before, now)| Some(((*now)?, (*before)?))).collect();
+    let paired = PairedDifference::of(&both).filter(|_| both.len() == pairs.len());
+    let is_same = pairs.iter().all(|(before, now)| now.fingerprint.is_some() && before.fingerprint == now.fingerprint);
+    let is_censored = pairs.iter().any(|(before, now)| has_stopped(before) || has_stopped(now));
+    let p_value = paired.as_ref().and_then(PairedDifference::p_value);
+    let differs =
+        paired.as_ref().is_some_and(|paired| paired.difference.mean != 0.0 || both.iter().any(|(a, b)| a != b));
+    let (change, p_value) = match () {
+        () if is_same => (Change::SameFingerprint, None),
+        () if is_censored => (Change::Censored, None),
+        () if paired.is_none() => (Change::Missing, None),
+        () if !differs => (Change::Equal, None),
+        () if p_value.is_some() => (Change::Undecided, p_value),
+        // A difference that is the same at each of three or more seeds has no variance to test.
+        () if both.len() >= crate::FEWEST_PAIRS && before < now => (Change::Higher, None),
+        () if both.len() >= crate::FEWEST_PAIRS => (Change::Lower, None),
+        () => (Change::FewSeeds, None),
+    };
+    let difference = paired.filter(|_| change != Change::Censored).map(|paired| paired.difference);
+    let interval = difference.as_ref().and_then(|difference| difference.interval()).unzip();
+    let row = ChangeRow {
+        workload: workload.to_string(),
+        scheme: scheme.to_string(),
+        metric: metric.name,
+        unit: metric.unit,
+        before,
+        now,
+        difference: difference.map(|difference| difference.mean),
+        difference_ci95_low: interval.0,
+        difference_ci95_high: interval.1,
+        seeds: pairs.len(),
+        change,
+    };
+    (row, p_value)
+}

@@ -1,0 +1,38 @@
+//! Columns, keys and metrics of results with their meanings, for `explain`.
+
+use crate::{comparison::Comparison, comparison::METRICS, summary::Summary, tables::TABLES};
+
+/// A column, key or metric of results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// Its name, in `summary.json` with the names of the objects around it: `slowdown_p99`, `flows.finished`.
+    pub name: String,
+    /// Where it is.
+    pub place: String,
+    /// Its unit; empty if it has none.
+    pub unit: String,
+    /// Its meaning.
+    pub meaning: String,
+}
+
+/// Place of metrics.
+pub const METRIC: &str = "metric of comparisons and sweeps";
+
+/// Returns every metric, column and key, metrics first.
+pub fn terms() -> Vec<Term> {
+    let term = |name: &str, place: &str, unit: &str, meaning: &str| {
+        let [name, place, unit, meaning] = [name, place, unit, meaning].map(str::to_string);
+        Term { name, place, unit, meaning }
+    };
+    let metric = METRICS.iter().map(|metric| term(metric.name, METRIC, metric.unit, metric.title));
+    let column = TABLES.iter().flat_map(|table| {
+        let place = format!("column of {0}.csv and {0}.parquet", table.name);
+        table.columns.iter().map(move |column| term(column.name, &place, column.unit, column.meaning))
+    });
+    let entries = [("column of comparison.csv", Comparison::columns()), ("key of summary.json", Summary::keys())];
+    let entry = entries.into_iter().flat_map(|(place, entries)| {
+        let own = move |entry: crate::ColumnEntry| term(&entry.name, place, &entry.unit, &entry.meaning);
+        entries.into_iter().map(own)
+    });
+    metric.chain(column).chain(entry).collect()
+}

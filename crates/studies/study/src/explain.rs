@@ -1,0 +1,128 @@
+//! Explanations of all names: those of scenarios, those of results, and words that lead to them.
+
+use anabranch_report::{METRIC, Term, terms};
+use anabranch_scenario::{
+    ScenarioError,
+    explain::{self as scenario, Explanation, Part, key_paths},
+    synonyms::{SYNONYMS, Synonym, synonym},
+};
+use anabranch_settings::nearest_few;
+
+/// Number of names that an error lists.
+const NEAR: usize = 4;
+
+fn plain(name: &str) -> String {
+    name.trim().trim_start_matches('[').trim_end_matches(']').to_lowercase().replace('_', "-")
+}
+
+/// Explains a scheme, topology, transport, workload, scenario, section or key, a column or metric of results, or a word that
+/// leads to them.
+///
+/// # Errors
+/// Where the name has no meaning: the nearest names, those that begin with it or contain it first.
+pub fn explain(name: &str) -> Result<Explanation, ScenarioError> {
+    let word = plain(name);
+    let mut parts = scenario::find(name).map_or_else(Vec::new, |found| found.parts);
+    parts.extend(result_parts(&word));
+    match synonym(&word) {
+        Some(synonym) => parts.insert(0, synonym_part(synonym)),
+        None if parts.is_empty() => return Err(unknown(name, &word)),
+        None => {}
+    }
+    let own = scenario::find(name).map_or_else(|| name.trim().to_lowercase(), |found| found.name);
+    Ok(Explanation { name: own, parts })
+}
+
+/// Columns, keys and metrics called `word`, or `FILE.NAME`, or the last part of whose name it is.
+fn result_parts(word: &str) -> Vec<Part> {
+    let is_meant = |term: &Term| {
+        let name = plain(&term.name);
+        let of_file = word.split_once('.').is_some_and(|(file, rest)| rest == name && term.place.contains(file));
+        name == word || of_file || name.rsplit_once('.').is_some_and(|(_, last)| last == word)
+    };
+    let part = |term: Term| {
+        let unit = if term.unit.is_empty() { String::new() } else { format!(" ({})", term.unit) };
+        let end = if term.meaning.ends_with('.') { "" } else { "." };
+        Part {
+            table: format!("{}: {}", term.place, term.name),
+            meaning: format!("{}{unit}{end}", term.meaning),
+            parameters: Vec::new(),
+        }
+    };
+    terms().into_iter().filter(is_meant).map(part).collect()
+}
+
+fn synonym_part(synonym: &Synonym) -> Part {
+    let see: Vec<String> = synonym.see.iter().map(|name| format!("  anabranch explain {name}")).collect();
+    let meaning = format!("{}\nSee\n{}", synonym.meaning, see.join("\n"));
+    Part { table: synonym.words.join(", "), meaning, parameters: Vec::new() }
+}
+
+/// Returns every name that [`explain`] knows.
+pub fn names() -> Vec<String> {
+    let mut names = scenario::names();
+    names.extend(terms().into_iter().map(|term| term.name));
+    names.extend(SYNONYMS.iter().flat_map(|synonym| synonym.words.iter().map(|word| (*word).to_string())));
+    names.extend(scenario::reference().iter().flat_map(|part| part.parameters.iter().map(|p| p.name.to_string())));
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn unknown(name: &str, word: &str) -> ScenarioError {
+    let (paths, names) = (key_paths(), names());
+    let section = word.split('.').next().unwrap_or(word);
+    // A key of a section that exists: its other keys.
+    let keys: Vec<&str> = paths.iter().map(String::as_str).filter(|path| plain(path).starts_with(section)).collect();
+    let near = match word.contains('.') && !keys.is_empty() {
+        true => nearest_few(name, keys, NEAR),
+        false => nearest_few(name, names.iter().map(String::as_str), NEAR),
+    };
+    let quoted: Vec<String> = near.iter().skip(1).map(|name| format!("`{name}`")).collect();
+    ScenarioError::new(format!("unknown name `{name}`")).help(format!(
+        "did you mean `{}`? Near are {} too; `anabranch list` shows what there is to list",
+        near.first().map_or("", String::as_str),
+        quoted.join(", ")
+    ))
+}
+
+/// Returns the metrics and columns of results, for `list`.
+pub fn result_terms(metrics: bool) -> Vec<Term> {
+    terms().into_iter().filter(|term| (term.place == METRIC) == metrics).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn synonyms_lead_to_names_that_exist() {
+        for synonym in SYNONYMS {
+            for name in synonym.see {
+                assert!(explain(name).is_ok_and(|found| !found.parts.is_empty()), "{name}");
+            }
+            for word in synonym.words {
+                assert!(explain(word).unwrap().text(80).contains(synonym.see[0]), "{word}");
+            }
+        }
+    }
+
+    #[test]
+    fn results_are_explained_and_keys_have_full_paths() {
+        let text = |name: &str| explain(name).unwrap().text(100);
+        assert!(text("fct_rx_ps").contains("column of flows.csv"), "{}", text("fct_rx_ps"));
+        assert!(text("slowdown_p99").contains(METRIC));
+        assert!(text("p_holm").contains("comparison.csv"));
+        assert!(text("flows.finished").contains("summary.json"));
+        assert!(text("load").contains("--set workload.0.load=0.5"), "{}", text("load"));
+        assert!(text("p_ecn").contains("--set load_balancer.prime.p_ecn="), "{}", text("p_ecn"));
+    }
+
+    #[test]
+    fn unknown_names_list_what_begins_with_them() {
+        let remedy = |name: &str| explain(name).unwrap_err().remedy().unwrap().to_string();
+        assert!(remedy("slowdown_p9").starts_with("did you mean `slowdown_p9"), "{}", remedy("slowdown_p9"));
+        assert!(remedy("topology.link_rte").contains("`topology.link_rate`"), "{}", remedy("topology.link_rte"));
+        assert!(remedy("prim").starts_with("did you mean `prime`"), "{}", remedy("prim"));
+    }
+}
