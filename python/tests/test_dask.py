@@ -93,9 +93,9 @@ def test_the_command_with_the_address_of_a_scheduler(client: Any, tmp_path: Path
     done = command(client.scheduler.address)
     assert done.returncode == 0 and "16 finished" in done.stdout, done.stderr
     all_done_once(tmp_path / "results" / "study")
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        refused = command(f"tcp://127.0.0.1:{nobody.getsockname()[1]}")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        refused = command(f"tcp://127.0.0.1:{closed.getsockname()[1]}")
     assert refused.returncode == 2 and "no reply from a Dask scheduler" in refused.stderr
 
 

@@ -110,7 +110,7 @@ def test_compare_pairs_load_balancers() -> None:
     directory = comparison.directory
     assert directory.exists() and not comparison.failed
     del comparison
-    assert not directory.exists(), "what nobody asked to keep is gone"
+    assert not directory.exists(), "what is not kept is removed"
 
 
 def test_progress_is_told_and_exceptions_come_through() -> None:

@@ -5,7 +5,7 @@ use super::{
     request::request,
 };
 use crate::{arguments::Compare, failure::Failure, printing::note};
-use anabranch_report::{FEWEST_PAIRS, Manifest, Sequential};
+use anabranch_report::{MIN_PAIRS, Manifest, Sequential};
 use anabranch_scenario::{
     ScenarioError,
     backend::BackendEntry,
@@ -31,7 +31,7 @@ fn share(text: &str) -> Result<f64, ScenarioError> {
 pub(super) fn plan(arguments: &Compare) -> Result<Option<Sequential>, ScenarioError> {
     let Some(text) = &arguments.until_decided else { return Ok(None) };
     let share = share(text)?;
-    let fewest = FEWEST_PAIRS as u64;
+    let fewest = MIN_PAIRS as u64;
     let first = arguments.entries.seeds.unwrap_or_else(|| FIRST.min(arguments.max_seeds));
     if first < fewest {
         return Err(ScenarioError::new(format!("--seeds {first}: a test needs at least {fewest} seeds"))

@@ -9,7 +9,7 @@ use super::{
     verdict::{self, Compared, Effect, Verdict},
     words::{Detail, published, result_text},
 };
-use anabranch_report::FEWEST_PAIRS;
+use anabranch_report::MIN_PAIRS;
 use std::collections::BTreeMap;
 
 /// Claim with its results.
@@ -272,7 +272,7 @@ impl ClaimJudge<'_> {
             ClaimKind::Shown(_) => (Verdict::NoNumber, None),
             ClaimKind::Value(_, published) => {
                 let few = |detail: &Detail| match self.claim.across {
-                    SeedStatistic::Mean => detail.seeds < FEWEST_PAIRS,
+                    SeedStatistic::Mean => detail.seeds < MIN_PAIRS,
                     SeedStatistic::Median => detail.interval.is_none(),
                 };
                 let each = |(detail, _): &(Detail, Option<Compared>)| match few(detail) {

@@ -67,7 +67,7 @@ impl Compared {
                 (true, false) => (f64::INFINITY, Test::Constant),
                 _ => (-1.0, Test::Constant),
             };
-            let test = if seeds < anabranch_report::FEWEST_PAIRS { Test::TooFew } else { test };
+            let test = if seeds < anabranch_report::MIN_PAIRS { Test::TooFew } else { test };
             let side = |endless: bool, mean: f64| if endless { f64::INFINITY } else { mean };
             let (a, b) = (side(a_endless, mean(|pair| pair.0)), side(b_endless, mean(|pair| pair.1)));
             return Some(Compared { a, b, change, interval: None, test, seeds });

@@ -5,7 +5,7 @@ use crate::{
     intervals::{level_of, seeds_needed},
     sequential::Sequential,
     statistics::{
-        CONFIDENCE, FEWEST_PAIRS, PairedDifference, SIGNIFICANCE, Test, holm, mean, standard_deviation, t_quantile,
+        CONFIDENCE, MIN_PAIRS, PairedDifference, SIGNIFICANCE, Test, holm, mean, standard_deviation, t_quantile,
         two_sided,
     },
 };
@@ -24,7 +24,7 @@ pub enum Method {
     Equal,
     /// They differ by the same amount at every seed.
     Constant,
-    /// Fewer than [`FEWEST_PAIRS`] seeds.
+    /// Fewer than [`MIN_PAIRS`] seeds.
     FewSeeds,
     /// Its flows did not all finish.
     Censored,
@@ -97,7 +97,7 @@ const MAX_EXCESS: f64 = 1.1;
 /// The variances of the differences from the baseline must not exceed the pooled one by more than a tenth on average.
 fn pooled(values: &[&[f64]]) -> Option<Spread> {
     let (schemes, seeds) = (values.len(), values.first()?.len());
-    if schemes < 3 || seeds < FEWEST_PAIRS {
+    if schemes < 3 || seeds < MIN_PAIRS {
         return None;
     }
     let of_seed: Vec<f64> =
@@ -135,7 +135,7 @@ pub(crate) fn separated_p(pairs: &[(f64, f64)]) -> Option<f64> {
         pairs.iter().all(|pair| constant(pair) == value)
             && (pairs.iter().all(|pair| other(pair) > value) || pairs.iter().all(|pair| other(pair) < value))
     };
-    let found = pairs.len() >= FEWEST_PAIRS && (beyond(&|p| p.0, &|p| p.1) || beyond(&|p| p.1, &|p| p.0));
+    let found = pairs.len() >= MIN_PAIRS && (beyond(&|p| p.0, &|p| p.1) || beyond(&|p| p.1, &|p| p.0));
     found.then(|| 2.0 * 0.25f64.powi(i32::try_from(pairs.len()).unwrap_or(i32::MAX)))
 }
 

@@ -1,7 +1,7 @@
 use crate::{
     comparison::{ALL, Comparison, ComparisonRow, Metric},
     numbers::{bytes, capital, list, significant_digits, significant_digits_trimmed, thousands},
-    statistics::FEWEST_PAIRS,
+    statistics::MIN_PAIRS,
     summary::Summary,
     wording::needed,
 };
@@ -61,7 +61,7 @@ fn ranking(comparison: &Comparison, ranked: &[&ComparisonRow], metric: &Metric) 
     if !lowest.leading {
         return vec![
             format!(
-                "Too few seeds to rank the schemes: {} so far; a test needs {FEWEST_PAIRS}, a decision five or more.",
+                "Too few seeds to rank the schemes: {} so far; a test needs {MIN_PAIRS}, a decision five or more.",
                 seeds_in_words(lowest.seeds)
             ),
             format!("The lowest {title} so far is {} under {}; no difference is tested.", value(lowest), lowest.scheme),

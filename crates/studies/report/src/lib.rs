@@ -72,7 +72,7 @@ pub use real_run::FaultSummary;
 pub use redraw::{read_comparison, report, report_pooled};
 pub use sequential::Sequential;
 pub use statistics::{
-    CONFIDENCE, Distribution, Estimate, FEWEST_PAIRS, PairedDifference, SIGNIFICANCE, Test, holm, mean, quantile,
+    CONFIDENCE, Distribution, Estimate, MIN_PAIRS, PairedDifference, SIGNIFICANCE, Test, holm, mean, quantile,
     slowdown, standard_deviation,
 };
 pub use store::{

@@ -2,7 +2,7 @@
 
 use super::{
     quantile,
-    statistics::{CONFIDENCE, FEWEST_PAIRS, Test},
+    statistics::{CONFIDENCE, MIN_PAIRS, Test},
 };
 use statrs::distribution::{Binomial, DiscreteCDF};
 
@@ -35,7 +35,7 @@ pub fn sign_test(differences: &[f64]) -> Test {
     let Some((middle, Some((low, high)))) = median(differences) else { return Test::TooFew };
     if low == high && differences.iter().all(|difference| *difference == middle) {
         return match () {
-            () if differences.len() < FEWEST_PAIRS => Test::TooFew,
+            () if differences.len() < MIN_PAIRS => Test::TooFew,
             () if middle == 0.0 => Test::Equal,
             () => Test::Constant,
         };

@@ -108,7 +108,7 @@ fn student(degrees_of_freedom: usize) -> Option<StudentsT> {
 }
 
 /// Minimum number of pairs for a test. Two have one degree of freedom, and t would have to exceed 12.7.
-pub const FEWEST_PAIRS: usize = 3;
+pub const MIN_PAIRS: usize = 3;
 
 /// Spread below this share of the values is attributed to rounding.
 const ROUNDING: f64 = 1e-12;
@@ -116,7 +116,7 @@ const ROUNDING: f64 = 1e-12;
 /// Result of a paired t-test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Test {
-    /// Fewer than [`FEWEST_PAIRS`] seeds that both ran.
+    /// Fewer than [`MIN_PAIRS`] seeds that both ran.
     TooFew,
     /// The two are equal at every seed.
     Equal,
@@ -143,7 +143,7 @@ impl PairedDifference {
         let largest = pairs.iter().flat_map(|pair| [pair.0.abs(), pair.1.abs()]).fold(0.0, f64::max);
         let deviation = standard_deviation(&differences).unwrap_or(0.0);
         let test = match deviation > ROUNDING * largest {
-            _ if differences.len() < FEWEST_PAIRS => Test::TooFew,
+            _ if differences.len() < MIN_PAIRS => Test::TooFew,
             false if difference.mean.abs() <= ROUNDING * largest => Test::Equal,
             false => Test::Constant,
             true => {

@@ -6,7 +6,7 @@ use crate::{
     intervals::{MAX_SEEDS_NEEDED, about_seeds},
     numbers::{list, significant_digits_trimmed, thousands},
     sequential::Sequential,
-    statistics::FEWEST_PAIRS,
+    statistics::MIN_PAIRS,
     summary::RunStatus,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -162,7 +162,7 @@ pub(crate) fn needed(rows: &[&ComparisonRow], baseline: &str) -> Option<String> 
 pub(crate) fn undecided(rows: &[&ComparisonRow]) -> String {
     let tested = rows.iter().any(|row| row.p_value.is_some());
     if !tested {
-        return format!("too few seeds to compare schemes: a test needs {FEWEST_PAIRS}, a decision five or more");
+        return format!("too few seeds to compare schemes: a test needs {MIN_PAIRS}, a decision five or more");
     }
     let needed = rows.iter().filter_map(|row| row.seeds_needed).min();
     let first = match needed {

@@ -22,9 +22,9 @@ const BINS: usize = 20;
 /// Up to this many different sizes, each size is a bin.
 const DISTINCT: usize = 24;
 /// Minimum number of flows of every seed in a bin: with fewer, the 99th percentile is close to the slowest flow.
-const FEWEST: usize = 100;
+const MIN_FLOWS: usize = 100;
 /// The same for a median.
-const FEWEST_MEDIAN: usize = 10;
+const MIN_FLOWS_MEDIAN: usize = 10;
 
 /// `at`: median size of its flows, at which its point is drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -121,12 +121,14 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     if all.len() < 2 {
         return Ok(None);
     }
-    let mut bins_of = bins(&most, FEWEST);
+    let mut bins_of = bins(&most, MIN_FLOWS);
     if bins_of.len() < 2 {
-        bins_of = bins(&most, FEWEST_MEDIAN);
+        bins_of = bins(&most, MIN_FLOWS_MEDIAN);
     }
     if bins_of.len() < 2 {
-        return Err(format!("each seed has too few flows for two sizes ({FEWEST_MEDIAN} flows a bin are the fewest)"));
+        return Err(format!(
+            "each seed has too few flows for two sizes ({MIN_FLOWS_MEDIAN} flows a bin are the fewest)"
+        ));
     }
     let bins = bins_of;
     let number = |estimate: Option<Estimate>, get: fn(&Estimate) -> Option<f64>| {
@@ -140,7 +142,8 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         let mut lines = [vec![], vec![]];
         for (at, bin) in bins.iter().enumerate() {
             let slowdowns: Vec<f64> = per_seed.iter().flat_map(|bins| bins[at].iter().copied()).collect();
-            let estimates = [(0.5, FEWEST_MEDIAN), (0.99, FEWEST)].map(|(q, few)| over_seeds(&per_seed, at, q, few));
+            let estimates =
+                [(0.5, MIN_FLOWS_MEDIAN), (0.99, MIN_FLOWS)].map(|(q, few)| over_seeds(&per_seed, at, q, few));
             for (line, estimate) in lines.iter_mut().zip(estimates) {
                 line.extend(estimate.map(|estimate| (at, estimate)));
             }
@@ -169,10 +172,10 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         .filter(|(_, lines)| lines.iter().any(|line| !line.1.is_empty()))
         .collect();
     if shown.is_empty() {
-        return Err(format!("no bin of sizes has {FEWEST_MEDIAN} flows of every seed"));
+        return Err(format!("no bin of sizes has {MIN_FLOWS_MEDIAN} flows of every seed"));
     }
     let subtitle = format!(
-        "{}, {}{}; a 99th percentile is shown where every seed has {FEWEST} flows or more{}. Less is better, 1 is a flow alone on the network",
+        "{}, {}{}; a 99th percentile is shown where every seed has {MIN_FLOWS} flows or more{}. Less is better, 1 is a flow alone on the network",
         if many { format!("{} bins of sizes", bins.len()) } else { "One point per size".to_string() },
         seeds(data, "mean over ", " with its 95 % confidence interval"),
         if data.seeds().len() == 1 { ", so no interval" } else { "" },
@@ -296,9 +299,9 @@ mod tests {
     #[test]
     fn tail_of_too_few_flows_is_hidden() {
         let seed = |n: usize| vec![(0..n).map(|i| i as f64).collect::<Vec<f64>>()];
-        assert_eq!(over_seeds(&[seed(100), seed(99)], 0, 0.99, FEWEST), None);
+        assert_eq!(over_seeds(&[seed(100), seed(99)], 0, 0.99, MIN_FLOWS), None);
         // 0 to 99: position 99 * 0.99 = 98.01; twice the same values: no spread.
-        let found = over_seeds(&[seed(100), seed(100)], 0, 0.99, FEWEST).unwrap();
+        let found = over_seeds(&[seed(100), seed(100)], 0, 0.99, MIN_FLOWS).unwrap();
         assert!((found.mean - 98.01).abs() < 1e-9 && found.half_width == Some(0.0), "{found:?}");
     }
 }

@@ -100,7 +100,7 @@ class Packets {
   /** What has become of the packets sent so far, and over how many ways. */
   count() {
     const { runs, time } = this.app;
-    const rows = ["sent", "under way", "received", "marked", "trimmed", "sent again", "dropped or lost", "ways taken"];
+    const rows = ["sent", "in flight", "received", "marked", "trimmed", "retransmitted", "dropped or lost", "paths used"];
     const values = this.of.map((of, run) => {
       const sums = new Array(rows.length - 1).fill(0), ways = new Set();
       if (!of) return null;
