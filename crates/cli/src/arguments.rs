@@ -130,11 +130,14 @@ pub(crate) struct ScenarioArguments {
     pub(crate) seed: Option<u64>,
 }
 
+/// Maximum of `--threads`: more than any machine has cores, fewer than a process may start.
+const MAX_THREADS: i64 = 1024;
+
 /// Options of a run: threads, results, progress.
 #[derive(Debug, Args)]
 pub(crate) struct RunOptions {
     /// Number of threads [default: the machine's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS))]
     pub(crate) threads: Option<u16>,
     /// Directory for results [default: results/SCENARIO-HASH]
     #[arg(long, value_name = "DIR")]
@@ -353,7 +356,7 @@ pub(crate) struct Rerun {
     /// One of its runs: SCHEME/seedN of a comparison, a hash of a sweep [default: all]
     pub(crate) run: Option<String>,
     /// Number of threads [default: the machine's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS))]
     pub(crate) threads: Option<u16>,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
@@ -561,7 +564,7 @@ pub(crate) struct Topology {
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     /// Threads of the simulator; the stripped loop has one
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS))]
     pub(crate) threads: u16,
     /// Runs of each case; the median is reported
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]

@@ -58,6 +58,24 @@ fn collective_is_reported_with_its_completion_and_bus_bandwidth() {
     assert_eq!(folder.json_file("both/comparison.json")["main_metric"], "completion");
 }
 
+/// More threads than any machine of ours has cores: one warning, and the same results.
+#[test]
+fn threads_beyond_the_cores_are_a_warning() {
+    let folder = Folder::new("threads-beyond");
+    let warnings = |arguments: &[&str]| {
+        let output = folder.run(arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stderr).unwrap();
+        text.lines().filter(|line| line.contains("--threads: found")).map(str::to_string).collect::<Vec<_>>()
+    };
+    for (command, out) in [("run", "run"), ("compare", "compare")] {
+        let found = warnings(&[command, "tiny", "--threads", "1024", "--out", out]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("warning: --threads: found 1024, this process may use "), "{found:?}");
+        assert_eq!(warnings(&[command, "tiny", "--threads", "1", "--out", &format!("{out}1")]), [""; 0]);
+    }
+}
+
 #[test]
 fn two_threads_give_the_fingerprint_of_one() {
     let folder = Folder::new("threads");
@@ -191,6 +209,7 @@ fn invalid_input_exits_with_2_and_writes_nothing() {
         (&["run", "tiny", "--set", "load_balancer.scheme=prme"], &["`prme`", "did you mean `prime`?"]),
         (&["run", "tiny", "--seed", "many"], &["many", "--seed"]),
         (&["run", "tiny", "--threads", "0"], &["0", "--threads"]),
+        (&["compare", "tiny", "--threads", "1025"], &["1025", "--threads", "1..=1024"]),
         (&["run", "tiny", "--out", "taken"], &["--out", "taken is a file"]),
         (&["compare", "tiny", "--out", "taken/below"], &["--out", "taken is a file"]),
         (&["run", "tiny", "--format", "jsn"], &["jsn", "json"]),

@@ -23,6 +23,7 @@ pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
                           measure target/dist/anabranch of `cargo build --profile dist -p anabranch`",
         );
     }
+    let threads = super::request::threads_or_cores(Some(arguments.threads));
     let cases = match arguments.small {
         true => SMALL,
         false => CASES,
@@ -31,7 +32,7 @@ pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
     let mut all = Vec::new();
     for case in cases {
         note(&format!("measuring {}: the stripped loop and the simulator in turn", case.name));
-        let measured = measure(case, arguments.threads.into(), arguments.repetitions.into());
+        let measured = measure(case, threads, arguments.repetitions.into());
         all.push(measured.map_err(|error| failure(case, error))?);
     }
     match arguments.format {

@@ -13,7 +13,7 @@ use anabranch_scenario::{
     scenario::Scenario,
 };
 use anabranch_study::compare::Request;
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Once};
 
 pub(crate) fn load(arguments: &ScenarioArguments) -> Result<Scenario, ScenarioError> {
     let scenario = library::load(&arguments.scenario, &arguments.set, arguments.seed)?;
@@ -77,7 +77,7 @@ pub(crate) fn unfinished(lines: &[String]) -> Result<(), Failure> {
 
 /// Number of threads: `--threads`, else that of the machine.
 pub(crate) fn threads(options: &RunOptions) -> usize {
-    options.threads.map_or_else(available_threads, usize::from)
+    threads_or_cores(options.threads)
 }
 
 /// Number of threads of the machine.
@@ -85,9 +85,26 @@ pub(crate) fn available_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Returns the requested number of threads, with a warning where it exceeds the cores; without a request that of the cores.
+pub(crate) fn threads_or_cores(requested: Option<u16>) -> usize {
+    static WARN: Once = Once::new();
+    let cores = available_threads();
+    let Some(threads) = requested.map(usize::from) else { return cores };
+    if threads > cores {
+        WARN.call_once(|| {
+            note(&format!(
+                "warning: --threads: found {threads}, this process may use {cores}: more threads than cores take longer, \
+                 results are the same"
+            ));
+        });
+    }
+    threads
+}
+
 /// Number of threads of one run: `--threads`, else that of the machine, at most as many as the fabric can use.
 pub(crate) fn threads_of_run(options: &RunOptions, scenario: &Scenario) -> usize {
-    options.threads.map_or_else(|| threads(options).min(scenario.max_threads()), usize::from)
+    let threads = threads(options);
+    if options.threads.is_some() { threads } else { threads.min(scenario.max_threads()) }
 }
 
 /// Returns the result directory: `--out`, else `results/STEM-HASH`. Refuses a path that is or passes a file.

@@ -48,8 +48,7 @@ pub(crate) fn rerun(arguments: &Rerun) -> Result<(), Failure> {
         note(&format!("warning: recorded with another build, {build}, so results may differ"));
     }
     let watch = ProgressDisplay::new(arguments.progress, runs.iter().map(|run| run.name.clone()).collect());
-    let threads =
-        arguments.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let threads = super::request::threads_or_cores(arguments.threads);
     let found = rerun::rerun(&runs, threads, &watch);
     watch.close();
     let outcomes: Vec<(&Recorded, String, &[String], bool)> = runs

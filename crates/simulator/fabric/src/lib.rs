@@ -24,5 +24,5 @@ mod switch;
 mod trigger;
 
 pub use measure::series_bytes;
-pub use plan::{How, Split, Timing, lossless_problem};
+pub use plan::{How, Split, Timing, lossless_problem, shared_cells};
 pub use run::{check, run};

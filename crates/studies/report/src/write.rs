@@ -12,7 +12,7 @@ use crate::{
     staging::Staging,
     store::Attempt,
     summary::Summary,
-    tables::{Context, Label, Member, TABLES, stage_gathered, write_csv, write_parquet},
+    tables::{Context, Label, Member, TABLES, csv_bytes, stage_gathered, write_csv, write_parquet},
 };
 use anabranch_outcome::RunResult;
 use anabranch_units::Time;
@@ -25,13 +25,20 @@ pub struct Formats {
     pub csv: bool,
     /// Write `flows.parquet` and so on.
     pub parquet: bool,
+    /// Maximum size of `links.csv` in bytes where `links.parquet` is written; a larger table is written as Parquet alone.
+    pub max_links_csv: u64,
 }
+
+/// [`Formats::max_links_csv`] of results.
+const MAX_LINKS_CSV: u64 = 1_000_000_000;
 
 impl Formats {
     /// Both formats, for a single run.
-    pub const BOTH: Formats = Formats { csv: true, parquet: true };
+    pub const BOTH: Formats = Formats { csv: true, parquet: true, max_links_csv: MAX_LINKS_CSV };
     /// Parquet alone, a fraction of the size, for the runs of a comparison.
-    pub const PARQUET: Formats = Formats { csv: false, parquet: true };
+    pub const PARQUET: Formats = Formats { csv: false, ..Formats::BOTH };
+    /// CSV alone.
+    pub const CSV: Formats = Formats { parquet: false, ..Formats::BOTH };
 }
 
 /// Writes a run's tables, `manifest.json` and `summary.json` into `dir`.
@@ -101,8 +108,16 @@ fn stage_run(
     let mut files = vec![];
     for table in TABLES {
         let written = table.always || !(table.rows)(result).is_empty();
-        for (extension, wanted) in [("csv", formats.csv), ("parquet", formats.parquet)] {
-            let entry = FileEntry::of_table(table, extension);
+        let is_limited = table.name == "links" && formats.csv && formats.parquet;
+        let omitted = is_limited
+            .then(|| csv_bytes(table, &context))
+            .filter(|bytes| *bytes > formats.max_links_csv)
+            .map(|bytes| {
+                format!("; links.csv is omitted: about {bytes} B, at most {} B are written", formats.max_links_csv)
+            });
+        for (extension, wanted) in [("csv", formats.csv && omitted.is_none()), ("parquet", formats.parquet)] {
+            let mut entry = FileEntry::of_table(table, extension);
+            entry.meaning.extend(omitted.as_deref());
             if !wanted || !written {
                 continue;
             }

@@ -502,7 +502,7 @@ fn without(path: &Path, columns: &[&str]) {
 #[test]
 fn figures_skipped_for_old_rows_are_named() {
     let dir = folder();
-    let csv = Formats { csv: true, parquet: false };
+    let csv = Formats::CSV;
     let mut result = run(&SCHEMES[2], 1, 2000, false);
     add_measurements(&mut result);
     common::write_run(&dir, &result, &meta("hopper", 1), &provenance(), csv).unwrap();

@@ -27,7 +27,7 @@ fn both_formats_equal_the_run() {
     unfinish(&mut result.flows[17]);
     result.flows[18].start = None;
     let meta = meta("hf2t+letflow", 3);
-    common::write_run(&csv, &result, &meta, &provenance(), Formats { csv: true, parquet: false }).unwrap();
+    common::write_run(&csv, &result, &meta, &provenance(), Formats::CSV).unwrap();
     common::write_run(&parquet, &result, &meta, &provenance(), Formats::PARQUET).unwrap();
     for table in TABLES {
         let columns: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
@@ -45,6 +45,32 @@ fn both_formats_equal_the_run() {
         assert_eq!(frame.integers("start_ps")[i], flow.start.map(|t| t.ps()));
     }
     assert_eq!((frame.reals("slowdown")[17], frame.texts("status")[17].as_str()), (None, "unfinished"));
+}
+
+/// A `links` table whose CSV would exceed the limit is Parquet alone, and the manifest says so.
+#[test]
+fn large_links_are_parquet_alone() {
+    let dir = folder();
+    let result = run(&SCHEMES[1], 3, 30_000, false);
+    let write = |name: &str, max_links_csv| {
+        let formats = Formats { max_links_csv, ..Formats::BOTH };
+        let dir = dir.join(name);
+        common::write_run(&dir, &result, &meta("hf2t+letflow", 3), &provenance(), formats).unwrap();
+        let manifest = Manifest::read(&dir).unwrap().unwrap();
+        let meaning = manifest.files.iter().find(|file| file.name == "links.parquet").unwrap().meaning.clone();
+        (files(&dir), meaning)
+    };
+    let (whole, plain) = write("whole", Formats::BOTH.max_links_csv);
+    let bytes = fs::metadata(dir.join("whole/links.csv")).unwrap().len();
+    // There are fewer than a thousand links, so that the estimate is exact.
+    assert!(!plain.contains("omitted"), "{plain}");
+    let (same, _) = write("same", bytes);
+    assert_eq!(same, whole);
+    let (less, meaning) = write("less", bytes - 1);
+    let gone: Vec<&String> = whole.difference(&less).collect();
+    assert_eq!(gone, ["links.csv"]);
+    assert!(meaning.contains("links.csv is omitted: about") && meaning.contains(&bytes.to_string()), "{meaning}");
+    assert!(Frame::read(&dir.join("less"), "links", &["bytes"]).unwrap().is_some());
 }
 
 #[test]
@@ -66,7 +92,7 @@ fn only_measured_tables_are_written_and_stale_ones_removed() {
     let dir = folder();
     let mut measured = run(&SCHEMES[4], 1, 10, false);
     add_measurements(&mut measured);
-    let formats = Formats { csv: true, parquet: false };
+    let formats = Formats::CSV;
     common::write_run(&dir, &measured, &meta("prime", 1), &provenance(), formats).unwrap();
     let base = ["flows.csv", "links.csv", "manifest.json", "summary.json"];
     let extra = ["series.csv", "series_flows.csv", "series_scheme.csv", "uplinks.csv", "occupancy.csv", "trace.csv"];
@@ -111,14 +137,7 @@ fn names_may_contain_commas_and_quotes() {
     let dir = folder();
     let mut meta = meta("prime", 1);
     meta.workloads[0].name = "web, \"search\"\n2".to_string();
-    common::write_run(
-        &dir,
-        &run(&SCHEMES[4], 1, 5, false),
-        &meta,
-        &provenance(),
-        Formats { csv: true, parquet: false },
-    )
-    .unwrap();
+    common::write_run(&dir, &run(&SCHEMES[4], 1, 5, false), &meta, &provenance(), Formats::CSV).unwrap();
     let frame = Frame::read(&dir, "flows", &["workload"]).unwrap().unwrap();
     assert!(frame.texts("workload").iter().all(|name| name == "web, \"search\"\n2"));
 }

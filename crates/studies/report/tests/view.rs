@@ -147,7 +147,7 @@ fn written(result: &RunRows, formats: Formats) -> Folder {
 #[test]
 fn page_data_equals_rows() {
     let result = small();
-    for formats in [Formats::PARQUET, Formats { csv: true, parquet: false }] {
+    for formats in [Formats::PARQUET, Formats::CSV] {
         let dir = written(&result, formats);
         let page = write_view_into(&dir, &[dir.to_path_buf()]).unwrap();
         let blocks = blocks(&fs::read_to_string(page).unwrap());

@@ -467,7 +467,7 @@ fn timers_as_long_as_time_itself() {
 
 #[test]
 fn oversized_scenarios_are_refused() {
-    // 32,768 hosts, three levels of links: 98,304 cables of 1440 B, 2560 * 2048 entries of 4 B... in all some 200 MB.
+    // 65,536 hosts, three levels of links: 196,608 cables of 2460 B, 5120 * 2048 entries of 4 B: in all some 530 MB.
     let large = ["topology.tiers=3", "topology.radix=64", "run.memory_limit=100MB"];
     let error = error_of(GOOD, &large);
     assert_says(&error, &["65536 hosts", "GB of memory", "`memory_limit` of [run] allows 0.1 GB"], "fabric");
@@ -478,7 +478,15 @@ fn oversized_scenarios_are_refused() {
         "kind = \"leaf-spine\"\nleaves = 2048\nhosts_per_leaf = 512\nspines = 2",
     );
     let error = error_of(&million, &["run.memory_limit=1GB"]);
-    assert_says(&error, &["1048576 hosts", "1.5 GB of memory", "allows 1.0 GB"], "a million hosts");
+    assert_says(&error, &["1048576 hosts", "2.6 GB of memory", "allows 1.0 GB"], "a million hosts");
+    // A million hosts under 2048 spines: 4,194,304 cables more, 10 GB in all. Four million hosts are beyond any run. Both are
+    // refused before anything is built: that would take seconds and gigabytes.
+    let began = std::time::Instant::now();
+    let error = error_of(&million.replace("spines = 2", "spines = 2048"), &["run.memory_limit=8GB"]);
+    assert_says(&error, &["1048576 hosts", "12.9 GB of memory", "allows 8.0 GB"], "many spines");
+    let error = error_of(&million.replace("leaves = 2048", "leaves = 8192"), &[]);
+    assert_says(&error, &["`leaves` makes 4194304 hosts", "at most 1048576"], "four million hosts");
+    assert!(began.elapsed() < std::time::Duration::from_secs(1), "{:?}", began.elapsed());
     // 8 hosts, 2^23 rounds: 67 million flows of 400 B.
     let flows = [
         "workload.0={ kind = \"permutation\", size = \"1B\", rounds = 8388608, max_flows = 100000000 }",

@@ -7,6 +7,29 @@ const MIN_WINDOW: u64 = 20_000;
 /// Maximum number of cells that a port can name; beyond it, neighbours in the order of switches share a cell.
 const MAX_CELLS: usize = u16::MAX as usize - 1;
 
+/// Returns a warning where `topology` has so many switches that neighbours share a cell.
+pub fn shared_cells(topology: &Topology) -> Option<String> {
+    let switches = topology.switches() as usize;
+    if switches <= MAX_CELLS {
+        return None;
+    }
+    let mut groups = Groups::new(switches);
+    for link in &topology.links {
+        let inside = link.from.0 >= topology.hosts && link.to.0 >= topology.hosts;
+        if inside && link.delay.saturating_add(topology.switch_latency).ps() < MIN_WINDOW {
+            groups.join((link.from.0 - topology.hosts) as usize, (link.to.0 - topology.hosts) as usize);
+        }
+    }
+    let count = groups.count();
+    let together = count.div_ceil(MAX_CELLS);
+    (together > 1).then(|| {
+        format!(
+            "[topology]: {count} groups of switches, {MAX_CELLS} are kept apart: {together} neighbours each share a cell, so the \
+             run is slower; results are the same"
+        )
+    })
+}
+
 /// The cells of a fabric. They depend on the fabric alone, never on the number of threads.
 #[derive(Clone, Debug)]
 pub(crate) struct CellPlan {
@@ -130,6 +153,10 @@ impl Groups {
         self.parent[a.max(b)] = a.min(b) as u32;
     }
 
+    fn count(&mut self) -> usize {
+        (0..self.parent.len()).filter(|&switch| self.root(switch) == switch).count()
+    }
+
     /// Joins neighbouring sets until at most `max` remain.
     fn merge_into(&mut self, max: usize) {
         let roots: Vec<usize> = (0..self.parent.len()).filter(|&switch| self.root(switch) == switch).collect();
@@ -223,6 +250,9 @@ mod tests {
         let topology = parameters.build(&|path| Err(std::io::Error::other(path.to_string()))).expect("a topology");
         let plan = cells(&topology, None, 1, &[1; 2]);
         assert_eq!((plan.cells(), plan.lookahead), (32_768, 1_000_000));
+        let warning = shared_cells(&topology).expect("a warning");
+        assert!(warning.contains("65536 groups") && warning.contains("2 neighbours"), "{warning}");
+        assert_eq!(shared_cells(&fat_tree("1us")), None);
     }
 
     /// Only the first four leaves have load; each of two threads gets two of them.

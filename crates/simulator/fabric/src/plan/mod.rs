@@ -12,6 +12,7 @@ pub(crate) use buffer::SharedBuffer;
 pub use buffer::lossless_problem;
 #[cfg(test)]
 pub(crate) use buffer::{Pool, QUEUES};
+pub use cells::shared_cells;
 pub(crate) use guided::Guided;
 pub(crate) use links::LinkPlan;
 pub(crate) use marking::Marking;

@@ -18,7 +18,7 @@ pub use text::csv_tables;
 
 pub(crate) use gather::stage_gathered;
 pub(crate) use parquet::write_parquet;
-pub(crate) use text::write_csv;
+pub(crate) use text::{csv_bytes, write_csv};
 
 use crate::meta::RunMeta;
 use anabranch_outcome::RunResult;

@@ -1,4 +1,4 @@
-use super::{Context, TABLES, Table, Value};
+use super::{At, Context, TABLES, Table, Value};
 use crate::meta::RunMeta;
 use anabranch_outcome::RunResult;
 use std::io::{self, Write};
@@ -18,8 +18,26 @@ pub fn csv_tables(result: &RunResult, meta: &RunMeta) -> Vec<(&'static str, Stri
 /// Approximate bytes that are written to the file at once.
 const BLOCK: usize = 1 << 16;
 
+/// Estimates the bytes of `table` as CSV from up to a thousand of its rows, evenly spaced.
+pub(crate) fn csv_bytes(table: &Table, context: &Context<'_>) -> u64 {
+    const SAMPLES: usize = 1000;
+    let rows = (table.rows)(context.result);
+    let sampled: Vec<At> = rows.iter().step_by(rows.len().div_ceil(SAMPLES).max(1)).copied().collect();
+    let bytes = |rows: &[At]| {
+        let mut text = Vec::new();
+        write_rows(table, context, rows, &mut text).expect("memory can be written");
+        text.len() as u64
+    };
+    let header = bytes(&[]);
+    header + (bytes(&sampled) - header).saturating_mul(rows.len() as u64) / (sampled.len() as u64).max(1)
+}
+
 /// Most values are numbers, which need no quotes.
-pub(crate) fn write_csv(table: &Table, context: &Context<'_>, mut to: impl Write) -> io::Result<()> {
+pub(crate) fn write_csv(table: &Table, context: &Context<'_>, to: impl Write) -> io::Result<()> {
+    write_rows(table, context, &(table.rows)(context.result), to)
+}
+
+fn write_rows(table: &Table, context: &Context<'_>, rows: &[At], mut to: impl Write) -> io::Result<()> {
     let mut out = Vec::with_capacity(BLOCK + BLOCK / 4);
     let mut digits = itoa::Buffer::new();
     let end = |out: &mut Vec<u8>| {
@@ -31,7 +49,7 @@ pub(crate) fn write_csv(table: &Table, context: &Context<'_>, mut to: impl Write
         out.push(b',');
     }
     end(&mut out);
-    for at in (table.rows)(context.result) {
+    for &at in rows {
         for column in table.columns {
             match (column.get)(context, at) {
                 Value::Integer(value) => out.extend_from_slice(digits.format(value).as_bytes()),

@@ -543,11 +543,13 @@ impl Scenario {
     pub fn foresight(&self, setup: &Setup, backend: &BackendEntry) -> Vec<String> {
         let long = if *backend == SIMULATOR { cost::warning(setup) } else { None };
         let unmeasured = measured::unmeasured(setup, &(backend.make)(self).measures(), backend.name);
+        let cells = if *backend == SIMULATOR { anabranch_fabric::shared_cells(&setup.topology) } else { None };
         let dead = if *backend == SIMULATOR { dead_ends::warning(self, setup, backend) } else { None };
         fault::never_down(&self.faults, setup, &self.tree)
             .into_iter()
             .chain(dead)
             .chain(long)
+            .chain(cells)
             .chain(unmeasured)
             .collect()
     }
