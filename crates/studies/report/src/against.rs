@@ -161,8 +161,8 @@ fn row(workload: &str, scheme: &str, metric: &Metric, pairs: &[(&Summary, &Summa
         () if !differs => (Change::Equal, None),
         () if p_value.is_some() => (Change::Undecided, p_value),
         // A difference that is the same at each of three or more seeds has no variance to test.
-        () if both.len() >= crate::FEWEST_PAIRS && before < now => (Change::Higher, None),
-        () if both.len() >= crate::FEWEST_PAIRS => (Change::Lower, None),
+        () if both.len() >= crate::MIN_PAIRS && before < now => (Change::Higher, None),
+        () if both.len() >= crate::MIN_PAIRS => (Change::Lower, None),
         () => (Change::FewSeeds, None),
     };
     let difference = paired.filter(|_| change != Change::Censored).map(|paired| paired.difference);
