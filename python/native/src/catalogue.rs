@@ -9,11 +9,11 @@ use std::ffi::OsString;
 #[pyfunction]
 pub(crate) fn catalogue(kind: &str) -> PyResult<Vec<(String, &'static str, String)>> {
     let kinds = [
-        ("schemes", study::Kind::Schemes),
-        ("topologies", study::Kind::Topologies),
-        ("transports", study::Kind::Transports),
-        ("workloads", study::Kind::Workloads),
-        ("scenarios", study::Kind::Scenarios),
+        ("schemes", study::CatalogueKind::Schemes),
+        ("topologies", study::CatalogueKind::Topologies),
+        ("transports", study::CatalogueKind::Transports),
+        ("workloads", study::CatalogueKind::Workloads),
+        ("scenarios", study::CatalogueKind::Scenarios),
     ];
     let names = kinds.map(|(name, _)| name);
     let Some((_, kind)) = kinds.into_iter().find(|(name, _)| *name == kind) else {

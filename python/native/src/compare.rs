@@ -2,7 +2,7 @@
 
 use crate::{error, scenario::Scenario, table::Table, wait};
 use anabranch_report::{Comparison as Report, read_comparison};
-use anabranch_study::compare::{Permission, Plan, Request};
+use anabranch_study::compare::{Permission, ComparePlan, Request};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 
@@ -72,7 +72,7 @@ pub(crate) fn compare(
     callback: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Comparison> {
     let request = request(schemes, variants, seeds, baseline);
-    let plan = Plan::new(&scenario.checked, &request).map_err(|e| error::scenario(&e))?;
+    let plan = ComparePlan::new(&scenario.checked, &request).map_err(|e| error::scenario(&e))?;
     let (scenario, permission) = (scenario.checked.clone(), Permission { again, replace });
     let compared = wait::attend(py, plan.jobs.len(), callback, move |watch| {
         plan.execute(&scenario, &directory, threads, permission, watch)

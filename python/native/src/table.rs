@@ -2,7 +2,7 @@
 
 use crate::error;
 use anabranch_report::{
-    At, Bits, ColumnEntry, Context, Filling, Frame, Kind, Table as Declared, Validity, Value, Words,
+    At, Bits, ColumnEntry, ColumnKind, Context, Filling, Frame, Table as Declared, Validity, Value, Words,
 };
 use arrow_array::{
     Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch,
@@ -31,7 +31,7 @@ struct Head<'n> {
     name: &'n str,
     unit: &'n str,
     meaning: &'n str,
-    kind: Kind,
+    kind: ColumnKind,
     optional: bool,
 }
 
@@ -39,11 +39,11 @@ impl Head<'_> {
     fn field(&self) -> Field {
         let words = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
         let kind = match self.kind {
-            Kind::Integer => DataType::Int64,
-            Kind::Unsigned => DataType::UInt64,
-            Kind::Real => DataType::Float64,
-            Kind::Text => words,
-            Kind::Flag => DataType::Boolean,
+            ColumnKind::Integer => DataType::Int64,
+            ColumnKind::Unsigned => DataType::UInt64,
+            ColumnKind::Real => DataType::Float64,
+            ColumnKind::Text => words,
+            ColumnKind::Flag => DataType::Boolean,
         };
         let mut metadata = HashMap::from([("meaning".to_string(), self.meaning.to_string())]);
         if !self.unit.is_empty() {
@@ -122,10 +122,12 @@ impl Table {
             let mut filling = Filling::new(kind, frame.rows());
             let mut push = |value| filling.push(value);
             let fits = match kind {
-                Kind::Integer | Kind::Unsigned => frame.integers(name).iter().all(|cell| push((*cell).into())),
-                Kind::Real => frame.reals(name).iter().all(|cell| push((*cell).into())),
-                Kind::Text => frame.texts(name).iter().all(|cell| push(Value::Text(Cow::Borrowed(cell)))),
-                Kind::Flag => frame.flags(name).iter().all(|cell| push(Value::Flag(*cell))),
+                ColumnKind::Integer | ColumnKind::Unsigned => {
+                    frame.integers(name).iter().all(|cell| push((*cell).into()))
+                }
+                ColumnKind::Real => frame.reals(name).iter().all(|cell| push((*cell).into())),
+                ColumnKind::Text => frame.texts(name).iter().all(|cell| push(Value::Text(Cow::Borrowed(cell)))),
+                ColumnKind::Flag => frame.flags(name).iter().all(|cell| push(Value::Flag(*cell))),
             };
             if !fits {
                 return Err(error::unexpected(format!("a value does not fit in column {name}")));
@@ -145,11 +147,11 @@ impl Table {
                 unit: &entry.unit,
                 meaning: &entry.meaning,
                 kind: match entry.kind.as_str() {
-                    "integer" if entry.name == "seed" => Kind::Unsigned,
-                    "integer" => Kind::Integer,
-                    "real" => Kind::Real,
-                    "boolean" => Kind::Flag,
-                    _ => Kind::Text,
+                    "integer" if entry.name == "seed" => ColumnKind::Unsigned,
+                    "integer" => ColumnKind::Integer,
+                    "real" => ColumnKind::Real,
+                    "boolean" => ColumnKind::Flag,
+                    _ => ColumnKind::Text,
                 },
                 optional: true,
             })
@@ -179,9 +181,11 @@ impl Table {
         let (mut heads, mut filled) = (vec![], vec![]);
         for (name, label) in labels {
             let (kind, filling) = match label {
-                Label::Integer(value) => (Kind::Integer, Filling::Integer(vec![*value; rows], Validity::default())),
-                Label::Real(value) => (Kind::Real, Filling::Real(vec![*value; rows], Validity::default())),
-                Label::Text(text) => (Kind::Text, Filling::Text(Words::all(text, rows))),
+                Label::Integer(value) => {
+                    (ColumnKind::Integer, Filling::Integer(vec![*value; rows], Validity::default()))
+                }
+                Label::Real(value) => (ColumnKind::Real, Filling::Real(vec![*value; rows], Validity::default())),
+                Label::Text(text) => (ColumnKind::Text, Filling::Text(Words::all(text, rows))),
             };
             heads.push(Head { name, unit: "", meaning: "identifies the run of a row", kind, optional: false });
             filled.push(filling);

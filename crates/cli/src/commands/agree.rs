@@ -20,7 +20,7 @@ use anabranch_report::{
 use anabranch_scenario::{ScenarioError, backend::BackendEntry, scenario::Scenario};
 use anabranch_settings::nearest;
 use anabranch_study::{
-    compare::{Permission, Plan, Request},
+    compare::{ComparePlan, Permission, Request},
     hold::Hold,
 };
 use serde_json::json;
@@ -85,8 +85,9 @@ pub(super) fn compare_backends(
     backends: &[&'static BackendEntry],
     requested: &ComparisonRequest<'_>,
 ) -> Result<Agreement, Failure> {
-    let plans = backends.iter().map(|backend| Plan::new(scenario, &Request { backend, ..requested.request.clone() }));
-    let plans: Vec<Plan> = plans.collect::<Result<_, _>>()?;
+    let plans =
+        backends.iter().map(|backend| ComparePlan::new(scenario, &Request { backend, ..requested.request.clone() }));
+    let plans: Vec<ComparePlan> = plans.collect::<Result<_, _>>()?;
     let names: Vec<&str> = backends.iter().map(|backend| backend.name).collect();
     let stem = format!("{}-{}", scenario.stem, names.join("-"));
     let directory = directory(requested.options, &stem, scenario.hash())?;

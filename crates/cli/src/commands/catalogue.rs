@@ -18,7 +18,7 @@ type Row = (String, String, String);
 
 fn rows(what: Catalogue) -> Vec<Row> {
     let scenario = |kind| {
-        let row = |e: explain::Entry| (e.name, e.sort.to_string(), e.meaning);
+        let row = |e: explain::CatalogueEntry| (e.name, e.sort.to_string(), e.meaning);
         explain::catalogue(kind).into_iter().map(row).collect()
     };
     let results = |metrics| {
@@ -29,11 +29,11 @@ fn rows(what: Catalogue) -> Vec<Row> {
         result_terms(metrics).into_iter().map(row).collect()
     };
     match what {
-        Catalogue::Schemes => scenario(explain::Kind::Schemes),
-        Catalogue::Topologies => scenario(explain::Kind::Topologies),
-        Catalogue::Transports => scenario(explain::Kind::Transports),
-        Catalogue::Workloads => scenario(explain::Kind::Workloads),
-        Catalogue::Scenarios => scenario(explain::Kind::Scenarios),
+        Catalogue::Schemes => scenario(explain::CatalogueKind::Schemes),
+        Catalogue::Topologies => scenario(explain::CatalogueKind::Topologies),
+        Catalogue::Transports => scenario(explain::CatalogueKind::Transports),
+        Catalogue::Workloads => scenario(explain::CatalogueKind::Workloads),
+        Catalogue::Scenarios => scenario(explain::CatalogueKind::Scenarios),
         Catalogue::Metrics => results(true),
         Catalogue::Columns => results(false),
     }

@@ -3,7 +3,7 @@
 use super::collective::Uplink;
 use crate::{arguments::ScenarioArguments, commands::request::load, failure::Failure};
 use anabranch_testbed::{
-    Plan, PortCount, Role, dropped,
+    TestbedPlan, PortCount, Role, dropped,
     standing::{self, Action, RunningTestbed, Tied},
 };
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ impl RankHosts {
     pub(super) fn build(scenario: &str, set: &[String]) -> Result<Self, Failure> {
         let arguments = ScenarioArguments { scenario: scenario.into(), set: set.to_vec(), seed: None };
         let scenario = load(&arguments)?;
-        let plan = Plan::of_setup(&scenario.setup(scenario.seed)?, &scenario.wire)?;
+        let plan = TestbedPlan::of_setup(&scenario.setup(scenario.seed)?, &scenario.wire)?;
         let name = format!("collective-{}", std::process::id());
         let owned = standing::up_tied(&name, &plan, &scenario.to_toml())?;
         RankHosts { kind: RankTestbed::Owned(owned), before: Vec::new() }.counted()

@@ -15,7 +15,7 @@ use crate::{
 use anabranch_report::{Assertion, Checked};
 use anabranch_scenario::{ScenarioError, backend::BackendEntry, scenario::Scenario};
 use anabranch_study::{
-    compare::{Compared, Permission, Plan, Request},
+    compare::{ComparePlan, Compared, Permission, Request},
     hold::Hold,
 };
 use serde_json::{Value, json};
@@ -55,7 +55,8 @@ fn permission(arguments: &Compare) -> Permission {
 
 fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static BackendEntry) -> Result<(), Failure> {
     let sequential = until_decided::plan(arguments)?;
-    let Plan { schemes, seeds, .. } = Plan::new(scenario, &Request { backend, ..request(&arguments.entries) })?;
+    let ComparePlan { schemes, seeds, .. } =
+        ComparePlan::new(scenario, &Request { backend, ..request(&arguments.entries) })?;
     let assertions =
         arguments.assertions.iter().map(|text| assertion(text, &schemes)).collect::<Result<Vec<_>, _>>()?;
     let stem = format!("{}-compare", stem(scenario, backend));
@@ -67,7 +68,7 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
     let (plan, compared) = match &sequential {
         Some(sequential) => run_until_decided(arguments, scenario, backend, sequential, &directory)?,
         None => {
-            let plan = Plan::new(scenario, &Request { backend, ..request(&arguments.entries) })?;
+            let plan = ComparePlan::new(scenario, &Request { backend, ..request(&arguments.entries) })?;
             let options = &arguments.options;
             let compared = run_plan(&plan, scenario, &directory, permission(arguments), options, &mut Seen::default())?;
             (plan, compared)
@@ -138,7 +139,7 @@ fn assertion_text(checked: &Checked) -> String {
     format!("assertion {word}: {}", checked.text)
 }
 
-fn result(plan: &Plan, compared: &Compared, rows: Value, runs: Value, directory: &str) -> Value {
+fn result(plan: &ComparePlan, compared: &Compared, rows: Value, runs: Value, directory: &str) -> Value {
     json!({
         "scenario": compared.comparison.as_ref().map(|c| c.scenario.clone()),
         "schemes": plan.schemes,

@@ -3,7 +3,7 @@
 use super::request::{runs_failed, threads};
 use crate::{arguments::RunOptions, failure::Failure, printing::note, progress::ProgressDisplay};
 use anabranch_scenario::scenario::Scenario;
-use anabranch_study::compare::{Compared, Permission, Plan};
+use anabranch_study::compare::{ComparePlan, Compared, Permission};
 use std::{collections::BTreeSet, path::Path};
 
 /// Runs whose notes were printed, if several plans are run after each other.
@@ -14,7 +14,7 @@ pub(super) struct Seen {
 
 /// Runs the missing runs of `plan` in `directory` and prints the warnings of those that are not in `seen`.
 pub(super) fn run_plan(
-    plan: &Plan,
+    plan: &ComparePlan,
     scenario: &Scenario,
     directory: &Path,
     permission: Permission,

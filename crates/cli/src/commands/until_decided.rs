@@ -11,7 +11,7 @@ use anabranch_scenario::{
     backend::BackendEntry,
     scenario::{MAX_SEEDS, Scenario},
 };
-use anabranch_study::compare::{Compared, Permission, Plan, Request};
+use anabranch_study::compare::{ComparePlan, Compared, Permission, Request};
 use std::path::Path;
 
 /// Seeds of the first test, unless `--seeds` names them.
@@ -75,7 +75,7 @@ pub(super) fn run_until_decided(
     backend: &'static BackendEntry,
     sequential: &Sequential,
     directory: &Path,
-) -> Result<(Plan, Compared), Failure> {
+) -> Result<(ComparePlan, Compared), Failure> {
     let there = admit(sequential, directory)?;
     let mut permission = Permission { again: false, replace: arguments.replace };
     let mut seen = Seen::default();
@@ -85,7 +85,7 @@ pub(super) fn run_until_decided(
     loop {
         let seeds = looks.next().copied();
         let asked = Request { backend, seeds, ..request(&arguments.entries) };
-        let plan = Plan { until_decided: Some(sequential.clone()), ..Plan::new(scenario, &asked)? };
+        let plan = ComparePlan { until_decided: Some(sequential.clone()), ..ComparePlan::new(scenario, &asked)? };
         if plan.schemes.len() < 2 {
             return Err(ScenarioError::new("--until-decided: found one load balancer, nothing to decide")
                 .help("give several with --schemes A,B,...")

@@ -21,7 +21,7 @@ pub enum Refusal {
 
 /// A buffer that is posted for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct PostedBuffer {
     /// Bytes of the buffer.
     pub size: u64,
     /// Tag of the message that it receives.
@@ -66,7 +66,7 @@ pub enum Control {
         /// Number of the receive, from 0.
         number: u32,
         /// Buffers of the receive.
-        entries: Vec<Entry>,
+        entries: Vec<PostedBuffer>,
     },
     /// A message is larger than its buffer.
     WrongSize {
@@ -149,7 +149,7 @@ impl Control {
                 begin(4, *connection);
                 out.extend_from_slice(&number.to_be_bytes());
                 out.push(entries.len() as u8);
-                for Entry { size, tag } in entries {
+                for PostedBuffer { size, tag } in entries {
                     out.extend_from_slice(&size.to_be_bytes());
                     out.extend_from_slice(&tag.to_be_bytes());
                 }
@@ -199,7 +199,8 @@ impl Control {
                 if count == 0 || usize::from(count) > MAX_ENTRIES {
                     return None;
                 }
-                let mut entry = || Some(Entry { size: reader.eight()?, tag: i32::from_be_bytes(reader.take()?) });
+                let mut entry =
+                    || Some(PostedBuffer { size: reader.eight()?, tag: i32::from_be_bytes(reader.take()?) });
                 let entries = (0..count).map(|_| entry()).collect::<Option<_>>()?;
                 Control::Grant { connection, number, entries }
             }
@@ -248,7 +249,7 @@ mod tests {
     #[test]
     fn controls_round_trip() {
         let connection = 0x0102_0304;
-        let entries = vec![Entry { size: 1 << 40, tag: -7 }, Entry { size: 0, tag: 3 }];
+        let entries = vec![PostedBuffer { size: 1 << 40, tag: -7 }, PostedBuffer { size: 0, tag: 3 }];
         let all = [
             Control::Connect { connection, key: u64::MAX - 1 },
             Control::Connected { connection },

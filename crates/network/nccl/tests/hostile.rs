@@ -15,7 +15,7 @@ use nccl_net_anabranch::{
     Buffer, Connecting, Node,
     handle::{Authentication, Carrier, Handle},
     ids::Id,
-    message::{Control, End, Entry, PieceHeader, Refusal},
+    message::{Control, End, PieceHeader, PostedBuffer, Refusal},
 };
 
 /// Draws mostly small numbers, since those are valid.
@@ -42,7 +42,7 @@ fn nonsense(draws: &mut Stream, stream: u32, key: u64) -> Bytes {
         let body = draws.below(1500).min(number(draws)) as usize;
         [&header.write()[..], &vec![1; body]].concat()
     } else {
-        let entry = |draws: &mut Stream| Entry { size: number(draws), tag: number(draws) as i32 };
+        let entry = |draws: &mut Stream| PostedBuffer { size: number(draws), tag: number(draws) as i32 };
         let entries = (0..1 + draws.below(8)).map(|_| entry(draws)).collect();
         let end = if draws.chance(1, 2) { End::Sender } else { End::Receiver };
         let said = match draws.below(8) {

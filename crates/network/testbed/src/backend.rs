@@ -1,7 +1,7 @@
 //! The testbed as a backend of runs.
 
 use crate::{
-    Launch, MAX_RATE, MIN_RATE, Plan, TestbedError,
+    Launch, MAX_RATE, MIN_RATE, TestbedError, TestbedPlan,
     faults::{harm, is_unidirectional},
     harm::ONLY_ROOT,
     run::run,
@@ -73,7 +73,7 @@ impl Backend for Testbed {
     }
 
     fn check(&self, setup: &Setup) -> Result<(), RunError> {
-        Plan::of_setup(setup, &self.wire).map_err(|error| unbuildable(&error))?;
+        TestbedPlan::of_setup(setup, &self.wire).map_err(|error| unbuildable(&error))?;
         refuse(setup)
     }
 

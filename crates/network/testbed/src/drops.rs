@@ -1,13 +1,13 @@
 //! Drop counts per link.
 
-use crate::{Plan, PortCount};
+use crate::{PortCount, TestbedPlan};
 
 /// Returns the packets that each port dropped between two readings of the counters, in the order of the scenario's
 /// directed links; `None` if unknown.
 ///
 /// The kernel counts packets without a route per switch. They are attributed to the port that was cut; unknown if there
 /// are several.
-pub fn dropped(plan: &Plan, before: &[PortCount], after: &[PortCount]) -> Vec<Option<u64>> {
+pub fn dropped(plan: &TestbedPlan, before: &[PortCount], after: &[PortCount]) -> Vec<Option<u64>> {
     let since = |of: fn(&PortCount) -> Option<u64>, port: usize| {
         let before = before.get(port).map_or(Some(0), of);
         Some(of(&after[port])?.saturating_sub(before?))

@@ -1,7 +1,7 @@
 //! The network itself: namespaces, cables, addresses, routes, shaped ports.
 
 use crate::{
-    Harm, Plan, PortCount, Role, TestbedError,
+    Harm, PortCount, Role, TestbedError, TestbedPlan,
     counters::{self, Meter, Note},
     delay::Times,
     harm::{self, Harms},
@@ -53,7 +53,7 @@ impl Fabric {
     ///
     /// # Errors
     /// Returns an error if a program is missing or fails. Nothing is left behind.
-    pub fn build(plan: Plan) -> Result<Self, TestbedError> {
+    pub fn build(plan: TestbedPlan) -> Result<Self, TestbedError> {
         let prefix = format!("f{}-", MADE.fetch_add(1, Ordering::Relaxed));
         // On an early return, the drop takes down the part that exists.
         let mut fabric = Fabric {
@@ -73,7 +73,7 @@ impl Fabric {
     }
 
     /// Returns a handle to a network that another process keeps, from inside its namespaces.
-    pub(crate) fn of_another(plan: Plan, prefix: String, missing: Missing) -> Self {
+    pub(crate) fn of_another(plan: TestbedPlan, prefix: String, missing: Missing) -> Self {
         let lacks_programs = missing.iter().any(|missing| missing.starts_with(LACKS_PROGRAMS));
         Fabric { net: Net { plan, prefix }, missing, lacks_programs, owned: false, harms: Harms::default() }
     }
@@ -83,7 +83,7 @@ impl Fabric {
     }
 
     /// Returns the plan of the network, without features that this machine lacks.
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> &TestbedPlan {
         &self.net.plan
     }
 

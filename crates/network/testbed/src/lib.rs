@@ -1,7 +1,7 @@
 //! A leaf-spine of Linux network namespaces on one machine: the kernel's own ECMP, rates per link, queues that mark and
 //! trim, counters, faults. Docs: docs/reference/testbed.md.
 //!
-//! [`Plan`] describes the network, [`Fabric`] is the network in the process's own namespaces ([`space`]), [`standing`]
+//! [`TestbedPlan`] describes the network, [`Fabric`] is the network in the process's own namespaces ([`space`]), [`standing`]
 //! are named testbeds, [`paths`] discovers paths, and [`Testbed`] runs scenarios.
 
 #![cfg(target_os = "linux")]
@@ -42,5 +42,5 @@ pub use error::TestbedError;
 pub use fabric::{Fabric, Missing};
 pub use harm::{Harm, forward};
 pub use jobs::Launch;
-pub use plan::{Cable, End, MAX_HOSTS, MAX_RATE, MAX_SWITCHES, MIN_RATE, Marking, Node, Plan, Queue, Role};
+pub use plan::{Cable, End, MAX_HOSTS, MAX_RATE, MAX_SWITCHES, MIN_RATE, Marking, Node, Queue, Role, TestbedPlan};
 pub use programs::{command, find};

@@ -1,6 +1,6 @@
 //! Namespaces of a network: their names, and code that runs inside them.
 
-use crate::{Plan, TestbedError};
+use crate::{TestbedError, TestbedPlan};
 use nix::sched::{CloneFlags, setns};
 use std::{fs::File, path::Path};
 
@@ -9,7 +9,7 @@ const NAMESPACES: &str = "/run/netns";
 
 #[derive(Debug)]
 pub(crate) struct Net {
-    pub(crate) plan: Plan,
+    pub(crate) plan: TestbedPlan,
     /// Prefix of every namespace's name, since one process may build several networks.
     pub(crate) prefix: String,
 }

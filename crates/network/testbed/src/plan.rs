@@ -46,7 +46,7 @@ pub struct Node {
 /// Endpoint of a cable: the port from which packets leave to the other node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
-    /// Node, an index into [`Plan::nodes`].
+    /// Node, an index into [`TestbedPlan::nodes`].
     pub node: usize,
     /// Address of the port.
     pub address: Ipv4Addr,
@@ -87,7 +87,7 @@ pub struct Queue {
 
 /// Network to build.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct TestbedPlan {
     /// Nodes: hosts first, then switches, as in the scenario.
     pub nodes: Vec<Node>,
     /// Cables in the order of the scenario's links: cable `k` has the directed links `2k` (upwards) and `2k + 1`.
@@ -135,7 +135,7 @@ impl Queue {
     }
 }
 
-impl Plan {
+impl TestbedPlan {
     /// Returns the plan of a scenario.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ impl Plan {
         let payload = wire.payload_of(&setup.transport);
         let payload = payload.map_err(|error| TestbedError::Input(format!("[wire]: {error}")))?;
         let mtu = payload + wire.max_header() + IP_AND_UDP;
-        Plan::new(&setup.topology, mtu.clamp(1280, 65_000) as u32, Queue::of(setup, wire), setup.seed)
+        TestbedPlan::new(&setup.topology, mtu.clamp(1280, 65_000) as u32, Queue::of(setup, wire), setup.seed)
     }
 
     /// Returns the plan of a topology whose hosts send IP packets of at most `mtu` bytes.
@@ -219,7 +219,7 @@ impl Plan {
                 }
             }
         }
-        let plan = Plan { nodes, cables, mtu, queue, seed };
+        let plan = TestbedPlan { nodes, cables, mtu, queue, seed };
         for (leaf, _) in plan.all(Role::Leaf) {
             if let Some((spine, _)) = plan.all(Role::Spine).find(|(spine, _)| plan.cable(leaf, *spine).is_none()) {
                 let (leaf, spine) = (&plan.nodes[leaf].name, &plan.nodes[spine].name);
@@ -271,7 +271,7 @@ impl Plan {
         if there { Ok((from, to)) } else { Err(TestbedError::Input(message())) }
     }
 
-    /// Returns the cable `A-B`, with its nodes in either order, as an index into [`Plan::cables`].
+    /// Returns the cable `A-B`, with its nodes in either order, as an index into [`TestbedPlan::cables`].
     ///
     /// # Errors
     /// [`TestbedError::Input`] if there is none.
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn addresses_and_names_follow_from_the_scenario() {
         let small = [("leaves", "2"), ("spines", "6"), ("hosts_per_leaf", "4"), ("link_rate", "200Mbps")];
-        let plan = Plan::new(&topology("leaf-spine", &small), 4180, queue(), 1).unwrap();
+        let plan = TestbedPlan::new(&topology("leaf-spine", &small), 4180, queue(), 1).unwrap();
         assert_eq!((plan.nodes.len(), plan.cables.len()), (16, 8 + 12));
         let host5 = &plan.nodes[plan.node("host5").unwrap()];
         assert_eq!((host5.role, host5.address.to_string()), (Role::Host, "10.2.2.2".to_string()));
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn unsupported_topologies_are_refused_with_alternatives() {
         let refused = |kind: &str, changes: &[(&str, &str)], word: &str| {
-            let error = Plan::new(&topology(kind, changes), 1500, queue(), 1).unwrap_err().to_string();
+            let error = TestbedPlan::new(&topology(kind, changes), 1500, queue(), 1).unwrap_err().to_string();
             assert!(error.contains(word) && error.contains("64 hosts") && error.contains("1000 Mbit/s"), "{error}");
         };
         refused("dragonfly", &[("p", "2"), ("a", "4"), ("h", "2")], "groups of switches");

@@ -1,7 +1,7 @@
 //! A scenario's flows on a network of namespaces: one process, one thread per host, the clock of the machine.
 
 use crate::{
-    Fabric, Plan, PortCount, TestbedError, dropped,
+    Fabric, PortCount, TestbedError, TestbedPlan, dropped,
     faults::{self, Effect, Go},
     host::{Host, Order, Report},
     jobs::{self, Jobs, Launch},
@@ -49,7 +49,7 @@ pub(crate) fn run(
     launch: &Launch<'_>,
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<RunRows, RunError> {
-    let plan = Plan::of_setup(setup, wire).map_err(|error| wrong(&error))?;
+    let plan = TestbedPlan::of_setup(setup, wire).map_err(|error| wrong(&error))?;
     let fabric = Fabric::build(plan).map_err(|error| wrong(&error))?;
     let mut run = Run::new(setup, wire, &fabric)?;
     let destinations = run.destinations(wire)?;

@@ -1,7 +1,7 @@
 //! Named testbeds. A process holds each testbed, and its state is in a file beside its lock.
 
 use crate::{
-    Fabric, Harm, Plan, PortCount, TestbedError, foreground, programs,
+    Fabric, Harm, PortCount, TestbedError, TestbedPlan, foreground, programs,
     space::{self, Privileges},
 };
 use fs4::FileExt;
@@ -39,7 +39,7 @@ pub struct RunningTestbed {
     /// Privileges with which it was built.
     pub privileges: Privileges,
     /// Network of the testbed.
-    pub plan: Plan,
+    pub plan: TestbedPlan,
     /// Features that this machine lacks.
     pub missing: Vec<String>,
     /// Build time in seconds.
@@ -68,7 +68,7 @@ struct Order {
     name: String,
     folder: PathBuf,
     privileges: Privileges,
-    plan: Plan,
+    plan: TestbedPlan,
     /// The holder ends when its standard input is closed.
     tied: bool,
 }
@@ -180,7 +180,7 @@ impl Drop for Tied {
 ///
 /// # Errors
 /// As [`up`].
-pub fn up_tied(name: &str, plan: &Plan, text: &str) -> Result<Tied, TestbedError> {
+pub fn up_tied(name: &str, plan: &TestbedPlan, text: &str) -> Result<Tied, TestbedError> {
     let (standing, tie) = build_apart(name, plan, true)?;
     let text_at = folder()?.join(format!("{name}.toml"));
     let tied = Tied { standing, text_at, _tie: tie };
@@ -193,12 +193,16 @@ pub fn up_tied(name: &str, plan: &Plan, text: &str) -> Result<Tied, TestbedError
 ///
 /// # Errors
 /// Returns an error if a testbed of that name is up, or if the build fails; a failed build leaves nothing behind.
-pub fn up(name: &str, plan: &Plan) -> Result<RunningTestbed, TestbedError> {
+pub fn up(name: &str, plan: &TestbedPlan) -> Result<RunningTestbed, TestbedError> {
     build_apart(name, plan, false).map(|(standing, _)| standing)
 }
 
 /// Starts the holder of a testbed. If `tied`, also returns the write end of the holder's standard input.
-fn build_apart(name: &str, plan: &Plan, tied: bool) -> Result<(RunningTestbed, Option<ChildStdin>), TestbedError> {
+fn build_apart(
+    name: &str,
+    plan: &TestbedPlan,
+    tied: bool,
+) -> Result<(RunningTestbed, Option<ChildStdin>), TestbedError> {
     check_name(name)?;
     ["ip", "tc"].into_iter().try_for_each(|program| programs::command(program).map(drop))?;
     if try_lock(name)?.is_none() {

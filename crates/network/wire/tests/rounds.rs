@@ -7,7 +7,7 @@ use anabranch_transport::TransportParameters;
 use anabranch_units::{Rate, Time};
 use anabranch_wire::{
     Driver, WireParameters,
-    transfer::{Conductor, Destination, Order, Plan, Progress, Received, Report, perform},
+    transfer::{Conductor, Destination, Order, Progress, Received, Report, TransferPlan, perform},
     udp::UdpPath,
 };
 use std::{
@@ -89,7 +89,7 @@ fn rounds_wait_for_each_other_and_every_message_has_a_record() {
             .enumerate()
             .map(|(me, path)| {
                 let destination = Destination { at: at[(me + 1) % ENDS], paths: vec![vec![1], vec![3]] };
-                let plan = Plan { destinations: vec![destination], orders: orders() };
+                let plan = TransferPlan { destinations: vec![destination], orders: orders() };
                 let draws = Stream::keyed(1, me as u64, "rounds");
                 let mut member = Member { me, barrier: &barrier, draws, filled: 0, received: &received };
                 let settings = settings(me as u64);

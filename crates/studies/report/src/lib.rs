@@ -84,8 +84,8 @@ pub use summary::{
 };
 pub use sweep::{Sweep, SweepAxis, SweepPlan, SweepRun, report_sweep};
 pub use tables::{
-    At, Bits, Column, Context, Filling, Frame, Kind, Label, Member, RowDifference, TABLES, Table, Validity, Value,
-    Words, csv_tables, differing_rows,
+    At, Bits, Column, ColumnKind, Context, Filling, Frame, Label, Member, RowDifference, TABLES, Table, Validity,
+    Value, Words, csv_tables, differing_rows,
 };
 pub use terms::{METRIC, Term, terms};
 pub use verify::{

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 /// Kinds of catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CatalogueKind {
     /// Load balancers.
     Schemes,
     /// Kinds of topology.
@@ -30,7 +30,7 @@ pub enum Kind {
 
 /// One entry of a catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct CatalogueEntry {
     /// Its name.
     pub name: String,
     /// Its sort, for example `host side`.
@@ -59,19 +59,19 @@ pub struct Explanation {
     pub parts: Vec<Part>,
 }
 
-fn entry(name: &str, sort: &'static str, meaning: impl Into<String>) -> Entry {
-    Entry { name: name.into(), sort, meaning: meaning.into() }
+fn entry(name: &str, sort: &'static str, meaning: impl Into<String>) -> CatalogueEntry {
+    CatalogueEntry { name: name.into(), sort, meaning: meaning.into() }
 }
 
-fn entries(abouts: &'static [About], sort: &'static str) -> impl Iterator<Item = Entry> {
+fn entries(abouts: &'static [About], sort: &'static str) -> impl Iterator<Item = CatalogueEntry> {
     abouts.iter().map(move |about| entry(about.name, sort, about.summary))
 }
 
 /// Returns all entries of a kind.
-pub fn catalogue(kind: Kind) -> Vec<Entry> {
+pub fn catalogue(kind: CatalogueKind) -> Vec<CatalogueEntry> {
     let mut all = Vec::new();
     match kind {
-        Kind::Schemes => {
+        CatalogueKind::Schemes => {
             for alias in ALIASES {
                 let meaning = format!("{} ({}+{})", alias.summary, alias.host, alias.switch);
                 all.push(entry(alias.name, "pair", meaning));
@@ -79,10 +79,10 @@ pub fn catalogue(kind: Kind) -> Vec<Entry> {
             all.extend(entries(HostParameters::ALL, "host side"));
             all.extend(entries(SwitchParameters::ALL, "switch side"));
         }
-        Kind::Topologies => {
+        CatalogueKind::Topologies => {
             all.extend(entries(TopologyParameters::ALL, "topology"));
         }
-        Kind::Transports => {
+        CatalogueKind::Transports => {
             all.extend(entries(TransportParameters::ALL, "transport"));
             for (transport, control) in controls() {
                 all.push(entry(
@@ -93,11 +93,11 @@ pub fn catalogue(kind: Kind) -> Vec<Entry> {
             }
             all.extend(PROFILES.iter().map(|profile| entry(profile.name, "fabric profile", profile.meaning)));
         }
-        Kind::Workloads => {
+        CatalogueKind::Workloads => {
             all.extend(entries(WorkloadParameters::ALL, "workload"));
             all.extend(SIZE_DISTRIBUTIONS.iter().map(|about| entry(about.name, "flow sizes", about.summary)));
         }
-        Kind::Scenarios => {
+        CatalogueKind::Scenarios => {
             all.extend(READY_MADE.iter().map(|ready| entry(ready.name, "scenario", ready.title())));
         }
     }
@@ -169,7 +169,7 @@ fn thing_parts(name: &str) -> Vec<Part> {
 }
 
 fn section_parts(name: &str) -> Vec<Part> {
-    let list = |entries: Vec<Entry>, sort: &str| -> String {
+    let list = |entries: Vec<CatalogueEntry>, sort: &str| -> String {
         let named = entries.iter().filter(|entry| entry.sort == sort);
         named.map(|entry| format!("  {}: {}", entry.name, entry.meaning)).collect::<Vec<_>>().join("\n")
     };
@@ -178,7 +178,7 @@ fn section_parts(name: &str) -> Vec<Part> {
         "topology" => vec![
             part(
                 "[topology]",
-                format!("The graph. `kind` is one of\n{}", list(catalogue(Kind::Topologies), "topology")),
+                format!("The graph. `kind` is one of\n{}", list(catalogue(CatalogueKind::Topologies), "topology")),
                 Vec::new(),
             ),
             part(
@@ -191,8 +191,8 @@ fn section_parts(name: &str) -> Vec<Part> {
             "[transport]",
             format!(
                 "Senders and receivers. `kind` is one of\n{}\n`congestion_control` is one of\n{}",
-                list(catalogue(Kind::Transports), "transport"),
-                list(catalogue(Kind::Transports), "congestion control")
+                list(catalogue(CatalogueKind::Transports), "transport"),
+                list(catalogue(CatalogueKind::Transports), "congestion control")
             ),
             Vec::new(),
         )],
@@ -201,13 +201,13 @@ fn section_parts(name: &str) -> Vec<Part> {
             format!(
                 "Load balancer. `scheme` names a pair, or `host` and `switch` name both sides; \
                  `[load_balancer.NAME]` holds the parameters of a side. Pairs are\n{}",
-                list(catalogue(Kind::Schemes), "pair")
+                list(catalogue(CatalogueKind::Schemes), "pair")
             ),
             Vec::new(),
         )],
         "workload" => vec![part(
             "[[workload]]",
-            format!("Traffic. `kind` is one of\n{}", list(catalogue(Kind::Workloads), "workload")),
+            format!("Traffic. `kind` is one of\n{}", list(catalogue(CatalogueKind::Workloads), "workload")),
             CommonParameters::default().documentation(),
         )],
         _ => Vec::new(),
@@ -216,10 +216,11 @@ fn section_parts(name: &str) -> Vec<Part> {
 
 /// Returns every table with parameters, each once, with all of them.
 pub fn reference() -> Vec<Part> {
-    let kinds = [Kind::Schemes, Kind::Topologies, Kind::Transports, Kind::Workloads];
+    let kinds =
+        [CatalogueKind::Schemes, CatalogueKind::Topologies, CatalogueKind::Transports, CatalogueKind::Workloads];
     // Schemes share a name with other kinds (`nccl`): each part is listed with its own kind.
     let things = kinds.into_iter().flat_map(|kind| {
-        let of_schemes = matches!(kind, Kind::Schemes);
+        let of_schemes = matches!(kind, CatalogueKind::Schemes);
         let entries = catalogue(kind).into_iter().filter(|entry| entry.sort != "fabric profile");
         let parts = entries.flat_map(|entry| thing_parts(&entry.name));
         parts.filter(move |part| part.table.starts_with("[load_balancer") == of_schemes).collect::<Vec<_>>()
@@ -253,7 +254,13 @@ fn key_parts(wanted: &str) -> Vec<Part> {
 
 /// Returns all names of the catalogue and of sections.
 pub fn names() -> Vec<String> {
-    let kinds = [Kind::Schemes, Kind::Topologies, Kind::Transports, Kind::Workloads, Kind::Scenarios];
+    let kinds = [
+        CatalogueKind::Schemes,
+        CatalogueKind::Topologies,
+        CatalogueKind::Transports,
+        CatalogueKind::Workloads,
+        CatalogueKind::Scenarios,
+    ];
     let mut names: Vec<String> = kinds.into_iter().flat_map(catalogue).map(|entry| entry.name).collect();
     names.extend(SECTIONS.iter().map(|name| (*name).to_string()));
     names

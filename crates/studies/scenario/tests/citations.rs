@@ -1,7 +1,7 @@
 //! Every citation of the specification, in sources, scenarios, pages and `anabranch explain`, leads to a section of
 //! `docs/specification.md` or of the pages beneath it, and every link in the documentation to a page and a heading.
 
-use anabranch_scenario::explain::{Explanation, Kind, catalogue, find};
+use anabranch_scenario::explain::{CatalogueKind, Explanation, catalogue, find};
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 use regex_lite::Regex;
 use std::{
@@ -210,7 +210,13 @@ fn citations_lead_to_a_section() {
 }
 
 fn explained() -> Vec<Explanation> {
-    let kinds = [Kind::Schemes, Kind::Topologies, Kind::Transports, Kind::Workloads, Kind::Scenarios];
+    let kinds = [
+        CatalogueKind::Schemes,
+        CatalogueKind::Topologies,
+        CatalogueKind::Transports,
+        CatalogueKind::Workloads,
+        CatalogueKind::Scenarios,
+    ];
     let names = kinds.into_iter().flat_map(catalogue).map(|entry| entry.name).chain(SECTIONS.map(String::from));
     names.map(|name| find(&name).expect("what the catalogue lists is explained")).collect()
 }

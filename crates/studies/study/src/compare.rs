@@ -12,8 +12,8 @@ use crate::{
 };
 use anabranch_backend::{Progress, Setup};
 use anabranch_report::{
-    COMPARISON_FILES, Comparison, Inputs, Kind, Label, Manifest, Member, OutputDir, Provenance, ResultKind, Sequential,
-    Side, Summary, begin_comparison, comparison_output, disk, gather_runs, is_of_others, run_directory,
+    COMPARISON_FILES, ColumnKind, Comparison, Inputs, Label, Manifest, Member, OutputDir, Provenance, ResultKind,
+    Sequential, Side, Summary, begin_comparison, comparison_output, disk, gather_runs, is_of_others, run_directory,
     write_partial_comparison,
 };
 use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, machine::VERSION, scenario::Scenario};
@@ -39,7 +39,7 @@ pub struct Job {
 
 /// Plan of a comparison. All load balancers get the same flows: the traffic is drawn from the seed alone.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ComparePlan {
     /// The load balancers and variants, in the order given.
     pub schemes: Vec<String>,
     /// The seeds.
@@ -54,7 +54,7 @@ pub struct Plan {
     pub until_decided: Option<Sequential>,
 }
 
-impl Plan {
+impl ComparePlan {
     /// Plans the comparison of `scenario`.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Plan {
             }
         }
         let schemes = entries.names().to_vec();
-        Ok(Plan { schemes, seeds, baseline, jobs, backend: request.backend, until_decided: None })
+        Ok(ComparePlan { schemes, seeds, baseline, jobs, backend: request.backend, until_decided: None })
     }
 }
 
@@ -173,7 +173,7 @@ pub fn take_directory(directory: &Path) -> Result<Taken, ScenarioError> {
 }
 
 struct Execution<'p> {
-    plan: &'p Plan,
+    plan: &'p ComparePlan,
     scenario: &'p Scenario,
     directory: &'p Path,
     taken: &'p Taken,
@@ -184,7 +184,7 @@ struct Execution<'p> {
     done: Mutex<Done>,
 }
 
-impl Plan {
+impl ComparePlan {
     /// Checks the graph, the traffic and the load balancers before anything is written. The error names the run.
     pub fn check(&self, observer: &dyn Observer) -> Result<(), ScenarioError> {
         let mut first = None;
@@ -471,7 +471,7 @@ impl Execution<'_> {
     fn gather(&self, done: &Done) -> Result<(), RunError> {
         let label = Label {
             name: "entry".into(),
-            kind: Kind::Text,
+            kind: ColumnKind::Text,
             meaning: "load balancer or variant, as in comparison.csv".into(),
         };
         let jobs = self.plan.jobs.iter().zip(&done.summaries).filter(|(_, summary)| summary.is_some());

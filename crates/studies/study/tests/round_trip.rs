@@ -5,7 +5,7 @@ use anabranch_scenario::{
     scenario::Scenario,
     tree::Tree,
 };
-use anabranch_study::compare::{Plan, Request};
+use anabranch_study::compare::{ComparePlan, Request};
 use std::path::Path;
 
 fn read(text: &str) -> Scenario {
@@ -23,7 +23,7 @@ fn every_ready_made_scenario_is_valid_and_reads_back() {
         let again = read(&text);
         assert_eq!(again.to_toml(), text, "{}", ready.name);
         assert_eq!(again.hash(), scenario.hash(), "{}", ready.name);
-        let plan = Plan::new(&scenario, &Request::default()).unwrap_or_else(|e| panic!("{}: {e}", ready.name));
+        let plan = ComparePlan::new(&scenario, &Request::default()).unwrap_or_else(|e| panic!("{}: {e}", ready.name));
         assert!(plan.jobs.len() >= 2, "{}", ready.name);
     }
 }
@@ -158,7 +158,7 @@ fn load_balancers_of_a_comparison_share_flows() {
         seeds: Some(2),
         ..Request::default()
     };
-    let plan = Plan::new(&scenario, &request).unwrap();
+    let plan = ComparePlan::new(&scenario, &request).unwrap();
     assert_eq!((plan.jobs.len(), plan.baseline.as_str()), (6, "ecmp"));
     let flows: Vec<_> = plan.jobs.iter().map(|job| job.scenario.setup(job.seed).unwrap().flows.flows).collect();
     assert!(!flows[0].is_empty());
@@ -179,7 +179,7 @@ fn comparisons_that_cannot_be() {
     let error = |schemes: &[&str], seeds, baseline: Option<&str>| {
         let schemes = schemes.iter().map(|s| (*s).to_string()).collect();
         let request = Request { schemes, seeds, baseline: baseline.map(String::from), ..Request::default() };
-        let error = Plan::new(&scenario, &request).unwrap_err();
+        let error = ComparePlan::new(&scenario, &request).unwrap_err();
         format!("{error} {}", error.remedy().unwrap_or_default())
     };
     for (text, words) in [
@@ -195,6 +195,6 @@ fn comparisons_that_cannot_be() {
     }
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../scenarios/tiny.toml")).unwrap();
     let without = read(&text[..text.find("[compare]").unwrap()]);
-    let error = Plan::new(&without, &Request::default()).unwrap_err();
+    let error = ComparePlan::new(&without, &Request::default()).unwrap_err();
     assert!(error.to_string().contains("nothing to compare"), "{error}");
 }

@@ -3,7 +3,7 @@
 use anabranch_scenario::{backend::SIMULATOR, library::load};
 use anabranch_study::{
     Observer, Progress,
-    compare::{Plan, Request},
+    compare::{ComparePlan, Request},
     run_key,
     sweep::{Again, Options, Sweep, over},
 };
@@ -88,14 +88,14 @@ fn variants_are_the_scenario_with_other_settings() {
         variants: vec!["slow=topology.link_rate=100Gbps; load_balancer.prime.p_ecn=3".into()],
         ..request(&["ecmp"], 1)
     };
-    let plan = Plan::new(&scenario, &request).unwrap();
+    let plan = ComparePlan::new(&scenario, &request).unwrap();
     assert_eq!(plan.schemes, ["ecmp", "slow"]);
     let slow = &plan.jobs[1].scenario;
     assert_eq!((slow.scheme(), slow.seed), ("prime", 1));
     assert!(slow.to_toml().contains("link_rate = \"100Gbps\"") && slow.to_toml().contains("p_ecn = 3"));
     assert!(slow.origin().contains("--set topology.link_rate=100Gbps"), "{}", slow.origin());
     let request = Request { baseline: Some("slow".into()), ..request };
-    assert_eq!(Plan::new(&scenario, &request).unwrap().baseline, "slow");
+    assert_eq!(ComparePlan::new(&scenario, &request).unwrap().baseline, "slow");
 }
 
 #[test]

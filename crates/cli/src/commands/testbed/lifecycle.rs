@@ -10,7 +10,7 @@ use crate::{
 };
 use anabranch_report::{Inputs, OutputFile};
 use anabranch_testbed::{
-    Harm, MAX_RATE, MIN_RATE, Plan, PortCount, Role, dropped,
+    Harm, MAX_RATE, MIN_RATE, TestbedPlan, PortCount, Role, dropped,
     space::Privileges,
     standing::{self, Action, RunningTestbed},
 };
@@ -21,7 +21,7 @@ use std::process::ExitStatus;
 pub(super) fn up(arguments: &Up) -> Result<(), Failure> {
     let scenario = load(&arguments.scenario())?;
     // Refuses what cannot be built before the topology is built in memory.
-    let plan = Plan::of_setup(&scenario.setup(scenario.seed)?, &scenario.wire)?;
+    let plan = TestbedPlan::of_setup(&scenario.setup(scenario.seed)?, &scenario.wire)?;
     let standing = standing::up(&arguments.name.name, &plan)?;
     match arguments.format {
         Format::Json => print_json(&describe(&standing, None)),

@@ -3,7 +3,7 @@
 use crate::{
     abi::{Code, MAX_RECEIVES},
     ids::Id,
-    message::Entry,
+    message::PostedBuffer,
 };
 use anabranch_endpoint::{Bytes, Delivered, PathCounts};
 use anabranch_units::Time;
@@ -150,7 +150,7 @@ pub(super) struct Sender {
 #[derive(Debug)]
 pub(super) struct Grant {
     pub(super) number: u32,
-    pub(super) entries: Vec<Option<Entry>>,
+    pub(super) entries: Vec<Option<PostedBuffer>>,
 }
 
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     abi::{Code, MAX_RECEIVES, MAX_REQUESTS},
     ids::Id,
-    message::{Control, Entry, PIECE_HEADER, PieceHeader},
+    message::{Control, PIECE_HEADER, PieceHeader, PostedBuffer},
 };
 use anabranch_endpoint::{Bytes, Delivered, Placed, SendError, SendOptions};
 use anabranch_units::Time;
@@ -97,7 +97,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         let requests: Vec<Id> = receiver.waiting.iter().skip(known as usize).copied().collect();
         for (number, request) in requests.into_iter().enumerate() {
             let Some(Request::Receive { parts, .. }) = self.requests.get_mut(request) else { continue };
-            let entries = parts.iter().map(|of| Entry { size: of.buffer.size, tag: of.buffer.tag }).collect();
+            let entries = parts.iter().map(|of| PostedBuffer { size: of.buffer.size, tag: of.buffer.tag }).collect();
             self.say(peer, &Control::Grant { connection, number: first.wrapping_add(number as u32), entries });
         }
     }
@@ -243,7 +243,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     }
 
     /// Handles a grant of a receiver; returns `false` if it is invalid.
-    pub(super) fn on_grant(&mut self, peer: PeerId, connection: u32, number: u32, entries: &[Entry]) -> bool {
+    pub(super) fn on_grant(&mut self, peer: PeerId, connection: u32, number: u32, entries: &[PostedBuffer]) -> bool {
         // A grant for a sender that was closed meanwhile is no error of the peer.
         let Some(Ours::Sender(id)) = self.ours.get(&connection).copied() else { return true };
         let Some(sender) = self.senders.get_mut(id) else { return true };

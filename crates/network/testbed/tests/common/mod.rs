@@ -7,11 +7,11 @@ mod apart;
 pub(crate) use apart::apart;
 
 use anabranch_settings::Raw;
-use anabranch_testbed::{Fabric, Plan, Queue, TestbedError};
+use anabranch_testbed::{Fabric, Queue, TestbedError, TestbedPlan};
 use anabranch_testkit::has_no_testbed;
 use anabranch_topology::TopologyParameters;
 
-pub(crate) fn plan(spines: i64, hosts: i64, rate: &str, mtu: u32, queue: Queue) -> Plan {
+pub(crate) fn plan(spines: i64, hosts: i64, rate: &str, mtu: u32, queue: Queue) -> TestbedPlan {
     let mut parameters = TopologyParameters::named("leaf-spine").unwrap();
     let text = |value: &str| Raw::Text(value.into());
     let numbers = [("leaves", 2), ("spines", spines), ("hosts_per_leaf", hosts)];
@@ -21,7 +21,7 @@ pub(crate) fn plan(spines: i64, hosts: i64, rate: &str, mtu: u32, queue: Queue) 
         parameters.parameters_mut().set(key, &value).unwrap();
     }
     let topology = parameters.build(&|_| Err(std::io::ErrorKind::NotFound.into())).unwrap();
-    Plan::new(&topology, mtu, queue, 7).unwrap()
+    TestbedPlan::new(&topology, mtu, queue, 7).unwrap()
 }
 
 /// Queues that neither mark nor trim.
@@ -29,7 +29,7 @@ pub(crate) fn plain() -> Queue {
     Queue { limit: 300_000, marking: None, trimming: false }
 }
 
-pub(crate) fn build(plan: Plan) -> Fabric {
+pub(crate) fn build(plan: TestbedPlan) -> Fabric {
     match Fabric::build(plan) {
         Ok(fabric) => fabric,
         Err(error @ TestbedError::MissingProgram { .. }) if has_no_testbed(&error.to_string()) => {

@@ -3,7 +3,7 @@
 
 mod perform;
 
-pub use perform::{Conductor, Destination, Order, Plan, Progress, Record, Report, perform};
+pub use perform::{Conductor, Destination, Order, Progress, Record, Report, TransferPlan, perform};
 
 use crate::{Datapath, Driver, PeerId, WireError};
 use anabranch_endpoint::{CloseReason, Counters, header::Protection};
@@ -217,8 +217,10 @@ pub fn send_over<D: Datapath>(
     fill: &mut dyn FnMut(&mut [u8]),
     poll: &mut dyn FnMut(Time, u64) -> bool,
 ) -> Result<Sent, TransferError> {
-    let plan =
-        Plan { destinations: vec![to], orders: vec![Order { to: 0, bytes, round: 0, after: Time::ZERO, stream: 0 }] };
+    let plan = TransferPlan {
+        destinations: vec![to],
+        orders: vec![Order { to: 0, bytes, round: 0, after: Time::ZERO, stream: 0 }],
+    };
     let report = perform(driver, &plan, &mut Sending { fill, poll })?;
     let record = report.records.into_iter().flatten().next().unwrap_or_default();
     let (base_rtt, noise) = report.round_trips[0];
@@ -256,5 +258,5 @@ pub fn serve<D: Datapath>(
     poll: &mut dyn FnMut(Option<&Received>) -> bool,
     refused: &mut dyn FnMut(Option<SocketAddr>, &str),
 ) -> Result<(), TransferError> {
-    perform(driver, &Plan::default(), &mut Serving { once, stopped: false, poll, refused }).map(|_| ())
+    perform(driver, &TransferPlan::default(), &mut Serving { once, stopped: false, poll, refused }).map(|_| ())
 }

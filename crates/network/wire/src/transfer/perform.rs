@@ -36,7 +36,7 @@ pub struct Destination {
 /// Bytes to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// Destination, as an index into [`Plan::destinations`].
+    /// Destination, as an index into [`TransferPlan::destinations`].
     pub to: usize,
     /// Number of bytes.
     pub bytes: u64,
@@ -50,7 +50,7 @@ pub struct Order {
 
 /// Orders of an endpoint and their destinations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct TransferPlan {
     /// Endpoints to send to.
     pub destinations: Vec<Destination>,
     /// Orders to send. A round begins when all of the previous one are done and the [`Conductor`] permits it.
@@ -171,7 +171,7 @@ impl Incoming {
 
 struct Performance<'a, D> {
     driver: &'a mut Driver<D>,
-    plan: &'a Plan,
+    plan: &'a TransferPlan,
     conductor: &'a mut dyn Conductor,
     peers: Vec<PeerId>,
     departed: Vec<bool>,
@@ -196,7 +196,7 @@ struct Performance<'a, D> {
 /// conductor stops before all orders are done, or if the datapath fails.
 pub fn perform<D: Datapath>(
     driver: &mut Driver<D>,
-    plan: &Plan,
+    plan: &TransferPlan,
     conductor: &mut dyn Conductor,
 ) -> Result<Report, TransferError> {
     let mut rounds: Vec<u32> = plan.orders.iter().map(|order| order.round).collect();

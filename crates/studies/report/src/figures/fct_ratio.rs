@@ -1,7 +1,7 @@
 //! Comparison of schemes: max FCT over ideal, tail and mean slowdown.
 
 use super::{
-    Figure, Kind, View,
+    Figure, FigureKind, View,
     canvas::{Anchor, LABEL, PANEL, TICK},
     palette::Paint,
     panel::{Axis, BELOW, horizontal},
@@ -13,7 +13,7 @@ use crate::{
     numbers::{letters, significant_digits},
 };
 
-pub(crate) const KIND: Kind = Kind { name: "fct_ratio", draw, of_flows: true, needs: ("flows", &[]) };
+pub(crate) const KIND: FigureKind = FigureKind { name: "fct_ratio", draw, of_flows: true, needs: ("flows", &[]) };
 
 const PANELS: [(&str, &str); 3] = [
     ("fct_ratio_max", "Max FCT over ideal"),

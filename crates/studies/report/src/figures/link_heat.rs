@@ -1,7 +1,7 @@
 //! Heat map of utilisation: a cell per link, a row per sending switch, so that hot, failed and uneven links are visible.
 
 use super::{
-    Figure, Kind, View,
+    Figure, FigureKind, View,
     canvas::{Anchor, Canvas, PANEL, SUBTITLE, TICK},
     palette::{Paint, heat},
     scale::Scale,
@@ -12,7 +12,7 @@ use crate::{
     numbers::capital,
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: FigureKind = FigureKind {
     name: "link_heat",
     draw,
     of_flows: false,

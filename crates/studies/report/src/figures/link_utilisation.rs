@@ -1,7 +1,7 @@
 //! Utilisation of links per tier and direction, busiest first: how evenly a scheme spreads the load.
 
 use super::{
-    Figure, Kind, View,
+    Figure, FigureKind, View,
     palette::Paint,
     panel::Axis,
     scale::{Scale, percent},
@@ -12,7 +12,7 @@ use crate::{
     numbers::capital,
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: FigureKind = FigureKind {
     name: "link_utilisation",
     draw,
     of_flows: false,

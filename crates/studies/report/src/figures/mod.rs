@@ -27,7 +27,7 @@ pub use model::Figure;
 
 pub(crate) use canvas::{Anchor, Canvas, LABEL, PANEL, SUBTITLE, TICK, TITLE};
 pub(crate) use files::FigureFiles;
-pub(crate) use model::{Kind, View};
+pub(crate) use model::{FigureKind, View};
 pub(crate) use palette::{Paint, SERIES, dash, heat};
 pub(crate) use panel::{BELOW, BESIDE, legend, legend_width};
 pub(crate) use scale::{Scale, places, plain};
@@ -36,7 +36,7 @@ pub(crate) use sheet::{Sheet, column};
 use crate::{comparison::Comparison, dataset::Dataset};
 use std::collections::{BTreeMap, BTreeSet};
 
-const FIGURES: &[Kind] = &[
+const FIGURES: &[FigureKind] = &[
     fct_ratio::KIND,
     slowdown_by_size::KIND,
     slowdown_cdf::KIND,
@@ -120,6 +120,7 @@ fn quoted(names: &[&str]) -> String {
 /// Returns `true` if `file` is a figure of these results or of earlier ones.
 pub(crate) fn is_figure(file: &str) -> bool {
     let Some((stem, extension)) = file.rsplit_once('.') else { return false };
-    let is = |kind: &Kind| stem == kind.name || stem.strip_prefix(kind.name).is_some_and(|rest| rest.starts_with('-'));
+    let is =
+        |kind: &FigureKind| stem == kind.name || stem.strip_prefix(kind.name).is_some_and(|rest| rest.starts_with('-'));
     ["svg", "pdf", "png", "csv"].contains(&extension) && FIGURES.iter().any(is)
 }

@@ -67,7 +67,7 @@ impl View<'_> {
 /// Returns `Ok(None)` if the data has nothing to show, and an error with the reason if an expected figure is omitted.
 type Draw = fn(&View<'_>) -> Result<Option<Figure>, String>;
 
-pub(crate) struct Kind {
+pub(crate) struct FigureKind {
     /// Name of the files.
     pub(crate) name: &'static str,
     pub(crate) draw: Draw,

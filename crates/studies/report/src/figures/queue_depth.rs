@@ -1,5 +1,5 @@
 use super::{
-    Figure, Kind, View,
+    Figure, FigureKind, View,
     canvas::{Anchor, LABEL, PANEL, SUBTITLE},
     palette::Paint,
     panel::{Axis, BELOW, horizontal},
@@ -12,7 +12,7 @@ use crate::{
     statistics::mean,
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: FigureKind = FigureKind {
     name: "queue_depth",
     draw,
     of_flows: false,

@@ -1,7 +1,7 @@
 //! Distribution of queue lengths: the share of time with at least a number of packets waiting, per tier.
 
 use super::{
-    Figure, Kind, View,
+    Figure, FigureKind, View,
     panel::Axis,
     scale::{Scale, percent, plain},
     sheet::{Grid, Sheet, column, names, seeds},
@@ -9,7 +9,7 @@ use super::{
 use crate::{dataset::SchemeRuns, numbers::capital};
 use std::collections::BTreeMap;
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: FigureKind = FigureKind {
     name: "queue_occupancy",
     draw,
     of_flows: false,

@@ -1,7 +1,7 @@
 //! Flows over time. Few flows of one load balancer are drawn individually; else they are aggregated.
 
 use super::{
-    Figure, Kind, View,
+    Figure, FigureKind, View,
     over_time::{Chart, Curve, Merge, Points, Story, draw as draw_charts, gigabits, rates},
     scale::{Format, plain},
     sheet::names,
@@ -9,7 +9,7 @@ use super::{
 use crate::{dataset::FlowAt, numbers::bytes};
 use std::collections::BTreeMap;
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: FigureKind = FigureKind {
     name: "series_flows",
     draw,
     of_flows: false,

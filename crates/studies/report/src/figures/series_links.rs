@@ -1,7 +1,7 @@
 //! Ports over time, per tier and direction.
 
 use super::{
-    Figure, Kind, View,
+    Figure, FigureKind, View,
     over_time::{Chart, Curve, Merge, Points, Story, draw as draw_charts, gigabits, rates},
     scale::percent,
     sheet::names,
@@ -11,7 +11,7 @@ use crate::{
     numbers::{bytes, capital, significant_digits_trimmed},
 };
 
-pub(crate) const KIND: Kind = Kind {
+pub(crate) const KIND: FigureKind = FigureKind {
     name: "series_links",
     draw,
     of_flows: false,

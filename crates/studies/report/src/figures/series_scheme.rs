@@ -1,7 +1,7 @@
 //! Load balancers over time.
 
 use super::{
-    Figure, Kind, View,
+    Figure, FigureKind, View,
     over_time::{Chart, Curve, Merge, Points, Story, draw as draw_charts, rates},
     scale::{Format, plain},
     sheet::names,
@@ -11,8 +11,8 @@ use crate::{
     numbers::{bytes, significant_digits_trimmed},
 };
 
-pub(crate) const KIND: Kind =
-    Kind { name: "series_scheme", draw, of_flows: false, needs: ("series_scheme", &["time_ps", "open_flows"]) };
+pub(crate) const KIND: FigureKind =
+    FigureKind { name: "series_scheme", draw, of_flows: false, needs: ("series_scheme", &["time_ps", "open_flows"]) };
 
 fn ratio(value: f64) -> String {
     significant_digits_trimmed(value, 3)

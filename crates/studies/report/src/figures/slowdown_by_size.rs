@@ -1,7 +1,7 @@
 //! Slowdown against flow size: median and 99th percentile in bins, each the mean over seeds with its confidence interval.
 
 use super::{
-    Figure, Kind, View,
+    Figure, FigureKind, View,
     palette::Paint,
     panel::{Axis, end_labels},
     scale::{Scale, plain},
@@ -14,8 +14,12 @@ use crate::{
     statistics::{Estimate, mean, quantile},
 };
 
-pub(crate) const KIND: Kind =
-    Kind { name: "slowdown_by_size", draw, of_flows: true, needs: ("flows", &["size_bytes", "slowdown", "measured"]) };
+pub(crate) const KIND: FigureKind = FigureKind {
+    name: "slowdown_by_size",
+    draw,
+    of_flows: true,
+    needs: ("flows", &["size_bytes", "slowdown", "measured"]),
+};
 
 /// Number of bins if flows have many sizes.
 const BINS: usize = 20;

@@ -2,7 +2,7 @@
 //! quantiles, so that its 99th percentile equals that of the table.
 
 use super::{
-    Figure, Kind, View,
+    Figure, FigureKind, View,
     panel::Axis,
     scale::{Scale, percent, plain},
     sheet::{Grid, Sheet, column, names, seeds},
@@ -12,8 +12,12 @@ use crate::{
     statistics::{mean, quantile},
 };
 
-pub(crate) const KIND: Kind =
-    Kind { name: "slowdown_cdf", draw, of_flows: true, needs: ("flows", &["size_bytes", "slowdown", "measured"]) };
+pub(crate) const KIND: FigureKind = FigureKind {
+    name: "slowdown_cdf",
+    draw,
+    of_flows: true,
+    needs: ("flows", &["size_bytes", "slowdown", "measured"]),
+};
 
 /// Shares in even steps in the body, in even steps of the logarithm in the tail.
 fn shares(flows: usize) -> Vec<f64> {

@@ -13,7 +13,7 @@ use crate::{
     output::OutputFile,
     read::read_summary,
     summary::Summary,
-    tables::{Frame, Kind, TABLES, Table},
+    tables::{ColumnKind, Frame, TABLES, Table},
 };
 use std::{
     collections::BTreeMap,
@@ -360,21 +360,21 @@ impl Series {
             for column in self.table.columns.iter().filter(|column| !skip(column.name)) {
                 let name = column.name;
                 match column.kind {
-                    Kind::Integer | Kind::Unsigned => {
+                    ColumnKind::Integer | ColumnKind::Unsigned => {
                         let values = rows.clone().filter_map(|row| Some((time(row), integer(&self.frame, name, row)?)));
                         write_changes(writer, parent, name, column.unit, values, |w, t, at, v| w.value(t, at, v))?;
                     }
-                    Kind::Flag => {
+                    ColumnKind::Flag => {
                         let flag = |row: usize| self.frame.flags(name).get(row).copied();
                         let values = rows.clone().filter_map(|row| Some((time(row), u64::from(flag(row)?))));
                         write_changes(writer, parent, name, "", values, |w, t, at, v| w.value(t, at, v))?;
                     }
-                    Kind::Real => {
+                    ColumnKind::Real => {
                         let real = |row: usize| self.frame.reals(name).get(row).copied().flatten();
                         let values = rows.clone().filter_map(|row| Some((time(row), real(row)?)));
                         write_changes(writer, parent, name, column.unit, values, |w, t, at, v| w.real(t, at, v))?;
                     }
-                    Kind::Text => {}
+                    ColumnKind::Text => {}
                 }
             }
         }

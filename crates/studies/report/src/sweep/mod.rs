@@ -20,7 +20,7 @@ use crate::{
     output::Inputs,
     staging::Staging,
     store::{plan_entries, store_output},
-    tables::{Kind, Label, Member, stage_gathered},
+    tables::{ColumnKind, Label, Member, stage_gathered},
 };
 use model::RunState;
 use std::{
@@ -31,13 +31,13 @@ use std::{
 fn labels(plan: &SweepPlan) -> Vec<Label> {
     let axis = |axis: &SweepAxis| {
         let kind = match () {
-            () if axis.values.iter().all(|value| value.parse::<i64>().is_ok()) => Kind::Integer,
-            () if axis.values.iter().all(|value| value.parse::<f64>().is_ok()) => Kind::Real,
-            () => Kind::Text,
+            () if axis.values.iter().all(|value| value.parse::<i64>().is_ok()) => ColumnKind::Integer,
+            () if axis.values.iter().all(|value| value.parse::<f64>().is_ok()) => ColumnKind::Real,
+            () => ColumnKind::Text,
         };
         Label { name: axis.key.clone(), kind, meaning: "value of this key of the scenario".into() }
     };
-    let text = |name: &str, meaning: &str| Label { name: name.into(), kind: Kind::Text, meaning: meaning.into() };
+    let text = |name: &str, meaning: &str| Label { name: name.into(), kind: ColumnKind::Text, meaning: meaning.into() };
     let mut labels: Vec<Label> = plan.axes.iter().map(axis).collect();
     labels.push(text("entry", "load balancer or variant, as in sweep.csv"));
     labels.push(text("run", "hash of the run, the name of its directory in `runs`"));

@@ -1,4 +1,4 @@
-use super::{At, Column, Context, Kind, Table, Value, filling::fill};
+use super::{At, Column, ColumnKind, Context, Table, Value, filling::fill};
 use crate::meta::past_warmup;
 use anabranch_outcome::{
     FlowDelays, FlowRow, FlowSample, LinkRow, PortSample, RunResult, SchemeSample, TraceEvent, TraceRow,
@@ -43,7 +43,7 @@ macro_rules! columns {
             name: stringify!($name),
             unit: $unit,
             meaning: $meaning,
-            kind: Kind::$kind,
+            kind: ColumnKind::$kind,
             optional: false $(|| { stringify!($optional); true })?,
             get: $get,
             fill: |c, rows, to| fill($get, c, rows, to),

@@ -1,21 +1,21 @@
 //! Columns in memory while they are filled, in the layout of Arrow: contiguous cells, dictionary of texts, validity bitmap.
 
-use super::{At, Context, Kind, Value};
+use super::{At, ColumnKind, Context, Value};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
 /// A column that is being filled.
 #[derive(Clone, Debug)]
 pub enum Filling<'r> {
-    /// Cells of a [`Kind::Integer`] column; 0 if empty.
+    /// Cells of a [`ColumnKind::Integer`] column; 0 if empty.
     Integer(Vec<i64>, Validity),
-    /// Cells of a [`Kind::Unsigned`] column; 0 if empty.
+    /// Cells of a [`ColumnKind::Unsigned`] column; 0 if empty.
     Unsigned(Vec<u64>, Validity),
-    /// Cells of a [`Kind::Real`] column; 0 if empty.
+    /// Cells of a [`ColumnKind::Real`] column; 0 if empty.
     Real(Vec<f64>, Validity),
-    /// Cells of a [`Kind::Text`] column.
+    /// Cells of a [`ColumnKind::Text`] column.
     Text(Words<'r>),
-    /// Cells of a [`Kind::Flag`] column; unset if empty.
+    /// Cells of a [`ColumnKind::Flag`] column; unset if empty.
     Flag(Bits, Validity),
 }
 
@@ -114,13 +114,13 @@ impl<'r> Words<'r> {
 
 impl<'r> Filling<'r> {
     /// Creates an empty column with capacity for `rows` cells.
-    pub fn new(kind: Kind, rows: usize) -> Self {
+    pub fn new(kind: ColumnKind, rows: usize) -> Self {
         match kind {
-            Kind::Integer => Filling::Integer(Vec::with_capacity(rows), Validity::default()),
-            Kind::Unsigned => Filling::Unsigned(Vec::with_capacity(rows), Validity::default()),
-            Kind::Real => Filling::Real(Vec::with_capacity(rows), Validity::default()),
-            Kind::Text => Filling::Text(Words { keys: Vec::with_capacity(rows), ..Words::default() }),
-            Kind::Flag => Filling::Flag(Bits::with_capacity(rows), Validity::default()),
+            ColumnKind::Integer => Filling::Integer(Vec::with_capacity(rows), Validity::default()),
+            ColumnKind::Unsigned => Filling::Unsigned(Vec::with_capacity(rows), Validity::default()),
+            ColumnKind::Real => Filling::Real(Vec::with_capacity(rows), Validity::default()),
+            ColumnKind::Text => Filling::Text(Words { keys: Vec::with_capacity(rows), ..Words::default() }),
+            ColumnKind::Flag => Filling::Flag(Bits::with_capacity(rows), Validity::default()),
         }
     }
 
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn cells_store_words_and_empty_values() {
-        let mut column = Filling::new(Kind::Text, 5);
+        let mut column = Filling::new(ColumnKind::Text, 5);
         let owned = |word: &str| Value::Text(Cow::Owned(word.into()));
         for cell in [Value::Text("a".into()), owned("b"), Value::Empty, owned("a"), Value::Text("b".into())] {
             assert!(column.push(cell));
@@ -257,14 +257,14 @@ mod tests {
 
     #[test]
     fn whole_numbers_of_64_bits_do_not_fit() {
-        let mut column = Filling::new(Kind::Integer, 2);
+        let mut column = Filling::new(ColumnKind::Integer, 2);
         assert!(column.push(Value::Integer(i64::MAX as u64)));
         assert!(!column.push(Value::Integer(1 << 63)));
     }
 
     #[test]
     fn bits_continue_in_next_byte() {
-        let mut column = Filling::new(Kind::Flag, 9);
+        let mut column = Filling::new(ColumnKind::Flag, 9);
         assert!((0..9).all(|row| column.push(Value::Flag(row == 0 || row == 8))));
         let Filling::Flag(bits, validity) = column else { unreachable!() };
         assert_eq!((bits.bytes, bits.len), (vec![1, 1], 9));

@@ -1,5 +1,5 @@
 use super::{
-    Kind, TABLES, Table,
+    ColumnKind, TABLES, Table,
     guard::guarded,
     parquet::{Field, schema, writer_properties},
     read::{Cells, append},
@@ -25,7 +25,7 @@ pub struct Label {
     /// Name.
     pub name: String,
     /// Kind of its values.
-    pub kind: Kind,
+    pub kind: ColumnKind,
     /// Meaning.
     pub meaning: String,
 }
@@ -128,7 +128,7 @@ fn extend(cells: &mut Cells, label: &Label, cell: &str, rows: usize) -> Result<(
     let unfit = || ParquetError::General(format!("`{cell}` does not fit in column {}", label.name));
     match cells {
         // Labels may be negative; they are stored as their 64 bits.
-        Cells::Integer(cells) if label.kind == Kind::Integer => {
+        Cells::Integer(cells) if label.kind == ColumnKind::Integer => {
             let value: i64 = cell.parse().map_err(|_| unfit())?;
             cells.extend(repeat_n(Some(value as u64), rows));
         }

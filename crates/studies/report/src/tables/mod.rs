@@ -26,7 +26,7 @@ use std::borrow::Cow;
 
 /// Kind of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// Integers from 0 to 2^63-1.
     Integer,
     /// Integers from 0 to 2^64-1.
@@ -39,14 +39,14 @@ pub enum Kind {
     Flag,
 }
 
-impl Kind {
+impl ColumnKind {
     /// Returns the name of the kind in `manifest.json`.
     pub fn word(self) -> &'static str {
         match self {
-            Kind::Integer | Kind::Unsigned => "integer",
-            Kind::Real => "real",
-            Kind::Text => "text",
-            Kind::Flag => "boolean",
+            ColumnKind::Integer | ColumnKind::Unsigned => "integer",
+            ColumnKind::Real => "real",
+            ColumnKind::Text => "text",
+            ColumnKind::Flag => "boolean",
         }
     }
 }
@@ -54,13 +54,13 @@ impl Kind {
 /// One cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'r> {
-    /// Value of a [`Kind::Integer`] or [`Kind::Unsigned`] column.
+    /// Value of a [`ColumnKind::Integer`] or [`ColumnKind::Unsigned`] column.
     Integer(u64),
-    /// Value of a [`Kind::Real`] column.
+    /// Value of a [`ColumnKind::Real`] column.
     Real(f64),
-    /// Value of a [`Kind::Text`] column.
+    /// Value of a [`ColumnKind::Text`] column.
     Text(Cow<'r, str>),
-    /// Value of a [`Kind::Flag`] column.
+    /// Value of a [`ColumnKind::Flag`] column.
     Flag(bool),
     /// No value; only in a column that may be empty.
     Empty,
@@ -109,7 +109,7 @@ pub struct Column {
     /// Meaning.
     pub meaning: &'static str,
     /// Kind of its values.
-    pub kind: Kind,
+    pub kind: ColumnKind,
     /// `true` if cells may be empty.
     pub optional: bool,
     /// Function that returns a cell.

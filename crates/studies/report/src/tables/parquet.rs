@@ -1,6 +1,6 @@
 //! Writing of tables as Parquet, through the low-level column writers.
 
-use super::{At, Column, Context, Kind, Table, Value};
+use super::{At, Column, ColumnKind, Context, Table, Value};
 use parquet::{
     basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical},
     data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type},
@@ -34,19 +34,19 @@ pub(crate) fn write_parquet(
         let mut group = writer.next_row_group()?;
         for column in table.columns {
             match column.kind {
-                Kind::Integer => write::<Int64Type, _>(&mut group, column, context, rows, |value| match value {
+                ColumnKind::Integer => write::<Int64Type, _>(&mut group, column, context, rows, |value| match value {
                     Value::Integer(value) => i64::try_from(value).ok(),
                     _ => None,
                 }),
-                Kind::Unsigned => write::<Int64Type, _>(&mut group, column, context, rows, |value| match value {
+                ColumnKind::Unsigned => write::<Int64Type, _>(&mut group, column, context, rows, |value| match value {
                     Value::Integer(value) => Some(value as i64),
                     _ => None,
                 }),
-                Kind::Real => write::<DoubleType, _>(&mut group, column, context, rows, |value| match value {
+                ColumnKind::Real => write::<DoubleType, _>(&mut group, column, context, rows, |value| match value {
                     Value::Real(value) => Some(value),
                     _ => None,
                 }),
-                Kind::Text => {
+                ColumnKind::Text => {
                     // Consecutive rows often have equal texts, which share one copy.
                     let mut last = ByteArray::from("");
                     write::<ByteArrayType, _>(&mut group, column, context, rows, |value| match value {
@@ -59,7 +59,7 @@ pub(crate) fn write_parquet(
                         _ => None,
                     })
                 }
-                Kind::Flag => write::<BoolType, _>(&mut group, column, context, rows, |value| match value {
+                ColumnKind::Flag => write::<BoolType, _>(&mut group, column, context, rows, |value| match value {
                     Value::Flag(value) => Some(value),
                     _ => None,
                 }),
@@ -74,7 +74,7 @@ pub(crate) fn write_parquet(
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field<'n> {
     pub(super) name: &'n str,
-    pub(super) kind: Kind,
+    pub(super) kind: ColumnKind,
     pub(super) optional: bool,
 }
 
@@ -92,7 +92,7 @@ pub(super) fn writer_properties<'n>(
         .chain(units.map(|(column, unit)| KeyValue::new(format!("unit.{column}"), unit.to_string())))
         .collect();
     let mut properties = WriterProperties::builder();
-    for field in fields.iter().filter(|field| matches!(field.kind, Kind::Integer | Kind::Unsigned)) {
+    for field in fields.iter().filter(|field| matches!(field.kind, ColumnKind::Integer | ColumnKind::Unsigned)) {
         let column = ColumnPath::from(field.name);
         properties = properties
             .set_column_dictionary_enabled(column.clone(), false)
@@ -110,11 +110,11 @@ pub(super) fn writer_properties<'n>(
 pub(super) fn schema(name: &str, fields: &[Field<'_>]) -> Result<TypePtr> {
     let fields = fields.iter().map(|field| {
         let (physical, logical) = match field.kind {
-            Kind::Integer => (Physical::INT64, None),
-            Kind::Unsigned => (Physical::INT64, Some(LogicalType::integer(64, false))),
-            Kind::Real => (Physical::DOUBLE, None),
-            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            Kind::Flag => (Physical::BOOLEAN, None),
+            ColumnKind::Integer => (Physical::INT64, None),
+            ColumnKind::Unsigned => (Physical::INT64, Some(LogicalType::integer(64, false))),
+            ColumnKind::Real => (Physical::DOUBLE, None),
+            ColumnKind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            ColumnKind::Flag => (Physical::BOOLEAN, None),
         };
         let repetition = if field.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
         Type::primitive_type_builder(field.name, physical)

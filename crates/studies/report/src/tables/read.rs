@@ -1,4 +1,4 @@
-use super::{Kind, TABLES, Table, guard::guarded};
+use super::{ColumnKind, TABLES, Table, guard::guarded};
 use crate::error::ReportError;
 use parquet::{
     column::reader::ColumnReaderImpl,
@@ -21,12 +21,12 @@ pub(super) enum Cells {
 }
 
 impl Cells {
-    pub(super) fn new(kind: Kind) -> Self {
+    pub(super) fn new(kind: ColumnKind) -> Self {
         match kind {
-            Kind::Integer | Kind::Unsigned => Cells::Integer(vec![]),
-            Kind::Real => Cells::Real(vec![]),
-            Kind::Text => Cells::Text(vec![]),
-            Kind::Flag => Cells::Flag(vec![]),
+            ColumnKind::Integer | ColumnKind::Unsigned => Cells::Integer(vec![]),
+            ColumnKind::Real => Cells::Real(vec![]),
+            ColumnKind::Text => Cells::Text(vec![]),
+            ColumnKind::Flag => Cells::Flag(vec![]),
         }
     }
 }
@@ -121,7 +121,7 @@ impl Frame {
 const REPEAT_RUN: &str = "repeat the run, or restore the file; nothing was written";
 
 /// Name and kind of a column, and its index in the header.
-type ColumnIndex = (&'static str, Kind, usize);
+type ColumnIndex = (&'static str, ColumnKind, usize);
 
 /// Also returns the names of the columns that the file lacks.
 fn column_indices(table: &Table, columns: &[&str], header: &[&str]) -> (Vec<ColumnIndex>, Vec<String>) {

@@ -16,7 +16,7 @@ use crate::{
     read::read_summary,
     staging::Staging,
     summary::Summary,
-    tables::{Frame, Kind, TABLES},
+    tables::{ColumnKind, Frame, TABLES},
 };
 use fabric::Fabric;
 use pack::Pack;
@@ -144,7 +144,7 @@ fn block(dir: &Path, summary: &Summary) -> Result<String, ReportError> {
     for column in table.columns.iter().filter(|column| there(column.name) && column.name != "seed") {
         let name = format!("link.{}", column.name);
         match column.kind {
-            Kind::Integer | Kind::Unsigned => {
+            ColumnKind::Integer | ColumnKind::Unsigned => {
                 let cells = links.integers(column.name);
                 match cells.iter().copied().collect::<Option<Vec<u64>>>() {
                     Some(cells) => pack.whole(&name, cells.into_iter()),
@@ -152,11 +152,11 @@ fn block(dir: &Path, summary: &Summary) -> Result<String, ReportError> {
                     None => pack.real(&name, cells.iter().map(|cell| cell.map(|cell| cell as f64))),
                 }
             }
-            Kind::Real => pack.real(&name, links.reals(column.name).iter().copied()),
-            Kind::Text if ["direction", "fault"].contains(&column.name) => {
+            ColumnKind::Real => pack.real(&name, links.reals(column.name).iter().copied()),
+            ColumnKind::Text if ["direction", "fault"].contains(&column.name) => {
                 pack.text(&name, links.texts(column.name).iter().map(String::as_str));
             }
-            Kind::Text | Kind::Flag => {}
+            ColumnKind::Text | ColumnKind::Flag => {}
         }
     }
     let flows = Frame::read(dir, "flows", &["flow_id", "src", "dst", "size_bytes", "slowdown"])?;

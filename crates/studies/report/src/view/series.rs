@@ -1,7 +1,7 @@
 use super::fabric::Fabric;
 use crate::{
     error::ReportError,
-    tables::{Column, Frame, Kind, TABLES},
+    tables::{Column, ColumnKind, Frame, TABLES},
 };
 use std::{collections::HashMap, path::Path};
 
@@ -36,7 +36,8 @@ impl Series {
     pub(crate) fn read(dir: &Path, fabric: &Fabric) -> Result<Option<Self>, ReportError> {
         let Some(table) = TABLES.iter().find(|table| table.name == "series") else { return Ok(None) };
         let shown = |column: &&Column| !["from", "to", "time_ps", "seed"].contains(&column.name);
-        let cells = table.columns.iter().filter(shown).filter(|c| matches!(c.kind, Kind::Integer | Kind::Flag));
+        let cells =
+            table.columns.iter().filter(shown).filter(|c| matches!(c.kind, ColumnKind::Integer | ColumnKind::Flag));
         let names: Vec<&'static str> = cells.map(|column| column.name).collect();
         let wrong =
             |found: String| ReportError::content(&dir.join("series"), found, "repeat the run; nothing was written");
