@@ -2,7 +2,7 @@
 
 use crate::{error, scenario::Scenario, table::Table, wait};
 use anabranch_report::{Comparison as Report, read_comparison};
-use anabranch_study::compare::{Permission, ComparePlan, Request};
+use anabranch_study::compare::{ComparePlan, Permission, Request};
 use pyo3::prelude::*;
 use std::path::PathBuf;
 

@@ -3,7 +3,7 @@
 use super::collective::Uplink;
 use crate::{arguments::ScenarioArguments, commands::request::load, failure::Failure};
 use anabranch_testbed::{
-    TestbedPlan, PortCount, Role, dropped,
+    PortCount, Role, TestbedPlan, dropped,
     standing::{self, Action, RunningTestbed, Tied},
 };
 use std::ffi::OsString;

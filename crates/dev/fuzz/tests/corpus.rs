@@ -108,7 +108,7 @@ fn write_binary_seeds() {
     use anabranch_units::Time;
     use nccl_net_anabranch::{
         handle::{Authentication, Carrier, Handle},
-        message::{Control, End, Entry, PieceHeader},
+        message::{Control, End, PieceHeader, PostedBuffer},
     };
     let write = |target: &str, name: &str, bytes: &[u8]| {
         let folder = folder().join(target);
@@ -172,7 +172,7 @@ fn write_binary_seeds() {
         authentication: Authentication::Job([2; 32]),
     };
     write("nccl_handle", "udp", &handle.write());
-    let entries = vec![Entry { size: 1000, tag: 3 }, Entry { size: 0, tag: -1 }];
+    let entries = vec![PostedBuffer { size: 1000, tag: 3 }, PostedBuffer { size: 0, tag: -1 }];
     for (name, said) in [
         ("connect", Control::Connect { connection: 3, key: 5 }),
         ("connected", Control::Connected { connection: 3 }),

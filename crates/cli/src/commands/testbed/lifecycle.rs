@@ -10,7 +10,7 @@ use crate::{
 };
 use anabranch_report::{Inputs, OutputFile};
 use anabranch_testbed::{
-    Harm, MAX_RATE, MIN_RATE, TestbedPlan, PortCount, Role, dropped,
+    Harm, MAX_RATE, MIN_RATE, PortCount, Role, TestbedPlan, dropped,
     space::Privileges,
     standing::{self, Action, RunningTestbed},
 };

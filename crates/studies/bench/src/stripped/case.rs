@@ -7,7 +7,7 @@ use anabranch_workload::Start;
 /// Fastest width on trees of 128 and of 8,192 hosts.
 const BUCKET_BITS: u32 = 12;
 
-/// StrippedCase of the loop.
+/// Network, traffic and window of a stripped loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrippedCase {
     /// The graph.
