@@ -23,6 +23,8 @@ class Parameter(NamedTuple):
     """Parameter of a scheme, transport, topology, workload or section."""
 
     name: str
+    key: str | None
+    """Path for `Scenario.set` and `--set`; `None` where there is none."""
     meaning: str
     expected: str
     """Allowed values."""

@@ -2,6 +2,7 @@
 
 #![allow(clippy::doc_markdown, reason = "help is printed as it is written")]
 
+use crate::complete;
 use anabranch_units::Bytes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::{net::IpAddr, path::PathBuf};
@@ -120,10 +121,10 @@ pub(crate) enum ProgressMode {
 #[derive(Debug, Args)]
 pub(crate) struct ScenarioArguments {
     /// Scenario file, or name of a ready-made scenario (`anabranch list scenarios`)
-    #[arg(value_name = "SCENARIO")]
+    #[arg(value_name = "SCENARIO", add = complete::scenarios())]
     pub(crate) scenario: String,
     /// Set a key of the scenario, for example topology.link_rate=100Gbps or workload.0.load=0.8; repeatable
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(long = "set", value_name = "KEY=VALUE", add = complete::keys())]
     pub(crate) set: Vec<String>,
     /// Random seed [default: the scenario's]
     #[arg(long, value_name = "N")]
@@ -185,7 +186,7 @@ pub(crate) struct Run {
 #[derive(Debug, Args)]
 pub(crate) struct EntryArguments {
     /// Load balancers, separated by commas [default: `schemes` of [compare]]
-    #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
+    #[arg(long, value_name = "A,B,...", value_delimiter = ',', add = complete::schemes())]
     pub(crate) schemes: Vec<String>,
     /// Add an entry to the comparison, the scenario with other settings, for example short='load_balancer.prime.p_ecn=8'; repeatable
     #[arg(long = "variant", value_name = "NAME=KEY=VALUE;...")]
@@ -194,7 +195,7 @@ pub(crate) struct EntryArguments {
     #[arg(long, value_name = "N")]
     pub(crate) seeds: Option<u64>,
     /// Load balancer or variant that the others are compared with [default: the first]
-    #[arg(long, value_name = "A")]
+    #[arg(long, value_name = "A", add = complete::schemes())]
     pub(crate) baseline: Option<String>,
 }
 
@@ -240,7 +241,7 @@ pub(crate) struct Agree {
     #[command(flatten)]
     pub(crate) entries: EntryArguments,
     /// Metric to judge, for example slowdown_p99 [default: completion where flows wait for each other, else fct_mean]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = complete::metrics())]
     pub(crate) metric: Option<String>,
     /// Repeat finished runs too
     #[arg(long)]
@@ -268,7 +269,7 @@ pub(crate) struct Sweep {
     #[command(flatten)]
     pub(crate) on: BackendArguments,
     /// Key and its values: KEY=A,B,... or KEY=A..B:STEP; repeatable
-    #[arg(long, value_name = "KEY=VALUES")]
+    #[arg(long, value_name = "KEY=VALUES", add = complete::keys())]
     pub(crate) over: Vec<String>,
     /// Combine the first values of all keys, then the second values, instead of every combination
     #[arg(long)]
@@ -313,7 +314,7 @@ pub(crate) enum Scale {
 #[derive(Debug, Args)]
 pub(crate) struct Reproduce {
     /// Paper: hopper, hf2t, prime, spritz, or all
-    #[arg(value_name = "PAPER")]
+    #[arg(value_name = "PAPER", add = complete::papers())]
     pub(crate) paper: String,
     /// Figure or claim, by its name in `--list` [default: all]
     #[arg(value_name = "FIGURE")]
@@ -384,7 +385,7 @@ pub(crate) struct Init {
     #[arg(long, conflicts_with = "from")]
     pub(crate) all: bool,
     /// Write a ready-made scenario (`anabranch list scenarios`)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = complete::ready_made())]
     pub(crate) from: Option<String>,
     /// Replace an existing file
     #[arg(long)]
@@ -393,7 +394,7 @@ pub(crate) struct Init {
 
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// Shell
+    /// Shell; for bash: source <(anabranch completions bash)
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
 }
@@ -510,6 +511,7 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// Name as printed by `anabranch list`, section or key of a scenario, column of a result file, or a word of the field such as allreduce
+    #[arg(value_name = "NAME", add = complete::terms())]
     pub(crate) name: String,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
@@ -530,10 +532,10 @@ pub(crate) struct Check {
 #[derive(Debug, Args)]
 pub(crate) struct Topology {
     /// Scenario file, or name of a ready-made scenario (`anabranch list scenarios`)
-    #[arg(value_name = "SCENARIO", required_unless_present = "hosts")]
+    #[arg(value_name = "SCENARIO", required_unless_present = "hosts", add = complete::scenarios())]
     pub(crate) scenario: Option<String>,
     /// Set a key of the scenario, for example topology.link_rate=100Gbps; repeatable
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(long = "set", value_name = "KEY=VALUE", add = complete::keys())]
     pub(crate) set: Vec<String>,
     /// Random seed [default: the scenario's]
     #[arg(long, value_name = "N")]
@@ -604,10 +606,10 @@ pub(crate) struct Soak {
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
     /// Draw only this load balancer; a host or switch scheme includes all its pairs
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = complete::schemes())]
     pub(crate) scheme: Option<String>,
     /// Draw only this topology: a kind, a scenario whose [topology] is used, or a topology file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", add = complete::scenarios())]
     pub(crate) topology: Option<String>,
     /// Check only case N of --seed
     #[arg(long, value_name = "N", requires = "seed", conflicts_with_all = ["cases", "minutes"])]
@@ -644,10 +646,10 @@ fn minutes(text: &str) -> Result<f64, String> {
 pub(crate) struct WireOptions {
     /// Scenario whose [transport], [load_balancer] and [wire] are used: a file or the name of a ready-made one
     /// [default: two machines with eight paths between them]
-    #[arg(value_name = "SCENARIO")]
+    #[arg(value_name = "SCENARIO", add = complete::scenarios())]
     pub(crate) scenario: Option<String>,
     /// Set a key of it, for example wire.labels=16 or transport.congestion_control=nscc; repeatable
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(long = "set", value_name = "KEY=VALUE", add = complete::keys())]
     pub(crate) set: Vec<String>,
     /// Short for --set wire.datapath=NAME: udp, rc or uc
     #[arg(long, value_name = "NAME")]
@@ -686,7 +688,7 @@ pub(crate) struct Send {
     #[arg(long, value_name = "BYTES", default_value = "64MiB")]
     pub(crate) bytes: Bytes,
     /// Load balancer: a host scheme or an alias of `anabranch list schemes` [default: the scenario's]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = complete::schemes())]
     pub(crate) scheme: Option<String>,
     /// Random seed of the scheme and of the bytes [default: the scenario's]
     #[arg(long, value_name = "N")]

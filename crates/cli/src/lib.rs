@@ -6,6 +6,7 @@
 mod arguments;
 mod backends;
 mod commands;
+mod complete;
 mod failure;
 mod help;
 mod printing;
@@ -43,6 +44,9 @@ pub fn command(words: impl IntoIterator<Item = OsString>, backends: &[&'static B
 }
 
 fn execute(words: Vec<OsString>, backends: &[&'static BackendEntry]) -> u8 {
+    if complete::answer(&words, <Arguments as clap::CommandFactory>::command) {
+        return 0;
+    }
     anabranch_scenario::machine::note_command(&words);
     let command = Arguments::command().term_width(printing::width().min(MAX_COLUMNS));
     let parsed = help::with_grouped_commands(command)

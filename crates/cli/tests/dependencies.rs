@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, process::Command};
 
 /// Maximum number of third-party crates in `cargo build --release -p anabranch`, with those of build scripts and macros. Lower it when
 /// one goes; before raising it, search for a feature or a smaller crate that does the same.
-const MAX_CRATES: usize = 169;
+const MAX_CRATES: usize = 170;
 
 /// `None`, having reported the skip, where this user may not run the cargo that built the test.
 fn crates() -> Option<BTreeSet<String>> {

@@ -1,4 +1,4 @@
-//! Help that finds: `explain`, `list`, `check` with several mistakes, completions.
+//! Help that finds: `explain`, `list`, `check` with several errors, completions.
 
 #[allow(dead_code)]
 mod common;
@@ -58,5 +58,41 @@ fn check_shows_all_mistakes() {
     let shown = stderr(&output);
     for word in ["`tires`", "three.toml:3:1", "64 parsec", "three.toml:7:8", "`untl`", "three.toml:9:1", "3 mistakes"] {
         assert!(shown.contains(word), "no {word} in {shown}");
+    }
+}
+
+/// Requests completions as a shell does, by the words of a line of which the last is completed.
+fn completed(folder: &Folder, words: &[&str]) -> Vec<String> {
+    let mut command = folder.command(&[&["--", "anabranch"], words].concat());
+    let output = command.env("ANABRANCH_COMPLETE", "fish").output().expect("the program runs");
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let candidates = stdout(&output);
+    candidates.lines().map(|line| line.split('\t').next().unwrap_or_default().to_string()).collect()
+}
+
+#[test]
+fn completions_know_scenarios_schemes_keys_metrics_and_files() {
+    let folder = Folder::new("complete");
+    std::fs::write(folder.0.join("tiny-of-mine.toml"), "").unwrap();
+    for (words, expected) in [
+        (&["comp"][..], &["compare", "completions"][..]),
+        (&["run", "tiny"], &["tiny", "tiny-of-mine.toml"]),
+        (&["compare", "tiny", "--schemes", "ecmp,pri"], &["ecmp,prime"]),
+        (&["compare", "tiny", "--baseline", "hf2"], &["hf2t"]),
+        (&["run", "tiny", "--set", "topology.link_r"], &["topology.link_rate="]),
+        (&["run", "tiny", "--set", "workload.0.senders"], &["workload.0.senders="]),
+        (&["run", "tiny", "--set", "fabric.trimming="], &["fabric.trimming=true", "fabric.trimming=false"]),
+        (&["run", "tiny", "--set", "load_balancer.scheme=dril"], &["load_balancer.scheme=drill"]),
+        (&["sweep", "tiny", "--over", "run.unt"], &["run.until="]),
+        (&["agree", "tiny", "--metric", "slowdown_p9"], &["slowdown_p95", "slowdown_p99"]),
+        (&["explain", "allred"], &["allreduce"]),
+        (&["reproduce", "hop"], &["hopper"]),
+        (&["init", "--from", "tin"], &["tiny"]),
+    ] {
+        assert_eq!(completed(&folder, words), expected, "{words:?}");
+    }
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let text = stdout(&folder.run(&["completions", shell]));
+        assert!(text.contains("ANABRANCH_COMPLETE"), "{shell}: {text}");
     }
 }

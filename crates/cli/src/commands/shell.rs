@@ -1,7 +1,8 @@
-//! `completions` and `man`, generated from the definitions of the commands.
+//! `completions` and `man`, which follow from the definitions of the commands.
 
 use crate::{
     arguments::{Arguments, Completions, Man},
+    complete,
     failure::Failure,
     printing::{note, print},
 };
@@ -10,7 +11,7 @@ use clap::{Command, CommandFactory};
 
 pub(crate) fn completions(arguments: &Completions) -> Result<(), Failure> {
     let mut text = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Arguments::command(), "anabranch", &mut text);
+    complete::registration(&arguments.shell.to_string(), &mut text).expect("memory can be written");
     print(&String::from_utf8_lossy(&text));
     Ok(())
 }

@@ -102,7 +102,7 @@ pub fn propose(hosts: u64, tiers: Option<u64>, oversubscription: f64) -> Result<
         if tiers == 2 {
             found.extend(leaf_spines(hosts, oversubscription));
         }
-        // The asked number of hosts, with another oversubscription.
+        // The requested number of hosts, with another oversubscription.
         if !is_exact {
             let exact = (1..=MAX_WHOLE).flat_map(|other| fat_trees(hosts, tiers, other));
             let mut exact: Vec<Proposal> = exact.filter(|proposal| proposal.hosts == hosts).collect();

@@ -371,7 +371,7 @@ fn main_metric(runs: &[Summary], workload: &str) -> &'static str {
     let flows =
         |run: &Summary| if workload == ALL { Some(run.all.clone()) } else { run.workloads.get(workload).cloned() };
     let flows: Vec<(bool, FlowSummary)> = runs.iter().filter_map(|run| Some((run.flows_wait, flows(run)?))).collect();
-    // Results of older versions know only if flows of any workload wait.
+    // Results of older versions record only whether flows of any workload wait.
     if !flows.is_empty() && flows.iter().all(|(wait, f)| f.is_job.unwrap_or(*wait)) {
         return "completion";
     }

@@ -186,7 +186,7 @@ fn align(schemes: &mut [SchemeRuns]) -> Load {
                 Load::EvenSplit if bytes > 0.0 => link.carried() * links / bytes,
                 Load::EvenSplit => 0.0,
             };
-            // An end at the same time changes no digit.
+            // A whole run changes no digit.
             if part < 1.0 {
                 link.queue_mean_bytes = link.queue_mean_bytes.map(|mean| mean * part);
             }

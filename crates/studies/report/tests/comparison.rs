@@ -229,7 +229,7 @@ fn unmeasured_values_are_null() {
 }
 
 /// In one run a single flow takes most of the time: 1.9 times its completion is the whole, in the others 4 times. The
-/// metric of the ranking is that of the scenario, whatever one run has.
+/// metric of the ranking is that of the scenario, regardless of the metrics of one run.
 #[test]
 fn the_headline_follows_from_the_scenario() {
     let run = |scheme: &str, seed: u64, gap: u64| {

@@ -47,7 +47,7 @@ fn both_formats_equal_the_run() {
     assert_eq!((frame.reals("slowdown")[17], frame.texts("status")[17].as_str()), (None, "unfinished"));
 }
 
-/// A `links` table whose CSV would exceed the limit is Parquet alone, and the manifest says so.
+/// A `links` table whose CSV would exceed the limit is Parquet alone, and the manifest notes it.
 #[test]
 fn large_links_are_parquet_alone() {
     let dir = folder();

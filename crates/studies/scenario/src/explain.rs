@@ -128,14 +128,21 @@ impl Part {
     }
 }
 
+/// Returns every key with its dotted path as `--set` takes it; an element of a list is the first.
+pub fn keys() -> Vec<(String, Parameter)> {
+    let of = |part: Part| {
+        let path = part.path().unwrap_or_default();
+        part.parameters.into_iter().map(move |key| (format!("{path}.{}", key.name), key))
+    };
+    let mut keys: Vec<_> = reference().into_iter().flat_map(of).collect();
+    keys.sort_by(|a, b| a.0.cmp(&b.0));
+    keys.dedup_by(|a, b| a.0 == b.0);
+    keys
+}
+
 /// Returns the dotted path of every key, without the numbers of elements.
 pub fn key_paths() -> Vec<String> {
-    let parts = reference();
-    let of = |part: &Part| {
-        let path = part.path().unwrap_or_default().replace(".0", "");
-        part.parameters.iter().map(move |parameter| format!("{path}.{}", parameter.name)).collect::<Vec<_>>()
-    };
-    let mut paths: Vec<String> = parts.iter().flat_map(of).collect();
+    let mut paths: Vec<String> = keys().into_iter().map(|(path, _)| path.replace(".0", "")).collect();
     paths.sort();
     paths.dedup();
     paths
@@ -390,7 +397,7 @@ impl Explanation {
                 out += &wrapped(parameter.meaning, "        ");
                 out += &wrapped(&format!("Takes {}.", parameter.expected), "        ");
                 out += &wrapped(&format!("Default from: {}.", parameter.source), "        ");
-                // A key alone is looked up in order to be set.
+                // Users who explain a single key are about to set it.
                 if let Some(path) = part.path().filter(|_| part.meaning.is_empty()) {
                     let value = if default == "none" { "VALUE" } else { &default };
                     out += &format!("        --set {path}.{}={value}\n", parameter.name);

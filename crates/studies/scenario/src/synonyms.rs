@@ -7,7 +7,7 @@ pub struct Synonym {
     pub words: &'static [&'static str],
     /// What it is here.
     pub meaning: &'static str,
-    /// Names that `explain` knows.
+    /// Names that `explain` finds.
     pub see: &'static [&'static str],
 }
 

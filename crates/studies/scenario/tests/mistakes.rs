@@ -629,7 +629,7 @@ fn all_mistakes_of_a_file_are_found_at_once() {
         .chain(error.others())
         .map(|error| (error.line_column().expect("a place").0, error.to_string()))
         .collect();
-    // The line of each mistake, counted from the words of the line.
+    // The line of each error, counted from the words of the line.
     let line = |word: &str| 1 + text.lines().position(|line| line.starts_with(word)).expect("a line");
     let words = ["radix", "tires", "ack_evry", "p_ecn", "p_encn", "laod", "warmup", "kind = \"link-dwon", "kin = 1"];
     let lines: Vec<usize> = all.iter().map(|(line, _)| *line).collect();

@@ -58,7 +58,7 @@ fn synonym_part(synonym: &Synonym) -> Part {
     Part { table: synonym.words.join(", "), meaning, parameters: Vec::new() }
 }
 
-/// Returns every name that [`explain`] knows.
+/// Returns every name that [`explain`] explains.
 pub fn names() -> Vec<String> {
     let mut names = scenario::names();
     names.extend(terms().into_iter().map(|term| term.name));

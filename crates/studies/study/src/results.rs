@@ -449,7 +449,13 @@ mod tests {
         let text = broken(&variant, &SIMULATOR, 2, backend::RunError::EndedEarly("flow 3 is open".into())).to_string();
         let again = "anabranch run tiny --set 'name=a b' --set topology.radix=8 --set load_balancer.scheme=ops+drill \
                      --seed 6 --threads 2";
-        for part in ["stalled: flow 3 is open", "scenario a b", "load balancer ops+drill, seed 6", VERSION, again] {
+        for part in [
+            "the simulation ended early: flow 3 is open",
+            "scenario a b",
+            "load balancer ops+drill, seed 6",
+            VERSION,
+            again,
+        ] {
             assert!(text.contains(part), "no {part:?} in {text}");
         }
         let text = broken(&variant, &SIMULATOR, 2, backend::RunError::Setup("too many".into()));

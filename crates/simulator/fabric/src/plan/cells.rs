@@ -7,7 +7,7 @@ const MIN_WINDOW: u64 = 20_000;
 /// Maximum number of cells that a port can name; beyond it, neighbours in the order of switches share a cell.
 const MAX_CELLS: usize = u16::MAX as usize - 1;
 
-/// Returns a warning where `topology` has so many switches that neighbours share a cell.
+/// Returns a warning where `topology` has more groups of switches than cells, so that neighbours share a cell.
 pub fn shared_cells(topology: &Topology) -> Option<String> {
     let switches = topology.switches() as usize;
     if switches <= MAX_CELLS {

@@ -130,7 +130,7 @@ pub fn topology_of(tree: &Tree, folder: &Path) -> Result<(Table, Option<FolderFi
     Ok((table, file))
 }
 
-/// Adds the mistakes in the names of links and switches, of a scenario that has others.
+/// Adds the errors in the names of links and switches, of a scenario that has others.
 #[allow(clippy::too_many_arguments)]
 fn named_links(
     section: &TopologySection,
