@@ -1,6 +1,7 @@
 //! State that every event handler reads and writes.
 
 use crate::{
+    arena::Arena,
     event::{Event, Stage},
     ids::HostId,
     measure::Series,
@@ -14,7 +15,7 @@ use crate::{
 use anabranch_topology::Routes;
 use anabranch_units::Time;
 use anabranch_workload::TriggerId;
-use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, atomic::AtomicU64};
 
 /// Reason why a run had to stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,12 +64,12 @@ pub(crate) struct Ctx<'a> {
 }
 
 impl<'a> Ctx<'a> {
-    pub(crate) fn new(plan: &'a Plan<'a>, shared: &'a Shared, me: u16, series: Series) -> Self {
+    pub(crate) fn new(plan: &'a Plan<'a>, shared: &'a Shared, arena: Arc<Arena>, me: u16, series: Series) -> Self {
         Ctx {
             plan,
             shared,
             me,
-            ports: Ports::new(plan, me),
+            ports: Ports::new(plan, me, arena),
             tables: &plan.tables[0],
             routes: &plan.tables[0].routes,
             paths: PathLists::default(),
@@ -99,7 +100,8 @@ impl<'a> Ctx<'a> {
             self.plan_event(time, to, event);
         } else {
             self.planned += 1;
-            self.ports.outbox[usize::from(owner)].push(Message::Event { time, host: to, event });
+            let cell = u32::from(self.plan.cell_of(to.0));
+            self.ports.outbox[usize::from(owner)].push(Message { event: event.at(time), cell });
         }
     }
 

@@ -24,7 +24,7 @@ ids! {
     FlowId;
     /// Output port of this partition.
     PortId;
-    /// Packet of this partition.
+    /// Packet, in the arena of the run.
     PacketId;
     /// Open flow of this partition, at its sender or receiver.
     Slot;

@@ -3,6 +3,7 @@
 //! [`run`] prepares a plan that all threads read, lets one partition per thread handle its events, checks the
 //! invariants and merges the results.
 
+mod arena;
 mod context;
 mod event;
 mod host;

@@ -1,22 +1,20 @@
 //! Messages between partitions.
 
-use crate::{event::Event, ids::HostId, measure::Waits, packet::Packet};
+use anabranch_engine::Event;
 
-/// A message takes effect in a later window than the one it is sent in.
+/// An event in a cell of another partition, in a later window than the one it is sent in. With the arrival of a packet the
+/// packet itself passes to that partition.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Message {
-    /// A packet arrives; the canonical order of its arrival identifies the link.
-    Packet { time: u64, order: u32, packet: Packet, waits: Waits },
-    /// A trigger is activated, or a flow starts.
-    Event { time: u64, host: HostId, event: Event },
+pub(crate) struct Message {
+    pub(crate) event: Event,
+    pub(crate) cell: u32,
 }
 
 // Small: a message is written by one processor and read by another.
-const _: () = assert!(size_of::<Message>() == 104);
+const _: () = assert!(size_of::<Message>() == 24);
 
 impl anabranch_engine::Message for Message {
     fn time(&self) -> u64 {
-        let (Message::Packet { time, .. } | Message::Event { time, .. }) = self;
-        *time
+        self.event.time
     }
 }

@@ -1,6 +1,6 @@
-//! Packets in an arena: one cache line each, named by 32-bit ids.
+//! Packets, one cache line each, and queues of them.
 
-use crate::{ids::PacketId, measure::Waits, prefetch::prefetch};
+use crate::{arena::Packets, ids::PacketId};
 use anabranch_lb::SwitchHeader;
 use anabranch_transport::Reply;
 
@@ -114,118 +114,6 @@ impl Packet {
     }
 }
 
-/// Aligned to a cache line; in a message a packet is packed more densely.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Line(Packet);
-
-/// Slots added at once.
-const GROWTH: u32 = 64;
-
-#[derive(Debug, Default)]
-pub(crate) struct Packets {
-    packets: Vec<Line>,
-    free: Vec<PacketId>,
-    /// Per packet, where delays are attributed; else empty.
-    waits: Vec<Waits>,
-    attributed: bool,
-}
-
-impl Packets {
-    pub(crate) fn new(attributed: bool) -> Self {
-        Packets { attributed, ..Packets::default() }
-    }
-
-    /// Allocates a slot; it still contains the previous packet, but none of its waits.
-    #[inline]
-    pub(crate) fn place(&mut self) -> PacketId {
-        let Some(id) = self.free.pop() else { return self.grow() };
-        self.set_waits(id, Waits::default());
-        id
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn grow(&mut self) -> PacketId {
-        let from = self.packets.len() as u32;
-        let to = from + GROWTH;
-        self.packets.resize_with(to as usize, Line::default);
-        if self.attributed {
-            self.waits.resize(to as usize, Waits::default());
-        }
-        self.free.extend((from + 1..to).rev().map(PacketId));
-        PacketId(from)
-    }
-
-    #[inline]
-    pub(crate) fn waits(&self, id: PacketId) -> Waits {
-        self.waits.get(id.at()).copied().unwrap_or_default()
-    }
-
-    #[inline]
-    pub(crate) fn waits_mut(&mut self, id: PacketId) -> Option<&mut Waits> {
-        self.waits.get_mut(id.at())
-    }
-
-    #[inline]
-    pub(crate) fn set_waits(&mut self, id: PacketId, waits: Waits) {
-        if let Some(place) = self.waits.get_mut(id.at()) {
-            *place = waits;
-        }
-    }
-
-    #[inline]
-    pub(crate) fn insert(&mut self, packet: Packet) -> PacketId {
-        let id = self.place();
-        self.packets[id.at()].0 = packet;
-        id
-    }
-
-    #[inline]
-    pub(crate) fn prefetch(&self, id: PacketId) {
-        if let Some(packet) = self.packets.get(id.at()) {
-            prefetch(packet);
-        }
-    }
-
-    #[inline]
-    pub(crate) fn remove(&mut self, id: PacketId) {
-        self.packets[id.at()].0.kind = Kind::Free;
-        self.free.push(id);
-    }
-
-    pub(crate) fn swap(&mut self, a: PacketId, b: PacketId) {
-        self.packets.swap(a.at(), b.at());
-        if self.attributed {
-            self.waits.swap(a.at(), b.at());
-        }
-    }
-
-    pub(crate) fn live(&self) -> impl Iterator<Item = &Packet> {
-        self.packets.iter().map(|line| &line.0).filter(|p| p.kind != Kind::Free)
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        self.packets.capacity() * size_of::<Line>()
-            + self.free.capacity() * size_of::<PacketId>()
-            + self.waits.capacity() * size_of::<Waits>()
-    }
-}
-
-impl std::ops::Index<PacketId> for Packets {
-    type Output = Packet;
-    #[inline]
-    fn index(&self, id: PacketId) -> &Packet {
-        &self.packets[id.at()].0
-    }
-}
-impl std::ops::IndexMut<PacketId> for Packets {
-    #[inline]
-    fn index_mut(&mut self, id: PacketId) -> &mut Packet {
-        &mut self.packets[id.at()].0
-    }
-}
-
 /// Packets linked by [`Packet::next`], first in first out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fifo {
@@ -300,10 +188,11 @@ impl Fifo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arena::Arena;
 
     #[test]
     fn first_in_first_out() {
-        let (mut packets, mut queue) = (Packets::default(), Fifo::EMPTY);
+        let (mut packets, mut queue) = (Packets::new(Arena::new(false)), Fifo::EMPTY);
         let ids: Vec<_> =
             (0..5).map(|psn| packets.insert(Packet { psn, next: PacketId::NONE.0, ..Packet::default() })).collect();
         for &id in &ids {
@@ -319,7 +208,7 @@ mod tests {
 
     #[test]
     fn pause_frames_go_first_and_keep_their_order() {
-        let (mut packets, mut queue) = (Packets::default(), Fifo::EMPTY);
+        let (mut packets, mut queue) = (Packets::new(Arena::new(false)), Fifo::EMPTY);
         for (psn, kind) in [(3, Kind::Ack), (4, Kind::Ack), (1, Kind::Pause), (2, Kind::Pause)] {
             let id = packets.insert(Packet { psn, kind, next: PacketId::NONE.0, ..Packet::default() });
             match kind {

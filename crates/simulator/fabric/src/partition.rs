@@ -1,6 +1,7 @@
 //! A partition: the cells of one thread, and the handling of their events.
 
 use crate::{
+    arena::Arena,
     context::{Ctx, Shared},
     event::{Event, MAX_ENTITIES, is_arrival},
     host::Hosts,
@@ -14,6 +15,7 @@ use crate::{
     trigger::Triggers,
 };
 use anabranch_engine::Status;
+use std::sync::Arc;
 
 /// Number of events handled between two checks whether to go on.
 const BATCH: u32 = 1 << 14;
@@ -49,7 +51,7 @@ pub(crate) struct Partition<'a> {
 
 impl<'a> Partition<'a> {
     /// Creates partition `me` of `plan`, with its first events.
-    pub(crate) fn new(plan: &'a Plan<'a>, shared: &'a Shared, me: u16) -> Self {
+    pub(crate) fn new(plan: &'a Plan<'a>, shared: &'a Shared, arena: Arc<Arena>, me: u16) -> Self {
         let cells = (0..plan.cells.cells() as u32).filter(|&cell| plan.cells.owner[cell as usize] == me).collect();
         let mut starts = vec![(Vec::new(), 0); plan.cells.cells()];
         for (number, flow) in plan.flows.flows.iter().enumerate() {
@@ -57,7 +59,7 @@ impl<'a> Partition<'a> {
                 starts[usize::from(plan.cell_of(flow.src))].0.push(FlowId(number as u32));
             }
         }
-        let mut cx = Ctx::new(plan, shared, me, sampling::series(plan, me));
+        let mut cx = Ctx::new(plan, shared, arena, me, sampling::series(plan, me));
         let triggers = Triggers::new(&mut cx);
         let mut partition = Partition {
             cx,
@@ -382,6 +384,7 @@ impl anabranch_engine::Partition for Partition<'_> {
                 "a captured link has carried more than {most} packets, the limit of a capture in memory; end the run earlier (`--set run.until=...`) or capture a link with less traffic"
             ));
         }
+        self.cx.ports.queues.packets.share_free();
         for (mine, theirs) in self.cx.ports.outbox.iter_mut().zip(outbox) {
             theirs.append(mine);
         }
@@ -393,10 +396,7 @@ impl anabranch_engine::Partition for Partition<'_> {
 
     fn receive(&mut self, messages: &mut Vec<Message>) {
         for message in messages.drain(..) {
-            match message {
-                Message::Packet { time, order, packet, waits } => self.cx.ports.receive(time, order, packet, waits),
-                Message::Event { time, host, event } => self.cx.host_event(time, host, event),
-            }
+            self.cx.ports.cells.push(message.cell, message.event);
         }
     }
 

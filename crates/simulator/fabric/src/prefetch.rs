@@ -3,13 +3,13 @@
 
 /// Prefetches the cache line in which `item` begins.
 #[inline]
-pub(crate) fn prefetch<T>(item: &T) {
+pub(crate) fn prefetch<T>(item: *const T) {
     #[cfg(target_arch = "x86_64")]
     #[allow(unsafe_code)]
-    // SAFETY: the address is that of a live reference, and a prefetch neither reads nor writes in the memory model.
+    // SAFETY: a prefetch neither reads nor writes in the memory model, and does not fault at any address.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast::<i8>());
+        _mm_prefetch::<_MM_HINT_T0>(item.cast::<i8>());
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = item;

@@ -1,6 +1,7 @@
 //! Entry points of the simulator: from a setup to its results.
 
 use crate::{
+    arena::{Arena, Packets},
     context::{Failure, Shared},
     partition::Partition,
     plan::{How, Plan},
@@ -14,6 +15,7 @@ use anabranch_units::Time;
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
     time::Instant,
 };
 
@@ -49,13 +51,15 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
     let (until_all_done, time_limit) = (setup.limits.until_all_done, setup.limits.time_limit);
     let flows_total = setup.flows.flows.len() as u64;
     let shared = Shared::new(plan);
+    let arena = Arena::new(plan.measure.attribution);
     let mut partitions = Vec::new();
     for me in 0..plan.cells.partitions as u16 {
         if !observer(&Progress::default()) {
             return Err(RunError::Interrupted);
         }
-        partitions.push(Partition::new(plan, &shared, me));
+        partitions.push(Partition::new(plan, &shared, Arc::clone(&arena), me));
     }
+    drop(arena);
     if !observer(&Progress::default()) {
         return Err(RunError::Interrupted);
     }
@@ -83,8 +87,7 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
         partitions.first().and_then(|partition| partition.stalled).filter(|_| !interrupted).map(Time::from_ps);
     let idle = stalled.is_none() && partitions.iter().all(|partition| partition.next_time() == u64::MAX);
     // Pending timers of finished flows do not matter.
-    let quiet = idle
-        || all_done && partitions.iter().all(|partition| partition.cx.ports.queues.packets.live().next().is_none());
+    let quiet = idle || all_done && Packets::live(&packets_of(&partitions)).next().is_none();
     let circle = if interrupted || all_done { Vec::new() } else { deadlock(plan, &partitions) };
     if outcome == Outcome::Done
         && idle
@@ -110,4 +113,9 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
     let deadlock = circle.into_iter().map(|link| plan.topology.link_name(link)).collect();
     let end = End { simulated, time_limit_struck, interrupted, deadlock, stalled_after, wall_seconds };
     collect(setup, plan, partitions, end).map_err(RunError::Invariant)
+}
+
+/// Returns the packets of every partition, those of all threads.
+pub(crate) fn packets_of<'p>(partitions: &'p [Partition<'_>]) -> Vec<&'p Packets> {
+    partitions.iter().map(|partition| &partition.cx.ports.queues.packets).collect()
 }

@@ -7,14 +7,16 @@ use super::{
     classes::ClassQueues,
 };
 use crate::{
+    arena::{Arena, Packets},
     ids::{PacketId, PortId, SwitchId},
     measure::{Balances, Histograms, PausedTimes, Watch},
-    packet::{Fifo, Kind, LAST_HOP, MARKED, Packets},
+    packet::{Fifo, Kind, LAST_HOP, MARKED},
     plan::{Marking, Plan},
 };
 use anabranch_backend::{MarkAt, Trim};
 use anabranch_outcome::TraceEvent;
 use anabranch_random::Stream;
+use std::sync::Arc;
 
 /// Counters of rare events of a port, kept apart from the hot data.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,7 +63,7 @@ pub(crate) struct Backlog<'a> {
 }
 
 impl<'a> Backlog<'a> {
-    pub(super) fn new(plan: &'a Plan<'a>, me: u16, mut ports: Vec<Port>) -> Self {
+    pub(super) fn new(plan: &'a Plan<'a>, me: u16, mut ports: Vec<Port>, arena: Arc<Arena>) -> Self {
         let (count, fabric) = (ports.len(), &plan.fabric);
         let captured = plan.measure.capture_links.iter().filter(|link| plan.owner_of_link(link.0) == me);
         let captured = captured.map(|link| plan.port_of(link.0));
@@ -76,7 +78,7 @@ impl<'a> Backlog<'a> {
             plan,
             ports,
             links: plan.links_of(me),
-            packets: Packets::new(plan.measure.attribution),
+            packets: Packets::new(arena),
             ledger: Balances::default(),
             counters: vec![PortCounters::default(); count],
             histograms: Histograms::new(count, plan.longest_queue(), plan.measure.occupancy),

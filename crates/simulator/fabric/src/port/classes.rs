@@ -1,8 +1,9 @@
 //! Data classes of one port: a queue each, served strictly or by weighted (deficit) round robin.
 
 use crate::{
+    arena::Packets,
     ids::{PacketId, PortId},
-    packet::{Fifo, Packets},
+    packet::Fifo,
 };
 use anabranch_backend::Scheduling;
 
@@ -125,11 +126,11 @@ impl ClassQueues {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Packet;
+    use crate::{arena::Arena, packet::Packet};
 
     /// Classes in the order in which a port sends 6 packets of 100 B of each of two.
     fn sent(scheduling: Scheduling, quanta: &[i32], paused: u8) -> Vec<u8> {
-        let (mut packets, mut queues) = (Packets::default(), ClassQueues::new(3, scheduling, quanta));
+        let (mut packets, mut queues) = (Packets::new(Arena::new(false)), ClassQueues::new(3, scheduling, quanta));
         let port = PortId(2);
         for class in [1, 0] {
             for _ in 0..6 {

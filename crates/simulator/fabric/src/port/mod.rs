@@ -17,10 +17,11 @@ mod wire_time;
 pub(crate) use ports::Ports;
 
 use crate::{
+    arena::Packets,
     event::arrival_order,
     ids::PacketId,
     measure::QueueAccount,
-    packet::{Fifo, Packet, Packets},
+    packet::{Fifo, Packet},
     plan::{LinkPlan, Plan},
 };
 use anabranch_engine::Cells;

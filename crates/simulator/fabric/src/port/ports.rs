@@ -10,9 +10,9 @@ use super::{
     wire_time::{WireTime, wire_time},
 };
 use crate::{
+    arena::Arena,
     event::Event,
     ids::{HostId, PacketId, PortId, SwitchId},
-    measure::Waits,
     message::Message,
     packet::{Kind, Packet},
     plan::Plan,
@@ -22,6 +22,7 @@ use anabranch_engine::Cells;
 use anabranch_outcome::TraceEvent;
 use anabranch_random::Stream;
 use anabranch_topology::{Fault, FaultAction, NodeId};
+use std::sync::Arc;
 
 /// Ports, packets, queues and events that move packets from port to port.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ pub(crate) struct Ports<'a> {
 }
 
 impl<'a> Ports<'a> {
-    pub(crate) fn new(plan: &'a Plan<'a>, me: u16) -> Self {
+    pub(crate) fn new(plan: &'a Plan<'a>, me: u16, arena: Arc<Arena>) -> Self {
         let (count, fabric) = (plan.links_of(me).len(), &plan.fabric);
         let mut ports = Vec::with_capacity(count);
         let mut clocks = Vec::with_capacity(count);
@@ -56,7 +57,7 @@ impl<'a> Ports<'a> {
         }
         let mut all = Ports {
             plan,
-            queues: Backlog::new(plan, me, ports),
+            queues: Backlog::new(plan, me, ports, arena),
             cells: Cells::new(plan.cells.cells()),
             hops: 0,
             outbox: (0..plan.cells.partitions).map(|_| Vec::new()).collect(),
@@ -143,13 +144,6 @@ impl<'a> Ports<'a> {
     #[inline]
     pub(crate) fn remove(&mut self, id: PacketId) {
         self.queues.packets.remove(id);
-    }
-
-    pub(crate) fn receive(&mut self, time: u64, order: u32, packet: Packet, waits: Waits) {
-        let cell = u32::from(self.plan.cell_of(packet.next));
-        let id = self.queues.packets.insert(packet);
-        self.queues.packets.set_waits(id, waits);
-        self.cells.push(cell, anabranch_engine::Event { time, order, payload: id.0 });
     }
 
     /// Counts the time for which a scheme has held a packet back from a port, since `queued_at`, as a wait there.
@@ -434,10 +428,10 @@ impl<'a> Ports<'a> {
     #[inline(never)]
     fn start_remote(&mut self, port: PortId, id: PacketId, end: u64) {
         let Port { to, delay, order, .. } = *self.port(port);
-        let packet = Packet { next: to, ..self[id] };
-        let message = Message::Packet { time: end + delay, order, packet, waits: self.queues.packets.waits(id) };
+        self.queues.packets[id].next = to;
+        let event = anabranch_engine::Event { time: end + delay, order, payload: id.0 };
+        let message = Message { event, cell: u32::from(self.plan.cell_of(to)) };
         self.outbox[usize::from(self.plan.cells.owner_of(NodeId(to)))].push(message);
-        self.remove(id);
     }
 
     // ---- the list of ports that have more to send ----

@@ -1,6 +1,7 @@
 //! Conservation of packets. Those in flight are counted, not computed by subtraction.
 
 use crate::{
+    arena::Packets,
     ids::FlowId,
     measure::{Family, Tally},
     partition::Partition,
@@ -10,14 +11,16 @@ use anabranch_backend::FlowOutcome;
 use anabranch_outcome::{Balance, Conservation};
 
 pub(super) fn conservation(plan: &Plan<'_>, partitions: &[Partition<'_>], flows: &[FlowOutcome]) -> Conservation {
+    let packets: Vec<&Packets> = partitions.iter().map(|p| &p.cx.ports.queues.packets).collect();
     let trimmed: Tally = partitions.iter().map(|p| p.cx.ports.queues.ledger.trimmed).sum();
     let balance = |family: Family| {
         let ledger =
             |index: usize| -> Tally { partitions.iter().map(|p| p.cx.ports.queues.ledger.of(family)[index]).sum() };
         let (injected, delivered, dropped) = (ledger(0), ledger(1), ledger(2));
         let mut in_flight = Tally::default();
-        let live = partitions.iter().flat_map(|p| p.cx.ports.queues.packets.live());
-        live.filter(|packet| Family::of(packet.kind) == family).for_each(|packet| in_flight.add(packet));
+        Packets::live(&packets)
+            .filter(|packet| Family::of(packet.kind) == family)
+            .for_each(|packet| in_flight.add(packet));
         let trimmed = if family == Family::Data { trimmed } else { Tally::default() };
         let of = |number: fn(&Tally) -> u64| Balance {
             injected: number(&injected),
