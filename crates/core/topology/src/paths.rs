@@ -135,8 +135,11 @@ pub(crate) fn max_base_rtt(graph: &Graph, routes: &Routes, data: u64, ack: u64) 
         sources[edge].add(host, out(up));
         destinations[edge].add(host, out(up.reverse()));
     }
-    let edges: Vec<u32> = graph.edge_switches().iter().map(|edge| edge.0 - graph.hosts).collect();
     let rounds: Vec<Time> = graph.link_ids().map(out).collect();
+    if let Some((host, between)) = alike(graph, &rounds) {
+        return host + between * u64::from(routes.farthest());
+    }
+    let edges: Vec<u32> = graph.edge_switches().iter().map(|edge| edge.0 - graph.hosts).collect();
     let mut between = vec![None; graph.switches() as usize];
     let mut walked = Vec::new();
     let mut largest = Time::ZERO;
@@ -162,6 +165,21 @@ pub(crate) fn max_base_rtt(graph: &Graph, routes: &Routes, data: u64, ack: u64) 
         }
     }
     largest
+}
+
+/// Returns the round trip over the links of two hosts, and that over a link between switches, where these are the same
+/// everywhere: then hops determine the largest round trip.
+fn alike(graph: &Graph, rounds: &[Time]) -> Option<(Time, Time)> {
+    let of = |link: LinkId| rounds[link.0 as usize];
+    let ends = |host: u32| (of(graph.host_uplink(host)), of(graph.host_uplink(host).reverse()));
+    let first = ends(0);
+    let mut between = graph.link_ids().filter(|link| {
+        let link = graph.link(*link);
+        link.from.0 >= graph.hosts && link.to.0 >= graph.hosts
+    });
+    let round = between.next().map_or(Time::ZERO, of);
+    let same = (1..graph.hosts).all(|host| ends(host) == first) && between.all(|link| of(link) == round);
+    same.then_some((first.0 + first.1, round))
 }
 
 pub(crate) fn shortest_paths(graph: &Graph, routes: &Routes, from: NodeId, to: NodeId) -> u64 {

@@ -38,8 +38,12 @@ pub struct Routes {
     /// `u32::MAX` for switches without hosts.
     column: Vec<u32>,
     columns: usize,
-    /// Group of each (switch, column).
-    table: Vec<u32>,
+    /// Per (switch, block of [`BLOCK`] columns): the group of all of them, or [`SPLIT`] and an index into `split`. In a tree
+    /// most switches forward to all leaves of a block alike.
+    blocks: Vec<u32>,
+    /// Number of blocks of a switch.
+    row: usize,
+    split: Vec<[u32; BLOCK]>,
     groups: Vec<Group>,
     links: Vec<LinkId>,
     positions: Vec<u16>,
@@ -48,7 +52,13 @@ pub struct Routes {
     groups_at: Vec<u16>,
     widest: Vec<u16>,
     unreachable: u64,
+    farthest: u32,
 }
+
+/// Columns of a block of the table; divides 64.
+const BLOCK: usize = 16;
+/// Marks a block whose columns have different groups.
+const SPLIT: u32 = 1 << 31;
 
 impl Routes {
     /// Computes tables over the links of `topology` that are not `dead` (per directed link; links beyond its end are live). A
@@ -64,7 +74,9 @@ impl Routes {
             hosts,
             column,
             columns: edges.len(),
-            table: vec![0; switches * edges.len()],
+            blocks: vec![0; switches * edges.len().div_ceil(BLOCK)],
+            row: edges.len().div_ceil(BLOCK),
+            split: Vec::new(),
             groups: Vec::new(),
             links: Vec::new(),
             positions: Vec::new(),
@@ -73,27 +85,48 @@ impl Routes {
             groups_at: vec![0; switches],
             widest: vec![0; switches],
             unreachable: 0,
+            farthest: 0,
         };
         let graph = SwitchGraph::of(topology, |link| !dead.get(link.0 as usize).copied().unwrap_or(false));
         let position = positions(topology);
         let port = port_numbers(topology);
         let mut search = WideSearch::new(&graph);
         let mut sets = Sets::new(&graph);
-        for (block, goals) in edges.chunks(64).enumerate() {
+        for (number, goals) in edges.chunks(64).enumerate() {
             let goals: Vec<u32> = goals.iter().map(|edge| edge.0 - hosts).collect();
             routes.unreachable += search.run(&graph, &goals);
+            routes.farthest = routes.farthest.max(search.farthest(|switch| routes.column[switch as usize] != u32::MAX));
             for switch in 0..switches as u32 {
-                sets.read(&graph, &search, switch);
-                for (bit, _) in goals.iter().enumerate().filter(|(_, goal)| **goal != switch) {
-                    let group = match sets.known(switch, bit) {
-                        Some(group) => group,
-                        None => {
-                            let group = routes.add(switch, sets.links(&graph, switch, bit), &position, &port);
-                            sets.remember(switch, bit, group);
-                            group
-                        }
+                let own = goals.iter().position(|goal| *goal == switch);
+                let first_block = switch as usize * routes.row + number * (64 / BLOCK);
+                let blocks = goals.len().div_ceil(BLOCK);
+                let mut group_of = |routes: &mut Routes, sets: &mut Sets, bit: usize| {
+                    sets.known(switch, bit).unwrap_or_else(|| {
+                        let group = routes.add(switch, sets.links(&graph, switch, bit), &position, &port);
+                        sets.remember(switch, bit, group);
+                        group
+                    })
+                };
+                if let Some(bit) = sets.read(&graph, &search, switch, goals.len(), own) {
+                    let group = group_of(&mut routes, &mut sets, bit);
+                    routes.blocks[first_block..first_block + blocks].fill(group);
+                    continue;
+                }
+                for block in 0..blocks {
+                    let bits = block * BLOCK..goals.len().min((block + 1) * BLOCK);
+                    let mut groups = [u32::MAX; BLOCK];
+                    for bit in bits.clone().filter(|bit| own != Some(*bit)) {
+                        groups[bit % BLOCK] = group_of(&mut routes, &mut sets, bit);
+                    }
+                    // The entries of the switch itself and beyond the last column are as any other.
+                    let any = groups.iter().copied().find(|group| *group != u32::MAX).unwrap_or(0);
+                    groups.iter_mut().filter(|group| **group == u32::MAX).for_each(|group| *group = any);
+                    routes.blocks[first_block + block] = if groups.iter().all(|group| *group == any) {
+                        any
+                    } else {
+                        routes.split.push(groups);
+                        SPLIT | (routes.split.len() - 1) as u32
                     };
-                    routes.table[switch as usize * routes.columns + block * 64 + bit] = group;
                 }
             }
         }
@@ -162,13 +195,19 @@ impl Routes {
     /// Returns the index in [`Routes::groups`] of the next hops at `switch` towards `edge`, another switch with hosts.
     #[inline]
     pub fn entry(&self, switch: u32, edge: u32) -> u32 {
-        self.table[switch as usize * self.columns + self.column[edge as usize] as usize]
+        let column = self.column[edge as usize] as usize;
+        let block = self.blocks[switch as usize * self.row + column / BLOCK];
+        if block & SPLIT == 0 { block } else { self.split[(block ^ SPLIT) as usize][column % BLOCK] }
     }
 
-    /// Returns all entries: switch number times [`Routes::columns`] plus column of the destination's switch. The entry of a
-    /// switch towards itself is meaningless.
-    pub fn table(&self) -> &[u32] {
-        &self.table
+    /// Returns the maximum number of hops between two switches with hosts that are connected.
+    pub fn farthest(&self) -> u32 {
+        self.farthest
+    }
+
+    /// Returns the bytes of memory of the table, which equal entries share.
+    pub fn table_bytes(&self) -> usize {
+        size_of_val(&*self.blocks) + size_of_val(&*self.split)
     }
 
     /// Returns the number of switches with hosts.
@@ -235,16 +274,36 @@ impl Sets {
         }
     }
 
-    /// Transposes goals per port into ports per goal.
-    fn read(&mut self, graph: &SwitchGraph, search: &WideSearch, switch: u32) {
+    /// Transposes goals per port into ports per goal. Where all `goals` but the switch's `own` have the same ports, only the
+    /// row of one of them is filled, and its number returned.
+    fn read(
+        &mut self,
+        graph: &SwitchGraph,
+        search: &WideSearch,
+        switch: u32,
+        goals: usize,
+        own: Option<usize>,
+    ) -> Option<usize> {
+        let ports = search.goals_of_ports(graph, switch);
+        let others = (u64::MAX >> (64 - goals)) & !own.map_or(0, |own| 1 << own);
+        if others != 0 && ports.iter().all(|goals| *goals == 0 || *goals == others) {
+            let only = others.trailing_zeros() as usize;
+            let row = &mut self.rows[only * self.words..(only + 1) * self.words];
+            row.fill(0);
+            for (port, _) in ports.iter().enumerate().filter(|(_, goals)| **goals != 0) {
+                row[port / 64] |= 1 << (port % 64);
+            }
+            return Some(only);
+        }
         self.rows.fill(0);
-        for (port, goals) in search.goals_of_ports(graph, switch).iter().enumerate() {
+        for (port, goals) in ports.iter().enumerate() {
             let mut goals = *goals;
             while goals != 0 {
                 self.rows[goals.trailing_zeros() as usize * self.words + port / 64] |= 1 << (port % 64);
                 goals &= goals - 1;
             }
         }
+        None
     }
 
     fn row(&self, goal: usize) -> &[u64] {

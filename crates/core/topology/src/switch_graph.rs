@@ -108,18 +108,28 @@ pub(crate) struct WideSearch {
     next: Vec<u64>,
     /// Goals that each link of `SwitchGraph::out` leads nearer to.
     nearer: Vec<u64>,
+    /// Last level in which each switch was found.
+    found_at: Vec<u32>,
 }
 
 impl WideSearch {
     pub(crate) fn new(graph: &SwitchGraph) -> Self {
         let switches = vec![0; graph.switches()];
-        WideSearch { seen: switches.clone(), level: switches.clone(), next: switches, nearer: vec![0; graph.out.len()] }
+        WideSearch {
+            found_at: vec![0; graph.switches()],
+            seen: switches.clone(),
+            level: switches.clone(),
+            next: switches,
+            nearer: vec![0; graph.out.len()],
+        }
     }
 
     /// Returns the number of pairs of a switch and a goal that are not connected.
     pub(crate) fn run(&mut self, graph: &SwitchGraph, goals: &[u32]) -> u64 {
         self.seen.fill(0);
         self.nearer.fill(0);
+        self.found_at.fill(0);
+        let mut hops = 0;
         let mut active = Vec::new();
         for (bit, &goal) in goals.iter().enumerate() {
             if self.level[goal as usize] == 0 {
@@ -145,13 +155,20 @@ impl WideSearch {
                     }
                 }
             }
+            hops += 1;
             for &switch in &found {
                 self.seen[switch as usize] |= self.next[switch as usize];
+                self.found_at[switch as usize] = hops;
             }
             std::mem::swap(&mut self.level, &mut self.next);
             active = found;
         }
         self.seen.iter().map(|seen| goals.len() as u64 - u64::from(seen.count_ones())).sum()
+    }
+
+    /// Returns the maximum number of hops to a goal of the last search from a switch that is `chosen`.
+    pub(crate) fn farthest(&self, chosen: impl Fn(u32) -> bool) -> u32 {
+        (0..).zip(&self.found_at).filter(|(switch, _)| chosen(*switch)).map(|(_, hops)| *hops).max().unwrap_or(0)
     }
 
     pub(crate) fn goals_of_ports(&self, graph: &SwitchGraph, switch: u32) -> &[u64] {

@@ -4,8 +4,9 @@ use crate::{
 };
 use anabranch_units::Time;
 use std::{
+    collections::BTreeMap,
     ops::{Deref, DerefMut},
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 /// A fabric: its graph, and tables that are computed on first use.
@@ -15,11 +16,13 @@ pub struct Topology {
     /// Takes longer to compute than the graph on a large Slim Fly.
     guide: OnceLock<Option<Arc<Guide>>>,
     routes: OnceLock<Arc<Routes>>,
+    /// Largest base round trips by the bytes of a packet and its ACK.
+    round_trips: Arc<Mutex<BTreeMap<(u64, u64), Time>>>,
 }
 
 impl From<Graph> for Topology {
     fn from(graph: Graph) -> Self {
-        Topology { graph, guide: OnceLock::new(), routes: OnceLock::new() }
+        Topology { graph, guide: OnceLock::new(), routes: OnceLock::new(), round_trips: Arc::default() }
     }
 }
 
@@ -34,6 +37,7 @@ impl Deref for Topology {
 
 impl DerefMut for Topology {
     fn deref_mut(&mut self) -> &mut Graph {
+        self.round_trips = Arc::default();
         &mut self.graph
     }
 }
@@ -137,10 +141,15 @@ impl Topology {
     /// Returns the largest base round trip between two hosts. In topologies with guided paths: over default paths, which are
     /// as long if links of a class are alike, with the slowest host links.
     pub fn max_base_rtt(&self, data: u64, ack: u64) -> Time {
-        match self.guide() {
-            Some(guide) => guide.default_rtt(self, data, ack),
-            None => paths::max_base_rtt(self, &self.routes(), data, ack),
-        }
+        let known = self.round_trips.lock().unwrap_or_else(PoisonError::into_inner).get(&(data, ack)).copied();
+        known.unwrap_or_else(|| {
+            let largest = match self.guide() {
+                Some(guide) => guide.default_rtt(self, data, ack),
+                None => paths::max_base_rtt(self, &self.routes(), data, ack),
+            };
+            self.round_trips.lock().unwrap_or_else(PoisonError::into_inner).insert((data, ack), largest);
+            largest
+        })
     }
 
     /// Returns the bandwidth-delay product in bytes: NIC rate times the largest base round trip.

@@ -45,7 +45,7 @@ fn forty_thousand_endpoints() {
     let took = start.elapsed();
     let most = if cfg!(debug_assertions) { 60 } else { 10 };
     assert!(took < Duration::from_secs(most), "took {took:?}");
-    assert_eq!((routes.unreachable(), routes.columns(), routes.table().len()), (0, 4020, 4020 * 4020));
+    assert_eq!((routes.unreachable(), routes.columns(), routes.farthest()), (0, 4020, 3));
     // Neighbours in a group: the one local link; over all ports each next hop is one hop nearer.
     for (from, to) in [(0u32, 1u32), (0, 19), (4000, 4019), (0, 2000), (17, 3999)] {
         let switch = |number: u32| NodeId(dragonfly.hosts + number);
@@ -95,9 +95,8 @@ fn views_agree(topology: &Topology, routes: &Routes) {
         let number = switch.0 - hosts;
         let mut numbers = std::collections::BTreeSet::new();
         let mut widest = 0;
-        for (column, edge) in columns.iter().enumerate().filter(|(_, edge)| **edge != number) {
-            let entry = routes.table()[number as usize * routes.columns() + column];
-            assert_eq!(entry, routes.entry(number, *edge));
+        for edge in columns.iter().filter(|edge| **edge != number) {
+            let entry = routes.entry(number, *edge);
             let group = routes.groups()[entry as usize];
             let range = group.first as usize..group.first as usize + group.len as usize;
             let hops = routes.towards(number, *edge);
@@ -123,6 +122,25 @@ fn views_agree(topology: &Topology, routes: &Routes) {
             assert_eq!(routes.next_hops(topology, switch, host), routes.towards(switch.0 - hosts, edge.0 - hosts));
         }
     }
+}
+
+/// 512 leaves in pods of 16, which is a block: 1,280 switches have an entry for each of 32 blocks, and the 512 aggregation
+/// switches 16 entries more for their own pod, 4 B each.
+#[test]
+fn leaves_of_a_pod_share_an_entry() {
+    let tree = fat_tree(3, 32);
+    let routes = Routes::shortest(&tree, &[]);
+    assert_eq!((routes.table_bytes(), routes.farthest()), (4 * (1280 * 32 + 512 * 16), 4));
+    views_agree(&tree, &routes);
+    // One cable less divides the pod of leaf 0 at its aggregation switch, and the blocks of those that lead there.
+    let mut dead = vec![false; tree.links.len()];
+    dead[tree.link_named("agg0->leaf0").unwrap()[0].0 as usize] = true;
+    let cut = Routes::shortest(&tree, &dead);
+    assert!(cut.table_bytes() > routes.table_bytes());
+    views_agree(&tree, &cut);
+    let core = tree.node_named("core0").unwrap().0 - tree.hosts;
+    assert_eq!(cut.towards(core, 0).links.len(), 1, "over agg0 and another leaf");
+    assert_eq!(cut.farthest(), 4, "around agg0");
 }
 
 /// More than 64 uplinks and more than 64 leaves: sets and searches of several words.
