@@ -100,7 +100,7 @@ impl Routes {
                 let own = goals.iter().position(|goal| *goal == switch);
                 let first_block = switch as usize * routes.row + number * (64 / BLOCK);
                 let blocks = goals.len().div_ceil(BLOCK);
-                let mut group_of = |routes: &mut Routes, sets: &mut Sets, bit: usize| {
+                let group_of = |routes: &mut Routes, sets: &mut Sets, bit: usize| {
                     sets.known(switch, bit).unwrap_or_else(|| {
                         let group = routes.add(switch, sets.links(&graph, switch, bit), &position, &port);
                         sets.remember(switch, bit, group);

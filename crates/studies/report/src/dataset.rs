@@ -21,6 +21,7 @@ use serde::Deserialize;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
+    sync::Arc,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,8 +36,11 @@ pub(crate) struct FlowPoint {
 pub(crate) struct LinkPoint {
     pub(crate) from: String,
     pub(crate) to: String,
-    pub(crate) tier: String,
-    pub(crate) direction: String,
+    pub(crate) tier: Arc<str>,
+    /// Tier and direction in words, shared by the links of a group.
+    pub(crate) group: Arc<str>,
+    /// `true` for the link from a host to its switch.
+    pub(crate) is_nic: bool,
     pub(crate) rate_bps: u64,
     /// Utilisation over the whole run.
     pub(crate) whole: f64,
@@ -61,12 +65,6 @@ impl LinkPoint {
     /// Number that is proportional to the bytes of the links of a run.
     fn carried(&self) -> f64 {
         self.whole * self.rate_bps.max(1) as f64
-    }
-    pub(crate) fn group(&self) -> String {
-        group(&self.tier, &self.direction)
-    }
-    pub(crate) fn is_nic(&self) -> bool {
-        self.tier == "host" && self.direction == "up"
     }
     pub(crate) fn failed(&self) -> bool {
         !self.fault.is_empty()
@@ -173,13 +171,13 @@ fn align(schemes: &mut [SchemeRuns]) -> Load {
     for run in schemes.iter_mut().flat_map(|scheme| &mut scheme.runs) {
         run.common_s = longest[&run.summary.seed];
         let part = if run.common_s > 0.0 { run.summary.simulated_s / run.common_s } else { 1.0 };
-        let mut sums: BTreeMap<String, (f64, f64)> = BTreeMap::new();
+        let mut sums: BTreeMap<Arc<str>, (f64, f64)> = BTreeMap::new();
         for link in &run.links {
-            let sum = sums.entry(link.group()).or_default();
+            let sum = sums.entry(link.group.clone()).or_default();
             *sum = (sum.0 + link.carried(), sum.1 + 1.0);
         }
         for link in &mut run.links {
-            let (bytes, links) = sums[&link.group()];
+            let (bytes, links) = sums[&link.group];
             link.load = match load {
                 Load::Window => link.window.unwrap_or_default(),
                 Load::Run => link.whole,
@@ -294,11 +292,10 @@ impl Dataset {
     }
     /// Groups of links (tier and direction) in the order of the first run's links, without NICs.
     pub(crate) fn link_groups(&self) -> Vec<String> {
-        let mut groups = vec![];
-        for link in self.schemes.iter().flat_map(|s| &s.runs).flat_map(|run| &run.links).filter(|l| !l.is_nic()) {
-            let group = link.group();
-            if !groups.contains(&group) {
-                groups.push(group);
+        let mut groups: Vec<String> = vec![];
+        for link in self.schemes.iter().flat_map(|s| &s.runs).flat_map(|run| &run.links).filter(|l| !l.is_nic) {
+            if !groups.iter().any(|group| **group == *link.group) {
+                groups.push(link.group.to_string());
             }
         }
         groups
@@ -468,23 +465,40 @@ impl Reader {
         let real = |name: &str, row: usize| maybe(name, row).unwrap_or_default();
         let count = |name: &str, row: usize| frame.integers(name).get(row).copied().flatten();
         let whole = |name: &str, row: usize| count(name, row).unwrap_or_default();
-        let link = |row| LinkPoint {
-            from: text("from", row),
-            to: text("to", row),
-            tier: text("tier", row),
-            direction: text("direction", row),
-            rate_bps: whole("rate_bps", row),
-            whole: real("utilisation", row),
-            load: 0.0,
-            window: maybe("window_utilisation", row),
-            queue_mean_bytes: maybe("queue_mean_bytes", row),
-            queue_p99_bytes: count("queue_p99_bytes", row).map(|bytes| bytes as f64),
-            queue_max_bytes: count("queue_max_bytes", row).map(|bytes| bytes as f64),
-            queue_mean_packets: maybe("queue_mean_packets", row),
-            drops: count("drops", row),
-            trims: count("trims", row),
-            ecn_marks: count("ecn_marks", row),
-            fault: text("fault", row),
+        let mut classes: Vec<(Arc<str>, String, Arc<str>)> = vec![];
+        let mut class = |row: usize| {
+            let of = |name: &str| frame.texts(name).get(row).map_or("", String::as_str);
+            let (tier, direction) = (of("tier"), of("direction"));
+            let known = classes.iter().find(|class| *class.0 == *tier && class.1 == direction);
+            let (tier, direction, group) = known.cloned().unwrap_or_else(|| {
+                let class = (tier.into(), direction.to_string(), group(tier, direction).into());
+                classes.push(class.clone());
+                class
+            });
+            let is_nic = *tier == *"host" && direction == "up";
+            (tier, group, is_nic)
+        };
+        let link = |row| {
+            let (tier, group, is_nic) = class(row);
+            LinkPoint {
+                from: text("from", row),
+                to: text("to", row),
+                tier,
+                group,
+                is_nic,
+                rate_bps: whole("rate_bps", row),
+                whole: real("utilisation", row),
+                load: 0.0,
+                window: maybe("window_utilisation", row),
+                queue_mean_bytes: maybe("queue_mean_bytes", row),
+                queue_p99_bytes: count("queue_p99_bytes", row).map(|bytes| bytes as f64),
+                queue_max_bytes: count("queue_max_bytes", row).map(|bytes| bytes as f64),
+                queue_mean_packets: maybe("queue_mean_packets", row),
+                drops: count("drops", row),
+                trims: count("trims", row),
+                ecn_marks: count("ecn_marks", row),
+                fault: text("fault", row),
+            }
         };
         let links: Vec<LinkPoint> = (0..frame.rows()).map(link).collect();
         // A column that the backend does not measure counts as missing.

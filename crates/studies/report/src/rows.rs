@@ -47,6 +47,17 @@ pub(crate) fn to_csv<R: IntoIterator<Item: AsRef<[u8]>>>(
     text(writer)
 }
 
+/// Appends a cell, quoted if it requires quotes (RFC 4180).
+pub(crate) fn push_cell(out: &mut String, text: &str) {
+    if !text.bytes().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
+        out.push_str(text);
+        return;
+    }
+    out.push('"');
+    out.push_str(&text.replace('"', "\"\""));
+    out.push('"');
+}
+
 pub(crate) fn text(writer: csv::Writer<Vec<u8>>) -> String {
     writer.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
 }

@@ -32,7 +32,8 @@ pub(crate) enum Signal {
 
 #[derive(Clone, Debug)]
 pub(crate) struct History {
-    /// Paths, then the heads of the lists: marks, losses and, with a penalty of their own, timeouts.
+    /// Paths, then the heads of the lists: marks, losses and, with a penalty of their own, timeouts. Empty before the first
+    /// penalty or dead path: most flows of a large fabric are short and never have one.
     entries: Box<[ListNode]>,
     paths: u16,
     end: u16,
@@ -54,17 +55,24 @@ impl History {
     /// penalty; only [`Signal::Timeout`] gives timeouts a list of their own.
     pub(crate) fn new(paths: u16, larger: Signal) -> Self {
         let end = paths + if larger == Signal::Timeout { 3 } else { 2 };
-        let mut entries = vec![ListNode { stamp: 0, next: NONE, previous: NONE }; end as usize];
-        for head in paths..end {
-            entries[head as usize] = ListNode { stamp: 0, next: head, previous: head };
+        let entries = Box::default();
+        History { entries, paths, end, listed: 0, live: paths, clock: 0, released: None, larger }
+    }
+
+    fn allocate(&mut self) {
+        if self.entries.is_empty() {
+            let mut entries = vec![ListNode { stamp: 0, next: NONE, previous: NONE }; self.end as usize];
+            for head in self.paths..self.end {
+                entries[head as usize] = ListNode { stamp: 0, next: head, previous: head };
+            }
+            self.entries = entries.into();
         }
-        History { entries: entries.into(), paths, end, listed: 0, live: paths, clock: 0, released: None, larger }
     }
 
     /// Returns `true` if a path waits for its penalty to decay. A released path does not wait.
     #[inline]
     pub(crate) fn waits(&self, path: u16) -> bool {
-        self.entries[path as usize].next < DEAD
+        self.entries.get(path as usize).is_some_and(|entry| entry.next < DEAD)
     }
 
     #[inline]
@@ -83,6 +91,7 @@ impl History {
 
     /// Penalises a path. Returns `true` if it starts to wait.
     pub(crate) fn penalise(&mut self, path: u16, signal: Signal, penalty: u32) -> bool {
+        self.allocate();
         let entry = self.entries[path as usize];
         let stamp = self.clock.wrapping_add(penalty.min(MAX_PENALTY));
         let until = match entry.next {
@@ -118,6 +127,7 @@ impl History {
 
     #[cold]
     pub(crate) fn release(&mut self, mut free: impl FnMut(u16)) {
+        self.allocate();
         let fronts = (self.paths..self.end).map(|head| self.entries[head as usize].next);
         let least = fronts
             .filter(|&path| path < self.paths)
@@ -135,6 +145,7 @@ impl History {
 
     /// Sets the dead paths (all: none). One that dies or returns has no penalty. Passes each path's usability to `set`.
     pub(crate) fn set_dead(&mut self, dead: &[bool], mut set: impl FnMut(u16, bool)) {
+        self.allocate();
         // The released paths wait again, at the front of a list, since none is due earlier. In the list of the larger
         // penalty no later entry is due earlier either.
         if let Some(stamp) = self.released.take() {
@@ -239,6 +250,17 @@ mod tests {
         h.tick(2, |path| freed.push(path));
         assert_eq!(freed, [0, 2]);
         assert_eq!(penalties(&h), [0, 1, 0]);
+    }
+
+    #[test]
+    fn memory_is_allocated_with_the_first_penalty() {
+        let mut h = History::new(1000, Signal::Loss);
+        h.tick(5, |_| panic!("nothing waits"));
+        assert!(!h.waits(999) && !h.all_wait() && h.waiting().next().is_none());
+        assert_eq!(h.heap(), 0);
+        assert!(h.penalise(999, Signal::Mark, 3));
+        // 1,000 paths and two heads, 8 B each.
+        assert_eq!((h.heap(), h.penalty(999), h.waiting().collect::<Vec<_>>()), (8016, 3, vec![999]));
     }
 
     #[test]

@@ -67,8 +67,8 @@ impl Reader {
         const COLUMNS: &[&str] =
             &["from", "to", "time_ps", "queue_bytes", "sent_bytes", "ecn_marks", "trims", "drops", "paused"];
         let Some(frame) = self.frame(dir, "series", COLUMNS)? else { return Ok(BTreeMap::new()) };
-        let group_of: BTreeMap<(&str, &str), String> =
-            links.iter().map(|link| ((link.from.as_str(), link.to.as_str()), link.group())).collect();
+        let group_of: BTreeMap<(&str, &str), &str> =
+            links.iter().map(|link| ((link.from.as_str(), link.to.as_str()), &*link.group)).collect();
         let mut groups: BTreeMap<&str, Vec<LinksAt>> = BTreeMap::new();
         let column = |name| frame.integers(name);
         let (times, queues, sent) = (column("time_ps"), column("queue_bytes"), column("sent_bytes"));

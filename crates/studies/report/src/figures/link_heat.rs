@@ -1,7 +1,7 @@
 //! Heat map of utilisation: a cell per link, a row per sending switch, so that hot, failed and uneven links are visible.
 
 use super::{
-    Figure, FigureKind, View,
+    Figure, FigureKind, Rows, View,
     canvas::{Anchor, Canvas, PANEL, SUBTITLE, TICK},
     palette::{Paint, heat},
     scale::Scale,
@@ -28,7 +28,7 @@ const LEVELS: usize = 40;
 fn matrix<'l>(links: &'l [LinkPoint], group: &str) -> Vec<(&'l str, Vec<&'l LinkPoint>)> {
     let mut rows: Vec<(&str, Vec<&LinkPoint>)> = vec![];
     let mut places: std::collections::BTreeMap<&str, usize> = Default::default();
-    for link in links.iter().filter(|link| link.group() == group) {
+    for link in links.iter().filter(|link| *link.group == *group) {
         let place = *places.entry(&link.from).or_insert_with(|| {
             rows.push((&link.from, vec![]));
             rows.len() - 1
@@ -55,8 +55,10 @@ fn cells(matrix: &[(&str, Vec<&LinkPoint>)], rows: usize, columns: usize, measur
     for (i, (_, links)) in matrix.iter().enumerate() {
         for (j, link) in links.iter().enumerate() {
             let cell: &mut Option<Content> = &mut cells[i * high / matrix.len()][j * wide / widest];
-            let fault = if link.fault.is_empty() { String::new() } else { format!(" ({})", link.fault) };
-            let words = format!("{} \u{2192} {}: {}{fault}", link.from, link.to, measure.text(link.load));
+            let words = || {
+                let fault = if link.fault.is_empty() { String::new() } else { format!(" ({})", link.fault) };
+                format!("{} \u{2192} {}: {}{fault}", link.from, link.to, measure.text(link.load))
+            };
             let (links, failed) = cell.as_ref().map_or((0, false), |cell| (cell.links, cell.failed));
             match cell {
                 Some(cell) if cell.load >= link.load => {
@@ -65,7 +67,7 @@ fn cells(matrix: &[(&str, Vec<&LinkPoint>)], rows: usize, columns: usize, measur
                 }
                 cell => {
                     let failed = failed || link.failed();
-                    *cell = Some(Content { load: link.load, failed, words, links: links + 1 });
+                    *cell = Some(Content { load: link.load, failed, words: words(), links: links + 1 });
                 }
             }
         }
@@ -131,7 +133,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let first_runs: Vec<&Vec<LinkPoint>> = data.schemes.iter().filter_map(|s| Some(&s.runs.first()?.links)).collect();
     let largest = first_runs
         .iter()
-        .flat_map(|links| links.iter().filter(|link| groups.contains(&&link.group())))
+        .flat_map(|links| links.iter().filter(|link| groups.iter().any(|group| **group == *link.group)))
         .map(|link| link.load)
         .fold(0.0, f64::max);
     if groups.is_empty() || largest <= 0.0 {
@@ -178,18 +180,10 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         }
     }
     colour_bar(&mut sheet.canvas, grid.right(), scale, data.load);
-    let mut rows = vec![];
+    let mut rows = Rows::default();
     for (name, links) in names.iter().zip(&first_runs) {
-        for link in links.iter().filter(|link| groups.contains(&&link.group())) {
-            let words = [
-                name.clone(),
-                link.group(),
-                link.from.clone(),
-                link.to.clone(),
-                link.load.to_string(),
-                link.fault.clone(),
-            ];
-            rows.push(words.to_vec());
+        for link in links.iter().filter(|link| groups.iter().any(|group| **group == *link.group)) {
+            rows.push([name, &*link.group, &link.from, &link.to, &link.load.to_string(), &link.fault]);
         }
     }
     let columns = vec![
@@ -237,8 +231,7 @@ mod tests {
         LinkPoint {
             from: from.to_string(),
             to: "spine".to_string(),
-            tier: "tier0-1".to_string(),
-            direction: "up".to_string(),
+            group: "tier 0\u{2013}1, up".into(),
             load: utilisation,
             ..LinkPoint::default()
         }

@@ -1,7 +1,7 @@
 //! Utilisation of links per tier and direction, busiest first: how evenly a scheme spreads the load.
 
 use super::{
-    Figure, FigureKind, View,
+    Figure, FigureKind, Rows, View,
     palette::Paint,
     panel::Axis,
     scale::{Scale, percent},
@@ -33,7 +33,7 @@ struct Rank {
 fn descending(scheme: &SchemeRuns, group: &str) -> Vec<Rank> {
     let mut sums: Vec<Rank> = vec![];
     for run in &scheme.runs {
-        let links = run.links.iter().filter(|link| link.group() == group);
+        let links = run.links.iter().filter(|link| *link.group == *group);
         let mut of_run: Vec<(f64, bool)> = links.map(|link| (link.load, link.failed())).collect();
         // Of equally idle links, the failed ones are last.
         of_run.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -58,18 +58,17 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         return Ok(None);
     }
     let names = names(data);
-    let mut rows = vec![];
+    let mut rows = Rows::default();
     let curves: Vec<Vec<Vec<Rank>>> = groups
         .iter()
         .map(|group| data.schemes.iter().map(|scheme| descending(scheme, group)).collect::<Vec<_>>())
         .collect();
     for (group, curves) in groups.iter().zip(&curves) {
         for (name, curve) in names.iter().zip(curves) {
-            let row = |(i, rank): (usize, &Rank)| {
+            for (i, rank) in curve.iter().enumerate() {
                 let [place, load, failed] = [(i + 1).to_string(), rank.load.to_string(), rank.failed.to_string()];
-                vec![group.to_string(), name.clone(), place, load, failed]
-            };
-            rows.extend(curve.iter().enumerate().map(row));
+                rows.push([group.as_str(), name, &place, &load, &failed]);
+            }
         }
     }
     let drawn = groups.len().min(PANELS);

@@ -27,7 +27,7 @@ pub use model::Figure;
 
 pub(crate) use canvas::{Anchor, Canvas, LABEL, PANEL, SUBTITLE, TICK, TITLE};
 pub(crate) use files::FigureFiles;
-pub(crate) use model::{FigureKind, View};
+pub(crate) use model::{FigureKind, Rows, View};
 pub(crate) use palette::{Paint, SERIES, dash, heat};
 pub(crate) use panel::{BELOW, BESIDE, legend, legend_width};
 pub(crate) use scale::{Scale, places, plain};

@@ -6,6 +6,30 @@ use crate::{
     rows,
 };
 
+/// Rows of a figure as lines of CSV: those of a large fabric are millions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Rows(String);
+
+impl Rows {
+    pub(crate) fn push<'c>(&mut self, cells: impl IntoIterator<Item = &'c str>) {
+        for (number, cell) in cells.into_iter().enumerate() {
+            if number > 0 {
+                self.0.push(',');
+            }
+            rows::push_cell(&mut self.0, cell);
+        }
+        self.0.push('\n');
+    }
+}
+
+impl From<Vec<Vec<String>>> for Rows {
+    fn from(given: Vec<Vec<String>>) -> Self {
+        let mut rows = Rows::default();
+        given.iter().for_each(|row| rows.push(row.iter().map(String::as_str)));
+        rows
+    }
+}
+
 /// A figure and the rows it shows.
 #[derive(Clone, Debug)]
 pub struct Figure {
@@ -24,7 +48,7 @@ pub struct Figure {
     /// Columns of the rows.
     pub columns: Vec<ColumnEntry>,
     /// Rows that the figure shows.
-    pub rows: Vec<Vec<String>>,
+    pub(crate) rows: Rows,
     /// Points whose values the page shows.
     pub(crate) hits: Vec<Hit>,
 }
@@ -32,7 +56,7 @@ pub struct Figure {
 impl Figure {
     /// Returns the rows as CSV.
     pub fn to_csv(&self) -> String {
-        rows::to_csv(&self.columns, &self.rows)
+        rows::to_csv(&self.columns, std::iter::empty::<[&str; 0]>()) + &self.rows.0
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = FileEntry> {
@@ -75,4 +99,22 @@ pub(crate) struct FigureKind {
     pub(crate) of_flows: bool,
     /// Table and columns that the figure requires.
     pub(crate) needs: (&'static str, &'static [&'static str]),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_as_the_writer_of_other_tables_writes_them() {
+        let rows = [
+            vec!["a", "b, c", "say \"no\""],
+            vec!["", "two\nlines", "1.5"],
+            vec!["cr\r", "#x", "-3"],
+            vec![" lead", "'s", "\u{2013}"],
+        ];
+        let mut own = Rows::default();
+        rows.iter().for_each(|row| own.push(row.iter().copied()));
+        assert_eq!(format!("\n{}", own.0), crate::rows::to_csv(&[], rows).trim_start_matches("\"\""));
+    }
 }

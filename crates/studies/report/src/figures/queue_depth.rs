@@ -23,7 +23,7 @@ pub(crate) const KIND: FigureKind = FigureKind {
 fn depths(scheme: &SchemeRuns, group: &str) -> Option<[f64; 3]> {
     let mut per_seed: [Vec<f64>; 3] = Default::default();
     for run in &scheme.runs {
-        let links: Vec<&LinkPoint> = run.links.iter().filter(|link| link.group() == group).collect();
+        let links: Vec<&LinkPoint> = run.links.iter().filter(|link| *link.group == *group).collect();
         if links.is_empty() {
             continue;
         }

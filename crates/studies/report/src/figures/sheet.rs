@@ -2,7 +2,7 @@
 
 use super::{
     canvas::{Canvas, SUBTITLE, TITLE},
-    model::{Figure, View},
+    model::{Figure, Rows, View},
     panel::{ABOVE, Axis, BELOW, BESIDE, Panel, legend, legend_width},
 };
 use crate::{dataset::Dataset, manifest::ColumnEntry};
@@ -90,7 +90,7 @@ impl Sheet {
         name: &'static str,
         view: &View<'_>,
         columns: Vec<ColumnEntry>,
-        rows: Vec<Vec<String>>,
+        rows: impl Into<Rows>,
     ) -> Figure {
         let workload = view.workload.map(|(_, name)| name.to_string());
         Figure { workload, ..self.figure(name, &view.data.provenance(), columns, rows) }
@@ -101,12 +101,12 @@ impl Sheet {
         name: &'static str,
         provenance: &str,
         columns: Vec<ColumnEntry>,
-        rows: Vec<Vec<String>>,
+        rows: impl Into<Rows>,
     ) -> Figure {
         let hits = self.canvas.take_hits();
         let svg = self.canvas.into_svg(&self.title, &self.subtitle, provenance);
         let (title, caption, file) = (self.title, self.subtitle, name.to_string());
-        Figure { name, file, workload: None, title, caption, svg, columns, rows, hits }
+        Figure { name, file, workload: None, title, caption, svg, columns, rows: rows.into(), hits }
     }
 }
 

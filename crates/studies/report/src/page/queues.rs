@@ -29,7 +29,7 @@ fn waited(link: &LinkPoint, run: &RunRows) -> Option<f64> {
 
 /// Ports with the longest waiting time, and those that trimmed and dropped the most; the longest wait first.
 fn worst(run: &RunRows) -> Vec<&LinkPoint> {
-    let mut links: Vec<&LinkPoint> = run.links.iter().filter(|link| !link.is_nic()).collect();
+    let mut links: Vec<&LinkPoint> = run.links.iter().filter(|link| !link.is_nic).collect();
     let lost = |link: &LinkPoint| link.trims.unwrap_or(0) + link.drops.unwrap_or(0);
     let wait = |link: &LinkPoint| waited(link, run).unwrap_or(0.0);
     // The largest queue is used only if the mean was not measured: with trimming it equals the limit at many ports.
@@ -58,7 +58,7 @@ fn row(link: &LinkPoint, run: &RunRows, data: &Dataset) -> Value {
     context! {
         from => &link.from,
         to => &link.to,
-        group => link.group(),
+        group => &*link.group,
         fault => &link.fault,
         load => data.load.text(link.load),
         load_value => link.load,

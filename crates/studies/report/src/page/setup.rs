@@ -99,9 +99,9 @@ fn network(data: &Dataset, topology: Option<&Table>) -> String {
         let values = keys.iter().filter_map(|key| Some(format!("{key} {}", text(table, key)?))).collect::<Vec<_>>();
         format!("{} ({})", text(table, "kind").unwrap_or_default(), values.join(", ")).replace(" ()", "")
     });
-    let hosts = links.iter().filter(|link| link.is_nic()).count();
-    let switches: BTreeSet<&str> = links.iter().filter(|link| !link.is_nic()).map(|link| link.from.as_str()).collect();
-    let mut rates: Vec<(u64, &str)> = links.iter().map(|link| (link.rate_bps, link.tier.as_str())).collect();
+    let hosts = links.iter().filter(|link| link.is_nic).count();
+    let switches: BTreeSet<&str> = links.iter().filter(|link| !link.is_nic).map(|link| link.from.as_str()).collect();
+    let mut rates: Vec<(u64, &str)> = links.iter().map(|link| (link.rate_bps, &*link.tier)).collect();
     rates.sort_unstable();
     rates.dedup();
     let rate = |bps: u64| format!("{} Gb/s", significant_digits_trimmed(bps as f64 / 1e9, 4));

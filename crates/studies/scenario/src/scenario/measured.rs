@@ -3,11 +3,14 @@
 use super::memory::Budget;
 use crate::error::ScenarioError;
 use anabranch_backend::{Measures, Setup};
+use anabranch_lb::registry::TagKind;
 use anabranch_units::Time;
-use anabranch_workload::Start;
+use anabranch_workload::{Flow, Start};
 
 /// Bytes of a flow, with its packets and its row.
 const FLOW: u64 = 400;
+/// Bytes of a path of an open flow, where its load balancer keeps a state per path.
+const PATH: u64 = 4;
 /// Bytes of a flow for the parts of its completion time.
 const DELAYS: u64 = 250;
 /// Bytes of a row of a trace, from the packet to the file.
@@ -35,6 +38,25 @@ pub(super) fn unmeasured(setup: &Setup, measures: &Measures, backend: &str) -> V
         .collect()
 }
 
+/// Returns the maximum number of flows that start at the same time with a load balancer that keeps a state per path, and the
+/// number of their paths.
+fn open_paths(setup: &Setup) -> (u64, u64) {
+    let keeps: Vec<bool> =
+        setup.load_balancers.iter().map(|b| b.host.capabilities().tags() == TagKind::MultiPart).collect();
+    let with_state = |flow: &&Flow| {
+        let balancer = setup.flows.workloads[usize::from(flow.workload)].load_balancer;
+        keeps.get(balancer as usize).is_some_and(|keeps| *keeps)
+    };
+    let at = |flow: &Flow| match flow.start {
+        Start::At(time) => Some(time),
+        Start::On(_) => None,
+    };
+    let mut starts: Vec<Time> = setup.flows.flows.iter().filter(with_state).filter_map(at).collect();
+    starts.sort_unstable();
+    let open = starts.chunk_by(|a, b| a == b).map(<[Time]>::len).max().unwrap_or(0);
+    (open as u64, setup.topology.uplinks.iter().map(|uplinks| u64::from(*uplinks)).product())
+}
+
 /// Takes the memory of all that `setup` measures, or returns the dotted key at fault with the value that fits.
 pub(super) fn take(budget: &mut Budget, setup: &Setup) -> Result<(), (&'static str, ScenarioError)> {
     let measure = &setup.measure;
@@ -42,6 +64,10 @@ pub(super) fn take(budget: &mut Budget, setup: &Setup) -> Result<(), (&'static s
     let many = budget
         .take(flows.saturating_mul(FLOW + if measure.attribution { DELAYS } else { 0 }), &format!("{flows} flows"));
     many.map_err(|error| ("run.memory_limit", error))?;
+    let (open, paths) = open_paths(setup);
+    budget
+        .take(open.saturating_mul(paths).saturating_mul(PATH), &format!("{open} flows at once with {paths} paths each"))
+        .map_err(|error| ("run.memory_limit", error))?;
     let packets = |flow: u32| setup.flows.flows[flow as usize].size.div_ceil(setup.transport.mtu().max(1));
     let traced: u64 =
         measure.trace_flows.iter().map(|flow| packets(*flow).saturating_mul(2)).fold(0, u64::saturating_add);
