@@ -101,6 +101,10 @@ class FlowSummary(_Read):
     """Completion time of the statistics: `rx` or `ack`."""
     fct_us: Distribution = Distribution()
     slowdown: Distribution = Distribution()
+    slowdown_p99_small: float | None = None
+    """99th percentile of the slowdown of flows up to 100 kB; None where there are none, or all are."""
+    slowdown_p99_large: float | None = None
+    """99th percentile of the slowdown of flows of 10 MB or more; None where there are none, or all are."""
     fct_ratio_max: float | None = None
     """Maximum completion time over the maximum ideal one; None if a flow did not finish."""
     completion_us: float | None = None

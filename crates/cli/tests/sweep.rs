@@ -108,9 +108,51 @@ fn sweep_writes_table_figures_page_and_parquet() {
     std::fs::remove_file(folder.0.join("out/report.html")).unwrap();
     json(&folder.run(&["report", "out", "--format", "json"]));
     let page = std::fs::read_to_string(folder.0.join("out/report.html")).unwrap();
-    for part in ["sweep of 3 points", "workload.0.size", "32KiB, 64KiB, 128KiB", "<svg"] {
+    let told = [
+        "What was run",
+        "Bytes per message",
+        "ecmp (baseline), prime",
+        "<dt>Seeds</dt><dd>1\u{2013}3",
+        "Bytes per message [KiB]",
+    ];
+    for part in ["sweep of 3 points", "workload.0.size", "32KiB, 64KiB, 128KiB", "<svg"].into_iter().chain(told) {
         assert!(page.contains(part), "no {part:?} in the page");
     }
+}
+
+/// Two of six points have results of one scheme alone, one has none: the page names the seeds that lack, the figure
+/// breaks the line and draws no zero.
+#[test]
+fn a_page_of_part_of_a_sweep_names_what_is_missing() {
+    let folder = Folder::new("partial-sweep");
+    let arguments = words(
+        "sweep tiny --over workload.0.size=32KiB..128KiB:32KiB --schemes ecmp,prime --seeds 2 --out out --format json",
+    );
+    json(&folder.run(&arguments));
+    let runs = folder.rows("out/runs.csv");
+    for run in &runs {
+        let [size, scheme, seed] = ["workload.0.size", "scheme", "seed"].map(|key| run[key].as_str());
+        if size == "64KiB" || (size == "96KiB" && scheme == "prime" && seed == "2") {
+            std::fs::remove_dir_all(folder.0.join("out/runs").join(&run["run"])).unwrap();
+        }
+    }
+    json(&folder.run(&["report", "out", "--format", "json"]));
+    let page = std::fs::read_to_string(folder.0.join("out/report.html")).unwrap();
+    for line in [
+        "11 of 16 finished, 5 missing",
+        "size = 64KiB: ecmp: seeds 1\u{2013}2 not run.",
+        "size = 64KiB: prime: seeds 1\u{2013}2 not run.",
+        "size = 96KiB: prime: seed 2 not run.",
+        "hollow: seeds missing or flows unfinished",
+    ] {
+        assert!(page.contains(line), "no {line:?} in the page");
+    }
+    assert!(!page.contains("<li>size = 32KiB: "), "a complete point is not listed");
+    let drawn = folder.rows("out/figures/sweep_curves.csv");
+    assert!(drawn.iter().all(|row| row["workload.0.size"] != "64KiB" && row["mean"].parse::<f64>().unwrap() > 0.0));
+    let partial: Vec<_> = drawn.iter().filter(|row| row["seeds"] == "1").collect();
+    assert!(!partial.is_empty());
+    assert!(partial.iter().all(|row| row["workload.0.size"] == "96KiB" && row["scheme"] == "prime"));
 }
 
 #[test]

@@ -100,6 +100,8 @@ macro_rules! all_metrics {
             flows("slowdown_p50", "slowdown, median", "", |f| f.slowdown.p50),
             flows("slowdown_p95", "slowdown, 95th percentile", "", |f| f.slowdown.p95),
             flows("slowdown_p99", "slowdown, 99th percentile", "", |f| f.slowdown.p99),
+            flows("slowdown_p99_small", "slowdown of flows up to 100 kB, 99th percentile", "", |f| f.slowdown_p99_small),
+            flows("slowdown_p99_large", "slowdown of flows from 10 MB, 99th percentile", "", |f| f.slowdown_p99_large),
             flows("slowdown_max", "slowdown, max", "", |f| f.slowdown.max),
             flows("fct_ratio_max", "max FCT over ideal", "", |f| f.fct_ratio_max),
             flows("completion", "completion time", "us", |f| f.completion_us),

@@ -5,7 +5,7 @@ mod banner;
 mod delays;
 pub(crate) mod parts;
 mod queues;
-mod setup;
+pub(crate) mod setup;
 mod tables;
 
 use crate::{
@@ -78,7 +78,7 @@ pub(crate) fn render(
 }
 
 /// Formats seeds as `1-10, 12`.
-fn ranges(seeds: &[u64]) -> String {
+pub(crate) fn ranges(seeds: &[u64]) -> String {
     let parts = seeds.chunk_by(|a, b| a + 1 == *b).map(|run| match run {
         [first, .., last] => format!("{first}\u{2013}{last}"),
         _ => run[0].to_string(),

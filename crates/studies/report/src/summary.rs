@@ -147,6 +147,10 @@ declared! {
     }
 }
 
+/// Size of small and large flows in bytes, up to and from which; the limits of pFabric §5 and CONGA §5.
+pub(crate) const SMALL_FLOW: u64 = 100_000;
+pub(crate) const LARGE_FLOW: u64 = 10_000_000;
+
 /// Maximum number of unfinished flows that a summary names.
 const NAMED: usize = 5;
 
@@ -179,6 +183,12 @@ declared! {
             "mean, p50, p95, p99, max of the flow completion time; quantiles interpolate linearly";
         pub slowdown: Distribution => "object", "",
             "the same of the completion time over that of the flow alone on the network";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub slowdown_p99_small: Option<f64> => "real", "",
+            "99th percentile of the slowdown of flows up to 100 kB; absent without them, and where all flows are small";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub slowdown_p99_large: Option<f64> => "real", "",
+            "99th percentile of the slowdown of flows of 10 MB or more; absent without them, and where all flows are large";
         pub fct_ratio_max: Option<f64> => "real", "",
             "largest completion time over largest ideal one; null where a flow did not finish";
         #[serde(default)]
@@ -500,6 +510,7 @@ impl FlowSummary {
         let fct_kind = meta.fct_kind;
         let (mut number, mut sizes) = (FlowCounts::default(), SizeRange::default());
         let (mut fct_us, mut slowdowns) = (vec![], vec![]);
+        let (mut small, mut large) = (vec![], vec![]);
         let mut metrics: Vec<&FlowMetrics> = vec![];
         let (mut longest, mut longest_ideal) = (0, 0);
         let (mut first, mut last): (Option<Time>, Option<Time>) = (None, None);
@@ -523,8 +534,16 @@ impl FlowSummary {
             last = last.max(flow.start.zip(flow.fct_ack).map(|(start, fct)| start + fct));
             metrics.push(&flow.metrics);
             fct_us.push(fct.as_us());
-            slowdowns.extend(meta.slowdown(flow));
+            let slowdown = meta.slowdown(flow);
+            slowdowns.extend(slowdown);
+            match flow.size_bytes {
+                ..=SMALL_FLOW => small.extend(slowdown),
+                LARGE_FLOW.. => large.extend(slowdown),
+                _ => {}
+            }
         }
+        let tail = |part: &mut Vec<f64>| (part.len() < slowdowns.len()).then(|| Distribution::of(part).p99).flatten();
+        let (slowdown_p99_small, slowdown_p99_large) = (tail(&mut small), tail(&mut large));
         number.unfinished = number.total - number.finished;
         let known = number.measured > 0 && number.measured_unfinished == 0 && longest_ideal > 0;
         FlowSummary {
@@ -532,6 +551,8 @@ impl FlowSummary {
             fct_kind,
             fct_us: Distribution::of(&mut fct_us),
             slowdown: Distribution::of(&mut slowdowns),
+            slowdown_p99_small,
+            slowdown_p99_large,
             fct_ratio_max: known.then(|| longest as f64 / longest_ideal as f64),
             completion_us: first.zip(last).filter(|_| known).map(|(first, last)| last.saturating_sub(first).as_us()),
             size_bytes: sizes,

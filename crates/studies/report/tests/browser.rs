@@ -68,6 +68,7 @@ fn sweep(dir: &Path) -> PathBuf {
         key: key.to_string(),
         values: values.iter().map(ToString::to_string).collect(),
         numbers: numbers.to_vec(),
+        ..SweepAxis::default()
     };
     let mut plan = SweepPlan {
         name: "Web search on a 128-host leaf-spine".to_string(),

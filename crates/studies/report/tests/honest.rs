@@ -628,13 +628,22 @@ fn the_page_says_what_delayed_the_slowest_flows() {
         "leaf0-&gt;spine3 (50 %, 1 flow).".to_string(),
         "Slowest: flow 7 of seed 1, 300 kB from host7".to_string(),
         "60 % of it waiting in queues".to_string(),
-        "measure.trace_flows=[7]".to_string(),
+        "<code>anabranch view DIR --record</code> draws its packets<span hidden data-view>".to_string(),
+        "href=\"view.html#scheme=ecmp&amp;seed=1&amp;flow=7\"".to_string(),
     ] {
         assert!(shown.contains(&words), "{words}\n{}", shown.split("id=\"delays\"").nth(1).unwrap_or("no section"));
     }
     let without = folder();
     common::write_run(&without, &run(false).0, &run(false).1, &common::provenance(), Formats::PARQUET).unwrap();
     assert!(!page(&without, false).contains("What delayed the slowest flows"));
+    // With a view beside the page, the link to its slowest flow is shown, and stays when the page is drawn again.
+    let view = || anabranch_report::write_view_into(&with, &[with.to_path_buf()]).unwrap();
+    let shows_link =
+        |page: &str| page.contains("<span data-view>; <a href=\"view.html#scheme=ecmp&amp;seed=1&amp;flow=7\"");
+    view();
+    assert!(shows_link(&fs::read_to_string(with.join("report.html")).unwrap()));
+    assert!(shows_link(&page(&with, false)));
+    assert!(fs::read_to_string(with.join("view.html")).unwrap().contains("this.follow(location.hash)"));
 }
 
 /// The same bytes in 10 ms and in 1 ms. Of four uplinks one carries twice the mean. The queues of the first hold 1000 B on
@@ -708,6 +717,7 @@ fn the_page_says_what_each_scheme_did() {
     let section = shown.split("id=\"actions\"").nth(1).unwrap().split("<h2").next().unwrap();
     // 3 moves in 200 flows are ECMP by another name, 50,000 are 250 per flow.
     assert!(section.contains("plb hardly acted: 3 path changes in 200 flows."), "{section}");
+    assert!(section.contains("Whether ecmp and idle acted cannot be judged by path changes"), "{section}");
     assert!(section.contains("ecmp and idle have the same flow times at every seed"), "{section}");
     assert!(!section.contains("prime hardly acted") && !section.contains("ecmp hardly acted"), "{section}");
     for cell in [">path changes<", ">timeouts<", ">50,000<", ">250<", ">7<"] {

@@ -166,3 +166,25 @@ fn run_directories_stay_below_the_comparison() {
     assert_eq!(run_directory(dir, "hf2t+letflow", 3), Path::new("out/runs/hf2t+letflow/seed3"));
     assert_eq!(run_directory(dir, "../../x", 1), Path::new("out/runs/_._.._x/seed1"));
 }
+
+/// Figures are in boxes that scroll on their own, printed pages put two side by side and break none.
+#[test]
+fn figures_scroll_on_a_phone_and_share_a_printed_sheet() {
+    let dir = anabranch_testkit::folder();
+    common::write_run(&dir, &run(&SCHEMES[0], 1, 400, false), &meta("ecmp", 1), &provenance(), Formats::BOTH).unwrap();
+    let page = std::fs::read_to_string(report(&dir).unwrap()).unwrap();
+    let figures = page.matches("<figure class=\"card\"").count();
+    assert!(figures > 0);
+    assert_eq!(page.matches("<div class=\"scroll\"><svg").count(), figures);
+    assert_eq!(page.matches("<div class=\"figures\">").count(), 1);
+    let (_, print) = page.split_once("@media print {").unwrap();
+    for rule in [
+        ".figures { display: grid; grid-template-columns: 1fr 1fr;",
+        ".card, .tile, tr, figure, .delayed { break-inside: avoid; }",
+    ] {
+        assert!(print.contains(rule), "no {rule:?}");
+    }
+    assert!(page.contains(".scroll { overflow-x: auto;"));
+    // Outside of tables and figures nothing is wider than a phone.
+    assert!(page.contains("@media screen and (max-width: 700px)"));
+}

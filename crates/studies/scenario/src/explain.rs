@@ -118,6 +118,21 @@ pub fn find(name: &str) -> Option<Explanation> {
     (!parts.is_empty()).then_some(Explanation { name, parts })
 }
 
+/// Returns the declared meaning of a key for the kind that its table of `scenario` has; empty if it is not declared.
+pub fn meaning(key: &str, scenario: &str) -> String {
+    let root = toml::Value::Table(scenario.parse().unwrap_or_default());
+    let table = key.rsplit_once('.').map_or("", |(table, _)| table);
+    let table = table.split('.').try_fold(&root, |value, step| match step.parse::<usize>() {
+        Ok(number) => value.get(number),
+        Err(_) => value.get(step),
+    });
+    let kind = table.and_then(|table| table.get("kind")).and_then(toml::Value::as_str);
+    let parts = key_parts(&plain(key));
+    let own = kind.and_then(|kind| parts.iter().find(|part| part.table.contains(&format!("\"{kind}\""))));
+    let declared = own.or(parts.first()).and_then(|part| part.parameters.first());
+    declared.map_or_else(String::new, |parameter| parameter.meaning.to_string())
+}
+
 impl Part {
     /// Returns the dotted path of the table, as `--set` takes it; an element of a list is the first.
     fn path(&self) -> Option<String> {
@@ -451,4 +466,22 @@ fn wrapped(text: &str, indent: &str, columns: usize) -> String {
     let options = textwrap::Options::new(columns).initial_indent(indent).subsequent_indent(indent).break_words(false);
     let options = options.word_splitter(textwrap::WordSplitter::NoHyphenation);
     textwrap::fill(text, options).trim_end().to_string() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_means_what_its_kind_declares() {
+        let scenario =
+            "[topology]\nkind = \"fat-tree\"\n[[workload]]\nkind = \"incast\"\n[[workload]]\nkind = \"poisson\"\n";
+        let of = |table: &str, name: &str| {
+            let part = reference().into_iter().find(|part| part.table.contains(table)).unwrap();
+            part.parameters.into_iter().find(|parameter| parameter.name == name).unwrap().meaning
+        };
+        assert_eq!(meaning("workload.1.load", scenario), of("\"poisson\"", "load"));
+        assert_eq!(meaning("topology.link_rate", scenario), of("\"fat-tree\"", "link_rate"));
+        assert_eq!(meaning("topology.unheard", scenario), "");
+    }
 }

@@ -83,6 +83,7 @@ fn notes(data: &Dataset) -> Vec<String> {
         notes.extend(few_gaps(&scheme.name, &runs));
         notes.extend(disorder(&scheme.name, &runs, recovery));
     }
+    notes.extend(unjudged(data));
     notes.extend(twins(data));
     notes
 }
@@ -104,6 +105,26 @@ fn few_moves(name: &str, runs: &[&Summary]) -> Option<String> {
     Some(format!(
         "{name} hardly acted: {moves} path changes in {flows} flows. Its results are those of fixed paths.{reason}"
     ))
+}
+
+/// Names schemes whose hosts never changed a path: what their switches choose per packet is not counted, so nothing says
+/// whether they acted.
+fn unjudged(data: &Dataset) -> Option<String> {
+    let is = |runs: &[&Summary]| {
+        let known = [sum(runs, |c| c.reroutes), sum(runs, |c| c.flowlets)].map(|count| count.unwrap_or(0));
+        sum(runs, |c| c.path_switches) == Some(0) && known == [0, 0]
+    };
+    let runs =
+        |scheme: &crate::dataset::SchemeRuns| is(&scheme.runs.iter().map(|run| &run.summary).collect::<Vec<_>>());
+    let names: Vec<&str> =
+        data.schemes.iter().filter(|scheme| runs(scheme)).map(|scheme| scheme.name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Whether {} acted cannot be judged by path changes: the hosts made none, and the choices of switches are not counted. \
+             Out-of-order arrivals without losses are a sign of them.",
+            list(names)
+        )
+    })
 }
 
 fn few_gaps(name: &str, runs: &[&Summary]) -> Option<String> {

@@ -30,13 +30,15 @@ pub(super) fn blocks(data: &Dataset) -> Vec<Value> {
     let workloads = data.measured_workloads();
     let single = workloads.len() < 2;
     let block = |(number, name): (u16, String)| {
-        let rows: Vec<Value> = data.schemes.iter().enumerate().filter_map(|(at, s)| row(at, s, number)).collect();
+        let compared = data.schemes.len() > 1 || data.summaries.len() > 1;
+        let rows: Vec<Value> =
+            data.schemes.iter().enumerate().filter_map(|(at, s)| row(at, s, number, compared)).collect();
         (!rows.is_empty()).then(|| context! { workload => (!single).then_some(name), rows => rows })
     };
     workloads.into_iter().filter_map(block).collect()
 }
 
-fn row(at: usize, scheme: &SchemeRuns, workload: u16) -> Option<Value> {
+fn row(at: usize, scheme: &SchemeRuns, workload: u16, compared: bool) -> Option<Value> {
     let of = |run: &RunRows| run.tail.iter().filter(|flow| flow.workload == workload).cloned().collect::<Vec<_>>();
     let runs: Vec<(u64, Vec<TailFlow>)> = scheme.runs.iter().map(|run| (run.summary.seed, of(run))).collect();
     let tail: Vec<&TailFlow> = runs.iter().flat_map(|run| &run.1).collect();
@@ -62,7 +64,11 @@ fn row(at: usize, scheme: &SchemeRuns, workload: u16) -> Option<Value> {
         sentences => [sentence(&tail, &sums), links(&tail, sums[0]), predecessors(&tail)],
         slowest => format!("Slowest: flow {} of seed {seed}, {size}, {} times the ideal, {}",
             flow.flow_id, significant_digits(flow.slowdown, 3), most(flow)),
-        trace => format!("--seed {seed} --set load_balancer.scheme={} --set 'measure.trace_flows=[{}]'", scheme.name, flow.flow_id),
+        trace => match compared {
+            true => format!("anabranch view DIR --schemes {} --seed {seed} --record", scheme.name),
+            false => "anabranch view DIR --record".to_string(),
+        },
+        anchor => format!("#scheme={}&seed={seed}&flow={}", scheme.name.replace('+', "%2B"), flow.flow_id),
     })
 }
 

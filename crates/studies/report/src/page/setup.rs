@@ -7,6 +7,78 @@ use crate::{
 use std::collections::BTreeSet;
 use toml::{Table, Value};
 
+/// Returns what a scenario says of a sweep's runs, with the word "swept" where its `keys` vary.
+pub(crate) fn of_sweep(scenario: &str, keys: &[&str]) -> Vec<(String, String)> {
+    let mut root = Value::Table(scenario.parse().unwrap_or_default());
+    for key in keys {
+        let mut place = Some(&mut root);
+        for step in key.split('.') {
+            place = place.and_then(|value| match step.parse::<usize>() {
+                Ok(number) => value.get_mut(number),
+                Err(_) => value.get_mut(step),
+            });
+        }
+        if let Some(value) = place {
+            *value = Value::String("(swept)".to_string());
+        }
+    }
+    let Value::Table(scenario) = root else { return vec![] };
+    let topology = scenario.get("topology").and_then(Value::as_table);
+    let mut network = topology.map(kind).into_iter().collect::<Vec<_>>();
+    for (key, words) in [("link_rate", "links of"), ("link_delay", "link delay")] {
+        network.extend(topology.and_then(|table| text(table, key)).map(|value| format!("{words} {value}")));
+    }
+    let facts = [vec![("Network", network.join("; "))], conditions(&scenario), vec![("Limits", limits(&scenario))]];
+    let facts = facts.into_iter().flatten().filter(|(_, value)| !value.is_empty());
+    facts.map(|(name, value)| (name.to_string(), value)).collect()
+}
+
+/// Fabric, transport, workloads and faults of a scenario.
+fn conditions(scenario: &Table) -> Vec<(&'static str, String)> {
+    let section = |name: &str| scenario.get(name).and_then(Value::as_table);
+    let kinds = [
+        section("fabric").and_then(|s| text(s, "profile")).map(|profile| format!("fabric {profile}")),
+        section("transport").map(|s| {
+            let control = text(s, "congestion_control").map_or(String::new(), |cc| format!(" with {cc}"));
+            format!("transport {}{control}", text(s, "kind").unwrap_or_default())
+        }),
+    ];
+    let list =
+        |name: &str| scenario.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_table);
+    let workloads: Vec<String> = list("workload").map(workload).collect();
+    let faults: Vec<String> = list("fault").map(fault).collect();
+    let faults = match () {
+        () if scenario.is_empty() => String::new(),
+        () if faults.is_empty() => "none".to_string(),
+        () => faults.join("\n"),
+    };
+    vec![
+        ("Fabric, transport", kinds.into_iter().flatten().collect::<Vec<_>>().join(", ")),
+        (if workloads.len() == 1 { "Workload" } else { "Workloads" }, workloads.join("\n")),
+        ("Faults", faults),
+    ]
+}
+
+fn limits(scenario: &Table) -> String {
+    let run = scenario.get("run").and_then(Value::as_table);
+    let limits = [
+        run.and_then(|run| text(run, "until")).map(|until| match until.as_str() {
+            "all-flows-done" => "until all flows are done".to_string(),
+            time => format!("until {time}"),
+        }),
+        run.and_then(|run| text(run, "time_limit")).map(|limit| format!("time limit {limit}")),
+        run.and_then(|run| text(run, "warmup")).map(|warmup| format!("warm-up {warmup}")),
+    ];
+    limits.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Formats the kind of a topology with its numbers.
+fn kind(table: &Table) -> String {
+    let keys = ["tiers", "radix", "leaves", "spines", "hosts_per_leaf", "p", "a", "h", "q", "path"];
+    let values = keys.iter().filter_map(|key| Some(format!("{key} {}", text(table, key)?))).collect::<Vec<_>>();
+    format!("{} ({})", text(table, "kind").unwrap_or_default(), values.join(", ")).replace(" ()", "")
+}
+
 pub(super) fn facts(data: &Dataset) -> Vec<(String, String)> {
     let scenario: Table = data.manifest.scenario.parse().unwrap_or_default();
     let section = |name: &str| scenario.get(name).and_then(Value::as_table);
@@ -18,42 +90,14 @@ pub(super) fn facts(data: &Dataset) -> Vec<(String, String)> {
     };
     add("Network", network(data, section("topology")));
     add("Backend", backend(data));
-    let kinds = [
-        section("fabric").and_then(|s| text(s, "profile")).map(|profile| format!("fabric {profile}")),
-        section("transport").map(|s| {
-            let control = text(s, "congestion_control").map_or(String::new(), |cc| format!(" with {cc}"));
-            format!("transport {}{control}", text(s, "kind").unwrap_or_default())
-        }),
-    ];
-    add("Fabric, transport", kinds.into_iter().flatten().collect::<Vec<_>>().join(", "));
-    let list =
-        |name: &str| scenario.get(name).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_table);
-    let workloads: Vec<String> = list("workload").map(workload).collect();
-    add(if workloads.len() == 1 { "Workload" } else { "Workloads" }, workloads.join("\n"));
-    let faults: Vec<String> = list("fault").map(fault).collect();
-    add(
-        "Faults",
-        if scenario.is_empty() {
-            String::new()
-        } else if faults.is_empty() {
-            "none".to_string()
-        } else {
-            faults.join("\n")
-        },
-    );
+    for (name, value) in conditions(&scenario) {
+        add(name, value);
+    }
     // Rows of another version may not contain the links that a fault affected.
-    let unknown = !faults.is_empty() && data.lacks("links", "fault");
+    let planned = scenario.get("fault").and_then(Value::as_array).is_some_and(|faults| !faults.is_empty());
+    let unknown = planned && data.lacks("links", "fault");
     add("Failed links", if unknown { "not recorded in the tables".to_string() } else { failed_links(data) });
-    let run = section("run");
-    let limits = [
-        run.and_then(|run| text(run, "until")).map(|until| match until.as_str() {
-            "all-flows-done" => "until all flows are done".to_string(),
-            time => format!("until {time}"),
-        }),
-        run.and_then(|run| text(run, "time_limit")).map(|limit| format!("time limit {limit}")),
-        run.and_then(|run| text(run, "warmup")).map(|warmup| format!("warm-up {warmup}")),
-    ];
-    add("Limits", limits.into_iter().flatten().collect::<Vec<_>>().join(", "));
+    add("Limits", limits(&scenario));
     add("Command", data.manifest.command.clone());
     facts
 }
@@ -94,11 +138,7 @@ fn word(value: &Value) -> String {
 /// The kind is from the scenario, the numbers from the rows of links.
 fn network(data: &Dataset, topology: Option<&Table>) -> String {
     let links = &data.schemes[0].runs[0].links;
-    let kind = topology.map(|table| {
-        let keys = ["tiers", "radix", "leaves", "spines", "hosts_per_leaf", "p", "a", "h", "q", "path"];
-        let values = keys.iter().filter_map(|key| Some(format!("{key} {}", text(table, key)?))).collect::<Vec<_>>();
-        format!("{} ({})", text(table, "kind").unwrap_or_default(), values.join(", ")).replace(" ()", "")
-    });
+    let kind = topology.map(kind);
     let hosts = links.iter().filter(|link| link.is_nic).count();
     let switches: BTreeSet<&str> = links.iter().filter(|link| !link.is_nic).map(|link| link.from.as_str()).collect();
     let mut rates: Vec<(u64, &str)> = links.iter().map(|link| (link.rate_bps, &*link.tier)).collect();

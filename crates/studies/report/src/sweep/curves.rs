@@ -12,6 +12,8 @@ use crate::{
 
 pub(super) const NAME: &str = "sweep_curves";
 
+/// Metrics of small and large flows.
+const SIZED: [&str; 2] = ["slowdown_p99_small", "slowdown_p99_large"];
 /// Maximum number of panels drawn; all are in the rows.
 const MAX_PANELS: usize = 12;
 const WIDTH: f64 = 330.0;
@@ -23,6 +25,9 @@ struct Point {
     place: usize,
     mean: f64,
     interval: Option<(f64, f64)>,
+    seeds: usize,
+    /// `false` if flows did not finish.
+    ranks: bool,
 }
 
 /// A metric of a workload at fixed values of the other keys.
@@ -34,6 +39,22 @@ struct Panel {
     curves: Vec<Vec<Point>>,
 }
 
+/// The main metric and that of small and of large flows where there are such; else, unless there are `many` panels, others.
+fn metrics(sweep: &Sweep, many: bool) -> Vec<&'static Metric> {
+    let shown = sweep.shown_metrics();
+    let sized = |name: &&str| {
+        let rows = sweep.comparisons.iter().flatten().flat_map(|comparison| &comparison.rows);
+        rows.clone().any(|row| row.metric == *name && row.mean.is_some())
+    };
+    let by_size: Vec<&Metric> =
+        SIZED.iter().filter(|name| sized(name)).filter_map(|name| Metric::named(name)).collect();
+    match () {
+        () if !by_size.is_empty() => shown[..1].iter().copied().chain(by_size).collect(),
+        () if many => shown[..1].to_vec(),
+        () => shown,
+    }
+}
+
 fn panels(sweep: &Sweep) -> Vec<Panel> {
     let plan = &sweep.plan;
     // In a zip all keys change together; else each combination of the other keys has a panel.
@@ -43,10 +64,9 @@ fn panels(sweep: &Sweep) -> Vec<Panel> {
     let mut slices: Vec<Vec<usize>> = (0..plan.points()).map(others).collect();
     slices.sort();
     slices.dedup();
-    let titles = sweep.titles();
+    let titles = sweep.words();
     let workloads = sweep.workloads();
-    let metrics =
-        if slices.len() * workloads.len() > 2 { vec![sweep.shown_metrics()[0]] } else { sweep.shown_metrics() };
+    let metrics = metrics(sweep, slices.len() * workloads.len() > 2);
     let mut panels = vec![];
     for slice in &slices {
         let values: Vec<String> = slice
@@ -61,7 +81,8 @@ fn panels(sweep: &Sweep) -> Vec<Panel> {
                     let at = |point: &usize| {
                         let row = sweep.comparisons[*point].as_ref()?.row(workload, entry, metric.name)?;
                         let interval = row.ci95_low.zip(row.ci95_high);
-                        Some(Point { place: plan.place(*point)[0], mean: row.mean?, interval })
+                        let (seeds, ranks) = (row.seeds, row.ranks());
+                        Some(Point { place: plan.place(*point)[0], mean: row.mean?, interval, seeds, ranks })
                     };
                     points.iter().filter_map(at).collect()
                 };
@@ -70,6 +91,7 @@ fn panels(sweep: &Sweep) -> Vec<Panel> {
                     heading.push(workload.clone());
                 }
                 heading.extend(values.iter().cloned());
+                heading.extend(metrics.iter().any(|metric| SIZED.contains(&metric.name)).then(|| flows_of(metric)));
                 panels.push(Panel {
                     heading: heading.join(", "),
                     metric,
@@ -84,7 +106,20 @@ fn panels(sweep: &Sweep) -> Vec<Panel> {
     panels
 }
 
+/// Names the flows of a metric in a heading; the axis names the quantity.
+fn flows_of(metric: &Metric) -> String {
+    match metric.name {
+        "slowdown_p99_small" => "flows up to 100 kB",
+        "slowdown_p99_large" => "flows from 10 MB",
+        _ => "all flows",
+    }
+    .to_string()
+}
+
 fn title(metric: &Metric) -> String {
+    if SIZED.contains(&metric.name) {
+        return "slowdown, 99th percentile".to_string();
+    }
     let unit = if metric.unit == "us" { "µs" } else { metric.unit };
     if unit.is_empty() { metric.title.to_string() } else { format!("{} ({unit})", metric.title) }
 }
@@ -105,11 +140,16 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     let left = |panel: usize| 16.0 + BESIDE + (panel % columns) as f64 * (WIDTH + BESIDE + 12.0);
     let top = |panel: usize| TOP + (panel / columns) as f64 * (HEIGHT + BELOW + 34.0);
     let heading =
-        format!("{} by {}", capital(shown[0].metric.title), sweep.titles().join(if plan.zip { " and " } else { ", " }));
+        format!("{} by {}", capital(shown[0].metric.title), sweep.words().join(if plan.zip { " and " } else { ", " }));
+    let is_partial = |point: &Point| point.seeds < plan.seeds.len() || !point.ranks;
+    let partial = shown.iter().flat_map(|panel| panel.curves.iter().flatten()).any(is_partial);
     let mut subtitle = match plan.seeds.len() {
         1 => "One seed, so no intervals".to_string(),
         seeds => format!("Mean of {seeds} seeds; bands are 95 % confidence intervals"),
     };
+    if partial {
+        subtitle.push_str("; hollow: seeds missing or flows unfinished");
+    }
     if all.len() > shown.len() {
         subtitle.push_str(&format!("; {} of {} panels, the rest in the CSV beside", shown.len(), all.len()));
     }
@@ -135,17 +175,29 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     };
     for (number, panel) in shown.iter().enumerate() {
         let area = Area { left: left(number), top: top(number), y: scale(panel.metric) };
-        area.frame(canvas, panel, &axis.values, &x, &axis.key);
+        let words = axis.title(|title| LABEL.width(title) < WIDTH + 40.0);
+        area.frame(canvas, panel, &axis.ticks(), &x, &words);
         for (series, curve) in panel.curves.iter().enumerate() {
             area.curve(canvas, curve, series, &x);
             for point in curve {
+                let at = area.at((x[point.place], point.mean));
+                if is_partial(point) {
+                    canvas.marker(at, series, 1.7, Paint::Paper);
+                }
+                let seeds = if point.seeds < plan.seeds.len() {
+                    format!("; {} of {} seeds", point.seeds, plan.seeds.len())
+                } else {
+                    String::new()
+                };
+                let unfinished = if point.ranks { "" } else { "; flows did not finish, not compared" };
                 let interval = point.interval.map_or(String::new(), |(low, high)| {
                     format!(", 95 % CI {} to {}", significant_digits(low, 3), significant_digits(high, 3))
                 });
                 let value = &axis.values[point.place];
                 let mean = significant_digits(point.mean, 4);
-                let text = format!("{}, {} = {value}: {mean}{interval}", plan.entries[series], axis.key);
-                canvas.hit(area.at((x[point.place], point.mean)), Some(series), text);
+                let text =
+                    format!("{}, {} = {value}: {mean}{interval}{seeds}{unfinished}", plan.entries[series], axis.key);
+                canvas.hit(at, Some(series), text);
             }
         }
     }
@@ -164,6 +216,7 @@ fn row_columns(key: &str) -> Vec<crate::manifest::ColumnEntry> {
         column("mean", "real", "", "mean over seeds, in the unit of the metric"),
         column("ci95_low", "real", "", "lower end of its 95 % confidence interval; empty below two seeds"),
         column("ci95_high", "real", "", "upper end"),
+        column("seeds", "integer", "", "seeds with a value"),
     ]
 }
 
@@ -178,7 +231,7 @@ fn rows(sweep: &Sweep, panels: &[Panel]) -> Vec<Vec<String>> {
                     [value, panel.others.clone(), panel.workload.clone(), panel.metric.name.into(), entry.clone()];
                 let numbers =
                     [point.mean.to_string(), end(point.interval.map(|i| i.0)), end(point.interval.map(|i| i.1))];
-                rows.push(names.into_iter().chain(numbers).collect());
+                rows.push(names.into_iter().chain(numbers).chain([point.seeds.to_string()]).collect());
             }
         }
     }
@@ -225,16 +278,22 @@ impl Area {
     fn curve(&self, canvas: &mut Canvas, curve: &[Point], series: usize, x: &[f64]) {
         let mut curve: Vec<&Point> = curve.iter().collect();
         curve.sort_by(|a, b| x[a.place].total_cmp(&x[b.place]));
-        let end = |pick: fn((f64, f64)) -> f64| -> Vec<(f64, f64)> {
-            curve.iter().map(|p| self.at((x[p.place], p.interval.map_or(p.mean, pick)))).collect()
-        };
-        let mut outline = end(|interval| interval.1);
-        outline.extend(end(|interval| interval.0).into_iter().rev());
-        canvas.area(&outline, Paint::Series(series), 0.16);
-        let points: Vec<(f64, f64)> = curve.iter().map(|p| self.at((x[p.place], p.mean))).collect();
-        canvas.path(&points, Paint::Series(series), 1.8, dash(series));
-        for point in points {
-            canvas.marker(point, series, 3.2, Paint::Series(series));
+        // A line across a point without results would claim that there are some.
+        let mut order: Vec<usize> = (0..x.len()).collect();
+        order.sort_by(|a, b| x[*a].total_cmp(&x[*b]));
+        let rank = |point: &Point| order.iter().position(|place| *place == point.place).unwrap_or(0);
+        for part in curve.chunk_by(|a, b| rank(a) + 1 == rank(b)) {
+            let end = |pick: fn((f64, f64)) -> f64| -> Vec<(f64, f64)> {
+                part.iter().map(|p| self.at((x[p.place], p.interval.map_or(p.mean, pick)))).collect()
+            };
+            let mut outline = end(|interval| interval.1);
+            outline.extend(end(|interval| interval.0).into_iter().rev());
+            canvas.area(&outline, Paint::Series(series), 0.16);
+            let points: Vec<(f64, f64)> = part.iter().map(|p| self.at((x[p.place], p.mean))).collect();
+            canvas.path(&points, Paint::Series(series), 1.8, dash(series));
+            for point in points {
+                canvas.marker(point, series, 3.2, Paint::Series(series));
+            }
         }
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     let columns = shown.min(3);
     let left = |map: usize| 16.0 + BESIDE + (map % columns) as f64 * (WIDTH + BESIDE + 12.0);
     let top = |map: usize| TOP + (map / columns) as f64 * (HEIGHT + BELOW + 34.0);
-    let titles = sweep.titles();
+    let titles = sweep.words();
     let heading = format!("{} by {} and {}", capital(metric.title), titles[0], titles[1]);
     let mut subtitle = match plan.seeds.len() {
         1 => "One seed. Light is high, dark is low; less is better".to_string(),
@@ -69,7 +69,13 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
         for (point, mean) in means.iter().enumerate() {
             let place = plan.place(point);
             let at = (left + place[0] as f64 * cell_width, top + HEIGHT - (place[1] + 1) as f64 * cell_height);
-            let Some(mean) = mean else { continue };
+            let Some(mean) = mean else {
+                let middle = (at.0 + cell_width / 2.0, at.1 + cell_height / 2.0);
+                canvas.text((middle.0, middle.1 + 4.0), "no runs", TICK);
+                let series = plan.entries.iter().position(|entry| entry == map.1);
+                canvas.hit(middle, series, format!("{name}, {}: no finished run", plan.values(point).join(", ")));
+                continue;
+            };
             let share = scale.share(*mean);
             canvas.cells(&[at], (cell_width - 1.0, cell_height - 1.0), heat(share));
             let text = significant_digits(*mean, 3);
@@ -82,7 +88,7 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
             }
         }
         let mut free_from = f64::NEG_INFINITY;
-        for (i, value) in across.values.iter().enumerate() {
+        for (i, value) in across.ticks().iter().enumerate() {
             let (x, half) = (left + (i as f64 + 0.5) * cell_width, TICK.width(value) / 2.0);
             if x - half > free_from {
                 canvas.text((x, top + HEIGHT + 16.0), value, TICK);
@@ -90,15 +96,24 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
             }
         }
         let mut free_below = f64::INFINITY;
-        for (i, value) in up.values.iter().enumerate() {
+        for (i, value) in up.ticks().iter().enumerate() {
             let y = top + HEIGHT - (i as f64 + 0.5) * cell_height;
             if y + 6.0 < free_below {
                 canvas.text((left - 7.0, y + 4.0), value, TICK.anchor(Anchor::End));
                 free_below = y - 7.0;
             }
         }
-        canvas.text((left + WIDTH / 2.0, top + HEIGHT + 37.0), &across.key, LABEL.anchor(Anchor::Middle));
-        canvas.turned_text((left - 66.0, top + HEIGHT / 2.0), &up.key, LABEL.anchor(Anchor::Middle), -90.0);
+        canvas.text(
+            (left + WIDTH / 2.0, top + HEIGHT + 37.0),
+            &across.title(|title| LABEL.width(title) < WIDTH + 40.0),
+            LABEL.anchor(Anchor::Middle),
+        );
+        canvas.turned_text(
+            (left - 66.0, top + HEIGHT / 2.0),
+            &up.title(|title| LABEL.width(title) < HEIGHT + 20.0),
+            LABEL.anchor(Anchor::Middle),
+            -90.0,
+        );
     }
     let columns = vec![
         column(&across.key, "text", "", "value of the first key"),

@@ -4,7 +4,7 @@ use crate::{
     error::ReportError,
     figures::{Figure, FigureFiles, SERIES},
     numbers::capital,
-    page::parts,
+    page::{parts, ranges, setup},
 };
 use minijinja::{Value, context};
 
@@ -23,8 +23,11 @@ pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -
     // The first columns are text (keys, workload, scheme); numbers follow.
     let words = plan.axes.len() + usize::from(sweep.workloads().len() > 1) + 1;
     let rows: Vec<Vec<Value>> = rows.iter().map(|row| cells(sweep, row, words)).collect();
-    let axes: Vec<Value> =
-        plan.axes.iter().map(|axis| context! { key => &axis.key, values => axis.values.join(", ") }).collect();
+    let axes: Vec<Value> = plan
+        .axes
+        .iter()
+        .map(|axis| context! { key => &axis.key, words => axis.words(), values => axis.values.join(", ") })
+        .collect();
     let entries: Vec<Value> = plan
         .entries
         .iter()
@@ -39,6 +42,8 @@ pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -
         zip => plan.zip,
         axes => axes,
         points => plan.points(),
+        setup => what_was_run(sweep).into_iter().map(|(name, value)| context! { name => name, value => value }).collect::<Vec<_>>(),
+        missing => missing(sweep),
         headline => headline(sweep),
         warnings => warnings(sweep),
         notes => sweep.notes().iter().map(|note| format!("{}.", capital(note))).collect::<Vec<_>>().join(" "),
@@ -49,13 +54,76 @@ pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -
         shown => all.min(MAX_ROWS),
         figures => figures,
         facts => [
-            ("Version", format!("Anabranch {}, commit {}", plan.version, plan.commit)),
             ("Scenario hash", plan.scenario_hash.clone()),
             ("Runs", plan.runs.len().to_string()),
         ].map(|(name, value)| context! { name => name, value => value }),
         scenario => &plan.scenario,
     };
     parts::render(TEMPLATE, page)
+}
+
+fn what_was_run(sweep: &Sweep) -> Vec<(String, String)> {
+    let plan = &sweep.plan;
+    let keys: Vec<&str> = plan.axes.iter().map(|axis| axis.key.as_str()).collect();
+    let mut facts = setup::of_sweep(&plan.scenario, &keys);
+    let schemes = plan.entries.iter().map(|name| match *name == plan.baseline && plan.entries.len() > 1 {
+        true => format!("{name} (baseline)"),
+        false => name.clone(),
+    });
+    let (finished, failed, missing) = sweep.counts();
+    let mut runs = format!("{finished} of {} finished", finished + failed + missing);
+    for (number, word) in [(failed, "failed"), (missing, "missing")] {
+        if number > 0 {
+            runs.push_str(&format!(", {number} {word}"));
+        }
+    }
+    let more = [
+        ("Schemes", schemes.collect::<Vec<_>>().join(", ")),
+        ("Seeds", ranges(&plan.seeds)),
+        ("Runs", runs),
+        ("Version", format!("Anabranch {}, commit {}", plan.version, plan.commit)),
+    ];
+    facts.extend(more.map(|(name, value)| (name.to_string(), value)));
+    facts
+}
+
+/// The seeds that points and schemes lack.
+fn missing(sweep: &Sweep) -> Vec<String> {
+    let plan = &sweep.plan;
+    let mut lines = vec![];
+    let mut hidden = 0;
+    for (point, runs) in plan.runs.chunk_by(|a, b| a.point == b.point).enumerate() {
+        let first = plan.runs.iter().position(|run| run.point == runs[0].point).unwrap_or(0);
+        let states = &sweep.states[first..first + runs.len()];
+        for (entry, name) in plan.entries.iter().enumerate() {
+            let seeds = |is: fn(&RunState) -> bool| -> Vec<u64> {
+                let own = runs.iter().zip(states).filter(|(run, state)| run.entry == entry && is(state));
+                own.map(|(run, _)| run.seed).collect()
+            };
+            let parts = [
+                ("not run", seeds(|state| matches!(state, RunState::Missing))),
+                ("failed", seeds(|state| matches!(state, RunState::Failed(_)))),
+            ];
+            let parts: Vec<String> = parts
+                .into_iter()
+                .filter(|(_, seeds)| !seeds.is_empty())
+                .map(|(word, seeds)| {
+                    format!("seed{} {} {word}", if seeds.len() == 1 { "" } else { "s" }, ranges(&seeds))
+                })
+                .collect();
+            match parts.is_empty() {
+                true => {}
+                false if lines.len() < MAX_FAILURES => {
+                    lines.push(format!("{}: {name}: {}.", plan.point_name(point), parts.join("; ")));
+                }
+                false => hidden += 1,
+            }
+        }
+    }
+    if hidden > 0 {
+        lines.push(format!("{hidden} more points and schemes lack seeds; `runs.csv` names them."));
+    }
+    lines
 }
 
 /// Sort keys are the index of values of keys, the mean of numbers.
@@ -124,9 +192,11 @@ fn headline(sweep: &Sweep) -> Vec<String> {
 fn warnings(sweep: &Sweep) -> Vec<String> {
     let (finished, failed, missing) = sweep.counts();
     let mut warnings = vec![];
-    if missing > 0 {
+    if missing + failed > 0 {
         warnings.push(format!(
-            "{missing} of {} runs are missing: points differ in their number of seeds.",
+            "{} of {} runs have no results: points differ in their number of seeds. A point without results is not drawn, and \
+             lines do not cross it.",
+            missing + failed,
             finished + failed + missing
         ));
     }

@@ -1,9 +1,9 @@
-use crate::{error::ReportError, json::read_json, manifest::Manifest, names::SWEEP};
+use crate::{error::ReportError, json::read_json, manifest::Manifest, names::SWEEP, numbers::capital};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// A key with its values.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SweepAxis {
     /// The key of the scenario.
     pub key: String,
@@ -11,6 +11,48 @@ pub struct SweepAxis {
     pub values: Vec<String>,
     /// The values as numbers in one unit; empty if they are not numbers.
     pub numbers: Vec<f64>,
+    /// Meaning of the key, from its declaration; empty in results of older versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub meaning: String,
+}
+
+impl SweepAxis {
+    /// Returns the meaning of the key, else the key, up to the first semicolon or full stop.
+    pub(crate) fn words(&self) -> &str {
+        let end = self.meaning.find([';', '.', ':']).unwrap_or(self.meaning.len());
+        let words = self.meaning[..end].trim();
+        if words.is_empty() { &self.key } else { words }
+    }
+
+    /// Returns the unit of all values: the letters behind their numbers; empty if they have none or several.
+    pub(crate) fn unit(&self) -> &str {
+        let unit = |value: &'_ str| value.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(value.len());
+        let Some(first) = self.values.first().filter(|_| self.numbers.len() == self.values.len()) else { return "" };
+        let of_first = &first[unit(first)..];
+        if self.values.iter().all(|value| &value[unit(value)..] == of_first) { of_first } else { "" }
+    }
+
+    /// Returns the values as ticks of an axis titled with [`unit`](Self::unit).
+    pub(crate) fn ticks(&self) -> Vec<String> {
+        let unit = self.unit();
+        self.values.iter().map(|value| value.strip_suffix(unit).unwrap_or(value).to_string()).collect()
+    }
+
+    /// Returns the title of an axis at most as wide as `fits` allows, with the unit.
+    pub(crate) fn title(&self, fits: impl Fn(&str) -> bool) -> String {
+        let unit = match self.unit() {
+            "" => String::new(),
+            "bdp" => " [BDP]".to_string(),
+            "us" => " [\u{b5}s]".to_string(),
+            unit => match unit.strip_suffix("bps") {
+                Some(prefix) => format!(" [{prefix}bit/s]"),
+                None => format!(" [{unit}]"),
+            },
+        };
+        let last = self.key.rsplit('.').next().unwrap_or(&self.key).replace('_', " ");
+        let titles = [self.words(), &last].map(|words| format!("{}{unit}", capital(words)));
+        titles.iter().find(|title| fits(title)).unwrap_or(&titles[1]).clone()
+    }
 }
 
 /// One run of a sweep.
@@ -134,7 +176,21 @@ mod tests {
     use super::*;
 
     fn axis(key: &str, values: &[&str]) -> SweepAxis {
-        SweepAxis { key: key.into(), values: values.iter().map(ToString::to_string).collect(), numbers: vec![] }
+        SweepAxis { key: key.into(), values: values.iter().map(ToString::to_string).collect(), ..SweepAxis::default() }
+    }
+
+    #[test]
+    fn axes_are_titled_by_their_meaning_and_common_unit() {
+        let meaning = "Rate of every link; a cable has two.".to_string();
+        let rate =
+            SweepAxis { numbers: vec![1e11, 4e11], meaning, ..axis("topology.link_rate", &["100Gbps", "400Gbps"]) };
+        assert_eq!(rate.title(|_| true), "Rate of every link [Gbit/s]");
+        assert_eq!(rate.title(|title| title.len() < 24), "Link rate [Gbit/s]");
+        assert_eq!(rate.ticks(), ["100", "400"]);
+        let mixed = SweepAxis { numbers: vec![1e3, 1e6], ..axis("workload.0.size", &["1kB", "1MB"]) };
+        assert_eq!((mixed.title(|_| true), mixed.ticks()), ("Workload.0.size".to_string(), mixed.values.clone()));
+        // Words of one length are no numbers with a unit.
+        assert_eq!(axis("topology.kind", &["fat-tree", "fat-tree"]).unit(), "");
     }
 
     #[test]

@@ -188,6 +188,11 @@ impl Sweep {
         std::iter::once(main).chain(others).filter_map(Metric::named).collect()
     }
 
+    /// Returns the titles of the keys for figures, without underscores.
+    pub(super) fn words(&self) -> Vec<String> {
+        self.titles().into_iter().map(|title| title.replace('_', " ")).collect()
+    }
+
     /// Shortens `workload.0.load` to `load`, unless another key has the same last part.
     pub(super) fn titles(&self) -> Vec<String> {
         let last = |key: &str| key.rsplit('.').next().unwrap_or(key).to_string();

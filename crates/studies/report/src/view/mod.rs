@@ -123,7 +123,7 @@ pub fn write_view_into(dir: &Path, runs: &[PathBuf]) -> Result<PathBuf, ReportEr
 }
 
 pub(crate) fn with_link(report: &str) -> String {
-    report.replacen(page::NO_LINK, page::LINK, 1)
+    report.replacen(page::NO_LINK, page::LINK, 1).replace(page::HIDDEN, page::SHOWN)
 }
 
 fn block(dir: &Path, summary: &Summary) -> Result<String, ReportError> {

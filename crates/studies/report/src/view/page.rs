@@ -18,6 +18,9 @@ const SCRIPTS: &[&str] = &[
 const MARK: &str = "<meta name=\"generator\" content=\"Anabranch fabric view\">";
 /// Placeholder in a report for the link to the view.
 pub(super) const NO_LINK: &str = "<!--view-->";
+/// What links to a flow of the view, hidden in a report without view.
+pub(super) const HIDDEN: &str = "<span hidden data-view>";
+pub(super) const SHOWN: &str = "<span data-view>";
 pub(super) const LINK: &str = "<a href=\"view.html\">fabric view</a>";
 
 /// `blocks` contains one block of data per run.

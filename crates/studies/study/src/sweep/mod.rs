@@ -20,6 +20,7 @@ use anabranch_random::name_key;
 use anabranch_report::{SweepAxis, SweepPlan, SweepRun};
 use anabranch_scenario::{
     error::ScenarioError,
+    explain,
     machine::{COMMIT, VERSION},
     scenario::Scenario,
 };
@@ -65,7 +66,7 @@ impl Sweep {
     /// As [`Sweep::new`], but a single point without keys is a sweep too.
     pub fn planned(
         mut base: Scenario,
-        axes: Vec<SweepAxis>,
+        mut axes: Vec<SweepAxis>,
         zip: bool,
         request: &Request,
     ) -> Result<Self, ScenarioError> {
@@ -89,9 +90,11 @@ impl Sweep {
         }
         base.remember_files();
         let entries = Entries::new(&base, request)?;
+        let scenario = base.to_toml();
+        axes.iter_mut().for_each(|axis| axis.meaning = explain::meaning(&axis.key, &scenario));
         let plan = SweepPlan {
             name: base.name.clone(),
-            scenario: base.to_toml(),
+            scenario,
             scenario_hash: format!("{:016x}", base.hash()),
             axes,
             zip,
@@ -119,7 +122,12 @@ impl Sweep {
             name: format!("{} scenarios", scenarios.len()),
             // The list of scenarios may grow, as the values of a key may.
             scenario_hash: format!("{:016x}", name_key("scenarios")),
-            axes: vec![SweepAxis { key: SCENARIO.into(), values: names, numbers: vec![] }],
+            axes: vec![SweepAxis {
+                key: SCENARIO.into(),
+                values: names,
+                meaning: "Scenario".into(),
+                ..SweepAxis::default()
+            }],
             ..plan_of(&first, &entries)?
         };
         Sweep::over(Points::List(scenarios), plan, entries)

@@ -52,7 +52,7 @@ pub fn axis_from(key: &str, values: Vec<String>) -> Result<SweepAxis, ScenarioEr
     let numbers = values.iter().map(|value| number(value)).collect::<Option<Vec<f64>>>();
     let kinds_agree = values.windows(2).all(|pair| kind(&pair[0]) == kind(&pair[1]));
     let numbers = numbers.filter(|_| kinds_agree).unwrap_or_default();
-    Ok(SweepAxis { key: key.to_string(), values, numbers })
+    Ok(SweepAxis { key: key.to_string(), values, numbers, meaning: String::new() })
 }
 
 fn wrong(text: &str, message: &str) -> ScenarioError {

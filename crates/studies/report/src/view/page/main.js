@@ -33,9 +33,24 @@ class App {
     this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
     this.arrange(null);
     this.seek(this.first ? this.busyTime() : 0, false);
+    this.follow(location.hash);
+    addEventListener("hashchange", () => this.follow(location.hash));
     new ResizeObserver(() => this.resize()).observe(stage);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => this.setTheme(event.matches ? "dark" : "light"));
     requestAnimationFrame((now) => this.tick(now));
+  }
+
+  /** Goes to the flow that a link names, `#flow=7` or `#scheme=prime&seed=2&flow=7`, and shows its path alone. */
+  follow(hash) {
+    const wanted = new URLSearchParams(hash.slice(1)), id = wanted.get("flow");
+    if (id === null) return;
+    const given = (key, value) => !wanted.has(key) || wanted.get(key) === String(value);
+    const run = this.runs.find((run) => given("scheme", run.facts.scheme) && given("seed", run.facts.seed) && run.facts.trace?.flows.some((flow) => String(flow.flow_id) === id));
+    if (run) return this.packets.follow(run.number, Number(id));
+    const of = [wanted.get("scheme"), wanted.has("seed") ? `seed ${wanted.get("seed")}` : null].filter(Boolean).join(", ");
+    const missing = document.getElementById("missing");
+    missing.textContent = `Flow ${id}${of ? ` of ${of}` : ""} is not traced in this view.`;
+    missing.hidden = false;
   }
 
   /** Where the page opens: the sample at which all runs together are busiest while none has ended. */

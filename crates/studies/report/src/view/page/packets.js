@@ -75,6 +75,22 @@ class Packets {
     this.list();
   }
 
+  /** Shows one flow alone, at the middle of its time. */
+  follow(number, id) {
+    const of = this.of[number], place = this.flows.findIndex((flow) => flow.flow_id === id);
+    this.hidden = new Set(this.flows.filter((flow) => flow.flow_id !== id).map((flow) => flow.flow_id));
+    let from = Infinity, to = 0;
+    for (let i = 0; i < of.number; i++) {
+      if (this.places[number][of.flow[i]] !== place) continue;
+      from = Math.min(from, of.begin[i]);
+      to = Math.max(to, of.begin[i] + of.took[i]);
+    }
+    this.list();
+    this.app.play(false);
+    this.app.seek((from + to) / 2, true);
+    this.app.stale = true;
+  }
+
   colour(place) { return FLOW_COLOURS[place % FLOW_COLOURS.length]; }
 
   change(box) {
