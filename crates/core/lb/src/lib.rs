@@ -287,10 +287,11 @@ pub struct Effects {
 
 /// Switch side of a scheme: one object per switch.
 pub trait SwitchScheme {
-    /// Returns the candidate, out of `count`, of a packet whose path tag alone determines it.
-    /// [`SwitchScheme::forward`], which must agree, is then not called. `uplinks` as in [`Candidates::uplinks`].
+    /// Returns the candidate, out of `count`, of a packet that its tag, or addresses, flow and tag, determine: without
+    /// queues, header or state. [`SwitchScheme::forward`], which must agree, is then not called. `packet` takes longer than
+    /// its `tag` alone; `uplinks` as in [`Candidates::uplinks`].
     #[inline]
-    fn by_tag(&self, _tag: Tag, _count: u32, _uplinks: u32) -> Option<u32> {
+    fn by_labels(&self, _tag: Tag, _packet: impl FnOnce() -> PacketView, _count: u32, _uplinks: u32) -> Option<u32> {
         None
     }
     /// Returns the index of the packet's candidate. `header` is the packet's own and may be rewritten, except that of

@@ -172,8 +172,8 @@ macro_rules! switch_schemes {
                 match self { $(Self::$scheme(s) => s.counters(),)* }
             }
             #[inline]
-            fn by_tag(&self, tag: Tag, count: u32, uplinks: u32) -> Option<u32> {
-                match self { $(Self::$scheme(s) => s.by_tag(tag, count, uplinks),)* }
+            fn by_labels(&self, tag: Tag, packet: impl FnOnce() -> PacketView, count: u32, uplinks: u32) -> Option<u32> {
+                match self { $(Self::$scheme(s) => s.by_labels(tag, packet, count, uplinks),)* }
             }
             #[inline]
             fn on_routes_changed(&mut self, groups: u32) {

@@ -1,7 +1,7 @@
 //! ECMP in the switch (specification 3.5): a hash keyed by the switch selects the next hop, without queues or state.
 
 use crate::{
-    Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme,
+    Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme, Tag,
     hash::{self, Hasher},
     registry::SchemeCapabilities,
 };
@@ -43,6 +43,11 @@ impl Ecmp {
 }
 
 impl SwitchScheme for Ecmp {
+    #[inline]
+    fn by_labels(&self, _: Tag, packet: impl FnOnce() -> PacketView, count: u32, _: u32) -> Option<u32> {
+        Some(hash::ecmp(&self.hasher, &packet(), count))
+    }
+
     #[inline]
     fn forward<Q: LocalQueues>(
         &mut self,

@@ -81,7 +81,7 @@ impl EvIndex {
 
 impl SwitchScheme for EvIndex {
     #[inline]
-    fn by_tag(&self, tag: Tag, count: u32, uplinks: u32) -> Option<u32> {
+    fn by_labels(&self, tag: Tag, _: impl FnOnce() -> PacketView, count: u32, uplinks: u32) -> Option<u32> {
         if self.skip && count != uplinks {
             return None;
         }

@@ -79,6 +79,8 @@ pub(crate) mod testing {
         let mut header = SwitchHeader::default();
         let index = s.forward(Time::ZERO, packet, &mut header, &among(position, 0), queues);
         assert!((index as usize) < position.len());
+        let by_labels = s.by_labels(packet.tag, || *packet, position.len() as u32, 8);
+        assert!(by_labels.is_none_or(|found| found == index));
         index
     }
 

@@ -205,6 +205,9 @@ impl Nics {
     /// Lists the port and schedules a service event, so that the NIC is advanced in time.
     #[inline]
     fn list(&mut self, cx: &mut Ctx<'_>, host: HostId, port: PortId) {
+        if cx.ports.is_scheduled(port) {
+            return;
+        }
         let Some(start) = self.starts(cx, host, port) else { return };
         cx.ports.list(port);
         if cx.ports.is_prompt(port) {

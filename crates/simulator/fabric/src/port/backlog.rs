@@ -43,6 +43,8 @@ pub(crate) struct Backlog<'a> {
     pub(super) plan: &'a Plan<'a>,
     pub(super) ports: Vec<Port>,
     links: &'a [u32],
+    /// Per port, the node that sends over its link.
+    from: Vec<u32>,
     pub(crate) packets: Packets,
     pub(crate) ledger: Balances,
     pub(super) counters: Vec<PortCounters>,
@@ -78,6 +80,7 @@ impl<'a> Backlog<'a> {
             plan,
             ports,
             links: plan.links_of(me),
+            from: plan.links_of(me).iter().map(|&link| plan.links[link as usize].from).collect(),
             packets: Packets::new(arena),
             ledger: Balances::default(),
             counters: vec![PortCounters::default(); count],
@@ -413,9 +416,10 @@ impl<'a> Backlog<'a> {
     /// Returns the node that sends over the link of a port.
     #[inline]
     pub(super) fn from(&self, port: PortId) -> u32 {
-        self.plan.links[self.link(port) as usize].from
+        self.from[port.at()]
     }
 
+    #[inline]
     pub(super) fn switch(&self, port: PortId) -> SwitchId {
         SwitchId(self.from(port) - self.plan.hosts)
     }
@@ -447,7 +451,7 @@ impl<'a> Backlog<'a> {
     }
 
     pub(super) fn memory(&self) -> usize {
-        self.ports.capacity() * (size_of::<Port>() + size_of::<PortCounters>() + 3 * 8)
+        self.ports.capacity() * (size_of::<Port>() + size_of::<PortCounters>() + 3 * 8 + 4)
             + self.packets.bytes()
             + self.histograms.memory()
             + self.classes.memory()

@@ -482,6 +482,12 @@ impl<'a> Ports<'a> {
         (self.port(port).flags & NIC != 0).then(|| HostId(self.queues.from(port)))
     }
 
+    /// Returns `true` if the port advances at the end of the window, and needs no event within it.
+    #[inline]
+    pub(crate) fn is_scheduled(&self, port: PortId) -> bool {
+        self.port(port).flags & (LISTED | PROMPT) == LISTED
+    }
+
     #[inline]
     pub(crate) fn is_prompt(&self, port: PortId) -> bool {
         self.port(port).flags & PROMPT != 0

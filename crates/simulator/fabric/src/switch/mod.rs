@@ -179,9 +179,9 @@ impl Switches {
                 0 => return no_route(cx, switch, id),
                 1 if !every_hop => routes.link_of(group, 0).0,
                 count => {
-                    let tag = packet.tag;
-                    let by_tag = self.schemes.get(switch, balancer).by_tag(tag, count, self.uplinks[switch.at()]);
-                    let index = by_tag.unwrap_or_else(|| self.choose(cx, switch, leaf, id));
+                    let (scheme, uplinks) = (self.schemes.get(switch, balancer), self.uplinks[switch.at()]);
+                    let by_labels = scheme.by_labels(packet.tag, || view(plan, packet), count, uplinks);
+                    let index = by_labels.unwrap_or_else(|| self.choose(cx, switch, leaf, id));
                     let link = cx.routes.link_of(group, index).0;
                     self.count_uplink(cx, id, link);
                     link
