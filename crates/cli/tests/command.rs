@@ -477,7 +477,14 @@ fn benchmark_prints_figures() {
     let figures = json(&folder.run(&["bench", "--small", "--repetitions", "1", "--format", "json"]));
     let cases = figures["cases"].as_array().unwrap();
     assert_eq!(cases.len(), 1);
-    for key in ["ratio", "packet_hops_per_s", "first_event_s", "bytes_per_idle_host", "bytes_per_packet_in_flight"] {
+    for key in [
+        "ratio",
+        "packet_hops_per_s",
+        "first_event_s",
+        "setup_hosts_per_s",
+        "bytes_per_idle_host",
+        "bytes_per_packet_in_flight",
+    ] {
         assert!(cases[0][key].as_f64().unwrap() > 0.0, "{key}: {}", cases[0]);
     }
     assert_eq!((cases[0]["name"].as_str(), figures["threads"].as_u64()), (Some("permutation-128"), Some(1)));

@@ -84,6 +84,7 @@ fn case_json(m: &CaseResult) -> Value {
         "cpu_ratio_best": m.best_ratio(),
         "lean_cpu_ratio_best": m.best_lean_ratio(),
         "first_event_s": m.first_event_seconds(),
+        "setup_hosts_per_s": f64::from(m.hosts) / m.first_event_seconds().max(1e-9),
         "bytes_per_host": m.bytes_per_host,
         "bytes_per_idle_host": m.bytes_per_idle_host,
         "bytes_per_packet_in_flight": m.bytes_per_packet_in_flight,
@@ -120,6 +121,7 @@ fn text(all: &[CaseResult]) -> String {
                 m.best_cpu_seconds().map_or_else(dash, |seconds| format!("{seconds:.2}")),
                 m.pairs().map_or_else(dash, |pairs| format!("{:.2}", pairs.speedup)),
                 format!("{:.2}", m.first_event_seconds()),
+                millions(f64::from(m.hosts) / m.first_event_seconds().max(1e-9)),
                 if m.bytes_per_idle_host == 0 { dash() } else { count(m.bytes_per_idle_host) },
                 m.bytes_per_packet_in_flight.map_or_else(dash, count),
                 m.peak_rss_bytes.map_or_else(dash, |bytes| format!("{:.0}", bytes as f64 / 1e6)),
@@ -137,11 +139,13 @@ fn text(all: &[CaseResult]) -> String {
         "CPU (s)",
         "two threads",
         "first event (s)",
+        "hosts/s set up",
         "B/idle host",
         "B per packet",
         "peak (MB)",
     ];
-    let least = ["to the leaner", "B per packet", "B/idle host", "CPU (s)", "first event (s)", "peak (MB)"];
+    let least =
+        ["hosts/s set up", "to the leaner", "B per packet", "B/idle host", "CPU (s)", "first event (s)", "peak (MB)"];
     let legend = "Medians; CPU ratio and CPU time are the best of all repetitions. A packet-hop is one packet leaving one \
                   port. To the leaner: CPU ratio to a loop in which everything is fixed that can be. Two threads: speedup \
                   over one";

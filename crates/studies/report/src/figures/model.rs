@@ -115,6 +115,7 @@ mod tests {
         ];
         let mut own = Rows::default();
         rows.iter().for_each(|row| own.push(row.iter().copied()));
-        assert_eq!(format!("\n{}", own.0), crate::rows::to_csv(&[], rows).trim_start_matches("\"\""));
+        let columns = ["x", "y", "z"].map(|name| ColumnEntry::new(name, "text", "", ""));
+        assert_eq!(format!("x,y,z\n{}", own.0), crate::rows::to_csv(&columns, rows));
     }
 }
