@@ -577,11 +577,15 @@ pub(crate) struct Bench {
     /// Measure 65,536 hosts too, once (up to 16 GiB)
     #[arg(long)]
     pub(crate) large: bool,
+    /// Measure these cases only
+    #[arg(long = "case", value_name = "A,B,...", value_delimiter = ',', conflicts_with_all = ["small", "large"],
+        value_parser = clap::builder::PossibleValuesParser::new(anabranch_bench::simulator::CASES.iter().map(|case| case.name)))]
+    pub(crate) cases: Vec<String>,
     /// Measure real packets over the loopback interface instead, beside plain sockets
-    #[arg(long, conflicts_with_all = ["small", "large", "threads"])]
+    #[arg(long, conflicts_with_all = ["small", "large", "cases", "threads"])]
     pub(crate) wire: bool,
     /// Measure messages over the NCCL plugin instead, beside the endpoint's packets
-    #[arg(long, conflicts_with_all = ["small", "large", "threads", "wire"])]
+    #[arg(long, conflicts_with_all = ["small", "large", "cases", "threads", "wire"])]
     pub(crate) nccl: bool,
     /// Shared object of the plugin for --nccl [default: the one beside this program]
     #[arg(long, value_name = "PATH", requires = "nccl")]

@@ -15,7 +15,7 @@ use std::{
 /// Environment variable by which a shell requests completions.
 const VARIABLE: &str = "ANABRANCH_COMPLETE";
 
-/// Answers a shell that requests completions of `command`; returns `true` if one did.
+/// Serves a shell that requests completions of `command`; returns `true` if one did.
 pub(crate) fn answer(words: &[OsString], command: impl Fn() -> Command) -> bool {
     let here = std::env::current_dir().ok();
     let request = CompleteEnv::with_factory(command).var(VARIABLE);

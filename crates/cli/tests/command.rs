@@ -489,3 +489,16 @@ fn benchmark_prints_figures() {
     }
     assert_eq!((cases[0]["name"].as_str(), figures["threads"].as_u64()), (Some("permutation-128"), Some(1)));
 }
+
+#[test]
+fn benchmark_measures_requested_cases() {
+    let folder = Folder::new("bench-case");
+    let command = ["bench", "--case", "leaf-spine-roce-irn,permutation-128", "--repetitions", "1", "--format", "json"];
+    let figures = json(&folder.run(&command));
+    let names: Vec<_> =
+        figures["cases"].as_array().unwrap().iter().map(|case| case["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["permutation-128", "leaf-spine-roce-irn"]);
+    let wrong = folder.run(&["bench", "--case", "dragonfly-mimal"]);
+    assert_eq!(code(&wrong), 2);
+    assert!(stderr(&wrong).contains("a similar value exists: 'dragonfly-minimal'"), "{}", stderr(&wrong));
+}

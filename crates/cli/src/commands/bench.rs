@@ -28,7 +28,8 @@ pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
         true => SMALL,
         false => CASES,
     };
-    let cases = cases.iter().chain(arguments.large.then_some(&LARGE));
+    let requested = |case: &&Case| arguments.cases.is_empty() || arguments.cases.iter().any(|name| name == case.name);
+    let cases = cases.iter().filter(requested).chain(arguments.large.then_some(&LARGE));
     let mut all = Vec::new();
     for case in cases {
         note(&format!("measuring {}: the stripped loop and the simulator in turn", case.name));

@@ -70,7 +70,7 @@ impl<T> Reserved<T> {
         Layout::array::<T>(count as usize).expect("fewer bytes than addresses")
     }
 
-    /// Returns `None` where the system refuses so many addresses.
+    /// Returns `None` where the system refuses that number of addresses.
     fn new(count: u32) -> Option<Self> {
         #[allow(unsafe_code)]
         // SAFETY: the layout has a size above zero: there are slots, and a value takes bytes.
@@ -240,6 +240,12 @@ impl Packets {
         packets.filter(|packet| packet.kind != Kind::Free)
     }
 
+    /// Returns the number of slots of all threads.
+    pub(crate) fn slots(&self) -> usize {
+        self.arena.grown.load(Relaxed) as usize
+    }
+
+    /// Returns the bytes of the slots that this thread has added.
     pub(crate) fn bytes(&self) -> usize {
         let waits = if self.waits.is_some() { size_of::<Waits>() } else { 0 };
         self.grown as usize * (size_of::<Line>() + waits) + self.free.capacity() * size_of::<PacketId>()

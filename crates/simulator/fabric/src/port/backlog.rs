@@ -455,6 +455,6 @@ impl<'a> Backlog<'a> {
             + self.packets.bytes()
             + self.histograms.memory()
             + self.classes.memory()
-            + self.buffers.memory()
+            + self.buffers.memory(self.packets.slots())
     }
 }

@@ -190,8 +190,10 @@ impl Buffers {
         self.came_by.get(id.at()).copied()
     }
 
-    pub(crate) fn memory(&self) -> usize {
-        self.ingress.capacity() * size_of::<Ingress>() + self.came_by.capacity() * 4
+    /// Returns its bytes where there are `slots` packets. Ids differ from run to run on several threads, the number of slots
+    /// does not.
+    pub(crate) fn memory(&self, slots: usize) -> usize {
+        self.ingress.capacity() * size_of::<Ingress>() + if self.pfc { slots * 4 } else { 0 }
     }
 }
 

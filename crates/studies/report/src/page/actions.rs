@@ -107,7 +107,7 @@ fn few_moves(name: &str, runs: &[&Summary]) -> Option<String> {
     ))
 }
 
-/// Names schemes whose hosts never changed a path: what their switches choose per packet is not counted, so nothing says
+/// Names schemes whose hosts never changed a path: what their switches choose per packet is not counted, so nothing states
 /// whether they acted.
 fn unjudged(data: &Dataset) -> Option<String> {
     let is = |runs: &[&Summary]| {

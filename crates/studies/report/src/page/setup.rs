@@ -7,7 +7,7 @@ use crate::{
 use std::collections::BTreeSet;
 use toml::{Table, Value};
 
-/// Returns what a scenario says of a sweep's runs, with the word "swept" where its `keys` vary.
+/// Returns what a scenario states of a sweep's runs, with the word "swept" where its `keys` vary.
 pub(crate) fn of_sweep(scenario: &str, keys: &[&str]) -> Vec<(String, String)> {
     let mut root = Value::Table(scenario.parse().unwrap_or_default());
     for key in keys {
