@@ -482,6 +482,7 @@ fn benchmark_prints_figures() {
         "packet_hops_per_s",
         "first_event_s",
         "setup_hosts_per_s",
+        "rows_written_per_cpu_s",
         "bytes_per_idle_host",
         "bytes_per_packet_in_flight",
     ] {

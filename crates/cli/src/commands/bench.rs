@@ -86,6 +86,7 @@ fn case_json(m: &CaseResult) -> Value {
         "lean_cpu_ratio_best": m.best_lean_ratio(),
         "first_event_s": m.first_event_seconds(),
         "setup_hosts_per_s": f64::from(m.hosts) / m.first_event_seconds().max(1e-9),
+        "rows_written_per_cpu_s": m.written.and_then(|written| written.per_cpu_second()),
         "bytes_per_host": m.bytes_per_host,
         "bytes_per_idle_host": m.bytes_per_idle_host,
         "bytes_per_packet_in_flight": m.bytes_per_packet_in_flight,
@@ -123,6 +124,7 @@ fn text(all: &[CaseResult]) -> String {
                 m.pairs().map_or_else(dash, |pairs| format!("{:.2}", pairs.speedup)),
                 format!("{:.2}", m.first_event_seconds()),
                 millions(f64::from(m.hosts) / m.first_event_seconds().max(1e-9)),
+                m.written.and_then(|written| written.per_cpu_second()).map_or_else(dash, millions),
                 if m.bytes_per_idle_host == 0 { dash() } else { count(m.bytes_per_idle_host) },
                 m.bytes_per_packet_in_flight.map_or_else(dash, count),
                 m.peak_rss_bytes.map_or_else(dash, |bytes| format!("{:.0}", bytes as f64 / 1e6)),
@@ -141,12 +143,21 @@ fn text(all: &[CaseResult]) -> String {
         "two threads",
         "first event (s)",
         "hosts/s set up",
+        "rows/s written",
         "B/idle host",
         "B per packet",
         "peak (MB)",
     ];
-    let least =
-        ["hosts/s set up", "to the leaner", "B per packet", "B/idle host", "CPU (s)", "first event (s)", "peak (MB)"];
+    let least = [
+        "rows/s written",
+        "hosts/s set up",
+        "to the leaner",
+        "B per packet",
+        "B/idle host",
+        "CPU (s)",
+        "first event (s)",
+        "peak (MB)",
+    ];
     let legend = "Medians; CPU ratio and CPU time are the best of all repetitions. A packet-hop is one packet leaving one \
                   port. To the leaner: CPU ratio to a loop in which everything is fixed that can be. Two threads: speedup \
                   over one";

@@ -2,9 +2,11 @@
 
 mod cases;
 mod measured;
+mod writing;
 
 pub use cases::{CASES, Case, LARGE, SMALL};
 pub use measured::{CaseResult, Pairs, Timed, median};
+pub use writing::Written;
 
 use crate::stripped;
 use anabranch_backend::{RunError, Setup};
@@ -26,6 +28,9 @@ pub enum BenchError {
     /// The run failed.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// The results cannot be written.
+    #[error("writing results: {0}")]
+    Write(String),
     /// Two runs of the same scenario have different results.
     #[error("fingerprint {found:016x} on {threads} threads, {expected:016x} before")]
     Differs {
@@ -69,6 +74,7 @@ pub fn measure(case: &Case, threads: usize, repetitions: usize) -> Result<CaseRe
     }
     if !case.once {
         weigh(&setup, &mut measured)?;
+        measured.written = Some(writing::write(&scenario, &measured)?);
     }
     Ok(measured)
 }
@@ -135,6 +141,10 @@ mod tests {
         assert!(measured.first_event_seconds() > 0.0 && measured.ratio().unwrap() > 0.0);
         assert!(measured.bytes_per_idle_host > 0 && measured.bytes_per_packet_in_flight.is_some());
         assert!(measured.two_threads.is_empty(), "too few hosts");
+        let written = measured.written.unwrap();
+        // 8 flows; both directions of 8 cables to hosts and of 4 leaves to 2 spines.
+        assert_eq!(written.rows, 8 + 2 * (8 + 4 * 2));
+        assert!(written.per_cpu_second().unwrap() > 0.0);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-use super::{BenchError, Case};
+use super::{BenchError, Case, Written};
 use anabranch_backend::Setup;
 use anabranch_outcome::RunResult;
 
@@ -69,6 +69,8 @@ pub struct CaseResult {
     pub peak_rss_bytes: Option<u64>,
     /// Wall time to build graph and flows.
     pub set_up_seconds: f64,
+    /// Writing of a run's results; `None` if not measured.
+    pub written: Option<Written>,
 }
 
 impl CaseResult {
@@ -89,6 +91,7 @@ impl CaseResult {
             bytes_per_packet_in_flight: None,
             peak_rss_bytes: None,
             set_up_seconds,
+            written: None,
         }
     }
 
