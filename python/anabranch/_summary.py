@@ -210,7 +210,7 @@ class Summary(FlowSummary):
     time_limit_struck: bool = False
     interrupted: bool = False
     status: str | None = None
-    """Status: `finished`, `time-limit`, `interrupted`, `deadlock`, `stalled` or `lost-peers`; `None` in results of older versions."""
+    """Status: `finished`, `time-limit`, `interrupted`, `deadlock`, `stalled`, `lost-peers` or `skipped`; `None` in results of older versions."""
     deadlock: Sequence[str] = ()
     """Links of a cycle of PFC pauses that cannot resolve; empty if there is none."""
     last_progress_s: float | None = None

@@ -3,7 +3,8 @@
 #[allow(dead_code)]
 mod common;
 
-use common::{Folder, code, stderr};
+use common::{Folder, code, stderr, stdout};
+use serde_json::Value;
 
 /// Two flows of 1 MB at 400 Gbit/s, of which 10 us let none finish.
 const CUT: &str = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 1\n\
@@ -67,4 +68,35 @@ fn invalid_assertions_are_refused_before_any_run() {
         assert!(stderr(&output).contains(words), "{words}: {}", stderr(&output));
         assert!(!folder.0.join("out").exists());
     }
+}
+
+/// Sixteen flows that settle: skipped, with a status and without a fingerprint; short ones end before.
+#[test]
+fn steady_state_is_skipped_where_there_is_one() {
+    let folder = Folder::new("skip");
+    folder.file(
+        "skip.toml",
+        "[topology]\nkind = \"fat-tree\"\ntiers = 2\nradix = 8\n[load_balancer]\nscheme = \"prime\"\n\
+         [[workload]]\nkind = \"permutation\"\nsize = \"64MiB\"\n[run]\nskip = \"steady\"\n",
+    );
+    let output = folder.run(&["run", "skip.toml", "--out", "run", "--format", "json"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(stderr(&output).contains("`run.skip` skipped 7"), "{}", stderr(&output));
+    let summary: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!((&summary["status"], &summary["fingerprint"]), (&"skipped".into(), &Value::Null));
+    assert!(summary["skipped_s"].as_f64().unwrap() > 0.7 * summary["simulated_s"].as_f64().unwrap());
+    assert!(summary["conservation"].is_null() && summary["counters"]["data_packets"].is_null());
+    assert_eq!(code(&folder.run(&["verify", "run"])), 0);
+    let output =
+        folder.run(&["run", "skip.toml", "--set", "workload.0.size=4MiB", "--out", "full", "--format", "json"]);
+    assert!(stderr(&output).contains("not steady, simulated in full"), "{}", stderr(&output));
+    let summary: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert!(summary["status"] == "finished" && summary["skipped_s"] == 0.0 && summary["fingerprint"].is_string());
+    let output = folder.run(&["check", "skip.toml", "--set", "measure.attribution=true"]);
+    assert_eq!(code(&output), 2);
+    assert!(
+        stderr(&output).contains("`skip`: found \"steady\" together with measure.attribution"),
+        "{}",
+        stderr(&output)
+    );
 }

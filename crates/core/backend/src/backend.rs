@@ -1,5 +1,6 @@
 use crate::{Progress, Refusal, RunError, Setup, fingerprint::fingerprint};
 use anabranch_outcome::{Clock, Measures, RunResult, RunRows};
+use anabranch_units::Time;
 
 /// Options of the execution of a run; results do not depend on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +41,14 @@ pub fn run(
     options: RunOptions,
     progress: &mut dyn FnMut(&Progress) -> bool,
 ) -> Result<RunResult, RunError> {
-    let measures = backend.measures();
+    let mut measures = backend.measures();
     let mut rows = backend.run(setup, options, progress)?;
-    rows.fingerprint = (measures.clock == Clock::Simulated).then(|| fingerprint(&rows.flows, &rows.links));
+    let is_skipped = rows.skipped.is_some_and(|skipped| skipped > Time::ZERO);
+    if is_skipped {
+        measures = Measures::SKIPPED;
+    }
+    rows.fingerprint =
+        (!is_skipped && measures.clock == Clock::Simulated).then(|| fingerprint(&rows.flows, &rows.links));
     Ok(RunResult::new(rows, &measures))
 }
 

@@ -61,6 +61,8 @@ pub struct RunLimits {
     pub trigger_latency: Time,
     /// Timeouts without a received byte after which a run with nothing else ahead ends as stalled; `None`: never.
     pub stall_after: Option<u64>,
+    /// Skips the steady state where there is one.
+    pub skip: bool,
     /// Flows that start earlier than this after the first flow are excluded from the statistics.
     pub warmup: Time,
 }

@@ -94,6 +94,8 @@ impl Measures {
         packet_hops: true,
         samples: true,
     };
+    /// Only the times of flows, on the simulated clock: of a run whose steady state was skipped.
+    pub const SKIPPED: Self = Measures { clock: Clock::Simulated, ..Self::TIMES };
     /// Only the times of flows, on the clock of the machine.
     pub const TIMES: Self = Measures {
         clock: Clock::Machine,

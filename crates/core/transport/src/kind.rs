@@ -131,6 +131,8 @@ pub trait Sending: Clone + Debug {
     fn of_stream(config: &Self::Config, rate: Rate, base_rtt: Time, now: Time) -> Self;
     /// Appends packets to a stream.
     fn append(&mut self, config: &Self::Config, packets: u64);
+    /// Removes `packets` full packets that have not been sent yet from the end of the flow.
+    fn shorten(&mut self, config: &Self::Config, packets: u64);
     /// Returns `true` if a packet is available and the window allows it; ignores pacing.
     fn ready(&self, config: &Self::Config) -> bool;
     /// Returns the next packet, regardless of window and pacing.
@@ -196,6 +198,8 @@ pub trait Receiving: Clone + Debug {
     fn new(config: &Self::Config, size: u64) -> Self;
     /// Creates the receiver of an endless stream, which is never complete; all packets count as full.
     fn of_stream(config: &Self::Config) -> Self;
+    /// Removes `packets` full packets that have not arrived yet from the end of the flow.
+    fn shorten(&mut self, config: &Self::Config, packets: u64);
     /// Processes a data packet; returns the reply, if one is due, and `true` if it completed the flow.
     fn on_data(&mut self, config: &Self::Config, now: Time, data: &DataArrival) -> (Option<Reply>, bool);
     /// First PSN not yet received.

@@ -152,6 +152,10 @@ impl Sender {
     pub fn append(&mut self, transport: &Transport, packets: u64) {
         both!(self, transport: Sender(sender, config) => sender.append(config, packets));
     }
+    /// See [`Sending::shorten`].
+    pub fn shorten(&mut self, transport: &Transport, packets: u64) {
+        both!(self, transport: Sender(sender, config) => sender.shorten(config, packets));
+    }
     /// See [`Sending::ready`].
     #[inline]
     pub fn ready(&self, transport: &Transport) -> bool {
@@ -215,6 +219,10 @@ impl Receiver {
     /// See [`Receiving::of_stream`].
     pub fn of_stream(transport: &Transport) -> Self {
         made!(transport, Transport(config) => Receiver(Receiving::of_stream(config)))
+    }
+    /// See [`Receiving::shorten`].
+    pub fn shorten(&mut self, transport: &Transport, packets: u64) {
+        both!(self, transport: Receiver(receiver, config) => receiver.shorten(config, packets));
     }
     /// See [`Receiving::on_data`].
     #[inline]

@@ -33,7 +33,7 @@ pub trait Partition: Send {
     /// `u64::MAX`: none. No event precedes `start`.
     fn next_cut(&self, start: u64) -> u64;
     /// Applies a cut between the events before it and those at or after it. Returns `true`, the same on all partitions, if events
-    /// from `start` on read what the cut of another partition writes: all then wait for each other before any of them runs.
+    /// from `start` on, or the next cut, read what the cut of another partition writes: all then wait for each other before any of them runs.
     fn cut(&mut self, time: u64, start: u64) -> bool;
     /// Handles every event from `start` to before `end` and puts messages for partition `p` into `outbox[p]`. Calls `go_on`
     /// periodically between events, and returns early if it returns `false`.
@@ -225,12 +225,12 @@ impl<M: Message> Worker<'_, M> {
             }
             let mut cut = partition.next_cut(start);
             let mut is_read_at_once = false;
-            while cut <= start {
-                is_read_at_once |= partition.cut(cut, start);
+            while cut <= start && !is_read_at_once {
+                is_read_at_once = partition.cut(cut, start);
                 cut = partition.next_cut(start);
             }
             if is_read_at_once {
-                // The next turn has the same start and no cut.
+                // The next turn has the same start, and the cuts that are left.
                 continue;
             }
             let window = start.saturating_add(*lookahead).min(cut).min(*end);

@@ -3,12 +3,13 @@
 use crate::{
     arena::Arena,
     event::{Event, Stage},
-    ids::HostId,
+    ids::{FlowId, HostId},
     measure::Series,
     message::Message,
     paths::PathLists,
     plan::{Plan, Tables},
     port::Ports,
+    skip::SkipCheck,
     snapshots::Snapshots,
     stall::StallCheck,
 };
@@ -32,6 +33,7 @@ pub(crate) struct Shared {
     /// Queue lengths of all ports between switches, where a scheme reads them.
     pub(crate) snapshots: Option<Snapshots>,
     pub(crate) stalls: Option<StallCheck>,
+    pub(crate) skips: Option<SkipCheck>,
 }
 
 impl Shared {
@@ -41,7 +43,13 @@ impl Shared {
             series_held: AtomicU64::new(0),
             snapshots: interval.map(|interval| Snapshots::new(interval, plan.links.len())),
             stalls: StallCheck::new(plan),
+            skips: SkipCheck::new(plan),
         }
+    }
+
+    /// Bytes of a flow that its packets carry: its size, less what was skipped.
+    pub(crate) fn simulated_bytes(&self, flow: FlowId, size: u64) -> u64 {
+        size - self.skips.as_ref().map_or(0, |skips| skips.skipped_bytes(flow))
     }
 }
 

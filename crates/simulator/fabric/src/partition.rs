@@ -11,6 +11,7 @@ use crate::{
     packet::Kind,
     plan::{Plan, start_time},
     sampling,
+    skip::{Here, Skips, with_jumps},
     switch::Switches,
     trigger::Triggers,
 };
@@ -43,6 +44,9 @@ pub(crate) struct Partition<'a> {
     last_planned: u64,
     /// Time at which the run was found to have stalled.
     pub(crate) stalled: Option<u64>,
+    pub(crate) skips: Skips,
+    /// The time limit was reached, jumps included.
+    pub(crate) over: bool,
     pub(crate) window: Window,
     pub(crate) events: u64,
     /// Time of the last arrival of a packet at any node.
@@ -74,6 +78,8 @@ impl<'a> Partition<'a> {
             windows: 0,
             last_planned: 0,
             stalled: None,
+            skips: Skips::default(),
+            over: false,
             window: Window::new(plan.window),
             events: 0,
             last_arrival: 0,
@@ -143,6 +149,21 @@ impl<'a> Partition<'a> {
     /// then to before `start`.
     pub(crate) fn sample(&mut self, start: u64) {
         sampling::sample(&mut self.cx, &self.hosts, &self.switches, start);
+    }
+
+    /// Takes the next phase of a cut for skips; returns `true` if the partitions must wait for each other.
+    fn skip(&mut self, time: u64) -> bool {
+        let Partition { cx, hosts, skips, last_planned, .. } = self;
+        let check = cx.shared.skips.as_ref().expect("a run that skips");
+        if skips.next(check, time) <= time {
+            let disturbed = hosts.last_end().max(*last_planned);
+            let here = Here { me: cx.me, hosts, disturbed, planned: cx.planned };
+            if skips.step(cx.plan, check, time, here) {
+                return true;
+            }
+        }
+        self.over = self.end_after_jumps() <= time;
+        false
     }
 
     // ---- ports, of hosts and of switches ----
@@ -299,12 +320,27 @@ impl<'a> Partition<'a> {
         self.last_planned.max(self.hosts.last_data())
     }
 
+    /// Returns `true` if the run ends though events are left.
+    fn has_ended(&self) -> bool {
+        self.over || self.stalled.is_some()
+    }
+
+    /// Time of the next cut for skips, or of the time limit after them.
+    fn next_skip(&self, start: u64) -> u64 {
+        let Some(check) = self.cx.shared.skips.as_ref().filter(|_| !self.has_ended()) else { return u64::MAX };
+        self.skips.next(check, start).min(self.end_after_jumps())
+    }
+
+    fn end_after_jumps(&self) -> u64 {
+        if self.skips.jumps.is_empty() { u64::MAX } else { self.cx.plan.time_limit.ps() - self.skips.total() }
+    }
+
     fn state(&self) -> Status {
         Status {
-            now: self.cx.now,
+            now: self.cx.now + self.skips.total(),
             work: self.cx.ports.hops,
             finished: self.hosts.counters().finished,
-            progress: self.progress(),
+            progress: with_jumps(&self.skips.jumps, self.progress()),
         }
     }
 }
@@ -313,7 +349,7 @@ impl anabranch_engine::Partition for Partition<'_> {
     type Message = Message;
 
     fn next_time(&self) -> u64 {
-        if self.stalled.is_some() { u64::MAX } else { self.cx.ports.cells.next_time() }
+        if self.has_ended() { u64::MAX } else { self.cx.ports.cells.next_time() }
     }
 
     fn next_cut(&self, start: u64) -> u64 {
@@ -323,7 +359,13 @@ impl anabranch_engine::Partition for Partition<'_> {
         let snapshot = snapshots.map_or(u64::MAX, |snapshots| snapshots.next(self.last_snapshot, start));
         let stall = self.cx.shared.stalls.as_ref().filter(|_| self.stalled.is_none());
         let stall = stall.map_or(u64::MAX, |stalls| stalls.due(self.windows));
-        fault.min(tables).min(snapshot).min(stall).min(self.window.next()).min(self.cx.series.next())
+        fault
+            .min(tables)
+            .min(snapshot)
+            .min(stall)
+            .min(self.next_skip(start))
+            .min(self.window.next())
+            .min(self.cx.series.next())
     }
 
     fn cut(&mut self, time: u64, start: u64) -> bool {
@@ -360,13 +402,16 @@ impl anabranch_engine::Partition for Partition<'_> {
         if self.cx.shared.stalls.as_ref().is_some_and(|stalls| stalls.due(self.windows) == time) {
             self.stalled = Some(time);
         }
+        if self.next_skip(start) == time {
+            is_read_at_once |= self.skip(time);
+        }
         is_read_at_once
     }
 
     fn run_window(&mut self, start: u64, end: u64, outbox: &mut [Vec<Message>], go_on: &mut dyn FnMut(Status) -> bool) {
         for index in 0..self.cells.len() {
             let cell = self.cells[index];
-            if self.stalled.is_none()
+            if !self.has_ended()
                 && self.cx.ports.cells.next_of(cell) < end
                 && (!self.run_cell(cell, start, end, go_on) || !go_on(self.state()))
             {

@@ -85,7 +85,9 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
     let interrupted = outcome == Outcome::Interrupted;
     let stalled =
         partitions.first().and_then(|partition| partition.stalled).filter(|_| !interrupted).map(Time::from_ps);
-    let idle = stalled.is_none() && partitions.iter().all(|partition| partition.next_time() == u64::MAX);
+    let over = partitions.iter().any(|partition| partition.over);
+    let jumps = plan.skip_interval.and_then(|_| Some(partitions.first()?.skips.jumps.clone()));
+    let idle = stalled.is_none() && !over && partitions.iter().all(|partition| partition.next_time() == u64::MAX);
     // Pending timers of finished flows do not matter.
     let quiet = idle || all_done && Packets::live(&packets_of(&partitions)).next().is_none();
     let circle = if interrupted || all_done { Vec::new() } else { deadlock(plan, &partitions) };
@@ -104,14 +106,14 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
         Some(stalled) => stalled,
         None if interrupted => latest(|partition| partition.cx.now),
         None if quiet && until_all_done => latest(|partition| partition.last_arrival),
-        None => time_limit,
+        None => Time::from_ps(time_limit.ps() - jumps.iter().flatten().map(|jump| jump.by).sum::<u64>()),
     };
     // A run with a set end does not count as ended by the time limit.
     let time_limit_struck = until_all_done && !interrupted && !all_done && !idle && stalled.is_none();
     let series = partitions.iter().map(|partition| &partition.cx.series);
     check_memory(plan, &shared, series, simulated.ps()).map_err(RunError::Setup)?;
     let deadlock = circle.into_iter().map(|link| plan.topology.link_name(link)).collect();
-    let end = End { simulated, time_limit_struck, interrupted, deadlock, stalled_after, wall_seconds };
+    let end = End { simulated, time_limit_struck, interrupted, deadlock, stalled_after, wall_seconds, jumps };
     collect(setup, plan, partitions, end).map_err(RunError::Invariant)
 }
 

@@ -53,12 +53,35 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
              `topology.link_delay` sets delays",
         )));
     }
+    refuse_skip(setup)?;
     let Some(job) = setup.flows.jobs.first() else { return Ok(()) };
     Err(RunError::Refused(Refusal::new(
         format!("workload[{}].kind", job.workload),
         "found \"nccl\", whose ranks are processes that load a plugin; a simulation cannot run them",
         "`anabranch testbed run` (`--backend testbed`) runs it on network namespaces; the kinds \"collective\" and \"all-to-all\" send the \
          same shapes in a simulation",
+    )))
+}
+
+/// Refuses to skip the steady state of a run that measures packets.
+fn refuse_skip(setup: &Setup) -> Result<(), RunError> {
+    let of = &setup.measure;
+    let asked = [
+        ("measure.series_links", !of.series_links.is_empty()),
+        ("measure.series_flows", !of.series_flows.is_empty()),
+        ("measure.series_scheme", of.series_scheme),
+        ("measure.uplink_counts", of.uplink_counts),
+        ("measure.occupancy", of.occupancy),
+        ("measure.attribution", of.attribution),
+        ("measure.trace_flows", !of.trace_flows.is_empty()),
+        ("a capture", !of.capture_links.is_empty()),
+        ("a record of schemes", of.record.is_some()),
+    ];
+    let Some((what, _)) = asked.into_iter().find(|(_, is_asked)| setup.limits.skip && *is_asked) else { return Ok(()) };
+    Err(RunError::Refused(Refusal::new(
+        "run.skip",
+        format!("found \"steady\" together with {what}: packets that are skipped cannot be measured"),
+        "leave it out, or give `run.skip = \"off\"`",
     )))
 }
 

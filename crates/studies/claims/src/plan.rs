@@ -7,6 +7,7 @@ use super::{
 use anabranch_scenario::{
     error::ScenarioError,
     library,
+    scenario::SkipRule,
     section::{did_you_mean, list},
 };
 use anabranch_settings::nearest;
@@ -53,6 +54,10 @@ impl StudyPlan {
             seeds = quick.seeds.or(seeds);
         }
         let base = library::load(&study.scenario, &set, None).map_err(placed)?;
+        if base.run.skip != SkipRule::Off || over.iter().any(|axis| axis.key == "run.skip") {
+            let message = "`run.skip`: a claim is judged from runs that are simulated in full";
+            return Err(placed(ScenarioError::new(message).help("leave `run.skip` out of the study")));
+        }
         let workloads = base.workloads.iter().flat_map(|workload| workload.names()).collect();
         let request = Request { schemes, variants: study.variants.clone(), seeds, ..Request::default() };
         let sweep = Sweep::planned(base, over, study.zip, &request).map_err(placed)?;

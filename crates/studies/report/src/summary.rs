@@ -27,6 +27,8 @@ pub enum RunStatus {
     Deadlock,
     /// No open flow received a byte for `run.stall_after` timeouts, and no event was pending.
     Stalled,
+    /// The steady state was skipped (`run.skip`): its times are estimates.
+    Skipped,
     /// Hosts lost each other, and flows between them did not finish.
     LostPeers,
 }
@@ -39,6 +41,7 @@ impl RunStatus {
             _ if result.stalled_after.is_some() => RunStatus::Stalled,
             _ if result.time_limit_struck => RunStatus::TimeLimit,
             _ if result.on_wire.as_ref().is_some_and(|wire| !wire.lost_peers.is_empty()) => RunStatus::LostPeers,
+            _ if result.skipped.is_some_and(|skipped| skipped > Time::ZERO) => RunStatus::Skipped,
             _ => RunStatus::Finished,
         }
     }
@@ -52,6 +55,7 @@ impl RunStatus {
             RunStatus::Deadlock => "deadlock",
             RunStatus::Stalled => "stalled",
             RunStatus::LostPeers => "lost-peers",
+            RunStatus::Skipped => "skipped",
         }
     }
 }
@@ -67,7 +71,7 @@ declared! {
         #[serde(default, rename = "backend")]
         pub recorded_backend: String => "text", "", "backend: sim, testbed";
         pub fingerprint: Option<String> => "text", "",
-            "64 bits over the integers of flows and links, equal for any number of threads; null on the clock of a machine";
+            "64 bits over the integers of flows and links, equal for any number of threads; null on the clock of a machine, and where the steady state was skipped";
         pub simulated_s: f64 => "real", "s", "duration of the run: simulated time, or clock time on a testbed";
         pub wall_s: f64 => "real", "s", "wall time of the run without setup";
         pub events: Option<u64> => "integer", "", "events handled; null on a testbed";
@@ -92,13 +96,16 @@ declared! {
         pub interrupted: bool => "boolean", "", "true if the run was interrupted";
         #[serde(default)]
         pub status: Option<RunStatus> => "text", "",
-            "outcome: finished, time-limit, interrupted, deadlock, stalled or lost-peers";
+            "outcome: finished, time-limit, interrupted, deadlock, stalled, lost-peers or skipped";
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub deadlock: Vec<String> => "list of text", "",
             "links of a cyclic wait of PFC pauses (deadlock); absent elsewhere";
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub last_progress_s: Option<f64> => "real", "s",
             "time at which an open flow last received a byte, of a stalled run; absent elsewhere";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub skipped_s: Option<f64> => "real", "s",
+            "simulated time that was skipped as steady (run.skip), 0 where nothing was; absent where not requested";
         #[serde(default)]
         pub unfinished_named: Vec<String> => "list of text", "",
             "the first unfinished flows: number, hosts, size, start";
@@ -328,6 +335,7 @@ impl Summary {
             status: Some(RunStatus::of(result)),
             deadlock: result.deadlock.clone(),
             last_progress_s: result.stalled_after.map(Time::as_seconds),
+            skipped_s: result.skipped.map(Time::as_seconds),
             unfinished_named: unfinished.take(NAMED).map(name_of).collect(),
             flows_wait: meta.flows_wait,
             warmup_s: meta.warmup.as_seconds(),
@@ -388,6 +396,7 @@ impl Summary {
         }
         warnings.extend(self.deadlocked().map(|sentence| format!("{sentence}.")));
         warnings.extend(self.stalled().map(|sentence| format!("{sentence}.")));
+        warnings.extend(self.skip().map(|sentence| format!("{sentence}.")));
         if self.time_limit_struck {
             warnings
                 .push(format!("The time limit ended the run at {} s, before all flows were done.", self.simulated_s));
@@ -439,6 +448,18 @@ impl Summary {
         Some(format!(
             "The run stalled: no open flow has received a byte since {since} s, and no start, fault or change of tables is due; it ended at {} s, after `run.stall_after` timeouts",
             self.simulated_s
+        ))
+    }
+
+    /// Returns the share of the simulated time that was skipped, as a sentence without its full stop; `None` if no skip was requested.
+    pub fn skip(&self) -> Option<String> {
+        let skipped = self.skipped_s?;
+        if skipped == 0.0 {
+            return Some("`run.skip`: not steady, simulated in full".into());
+        }
+        let share = 100.0 * skipped / self.simulated_s;
+        Some(format!(
+            "`run.skip` skipped {share:.1} % of the simulated time as steady: the times of flows are estimates, and nothing else is measured"
         ))
     }
 

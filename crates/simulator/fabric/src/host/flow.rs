@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 #[derive(Debug)]
 pub(crate) struct Sending {
-    pub(super) flow: FlowId,
+    pub(crate) flow: FlowId,
     pub(super) src: HostId,
     pub(super) dst: HostId,
     pub(crate) balancer: u8,

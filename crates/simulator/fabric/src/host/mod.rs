@@ -18,7 +18,7 @@ use crate::{
     plan::Plan,
 };
 use anabranch_lb::{HostScheme, SchemeCounters};
-use anabranch_transport::{Receiver, Reply};
+use anabranch_transport::{Receiver, Reply, Sender};
 use anabranch_units::Time;
 use nic::Nics;
 use outcome::{HostCounters, Received, Sent};
@@ -125,6 +125,30 @@ impl Hosts {
         self.receivers.open.get(self.receivers.slots[flow.at()].at())
     }
 
+    /// Returns the flows that are open at their sender, in arbitrary order.
+    pub(crate) fn open_flows(&self) -> Vec<FlowId> {
+        self.open_senders().map(|open| open.of.flow).collect()
+    }
+
+    pub(crate) fn sender_mut(&mut self, flow: FlowId) -> Option<&mut Sender> {
+        let slot = self.senders.slots[flow.at()].at();
+        self.nics.flows.get_mut(slot).map(|open| &mut open.sender)
+    }
+
+    pub(crate) fn receiver_mut(&mut self, flow: FlowId) -> Option<&mut Receiver> {
+        self.receivers.open.get_mut(self.receivers.slots[flow.at()].at())
+    }
+
+    /// Returns the flows that are open at their receiver, in order.
+    pub(crate) fn receiving(&self) -> impl Iterator<Item = FlowId> {
+        let flows = (0..self.receivers.slots.len() as u32).map(FlowId);
+        flows.filter(|flow| self.receiver(*flow).is_some())
+    }
+
+    pub(crate) fn open_receivers(&self) -> usize {
+        self.receivers.open.len()
+    }
+
     pub(crate) fn is_complete(&self, flow: FlowId) -> bool {
         self.receivers.slots[flow.at()] == Slot::COMPLETE
     }
@@ -132,6 +156,11 @@ impl Hosts {
     /// Returns the time at which any flow last received a byte that it did not have, in picoseconds.
     pub(crate) fn last_data(&self) -> u64 {
         self.receivers.last_data
+    }
+
+    /// Returns the time at which a receiver last completed a flow, in picoseconds.
+    pub(crate) fn last_end(&self) -> u64 {
+        self.receivers.last_end
     }
 
     /// Returns every flow that is open at its sender, in arbitrary order.

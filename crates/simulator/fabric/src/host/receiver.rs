@@ -22,6 +22,8 @@ pub(super) struct Receivers {
     /// Per flow of the run, where delays are attributed: waits of the packet that completed it.
     pub(super) waits: Vec<Waits>,
     pub(super) last_data: u64,
+    /// Time of the last completion.
+    pub(super) last_end: u64,
 }
 
 impl Receivers {
@@ -32,6 +34,7 @@ impl Receivers {
             received: vec![Received::default(); flows],
             waits: vec![Waits::default(); if attributed { flows } else { 0 }],
             last_data: 0,
+            last_end: 0,
         }
     }
 
@@ -49,7 +52,8 @@ impl Receivers {
         if slot == Slot::COMPLETE {
             // The final reply was lost or is in flight: send it once more.
             cx.ports.queues.packets.set_waits(id, Waits::complete(self.received[flow.at()].done));
-            return Some(plan.transport.final_reply(plan.flows.flows[flow.at()].size, &arrival));
+            let size = cx.shared.simulated_bytes(flow, plan.flows.flows[flow.at()].size);
+            return Some(plan.transport.final_reply(size, &arrival));
         }
         if slot == Slot::NONE {
             slot = self.open(plan, flow);
@@ -75,7 +79,8 @@ impl Receivers {
             Slot::COMPLETE => {
                 cx.ports.queues.packets.set_waits(id, Waits::complete(self.received[flow.at()].done));
                 let arrival = DataArrival { psn: packet.psn, tag: packet.tag, ..DataArrival::default() };
-                Some(plan.transport.final_reply(plan.flows.flows[flow.at()].size, &arrival))
+                let size = cx.shared.simulated_bytes(flow, plan.flows.flows[flow.at()].size);
+                Some(plan.transport.final_reply(size, &arrival))
             }
             slot => {
                 let slot = if slot == Slot::NONE { self.open(plan, flow) } else { slot };
@@ -103,6 +108,7 @@ impl Receivers {
         self.slots[flow.at()] = Slot::COMPLETE;
         let received = &mut self.received[flow.at()];
         received.done = cx.now;
+        self.last_end = self.last_end.max(cx.now);
         if let Some(waits) = self.waits.get_mut(flow.at()) {
             *waits = cx.ports.queues.packets.waits(id);
             cx.ports.queues.packets.set_waits(id, Waits::complete(cx.now));
@@ -110,8 +116,9 @@ impl Receivers {
         received.note(&receiver);
         let bytes = received.received_bytes;
         let of = &cx.plan.flows.flows[flow.at()];
-        if bytes != of.size {
-            cx.fail(cx.now, format!("flow {} of {} B is complete with {bytes} unique bytes", flow.0, of.size));
+        let size = cx.shared.simulated_bytes(flow, of.size);
+        if bytes != size {
+            cx.fail(cx.now, format!("flow {} of {size} B is complete with {bytes} unique bytes", flow.0));
         }
         if let Some(trigger) = of.on_received {
             cx.activate(trigger, HostId(of.dst));

@@ -91,6 +91,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) time_limit: Time,
     /// Picoseconds without progress after which the run stalls; `None`: it cannot.
     pub(crate) stall_span: Option<u64>,
+    /// Interval of the cuts at which the steady state may be skipped, in picoseconds; `None`: never.
+    pub(crate) skip_interval: Option<u64>,
     /// Begin and end of the window in which the bytes of every link are counted.
     pub(crate) window: Option<(Time, Time)>,
     /// Ports of NICs, and of switches, advance every transmission by an event of its own.
@@ -274,6 +276,8 @@ impl<'a> Plan<'a> {
                 .stall_after
                 .zip(timeout)
                 .map(|(count, timeout)| timeout.ps().saturating_mul(count)),
+            // At least a round trip, and 16 packets, so that queues and windows show in the samples.
+            skip_interval: setup.limits.skip.then(|| base_rtt.max(slowest.wire_time(16 * wire_mtu)).ps()),
             window: arrivals(setup),
             links,
             cells,

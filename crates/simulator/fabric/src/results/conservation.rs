@@ -37,7 +37,8 @@ pub(super) fn conservation(plan: &Plan<'_>, partitions: &[Partition<'_>], flows:
         flow.received?;
         let definition = &plan.flows.flows[number];
         let receiver = &partitions[usize::from(plan.owner_of_host(definition.dst))];
-        Some((receiver.hosts.received(FlowId(number as u32)).received_bytes, definition.size))
+        let size = receiver.cx.shared.simulated_bytes(FlowId(number as u32), definition.size);
+        Some((receiver.hosts.received(FlowId(number as u32)).received_bytes, size))
     };
     let complete: Vec<_> = flows.iter().enumerate().filter_map(complete).collect();
     Conservation {

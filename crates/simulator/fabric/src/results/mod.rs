@@ -9,7 +9,13 @@ mod watched;
 
 pub(crate) use deadlock::deadlock;
 
-use crate::{host::NEVER, ids::FlowId, partition::Partition, plan::Plan};
+use crate::{
+    host::NEVER,
+    ids::FlowId,
+    partition::Partition,
+    plan::Plan,
+    skip::{Jump, with_jumps},
+};
 use anabranch_backend::{FlowOutcome, Setup, flow_rows};
 use anabranch_lb::SchemeCounters;
 use anabranch_outcome::{Counters, FlowMetrics, LinkWindow, RunRows};
@@ -23,6 +29,8 @@ pub(crate) struct End {
     pub(crate) deadlock: Vec<String>,
     pub(crate) stalled_after: Option<Time>,
     pub(crate) wall_seconds: f64,
+    /// Jumps of a run with `run.skip`; `None`: without it.
+    pub(crate) jumps: Option<Vec<Jump>>,
 }
 
 /// Merges the results of all partitions; fails with place and amount if an invariant does not hold.
@@ -73,17 +81,25 @@ pub(crate) fn collect(
     let window_bytes = if end.interrupted { None } else { links::window_bytes(plan, &partitions) };
     let window = plan.window.zip(window_bytes).map(|((from, to), sent_bytes)| LinkWindow { from, to, sent_bytes });
     let bytes = count(&|p| (p.cx.ports.memory() + p.hosts.memory(plan) + p.cx.series.memory()) as u64);
+    let jumps = end.jumps.as_deref();
+    let with_jumps = |time: Time| Time::from_ps(with_jumps(jumps.unwrap_or_default(), time.ps()));
+    for flow in flows.iter_mut().filter(|_| jumps.is_some()) {
+        for time in [&mut flow.started, &mut flow.first_sent, &mut flow.received, &mut flow.acknowledged] {
+            *time = time.map(with_jumps);
+        }
+    }
     let flows = flow_rows(setup, &flows);
     Ok(RunRows {
         fingerprint: None,
-        simulated: end.simulated,
+        simulated: with_jumps(end.simulated),
+        skipped: jumps.map(|jumps| Time::from_ps(jumps.iter().map(|jump| jump.by).sum())),
         wall_seconds: end.wall_seconds,
         events: Some(count(&|p| p.events)),
         packet_hops: Some(count(&|p| p.cx.ports.hops)),
         time_limit_struck: end.time_limit_struck,
         interrupted: end.interrupted,
         deadlock: end.deadlock,
-        stalled_after: end.stalled_after,
+        stalled_after: end.stalled_after.map(with_jumps),
         counters: counters.into(),
         conservation: Some(conservation),
         series,

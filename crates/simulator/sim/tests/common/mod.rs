@@ -132,6 +132,7 @@ pub fn setup(topology: Topology, flows: FlowSet, scheme: &str) -> Setup {
             time_limit: Time::from_ms(1000),
             trigger_latency: Time::from_us(1),
             stall_after: None,
+            skip: false,
             warmup: Time::ZERO,
         },
         seed: 1,

@@ -104,6 +104,7 @@ pub(crate) fn result(flows: Vec<FlowRow>) -> RunRows {
         time_limit_struck: false,
         deadlock: vec![],
         stalled_after: None,
+        skipped: None,
         interrupted: false,
         flows,
         links: vec![],

@@ -20,7 +20,7 @@ mod workload;
 pub use chosen::ChosenFlows;
 pub use fabric::{MAX_CLASSES, PROFILES, Profile};
 pub use load_balancer::LoadBalancers;
-pub use run::{CompareParameters, MAX_SEEDS, MeasureParameters, RunParameters, Until};
+pub use run::{CompareParameters, MAX_SEEDS, MeasureParameters, RunParameters, SkipRule, Until};
 pub use workload::Workload;
 
 use crate::{
@@ -649,6 +649,7 @@ impl Scenario {
                     Never::Never => None,
                     Never::Value(timeouts) => Some(timeouts),
                 },
+                skip: self.run.skip == SkipRule::Steady,
                 warmup: self.run.warmup,
             },
             seed,

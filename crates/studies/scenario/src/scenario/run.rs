@@ -2,7 +2,7 @@
 
 use super::chosen::ChosenFlows;
 use crate::{error::ScenarioError, section::Section, tree::Tree};
-use anabranch_settings::{Auto, InvalidValue, Never, Raw, Setting, ValueSchema, parameters};
+use anabranch_settings::{Auto, InvalidValue, Never, Raw, Setting, ValueSchema, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
 /// End of a run.
@@ -38,6 +38,16 @@ impl Setting for Until {
     }
 }
 
+choices! {
+    /// Part of a run that is computed rather than simulated.
+    pub enum SkipRule {
+        /// Nothing: every packet is simulated.
+        Off = "off",
+        /// The steady state: while the rates of all flows are constant, their packets are not simulated.
+        Steady = "steady",
+    }
+}
+
 parameters! {
     /// End of a run, and selection of the flows that count.
     pub struct RunParameters {
@@ -47,6 +57,8 @@ parameters! {
         time_limit: Time = Time::from_ms(1000), source "ours: far beyond the ready-made scenarios, so that it ends only runs whose flows cannot finish";
         /// Timeouts without a received byte after which a run without pending starts, triggers, computations, faults or changes of tables ends with status `stalled`; "never": at `time_limit`. Simulations only; real transfers end by their own timeouts.
         stall_after: Never<u64> = Never::Value(50), source "ours: five doublings of a timeout";
+        /// Skips the steady state: where the rates of all open flows agree over three spans and no start or change is due, all flows are shortened by their rates times the same jump. The results are times of flows, about 1 % off, without a fingerprint. Simulations only.
+        skip: SkipRule = SkipRule::Off, source "ours: skipped runs are for estimates, not for results to be quoted";
         /// Flows that start within this time of the first flow run, but are not in the statistics.
         warmup: Time = Time::ZERO, source "ours";
         /// Maximum estimated memory of a run, checked before it is built; auto: the memory available to a process. Results do not depend on it.

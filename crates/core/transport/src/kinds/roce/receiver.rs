@@ -153,6 +153,11 @@ impl Receiving for RoceReceiver {
         }
     }
 
+    fn shorten(&mut self, config: &RoceConfig, packets: u64) {
+        self.packets -= packets;
+        self.size -= packets * config.mtu;
+    }
+
     fn of_stream(config: &RoceConfig) -> Self {
         RoceReceiver { size: u64::MAX, packets: u64::MAX / config.mtu.max(1), ..RoceReceiver::new(config, 0) }
     }

@@ -227,6 +227,12 @@ impl Sending for RoceSender {
         self.size = self.packets * config.mtu;
     }
 
+    fn shorten(&mut self, config: &RoceConfig, packets: u64) {
+        self.packets -= packets;
+        self.size -= packets * config.mtu;
+        assert!(self.highest < self.packets, "a packet that was sent cannot be removed");
+    }
+
     #[inline]
     fn ready(&self, config: &RoceConfig) -> bool {
         let next = self.next(config);

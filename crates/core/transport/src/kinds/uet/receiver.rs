@@ -81,6 +81,10 @@ impl Receiving for UetReceiver {
         UetReceiver::new(config, size)
     }
 
+    fn shorten(&mut self, _config: &UetConfig, packets: u64) {
+        self.packets -= packets;
+    }
+
     fn of_stream(config: &UetConfig) -> Self {
         let full = UetReceiver::new(config, config.window_packets() * config.mtu);
         UetReceiver { packets: u64::MAX, last_payload: config.mtu as u32, ..full }

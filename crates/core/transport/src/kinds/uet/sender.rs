@@ -430,6 +430,11 @@ impl Sending for UetSender {
         self.packets += packets;
     }
 
+    fn shorten(&mut self, _config: &UetConfig, packets: u64) {
+        self.packets -= packets;
+        assert!(self.next_psn < self.packets, "a packet that was sent cannot be removed");
+    }
+
     #[inline]
     fn ready(&self, config: &UetConfig) -> bool {
         if self.lost == 0 && self.next_psn == self.packets {
