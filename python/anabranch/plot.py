@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._errors import ScenarioError, needs
-from ._native import nearest
+from ._native import line_styles, nearest
+from ._native import slowdown_by_size as native_slowdown_by_size
 from ._result import Comparison, Run
 from ._sweep import Sweep
 
@@ -63,25 +64,39 @@ class Figure:
                 raise ScenarioError(f"{path}: found the ending {path.suffix!r}, expected .pdf, .svg, .png or .csv", place="paths")
 
 
-def slowdown_by_size(results: Results, *, quantile: float = 0.99, bins: int = 12, ax: Axes | None = None) -> Figure:
-    """Plots a quantile of the slowdown over the flow size, in `bins` groups with about equal numbers of flows."""
-    import numpy as np
-
-    rows: list[dict[str, Any]] = []
+def slowdown_by_size(results: Results, *, quantile: float = 0.99, ax: Axes | None = None) -> Figure:
+    """
+    Plots a quantile of the slowdown over the flow size, in the bins of the report's figure: the mean over seeds, with its 95 %
+    confidence interval as a band. A bin is shown where every seed has enough flows for the quantile: 10 for a median, 100 for a
+    99th percentile.
+    """
+    if not 0 <= quantile < 1:
+        raise ScenarioError(f"quantile: found {quantile}, expected 0 or more and less than 1", place="quantile")
+    listed = list(_by_seed(results, "flows", ["size_bytes", "slowdown"], counted=True))
+    flows = [[(seed["size_bytes"].astype("<u8").tobytes(), seed["slowdown"].astype("<f8").tobytes()) for seed in seeds] for *_, seeds in listed]
+    points = native_slowdown_by_size(flows, quantile)
+    if all(slowdown is None for of in points for *_, slowdown, _ in of):
+        least = max(10, math.ceil(1 / (1 - quantile) - 1e-6))
+        found = f"no size has the {least} flows of every seed that the {_percent(quantile)} needs"
+        remedy = "run more or longer, or choose a lower quantile; the median, 0.5, needs 10"
+        raise ScenarioError(f"quantile: {found}; {remedy}", place="quantile", remedy=remedy)
     axes = _axes(ax)
-    for label, columns in _labelled(results, "flows", ["size_bytes", "slowdown"], counted=True):
-        every = columns["size_bytes"]
-        # Flows of one size are in one group, so there may be fewer groups.
-        ends = np.unique(np.quantile(every, np.linspace(0, 1, bins + 1)[1:], method="higher")) if len(every) else every
-        place = np.searchsorted(ends, every)
-        for group in (np.flatnonzero(place == number) for number in range(len(ends))):
-            sizes, slowdowns = every[group], columns["slowdown"][group]
-            rows.append({
-                "label": label, "from_bytes": int(sizes.min()), "to_bytes": int(sizes.max()), "flows": len(group),
-                "quantile": quantile, "slowdown": float(np.quantile(slowdowns, quantile)),
-            })  # fmt: skip
-        own = [row for row in rows if row["label"] == label]
-        axes.plot([row["to_bytes"] for row in own], [row["slowdown"] for row in own], marker="o", label=label)
+    rows: list[dict[str, Any]] = []
+    for (label, _, seeds), style, of in zip(listed, _styles([scheme for _, scheme, _ in listed]), points, strict=True):
+        own: list[dict[str, Any]] = [
+            {
+                "label": label, "size_from_bytes": low, "size_to_bytes": high, "size_median_bytes": middle, "flows": count,
+                "quantile": quantile, "slowdown": slowdown, "ci95_low": interval and interval[0], "ci95_high": interval and interval[1],
+                "seeds": len(seeds),
+            }
+            for (low, high, middle), count, slowdown, interval in of
+        ]  # fmt: skip
+        rows += own
+        shown = [row for row in own if row["slowdown"] is not None]
+        axes.plot([row["size_median_bytes"] for row in shown], [row["slowdown"] for row in shown], label=label, **style)
+        band = [row for row in shown if row["ci95_low"] is not None]
+        at, low, high = ([row[name] for row in band] for name in ("size_median_bytes", "ci95_low", "ci95_high"))
+        axes.fill_between(at, low, high, color=style["color"], alpha=0.2, linewidth=0)
     axes.set(xscale="log", yscale="log", xlabel="flow size", ylabel=f"slowdown, {_percent(quantile)}")
     _size_ticks(axes.xaxis)
     _plain_ticks(axes.yaxis)
@@ -95,11 +110,11 @@ def cdf(results: Results, column: str = "slowdown", *, tail: bool = False, ax: A
 
     axes, rows = _axes(ax), []
     scale, name = (1e6, f"{column[:-3]} (us)") if column.endswith("_ps") else (1, column)
-    for label, columns in _labelled(results, "flows", [column], counted=True):
+    for label, style, columns in _labelled(results, "flows", [column], counted=True):
         values, counts = np.unique(columns[column], return_counts=True)
         share = np.cumsum(counts) / counts.sum() if len(values) else values
         shown = 1.0 - share if tail else share
-        axes.step(values / scale, shown, where="post", label=label)
+        axes.step(values / scale, shown, where="post", label=label, **style)
         rows += [{"label": label, column: float(v), "share": float(s)} for v, s in zip(values, shown, strict=True)]
     axes.set(xscale="log", xlabel=name.replace("_", " "), ylabel="share of flows above" if tail else "share of flows")
     if tail:
@@ -117,10 +132,10 @@ def links(results: Results, column: str = "utilisation", *, tier: str | None = N
     import numpy as np
 
     axes, rows = _axes(ax), []
-    for label, columns in _labelled(results, "links", ["from", "to", "tier", column]):
+    for label, style, columns in _labelled(results, "links", ["from", "to", "tier", column]):
         chosen = columns["tier"] == tier if tier else columns["tier"] != "host"
         order = np.flatnonzero(chosen)[np.argsort(-columns[column][chosen].astype(float), kind="stable")]
-        axes.plot(np.arange(1, len(order) + 1), columns[column][order].astype(float), label=label)
+        axes.plot(np.arange(1, len(order) + 1), columns[column][order].astype(float), label=label, **style)
         rows += [
             {"label": label, "rank": rank, "from": columns["from"][i], "to": columns["to"][i], column: float(columns[column][i])}
             for rank, i in enumerate(order, 1)
@@ -136,11 +151,11 @@ def queues(results: Results, column: str = "queue_p99_bytes", *, ax: Axes | None
     import numpy as np
 
     axes, rows = _axes(ax), []
-    for label, columns in _labelled(results, "links", ["tier", "direction", column]):
+    for label, style, columns in _labelled(results, "links", ["tier", "direction", column]):
         switch = ~((columns["tier"] == "host") & (columns["direction"] == "up"))
         values = np.sort(columns[column][switch].astype(float))
         share = np.arange(1, len(values) + 1) / max(len(values), 1)
-        axes.step(values / 1024, share, where="post", label=label)
+        axes.step(values / 1024, share, where="post", label=label, **style)
         rows += [{"label": label, column: float(v), "share": float(s)} for v, s in zip(values, share, strict=True)]
     axes.set(xlabel=f"{column.removesuffix('_bytes').replace('_', ' ')} (KiB)", ylabel="share of switch ports", ylim=(0, 1.02))
     axes.set_xlim(left=0)
@@ -157,8 +172,8 @@ def compare(comparison: Comparison | Any, metric: str | None = None, *, workload
     if not rows:
         _no_such("metric", metric, {row["metric"] for row in every})
     axes = _axes(ax)
-    for place, row in enumerate(rows):
-        axes.bar(place, row["mean"], width=0.7, color=f"C{place % 8}")
+    for place, (row, style) in enumerate(zip(rows, _styles([str(row["scheme"]) for row in rows]), strict=True)):
+        axes.bar(place, row["mean"], width=0.7, color=style["color"])
         if row["ci95_low"] is not None:
             below, above = row["mean"] - row["ci95_low"], row["ci95_high"] - row["mean"]
             axes.errorbar(place, row["mean"], [[below], [above]], color="black", capsize=3, linewidth=1)
@@ -194,13 +209,14 @@ def curves(sweep: Sweep | Any, metric: str = "slowdown_p99", *, key: str | None 
     def label(row: dict[str, Any]) -> str:
         return ", ".join([row["scheme"], *(f"{_short(other)} = {row[other]}" for other in varied)])
 
-    for name in dict.fromkeys(map(label, rows)):
+    drawn = list(dict.fromkeys(map(label, rows)))
+    for name, style in zip(drawn, _styles(drawn), strict=True):
         own = sorted((row for row in rows if label(row) == name), key=lambda row: places[row[key]])
         at = [places[row[key]] for row in own]
-        (line,) = axes.plot(at, [row["mean"] for row in own], marker="o", label=name)
+        axes.plot(at, [row["mean"] for row in own], label=name, **style)
         if all(row["ci95_low"] is not None for row in own):
             low, high = [row["ci95_low"] for row in own], [row["ci95_high"] for row in own]
-            axes.fill_between(at, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+            axes.fill_between(at, low, high, color=style["color"], alpha=0.2, linewidth=0)
     if numbers is None:
         axes.set_xticks(range(len(values)), values)
     unit = f" ({rows[0]['unit']})" if rows[0]["unit"] else ""
@@ -322,10 +338,20 @@ def _size_ticks(axis: Any) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _labelled(
+def _styles(schemes: list[str], *, markers: bool = True) -> list[dict[str, Any]]:
+    """Returns colour, dashes and marker of lines: those that the reports give these schemes."""
+
+    def style(colour: str, dash: str, marker: int) -> dict[str, Any]:
+        line = {"color": colour, "linestyle": (0, tuple(map(float, dash.split()))) if dash else "-"}
+        return {**line, "marker": "os^D"[marker]} if markers else line
+
+    return [style(*found) for found in line_styles(schemes)]
+
+
+def _by_seed(
     results: Results, table: str, columns: list[str], *, counted: bool = False
-) -> Iterable[tuple[str, dict[str, Any]]]:
-    """Returns columns of each result as arrays, by name; with `counted` of the measured flows only."""
+) -> Iterable[tuple[str, str, list[dict[str, Any]]]]:
+    """Returns the label of each result, its scheme, and columns per seed as arrays; with `counted` of the measured flows only."""
     if isinstance(results, Mapping):
         listed = [(str(label), one) for label, one in results.items()]
     elif isinstance(results, (list, tuple)):
@@ -336,23 +362,25 @@ def _labelled(
         raise ScenarioError("results: found none, expected at least one", place="results")
     for label, one in listed:
         if isinstance(one, Comparison):
-            yield from _of_comparison(label, one, table, columns, counted)
+            for scheme in dict.fromkeys(scheme for scheme, _ in one.runs):
+                parts = [_arrays(run.table(table), columns, counted) for (name, _), run in one.runs.items() if name == scheme]
+                yield f"{label} {scheme}".strip(), scheme, parts
         elif isinstance(one, Run):
-            yield label or f"{one.summary.scheme}", _arrays(one.table(table), columns, counted)
+            scheme = f"{one.summary.scheme}"
+            yield label or scheme, scheme, [_arrays(one.table(table), columns, counted)]
         else:
-            yield label, _arrays(one, columns, counted)
+            yield label, label, [_arrays(one, columns, counted)]
 
 
-def _of_comparison(
-    label: str, comparison: Comparison, table: str, columns: list[str], counted: bool
-) -> Iterable[tuple[str, dict[str, Any]]]:
+def _labelled(
+    results: Results, table: str, columns: list[str], *, counted: bool = False
+) -> Iterable[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Returns label, style and columns of each result, its seeds pooled."""
     import numpy as np
 
-    runs = comparison.runs
-    for scheme in dict.fromkeys(scheme for scheme, _ in runs):
-        parts = [_arrays(run.table(table), columns, counted) for (name, _), run in runs.items() if name == scheme]
-        pooled = {column: np.concatenate([part[column] for part in parts]) for column in columns}
-        yield f"{label} {scheme}".strip(), pooled
+    listed = list(_by_seed(results, table, columns, counted=counted))
+    for (label, _, parts), style in zip(listed, _styles([scheme for _, scheme, _ in listed], markers=False), strict=True):
+        yield label, style, {column: np.concatenate([part[column] for part in parts]) for column in columns}
 
 
 def _pyarrow() -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import anabranch as ab
+from anabranch._native import command
 
 from conftest import wants
 
@@ -40,7 +41,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> ab.Sweep:
 def test_every_kind_is_drawn_and_saved(comparison: ab.Comparison, sweep: ab.Sweep, tmp_path: Path) -> None:
     run = ab.run("first-run")
     figures = {
-        "size": ab.plot.slowdown_by_size({"prime": run}, bins=5),
+        "size": ab.plot.slowdown_by_size({"prime": run}, quantile=0.5),
         "cdf": ab.plot.cdf(comparison),
         "tail": ab.plot.cdf([run, comparison.runs[("ecmp", 1)]], "fct_rx_ps", tail=True),
         "links": ab.plot.links(run),
@@ -63,9 +64,6 @@ def test_rows_say_what_the_frames_say(comparison: ab.Comparison, sweep: ab.Sweep
     import polars as pl
 
     run = ab.run("first-run")
-    rows = ab.plot.slowdown_by_size(run, quantile=0.5, bins=1).rows
-    counted = run.flows.polars().filter("measured")["slowdown"].drop_nulls()
-    assert rows[0]["flows"] == len(counted) and rows[0]["slowdown"] == pytest.approx(counted.median())
     assert ab.plot.cdf(run).rows[-1]["share"] == pytest.approx(1.0)
     links = ab.plot.links(run).rows
     assert len(links) == run.links.polars().filter(pl.col("tier").cast(pl.String) != "host").height
@@ -74,6 +72,47 @@ def test_rows_say_what_the_frames_say(comparison: ab.Comparison, sweep: ab.Sweep
     for cell in cells:
         own = frame.filter(pl.col("scheme") == "prime", *(pl.col(key).cast(pl.String) == cell[key] for key in sweep.keys))
         assert cell["mean"] == pytest.approx(own["fct_mean"].mean())
+
+
+def test_sizes_are_the_bins_of_the_report(tmp_path: Path) -> None:
+    fabric = "[topology]\nkind = 'leaf-spine'\nleaves = 2\nspines = 2\nhosts_per_leaf = 8\n"
+    sizes = [f"[[workload]]\nkind = 'permutation'\nname = '{size}'\nsize = '{size}KiB'\n" for size in (16, 64, 256)]
+    scenario = tmp_path / "sizes.toml"
+    scenario.write_text(f"name = 'three sizes'\n{fabric}{''.join(sizes)}")
+    comparison = ab.compare(scenario, ["ecmp", "prime"], seeds=2, out=tmp_path / "report")
+    assert command(["anabranch", "report", str(tmp_path / "report"), "--all-flows"]) == 0
+    with (tmp_path / "report" / "figures" / "slowdown_by_size.csv").open() as file:
+        reported = list(csv.DictReader(file))
+    rows = ab.plot.slowdown_by_size(comparison, quantile=0.5).rows
+    assert len(rows) == len(reported) > 2
+    for row, other in zip(rows, reported, strict=True):
+        assert row["label"] == other["scheme"]
+        for column in ("size_from_bytes", "size_to_bytes", "size_median_bytes", "flows", "seeds"):
+            assert row[column] == int(other[column]), column
+        numbers = {"slowdown": "slowdown_p50", "ci95_low": "slowdown_p50_ci95_low", "ci95_high": "slowdown_p50_ci95_high"}
+        for column, name in numbers.items():
+            assert row[column] == (pytest.approx(float(other[name])) if other[name] else None), column
+    with pytest.raises(ab.ScenarioError, match="no size has the 100000 flows of every seed"):
+        ab.plot.slowdown_by_size(comparison, quantile=0.99999)
+    with pytest.raises(ab.ScenarioError, match="found 1.5, expected 0 or more and less than 1"):
+        ab.plot.slowdown_by_size(comparison, quantile=1.5)
+
+
+def test_colour_belongs_to_the_scheme(comparison: ab.Comparison, sweep: ab.Sweep) -> None:
+    from matplotlib.colors import to_hex
+
+    # As in crates/studies/report/src/figures/palette.rs.
+    prime, ecmp = "#0072b2", "#8c8c8c"
+
+    def colours(figure: ab.plot.Figure) -> list[str]:
+        return [to_hex(line.get_color()) for line in figure.axes.get_lines()]
+
+    assert colours(ab.plot.cdf(comparison)) == [ecmp, prime]
+    assert colours(ab.plot.cdf({"mine": comparison.runs[("prime", 1)]})) == [prime]
+    assert [to_hex(bar.get_facecolor()) for bar in ab.plot.compare(comparison).axes.patches] == [ecmp, prime]
+    lines = ab.plot.curves(sweep, key="workload.0.size").axes.get_lines()
+    assert {to_hex(line.get_color()) for line in lines} == {ecmp, prime}
+    assert len({(to_hex(line.get_color()), line.get_marker()) for line in lines}) == len(lines) == 6
 
 
 def test_a_legend_of_many_lines_does_not_press_the_axes(sweep: ab.Sweep) -> None:

@@ -61,6 +61,30 @@ pub(crate) fn estimate(values: Vec<f64>) -> (f64, Option<f64>, Option<f64>) {
     (estimate.map_or(f64::NAN, |estimate| estimate.mean), low, high)
 }
 
+/// Returns the styles of the schemes of a figure: colour, lengths of dashes and gaps, and number of the marker.
+#[pyfunction]
+pub(crate) fn line_styles(names: Vec<String>) -> Vec<(&'static str, &'static str, usize)> {
+    anabranch_report::line_styles(&names).into_iter().map(|style| (style.colour, style.dash, style.marker)).collect()
+}
+
+type SizeRow = ([u64; 3], usize, Option<f64>, Option<(f64, f64)>);
+
+/// Returns a quantile of the slowdown by flow size, points per scheme. `schemes`: sizes as little-endian integers of 64 bits, and
+/// slowdowns as such floats, per scheme and seed.
+#[pyfunction]
+pub(crate) fn slowdown_by_size(schemes: Vec<Vec<(Vec<u8>, Vec<u8>)>>, quantile: f64) -> Vec<Vec<SizeRow>> {
+    let flows = |(sizes, slowdowns): (Vec<u8>, Vec<u8>)| {
+        let (sizes, slowdowns) = (sizes.as_chunks::<8>().0, slowdowns.as_chunks::<8>().0);
+        let both = sizes.iter().zip(slowdowns);
+        both.map(|(size, slowdown)| (u64::from_le_bytes(*size), f64::from_le_bytes(*slowdown))).collect()
+    };
+    let schemes: Vec<Vec<Vec<(u64, f64)>>> =
+        schemes.into_iter().map(|seeds| seeds.into_iter().map(flows).collect()).collect();
+    let point = |point: anabranch_report::SizePoint| (point.sizes, point.flows, point.slowdown, point.interval);
+    let points = anabranch_report::slowdown_by_size(&schemes, quantile);
+    points.into_iter().map(|of| of.into_iter().map(point).collect()).collect()
+}
+
 /// Returns a scenario's graph, and the paths of a pair of hosts, as JSON.
 #[pyfunction]
 #[pyo3(signature = (scenario, pair=None))]

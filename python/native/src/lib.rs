@@ -21,7 +21,9 @@ mod _native {
 
     #[pymodule_export]
     use super::{
-        catalogue::{catalogue, command, estimate, explain, nearest, ready_made, schema, topology},
+        catalogue::{
+            catalogue, command, estimate, explain, line_styles, nearest, ready_made, schema, slowdown_by_size, topology,
+        },
         compare::{Comparison, compare},
         load::{Loaded, load},
         run::{Outcome, run},

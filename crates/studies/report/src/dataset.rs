@@ -221,6 +221,10 @@ pub(crate) struct Dataset {
 }
 
 impl Dataset {
+    /// Names of the schemes, in their order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.schemes.iter().map(|scheme| scheme.name.clone()).collect()
+    }
     pub(crate) fn read(dir: &Path) -> Result<Self, ReportError> {
         let manifest = Manifest::read(dir)?;
         let (paths, unfinished) = run_directories(dir)?;

@@ -1,8 +1,8 @@
 use super::{ClaimFigure, ClaimMark, ClaimPanel, ClaimShape};
 use crate::{
     figures::{
-        Anchor, BELOW, BESIDE, Canvas, LABEL, PANEL, Paint, SUBTITLE, Scale, Sheet, TICK, TITLE, dash, legend,
-        legend_width, places, plain,
+        Anchor, BELOW, BESIDE, Canvas, LABEL, PANEL, Paint, SUBTITLE, Scale, Sheet, TICK, TITLE, legend, legend_width,
+        places, plain,
     },
     numbers::significant_digits_trimmed,
 };
@@ -46,6 +46,7 @@ pub(super) fn draw(figure: &ClaimFigure) -> Sheet {
     let height = (top(last) + HEIGHT + BELOW + 8.0).max(TOP + 18.0 * figure.series.len() as f64 + 24.0);
     let mut sheet = Sheet::sized(&figure.title, &subtitle, (sheet_width, height));
     let canvas = &mut sheet.canvas;
+    canvas.show_schemes(&figure.series);
     for (number, panel) in figure.panels.iter().enumerate() {
         let x = positions(figure);
         let y = scale(figure, panel);
@@ -197,9 +198,9 @@ impl Area<'_> {
         outline.extend(end(|interval| interval.0).into_iter().rev());
         canvas.area(&outline, Paint::Series(series), 0.16);
         let points: Vec<(f64, f64)> = known().map(|(x, mean, _)| self.at(x, mean)).collect();
-        canvas.path(&points, Paint::Series(series), 1.8, dash(series));
+        canvas.curve(&points, series, 1.8);
         for point in points {
-            canvas.marker(point, series, 3.2, Paint::Series(series));
+            canvas.point(point, series, 3.2, Paint::Series(series));
         }
         for (number, (x, mark)) in marks.iter().enumerate() {
             if let Some(mean) = mark.mean.filter(|mean| mean.is_finite()) {
@@ -239,7 +240,7 @@ impl Area<'_> {
                     Some((self.left + x.share(finite(mark)?) * self.width, self.at(0.0, *share).1))
                 })
                 .collect();
-            canvas.path(&points, Paint::Series(series), 1.8, dash(series));
+            canvas.curve(&points, series, 1.8);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A canvas whose content is kept as SVG.
 
-use super::palette::Paint;
+use super::palette::{Paint, dash, marker, numbers};
 use std::fmt::Write;
 
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +77,8 @@ pub(crate) struct Canvas {
     height: f64,
     body: String,
     hits: Vec<Hit>,
+    /// Line style of each series; a series without one has the style of its number.
+    styles: Vec<usize>,
 }
 
 /// Formats with at most two decimals.
@@ -89,23 +91,38 @@ pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-fn class(stroke: Paint, fill: Paint) -> String {
-    let classes: Vec<String> = [fill.class().map(|c| format!("f-{c}")), stroke.class().map(|c| format!("l-{c}"))]
-        .into_iter()
-        .flatten()
-        .collect();
-    let class = if classes.is_empty() { String::new() } else { format!(" class=\"{}\"", classes.join(" ")) };
-    match (stroke, fill) {
-        (Paint::Series(series), _) | (_, Paint::Series(series)) => format!("{class} data-s=\"{series}\""),
-        _ => class,
-    }
-}
-
 impl Canvas {
     pub(crate) fn new(width: f64, height: f64) -> Self {
-        let mut canvas = Canvas { width, height, body: String::new(), hits: vec![] };
+        let mut canvas = Canvas { width, height, body: String::new(), hits: vec![], styles: vec![] };
         canvas.rectangle((0.0, 0.0), (width, height), Paint::Paper);
         canvas
+    }
+
+    /// Gives the series the styles of these schemes.
+    pub(crate) fn show_schemes<N: AsRef<str>>(&mut self, names: &[N]) {
+        self.styles = numbers(names);
+    }
+
+    fn style(&self, series: usize) -> usize {
+        self.styles.get(series).copied().unwrap_or(series)
+    }
+
+    fn painted(&self, paint: Paint) -> Paint {
+        if let Paint::Series(series) = paint { Paint::Series(self.style(series)) } else { paint }
+    }
+
+    fn colour(&self, paint: Paint) -> String {
+        self.painted(paint).colour()
+    }
+
+    fn class(&self, stroke: Paint, fill: Paint) -> String {
+        let name = |letter: &str, paint: Paint| self.painted(paint).class().map(|class| format!("{letter}-{class}"));
+        let classes: Vec<String> = [name("f", fill), name("l", stroke)].into_iter().flatten().collect();
+        let class = if classes.is_empty() { String::new() } else { format!(" class=\"{}\"", classes.join(" ")) };
+        match (stroke, fill) {
+            (Paint::Series(series), _) | (_, Paint::Series(series)) => format!("{class} data-s=\"{series}\""),
+            _ => class,
+        }
     }
 
     pub(crate) fn hit(&mut self, at: (f64, f64), series: Option<usize>, text: String) {
@@ -144,9 +161,9 @@ impl Canvas {
             px(from.1),
             px(to.0),
             px(to.1),
-            paint.colour(),
+            self.colour(paint),
             px(width),
-            class(paint, Paint::None)
+            self.class(paint, Paint::None)
         );
     }
 
@@ -161,10 +178,25 @@ impl Canvas {
             "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\" \
              stroke-linecap=\"round\"{dash}{}/>",
             points.join(" "),
-            paint.colour(),
+            self.colour(paint),
             px(width),
-            class(paint, Paint::None)
+            self.class(paint, Paint::None)
         );
+    }
+
+    /// Draws the line of a series in its style.
+    pub(crate) fn curve(&mut self, points: &[(f64, f64)], series: usize, width: f64) {
+        self.path(points, Paint::Series(series), width, dash(self.style(series)));
+    }
+
+    /// Draws a sample of that line.
+    pub(crate) fn sample(&mut self, from: (f64, f64), to: (f64, f64), series: usize) {
+        self.dashed_line(from, to, Paint::Series(series), 2.2, dash(self.style(series)));
+    }
+
+    /// Draws the marker of a series, in `paint`.
+    pub(crate) fn point(&mut self, at: (f64, f64), series: usize, radius: f64, paint: Paint) {
+        self.marker(at, marker(self.style(series)), radius, paint);
     }
 
     pub(crate) fn area(&mut self, outline: &[(f64, f64)], fill: Paint, opacity: f64) {
@@ -176,9 +208,9 @@ impl Canvas {
             self.body,
             "<polygon points=\"{}\" fill=\"{}\" fill-opacity=\"{}\" stroke=\"none\"{}/>",
             points.join(" "),
-            fill.colour(),
+            self.colour(fill),
             px(opacity),
-            class(Paint::None, fill)
+            self.class(Paint::None, fill)
         );
     }
 
@@ -202,13 +234,18 @@ impl Canvas {
         }
         let (w, h) = (px(width), px(height));
         let shapes: String = places.iter().map(|&(x, y)| format!("M{} {}h{w}v{h}h-{w}z", px(x), px(y))).collect();
-        let _ = writeln!(self.body, "<path d=\"{shapes}\" fill=\"{}\"{}/>", fill.colour(), class(Paint::None, fill));
+        let _ = writeln!(
+            self.body,
+            "<path d=\"{shapes}\" fill=\"{}\"{}/>",
+            self.colour(fill),
+            self.class(Paint::None, fill)
+        );
     }
 
     /// The form follows `shape`, in a cycle: disc, square, triangle, diamond.
     pub(crate) fn marker(&mut self, (x, y): (f64, f64), shape: usize, radius: f64, paint: Paint) {
-        let (fill, classes) = (paint.colour(), class(Paint::Paper, paint));
-        let outline = format!("fill=\"{fill}\" stroke=\"{}\" stroke-width=\"1\"{classes}", Paint::Paper.colour());
+        let (fill, classes) = (self.colour(paint), self.class(Paint::Paper, paint));
+        let outline = format!("fill=\"{fill}\" stroke=\"{}\" stroke-width=\"1\"{classes}", self.colour(Paint::Paper));
         let polygon = |points: &[(f64, f64)]| {
             let points: Vec<String> =
                 points.iter().map(|(dx, dy)| format!("{},{}", px(x + dx * radius), px(y + dy * radius))).collect();
@@ -246,8 +283,8 @@ impl Canvas {
             px(x),
             px(y),
             px(style.size),
-            style.paint.colour(),
-            class(Paint::None, style.paint),
+            self.colour(style.paint),
+            self.class(Paint::None, style.paint),
             escape(text)
         );
     }

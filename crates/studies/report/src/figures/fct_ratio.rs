@@ -52,6 +52,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         ),
     };
     let mut sheet = Sheet::new(&view.titled("How far from ideal: slowest flow, tail and mean"), &subtitle, &grid, &[]);
+    sheet.canvas.show_schemes(&names);
     let upper = |row: &ComparisonRow| row.ci95_high.or(row.mean).unwrap_or(1.0);
     let lower = |row: &ComparisonRow| row.ci95_low.or(row.mean).unwrap_or(1.0);
     let all = || shown.iter().flat_map(|(_, _, rows)| rows).flatten().filter(|row| row.mean.is_some());
@@ -84,7 +85,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
                     canvas.line((at(end), y - 4.0), (at(end), y + 4.0), paint, 2.0);
                 }
             }
-            canvas.marker((at(mean), y), series, 4.6, paint);
+            canvas.point((at(mean), y), series, 4.6, paint);
             let number = significant_digits(mean, 3);
             let label =
                 if row.group.is_empty() { number.clone() } else { format!("{number}  {}", letters(&row.group)) };

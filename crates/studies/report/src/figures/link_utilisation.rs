@@ -81,6 +81,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         if failed { "; a cross marks failed links" } else { "" }
     );
     let mut sheet = Sheet::new("Load of links, busiest link first", &subtitle, &grid, &names);
+    sheet.canvas.show_schemes(&names);
     let largest = curves.iter().take(drawn).flatten().flatten().map(|rank| rank.load).fold(0.01, f64::max);
     let y = Scale::linear(0.0, largest);
     for (panel, (group, curves)) in groups.iter().zip(&curves).take(drawn).enumerate() {

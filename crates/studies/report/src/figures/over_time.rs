@@ -6,7 +6,7 @@ use super::{
     palette::Paint,
     panel::{Axis, Panel},
     scale::{Format, Scale, plain},
-    sheet::{Grid, Sheet, column},
+    sheet::{Grid, Sheet, column, names},
 };
 use crate::numbers::significant_digits_trimmed;
 
@@ -87,6 +87,10 @@ pub(super) fn draw(view: &View<'_>, story: &Story<'_>, charts: Vec<Chart>) -> Op
     let about_faults = if shown.is_empty() { "" } else { "; dashed: a fault begins or ends" };
     let subtitle = format!("{}{about_faults}", story.subtitle);
     let mut sheet = Sheet::new(&view.titled(story.title), &subtitle, &grid, story.names);
+    // Curves of single flows have no scheme's style.
+    if story.names == names(view.data) {
+        sheet.canvas.show_schemes(story.names);
+    }
     let mut rows = vec![];
     for (panel, chart) in charts.iter().enumerate() {
         let x_axis = Axis { scale: Scale::linear(0.0, last), title: "Simulated time, us", format: plain };

@@ -1,6 +1,6 @@
 use super::{
     canvas::{Anchor, Canvas, LABEL, PANEL, TICK},
-    palette::{Paint, dash},
+    palette::Paint,
     scale::{Format, Scale},
 };
 
@@ -56,10 +56,10 @@ impl Panel<'_> {
 
     pub(crate) fn line(&self, canvas: &mut Canvas, points: &[(f64, f64)], series: usize, markers: bool) {
         let points: Vec<(f64, f64)> = points.iter().map(|&point| self.at(point)).collect();
-        canvas.path(&points, Paint::Series(series), 1.8, dash(series));
+        canvas.curve(&points, series, 1.8);
         if markers {
             for &point in &points {
-                canvas.marker(point, series, 3.4, Paint::Series(series));
+                canvas.point(point, series, 3.4, Paint::Series(series));
             }
         }
     }
@@ -117,7 +117,7 @@ fn spread(places: &mut [f64], gap: f64, low: f64, high: f64) {
 pub(crate) fn legend(canvas: &mut Canvas, left: f64, top: f64, entries: &[(String, usize)]) {
     for (i, (name, series)) in entries.iter().enumerate() {
         let y = top + 18.0 * i as f64;
-        canvas.dashed_line((left, y), (left + 22.0, y), Paint::Series(*series), 2.2, dash(*series));
+        canvas.sample((left, y), (left + 22.0, y), *series);
         canvas.text((left + 29.0, y + 4.0), name, LABEL.naming(*series));
     }
 }

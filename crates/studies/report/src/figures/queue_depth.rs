@@ -76,6 +76,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         if cut { format!("; signs at its left edge are less than {}", bytes(edge)) } else { String::new() }
     );
     let mut sheet = Sheet::new("Queue depth at switch ports", &subtitle, &grid, &[]);
+    sheet.canvas.show_schemes(&names);
     let mut rows = vec![];
     for (panel, (group, depths)) in groups.iter().zip(&depths).enumerate() {
         let (left, top) = grid.place(panel);

@@ -56,6 +56,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         data.queue_words()
     );
     let mut sheet = Sheet::new("Share of time with at least this many packets waiting", &subtitle, &grid, &names);
+    sheet.canvas.show_schemes(&names);
     let mut rows = vec![];
     let all: Vec<Vec<Vec<(u64, f64)>>> = groups
         .iter()

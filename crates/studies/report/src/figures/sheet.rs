@@ -122,7 +122,7 @@ fn wrap(text: &str, max_width: f64) -> Vec<String> {
 }
 
 pub(crate) fn names(data: &Dataset) -> Vec<String> {
-    data.schemes.iter().map(|scheme| scheme.name.clone()).collect()
+    data.names()
 }
 
 pub(crate) fn column(name: &str, kind: &str, unit: &str, meaning: &str) -> ColumnEntry {

@@ -65,6 +65,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     );
     let title = view.titled("Distribution of the FCT slowdown: body and tail");
     let mut sheet = Sheet::new(&title, &subtitle, &grid, &labels);
+    sheet.canvas.show_schemes(&names);
     let lower_bound = (1.0 / most as f64).clamp(1e-6, 0.1);
     let x = Scale::fitting(1.0, largest, 5.0);
     let panels = [

@@ -2,7 +2,7 @@
 
 use crate::{
     dataset::Dataset,
-    figures::SERIES,
+    figures::colours,
     numbers::{list, significant_digits, significant_digits_trimmed, thousands},
     statistics::mean,
     summary::Summary,
@@ -45,6 +45,7 @@ pub(super) fn table(data: &Dataset) -> Value {
         name == "path changes" || data.schemes.iter().any(|s| means(s, count).is_some_and(|mean| mean > 0.0))
     };
     let shown: Vec<&(&str, Count)> = COUNTS.iter().filter(tells).collect();
+    let colours = colours(&data.names());
     let rows = data.schemes.iter().enumerate().map(|(at, scheme)| {
         let flows = mean(&scheme.runs.iter().map(|run| run.summary.all.flows.total as f64).collect::<Vec<_>>());
         let cells: Vec<Value> = shown
@@ -57,7 +58,7 @@ pub(super) fn table(data: &Dataset) -> Value {
             .collect();
         let per_flow = means(scheme, |c| c.path_switches).zip(flows).filter(|(_, flows)| *flows > 0.0);
         let per_flow = per_flow.map_or_else(|| "-".to_string(), |(n, flows)| significant_digits(n / flows, 3));
-        context! { scheme => &scheme.name, colour => at % SERIES.len(), cells => cells, per_flow => per_flow }
+        context! { scheme => &scheme.name, colour => colours[at], cells => cells, per_flow => per_flow }
     });
     context! {
         heads => shown.iter().map(|(name, _)| *name).collect::<Vec<_>>(),

@@ -2,7 +2,7 @@
 
 use crate::{
     dataset::{Dataset, PART_COLUMNS, PARTS, RunRows, SchemeRuns, TailFlow},
-    figures::SERIES,
+    figures::colours,
     headline::seconds,
     numbers::{bytes, capital, significant_digits, thousands},
 };
@@ -29,16 +29,17 @@ const SMALLEST: f64 = 0.05;
 pub(super) fn blocks(data: &Dataset) -> Vec<Value> {
     let workloads = data.measured_workloads();
     let single = workloads.len() < 2;
+    let colours = colours(&data.names());
     let block = |(number, name): (u16, String)| {
         let compared = data.schemes.len() > 1 || data.summaries.len() > 1;
         let rows: Vec<Value> =
-            data.schemes.iter().enumerate().filter_map(|(at, s)| row(at, s, number, compared)).collect();
+            data.schemes.iter().zip(&colours).filter_map(|(s, colour)| row(*colour, s, number, compared)).collect();
         (!rows.is_empty()).then(|| context! { workload => (!single).then_some(name), rows => rows })
     };
     workloads.into_iter().filter_map(block).collect()
 }
 
-fn row(at: usize, scheme: &SchemeRuns, workload: u16, compared: bool) -> Option<Value> {
+fn row(colour: usize, scheme: &SchemeRuns, workload: u16, compared: bool) -> Option<Value> {
     let of = |run: &RunRows| run.tail.iter().filter(|flow| flow.workload == workload).cloned().collect::<Vec<_>>();
     let runs: Vec<(u64, Vec<TailFlow>)> = scheme.runs.iter().map(|run| (run.summary.seed, of(run))).collect();
     let tail: Vec<&TailFlow> = runs.iter().flat_map(|run| &run.1).collect();
@@ -59,7 +60,7 @@ fn row(at: usize, scheme: &SchemeRuns, workload: u16, compared: bool) -> Option<
     let size = format!("{} from host{} to host{}", bytes(flow.size_bytes as f64), flow.src, flow.dst);
     Some(context! {
         scheme => &scheme.name,
-        colour => at % SERIES.len(),
+        colour => colour,
         segments => segments,
         sentences => [sentence(&tail, &sums), links(&tail, sums[0]), predecessors(&tail)],
         slowest => format!("Slowest: flow {} of seed {seed}, {size}, {} times the ideal, {}",

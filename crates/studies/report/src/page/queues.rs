@@ -1,6 +1,6 @@
 use crate::{
     dataset::{Dataset, LinkPoint, Load, RunRows},
-    figures::SERIES,
+    figures::colours,
     headline::seconds,
     numbers::{bytes, thousands},
 };
@@ -13,10 +13,11 @@ const LOSING: usize = 4;
 /// Returns a block per scheme, of its first seed. `measured` without rows: `true` if no packet waited, `false` if
 /// queues were not measured.
 pub(super) fn blocks(data: &Dataset) -> Vec<Value> {
+    let colours = colours(&data.names());
     let block = |(at, scheme): (usize, &crate::dataset::SchemeRuns)| {
         let run = &scheme.runs[0];
         let rows: Vec<Value> = worst(run).into_iter().map(|link| row(link, run, data)).collect();
-        context! { scheme => &scheme.name, series => at % SERIES.len(), seed => run.summary.seed, rows => rows,
+        context! { scheme => &scheme.name, series => colours[at], seed => run.summary.seed, rows => rows,
         measured => run.links.iter().any(|link| waited(link, run).is_some()) }
     };
     data.schemes.iter().enumerate().map(block).collect()

@@ -1,7 +1,7 @@
 use crate::{
     comparison::{ALL, Comparison, ComparisonRow, Metric},
     family::Method,
-    figures::SERIES,
+    figures::colours,
     intervals::about_seeds,
     numbers::{bytes, capital, letters, percent_change, significant_digits, significant_digits_trimmed},
     wording::{self, INTERVAL, LETTERS, undecided},
@@ -71,7 +71,7 @@ fn table(comparison: &Comparison, workload: &str, names: Vec<&str>, main: Option
             context! {
                 scheme => scheme,
                 series => i,
-                colour => i % SERIES.len(),
+                colour => colours(&comparison.schemes)[i],
                 baseline => *scheme == comparison.baseline,
                 group => group(scheme),
                 seeds => seeds,

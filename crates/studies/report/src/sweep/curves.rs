@@ -4,7 +4,7 @@ use super::model::Sweep;
 use crate::{
     comparison::Metric,
     figures::{
-        Anchor, BELOW, BESIDE, Canvas, Figure, LABEL, PANEL, Paint, SUBTITLE, Scale, Sheet, TICK, TITLE, column, dash,
+        Anchor, BELOW, BESIDE, Canvas, Figure, LABEL, PANEL, Paint, SUBTITLE, Scale, Sheet, TICK, TITLE, column,
         legend, legend_width, places, plain,
     },
     numbers::{capital, significant_digits},
@@ -159,6 +159,7 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     let height = (top(shown.len() - 1) + HEIGHT + BELOW + 8.0).max(TOP + 18.0 * names.len() as f64 + 20.0);
     let mut sheet = Sheet::sized(&heading, &subtitle, (width, height));
     let canvas = &mut sheet.canvas;
+    canvas.show_schemes(names);
     let scale = |metric: &Metric| {
         let points = shown
             .iter()
@@ -182,7 +183,7 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
             for point in curve {
                 let at = area.at((x[point.place], point.mean));
                 if is_partial(point) {
-                    canvas.marker(at, series, 1.7, Paint::Paper);
+                    canvas.point(at, series, 1.7, Paint::Paper);
                 }
                 let seeds = if point.seeds < plan.seeds.len() {
                     format!("; {} of {} seeds", point.seeds, plan.seeds.len())
@@ -290,9 +291,9 @@ impl Area {
             outline.extend(end(|interval| interval.0).into_iter().rev());
             canvas.area(&outline, Paint::Series(series), 0.16);
             let points: Vec<(f64, f64)> = part.iter().map(|p| self.at((x[p.place], p.mean))).collect();
-            canvas.path(&points, Paint::Series(series), 1.8, dash(series));
+            canvas.curve(&points, series, 1.8);
             for point in points {
-                canvas.marker(point, series, 3.2, Paint::Series(series));
+                canvas.point(point, series, 3.2, Paint::Series(series));
             }
         }
     }

@@ -2,7 +2,7 @@ use super::model::{RunState, Sweep};
 use crate::{
     comparison::{Comparison, Metric},
     error::ReportError,
-    figures::{Figure, FigureFiles, SERIES},
+    figures::{Figure, FigureFiles, colours},
     numbers::capital,
     page::{parts, ranges, setup},
 };
@@ -32,7 +32,7 @@ pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -
         .entries
         .iter()
         .enumerate()
-        .map(|(i, name)| context! { name => name, series => i % SERIES.len() })
+        .map(|(i, name)| context! { name => name, series => colours(&plan.entries)[i] })
         .collect();
     let page = context! {
         title => &plan.name,
@@ -140,7 +140,7 @@ fn cells(sweep: &Sweep, row: &[String], words: usize) -> Vec<Value> {
             }
         };
         let entry = if place + 1 == words { plan.entries.iter().position(|entry| entry == text) } else { None };
-        context! { text => text, value => value, series => entry.map(|entry| entry % SERIES.len()) }
+        context! { text => text, value => value, series => entry.map(|entry| colours(&plan.entries)[entry]) }
     };
     row.iter().enumerate().map(cell).collect()
 }

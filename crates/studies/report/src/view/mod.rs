@@ -10,6 +10,7 @@ mod trace;
 
 use crate::{
     error::ReportError,
+    figures::colours,
     manifest::{FileEntry, Manifest},
     names::{MANIFEST, PAGE, SUMMARY, SWEEP, VIEW, run_directory},
     output::{OutputDir, OutputFile},
@@ -241,6 +242,7 @@ fn facts(dir: &Path, summary: &Summary, fabric: &Fabric) -> Result<Map<String, V
     let facts = json!({
         "scenario": summary.scenario,
         "scheme": summary.scheme,
+        "colour": colours(&[&summary.scheme])[0],
         // As text: numbers in JavaScript are exact up to 2^53.
         "seed": summary.seed.to_string(),
         "version": summary.version,
