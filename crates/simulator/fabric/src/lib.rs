@@ -22,6 +22,7 @@ mod sampling;
 mod skip;
 mod snapshots;
 mod stall;
+mod steady;
 mod switch;
 mod trigger;
 

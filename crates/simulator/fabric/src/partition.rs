@@ -11,7 +11,8 @@ use crate::{
     packet::Kind,
     plan::{Plan, start_time},
     sampling,
-    skip::{Here, Skips, with_jumps},
+    skip::with_jumps,
+    steady::{Here, Skips},
     switch::Switches,
     trigger::Triggers,
 };

@@ -7,46 +7,36 @@
 //!
 //! A cut has several phases, between which the partitions wait for each other; all of them decide alike.
 
-use crate::{host::Hosts, ids::FlowId, plan::Plan};
+use crate::{ids::FlowId, plan::Plan};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
-/// Intervals from the last disturbance to the first sample.
-const FIRST: u64 = 4;
-/// Samples that a decision takes, after 1/8, 1/4, 1/2 and all of the time since the last disturbance.
-const SAMPLES: usize = 4;
-/// Minimum packets of a flow in the shortest span, so that one packet more or less is within the bound.
-const MIN_PACKETS: u64 = 200;
-/// Maximum difference of a flow's rate in an earlier span from that in the last one, as a part of it: one in so many. A shorter
-/// span has more noise.
-const BOUNDS: [u64; 2] = [50, 100];
-
 #[derive(Debug, Default)]
-struct Published {
+pub(crate) struct Published {
     /// Time of the last start, trigger, computation or end of a flow.
-    disturbed: AtomicU64,
-    senders: AtomicU64,
-    receivers: AtomicU64,
+    pub(crate) disturbed: AtomicU64,
+    pub(crate) senders: AtomicU64,
+    pub(crate) receivers: AtomicU64,
     /// Scheduled starts, triggers and computations, less those that have happened.
-    planned: AtomicI64,
+    pub(crate) planned: AtomicI64,
     /// Longest jump that the open receivers allow.
-    jump: AtomicU64,
+    pub(crate) jump: AtomicU64,
 }
 
 /// What the partitions share.
 #[derive(Debug)]
 pub(crate) struct SkipCheck {
     /// Interval of the cuts.
-    interval: u64,
+    pub(crate) interval: u64,
     /// Time of the last fault or change of tables within the run.
     last_change: u64,
-    time_limit: u64,
+    pub(crate) time_limit: u64,
     /// Payload of a full packet.
-    mtu: u64,
-    published: Vec<Published>,
+    pub(crate) mtu: u64,
+    pub(crate) published: Vec<Published>,
     /// Per flow, packets that the sender has not sent yet; after a decision, packets that it skips.
-    packets: Vec<AtomicU64>,
+    pub(crate) packets: Vec<AtomicU64>,
     /// Per flow, packets skipped so far.
-    skipped: Vec<AtomicU64>,
+    pub(crate) skipped: Vec<AtomicU64>,
 }
 
 impl SkipCheck {
@@ -71,8 +61,8 @@ impl SkipCheck {
         self.skipped[flow.at()].load(Relaxed) * self.mtu
     }
 
-    /// Returns the intervals since the last disturbance if all flows are under way and nothing lies ahead.
-    fn settled(&self, now: u64) -> Option<u64> {
+    /// Returns the intervals since the last disturbance if all flows are under way and nothing is due.
+    pub(crate) fn settled(&self, now: u64) -> Option<u64> {
         let (mut disturbed, mut senders, mut receivers, mut planned) = (self.last_change, 0, 0, 0);
         for published in &self.published {
             disturbed = disturbed.max(published.disturbed.load(Relaxed));
@@ -85,166 +75,11 @@ impl SkipCheck {
     }
 }
 
-/// Bytes of a flow at the last samples, the latest at the end.
-#[derive(Clone, Copy, Debug)]
-struct Samples {
-    flow: FlowId,
-    bytes: [u64; SAMPLES],
-}
-
-impl Samples {
-    /// Returns the bytes in the last span, half of the time since the disturbance, if the flow is steady.
-    fn steady(&self, mtu: u64) -> Option<u64> {
-        let [first, second, third] = [0, 1, 2].map(|span| self.bytes[span + 1] - self.bytes[span]);
-        let agrees = |bytes: u64, bound: u64| bytes.abs_diff(third).saturating_mul(bound) <= third;
-        let is_steady = agrees(4 * first, BOUNDS[0]) && agrees(2 * second, BOUNDS[1]);
-        (is_steady && first >= MIN_PACKETS * mtu).then_some(third)
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Phase {
-    #[default]
-    Publish,
-    Sample,
-    Propose,
-    ShortenReceivers,
-    ShortenSenders,
-}
-
 /// A jump: the time of its cut, by the clock without jumps, and its length; picoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Jump {
     pub(crate) at: u64,
     pub(crate) by: u64,
-}
-
-/// What a partition brings to a phase.
-#[derive(Debug)]
-pub(crate) struct Here<'h> {
-    pub(crate) me: u16,
-    pub(crate) hosts: &'h mut Hosts,
-    /// Time of the last start, trigger, computation or end of a flow here.
-    pub(crate) disturbed: u64,
-    /// Starts, triggers and computations scheduled here, less those that have happened here.
-    pub(crate) planned: i64,
-}
-
-/// State of a partition. `jumps`, `phase` and times are the same on all.
-#[derive(Debug, Default)]
-pub(crate) struct Skips {
-    next: u64,
-    phase: Phase,
-    samples: Vec<Samples>,
-    /// Number of samples taken without a gap, and the intervals before the last one.
-    taken: usize,
-    at_interval: u64,
-    pub(crate) jumps: Vec<Jump>,
-}
-
-impl Skips {
-    /// Sum of all jumps.
-    pub(crate) fn total(&self) -> u64 {
-        self.jumps.iter().map(|jump| jump.by).sum()
-    }
-
-    /// Time of the next cut, given that no event precedes `start`.
-    pub(crate) fn next(&self, check: &SkipCheck, start: u64) -> u64 {
-        if self.phase == Phase::Publish { self.next.max(start / check.interval * check.interval) } else { self.next }
-    }
-
-    /// Takes the next phase of the cut at `now`; returns `true` if the partitions must wait for each other before they go on.
-    pub(crate) fn step(&mut self, plan: &Plan<'_>, check: &SkipCheck, now: u64, here: Here<'_>) -> bool {
-        let Here { me, hosts, disturbed, planned } = here;
-        let phase = match self.phase {
-            Phase::Publish => {
-                let published = &check.published[usize::from(me)];
-                published.disturbed.store(disturbed, Relaxed);
-                published.planned.store(planned, Relaxed);
-                published.senders.store(hosts.open_senders().len() as u64, Relaxed);
-                published.receivers.store(hosts.open_receivers() as u64, Relaxed);
-                Some(Phase::Sample)
-            }
-            Phase::Sample => {
-                let intervals = check.settled(now).filter(|since| *since >= FIRST && since.is_power_of_two());
-                intervals.and_then(|intervals| self.sample(check, intervals, hosts).then_some(Phase::Propose))
-            }
-            Phase::Propose => {
-                check.published[usize::from(me)].jump.store(self.longest_jump(check), Relaxed);
-                Some(Phase::ShortenReceivers)
-            }
-            Phase::ShortenReceivers => self.shorten_receivers(plan, check, now, hosts).then_some(Phase::ShortenSenders),
-            Phase::ShortenSenders => {
-                for flow in hosts.open_flows() {
-                    let packets = check.packets[flow.at()].load(Relaxed);
-                    hosts.sender_mut(flow).expect("an open flow").shorten(&plan.transport, packets);
-                }
-                None
-            }
-        };
-        if phase.is_none() {
-            self.next = now + check.interval;
-        }
-        self.phase = phase.unwrap_or_default();
-        self.phase != Phase::Publish
-    }
-
-    /// Samples the flows; returns `true` if there are enough samples for a decision.
-    fn sample(&mut self, check: &SkipCheck, intervals: u64, hosts: &Hosts) -> bool {
-        if intervals == FIRST || self.taken == 0 || 2 * self.at_interval != intervals {
-            self.taken = 0;
-            self.samples = hosts.receiving().map(|flow| Samples { flow, bytes: [0; SAMPLES] }).collect();
-        }
-        for samples in &mut self.samples {
-            samples.bytes.rotate_left(1);
-            samples.bytes[SAMPLES - 1] = hosts.receiver(samples.flow).map_or(0, |receiver| receiver.received_bytes());
-        }
-        (self.taken, self.at_interval) = (self.taken + 1, intervals);
-        for open in hosts.open_senders() {
-            check.packets[open.of.flow.at()].store(open.sender.packets() - open.sender.next_psn(), Relaxed);
-        }
-        self.taken >= SAMPLES
-    }
-
-    /// Length of the last span.
-    fn span(&self, check: &SkipCheck) -> u64 {
-        self.at_interval / 2 * check.interval
-    }
-
-    /// Returns the longest jump that the flows received here allow; zero: one is not steady.
-    fn longest_jump(&self, check: &SkipCheck) -> u64 {
-        let span = self.span(check);
-        let of = |samples: &Samples| {
-            let received = samples.steady(check.mtu)?;
-            // Half of a span is simulated after the jump.
-            let unsent = check.packets[samples.flow.at()].load(Relaxed).saturating_sub(1) * check.mtu;
-            let bytes = u128::from(unsent.saturating_sub(received / 2));
-            u64::try_from(bytes * u128::from(span) / u128::from(received)).ok()
-        };
-        self.samples.iter().map(|samples| of(samples).unwrap_or(0)).min().unwrap_or(u64::MAX)
-    }
-
-    /// Decides, and shortens the flows received here; returns `true` if there is a jump.
-    fn shorten_receivers(&mut self, plan: &Plan<'_>, check: &SkipCheck, now: u64, hosts: &mut Hosts) -> bool {
-        let span = self.span(check);
-        let jump = check.published.iter().map(|published| published.jump.load(Relaxed)).min().unwrap_or(0);
-        let left = check.time_limit.saturating_sub(now + self.total());
-        let jump = jump.min(left);
-        // A shorter one is not worth its error.
-        if jump < span {
-            return false;
-        }
-        for samples in &self.samples {
-            let received = samples.steady(check.mtu).expect("all flows are steady");
-            let bytes = u128::from(received) * u128::from(jump) / u128::from(span);
-            let packets = bytes as u64 / check.mtu;
-            check.packets[samples.flow.at()].store(packets, Relaxed);
-            check.skipped[samples.flow.at()].fetch_add(packets, Relaxed);
-            hosts.receiver_mut(samples.flow).expect("an open flow").shorten(&plan.transport, packets);
-        }
-        self.jumps.push(Jump { at: now, by: jump });
-        true
-    }
 }
 
 /// Returns the time, jumps included, of an event at `time` by the clock without jumps.

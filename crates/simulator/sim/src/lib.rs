@@ -63,8 +63,15 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
     )))
 }
 
-/// Refuses to skip the steady state of a run that measures packets.
+/// Refuses to skip the steady state of a run that measures packets, or that has none.
 fn refuse_skip(setup: &Setup) -> Result<(), RunError> {
+    if setup.limits.skip && setup.transport.control().name == "dcqcn" {
+        return Err(RunError::Refused(Refusal::new(
+            "run.skip",
+            "found \"steady\" together with the congestion control `dcqcn`, which never settles: its rates follow timers, between which they look constant",
+            "give `run.skip = \"off\"`, or another `transport.congestion_control`",
+        )));
+    }
     let of = &setup.measure;
     let asked = [
         ("measure.series_links", !of.series_links.is_empty()),

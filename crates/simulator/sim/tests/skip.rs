@@ -60,10 +60,12 @@ fn worst_flow_is_within_one_percent() {
         let (worst, share) = error(&long_flows(2, size * MIB, scheme, 1));
         assert!(worst < 0.01, "{scheme}: {worst} with {share} skipped");
     }
-    for (scheme, profile) in [("prime", Profile::Lossless), ("rps", Profile::Irn), ("ecmp", Profile::Lossless)] {
+    for (scheme, profile, control) in [("ecmp", Profile::Lossless, "swift"), ("ecmp", Profile::Irn, "none")] {
         let topology = fat_tree(2, 16);
         let flows = permutation(&topology, 16 * MIB, 1);
-        let (worst, share) = error(&roce_setup(topology, flows, scheme, profile));
+        let mut setup = roce_setup(topology, flows, scheme, profile);
+        setup.transport.parameters_mut().set("congestion_control", &text(control)).unwrap();
+        let (worst, share) = error(&setup);
         assert!(worst < 0.01, "{scheme} over RoCE: {worst} with {share} skipped");
     }
 }
@@ -122,10 +124,13 @@ fn time_limit_counts_what_was_skipped() {
 }
 
 #[test]
-fn what_measures_packets_is_refused() {
+fn what_measures_packets_or_never_settles_is_refused() {
     let mut setup = skipping(&setup(two_leaves(), flows(&[(0, 2, MIB, 0)]), "prime"));
     setup.measure.attribution = true;
     let error = run_with(&setup, How::on(1), &mut |_| true).unwrap_err();
     let RunError::Refused(refusal) = error else { panic!("{error}") };
     assert!(refusal.key == "run.skip" && refusal.reason.contains("measure.attribution"), "{refusal:?}");
+    let setup = skipping(&roce_setup(two_leaves(), flows(&[(0, 2, MIB, 0)]), "prime", Profile::Lossless));
+    let error = run_with(&setup, How::on(1), &mut |_| true).unwrap_err();
+    assert!(error.to_string().contains("dcqcn"), "{error}");
 }
