@@ -144,6 +144,8 @@ plot.heatmap(sweep, "fct_mean")
 plot.curves(sweep, "fct_maen")
 plot.curves(sweep, key="workload.0.siez")
 plot.cdf(run, "slowdwon")
+plot.slowdown_by_size(run, quantile=1)
+plot.slowdown_by_size(run)
 
 # Clusters
 ab.slurm(jobs=0)

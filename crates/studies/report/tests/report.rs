@@ -76,6 +76,24 @@ fn a_comparison_of_five_schemes() {
     assert_eq!(Manifest::read(&dir).unwrap().unwrap(), manifest);
 }
 
+/// The list at the top and every table show a dot before a scheme's name: in one colour.
+#[test]
+fn dots_of_a_scheme_have_one_colour() {
+    let dir = folder();
+    compare(&dir, SCHEMES, 2, 400);
+    let page = page_of(&dir);
+    for scheme in SCHEMES {
+        let [cell, chip] = [format!("\"></i>{}<", scheme.name), format!("\"></i>{} (", scheme.name)];
+        let places = page.match_indices(&cell).chain(page.match_indices(&chip));
+        let colours: Vec<&str> = places.map(|(at, _)| page[..at].rsplit("dot dot").next().unwrap()).collect();
+        assert!(
+            colours.len() >= 2 && colours.iter().all(|colour| *colour == colours[0]),
+            "{}: {colours:?}",
+            scheme.name
+        );
+    }
+}
+
 #[test]
 fn rows_beside_figure_equal_it() {
     let dir = folder();
