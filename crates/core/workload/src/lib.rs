@@ -39,4 +39,4 @@ pub use names::names;
 pub use pairs::Scope;
 pub use sizes::{SIZE_DISTRIBUTIONS, SizeDistribution, SizesAbout};
 pub use traffic::{FailedSwitch, FileFailure};
-pub use view::{FLOW_MEMORY, GeneratedAs, HostView, LowDiameter, Members, ReadFile};
+pub use view::{FLOW_MEMORY, GeneratedAs, HostView, LowDiameter, Members, ReadFile, ServerView};

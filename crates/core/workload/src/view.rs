@@ -23,6 +23,27 @@ pub trait LowDiameter: Debug + Send + Sync {
     fn gateway_leaf(&self, from_group: u32, to_group: u32) -> Option<u32>;
 }
 
+/// Servers of a network whose endpoints are GPUs: endpoint `e` belongs to server `e / gpus`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerView {
+    /// GPUs of a server.
+    pub gpus: u32,
+    /// Rails of a server; at most `gpus`.
+    pub rails: u32,
+}
+
+impl ServerView {
+    /// Returns the server of an endpoint.
+    pub fn server(&self, endpoint: u32) -> u32 {
+        endpoint / self.gpus
+    }
+
+    /// Returns the rail of an endpoint.
+    pub fn rail(&self, endpoint: u32) -> u32 {
+        (u64::from(endpoint % self.gpus) * u64::from(self.rails) / u64::from(self.gpus)) as u32
+    }
+}
+
 /// View of the hosts; every list has an entry per host.
 #[derive(Clone, Debug)]
 pub struct HostView {
@@ -44,6 +65,8 @@ pub struct HostView {
     pub flow_memory: u64,
     /// Properties of a Dragonfly or a Slim Fly; `None` for other topologies.
     pub low_diameter: Option<Arc<dyn LowDiameter>>,
+    /// Servers, where hosts are GPUs of servers; `None`: a host is a server with one NIC.
+    pub servers: Option<ServerView>,
 }
 
 choices! {

@@ -19,6 +19,7 @@ fn view(hosts: u32) -> HostView {
         classes: vec!["data".into()],
         flow_memory: u64::MAX,
         low_diameter: None,
+        servers: None,
     }
 }
 

@@ -27,6 +27,7 @@ fn goals(topology: &Topology, texts: &[&str], start_at: StartAt) -> FlowSet {
         oversubscription: 1.0,
         flow_memory: u64::MAX,
         low_diameter: None,
+        servers: None,
         classes: vec!["data".into()],
     };
     let list: Vec<_> = (0..texts.len())

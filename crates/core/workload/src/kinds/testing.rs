@@ -15,6 +15,7 @@ pub(crate) fn view(hosts: u32, per_leaf: u32, leaves_per_group: u32) -> HostView
         classes: vec!["data".into(), "bulk".into()],
         flow_memory: u64::MAX,
         low_diameter: None,
+        servers: None,
     }
 }
 

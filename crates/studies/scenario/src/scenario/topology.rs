@@ -88,6 +88,7 @@ pub(crate) fn host_view(topology: &Topology, classes: &[String], flow_memory: u6
         classes: classes.to_vec(),
         flow_memory,
         low_diameter: topology.guidance.map(|guidance| Arc::new(Guided::new(topology, guidance)) as _),
+        servers: None,
     }
 }
 
