@@ -3,6 +3,7 @@
 # docs/how-to/nccl.md lists requirements and explains the output. Not yet run with a GPU.
 #
 #   tools/nccl_gpu.sh PLUGIN_FOLDER [RANKS]                      one machine: ranks share its GPUs, or its only one
+#   JOB_TIMEOUT=60 tools/nccl_gpu.sh ...                         ends a job that hangs after 60 s (600)
 #   MASTER_ADDR=10.0.0.1 NODE=0 NODES=2 tools/nccl_gpu.sh ...    the same on each of two machines, RANKS on each
 set -u
 folder=${1:?where libnccl-net-anabranch.so is: anabranch nccl install FOLDER}
@@ -20,7 +21,7 @@ job() { # name, then variables
   for rank in $(seq 0 $((ranks - 1))); do
     # One host per rank: NCCL uses the network between ranks of one machine, even on one GPU.
     env "$@" NCCL_HOSTID="host-$node-$rank" NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 RANK=$((node * ranks + rank)) LOCAL_RANK="$rank" \
-      timeout 600 python3 "$here/nccl_gpu.py" >"$out/$name.$node.$rank.txt" 2>&1 &
+      timeout "${JOB_TIMEOUT:-600}" python3 "$here/nccl_gpu.py" >"$out/$name.$node.$rank.txt" 2>&1 &
   done
   sleep 15
   command -v anabranch >/dev/null && anabranch stats --format json >"$out/$name.$node.paths.json" 2>&1
