@@ -13,7 +13,7 @@ pub use backend::{Backend, RunOptions, run};
 pub use error::{Refusal, RunError};
 pub use parameters::{
     BaseRtt, BufferRules, FabricParameters, FctKind, FlowKeys, IdealFct, MarkAt, MarkedBytes, Scheduling, Simultaneous,
-    SwitchHash, Trim, WireTimes,
+    SlowedLimits, SwitchHash, Trim, WireTimes,
 };
 pub use rows::{FlowOutcome, flow_rows};
 pub use setup::{LoadBalancer, Measure, RunLimits, Setup};

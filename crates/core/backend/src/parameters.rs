@@ -24,6 +24,17 @@ choices! {
 }
 
 choices! {
+    /// Limits of the queue before a link that a fault has slowed.
+    pub enum SlowedLimits {
+        /// As before the fault: the queue of a link at a quarter of its rate drains in four times the time.
+        Keep = "keep",
+        /// `queue_limit`, `ecn_kmin` and `ecn_kmax` fall with the rate, so that the queue drains in the same time (the
+        /// queue holds a full packet at least). htsim builds the queues of failed links so.
+        Scale = "scale",
+    }
+}
+
+choices! {
     /// Scheduling of the data classes of a port; control always has priority.
     pub enum Scheduling {
         /// The first class that has a packet.
@@ -158,6 +169,8 @@ parameters! {
         /// Weights of the data classes under `wrr`; empty: equal weights.
         class_weights: Vec<u64> = vec![], source "PRIME section IV-A2";
         /// Packet memory in bytes shared by the ports of a switch; 0: every port has a `queue_limit` of its own. With a
+        /// Limits of the queue before a link that a `link-degrade` fault has slowed.
+        slowed_limits: SlowedLimits = SlowedLimits::Keep, source "ours: PRIME gives thresholds in the BDP of the topology; scale: htsim";
         /// shared buffer `queue_limit` has no effect and trimming is off.
         shared_buffer: Bytes = Bytes(0), source "specification 7.2: 9 MiB in the RoCE profiles";
         /// Maximum of a queue of a shared buffer, as a multiple of the free buffer; further packets are dropped. With PFC it

@@ -15,6 +15,7 @@ pub(crate) use buffer::{Pool, QUEUES};
 pub use cells::shared_cells;
 pub(crate) use guided::Guided;
 pub(crate) use links::LinkPlan;
+pub(crate) use limits::Limits;
 pub(crate) use marking::Marking;
 pub(crate) use tables::Tables;
 
@@ -29,7 +30,6 @@ use anabranch_transport::{Network, Transport};
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{FlowSet, Start, TriggerKind};
 use cells::CellPlan;
-use limits::Limits;
 use std::ops::Range;
 use tables::Stopped;
 
