@@ -146,6 +146,8 @@ parameters! {
         queue_limit: BytesOrBdp = BytesOrBdp::Bdp(1_000_000), source "PRIME section IV: packets get trimmed if the queue exceeds one BDP";
         /// Maximum bytes of control packets and trimmed headers of a port; further ones are dropped.
         control_limit: BytesOrBdp = BytesOrBdp::Bdp(2_000_000), source "specification 7.7 (htsim): twice the data queue";
+        /// All bytes at the rate of the slowest link of its path, without propagation, to the last packet received.
+        Transmission = "transmission",
         /// Enables ECN marking by switches.
         ecn: bool = true, source "PRIME section III-B";
         /// Bytes in the queue above which packets may be marked.
@@ -205,7 +207,7 @@ parameters! {
         /// Division of a shared buffer.
         buffer_rules: BufferRules = BufferRules::Lossless, source "specification 7.2; 17.4 for the recorded model";
         /// Definition of a flow's ideal completion time, the divisor of its slowdown.
-        ideal_fct: IdealFct = IdealFct::LoneFlow, source "specification 1; 17.7 for the recorded model";
+        ideal_fct: IdealFct = IdealFct::LoneFlow, source "specification 1; 17.7 for the recorded model; transmission: ours, a reading of PRIME's undefined ideal";
         /// Flow completion time in the statistics.
         fct_kind: FctKind = FctKind::Rx, source "PRIME section IV: first packet sent to last packet received; specification 1: `ack` in the other profiles";
     }

@@ -110,6 +110,27 @@ fn unequal_rates_store_and_forward() {
 }
 
 #[test]
+fn an_ideal_of_transmission_alone_has_no_propagation() {
+    // 25 Gb/s hosts, 10 Gb/s uplinks: 10 packets of 4160 B at 800 ps per byte; 100 B more are a packet of 164 B. Under one
+    // leaf the hosts' 320 ps per byte count.
+    let keys = [
+        ("leaves", Raw::Int(2)),
+        ("spines", Raw::Int(1)),
+        ("hosts_per_leaf", Raw::Int(2)),
+        ("link_rate", text("10Gbps")),
+        ("host_link_rate", text("25Gbps")),
+        ("link_delay", text("1us")),
+    ];
+    let pairs = [(0, 2, 10 * 4096 + 100, 0), (0, 1, 4096, 0)];
+    let mut setup = setup(topology("leaf-spine", &keys), flows(&pairs), "ecmp");
+    setup.fabric.set("ideal_fct", &text("transmission")).unwrap();
+    let result = run(&setup);
+    let ideal = |flow: usize| (result.flows[flow].ideal_rx.ps(), result.flows[flow].ideal_ack.ps());
+    assert_eq!(ideal(0), ((10 * 4160 + 164) * 800, (10 * 4160 + 164) * 800));
+    assert_eq!(ideal(1), (4160 * 320, 4160 * 320));
+}
+
+#[test]
 fn limits_of_a_slowed_link_may_fall_with_its_rate() {
     // Four hosts send 150 packets each over one uplink at a quarter of its rate. Its queue has 400,000 B: 96 packets; at a
     // quarter 100,000 B: 24 packets.
