@@ -58,7 +58,7 @@ impl Senders {
             rate: plan.lone_rate(flow.src, flow.dst),
             full_packet: plan.wire_mtu as u32,
             early_packets: plan.transport.early_packets(),
-            paths: PathSpace { uplinks: &plan.topology.uplinks[..levels], dead: &dead, guided: list },
+            paths: PathSpace { uplinks: &plan.topology.uplinks[..levels], dead: &dead, guided: list, edge: to },
         };
         let numbered = plan.balancers[usize::from(balancer)].host.capabilities().tags() == TagKind::Guided;
         let paths = list.filter(|_| numbered).map(Arc::clone);
