@@ -8,7 +8,7 @@ use crate::{
     plan::Guided,
 };
 use anabranch_lb::{GuidedPaths, GuidedSwitch, GuidedTopology, SwitchScheme};
-use anabranch_topology::Guidance;
+use anabranch_topology::{Guidance, PathType};
 use anabranch_units::Time;
 
 /// A switch and a packet's destination switch.
@@ -58,6 +58,9 @@ impl GuidedSwitch for At<'_, '_> {
     #[inline]
     fn named(&self, hop: u8, over_local: bool, ev: u16) -> u32 {
         self.guided.guide.next_port(self.here, hop, over_local, [ev >> 8, ev & 0xff], self.to)
+    }
+    fn path_type(&self, local: u8, global: u8) -> Option<u8> {
+        self.guided.guide.guidance().category(PathType { local, global })
     }
     fn queue(&mut self, port: u32) -> u64 {
         let link = self.guided.guide.link_at(self.here, port).0;
