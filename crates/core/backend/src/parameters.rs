@@ -107,6 +107,17 @@ choices! {
 }
 
 choices! {
+    /// Paths of acknowledgements, and of replies to probes, on Dragonflies and Slim Flies.
+    pub enum ReplyPaths {
+        /// The minimal path of the default tables, whatever path the data took.
+        Default = "default",
+        /// The path that the switch scheme gives a packet with their entropy value, which is that of the data: "we assume
+        /// the receiver keeps the same EV for the response" (Spritz §IV). Switches route it as they route data.
+        Scheme = "scheme",
+    }
+}
+
+choices! {
     /// Bytes of a queue that count for marking.
     pub enum MarkedBytes {
         /// All.
@@ -135,6 +146,8 @@ choices! {
         LoneFlow = "lone-flow",
         /// The base round trip and all bytes at the NIC's rate, one packet too many, to the last acknowledgement.
         RttAndBytes = "rtt-and-bytes",
+        /// All bytes at the rate of the slowest link of its path, without propagation, to the last packet received.
+        Transmission = "transmission",
     }
 }
 
@@ -146,8 +159,6 @@ parameters! {
         queue_limit: BytesOrBdp = BytesOrBdp::Bdp(1_000_000), source "PRIME section IV: packets get trimmed if the queue exceeds one BDP";
         /// Maximum bytes of control packets and trimmed headers of a port; further ones are dropped.
         control_limit: BytesOrBdp = BytesOrBdp::Bdp(2_000_000), source "specification 7.7 (htsim): twice the data queue";
-        /// All bytes at the rate of the slowest link of its path, without propagation, to the last packet received.
-        Transmission = "transmission",
         /// Enables ECN marking by switches.
         ecn: bool = true, source "PRIME section III-B";
         /// Bytes in the queue above which packets may be marked.
@@ -158,6 +169,8 @@ parameters! {
         ecn_pmax: f64 = 1.0, source "specification 7.7 (htsim): linear to 1";
         /// Queue operation at which a packet is marked.
         ecn_mark_at: MarkAt = MarkAt::Dequeue, source "PRIME section III-B";
+        /// Limits of the queue before a link that a `link-degrade` fault has slowed.
+        slowed_limits: SlowedLimits = SlowedLimits::Keep, source "ours: PRIME gives thresholds in the BDP of the topology; scale: htsim";
         /// Trims a packet that arrives at a full queue to its header, which is forwarded in the control class.
         trimming: bool = true, source "PRIME section IV";
         /// Packet that is trimmed.
@@ -171,8 +184,6 @@ parameters! {
         /// Weights of the data classes under `wrr`; empty: equal weights.
         class_weights: Vec<u64> = vec![], source "PRIME section IV-A2";
         /// Packet memory in bytes shared by the ports of a switch; 0: every port has a `queue_limit` of its own. With a
-        /// Limits of the queue before a link that a `link-degrade` fault has slowed.
-        slowed_limits: SlowedLimits = SlowedLimits::Keep, source "ours: PRIME gives thresholds in the BDP of the topology; scale: htsim";
         /// shared buffer `queue_limit` has no effect and trimming is off.
         shared_buffer: Bytes = Bytes(0), source "specification 7.2: 9 MiB in the RoCE profiles";
         /// Maximum of a queue of a shared buffer, as a multiple of the free buffer; further packets are dropped. With PFC it
@@ -202,6 +213,8 @@ parameters! {
         flow_keys: FlowKeys = FlowKeys::Stable, source "ours; specification 17.1 and 17.5 for the recorded model";
         /// Hash of equal-cost forwarding.
         switch_hash: SwitchHash = SwitchHash::Mix, source "ours; specification 17.5 for the recorded model";
+        /// Paths of acknowledgements, and of replies to probes, on Dragonflies and Slim Flies.
+        reply_paths: ReplyPaths = ReplyPaths::Default, source "ours (specification 8.1): the artifact's replies are minimal; scheme: Spritz §IV";
         /// Bytes of a queue that count for marking.
         marked_bytes: MarkedBytes = MarkedBytes::All, source "PRIME section III-B; specification 17.4 for the recorded model";
         /// Division of a shared buffer.

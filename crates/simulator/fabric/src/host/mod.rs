@@ -56,7 +56,9 @@ impl Hosts {
             }
             Kind::Probe => {
                 let reply = packet.reply(Kind::ProbeReply, cx.plan.ack_size);
-                let reply = Packet { head: packet.head, payload: packet.payload, ..reply };
+                // Word 4 has the course of the way out (the first words the time of sending).
+                let mut reply = Packet { head: packet.head, payload: packet.payload, ..reply };
+                reply.head.0[4] = 0;
                 return self.nics.send_control(cx, host, id, reply);
             }
             Kind::ProbeReply => {

@@ -197,7 +197,7 @@ impl<'a> Plan<'a> {
             0 => None,
             _ => Some(SharedBuffer::new(topology, &links, &setup.fabric, wire_mtu).map_err(RunError::Setup)?),
         };
-        let guided = Guided::new(topology, &setup.load_balancers).map_err(RunError::Setup)?;
+        let guided = Guided::new(topology, &setup.load_balancers, setup.fabric.reply_paths).map_err(RunError::Setup)?;
         let trigger_home = trigger_homes(&setup.flows, hosts).map_err(RunError::Setup)?;
         let mut fastest = vec![Rate(0); topology.switches() as usize];
         for link in links.iter().filter(|link| link.from >= hosts && link.to >= hosts) {
