@@ -110,7 +110,7 @@ impl Hosts {
         let mut reply = data.reply(Kind::Ack, cx.plan.ack_size);
         reply.set_ack(answer);
         reply.flags |= data.flags & LAST_HOP;
-        if cx.plan.transport.fresh_acks() && cx.plan.hashed[usize::from(data.balancer)] {
+        if cx.plan.transports.main().fresh_acks() && cx.plan.hashed[usize::from(data.balancer)] {
             // The time of sending gives every reply another entropy value.
             reply.payload = (cx.now ^ cx.now >> 16) as u16;
         }
@@ -232,7 +232,7 @@ impl Hosts {
     }
 
     pub(crate) fn memory(&self, plan: &Plan<'_>) -> usize {
-        let window = plan.transport.window_packets().next_power_of_two() as usize;
+        let window = plan.transports.window_packets().next_power_of_two() as usize;
         let per_flow = size_of::<Sent>() + size_of::<Received>() + 2 * size_of::<Slot>();
         let timelines = self.open_senders().filter_map(|open| open.of.timeline.as_ref());
         // A sender keeps 16 B per packet of its window, a receiver one bit.
