@@ -12,8 +12,8 @@ mod window;
 pub use backend::{Backend, RunOptions, run};
 pub use error::{Refusal, RunError};
 pub use parameters::{
-    BaseRtt, BufferRules, FabricParameters, FctKind, FlowKeys, IdealFct, MarkAt, MarkedBytes, Scheduling, Simultaneous,
-    SwitchHash, Trim, WireTimes,
+    BaseRtt, BufferRules, FabricParameters, FctKind, FlowKeys, IdealFct, MarkAt, MarkedBytes, ReplyPaths, Scheduling,
+    Simultaneous, SlowedLimits, SwitchHash, Trim, WireTimes,
 };
 pub use rows::{FlowOutcome, flow_rows};
 pub use setup::{LoadBalancer, Measure, RunLimits, Setup};

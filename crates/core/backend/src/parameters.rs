@@ -24,6 +24,17 @@ choices! {
 }
 
 choices! {
+    /// Limits of the queue before a link that a fault has slowed.
+    pub enum SlowedLimits {
+        /// As before the fault: the queue of a link at a quarter of its rate drains in four times the time.
+        Keep = "keep",
+        /// `queue_limit`, `ecn_kmin` and `ecn_kmax` fall with the rate, so that the queue drains in the same time (the
+        /// queue holds a full packet at least). htsim builds the queues of failed links so.
+        Scale = "scale",
+    }
+}
+
+choices! {
     /// Scheduling of the data classes of a port; control always has priority.
     pub enum Scheduling {
         /// The first class that has a packet.
@@ -96,6 +107,17 @@ choices! {
 }
 
 choices! {
+    /// Paths of acknowledgements, and of replies to probes, on Dragonflies and Slim Flies.
+    pub enum ReplyPaths {
+        /// The minimal path of the default tables, whatever path the data took.
+        Default = "default",
+        /// The path that the switch scheme gives a packet with their entropy value, which is that of the data: "we assume
+        /// the receiver keeps the same EV for the response" (Spritz §IV). Switches route it as they route data.
+        Scheme = "scheme",
+    }
+}
+
+choices! {
     /// Bytes of a queue that count for marking.
     pub enum MarkedBytes {
         /// All.
@@ -124,6 +146,8 @@ choices! {
         LoneFlow = "lone-flow",
         /// The base round trip and all bytes at the NIC's rate, one packet too many, to the last acknowledgement.
         RttAndBytes = "rtt-and-bytes",
+        /// All bytes at the rate of the slowest link of its path, without propagation, to the last packet received.
+        Transmission = "transmission",
     }
 }
 
@@ -145,6 +169,8 @@ parameters! {
         ecn_pmax: f64 = 1.0, source "specification 7.7 (htsim): linear to 1";
         /// Queue operation at which a packet is marked.
         ecn_mark_at: MarkAt = MarkAt::Dequeue, source "PRIME section III-B";
+        /// Limits of the queue before a link that a `link-degrade` fault has slowed.
+        slowed_limits: SlowedLimits = SlowedLimits::Keep, source "ours: PRIME gives thresholds in the BDP of the topology; scale: htsim";
         /// Trims a packet that arrives at a full queue to its header, which is forwarded in the control class.
         trimming: bool = true, source "PRIME section IV";
         /// Packet that is trimmed.
@@ -187,12 +213,14 @@ parameters! {
         flow_keys: FlowKeys = FlowKeys::Stable, source "ours; specification 17.1 and 17.5 for the recorded model";
         /// Hash of equal-cost forwarding.
         switch_hash: SwitchHash = SwitchHash::Mix, source "ours; specification 17.5 for the recorded model";
+        /// Paths of acknowledgements, and of replies to probes, on Dragonflies and Slim Flies.
+        reply_paths: ReplyPaths = ReplyPaths::Default, source "ours (specification 8.1): the artifact's replies are minimal; scheme: Spritz §IV";
         /// Bytes of a queue that count for marking.
         marked_bytes: MarkedBytes = MarkedBytes::All, source "PRIME section III-B; specification 17.4 for the recorded model";
         /// Division of a shared buffer.
         buffer_rules: BufferRules = BufferRules::Lossless, source "specification 7.2; 17.4 for the recorded model";
         /// Definition of a flow's ideal completion time, the divisor of its slowdown.
-        ideal_fct: IdealFct = IdealFct::LoneFlow, source "specification 1; 17.7 for the recorded model";
+        ideal_fct: IdealFct = IdealFct::LoneFlow, source "specification 1; 17.7 for the recorded model; transmission: ours, a reading of PRIME's undefined ideal";
         /// Flow completion time in the statistics.
         fct_kind: FctKind = FctKind::Rx, source "PRIME section IV: first packet sent to last packet received; specification 1: `ack` in the other profiles";
     }

@@ -7,6 +7,7 @@ use anabranch_topology::{Fault, LinkId, Topology};
 use anabranch_transport::TransportParameters;
 use anabranch_units::Time;
 use anabranch_workload::FlowSet;
+use std::collections::BTreeMap;
 
 /// A load balancer of the scenario: its host and switch side.
 #[derive(Clone, Debug)]
@@ -78,6 +79,8 @@ pub struct Setup {
     pub fabric: FabricParameters,
     /// The transport and its congestion controls.
     pub transport: TransportParameters,
+    /// The transport with another congestion control, for each workload (by its index in `flows`) that has its own.
+    pub own_transports: BTreeMap<u32, TransportParameters>,
     /// Load balancers in use; workloads refer to this list.
     pub load_balancers: Vec<LoadBalancer>,
     /// Faults, resolved to links.

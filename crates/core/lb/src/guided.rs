@@ -260,6 +260,8 @@ pub trait GuidedSwitch {
     /// Returns the port that an entropy value selects at this switch, for a packet that has passed `hop` links, the
     /// last of them local or not (Spritz §III-A and B); the default port if the switch has no role.
     fn named(&self, hop: u8, over_local: bool, ev: u16) -> u32;
+    /// Returns the type of a path with so many local and global links ([`GuidedPath::kind`]); `None` if no path has it.
+    fn path_type(&self, local: u8, global: u8) -> Option<u8>;
     /// Returns the bytes queued at a port of this switch in the classes that matter to the packet.
     fn queue(&mut self, port: u32) -> u64;
     /// Returns the bytes queued at a port of any switch at the last snapshot; 0 without snapshots.

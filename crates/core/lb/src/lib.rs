@@ -53,6 +53,8 @@ pub struct PathSpace<'a> {
     pub uplinks: &'a [u32],
     /// Paths to the destination's switch, for schemes that write [`registry::TagKind::Guided`]; else `None`.
     pub guided: Option<&'a Arc<GuidedPaths>>,
+    /// Number of the destination's switch: destinations of one switch share `guided`. 0 without `guided`.
+    pub edge: u32,
     /// `true` per path (index in `guided`, else part 0 + U0 * (part 1 + U1 * ...)) reported dead to the host, or empty.
     pub dead: &'a [bool],
 }

@@ -20,7 +20,7 @@ impl OpenedFlow {
     fn of(flow: &FlowInfo<'_>) -> Self {
         let paths = flow.paths;
         OpenedFlow {
-            info: FlowInfo { paths: PathSpace::default(), ..*flow },
+            info: FlowInfo { paths: PathSpace { edge: paths.edge, ..PathSpace::default() }, ..*flow },
             uplinks: paths.uplinks.to_vec(),
             guided: paths.guided.cloned(),
             dead: paths.dead.to_vec(),
@@ -29,7 +29,8 @@ impl OpenedFlow {
 
     /// Returns the [`FlowInfo`].
     pub fn info(&self) -> FlowInfo<'_> {
-        let paths = PathSpace { uplinks: &self.uplinks, guided: self.guided.as_ref(), dead: &self.dead };
+        let edge = self.info.paths.edge;
+        let paths = PathSpace { uplinks: &self.uplinks, guided: self.guided.as_ref(), edge, dead: &self.dead };
         FlowInfo { paths, ..self.info }
     }
 }

@@ -125,6 +125,9 @@ impl GuidedSwitch for At<'_> {
         };
         named.unwrap_or_else(|| self.minimal(self.here))
     }
+    fn path_type(&self, local: u8, global: u8) -> Option<u8> {
+        Some(local << 4 | global)
+    }
     fn queue(&mut self, port: u32) -> u64 {
         assert!(port < self.ports(self.here), "a port that is not there");
         self.queues[(self.here + port) as usize % self.queues.len()]

@@ -101,7 +101,7 @@ fn play_counting(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Deci
                     rate: Rate(400_000_000_000),
                     full_packet: 4160,
                     early_packets: 0,
-                    paths: PathSpace { uplinks, dead: &dead, guided: (key % 5 != 0).then_some(&guided) },
+                    paths: PathSpace { uplinks, dead: &dead, guided: (key % 5 != 0).then_some(&guided), edge: 0 },
                 };
                 host.open(now, slot, &flow);
             }

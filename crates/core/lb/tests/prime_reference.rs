@@ -3,9 +3,10 @@
 
 use anabranch_lb::{
     Decision, Feedback, FlowInfo, HostScheme, Outgoing, PathSpace, Tag,
-    host::prime::{DecayOn, Prime, PrimeParameters},
+    host::prime::{DecayOn, HistoryOf, Prime, PrimeParameters},
 };
-use anabranch_units::{PacketsOrBdp, Rate, Time};
+use anabranch_settings::Auto;
+use anabranch_units::{PacketsOrBdp, PacketsOrPasses, Rate, Time};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -36,6 +37,10 @@ fn send(scheme: &mut Prime) -> Tag {
         Decision::Send(tag) => tag,
         _ => panic!("PRIME holds nothing"),
     }
+}
+
+fn packets(number: u64) -> PacketsOrPasses {
+    PacketsOrPasses::Packets(PacketsOrBdp::Packets(number))
 }
 
 fn ack(tag: Tag) -> Feedback {
@@ -137,8 +142,8 @@ proptest! {
         events in prop::collection::vec(event(), 1..600),
     ) {
         let parameters = PrimeParameters {
-            p_ecn: PacketsOrBdp::Packets(p_ecn),
-            p_nack: PacketsOrBdp::Packets(p_nack),
+            p_ecn: Auto::Value(packets(p_ecn)),
+            p_nack: packets(p_nack),
             decay,
             history_after: PacketsOrBdp::Packets(history_after),
             ..Default::default()
@@ -206,8 +211,8 @@ proptest! {
         events in prop::collection::vec(event(), 1..400),
     ) {
         let parameters = PrimeParameters {
-            p_ecn: PacketsOrBdp::Packets(p_ecn),
-            p_nack: PacketsOrBdp::Packets(p_nack),
+            p_ecn: Auto::Value(packets(p_ecn)),
+            p_nack: packets(p_nack),
             decay_on: DecayOn::Generated,
             history_after: PacketsOrBdp::Packets(0),
             ..Default::default()
@@ -244,6 +249,71 @@ proptest! {
                     let p = u32::from(p) % width;
                     scheme.on_nack(Time::ZERO, 0, p);
                     penalty[p as usize] = penalty[p as usize].max(p_nack);
+                }
+            }
+        }
+    }
+    /// With history = part a path is free while none of its values is penalised; where none is free, the one sent has the
+    /// smallest largest penalty.
+    #[test]
+    fn penalties_of_parts_are_those_of_iii_c(
+        (width, rows) in (1u32..6, 2u32..5),
+        p_ecn in 0u64..12,
+        p_nack in 0u64..30,
+        decay in 0u32..3,
+        walks in any::<bool>(),
+        seed in any::<u64>(),
+        events in prop::collection::vec(event(), 1..400),
+    ) {
+        let parameters = PrimeParameters {
+            p_ecn: Auto::Value(packets(p_ecn)),
+            p_nack: packets(p_nack),
+            // A candidate that is stepped over lets penalties decay, which this reference cannot see: none here.
+            decay: if walks { 0 } else { decay },
+            decay_on: if walks { DecayOn::Generated } else { DecayOn::Sent },
+            history: HistoryOf::Part,
+            history_after: PacketsOrBdp::Packets(0),
+            ..Default::default()
+        };
+        let (decay, bits) = (u64::from(parameters.decay), width.next_power_of_two().trailing_zeros());
+        let mut scheme = Prime::new(parameters, seed, 1);
+        let uplinks = [width, rows];
+        scheme.open(Time::ZERO, 0, &info(&uplinks));
+        let paths = width * rows;
+        let tag = |path: u32| (path % width) | (path / width) << bits;
+        let (mut low, mut high) = (vec![0u64; width as usize], vec![0u64; rows as usize]);
+        let mut dead = vec![false; paths as usize];
+        for event in events {
+            match event {
+                Event::Send => {
+                    let sent = send(&mut scheme);
+                    let path = (0..paths).find(|&path| tag(path) == sent).expect("a path's tag");
+                    let penalty = |path: u32| low[(path % width) as usize].max(high[(path / width) as usize]);
+                    let least = (0..paths).filter(|&path| !dead[path as usize]).map(penalty).min().unwrap();
+                    prop_assert!(!dead[path as usize]);
+                    prop_assert_eq!(penalty(path), least);
+                    low.iter_mut().chain(&mut high).for_each(|p| *p = p.saturating_sub(decay));
+                }
+                Event::Mark(p) => {
+                    let p = u32::from(p) % paths;
+                    scheme.on_ack(Time::ZERO, 0, &ack(tag(p)));
+                    for p in [&mut low[(p % width) as usize], &mut high[(p / width) as usize]] {
+                        *p = if *p == 0 { p_ecn } else { *p };
+                    }
+                }
+                Event::Nack(p) | Event::Timeout(p) => {
+                    let p = u32::from(p) % paths;
+                    scheme.on_nack(Time::ZERO, 0, tag(p));
+                    for p in [&mut low[(p % width) as usize], &mut high[(p / width) as usize]] {
+                        *p = (*p).max(p_nack);
+                    }
+                }
+                Event::Dead(bits) => {
+                    dead = (0..paths).map(|p| bits >> (p % 64) & 1 == 1).collect();
+                    scheme.on_paths_changed(Time::ZERO, 0, &dead);
+                    if dead.iter().all(|&d| d) {
+                        dead.fill(false);
+                    }
                 }
             }
         }

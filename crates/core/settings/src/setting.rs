@@ -1,7 +1,7 @@
 //! Types of parameters, and how each is parsed and printed.
 
 use crate::ValueSchema;
-use anabranch_units::{Bytes, BytesOrBdp, PacketsOrBdp, Rate, Time};
+use anabranch_units::{Bytes, BytesOrBdp, PacketsOrBdp, PacketsOrPasses, Rate, Time};
 use std::fmt;
 
 /// A value from a scenario or a command-line flag, before its type is known.
@@ -296,6 +296,29 @@ impl Setting for PacketsOrBdp {
         match self {
             PacketsOrBdp::Packets(packets) => Raw::Int(*packets as i64),
             PacketsOrBdp::Bdp(_) => Raw::Text(self.to_string()),
+        }
+    }
+}
+
+impl Setting for PacketsOrPasses {
+    fn expected() -> String {
+        "a number of packets such as 10, a multiple of the BDP in packets such as \"0.25bdp\", or of the passes over all \
+         paths such as \"2passes\""
+            .into()
+    }
+    fn schema() -> ValueSchema {
+        ValueSchema::Either(vec![ValueSchema::Whole, ValueSchema::Quantity(vec!["bdp", "passes", "pass"])])
+    }
+    fn read(raw: &Raw) -> Result<Self, InvalidValue> {
+        match raw {
+            Raw::Text(text) => text.parse().map_err(|reason| InvalidValue::of::<Self>(raw).because(reason)),
+            _ => PacketsOrBdp::read(raw).map(PacketsOrPasses::Packets).map_err(|_| InvalidValue::of::<Self>(raw)),
+        }
+    }
+    fn write(&self) -> Raw {
+        match self {
+            PacketsOrPasses::Packets(packets) => packets.write(),
+            PacketsOrPasses::Passes(_) => Raw::Text(self.to_string()),
         }
     }
 }

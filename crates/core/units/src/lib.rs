@@ -4,11 +4,13 @@
 //! the smallest unit is refused.
 
 mod decimal;
+mod passes;
 mod rate;
 mod size;
 mod time;
 
 pub use decimal::UnitError;
+pub use passes::PacketsOrPasses;
 pub use rate::{Rate, Serialiser};
 pub use size::{Bytes, BytesOrBdp, PacketsOrBdp};
 pub use time::Time;

@@ -43,15 +43,17 @@ impl fmt::Display for Bytes {
 /// Multiples of a BDP are stored as millionths, so that `"0.2bdp"` is exact.
 const BDP: &[Unit] = &[("bdp", 1_000_000)];
 
-fn write_bdp(millionths: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// Writes a number of millionths of `unit`.
+pub(crate) fn write_millionths(millionths: u64, unit: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let (whole, rest) = (millionths / 1_000_000, millionths % 1_000_000);
     if rest == 0 {
-        return write!(f, "{whole}bdp");
+        return write!(f, "{whole}{unit}");
     }
-    write!(f, "{whole}.{}bdp", format!("{rest:06}").trim_end_matches('0'))
+    write!(f, "{whole}.{}{unit}", format!("{rest:06}").trim_end_matches('0'))
 }
 
-fn part(millionths: u64, bdp: u64) -> u64 {
+/// Returns `millionths` of `bdp`, rounded to nearest.
+pub(crate) fn part(millionths: u64, bdp: u64) -> u64 {
     ((u128::from(millionths) * u128::from(bdp) + 500_000) / 1_000_000) as u64
 }
 
@@ -94,7 +96,7 @@ impl fmt::Display for BytesOrBdp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BytesOrBdp::Bytes(bytes) => Bytes(*bytes).fmt(f),
-            BytesOrBdp::Bdp(millionths) => write_bdp(*millionths, f),
+            BytesOrBdp::Bdp(millionths) => write_millionths(*millionths, "bdp", f),
         }
     }
 }
@@ -132,7 +134,7 @@ impl fmt::Display for PacketsOrBdp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PacketsOrBdp::Packets(packets) => packets.fmt(f),
-            PacketsOrBdp::Bdp(millionths) => write_bdp(*millionths, f),
+            PacketsOrBdp::Bdp(millionths) => write_millionths(*millionths, "bdp", f),
         }
     }
 }

@@ -12,6 +12,8 @@ parameters! {
         measured: bool = true, source "ours";
         /// Load balancer of the flows. Default: that of the scenario.
         load_balancer: Option<String> = None, source "ours";
+        /// Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the transport.
+        congestion_control: Option<String> = None, source "ours: Spritz Table III monitors one flow beside a background whose control the text does not give";
         /// Share of the flows (0 to 1, chosen at random) that becomes a second workload with its own class and load
         /// balancer.
         split_share: f64 = 0.0, source "PRIME §IV-A2: mixed traffic";

@@ -6,7 +6,7 @@ use anabranch_scenario::{scenario::Scenario, tree::Tree};
 use anabranch_settings::Auto;
 use anabranch_study::{pcap, sweep::over};
 use anabranch_topology::{FileFormat as TopologyFormat, FileParameters as TopologyFile, TopologyParameters};
-use anabranch_units::{Bytes, BytesOrBdp, PacketsOrBdp, Rate, Time};
+use anabranch_units::{Bytes, BytesOrBdp, PacketsOrBdp, PacketsOrPasses, Rate, Time};
 use anabranch_workload::{
     FileFormat, FileParameters, GeneratedAs, HostView, SizeDistribution, WorkloadParameters, generate_all,
 };
@@ -57,6 +57,7 @@ pub(crate) fn units(bytes: &[u8]) {
     both::<Bytes>(text);
     both::<BytesOrBdp>(text);
     both::<PacketsOrBdp>(text);
+    both::<PacketsOrPasses>(text);
     both::<Rate>(text);
     both::<Time>(text);
 }

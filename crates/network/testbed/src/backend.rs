@@ -109,6 +109,13 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
             "give all workloads one load balancer, or run it in the simulator (`--backend sim`)",
         );
     }
+    if let Some(own) = setup.own_transports.keys().next() {
+        return refused(
+            format!("workload[{own}].congestion_control"),
+            "found one of its own: an endpoint of a testbed has one transport",
+            "give `transport.congestion_control` alone, or run it in the simulator (`--backend sim`)",
+        );
+    }
     if setup.fabric.pfc {
         return refused(
             "fabric.pfc".into(),

@@ -33,6 +33,9 @@ pub(crate) const ACK_REQUEST: u8 = 4;
 /// Trimmed at its last hop, or acknowledges such a packet.
 pub(crate) const LAST_HOP: u8 = 16;
 
+/// Shift of the role of the next switch in the flags of an acknowledgement that guided schemes route.
+const ROLE_SHIFT: u32 = 5;
+
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
     /// Time at which it joined its present queue, in picoseconds.
@@ -49,7 +52,7 @@ pub(crate) struct Packet {
     pub(crate) next: u32,
     /// Bytes on the wire.
     pub(crate) size: u16,
-    /// Payload bytes of the data packet this is or was.
+    /// Payload bytes of the data packet this is or was. Acknowledgements: fresh entropy, or the value that guides them.
     pub(crate) payload: u16,
     pub(crate) kind: Kind,
     pub(crate) class: u8,
@@ -89,6 +92,29 @@ impl Packet {
     #[inline]
     pub(crate) fn fresh_entropy(&self) -> u16 {
         if matches!(self.kind, Kind::Ack | Kind::Nack) { self.payload } else { 0 }
+    }
+
+    /// Returns the header that guided schemes read: of an acknowledgement, which has no room for one, from its flags and
+    /// its payload.
+    #[inline]
+    pub(crate) fn guided_header(&self) -> SwitchHeader {
+        match self.kind {
+            Kind::Ack | Kind::Nack if self.flags >> ROLE_SHIFT == 0 => SwitchHeader::default(),
+            Kind::Ack | Kind::Nack => SwitchHeader::of_course((self.flags >> ROLE_SHIFT, self.payload)),
+            _ => self.head,
+        }
+    }
+
+    /// Stores the header that a guided scheme wrote.
+    #[inline]
+    pub(crate) fn set_guided_header(&mut self, header: &SwitchHeader) {
+        match self.kind {
+            Kind::Ack | Kind::Nack => {
+                let (role, ev) = header.course();
+                (self.flags, self.payload) = (self.flags & ((1 << ROLE_SHIFT) - 1) | role << ROLE_SHIFT, ev);
+            }
+            _ => self.head = *header,
+        }
     }
 
     /// Creates a packet from the destination back to the source.

@@ -65,7 +65,8 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
 
 /// Refuses to skip the steady state of a run that measures packets, or that has none.
 fn refuse_skip(setup: &Setup) -> Result<(), RunError> {
-    if setup.limits.skip && setup.transport.control().name == "dcqcn" {
+    let mut transports = std::iter::once(&setup.transport).chain(setup.own_transports.values());
+    if setup.limits.skip && transports.any(|transport| transport.control().name == "dcqcn") {
         return Err(RunError::Refused(Refusal::new(
             "run.skip",
             "found \"steady\" together with the congestion control `dcqcn`, which never settles: its rates follow timers, between which they look constant",

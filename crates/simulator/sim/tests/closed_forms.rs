@@ -2,6 +2,7 @@
 
 mod common;
 use anabranch_settings::{Parameters, Raw};
+use anabranch_topology::{FaultKind, FaultParameters};
 use anabranch_units::Time;
 use common::*;
 
@@ -106,6 +107,58 @@ fn unequal_rates_store_and_forward() {
     let rx = 4160 * 320 + 10 * 4160 * 800 + 4160 * 800 + 4160 * 320 + 4 * DELAY;
     assert_eq!(result.flows[0].fct_rx, Some(Time::from_ps(rx)));
     assert_eq!(result.flows[0].ideal_rx, Time::from_ps(rx));
+}
+
+#[test]
+fn an_ideal_of_transmission_alone_has_no_propagation() {
+    // 25 Gb/s hosts, 10 Gb/s uplinks: 10 packets of 4160 B at 800 ps per byte; 100 B more are a packet of 164 B. Under one
+    // leaf the hosts' 320 ps per byte count.
+    let keys = [
+        ("leaves", Raw::Int(2)),
+        ("spines", Raw::Int(1)),
+        ("hosts_per_leaf", Raw::Int(2)),
+        ("link_rate", text("10Gbps")),
+        ("host_link_rate", text("25Gbps")),
+        ("link_delay", text("1us")),
+    ];
+    let pairs = [(0, 2, 10 * 4096 + 100, 0), (0, 1, 4096, 0)];
+    let mut setup = setup(topology("leaf-spine", &keys), flows(&pairs), "ecmp");
+    setup.fabric.set("ideal_fct", &text("transmission")).unwrap();
+    let result = run(&setup);
+    let ideal = |flow: usize| (result.flows[flow].ideal_rx.ps(), result.flows[flow].ideal_ack.ps());
+    assert_eq!(ideal(0), ((10 * 4160 + 164) * 800, (10 * 4160 + 164) * 800));
+    assert_eq!(ideal(1), (4160 * 320, 4160 * 320));
+}
+
+#[test]
+fn limits_of_a_slowed_link_may_fall_with_its_rate() {
+    // Four hosts send 150 packets each over one uplink at a quarter of its rate. Its queue has 400,000 B: 96 packets; at a
+    // quarter 100,000 B: 24 packets.
+    for (slowed_limits, packets) in [("keep", 96u64), ("scale", 24)] {
+        let keys = [
+            ("leaves", Raw::Int(2)),
+            ("spines", Raw::Int(1)),
+            ("hosts_per_leaf", Raw::Int(4)),
+            ("link_rate", text("400Gbps")),
+            ("link_delay", text("1us")),
+        ];
+        let graph = topology("leaf-spine", &keys);
+        let list: Vec<_> = (0..4).map(|host| (host, host + 4, 150 * 4096, 0)).collect();
+        let mut setup = unconstrained(setup(graph.clone(), flows(&list), "ecmp"));
+        setup.fabric.set("queue_limit", &text("400000B")).unwrap();
+        setup.fabric.set("slowed_limits", &text(slowed_limits)).unwrap();
+        let uplink = graph.link_ids().find(|link| graph.link_name(*link) == "leaf0->spine0").unwrap();
+        let fault = FaultParameters {
+            kind: FaultKind::LinkDegrade,
+            factor: 0.25,
+            links: vec![graph.cable_name(uplink)],
+            ..FaultParameters::default()
+        };
+        setup.faults = fault.resolve(&graph, 0, 1).unwrap();
+        let result = run(&setup);
+        let row = result.links.iter().find(|row| row.from == "leaf0" && row.to == "spine0").unwrap();
+        assert_eq!(row.queue.max_bytes, Some(packets * 4160), "{slowed_limits}");
+    }
 }
 
 #[test]

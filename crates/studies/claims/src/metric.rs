@@ -6,7 +6,11 @@ use anabranch_report::{
     read_summary,
 };
 use anabranch_units::Rate;
-use std::{collections::BTreeMap, fmt, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::Path,
+};
 
 /// Name of all workloads, or all bins, together.
 pub(super) const ALL: &str = "all";
@@ -42,6 +46,12 @@ enum Kind {
     Path(String),
     /// Column of `links` over the links that match a filter; `None` for the sum.
     Links { column: String, of: Option<Of>, filter: LinkFilter },
+    /// Unevenness of the uplinks of switches whose names begin with this, over flows.
+    UplinkSpread { from: String },
+    /// Jain's index over the finished flows: of their slowdowns, else of their times.
+    JainOfFlows { slowdown: bool },
+    /// Jain's index of a metric over the measured workloads: the jobs.
+    JainOfJobs(Box<Metric>),
     /// Two metrics with an operator.
     Two(Box<Metric>, char, Box<Metric>),
 }
@@ -122,8 +132,8 @@ impl Metric {
     pub fn is_per_workload(&self) -> bool {
         match &self.kind {
             Kind::Compared(metric) => metric.is_of_flows(),
-            Kind::Flows { .. } | Kind::Count | Kind::Column { .. } => true,
-            Kind::Path(_) | Kind::Links { .. } => false,
+            Kind::Flows { .. } | Kind::Count | Kind::Column { .. } | Kind::JainOfFlows { .. } => true,
+            Kind::Path(_) | Kind::Links { .. } | Kind::UplinkSpread { .. } | Kind::JainOfJobs(_) => false,
             Kind::Two(left, _, right) => left.is_per_workload() && right.is_per_workload(),
         }
     }
@@ -132,8 +142,8 @@ impl Metric {
     pub fn is_per_bin(&self) -> bool {
         match &self.kind {
             Kind::Compared(metric) => over_flows(metric.name).is_some(),
-            Kind::Flows { .. } | Kind::Count | Kind::Column { .. } => true,
-            Kind::Path(_) | Kind::Links { .. } => false,
+            Kind::Flows { .. } | Kind::Count | Kind::Column { .. } | Kind::JainOfFlows { .. } => true,
+            Kind::Path(_) | Kind::Links { .. } | Kind::UplinkSpread { .. } | Kind::JainOfJobs(_) => false,
             Kind::Two(left, _, right) => left.is_per_bin() && right.is_per_bin(),
         }
     }
@@ -142,8 +152,9 @@ impl Metric {
     fn is_of_times(&self) -> bool {
         match &self.kind {
             Kind::Compared(metric) => metric.is_of_flows(),
-            Kind::Flows { .. } => true,
-            Kind::Count | Kind::Column { .. } | Kind::Path(_) | Kind::Links { .. } => false,
+            Kind::Flows { .. } | Kind::JainOfFlows { .. } => true,
+            Kind::Count | Kind::Column { .. } | Kind::Path(_) | Kind::Links { .. } | Kind::UplinkSpread { .. } => false,
+            Kind::JainOfJobs(of) => of.is_of_times(),
             Kind::Two(left, _, right) => left.is_of_times() || right.is_of_times(),
         }
     }
@@ -187,6 +198,18 @@ impl Metric {
         SHARES.into_iter().map(of).collect()
     }
 
+    /// Returns the distribution of a column over links, `links.COLUMN` or `links.COLUMN[FILTERS]`, as shares and metrics.
+    ///
+    /// # Errors
+    /// [`MetricError`] for an unknown column or filter.
+    pub fn distribution_over_links(text: &str) -> Result<Vec<(f64, Metric)>, MetricError> {
+        let (column, filters) = text.split_once('[').map_or((text, String::new()), |(c, f)| (c, format!("[{f}")));
+        let shares = Metric::distribution("slowdown").into_iter().map(|(share, _)| share);
+        shares
+            .map(|share| Ok((share, Metric::read(&format!("{column}.p{}{filters}", (share * 1e6).round() / 1e4))?)))
+            .collect()
+    }
+
     /// Returns the value for a run; `None` if the run has none. Infinite if flows that count never ended.
     pub fn value(&self, run: &RunData, workload: &str, bin: &str) -> Option<f64> {
         if self.is_of_times() && run.has_unfinished_flows(workload) {
@@ -213,6 +236,16 @@ impl Metric {
             }
             Kind::Path(path) => path.split('.').try_fold(&run.json, |at, part| at.get(part))?.as_f64(),
             Kind::Links { column, of, filter } => run.over_links(column, *of, filter),
+            Kind::UplinkSpread { from } => run.uplink_spread(from),
+            Kind::JainOfFlows { slowdown } => {
+                let pick = if *slowdown { Pick::Slowdown } else { Pick::Time };
+                jain(&run.sorted(pick, workload, bin))
+            }
+            Kind::JainOfJobs(of) => {
+                let measured = run.summary.workloads.iter().filter(|(_, flows)| flows.measured);
+                let values: Option<Vec<f64>> = measured.map(|(name, _)| of.value(run, name, ALL)).collect();
+                jain(&values?)
+            }
             Kind::Two(left, sign, right) => {
                 let (left, right) = (left.value(run, workload, bin)?, right.value(run, workload, bin)?);
                 match sign {
@@ -228,8 +261,9 @@ impl Metric {
     fn needs_flows(&self, bins: bool) -> bool {
         match &self.kind {
             Kind::Compared(metric) => bins && over_flows(metric.name).is_some(),
-            Kind::Flows { .. } | Kind::Count | Kind::Column { .. } => true,
-            Kind::Path(_) | Kind::Links { .. } => false,
+            Kind::Flows { .. } | Kind::Count | Kind::Column { .. } | Kind::JainOfFlows { .. } => true,
+            Kind::Path(_) | Kind::Links { .. } | Kind::UplinkSpread { .. } => false,
+            Kind::JainOfJobs(of) => of.needs_flows(bins),
             Kind::Two(left, _, right) => left.needs_flows(bins) || right.needs_flows(bins),
         }
     }
@@ -241,6 +275,28 @@ impl Metric {
             _ => false,
         }
     }
+
+    fn needs_uplinks(&self) -> bool {
+        match &self.kind {
+            Kind::UplinkSpread { .. } => true,
+            Kind::Two(left, _, right) => left.needs_uplinks() || right.needs_uplinks(),
+            _ => false,
+        }
+    }
+}
+
+/// Returns the largest value less the smallest over the mean; `None` without a mean above 0.
+fn spread(values: &[f64]) -> Option<f64> {
+    let ends = values.iter().fold((f64::INFINITY, 0.0f64), |(low, high), &x| (low.min(x), high.max(x)));
+    let mean = mean(values).filter(|mean| *mean > 0.0)?;
+    Some((ends.1 - ends.0) / mean)
+}
+
+/// Returns Jain's index of fairness, (sum x)^2 / (n sum x^2): 1 if all are equal, 1/n if one has everything (Jain, Chiu
+/// and Hawe, 1984). `None` without values.
+fn jain(values: &[f64]) -> Option<f64> {
+    let (sum, squares) = values.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+    (squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
 }
 
 /// Parses names such as `fct_p99`. Returns `true` for slowdowns, and the statistic.
@@ -270,6 +326,16 @@ fn one(text: &str) -> Result<Kind, MetricError> {
     if let Some((slowdown, of)) = over_flows(text) {
         return Ok(Kind::Flows { slowdown, of });
     }
+    if let Some(of) = text.strip_prefix("jain(").and_then(|rest| rest.strip_suffix(')')) {
+        if let "fct" | "slowdown" = of {
+            return Ok(Kind::JainOfFlows { slowdown: of == "slowdown" });
+        }
+        let of = Metric::read(of)?;
+        if !of.is_per_workload() {
+            return wrong(format!("`{text}`: `{of}` is not kept per workload"), None);
+        }
+        return Ok(Kind::JainOfJobs(Box::new(of)));
+    }
     if text == "flows" {
         return Ok(Kind::Count);
     }
@@ -284,6 +350,14 @@ fn one(text: &str) -> Result<Kind, MetricError> {
     }
     if let Some(rest) = text.strip_prefix("links.") {
         return links(rest);
+    }
+    if let Some(rest) = text.strip_prefix("uplinks.spread") {
+        let from = rest.strip_prefix("[from=").and_then(|rest| rest.strip_suffix(']'));
+        return match (rest, from) {
+            ("", _) => Ok(Kind::UplinkSpread { from: String::new() }),
+            (_, Some(from)) => Ok(Kind::UplinkSpread { from: from.to_string() }),
+            _ => wrong(format!("`{text}`: write uplinks.spread, or uplinks.spread[from=leaf0]"), None),
+        };
     }
     let paths = numbers_of_a_summary();
     if paths.iter().any(|path| path == text) {
@@ -403,6 +477,8 @@ pub struct RunData {
     flows: Vec<FlowValue>,
     workloads: Vec<String>,
     links: Vec<LinkValue>,
+    /// Per uplink (its two switches), the data packets of each flow on it.
+    uplinks: BTreeMap<(String, String), Vec<f64>>,
     bins: BTreeMap<String, (u64, u64)>,
 }
 
@@ -417,7 +493,11 @@ impl RunData {
         let Some(summary) = read_summary(directory)? else { return Ok(None) };
         let json = serde_json::to_value(&summary).unwrap_or_default();
         let workloads = summary.workloads.keys().cloned().collect();
-        let mut data = RunData { summary, json, flows: vec![], workloads, links: vec![], bins };
+        let mut data =
+            RunData { summary, json, flows: vec![], workloads, links: vec![], uplinks: BTreeMap::new(), bins };
+        if metrics.clone().any(Metric::needs_uplinks) {
+            data.read_uplinks(directory)?;
+        }
         if metrics.clone().any(|metric| metric.needs_flows(!data.bins.is_empty())) {
             data.read_flows(directory)?;
         }
@@ -469,6 +549,37 @@ impl RunData {
         };
         self.links = (0..frame.rows()).map(link).collect();
         Ok(())
+    }
+
+    fn read_uplinks(&mut self, directory: &Path) -> Result<(), ReportError> {
+        let columns = ["flow_id", "from", "to", "packets"];
+        let Some(frame) = Frame::read(directory, "uplinks", &columns)? else { return Ok(()) };
+        let (flows, from, to) = (frame.integers("flow_id"), frame.texts("from"), frame.texts("to"));
+        let packets = frame.integers("packets");
+        let mut of_switch: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
+        for row in 0..frame.rows() {
+            if let (Some(Some(flow)), Some(from), Some(to), Some(Some(packets))) =
+                (flows.get(row), from.get(row), to.get(row), packets.get(row))
+            {
+                of_switch.entry(from).or_default().insert(*flow);
+                self.uplinks.entry((from.clone(), to.clone())).or_default().push(*packets as f64);
+            }
+        }
+        // A flow without a row for an uplink of its switch has sent nothing there.
+        for ((from, _), packets) in &mut self.uplinks {
+            let flows = of_switch.get(from.as_str()).map_or(0, BTreeSet::len);
+            packets.resize(flows.max(packets.len()), 0.0);
+        }
+        Ok(())
+    }
+
+    /// Returns the mean over uplinks of what one flow puts on it most less what one puts there least, over the mean of all
+    /// flows; `None` where uplinks were not counted.
+    fn uplink_spread(&self, from: &str) -> Option<f64> {
+        let of =
+            self.uplinks.iter().filter(|((own, _), _)| own.starts_with(from)).filter_map(|(_, flows)| spread(flows));
+        let spreads: Vec<f64> = of.collect();
+        take(&spreads, Of::Mean)
     }
 
     /// Returns `true` if a deadlock, a stall or the time limit ended the run before flows that count had finished.
@@ -536,6 +647,37 @@ fn take(sorted: &[f64], of: Of) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_spread_of_an_uplink_by_hand() {
+        // 8, 10, 12 packets of three flows: (12 - 8) / 10.
+        assert_eq!((spread(&[8.0, 10.0, 12.0]), spread(&[5.0; 4]), spread(&[])), (Some(0.4), Some(0.0), None));
+        assert!(
+            matches!(Metric::read("uplinks.spread[from=leaf0]").unwrap().kind, Kind::UplinkSpread { from } if from == "leaf0")
+        );
+        assert!(Metric::read("uplinks.spread[leaf0]").unwrap_err().message.contains("write uplinks.spread"));
+    }
+
+    #[test]
+    fn jains_index_by_hand() {
+        // 2, 2, 2: 36 / (3 * 12) = 1. 1, 2, 3: 36 / (3 * 14) = 6/7. One of four: 1/4.
+        assert_eq!(jain(&[2.0; 3]), Some(1.0));
+        assert_eq!(jain(&[1.0, 2.0, 3.0]), Some(36.0 / 42.0));
+        assert_eq!((jain(&[5.0, 0.0, 0.0, 0.0]), jain(&[])), (Some(0.25), None));
+        assert!(matches!(Metric::read("jain(fct)").unwrap().kind, Kind::JainOfFlows { slowdown: false }));
+        assert!(matches!(Metric::read("jain(fct_max)").unwrap().kind, Kind::JainOfJobs(_)));
+        assert!(Metric::read("jain(counters.flowlets)").unwrap_err().message.contains("not kept per workload"));
+    }
+
+    #[test]
+    fn a_column_of_links_has_a_distribution() {
+        let of = Metric::distribution_over_links("links.queue_max_bytes[tier=fabric]").unwrap();
+        let ends = [&of[0], &of[of.len() - 1]].map(|(share, metric)| (*share, metric.name()));
+        assert_eq!(ends[0], (0.0, "links.queue_max_bytes.p0[tier=fabric]"));
+        assert_eq!(ends[1], (1.0, "links.queue_max_bytes.p100[tier=fabric]"));
+        let error = Metric::distribution_over_links("links.queue_max").unwrap_err();
+        assert!(error.message.contains("no column `queue_max`"), "{error:?}");
+    }
 
     #[test]
     fn metrics_by_name() {

@@ -2,7 +2,7 @@
 
 use super::{
     claim::{Best, Claim, ClaimKind, Operand, Published, Reduce, Take},
-    metric::Metric,
+    metric::{Metric, MetricError},
     model::{Figure, FigureKind, Filter, Quick, SeedStatistic, Study, Target},
 };
 use anabranch_report::SweepAxis;
@@ -149,10 +149,12 @@ impl<'t> Table<'t> {
     }
 
     fn metric_of(&self, key: &str, text: &str, node: &Node) -> Result<Metric, ScenarioError> {
-        Metric::read(text).map_err(|error| {
-            let placed = self.error(format!("`{key}`: {}", error.message)).at(node.place.clone());
-            did_you_mean(placed, error.nearest)
-        })
+        Metric::read(text).map_err(|error| self.wrong_metric(key, error, node))
+    }
+
+    fn wrong_metric(&self, key: &str, error: MetricError, node: &Node) -> ScenarioError {
+        let placed = self.error(format!("`{key}`: {}", error.message)).at(node.place.clone());
+        did_you_mean(placed, error.nearest)
     }
 
     fn filter(&mut self, key: &str) -> Result<Filter, ScenarioError> {
@@ -274,8 +276,7 @@ fn figure(section: Section<'_>) -> Result<Figure, ScenarioError> {
         _ => FigureKind::Bars,
     };
     let metrics = if kind == FigureKind::Cdf {
-        let word = table.section.word("metric", &["slowdown", "fct"])?.unwrap_or("slowdown");
-        Metric::distribution(word).into_iter().map(|(_, metric)| metric).collect()
+        distribution(&mut table)?
     } else {
         let one = table.metric("metric")?;
         let several = match table.section.take("metrics") {
@@ -321,6 +322,19 @@ fn figure(section: Section<'_>) -> Result<Figure, ScenarioError> {
     };
     table.section.finish(FIGURE)?;
     Ok(figure)
+}
+
+/// Metrics of a figure of kind `cdf`.
+fn distribution(table: &mut Table<'_>) -> Result<Vec<Metric>, ScenarioError> {
+    let found = match table.section.peek("metric").map(|node| (node, node.raw())) {
+        Some((node, Some(Raw::Text(text)))) if text.starts_with("links.") => {
+            table.section.take("metric");
+            let found = Metric::distribution_over_links(&text);
+            found.map_err(|error| table.wrong_metric("metric", error, node))?
+        }
+        _ => Metric::distribution(table.section.word("metric", &["slowdown", "fct"])?.unwrap_or("slowdown")),
+    };
+    Ok(found.into_iter().map(|(_, metric)| metric).collect())
 }
 
 fn targets(table: &mut Table<'_>) -> Result<Vec<Target>, ScenarioError> {

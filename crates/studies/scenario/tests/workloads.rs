@@ -120,3 +120,32 @@ fn ring_steps_are_sequential() {
     let least = 5.0 * (acknowledged + 1.0) + alone;
     assert!((least..least * 1.02).contains(&end), "{end} {least}");
 }
+
+#[test]
+fn a_workload_may_have_its_own_congestion_control() {
+    let text = "[fabric]\nprofile = \"spritz\"\n[transport.nscc]\neta = 0.2\n[[workload]]\nkind = \"microbenchmark\"\npart = \"monitored\"\n\
+        [[workload]]\nkind = \"microbenchmark\"\npart = \"background\"\nname = \"jam\"\nsplit_share = 0.5\n\
+        congestion_control = \"nscc\"\n";
+    let setup = setup(DRAGONFLY, text).unwrap();
+    let names: Vec<&str> = setup.flows.workloads.iter().map(|workload| workload.name.as_str()).collect();
+    let own: Vec<(&str, &str)> = setup
+        .own_transports
+        .iter()
+        .map(|(workload, transport)| (names[*workload as usize], transport.control().name))
+        .collect();
+    // Both parts of the split have it, the monitored flow the profile's.
+    assert_eq!(own, [("jam", "nscc"), ("jam-split", "nscc")]);
+    assert_eq!(setup.transport.control().name, "dctcp");
+    let scenario = |text: &str| {
+        let text = format!("[topology]\n{DRAGONFLY}\n{text}");
+        Scenario::read(Tree::parse("test.toml", &text).unwrap(), "test", Path::new(""))
+    };
+    // What is written out has the tables of both, so that it reads back the same.
+    let written = scenario(text).unwrap().to_toml();
+    assert!(written.contains("[transport.dctcp]") && written.contains("eta = 0.2"), "{written}");
+    let again = Scenario::read(Tree::parse("again.toml", &written).unwrap(), "again", Path::new("")).unwrap();
+    assert_eq!(again.setup(1).unwrap().own_transports, setup.own_transports);
+    let error = scenario(&text.replace("= \"nscc\"", "= \"nsc\"")).unwrap_err().to_string();
+    assert!(error.contains("[[workload]] 2: `congestion_control`: found \"nsc\""), "{error}");
+    assert!(error.contains("did you mean `nscc`?"), "{error}");
+}

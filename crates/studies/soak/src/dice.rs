@@ -54,8 +54,11 @@ impl Dice {
             Raw::Float(value) => self.scaled(*value, ""),
             Raw::Text(text) => {
                 let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+                let other_shape = matches!(&parameter.schema, ValueSchema::Either(_)) && self.once_in(3);
                 match number.parse::<f64>() {
-                    Ok(value) if !number.is_empty() => quoted(self.scaled(value, &text[number.len()..])),
+                    Ok(value) if !number.is_empty() && !other_shape => {
+                        quoted(self.scaled(value, &text[number.len()..]))
+                    }
                     _ => self.of_shape(&parameter.schema)?,
                 }
             }
@@ -82,6 +85,10 @@ impl Dice {
             ValueSchema::Quantity(units) if units.contains(&"us") => Some(quoted(self.pick(&["2us", "50us", "1ns"]))),
             ValueSchema::Quantity(units) if units.contains(&"Gbps") => Some(quoted(self.pick(&["10Gbps", "100Gbps"]))),
             ValueSchema::Quantity(units) if units.contains(&"kB") => Some(quoted(self.pick(&["5kB", "50kB", "1MB"]))),
+            ValueSchema::Quantity(units) if units.contains(&"passes") => {
+                Some(quoted(self.pick(&["1pass", "0.25passes", "3passes"])))
+            }
+            ValueSchema::Quantity(units) if units.contains(&"bdp") => Some(quoted(self.pick(&["0.1bdp", "2bdp"]))),
             ValueSchema::Either(shapes) if !shapes.is_empty() => {
                 let shape = self.one(shapes);
                 self.of_shape(&shape)

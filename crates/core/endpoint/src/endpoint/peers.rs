@@ -560,7 +560,7 @@ pub(super) fn open_with_scheme(state: &mut State, peer: u32, stream: u32, now: T
         rate: settings.rate,
         full_packet: full as u32,
         early_packets: transport.early_packets(),
-        paths: PathSpace { uplinks: &uplinks, guided: guided.as_ref(), dead: &[] },
+        paths: PathSpace { uplinks: &uplinks, guided: guided.as_ref(), edge: peer.wrapping_add(1), dead: &[] },
     };
     state.balancer.open(now, &info)
 }

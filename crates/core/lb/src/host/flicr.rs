@@ -1,6 +1,9 @@
 //! Flicr (also Flier; specification 3.6): one path at a time, drawn by weight and left when too many ACKs are marked.
 
-use super::{OnTimeout, Slots, guided::Sampler};
+use super::{
+    OnTimeout, Slots,
+    guided::{Blocks, Sampler},
+};
 use crate::{
     Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, Spread, Tag, Weights,
     registry::{Invalid, SchemeCapabilities, TagKind},
@@ -112,7 +115,7 @@ impl HostScheme for Flicr {
         let index = match flow.current {
             Some(index) => index,
             None => {
-                let index = flow.sampler.draw(now);
+                let index = flow.sampler.draw(&mut Blocks::default(), now);
                 (flow.current, flow.grace, flow.since) = (Some(index), true, now);
                 index
             }
@@ -152,7 +155,7 @@ impl HostScheme for Flicr {
     fn on_paths_changed(&mut self, _now: Time, slot: u32, dead: &[bool]) {
         let Some(flow) = self.flows.get(slot) else { return };
         flow.sampler.set_dead(dead.to_vec());
-        if flow.current.is_some_and(|index| flow.sampler.is_blocked(index)) {
+        if flow.current.is_some_and(|index| flow.sampler.is_blocked(&Blocks::default(), index)) {
             flow.current = None;
         }
     }

@@ -52,15 +52,20 @@ pub(crate) fn interval(block_interval: Never<Time>) -> Option<Time> {
     }
 }
 
+/// Blocked paths of a list: those of a flow, or of all flows of an endpoint to one destination.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Blocks {
+    paths: Vec<u32>,
+    /// Timer interval in which the blocks were set.
+    epoch: u64,
+}
+
 #[derive(Debug)]
 pub(crate) struct Sampler {
     /// Cumulative weight after each run of paths of equal weight, with the index after the run.
     runs: Vec<(u32, f64)>,
     /// Weight of path 0, original and current.
     first: (f64, f64),
-    blocked: Vec<u32>,
-    /// Timer interval in which the blocks were set.
-    epoch: u64,
     interval: Option<Time>,
     dead: Vec<bool>,
     pub(crate) stream: Stream,
@@ -81,15 +86,7 @@ impl Sampler {
         if cumulative.is_empty() {
             cumulative.push((1, 1.0));
         }
-        let mut sampler = Sampler {
-            runs: cumulative,
-            first: (0.0, 0.0),
-            blocked: Vec::new(),
-            epoch: 0,
-            interval,
-            dead: Vec::new(),
-            stream,
-        };
+        let mut sampler = Sampler { runs: cumulative, first: (0.0, 0.0), interval, dead: Vec::new(), stream };
         sampler.first = (sampler.weight_of_run(0), sampler.weight_of_run(0));
         sampler
     }
@@ -121,10 +118,10 @@ impl Sampler {
         self.first.1 = weight.unwrap_or(self.first.0);
     }
 
-    pub(crate) fn block(&mut self, now: Time, index: u32) {
-        self.restore(now);
-        if index < self.len() && !self.blocked.contains(&index) {
-            self.blocked.push(index);
+    pub(crate) fn block(&self, blocks: &mut Blocks, now: Time, index: u32) {
+        self.restore(blocks, now);
+        if index < self.len() && !blocks.paths.contains(&index) {
+            blocks.paths.push(index);
         }
     }
 
@@ -132,30 +129,30 @@ impl Sampler {
         self.dead = dead;
     }
 
-    pub(crate) fn is_blocked(&self, index: u32) -> bool {
-        self.blocked.contains(&index) || self.dead.get(index as usize).copied().unwrap_or(false)
+    pub(crate) fn is_blocked(&self, blocks: &Blocks, index: u32) -> bool {
+        blocks.paths.contains(&index) || self.dead.get(index as usize).copied().unwrap_or(false)
     }
 
-    fn restore(&mut self, now: Time) {
+    fn restore(&self, blocks: &mut Blocks, now: Time) {
         let epoch = self.interval.map_or(0, |interval| now.ps() / interval.ps().max(1));
-        if epoch != self.epoch {
-            self.blocked.clear();
-            self.epoch = epoch;
+        if epoch != blocks.epoch {
+            blocks.paths.clear();
+            blocks.epoch = epoch;
         }
     }
 
     /// Draws a path by weight. If all are blocked, all are restored (ours: the paper leaves it open).
     #[inline]
-    pub(crate) fn draw(&mut self, now: Time) -> u32 {
-        self.restore(now);
-        let free = self.blocked.is_empty() && self.dead.is_empty();
+    pub(crate) fn draw(&mut self, blocks: &mut Blocks, now: Time) -> u32 {
+        self.restore(blocks, now);
+        let free = blocks.paths.is_empty() && self.dead.is_empty();
         for _ in 0..TRIES {
             let index = self.sample();
-            if free || !self.is_blocked(index) {
+            if free || !self.is_blocked(blocks, index) {
                 return index;
             }
         }
-        self.draw_exactly()
+        self.draw_exactly(blocks)
     }
 
     fn sample(&mut self) -> u32 {
@@ -173,15 +170,15 @@ impl Sampler {
     }
 
     #[cold]
-    fn draw_exactly(&mut self) -> u32 {
-        let total: f64 = (0..self.len()).filter(|&i| !self.is_blocked(i)).map(|i| self.weight(i)).sum();
+    fn draw_exactly(&mut self, blocks: &mut Blocks) -> u32 {
+        let total: f64 = (0..self.len()).filter(|&i| !self.is_blocked(blocks, i)).map(|i| self.weight(i)).sum();
         if total <= 0.0 {
-            self.blocked.clear();
+            blocks.paths.clear();
             return self.sample();
         }
         let mut rest = self.stream.unit() * total;
         let mut last = 0;
-        for index in (0..self.len()).filter(|&i| !self.is_blocked(i)) {
+        for index in (0..self.len()).filter(|&i| !self.is_blocked(blocks, i)) {
             last = index;
             rest -= self.weight(index);
             if rest < 0.0 {
@@ -201,9 +198,9 @@ mod tests {
         Sampler::of(&four_paths(), Spread { weights, scale: 3.0 }, interval, Stream::keyed(1, 2, "test"))
     }
 
-    fn shares(s: &mut Sampler, now: Time) -> [f64; 4] {
+    fn shares(s: &mut Sampler, blocks: &mut Blocks, now: Time) -> [f64; 4] {
         let mut counts = [0u32; 4];
-        (0..40_000).for_each(|_| counts[s.draw(now) as usize] += 1);
+        (0..40_000).for_each(|_| counts[s.draw(blocks, now) as usize] += 1);
         counts.map(|count| f64::from(count) / 40_000.0)
     }
 
@@ -215,51 +212,55 @@ mod tests {
         // 1491/691.4 * 3, 1491/1382.8 * 3 (twice), 1.
         let weights = [3.0 * 1491.0 / 691.4, 3.0 * 1491.0 / 1382.8, 3.0 * 1491.0 / 1382.8, 1.0];
         let sum: f64 = weights.iter().sum();
-        let found = shares(&mut sampler(Weights::Latency, None), Time::ZERO);
+        let found = shares(&mut sampler(Weights::Latency, None), &mut Blocks::default(), Time::ZERO);
         for (found, weight) in found.iter().zip(weights) {
             assert!((found - weight / sum).abs() < NEAR, "{found} {}", weight / sum);
         }
-        assert!(shares(&mut sampler(Weights::Uniform, None), Time::ZERO).iter().all(|s| (s - 0.25).abs() < NEAR));
+        assert!(
+            shares(&mut sampler(Weights::Uniform, None), &mut Blocks::default(), Time::ZERO)
+                .iter()
+                .all(|s| (s - 0.25).abs() < NEAR)
+        );
     }
 
     #[test]
     fn blocked_paths_come_back_with_the_timer() {
-        let mut s = sampler(Weights::Uniform, Some(Time::from_ms(1)));
+        let (mut s, mut blocks) = (sampler(Weights::Uniform, Some(Time::from_ms(1))), Blocks::default());
         let at = Time::from_us(2300);
-        s.block(at, 1);
-        s.block(at, 2);
-        let found = shares(&mut s, at);
+        s.block(&mut blocks, at, 1);
+        s.block(&mut blocks, at, 2);
+        let found = shares(&mut s, &mut blocks, at);
         assert_eq!((found[1], found[2]), (0.0, 0.0));
         assert!((found[0] - 0.5).abs() < NEAR);
         // The timer fires at 3 ms, independent of the time of the block.
-        assert_eq!(shares(&mut s, Time::from_us(2999))[1], 0.0);
-        assert!(shares(&mut s, Time::from_us(3000))[1] > 0.2);
+        assert_eq!(shares(&mut s, &mut blocks, Time::from_us(2999))[1], 0.0);
+        assert!(shares(&mut s, &mut blocks, Time::from_us(3000))[1] > 0.2);
         // Without a timer they remain blocked; if all are blocked, all are restored.
-        let mut s = sampler(Weights::Uniform, None);
-        (1..4).for_each(|i| s.block(Time::ZERO, i));
-        assert_eq!(shares(&mut s, Time::from_ms(500))[0], 1.0);
-        s.block(Time::ZERO, 0);
-        assert!(shares(&mut s, Time::ZERO).iter().all(|s| (s - 0.25).abs() < NEAR));
+        let (mut s, mut blocks) = (sampler(Weights::Uniform, None), Blocks::default());
+        (1..4).for_each(|i| s.block(&mut blocks, Time::ZERO, i));
+        assert_eq!(shares(&mut s, &mut blocks, Time::from_ms(500))[0], 1.0);
+        s.block(&mut blocks, Time::ZERO, 0);
+        assert!(shares(&mut s, &mut blocks, Time::ZERO).iter().all(|s| (s - 0.25).abs() < NEAR));
     }
 
     #[test]
     fn a_bias_moves_the_first_path_alone() {
-        let mut s = sampler(Weights::Uniform, None);
+        let (mut s, mut blocks) = (sampler(Weights::Uniform, None), Blocks::default());
         s.bias(Some(97.0));
-        assert!((shares(&mut s, Time::ZERO)[0] - 0.97).abs() < NEAR);
-        s.block(Time::ZERO, 0);
-        assert_eq!(shares(&mut s, Time::ZERO)[0], 0.0);
-        let mut s = sampler(Weights::Uniform, None);
+        assert!((shares(&mut s, &mut blocks, Time::ZERO)[0] - 0.97).abs() < NEAR);
+        s.block(&mut blocks, Time::ZERO, 0);
+        assert_eq!(shares(&mut s, &mut blocks, Time::ZERO)[0], 0.0);
+        let (mut s, mut blocks) = (sampler(Weights::Uniform, None), Blocks::default());
         s.bias(Some(97.0));
         s.bias(None);
-        assert!((shares(&mut s, Time::ZERO)[0] - 0.25).abs() < NEAR);
+        assert!((shares(&mut s, &mut blocks, Time::ZERO)[0] - 0.25).abs() < NEAR);
     }
 
     #[test]
     fn dead_paths_are_never_drawn() {
-        let mut s = sampler(Weights::Latency, None);
+        let (mut s, mut blocks) = (sampler(Weights::Latency, None), Blocks::default());
         s.set_dead(vec![true, false, true, true]);
-        assert_eq!(shares(&mut s, Time::ZERO)[1], 1.0);
+        assert_eq!(shares(&mut s, &mut blocks, Time::ZERO)[1], 1.0);
     }
 
     #[test]

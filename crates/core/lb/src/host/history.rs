@@ -1,9 +1,9 @@
 //! Congestion history: a penalty per path that decays with every packet (PRIME §III-D, specification 5.4).
 //!
 //! Nothing is decremented: a clock counts the decay, and a penalised path carries a stamp, the clock at which its
-//! penalty ends. Each signal gives a constant penalty, so its paths, in order of feedback, are sorted by stamp. Doubly
-//! linked lists threaded through the paths hold them, the least penalised in front: every operation is O(1), amortised.
-//! Stamps and clock wrap; penalties are at most 2^30, so differences determine the order.
+//! penalty ends. Doubly linked lists threaded through the paths hold them by signal, the least penalised in front. A
+//! signal with a constant penalty appends, so every operation is O(1), amortised; one with varying penalties passes over
+//! the later stamps of its list. Stamps and clock wrap; penalties are at most 2^30, so differences determine the order.
 
 /// Not in a list.
 const NONE: u16 = u16::MAX;
@@ -41,6 +41,10 @@ pub(crate) struct History {
     live: u16,
     clock: u32,
     larger: Signal,
+    /// A loss leaves the penalty of a mark as it is.
+    keeps_marks: bool,
+    /// Per path: its last penalty is that of a mark. Empty unless `keeps_marks`.
+    by_mark: Box<[bool]>,
     /// The least penalised paths have been released although their penalty lasts until this stamp.
     released: Option<u32>,
 }
@@ -53,10 +57,11 @@ fn after(a: u32, b: u32) -> bool {
 impl History {
     /// Creates the state of `paths` paths (at most 2^16 - 5) without penalties. `larger` is the signal with the largest
     /// penalty; only [`Signal::Timeout`] gives timeouts a list of their own.
-    pub(crate) fn new(paths: u16, larger: Signal) -> Self {
+    /// With `keeps_marks` a loss does not replace the penalty of a mark.
+    pub(crate) fn new(paths: u16, larger: Signal, keeps_marks: bool) -> Self {
         let end = paths + if larger == Signal::Timeout { 3 } else { 2 };
-        let entries = Box::default();
-        History { entries, paths, end, listed: 0, live: paths, clock: 0, released: None, larger }
+        let (entries, by_mark) = (Box::default(), Box::default());
+        History { entries, paths, end, listed: 0, live: paths, clock: 0, released: None, larger, keeps_marks, by_mark }
     }
 
     fn allocate(&mut self) {
@@ -66,6 +71,9 @@ impl History {
                 entries[head as usize] = ListNode { stamp: 0, next: head, previous: head };
             }
             self.entries = entries.into();
+            if self.keeps_marks {
+                self.by_mark = vec![false; usize::from(self.paths)].into();
+            }
         }
     }
 
@@ -80,7 +88,18 @@ impl History {
         self.listed == self.live
     }
 
-    #[cfg(test)]
+    /// Returns the sum of the decays so far; it wraps.
+    #[inline]
+    pub(crate) fn clock(&self) -> u32 {
+        self.clock
+    }
+
+    /// Returns `true` if a mark would penalise the path.
+    pub(crate) fn heeds_mark(&self, path: u16) -> bool {
+        self.entries.get(path as usize).is_none_or(|entry| entry.next != DEAD) && self.penalty(path) == 0
+    }
+
+    /// Returns the penalty that is left.
     pub(crate) fn penalty(&self, path: u16) -> u32 {
         match (self.waits(path), self.released) {
             (true, _) => self.entries[path as usize].stamp.wrapping_sub(self.clock),
@@ -103,13 +122,23 @@ impl History {
         if !after(stamp, until) || signal == Signal::Mark && penalised {
             return false;
         }
+        if self.keeps_marks {
+            if signal == Signal::Loss && penalised && self.by_mark[path as usize] {
+                return false;
+            }
+            self.by_mark[path as usize] = signal == Signal::Mark;
+        }
         let waited = self.waits(path);
         if waited {
             self.unlink(path);
         }
         let head = self.head(signal);
         self.entries[path as usize].stamp = stamp;
-        self.link(path, self.entries[head as usize].previous, head);
+        let mut previous = self.entries[head as usize].previous;
+        while previous != head && after(self.entries[previous as usize].stamp, stamp) {
+            previous = self.entries[previous as usize].previous;
+        }
+        self.link(path, previous, self.entries[previous as usize].next);
         !waited
     }
 
@@ -146,14 +175,18 @@ impl History {
     /// Sets the dead paths (all: none). One that dies or returns has no penalty. Passes each path's usability to `set`.
     pub(crate) fn set_dead(&mut self, dead: &[bool], mut set: impl FnMut(u16, bool)) {
         self.allocate();
-        // The released paths wait again, at the front of a list, since none is due earlier. In the list of the larger
-        // penalty no later entry is due earlier either.
+        // The released paths wait again. With constant penalties that is at the front of a list, since none is due
+        // earlier; in the list of the larger penalty no later entry is due earlier either.
         if let Some(stamp) = self.released.take() {
             let head = self.head(self.larger);
             for path in 0..self.paths {
                 if self.entries[path as usize].next == NONE {
                     self.entries[path as usize].stamp = stamp;
-                    self.link(path, head, self.entries[head as usize].next);
+                    let mut next = self.entries[head as usize].next;
+                    while next != head && after(stamp, self.entries[next as usize].stamp) {
+                        next = self.entries[next as usize].next;
+                    }
+                    self.link(path, self.entries[next as usize].previous, next);
                 }
             }
         }
@@ -174,7 +207,7 @@ impl History {
     }
 
     pub(crate) fn heap(&self) -> usize {
-        size_of_val(&*self.entries)
+        size_of_val(&*self.entries) + size_of_val(&*self.by_mark)
     }
 
     fn pop_until(&mut self, stamp: u32, free: &mut impl FnMut(u16)) {
@@ -227,7 +260,7 @@ mod tests {
     #[test]
     fn a_worked_trace() {
         // Penalties 3 (mark) and 5 (loss), decay 1.
-        let mut h = History::new(3, Signal::Loss);
+        let mut h = History::new(3, Signal::Loss, false);
         assert!(h.penalise(0, Signal::Mark, 3));
         assert_eq!(penalties(&h), [3, 0, 0]);
         h.tick(1, |_| panic!("nothing is over"));
@@ -254,7 +287,7 @@ mod tests {
 
     #[test]
     fn memory_is_allocated_with_the_first_penalty() {
-        let mut h = History::new(1000, Signal::Loss);
+        let mut h = History::new(1000, Signal::Loss, false);
         h.tick(5, |_| panic!("nothing waits"));
         assert!(!h.waits(999) && !h.all_wait() && h.waiting().next().is_none());
         assert_eq!(h.heap(), 0);
@@ -265,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_loss_on_a_released_path_makes_it_wait_longer() {
-        let mut h = History::new(2, Signal::Loss);
+        let mut h = History::new(2, Signal::Loss, false);
         h.penalise(0, Signal::Loss, 4);
         h.penalise(1, Signal::Loss, 4);
         h.release(|_| ());
@@ -280,7 +313,7 @@ mod tests {
     fn lists_stay_sorted_where_marks_weigh_more() {
         // Marks 9, losses 2. Both paths are marked and released, then path 0 dies and returns free: penalties (0, 9). A
         // loss on it gives (2, 9): it is the less penalised one.
-        let mut h = History::new(2, Signal::Mark);
+        let mut h = History::new(2, Signal::Mark, false);
         h.penalise(0, Signal::Mark, 9);
         h.penalise(1, Signal::Mark, 9);
         h.release(|_| ());
@@ -298,7 +331,7 @@ mod tests {
     #[test]
     fn timeouts_have_a_list_of_their_own() {
         // Penalties 2 (mark), 4 (loss), 9 (timeout): the path that timed out first is free last.
-        let mut h = History::new(3, Signal::Timeout);
+        let mut h = History::new(3, Signal::Timeout, false);
         h.penalise(0, Signal::Timeout, 9);
         h.penalise(1, Signal::Loss, 4);
         h.penalise(2, Signal::Mark, 2);
@@ -308,14 +341,56 @@ mod tests {
         h.release(|path| freed.push(path));
         (0..9).for_each(|_| h.tick(1, |path| freed.push(path)));
         assert_eq!(freed, [2, 1, 0]);
-        let mut h = History::new(2, Signal::Loss);
+        let mut h = History::new(2, Signal::Loss, false);
         h.penalise(0, Signal::Timeout, 4);
         assert_eq!((penalties(&h), h.entries.len()), (vec![4, 0], 4));
     }
 
     #[test]
+    fn a_loss_may_leave_a_mark_as_it_is() {
+        // Marks 3, losses 9. A loss on the marked path changes nothing; once its penalty has ended, and on a path
+        // that a loss has penalised, it counts.
+        let mut h = History::new(2, Signal::Loss, true);
+        h.penalise(0, Signal::Mark, 3);
+        h.penalise(1, Signal::Loss, 9);
+        h.tick(1, |_| ());
+        assert!(!h.penalise(0, Signal::Loss, 9) && !h.penalise(1, Signal::Loss, 9));
+        assert_eq!(penalties(&h), [2, 9]);
+        h.tick(2, |_| ());
+        assert!(h.penalise(0, Signal::Loss, 9));
+        assert_eq!(penalties(&h), [9, 7]);
+        // Two paths and two heads of 8 B, a flag per path.
+        assert_eq!(h.heap(), 34);
+    }
+
+    #[test]
+    fn marks_of_varying_length_stay_sorted() {
+        // Marks of 9, 2 and 5 in this order end in the order 2, 5, 9.
+        let mut h = History::new(4, Signal::Loss, false);
+        assert!(h.heeds_mark(3));
+        for (path, penalty) in [(0, 9), (1, 2), (2, 5)] {
+            h.penalise(path, Signal::Mark, penalty);
+        }
+        assert!(!h.heeds_mark(0) && h.heeds_mark(3));
+        let mut freed = Vec::new();
+        (0..9).for_each(|_| h.tick(1, |path| freed.push(path)));
+        assert_eq!((freed, h.clock()), (vec![1, 2, 0], 9));
+        // A released mark of 20 waits behind a loss of 4 when paths change.
+        let mut h = History::new(2, Signal::Loss, false);
+        h.penalise(0, Signal::Mark, 20);
+        h.penalise(1, Signal::Mark, 20);
+        h.release(|_| ());
+        h.set_dead(&[false, true], |_, _| ());
+        h.set_dead(&[], |_, _| ());
+        h.penalise(1, Signal::Loss, 4);
+        let mut freed = Vec::new();
+        (0..20).for_each(|_| h.tick(1, |path| freed.push(path)));
+        assert_eq!(freed, [1, 0]);
+    }
+
+    #[test]
     fn the_clock_wraps() {
-        let mut h = History::new(2, Signal::Loss);
+        let mut h = History::new(2, Signal::Loss, false);
         for _ in 0..40 {
             assert!(h.penalise(0, Signal::Loss, 1 << 29));
             assert!(!h.penalise(0, Signal::Loss, 1 << 28));
@@ -329,7 +404,7 @@ mod tests {
 
     #[test]
     fn dead_paths_are_not_counted() {
-        let mut h = History::new(3, Signal::Loss);
+        let mut h = History::new(3, Signal::Loss, false);
         h.penalise(0, Signal::Loss, 9);
         h.penalise(1, Signal::Loss, 9);
         let mut usable = [true; 3];

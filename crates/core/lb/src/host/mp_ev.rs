@@ -52,6 +52,27 @@ impl PathEncoding {
         u32::from(self.paths)
     }
 
+    /// Returns the number of parts.
+    pub(crate) fn parts(&self) -> usize {
+        usize::from(self.parts)
+    }
+
+    /// Returns the number of values of a part.
+    pub(crate) fn size(&self, part: usize) -> u16 {
+        self.sizes[part]
+    }
+
+    /// Returns the value of a part of a path.
+    #[inline]
+    pub(crate) fn value(&self, path: u16, part: usize) -> u16 {
+        self.sizes[..part].iter().fold(path, |path, size| path / size) % self.sizes[part]
+    }
+
+    /// Returns the tag of a path.
+    pub(crate) fn tag(&self, path: u16) -> Tag {
+        (0..self.parts()).fold(0, |tag, part| tag | Tag::from(self.value(path, part)) << self.shifts[part])
+    }
+
     /// Returns the path of a tag (index: part 0 + U0 * (part 1 + U1 * ...)), `None` if no path has that tag.
     #[inline]
     pub fn path(&self, tag: Tag) -> Option<u16> {
@@ -292,6 +313,7 @@ mod tests {
         let eight = PathEncoding::new(&[8, 8]).unwrap();
         assert_eq!(eight.path(6 << 3 | 5), Some(53));
         assert_eq!(eight.path(64), None);
+        assert_eq!((eight.value(53, 0), eight.value(53, 1), eight.tag(53)), (5, 6, 6 << 3 | 5));
         // 6 uplinks take 3 bits, so tags 6 and 7 name no path, and part 1 starts at bit 3.
         let six = PathEncoding::new(&[6, 3]).unwrap();
         assert_eq!(six.path(5), Some(5));
@@ -299,6 +321,7 @@ mod tests {
         assert_eq!(six.path(2 << 3 | 4), Some(4 + 6 * 2));
         assert_eq!(six.path(3 << 3), None);
         assert_eq!(six.paths(), 18);
+        assert!((0..18).all(|path| six.path(six.tag(path)) == Some(path)));
         // One uplink takes no bit.
         assert_eq!(PathEncoding::new(&[1, 4]).unwrap().path(3), Some(3));
         assert_eq!(PathEncoding::new(&[]), None);

@@ -7,10 +7,16 @@
 //! - Feedback of the first BDP is recorded, but takes effect only afterwards.
 //!
 //! A packet costs O(1) amortised (with `"generated"`, so does a penalty): penalised paths are outside the permutation.
+//! The history of a path takes ceil(log2(p_max + 1)) bits in hardware, p_max being the largest penalty (PRIME §III-D;
+//! specification 5.4 has the budget).
+
+mod context;
+mod parts;
+mod tuning;
 
 use super::{
     Slots,
-    history::{History, MAX_PENALTY, Signal},
+    history::{MAX_PENALTY, Signal},
     mp_ev::{Generator, PathEncoding},
 };
 use crate::{
@@ -19,7 +25,8 @@ use crate::{
 };
 use anabranch_random::{Stream, key};
 use anabranch_settings::{About, Auto, choices, parameters};
-use anabranch_units::{PacketsOrBdp, Time};
+use anabranch_units::{PacketsOrBdp, PacketsOrPasses, Time};
+use context::{Context, Penalties, Rules};
 
 /// Registry entry.
 pub const ABOUT: About = About {
@@ -43,6 +50,29 @@ choices! {
 }
 
 choices! {
+    /// What a penalty belongs to.
+    pub enum HistoryOf {
+        /// The whole multi-part value, that is the path: §III-D indexes the history by values of which "each EV
+        /// uniquely represents a path".
+        Path = "path",
+        /// Each part of the value: §III-C skips a value if "any EV in MP-EV is experiencing congestion". Differs from
+        /// `path` on three tiers alone.
+        Part = "part",
+    }
+}
+
+choices! {
+    /// Effect of a NACK on a path that a mark has penalised.
+    pub enum NackOnMarked {
+        /// Its penalty becomes p_nack, the larger one: §III-C lets the history reflect that "a NACK indicates severe
+        /// congestion".
+        Replace = "replace",
+        /// None: §III-D "avoids re-penalizing a path that is ECN-marked".
+        Ignore = "ignore",
+    }
+}
+
+choices! {
     /// Scope of one round robin and one congestion history.
     pub enum Scope {
         /// One flow.
@@ -57,17 +87,27 @@ choices! {
 parameters! {
     /// PRIME: congestion-aware multi-part entropy.
     pub struct PrimeParameters {
-        /// Penalty of a path after an ECN mark, in packets (or a share of the BDP).
-        p_ecn: PacketsOrBdp = PacketsOrBdp::Bdp(250_000), source "ours (specification 5.2); PRIME asks p_nack >> p_ecn";
-        /// Penalty of a path after a NACK, in packets (or a share of the BDP).
-        p_nack: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "ours (specification 5.2)";
+        /// Penalty of a path after an ECN mark, in packets (or a share of the BDP, or passes over the paths). Below one
+        /// pass it only delays a path inside it: a path at the share r of the healthy rate, one of U, needs U (1/r - 1)
+        /// packets. auto: a path's own, by how often it came up until it was marked again, at least one pass.
+        p_ecn: Auto<PacketsOrPasses> = Auto::Value(PacketsOrPasses::Packets(PacketsOrBdp::Bdp(250_000))), source "ours (specification 5.2); PRIME asks p_nack >> p_ecn; auto: ours (specification 5.4 (i))";
+        /// Limit of p_ecn = "auto".
+        p_ecn_max: PacketsOrPasses = PacketsOrPasses::Passes(16_000_000), source "ours: a path at a sixteenth of the healthy rate";
+        /// Least packets between two changes of a path's p_ecn = "auto": marks that come sooner are of earlier packets.
+        p_ecn_settle: PacketsOrBdp = PacketsOrBdp::Bdp(1_000_000), source "ours: one round trip";
+        /// Penalty of a path after a NACK, in packets (or a share of the BDP, or passes over the paths).
+        p_nack: PacketsOrPasses = PacketsOrPasses::Packets(PacketsOrBdp::Bdp(1_000_000)), source "ours (specification 5.2)";
         /// Penalty of a path after a timeout, at least that of the others; auto: p_nack, on the wire the packets sent
         /// in ten times wire.least_timeout.
-        p_timeout: Auto<PacketsOrBdp> = Auto::Auto, source "specification 5.4 (g); on the wire ours: a dead path that is tried again costs a timeout there, a tenth of the time at most";
+        p_timeout: Auto<PacketsOrPasses> = Auto::Auto, source "specification 5.4 (g); on the wire ours: a dead path that is tried again costs a timeout there, a tenth of the time at most";
         /// Decay of every penalty per packet.
         decay: u32 = 1, source "ours: a queue at line rate drains one packet per packet time (PRIME §III-D)";
         /// Event that counts as a packet for the decay.
-        decay_on: DecayOn = DecayOn::Sent, source "PRIME §III-D (III-C differs)";
+        decay_on: DecayOn = DecayOn::Sent, source "PRIME §III-D: \"when sending a new packet all penalty values would be updated\"; §III-C: \"after each MP-EV generation\"";
+        /// What a penalty belongs to.
+        history: HistoryOf = HistoryOf::Path, source "PRIME §III-D (III-C differs; specification 5.4 (c))";
+        /// Effect of a NACK on a path that a mark has penalised.
+        nack_on_marked: NackOnMarked = NackOnMarked::Replace, source "PRIME §III-C (III-D can be read otherwise; specification 5.4 (b))";
         /// Scope of one round robin and one congestion history.
         scope: Scope = Scope::Flow, source "ours; specification 5.4 (f)";
         /// Packets sent before the history takes effect.
@@ -85,15 +125,33 @@ impl SchemeCapabilities for PrimeParameters {
     }
 }
 
-#[derive(Debug)]
-struct Context {
-    generator: Generator,
-    history: History,
-    /// Packets left to send before the history takes effect.
-    blind: u64,
-    p_ecn: u32,
-    p_nack: u32,
-    p_timeout: u32,
+impl PrimeParameters {
+    fn rules(&self) -> Rules {
+        let (walks, by_part) = (self.decay_on == DecayOn::Generated, self.history == HistoryOf::Part);
+        Rules {
+            decay: self.decay.min(MAX_PENALTY),
+            walks,
+            by_part,
+            keeps_marks: self.nack_on_marked == NackOnMarked::Ignore,
+            plain: !walks && !by_part && self.p_ecn != Auto::Auto,
+        }
+    }
+
+    /// Returns the penalties over this many alternatives.
+    fn penalties(&self, bdp_packets: u64, alternatives: u32) -> Penalties {
+        let packets = |size: PacketsOrPasses| {
+            size.packets(bdp_packets, u64::from(alternatives)).min(u64::from(MAX_PENALTY)) as u32
+        };
+        let (mark, loss) = match self.p_ecn {
+            Auto::Value(own) => (packets(own), packets(self.p_nack)),
+            Auto::Auto => (0, packets(self.p_nack)),
+        };
+        let timeout = match self.p_timeout {
+            Auto::Value(own) => packets(own).max(loss).max(mark),
+            Auto::Auto => loss,
+        };
+        Penalties { mark, loss, timeout, pass: alternatives, limit: packets(self.p_ecn_max) }
+    }
 }
 
 /// The key of a shared context: destination (if it matters), uplinks, dead paths (if they differ by flow).
@@ -103,7 +161,7 @@ type Sharing = (Option<u32>, Vec<u32>, Vec<bool>);
 #[derive(Debug)]
 pub struct Prime {
     parameters: PrimeParameters,
-    decay: u32,
+    rules: Rules,
     host_key: u64,
     /// Per slot its flow and the number of its context; unused with scope = flow.
     shared_by: Slots<(u32, SharedFlow)>,
@@ -125,39 +183,25 @@ struct SharedFlow {
 impl Prime {
     /// Creates the scheme of the host `host_key`.
     pub fn new(parameters: PrimeParameters, seed: u64, host_key: u64) -> Self {
-        let decay = parameters.decay.min(MAX_PENALTY);
-        let host_key = key(seed, host_key, "mp-ev");
-        Prime { parameters, decay, host_key, shared_by: Slots::new(), contexts: Slots::new(), shared: Vec::new() }
+        let (rules, host_key) = (parameters.rules(), key(seed, host_key, "mp-ev"));
+        Prime { parameters, rules, host_key, shared_by: Slots::new(), contexts: Slots::new(), shared: Vec::new() }
     }
 
     /// Returns the heap bytes of flows, contexts and their paths.
     pub fn memory(&self) -> usize {
-        let heap = |c: &Context| c.generator.memory() - size_of::<Generator>() + c.history.heap();
-        self.contexts.bytes() + self.shared_by.bytes() + self.contexts.iter().map(heap).sum::<usize>()
+        self.contexts.bytes() + self.shared_by.bytes() + self.contexts.iter().map(Context::heap).sum::<usize>()
     }
 
     fn context(&self, flow_key: u64, shape: PathEncoding, bdp_packets: u64) -> Context {
-        let penalty = |p: PacketsOrBdp| p.packets(bdp_packets).min(u64::from(MAX_PENALTY)) as u32;
-        let (p_ecn, p_nack) = (penalty(self.parameters.p_ecn), penalty(self.parameters.p_nack));
-        let p_timeout = match self.parameters.p_timeout {
-            Auto::Value(own) => penalty(own).max(p_nack).max(p_ecn),
-            Auto::Auto => p_nack,
-        };
-        let larger = if p_timeout > p_nack {
-            Signal::Timeout
-        } else if p_ecn > p_nack {
-            Signal::Mark
-        } else {
-            Signal::Loss
-        };
-        Context {
-            generator: Generator::new(shape, Stream::keyed(self.host_key, flow_key, "mp-ev")),
-            history: History::new(shape.paths() as u16, larger),
-            blind: self.parameters.history_after.packets(bdp_packets),
-            p_ecn,
-            p_nack,
-            p_timeout,
-        }
+        let parameters = &self.parameters;
+        let settle = parameters.p_ecn_settle.packets(bdp_packets).saturating_mul(u64::from(self.rules.decay));
+        Context::new(
+            Generator::new(shape, Stream::keyed(self.host_key, flow_key, "mp-ev")),
+            &self.rules,
+            |alternatives| parameters.penalties(bdp_packets, alternatives),
+            parameters.history_after.packets(bdp_packets),
+            (parameters.p_ecn == Auto::Auto).then(|| settle.min(u64::from(MAX_PENALTY)) as u32),
+        )
     }
 
     fn share(&mut self, slot: u32, flow: SharedFlow, dead: &[bool]) {
@@ -178,9 +222,8 @@ impl Prime {
             }
         };
         self.shared_by.put(slot, (number, flow));
-        let generated = self.parameters.decay_on == DecayOn::Generated;
         if let Some(context) = self.contexts.get(number) {
-            context.set_dead(dead, generated);
+            context.set_dead(dead, &self.rules);
         }
     }
 
@@ -194,68 +237,9 @@ impl Prime {
     }
 
     fn penalise(&mut self, slot: u32, tag: Tag, signal: Signal) {
-        let sent = self.parameters.decay_on == DecayOn::Sent;
-        let Some(context) = self.of(slot) else { return };
-        let Some(path) = context.generator.encoding().path(tag) else { return };
-        let penalty = match signal {
-            Signal::Mark => context.p_ecn,
-            Signal::Loss => context.p_nack,
-            Signal::Timeout => context.p_timeout,
-        };
-        if context.history.penalise(path, signal, penalty) && sent && context.blind == 0 {
-            context.generator.set(path, false);
-        }
-    }
-}
-
-impl Context {
-    #[inline]
-    fn select_blind(&mut self, decay: u32, sent: bool) -> Tag {
-        let tag = self.generator.generate().map_or(0, |pick| pick.tag);
-        self.history.tick(decay, |_| ());
-        self.blind -= 1;
-        if self.blind == 0 && sent {
-            for path in self.history.waiting() {
-                self.generator.set(path, false);
-            }
-        }
-        tag
-    }
-
-    /// Selects the next path without penalty, or the least penalised. Penalised paths are outside the permutation.
-    #[inline]
-    fn select(&mut self, decay: u32) -> Tag {
-        let Context { generator, history, .. } = self;
-        if history.all_wait() {
-            history.release(|path| generator.set(path, true));
-        }
-        let tag = generator.generate().map_or(0, |pick| pick.tag);
-        history.tick(decay, |path| generator.set(path, true));
-        tag
-    }
-
-    /// As `select`, but steps over penalised paths, each of which lets penalties decay.
-    fn select_walking(&mut self, decay: u32) -> Tag {
-        loop {
-            if self.history.all_wait() {
-                self.history.release(|_| ());
-            }
-            let Some(pick) = self.generator.generate() else { return 0 };
-            let waits = self.history.waits(pick.path);
-            self.history.tick(decay, |_| ());
-            if !waits {
-                return pick.tag;
-            }
-        }
-    }
-
-    fn set_dead(&mut self, dead: &[bool], generated: bool) {
-        let Context { generator, history, blind, .. } = self;
-        let heeded = !generated && *blind == 0;
-        let mut dead_now = Vec::new();
-        history.set_dead(dead, |path, usable| dead_now.push((path, usable)));
-        for (path, usable) in dead_now {
-            generator.set(path, usable || !heeded && history.waits(path));
+        let rules = self.rules;
+        if let Some(context) = self.of(slot) {
+            context.penalise(tag, signal, &rules);
         }
     }
 }
@@ -267,7 +251,7 @@ impl HostScheme for Prime {
         if self.parameters.scope == Scope::Flow {
             let mut context = self.context(flow.key, shape, flow.bdp_packets);
             if !flow.paths.dead.is_empty() {
-                context.set_dead(flow.paths.dead, self.parameters.decay_on == DecayOn::Generated);
+                context.set_dead(flow.paths.dead, &self.rules);
             }
             self.contexts.put(slot, context);
         } else {
@@ -287,15 +271,8 @@ impl HostScheme for Prime {
 
     #[inline]
     fn select(&mut self, _now: Time, slot: u32, _packet: &Outgoing) -> Decision {
-        let (decay, sent) = (self.decay, self.parameters.decay_on == DecayOn::Sent);
-        let Some(context) = self.of(slot) else { return Decision::Send(0) };
-        Decision::Send(if context.blind > 0 {
-            context.select_blind(decay, sent)
-        } else if sent {
-            context.select(decay)
-        } else {
-            context.select_walking(decay)
-        })
+        let rules = self.rules;
+        Decision::Send(self.of(slot).map_or(0, |context| context.select(&rules)))
     }
 
     #[inline]
@@ -320,9 +297,9 @@ impl HostScheme for Prime {
             }
             return;
         }
-        let generated = self.parameters.decay_on == DecayOn::Generated;
+        let rules = self.rules;
         if let Some(context) = self.of(slot) {
-            context.set_dead(dead, generated);
+            context.set_dead(dead, &rules);
         }
     }
 }
@@ -390,15 +367,119 @@ mod tests {
     fn generated_decay_counts_skipped_candidates() {
         // 2 paths, p_ecn = 4. With "sent" path a misses 4 packets. With "generated" each pass of two candidates sends
         // one packet on b and decays twice.
-        let missed = |decay_on: &str| {
+        let missed_by = |decay_on: &str| {
             let mut s = prime(&[("p_ecn", Raw::Int(4)), ("decay_on", Raw::Text(decay_on.into()))], &[2]);
             let (a, _) = (send(&mut s), send(&mut s));
             mark(&mut s, a);
-            (0..).take_while(|_| send(&mut s) != a).count()
+            missed(&mut s, a)
         };
-        assert_eq!(missed("sent"), 4);
+        assert_eq!(missed_by("sent"), 4);
         // Penalties in passes 1 and 2 are 4, 3 and 2, 1; in pass 3 path a is free, and b may precede it.
-        assert!((2..=3).contains(&missed("generated")));
+        assert!((2..=3).contains(&missed_by("generated")));
+    }
+
+    /// Returns how many packets pass before the next one on path `tag`.
+    fn missed(s: &mut Prime, tag: Tag) -> usize {
+        (0..10_000).take_while(|_| send(s) != tag).count()
+    }
+
+    #[test]
+    fn passes_count_paths() {
+        // 8 paths, 2 passes: 16 packets without the marked path, which then has its turn within 7 others.
+        for (p_ecn, packets) in [(Raw::Text("2passes".into()), 16), (Raw::Int(16), 16), (Raw::Int(25), 25)] {
+            let mut s = prime(&[("p_ecn", p_ecn)], &[8]);
+            let a = send(&mut s);
+            (0..7).for_each(|_| assert_ne!(send(&mut s), a));
+            mark(&mut s, a);
+            let missed = missed(&mut s, a);
+            assert!((packets..packets + 8).contains(&missed), "{missed} of {packets}");
+        }
+    }
+
+    #[test]
+    fn an_automatic_penalty_grows_by_a_pass_until_a_clean_return() {
+        let auto = [("p_ecn", Raw::Text("auto".into())), ("p_ecn_settle", Raw::Int(0)), ("p_ecn_max", Raw::Int(40))];
+        let mut s = prime(&auto, &[8]);
+        let a = send(&mut s);
+        (0..7).for_each(|_| assert_ne!(send(&mut s), a));
+        // One of 8 packets took path a: a pass. It is marked at each return; its spacing, the packets since the last
+        // mark with its own one, is the next penalty: larger by 1 to 8 each time, so 40 after 32 at the latest.
+        let mut penalty = 8;
+        for _ in 0..32 {
+            mark(&mut s, a);
+            let spacing = missed(&mut s, a) + 1;
+            assert!((penalty + 1..=penalty + 8).contains(&spacing), "{spacing} after {penalty}");
+            penalty = spacing.min(40);
+        }
+        assert_eq!(penalty, 40);
+        // Now it returns three times before its next mark: the mean of three spacings, about (48 + 8 + 8) / 3 = 22.
+        mark(&mut s, a);
+        let spacings: usize = (0..3).map(|_| missed(&mut s, a) + 1).sum();
+        mark(&mut s, a);
+        let (penalty, spacing) = (spacings.div_ceil(3), missed(&mut s, a) + 1);
+        assert!((penalty + 1..=penalty + 8).contains(&spacing), "{spacing} after {penalty}");
+        // The default settles for a round trip, 100 packets: the second mark within it penalises as the first.
+        let mut s = prime(&[("p_ecn", Raw::Text("auto".into()))], &[8]);
+        let a = send(&mut s);
+        (0..7).for_each(|_| assert_ne!(send(&mut s), a));
+        for _ in 0..4 {
+            mark(&mut s, a);
+            assert!((8..16).contains(&missed(&mut s, a)));
+        }
+    }
+
+    #[test]
+    fn a_penalty_may_belong_to_each_part() {
+        let of = |history: &str| {
+            let sets = [("history", Raw::Text(history.into())), ("p_ecn", Raw::Int(100)), ("p_nack", Raw::Int(200))];
+            let mut s = prime(&sets, &[2, 2]);
+            mark(&mut s, 0);
+            s
+        };
+        let used = |s: &mut Prime, packets: usize| (0..packets).map(|_| send(s)).collect::<Vec<_>>();
+        // Path 0 is uplink 0 twice. By path the other three share 96 packets; by part path 3 alone has neither uplink 0.
+        let mut by_path = used(&mut of("path"), 96);
+        by_path.sort();
+        assert_eq!(by_path, [[1; 32], [2; 32], [3; 32]].concat());
+        let mut s = of("part");
+        assert_eq!(used(&mut s, 3), [3; 3]);
+        // A mark on path 3: its values have 100 left, those of path 0 have 97, and paths 1 and 2 one of each.
+        mark(&mut s, 3);
+        assert_eq!(used(&mut s, 97), [0; 97]);
+        assert_eq!(used(&mut s, 3), [0; 3], "path 0 is free, path 3 has 3, 2, 1 left");
+        let all = used(&mut s, 8);
+        assert!((0..4).all(|path| all.contains(&path)), "{all:?}: two passes with all paths");
+        // A dead path is not used while another lives: with path 3 dead, all live ones have a penalised value.
+        let mut s = of("part");
+        s.on_paths_changed(Time::ZERO, 0, &[false, false, false, true]);
+        assert!(used(&mut s, 50).iter().all(|&tag| tag != 3));
+        // With one part both readings are the same.
+        let mut pair = ["path", "part"].map(|history| prime(&[("history", Raw::Text(history.into()))], &[8]));
+        for packet in 0..500u32 {
+            let [a, b] = pair.each_mut().map(|s| {
+                let tag = send(s);
+                match packet % 7 {
+                    0 => mark(s, packet * 5 % 8),
+                    3 => s.on_nack(Time::ZERO, 0, packet * 3 % 8),
+                    _ => (),
+                }
+                tag
+            });
+            assert_eq!(a, b, "{packet}");
+        }
+    }
+
+    #[test]
+    fn a_nack_on_a_marked_path_counts_by_choice() {
+        for (nack_on_marked, packets) in [("replace", 50), ("ignore", 3)] {
+            let sets = [("p_ecn", Raw::Int(3)), ("p_nack", Raw::Int(50))];
+            let mut s =
+                prime(&[sets.as_slice(), &[("nack_on_marked", Raw::Text(nack_on_marked.into()))]].concat(), &[2]);
+            let (a, _) = (send(&mut s), send(&mut s));
+            mark(&mut s, a);
+            s.on_nack(Time::ZERO, 0, a);
+            assert!((packets..packets + 2).contains(&missed(&mut s, a)), "{nack_on_marked}");
+        }
     }
 
     #[test]

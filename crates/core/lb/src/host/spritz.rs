@@ -2,7 +2,7 @@
 
 use super::{
     Slots,
-    guided::{Sampler, Subset, dead_of, limited},
+    guided::{Blocks, Sampler, Subset, dead_of, limited},
 };
 use crate::{
     Category, Decision, Feedback, FlowInfo, GuidedPaths, HostScheme, Outgoing, Spread, Tag, Weights, registry::Invalid,
@@ -30,6 +30,18 @@ choices! {
         Timeout = "timeout",
         /// Those of a path in the buffer of good paths, as in the artifact.
         Buffered = "buffered",
+    }
+}
+
+choices! {
+    /// Flows for which a timeout blocks a path.
+    pub enum BlockScope {
+        /// All flows of the endpoint to the destination's switch: the list of paths, with its statistics, is that of the
+        /// endpoint and the switch (§III), "if a timeout is observed for a given EV entry, it may be marked as
+        /// unavailable" (§III-C), and the weights of Algorithms 1 to 3 are global.
+        Endpoint = "endpoint",
+        /// The flow that timed out.
+        Flow = "flow",
     }
 }
 
@@ -87,6 +99,7 @@ pub struct Rules {
     pub(crate) ecn_counter: EcnCounter,
     pub(crate) spread: Spread,
     pub(crate) block_on: BlockOn,
+    pub(crate) block_scope: BlockScope,
     pub(crate) block_interval: Option<Time>,
     pub(crate) ecn_rate: f64,
     pub(crate) ecn_rate_gain: f64,
@@ -160,6 +173,10 @@ struct Connection {
     /// If the list was limited: the indices kept.
     kept: Vec<u32>,
     sampler: Sampler,
+    /// Blocked paths, unless those of the endpoint count.
+    own_blocks: Blocks,
+    /// Number of the blocks of the endpoint.
+    shared_blocks: Option<u32>,
     good: u32,
     packets: u32,
     /// Marks per path, up to the last path marked.
@@ -182,6 +199,10 @@ pub struct Spritz {
     free: Vec<u32>,
     /// Buffer of each receiver that has one.
     pairs: BTreeMap<u32, u32>,
+    /// Blocked paths of each list of the endpoint.
+    blocks: Vec<Blocks>,
+    /// Number in `blocks` by the switch of the receiver and, where its list is its own, the receiver.
+    lists: BTreeMap<(u32, Option<u32>), u32>,
 }
 
 /// Returns the categories of a list, by latency, each with the weight of its paths.
@@ -233,7 +254,23 @@ impl Spritz {
             buffers: Vec::new(),
             free: Vec::new(),
             pairs: BTreeMap::new(),
+            blocks: Vec::new(),
+            lists: BTreeMap::new(),
         }
+    }
+
+    /// Returns the number of the endpoint's blocks for the list of a flow; `None` if the flow has its own.
+    fn blocks_of(&mut self, flow: &FlowInfo<'_>) -> Option<u32> {
+        if self.rules.block_scope == BlockScope::Flow {
+            return None;
+        }
+        let limited = self.rules.max_paths > 0 && self.rules.subset == Subset::Random;
+        let next = self.blocks.len() as u32;
+        let number = *self.lists.entry((flow.paths.edge, limited.then_some(flow.dst))).or_insert(next);
+        if number == next {
+            self.blocks.push(Blocks::default());
+        }
+        Some(number)
     }
 
     fn buffer_of(&mut self, now: Time, dst: u32) -> u32 {
@@ -296,11 +333,14 @@ impl HostScheme for Spritz {
             sampler.set_dead(dead_of(&kept, flow.paths.dead));
         }
         let good = self.buffer_of(now, flow.dst);
+        let shared_blocks = self.blocks_of(flow);
         let connection = Connection {
             len: paths.len(),
             paths,
             kept,
             sampler,
+            own_blocks: Blocks::default(),
+            shared_blocks,
             good,
             packets: 0,
             marks: Vec::new(),
@@ -328,16 +368,20 @@ impl HostScheme for Spritz {
     fn select(&mut self, now: Time, slot: u32, _packet: &Outgoing) -> Decision {
         let Some(flow) = self.flows.get(slot) else { return Decision::Send(0) };
         let good = &mut self.buffers[flow.good as usize];
+        let blocks = match flow.shared_blocks {
+            Some(number) => &mut self.blocks[number as usize],
+            None => &mut flow.own_blocks,
+        };
         let threshold = self.rules.explore_threshold;
         let entry = if threshold > 0 && flow.packets > threshold {
             flow.packets = 0;
-            flow.paths.entry(flow.sampler.draw(now))
+            flow.paths.entry(flow.sampler.draw(blocks, now))
         } else {
             if self.rules.count == Count::Every || !good.paths.is_empty() {
                 flow.packets += 1;
             }
             match good.paths.first().copied() {
-                None => flow.paths.entry(flow.sampler.draw(now)),
+                None => flow.paths.entry(flow.sampler.draw(blocks, now)),
                 Some(front) => {
                     if !self.rules.scout {
                         good.paths.remove(0);
@@ -395,7 +439,11 @@ impl HostScheme for Spritz {
         let entry = flow.paths.entry_of(tag);
         let (index, good) = (entry >> 16, &mut self.buffers[flow.good as usize]);
         if self.rules.block_on == BlockOn::Timeout || good.paths.contains(&entry) {
-            flow.sampler.block(now, index);
+            let blocks = match flow.shared_blocks {
+                Some(number) => &mut self.blocks[number as usize],
+                None => &mut flow.own_blocks,
+            };
+            flow.sampler.block(blocks, now, index);
         }
         if self.rules.scout {
             flow.remove(good, index);

@@ -2,7 +2,7 @@
 
 use super::{
     guided::{Subset, interval},
-    spritz::{BlockOn, Buffer, Categories, Count, EcnCounter, Entropy, Rules, Spritz},
+    spritz::{BlockOn, BlockScope, Buffer, Categories, Count, EcnCounter, Entropy, Rules, Spritz},
 };
 use crate::{
     Spread, Weights,
@@ -74,6 +74,7 @@ impl From<SpritzCoarseParameters> for Rules {
             ecn_counter: EcnCounter::Path,
             spread: Spread { weights: p.weights, scale: p.weight_scale },
             block_on: BlockOn::Timeout,
+            block_scope: BlockScope::Flow,
             block_interval: interval(p.block_interval),
             ecn_rate: p.ecn_rate,
             ecn_rate_gain: p.ecn_rate_gain,

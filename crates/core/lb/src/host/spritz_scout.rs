@@ -2,7 +2,7 @@
 
 use super::{
     guided::{Subset, interval},
-    spritz::{BlockOn, Buffer, Count, EcnCounter, Rules, Spritz},
+    spritz::{BlockOn, BlockScope, Buffer, Count, EcnCounter, Rules, Spritz},
 };
 use crate::{
     Spread, Weights,
@@ -44,6 +44,8 @@ parameters! {
         ecn_counter: EcnCounter = EcnCounter::Path, source "Spritz Algorithm 2; buffer: the artifact";
         /// Timeouts that block a path.
         block_on: BlockOn = BlockOn::Timeout, source "Spritz Algorithm 2; buffered: the artifact";
+        /// Flows for which it is blocked.
+        block_scope: BlockScope = BlockScope::Endpoint, source "Spritz §III-C, Algorithms 1 to 3: entries and weights are those of the endpoint";
         /// Interval of the timer that restores all blocked paths.
         block_interval: Never<Time> = Never::Value(Time::from_ms(1)), source "ours: not given";
         /// Share of marked ACKs above which the minimal path is preferred.
@@ -88,6 +90,7 @@ impl From<SpritzScoutParameters> for Rules {
             ecn_counter: p.ecn_counter,
             spread: Spread { weights: p.weights, scale: p.weight_scale },
             block_on: p.block_on,
+            block_scope: p.block_scope,
             block_interval: interval(p.block_interval),
             ecn_rate: p.ecn_rate,
             ecn_rate_gain: p.ecn_rate_gain,
@@ -213,6 +216,34 @@ mod tests {
         (0..4).for_each(|_| clean(&mut s, T[1]));
         s.on_nack(Time::ZERO, 0, T[1]);
         assert!(share(&mut s).abs_diff(2500) < 143);
+    }
+
+    #[test]
+    fn a_timeout_blocks_a_path_for_the_endpoint_or_for_the_flow() {
+        // Three flows: slots 0 and 1 to switch 7, by different hosts, slot 2 to switch 8.
+        for (block_scope, others) in [(BlockScope::Endpoint, true), (BlockScope::Flow, false)] {
+            let paths = four_paths();
+            let mut s = SpritzScout::new(SpritzScoutParameters { block_scope, ..Default::default() }, 1, 2);
+            for (slot, dst, edge) in [(0, 2, 7), (1, 3, 7), (2, 4, 8)] {
+                let flow = guided_flow(&paths);
+                s.open(Time::ZERO, slot, &FlowInfo { dst, paths: crate::PathSpace { edge, ..flow.paths }, ..flow });
+            }
+            s.on_timeout(Time::from_us(10), 0, T[0]);
+            let packet = crate::Outgoing { psn: 0, bytes: 4096, retransmission: false, eligible_at: Time::ZERO };
+            let uses = |s: &mut SpritzScout, slot, us| {
+                (0..500).any(|_| s.select(Time::from_us(us), slot, &packet) == crate::Decision::Send(T[0]))
+            };
+            assert!(!uses(&mut s, 0, 20));
+            assert_eq!(!uses(&mut s, 1, 20), others);
+            assert!(uses(&mut s, 2, 20));
+            // A flow that opens later finds the block too; the timer restores the path for all.
+            s.open(Time::from_us(30), 3, &{
+                let flow = guided_flow(&paths);
+                FlowInfo { dst: 5, paths: crate::PathSpace { edge: 7, ..flow.paths }, ..flow }
+            });
+            assert_eq!(!uses(&mut s, 3, 40), others);
+            assert!(uses(&mut s, 0, 1000) && uses(&mut s, 1, 1000) && uses(&mut s, 3, 1000));
+        }
     }
 
     #[test]

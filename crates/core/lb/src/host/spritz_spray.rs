@@ -2,7 +2,7 @@
 
 use super::{
     guided::{Subset, interval},
-    spritz::{BlockOn, Buffer, Count, EcnCounter, Rules, Spritz},
+    spritz::{BlockOn, BlockScope, Buffer, Count, EcnCounter, Rules, Spritz},
 };
 use crate::{
     Spread, Weights,
@@ -39,6 +39,8 @@ parameters! {
         buffer_reset: Never<Time> = Never::Value(Time::from_us(100)), source "ours; the artifact: one base round trip";
         /// Timeouts that block a path.
         block_on: BlockOn = BlockOn::Timeout, source "Spritz Algorithm 3; buffered: the artifact";
+        /// Flows for which it is blocked.
+        block_scope: BlockScope = BlockScope::Endpoint, source "Spritz §III-C, Algorithms 1 to 3: entries and weights are those of the endpoint";
         /// Interval of the timer that restores all blocked paths.
         block_interval: Never<Time> = Never::Value(Time::from_ms(1)), source "ours: not given";
         /// Share of marked ACKs above which the minimal path is preferred.
@@ -83,6 +85,7 @@ impl From<SpritzSprayParameters> for Rules {
             ecn_counter: EcnCounter::Path,
             spread: Spread { weights: p.weights, scale: p.weight_scale },
             block_on: p.block_on,
+            block_scope: p.block_scope,
             block_interval: interval(p.block_interval),
             ecn_rate: p.ecn_rate,
             ecn_rate_gain: p.ecn_rate_gain,

@@ -2,8 +2,10 @@
 
 use crate::{
     Candidates, LocalQueues, PacketView, SwitchHeader, SwitchInfo, SwitchScheme, Tag,
+    hash::{ecmp_hash, reduce},
     registry::{SchemeCapabilities, TagKind},
 };
+use anabranch_random::key;
 use anabranch_settings::{About, choices, parameters};
 use anabranch_units::Time;
 
@@ -14,8 +16,9 @@ pub const ABOUT: About = About {
     source: "PRIME §III-C, Fig. 4; specification 5.3",
     description: "The switch reads its tier's part of the multi-part entropy value and takes the uplink of that index. \
         After a failure the index is taken modulo the live uplinks (remap = \"mod\", which doubles the load of some; hosts \
-        are not notified), or it selects the uplink as before, only dead uplinks are remapped, and notified hosts \
-        exclude them (remap = \"skip\").",
+        are not notified), or it selects the uplink as before and only dead uplinks are remapped. Then notified hosts \
+        exclude them (remap = \"skip\"), or their packets are hashed over the live ones and hosts are not notified \
+        (remap = \"hash\": resilient ECMP).",
 };
 
 choices! {
@@ -26,6 +29,9 @@ choices! {
         Mod = "mod",
         /// The uplink of that position; if it is dead, as with `mod`. Hosts are notified, and exclude it.
         Skip = "skip",
+        /// The uplink of that position; packets of a dead one are spread over the live ones by a hash of source,
+        /// destination, flow and value, as by resilient ECMP. Hosts are not notified: all values still work.
+        Hash = "hash",
     }
 }
 
@@ -42,9 +48,10 @@ impl SchemeCapabilities for EvIndexParameters {
         TagKind::MultiPart
     }
 
-    /// If switches renumber their live uplinks, a host that excluded an entropy value would exclude a live path.
+    /// Where switches renumber their live uplinks, or give a dead value's packets to live ones, a host that excluded a
+    /// value would exclude live paths.
     fn reports_dead_paths(&self) -> bool {
-        self.remap != Remap::Mod
+        self.remap == Remap::Skip
     }
 }
 
@@ -53,26 +60,33 @@ impl SchemeCapabilities for EvIndexParameters {
 pub struct EvIndex {
     shift: u32,
     mask: u32,
-    skip: bool,
+    /// A live uplink keeps its index.
+    keeps: bool,
+    /// Seed of the hash that spreads the packets of dead uplinks; `None`: modulo.
+    seed: Option<u64>,
 }
 
 impl EvIndex {
     /// Creates the scheme of this switch.
-    pub fn new(parameters: EvIndexParameters, _seed: u64, switch: &SwitchInfo) -> Self {
+    pub fn new(parameters: EvIndexParameters, seed: u64, switch: &SwitchInfo) -> Self {
         let mask = switch.part_size.clamp(1, 1 << 31).next_power_of_two() - 1;
-        EvIndex { shift: switch.part_shift.min(31), mask, skip: parameters.remap == Remap::Skip }
+        let seed = (parameters.remap == Remap::Hash).then(|| key(seed, switch.key, "ev-index"));
+        EvIndex { shift: switch.part_shift.min(31), mask, keeps: parameters.remap != Remap::Mod, seed }
     }
 }
 
 impl EvIndex {
     #[inline]
-    fn choose(&self, tag: Tag, candidates: &Candidates<'_>) -> u32 {
-        let index = tag >> self.shift & self.mask;
+    fn choose(&self, packet: &PacketView, candidates: &Candidates<'_>) -> u32 {
+        let index = packet.tag >> self.shift & self.mask;
         let count = candidates.count;
-        if self.skip && count != candidates.uplinks {
+        if self.keeps && count != candidates.uplinks {
             // Positions ascend with the ports.
             if let Ok(found) = candidates.position.binary_search(&(index.min(u32::from(u16::MAX)) as u16)) {
                 return found as u32;
+            }
+            if let Some(seed) = self.seed {
+                return reduce(ecmp_hash(seed, packet), count);
             }
         }
         if index < count { index } else { index % count }
@@ -82,7 +96,7 @@ impl EvIndex {
 impl SwitchScheme for EvIndex {
     #[inline]
     fn by_labels(&self, tag: Tag, _: impl FnOnce() -> PacketView, count: u32, uplinks: u32) -> Option<u32> {
-        if self.skip && count != uplinks {
+        if self.keeps && count != uplinks {
             return None;
         }
         let index = tag >> self.shift & self.mask;
@@ -98,7 +112,7 @@ impl SwitchScheme for EvIndex {
         candidates: &Candidates<'_>,
         _: &mut Q,
     ) -> u32 {
-        self.choose(packet.tag, candidates)
+        self.choose(packet, candidates)
     }
 }
 
@@ -134,5 +148,26 @@ mod tests {
         assert_eq!(uplinks(Remap::Mod), [0, 1, 3, 4, 5, 6, 7, 0]);
         // skip: every index selects its own uplink; 2, which a notified host never sends, is mapped to candidate 2.
         assert_eq!(uplinks(Remap::Skip), [0, 1, 3, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn packets_of_a_dead_uplink_are_hashed_over_the_live_ones() {
+        let live = [0, 1, 3, 4, 5, 6, 7];
+        let mut q = Queues::new(&[0; 7]);
+        let mut s = EvIndex::new(EvIndexParameters { remap: Remap::Hash }, 1, &LEAF);
+        for tag in (0..8u16).filter(|tag| *tag != 2) {
+            assert_eq!(live[choose(&mut s, &data(1, u32::from(tag)), &live, &mut q) as usize], tag);
+        }
+        // 7,000 flows with value 2: 1,000 per live uplink, standard deviation sqrt(7000 * 1/7 * 6/7) = 29.3; a flow keeps its
+        // uplink.
+        let mut counts = [0u32; 7];
+        for flow in 0..7000 {
+            let index = choose(&mut s, &data(flow, 2), &live, &mut q);
+            assert_eq!(index, choose(&mut s, &data(flow, 2), &live, &mut q));
+            counts[index as usize] += 1;
+        }
+        assert!(counts.iter().all(|count| count.abs_diff(1000) < 117), "{counts:?}: four deviations");
+        // Without a failure it is the index.
+        assert_eq!(choose(&mut s, &data(1, 2), &POSITIONS, &mut Queues::new(&[0; 8])), 2);
     }
 }

@@ -141,6 +141,9 @@ pub(crate) mod testing {
                 _ => self.minimal(self.here),
             }
         }
+        fn path_type(&self, local: u8, global: u8) -> Option<u8> {
+            Some(local << 4 | global)
+        }
         fn queue(&mut self, port: u32) -> u64 {
             self.queues[port as usize]
         }

@@ -215,6 +215,9 @@ mod tests {
         fn named(&self, _: u8, _: bool, _: u16) -> u32 {
             0
         }
+        fn path_type(&self, local: u8, global: u8) -> Option<u8> {
+            Some(local << 4 | global)
+        }
         fn queue(&mut self, _: u32) -> u64 {
             0
         }

@@ -5,8 +5,9 @@ use crate::{
     measure::{Counted, SampledSender, Timeline},
     plan::Plan,
 };
-use anabranch_endpoint::Flow;
+use anabranch_endpoint::{Flow, Transports};
 use anabranch_lb::GuidedPaths;
+use anabranch_transport::Transport;
 use anabranch_units::Time;
 use std::sync::Arc;
 
@@ -28,10 +29,17 @@ pub(crate) struct Sending {
     pub(super) timeline: Option<Box<Timeline>>,
 }
 
+impl Transports<Sending> for Plan<'_> {
+    #[inline]
+    fn of<'a>(&'a self, flow: &'a Sending) -> &'a Transport {
+        self.transport_of(flow.flow.0)
+    }
+}
+
 pub(crate) type SenderFlow = Flow<Sending>;
 
 pub(crate) fn sample_sender(plan: &Plan<'_>, flow: &SenderFlow, counted: &mut Counted, now: u64) -> SampledSender {
-    let (window, rate) = flow.sender.allowed(&plan.transport, Time::from_ps(now));
+    let (window, rate) = flow.sender.allowed(plan.transport_of(flow.of.flow.0), Time::from_ps(now));
     SampledSender {
         sent_packets: counted.sent,
         in_flight: flow.sender.in_flight(),

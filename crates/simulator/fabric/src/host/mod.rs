@@ -56,7 +56,9 @@ impl Hosts {
             }
             Kind::Probe => {
                 let reply = packet.reply(Kind::ProbeReply, cx.plan.ack_size);
-                let reply = Packet { head: packet.head, payload: packet.payload, ..reply };
+                // Word 4 has the course of the way out (the first words the time of sending).
+                let mut reply = Packet { head: packet.head, payload: packet.payload, ..reply };
+                reply.head.0[4] = 0;
                 return self.nics.send_control(cx, host, id, reply);
             }
             Kind::ProbeReply => {
@@ -108,7 +110,7 @@ impl Hosts {
         let mut reply = data.reply(Kind::Ack, cx.plan.ack_size);
         reply.set_ack(answer);
         reply.flags |= data.flags & LAST_HOP;
-        if cx.plan.transport.fresh_acks() && cx.plan.hashed[usize::from(data.balancer)] {
+        if cx.plan.transports.main().fresh_acks() && cx.plan.hashed[usize::from(data.balancer)] {
             // The time of sending gives every reply another entropy value.
             reply.payload = (cx.now ^ cx.now >> 16) as u16;
         }
@@ -230,7 +232,7 @@ impl Hosts {
     }
 
     pub(crate) fn memory(&self, plan: &Plan<'_>) -> usize {
-        let window = plan.transport.window_packets().next_power_of_two() as usize;
+        let window = plan.transports.window_packets().next_power_of_two() as usize;
         let per_flow = size_of::<Sent>() + size_of::<Received>() + 2 * size_of::<Slot>();
         let timelines = self.open_senders().filter_map(|open| open.of.timeline.as_ref());
         // A sender keeps 16 B per packet of its window, a receiver one bit.

@@ -252,7 +252,7 @@ impl Nics {
         let (plan, time) = (cx.plan, Time::from_ps(start));
         let Nics { nics, schemes, flows, sent, counters, .. } = self;
         let turns = &mut nics[host.at()].turns;
-        turns.promote(flows, &plan.transport, time);
+        turns.promote(flows, plan, time);
         if let Some(id) = cx.ports.queues.take(port, start) {
             let packet = &mut cx.ports[id];
             if packet.kind == Kind::Probe {
@@ -263,7 +263,7 @@ impl Nics {
         }
         let (paused, schemes) = (cx.ports.port(port).paused, &mut schemes[host.at()]);
         let mut line = NicEgress { cx, port, paused, schemes, gaps: &mut counters.gaps, sent };
-        let Some(slot) = turns.serve(flows, &plan.transport, &mut line, time, Time::from_ps(until)) else {
+        let Some(slot) = turns.serve(flows, plan, &mut line, time, Time::from_ps(until)) else {
             return false;
         };
         self.arm_timer(cx, Slot(slot));
@@ -275,7 +275,7 @@ impl Nics {
     pub(super) fn enter(&mut self, cx: &Ctx<'_>, slot: Slot, cause: impl FnOnce(&Ctx<'_>) -> Cause) {
         let flow = &mut self.flows[slot.at()];
         let host = flow.of.src;
-        if self.nics[host.at()].turns.enter(slot.0, flow, &cx.plan.transport, Time::from_ps(cx.now))
+        if self.nics[host.at()].turns.enter(slot.0, flow, cx.plan.transport_of(flow.of.flow.0), Time::from_ps(cx.now))
             && let Some(timeline) = &mut flow.of.timeline
         {
             let paused = cx.ports.queues.paused_before(cx.plan.nic(host), flow.of.class, cx.now);
@@ -295,7 +295,7 @@ impl Nics {
     #[inline]
     pub(super) fn arm_timer(&mut self, cx: &mut Ctx<'_>, slot: Slot) {
         let flow = &mut self.flows[slot.at()];
-        if let Some(wanted) = flow.arm(&cx.plan.transport, Time::from_ps(cx.now)) {
+        if let Some(wanted) = flow.arm(cx.plan.transport_of(flow.of.flow.0), Time::from_ps(cx.now)) {
             let Sending { src: host, flow, .. } = flow.of;
             cx.host_event(wanted.ps(), host, Event::FlowTimer { host, flow });
         }

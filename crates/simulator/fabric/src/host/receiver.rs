@@ -53,14 +53,14 @@ impl Receivers {
             // The final reply was lost or is in flight: send it once more.
             cx.ports.queues.packets.set_waits(id, Waits::complete(self.received[flow.at()].done));
             let size = cx.shared.simulated_bytes(flow, plan.flows.flows[flow.at()].size);
-            return Some(plan.transport.final_reply(size, &arrival));
+            return Some(plan.transport_of(packet.flow).final_reply(size, &arrival));
         }
         if slot == Slot::NONE {
             slot = self.open(plan, flow);
         }
         let receiver = &mut self.open[slot.at()];
         let before = receiver.received_bytes();
-        let (answer, complete) = receiver.on_data(&plan.transport, Time::from_ps(cx.now), &arrival);
+        let (answer, complete) = receiver.on_data(plan.transport_of(packet.flow), Time::from_ps(cx.now), &arrival);
         if receiver.received_bytes() != before {
             // Cells take turns within a window, so time may step back.
             self.last_data = self.last_data.max(cx.now);
@@ -80,11 +80,11 @@ impl Receivers {
                 cx.ports.queues.packets.set_waits(id, Waits::complete(self.received[flow.at()].done));
                 let arrival = DataArrival { psn: packet.psn, tag: packet.tag, ..DataArrival::default() };
                 let size = cx.shared.simulated_bytes(flow, plan.flows.flows[flow.at()].size);
-                Some(plan.transport.final_reply(size, &arrival))
+                Some(plan.transport_of(packet.flow).final_reply(size, &arrival))
             }
             slot => {
                 let slot = if slot == Slot::NONE { self.open(plan, flow) } else { slot };
-                self.open[slot.at()].on_header(&plan.transport, packet.psn, packet.tag)
+                self.open[slot.at()].on_header(plan.transport_of(packet.flow), packet.psn, packet.tag)
             }
         }
     }
@@ -93,12 +93,12 @@ impl Receivers {
     pub(super) fn on_timer(&mut self, cx: &Ctx<'_>, flow: FlowId) -> Option<Reply> {
         let now = Time::from_ps(cx.now);
         let receiver = self.open.get_mut(self.slots[flow.at()].at())?;
-        if receiver.deadline() == Some(now) { receiver.on_timer(&cx.plan.transport, now) } else { None }
+        if receiver.deadline() == Some(now) { receiver.on_timer(cx.plan.transport_of(flow.0), now) } else { None }
     }
 
     fn open(&mut self, plan: &Plan<'_>, flow: FlowId) -> Slot {
         let size = plan.flows.flows[flow.at()].size;
-        let slot = Slot(self.open.insert(Receiver::new(&plan.transport, size)) as u32);
+        let slot = Slot(self.open.insert(Receiver::new(plan.transport_of(flow.0), size)) as u32);
         self.slots[flow.at()] = slot;
         slot
     }

@@ -41,7 +41,7 @@ impl Senders {
         let base_rtt = plan.longest_rtt.unwrap_or(shortest_rtt);
         // Half of the hops between switches lead upwards; entropy values choose there.
         let levels = ((path.len() - 2) / 2).min(plan.topology.uplinks.len());
-        let sender = Sender::new(&plan.transport, plan.nic_rate(flow.src), base_rtt, flow.size, time);
+        let sender = Sender::new(plan.transport_of(number.0), plan.nic_rate(flow.src), base_rtt, flow.size, time);
         let balancer = plan.balancer_of(flow);
         let dead = dead_paths(plan, cx.tables, balancer, flow.src, flow.dst);
         let guided = plan.guided.as_ref().filter(|guided| guided.lists[usize::from(balancer)]);
@@ -57,8 +57,8 @@ impl Senders {
             base_rtt,
             rate: plan.lone_rate(flow.src, flow.dst),
             full_packet: plan.wire_mtu as u32,
-            early_packets: plan.transport.early_packets(),
-            paths: PathSpace { uplinks: &plan.topology.uplinks[..levels], dead: &dead, guided: list },
+            early_packets: plan.transports.main().early_packets(),
+            paths: PathSpace { uplinks: &plan.topology.uplinks[..levels], dead: &dead, guided: list, edge: to },
         };
         let numbered = plan.balancers[usize::from(balancer)].host.capabilities().tags() == TagKind::Guided;
         let paths = list.filter(|_| numbered).map(Arc::clone);
@@ -94,8 +94,16 @@ impl Senders {
         let detour = |paths: &Arc<GuidedPaths>| paths.detour(packet.tag >> 16, plan.topology.switch_latency);
         let path_rtt = flow.of.paths.as_ref().and_then(detour).map(|detour| flow.of.shortest_rtt + detour);
         let scheme = nics.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
-        let attributes_loss = packet.flags & LAST_HOP == 0 || plan.transport.reports_last_hop_trims();
-        let ack = flow.on_ack(&plan.transport, scheme, time, &packet.answer(), path_rtt, None, attributes_loss);
+        let attributes_loss = packet.flags & LAST_HOP == 0 || plan.transports.main().reports_last_hop_trims();
+        let ack = flow.on_ack(
+            plan.transport_of(packet.flow),
+            scheme,
+            time,
+            &packet.answer(),
+            path_rtt,
+            None,
+            attributes_loss,
+        );
         if let Some(samples) = cx.series.flows.get_mut(flow.of.watch as usize) {
             samples.counted.ack(packet.flags & MARKED != 0, ack.trimmed);
         }
@@ -128,7 +136,7 @@ impl Senders {
         nics.catch_up(cx, host);
         let flow = &mut nics.flows[slot.at()];
         let scheme = nics.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
-        nics.counters.timeouts += flow.on_timer(&cx.plan.transport, scheme, time, &mut |_, _| ());
+        nics.counters.timeouts += flow.on_timer(cx.plan.transport_of(number.0), scheme, time, &mut |_, _| ());
         nics.arm_timer(cx, slot);
         nics.enter(cx, slot, |_| Cause::Timeout);
         nics.wake(cx, host);

@@ -172,7 +172,7 @@ fn captured(packet: &Packet, start: u64) -> CapturedPacket {
         src: packet.src,
         dst: packet.dst,
         size_bytes: packet.size,
-        payload_bytes: packet.payload,
+        payload_bytes: if answers { 0 } else { packet.payload },
         kind: kind(packet.kind),
         class: packet.class,
         marked: packet.flags & MARKED != 0,

@@ -1,6 +1,6 @@
 //! Guided schemes on Dragonflies and Slim Flies.
 
-use anabranch_backend::LoadBalancer;
+use anabranch_backend::{LoadBalancer, ReplyPaths};
 use anabranch_lb::registry::{PacketScope, TagKind};
 use anabranch_settings::Auto;
 use anabranch_topology::{Guide, Topology};
@@ -12,13 +12,19 @@ pub(crate) struct Guided {
     pub(crate) guide: Arc<Guide>,
     /// Per balancer: its host scheme receives lists of paths.
     pub(crate) lists: Vec<bool>,
+    /// Replies are routed as data.
+    pub(crate) guides_replies: bool,
     /// Picoseconds between two snapshots of all queues, where a scheme reads any.
     pub(crate) snapshot_interval: Option<u64>,
 }
 
 impl Guided {
     /// Prepares the state that the balancers of a plan need; `None` where none of them is guided.
-    pub(crate) fn new(topology: &Topology, balancers: &[LoadBalancer]) -> Result<Option<Self>, String> {
+    pub(crate) fn new(
+        topology: &Topology,
+        balancers: &[LoadBalancer],
+        reply_paths: ReplyPaths,
+    ) -> Result<Option<Self>, String> {
         let guided = |b: &&LoadBalancer| b.switch.capabilities().packet_scope() == PacketScope::Guided;
         if !balancers.iter().any(|b| guided(&b)) {
             return Ok(None);
@@ -31,6 +37,7 @@ impl Guided {
         Ok(Some(Guided {
             guide,
             lists: balancers.iter().map(lists).collect(),
+            guides_replies: reply_paths == ReplyPaths::Scheme,
             snapshot_interval: snapshot_interval(topology, balancers)?,
         }))
     }

@@ -1,7 +1,9 @@
 //! `[fabric]` with every size in bytes.
 
 use super::marking::Marking;
-use anabranch_backend::{FabricParameters, MarkAt, MarkedBytes, Scheduling, Simultaneous, Trim, WireTimes};
+use anabranch_backend::{
+    FabricParameters, MarkAt, MarkedBytes, Scheduling, Simultaneous, SlowedLimits, Trim, WireTimes,
+};
 use anabranch_settings::Never;
 
 #[derive(Clone, Debug)]
@@ -11,6 +13,8 @@ pub(crate) struct Limits {
     pub(crate) ecn: bool,
     pub(crate) marking: Marking,
     pub(crate) mark_at: MarkAt,
+    /// The limits of a slowed link fall with its rate.
+    pub(crate) slowed_scale: bool,
     pub(crate) trimming: bool,
     pub(crate) trim: Trim,
     pub(crate) trimmed_size: u16,
@@ -49,6 +53,7 @@ impl Limits {
                 },
             },
             mark_at: fabric.ecn_mark_at,
+            slowed_scale: fabric.slowed_limits == SlowedLimits::Scale,
             trimming: fabric.trimming,
             trim: fabric.trim,
             trimmed_size: fabric.trimmed_size.0 as u16,

@@ -7,6 +7,7 @@ mod limits;
 mod links;
 mod marking;
 mod tables;
+mod transports;
 
 pub(crate) use buffer::SharedBuffer;
 pub use buffer::lossless_problem;
@@ -14,9 +15,11 @@ pub use buffer::lossless_problem;
 pub(crate) use buffer::{Pool, QUEUES};
 pub use cells::shared_cells;
 pub(crate) use guided::Guided;
+pub(crate) use limits::Limits;
 pub(crate) use links::LinkPlan;
 pub(crate) use marking::Marking;
 pub(crate) use tables::Tables;
+use transports::FlowTransports;
 
 use crate::{
     event::MAX_TRIGGERS,
@@ -25,11 +28,10 @@ use crate::{
 use anabranch_backend::{BaseRtt, FlowKeys, LoadBalancer, Measure, RunError, Setup, SwitchHash, arrivals};
 use anabranch_lb::registry::{PacketScope, TagKind};
 use anabranch_topology::{Fault, LinkId, NodeId, Topology};
-use anabranch_transport::{Network, Transport};
+use anabranch_transport::Network;
 use anabranch_units::{Rate, Time};
 use anabranch_workload::{FlowSet, Start, TriggerKind};
 use cells::CellPlan;
-use limits::Limits;
 use std::ops::Range;
 use tables::Stopped;
 
@@ -62,7 +64,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) fabric: Limits,
     /// The buffers of the switches, where their ports share them.
     pub(crate) shared: Option<SharedBuffer>,
-    pub(crate) transport: Transport,
+    pub(crate) transports: FlowTransports,
     pub(crate) data_overhead: u16,
     /// Bytes of a full data packet on the wire.
     pub(crate) wire_mtu: u64,
@@ -178,8 +180,8 @@ impl<'a> Plan<'a> {
             trimming: fabric.trimming,
             nic_rate,
         };
-        let transport = Transport::new(&setup.transport, &network);
-        transport.check(&network).map_err(RunError::Setup)?;
+        let transports = FlowTransports::new(&setup.transport, &setup.own_transports, &network);
+        let transports = transports.map_err(RunError::Setup)?;
         let links = links::links(topology, setup.seed).map_err(RunError::Setup)?;
         let delays: Vec<u64> = links.iter().map(|link| link.delay).collect();
         let triggers = (!setup.flows.triggers.is_empty()).then_some(setup.limits.trigger_latency.ps());
@@ -197,7 +199,7 @@ impl<'a> Plan<'a> {
             0 => None,
             _ => Some(SharedBuffer::new(topology, &links, &setup.fabric, wire_mtu).map_err(RunError::Setup)?),
         };
-        let guided = Guided::new(topology, &setup.load_balancers).map_err(RunError::Setup)?;
+        let guided = Guided::new(topology, &setup.load_balancers, setup.fabric.reply_paths).map_err(RunError::Setup)?;
         let trigger_home = trigger_homes(&setup.flows, hosts).map_err(RunError::Setup)?;
         let mut fastest = vec![Rate(0); topology.switches() as usize];
         for link in links.iter().filter(|link| link.from >= hosts && link.to >= hosts) {
@@ -226,8 +228,8 @@ impl<'a> Plan<'a> {
         faults_by_time.sort_unstable();
         let eager = how.timing == Timing::Eager;
         // A NIC's timers follow from what it sends: if shorter than a window, it cannot wait for the window's end.
-        let timeout = transport.max_timeout();
-        let hasty = transport.min_timeout().is_some_and(|least| least.ps() < cells.lookahead);
+        let timeout = transports.max_timeout();
+        let hasty = transports.min_timeout().is_some_and(|least| least.ps() < cells.lookahead);
         Ok(Plan {
             seed: setup.seed,
             hosts,
@@ -248,7 +250,7 @@ impl<'a> Plan<'a> {
             eager_switches: eager,
             eager_nics: eager || hasty,
             fabric,
-            transport,
+            transports,
             data_overhead: overhead as u16,
             wire_mtu,
             ack_size: ack_size as u16,

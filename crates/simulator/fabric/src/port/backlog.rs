@@ -5,15 +5,16 @@ use super::{
     NIC, Port, WATCHED,
     buffer::{BufferRequest, Buffers},
     classes::ClassQueues,
+    limits::AllLimits,
 };
 use crate::{
     arena::{Arena, Packets},
     ids::{PacketId, PortId, SwitchId},
     measure::{Balances, Histograms, PausedTimes, Watch},
     packet::{Fifo, Kind, LAST_HOP, MARKED},
-    plan::{Marking, Plan},
+    plan::Plan,
 };
-use anabranch_backend::{MarkAt, Trim};
+use anabranch_backend::Trim;
 use anabranch_outcome::TraceEvent;
 use anabranch_random::Stream;
 use std::sync::Arc;
@@ -56,11 +57,7 @@ pub(crate) struct Backlog<'a> {
     /// Ingress and class that receive a resume once the packet just taken has started.
     pub(super) resumes: Option<(u32, u8)>,
     draws: Vec<Draws>,
-    marking: Marking,
-    /// [`Marking::kmin`] if packets are marked when they leave, else a limit that no queue reaches.
-    marks_leaving: u32,
-    marks_joining: u32,
-    queue_limit: u32,
+    pub(super) limits: AllLimits,
     control_limit: u32,
 }
 
@@ -75,7 +72,6 @@ impl<'a> Backlog<'a> {
             true => ports.iter_mut().for_each(|port| port.flags |= WATCHED),
             false => watch.captured().for_each(|port| ports[port.at()].flags |= WATCHED),
         }
-        let marks = |at| if fabric.ecn && fabric.mark_at == at { fabric.marking.kmin } else { u32::MAX };
         Backlog {
             plan,
             ports,
@@ -94,10 +90,7 @@ impl<'a> Backlog<'a> {
             ),
             resumes: None,
             draws: vec![Draws::default(); count],
-            marking: fabric.marking,
-            marks_leaving: marks(MarkAt::Dequeue),
-            marks_joining: marks(MarkAt::Enqueue),
-            queue_limit: fabric.queue_limit,
+            limits: AllLimits::new(fabric),
             control_limit: fabric.control_limit,
         }
     }
@@ -109,7 +102,7 @@ impl<'a> Backlog<'a> {
     pub(super) fn push_plain(&mut self, port: PortId, id: PacketId, now: u64) -> bool {
         let (state, packet) = (&mut self.ports[port.at()], &mut self.packets[id]);
         let (bytes, waiting) = (u32::from(packet.size), state.waiting_bytes);
-        if waiting + bytes > self.queue_limit {
+        if waiting + bytes > self.limits.usual.queue {
             return self.overflow(port, id, now);
         }
         let span = state.account.held(waiting, state.waiting_packets, now);
@@ -121,7 +114,7 @@ impl<'a> Backlog<'a> {
         packet.next = PacketId::NONE.0;
         packet.queued_at = now;
         state.data.push(&mut self.packets, id);
-        if waiting > self.marks_joining {
+        if waiting > self.limits.usual.joining {
             self.mark(port, id, waiting, now);
         }
         true
@@ -154,10 +147,11 @@ impl<'a> Backlog<'a> {
     pub(super) fn push_data(&mut self, port: PortId, id: PacketId, now: u64) -> bool {
         let (size, class) = (u32::from(self.packets[id].size), self.packets[id].class);
         let waiting = self.class_bytes(port, class);
-        if waiting + size > self.queue_limit {
+        let limits = self.limits.of(port);
+        if waiting + size > limits.queue {
             return self.overflow(port, id, now);
         }
-        if waiting > self.marks_joining {
+        if waiting > limits.joining {
             self.mark(port, id, waiting, now);
         }
         self.push(port, id, now)
@@ -310,7 +304,7 @@ impl<'a> Backlog<'a> {
                     waits.resume(self.paused_times.before(port, class, start));
                 }
             }
-            if behind > self.marks_leaving {
+            if behind > self.limits.usual.leaving {
                 self.mark(port, id, behind, start);
             }
             if POOLED {
@@ -344,7 +338,7 @@ impl<'a> Backlog<'a> {
         self.note_wait(port, id, class, hop, start);
         self.change(port, start, -i64::from(size), -1);
         let behind = self.class_bytes(port, class);
-        if behind > self.marks_leaving {
+        if behind > self.limits.of(port).leaving {
             self.mark(port, id, behind, start);
         }
         if self.ports[port.at()].flags & NIC == 0 {
@@ -382,7 +376,7 @@ impl<'a> Backlog<'a> {
     fn mark(&mut self, port: PortId, id: PacketId, bytes: u32, time: u64) {
         let (plan, link) = (self.plan, self.link(port) as usize);
         let draws = &mut self.draws[port.at()];
-        if self.marking.marks(bytes, || draws.of(plan.seed, plan.links[link].key).unit()) {
+        if self.limits.of(port).marking.marks(bytes, || draws.of(plan.seed, plan.links[link].key).unit()) {
             self.packets[id].flags |= MARKED;
             self.counters[port.at()].marked += 1;
             if self.ports[port.at()].flags & WATCHED != 0 {

@@ -8,6 +8,7 @@ mod backlog;
 mod buffer;
 mod classes;
 mod fault;
+mod limits;
 mod lists;
 mod pause;
 mod ports;

@@ -74,7 +74,7 @@ impl<'a> Ports<'a> {
 
     /// Selects the code path of the port.
     fn choose_path(&mut self, port: PortId) {
-        let simple = !self.queues.classes.several() && self.tie == 0;
+        let simple = !self.queues.classes.several() && self.tie == 0 && !self.queues.limits.differ(port);
         let state = &mut self.queues.ports[port.at()];
         let pooled = self.plan.shared.is_some() && state.flags & NIC == 0;
         state.flags &= !(PLAIN | POOLED);
@@ -532,9 +532,14 @@ impl<'a> Ports<'a> {
     /// Applies a fault that begins or ends at a port's link; the port must have been advanced up to then.
     pub(crate) fn change_fault(&mut self, port: PortId, fault: &Fault) {
         if let FaultAction::Degrade(rate) = fault.action {
-            let (plan, state) = (self.plan, &mut self.queues.ports[port.at()]);
+            let plan = self.plan;
+            let healthy = plan.links[self.queues.link(port) as usize].rate;
+            let (ports, state) = (self.queues.ports.len(), &mut self.queues.ports[port.at()]);
             (state.ps_per_byte, self.clocks[port.at()]) =
                 wire_time(rate, plan.fabric.whole_nanoseconds, plan.wire_mtu.max(256));
+            if state.flags & NIC == 0 {
+                self.queues.limits.change_rate(port, (rate, healthy), ports, plan.wire_mtu as u32);
+            }
         } else {
             let state = &mut self.faults[port.at()];
             state.change(fault.action, fault.data_only);

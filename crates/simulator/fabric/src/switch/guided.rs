@@ -8,7 +8,7 @@ use crate::{
     plan::Guided,
 };
 use anabranch_lb::{GuidedPaths, GuidedSwitch, GuidedTopology, SwitchScheme};
-use anabranch_topology::Guidance;
+use anabranch_topology::{Guidance, PathType};
 use anabranch_units::Time;
 
 /// A switch and a packet's destination switch.
@@ -59,6 +59,9 @@ impl GuidedSwitch for At<'_, '_> {
     fn named(&self, hop: u8, over_local: bool, ev: u16) -> u32 {
         self.guided.guide.next_port(self.here, hop, over_local, [ev >> 8, ev & 0xff], self.to)
     }
+    fn path_type(&self, local: u8, global: u8) -> Option<u8> {
+        self.guided.guide.guidance().category(PathType { local, global })
+    }
     fn queue(&mut self, port: u32) -> u64 {
         let link = self.guided.guide.link_at(self.here, port).0;
         self.cx.ports.backlog(self.cx.plan.port_of(link), self.cx.now)
@@ -84,16 +87,18 @@ impl Switches {
     ) -> Option<u32> {
         let packet = &cx.ports[id];
         let default = || guided.guide.default_port_of(switch.0, to);
-        let port = if matches!(packet.kind, Kind::Data | Kind::Header | Kind::Probe) {
-            let (view, mut header, balancer) = (view(cx.plan, packet), packet.head, packet.balancer);
-            let now = Time::from_ps(cx.now);
-            let mut at = At { guided, here: switch.0, to, cx };
-            let port = self.schemes.of(switch, balancer).guide(now, &view, &mut header, &mut at);
-            cx.ports[id].head = header;
-            port
-        } else {
-            default()
-        };
+        let is_reply = matches!(packet.kind, Kind::Ack | Kind::Nack | Kind::ProbeReply);
+        let port =
+            if matches!(packet.kind, Kind::Data | Kind::Header | Kind::Probe) || is_reply && guided.guides_replies {
+                let (view, mut header, balancer) = (view(cx.plan, packet), packet.guided_header(), packet.balancer);
+                let now = Time::from_ps(cx.now);
+                let mut at = At { guided, here: switch.0, to, cx };
+                let port = self.schemes.of(switch, balancer).guide(now, &view, &mut header, &mut at);
+                cx.ports[id].set_guided_header(&header);
+                port
+            } else {
+                default()
+            };
         let link = guided.guide.link_at(switch.0, port).0;
         if cx.tables.any_dead && port == default() && guided.guide.default_is_dead(switch.0, to, &cx.tables.dead) {
             // A default path that is known to be dead is replaced by the shortest live path.

@@ -124,6 +124,7 @@ pub fn setup(topology: Topology, flows: FlowSet, scheme: &str) -> Setup {
         flows,
         fabric: FabricParameters::default(),
         transport: TransportParameters::Uet(UetTransport::default()),
+        own_transports: Default::default(),
         load_balancers: vec![LoadBalancer { name: scheme.into(), host, switch }],
         faults: vec![],
         measure: Measure::default(),

@@ -119,7 +119,7 @@ fn flow(base_rtt: Time) -> FlowInfo<'static> {
         rate: Rate::gbps(100),
         full_packet: PAYLOAD as u32 + 106,
         early_packets: u64::MAX,
-        paths: PathSpace { uplinks: &[8], guided: None, dead: &[] },
+        paths: PathSpace { uplinks: &[8], ..PathSpace::default() },
     }
 }
 

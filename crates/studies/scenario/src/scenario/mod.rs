@@ -208,6 +208,9 @@ impl Scenario {
             })),
             false => None,
         };
+        if let (Some(workloads), Some(transport)) = (&workloads, &transport) {
+            mistakes.ok(workload::check_controls(workloads, transport, &tree));
+        }
         let affects = fabric.as_ref().map_or(FaultParameters::default().affects, |(profile, _)| profile.faults);
         let faults = mistakes.ok(root.tables("fault", "fault").and_then(|sections| fault::read(sections, affects)));
         let measure = mistakes.ok(root.table("measure").and_then(|section| run::read_measure(section, &tree)));
@@ -419,7 +422,8 @@ impl Scenario {
         add("topology", self.topology.table(&files).into());
         let profile = ("profile", Raw::Text(self.profile.name.into()));
         add("fabric", document::table([profile], &self.fabric).into());
-        add("transport", transport::table(&self.transport).into());
+        let named = self.workloads.iter().filter_map(|workload| workload.common.congestion_control.as_deref());
+        add("transport", transport::table(&self.transport, named).into());
         add("load_balancer", self.load_balancers.table(&self.used().unwrap_or_default(), unused).into());
         let workload = |workload: &Workload| files::with_files(workload, &files).table(&self.fabric);
         add("workload", self.workloads.iter().map(workload).collect::<Vec<_>>().into());
@@ -580,11 +584,15 @@ impl Scenario {
                     ScenarioError::new(error.to_string()).maybe_at(self.position_or_section("load_balancer", "scheme"))
                 })?;
         }
-        transport::check_balancers(&self.transport, used, &self.tree).map_err(|error| {
-            error.maybe_at(
-                self.position_or_section("load_balancer", "scheme")
-                    .or_else(|| self.place("transport.congestion_control")),
-            )
+        let own = self.workloads.iter().filter_map(|workload| workload.common.congestion_control.as_deref());
+        let own = own.filter_map(|control| transport::with_control(&self.transport, control).ok());
+        std::iter::once(self.transport.clone()).chain(own).try_for_each(|transport| {
+            transport::check_balancers(&transport, used, &self.tree).map_err(|error| {
+                error.maybe_at(
+                    self.position_or_section("load_balancer", "scheme")
+                        .or_else(|| self.place("transport.congestion_control")),
+                )
+            })
         })
     }
 
@@ -633,11 +641,13 @@ impl Scenario {
             Until::AllFlowsDone => (true, self.run.time_limit),
             Until::At(time) => (false, time),
         };
+        let own_transports = workload::own_transports(&self.workloads, &self.transport, &generated.flows);
         let mut setup = Setup {
             topology,
             flows: generated.flows,
             fabric: self.fabric.clone(),
             transport: self.transport.clone(),
+            own_transports,
             load_balancers: used,
             faults,
             measure,

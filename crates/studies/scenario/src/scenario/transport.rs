@@ -52,6 +52,14 @@ pub(crate) fn check_with_bdp(transport: &TransportParameters, bdp: u64, tree: &T
     Err(ScenarioError::new(message).maybe_at(place).help(format!("the smallest window that works is \"{packet}B\"")))
 }
 
+/// Returns the transport with another congestion control, that of a workload; fails on an unknown name.
+pub(crate) fn with_control(transport: &TransportParameters, control: &str) -> Result<TransportParameters, SetError> {
+    let mut own = transport.clone();
+    own.parameters_mut().set("congestion_control", &Raw::Text(control.trim().into()))?;
+    own.check()?;
+    Ok(own)
+}
+
 /// Checks that the load balancers in use fit the congestion control. ConWeave holds packets back in the network, which a round
 /// trip cannot distinguish from congestion (specification 4.4). A rate that restarts with every packet does not pace.
 pub(crate) fn check_balancers(
@@ -87,13 +95,16 @@ pub(crate) fn check_balancers(
     Ok(())
 }
 
-pub(crate) fn table(transport: &TransportParameters) -> Table {
+/// Returns the section with the table of each congestion control in use: its own and those that workloads name.
+pub(crate) fn table<'a>(transport: &TransportParameters, named: impl IntoIterator<Item = &'a str>) -> Table {
     let name = ("kind", Raw::Text(transport.name().into()));
     let mut transport = transport.clone();
     let mut table = document::table([name], &*transport.parameters_mut());
-    let in_use = transport.control().name;
-    if let Some(parameters) = transport.control_parameters_mut(in_use) {
-        table.insert(in_use.into(), document::table([], &*parameters).into());
+    let own = transport.control().name;
+    for control in std::iter::once(own).chain(named) {
+        if let Some(parameters) = transport.control_parameters_mut(control.trim()) {
+            table.insert(control.trim().into(), document::table([], &*parameters).into());
+        }
     }
     table
 }

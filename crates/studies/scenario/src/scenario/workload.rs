@@ -1,6 +1,9 @@
 //! `[[workload]]`: its kind, the kind's parameters and the common ones.
 
-use super::load_balancer::{LoadBalancers, scheme_error};
+use super::{
+    load_balancer::{LoadBalancers, scheme_error},
+    transport,
+};
 use crate::{
     document,
     error::{Mistakes, ScenarioError},
@@ -10,8 +13,11 @@ use crate::{
 use anabranch_backend::FabricParameters;
 use anabranch_backend::LoadBalancer;
 use anabranch_settings::{Parameters, Raw, nearest};
-use anabranch_workload::{CommonParameters, GeneratedAs, MAX_WORKLOADS, WorkloadError, WorkloadParameters, names};
-use std::collections::HashSet;
+use anabranch_transport::TransportParameters;
+use anabranch_workload::{
+    CommonParameters, FlowSet, GeneratedAs, MAX_WORKLOADS, WorkloadError, WorkloadParameters, names,
+};
+use std::collections::{BTreeMap, HashSet};
 use toml::Table;
 
 /// A part of the traffic.
@@ -101,6 +107,40 @@ fn read_one(
         }
     }
     mistakes.or((kind, common))
+}
+
+/// Checks the congestion controls that workloads name against those of the transport.
+pub(crate) fn check_controls(
+    workloads: &[Workload],
+    transport: &TransportParameters,
+    tree: &Tree,
+) -> Result<(), ScenarioError> {
+    let mut mistakes = Mistakes::default();
+    for (number, workload) in workloads.iter().enumerate() {
+        let Some(control) = &workload.common.congestion_control else { continue };
+        let checked = transport::with_control(transport, control).map_err(|error| {
+            let message = format!("[[workload]] {}: {error}", number + 1);
+            ScenarioError::new(message).maybe_at(place(tree, number, Some("congestion_control")))
+        });
+        mistakes.ok(checked);
+    }
+    mistakes.or(())
+}
+
+/// Returns the transport of each workload in `flows` that has a congestion control of its own.
+pub(crate) fn own_transports(
+    workloads: &[Workload],
+    transport: &TransportParameters,
+    flows: &FlowSet,
+) -> BTreeMap<u32, TransportParameters> {
+    let own = workloads.iter().filter(|workload| workload.common.congestion_control.is_some());
+    let own: BTreeMap<String, &Workload> = own.flat_map(|own| own.names().map(move |name| (name, own))).collect();
+    let of = |name: &str| {
+        let control = own.get(name)?.common.congestion_control.as_deref()?;
+        transport::with_control(transport, control).ok()
+    };
+    let all = flows.workloads.iter().enumerate();
+    all.filter_map(|(number, label)| Some((number as u32, of(&label.name)?))).collect()
 }
 
 /// Refuses a plugin in a scenario: scenarios are data, and native code is named on the command line alone.

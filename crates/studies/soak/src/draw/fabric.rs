@@ -106,6 +106,13 @@ fn common(dice: &mut Dice, mut fabric: Section) -> Section {
     if dice.once_in(4) {
         fabric = fabric.text("fct_kind", dice.pick(&["rx", "ack"]));
     }
+    for (key, word, times) in
+        [("slowed_limits", "scale", 4), ("reply_paths", "scheme", 3), ("ideal_fct", "transmission", 8)]
+    {
+        if dice.once_in(times) {
+            fabric = fabric.text(key, word);
+        }
+    }
     if dice.once_in(5) {
         fabric = fabric.text("ecn_mark_at", dice.pick(&["enqueue", "dequeue"]));
     }

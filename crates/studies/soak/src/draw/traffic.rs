@@ -5,6 +5,7 @@ use crate::{
     dice::Dice,
     draft::{Draft, Section},
 };
+use anabranch_transport::TransportParameters;
 use anabranch_workload::{SIZE_DISTRIBUTIONS, WorkloadParameters};
 use std::fmt::Write;
 
@@ -106,6 +107,13 @@ fn collective(dice: &mut Dice, section: Section) -> Section {
     if dice.once_in(3) { section.raw("steps", dice.number(1, 9)) } else { section }
 }
 
+/// Draws a congestion control of the transport in the draft.
+fn control(dice: &mut Dice, draft: &Draft) -> Option<&'static str> {
+    let kind = draft.section("[transport]")?.get("kind")?;
+    let transport = TransportParameters::named(kind).ok()?;
+    Some(dice.one(transport.controls().all()).name)
+}
+
 fn common(dice: &mut Dice, draft: &Draft, mut section: Section, kind: &str) -> Section {
     let classes = draft.section("[fabric]").and_then(|fabric| fabric.get("classes")).map(str::to_string);
     let class = |dice: &mut Dice| dice.pick(&["a", "b", "c"]);
@@ -117,6 +125,11 @@ fn common(dice: &mut Dice, draft: &Draft, mut section: Section, kind: &str) -> S
     }
     if dice.once_in(6) {
         section = section.raw("measured", false);
+    }
+    if dice.once_in(6)
+        && let Some(control) = control(dice, draft)
+    {
+        section = section.text("congestion_control", control);
     }
     if dice.once_in(4) {
         section = section.text("load_balancer", &fabric::name(dice));

@@ -1,0 +1,112 @@
+//! Limits of data queues in bytes: those of all ports, and those of ports whose links a fault has slowed.
+
+use crate::{
+    ids::PortId,
+    plan::{Limits, Marking},
+};
+use anabranch_backend::MarkAt;
+use anabranch_units::Rate;
+
+/// Limits of the data queues of a port.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct QueueLimits {
+    /// Bytes of a class above which packets are trimmed or dropped.
+    pub(super) queue: u32,
+    pub(super) marking: Marking,
+    /// [`Marking::kmin`] if packets are marked when they leave, else a limit that no queue reaches.
+    pub(super) leaving: u32,
+    pub(super) joining: u32,
+}
+
+impl QueueLimits {
+    pub(super) fn new(fabric: &Limits) -> Self {
+        let (queue, marking) = (fabric.queue_limit, fabric.marking);
+        let marks = |at| if fabric.ecn && fabric.mark_at == at { marking.kmin } else { u32::MAX };
+        QueueLimits { queue, marking, leaving: marks(MarkAt::Dequeue), joining: marks(MarkAt::Enqueue) }
+    }
+
+    /// Returns the limits times `now` over `healthy`, rounded down; the queue holds a packet of `least` bytes.
+    fn scaled(&self, now: Rate, healthy: Rate, least: u32) -> Self {
+        let scale = |bytes: u32| match bytes {
+            u32::MAX => u32::MAX,
+            bytes => (u128::from(bytes) * u128::from(now.0) / u128::from(healthy.0.max(1))) as u32,
+        };
+        QueueLimits {
+            queue: scale(self.queue).max(least.min(self.queue)),
+            marking: Marking { kmin: scale(self.marking.kmin), kmax: scale(self.marking.kmax), ..self.marking },
+            leaving: scale(self.leaving),
+            joining: scale(self.joining),
+        }
+    }
+}
+
+/// Limits of all ports, and of the slowed ones where they differ.
+#[derive(Debug)]
+pub(super) struct AllLimits {
+    pub(super) usual: QueueLimits,
+    /// Per port; empty until the first differs.
+    slowed: Vec<Option<QueueLimits>>,
+    /// The limits of a slowed link fall with its rate.
+    scales: bool,
+}
+
+impl AllLimits {
+    pub(super) fn new(fabric: &Limits) -> Self {
+        AllLimits { usual: QueueLimits::new(fabric), slowed: Vec::new(), scales: fabric.slowed_scale }
+    }
+
+    #[inline]
+    pub(super) fn of(&self, port: PortId) -> &QueueLimits {
+        self.slowed.get(port.at()).and_then(Option::as_ref).unwrap_or(&self.usual)
+    }
+
+    /// Returns `true` if a port has limits of its own.
+    #[inline]
+    pub(super) fn differ(&self, port: PortId) -> bool {
+        self.slowed.get(port.at()).is_some_and(Option::is_some)
+    }
+
+    /// Sets the rate of a port's link, one of `ports`. No rate above the healthy one raises a limit.
+    pub(super) fn change_rate(&mut self, port: PortId, (now, healthy): (Rate, Rate), ports: usize, least: u32) {
+        if !self.scales {
+            return;
+        }
+        self.slowed.resize(ports, None);
+        self.slowed[port.at()] = (now < healthy).then(|| self.usual.scaled(now, healthy, least));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_fall_with_the_rate() {
+        // A quarter of the rate: 400,000, 80,000 and 320,000 B become 100,000, 20,000 and 80,000.
+        let usual = QueueLimits {
+            queue: 400_000,
+            marking: Marking { kmin: 80_000, kmax: 320_000, pmax: 1.0, beyond: 0 },
+            leaving: 80_000,
+            joining: u32::MAX,
+        };
+        let mut all = AllLimits { usual, slowed: Vec::new(), scales: true };
+        let (port, other) = (PortId(1), PortId(0));
+        all.change_rate(port, (Rate::gbps(100), Rate::gbps(400)), 2, 4160);
+        let quarter = QueueLimits {
+            queue: 100_000,
+            marking: Marking { kmin: 20_000, kmax: 80_000, ..usual.marking },
+            leaving: 20_000,
+            joining: u32::MAX,
+        };
+        assert_eq!((all.of(port), all.of(other)), (&quarter, &usual));
+        assert!(all.differ(port) && !all.differ(other));
+        // At a thousandth the queue still holds a packet; at the full rate it is as before.
+        all.change_rate(port, (Rate(400_000_000), Rate::gbps(400)), 2, 4160);
+        assert_eq!(all.of(port).queue, 4160);
+        all.change_rate(port, (Rate::gbps(400), Rate::gbps(400)), 2, 4160);
+        assert_eq!((all.of(port), all.differ(port)), (&usual, false));
+        let mut kept = AllLimits { usual, slowed: Vec::new(), scales: false };
+        kept.change_rate(port, (Rate::gbps(100), Rate::gbps(400)), 2, 4160);
+        assert!(!kept.differ(port));
+    }
+}
