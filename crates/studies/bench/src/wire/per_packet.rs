@@ -116,10 +116,11 @@ fn flow(base_rtt: Time) -> FlowInfo<'static> {
         packets: 1 << 28,
         bdp_packets: 64,
         base_rtt,
+        probe_rtt: base_rtt,
         rate: Rate::gbps(100),
         full_packet: PAYLOAD as u32 + 106,
         early_packets: u64::MAX,
-        paths: PathSpace { uplinks: &[8], guided: None, dead: &[] },
+        paths: PathSpace { uplinks: &[8], ..PathSpace::default() },
     }
 }
 
