@@ -300,6 +300,7 @@ class Flowbender(Part):
     _kind: ClassVar[str | None] = "flowbender"
     _keys: ClassVar[dict[str, str]] = {
         "chunk": "chunk",
+        "first_epoch": "first_epoch",
         "granularity": "granularity",
         "n": "n",
         "outstanding": "outstanding",
@@ -314,6 +315,12 @@ class Flowbender(Part):
     """
     Bytes of a chunk. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from:
     Hopper §4.2: 1 MB and 10 MB. Default: "1MB".
+    """
+
+    first_epoch: Literal["first-ack", "round-trip"] | None = None
+    """
+    End of a flow's first epoch. Takes one of "first-ack" "round-trip". Default from: HERMES artifact
+    (specification 3.1). Default: "first-ack".
     """
 
     granularity: Literal["packet", "chunk"] | None = None
@@ -336,8 +343,8 @@ class Flowbender(Part):
 
     range: int | None = None
     """
-    Number of values of the tag. Takes a whole number, zero or more. Default from: FlowBender (specification
-    3.1). Default: 8.
+    Number of values of the tag, with `value = "next"` or `"random"`; otherwise of a flow's first value. Takes
+    a whole number, zero or more. Default from: FlowBender (specification 3.1). Default: 8.
     """
 
     rtt_threshold: float | None = None
@@ -353,9 +360,10 @@ class Flowbender(Part):
     (specification 3.1); the paper names 0.01 to 0.05. Default: 0.05.
     """
 
-    value: Literal["next", "random"] | None = None
+    value: Literal["unbounded", "next", "random"] | None = None
     """
-    Next value of the tag. Takes one of "next" "random". Default from: specification 3.1. Default: "next".
+    Next value of the tag. Takes one of "unbounded" "next" "random". Default from: HERMES artifact
+    (specification 3.1). Default: "unbounded".
     """
 
     variant: Literal["ecn", "rtt"] | None = None
@@ -403,6 +411,7 @@ class Hf2t(Part):
         "gaps": "gaps",
         "l_target": "l_target",
         "max_added_delay": "max_added_delay",
+        "max_held": "max_held",
         "on_timeout": "on_timeout",
         "p": "p",
         "refresh": "refresh",
@@ -460,6 +469,14 @@ class Hf2t(Part):
     slides' numbers need 15 per large flow. Default: "never".
     """
 
+    max_held: Literal["never"] | float | None = None
+    """
+    Maximum share of a host's packets that are held, over the last `refresh` intervals. A bound ends the
+    feedback in which holds lengthen gaps and longer gaps are held. Takes "never" or a number. Default from:
+    ours: no bound; the slides delay "a small number of specific packets", by their counts 2.6 %. Default:
+    "never".
+    """
+
     on_timeout: Literal["ignore", "move"] | None = None
     """
     Effect of a retransmission timeout on the flow's tag; with a flowlet switch the pause alone lets it move.
@@ -503,7 +520,9 @@ class Hopper(Part):
         "on_timeout": "on_timeout",
         "outstanding": "outstanding",
         "ports": "ports",
+        "probe_on_ecn": "probe_on_ecn",
         "probe_size": "probe_size",
+        "probe_wait": "probe_wait",
         "probes": "probes",
         "th_cong": "th_cong",
         "th_probe": "th_probe",
@@ -593,12 +612,25 @@ class Hopper(Part):
     Default: "random".
     """
 
+    probe_on_ecn: bool | None = None
+    """
+    Probes as soon as an ACK of the path is marked as well, before round trips reach `th_probe`. Takes true or
+    false. Default from: Hopper §3.1: named as an optimisation, not implemented there. Default: false.
+    """
+
     probe_size: str | None = None
     """
     Payload of a probe, at most a full packet's; auto: 64 B, or at chunk granularity up to 10 kB as fits a
     packet. The header of a data packet is added. Over RC queue pairs `wire.probe` sets it. Takes "auto" or a
     size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: specification 2.3, point 3;
     Hopper §4.2. Default: "auto".
+    """
+
+    probe_wait: bool | None = None
+    """
+    At chunk granularity: a flow that may move begins no chunk before its probes are answered. The wait ends
+    early where the replies still out are too late for a move, by `delta_rtt`. Takes true or false. Default
+    from: Hopper Alg. 1: PROBEPATHS returns before SWITCHPATH (specification 2.3, point 1). Default: true.
     """
 
     probes: int | None = None

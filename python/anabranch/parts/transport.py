@@ -283,6 +283,7 @@ class Dcqcn(Part):
     _table: ClassVar[str] = "transport.dcqcn"
     _keys: ClassVar[dict[str, str]] = {
         "alpha_interval": "alpha_interval",
+        "byte_counter": "byte_counter",
         "clamp_target": "clamp_target",
         "decrease_interval": "decrease_interval",
         "fast_recovery": "fast_recovery",
@@ -297,6 +298,15 @@ class Dcqcn(Part):
     """
     Interval at which `alpha` is updated. Takes a time such as "1us" (ps, ns, us, ms, s). Default from:
     specification 17.3. Default: "1us".
+    """
+
+    byte_counter: str | None = None
+    """
+    Bytes sent since the last cut, and between steps, at which the rate is raised as well. With it, the rate
+    is in fast recovery while timer and counter are, and rises hyperactively once both are past their additive
+    step. Takes "never" or a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from:
+    specification 17.3: the recorded model has none; NVIDIA's rpg_byte_reset is 32767 B, DCQCN (SIGCOMM 2015)
+    has 10 MB. Default: "never".
     """
 
     clamp_target: bool | None = None
@@ -600,14 +610,18 @@ class Roce(Part):
         "ack_size": "ack_size",
         "congestion_control": "congestion_control",
         "dcqcn": "dcqcn",
+        "early_ack": "early_ack",
         "header": "header",
         "irn_rule": "irn_rule",
         "mtu": "mtu",
         "nack_interval": "nack_interval",
+        "nic_memory": "nic_memory",
         "ooo_window": "ooo_window",
         "pace_in_nanoseconds": "pace_in_nanoseconds",
+        "qp_memory": "qp_memory",
         "rate_on_path_change": "rate_on_path_change",
         "recovery": "recovery",
+        "reorder_memory": "reorder_memory",
         "rto": "rto",
         "rto_high": "rto_high",
         "rto_low": "rto_low",
@@ -636,6 +650,13 @@ class Roce(Part):
     dcqcn: Dcqcn | None = None
     """DCQCN: a rate that falls with congestion notifications and recovers by timers."""
 
+    early_ack: Literal["selective", "cumulative"] | None = None
+    """
+    Acknowledgement of a packet that is early within `ooo_window`, with `irn-extended`. Takes one of
+    "selective" "cumulative". Default from: Hopper §4.1.1: such a packet is acknowledged normally. Default:
+    "selective".
+    """
+
     header: str | None = None
     """
     Header bytes of a data packet. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB).
@@ -660,6 +681,14 @@ class Roce(Part):
     Default from: specification 17.3. Default: "4us".
     """
 
+    nic_memory: str | None = None
+    """
+    Memory of a NIC for its queue pairs and for packets that are early. Queue pairs come first; an early
+    packet that does not fit is refused by a NACK and counted (`refused_packets`). Go-back-N keeps no early
+    packet. Takes "never" or a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from:
+    Hopper §2: about 2 MB on a ConnectX-5. Default: "never".
+    """
+
     ooo_window: int | None = None
     """
     Packets that may be early without a NACK, with `irn-extended`. Takes a whole number, zero or more. Default
@@ -672,19 +701,35 @@ class Roce(Part):
     ours; specification 17.2 for the recorded model. Default: false.
     """
 
-    rate_on_path_change: Literal["keep", "fresh"] | None = None
+    qp_memory: str | None = None
+    """
+    Bytes of `nic_memory` that a queue pair occupies at each end. A probe is a queue pair of its sender until
+    its reply. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: Kalia et
+    al., NSDI 2019 (Hopper's reference 16); Hopper §3.2. Default: "375B".
+    """
+
+    rate_on_path_change: Literal["keep", "fresh", "restore"] | None = None
     """
     Effect of a change of the path tag on a flow's rate (DCQCN) or window (Swift). With "fresh" every path is
-    a queue pair of its own that starts at line rate, and notifications of the previous path are ignored.
-    Meant for schemes that move flows; it disables congestion control under packet spraying. Takes one of
-    "keep" "fresh". Default from: ours: Hopper's simulations build on ConWeave's, where a flow is one queue
-    pair; section 3.3 ("starts using the corresponding QP") reads as fresh. Default: "keep".
+    a queue pair of its own that starts at line rate; with "restore" the flow returns to the rate before the
+    last cuts. With both, notifications of the previous path are ignored. Meant for schemes that move flows;
+    they disable congestion control under packet spraying. Takes one of "keep" "fresh" "restore". Default
+    from: ours: Hopper's simulations build on ConWeave's, where a flow is one queue pair; section 3.3 ("starts
+    using the corresponding QP") reads as fresh. Default: "keep".
     """
 
     recovery: Literal["irn", "irn-extended", "go-back-n"] | None = None
     """
     Loss recovery. Takes one of "irn" "irn-extended" "go-back-n". Default from: Hopper §4.1.1; specification
     7.3. Default: "irn".
+    """
+
+    reorder_memory: str | None = None
+    """
+    Maximum bytes of early packets per connection. With `nic_memory` each connection reserves them when it
+    opens, and one that finds them taken accepts no early packet; without it, connections share what is free.
+    Takes "never" or a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: Hopper §2: a
+    buffer of one BDP takes 0.1 MB per connection. Default: "never".
     """
 
     rto: str | None = None

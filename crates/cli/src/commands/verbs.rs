@@ -1,6 +1,6 @@
 //! `serve` and `send` over RDMA verbs.
 
-use super::wire::{address, goodput, interrupted};
+use super::wire::{address, find_pairs, goodput, interrupted};
 use crate::{
     arguments::{Format, Send, Serve},
     failure::Failure,
@@ -69,7 +69,12 @@ fn print_served(served: &Served, format: Format) {
 }
 
 pub(super) fn send(arguments: &Send, to: SocketAddr, scenario: &Scenario, settings: &Settings) -> Result<(), Failure> {
-    let chunks = scenario.wire.chunk_settings(settings).map_err(|error| Failure::input(error.to_string()))?;
+    let mut chunks = scenario.wire.chunk_settings(settings).map_err(|error| Failure::input(error.to_string()))?;
+    // A path has a queue pair of its own: of the labels that share its switches one suffices.
+    let paths = find_pairs(to, &chunks.labels, &scenario.wire)?;
+    if !paths.is_empty() {
+        chunks.labels = paths.iter().filter_map(|path| Some(chunks.labels[*path.first()? as usize])).collect();
+    }
     let mut draws = Stream::keyed(scenario.seed, 0, "transfer");
     let mut fill = |bytes: &mut [u8]| {
         for word in bytes.chunks_mut(8) {

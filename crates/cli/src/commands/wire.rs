@@ -198,12 +198,9 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
             }
             other => Failure::input(other.to_string()),
         })?;
-        send_over(
-            Driver::new(endpoint, path),
-            Destination { at: to, paths: Vec::new() },
-            scenario.seed,
-            arguments.bytes.0,
-        )?
+        // Label `i` is the queue pair with flow label `i + 1`.
+        let paths = find_pairs(to, &(1..=labels).collect::<Vec<_>>(), &scenario.wire)?;
+        send_over(Driver::new(endpoint, path), Destination { at: to, paths }, scenario.seed, arguments.bytes.0)?
     } else {
         let (from, paths) = find_paths(from, to, &scenario.wire)?;
         let to = Destination { at: to, paths };
@@ -238,16 +235,65 @@ fn find_paths(from: SocketAddr, to: SocketAddr, wire: &WireParameters) -> Result
     if !from.ip().is_unspecified() {
         return Err(key("paths are traced from the address of the route to the peer, which --from may change".into()));
     }
+    check_network(to)?;
     let to = address(to).map_err(|error| key(error.to_string()))?;
     let asked = PathRequest { to, first_port: 0, labels: wire.labels as u16, hops: HOPS, timeout: HOP_TIMEOUT };
     let found = discover(&asked).map_err(|error| key(error.to_string()))?;
     let first = found.first().map_or(0, |path| path.source);
     let paths = groups(&found);
-    match paths.iter().map(Vec::len).sum::<usize>() {
-        0 => note(&format!("no switch towards {to} replied: each of {} labels counts as a path", wire.labels)),
-        labels => note(&format!("{labels} of {} labels lead over {} paths", wire.labels, paths.len())),
-    }
+    note_paths(&paths, wire.labels as usize, &to.to_string());
     Ok((SocketAddr::new(from.ip(), first), paths))
+}
+
+/// Fails if no network lies between the local endpoint and the peer whose switches could be asked for paths.
+fn check_network(to: SocketAddr) -> Result<(), Failure> {
+    if !to.ip().is_loopback() {
+        return Ok(());
+    }
+    Err(Failure::input(format!(
+        "[wire]: find_labels: found \"paths\": {} is this machine, and no switch lies in between; expected \"all\"",
+        to.ip()
+    )))
+}
+
+#[cfg(target_os = "linux")]
+fn note_paths(paths: &[Vec<u32>], all: usize, to: &str) {
+    match paths.iter().map(Vec::len).sum::<usize>() {
+        0 => note(&format!("no switch towards {to} replied: each of {all} labels counts as a path")),
+        labels => note(&format!("{labels} of {all} labels lead over {} paths", paths.len())),
+    }
+}
+
+/// UDP port of RoCEv2.
+#[cfg(target_os = "linux")]
+const ROCE_PORT: u16 = 4791;
+
+/// Returns the paths of queue pairs with these flow labels as groups of their indices; no groups: every label is a path.
+#[cfg(target_os = "linux")]
+pub(super) fn find_pairs(to: SocketAddr, flow_labels: &[u32], wire: &WireParameters) -> Result<Vec<Vec<u32>>, Failure> {
+    use anabranch_testbed::paths::{address, discover_pairs, groups};
+    use anabranch_wire::verbs::source_port;
+    if wire.find_labels == FindLabels::All {
+        return Ok(Vec::new());
+    }
+    check_network(to)?;
+    let key =
+        |error: String| Failure::input(format!("[wire]: find_labels: found \"paths\": {error}; expected \"all\""));
+    let at = address(to).map_err(|error| key(error.to_string()))?;
+    let pairs: Vec<(u16, u16)> = flow_labels.iter().map(|label| (source_port(*label), ROCE_PORT)).collect();
+    let found = discover_pairs(*at.ip(), &pairs, HOPS, HOP_TIMEOUT).map_err(|error| key(error.to_string()))?;
+    let paths = groups(&found);
+    note_paths(&paths, flow_labels.len(), &at.ip().to_string());
+    Ok(paths)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn find_pairs(to: SocketAddr, _: &[u32], wire: &WireParameters) -> Result<Vec<Vec<u32>>, Failure> {
+    if wire.find_labels == FindLabels::All {
+        return Ok(Vec::new());
+    }
+    check_network(to)?;
+    Err(Failure::input("[wire]: find_labels: found \"paths\", which needs Linux; expected \"all\""))
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -143,9 +143,18 @@ impl<T> Flow<T> {
     }
 
     /// Handles the echo of a probe over the path `tag`; `rtt` is the round trip that a full packet would have measured.
+    /// Returns `true` if the scheme holds the flow no longer: the caller offers it to the NIC again.
     #[inline]
-    pub fn on_probe_reply<S: HostScheme>(&self, scheme: &mut S, now: Time, tag: Tag, rtt: Time) {
-        scheme.on_probe_reply(now, self.scheme_slot, tag, rtt);
+    pub fn on_probe_reply<S: HostScheme>(&mut self, scheme: &mut S, now: Time, tag: Tag, rtt: Time) -> bool {
+        let ends_wait = scheme.on_probe_reply(now, self.scheme_slot, tag, rtt);
+        if ends_wait {
+            self.waits = false;
+            // Its entry among the paced flows stays; that time has no effect.
+            if self.paced && self.held_until > now {
+                (self.paced, self.held_until) = (false, now);
+            }
+        }
+        ends_wait
     }
 
     /// Passes the dead paths to the scheme.

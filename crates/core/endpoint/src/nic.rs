@@ -304,6 +304,73 @@ mod tests {
         }
     }
 
+    /// Holds every packet but the first for a microsecond, or until a probe is answered.
+    #[derive(Default)]
+    struct Probing {
+        is_answered: bool,
+        sent: Vec<u64>,
+    }
+
+    impl HostScheme for Probing {
+        fn open(&mut self, _: Time, _: u32, _: &FlowInfo<'_>) {}
+        fn close(&mut self, _: u32) {}
+        fn select(&mut self, _: Time, _: u32, packet: &Outgoing) -> Decision {
+            if packet.psn == 0 || self.is_answered { Decision::Send(0) } else { Decision::Hold(Time::from_us(1)) }
+        }
+        fn on_probe_reply(&mut self, _: Time, _: u32, _: Tag, rtt: Time) -> bool {
+            self.is_answered = rtt < Time::MAX;
+            self.is_answered
+        }
+    }
+
+    impl Egress<u32> for Probing {
+        type Scheme = Probing;
+        fn scheme(&mut self, _: &u32) -> &mut Probing {
+            self
+        }
+        fn start(&mut self, _: &mut u32, packet: &Departure, start: Time) -> Time {
+            self.sent.push(packet.segment.psn);
+            start + Time::from_ns(10)
+        }
+        fn has_urgent(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn reply_to_a_probe_ends_a_hold() {
+        let network = Network {
+            base_rtt: Time::from_us(1),
+            bdp: 50_000,
+            queue_drain: Time::ZERO,
+            trimming: false,
+            nic_rate: Rate::gbps(100),
+        };
+        let transport = Transport::new(&TransportParameters::Uet(UetTransport::default()), &network);
+        let (mut nic, mut flows, mut line) = (Nic::default(), Slab::new(), Probing::default());
+        let sender = Sender::new(&transport, network.nic_rate, network.base_rtt, 3 * 4096, Time::ZERO);
+        let slot = flows.insert(Flow::new(sender, 0, 0, Time::ZERO, 0u32));
+        nic.enter(slot as u32, &mut flows[slot], &transport, Time::ZERO);
+        nic.serve(&mut flows, &transport, &mut line, Time::ZERO, Time::ZERO);
+        let now = Time::from_ns(10);
+        assert_eq!(nic.serve(&mut flows, &transport, &mut line, now, now), None);
+        assert_eq!((line.sent.clone(), nic.paced_until()), (vec![0], Some(Time::from_us(1))));
+        // A lost probe changes nothing, a reply lets the flow go on.
+        let now = Time::from_ns(20);
+        assert!(!flows[slot].on_probe_reply(&mut line, now, 0, Time::MAX));
+        nic.enter(slot as u32, &mut flows[slot], &transport, now);
+        assert_eq!(nic.serve(&mut flows, &transport, &mut line, now, now), None);
+        assert!(flows[slot].on_probe_reply(&mut line, now, 0, Time::from_ns(10)));
+        nic.enter(slot as u32, &mut flows[slot], &transport, now);
+        assert_eq!(nic.serve(&mut flows, &transport, &mut line, now, now), Some(0));
+        let now = Time::from_ns(30);
+        nic.serve(&mut flows, &transport, &mut line, now, now);
+        assert_eq!(line.sent, [0, 1, 2]);
+        // The end of the hold finds nothing left.
+        nic.promote(&mut flows, &transport, Time::from_us(1));
+        assert_eq!(nic.serve(&mut flows, &transport, &mut line, Time::from_us(1), Time::from_us(1)), None);
+    }
+
     #[test]
     fn flows_are_served_round_robin_and_held_by_schemes() {
         let network = Network {

@@ -36,6 +36,8 @@ pub struct FlowInfo<'a> {
     pub bdp_packets: u64,
     /// Round trip of a full packet and its acknowledgement on the empty network.
     pub base_rtt: Time,
+    /// Maximum time on the empty network from the transmission of a probe to its reply.
+    pub probe_rtt: Time,
     /// Maximum rate of the flow alone: the slowest link of the best path, NICs included.
     pub rate: Rate,
     /// Bytes of a full packet on the wire.
@@ -51,6 +53,8 @@ pub struct FlowInfo<'a> {
 pub struct PathSpace<'a> {
     /// Uplinks per tier, leaf first: `[8]` on a 2-tier, `[8, 8]` on a 3-tier fat tree, empty without a choice.
     pub uplinks: &'a [u32],
+    /// Entropy values that lead over different paths, one per path, for schemes that profile them; empty: unknown.
+    pub labels: &'a [Tag],
     /// Paths to the destination's switch, for schemes that write [`registry::TagKind::Guided`]; else `None`.
     pub guided: Option<&'a Arc<GuidedPaths>>,
     /// Number of the destination's switch: destinations of one switch share `guided`. 0 without `guided`.
@@ -79,7 +83,8 @@ pub enum Decision {
     Send(Tag),
     /// Send now with this tag and request an immediate acknowledgement: the scheme blocks the flow until it arrives.
     SendWithAckRequest(Tag),
-    /// Send no packet of this flow before this time; then call the scheme again.
+    /// Send no packet of this flow before this time, or a reply to a probe that ends the wait; then call the scheme
+    /// again.
     Hold(Time),
     /// Send no packet of this flow before its next acknowledgement (or timeout); then call the scheme again.
     Wait,
@@ -103,6 +108,8 @@ pub struct SchemeCounters {
     pub created_flowlets: u64,
     /// Picoseconds for which a host scheme held packets back.
     pub added_delay_ps: u64,
+    /// Flowlet timeouts of the packets that a host scheme held back, in picoseconds.
+    pub hold_timeouts_ps: u64,
     /// Moves of flows to another path by a switch (ConWeave).
     pub reroutes: u64,
     /// Packets that waited in a reordering queue of a switch (ConWeave).
@@ -114,6 +121,7 @@ impl std::ops::AddAssign for SchemeCounters {
         self.flowlets += other.flowlets;
         self.created_flowlets += other.created_flowlets;
         self.added_delay_ps += other.added_delay_ps;
+        self.hold_timeouts_ps += other.hold_timeouts_ps;
         self.reroutes += other.reroutes;
         self.reordered_packets += other.reordered_packets;
     }
@@ -158,8 +166,12 @@ pub trait HostScheme {
     fn poll_probe(&mut self, _now: Time, _slot: u32) -> Option<Probe> {
         None
     }
-    /// Handles the reply to a probe. `rtt` is corrected for serialisation to that of a full data packet.
-    fn on_probe_reply(&mut self, _now: Time, _slot: u32, _tag: Tag, _rtt: Time) {}
+    /// Handles the reply to a probe. `rtt` is corrected for serialisation to that of a full data packet;
+    /// [`Time::MAX`]: the network reported the probe as lost. Returns `true` if the flow need no longer wait
+    /// ([`Decision::Hold`], [`Decision::Wait`]): the scheme is called again.
+    fn on_probe_reply(&mut self, _now: Time, _slot: u32, _tag: Tag, _rtt: Time) -> bool {
+        false
+    }
     /// Returns its counters.
     fn counters(&self) -> SchemeCounters {
         SchemeCounters::default()

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct OpenedFlow {
     info: FlowInfo<'static>,
     uplinks: Vec<u32>,
+    labels: Vec<Tag>,
     guided: Option<Arc<GuidedPaths>>,
     dead: Vec<bool>,
 }
@@ -22,6 +23,7 @@ impl OpenedFlow {
         OpenedFlow {
             info: FlowInfo { paths: PathSpace { edge: paths.edge, ..PathSpace::default() }, ..*flow },
             uplinks: paths.uplinks.to_vec(),
+            labels: paths.labels.to_vec(),
             guided: paths.guided.cloned(),
             dead: paths.dead.to_vec(),
         }
@@ -29,8 +31,13 @@ impl OpenedFlow {
 
     /// Returns the [`FlowInfo`].
     pub fn info(&self) -> FlowInfo<'_> {
-        let edge = self.info.paths.edge;
-        let paths = PathSpace { uplinks: &self.uplinks, guided: self.guided.as_ref(), edge, dead: &self.dead };
+        let paths = PathSpace {
+            uplinks: &self.uplinks,
+            labels: &self.labels,
+            guided: self.guided.as_ref(),
+            edge: self.info.paths.edge,
+            dead: &self.dead,
+        };
         FlowInfo { paths, ..self.info }
     }
 }
@@ -55,7 +62,7 @@ pub enum Call {
     /// [`HostScheme::poll_probe`].
     PollProbe(Option<Probe>),
     /// [`HostScheme::on_probe_reply`].
-    ProbeReply(Tag, Time),
+    ProbeReply(Tag, Time, bool),
 }
 
 /// A call with its circumstances.
@@ -142,9 +149,10 @@ impl HostScheme for Recorded {
         self.record.write(self.host, now, slot, Call::PollProbe(probe));
         probe
     }
-    fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time) {
-        self.record.write(self.host, now, slot, Call::ProbeReply(tag, rtt));
-        self.scheme.on_probe_reply(now, slot, tag, rtt);
+    fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time) -> bool {
+        let ends_wait = self.scheme.on_probe_reply(now, slot, tag, rtt);
+        self.record.write(self.host, now, slot, Call::ProbeReply(tag, rtt, ends_wait));
+        ends_wait
     }
     fn counters(&self) -> SchemeCounters {
         self.scheme.counters()
@@ -192,7 +200,13 @@ pub fn replay(entries: &[RecordEntry], fresh: &mut dyn FnMut(u64) -> Host) -> Re
                 }
                 answers += 1;
             }
-            Call::ProbeReply(tag, rtt) => scheme.on_probe_reply(now, slot, *tag, *rtt),
+            Call::ProbeReply(tag, rtt, ends_wait) => {
+                let said = scheme.on_probe_reply(now, slot, *tag, *rtt);
+                if said != *ends_wait {
+                    return Err(differs(format!("{ends_wait:?}"), format!("{said:?}")));
+                }
+                answers += 1;
+            }
         }
     }
     Ok(answers)

@@ -113,7 +113,7 @@ macro_rules! host_schemes {
             fn poll_probe(&mut self, now: Time, slot: u32) -> Option<Probe> {
                 match self { $(Self::$scheme(s) => s.poll_probe(now, slot),)* Self::Recorded(s) => s.poll_probe(now, slot) }
             }
-            fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time) {
+            fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time) -> bool {
                 match self { $(Self::$scheme(s) => s.on_probe_reply(now, slot, tag, rtt),)* Self::Recorded(s) => s.on_probe_reply(now, slot, tag, rtt) }
             }
             fn counters(&self) -> SchemeCounters {

@@ -98,10 +98,16 @@ fn play_counting(host: &mut Host, tags: TagKind, events: &[Event]) -> (Vec<(Deci
                     packets: 16,
                     bdp_packets: key % 40,
                     base_rtt: Time::from_us(8),
+                    probe_rtt: Time::from_us(8),
                     rate: Rate(400_000_000_000),
                     full_packet: 4160,
                     early_packets: 0,
-                    paths: PathSpace { uplinks, dead: &dead, guided: (key % 5 != 0).then_some(&guided), edge: 0 },
+                    paths: PathSpace {
+                        uplinks,
+                        dead: &dead,
+                        guided: (key % 5 != 0).then_some(&guided),
+                        ..PathSpace::default()
+                    },
                 };
                 host.open(now, slot, &flow);
             }

@@ -21,6 +21,7 @@ fn info(uplinks: &[u32]) -> FlowInfo<'_> {
         packets: 256,
         bdp_packets: BDP,
         base_rtt: Time::from_us(8),
+        probe_rtt: Time::from_us(8),
         rate: Rate(400_000_000_000),
         full_packet: 4160,
         early_packets: 0,

@@ -23,6 +23,7 @@ fn open(scheme: &str, seed: u64, host: u64, key: u64, uplinks: &[u32]) -> Host {
             packets,
             bdp_packets,
             base_rtt,
+            probe_rtt: base_rtt,
             rate: Rate(400_000_000_000),
             full_packet: 4160,
             early_packets: 0,

@@ -24,6 +24,7 @@ fn open(name: &str, uplinks: &[u32]) -> Host {
             packets,
             bdp_packets,
             base_rtt,
+            probe_rtt: base_rtt,
             rate: Rate(400_000_000_000),
             full_packet: 4160,
             early_packets: 0,

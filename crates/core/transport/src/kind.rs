@@ -68,6 +68,17 @@ pub struct RealNetwork {
     pub early_loss: Never<Time>,
 }
 
+/// Memory of a NIC that receivers keep within.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NicLimits {
+    /// Bytes of a NIC for queue pairs and early packets.
+    pub memory: u64,
+    /// Bytes that each connection reserves for early packets; `None`: connections share what is free.
+    pub reorder: Option<u64>,
+    /// Bytes of the context of a queue pair.
+    pub queue_pair: u64,
+}
+
 /// A transport as its module implements it: the runtime types of a [`TransportSettings`].
 pub trait Protocol: TransportSettings {
     /// The constants of a run.
@@ -117,6 +128,10 @@ pub trait Constants: Clone + Debug {
     /// Packets that may arrive early without harm (Hopper §4.1.1); `u64::MAX` where order is irrelevant.
     fn early_packets(&self) -> u64 {
         u64::MAX
+    }
+    /// Limits of the memory of a NIC; `None`: there are none.
+    fn nic_limits(&self) -> Option<NicLimits> {
+        None
     }
 }
 
@@ -212,6 +227,23 @@ pub trait Receiving: Clone + Debug {
     fn max_reorder_bytes(&self) -> u64;
     /// Unique payload bytes received.
     fn received_bytes(&self) -> u64;
+
+    /// Payload bytes held beyond the lowest missing PSN.
+    #[inline]
+    fn early_bytes(&self) -> u64 {
+        0
+    }
+    /// Limits the payload bytes that it may hold beyond the lowest missing PSN. What exceeds them is refused.
+    #[inline]
+    fn limit_early(&mut self, _bytes: u64) {}
+    /// Limit of [`Receiving::limit_early`].
+    fn early_limit(&self) -> u64 {
+        u64::MAX
+    }
+    /// Packets refused for lack of memory.
+    fn refused(&self) -> u64 {
+        0
+    }
 
     /// Processes a trimmed packet; returns the NACK. Transports without trimming return `None`.
     fn on_header(&mut self, _config: &Self::Config, _psn: u64, _tag: u32) -> Option<Reply> {

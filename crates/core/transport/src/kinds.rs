@@ -9,7 +9,7 @@ pub mod uet;
 use crate::{
     AckOutcome, BaseRttShift, DataArrival, Network, Reply, Segment,
     dispatch::dispatch,
-    kind::{Constants, Protocol, Receiving, Sending, TransportSettings},
+    kind::{Constants, NicLimits, Protocol, Receiving, Sending, TransportSettings},
 };
 use anabranch_settings::registry;
 use anabranch_units::{Rate, Time};
@@ -83,6 +83,7 @@ getters! { Transport, Constants:
     fresh_acks -> bool,
     reports_last_hop_trims -> bool,
     early_packets -> u64,
+    nic_limits -> Option<NicLimits>,
     min_timeout -> Option<Time>,
     max_timeout -> Option<Time>,
 }
@@ -102,6 +103,9 @@ getters! { Receiver, Receiving:
     out_of_sequence -> u64,
     max_reorder_bytes -> u64,
     received_bytes -> u64,
+    early_bytes -> u64,
+    early_limit -> u64,
+    refused -> u64,
 }
 
 impl Deref for TransportParameters {
@@ -228,6 +232,11 @@ impl Receiver {
     #[inline]
     pub fn on_data(&mut self, transport: &Transport, now: Time, data: &DataArrival) -> (Option<Reply>, bool) {
         both!(self, transport: Receiver(receiver, config) => Receiving::on_data(receiver, config, now, data))
+    }
+    /// See [`Receiving::limit_early`].
+    #[inline]
+    pub fn limit_early(&mut self, bytes: u64) {
+        of!(self, Receiver(receiver) => receiver.limit_early(bytes));
     }
     /// See [`Receiving::on_header`].
     pub fn on_header(&mut self, transport: &Transport, psn: u64, tag: u32) -> Option<Reply> {

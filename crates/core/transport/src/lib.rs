@@ -13,7 +13,7 @@ mod packet;
 mod psn_set;
 
 pub use control::{ControlCapabilities, Controls, Section};
-pub use kind::{Constants, Protocol, RealNetwork, Receiving, Sending, TransportSettings};
+pub use kind::{Constants, NicLimits, Protocol, RealNetwork, Receiving, Sending, TransportSettings};
 pub use kinds::{Receiver, Sender, Transport, TransportParameters, roce, uet};
 pub use network::{BaseRttShift, Network};
 pub use packet::{AckOutcome, DataArrival, Reply, Segment};

@@ -128,6 +128,8 @@ mod tests {
             ("hadoop-coarse", 120_421.0),
             // 0.15 + 0.2*4 + 0.25*16 + 0.25*64 + 0.15*256 MB
             ("ml-training-assumed", 59_350_000.0),
+            ("ml-training-assumed-16", 59_350_000.0 / 16.0),
+            ("ml-training-assumed-64", 59_350_000.0 / 64.0),
             ("64KiB", 65_536.0),
         ] {
             let found = named(name).mean();

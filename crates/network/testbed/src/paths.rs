@@ -147,8 +147,35 @@ pub fn discover(request: &PathRequest) -> Result<Vec<LabelPath>, TestbedError> {
         let (labels, to) = (request.labels, request.to);
         return Err(TestbedError::Input(format!("{labels} labels from {to} on go beyond port 65535")));
     }
-    let mut paths = Vec::with_capacity(request.labels.into());
-    let all: Vec<UdpSocket> = open_all(request.first_port, request.labels)?;
+    let sockets = open_all(request.first_port, request.labels)?;
+    let destinations: Vec<u16> = (0..request.labels).map(|label| request.to.port() + label).collect();
+    trace(*request.to.ip(), &sockets, &destinations, request.hops, request.timeout)
+}
+
+/// Traces the hops of packets of `pairs`, each a source and a destination port; label `i` is the `i`th pair. Queue pairs of
+/// RoCEv2 have one destination port, and source ports of their own.
+///
+/// # Errors
+/// Returns an error if a source port is in use or nothing can be sent.
+pub fn discover_pairs(
+    to: Ipv4Addr,
+    pairs: &[(u16, u16)],
+    hops: u8,
+    timeout: Duration,
+) -> Result<Vec<LabelPath>, TestbedError> {
+    let sockets: Vec<UdpSocket> = pairs.iter().map(|pair| open(pair.0)).collect::<Result<_, _>>()?;
+    let destinations: Vec<u16> = pairs.iter().map(|pair| pair.1).collect();
+    trace(to, &sockets, &destinations, hops, timeout)
+}
+
+fn trace(
+    to: Ipv4Addr,
+    all: &[UdpSocket],
+    ports: &[u16],
+    hops: u8,
+    timeout: Duration,
+) -> Result<Vec<LabelPath>, TestbedError> {
+    let mut paths = Vec::with_capacity(all.len());
     for (chunk, sockets) in all.chunks(BATCH).enumerate() {
         let mut found: Vec<LabelPath> = Vec::with_capacity(sockets.len());
         for (index, socket) in sockets.iter().enumerate() {
@@ -157,11 +184,11 @@ pub fn discover(request: &PathRequest) -> Result<Vec<LabelPath>, TestbedError> {
             found.push(LabelPath {
                 label,
                 source: at.port(),
-                destination: request.to.port() + label,
+                destination: ports[usize::from(label)],
                 hops: Vec::new(),
             });
         }
-        for ttl in 1..=request.hops.max(1) {
+        for ttl in 1..=hops.max(1) {
             let goes_on = |path: &LabelPath| {
                 let ended = path.hops.last().is_some_and(|hop| hop.is_some_and(|hop| hop.is_last));
                 !ended
@@ -171,8 +198,8 @@ pub fn discover(request: &PathRequest) -> Result<Vec<LabelPath>, TestbedError> {
             let open_labels: Vec<usize> = (0..found.len()).filter(|index| goes_on(&found[*index])).collect();
             let destinations: Vec<u16> = open_labels.iter().map(|index| found[*index].destination).collect();
             let open_sockets: Vec<&UdpSocket> = open_labels.iter().map(|index| &sockets[*index]).collect();
-            let hops = probe(&open_sockets, *request.to.ip(), &destinations, ttl, request.timeout)?;
-            open_labels.iter().zip(hops).for_each(|(index, hop)| found[*index].hops.push(hop));
+            let replies = probe(&open_sockets, to, &destinations, ttl, timeout)?;
+            open_labels.iter().zip(replies).for_each(|(index, hop)| found[*index].hops.push(hop));
         }
         paths.extend(found);
     }

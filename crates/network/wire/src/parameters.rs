@@ -88,7 +88,7 @@ parameters! {
         datapath: DatapathKind = DatapathKind::Udp, source "ours";
         /// Labels: as many consecutive UDP ports at each endpoint, each of which is a path to the network.
         labels: u32 = 8, source "ours";
-        /// What a path is to schemes: each label, or all labels that were found to lead over the same switches (UDP over IPv4: `send`, testbeds).
+        /// What a path is to schemes: each label, or all labels that were found to lead over the same switches (over IPv4: `send` by every datapath, testbeds). With rc each path has one queue pair.
         find_labels: FindLabels = FindLabels::All, source "ours";
         /// Payload bytes of a full packet, the same at both peers; auto: transport.mtu.
         payload: Auto<Bytes> = Auto::Auto, source "ours";

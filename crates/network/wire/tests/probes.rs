@@ -55,7 +55,7 @@ fn probes(settings: &Settings) -> (u64, u64, Vec<Time>, Time) {
         pair.run(echoed, &mut |_| false);
     }
     let messages = record.take().into_iter().filter_map(|entry| match entry.call {
-        Call::ProbeReply(_, rtt) => Some(rtt),
+        Call::ProbeReply(_, rtt, _) => Some(rtt),
         _ => None,
     });
     let (messages, endpoint) = (messages.collect(), pair.hosts[0].endpoint().0);

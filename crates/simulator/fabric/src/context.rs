@@ -3,6 +3,7 @@
 use crate::{
     arena::Arena,
     event::{Event, Stage},
+    host::NicUses,
     ids::{FlowId, HostId},
     measure::Series,
     message::Message,
@@ -69,6 +70,8 @@ pub(crate) struct Ctx<'a> {
     /// Starts, triggers and computations scheduled here, less those that have happened here.
     pub(crate) planned: i64,
     pub(crate) failure: Option<Failure>,
+    /// Queue pairs and memory of the NICs.
+    pub(crate) nics: NicUses,
 }
 
 impl<'a> Ctx<'a> {
@@ -85,6 +88,7 @@ impl<'a> Ctx<'a> {
             now: 0,
             planned: 0,
             failure: None,
+            nics: NicUses::new(plan.transports.main().nic_limits(), plan.hosts),
         }
     }
 

@@ -8,6 +8,7 @@ mod context;
 mod event;
 mod host;
 mod ids;
+mod labels;
 mod measure;
 mod message;
 mod packet;

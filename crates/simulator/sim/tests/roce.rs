@@ -244,6 +244,67 @@ fn probes_are_real_packets() {
     assert_eq!(result.conservation.unwrap().probes.delivered, 2 * counters.probes.unwrap());
 }
 
+/// Hopper §2: spraying needs a reordering buffer per connection. Without memory for it early packets are refused and
+/// retransmitted; every byte still arrives. A flow on one path needs none.
+#[test]
+fn a_nic_without_memory_refuses_early_packets() {
+    let list: Vec<_> = (0..32).map(|i| (16 + i * 3 % 112, i % 4, 300_000, 0)).collect();
+    let counters = |scheme: &str, keys: &[(&str, &str)]| {
+        let mut setup = roce_setup(leaf_spine_128(), flows(&list), scheme, Profile::Irn);
+        for (key, value) in keys {
+            roce(&mut setup).set(key, &text(value)).unwrap();
+        }
+        let result = run(&setup);
+        assert!(result.flows.iter().all(|flow| flow.status == FlowStatus::Finished), "{scheme} {keys:?}");
+        (result.counters, result.flows.iter().filter_map(|flow| flow.metrics.refused_packets).sum::<u64>())
+    };
+    let limits = [("nic_memory", "20kB")];
+    for (scheme, keys, refuses) in [("ops", &limits[..], true), ("ops", &[], false), ("ecmp", &limits, false)] {
+        let (counters, of_flows) = counters(scheme, keys);
+        assert_eq!((of_flows > 0, counters.refused_packets), (refuses, Some(of_flows)), "{scheme} {keys:?}");
+        // Eight flows end at each of four hosts, and some hosts send several; one queue pair each.
+        assert!(counters.max_queue_pairs.unwrap() >= 8, "{counters:?}");
+        assert_eq!(counters.unbuffered_flows, Some(0));
+    }
+    // 250 kB hold two buffers of 104 kB and the queue pairs; six of the eight flows at each receiver are without.
+    let (counters, _) = counters("ops", &[("nic_memory", "250kB"), ("reorder_memory", "104kB")]);
+    assert!((4 * 6..=32).contains(&counters.unbuffered_flows.unwrap()), "{counters:?}");
+}
+
+/// A probe is a queue pair of its sender until its reply: a lone flow with two probes out has three at most.
+#[test]
+fn probes_count_as_queue_pairs() {
+    let topology = leaf_spine_128();
+    let many = random_flows(&topology, 400, 1_000_000, 20_000_000, 3);
+    let most = |scheme: &str| {
+        let result = run(&roce_setup(topology.clone(), many.clone(), scheme, Profile::Irn));
+        result.flows.iter().filter_map(|flow| flow.metrics.max_queue_pairs).max().unwrap()
+    };
+    assert_eq!([most("ecmp"), most("qp-spray")], [1, 4]);
+    assert!(most("hopper") >= 3);
+}
+
+/// Hopper §3.2: profiled ports are one per path. Eight values of random ports leave paths out for most pairs.
+#[test]
+fn profiled_ports_reach_every_path() {
+    let topology = leaf_spine_128();
+    let paths = |ports: &str| {
+        let list: Vec<_> = (0..16).map(|i| (i, 16 + i, 2_000_000, 0)).collect();
+        let mut setup = roce_setup(topology.clone(), flows(&list), "hopper", Profile::Irn);
+        setup.measure.uplink_counts = true;
+        let host = setup.load_balancers[0].host.parameters_mut();
+        host.set("ports", &text(ports)).unwrap();
+        // A probe after every round trip, and a move to whatever was probed.
+        for (key, value) in [("th_probe", 0.0), ("th_cong", 0.0), ("delta_rtt", 1000.0), ("ttl_probe", 0.5)] {
+            host.set(key, &Raw::Float(value)).unwrap();
+        }
+        let counts = run(&setup).uplink_counts.clone();
+        let used = |flow: u32| counts.iter().filter(|count| count.flow_id == flow && count.packets > 0).count();
+        (0..16).map(used).collect::<Vec<_>>()
+    };
+    assert_eq!(paths("profiled"), [8; 16], "each flow reaches all eight spines");
+}
+
 /// NACKs of lost packets carry notifications that do not concern FlowBender's path.
 #[test]
 fn flowbender_and_plb_react_to_their_own_marks_only() {

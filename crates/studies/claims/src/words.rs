@@ -156,7 +156,15 @@ pub(crate) fn result_text(claim: &Claim, details: &[Detail], summary_text: Optio
                 let values = details.iter().map(|detail| detail.effect);
                 let low = values.clone().fold(f64::INFINITY, f64::min);
                 let high = values.fold(f64::NEG_INFINITY, f64::max);
-                format!("{} to {}{unit}", plain(low), plain(high))
+                let ends = format!("{} to {}{unit}", plain(low), plain(high));
+                match claim.kind {
+                    ClaimKind::Change(_, _, Published::Direction(sign)) => {
+                        let holds = |detail: &&Detail| detail.significant == Some(true) && detail.effect * sign > 0.0;
+                        let word = if sign > 0.0 { "higher" } else { "lower" };
+                        format!("{ends}; {} of {} {word}", details.iter().filter(holds).count(), details.len())
+                    }
+                    _ => ends,
+                }
             }
         },
     }

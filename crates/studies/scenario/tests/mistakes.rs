@@ -367,6 +367,22 @@ fn errors_of_roce_fabrics() {
             &["transport.rate_on_path_change=fresh", "load_balancer.scheme=ops"],
             &["`rate_on_path_change`", "`ops`", "hopper", "keep"],
         ),
+        (
+            &["transport.rate_on_path_change=restore", "load_balancer.scheme=ops"],
+            &["`rate_on_path_change`", "restore", "`ops`"],
+        ),
+        (&["transport.nic_memory=1kB"], &["nic_memory", "1kB", "or more", "qp_memory"]),
+        (&["transport.reorder_memory=500B"], &["reorder_memory", "500B", "or more"]),
+        (
+            &["transport.recovery=irn-extended", "transport.reorder_memory=10kB"],
+            &["reorder_memory", "10kB", "30kB or more", "`ooo_window`"],
+        ),
+        (&["transport.dcqcn.byte_counter=0B"], &["byte_counter", "1B or more"]),
+        (
+            &["load_balancer.scheme=hf2t+ecmp"],
+            &["[load_balancer.hf2t]", "`flowlet_timeout`", "switches of `ecmp` have none", "hf2t+letflow"],
+        ),
+        (&["load_balancer.hf2t.max_held=2.0"], &["max_held", "found 2", "0 to 1"]),
         (&["transport.rate_on_path_change=frsh"], &["frsh", "did you mean `fresh`?"]),
         (&["load_balancer.hopper.on_timeout=moves"], &["on_timeout", "moves", "did you mean `move`?"]),
         (&["load_balancer.hopper.epoch_rtt=bse"], &["epoch_rtt", "did you mean `base`?"]),

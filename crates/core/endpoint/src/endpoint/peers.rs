@@ -557,10 +557,16 @@ pub(super) fn open_with_scheme(state: &mut State, peer: u32, stream: u32, now: T
         packets: STREAM_PACKETS,
         bdp_packets: settings.rate.bytes_in(base_rtt).div_ceil(full).max(1),
         base_rtt,
+        probe_rtt: base_rtt,
         rate: settings.rate,
         full_packet: full as u32,
         early_packets: transport.early_packets(),
-        paths: PathSpace { uplinks: &uplinks, guided: guided.as_ref(), edge: peer.wrapping_add(1), dead: &[] },
+        paths: PathSpace {
+            uplinks: &uplinks,
+            guided: guided.as_ref(),
+            edge: peer.wrapping_add(1),
+            ..PathSpace::default()
+        },
     };
     state.balancer.open(now, &info)
 }

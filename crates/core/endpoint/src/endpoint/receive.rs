@@ -256,6 +256,7 @@ pub(super) fn on_echo(state: &mut State, now: Time, peer: u32, echo: &ProbeHeade
         };
         let rtt =
             state.transports[peer as usize].as_ref().map_or(rtt, |transport| transport.base_rtt_shift().adjust(rtt));
+        // A flow that its scheme no longer holds is offered to the NIC again.
         state.flows[slot as usize].on_probe_reply(state.balancer.scheme_mut(), now, echo.tag, rtt);
         state.offer(slot, now);
     }

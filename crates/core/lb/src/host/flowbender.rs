@@ -37,10 +37,22 @@ choices! {
 choices! {
     /// Next value of the tag.
     pub enum NextValue {
-        /// The next one; 0 after the last.
+        /// One more, without bound: V names ever new paths.
+        Unbounded = "unbounded",
+        /// The next one of `range`; 0 after the last.
         Next = "next",
-        /// Another one at random.
+        /// Another one of `range` at random.
         Random = "random",
+    }
+}
+
+choices! {
+    /// End of a flow's first epoch.
+    pub enum FirstEpoch {
+        /// The first ACK: the packet that was next to send when the flow opened.
+        FirstAck = "first-ack",
+        /// One round trip after the first ACK.
+        RoundTrip = "round-trip",
     }
 }
 
@@ -51,10 +63,12 @@ parameters! {
         t: f64 = 0.05, source "HERMES artifact (specification 3.1); the paper names 0.01 to 0.05";
         /// Consecutive congested epochs that change the tag.
         n: u32 = 1, source "HERMES artifact (specification 3.1)";
-        /// Number of values of the tag.
+        /// Number of values of the tag, with `value = "next"` or `"random"`; otherwise of a flow's first value.
         range: u32 = 8, source "FlowBender (specification 3.1)";
         /// Next value of the tag.
-        value: NextValue = NextValue::Next, source "specification 3.1";
+        value: NextValue = NextValue::Unbounded, source "HERMES artifact (specification 3.1)";
+        /// End of a flow's first epoch.
+        first_epoch: FirstEpoch = FirstEpoch::FirstAck, source "HERMES artifact (specification 3.1)";
         /// Congestion signal.
         variant: FlowBenderVariant = FlowBenderVariant::Ecn, source "FlowBender; rtt: Hopper's testbed";
         /// Round trip above which an ACK counts as congested in variant rtt, in base round trips.
@@ -89,7 +103,7 @@ struct Flow {
     stream: Stream,
     tag: Tag,
     congested_epochs: u32,
-    /// PSN at whose acknowledgement the epoch ends; 0 before the first ACK, which starts one.
+    /// PSN at whose acknowledgement the epoch ends; 0 before the first ACK, which ends one or starts one.
     epoch_end: u64,
     congested: u32,
     acks: u32,
@@ -156,7 +170,7 @@ impl HostScheme for FlowBender {
         flow.acks += 1;
         flow.congested += u32::from(congested);
         let next_end = feedback.next_psn.max(feedback.cumulative + 1);
-        if flow.epoch_end == 0 {
+        if flow.epoch_end == 0 && self.parameters.first_epoch == FirstEpoch::RoundTrip {
             flow.epoch_end = next_end;
         }
         if feedback.cumulative < flow.epoch_end {
@@ -182,6 +196,7 @@ impl Flow {
     fn bend(&mut self, value: NextValue, space: EntropySpace) {
         self.congested_epochs = 0;
         self.tag = match value {
+            NextValue::Unbounded => self.tag.wrapping_add(1),
             NextValue::Next => space.after(self.tag),
             NextValue::Random => OnTimeout::another(space, &mut self.stream, self.tag),
         };
@@ -206,19 +221,22 @@ mod tests {
         }
     }
 
+    /// The first ACK, which is clean, ends or starts an epoch; 20 more packets are in flight.
     fn bender(parameters: FlowBenderParameters) -> FlowBender {
         let mut s = FlowBender::new(parameters, 1, 2);
         s.open(Time::ZERO, 0, &flow(&[8]));
-        // The first ACK starts the first epoch; 20 more packets are in flight.
         s.on_ack(Time::ZERO, 0, &Feedback { cumulative: 1, next_psn: 21, ..feedback(0, false) });
         s
     }
 
     #[test]
     fn a_worked_trace() {
-        // T = 5 % of 20 ACKs (21 in the first epoch) is one (1.05): one mark does not exceed it, two do.
-        for variant in [FlowBenderVariant::Ecn, FlowBenderVariant::Rtt] {
-            let mut s = bender(FlowBenderParameters { variant, ..Default::default() });
+        // T = 5 % of 20 ACKs (21 in an epoch that the first ACK starts) is one (1.05): one mark does not exceed it, two do.
+        let signals = [FlowBenderVariant::Ecn, FlowBenderVariant::Rtt];
+        let firsts = [FirstEpoch::FirstAck, FirstEpoch::RoundTrip];
+        for (variant, first_epoch) in signals.into_iter().flat_map(|signal| firsts.map(|first| (signal, first))) {
+            let mut s =
+                bender(FlowBenderParameters { variant, first_epoch, value: NextValue::Next, ..Default::default() });
             let v = send(&mut s);
             epoch(&mut s, 1, 21, 1);
             assert_eq!(send(&mut s), v);
@@ -230,6 +248,28 @@ mod tests {
             assert_eq!(send(&mut s), (v + 2) % 8);
             s.on_timeout(Time::ZERO, 0, 0);
             assert_eq!(send(&mut s), (v + 3) % 8);
+        }
+    }
+
+    /// At the start of a flow its first packet is the next to send, so its ACK ends the first epoch. One of one is marked.
+    #[test]
+    fn first_ack_is_judged() {
+        for (first_epoch, bends) in [(FirstEpoch::FirstAck, 1), (FirstEpoch::RoundTrip, 0)] {
+            let mut s = FlowBender::new(FlowBenderParameters { first_epoch, ..Default::default() }, 1, 2);
+            s.open(Time::ZERO, 0, &flow(&[8]));
+            let v = send(&mut s);
+            s.on_ack(Time::ZERO, 0, &Feedback { cumulative: 1, next_psn: 21, ..feedback(0, true) });
+            assert_eq!(send(&mut s), v + bends, "{first_epoch:?}");
+        }
+    }
+
+    #[test]
+    fn v_grows_without_bound() {
+        let mut s = bender(FlowBenderParameters::default());
+        let v = send(&mut s);
+        for bends in 1..=20 {
+            s.on_timeout(Time::ZERO, 0, 0);
+            assert_eq!(send(&mut s), v + bends);
         }
     }
 

@@ -68,6 +68,9 @@ parameters! {
         dmax: f64 = 1.0, source "ours: no bound; with 0.5 (specification 11.3) and a timeout of 100 us only flows below 168 Mb/s are ever held";
         /// Maximum total delay of a flow: this share of its ideal completion time and one flowlet timeout.
         max_added_delay: Never<f64> = Never::Never, source "ours: no bound; 0.01 (specification 11.3) allows 2 to 4 holds where the slides' numbers need 15 per large flow";
+        /// Maximum share of a host's packets that are held, over the last `refresh` intervals. A bound ends the feedback in
+        /// which holds lengthen gaps and longer gaps are held.
+        max_held: Never<f64> = Never::Never, source "ours: no bound; the slides delay \"a small number of specific packets\", by their counts 2.6 %";
         /// Effect of a retransmission timeout on the flow's tag; with a flowlet switch the pause alone lets it move.
         on_timeout: OnTimeout = OnTimeout::Ignore, source "HF2T slides: the host changes no path; move: ours";
     }
@@ -86,6 +89,9 @@ impl SchemeCapabilities for Hf2tParameters {
         Invalid::unless(self.alpha_min > 0.0, "alpha_min", self.alpha_min, "a number above 0")?;
         Invalid::unless(self.alpha_max >= self.alpha_min, "alpha_max", self.alpha_max, "alpha_min or more")?;
         Invalid::unless((0.0..=1.0).contains(&self.dmax), "dmax", self.dmax, "a share from 0 to 1")?;
+        if let Never::Value(share) = self.max_held {
+            Invalid::unless((0.0..=1.0).contains(&share), "max_held", share, "a share from 0 to 1, or \"never\"")?;
+        }
         match self.max_added_delay {
             Never::Value(share) => Invalid::unless(share >= 0.0, "max_added_delay", share, "0 or more, or \"never\""),
             Never::Never => Ok(()),
@@ -93,6 +99,10 @@ impl SchemeCapabilities for Hf2tParameters {
     }
 
     fn keeps_path(&self) -> bool {
+        true
+    }
+
+    fn holds_for_flowlets(&self) -> bool {
         true
     }
 }
@@ -177,6 +187,9 @@ pub struct Hf2t {
     gaps: Gaps,
     threshold: Option<Time>,
     refresh_at: Time,
+    /// Gaps and holds; both lose half of their weight at every refresh.
+    offered: f64,
+    held: f64,
     counters: SchemeCounters,
 }
 
@@ -194,6 +207,8 @@ impl Hf2t {
             flows: Slots::new(),
             gaps: Gaps::new(),
             threshold,
+            offered: 0.0,
+            held: 0.0,
             counters: SchemeCounters::default(),
         }
     }
@@ -209,6 +224,7 @@ impl Hf2t {
             self.threshold = self.gaps.reached_by(self.parameters.p).or(self.threshold);
         }
         self.gaps.forget_half();
+        (self.offered, self.held) = (self.offered / 2.0, self.held / 2.0);
     }
 }
 
@@ -245,6 +261,7 @@ impl HostScheme for Hf2t {
         if let Some(since) = flow.held_since.take() {
             // It has waited: the switch starts a new flowlet.
             self.counters.created_flowlets += 1;
+            self.counters.hold_timeouts_ps += flow.timeout.ps();
             self.counters.added_delay_ps += now.saturating_sub(since).ps();
             flow.budget = flow.budget.saturating_sub(now.saturating_sub(since));
             flow.length = 0;
@@ -254,6 +271,7 @@ impl HostScheme for Hf2t {
                 Hf2tGaps::Eligible => packet.eligible_at.max(last) - last,
             };
             self.gaps.add(gap);
+            self.offered += 1.0;
             if gap >= flow.timeout {
                 flow.length = 0;
             } else if let Some(threshold) = self.threshold {
@@ -268,7 +286,12 @@ impl HostScheme for Hf2t {
                 let missing = flow.timeout - gap;
                 let near = missing.ps() as f64 <= p.dmax * flow.timeout.ps() as f64;
                 let until = last + flow.timeout + flow.margin;
-                if gap.ps() >= wanted && near && until > now && until - now <= flow.budget {
+                let few = match p.max_held {
+                    Never::Never => true,
+                    Never::Value(share) => self.held + 1.0 <= share * self.offered,
+                };
+                if gap.ps() >= wanted && near && few && until > now && until - now <= flow.budget {
+                    self.held += 1.0;
                     flow.held_since = Some(now);
                     return Decision::Hold(until);
                 }
@@ -378,6 +401,37 @@ mod tests {
             last = until;
         }
         assert_eq!((s.counters().created_flowlets, s.counters().added_delay_ps), (20, 20 * 4_083_200));
+    }
+
+    #[test]
+    fn at_most_a_share_of_the_packets_is_held() {
+        // 400 gaps of 7 us of 10, all above T = 6 us, in one refresh interval: of n packets at most n / 20 are held.
+        let p = Hf2tParameters {
+            threshold: Hf2tThreshold::Fixed,
+            dynamic: false,
+            refresh: Time::from_ms(100),
+            max_held: Never::Value(0.05),
+            ..Default::default()
+        };
+        let mut s = Hf2t::new(p, 1, 2);
+        s.open(Time::ZERO, 0, &flow(&[8]));
+        let (mut now, mut held) = (Time::ZERO, 0);
+        let select = |s: &mut Hf2t, now| {
+            s.select(now, 0, &Outgoing { psn: 0, bytes: 4096, retransmission: false, eligible_at: now })
+        };
+        select(&mut s, now);
+        for packet in 1..=400 {
+            now += Time::from_us(7);
+            if let Decision::Hold(until) = select(&mut s, now) {
+                (held, now) = (held + 1, until);
+                select(&mut s, now);
+            }
+            assert_eq!(held, packet / 20, "of {packet}");
+        }
+        // Each hold stands for one timeout of 10 us, and took 10 us and a packet of 83.2 ns less the gap.
+        let counters = s.counters();
+        assert_eq!((counters.created_flowlets, counters.hold_timeouts_ps), (20, 20 * 10_000_000));
+        assert_eq!(counters.added_delay_ps, 20 * 3_083_200);
     }
 
     #[test]

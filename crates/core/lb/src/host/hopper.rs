@@ -61,8 +61,8 @@ choices! {
     pub enum HopperPorts {
         /// UDP source ports drawn at random; two may share a path.
         Random = "random",
-        /// As many values as there are paths. Switches hash them like any other, so two may still share a path: the
-        /// testbed's profiling, which determines the path of each port, is not simulated.
+        /// One value per path, as the testbed's profiling finds them: no two share one. Where paths are not known (switches
+        /// that do not hash, real networks with `wire.find_labels = "all"`) as many values as there are paths.
         Profiled = "profiled",
     }
 }
@@ -110,6 +110,11 @@ parameters! {
         chunk: Bytes = Bytes(1_000_000), source "Hopper §4.2: 1 MB and 10 MB";
         /// Maximum chunks in flight.
         outstanding: u32 = 1, source "ours: not given";
+        /// Probes as soon as an ACK of the path is marked as well, before round trips reach `th_probe`.
+        probe_on_ecn: bool = false, source "Hopper §3.1: named as an optimisation, not implemented there";
+        /// At chunk granularity: a flow that may move begins no chunk before its probes are answered. The wait ends early
+        /// where the replies still out are too late for a move, by `delta_rtt`.
+        probe_wait: bool = true, source "Hopper Alg. 1: PROBEPATHS returns before SWITCHPATH (specification 2.3, point 1)";
         /// Effect of a retransmission timeout on the flow's path.
         on_timeout: OnTimeout = OnTimeout::Ignore, source "Hopper §3 knows round trips alone; move: ours";
     }
@@ -138,6 +143,10 @@ impl SchemeCapabilities for HopperParameters {
 
     fn keeps_path(&self) -> bool {
         true
+    }
+
+    fn profiles_ports(&self) -> bool {
+        self.ports == HopperPorts::Profiled
     }
 
     fn probe_payload(&self) -> Option<u32> {
@@ -194,10 +203,13 @@ struct ProbedPath {
 struct Flow {
     stream: Stream,
     space: EntropySpace,
+    /// Value per number of `space`; empty: the number itself.
+    labels: Box<[Tag]>,
     path: Tag,
     /// Round trip of the flow, or of a chunk, on the empty network.
     base: Time,
     packet_base: Time,
+    probe_base: Time,
     average: f64,
     epoch_start: Time,
     started: bool,
@@ -206,11 +218,15 @@ struct Flow {
     line: LineFit,
     probed: Vec<ProbedPath>,
     wanted: Vec<Tag>,
+    /// Time until which the next chunk waits for replies to probes; zero: it does not.
+    awaited_until: Time,
     pending: Option<(Tag, Time)>,
     /// After a move: before this time no packet is sent that would be early by more than `early` packets.
     held_until: Time,
     early: u64,
     cumulative: u64,
+    /// A packet of the chunk under way was marked.
+    marked: bool,
     chunks: Option<Chunks>,
 }
 
@@ -229,6 +245,11 @@ impl Hopper {
     }
 }
 
+/// Returns the entropy value of a number.
+fn label(labels: &[Tag], number: Tag) -> Tag {
+    labels.get(number as usize).copied().unwrap_or(number)
+}
+
 impl Flow {
     fn turn_epoch(&mut self, p: &HopperParameters, now: Time, measured: Time) {
         let round_trip = match p.epoch_rtt {
@@ -244,20 +265,35 @@ impl Flow {
         self.line = LineFit::default();
     }
 
-    fn sample(&mut self, p: &HopperParameters, now: Time, rtt: Time, in_flight: u64) {
+    fn sample(&mut self, p: &HopperParameters, now: Time, rtt: Time, in_flight: u64, marked: bool) {
         self.turn_epoch(p, now, rtt);
         let rtt = rtt.ps() as f64;
         // The first sample of an epoch restarts the average (Algorithm 1 resets it).
         self.average = if self.line.n == 0.0 { rtt } else { p.alpha * rtt + (1.0 - p.alpha) * self.average };
         self.line.add(rtt);
         let base = self.base.ps() as f64;
-        if self.average > p.th_probe * base && self.may_probe {
+        if (self.average > p.th_probe * base || (marked && p.probe_on_ecn)) && self.may_probe {
             self.probe(p, now);
         }
         let moving = self.pending.is_some() || now < self.held_until;
         if self.average > p.th_cong * base && self.may_move && !moving {
-            self.consider(p, now, in_flight);
+            match self.replies_due(p).filter(|due| *due > now) {
+                Some(due) => self.awaited_until = due,
+                None => self.consider(p, now, in_flight),
+            }
         }
+    }
+
+    /// Returns the time after which no reply to a probe of this epoch can allow a move; `None`: none is awaited.
+    fn replies_due(&self, p: &HopperParameters) -> Option<Time> {
+        if !p.probe_wait || self.chunks.is_none() {
+            return None;
+        }
+        let out = |probed: &&ProbedPath| {
+            probed.sent >= self.epoch_start && probed.result.is_none_or(|(_, answered)| answered < probed.sent)
+        };
+        let share = p.delta_rtt * self.average / self.base.ps() as f64;
+        self.probed.iter().filter(out).map(|probed| probed.sent.saturating_add(times(self.probe_base, share))).max()
     }
 
     /// Requests probes of paths without a recent probe.
@@ -269,7 +305,7 @@ impl Flow {
         let mut wanted = 0;
         // Few of many values are excluded, so a handful of draws finds others; otherwise fewer are probed.
         for _ in 0..8 * p.probes {
-            let tag = self.space.draw(&mut self.stream);
+            let tag = label(&self.labels, self.space.draw(&mut self.stream));
             let known = self.probed.iter_mut().find(|probed| probed.tag == tag);
             if tag == self.path || known.as_ref().is_some_and(|probed| fresh(probed.sent)) {
                 continue;
@@ -333,17 +369,24 @@ impl HostScheme for Hopper {
     fn open(&mut self, now: Time, slot: u32, flow: &FlowInfo<'_>) {
         let p = &self.parameters;
         let paths = flow.paths.uplinks.iter().fold(1u32, |paths, &uplinks| paths.saturating_mul(uplinks.max(1)));
-        let space = EntropySpace::new(if p.ports == HopperPorts::Profiled { paths } else { p.values });
+        let labels: Box<[Tag]> = if p.ports == HopperPorts::Profiled { flow.paths.labels.into() } else { [].into() };
+        let space = EntropySpace::new(match p.ports {
+            HopperPorts::Random => p.values,
+            HopperPorts::Profiled if labels.is_empty() => paths,
+            HopperPorts::Profiled => labels.len() as u32,
+        });
         let mut stream = Stream::keyed(self.host_key, flow.key, "hopper");
-        let path = space.draw(&mut stream);
+        let path = label(&labels, space.draw(&mut stream));
         let chunks = (p.granularity == Granularity::Chunk).then(|| Chunks::new(flow, p.chunk.0, p.outstanding));
         let base = chunks.as_ref().map_or(flow.base_rtt, |chunks| chunks.ideal);
         let state = Flow {
             stream,
             space,
+            labels,
             path,
             base,
             packet_base: flow.base_rtt,
+            probe_base: flow.probe_rtt,
             average: 0.0,
             epoch_start: now,
             started: false,
@@ -352,6 +395,7 @@ impl HostScheme for Hopper {
             line: LineFit::default(),
             probed: Vec::new(),
             wanted: Vec::new(),
+            awaited_until: Time::ZERO,
             pending: None,
             held_until: Time::ZERO,
             early: match p.hold_beyond {
@@ -359,6 +403,7 @@ impl HostScheme for Hopper {
                 Auto::Auto => flow.early_packets,
             },
             cumulative: 0,
+            marked: false,
             chunks,
         };
         self.flows.put(slot, state);
@@ -375,12 +420,19 @@ impl HostScheme for Hopper {
                 if !chunks.may_begin() {
                     return Decision::Wait;
                 }
+                if now < flow.awaited_until {
+                    return Decision::Hold(flow.awaited_until);
+                }
+                if std::mem::take(&mut flow.awaited_until) > Time::ZERO && flow.may_move && flow.pending.is_none() {
+                    flow.consider(&self.parameters, now, 0);
+                }
+                let Some(chunks) = &mut flow.chunks else { return Decision::Wait };
                 chunks.begin(now);
                 if let Some((tag, _)) = flow.pending.take() {
                     (flow.path, flow.line) = (tag, LineFit::default());
                 }
             }
-            return chunks.send(packet.psn, flow.path);
+            return flow.chunks.as_ref().map_or(Decision::Wait, |chunks| chunks.send(packet.psn, flow.path));
         }
         if let Some((tag, _)) = flow.pending.filter(|(_, at)| *at <= now) {
             flow.move_to(tag);
@@ -397,23 +449,26 @@ impl HostScheme for Hopper {
     fn on_ack(&mut self, now: Time, slot: u32, feedback: &Feedback) {
         let Some(flow) = self.flows.get(slot) else { return };
         if let Some(chunks) = &mut flow.chunks {
+            flow.marked |= feedback.ecn;
             if let Some(took) = chunks.acknowledged(now, feedback.cumulative) {
-                flow.sample(&self.parameters, now, took, 0);
+                let marked = std::mem::take(&mut flow.marked);
+                flow.sample(&self.parameters, now, took, 0, marked);
             }
             return;
         }
         flow.cumulative = feedback.cumulative;
         if let Some(rtt) = feedback.rtt.filter(|_| feedback.tag == flow.path) {
             let in_flight = feedback.next_psn.saturating_sub(feedback.cumulative);
-            flow.sample(&self.parameters, now, rtt, in_flight);
+            flow.sample(&self.parameters, now, rtt, in_flight, feedback.ecn);
         }
     }
 
     fn on_timeout(&mut self, _now: Time, slot: u32, _tag: Tag) {
         let Some(flow) = self.flows.get(slot) else { return };
         if self.parameters.on_timeout == OnTimeout::Move {
-            let tag = OnTimeout::another(flow.space, &mut flow.stream, flow.path);
-            flow.move_to(tag);
+            let number = flow.labels.iter().position(|tag| *tag == flow.path).map_or(flow.path, |at| at as Tag);
+            let another = OnTimeout::another(flow.space, &mut flow.stream, number);
+            flow.move_to(label(&flow.labels, another));
             flow.held_until = Time::ZERO;
         }
     }
@@ -425,16 +480,22 @@ impl HostScheme for Hopper {
         Some(Probe { tag, bytes: self.parameters.probe_payload()? })
     }
 
-    fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time) {
-        let Some(flow) = self.flows.get(slot) else { return };
+    fn on_probe_reply(&mut self, now: Time, slot: u32, tag: Tag, rtt: Time) -> bool {
+        let Some(flow) = self.flows.get(slot) else { return false };
         if let Some(probed) = flow.probed.iter_mut().find(|probed| probed.tag == tag) {
             probed.result = Some((rtt, now));
+        }
+        let awaits = now < flow.awaited_until;
+        if awaits && flow.replies_due(&self.parameters).is_some_and(|due| due > now) {
+            return false;
         }
         // Between two chunks more time may pass than a result is valid for, so it is evaluated now (ours).
         let congested = flow.average > self.parameters.th_cong * flow.base.ps() as f64;
         if flow.chunks.is_some() && congested && flow.may_move && flow.pending.is_none() {
             flow.consider(&self.parameters, now, 0);
         }
+        flow.awaited_until = Time::ZERO;
+        awaits
     }
 }
 
@@ -509,6 +570,25 @@ mod tests {
             ack(&mut s, second, old, 20.0);
             assert_eq!(probes(&mut s, second).len(), 2, "{epoch_rtt:?}");
         }
+    }
+
+    /// §3.1: a mark comes before the round trip grows. 10 us are below 1.5 x 8.
+    #[test]
+    fn mark_starts_probing_if_configured() {
+        for (probe_on_ecn, expected) in [(false, 0), (true, 2)] {
+            let mut s = hopper(HopperParameters { probe_on_ecn, ..Default::default() });
+            let path = path(&mut s, 0.0);
+            let marked = Feedback { rtt: Some(us(10.0)), ..feedback(path, true) };
+            s.on_ack(us(9.0), 0, &marked);
+            assert_eq!(probes(&mut s, 9.0).len(), expected);
+        }
+        // Of a chunk any packet counts, at its end. 10 us are below 1.5 x 8.7488.
+        let mut s = hopper(HopperParameters { probe_on_ecn: true, ..chunks_of_ten() });
+        s.select(us(0.0), 0, &Outgoing { psn: 0, bytes: 4096, retransmission: false, eligible_at: us(0.0) });
+        s.on_ack(us(9.0), 0, &Feedback { cumulative: 4, ..feedback(0, true) });
+        assert!(probes(&mut s, 9.0).is_empty());
+        s.on_ack(us(10.0), 0, &Feedback { cumulative: 10, ..feedback(0, false) });
+        assert_eq!(probes(&mut s, 10.0).len(), 2);
     }
 
     #[test]
@@ -587,6 +667,25 @@ mod tests {
     }
 
     #[test]
+    fn profiled_ports_are_one_per_path() {
+        let labels = [3, 17, 40];
+        let paths = crate::PathSpace { labels: &labels, ..flow(&[3]).paths };
+        let info = FlowInfo { base_rtt: Time::from_us(8), paths, ..flow(&[3]) };
+        let parameters =
+            HopperParameters { ports: HopperPorts::Profiled, on_timeout: OnTimeout::Move, ..Default::default() };
+        let mut s = Hopper::new(parameters, 1, 2);
+        s.open(Time::ZERO, 0, &info);
+        let own = path(&mut s, 0.0);
+        ack(&mut s, 13.0, own, 13.0);
+        let mut all = probes(&mut s, 13.0);
+        all.push(own);
+        all.sort_unstable();
+        assert_eq!(all, labels, "the flow's own path and two others");
+        s.on_timeout(us(300.0), 0, own);
+        assert!(path(&mut s, 300.0) != own && labels.contains(&path(&mut s, 300.0)));
+    }
+
+    #[test]
     fn results_expire_and_the_margin_counts() {
         let mut s = hopper(HopperParameters::default());
         let old = path(&mut s, 0.0);
@@ -614,11 +713,62 @@ mod tests {
         assert_eq!(path(&mut s, 55.0), old);
     }
 
+    fn chunks_of_ten() -> HopperParameters {
+        HopperParameters { granularity: Granularity::Chunk, chunk: Bytes(40_960), ..Default::default() }
+    }
+
+    /// Algorithm 1: the probes return, then the better of the two paths is taken.
+    #[test]
+    fn a_congested_chunk_waits_for_its_probes() {
+        // The ideal of a chunk is 8.7488 us, so 40 us are 4.572 times as much, above 2.5. A path is better from 0.8 x 4.572 =
+        // 3.6576 times the base on, of a probe 3.6576 x 8 us = 29.261 us: no later reply can allow a move.
+        let due = 40.0 + 8.0 * 0.8 * 40.0 / 8.7488;
+        let ask = |s: &mut Hopper, now: f64, psn| {
+            s.select(us(now), 0, &Outgoing { psn, bytes: 4096, retransmission: false, eligible_at: us(now) })
+        };
+        let start = |p: HopperParameters, took: f64| {
+            let mut s = Hopper::new(p, 1, 2);
+            let base_rtt = Time::from_us(8);
+            s.open(Time::ZERO, 0, &FlowInfo { base_rtt, probe_rtt: base_rtt, ..flow(&[8]) });
+            let Decision::Send(old) = ask(&mut s, 0.0, 0) else { panic!() };
+            s.on_ack(us(took), 0, &Feedback { cumulative: 10, ..feedback(old, false) });
+            let asked = probes(&mut s, took);
+            (s, old, asked)
+        };
+        let held = |decision: Decision| match decision {
+            Decision::Hold(until) => until.ps().abs_diff(us(due).ps()) < 10,
+            _ => false,
+        };
+
+        let (mut s, _, asked) = start(chunks_of_ten(), 40.0);
+        assert_eq!(asked.len(), 2);
+        assert!(held(ask(&mut s, 40.0, 10)));
+        assert!(!s.on_probe_reply(us(52.0), 0, asked[0], us(12.0)), "the second is out");
+        assert!(held(ask(&mut s, 52.0, 10)));
+        assert!(s.on_probe_reply(us(60.0), 0, asked[1], us(9.0)), "both are there: the flow goes on");
+        assert_eq!(ask(&mut s, 60.0, 10), Decision::Send(asked[1]), "the better of the two");
+
+        // A lost probe: what is known when no reply can help any more decides.
+        let (mut s, _, asked) = start(chunks_of_ten(), 40.0);
+        s.on_probe_reply(us(52.0), 0, asked[0], us(12.0));
+        assert_eq!(ask(&mut s, due + 0.001, 10), Decision::Send(asked[0]));
+        // The network reports both as lost: nothing to wait for, nowhere to go.
+        let (mut s, old, asked) = start(chunks_of_ten(), 40.0);
+        assert!(
+            !s.on_probe_reply(us(45.0), 0, asked[0], Time::MAX) && s.on_probe_reply(us(46.0), 0, asked[1], Time::MAX)
+        );
+        assert_eq!(ask(&mut s, 46.0, 10), Decision::Send(old));
+        // 15 us are above 1.5 x 8.7488 and below 2.5 x: probes, but no move that could wait for them.
+        let (mut s, old, asked) = start(chunks_of_ten(), 15.0);
+        assert_eq!((asked.len(), ask(&mut s, 15.0, 10)), (2, Decision::Send(old)));
+        let (mut s, old, asked) = start(HopperParameters { probe_wait: false, ..chunks_of_ten() }, 40.0);
+        assert_eq!((asked.len(), ask(&mut s, 40.0, 10)), (2, Decision::Send(old)));
+    }
+
     #[test]
     fn chunks_move_between_chunks() {
         // Chunks of 10 packets of 4096 B: ideal 8 us + 0.7488 us at 400 Gb/s.
-        let p = HopperParameters { granularity: Granularity::Chunk, chunk: Bytes(40_960), ..Default::default() };
-        let mut s = hopper(p);
+        let mut s = hopper(HopperParameters { probe_wait: false, ..chunks_of_ten() });
         let ask = |s: &mut Hopper, now: f64, psn| {
             s.select(us(now), 0, &Outgoing { psn, bytes: 4096, retransmission: false, eligible_at: us(now) })
         };

@@ -52,6 +52,7 @@ pub(crate) mod testing {
             packets: 1000,
             bdp_packets: 100,
             base_rtt: Time::from_us(10),
+            probe_rtt: Time::from_us(10),
             rate: Rate(400_000_000_000),
             full_packet: 4160,
             early_packets: 0,

@@ -46,6 +46,10 @@ impl SchemeCapabilities for QpSprayParameters {
     fn keeps_path(&self) -> bool {
         true
     }
+
+    fn queue_pairs(&self) -> u32 {
+        self.qps
+    }
 }
 
 #[derive(Debug)]

@@ -253,6 +253,9 @@ mod tests {
         keep.sort_unstable();
         assert_eq!(keep, ["ecmp", "flowbender", "flowlet", "hf2t", "hopper", "plb", "qp-spray"]);
         assert_eq!(HostParameters::names(|host| host.capabilities().leaves_choice_to_switches()), ["ecmp"]);
+        let flowlets = SwitchParameters::names(|switch| switch.capabilities().flowlet_timeout().is_some());
+        assert_eq!(flowlets, ["letflow", "conga"]);
+        assert_eq!(HostParameters::names(|host| host.capabilities().holds_for_flowlets()), ["hf2t"]);
         let at_the_leaf = SwitchParameters::names(|switch| switch.capabilities().max_leaf_paths().is_some());
         assert_eq!(at_the_leaf, ["letflow", "conga", "conweave"]);
         assert_eq!(SwitchParameters::names(|switch| switch.capabilities().distorts_round_trips()), ["conweave"]);

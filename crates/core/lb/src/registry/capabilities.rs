@@ -63,6 +63,26 @@ pub trait SchemeCapabilities {
         None
     }
 
+    /// Returns `true` if a host scheme uses [`crate::PathSpace::labels`].
+    fn profiles_ports(&self) -> bool {
+        false
+    }
+
+    /// Returns the queue pairs that a host scheme opens per flow, apart from probes.
+    fn queue_pairs(&self) -> u32 {
+        1
+    }
+
+    /// Returns `true` if a host scheme holds packets back until a switch begins a new flowlet.
+    fn holds_for_flowlets(&self) -> bool {
+        false
+    }
+
+    /// Returns the pause after which a switch scheme begins a new flowlet; `None`: it has no flowlets.
+    fn flowlet_timeout(&self) -> Option<Time> {
+        None
+    }
+
     /// Returns the interval of queue snapshots ([`crate::GuidedSwitch::snapshot`]) of a switch scheme; `None`: never.
     fn snapshots(&self) -> Option<Auto<Time>> {
         None

@@ -60,6 +60,10 @@ impl SchemeCapabilities for CongaParameters {
     fn max_leaf_paths(&self) -> Option<u64> {
         Some(MAX_LEAF_PATHS)
     }
+
+    fn flowlet_timeout(&self) -> Option<Time> {
+        Some(self.flowlet_timeout)
+    }
 }
 
 /// A discounting rate estimator: bytes, discounted at every multiple of the interval.

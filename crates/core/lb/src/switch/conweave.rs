@@ -239,6 +239,7 @@ impl Conweave {
             flow.phase = false;
             flow.tail = Time::ZERO;
             if let Some((Some(good), _)) = drawn {
+                self.counters.reroutes += u64::from(is_known && good != flow.path);
                 flow.path = good;
             }
             mark = Mark { path: flow.path, phase: false, kind: MarkKind::Init, epoch: 0 };
@@ -429,6 +430,20 @@ mod tests {
         let next = Mark::read(&leave(&mut a, 5.0));
         assert_eq!((next.kind, next.epoch, next.path), (MarkKind::Init, 2, Mark::read(&init).path));
         assert_eq!(a.counters().reroutes, 0);
+    }
+
+    /// Idle for more than 300 us, a flow starts over, on the first of the two paths drawn.
+    #[test]
+    fn reroutes_after_an_idle_time_count() {
+        let mut a = scheme(0);
+        let (mut path, mut moves) = (Mark::read(&leave(&mut a, 0.0)).path, 0);
+        for start in 1..50 {
+            let next = Mark::read(&leave(&mut a, 400.0 * f64::from(start))).path;
+            moves += u64::from(next != path);
+            path = next;
+        }
+        assert!(moves > 30, "of 49 starts 7 in 8 take another path: {moves}");
+        assert_eq!(a.counters().reroutes, moves);
     }
 
     #[test]

@@ -35,6 +35,10 @@ impl SchemeCapabilities for LetflowParameters {
     fn max_leaf_paths(&self) -> Option<u64> {
         Some(MAX_LEAF_PATHS)
     }
+
+    fn flowlet_timeout(&self) -> Option<Time> {
+        Some(self.flowlet_timeout)
+    }
 }
 
 /// LetFlow of one switch.

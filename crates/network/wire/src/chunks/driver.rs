@@ -212,12 +212,17 @@ impl<P: ChunkPath> ChunkDriver<P> {
             Posted::Calibration { label, whole, first } => stream.calibration.measured(first, label, whole, took),
             Posted::Probe { tag, flow } => {
                 if flow == stream.flow
-                    && let (Some(measured), Some(took)) = (stream.measured, took)
+                    && let Some(measured) = stream.measured
                 {
                     // A chunk over this path takes as many times its base as the probe did.
-                    let times = u128::from(took.ps()) * u128::from(measured.chunk.ps());
-                    let rtt = Time::from_ps((times / u128::from(measured.probe.ps().max(1))) as u64);
-                    self.balancer.scheme_mut().on_probe_reply(completion.at, measured.slot, tag, rtt);
+                    let scaled = |took: Time| {
+                        let times = u128::from(took.ps()) * u128::from(measured.chunk.ps());
+                        Time::from_ps((times / u128::from(measured.probe.ps().max(1))) as u64)
+                    };
+                    let rtt = took.map_or(Time::MAX, scaled);
+                    if self.balancer.scheme_mut().on_probe_reply(completion.at, measured.slot, tag, rtt) {
+                        (stream.hold_until, stream.waits) = (Time::ZERO, false);
+                    }
                 }
             }
             Posted::Chunk { psn, tag } => self.complete_chunk(at, completion.at, psn, tag, took),
@@ -334,6 +339,7 @@ impl<P: ChunkPath> ChunkDriver<P> {
             packets: STREAM_CHUNKS,
             bdp_packets: 1,
             base_rtt,
+            probe_rtt: probe,
             rate: Rate((bits_per_second as u64).max(1)),
             full_packet: self.settings.chunk,
             early_packets: u64::MAX,

@@ -23,6 +23,9 @@ pub(crate) struct Sending {
     /// Path list that its tags index, for guided schemes.
     pub(super) paths: Option<Arc<GuidedPaths>>,
     pub(super) shortest_rtt: Time,
+    /// Queue pairs open now: those of the scheme, and one per probe without a reply; the most so far.
+    pub(super) pairs: u32,
+    pub(super) max_pairs: u32,
     /// Index among the flows with time series; `u32::MAX`: none.
     pub(super) watch: u32,
     /// Where delays are attributed.

@@ -1,6 +1,7 @@
 //! Hosts: NICs that serve the flows, senders, receivers, and the host side of the schemes.
 
 mod flow;
+mod memory;
 mod nic;
 mod outcome;
 mod probe;
@@ -8,6 +9,7 @@ mod receiver;
 mod sender;
 
 pub(crate) use flow::{SenderFlow, sample_sender};
+pub(crate) use memory::NicUses;
 pub(crate) use outcome::NEVER;
 
 use crate::{

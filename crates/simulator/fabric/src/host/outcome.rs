@@ -37,6 +37,7 @@ impl Sent {
     pub(crate) fn note(&mut self, flow: &SenderFlow) {
         self.metrics.retransmitted_packets = flow.sender.retransmitted();
         self.metrics.path_switches = flow.path_switches();
+        self.metrics.max_queue_pairs = u64::from(flow.of.max_pairs);
     }
 }
 
@@ -60,6 +61,7 @@ impl Received {
         self.metrics.out_of_order_packets = receiver.out_of_order();
         self.metrics.out_of_sequence_packets = receiver.out_of_sequence();
         self.metrics.max_reorder_bytes = receiver.max_reorder_bytes();
+        self.metrics.refused_packets = receiver.refused();
         self.received_bytes = receiver.received_bytes();
     }
 }

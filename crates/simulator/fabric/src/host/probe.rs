@@ -20,9 +20,13 @@ impl Senders {
         let longer = plan.topology.one_way(path, plan.wire_mtu) - plan.topology.one_way(path, probe);
         let rtt = Time::from_ps(cx.now - packet.head.wide(0)) + longer;
         nics.catch_up(cx, host);
-        let Some(flow) = nics.flows.get(slot.at()) else { return };
+        let Some(flow) = nics.flows.get_mut(slot.at()) else { return };
+        flow.of.pairs -= 1;
+        cx.nics.close(host, 1);
         let scheme = nics.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
-        flow.on_probe_reply(scheme, Time::from_ps(cx.now), packet.tag, rtt);
+        if flow.on_probe_reply(scheme, Time::from_ps(cx.now), packet.tag, rtt) {
+            nics.resume(cx, slot);
+        }
         nics.wake(cx, host);
     }
 }
@@ -41,7 +45,10 @@ pub(super) fn explore(nics: &mut Nics, cx: &mut Ctx<'_>, host: HostId, slot: Slo
 #[cold]
 fn send(nics: &mut Nics, cx: &mut Ctx<'_>, host: HostId, slot: Slot, probe: Probe) {
     let plan = cx.plan;
-    let flow = &nics.flows[slot.at()].of;
+    let flow = &mut nics.flows[slot.at()].of;
+    flow.pairs += 1;
+    flow.max_pairs = flow.max_pairs.max(flow.pairs);
+    cx.nics.open(host, 1);
     let payload = u64::from(probe.bytes).clamp(1, plan.wire_mtu - u64::from(plan.data_overhead)) as u16;
     let packet = Packet {
         flow: flow.flow.0,

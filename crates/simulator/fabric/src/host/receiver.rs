@@ -11,6 +11,7 @@ use crate::{
 };
 use anabranch_transport::{DataArrival, Receiver, Reply};
 use anabranch_units::Time;
+use anabranch_workload::Flow;
 use slab::Slab;
 
 #[derive(Debug)]
@@ -24,6 +25,11 @@ pub(super) struct Receivers {
     pub(super) last_data: u64,
     /// Time of the last completion.
     pub(super) last_end: u64,
+}
+
+/// Queue pairs of a flow at its receiver.
+fn queue_pairs(plan: &Plan<'_>, flow: &Flow) -> u32 {
+    plan.balancers[usize::from(plan.balancer_of(flow))].host.capabilities().queue_pairs()
 }
 
 impl Receivers {
@@ -56,14 +62,22 @@ impl Receivers {
             return Some(plan.transport_of(packet.flow).final_reply(size, &arrival));
         }
         if slot == Slot::NONE {
-            slot = self.open(plan, flow);
+            slot = self.open(cx, flow);
         }
         let receiver = &mut self.open[slot.at()];
         let before = receiver.received_bytes();
+        let held = receiver.early_bytes();
+        let share = cx.nics.share(host, held);
+        if let Some(share) = share {
+            receiver.limit_early(share);
+        }
         let (answer, complete) = receiver.on_data(plan.transport_of(packet.flow), Time::from_ps(cx.now), &arrival);
         if receiver.received_bytes() != before {
             // Cells take turns within a window, so time may step back.
             self.last_data = self.last_data.max(cx.now);
+        }
+        if share.is_some() {
+            cx.nics.note(host, held, receiver.early_bytes());
         }
         if complete {
             self.close(cx, flow, slot, id);
@@ -83,7 +97,7 @@ impl Receivers {
                 Some(plan.transport_of(packet.flow).final_reply(size, &arrival))
             }
             slot => {
-                let slot = if slot == Slot::NONE { self.open(plan, flow) } else { slot };
+                let slot = if slot == Slot::NONE { self.open(cx, flow) } else { slot };
                 self.open[slot.at()].on_header(plan.transport_of(packet.flow), packet.psn, packet.tag)
             }
         }
@@ -96,9 +110,14 @@ impl Receivers {
         if receiver.deadline() == Some(now) { receiver.on_timer(cx.plan.transport_of(flow.0), now) } else { None }
     }
 
-    fn open(&mut self, plan: &Plan<'_>, flow: FlowId) -> Slot {
-        let size = plan.flows.flows[flow.at()].size;
-        let slot = Slot(self.open.insert(Receiver::new(plan.transport_of(flow.0), size)) as u32);
+    fn open(&mut self, cx: &mut Ctx<'_>, flow: FlowId) -> Slot {
+        let (plan, of) = (cx.plan, &cx.plan.flows.flows[flow.at()]);
+        let mut receiver = Receiver::new(plan.transport_of(flow.0), of.size);
+        cx.nics.open(HostId(of.dst), queue_pairs(plan, of));
+        if let Some(bytes) = cx.nics.reserve(HostId(of.dst)) {
+            receiver.limit_early(bytes);
+        }
+        let slot = Slot(self.open.insert(receiver) as u32);
         self.slots[flow.at()] = slot;
         slot
     }
@@ -116,6 +135,8 @@ impl Receivers {
         received.note(&receiver);
         let bytes = received.received_bytes;
         let of = &cx.plan.flows.flows[flow.at()];
+        cx.nics.close(HostId(of.dst), queue_pairs(cx.plan, of));
+        cx.nics.release(HostId(of.dst), receiver.early_limit());
         let size = cx.shared.simulated_bytes(flow, of.size);
         if bytes != size {
             cx.fail(cx.now, format!("flow {} of {size} B is complete with {bytes} unique bytes", flow.0));

@@ -8,6 +8,7 @@ use super::{
 use crate::{
     context::Ctx,
     ids::{FlowId, HostId, PacketId, Slot},
+    labels::Labels,
     measure::{Cause, Timeline},
     packet::{Kind, LAST_HOP, MARKED, Packet},
     paths::dead_paths,
@@ -24,11 +25,13 @@ pub(super) struct Senders {
     /// Per flow, its slot among those of the NICs.
     pub(super) slots: Vec<Slot>,
     pub(super) base_paths: BasePaths,
+    /// Where a scheme profiles its ports.
+    labels: Option<Labels>,
 }
 
 impl Senders {
     pub(super) fn new(flows: usize) -> Self {
-        Senders { slots: vec![Slot::NONE; flows], base_paths: BasePaths::default() }
+        Senders { slots: vec![Slot::NONE; flows], base_paths: BasePaths::default(), labels: None }
     }
 
     pub(super) fn start(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, number: FlowId) {
@@ -47,6 +50,14 @@ impl Senders {
         let guided = plan.guided.as_ref().filter(|guided| guided.lists[usize::from(balancer)]);
         let (from, to) = (plan.leaf[flow.src as usize], plan.leaf[flow.dst as usize]);
         let list = guided.map(|guided| cx.paths.list(plan, &guided.guide, from, to));
+        let uplinks = &plan.topology.uplinks[..levels];
+        let capabilities = plan.balancers[usize::from(balancer)].host.capabilities();
+        let labels = if capabilities.profiles_ports() {
+            let paths = uplinks.iter().fold(1u32, |paths, &uplinks| paths.saturating_mul(uplinks.max(1)));
+            self.labels.get_or_insert_with(|| Labels::new(plan)).of(plan, cx.routes, number.0, paths)
+        } else {
+            Vec::new()
+        };
         let info = FlowInfo {
             key: flow.key,
             src: flow.src,
@@ -55,12 +66,14 @@ impl Senders {
             packets: sender.packets(),
             bdp_packets: plan.bdp_packets,
             base_rtt,
+            probe_rtt: base_rtt,
             rate: plan.lone_rate(flow.src, flow.dst),
             full_packet: plan.wire_mtu as u32,
             early_packets: plan.transports.main().early_packets(),
-            paths: PathSpace { uplinks: &plan.topology.uplinks[..levels], dead: &dead, guided: list, edge: to },
+            paths: PathSpace { uplinks, labels: &labels, dead: &dead, guided: list, edge: to },
         };
-        let numbered = plan.balancers[usize::from(balancer)].host.capabilities().tags() == TagKind::Guided;
+        let (numbered, pairs) = (capabilities.tags() == TagKind::Guided, capabilities.queue_pairs());
+        cx.nics.open(src, pairs);
         let paths = list.filter(|_| numbered).map(Arc::clone);
         let scheme_slot = nics.schemes[src.at()][usize::from(balancer)].open(time, &info);
         let sending = Sending {
@@ -72,6 +85,8 @@ impl Senders {
             base_rtt: base_rtt.ps(),
             paths,
             shortest_rtt,
+            pairs,
+            max_pairs: pairs,
             watch: plan.measure.series_flows.binary_search(&number.0).map_or(u32::MAX, |index| index as u32),
             timeline: plan.measure.attribution.then(|| Box::new(Timeline::new())),
         };
@@ -146,6 +161,7 @@ impl Senders {
         let (plan, now) = (cx.plan, cx.now);
         let flow = nics.close(slot);
         let Sending { flow: number, src: host, balancer, watch, .. } = flow.of;
+        cx.nics.close(host, flow.of.pairs);
         let (retransmitted, path_switches) = (flow.sender.retransmitted(), flow.path_switches());
         if let Some(samples) = cx.series.flows.get_mut(watch as usize) {
             samples.last = Some((now, sample_sender(plan, &flow, &mut samples.counted, now)));

@@ -85,6 +85,7 @@ impl Ports<'_> {
             ..Packet::default()
         };
         self.pause_frames += u64::from(pause);
+        self.resume_frames += u64::from(!pause);
         let id = self.create(frame);
         self.join(self.plan.port_of(LinkId(ingress).reverse().0), id, now, u32::MAX);
     }

@@ -39,6 +39,7 @@ pub(crate) struct Ports<'a> {
     faults: Vec<LinkFault>,
     pub(super) pauses: Pauses,
     pub(crate) pause_frames: u64,
+    pub(crate) resume_frames: u64,
     pub(crate) lists: Lists,
     /// 1 if a packet that arrives exactly when a port becomes free joins before the port chooses, else 0.
     tie: u64,
@@ -65,6 +66,7 @@ impl<'a> Ports<'a> {
             faults: vec![LinkFault::default(); if plan.faults.is_empty() { 0 } else { count }],
             pauses: Pauses::new(if fabric.pfc { count * fabric.classes } else { 0 }),
             pause_frames: 0,
+            resume_frames: 0,
             lists: Lists::new(plan.cells.cells()),
             tie: u64::from(fabric.arrivals_first),
         };

@@ -73,6 +73,11 @@ pub(crate) fn collect(
         added_delay_ns: schemes.added_delay_ps / 1000,
         reroutes: schemes.reroutes,
         reordered_packets: schemes.reordered_packets,
+        max_queue_pairs: partitions.iter().map(|p| p.cx.nics.max_pairs()).max().unwrap_or(0),
+        refused_packets: of_flows.refused_packets,
+        unbuffered_flows: count(&|p| p.cx.nics.unbuffered),
+        hold_timeouts_ns: schemes.hold_timeouts_ps / 1000,
+        pfc_resumes: count(&|p| p.cx.ports.resume_frames),
         gaps: count(&|p| p.hosts.counters().gaps.all),
         gaps_1_rtt: count(&|p| p.hosts.counters().gaps.round_trips[0]),
         gaps_2_rtt: count(&|p| p.hosts.counters().gaps.round_trips[1]),
@@ -80,7 +85,8 @@ pub(crate) fn collect(
     };
     let window_bytes = if end.interrupted { None } else { links::window_bytes(plan, &partitions) };
     let window = plan.window.zip(window_bytes).map(|((from, to), sent_bytes)| LinkWindow { from, to, sent_bytes });
-    let bytes = count(&|p| (p.cx.ports.memory() + p.hosts.memory(plan) + p.cx.series.memory()) as u64);
+    let bytes =
+        count(&|p| (p.cx.ports.memory() + p.hosts.memory(plan) + p.cx.nics.bytes() + p.cx.series.memory()) as u64);
     let jumps = end.jumps.as_deref();
     let with_jumps = |time: Time| Time::from_ps(with_jumps(jumps.unwrap_or_default(), time.ps()));
     for flow in flows.iter_mut().filter(|_| jumps.is_some()) {

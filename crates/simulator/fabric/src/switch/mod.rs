@@ -87,7 +87,8 @@ impl Switches {
     }
 }
 
-fn info(plan: &Plan<'_>, node: NodeId) -> SwitchInfo {
+/// Properties of a switch, for schemes without a kind of tags of their own.
+pub(crate) fn info(plan: &Plan<'_>, node: NodeId) -> SwitchInfo {
     let NodeKind::Switch { tier } = plan.topology.node(node).kind else { unreachable!("a switch") };
     let bits = |uplinks: u32| u32::BITS - uplinks.saturating_sub(1).leading_zeros();
     let below = plan.topology.uplinks.iter().take(tier as usize);

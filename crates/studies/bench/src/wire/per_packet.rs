@@ -116,6 +116,7 @@ fn flow(base_rtt: Time) -> FlowInfo<'static> {
         packets: 1 << 28,
         bdp_packets: 64,
         base_rtt,
+        probe_rtt: base_rtt,
         rate: Rate::gbps(100),
         full_packet: PAYLOAD as u32 + 106,
         early_packets: u64::MAX,

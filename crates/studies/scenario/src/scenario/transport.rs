@@ -2,7 +2,7 @@
 
 use crate::{document, error::ScenarioError, section::Section, tree::Tree};
 use anabranch_backend::LoadBalancer;
-use anabranch_lb::registry::HostParameters;
+use anabranch_lb::registry::{HostParameters, SwitchParameters};
 use anabranch_settings::{About, Raw, SetError};
 use anabranch_transport::TransportParameters;
 use anabranch_units::BytesOrBdp;
@@ -84,13 +84,32 @@ pub(crate) fn check_balancers(
     }
     let sprayer = used.iter().find(|balancer| !balancer.host.capabilities().keeps_path());
     if let Some(sprayer) = sprayer.filter(|_| transport.restarts_on_path_change()) {
+        let key = "rate_on_path_change";
+        let found = transport.parameters().entries().into_iter().find(|(name, _)| *name == key);
+        let found = found.map(|(_, value)| value.to_string()).unwrap_or_default();
         let message = format!(
-            "[transport]: `rate_on_path_change`: \"fresh\" conflicts with the host scheme `{}`, which changes paths for every packet, so no packet would be paced",
+            "[transport]: `{key}`: {found} conflicts with the host scheme `{}`, which changes paths for every packet, so no packet would be paced",
             sprayer.host.name()
         );
         let movers = HostParameters::names(|host| host.capabilities().keeps_path());
         let help = format!("use \"keep\", or a scheme that moves flows: {}", movers.join(", "));
         return Err(ScenarioError::new(message).maybe_at(place("rate_on_path_change")).help(help));
+    }
+    let holds = |balancer: &&LoadBalancer| {
+        let (host, switch) = (balancer.host.capabilities(), balancer.switch.capabilities());
+        host.holds_for_flowlets() && switch.flowlet_timeout().is_none()
+    };
+    if let Some(holder) = used.iter().find(holds) {
+        let (host, switch) = (holder.host.name(), holder.switch.name());
+        let message = format!(
+            "[load_balancer.{host}]: `flowlet_timeout`: `{host}` holds packets back for a flowlet timeout of the switches, and switches of `{switch}` have none"
+        );
+        let key = format!("load_balancer.{host}.flowlet_timeout");
+        let place = tree.find(&key).or_else(|| tree.find("load_balancer.scheme")).map(|node| node.place.clone());
+        let others = SwitchParameters::names(|switch| switch.capabilities().flowlet_timeout().is_some());
+        let pairs: Vec<String> = others.iter().map(|switch| format!("\"{host}+{switch}\"")).collect();
+        let help = format!("use a flowlet switch: scheme = {}", pairs.join(" or "));
+        return Err(ScenarioError::new(message).maybe_at(place).help(help));
     }
     Ok(())
 }

@@ -86,6 +86,13 @@ fn roce(dice: &mut Dice, transport: Section, lossless: bool) -> Section {
     if dice.once_in(5) {
         transport = transport.raw("ooo_window", dice.one(&[1, 5, 100]));
     }
+    // With room for a window of the largest packets.
+    if dice.once_in(6) {
+        transport = transport.text("nic_memory", dice.pick(&["1MB", "10MB"]));
+    }
+    if dice.once_in(8) {
+        transport = transport.text("reorder_memory", dice.pick(&["950kB", "2MB"]));
+    }
     if dice.once_in(8) {
         transport = transport.text("irn_rule", dice.pick(&["irn", "recorded"]));
     }

@@ -1,9 +1,9 @@
 //! Settings of a run, resolved against its network.
 
-use super::{IrnRule, RateOnPathChange, Recovery, RoceTransport, control::ControlConfig};
-use crate::{BaseRttShift, Constants, DataArrival, Network, Reply};
+use super::{EarlyAck, IrnRule, RateOnPathChange, Recovery, RoceTransport, control::ControlConfig};
+use crate::{BaseRttShift, Constants, DataArrival, Network, NicLimits, Reply};
 use anabranch_settings::{Auto, Never};
-use anabranch_units::{Rate, Time};
+use anabranch_units::{Bytes, Rate, Time};
 
 /// Resolved settings of a run, shared by all its flows.
 #[derive(Clone, Debug)]
@@ -26,10 +26,24 @@ pub struct RoceConfig {
     pub(crate) rto_high: Time,
     pub(crate) nack_interval: Time,
     pub(crate) ooo_window: u64,
-    pub(crate) fresh_rate: bool,
+    /// Maximum early bytes of a connection; `u64::MAX`: unlimited.
+    pub(crate) reorder_memory: u64,
+    nic_limits: Option<NicLimits>,
+    /// `true` if a packet that is early within the window is acknowledged selectively.
+    pub(crate) early_sack: bool,
+    pub(crate) on_path_change: RateOnPathChange,
+    /// `true` if the congestion control counts the bytes sent.
+    pub(crate) counts_bytes: bool,
     /// `true` if loss recovery follows the reference model.
     pub(crate) recorded_irn: bool,
     pub(crate) pace_in_nanoseconds: bool,
+}
+
+fn bytes(limit: Never<Bytes>) -> Option<u64> {
+    match limit {
+        Never::Never => None,
+        Never::Value(bytes) => Some(bytes.0),
+    }
 }
 
 impl RoceConfig {
@@ -49,6 +63,7 @@ impl RoceConfig {
                 Auto::Auto => u64::MAX,
             },
             recovery: roce.recovery,
+            counts_bytes: ControlConfig::new(control, network.nic_rate).counts_bytes(),
             control: ControlConfig::new(control, network.nic_rate),
             rto: match roce.rto {
                 Never::Never => None,
@@ -58,7 +73,14 @@ impl RoceConfig {
             rto_high: roce.rto_high,
             nack_interval: roce.nack_interval,
             ooo_window: u64::from(roce.ooo_window),
-            fresh_rate: roce.rate_on_path_change == RateOnPathChange::Fresh,
+            reorder_memory: bytes(roce.reorder_memory).unwrap_or(u64::MAX),
+            nic_limits: bytes(roce.nic_memory).map(|memory| NicLimits {
+                memory,
+                reorder: bytes(roce.reorder_memory),
+                queue_pair: roce.qp_memory.0,
+            }),
+            early_sack: roce.early_ack == EarlyAck::Selective,
+            on_path_change: roce.rate_on_path_change,
             recorded_irn: roce.irn_rule == IrnRule::Recorded,
             pace_in_nanoseconds: roce.pace_in_nanoseconds,
         }
@@ -105,5 +127,9 @@ impl Constants for RoceConfig {
 
     fn early_packets(&self) -> u64 {
         if self.recovery == Recovery::IrnExtended { self.ooo_window } else { 0 }
+    }
+
+    fn nic_limits(&self) -> Option<NicLimits> {
+        self.nic_limits
     }
 }

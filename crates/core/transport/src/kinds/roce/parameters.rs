@@ -29,6 +29,18 @@ choices! {
         Keep = "keep",
         /// A reset: every path has a queue pair of its own.
         Fresh = "fresh",
+        /// The rate or window before the last cuts, which the path that is left caused.
+        Restore = "restore",
+    }
+}
+
+choices! {
+    /// Acknowledgement of a packet that is early within `ooo_window`.
+    pub enum EarlyAck {
+        /// Cumulative point and the packet itself, without a NACK: the sender does not retransmit it.
+        Selective = "selective",
+        /// The cumulative point alone, as for a duplicate.
+        Cumulative = "cumulative",
     }
 }
 
@@ -69,9 +81,20 @@ parameters! {
         nack_interval: Time = Time::from_us(4), source "specification 17.3";
         /// Packets that may be early without a NACK, with `irn-extended`.
         ooo_window: u32 = 30, source "Hopper §4.1.1";
+        /// Memory of a NIC for its queue pairs and for packets that are early. Queue pairs come first; an early packet that
+        /// does not fit is refused by a NACK and counted (`refused_packets`). Go-back-N keeps no early packet.
+        nic_memory: Never<Bytes> = Never::Never, source "Hopper §2: about 2 MB on a ConnectX-5";
+        /// Maximum bytes of early packets per connection. With `nic_memory` each connection reserves them when it opens, and
+        /// one that finds them taken accepts no early packet; without it, connections share what is free.
+        reorder_memory: Never<Bytes> = Never::Never, source "Hopper §2: a buffer of one BDP takes 0.1 MB per connection";
+        /// Bytes of `nic_memory` that a queue pair occupies at each end. A probe is a queue pair of its sender until its reply.
+        qp_memory: Bytes = Bytes(375), source "Kalia et al., NSDI 2019 (Hopper's reference 16); Hopper §3.2";
+        /// Acknowledgement of a packet that is early within `ooo_window`, with `irn-extended`.
+        early_ack: EarlyAck = EarlyAck::Selective, source "Hopper §4.1.1: such a packet is acknowledged normally";
         /// Effect of a change of the path tag on a flow's rate (DCQCN) or window (Swift). With "fresh" every path is a
-        /// queue pair of its own that starts at line rate, and notifications of the previous path are ignored. Meant
-        /// for schemes that move flows; it disables congestion control under packet spraying.
+        /// queue pair of its own that starts at line rate; with "restore" the flow returns to the rate before the last cuts.
+        /// With both, notifications of the previous path are ignored. Meant for schemes that move flows; they disable
+        /// congestion control under packet spraying.
         rate_on_path_change: RateOnPathChange = RateOnPathChange::Keep, source "ours: Hopper's simulations build on ConWeave's, where a flow is one queue pair; section 3.3 (\"starts using the corresponding QP\") reads as fresh";
         /// Packets that IRN considers lost.
         irn_rule: IrnRule = IrnRule::Irn, source "IRN (SIGCOMM 2018) section 3.1; specification 17.3 for the recorded model";
@@ -143,6 +166,19 @@ impl TransportSettings for RoceTransport {
         section.require("rto_low", roce.rto_low > Time::ZERO, "a time above zero")?;
         section.require("rto_high", roce.rto_high > Time::ZERO, "a time above zero")?;
         section.require("rto", roce.rto != Never::Value(Time::ZERO), "a time above zero, or \"never\"")?;
+        // Early packets that need no NACK, or one packet.
+        let early = if roce.recovery == Recovery::IrnExtended { u64::from(roce.ooo_window).max(1) } else { 1 };
+        let window = Bytes(early.saturating_mul(roce.mtu.0));
+        let holds = |limit: Never<Bytes>, least: u64| match limit {
+            Never::Never => true,
+            Never::Value(bytes) => bytes.0 >= least,
+        };
+        let (of_window, of_nic) = (window.0, window.0.saturating_add(roce.qp_memory.0));
+        let what = if early > 1 { "the early packets of one window, `ooo_window`" } else { "one packet" };
+        let allowed = format!("{window} or more, {what}, or \"never\"");
+        section.require("reorder_memory", holds(roce.reorder_memory, of_window), &allowed)?;
+        let allowed = format!("{} or more, {what} and a queue pair (`qp_memory`), or \"never\"", Bytes(of_nic));
+        section.require("nic_memory", holds(roce.nic_memory, of_nic), &allowed)?;
         let requires_go_back_n = self.cc.chosen(&roce.congestion_control).capabilities().requires_go_back_n();
         let expected = format!("\"go-back-n\" with congestion_control = \"{}\"", self.control().name);
         section.require("recovery", !requires_go_back_n || roce.recovery == Recovery::GoBackN, &expected)?;
@@ -181,7 +217,7 @@ impl TransportSettings for RoceTransport {
     }
 
     fn restarts_on_path_change(&self) -> bool {
-        self.roce.rate_on_path_change == RateOnPathChange::Fresh
+        self.roce.rate_on_path_change != RateOnPathChange::Keep
     }
 
     fn has_roce_headers(&self) -> bool {

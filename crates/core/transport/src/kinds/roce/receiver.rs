@@ -18,6 +18,9 @@ pub struct RoceReceiver {
     received_bytes: u64,
     early_bytes: u64,
     max_early_bytes: u64,
+    /// Early packets beyond it are refused.
+    early_limit: u64,
+    refused: u64,
     out_of_order: u64,
     out_of_sequence: u64,
     /// State of a delayed acknowledgement: packets covered, the last of them, due time.
@@ -57,14 +60,13 @@ impl RoceReceiver {
 
     fn early_arrives(&mut self, config: &RoceConfig, now: Time, arrival: &DataArrival) -> ReplyFlags {
         if config.recovery == Recovery::GoBackN {
-            if now < self.nack_suppressed_until && self.last_nack == Some(self.expected) {
-                return ReplyFlags { suppressed: true, ..PLAIN };
-            }
-            self.nack_suppressed_until = now + config.nack_interval;
-            self.last_nack = Some(self.expected);
-            return ReplyFlags { nack: true, cnp: true, ..PLAIN };
+            return self.drop_early(config, now);
         }
         let known = self.early.contains(arrival.psn);
+        if !known && self.early_bytes + u64::from(arrival.payload) > self.early_limit {
+            self.refused += 1;
+            return self.drop_early(config, now);
+        }
         if !known {
             self.early.insert(arrival.psn);
             self.received_bytes += u64::from(arrival.payload);
@@ -73,13 +75,23 @@ impl RoceReceiver {
         }
         let inside = arrival.psn - self.expected <= config.ooo_window;
         if config.recovery == Recovery::IrnExtended && inside {
-            return PLAIN;
+            return ReplyFlags { sack: config.early_sack, ..PLAIN };
         }
         if known && now < self.nack_suppressed_until {
             return ReplyFlags { suppressed: true, ..PLAIN };
         }
         self.nack_suppressed_until = now + config.nack_interval;
         ReplyFlags { sack: true, nack: true, cnp: true, suppressed: false }
+    }
+
+    /// A packet that is not kept: a NACK without a block, one per interval for the same expected packet.
+    fn drop_early(&mut self, config: &RoceConfig, now: Time) -> ReplyFlags {
+        if now < self.nack_suppressed_until && self.last_nack == Some(self.expected) {
+            return ReplyFlags { suppressed: true, ..PLAIN };
+        }
+        self.nack_suppressed_until = now + config.nack_interval;
+        self.last_nack = Some(self.expected);
+        ReplyFlags { nack: true, cnp: true, ..PLAIN }
     }
 
     fn may_wait(&mut self, config: &RoceConfig, now: Time, reply: &Reply) -> bool {
@@ -145,6 +157,8 @@ impl Receiving for RoceReceiver {
             received_bytes: 0,
             early_bytes: 0,
             max_early_bytes: 0,
+            early_limit: config.reorder_memory,
+            refused: 0,
             out_of_order: 0,
             out_of_sequence: 0,
             delayed: 0,
@@ -183,6 +197,24 @@ impl Receiving for RoceReceiver {
     }
 
     #[inline]
+    fn early_bytes(&self) -> u64 {
+        self.early_bytes
+    }
+
+    #[inline]
+    fn limit_early(&mut self, bytes: u64) {
+        self.early_limit = bytes;
+    }
+
+    fn early_limit(&self) -> u64 {
+        self.early_limit
+    }
+
+    fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    #[inline]
     fn deadline(&self) -> Option<Time> {
         self.due
     }
@@ -191,8 +223,67 @@ impl Receiving for RoceReceiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Network, roce::RoceTransport};
-    use anabranch_units::Rate;
+    use crate::{
+        Network,
+        roce::{EarlyAck, RoceTransport},
+    };
+    use anabranch_settings::Never;
+    use anabranch_units::{Bytes, Rate};
+
+    /// Hopper §4.1.1: early by up to 30 packets is acknowledged normally, beyond that a NACK starts recovery.
+    #[test]
+    fn early_packets_of_the_window_are_acknowledged_selectively() {
+        let network = Network {
+            base_rtt: Time::from_us(8),
+            bdp: 104_000,
+            queue_drain: Time::ZERO,
+            trimming: false,
+            nic_rate: Rate::gbps(100),
+        };
+        for (early_ack, block) in [(EarlyAck::Selective, Some(31)), (EarlyAck::Cumulative, None)] {
+            let mut transport = RoceTransport::irn();
+            (transport.roce.recovery, transport.roce.early_ack) = (Recovery::IrnExtended, early_ack);
+            let config = RoceConfig::new(&transport, &network);
+            let mut receiver = RoceReceiver::new(&config, 100_000);
+            let mut arrives = |psn| {
+                let arrival = DataArrival { psn, payload: 1000, tag: 7, ..DataArrival::default() };
+                receiver.on_data(&config, Time::ZERO, &arrival).0.unwrap()
+            };
+            arrives(0);
+            // Expected is 1, so 31 is early by 30 and 32 by 31.
+            let inside = arrives(31);
+            assert_eq!((inside.nack, inside.cnp, inside.cumulative), (false, false, 1), "{early_ack:?}");
+            assert_eq!((inside.offset != 0).then_some(inside.bitmap), block, "{early_ack:?}");
+            let beyond = arrives(32);
+            assert_eq!((beyond.nack, beyond.cnp, beyond.bitmap), (true, true, 32), "{early_ack:?}");
+        }
+    }
+
+    #[test]
+    fn early_packets_beyond_the_memory_are_refused() {
+        let network = Network {
+            base_rtt: Time::from_us(8),
+            bdp: 104_000,
+            queue_drain: Time::ZERO,
+            trimming: false,
+            nic_rate: Rate::gbps(100),
+        };
+        let mut transport = RoceTransport::irn();
+        transport.roce.reorder_memory = Never::Value(Bytes(2000));
+        let config = RoceConfig::new(&transport, &network);
+        let mut receiver = RoceReceiver::new(&config, 100_000);
+        let mut arrives = |psn| {
+            let arrival = DataArrival { psn, payload: 1000, tag: 7, ..DataArrival::default() };
+            receiver.on_data(&config, Time::from_us(10 * psn), &arrival).0.unwrap()
+        };
+        // Two packets of 1000 B fit into 2000 B; the third is refused by a NACK without a block.
+        assert_eq!([1, 2].map(|psn| arrives(psn).offset), [1, 1]);
+        let refused = arrives(3);
+        assert_eq!((refused.nack, refused.offset, refused.cumulative, refused.psn), (true, 0, 0, 3));
+        // 0 arrives and with it 1 and 2: room again.
+        assert_eq!(arrives(0).cumulative, 3);
+        assert_eq!((arrives(4).offset, receiver.refused(), receiver.max_reorder_bytes()), (1, 1, 2000));
+    }
 
     #[test]
     fn packet_out_of_order_is_notified_but_not_marked() {

@@ -6,7 +6,7 @@
 //! retransmits packets still in flight (`irn_rule = "recorded"`).
 
 use super::{
-    Recovery, RoceConfig,
+    RateOnPathChange, Recovery, RoceConfig,
     blocks::Blocks,
     control::{Control, PairReply, Start},
 };
@@ -99,11 +99,16 @@ impl RoceSender {
         self.control.window(config.mtu).min(config.window)
     }
 
-    /// Notes the path `tag` of the next packet. Where each path has a queue pair of its own, a change resets the rate.
+    /// Notes the path `tag` of the next packet. A change resets or restores the rate where that is set.
     #[inline]
-    fn take_path(&mut self, config: &RoceConfig, tag: u32) {
-        if config.fresh_rate && self.control.is_per_path() && self.path.is_some_and(|path| path != tag) {
-            self.control = Self::control(config, self.line_rate, self.base_rtt, self.size);
+    fn take_path(&mut self, config: &RoceConfig, now: Time, tag: u32) {
+        let changes = config.on_path_change;
+        if changes != RateOnPathChange::Keep && self.control.is_per_path() && self.path.is_some_and(|path| path != tag)
+        {
+            match changes {
+                RateOnPathChange::Restore => self.control.restore(&config.control, now),
+                _ => self.control = Self::control(config, self.line_rate, self.base_rtt, self.size),
+            }
         }
         self.path = Some(tag);
     }
@@ -151,12 +156,22 @@ impl RoceSender {
         }
     }
 
+    /// PSN below which a NACK reports what has not arrived as lost: the packet of its block, or with a packet that the
+    /// receiver had no memory for, the one after it.
+    fn reported_lost(&self, reply: &Reply) -> Option<u64> {
+        match sack(reply) {
+            _ if !reply.nack => None,
+            Some(psn) => Some(psn),
+            None => (reply.psn >= self.una).then_some(reply.psn + 1),
+        }
+    }
+
     fn recover(&mut self, config: &RoceConfig, reply: &Reply) {
         if config.recovery == Recovery::GoBackN {
             if reply.nack {
                 self.nxt = self.una;
             }
-        } else if let Some(psn) = sack(reply) {
+        } else if let Some(psn) = self.reported_lost(reply) {
             let entering = !self.recovering;
             if entering {
                 self.recovery_end = self.nxt;
@@ -173,7 +188,7 @@ impl RoceSender {
                     self.lost_below = self.lost_below.max(psn.min(self.highest));
                 }
             }
-        } else if config.recorded_irn {
+        } else if config.recorded_irn && sack(reply).is_none() {
             self.recovering = false;
         }
     }
@@ -269,7 +284,7 @@ impl Sending for RoceSender {
             let room = (acked + self.window(config)).saturating_sub(sent);
             self.control.on_sent(&config.control, room, u64::from(segment.payload));
         }
-        self.take_path(config, tag);
+        self.take_path(config, now, tag);
         if segment.psn < self.nxt {
             self.again_from = segment.psn + 1;
         } else {
@@ -286,6 +301,9 @@ impl Sending for RoceSender {
             self.highest = segment.psn + 1;
         }
         let wire = u64::from(segment.payload) + config.header;
+        if config.counts_bytes {
+            self.control.on_bytes(&config.control, now, wire);
+        }
         let paced = self.control.rate(&config.control, now, self.line_rate);
         let gap = paced.map_or(Time::ZERO, |rate| config.gap(rate, wire));
         self.next_avail = now + gap.max(self.control.min_gap());
@@ -364,7 +382,7 @@ impl Sending for RoceSender {
         let since = || sample.filter(|sent| !sent.is_retransmitted).map(|sent| now.saturating_sub(sent.at));
         let rtt = measured.map(|rtt| config.base_rtt_shift.adjust(rtt)).or_else(since);
         // Signals of another queue pair's path do not affect this one's rate.
-        let own = !config.fresh_rate || self.path == Some(reply.tag);
+        let own = config.on_path_change == RateOnPathChange::Keep || self.path == Some(reply.tag);
         self.take(config, reply);
         if reply.cnp && own {
             self.control.on_notification(&config.control, now);
@@ -462,6 +480,30 @@ mod tests {
         assert_eq!(sender.retransmitted(), 6);
     }
 
+    /// Packets reported as early without a NACK start no recovery, and a timeout does not retransmit them.
+    #[test]
+    fn selective_acknowledgement_without_a_nack_loses_nothing() {
+        let config = config(|transport| transport.roce.recovery = Recovery::IrnExtended);
+        let mut sender = twenty_sent(&config);
+        sender.on_reply(&config, Time::from_us(9), &Reply { nack: false, ..reply(3, Some(5)) }, None, None);
+        assert_eq!((sends(&mut sender, &config, 1), sender.recovering), (vec![20], false));
+        let at = sender.deadline(&config).unwrap();
+        sender.on_timer(&config, at, &mut |_, _| ());
+        assert_eq!(sends(&mut sender, &config, 4), [3, 4, 6, 7]);
+    }
+
+    /// A NACK without a block for a packet beyond the cumulative point: the receiver had no memory for it.
+    #[test]
+    fn refused_packets_are_retransmitted() {
+        let config = config(|_| ());
+        let mut sender = twenty_sent(&config);
+        sender.on_reply(&config, Time::from_us(9), &Reply { nack: true, psn: 5, ..reply(3, None) }, None, None);
+        assert_eq!(sends(&mut sender, &config, 4), [3, 4, 5, 20]);
+        // In order while later packets are missing: a NACK too, but of a packet that has arrived.
+        sender.on_reply(&config, Time::from_us(18), &Reply { nack: true, psn: 3, ..reply(4, None) }, None, None);
+        assert_eq!(sends(&mut sender, &config, 1), [21]);
+    }
+
     /// specification 17.3: packets not reported as received count as lost, even those in flight.
     #[test]
     fn reference_model_retransmits_packets_in_flight() {
@@ -487,7 +529,9 @@ mod tests {
 
     #[test]
     fn a_fresh_rate_is_that_of_another_queue_pair() {
-        for (on_change, keeps) in [(RateOnPathChange::Keep, true), (RateOnPathChange::Fresh, false)] {
+        let changes =
+            [(RateOnPathChange::Keep, true), (RateOnPathChange::Fresh, false), (RateOnPathChange::Restore, false)];
+        for (on_change, keeps) in changes {
             let config = config(|transport| transport.roce.rate_on_path_change = on_change);
             let mut sender = twenty_sent(&config);
             // Notified for 1 ms, every 4 us: the rate falls to its least.

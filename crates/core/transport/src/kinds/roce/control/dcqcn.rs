@@ -2,8 +2,8 @@
 //! notification arrives or a packet is about to be sent: the same bits as a timer that fires every microsecond.
 
 use super::{ControlCapabilities, PairControl, Section, Start};
-use anabranch_settings::{About, Auto, SetError, parameters};
-use anabranch_units::{Rate, Time};
+use anabranch_settings::{About, Auto, Never, SetError, parameters};
+use anabranch_units::{Bytes, Rate, Time};
 
 pub(super) const ABOUT: About =
     About::brief("dcqcn", "DCQCN: a rate that falls with congestion notifications and recovers by timers.");
@@ -19,6 +19,9 @@ parameters! {
         decrease_interval: Time = Time::from_us(4), source "specification 17.3";
         /// Time after the last cut, and between steps, at which the rate is raised.
         rp_timer: Time = Time::from_us(300), source "specification 17.3";
+        /// Bytes sent since the last cut, and between steps, at which the rate is raised as well. With it, the rate is in fast
+        /// recovery while timer and counter are, and rises hyperactively once both are past their additive step.
+        byte_counter: Never<Bytes> = Never::Never, source "specification 17.3: the recorded model has none; NVIDIA's rpg_byte_reset is 32767 B, DCQCN (SIGCOMM 2015) has 10 MB";
         /// Steps of fast recovery before the target rises.
         fast_recovery: u32 = 1, source "specification 17.3";
         /// Additive increase of the target; auto: 1/2500 of the NIC's rate.
@@ -41,6 +44,8 @@ impl ControlCapabilities for DcqcnParameters {
         for (key, time) in [("alpha_interval", alpha), ("decrease_interval", decrease), ("rp_timer", rp)] {
             section.require(key, time >= Time::from_ns(1), "1ns or more")?;
         }
+        let counts = self.byte_counter != Never::Value(Bytes(0));
+        section.require("byte_counter", counts, "1B or more, or \"never\"")?;
         section.require("min_rate", self.min_rate.0 > 0, "a rate above zero")
     }
 }
@@ -52,6 +57,8 @@ pub struct DcqcnConfig {
     alpha_interval: u64,
     decrease_interval: u64,
     rp_timer: u64,
+    /// `u64::MAX`: there is none.
+    byte_counter: u64,
     fast_recovery: u32,
     ai: u64,
     hai: u64,
@@ -78,6 +85,10 @@ impl DcqcnConfig {
             alpha_interval: parameters.alpha_interval.ps().min(NEVER),
             decrease_interval: parameters.decrease_interval.ps().min(NEVER),
             rp_timer: parameters.rp_timer.ps().min(NEVER),
+            byte_counter: match parameters.byte_counter {
+                Never::Never => u64::MAX,
+                Never::Value(bytes) => bytes.0.max(1),
+            },
             fast_recovery: parameters.fast_recovery,
             ai: or(parameters.rate_ai, 2500),
             hai: or(parameters.rate_hai, 1000),
@@ -98,7 +109,11 @@ pub struct Dcqcn {
     next_alpha: u64,
     next_decrease: u64,
     next_increase: u64,
+    /// Steps of the timer, and of the byte counter, since the last cut.
     stage: u32,
+    byte_stage: u32,
+    /// Bytes sent since the last cut or the byte counter's last step.
+    bytes: u64,
     /// A notification has arrived since the last update of `alpha` or the last decrease, respectively.
     notified_alpha: bool,
     notified_decrease: bool,
@@ -115,6 +130,8 @@ impl Dcqcn {
             next_decrease: u64::MAX,
             next_increase: u64::MAX,
             stage: 0,
+            byte_stage: 0,
+            bytes: 0,
             notified_alpha: false,
             notified_decrease: false,
         }
@@ -149,28 +166,48 @@ impl Dcqcn {
         } else {
             self.next_increase += config.rp_timer;
             self.increase(config);
+            self.stage += 1;
         }
     }
 
     fn decrease(&mut self, config: &DcqcnConfig, time: u64) {
-        if self.stage != 0 || config.clamp_target {
+        if self.stage != 0 || self.byte_stage != 0 || config.clamp_target {
             self.target = self.rate;
         }
         self.rate = ((self.rate as f64 * (1.0 - self.alpha / 2.0)) as u64).max(config.min_rate);
-        self.stage = 0;
+        (self.stage, self.byte_stage, self.bytes) = (0, 0, 0);
         self.notified_decrease = false;
         self.next_increase = time + config.rp_timer;
     }
 
     fn increase(&mut self, config: &DcqcnConfig) {
-        let more = match self.stage.cmp(&config.fast_recovery) {
-            std::cmp::Ordering::Less => 0,
-            std::cmp::Ordering::Equal => config.ai,
-            std::cmp::Ordering::Greater => config.hai,
+        let (least, most) = match config.byte_counter {
+            u64::MAX => (self.stage, self.stage),
+            _ => (self.stage.min(self.byte_stage), self.stage.max(self.byte_stage)),
+        };
+        let more = if most < config.fast_recovery {
+            0
+        } else if least > config.fast_recovery {
+            config.hai
+        } else {
+            config.ai
         };
         self.target = (self.target + more).min(config.line_rate.max(self.target));
         self.rate = self.rate / 2 + self.target / 2;
-        self.stage += 1;
+    }
+
+    /// Counts `bytes` sent at `now`; each time the counter is full the rate rises. It runs from the first cut on.
+    fn count(&mut self, config: &DcqcnConfig, now: Time, bytes: u64) {
+        self.catch_up(config, now);
+        if self.next_increase == u64::MAX {
+            return;
+        }
+        self.bytes += bytes;
+        while self.bytes >= config.byte_counter {
+            self.bytes -= config.byte_counter;
+            self.increase(config);
+            self.byte_stage += 1;
+        }
     }
 }
 
@@ -189,6 +226,20 @@ impl PairControl for Dcqcn {
     #[inline]
     fn rate(&mut self, config: &DcqcnConfig, now: Time, _: Rate) -> Option<Rate> {
         Some(Dcqcn::rate(self, config, now))
+    }
+
+    fn counts_bytes(config: &DcqcnConfig) -> bool {
+        config.byte_counter != u64::MAX
+    }
+
+    fn on_bytes(&mut self, config: &DcqcnConfig, now: Time, bytes: u64) {
+        self.count(config, now, bytes);
+    }
+
+    /// The target is the rate before the cuts that have not been recovered from.
+    fn restore(&mut self, config: &DcqcnConfig, now: Time) {
+        self.catch_up(config, now);
+        self.rate = self.rate.max(self.target);
     }
 
     fn on_notification(&mut self, config: &DcqcnConfig, now: Time) {
@@ -270,6 +321,53 @@ mod tests {
         let after = cc.rate(&config, us(704.001)).0;
         assert!(after < before);
         assert_eq!(cc.target, before);
+    }
+
+    /// Cut once at 14.001 us, then 1000 B packets: the counter of 4000 B is full with every fourth one.
+    #[test]
+    fn byte_counter_raises_the_rate() {
+        let parameters = DcqcnParameters { byte_counter: Never::Value(Bytes(4000)), ..DcqcnParameters::default() };
+        let (config, mut cc) = (DcqcnConfig::new(&parameters, LINE), Dcqcn::new(LINE));
+        cc.on_bytes(&config, us(1.0), 1_000_000);
+        cc.on_notification(&config, us(10.0));
+        let cut = cc.rate(&config, us(14.001)).0;
+        let send = |cc: &mut Dcqcn, packets: u64| (0..packets).for_each(|_| cc.on_bytes(&config, us(15.0), 1000));
+        send(&mut cc, 3);
+        assert_eq!(cc.rate(&config, us(15.0)).0, cut, "what was sent before the cut does not count");
+        // First step: fast recovery, half of the way to the target, which is line rate.
+        send(&mut cc, 1);
+        let first = cut / 2 + LINE.0 / 2;
+        assert_eq!(cc.rate(&config, us(15.0)).0, first);
+        // Second step: the counter is past fast recovery (1 step) and the timer is not: additive, and the target is at line rate.
+        send(&mut cc, 4);
+        let second = first / 2 + LINE.0 / 2;
+        assert_eq!(cc.rate(&config, us(15.0)).0, second);
+        // A notification: the target becomes the rate, both counters restart.
+        cc.on_notification(&config, us(15.0));
+        let again = cc.rate(&config, us(18.001)).0;
+        assert!(again < second);
+        assert_eq!((cc.target, cc.bytes, cc.byte_stage), (second, 0, 0));
+        // Additive from the second step on (40 Mb/s), hyper (100 Mb/s) once both have made two.
+        send(&mut cc, 4);
+        assert_eq!(cc.target, second);
+        send(&mut cc, 4);
+        assert_eq!(cc.target, second + 40_000_000);
+        cc.rate(&config, us(318.001));
+        cc.rate(&config, us(618.001));
+        assert_eq!((cc.stage, cc.byte_stage, cc.target), (2, 2, second + 3 * 40_000_000), "timer at 0 and 1: additive");
+        cc.rate(&config, us(918.001));
+        assert_eq!(cc.target, second + 3 * 40_000_000 + 100_000_000);
+    }
+
+    #[test]
+    fn restored_rate_is_that_before_the_cuts() {
+        let (config, mut cc) = (config(), Dcqcn::new(LINE));
+        for step in 0..10 {
+            cc.on_notification(&config, us(10.0 + 4.0 * f64::from(step)));
+        }
+        assert!(cc.rate(&config, us(60.0)).0 < LINE.0 / 10, "nine cuts by almost a half");
+        cc.restore(&config, us(60.0));
+        assert_eq!(cc.rate(&config, us(60.0)), LINE, "none of the cuts was recovered from: the target is line rate");
     }
 
     #[test]

@@ -62,6 +62,13 @@ macro_rules! pair_controls {
                     $(Self::$control(constants) => $module::$control::delayed_acks(constants),)*
                 }
             }
+
+            /// See [`PairControl::counts_bytes`].
+            pub(crate) fn counts_bytes(&self) -> bool {
+                match self {
+                    $(Self::$control(constants) => $module::$control::counts_bytes(constants),)*
+                }
+            }
         }
 
         impl Control {
@@ -120,6 +127,14 @@ impl Control {
     #[inline]
     pub(crate) fn on_reply(&mut self, config: &ControlConfig, reply: &PairReply) {
         both!(self, config: Control(pair, constants) => pair.on_reply(constants, reply));
+    }
+
+    pub(crate) fn on_bytes(&mut self, config: &ControlConfig, now: Time, bytes: u64) {
+        both!(self, config: Control(pair, constants) => pair.on_bytes(constants, now, bytes));
+    }
+
+    pub(crate) fn restore(&mut self, config: &ControlConfig, now: Time) {
+        both!(self, config: Control(pair, constants) => pair.restore(constants, now));
     }
 
     pub(crate) fn on_timeout(&mut self, config: &ControlConfig, now: Time) {

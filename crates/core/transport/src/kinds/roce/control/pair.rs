@@ -90,6 +90,14 @@ pub trait PairControl: Clone + Debug {
     }
     /// Notes the transmission of `bytes` with `room` bytes of the window free.
     fn on_sent(&mut self, _config: &Self::Config, _room: u64, _bytes: u64) {}
+    /// Returns `true` if [`PairControl::on_bytes`] has an effect.
+    fn counts_bytes(_config: &Self::Config) -> bool {
+        false
+    }
+    /// Notes the transmission of `bytes` on the wire at `now`, before its rate is read.
+    fn on_bytes(&mut self, _config: &Self::Config, _now: Time, _bytes: u64) {}
+    /// Restores the rate or window from before the last cuts: the flow leaves the path that caused them.
+    fn restore(&mut self, _config: &Self::Config, _now: Time) {}
     /// Coalescing of acknowledgements at its receiver; `None`: one per packet.
     fn delayed_acks(_config: &Self::Config) -> Option<DelayedAcks> {
         None

@@ -70,6 +70,8 @@ impl SwiftConfig {
 pub struct Swift {
     /// Window in packets.
     cwnd: f64,
+    /// Window before the decreases since it last grew.
+    before: f64,
     base: f64,
     queueing: f64,
     last_decrease: Time,
@@ -83,7 +85,8 @@ impl Swift {
             Auto::Value(time) => time.ps() as f64,
             Auto::Auto => base / 4.0,
         };
-        Swift { cwnd: window_packets.max(1.0), base, queueing, last_decrease: Time::ZERO, rtt: base_rtt }
+        let cwnd = window_packets.max(1.0);
+        Swift { cwnd, before: cwnd, base, queueing, last_decrease: Time::ZERO, rtt: base_rtt }
     }
 
     pub(crate) fn target(&self, config: &SwiftConfig) -> f64 {
@@ -100,6 +103,7 @@ impl Swift {
         if delay < target {
             let acked = f64::from(packets);
             self.cwnd += if self.cwnd >= 1.0 { p.ai / self.cwnd * acked } else { p.ai * acked };
+            self.before = self.cwnd.min(largest);
         } else if now.saturating_sub(self.last_decrease) >= self.rtt {
             self.cwnd *= (1.0 - p.beta * (delay - target) / delay).max(1.0 - p.max_mdf);
             self.last_decrease = now;
@@ -137,6 +141,10 @@ impl PairControl for Swift {
 
     fn window(&self, mtu: u64) -> u64 {
         (self.cwnd.max(1.0) * mtu as f64) as u64
+    }
+
+    fn restore(&mut self, _: &SwiftConfig, _: Time) {
+        self.cwnd = self.cwnd.max(self.before);
     }
 
     fn on_timeout(&mut self, config: &SwiftConfig, now: Time) {
