@@ -286,8 +286,8 @@ impl Nics {
     /// Adds a flow that its scheme no longer holds to its host's round. Its timeline counts the wait as the sender's.
     pub(super) fn resume(&mut self, cx: &Ctx<'_>, slot: Slot) {
         let flow = &mut self.flows[slot.at()];
-        let host = flow.of.src;
-        self.nics[host.at()].turns.enter(slot.0, flow, cx.plan.transport_of(flow.0), Time::from_ps(cx.now));
+        let (host, transport) = (flow.of.src, cx.plan.transport_of(flow.of.flow.0));
+        self.nics[host.at()].turns.enter(slot.0, flow, transport, Time::from_ps(cx.now));
     }
 
     pub(super) fn close(&mut self, slot: Slot) -> SenderFlow {
