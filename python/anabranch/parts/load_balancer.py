@@ -472,9 +472,9 @@ class Hf2t(Part):
     max_held: Literal["never"] | float | None = None
     """
     Maximum share of a host's packets that are held, over the last `refresh` intervals. A bound ends the
-    feedback in which holds lengthen gaps and longer gaps are held. Takes "never" or a number. Default from:
-    ours: no bound; the slides delay "a small number of specific packets", by their counts 2.6 %. Default:
-    "never".
+    feedback in which holds shorten the gaps of other packets, T falls with them, and more are held. Takes
+    "never" or a number. Default from: ours: no bound; the slides delay "a small number of specific packets",
+    by their counts 2.6 %. Default: "never".
     """
 
     on_timeout: Literal["ignore", "move"] | None = None

@@ -69,7 +69,7 @@ parameters! {
         /// Maximum total delay of a flow: this share of its ideal completion time and one flowlet timeout.
         max_added_delay: Never<f64> = Never::Never, source "ours: no bound; 0.01 (specification 11.3) allows 2 to 4 holds where the slides' numbers need 15 per large flow";
         /// Maximum share of a host's packets that are held, over the last `refresh` intervals. A bound ends the feedback in
-        /// which holds lengthen gaps and longer gaps are held.
+        /// which holds shorten the gaps of other packets, T falls with them, and more are held.
         max_held: Never<f64> = Never::Never, source "ours: no bound; the slides delay \"a small number of specific packets\", by their counts 2.6 %";
         /// Effect of a retransmission timeout on the flow's tag; with a flowlet switch the pause alone lets it move.
         on_timeout: OnTimeout = OnTimeout::Ignore, source "HF2T slides: the host changes no path; move: ours";
