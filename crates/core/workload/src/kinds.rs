@@ -5,11 +5,13 @@ pub(crate) mod adversarial;
 pub(crate) mod all_to_all;
 pub(crate) mod collective;
 pub(crate) mod file;
+pub(crate) mod host_set;
 pub(crate) mod incast;
 mod kind;
 pub(crate) mod microbenchmark;
 pub(crate) mod nccl;
 pub(crate) mod permutation;
+pub(crate) mod placement;
 pub(crate) mod poisson;
 pub(crate) mod ranks;
 #[cfg(test)]
@@ -18,7 +20,7 @@ pub(crate) mod training_rounds;
 
 pub(crate) use kind::WorkloadKind;
 
-use crate::{CollectiveInfo, WorkloadError, traffic::Traffic, view::Context};
+use crate::{WorkloadError, traffic::Traffic, view::Context};
 use anabranch_settings::registry;
 
 registry! {
@@ -50,11 +52,6 @@ impl WorkloadParameters {
     /// rounds of a training job.
     pub fn is_job(&self) -> bool {
         self.capabilities().is_job()
-    }
-
-    /// Returns the collective of this workload on a network of `hosts`; `None` for other traffic.
-    pub fn collective(&self, hosts: u32) -> Option<CollectiveInfo> {
-        self.capabilities().collective(hosts)
     }
 
     pub(crate) fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
