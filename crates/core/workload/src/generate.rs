@@ -1,8 +1,8 @@
 //! Merges the flows of all workloads: splits, numbers, sorts.
 
 use crate::{
-    FileFailure, Flow, FlowLabel, GeneratedAs, GroupedJob, HostView, MAX_NUMBER, NcclJob, ReadFile, Start, Trigger, TriggerId, WorkloadError,
-    WorkloadInfo, WorkloadParameters,
+    FileFailure, Flow, FlowLabel, GeneratedAs, GroupedJob, HostView, MAX_NUMBER, NcclJob, ReadFile, Start, Trigger,
+    TriggerId, WorkloadError, WorkloadInfo, WorkloadParameters,
     flow::NO_CLASS,
     names::wrong_workload_name,
     traffic::Traffic,

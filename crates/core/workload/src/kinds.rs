@@ -17,6 +17,7 @@ pub(crate) mod ranks;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod training_rounds;
+pub(crate) mod training_step;
 
 pub(crate) use kind::WorkloadKind;
 
@@ -34,6 +35,7 @@ registry! {
         all_to_all AllToAll AllToAllParameters,
         collective Collective CollectiveParameters,
         training_rounds TrainingRounds TrainingRoundsParameters,
+        training_step TrainingStep TrainingStepParameters,
         file File FileParameters,
         nccl Nccl NcclParameters,
     }

@@ -42,6 +42,7 @@ pub use kinds::{
     poisson::{LoadReference, PoissonParameters},
     ranks::Ranks,
     training_rounds::{Exchange, TrainingRoundsParameters},
+    training_step::TrainingStepParameters,
 };
 pub use names::names;
 pub use pairs::Scope;

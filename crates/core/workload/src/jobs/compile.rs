@@ -198,8 +198,7 @@ impl Compiler<'_> {
     fn successor(&mut self, hosts: &[u32], mut ends: Vec<TriggerId>) -> Vec<Begin> {
         ends.dedup();
         let delay = self.job.compute;
-        let starts: Vec<TriggerId> =
-            hosts.iter().map(|&host| self.push(Trigger { delay, ..after(1, host) })).collect();
+        let starts: Vec<TriggerId> = hosts.iter().map(|&host| self.push(Trigger { delay, ..after(1, host) })).collect();
         let all = self.push(Trigger { next: starts.clone(), ..after(ends.len() as u32, hosts[0]) });
         for end in ends {
             self.trigger(end).next.push(all);
@@ -221,7 +220,8 @@ pub(crate) fn compile(job: GroupedJob, bytes: &dyn Fn(u32, u32, u32) -> Option<u
     let mut compiler = Compiler { job: &job, flows: vec![], triggers: vec![] };
     compiler.flows.reserve(job.messages() as usize);
     let shapes: Vec<Shape<'_>> = job.schedules.iter().map(|schedule| Shape::new(&job, schedule)).collect();
-    let mut begins = vec![vec![Begin::At(job.start.saturating_add(job.compute)); job.ranks as usize]; job.concurrent as usize];
+    let mut begins =
+        vec![vec![Begin::At(job.start.saturating_add(job.compute)); job.ranks as usize]; job.concurrent as usize];
     for group in 0..job.groups {
         let shape = &shapes[if shapes.len() == 1 { 0 } else { group as usize }];
         let (hosts, slot) = (job.hosts_of(group), (group % job.concurrent) as usize);

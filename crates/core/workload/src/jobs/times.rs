@@ -68,12 +68,7 @@ impl Walk<'_> {
     }
 
     /// Follows one repetition from the starts in `ranks`; `first` is the number of its first message.
-    fn follow(
-        &mut self,
-        schedule: &Schedule,
-        first: u32,
-        message: &mut dyn FnMut(u32, Option<Time>) -> MessageEnd,
-    ) {
+    fn follow(&mut self, schedule: &Schedule, first: u32, message: &mut dyn FnMut(u32, Option<Time>) -> MessageEnd) {
         self.ends.clear();
         self.is_known.fill(true);
         self.outstanding.iter_mut().for_each(BinaryHeap::clear);
@@ -147,9 +142,7 @@ impl Walk<'_> {
     /// Returns the starts of the group that follows: its first rank starts the others.
     fn successor(&self, schedule: &Schedule) -> Vec<Option<Time>> {
         let end = match self.job.barrier {
-            Barrier::Rank => {
-                latest((0..).zip(&self.ranks).map(|(rank, times)| self.across(times.end, rank, 0)))
-            }
+            Barrier::Rank => latest((0..).zip(&self.ranks).map(|(rank, times)| self.across(times.end, rank, 0))),
             Barrier::Group => self.across(self.all_received(schedule), schedule.message(0).rank, 0),
         };
         self.from(0, end)

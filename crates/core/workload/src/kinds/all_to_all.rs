@@ -137,8 +137,13 @@ mod tests {
     fn every_pair_exactly_once() {
         for order in [Order::Shifted, Order::Random] {
             for placement in [Placement::Packed, Placement::Random] {
-                let p =
-                    AllToAllParameters { ranks: Ranks::Number(7), parallel: 2, order, placement: placement.clone(), ..Default::default() };
+                let p = AllToAllParameters {
+                    ranks: Ranks::Number(7),
+                    parallel: 2,
+                    order,
+                    placement: placement.clone(),
+                    ..Default::default()
+                };
                 let flows = traffic(&p, &view(12, 4, 1), "").unwrap().flows;
                 let pairs: BTreeSet<_> = flows.iter().map(|f| (f.src, f.dst)).collect();
                 let ranks: BTreeSet<_> = flows.iter().map(|f| f.src).collect();

@@ -270,8 +270,7 @@ impl CollectiveParameters {
                 patterns::steps(&mut schedule, ranks, steps, self.done(Done::Received), &message);
             }
             _ => {
-                let message =
-                    |step, rank| (self.algorithm.receiver(ranks, step, rank), self.message(ranks, step));
+                let message = |step, rank| (self.algorithm.receiver(ranks, step, rank), self.message(ranks, step));
                 for _ in 0..self.channels {
                     let (steps, done) = (self.number_of_steps(ranks), self.done(Done::Received));
                     patterns::steps(&mut schedule, ranks, steps, done, &message);

@@ -179,9 +179,9 @@ impl Groups<'_> {
                 let wrong = |message: String| key(WorkloadError::in_line(path, number, message));
                 let host: u32 =
                     word.parse().map_err(|_| wrong(format!("found `{word}`, expected the number of a host")))?;
-                let before = named.get_mut(host as usize).ok_or_else(|| {
-                    wrong(format!("host {host} does not exist; hosts are 0 to {}", all - 1))
-                })?;
+                let before = named
+                    .get_mut(host as usize)
+                    .ok_or_else(|| wrong(format!("host {host} does not exist; hosts are 0 to {}", all - 1)))?;
                 if *before > 0 {
                     return Err(wrong(format!("host {host} is named twice, first in line {before}; expected it once")));
                 }

@@ -102,7 +102,11 @@ fn errors_name_a_remedy() {
         (of(0, 2), "groups", "1 or more"),
         (of(1, 1), "ranks", "2 or more"),
         (of(1, 13), "ranks", "at most the 12 hosts there are"),
-        (of(4, 4), "groups", "4 groups of 4 ranks at a time take 16 of the 12 hosts there are; expected `concurrent` of at most 3"),
+        (
+            of(4, 4),
+            "groups",
+            "4 groups of 4 ranks at a time take 16 of the 12 hosts there are; expected `concurrent` of at most 3",
+        ),
         (of(2, 20), "groups", "expected `ranks` of at most 12"),
         (Groups { concurrent: Auto::Value(4), ..of(5, 4) }, "concurrent", "expected `concurrent` of at most 3"),
         (Groups { concurrent: Auto::Value(0), ..of(5, 2) }, "concurrent", "1 to 5, the number of groups"),

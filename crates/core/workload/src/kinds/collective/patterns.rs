@@ -67,8 +67,7 @@ pub(super) fn tree(schedule: &mut Schedule, tree: &Tree, chunks: u32, bytes: u64
             let at = rank as usize;
             if let Some(parent) = tree.parent[at] {
                 let step = tree.height[at];
-                let sum =
-                    chunk(schedule, (rank, parent), (bytes, step), &std::mem::take(&mut sums[at]), &mut up[at]);
+                let sum = chunk(schedule, (rank, parent), (bytes, step), &std::mem::take(&mut sums[at]), &mut up[at]);
                 sums[parent as usize].push(sum);
             }
         }
@@ -119,8 +118,7 @@ pub(super) fn experts(schedule: &mut Schedule, ranks: u32, bytes: u64) {
             tokens[expert as usize].push(Dependency::received(sent));
         }
     }
-    let all: Vec<u32> =
-        (0..ranks).map(|rank| schedule.compute(rank, Time::ZERO, 0, &tokens[rank as usize])).collect();
+    let all: Vec<u32> = (0..ranks).map(|rank| schedule.compute(rank, Time::ZERO, 0, &tokens[rank as usize])).collect();
     for rank in 0..ranks {
         for distance in 1..ranks {
             let home = (rank + distance) % ranks;

@@ -16,8 +16,9 @@ pub(super) struct Tree {
 impl Tree {
     fn new(parent: Vec<Option<u32>>) -> Self {
         let ranks = parent.len();
-        let depth: Vec<u32> =
-            (0..ranks).map(|rank| std::iter::successors(parent[rank], |&up| parent[up as usize]).count() as u32).collect();
+        let depth: Vec<u32> = (0..ranks)
+            .map(|rank| std::iter::successors(parent[rank], |&up| parent[up as usize]).count() as u32)
+            .collect();
         let mut from_root: Vec<u32> = (0..ranks as u32).collect();
         from_root.sort_by_key(|&rank| depth[rank as usize]);
         let mut height = vec![0; ranks];
@@ -59,7 +60,9 @@ fn above(node: u32, nodes: u32) -> Option<u32> {
     };
     let root = 1 << nodes.ilog2();
     // Nodes beyond the last one are passed over.
-    (node != root).then(|| std::iter::successors(Some(up(node)), |&node| Some(up(node))).find(|up| *up <= nodes)).flatten()
+    (node != root)
+        .then(|| std::iter::successors(Some(up(node)), |&node| Some(up(node))).find(|up| *up <= nodes))
+        .flatten()
 }
 
 #[cfg(test)]
