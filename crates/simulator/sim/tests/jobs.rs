@@ -213,8 +213,8 @@ fn groups_follow_each_other_on_their_hosts() {
     ];
     let result = run(&fat_tree(2, 8), "collective", &keys);
     let alone = 2 * US + ONE_WAY + ACK_BACK;
-    // Both ranks end together; the second one tells the first, which starts and tells the second: 1 us each. So the second
-    // rank is 1 us late, and the first receives its message then.
+    // Both ranks end together. The end of the second reaches the first after 1 us, whose start reaches the second after another.
+    // So the second rank is 1 us late, and the first receives its message then.
     for row in &result.jobs.groups {
         let wave = u64::from(row.group / 2);
         let later = if wave == 0 { alone } else { alone + US };

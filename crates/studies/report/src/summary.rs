@@ -210,8 +210,8 @@ declared! {
         pub is_job: Option<bool> => "boolean", "",
             "true if completion_us is the result: a collective, rounds of training, flows that wait for others; absent in older results";
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        pub groups: Option<GroupSummary> => "object", "",
-            "of a job of groups: total, complete, completion_us, slowdown, exposed_us, bus_bandwidth_bps; absent elsewhere";
+        /// Groups of a job; absent elsewhere.
+        pub groups: Option<GroupSummary>;
     }
 }
 
@@ -311,6 +311,7 @@ impl Summary {
         fn entries(keys: &[Key], prefix: &str) -> Vec<ColumnEntry> {
             let entry = |&(name, kind, unit, meaning): &Key| match name {
                 "all" => entries(FlowSummary::KEYS, ""),
+                "groups" => entries(GroupSummary::KEYS, "groups."),
                 "flows" => entries(FlowCounts::KEYS, "flows."),
                 "counters" => entries(COUNTER_KEYS, "counters."),
                 "queues" => entries(QueueSummary::KEYS, "queues."),

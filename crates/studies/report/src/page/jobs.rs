@@ -67,6 +67,7 @@ fn sentence(seed: u64, group: &GroupPoint) -> String {
         .last_flow
         .map_or(String::new(), |(flow, src, dst)| format!(", with flow {flow} from host{src} to host{dst}"));
     let link = group.last_link.as_ref().map_or(String::new(), |(link, time)| {
+        let link = link.replace("->", " \u{2192} ");
         format!(", which {link} held longest ({} µs)", significant_digits(*time, 3))
     });
     let slowdown = group

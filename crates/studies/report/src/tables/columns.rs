@@ -8,7 +8,6 @@ use anabranch_outcome::{
     FlowDelays, FlowRow, FlowSample, LinkRow, PortSample, RunResult, SchemeSample, TraceEvent, TraceRow,
 };
 use anabranch_units::Time;
-use std::borrow::Cow;
 
 #[inline]
 fn flow<'r>(c: &Context<'r>, at: At) -> &'r FlowRow {

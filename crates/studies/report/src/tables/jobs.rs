@@ -41,7 +41,7 @@ pub(super) const JOBS: &[Column] = columns! {
     group: Integer, "", "group, from 0", |c, at| integer(group(c, at).group.into());
     repetition: Integer, "", "repetition, from 0", |c, at| integer(group(c, at).repetition.into());
     ranks: Integer, "", "number of ranks", |c, at| integer(group(c, at).ranks.into());
-    start_ps: Integer optional, "ps", "earliest start of a rank, with its computation; empty if none started",
+    start_ps: Integer optional, "ps", "earliest start of a rank, with its computation; empty if all wait for what did not end",
         |c, at| picoseconds(group(c, at).start);
     completion_ps: Integer optional, "ps",
         "earliest start to latest end of its ranks (last message received, last acknowledgement, computation); empty if incomplete",
@@ -78,7 +78,7 @@ pub(super) const JOB_RANKS: &[Column] = columns! {
     repetition: Integer, "", "repetition, from 0", |c, at| integer(rank(c, at).repetition.into());
     rank: Integer, "", "rank within the group, from 0", |c, at| integer(rank(c, at).rank.into());
     host: Integer, "", "its host", |c, at| integer(rank(c, at).host.into());
-    start_ps: Integer optional, "ps", "begin of its repetition, with its computation; empty if it never began",
+    start_ps: Integer optional, "ps", "begin of its repetition, with its computation; empty if what it waits for did not end",
         |c, at| picoseconds(rank(c, at).start);
     completion_ps: Integer optional, "ps",
         "start_ps to its last message received, acknowledgement or computation; empty if incomplete",
