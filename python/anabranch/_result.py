@@ -70,6 +70,21 @@ class Run:
         return self.table("links")
 
     @property
+    def jobs(self) -> Table:
+        """A row per job, group and repetition: completion, slowdown, bus bandwidth, who was last. Only with jobs."""
+        return self.table("jobs")
+
+    @property
+    def job_ranks(self) -> Table:
+        """A row per job, group, repetition and rank. Only with jobs."""
+        return self.table("job_ranks")
+
+    @property
+    def job_flows(self) -> Table:
+        """Group, repetition, step and ranks of each flow of a job. Only with jobs."""
+        return self.table("job_flows")
+
+    @property
     def series(self) -> Table:
         """Time series of ports, of the links in `measure.series_links`."""
         return self.table("series")

@@ -93,6 +93,22 @@ class FlowTotals(_Read):
     out_of_sequence_packets: int | None = None
 
 
+class GroupSummary(_Read):
+    """Statistics of the groups of a job, a value per group and repetition."""
+
+    total: int = 0
+    """Groups times repetitions."""
+    complete: int = 0
+    """Those that all ranks have ended; the statistics are over them."""
+    completion_us: Distribution = Distribution()
+    slowdown: Distribution = Distribution()
+    """Completion time over that of the same job alone on an idle network."""
+    exposed_us: Distribution = Distribution()
+    """Completion time without computation."""
+    bus_bandwidth_bps: float | None = None
+    """Median bus bandwidth by NCCL's definition; None where NCCL defines none."""
+
+
 class FlowSummary(_Read):
     """Statistics of a set of flows, over the measured finished ones."""
 
@@ -114,6 +130,8 @@ class FlowSummary(_Read):
     measured: bool = True
     is_job: bool | None = None
     """True if `completion_us` is the result: a collective, or flows that wait for others; None in older results."""
+    groups: GroupSummary | None = None
+    """Groups of a job; None for other traffic."""
 
 
 class Counters(_Read):

@@ -18,6 +18,7 @@ from .workload import (
     Permutation,
     Poisson,
     TrainingRounds,
+    TrainingStep,
     WorkloadFile,
 )
 from .fabric import (
@@ -77,7 +78,7 @@ ALIASES = ["ecmp", "ops", "rps", "packet-random", "rr", "rr-host", "reps", "bitm
 HOST_SCHEMES = ["ecmp", "ops", "rr", "reps", "bitmap", "mixed", "plb", "flowbender", "flowlet", "co-prime", "prime", "hopper", "hf2t", "qp-spray", "flicr", "spritz-scout", "spritz-spray", "spritz-coarse"]
 SWITCH_SCHEMES = ["ecmp", "ev-index", "ar", "drill", "letflow", "conga", "conweave", "rr", "random", "source-guided", "coarse-guided", "minimal", "valiant", "ugal"]
 TopologyKind = LeafSpine | FatTree | Dragonfly | SlimFly | TopologyFile
-WorkloadKind = Poisson | Permutation | Incast | Adversarial | Microbenchmark | AllToAll | Collective | TrainingRounds | WorkloadFile | Nccl
+WorkloadKind = Poisson | Permutation | Incast | Adversarial | Microbenchmark | AllToAll | Collective | TrainingRounds | TrainingStep | WorkloadFile | Nccl
 TransportKind = Uet | Roce
 
 __all__ = [
@@ -137,6 +138,7 @@ __all__ = [
     "TcpLike",
     "TopologyFile",
     "TrainingRounds",
+    "TrainingStep",
     "Uet",
     "Ugal",
     "Valiant",

@@ -24,6 +24,7 @@ class Poisson(Part):
         "max_senders": "max_senders",
         "measured": "measured",
         "name": "name",
+        "overlap": "overlap",
         "sizes": "sizes",
         "split_class": "split_class",
         "split_load_balancer": "split_load_balancer",
@@ -94,6 +95,12 @@ class Poisson(Part):
     Takes text, or "" for none. Default from: ours.
     """
 
+    overlap: bool | None = None
+    """
+    Jobs: shares hosts with an earlier job without a warning. Takes true or false. Default from: ours.
+    Default: false.
+    """
+
     sizes: str | None = None
     """
     Flow sizes: a name (`anabranch list workloads`), one size such as "64KiB", or the path of a table. Takes
@@ -143,6 +150,7 @@ class Permutation(Part):
         "max_flows": "max_flows",
         "measured": "measured",
         "name": "name",
+        "overlap": "overlap",
         "rounds": "rounds",
         "scope": "scope",
         "size": "size",
@@ -182,6 +190,12 @@ class Permutation(Part):
     """
     Name in the results; random draws are keyed by it. Default: the kind, numbered from the second one on.
     Takes text, or "" for none. Default from: ours.
+    """
+
+    overlap: bool | None = None
+    """
+    Jobs: shares hosts with an earlier job without a warning. Takes true or false. Default from: ours.
+    Default: false.
     """
 
     rounds: int | None = None
@@ -242,6 +256,7 @@ class Incast(Part):
         "max_flows": "max_flows",
         "measured": "measured",
         "name": "name",
+        "overlap": "overlap",
         "receiver_hosts": "receiver_hosts",
         "receivers": "receivers",
         "sender_hosts": "sender_hosts",
@@ -277,6 +292,12 @@ class Incast(Part):
     """
     Name in the results; random draws are keyed by it. Default: the kind, numbered from the second one on.
     Takes text, or "" for none. Default from: ours.
+    """
+
+    overlap: bool | None = None
+    """
+    Jobs: shares hosts with an earlier job without a warning. Takes true or false. Default from: ours.
+    Default: false.
     """
 
     receiver_hosts: list[int] | None = None
@@ -351,6 +372,7 @@ class Adversarial(Part):
         "measured": "measured",
         "name": "name",
         "offset": "offset",
+        "overlap": "overlap",
         "size": "size",
         "split_class": "split_class",
         "split_load_balancer": "split_load_balancer",
@@ -382,6 +404,12 @@ class Adversarial(Part):
     """
     Dragonfly: distance in groups from sender to receiver; no effect on Slim Fly. Takes a whole number, zero
     or more. Default from: specification 12.3: adv_i5. Default: 5.
+    """
+
+    overlap: bool | None = None
+    """
+    Jobs: shares hosts with an earlier job without a warning. Takes true or false. Default from: ours.
+    Default: false.
     """
 
     size: str | None = None
@@ -439,6 +467,7 @@ class Microbenchmark(Part):
         "load_balancer": "load_balancer",
         "measured": "measured",
         "name": "name",
+        "overlap": "overlap",
         "part": "part",
         "placement_seed": "placement_seed",
         "size": "size",
@@ -503,6 +532,12 @@ class Microbenchmark(Part):
     """
     Name in the results; random draws are keyed by it. Default: the kind, numbered from the second one on.
     Takes text, or "" for none. Default from: ours.
+    """
+
+    overlap: bool | None = None
+    """
+    Jobs: shares hosts with an earlier job without a warning. Takes true or false. Default from: ours.
+    Default: false.
     """
 
     part: Literal["both", "monitored", "background"] | None = None
@@ -573,6 +608,7 @@ class AllToAll(Part):
         "measured": "measured",
         "name": "name",
         "order": "order",
+        "overlap": "overlap",
         "parallel": "parallel",
         "placement": "placement",
         "ranks": "ranks",
@@ -615,16 +651,22 @@ class AllToAll(Part):
     12.5. Default: "shifted".
     """
 
+    overlap: bool | None = None
+    """
+    Jobs: shares hosts with an earlier job without a warning. Takes true or false. Default from: ours.
+    Default: false.
+    """
+
     parallel: int | None = None
     """
     Maximum outstanding messages of a rank; 0: unlimited. Takes a whole number, zero or more. Default from:
     ours; Spritz: 4. Default: 0.
     """
 
-    placement: Literal["packed", "random"] | None = None
+    placement: str | None = None
     """
-    Placement of ranks on hosts. Takes one of "packed" "random". Default from: ours; Spritz: random. Default:
-    "packed".
+    Placement of ranks on hosts. Takes "packed", "random", "strided", "rail" or the path of a file with the
+    hosts of each group. Default from: ours; Spritz: random. Default: "packed".
     """
 
     ranks: Literal["all"] | int | None = None
@@ -671,24 +713,34 @@ class AllToAll(Part):
 
 
 class Collective(Part):
-    """AllReduce, all-gather, reduce-scatter or all-to-all, message by message."""
+    """AllReduce, all-gather, reduce-scatter, all-to-all or a pipeline, message by message, in groups."""
 
     _table: ClassVar[str] = "workload"
     _kind: ClassVar[str | None] = "collective"
     _keys: ClassVar[dict[str, str]] = {
         "algorithm": "algorithm",
         "channels": "channels",
+        "chunks": "chunks",
         "class_": "class",
+        "compute": "compute",
+        "concurrent": "concurrent",
+        "gap": "gap",
+        "groups": "groups",
+        "hosts": "hosts",
         "load_balancer": "load_balancer",
         "max_flows": "max_flows",
         "measured": "measured",
         "message_size": "message_size",
         "name": "name",
         "order": "order",
+        "overlap": "overlap",
         "parallel": "parallel",
         "placement": "placement",
         "ranks": "ranks",
+        "repetitions": "repetitions",
+        "server_ranks": "server_ranks",
         "size": "size",
+        "skew": "skew",
         "split_class": "split_class",
         "split_load_balancer": "split_load_balancer",
         "split_name": "split_name",
@@ -705,12 +757,18 @@ class Collective(Part):
         "ring-all-gather",
         "ring-reduce-scatter",
         "all-to-all",
+        "tree",
+        "double-binary-tree",
+        "hierarchical",
+        "expert-all-to-all",
+        "pipeline",
         "ring",
     ] | None = None
     """
     The schedule of messages ("ring" is short for "ring-allreduce"). Takes one of "ring-allreduce",
-    "recursive-doubling", "halving-doubling", "ring-all-gather", "ring-reduce-scatter", "all-to-all". Default
-    from: specification 12.5; Spritz §V-B. Default: "ring-allreduce".
+    "recursive-doubling", "halving-doubling", "ring-all-gather", "ring-reduce-scatter", "all-to-all", "tree",
+    "double-binary-tree", "hierarchical", "expert-all-to-all", "pipeline". Default from: specification 12.5;
+    Spritz §V-B. Default: "ring-allreduce".
     """
 
     channels: int | None = None
@@ -719,9 +777,46 @@ class Collective(Part):
     Default from: ours. Default: 1.
     """
 
+    chunks: Literal["auto"] | int | None = None
+    """
+    Trees: chunks of the vector that follow each other, at most two outstanding per link; pipeline:
+    microbatches. auto: 1 in trees, 8 in a pipeline. Takes "auto" or a whole number, zero or more. Default
+    from: ours; GPipe (Huang et al. 2019): microbatches. Default: "auto".
+    """
+
     class_: str | None = None
     """
     Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    compute: str | None = None
+    """
+    Computation of every rank at the begin of a repetition, before its first message. Takes a time such as
+    "1us" (ps, ns, us, ms, s). Default from: ours. Default: "0us".
+    """
+
+    concurrent: Literal["auto"] | int | None = None
+    """
+    Groups that run at a time; when one ends, the next starts on its hosts. auto: all. Takes "auto" or a whole
+    number, zero or more. Default from: ours. Default: "auto".
+    """
+
+    gap: str | None = None
+    """
+    Time between the end of a repetition and the begin of the next, per rank. Takes a time such as "1us" (ps,
+    ns, us, ms, s). Default from: ours. Default: "0us".
+    """
+
+    groups: int | None = None
+    """
+    Number of groups, each of which runs the collective. Takes a whole number, zero or more. Default from:
+    ours. Default: 1.
+    """
+
+    hosts: list[int] | str | None = None
+    """
+    Hosts on which groups may run. Takes "all", "rest", a list of hosts, or a slice such as "0..64" or
+    "0..64:2" (every second one). Default from: ours. Default: "all".
     """
 
     load_balancer: str | None = None
@@ -756,28 +851,54 @@ class Collective(Part):
     specification 12.5; Spritz's files: random. Default: "shifted".
     """
 
+    overlap: bool | None = None
+    """
+    Jobs: shares hosts with an earlier job without a warning. Takes true or false. Default from: ours.
+    Default: false.
+    """
+
     parallel: int | None = None
     """
     All-to-all: maximum outstanding messages of a rank; 0: unlimited. Takes a whole number, zero or more.
     Default from: ours; Spritz: 4. Default: 0.
     """
 
-    placement: Literal["packed", "random"] | None = None
+    placement: str | None = None
     """
-    Placement of ranks on hosts. Takes one of "packed" "random". Default from: ours; Spritz: random. Default:
-    "packed".
+    Placement of ranks on hosts: packed (consecutive), random, strided (groups in turn), rail (GPUs of one
+    number in consecutive servers), or a file with the hosts of each group in a line. Takes "packed",
+    "random", "strided", "rail" or the path of a file with the hosts of each group. Default from: ours;
+    Spritz: random. Default: "packed".
     """
 
     ranks: Literal["all"] | int | None = None
     """
-    Number of participating hosts. Takes "all" or a number of hosts, 2 or more. Default from: ours; Spritz:
-    128. Default: "all".
+    Number of participating hosts of a group; all: the hosts, divided among the groups that run at a time.
+    Takes "all" or a number of hosts, 2 or more. Default from: ours; Spritz: 128. Default: "all".
+    """
+
+    repetitions: int | None = None
+    """
+    Number of times that every group runs the collective. Takes a whole number, zero or more. Default from:
+    ours. Default: 1.
+    """
+
+    server_ranks: Literal["auto"] | int | None = None
+    """
+    Hierarchical: ranks of a group in one server; auto: those that [servers] and the placement put there.
+    Takes "auto" or a whole number, zero or more. Default from: ours. Default: "auto".
     """
 
     size: str | None = None
     """
     Bytes of the vector of every rank. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB).
     Default from: ours. Default: "64MiB".
+    """
+
+    skew: float | None = None
+    """
+    Expert-all-to-all: Zipf exponent of the popularity of experts; 0: all are equally popular. Takes a number.
+    Default from: ours. Default: 0.0.
     """
 
     split_class: str | None = None
@@ -836,6 +957,7 @@ class TrainingRounds(Part):
         "max_flows": "max_flows",
         "measured": "measured",
         "name": "name",
+        "overlap": "overlap",
         "ranks": "ranks",
         "rounds": "rounds",
         "sizes": "sizes",
@@ -875,6 +997,12 @@ class TrainingRounds(Part):
     """
     Name in the results; random draws are keyed by it. Default: the kind, numbered from the second one on.
     Takes text, or "" for none. Default from: ours.
+    """
+
+    overlap: bool | None = None
+    """
+    Jobs: shares hosts with an earlier job without a warning. Takes true or false. Default from: ours.
+    Default: false.
     """
 
     ranks: Literal["all"] | int | None = None
@@ -926,6 +1054,210 @@ class TrainingRounds(Part):
     """
 
 
+class TrainingStep(Part):
+    """Steps of training with data, tensor and pipeline parallelism together."""
+
+    _table: ClassVar[str] = "workload"
+    _kind: ClassVar[str | None] = "training-step"
+    _keys: ClassVar[dict[str, str]] = {
+        "activations": "activations",
+        "backward": "backward",
+        "buckets": "buckets",
+        "class_": "class",
+        "concurrent": "concurrent",
+        "dp": "dp",
+        "forward": "forward",
+        "fused_layers": "fused_layers",
+        "gap": "gap",
+        "gradients": "gradients",
+        "groups": "groups",
+        "hosts": "hosts",
+        "layers": "layers",
+        "load_balancer": "load_balancer",
+        "max_flows": "max_flows",
+        "measured": "measured",
+        "microbatches": "microbatches",
+        "name": "name",
+        "overlap": "overlap",
+        "placement": "placement",
+        "pp": "pp",
+        "ranks": "ranks",
+        "repetitions": "repetitions",
+        "split_class": "split_class",
+        "split_load_balancer": "split_load_balancer",
+        "split_name": "split_name",
+        "split_share": "split_share",
+        "start": "start",
+        "tp": "tp",
+    }
+
+    activations: str | None = None
+    """
+    Bytes of the activations of a microbatch between two layers: batch x sequence x hidden size x bytes per
+    value. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: ours. Default:
+    "4MiB".
+    """
+
+    backward: str | None = None
+    """
+    Backward computation; auto: twice the forward one. Takes "auto" or a time such as "1us" (ps, ns, us, ms,
+    s). Default from: Narayanan et al. 2021, section 2.2. Default: "auto".
+    """
+
+    buckets: int | None = None
+    """
+    Parts of the gradients that are reduced one after the other, each when its layers have computed; 1: at the
+    end. Takes a whole number, zero or more. Default from: ours. Default: 1.
+    """
+
+    class_: str | None = None
+    """
+    Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    concurrent: Literal["auto"] | int | None = None
+    """
+    Groups that run at a time; when one ends, the next starts on its hosts. auto: all. Takes "auto" or a whole
+    number, zero or more. Default from: ours. Default: "auto".
+    """
+
+    dp: int | None = None
+    """
+    Replicas of the model (data parallelism). Takes a whole number, zero or more. Default from: ours. Default:
+    2.
+    """
+
+    forward: str | None = None
+    """
+    Forward computation of a layer and microbatch on each of its ranks. Takes a time such as "1us" (ps, ns,
+    us, ms, s). Default from: ours. Default: "50us".
+    """
+
+    fused_layers: int | None = None
+    """
+    Layers of a stage that compute, and reduce their activations, together: fewer messages of the same bytes.
+    Takes a whole number, zero or more. Default from: ours. Default: 1.
+    """
+
+    gap: str | None = None
+    """
+    Time between the end of a step and the begin of the next, per rank. Takes a time such as "1us" (ps, ns,
+    us, ms, s). Default from: ours. Default: "0us".
+    """
+
+    gradients: str | None = None
+    """
+    Bytes of the gradients of a layer, over all its `tp` ranks. Takes a size such as "4MiB" (B, kB, KiB, MB,
+    MiB, GB, GiB, TB, TiB). Default from: ours. Default: "32MiB".
+    """
+
+    groups: int | None = None
+    """
+    Number of groups, each of which trains a model of its own. Takes a whole number, zero or more. Default
+    from: ours. Default: 1.
+    """
+
+    hosts: list[int] | str | None = None
+    """
+    Hosts on which groups may run. Takes "all", "rest", a list of hosts, or a slice such as "0..64" or
+    "0..64:2" (every second one). Default from: ours. Default: "all".
+    """
+
+    layers: int | None = None
+    """
+    Layers of the model; a multiple of `pp`. Takes a whole number, zero or more. Default from: ours. Default:
+    8.
+    """
+
+    load_balancer: str | None = None
+    """
+    Load balancer of the flows. Default: that of the scenario. Takes text, or "" for none. Default from: ours.
+    """
+
+    max_flows: int | None = None
+    """
+    Maximum number of flows: guards the memory. Takes a whole number, zero or more. Default from: ours: about
+    2 GB. Default: 20000000.
+    """
+
+    measured: bool | None = None
+    """Includes the flows in the statistics. Takes true or false. Default from: ours. Default: true."""
+
+    microbatches: int | None = None
+    """
+    Microbatches of a replica per step. Takes a whole number, zero or more. Default from: ours. Default: 4.
+    """
+
+    name: str | None = None
+    """
+    Name in the results; random draws are keyed by it. Default: the kind, numbered from the second one on.
+    Takes text, or "" for none. Default from: ours.
+    """
+
+    overlap: bool | None = None
+    """
+    Jobs: shares hosts with an earlier job without a warning. Takes true or false. Default from: ours.
+    Default: false.
+    """
+
+    placement: str | None = None
+    """
+    Placement of ranks on hosts, as in `collective`. Takes "packed", "random", "strided", "rail" or the path
+    of a file with the hosts of each group. Default from: ours. Default: "packed".
+    """
+
+    pp: int | None = None
+    """
+    Stages of consecutive layers (pipeline parallelism). Takes a whole number, zero or more. Default from:
+    ours. Default: 2.
+    """
+
+    ranks: Literal["all"] | int | None = None
+    """
+    Number of participating hosts of a group: dp x tp x pp; all: the hosts, divided among the groups. Takes
+    "all" or a number of hosts, 2 or more. Default from: ours. Default: "all".
+    """
+
+    repetitions: int | None = None
+    """Number of steps. Takes a whole number, zero or more. Default from: ours. Default: 1."""
+
+    split_class: str | None = None
+    """
+    Traffic class of the second workload. Default: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_load_balancer: str | None = None
+    """
+    Load balancer of the second workload. Default: that of the first. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_name: str | None = None
+    """
+    Name of the second workload. Default: the first one's with `-split`. Takes text, or "" for none. Default
+    from: ours.
+    """
+
+    split_share: float | None = None
+    """
+    Share of the flows (0 to 1, chosen at random) that becomes a second workload with its own class and load
+    balancer. Takes a number. Default from: PRIME §IV-A2: mixed traffic. Default: 0.0.
+    """
+
+    start: str | None = None
+    """
+    Start time of the first step. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default:
+    "0us".
+    """
+
+    tp: int | None = None
+    """
+    Ranks that share each layer (tensor parallelism). Takes a whole number, zero or more. Default from: ours.
+    Default: 2.
+    """
+
+
 class WorkloadFile(Part):
     """The flows of a file: CSV, ConWeave's, htsim's or GOAL."""
 
@@ -937,6 +1269,7 @@ class WorkloadFile(Part):
         "load_balancer": "load_balancer",
         "measured": "measured",
         "name": "name",
+        "overlap": "overlap",
         "path": "path",
         "split_class": "split_class",
         "split_load_balancer": "split_load_balancer",
@@ -969,6 +1302,12 @@ class WorkloadFile(Part):
     """
     Name in the results; random draws are keyed by it. Default: the kind, numbered from the second one on.
     Takes text, or "" for none. Default from: ours.
+    """
+
+    overlap: bool | None = None
+    """
+    Jobs: shares hosts with an earlier job without a warning. Takes true or false. Default from: ours.
+    Default: false.
     """
 
     path: str | None = None
@@ -1032,6 +1371,7 @@ class Nccl(Part):
         "max_flows": "max_flows",
         "measured": "measured",
         "name": "name",
+        "overlap": "overlap",
         "ranks": "ranks",
         "rounds": "rounds",
         "size": "size",
@@ -1092,6 +1432,12 @@ class Nccl(Part):
     """
     Name in the results; random draws are keyed by it. Default: the kind, numbered from the second one on.
     Takes text, or "" for none. Default from: ours.
+    """
+
+    overlap: bool | None = None
+    """
+    Jobs: shares hosts with an earlier job without a warning. Takes true or false. Default from: ours.
+    Default: false.
     """
 
     ranks: Literal["all"] | int | None = None

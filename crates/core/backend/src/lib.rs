@@ -4,6 +4,7 @@ mod backend;
 mod error;
 mod fingerprint;
 mod ideal;
+mod jobs;
 mod parameters;
 mod rows;
 mod setup;
@@ -11,6 +12,7 @@ mod window;
 
 pub use backend::{Backend, RunOptions, run};
 pub use error::{Refusal, RunError};
+pub use jobs::job_rows;
 pub use parameters::{
     BaseRtt, BufferRules, FabricParameters, FctKind, FlowKeys, IdealFct, MarkAt, MarkedBytes, ReplyPaths, Scheduling,
     Simultaneous, SlowedLimits, SwitchHash, Trim, WireTimes,

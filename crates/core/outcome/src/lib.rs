@@ -3,6 +3,7 @@
 
 mod delays;
 mod flow_metrics;
+mod jobs;
 mod links;
 mod machine;
 mod measures;
@@ -13,6 +14,7 @@ mod watched;
 
 pub use delays::FlowDelays;
 pub use flow_metrics::{FlowCounters, FlowMeasures, FlowMetrics};
+pub use jobs::{GroupRow, JobFlowRow, JobRows, RankRow, exposed};
 pub use links::{LinkMeasures, LinkRow, LinkWindow, QueueStats, UplinkCount};
 pub use machine::{EndpointLoad, MAX_LATE_SHARE, MIN_OFFERED_SHARE, MachineLoad};
 pub use measures::{Clock, Measures};

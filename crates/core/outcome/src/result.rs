@@ -1,5 +1,5 @@
 use crate::{
-    Clock, Conservation, FlowRow, FlowSeries, LinkRow, LinkWindow, Measures, OnWire, PortSeries, RunMetrics,
+    Clock, Conservation, FlowRow, FlowSeries, JobRows, LinkRow, LinkWindow, Measures, OnWire, PortSeries, RunMetrics,
     SchemeSeries, UplinkCount, Watched,
 };
 use anabranch_units::Time;
@@ -30,6 +30,8 @@ pub struct RunRows {
     pub skipped: Option<Time>,
     /// Per flow, in flow order.
     pub flows: Vec<FlowRow>,
+    /// Groups and ranks of jobs.
+    pub jobs: JobRows,
     /// Per directed link, in link order.
     pub links: Vec<LinkRow>,
     /// Totals.

@@ -3,7 +3,9 @@
 //! A stream belongs to one entity (a switch, a host, a flow) and one purpose (RED marking, path choice): another entity
 //! or scheme does not shift its draws. The samplers are our own: a seed has the same meaning on every machine.
 
+mod exp;
 mod ln;
+pub use exp::exp;
 pub use ln::ln;
 
 use rand_core::{Rng, SeedableRng};

@@ -8,6 +8,8 @@ parameters! {
         name: Option<String> = None, source "ours";
         /// Traffic class of the flows. Default: the fabric's first.
         class: Option<String> = None, source "ours";
+        /// Jobs: shares hosts with an earlier job without a warning.
+        overlap: bool = false, source "ours";
         /// Includes the flows in the statistics.
         measured: bool = true, source "ours";
         /// Load balancer of the flows. Default: that of the scenario.

@@ -1,14 +1,15 @@
 //! Merges the flows of all workloads: splits, numbers, sorts.
 
 use crate::{
-    FileFailure, Flow, GeneratedAs, HostView, MAX_NUMBER, NcclJob, ReadFile, Start, Trigger, TriggerId, WorkloadError,
-    WorkloadInfo, WorkloadParameters,
+    FileFailure, Flow, FlowLabel, GeneratedAs, GroupedJob, HostView, MAX_NUMBER, NcclJob, ReadFile, Start, Trigger,
+    TriggerId, WorkloadError, WorkloadInfo, WorkloadParameters,
     flow::NO_CLASS,
     names::wrong_workload_name,
     traffic::Traffic,
     view::{Context, FLOW_MEMORY},
 };
 use anabranch_random::{Stream, mix, name_key};
+use anabranch_units::Time;
 use std::collections::HashSet;
 
 /// The fabric needs two bits of their number.
@@ -28,6 +29,22 @@ pub struct FlowSet {
     pub workloads: Vec<WorkloadInfo>,
     /// Collectives that ranks run themselves; some flows represent their messages.
     pub jobs: Vec<NcclJob>,
+    /// Jobs of groups that repeat a schedule, in the order of their first messages.
+    pub grouped: Vec<GroupedJob>,
+    /// Per flow, the number of its message through all jobs; [`NO_MESSAGE`]: it belongs to none. Empty without jobs.
+    pub messages: Vec<u32>,
+}
+
+/// Number of the message of a flow that belongs to no job.
+pub const NO_MESSAGE: u32 = u32::MAX;
+
+impl FlowSet {
+    /// Returns the place of a flow in its job; `None` for a flow of no job.
+    pub fn label(&self, flow: usize) -> Option<FlowLabel> {
+        let message = self.messages.get(flow).copied().filter(|message| *message != NO_MESSAGE)?;
+        let job = self.grouped.partition_point(|job| job.first <= message).checked_sub(1)?;
+        Some(self.grouped[job].label(job as u32, message))
+    }
 }
 
 /// Output of a list of workloads.
@@ -86,10 +103,13 @@ pub fn generate_all(
         let made = made.and_then(|traffic| check_numbers(&traffic, kind).map(|()| traffic));
         let first = merge.made.flows.workloads.len();
         made.and_then(|traffic| merge.add(traffic, sent_as, seed)).map_err(|error| error.of_workload(number))?;
+        let of = merge.made.flows.grouped.last().filter(|job| usize::from(job.workload) == first);
+        let collective = of.filter(|job| job.groups == 1 && job.repetitions == 1 && job.compute == Time::ZERO);
+        let collective = collective.and_then(|job| job.collective.clone());
         let own = &mut merge.made.flows.workloads[first..];
         own.iter_mut().for_each(|workload| workload.is_job = kind.is_job());
         if let [only] = own {
-            only.collective = kind.collective(view.hosts);
+            only.collective = collective;
         }
     }
     Ok(merge.finish())
@@ -221,6 +241,9 @@ impl Merge {
         self.made.failures.extend(traffic.failures);
         let job = traffic.job.map(|job| NcclJob { workload: workload_of[0], first: first_flow as u32, ..job });
         self.made.flows.jobs.extend(job);
+        let grouped =
+            traffic.grouped.map(|job| GroupedJob { workload: workload_of[0], first: first_flow as u32, ..job });
+        self.made.flows.grouped.extend(grouped);
         self.split(all, sent_as, seed)
     }
 
@@ -253,6 +276,16 @@ impl Merge {
         order.sort_unstable();
         for flow in set.flows.iter().filter(|flow| matches!(flow.start, Start::On(_))) {
             set.workloads[usize::from(flow.workload)].is_job = true;
+        }
+        if !set.grouped.is_empty() {
+            set.messages = vec![NO_MESSAGE; order.len()];
+            let end = |job: &GroupedJob| job.first + job.messages() as u32;
+            for (place, &(.., number)) in order.iter().enumerate() {
+                let job = set.grouped.partition_point(|job| job.first <= number);
+                if job > 0 && number < end(&set.grouped[job - 1]) {
+                    set.messages[place] = number;
+                }
+            }
         }
         set.flows = order.iter().map(|&(.., number)| set.flows[number as usize].clone()).collect();
         if !set.triggers.is_empty() {

@@ -5,20 +5,23 @@ pub(crate) mod adversarial;
 pub(crate) mod all_to_all;
 pub(crate) mod collective;
 pub(crate) mod file;
+pub(crate) mod host_set;
 pub(crate) mod incast;
 mod kind;
 pub(crate) mod microbenchmark;
 pub(crate) mod nccl;
 pub(crate) mod permutation;
+pub(crate) mod placement;
 pub(crate) mod poisson;
 pub(crate) mod ranks;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod training_rounds;
+pub(crate) mod training_step;
 
 pub(crate) use kind::WorkloadKind;
 
-use crate::{CollectiveInfo, WorkloadError, traffic::Traffic, view::Context};
+use crate::{WorkloadError, traffic::Traffic, view::Context};
 use anabranch_settings::registry;
 
 registry! {
@@ -32,6 +35,7 @@ registry! {
         all_to_all AllToAll AllToAllParameters,
         collective Collective CollectiveParameters,
         training_rounds TrainingRounds TrainingRoundsParameters,
+        training_step TrainingStep TrainingStepParameters,
         file File FileParameters,
         nccl Nccl NcclParameters,
     }
@@ -50,11 +54,6 @@ impl WorkloadParameters {
     /// rounds of a training job.
     pub fn is_job(&self) -> bool {
         self.capabilities().is_job()
-    }
-
-    /// Returns the collective of this workload on a network of `hosts`; `None` for other traffic.
-    pub fn collective(&self, hosts: u32) -> Option<CollectiveInfo> {
-        self.capabilities().collective(hosts)
     }
 
     pub(crate) fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {

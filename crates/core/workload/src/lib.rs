@@ -9,6 +9,7 @@ mod error;
 mod files;
 mod flow;
 mod generate;
+mod jobs;
 mod kinds;
 mod names;
 mod pairs;
@@ -20,20 +21,28 @@ pub use common::CommonParameters;
 pub use error::WorkloadError;
 pub use files::{FileFormat, StartAt, StartUnit};
 pub use flow::{CollectiveInfo, Flow, MAX_NUMBER, Start, Trigger, TriggerId, TriggerKind, WorkloadInfo};
-pub use generate::{FlowSet, Generated, MAX_WORKLOADS, generate, generate_all};
+pub use generate::{FlowSet, Generated, MAX_WORKLOADS, NO_MESSAGE, generate, generate_all};
+pub use jobs::{
+    job::{Barrier, FlowLabel, GroupedJob},
+    schedule::{Dependency, Done, MessageWindow, Operation, Schedule, Work},
+    times::{MessageEnd, RankTimes, RepetitionTimes},
+};
 pub use kinds::{
     WorkloadParameters,
     adversarial::AdversarialParameters,
-    all_to_all::{AllToAllParameters, Order, Placement},
+    all_to_all::{AllToAllParameters, Order},
     collective::{Algorithm, CollectiveParameters, TriggeredBy},
     file::FileParameters,
+    host_set::HostSet,
     incast::IncastParameters,
     microbenchmark::{Background, MicrobenchmarkParameters, Part},
     nccl::{Abi, Element, Message, NcclJob, NcclParameters, plan},
     permutation::PermutationParameters,
+    placement::Placement,
     poisson::{LoadReference, PoissonParameters},
     ranks::Ranks,
     training_rounds::{Exchange, TrainingRoundsParameters},
+    training_step::TrainingStepParameters,
 };
 pub use names::names;
 pub use pairs::Scope;

@@ -1,4 +1,4 @@
-use crate::{Flow, NcclJob, Trigger, WorkloadError};
+use crate::{Flow, NcclJob, Trigger, WorkloadError, jobs::job::GroupedJob};
 
 /// Tier of a switch in a failure line of a connection matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub(crate) struct Traffic {
     pub(crate) failures: Vec<FileFailure>,
     /// Its workload and first flow are unset.
     pub(crate) job: Option<NcclJob>,
+    /// The flows are its messages in order. Its workload and first message are unset.
+    pub(crate) grouped: Option<GroupedJob>,
 }
 
 impl Traffic {

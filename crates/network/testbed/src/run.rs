@@ -9,7 +9,7 @@ use crate::{
     processors::Processors,
     triggers::Triggers,
 };
-use anabranch_backend::{FlowOutcome, Progress, RunError, Setup, flow_rows};
+use anabranch_backend::{FlowOutcome, Progress, RunError, Setup, flow_rows, job_rows};
 use anabranch_endpoint::{Bytes, Counters};
 use anabranch_outcome::{
     EndpointLoad, FlowMetrics, LinkRow, LostPeer, MachineLoad, OnWire, QueueStats, RunMetrics, RunRows,
@@ -451,13 +451,15 @@ impl<'a> Run<'a> {
             probe_bytes: self.of_ranks.is_empty().then_some(counted.probe_bytes),
             ..RunMetrics::default()
         };
+        let flows = flow_rows(self.setup, &self.outcomes);
         RunRows {
+            jobs: job_rows(self.setup, &self.outcomes, &flows),
+            flows,
             simulated: took,
             wall_seconds: took.as_seconds(),
             packet_hops: Some(links.iter().map(|link| link.packets).sum()),
             time_limit_struck: ended.by_time_limit,
             interrupted: ended.interrupted,
-            flows: flow_rows(self.setup, &self.outcomes),
             links,
             counters,
             on_wire: Some(on_wire),

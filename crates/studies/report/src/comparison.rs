@@ -55,7 +55,7 @@ impl Metric {
     }
     /// Returns the range that no value leaves. Slowdowns are at least 1 in a simulation; on a real network they may be less.
     pub fn range(&self, values: &[f64]) -> Range {
-        let is_slowdown = self.name.starts_with("slowdown_") || self.name == "fct_ratio_max";
+        let is_slowdown = self.name.contains("slowdown_") || self.name == "fct_ratio_max";
         match self.name {
             "out_of_order_share" => Range::Share,
             _ if is_slowdown && values.iter().all(|value| *value >= 1.0) => Range::AtLeast(1.0),
@@ -105,6 +105,11 @@ macro_rules! all_metrics {
             flows("slowdown_max", "slowdown, max", "", |f| f.slowdown.max),
             flows("fct_ratio_max", "max FCT over ideal", "", |f| f.fct_ratio_max),
             flows("completion", "completion time", "us", |f| f.completion_us),
+            flows("group_completion_p50", "completion of a group, median", "us", |f| f.groups.as_ref()?.completion_us.p50),
+            flows("group_completion_p99", "completion of a group, 99th percentile", "us", |f| f.groups.as_ref()?.completion_us.p99),
+            flows("group_completion_max", "completion of a group, max", "us", |f| f.groups.as_ref()?.completion_us.max),
+            flows("group_slowdown_p50", "slowdown of a group, median", "", |f| f.groups.as_ref()?.slowdown.p50),
+            flows("group_slowdown_p99", "slowdown of a group, 99th percentile", "", |f| f.groups.as_ref()?.slowdown.p99),
             run("trimmed", "packets trimmed", "packets", |s| real(s.counters.totals.trimmed)),
             run("dropped", "packets dropped", "packets", |s| real(s.counters.totals.dropped)),
             run("retransmitted", "packets retransmitted", "packets", |s| real(s.counters.totals.retransmitted)),

@@ -1,8 +1,10 @@
 //! Rows of a result directory, in the form that figures and the page require.
 
+mod groups;
 mod series;
 mod tail;
 
+pub(crate) use groups::GroupPoint;
 pub(crate) use series::{FlowAt, LinksAt, SchemeAt, TimeSeries, faults_of};
 pub(crate) use tail::{PART_COLUMNS, PARTS, TailFlow};
 
@@ -94,6 +96,8 @@ pub(crate) struct Occupancy {
 #[derive(Clone, Debug)]
 pub(crate) struct RunRows {
     pub(crate) summary: Summary,
+    /// Groups of jobs by repetition, those that all ranks have ended.
+    pub(crate) groups: Vec<GroupPoint>,
     pub(crate) flows: Vec<FlowPoint>,
     /// The slowest flows of each workload, where their delays were measured.
     pub(crate) tail: Vec<TailFlow>,
@@ -404,8 +408,9 @@ impl Reader {
         let (flows, tail) = self.flows(dir, summary)?;
         let (links, occupancy) = (self.links(dir)?, self.occupancy(dir)?);
         let series = self.series(dir, &links)?;
+        let groups = groups::read(self.frame(dir, "jobs", groups::COLUMNS)?.as_ref(), &self.workloads);
         let common_s = summary.simulated_s;
-        Ok(RunRows { summary: summary.clone(), flows, tail, links, occupancy, series, common_s })
+        Ok(RunRows { summary: summary.clone(), groups, flows, tail, links, occupancy, series, common_s })
     }
 
     fn frame(&mut self, dir: &Path, table: &str, columns: &[&str]) -> Result<Option<Frame>, ReportError> {

@@ -2,7 +2,7 @@ use crate::{
     comparison::{ALL, Comparison, ComparisonRow, Metric},
     numbers::{bytes, capital, list, significant_digits, significant_digits_trimmed, thousands},
     statistics::MIN_PAIRS,
-    summary::Summary,
+    summary::{GroupSummary, Summary},
     wording::needed,
 };
 use anabranch_outcome::Collective;
@@ -280,7 +280,27 @@ fn work_done(run: &Summary) -> Vec<String> {
             None => format!("The job {name} was not done: flows did not finish."),
         });
     }
+    sentences.extend(run.workloads.iter().filter_map(|(name, of)| groups(name, of.groups.as_ref()?)));
     sentences
+}
+
+/// Returns a sentence on the groups of a job that has several, or repeats.
+fn groups(name: &str, of: &GroupSummary) -> Option<String> {
+    let (p50, p99) = (of.completion_us.p50?, of.completion_us.p99?);
+    let total = thousands(&of.total.to_string());
+    let open = match of.total - of.complete {
+        0 => String::new(),
+        open => format!(" {} of them did not finish.", thousands(&open.to_string())),
+    };
+    let slowdown =
+        of.slowdown.p99.map_or(String::new(), |p99| format!(", {} times that alone", significant_digits(p99, 3)));
+    (of.total > 1).then(|| {
+        format!(
+            "Groups of {name} took {} at the median and {} at the 99th percentile{slowdown} ({total} groups times repetitions).{open}",
+            seconds(p50 / 1e6),
+            seconds(p99 / 1e6)
+        )
+    })
 }
 
 /// Formats a bandwidth in bits per second.

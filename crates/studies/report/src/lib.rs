@@ -81,8 +81,8 @@ pub use store::{
     Attempt, FailedRun, create_store, is_complete_run, replace_attempt, store_output, sweep_files, write_plan,
 };
 pub use summary::{
-    ConservationSummary, CounterSummary, FlowCounts, FlowSummary, QueueSummary, RunStatus, SizeRange, Summary,
-    differing_summary,
+    ConservationSummary, CounterSummary, FlowCounts, FlowSummary, GroupSummary, QueueSummary, RunStatus, SizeRange,
+    Summary, differing_summary,
 };
 pub use sweep::{Sweep, SweepAxis, SweepPlan, SweepRun, report_sweep};
 pub use tables::{

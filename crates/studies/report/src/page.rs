@@ -3,6 +3,7 @@
 mod actions;
 mod banner;
 mod delays;
+mod jobs;
 pub(crate) mod parts;
 mod queues;
 pub(crate) mod setup;
@@ -67,6 +68,7 @@ pub(crate) fn render(
         queue_time => data.queue_words(),
         delays => delays::blocks(data),
         delay_legend => delays::legend(),
+        jobs => jobs::blocks(data),
         ports => queues::blocks(data),
         workloads => single.map(workloads).unwrap_or_default(),
         balances => single.map(balances).unwrap_or_default(),

@@ -4,7 +4,7 @@ use crate::{
     meta::{FctKind, RunMeta, past_warmup},
     real_run::{self, FaultSummary},
     rows::{Key, declared},
-    statistics::Distribution,
+    statistics::{Distribution, slowdown},
 };
 use anabranch_outcome::{
     Collective, Conservation, FlowMetrics, FlowRow, LinkRow, LostPeer, MachineLoad, RunMetrics, RunResult,
@@ -209,6 +209,47 @@ declared! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub is_job: Option<bool> => "boolean", "",
             "true if completion_us is the result: a collective, rounds of training, flows that wait for others; absent in older results";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        /// Groups of a job; absent elsewhere.
+        pub groups: Option<GroupSummary>;
+    }
+}
+
+declared! {
+    /// Statistics of the groups of a job, a value per group and repetition.
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    pub struct GroupSummary {
+        pub total: u64 => "integer", "", "groups times repetitions";
+        pub complete: u64 => "integer", "", "those that all ranks have ended; the statistics are over them";
+        pub completion_us: Distribution => "object", "us", "mean, p50, p95, p99, max of the completion time";
+        pub slowdown: Distribution => "object", "", "the same of the completion time over that of the job alone";
+        pub exposed_us: Distribution => "object", "us", "the same of the completion time without computation";
+        pub bus_bandwidth_bps: Option<f64> => "real", "bit/s",
+            "median bus bandwidth by NCCL's definition; null where NCCL defines none";
+    }
+}
+
+impl GroupSummary {
+    /// Summarises the rows of a workload; `None` without rows.
+    fn of(result: &RunResult, meta: &RunMeta, workload: usize) -> Option<Self> {
+        let own = || result.jobs.groups.iter().filter(|row| usize::from(row.workload) == workload);
+        let total = own().count() as u64;
+        let (mut completion, mut slowdowns, mut exposed, mut bus) = (vec![], vec![], vec![], vec![]);
+        for row in own() {
+            let Some(time) = row.completion else { continue };
+            completion.push(time.as_us());
+            exposed.extend(anabranch_outcome::exposed(row.completion, row.computation).map(Time::as_us));
+            slowdowns.extend(row.ideal.map(|ideal| slowdown(time.ps(), ideal.ps(), meta.backend == "sim")));
+            bus.extend(row.bus_bandwidth_bps);
+        }
+        (total > 0).then(|| GroupSummary {
+            total,
+            complete: completion.len() as u64,
+            completion_us: Distribution::of(&mut completion),
+            slowdown: Distribution::of(&mut slowdowns),
+            exposed_us: Distribution::of(&mut exposed),
+            bus_bandwidth_bps: Distribution::of(&mut bus).p50,
+        })
     }
 }
 
@@ -270,6 +311,7 @@ impl Summary {
         fn entries(keys: &[Key], prefix: &str) -> Vec<ColumnEntry> {
             let entry = |&(name, kind, unit, meaning): &Key| match name {
                 "all" => entries(FlowSummary::KEYS, ""),
+                "groups" => entries(GroupSummary::KEYS, "groups."),
                 "flows" => entries(FlowCounts::KEYS, "flows."),
                 "counters" => entries(COUNTER_KEYS, "counters."),
                 "queues" => entries(QueueSummary::KEYS, "queues."),
@@ -301,7 +343,9 @@ impl Summary {
         };
         let workloads = meta.workloads.iter().enumerate().map(|(index, workload)| {
             let own = |flow: &FlowRow| usize::from(flow.workload) == index;
-            (workload.name.clone(), of(&own, &|_| true, workload.measured, workload.is_job))
+            let groups = GroupSummary::of(result, meta, index);
+            let flows = FlowSummary { groups, ..of(&own, &|_| true, workload.measured, workload.is_job) };
+            (workload.name.clone(), flows)
         });
         let mut measured = meta.workloads.iter().filter(|workload| workload.measured).peekable();
         let all_jobs = measured.peek().is_some() && measured.all(|workload| workload.is_job);
@@ -323,7 +367,10 @@ impl Summary {
             packet_hops: result.packet_hops,
             packet_hops_per_s: result.packet_hops.map(|hops| per_second(hops, result.wall_seconds)),
             peak_rss_bytes: meta.peak_rss_bytes,
-            all: of(&|_| true, &|flow| meta.is_measured(flow), true, all_jobs),
+            all: FlowSummary {
+                groups: groups_of_all(result, meta),
+                ..of(&|_| true, &|flow| meta.is_measured(flow), true, all_jobs)
+            },
             workloads: workloads.collect(),
             counters: CounterSummary { totals: result.counters, packets_per_ack: None },
             conservation: result.conservation.map(|balance| ConservationSummary { holds: balance.holds(), balance }),
@@ -516,6 +563,13 @@ fn collectives(result: &RunResult, meta: &RunMeta) -> Vec<Collective> {
     all
 }
 
+/// Returns the groups of the only measured job.
+fn groups_of_all(result: &RunResult, meta: &RunMeta) -> Option<GroupSummary> {
+    let measured = |(at, workload): (usize, &crate::meta::WorkloadMeta)| workload.measured.then_some(at);
+    let mut all = meta.workloads.iter().enumerate().filter_map(measured);
+    all.next().filter(|_| all.next().is_none()).and_then(|only| GroupSummary::of(result, meta, only))
+}
+
 fn per_second(count: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
 }
@@ -580,6 +634,7 @@ impl FlowSummary {
             metrics: FlowMetrics::together(metrics),
             measured,
             is_job: None,
+            groups: None,
         }
     }
 }

@@ -44,6 +44,7 @@ ready_made! {
     "tiny",
     "incast",
     "all-to-all",
+    "allreduce-64x8",
     "permutation-128",
     "permutation-1024",
     "permutation-8192",

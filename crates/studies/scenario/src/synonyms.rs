@@ -19,6 +19,16 @@ pub const SYNONYMS: &[Synonym] = &[
         see: &["collective", "workload.algorithm", "training-rounds", "nccl"],
     },
     Synonym {
+        words: &["data-parallel", "tensor-parallel", "pipeline-parallel", "megatron", "llm", "training"],
+        meaning: "A workload of kind `training-step`: data, tensor and pipeline parallelism by a few numbers.",
+        see: &["training-step", "training-rounds", "collective"],
+    },
+    Synonym {
+        words: &["moe", "mixture-of-experts", "expert-parallel", "experts"],
+        meaning: "A workload of kind `collective` with `algorithm = \"expert-all-to-all\"`; `skew` makes experts popular.",
+        see: &["collective", "workload.algorithm", "workload.skew"],
+    },
+    Synonym {
         words: &["alltoall", "a2a", "shuffle"],
         meaning: "A workload of kind `all-to-all`, or a `collective` with that algorithm.",
         see: &["all-to-all", "collective"],

@@ -149,3 +149,37 @@ fn a_workload_may_have_its_own_congestion_control() {
     assert!(error.contains("[[workload]] 2: `congestion_control`: found \"nsc\""), "{error}");
     assert!(error.contains("did you mean `nscc`?"), "{error}");
 }
+
+/// Returns the warnings about two jobs on a network of 32 hosts.
+fn warnings(workloads: &str) -> Vec<String> {
+    let text = format!("[topology]\nkind = \"fat-tree\"\nradix = 8\ntiers = 2\n{workloads}");
+    let scenario = Scenario::read(Tree::parse("test.toml", &text).unwrap(), "test", Path::new("")).unwrap();
+    let setup = scenario.setup(1).unwrap();
+    let all = scenario.foresight(&setup, &anabranch_scenario::backend::SIMULATOR);
+    all.into_iter().filter(|warning| warning.contains("overlap")).collect()
+}
+
+#[test]
+fn jobs_on_the_same_hosts_are_warned_about() {
+    let two = |more: &str| {
+        format!(
+            "[[workload]]\nkind = \"collective\"\nname = \"a\"\nranks = 8\n\n\
+             [[workload]]\nkind = \"all-to-all\"\nname = \"b\"\nranks = 4\n{more}"
+        )
+    };
+    let found = warnings(&two(""));
+    assert_eq!(found.len(), 1, "{found:?}");
+    let part = "test.toml:10: [[workload]] 2: the jobs `a` and `b` both run on 4 hosts (0 to 3)";
+    assert!(found[0].contains(part) && found[0].contains("`overlap = true`"), "{found:?}");
+    assert_eq!(warnings(&two("overlap = true\n")), Vec::<String>::new());
+    let apart = "[[workload]]\nkind = \"collective\"\nranks = 8\n\n\
+                 [[workload]]\nkind = \"collective\"\nranks = 8\nhosts = \"rest\"\n";
+    assert_eq!(warnings(apart), Vec::<String>::new());
+}
+
+#[test]
+fn overlap_is_for_jobs_alone() {
+    let workloads = "[[workload]]\nkind = \"permutation\"\noverlap = true\n";
+    let error = setup("kind = \"fat-tree\"", workloads).unwrap_err().to_string();
+    assert!(error.contains("`overlap`: has no effect with permutation, expected false"), "{error}");
+}

@@ -1,9 +1,20 @@
 //! All-to-all: every rank sends one message to every other (specification 12.5). With a window of w, each acknowledged
 //! message starts the next of its rank, by a multishot trigger.
 
-use super::{WorkloadKind, ranks::Ranks};
+use super::{
+    WorkloadKind,
+    placement::{Groups, Placed, Placement},
+    ranks::Ranks,
+};
 use crate::{
-    CollectiveInfo, Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, traffic::Traffic, view::Context,
+    CollectiveInfo, WorkloadError,
+    jobs::{
+        compile::compile,
+        job::{Barrier, GroupedJob},
+        schedule::{Done, MessageWindow, Schedule},
+    },
+    traffic::Traffic,
+    view::Context,
 };
 use anabranch_random::Stream;
 use anabranch_settings::{About, choices, parameters};
@@ -23,16 +34,6 @@ choices! {
         /// r+1, r+2, ... (mod n).
         Shifted = "shifted",
         /// A random order of its own.
-        Random = "random",
-    }
-}
-
-choices! {
-    /// Placement of ranks on hosts.
-    pub enum Placement {
-        /// Rank r is host r.
-        Packed = "packed",
-        /// Random hosts in a random order.
         Random = "random",
     }
 }
@@ -57,94 +58,92 @@ parameters! {
     }
 }
 
-pub(crate) fn placed(
-    ranks: Ranks,
-    placement: Placement,
+/// Returns the schedule of messages of `size` bytes from every rank to every other. `window` is the maximum number of
+/// outstanding messages of a rank (0: unlimited), and the event that ends one.
+pub(crate) fn exchange(
     context: &Context<'_>,
-) -> Result<(u32, Vec<u32>), WorkloadError> {
-    context.needs_a_pair()?;
-    let hosts = context.view.hosts;
-    let ranks = ranks.number(hosts);
-    WorkloadError::unless(ranks <= hosts, "ranks", ranks, &format!("at most the {hosts} hosts there are"))?;
-    let mut host_of: Vec<u32> = (0..hosts).collect();
-    if placement == Placement::Random {
-        Stream::keyed(context.seed, context.key(), "workload placement").shuffle(&mut host_of);
+    hosts: &[u32],
+    size: u64,
+    order: Order,
+    (parallel, done): (u32, Done),
+) -> Schedule {
+    let ranks = hosts.len() as u32;
+    let purpose = format!("workload {} order", context.name);
+    let messages = if parallel == 0 { ranks - 1 } else { parallel };
+    let window = (messages < ranks - 1).then_some(MessageWindow { messages, done });
+    let mut schedule = Schedule::with_window(window);
+    for rank in 0..ranks {
+        let next = |step: u32| ((u64::from(rank) + u64::from(step)) % u64::from(ranks)) as u32;
+        let mut peers: Vec<u32> = (1..ranks).map(next).collect();
+        if order == Order::Random {
+            let key = context.view.host_key[hosts[rank as usize] as usize];
+            Stream::keyed(context.seed, key, &purpose).shuffle(&mut peers);
+        }
+        for to in peers {
+            schedule.send(rank, to, size, 0, &[]);
+        }
     }
-    host_of.truncate(ranks as usize);
-    Ok((ranks, host_of))
+    schedule
 }
 
 impl WorkloadKind for AllToAllParameters {
     fn check(&self) -> Result<(), WorkloadError> {
         WorkloadError::unless(self.size.0 > 0, "size", self.size, "1B or more")?;
-        match self.ranks {
-            Ranks::Number(ranks) => WorkloadError::unless(ranks >= 2, "ranks", ranks, "2 or more"),
-            Ranks::All => Ok(()),
-        }
+        Groups::one(self.ranks, &self.placement).check()
     }
 
     fn is_job(&self) -> bool {
         true
     }
 
-    /// NCCL's buffer of an all-to-all has a block for every rank, the own one included.
-    fn collective(&self, hosts: u32) -> Option<CollectiveInfo> {
-        let ranks = self.ranks.number(hosts);
+    fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
+        let Placed { ranks, hosts, .. } = Groups::one(self.ranks, &self.placement).place(context)?;
+        context.check_room(u128::from(ranks) * u128::from(ranks - 1), self.max_flows, "ranks")?;
+        let window = (self.parallel, Done::Acknowledged);
+        let schedule = exchange(context, &hosts, self.size.0, self.order, window);
+        // NCCL's buffer of an all-to-all has a block for every rank, the own one included.
         let bytes = self.size.0.checked_mul(u64::from(ranks));
         let bus_factor = f64::from(ranks - 1) / f64::from(ranks);
-        Some(CollectiveInfo { name: "all-to-all", ranks, bytes, rounds: Some(1), bus_factor })
-    }
-
-    fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
-        let (ranks, host_of) = placed(self.ranks, self.placement, context)?;
-        context.check_room(u128::from(ranks) * u128::from(ranks - 1), self.max_flows, "ranks")?;
-        let purpose = format!("workload {} order", context.name);
-        let at_once = match self.parallel {
-            0 => ranks - 1,
-            window => window.min(ranks - 1),
-        } as usize;
-        let mut traffic = Traffic::default();
-        traffic.flows.reserve(ranks as usize * (ranks as usize - 1));
-        for rank in 0..ranks {
-            let src = host_of[rank as usize];
-            let mut peers: Vec<u32> = (1..ranks)
-                .map(|step| host_of[((u64::from(rank) + u64::from(step)) % u64::from(ranks)) as usize])
-                .collect();
-            if self.order == Order::Random {
-                Stream::keyed(context.seed, context.view.host_key[src as usize], &purpose).shuffle(&mut peers);
-            }
-            let first = traffic.flows.len() as u32;
-            let window = (at_once < peers.len()).then_some(TriggerId(rank));
-            for (number, &dst) in peers.iter().enumerate() {
-                let start = match window {
-                    Some(trigger) if number >= at_once => Start::On(trigger),
-                    _ => Start::At(self.start),
-                };
-                let mut flow = plain(src, dst, self.size.0, start);
-                flow.on_sent = window;
-                traffic.flows.push(flow);
-            }
-            if window.is_some() {
-                let waiting = (first + at_once as u32..traffic.flows.len() as u32).collect();
-                traffic.triggers.push(Trigger::new(TriggerKind::Multishot, waiting));
-            }
-        }
-        Ok(traffic)
+        let collective = CollectiveInfo { name: "all-to-all", ranks, bytes, rounds: Some(1), bus_factor };
+        let job = GroupedJob {
+            workload: 0,
+            first: 0,
+            groups: 1,
+            ranks,
+            repetitions: 1,
+            concurrent: 1,
+            start: self.start,
+            gap: Time::ZERO,
+            compute: Time::ZERO,
+            barrier: Barrier::Rank,
+            hosts,
+            schedules: vec![schedule],
+            collective: Some(collective),
+        };
+        Ok(compile(job, &|_, _, _| None))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::testing::{traffic, view};
+    use crate::{
+        Start, Trigger, TriggerId, TriggerKind,
+        kinds::testing::{traffic, view},
+    };
     use std::collections::BTreeSet;
 
     #[test]
     fn every_pair_exactly_once() {
         for order in [Order::Shifted, Order::Random] {
             for placement in [Placement::Packed, Placement::Random] {
-                let p =
-                    AllToAllParameters { ranks: Ranks::Number(7), parallel: 2, order, placement, ..Default::default() };
+                let p = AllToAllParameters {
+                    ranks: Ranks::Number(7),
+                    parallel: 2,
+                    order,
+                    placement: placement.clone(),
+                    ..Default::default()
+                };
                 let flows = traffic(&p, &view(12, 4, 1), "").unwrap().flows;
                 let pairs: BTreeSet<_> = flows.iter().map(|f| (f.src, f.dst)).collect();
                 let ranks: BTreeSet<_> = flows.iter().map(|f| f.src).collect();

@@ -2,28 +2,45 @@
 //! of the step before, or when that one is acknowledged.
 
 mod algorithm;
+mod patterns;
+mod skew;
+mod trees;
 
 pub use algorithm::Algorithm;
 
 use super::{
     WorkloadKind,
-    all_to_all::{AllToAllParameters, Order, Placement, placed},
+    all_to_all::{Order, exchange},
+    host_set::HostSet,
+    placement::{Groups, Placed, Placement},
     ranks::Ranks,
 };
 use crate::{
-    CollectiveInfo, Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, traffic::Traffic, view::Context,
+    CollectiveInfo, WorkloadError,
+    jobs::{
+        compile::compile,
+        job::{Barrier, GroupedJob},
+        schedule::{Done, Schedule},
+    },
+    traffic::Traffic,
+    view::Context,
 };
 use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::{Bytes, Time};
+use trees::Tree;
 
 pub(crate) const ABOUT: About = About {
     name: "collective",
-    summary: "AllReduce, all-gather, reduce-scatter or all-to-all, message by message",
+    summary: "AllReduce, all-gather, reduce-scatter, all-to-all or a pipeline, message by message, in groups",
     source: "specification 12.5; Spritz §V-B",
     description: "`size` is the vector of a rank. Rings send S/n to the next rank in every step: 2(n-1) steps for \
         ring-allreduce, n-1 for ring-all-gather and ring-reduce-scatter. recursive-doubling exchanges S with the ranks \
         at distance 1, 2, 4, ...; halving-doubling S/2, S/4, ... and back. A rank's message of a step waits for the one \
-        it receives in the step before. all-to-all sends S/n to every other rank, with a window.",
+        it receives in the step before. all-to-all sends S/n to every other rank, with a window. tree and \
+        double-binary-tree sum on the way to the root and send the result back. hierarchical reduces in the server, \
+        across servers and in the server again. expert-all-to-all sends tokens to experts by their popularity, and back. \
+        pipeline sends microbatches through all ranks, and back. Several groups of ranks run the same collective, each \
+        `repetitions` times.",
 };
 
 choices! {
@@ -45,16 +62,36 @@ parameters! {
         size: Bytes = Bytes(64 << 20), source "ours";
         /// Bytes of every message instead; auto: derived from `size`, rounded up.
         message_size: Auto<Bytes> = Auto::Auto, source "ours; Spritz: 4 MiB";
-        /// Number of participating hosts.
+        /// Number of groups, each of which runs the collective.
+        groups: u32 = 1, source "ours";
+        /// Number of participating hosts of a group; all: the hosts, divided among the groups that run at a time.
         ranks: Ranks = Ranks::All, source "ours; Spritz: 128";
-        /// Placement of ranks on hosts.
+        /// Hosts on which groups may run.
+        hosts: HostSet = HostSet::All, source "ours";
+        /// Groups that run at a time; when one ends, the next starts on its hosts. auto: all.
+        concurrent: Auto<u32> = Auto::Auto, source "ours";
+        /// Placement of ranks on hosts: packed (consecutive), random, strided (groups in turn), rail (GPUs of one number in
+        /// consecutive servers), or a file with the hosts of each group in a line.
         placement: Placement = Placement::Packed, source "ours; Spritz: random";
+        /// Number of times that every group runs the collective.
+        repetitions: u32 = 1, source "ours";
+        /// Time between the end of a repetition and the begin of the next, per rank.
+        gap: Time = Time::ZERO, source "ours";
+        /// Computation of every rank at the begin of a repetition, before its first message.
+        compute: Time = Time::ZERO, source "ours";
         /// Steps in sequence; auto: those of the algorithm. More steps repeat it.
         steps: Auto<u32> = Auto::Auto, source "specification 12.5; Spritz's files: 255 for a ring of 128";
         /// Event that the next message waits for; auto: received, in an all-to-all acknowledged.
         trigger: Auto<TriggeredBy> = Auto::Auto, source "specification 12.5; Spritz's files: acknowledged for the ring";
         /// Parallel copies of the schedule, each with its share of the vector.
         channels: u32 = 1, source "ours";
+        /// Trees: chunks of the vector that follow each other, at most two outstanding per link; pipeline: microbatches. auto:
+        /// 1 in trees, 8 in a pipeline.
+        chunks: Auto<u32> = Auto::Auto, source "ours; GPipe (Huang et al. 2019): microbatches";
+        /// Hierarchical: ranks of a group in one server; auto: those that [servers] and the placement put there.
+        server_ranks: Auto<u32> = Auto::Auto, source "ours";
+        /// Expert-all-to-all: Zipf exponent of the popularity of experts; 0: all are equally popular.
+        skew: f64 = 0.0, source "ours";
         /// All-to-all: maximum outstanding messages of a rank; 0: unlimited.
         parallel: u32 = 0, source "ours; Spritz: 4";
         /// All-to-all: order in which a rank serves the others.
@@ -66,7 +103,20 @@ parameters! {
     }
 }
 
+/// Chunks by default of what has chunks.
+const MICROBATCHES: u32 = 8;
+
 impl CollectiveParameters {
+    fn placement(&self) -> Groups<'_> {
+        Groups {
+            groups: self.groups,
+            ranks: self.ranks,
+            concurrent: self.concurrent,
+            hosts: &self.hosts,
+            placement: &self.placement,
+        }
+    }
+
     fn check_ranks(&self, ranks: u32, hosts: Option<u32>) -> Result<(), WorkloadError> {
         if !self.algorithm.needs_a_power_of_two() || ranks.is_power_of_two() {
             return Ok(());
@@ -83,10 +133,17 @@ impl CollectiveParameters {
 
     /// Refuses a parameter that has no effect with the algorithm.
     fn check_effects(&self) -> Result<(), WorkloadError> {
-        let all_to_all = self.algorithm == Algorithm::AllToAll;
+        let of = self.algorithm;
+        let (all_to_all, experts) = (of == Algorithm::AllToAll, of == Algorithm::ExpertAllToAll);
+        let triggers = all_to_all || of.has_steps() || of == Algorithm::Hierarchical;
         let unused = [
-            ("steps", all_to_all && self.steps != Auto::Auto, "auto"),
-            ("channels", all_to_all && self.channels != 1, "1"),
+            ("steps", !of.has_steps() && self.steps != Auto::Auto, "auto"),
+            ("channels", !of.has_steps() && self.channels != 1, "1"),
+            ("trigger", !triggers && self.trigger != Auto::Auto, "auto"),
+            ("chunks", !of.has_chunks() && self.chunks != Auto::Auto, "auto"),
+            ("server_ranks", of != Algorithm::Hierarchical && self.server_ranks != Auto::Auto, "auto"),
+            ("skew", !experts && self.skew != 0.0, "0"),
+            ("message_size", experts && self.message_size != Auto::Auto, "auto"),
             ("parallel", !all_to_all && self.parallel != 0, "0"),
             ("order", !all_to_all && self.order != Order::Shifted, "\"shifted\""),
         ];
@@ -100,27 +157,143 @@ impl CollectiveParameters {
     }
 
     fn message(&self, ranks: u32, step: u32) -> u64 {
+        self.sized(self.algorithm.message(ranks, step, self.size.0).div_ceil(u64::from(self.channels)))
+    }
+
+    fn sized(&self, derived: u64) -> u64 {
         match self.message_size {
             Auto::Value(size) => size.0,
-            Auto::Auto => self.algorithm.message(ranks, step, self.size.0).div_ceil(u64::from(self.channels)),
+            Auto::Auto => derived,
         }
     }
 
-    fn all_to_all(&self, context: &Context<'_>, ranks: u32) -> Result<Traffic, WorkloadError> {
-        let messages = AllToAllParameters {
-            size: Bytes(self.message(ranks, 0)),
-            ranks: Ranks::Number(ranks),
-            parallel: self.parallel,
-            order: self.order,
-            placement: self.placement,
-            start: self.start,
-            max_flows: self.max_flows,
-        };
-        let mut traffic = messages.generate(context)?;
-        if self.trigger == Auto::Value(TriggeredBy::Received) {
-            traffic.flows.iter_mut().for_each(|flow| flow.on_received = flow.on_sent.take());
+    fn number_of_steps(&self, ranks: u32) -> u32 {
+        match self.steps {
+            Auto::Value(steps) => steps,
+            Auto::Auto => self.algorithm.steps(ranks),
         }
-        Ok(traffic)
+    }
+
+    fn number_of_chunks(&self) -> u32 {
+        match self.chunks {
+            Auto::Value(chunks) => chunks,
+            Auto::Auto if self.algorithm == Algorithm::Pipeline => MICROBATCHES,
+            Auto::Auto => 1,
+        }
+    }
+
+    fn done(&self, auto: Done) -> Done {
+        match self.trigger {
+            Auto::Auto => auto,
+            Auto::Value(TriggeredBy::Received) => Done::Received,
+            Auto::Value(TriggeredBy::Acknowledged) => Done::Acknowledged,
+        }
+    }
+
+    /// Returns the ranks of a group in each server, which are consecutive.
+    fn local_ranks(&self, placed: &Placed, context: &Context<'_>) -> Result<u32, WorkloadError> {
+        let ranks = placed.ranks;
+        let servers = context.view.servers;
+        let local = match (self.server_ranks, servers) {
+            (Auto::Value(local), _) => local,
+            (Auto::Auto, None) => 1,
+            (Auto::Auto, Some(servers)) => {
+                let first = servers.server(placed.hosts[0]);
+                let of_first = placed.hosts[..ranks as usize].iter().take_while(|host| servers.server(**host) == first);
+                of_first.count() as u32
+            }
+        };
+        let expected = format!("a divisor of the {ranks} ranks of a group");
+        WorkloadError::unless(ranks.is_multiple_of(local), "server_ranks", local, &expected)?;
+        let Some(servers) = servers else { return Ok(local) };
+        for (number, hosts) in placed.hosts.chunks(local as usize).enumerate() {
+            let server = servers.server(hosts[0]);
+            if let Some(other) = hosts.iter().find(|host| servers.server(**host) != server) {
+                let (of, first) = (u32::try_from(number).unwrap_or(u32::MAX), servers.server(*other));
+                let message = format!(
+                    "the {local} ranks from {} on of group {} are in the servers {server} and {first}, expected one \
+                     server for each {local} ranks; choose `ranks` that fill servers, or another placement",
+                    of * local % ranks,
+                    of * local / ranks
+                );
+                return Err(WorkloadError::of_key("server_ranks", message));
+            }
+        }
+        Ok(local)
+    }
+
+    fn messages(&self, ranks: u32, local: u32) -> u128 {
+        let (n, others, chunks) = (u128::from(ranks), u128::from(ranks - 1), u128::from(self.number_of_chunks()));
+        match self.algorithm {
+            Algorithm::AllToAll => n * others,
+            Algorithm::ExpertAllToAll => 2 * n * others,
+            Algorithm::Tree | Algorithm::Pipeline => 2 * others * chunks,
+            Algorithm::DoubleBinaryTree => 4 * others * chunks,
+            Algorithm::Hierarchical => n * u128::from(patterns::hierarchical_steps(ranks, local)),
+            _ => n * u128::from(self.number_of_steps(ranks)) * u128::from(self.channels),
+        }
+    }
+
+    /// Returns the schedule of a group.
+    fn schedule(&self, context: &Context<'_>, hosts: &[u32], local: u32) -> Schedule {
+        let ranks = hosts.len() as u32;
+        let parts = u64::from(self.number_of_chunks());
+        let mut schedule = Schedule::default();
+        match self.algorithm {
+            Algorithm::AllToAll => {
+                let done = self.done(Done::Acknowledged);
+                return exchange(context, hosts, self.message(ranks, 0), self.order, (self.parallel, done));
+            }
+            Algorithm::Tree => {
+                let bytes = self.sized(self.size.0.div_ceil(parts));
+                patterns::tree(&mut schedule, &Tree::binary(ranks), self.number_of_chunks(), bytes);
+            }
+            Algorithm::DoubleBinaryTree => {
+                let bytes = self.sized(self.size.0.div_ceil(2 * parts));
+                for tree in Tree::double(ranks) {
+                    patterns::tree(&mut schedule, &tree, self.number_of_chunks(), bytes);
+                }
+            }
+            Algorithm::Pipeline => {
+                let bytes = self.sized(self.size.0.div_ceil(parts));
+                patterns::pipeline(&mut schedule, ranks, self.number_of_chunks(), bytes);
+            }
+            Algorithm::ExpertAllToAll => {
+                patterns::experts(&mut schedule, ranks, self.size.0.div_ceil(u64::from(ranks)));
+            }
+            Algorithm::Hierarchical => {
+                let steps = patterns::hierarchical_steps(ranks, local);
+                let message = |step, rank| {
+                    let (to, bytes) = patterns::hierarchical(ranks, local, self.size.0, step, rank);
+                    (to, self.sized(bytes))
+                };
+                patterns::steps(&mut schedule, ranks, steps, self.done(Done::Received), &message);
+            }
+            _ => {
+                let message = |step, rank| (self.algorithm.receiver(ranks, step, rank), self.message(ranks, step));
+                for _ in 0..self.channels {
+                    let (steps, done) = (self.number_of_steps(ranks), self.done(Done::Received));
+                    patterns::steps(&mut schedule, ranks, steps, done, &message);
+                }
+            }
+        }
+        schedule
+    }
+
+    /// Returns one repetition among `ranks` ranks as NCCL measures it.
+    pub(super) fn info(&self, ranks: u32) -> CollectiveInfo {
+        let whole = self.algorithm.steps(ranks);
+        let rounds = match self.steps {
+            Auto::Auto => Some(1),
+            Auto::Value(steps) => steps.is_multiple_of(whole).then(|| steps / whole),
+        };
+        let bytes = match self.message_size {
+            _ if matches!(self.algorithm, Algorithm::ExpertAllToAll | Algorithm::Pipeline) => None,
+            Auto::Auto => Some(self.size.0),
+            Auto::Value(message) => self.algorithm.buffer(ranks, message.0.saturating_mul(u64::from(self.channels))),
+        };
+        let bus_factor = self.algorithm.bus_factor(ranks);
+        CollectiveInfo { name: self.algorithm.word(), ranks, bytes, rounds, bus_factor }
     }
 }
 
@@ -130,16 +303,19 @@ impl WorkloadKind for CollectiveParameters {
         if let Auto::Value(size) = self.message_size {
             WorkloadError::unless(size.0 > 0, "message_size", size, "1B or more, or \"auto\"")?;
         }
-        if let Auto::Value(steps) = self.steps {
-            WorkloadError::unless(steps > 0, "steps", steps, "1 or more, or \"auto\"")?;
+        for (key, value) in [("steps", self.steps), ("chunks", self.chunks), ("server_ranks", self.server_ranks)] {
+            if let Auto::Value(value) = value {
+                WorkloadError::unless(value > 0, key, value, "1 or more, or \"auto\"")?;
+            }
         }
         WorkloadError::unless(self.channels > 0, "channels", self.channels, "1 or more")?;
+        WorkloadError::unless(self.repetitions > 0, "repetitions", self.repetitions, "1 or more")?;
+        let skew = self.skew;
+        WorkloadError::unless((0.0..=10.0).contains(&skew), "skew", skew, "an exponent from 0 to 10")?;
         self.check_effects()?;
+        self.placement().check()?;
         match self.ranks {
-            Ranks::Number(ranks) => {
-                WorkloadError::unless(ranks >= 2, "ranks", ranks, "2 or more")?;
-                self.check_ranks(ranks, None)
-            }
+            Ranks::Number(ranks) => self.check_ranks(ranks, None),
             Ranks::All => Ok(()),
         }
     }
@@ -148,59 +324,48 @@ impl WorkloadKind for CollectiveParameters {
         true
     }
 
-    fn collective(&self, hosts: u32) -> Option<CollectiveInfo> {
-        let ranks = self.ranks.number(hosts);
-        let whole = self.algorithm.steps(ranks);
-        let rounds = match self.steps {
-            Auto::Auto => Some(1),
-            Auto::Value(steps) => steps.is_multiple_of(whole).then(|| steps / whole),
-        };
-        let bytes = match self.message_size {
-            Auto::Auto => Some(self.size.0),
-            Auto::Value(message) => self.algorithm.buffer(ranks, message.0.saturating_mul(u64::from(self.channels))),
-        };
-        let bus_factor = self.algorithm.bus_factor(ranks);
-        Some(CollectiveInfo { name: self.algorithm.word(), ranks, bytes, rounds, bus_factor })
-    }
-
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
-        let (ranks, host_of) = placed(self.ranks, self.placement, context)?;
+        let placed = self.placement().place(context)?;
+        let ranks = placed.ranks;
         self.check_ranks(ranks, Some(context.view.hosts))?;
-        if self.algorithm == Algorithm::AllToAll {
-            return self.all_to_all(context, ranks);
-        }
-        let steps = match self.steps {
-            Auto::Value(steps) => steps,
-            Auto::Auto => self.algorithm.steps(ranks),
+        let local = match self.algorithm {
+            Algorithm::Hierarchical => self.local_ranks(&placed, context)?,
+            _ => 1,
         };
-        let flows = u128::from(ranks) * u128::from(steps) * u128::from(self.channels);
-        context.check_room(flows, self.max_flows.min(u64::from(u32::MAX)), "ranks")?;
-        // Flows by channel, step and rank; a oneshot trigger for every flow but those of the first steps.
-        let mut traffic = Traffic::default();
-        traffic.flows.reserve(flows as usize);
-        for channel in 0..self.channels {
-            let trigger = |step, rank| TriggerId((channel * (steps - 1) + step - 1) * ranks + rank);
-            for step in 0..steps {
-                let size = self.message(ranks, step);
-                for rank in 0..ranks {
-                    let start = if step == 0 { Start::At(self.start) } else { Start::On(trigger(step, rank)) };
-                    if step > 0 {
-                        let targets = vec![traffic.flows.len() as u32];
-                        traffic.triggers.push(Trigger::new(TriggerKind::Oneshot, targets));
-                    }
-                    let receiver = self.algorithm.receiver(ranks, step, rank);
-                    let mut flow = plain(host_of[rank as usize], host_of[receiver as usize], size, start);
-                    // The receiver's own message of the next step waits for this one.
-                    let next = (step + 1 < steps).then(|| trigger(step + 1, receiver));
-                    match self.trigger {
-                        Auto::Value(TriggeredBy::Acknowledged) => flow.on_sent = next,
-                        _ => flow.on_received = next,
-                    }
-                    traffic.flows.push(flow);
-                }
-            }
+        let runs = u128::from(self.groups) * u128::from(self.repetitions);
+        let flows = self.messages(ranks, local) * runs;
+        let key = if self.groups > 1 { "groups" } else { "ranks" };
+        context.check_room(flows, self.max_flows.min(u64::from(u32::MAX)), key)?;
+        let differ = self.order == Order::Random;
+        let schedules = placed.hosts.chunks(ranks as usize).cycle().take(if differ { self.groups as usize } else { 1 });
+        let job = GroupedJob {
+            workload: 0,
+            first: 0,
+            groups: self.groups,
+            ranks,
+            repetitions: self.repetitions,
+            concurrent: placed.concurrent,
+            start: self.start,
+            gap: self.gap,
+            compute: self.compute,
+            barrier: Barrier::Rank,
+            schedules: schedules.map(|hosts| self.schedule(context, hosts, local)).collect(),
+            hosts: placed.hosts,
+            collective: Some(self.info(ranks)),
+        };
+        if self.algorithm != Algorithm::ExpertAllToAll {
+            return Ok(compile(job, &|_, _, _| None));
         }
-        Ok(traffic)
+        let bytes = skew::bytes(context, (self.groups, self.repetitions), ranks, self.skew, self.size.0);
+        let of_rank = ranks - 1;
+        let size = |group: u32, repetition: u32, message: u32| {
+            let (sent, rank) = (message < ranks * of_rank, message / of_rank % ranks);
+            // A result is as large as its tokens: its sender is the expert.
+            let expert = if sent { (rank + message % of_rank + 1) % ranks } else { rank };
+            let at = u64::from(group) * u64::from(self.repetitions) + u64::from(repetition);
+            bytes.get((at * u64::from(ranks)) as usize + expert as usize).copied()
+        };
+        Ok(compile(job, &size))
     }
 }
 

@@ -1,4 +1,4 @@
-use crate::{WorkloadError, flow::CollectiveInfo, traffic::Traffic, view::Context};
+use crate::{WorkloadError, traffic::Traffic, view::Context};
 
 pub(crate) trait WorkloadKind {
     /// As far as possible without hosts and files.
@@ -6,10 +6,6 @@ pub(crate) trait WorkloadKind {
     /// Returns `true` if the work is done when its last flow is, even where no flow waits for another.
     fn is_job(&self) -> bool {
         false
-    }
-    /// Returns the collective that `ranks` hosts of these run; `None` if the flows are not those of one.
-    fn collective(&self, _hosts: u32) -> Option<CollectiveInfo> {
-        None
     }
     /// `check` has passed.
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError>;

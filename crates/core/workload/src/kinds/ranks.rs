@@ -9,16 +9,6 @@ pub enum Ranks {
     Number(u32),
 }
 
-impl Ranks {
-    /// Returns the number of ranks on a network of `hosts`.
-    pub(crate) fn number(self, hosts: u32) -> u32 {
-        match self {
-            Ranks::All => hosts,
-            Ranks::Number(ranks) => ranks,
-        }
-    }
-}
-
 impl Setting for Ranks {
     fn expected() -> String {
         "\"all\" or a number of hosts, 2 or more".into()

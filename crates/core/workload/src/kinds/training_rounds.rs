@@ -2,7 +2,13 @@
 
 use super::{WorkloadKind, ranks::Ranks};
 use crate::{
-    SizeDistribution, Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, traffic::Traffic,
+    SizeDistribution, WorkloadError,
+    jobs::{
+        compile::compile,
+        job::{Barrier, GroupedJob},
+        schedule::Schedule,
+    },
+    traffic::Traffic,
     view::Context,
 };
 use anabranch_random::Stream;
@@ -93,39 +99,48 @@ impl WorkloadKind for TrainingRoundsParameters {
             Exchange::Ring => u64::from(ranks),
             Exchange::Pairs => u64::from(ranks / 2),
         };
-        context.check_room(u128::from(per_round) * u128::from(self.rounds), self.max_flows, "rounds")?;
+        let flows = u128::from(per_round) * u128::from(self.rounds);
+        context.check_room(flows, self.max_flows.min(u64::from(u32::MAX)), "rounds")?;
         let sizes = SizeDistribution::named(&self.sizes, context.read_file).map_err(|error| error.with_key("sizes"))?;
         let mut stream = Stream::keyed(context.seed, context.key(), "workload sizes");
-        let host_of = across_racks(&context.view.leaf_of);
-        let mut traffic = Traffic::default();
-        for round in 0..self.rounds {
-            let start = match round.checked_sub(1) {
-                None => Start::At(self.start),
-                Some(before) => Start::On(TriggerId(before)),
-            };
-            let first = traffic.flows.len() as u32;
-            for rank in (0..ranks).step_by(if self.exchange == Exchange::Pairs { 2 } else { 1 }) {
-                let steps = if self.exchange == Exchange::Direct { 1..ranks } else { 1..2 };
-                for step in steps {
-                    let (src, dst) = (host_of[rank as usize], host_of[((rank + step) % ranks) as usize]);
-                    let mut flow = plain(src, dst, sizes.sample(&mut stream), start);
-                    flow.on_received = (round + 1 < self.rounds).then_some(TriggerId(round));
-                    traffic.flows.push(flow);
-                }
-            }
-            if round > 0 {
-                let targets = (first..traffic.flows.len() as u32).collect();
-                traffic.triggers.push(Trigger::new(TriggerKind::Barrier(per_round as u32), targets));
+        let mut schedule = Schedule::default();
+        for rank in (0..ranks).step_by(if self.exchange == Exchange::Pairs { 2 } else { 1 }) {
+            let steps = if self.exchange == Exchange::Direct { 1..ranks } else { 1..2 };
+            for step in steps {
+                schedule.send(rank, (rank + step) % ranks, 1, 0, &[]);
             }
         }
-        Ok(traffic)
+        let drawn: Vec<u64> = (0..flows).map(|_| sizes.sample(&mut stream)).collect();
+        let mut host_of = across_racks(&context.view.leaf_of);
+        host_of.truncate(ranks as usize);
+        let job = GroupedJob {
+            workload: 0,
+            first: 0,
+            groups: 1,
+            ranks,
+            repetitions: self.rounds,
+            concurrent: 1,
+            start: self.start,
+            gap: Time::ZERO,
+            compute: Time::ZERO,
+            barrier: Barrier::Group,
+            hosts: host_of,
+            schedules: vec![schedule],
+            collective: None,
+        };
+        Ok(compile(job, &|_, round, message| {
+            drawn.get((u64::from(round) * per_round + u64::from(message)) as usize).copied()
+        }))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kinds::testing::{traffic, view};
+    use crate::{
+        Start, TriggerId, TriggerKind,
+        kinds::testing::{traffic, view},
+    };
 
     #[test]
     fn fifty_one_rounds_of_four_pairs_are_204_flows() {

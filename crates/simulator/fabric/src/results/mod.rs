@@ -16,7 +16,7 @@ use crate::{
     plan::Plan,
     skip::{Jump, with_jumps},
 };
-use anabranch_backend::{FlowOutcome, Setup, flow_rows};
+use anabranch_backend::{FlowOutcome, Setup, flow_rows, job_rows};
 use anabranch_lb::SchemeCounters;
 use anabranch_outcome::{Counters, FlowMetrics, LinkWindow, RunRows};
 use anabranch_units::Time;
@@ -94,7 +94,9 @@ pub(crate) fn collect(
             *time = time.map(with_jumps);
         }
     }
-    let flows = flow_rows(setup, &flows);
+    let outcomes = flows;
+    let flows = flow_rows(setup, &outcomes);
+    let jobs = job_rows(setup, &outcomes, &flows);
     Ok(RunRows {
         fingerprint: None,
         simulated: with_jumps(end.simulated),
@@ -117,6 +119,7 @@ pub(crate) fn collect(
         bytes_per_host: Some(bytes / u64::from(plan.hosts.max(1))),
         window,
         flows,
+        jobs,
         links,
     })
 }

@@ -3,6 +3,7 @@
 mod canvas;
 mod fct_ratio;
 mod files;
+mod job_completion;
 mod link_heat;
 mod link_utilisation;
 mod model;
@@ -41,6 +42,7 @@ const FIGURES: &[FigureKind] = &[
     fct_ratio::KIND,
     slowdown_by_size::KIND,
     slowdown_cdf::KIND,
+    job_completion::KIND,
     link_heat::KIND,
     link_utilisation::KIND,
     queue_depth::KIND,

@@ -1,7 +1,7 @@
 use super::canvas::Hit;
 use crate::{
     comparison::{ALL, Comparison},
-    dataset::{Dataset, FlowPoint, RunRows},
+    dataset::{Dataset, FlowPoint, GroupPoint, RunRows},
     manifest::{ColumnEntry, FileEntry},
     rows,
 };
@@ -78,6 +78,10 @@ impl View<'_> {
     pub(crate) fn flows<'r>(&self, run: &'r RunRows) -> impl Iterator<Item = &'r FlowPoint> + use<'r> {
         let workload = self.workload.map(|(number, _)| number);
         run.flows.iter().filter(move |flow| workload.is_none_or(|number| flow.workload == number))
+    }
+    pub(crate) fn groups<'r>(&self, run: &'r RunRows) -> impl Iterator<Item = &'r GroupPoint> + use<'r> {
+        let workload = self.workload.map(|(number, _)| number);
+        run.groups.iter().filter(move |group| workload.is_none_or(|number| group.workload == number))
     }
     /// Name of the workload in the rows of the comparison.
     pub(crate) fn key(&self) -> &str {

@@ -266,7 +266,8 @@ fn collectives(scenario: &str) -> Vec<String> {
     let workloads = scenario.get("workload").and_then(toml::Value::as_array).into_iter().flatten();
     let word = |table: &toml::Value, key: &str| table.get(key).and_then(toml::Value::as_str).map(str::to_string);
     let collective = |table: &&toml::Value| {
-        word(table, "kind").is_some_and(|kind| ["collective", "training-rounds"].contains(&kind.as_str()))
+        word(table, "kind")
+            .is_some_and(|kind| ["collective", "training-rounds", "training-step"].contains(&kind.as_str()))
     };
     workloads.filter(collective).filter_map(|table| word(table, "name").or_else(|| word(table, "kind"))).collect()
 }

@@ -1,10 +1,13 @@
-use super::{At, Column, ColumnKind, Context, Table, Value, filling::fill};
+use super::{
+    At, Column, Context, Table, Value,
+    declare::{columns, integer, link_name, name, picoseconds, text},
+    jobs::{JOB_FLOWS, JOB_RANKS, JOBS},
+};
 use crate::meta::past_warmup;
 use anabranch_outcome::{
     FlowDelays, FlowRow, FlowSample, LinkRow, PortSample, RunResult, SchemeSample, TraceEvent, TraceRow,
 };
 use anabranch_units::Time;
-use std::borrow::Cow;
 
 #[inline]
 fn flow<'r>(c: &Context<'r>, at: At) -> &'r FlowRow {
@@ -14,41 +17,6 @@ fn flow<'r>(c: &Context<'r>, at: At) -> &'r FlowRow {
 #[inline]
 fn link<'r>(c: &Context<'r>, at: At) -> &'r LinkRow {
     &c.result.links[at.0]
-}
-
-#[inline]
-fn text(value: &str) -> Value<'_> {
-    Value::Text(Cow::Borrowed(value))
-}
-
-#[inline]
-fn name<'r>(names: &'r [String], index: usize) -> Value<'r> {
-    names.get(index).map_or_else(|| Value::Text(Cow::Owned(index.to_string())), |name| text(name))
-}
-
-#[inline]
-fn integer(value: u64) -> Value<'static> {
-    Value::Integer(value)
-}
-
-#[inline]
-fn picoseconds(time: Option<Time>) -> Value<'static> {
-    time.map(Time::ps).into()
-}
-
-/// Declares columns: `name: kind [optional], unit, meaning, getter;` each.
-macro_rules! columns {
-    ($($name:ident: $kind:ident $($optional:ident)?, $unit:literal, $meaning:literal, $get:expr;)*) => {
-        &[$(Column {
-            name: stringify!($name),
-            unit: $unit,
-            meaning: $meaning,
-            kind: ColumnKind::$kind,
-            optional: false $(|| { stringify!($optional); true })?,
-            get: $get,
-            fill: |c, rows, to| fill($get, c, rows, to),
-        },)*]
-    };
 }
 
 /// Declares the columns of flows; those of the metrics are declared in [`anabranch_outcome::FlowMetrics`].
@@ -117,8 +85,7 @@ fn part(c: &Context<'_>, at: At, part: impl Fn(&FlowDelays) -> Time) -> Value<'s
 
 fn wait_link<'r>(c: &Context<'r>, at: At) -> Value<'r> {
     let longest = flow(c, at).delays.and_then(|delays| delays.longest);
-    let link = longest.and_then(|longest| c.result.links.get(longest.0 as usize));
-    Value::Text(link.map_or(Cow::Borrowed(""), |link| Cow::Owned(format!("{}->{}", link.from, link.to))))
+    link_name(c, longest.map(|longest| longest.0))
 }
 
 const FLOWS: &[Column] = anabranch_outcome::flow_metrics!(flow_columns);
@@ -318,6 +285,27 @@ pub const TABLES: &[Table] = &[
         always: true,
         columns: FLOWS,
         rows: |result| plain(result.flows.len()),
+    },
+    Table {
+        name: "jobs",
+        meaning: "a row per job, group and repetition",
+        always: false,
+        columns: JOBS,
+        rows: |result| plain(result.jobs.groups.len()),
+    },
+    Table {
+        name: "job_ranks",
+        meaning: "a row per job, group, repetition and rank",
+        always: false,
+        columns: JOB_RANKS,
+        rows: |result| plain(result.jobs.ranks.len()),
+    },
+    Table {
+        name: "job_flows",
+        meaning: "a row per flow of a job: its place in the job",
+        always: false,
+        columns: JOB_FLOWS,
+        rows: |result| plain(result.jobs.flows.len()),
     },
     Table {
         name: "links",

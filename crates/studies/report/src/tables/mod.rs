@@ -1,10 +1,12 @@
 //! Tables of a run. Each column is declared once; CSV, Parquet and the dictionary in `manifest.json` follow.
 
 mod columns;
+mod declare;
 mod differ;
 mod filling;
 mod gather;
 mod guard;
+mod jobs;
 mod parquet;
 mod read;
 mod text;

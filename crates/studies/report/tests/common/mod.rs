@@ -107,6 +107,7 @@ pub(crate) fn result(flows: Vec<FlowRow>) -> RunRows {
         skipped: None,
         interrupted: false,
         flows,
+        jobs: anabranch_outcome::JobRows::default(),
         links: vec![],
         counters: Counters { data_packets: 1000, trimmed: 90, dropped: 10, out_of_order: 45, ..Counters::default() }
             .into(),

@@ -3,7 +3,7 @@
 use super::{Workload, memory::Budget};
 use anabranch_random::{mix, name_key};
 use anabranch_units::Bytes;
-use anabranch_workload::{SIZE_DISTRIBUTIONS, WorkloadParameters};
+use anabranch_workload::{Placement, SIZE_DISTRIBUTIONS, WorkloadParameters};
 use std::{
     collections::BTreeMap,
     io::Read,
@@ -96,9 +96,18 @@ pub(crate) fn with_files(workload: &Workload, files: impl Fn(&str) -> String) ->
     match &mut workload.kind {
         WorkloadParameters::File(file) => file.path = files(&file.path),
         WorkloadParameters::Poisson(poisson) if is_path(&poisson.sizes) => poisson.sizes = files(&poisson.sizes),
+        WorkloadParameters::Collective(job) => placed(&mut job.placement, files),
+        WorkloadParameters::AllToAll(job) => placed(&mut job.placement, files),
+        WorkloadParameters::TrainingStep(job) => placed(&mut job.placement, files),
         _ => {}
     }
     workload
+}
+
+fn placed(placement: &mut Placement, files: impl Fn(&str) -> String) {
+    if let Placement::File(path) = placement {
+        *path = files(path);
+    }
 }
 
 pub(crate) fn named(workloads: &[Workload]) -> Vec<String> {

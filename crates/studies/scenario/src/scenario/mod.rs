@@ -10,6 +10,7 @@ mod files;
 mod load_balancer;
 mod measured;
 mod memory;
+mod overlap;
 mod run;
 mod select;
 mod topology;
@@ -551,6 +552,7 @@ impl Scenario {
         let dead = if *backend == SIMULATOR { dead_ends::warning(self, setup, backend) } else { None };
         fault::never_down(&self.faults, setup, &self.tree)
             .into_iter()
+            .chain(overlap::warnings(&self.workloads, setup, &self.tree))
             .chain(dead)
             .chain(long)
             .chain(cells)

@@ -92,6 +92,12 @@ fn read_one(
     section.fill(&mut Both(kind.parameters_mut(), &mut common), &["kind"])?;
     let checked = kind.check().and_then(|()| common.check());
     checked.map_err(|error| workload_error(&error, number, tree))?;
+    if common.overlap && !kind.is_job() {
+        let message =
+            format!("[[workload]] {}: `overlap`: has no effect with {}, expected false", number + 1, kind.name());
+        let help = "only jobs are warned about: collectives, training, GOAL schedules";
+        return Err(ScenarioError::new(message).maybe_at(place(tree, number, Some("overlap"))).help(help));
+    }
     let mut mistakes = Mistakes::default();
     for (key, class) in [("class", &common.class), ("split_class", &common.split_class)] {
         if let (Some(class), Some(fabric)) = (class, fabric) {

@@ -96,6 +96,10 @@ fn collective(dice: &mut Dice, section: Section) -> Section {
         "ring-all-gather",
         "ring-reduce-scatter",
         "all-to-all",
+        "tree",
+        "double-binary-tree",
+        "expert-all-to-all",
+        "pipeline",
     ]);
     let section = section
         .text("algorithm", algorithm)
@@ -104,7 +108,15 @@ fn collective(dice: &mut Dice, section: Section) -> Section {
         .text("placement", dice.pick(&["packed", "random"]))
         .raw("channels", dice.one(&[1, 1, 3]))
         .text("trigger", dice.pick(&["auto", "received", "acknowledged"]));
-    if dice.once_in(3) { section.raw("steps", dice.number(1, 9)) } else { section }
+    let section = if dice.once_in(3) { section.raw("steps", dice.number(1, 9)) } else { section };
+    if !dice.once_in(3) {
+        return section;
+    }
+    section
+        .raw("groups", dice.one(&[1, 2, 3]))
+        .raw("repetitions", dice.one(&[1, 2, 3]))
+        .text("compute", dice.pick(&["0ps", "3us"]))
+        .text("gap", dice.pick(&["0ps", "1us"]))
 }
 
 /// Draws a congestion control of the transport in the draft.

@@ -15,15 +15,30 @@ pub enum Algorithm {
     RingReduceScatter,
     /// S/n from every rank to every other.
     AllToAll,
+    /// Sums up a binary tree, then the result down.
+    Tree,
+    /// The same on two trees with half the vector each; a rank is an inner node of one of them at most.
+    DoubleBinaryTree,
+    /// Reduce-scatter in the server, AllReduce across servers per rank of a server, all-gather in the server: rings.
+    Hierarchical,
+    /// Tokens to experts by their popularity, and back.
+    ExpertAllToAll,
+    /// Microbatches forward through all ranks, then back.
+    Pipeline,
 }
 
-const WORDS: [(&str, Algorithm); 6] = [
+const WORDS: [(&str, Algorithm); 11] = [
     ("ring-allreduce", Algorithm::RingAllreduce),
     ("recursive-doubling", Algorithm::RecursiveDoubling),
     ("halving-doubling", Algorithm::HalvingDoubling),
     ("ring-all-gather", Algorithm::RingAllGather),
     ("ring-reduce-scatter", Algorithm::RingReduceScatter),
     ("all-to-all", Algorithm::AllToAll),
+    ("tree", Algorithm::Tree),
+    ("double-binary-tree", Algorithm::DoubleBinaryTree),
+    ("hierarchical", Algorithm::Hierarchical),
+    ("expert-all-to-all", Algorithm::ExpertAllToAll),
+    ("pipeline", Algorithm::Pipeline),
 ];
 
 impl Setting for Algorithm {
@@ -56,13 +71,24 @@ impl Algorithm {
         matches!(self, Algorithm::RecursiveDoubling | Algorithm::HalvingDoubling)
     }
 
+    /// Returns `true` if its messages are steps of every rank, which may be repeated and shared among channels.
+    pub(super) fn has_steps(self) -> bool {
+        use Algorithm::{HalvingDoubling, RecursiveDoubling, RingAllGather, RingAllreduce, RingReduceScatter};
+        matches!(self, RingAllreduce | RecursiveDoubling | HalvingDoubling | RingAllGather | RingReduceScatter)
+    }
+
+    /// Returns `true` if its messages are cut into chunks that follow each other.
+    pub(super) fn has_chunks(self) -> bool {
+        matches!(self, Algorithm::Tree | Algorithm::DoubleBinaryTree | Algorithm::Pipeline)
+    }
+
     pub(super) fn steps(self, ranks: u32) -> u32 {
         match self {
             Algorithm::RingAllreduce => (ranks - 1).saturating_mul(2),
             Algorithm::RecursiveDoubling => ranks.ilog2(),
             Algorithm::HalvingDoubling => 2 * ranks.ilog2(),
             Algorithm::RingAllGather | Algorithm::RingReduceScatter => ranks - 1,
-            Algorithm::AllToAll => 1,
+            _ => 1,
         }
     }
 
@@ -85,8 +111,13 @@ impl Algorithm {
     pub(super) fn bus_factor(self, ranks: u32) -> f64 {
         let others = f64::from(ranks - 1) / f64::from(ranks);
         match self {
-            Algorithm::RingAllreduce | Algorithm::RecursiveDoubling | Algorithm::HalvingDoubling => 2.0 * others,
-            Algorithm::RingAllGather | Algorithm::RingReduceScatter | Algorithm::AllToAll => others,
+            Algorithm::RingAllreduce
+            | Algorithm::RecursiveDoubling
+            | Algorithm::HalvingDoubling
+            | Algorithm::Tree
+            | Algorithm::DoubleBinaryTree
+            | Algorithm::Hierarchical => 2.0 * others,
+            _ => others,
         }
     }
 
@@ -95,8 +126,11 @@ impl Algorithm {
     pub(super) fn buffer(self, ranks: u32, message: u64) -> Option<u64> {
         match self {
             Algorithm::RecursiveDoubling => Some(message),
-            Algorithm::HalvingDoubling => None,
-            _ => message.checked_mul(u64::from(ranks)),
+            Algorithm::RingAllreduce
+            | Algorithm::RingAllGather
+            | Algorithm::RingReduceScatter
+            | Algorithm::AllToAll => message.checked_mul(u64::from(ranks)),
+            _ => None,
         }
     }
 

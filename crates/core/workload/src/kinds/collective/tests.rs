@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    Flow,
+    Flow, Start, TriggerId, TriggerKind,
     kinds::testing::{traffic, view},
 };
 use proptest::prelude::*;
@@ -223,7 +223,7 @@ fn bus_bandwidth_has_the_factors_of_nccl() {
     let of = |algorithm, change: &dyn Fn(&mut CollectiveParameters)| {
         let mut p = CollectiveParameters { algorithm, size: Bytes(800), ranks: Ranks::Number(4), ..Default::default() };
         change(&mut p);
-        p.collective(16).unwrap()
+        p.info(if let Ranks::Number(ranks) = p.ranks { ranks } else { 16 })
     };
     for algorithm in [Algorithm::RingAllreduce, Algorithm::RecursiveDoubling, Algorithm::HalvingDoubling] {
         assert_eq!(of(algorithm, &|_| {}).bus_factor, 1.5, "{algorithm:?}");

@@ -1,0 +1,113 @@
+//! Jobs in results: the rows of groups and ranks follow from those of flows.
+
+#[allow(dead_code)]
+mod common;
+
+use anabranch_testkit::rows;
+use common::{Folder, code, stderr};
+use std::{collections::BTreeMap, fs};
+
+type Row = BTreeMap<String, String>;
+
+fn number(row: &Row, column: &str) -> u64 {
+    row[column].parse().unwrap_or_else(|_| panic!("{column} of {row:?}"))
+}
+
+fn real(row: &Row, column: &str) -> f64 {
+    row[column].parse().unwrap_or_else(|_| panic!("{column} of {row:?}"))
+}
+
+fn table(folder: &Folder, name: &str) -> Vec<Row> {
+    rows(&fs::read_to_string(folder.0.join(format!("out/{name}.csv"))).unwrap())
+}
+
+/// The ready-made scenario with fewer groups and less web search, from the rows of its flows alone.
+#[test]
+fn rows_of_jobs_follow_from_those_of_flows() {
+    let folder = Folder::new("jobs");
+    let small = "run allreduce-64x8 --progress never --out out --set load_balancer.scheme=ecmp --set workload.0.groups=16 \
+                 --set workload.0.repetitions=2 --set workload.0.size=512KiB --set workload.1.duration=20us \
+                 --set fault.0.at=60us";
+    let output = folder.run(&small.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let (flows, labels, jobs) = (table(&folder, "flows"), table(&folder, "job_flows"), table(&folder, "jobs"));
+    // 16 groups of 8 ranks, 2(8-1) steps, twice.
+    assert_eq!((labels.len(), jobs.len()), (16 * 8 * 14 * 2, 16 * 2));
+    // Per group, repetition and rank: its last message received or acknowledgement.
+    let mut ends: BTreeMap<(u64, u64, u64), (u64, u64)> = BTreeMap::new();
+    for label in &labels {
+        let flow = &flows[number(label, "flow_id") as usize];
+        let start = number(flow, "start_ps");
+        let received = start + number(flow, "wait_start_ps") + number(flow, "fct_rx_ps");
+        let acknowledged = start + number(flow, "fct_ack_ps");
+        for (rank, end) in [("dst_rank", received), ("src_rank", acknowledged)] {
+            let key = (number(label, "group"), number(label, "repetition"), number(label, rank));
+            let last = ends.entry(key).or_default();
+            *last = (*last).max((end, number(label, "flow_id")));
+        }
+    }
+    for job in &jobs {
+        let (group, repetition) = (number(job, "group"), number(job, "repetition"));
+        let end = |repetition: u64, rank: u64| ends[&(group, repetition, rank)].0;
+        // A rank begins a repetition when it has ended the one before.
+        let start = |rank: u64| if repetition == 0 { 0 } else { end(repetition - 1, rank) };
+        let first = (0..8).map(start).min().unwrap();
+        let last = (0..8).map(|rank| end(repetition, rank)).max().unwrap();
+        assert_eq!((number(job, "start_ps"), number(job, "completion_ps")), (first, last - first), "{job:?}");
+        let rank = (0..8).find(|rank| end(repetition, *rank) == last).unwrap();
+        assert_eq!(number(job, "last_rank"), rank);
+        let flow = &flows[number(job, "last_flow") as usize];
+        assert_eq!((number(job, "last_src"), number(job, "last_dst")), (number(flow, "src"), number(flow, "dst")));
+        assert_eq!((&job["last_link"], &job["last_link_ps"]), (&flow["wait_link"], &flow["wait_link_ps"]));
+        // 50 us of the time is computation; NCCL's factor of 8 ranks is 2 * 7/8.
+        let exposed = last - first - 50_000_000;
+        assert_eq!(number(job, "exposed_ps"), exposed);
+        let bus = 524_288.0 * 8.0 * 1.75 / (exposed as f64 / 1e12);
+        assert!((real(job, "bus_bandwidth_bps") / bus - 1.0).abs() < 1e-9);
+        let slowdown = (last - first) as f64 / number(job, "ideal_ps") as f64;
+        assert!((real(job, "slowdown") / slowdown.max(1.0) - 1.0).abs() < 1e-9);
+    }
+    // The summary is over these rows.
+    let mut completions: Vec<f64> = jobs.iter().map(|job| number(job, "completion_ps") as f64 / 1e6).collect();
+    completions.sort_by(f64::total_cmp);
+    let of = &folder.json_file("out/summary.json")["workloads"]["allreduce"]["groups"];
+    assert_eq!((of["total"].as_u64(), of["complete"].as_u64()), (Some(32), Some(32)));
+    let median = (completions[15] + completions[16]) / 2.0;
+    assert!((of["completion_us"]["p50"].as_f64().unwrap() / median - 1.0).abs() < 1e-12);
+    let page = fs::read_to_string(folder.0.join("out/report.html")).unwrap();
+    for part in ["id=\"jobs\"", "id=\"job_completion\"", "Groups of allreduce took"] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+/// A message per invalid request, with its place.
+#[test]
+fn errors_have_a_place_and_a_remedy() {
+    let folder = Folder::new("jobs-errors");
+    folder.file("twice.txt", "0 1 2 3\n4 5 6 1\n");
+    let scenario = |workload: &str| {
+        format!(
+            "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 6\n\n[[workload]]\n{workload}\n"
+        )
+    };
+    for (workload, line, part) in [
+        ("kind = \"collective\"\nranks = 13", 9, "found 13, expected at most the 12 hosts"),
+        ("kind = \"collective\"\ngroups = 4\nranks = 4", 9, "expected `concurrent` of at most 3"),
+        ("kind = \"collective\"\nplacement = \"rail\"", 9, "no [servers]"),
+        (
+            "kind = \"collective\"\ngroups = 2\nranks = 4\nplacement = \"twice.txt\"",
+            11,
+            "twice.txt:2: host 1 is named twice",
+        ),
+        ("kind = \"collective\"\nalgorithm = \"halving-doubling\"\nranks = 6", 10, "a power of two"),
+        ("kind = \"collective\"\nhosts = \"0..13\"", 9, "host 12 does not exist; hosts are 0 to 11"),
+        ("kind = \"training-step\"\nlayers = 0", 9, "found 0, expected 1 or more"),
+        ("kind = \"training-step\"\nranks = 12", 9, "dp x tp x pp = 2 x 2 x 2 = 8"),
+    ] {
+        folder.file("wrong.toml", &scenario(workload));
+        let output = folder.run(&["check", "wrong.toml"]);
+        let message = stderr(&output);
+        assert_eq!(code(&output), 2, "{message}");
+        assert!(message.contains(part) && message.contains(&format!("wrong.toml:{line}:")), "{workload}: {message}");
+    }
+}

@@ -1,0 +1,168 @@
+//! Rows of jobs, from the times of their flows.
+
+use crate::{FlowOutcome, Setup};
+use anabranch_outcome::{FlowRow, GroupRow, JobFlowRow, JobRows, RankRow, exposed};
+use anabranch_units::Time;
+use anabranch_workload::{FlowSet, GroupedJob, MessageEnd, NO_MESSAGE, RankTimes, RepetitionTimes};
+
+/// Flows of the messages of a job, in order: one each, or several that follow each other.
+struct FlowsOf {
+    /// First flow of each message in `flows`; one more entry follows the last.
+    first: Vec<u32>,
+    flows: Vec<u32>,
+}
+
+impl FlowsOf {
+    fn new(set: &FlowSet, job: &GroupedJob) -> Self {
+        let messages = job.messages() as u32;
+        let own = || {
+            (0u32..).zip(&set.messages).filter_map(|(flow, message)| {
+                let number = message.checked_sub(job.first).filter(|number| *number < messages)?;
+                (*message != NO_MESSAGE).then_some((flow, number as usize))
+            })
+        };
+        let mut first = vec![0; messages as usize + 1];
+        own().for_each(|(_, number)| first[number + 1] += 1);
+        (1..first.len()).for_each(|at| first[at] += first[at - 1]);
+        let mut next = first.clone();
+        let mut flows = vec![0; own().count()];
+        for (flow, number) in own() {
+            flows[next[number] as usize] = flow;
+            next[number] += 1;
+        }
+        FlowsOf { first, flows }
+    }
+
+    fn of(&self, number: u32) -> &[u32] {
+        &self.flows[self.first[number as usize] as usize..self.first[number as usize + 1] as usize]
+    }
+}
+
+/// Start of a group and end of its last rank.
+#[derive(Clone, Copy, Default)]
+struct Span {
+    start: Option<Time>,
+    end: Option<Time>,
+    last: Option<usize>,
+}
+
+impl Span {
+    fn of(ranks: &[RankTimes]) -> Self {
+        let start = ranks.iter().filter_map(|rank| rank.start).min();
+        let ends: Option<Vec<Time>> = ranks.iter().map(|rank| rank.end).collect();
+        let end = ends.as_ref().and_then(|ends| ends.iter().copied().max());
+        let last = ranks.iter().position(|rank| end.is_some() && rank.end == end);
+        Span { start, end, last }
+    }
+
+    fn completion(&self) -> Option<Time> {
+        Some(self.end?.saturating_sub(self.start?))
+    }
+}
+
+fn completion(times: &RankTimes) -> Option<Time> {
+    Some(times.end?.saturating_sub(times.start?))
+}
+
+/// Returns the rows of all jobs of `setup`. The ideal times are those of the same dependency graph, each message with the
+/// ideal time of its flows, from the moment at which it may start.
+pub fn job_rows(setup: &Setup, outcomes: &[FlowOutcome], flows: &[FlowRow]) -> JobRows {
+    let (set, latency) = (&setup.flows, setup.limits.trigger_latency);
+    let mut rows = JobRows::default();
+    for job in &set.grouped {
+        let of = FlowsOf::new(set, job);
+        let mut ideals: Vec<(RankTimes, Option<Time>)> = vec![];
+        let mut ideal = |message: u32, ready: Option<Time>| {
+            let mut at = ready;
+            let mut end = MessageEnd::default();
+            for &flow in of.of(message - job.first) {
+                let row = &flows[flow as usize];
+                let after = |time: Time| at.map(|at| at.saturating_add(time));
+                end = MessageEnd { received: after(row.ideal_rx), acknowledged: after(row.ideal_ack) };
+                at = end.received;
+            }
+            end
+        };
+        job.times(latency, &mut ideal, &mut |repetition| {
+            let completion = Span::of(repetition.ranks).completion();
+            ideals.extend(repetition.ranks.iter().map(|rank| (*rank, completion)));
+        });
+        let mut measured = |message: u32, _: Option<Time>| {
+            let mut last = of.of(message - job.first).iter().map(|flow| &outcomes[*flow as usize]);
+            let unknown = MessageEnd::default();
+            last.next_back()
+                .map_or(unknown, |last| MessageEnd { received: last.received, acknowledged: last.acknowledged })
+        };
+        let flow_of = |message: Option<u32>| message.and_then(|message| of.of(message - job.first).last().copied());
+        let mut at = 0;
+        job.times(latency, &mut measured, &mut |repetition| {
+            add(&mut rows, job, repetition, &ideals[at..at + repetition.ranks.len()], &flow_of);
+            at += repetition.ranks.len();
+        });
+    }
+    if !set.grouped.is_empty() {
+        rows.flows = (0..set.flows.len()).filter_map(|flow| label(set, flow)).collect();
+    }
+    rows
+}
+
+fn add(
+    rows: &mut JobRows,
+    job: &GroupedJob,
+    times: &RepetitionTimes<'_>,
+    ideals: &[(RankTimes, Option<Time>)],
+    flow_of: &dyn Fn(Option<u32>) -> Option<u32>,
+) {
+    let (workload, group, repetition) = (job.workload, times.group, times.repetition);
+    let hosts = job.hosts_of(group);
+    for ((rank, times), (ideal, _)) in (0..).zip(times.ranks).zip(ideals) {
+        rows.ranks.push(RankRow {
+            workload,
+            group,
+            repetition,
+            rank,
+            host: hosts[rank as usize],
+            start: times.start,
+            completion: completion(times),
+            ideal: completion(ideal),
+            computation: job.computation(group, rank),
+            last_flow: flow_of(times.last),
+        });
+    }
+    let span = Span::of(times.ranks);
+    let computation = job.computation(group, span.last.unwrap_or(0) as u32);
+    let completion = span.completion();
+    rows.groups.push(GroupRow {
+        workload,
+        group,
+        repetition,
+        ranks: job.ranks,
+        start: span.start,
+        completion,
+        ideal: ideals.first().and_then(|(_, completion)| *completion),
+        computation,
+        bus_bandwidth_bps: exposed(completion, computation).and_then(|time| bus_bandwidth(job, time)),
+        last_rank: span.last.map(|rank| rank as u32),
+        last_flow: span.last.and_then(|rank| flow_of(times.ranks[rank].last)),
+    });
+}
+
+/// Returns NCCL's bus bandwidth: bytes of a buffer over the time of the collective, times the factor of the algorithm.
+fn bus_bandwidth(job: &GroupedJob, time: Time) -> Option<f64> {
+    let of = job.collective.as_ref()?;
+    let (bytes, rounds, seconds) = (of.bytes?, of.rounds?, time.as_seconds());
+    (seconds > 0.0).then(|| bytes as f64 * f64::from(rounds) * 8.0 * of.bus_factor / seconds)
+}
+
+fn label(set: &FlowSet, flow: usize) -> Option<JobFlowRow> {
+    let label = set.label(flow)?;
+    Some(JobFlowRow {
+        flow_id: flow as u32,
+        workload: set.grouped[label.job as usize].workload,
+        group: label.group,
+        repetition: label.repetition,
+        step: label.step,
+        src_rank: label.src_rank,
+        dst_rank: label.dst_rank,
+    })
+}

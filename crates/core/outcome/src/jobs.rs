@@ -1,0 +1,90 @@
+//! Results of jobs: groups of ranks that repeat a schedule.
+
+use anabranch_units::Time;
+
+/// A group in a repetition. Times count from the start of the run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GroupRow {
+    /// Index of its job into the setup's workloads.
+    pub workload: u16,
+    /// Group, from 0.
+    pub group: u32,
+    /// Repetition, from 0.
+    pub repetition: u32,
+    /// Number of ranks.
+    pub ranks: u32,
+    /// Earliest start of a rank; `None`: no rank had started when the run ended.
+    pub start: Option<Time>,
+    /// Earliest start to latest end of its ranks; `None`: a rank had not ended.
+    pub completion: Option<Time>,
+    /// `completion` of the job alone on an idle network.
+    pub ideal: Option<Time>,
+    /// Computation of its last rank.
+    pub computation: Time,
+    /// Bandwidth over each rank's link by NCCL's factor, in bits per second; `None` where NCCL defines none.
+    pub bus_bandwidth_bps: Option<f64>,
+    /// Rank that ended last, the lowest of several.
+    pub last_rank: Option<u32>,
+    /// Flow that ended last there; `None` if a computation did.
+    pub last_flow: Option<u32>,
+}
+
+/// A rank in a repetition.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RankRow {
+    /// Index of its job into the setup's workloads.
+    pub workload: u16,
+    /// Group, from 0.
+    pub group: u32,
+    /// Repetition, from 0.
+    pub repetition: u32,
+    /// Rank, from 0.
+    pub rank: u32,
+    /// Its host.
+    pub host: u32,
+    /// Begin of its repetition, with its computation; `None`: not before the end of the run.
+    pub start: Option<Time>,
+    /// Start to the last message received, acknowledgement or computation; `None`: incomplete.
+    pub completion: Option<Time>,
+    /// `completion` of the job alone on an idle network.
+    pub ideal: Option<Time>,
+    /// Its computation.
+    pub computation: Time,
+    /// Flow that ended last; `None` if a computation did, or it is incomplete.
+    pub last_flow: Option<u32>,
+}
+
+/// Place of a flow in its job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JobFlowRow {
+    /// Number of the flow in the flow set.
+    pub flow_id: u32,
+    /// Index of its job into the setup's workloads.
+    pub workload: u16,
+    /// Group, from 0.
+    pub group: u32,
+    /// Repetition, from 0.
+    pub repetition: u32,
+    /// Step of the schedule, from 0.
+    pub step: u32,
+    /// Sending rank.
+    pub src_rank: u32,
+    /// Receiving rank.
+    pub dst_rank: u32,
+}
+
+/// Rows of all jobs of a run; empty without jobs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobRows {
+    /// By job, group and repetition.
+    pub groups: Vec<GroupRow>,
+    /// By job, group, repetition and rank.
+    pub ranks: Vec<RankRow>,
+    /// By flow.
+    pub flows: Vec<JobFlowRow>,
+}
+
+/// Returns the part of a completion time that is not covered by computation.
+pub fn exposed(completion: Option<Time>, computation: Time) -> Option<Time> {
+    completion.map(|completion| completion.saturating_sub(computation))
+}

@@ -1,0 +1,80 @@
+use super::*;
+use crate::{
+    Flow,
+    kinds::testing::{traffic, view},
+};
+
+fn sent(flows: &[Flow], of: impl Fn(&&Flow) -> bool) -> (usize, u64) {
+    let own: Vec<&Flow> = flows.iter().filter(of).collect();
+    (own.len(), own.iter().map(|flow| flow.size).sum())
+}
+
+/// Megatron-LM: per layer and microbatch four AllReduces of the activations among tp ranks, activations and their gradients
+/// between stages, gradients of layers/pp/tp of the model among replicas.
+#[test]
+fn bytes_are_those_of_megatron() {
+    let p = TrainingStepParameters {
+        layers: 8,
+        dp: 2,
+        tp: 4,
+        pp: 2,
+        microbatches: 3,
+        activations: Bytes(4000),
+        gradients: Bytes(16_000),
+        ..Default::default()
+    };
+    let made = traffic(&p, &view(16, 4, 1), "").unwrap();
+    assert_eq!(made.flows.len() as u128, p.step().messages());
+    // Rank (p * dp + d) * tp + t is host: stage = host / 8, replica = host / 4 % 2, part = host % 4.
+    let (stage, replica) = (|host: u32| host / 8, |host: u32| host / 4 % 2);
+    // 4 layers of a stage, 3 microbatches, 4 AllReduces, each 2(4-1) steps of 1000 B per rank.
+    for rank in 0..16 {
+        let tensor = |flow: &&Flow| flow.src == rank && flow.dst / 4 == rank / 4;
+        assert_eq!(sent(&made.flows, tensor), (4 * 3 * 4 * 6, 4 * 3 * 4 * 6 * 1000));
+        // 3 microbatches of 4000 B, forward from stage 0 and back from stage 1.
+        let pipeline = |flow: &&Flow| flow.src == rank && stage(flow.dst) != stage(rank);
+        assert_eq!(sent(&made.flows, pipeline), (3, 12_000));
+        // 4 layers of 16,000 B over 4 ranks are 16,000 B; two replicas exchange halves twice.
+        let data =
+            |flow: &&Flow| flow.src == rank && stage(flow.dst) == stage(rank) && replica(flow.dst) != replica(rank);
+        assert_eq!(sent(&made.flows, data), (2, 16_000));
+    }
+}
+
+#[test]
+fn fused_layers_send_the_same_bytes_in_fewer_messages() {
+    let of = |fused_layers, buckets| {
+        let p = TrainingStepParameters { fused_layers, buckets, activations: Bytes(4096), ..Default::default() };
+        sent(&traffic(&p, &view(8, 4, 1), "").unwrap().flows, |_| true)
+    };
+    // 2 replicas, 4 microbatches, 8 layers, 4 AllReduces of 2 steps by 2 ranks: half as many by pairs of layers.
+    let (one, two) = (of(1, 1), of(2, 1));
+    assert_eq!((one.1, one.0 - two.0), (two.1, 2 * 4 * 8 * 4 * 4 / 2));
+    // Four parts of a stage in two buckets: twice the 2 steps of 2 replicas, for 2 stages and 2 parts.
+    assert_eq!(of(1, 2), (one.0 + 2 * 2 * 2 * 2, one.1));
+}
+
+#[test]
+fn errors_name_a_remedy() {
+    let base = || TrainingStepParameters { ranks: Ranks::Number(8), ..Default::default() };
+    for (p, key, part) in [
+        (TrainingStepParameters { layers: 0, ..base() }, "layers", "found 0, expected 1 or more"),
+        (TrainingStepParameters { tp: 0, ..base() }, "tp", "1 or more"),
+        (TrainingStepParameters { layers: 9, ..base() }, "layers", "found 9, expected a multiple of pp = 2"),
+        (TrainingStepParameters { fused_layers: 3, ..base() }, "fused_layers", "a divisor of the 4 layers of a stage"),
+        (TrainingStepParameters { buckets: 3, ..base() }, "buckets", "a divisor of the 4 parts"),
+        (TrainingStepParameters { dp: 1, buckets: 2, ranks: Ranks::Number(4), ..base() }, "buckets", "1, since dp = 1"),
+        (
+            TrainingStepParameters { dp: 4, ..base() },
+            "ranks",
+            "found 8, but dp x tp x pp = 4 x 2 x 2 = 16; expected `ranks = 16`",
+        ),
+        (TrainingStepParameters { ranks: Ranks::All, ..base() }, "ranks", "found all, 12, but dp x tp x pp"),
+        (TrainingStepParameters { activations: Bytes(0), ..base() }, "activations", "1B or more"),
+        (TrainingStepParameters { max_flows: 10, ..base() }, "layers", "`max_flows` allows 10"),
+    ] {
+        let error = traffic(&p, &view(12, 4, 1), "").unwrap_err();
+        assert_eq!(error.key.as_deref(), Some(key), "{error}");
+        assert!(error.message.contains(part), "{error}");
+    }
+}

@@ -1,0 +1,305 @@
+//! Jobs of groups in whole runs: closed forms, rows, schedules of GOAL.
+
+mod common;
+use anabranch_backend::Setup;
+use anabranch_outcome::{FlowStatus, GroupRow, RunResult};
+use anabranch_settings::Raw;
+use anabranch_topology::Topology;
+use anabranch_units::{Rate, Time};
+use anabranch_workload::{FileParameters, FlowSet, GeneratedAs, HostView, WorkloadParameters, generate};
+use common::*;
+
+/// Packet of 4096 B between hosts of a leaf, store and forward, and its acknowledgement.
+const ONE_WAY: u64 = 2 * (WIRE + DELAY);
+const ACK_BACK: u64 = 2 * (ACK + DELAY);
+const US: u64 = 1_000_000;
+
+fn generated(topology: &Topology, kinds: Vec<(WorkloadParameters, String)>) -> FlowSet {
+    let hosts = topology.hosts;
+    let view = HostView {
+        hosts,
+        leaf_of: (0..hosts).map(|host| topology.edge_switch(host).0).collect(),
+        group_of: vec![0; hosts as usize],
+        host_key: (0..u64::from(hosts)).collect(),
+        nic_rate: vec![Rate::gbps(400); hosts as usize],
+        oversubscription: 1.0,
+        flow_memory: u64::MAX,
+        low_diameter: None,
+        servers: None,
+        classes: vec!["data".into()],
+    };
+    let sent_as =
+        |name: &str| GeneratedAs { name: name.into(), class: 0, load_balancer: 0, measured: true, split: None };
+    let files: Vec<String> = kinds.iter().map(|(_, file)| file.clone()).collect();
+    let list: Vec<_> =
+        kinds.into_iter().enumerate().map(|(number, (kind, _))| (kind, sent_as(&format!("job{number}")))).collect();
+    let read = |path: &str| Ok(files[path.trim_end_matches(".goal").parse::<usize>().unwrap()].as_bytes().to_vec());
+    generate(&list, &view, 1, &read).expect("a job")
+}
+
+fn job(kind: &str, keys: &[(&str, Raw)]) -> (WorkloadParameters, String) {
+    let mut parameters = WorkloadParameters::named(kind).expect("a kind");
+    for (key, value) in keys {
+        parameters.parameters_mut().set(key, value).expect("a key");
+    }
+    (parameters, String::new())
+}
+
+fn run_of(topology: &Topology, set: FlowSet) -> RunResult {
+    let setup: Setup = setup(topology.clone(), set, "ops");
+    let [one, two, three] = [1, 2, 3].map(|threads| anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run"));
+    assert!(one.fingerprint == two.fingerprint && one.fingerprint == three.fingerprint);
+    assert!(one.jobs == two.jobs && one.jobs == three.jobs, "jobs differ between numbers of threads");
+    assert!(one.flows.iter().all(|flow| flow.status == FlowStatus::Finished));
+    one
+}
+
+fn run(topology: &Topology, kind: &str, keys: &[(&str, Raw)]) -> RunResult {
+    run_of(topology, generated(topology, vec![job(kind, keys)]))
+}
+
+fn ps(time: Option<Time>) -> u64 {
+    time.expect("a time").ps()
+}
+
+fn only(result: &RunResult) -> &GroupRow {
+    assert_eq!(result.jobs.groups.len(), 1);
+    &result.jobs.groups[0]
+}
+
+fn int(value: i64) -> Raw {
+    Raw::Int(value)
+}
+
+#[test]
+fn ring_allreduce_to_the_picosecond() {
+    let keys = [("ranks", int(4)), ("size", text("16384B"))];
+    let result = run(&fat_tree(2, 8), "collective", &keys);
+    let group = only(&result);
+    // Six steps of a packet, then the last acknowledgement. A host acknowledges before it sends its next message on the same
+    // link, which costs the time of an acknowledgement in each step but the first.
+    let ideal = 6 * ONE_WAY + ACK_BACK;
+    assert_eq!((ps(group.start), ps(group.ideal), ps(group.completion)), (0, ideal, ideal + 5 * ACK));
+    // NCCL: bytes over time, times 2(n-1)/n.
+    let bus = 16384.0 * 8.0 * 1.5 / ((ideal + 5 * ACK) as f64 / 1e12);
+    assert!((group.bus_bandwidth_bps.unwrap() / bus - 1.0).abs() < 1e-12);
+    let steps: Vec<u32> = result.jobs.flows.iter().map(|flow| flow.step).collect();
+    assert_eq!(steps, (0..6).flat_map(|step| [step; 4]).collect::<Vec<_>>());
+    assert!(result.jobs.flows.iter().all(|flow| flow.dst_rank == (flow.src_rank + 1) % 4));
+}
+
+#[test]
+fn job_alone_has_slowdown_one() {
+    // Two ranks exchange a packet after 5 us of computation, three times with 1 us between.
+    let keys = [
+        ("algorithm", text("ring-reduce-scatter")),
+        ("ranks", int(2)),
+        ("size", text("8KiB")),
+        ("repetitions", int(3)),
+        ("compute", text("5us")),
+        ("gap", text("1us")),
+    ];
+    let result = run(&fat_tree(2, 8), "collective", &keys);
+    let completion = 5 * US + ONE_WAY + ACK_BACK;
+    assert_eq!(result.jobs.groups.len(), 3);
+    for (repetition, row) in (0..).zip(&result.jobs.groups) {
+        assert_eq!((ps(row.start), ps(row.completion)), (repetition * (completion + US), completion));
+        assert_eq!((row.ideal, row.computation.ps()), (row.completion, 5 * US));
+        // (n-1)/n of 8 KiB per rank, over the time that is not computed.
+        let bus = 8192.0 * 8.0 * 0.5 / ((completion - 5 * US) as f64 / 1e12);
+        assert!((row.bus_bandwidth_bps.unwrap() / bus - 1.0).abs() < 1e-12);
+    }
+    assert!(result.jobs.ranks.iter().all(|row| row.ideal == row.completion && ps(row.completion) == completion));
+    let hosts: Vec<u32> = result.jobs.ranks.iter().map(|row| row.host).collect();
+    assert_eq!(hosts, [0, 1, 0, 1, 0, 1]);
+}
+
+#[test]
+fn pipeline_step_takes_its_computations_and_messages() {
+    let keys = [
+        ("layers", int(2)),
+        ("dp", int(1)),
+        ("tp", int(1)),
+        ("pp", int(2)),
+        ("ranks", int(2)),
+        ("microbatches", int(1)),
+        ("forward", text("10us")),
+        ("activations", text("4096B")),
+    ];
+    let result = run(&fat_tree(2, 8), "training-step", &keys);
+    // Forward, activations, forward and backward, gradients, backward: 10 + 10 + 20 + 20 us of computation.
+    let row = only(&result);
+    assert_eq!((ps(row.completion), row.ideal), (60 * US + 2 * ONE_WAY, row.completion));
+    // Stage 0 was last, by a computation, and computed 30 us of it.
+    assert_eq!((row.last_rank, row.last_flow, row.computation.ps()), (Some(0), None, 30 * US));
+    let stage_1 = &result.jobs.ranks[1];
+    assert_eq!(ps(stage_1.completion), 40 * US + 2 * ONE_WAY + ACK_BACK);
+    assert_eq!(stage_1.ideal, stage_1.completion);
+}
+
+#[test]
+fn hierarchical_allreduce_is_its_three_phases() {
+    // One leaf of 16 hosts: two servers of four ranks. 16 KiB: messages of 4096 B within a server, of 2048 B between servers.
+    let topology = fat_tree(2, 32);
+    let of = |algorithm: &str, ranks: i64, size: &str, more: &[(&str, Raw)]| {
+        let keys = [("algorithm", text(algorithm)), ("ranks", int(ranks)), ("size", text(size))];
+        let result = run(&topology, "collective", &[&keys[..], more].concat());
+        let received = |flow: &anabranch_outcome::FlowRow| ps(flow.start) + ps(flow.fct_rx);
+        (ps(only(&result).ideal) - ACK_BACK, result.flows.iter().map(received).max().unwrap())
+    };
+    let whole = of("hierarchical", 8, "16KiB", &[("server_ranks", int(4))]);
+    let phases = [
+        of("ring-reduce-scatter", 4, "16KiB", &[]),
+        of("ring-allreduce", 2, "4KiB", &[]),
+        of("ring-all-gather", 4, "16KiB", &[]),
+    ];
+    assert_eq!(whole.0, phases.iter().map(|phase| phase.0).sum::<u64>());
+    // 3 and 3 steps of 4096 B, 2 of 2048 B, with headers of 64 B.
+    assert_eq!(whole.0, 6 * ONE_WAY + 2 * 2 * (2112 * 20 + DELAY));
+    // In a run each phase begins with the acknowledgement of the last message of the one before.
+    assert_eq!(whole.1, phases.iter().map(|phase| phase.1).sum::<u64>() + 2 * ACK);
+}
+
+/// The ring of four, twice, with 3 us of computation before.
+fn goal_ring() -> String {
+    let mut all = "num_ranks 4\n".to_string();
+    for rank in 0..4 {
+        all += &format!("rank {rank} {{\n");
+        for round in 0..2 {
+            all += &format!("c{round}: calc 3000\n");
+            for step in 0..6 {
+                all += &format!("s{round}{step}: send 20000b to {} tag {round}{step}\n", (rank + 1) % 4);
+                all += &format!("r{round}{step}: recv 20000b from {} tag {round}{step}\n", (rank + 3) % 4);
+                all += &format!("s{round}{step} requires c{round}\n");
+                if step > 0 {
+                    all += &format!("s{round}{step} requires r{round}{}\n", step - 1);
+                }
+                if round > 0 {
+                    all += &format!("c1 requires s0{step}\nc1 requires r0{step}\n");
+                }
+            }
+        }
+        all += "}\n";
+    }
+    all
+}
+
+#[test]
+fn goal_schedule_has_the_same_times() {
+    let topology = fat_tree(2, 8);
+    let keys = [("ranks", int(4)), ("size", text("80000B")), ("repetitions", int(2)), ("compute", text("3us"))];
+    let job = run(&topology, "collective", &keys);
+    let goal = WorkloadParameters::File(FileParameters { path: "0.goal".into(), ..FileParameters::default() });
+    let goal = run_of(&topology, generated(&topology, vec![(goal, goal_ring())]));
+    let times = |result: &RunResult| {
+        let row = |flow: &anabranch_outcome::FlowRow| (flow.src, flow.dst, flow.start, flow.fct_rx, flow.fct_ack);
+        let mut rows: Vec<_> = result.flows.iter().map(row).collect();
+        rows.sort_unstable();
+        rows
+    };
+    assert_eq!(job.flows.len(), 2 * 24);
+    assert_eq!(times(&job), times(&goal));
+}
+
+#[test]
+fn groups_follow_each_other_on_their_hosts() {
+    let keys = [
+        ("algorithm", text("ring-reduce-scatter")),
+        ("groups", int(6)),
+        ("concurrent", int(2)),
+        ("ranks", int(2)),
+        ("size", text("8KiB")),
+        ("compute", text("2us")),
+    ];
+    let result = run(&fat_tree(2, 8), "collective", &keys);
+    let alone = 2 * US + ONE_WAY + ACK_BACK;
+    // Both ranks end together. The end of the second reaches the first after 1 us, whose start reaches the second after another.
+    // So the second rank is 1 us late, and the first receives its message then.
+    for row in &result.jobs.groups {
+        let wave = u64::from(row.group / 2);
+        let later = if wave == 0 { alone } else { alone + US };
+        assert_eq!(ps(row.completion), later, "group {}", row.group);
+        let start = if wave == 0 { 0 } else { alone + US + (wave - 1) * (alone + 2 * US) };
+        assert_eq!((ps(row.start), row.ideal), (start, row.completion), "group {}", row.group);
+    }
+    let hosts: Vec<u32> = result.jobs.ranks.iter().map(|row| row.host).collect();
+    assert_eq!(hosts, [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);
+}
+
+#[test]
+fn every_pattern_runs_in_groups_and_repetitions() {
+    let topology = fat_tree(2, 8);
+    for (algorithm, messages) in [
+        // 2(n-1) steps of n; log2 n; 2 log2 n; n-1 steps; n(n-1); 2(n-1) edges; two trees; 3 phases of 3 + 2 + 3 steps; there and
+        // back; 2(n-1) hops of 8 microbatches.
+        ("ring-allreduce", 14 * 8),
+        ("recursive-doubling", 3 * 8),
+        ("halving-doubling", 6 * 8),
+        ("ring-all-gather", 7 * 8),
+        ("ring-reduce-scatter", 7 * 8),
+        ("all-to-all", 8 * 7),
+        ("tree", 2 * 7),
+        ("double-binary-tree", 4 * 7),
+        ("hierarchical", (3 + 2 + 3) * 8),
+        ("expert-all-to-all", 2 * 8 * 7),
+        ("pipeline", 2 * 7 * 8),
+    ] {
+        let mut keys = vec![
+            ("algorithm", text(algorithm)),
+            ("groups", int(3)),
+            ("concurrent", int(2)),
+            ("ranks", int(8)),
+            ("repetitions", int(2)),
+            ("size", text("100kB")),
+            ("placement", text("random")),
+            ("compute", text("1us")),
+        ];
+        match algorithm {
+            "hierarchical" => keys.push(("server_ranks", int(4))),
+            "expert-all-to-all" => keys.push(("skew", Raw::Float(1.0))),
+            "all-to-all" => keys.extend([("parallel", int(3)), ("order", text("random"))]),
+            _ => {}
+        }
+        let result = run(&topology, "collective", &keys);
+        assert_eq!(result.flows.len(), 3 * 2 * messages, "{algorithm}");
+        assert_eq!((result.jobs.groups.len(), result.jobs.ranks.len()), (6, 48));
+        for row in &result.jobs.groups {
+            assert!(row.completion.is_some() && row.ideal.is_some(), "{algorithm}: {row:?}");
+        }
+        // A rank begins with its computation; no message of a repetition starts before that.
+        for (flow, label) in result.flows.iter().map(|flow| (flow, result.jobs.flows[flow.flow_id as usize])) {
+            let of = (label.group * 2 + label.repetition) * 8 + label.src_rank;
+            let rank = &result.jobs.ranks[of as usize];
+            assert_eq!((rank.rank, rank.host), (label.src_rank, flow.src), "{algorithm}");
+            let from = ps(rank.start) + rank.computation.ps();
+            let end = ps(rank.start) + ps(rank.completion);
+            assert!((from..=end).contains(&ps(flow.start)), "{algorithm}: {label:?} starts at {:?}", flow.start);
+            assert!(ps(flow.start) + ps(flow.fct_ack) <= end, "{algorithm}: {label:?}");
+        }
+    }
+}
+
+#[test]
+fn training_steps_repeat_and_end() {
+    let keys = [
+        ("layers", int(4)),
+        ("microbatches", int(3)),
+        ("ranks", int(8)),
+        ("buckets", int(2)),
+        ("repetitions", int(2)),
+        ("forward", text("3us")),
+        ("activations", text("16KiB")),
+        ("gradients", text("256KiB")),
+    ];
+    let result = run(&fat_tree(2, 8), "training-step", &keys);
+    assert_eq!((result.jobs.groups.len(), result.jobs.ranks.len()), (2, 16));
+    for row in &result.jobs.ranks {
+        // Two layers of three microbatches, 3 us forward and 6 us back.
+        assert_eq!(row.computation.ps(), 2 * 3 * 9 * US);
+        assert!(row.completion > Some(row.computation) && row.ideal.unwrap() > row.computation);
+    }
+    // The second step starts when the first has ended, rank by rank.
+    for (first, second) in result.jobs.ranks.iter().zip(&result.jobs.ranks[8..]) {
+        assert_eq!(ps(second.start), ps(first.start) + ps(first.completion));
+    }
+}

@@ -1,0 +1,108 @@
+//! Columns of jobs.
+
+use super::{
+    At, Column, Context, Value,
+    declare::{columns, integer, link_name, picoseconds, text},
+};
+use crate::statistics::slowdown;
+use anabranch_outcome::{FlowRow, GroupRow, JobFlowRow, RankRow, exposed};
+use anabranch_units::Time;
+
+fn group<'r>(c: &Context<'r>, at: At) -> &'r GroupRow {
+    &c.result.jobs.groups[at.0]
+}
+
+fn rank<'r>(c: &Context<'r>, at: At) -> &'r RankRow {
+    &c.result.jobs.ranks[at.0]
+}
+
+fn flow<'r>(c: &Context<'r>, at: At) -> &'r JobFlowRow {
+    &c.result.jobs.flows[at.0]
+}
+
+fn ratio(c: &Context<'_>, completion: Option<Time>, ideal: Option<Time>) -> Value<'static> {
+    let simulated = c.meta.backend == "sim";
+    completion.zip(ideal).map(|(completion, ideal)| slowdown(completion.ps(), ideal.ps(), simulated)).into()
+}
+
+/// Returns the link whose queue held the last flow of a group longest, where delays are measured.
+fn longest(c: &Context<'_>, at: At) -> Option<(u32, Time)> {
+    let last: &FlowRow = c.result.flows.get(group(c, at).last_flow? as usize)?;
+    last.delays.and_then(|delays| delays.longest)
+}
+
+fn last_host(c: &Context<'_>, at: At, of: fn(&FlowRow) -> u32) -> Value<'static> {
+    let last = group(c, at).last_flow.and_then(|flow| c.result.flows.get(flow as usize));
+    last.map(|flow| u64::from(of(flow))).into()
+}
+
+pub(super) const JOBS: &[Column] = columns! {
+    workload: Text, "", "name of the job's workload", |c, at| Value::Text(c.meta.workload(group(c, at).workload));
+    group: Integer, "", "group, from 0", |c, at| integer(group(c, at).group.into());
+    repetition: Integer, "", "repetition, from 0", |c, at| integer(group(c, at).repetition.into());
+    ranks: Integer, "", "number of ranks", |c, at| integer(group(c, at).ranks.into());
+    start_ps: Integer optional, "ps", "earliest start of a rank, with its computation; empty if all wait for what did not end",
+        |c, at| picoseconds(group(c, at).start);
+    completion_ps: Integer optional, "ps",
+        "earliest start to latest end of its ranks (last message received, last acknowledgement, computation); empty if incomplete",
+        |c, at| picoseconds(group(c, at).completion);
+    ideal_ps: Integer optional, "ps",
+        "completion_ps of the same job alone on an idle network: every flow at its ideal time, dependencies followed",
+        |c, at| picoseconds(group(c, at).ideal);
+    slowdown: Real optional, "", "completion_ps over ideal_ps; at least 1 where simulated",
+        |c, at| ratio(c, group(c, at).completion, group(c, at).ideal);
+    computation_ps: Integer, "ps", "computation of its last rank in the repetition",
+        |c, at| integer(group(c, at).computation.ps());
+    exposed_ps: Integer optional, "ps", "completion_ps less computation_ps: communication that no computation covers",
+        |c, at| picoseconds(exposed(group(c, at).completion, group(c, at).computation));
+    bus_bandwidth_bps: Real optional, "bit/s",
+        "bytes of a rank's buffer over exposed_ps, times NCCL's factor (2(n-1)/n of an AllReduce); empty where NCCL defines none",
+        |c, at| group(c, at).bus_bandwidth_bps.into();
+    last_rank: Integer optional, "", "rank that ended last", |c, at| group(c, at).last_rank.map(u64::from).into();
+    last_flow: Integer optional, "", "flow that ended last there; empty if a computation did",
+        |c, at| group(c, at).last_flow.map(u64::from).into();
+    last_src: Integer optional, "", "sending host of last_flow", |c, at| last_host(c, at, |flow| flow.src);
+    last_dst: Integer optional, "", "receiving host of last_flow", |c, at| last_host(c, at, |flow| flow.dst);
+    last_link: Text, "",
+        "link whose queue held last_flow longest; empty where nothing waited, and without measure.attribution",
+        |c, at| link_name(c, longest(c, at).map(|longest| longest.0));
+    last_link_ps: Integer optional, "ps", "wait of last_flow at last_link, at least",
+        |c, at| picoseconds(longest(c, at).map(|longest| longest.1));
+    scheme: Text, "", "load balancer of the run", |c, _| text(&c.meta.scheme);
+    seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
+};
+
+pub(super) const JOB_RANKS: &[Column] = columns! {
+    workload: Text, "", "name of the job's workload", |c, at| Value::Text(c.meta.workload(rank(c, at).workload));
+    group: Integer, "", "group, from 0", |c, at| integer(rank(c, at).group.into());
+    repetition: Integer, "", "repetition, from 0", |c, at| integer(rank(c, at).repetition.into());
+    rank: Integer, "", "rank within the group, from 0", |c, at| integer(rank(c, at).rank.into());
+    host: Integer, "", "its host", |c, at| integer(rank(c, at).host.into());
+    start_ps: Integer optional, "ps", "begin of its repetition, with its computation; empty if what it waits for did not end",
+        |c, at| picoseconds(rank(c, at).start);
+    completion_ps: Integer optional, "ps",
+        "start_ps to its last message received, acknowledgement or computation; empty if incomplete",
+        |c, at| picoseconds(rank(c, at).completion);
+    ideal_ps: Integer optional, "ps", "completion_ps of the same job alone on an idle network",
+        |c, at| picoseconds(rank(c, at).ideal);
+    slowdown: Real optional, "", "completion_ps over ideal_ps; at least 1 where simulated",
+        |c, at| ratio(c, rank(c, at).completion, rank(c, at).ideal);
+    computation_ps: Integer, "ps", "its computation in the repetition", |c, at| integer(rank(c, at).computation.ps());
+    exposed_ps: Integer optional, "ps", "completion_ps less computation_ps",
+        |c, at| picoseconds(exposed(rank(c, at).completion, rank(c, at).computation));
+    last_flow: Integer optional, "", "flow that ended last; empty if a computation did, or it is incomplete",
+        |c, at| rank(c, at).last_flow.map(u64::from).into();
+    scheme: Text, "", "load balancer of the run", |c, _| text(&c.meta.scheme);
+    seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
+};
+
+pub(super) const JOB_FLOWS: &[Column] = columns! {
+    flow_id: Integer, "", "number of the flow, as in flows", |c, at| integer(flow(c, at).flow_id.into());
+    workload: Text, "", "name of the job's workload", |c, at| Value::Text(c.meta.workload(flow(c, at).workload));
+    group: Integer, "", "group, from 0", |c, at| integer(flow(c, at).group.into());
+    repetition: Integer, "", "repetition, from 0", |c, at| integer(flow(c, at).repetition.into());
+    step: Integer, "", "step of the schedule, from 0", |c, at| integer(flow(c, at).step.into());
+    src_rank: Integer, "", "sending rank within the group", |c, at| integer(flow(c, at).src_rank.into());
+    dst_rank: Integer, "", "receiving rank within the group", |c, at| integer(flow(c, at).dst_rank.into());
+    seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
+};
