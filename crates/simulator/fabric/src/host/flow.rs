@@ -6,9 +6,7 @@ use crate::{
     plan::Plan,
 };
 use anabranch_endpoint::Flow;
-use anabranch_lb::GuidedPaths;
 use anabranch_units::Time;
-use std::sync::Arc;
 
 #[derive(Debug)]
 pub(crate) struct Sending {
@@ -19,13 +17,21 @@ pub(crate) struct Sending {
     pub(super) class: u8,
     /// Base round-trip time of its pair of hosts, in picoseconds.
     pub(super) base_rtt: u64,
-    /// Path list that its tags index, for guided schemes.
-    pub(super) paths: Option<Arc<GuidedPaths>>,
-    pub(super) shortest_rtt: Time,
+    /// For schemes whose tags number paths: per run of paths of equal latency, the number after the last and their base round-trip time.
+    pub(super) path_rtts: Option<Box<[(u32, Time)]>>,
     /// Index among the flows with time series; `u32::MAX`: none.
     pub(super) watch: u32,
     /// Where delays are attributed.
     pub(super) timeline: Option<Box<Timeline>>,
+}
+
+impl Sending {
+    /// Returns the base round-trip time of the path of a tag, where tags number paths.
+    #[inline]
+    pub(super) fn path_rtt(&self, tag: u32) -> Option<Time> {
+        let known = self.path_rtts.as_ref()?.iter().find(|(end, _)| tag >> 16 < *end)?;
+        Some(known.1)
+    }
 }
 
 pub(crate) type SenderFlow = Flow<Sending>;

@@ -13,11 +13,10 @@ use crate::{
     paths::dead_paths,
 };
 use anabranch_endpoint::Flow;
-use anabranch_lb::{FlowInfo, GuidedPaths, PathSpace, registry::TagKind};
+use anabranch_lb::{FlowInfo, PathSpace, registry::TagKind};
 use anabranch_topology::BasePaths;
 use anabranch_transport::Sender;
 use anabranch_units::Time;
-use std::sync::Arc;
 
 #[derive(Debug)]
 pub(super) struct Senders {
@@ -61,7 +60,10 @@ impl Senders {
             paths: PathSpace { uplinks: &plan.topology.uplinks[..levels], dead: &dead, guided: list },
         };
         let numbered = plan.balancers[usize::from(balancer)].host.capabilities().tags() == TagKind::Guided;
-        let paths = list.filter(|_| numbered).map(Arc::clone);
+        let path_rtts = list.filter(|_| numbered).map(|list| {
+            let rtt = |end| Some((end, shortest_rtt + list.detour(end - 1, plan.topology.switch_latency)?));
+            list.steps().iter().filter_map(|step| rtt(step.end)).collect()
+        });
         let scheme_slot = nics.schemes[src.at()][usize::from(balancer)].open(time, &info);
         let sending = Sending {
             flow: number,
@@ -70,8 +72,7 @@ impl Senders {
             balancer,
             class: flow.class,
             base_rtt: base_rtt.ps(),
-            paths,
-            shortest_rtt,
+            path_rtts,
             watch: plan.measure.series_flows.binary_search(&number.0).map_or(u32::MAX, |index| index as u32),
             timeline: plan.measure.attribution.then(|| Box::new(Timeline::new())),
         };
@@ -91,8 +92,7 @@ impl Senders {
         nics.catch_up(cx, host);
         let (plan, time) = (cx.plan, Time::from_ps(cx.now));
         let flow = &mut nics.flows[slot.at()];
-        let detour = |paths: &Arc<GuidedPaths>| paths.detour(packet.tag >> 16, plan.topology.switch_latency);
-        let path_rtt = flow.of.paths.as_ref().and_then(detour).map(|detour| flow.of.shortest_rtt + detour);
+        let path_rtt = flow.of.path_rtt(packet.tag);
         let scheme = nics.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
         let attributes_loss = packet.flags & LAST_HOP == 0 || plan.transport.reports_last_hop_trims();
         let ack = flow.on_ack(&plan.transport, scheme, time, &packet.answer(), path_rtt, None, attributes_loss);
