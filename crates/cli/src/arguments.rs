@@ -581,11 +581,15 @@ pub(crate) struct Bench {
     #[arg(long = "case", value_name = "A,B,...", value_delimiter = ',', conflicts_with_all = ["small", "large"],
         value_parser = clap::builder::PossibleValuesParser::new(anabranch_bench::simulator::CASES.iter().map(|case| case.name)))]
     pub(crate) cases: Vec<String>,
+    /// Predict the speed on these numbers of threads, from the windows of a run, with 1,024 hosts or more
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', conflicts_with = "small",
+        value_parser = clap::value_parser!(u16).range(2..=MAX_THREADS))]
+    pub(crate) predict: Vec<u16>,
     /// Measure real packets over the loopback interface instead, beside plain sockets
-    #[arg(long, conflicts_with_all = ["small", "large", "cases", "threads"])]
+    #[arg(long, conflicts_with_all = ["small", "large", "cases", "threads", "predict"])]
     pub(crate) wire: bool,
     /// Measure messages over the NCCL plugin instead, beside the endpoint's packets
-    #[arg(long, conflicts_with_all = ["small", "large", "cases", "threads", "wire"])]
+    #[arg(long, conflicts_with_all = ["small", "large", "cases", "threads", "predict", "wire"])]
     pub(crate) nccl: bool,
     /// Shared object of the plugin for --nccl [default: the one beside this program]
     #[arg(long, value_name = "PATH", requires = "nccl")]

@@ -6,7 +6,10 @@ use crate::{
 };
 use anabranch_backend::RunError;
 use anabranch_bench::OPT_LEVEL;
-use anabranch_bench::simulator::{BenchError, CASES, Case, CaseResult, LARGE, SMALL, Timed, measure, median};
+use anabranch_bench::simulator::{
+    BARRIER_NS, BenchError, CASES, Case, CaseResult, HOSTS_FOR_TWO_THREADS, LARGE, Predicted, SMALL, Timed, measure,
+    median, predict,
+};
 use anabranch_scenario::machine::{COMMIT, VERSION, machine};
 use serde_json::{Value, json};
 
@@ -30,11 +33,17 @@ pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
     };
     let requested = |case: &&Case| arguments.cases.is_empty() || arguments.cases.iter().any(|name| name == case.name);
     let cases = cases.iter().filter(requested).chain(arguments.large.then_some(&LARGE));
-    let mut all = Vec::new();
+    let (mut all, mut predicted) = (Vec::new(), Vec::new());
     for case in cases {
         note(&format!("measuring {}: the stripped loop and the simulator in turn", case.name));
-        let measured = measure(case, threads, arguments.repetitions.into());
-        all.push(measured.map_err(|error| failure(case, error))?);
+        let measured = measure(case, threads, arguments.repetitions.into()).map_err(|error| failure(case, error))?;
+        let on: Vec<usize> = arguments.predict.iter().map(|&threads| threads.into()).collect();
+        if !on.is_empty() && measured.hosts >= HOSTS_FOR_TWO_THREADS {
+            note(&format!("measuring the windows of {}", case.name));
+            let of_case = predict(case, &on).map_err(|error| failure(case, error))?;
+            predicted.extend(of_case.into_iter().map(|predicted| (case.name, predicted)));
+        }
+        all.push(measured);
     }
     match arguments.format {
         Format::Json => {
@@ -47,11 +56,47 @@ pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
                 "cores": cores(),
                 "repetitions": arguments.repetitions,
                 "cases": cases,
+                "predicted": predicted.iter().map(|(case, of)| predicted_json(case, of)).collect::<Vec<_>>(),
             }));
         }
-        Format::Table => print(&text(&all)),
+        Format::Table => print(&(text(&all) + &prediction_text(&predicted))),
     }
     Ok(())
+}
+
+fn predicted_json(case: &str, of: &Predicted) -> Value {
+    json!({
+        "name": case,
+        "threads": of.threads,
+        "windows": of.windows,
+        "work": of.work,
+        "balance": of.balance,
+        "speedup": of.speedup,
+    })
+}
+
+fn prediction_text(predicted: &[(&str, Predicted)]) -> String {
+    if predicted.is_empty() {
+        return String::new();
+    }
+    let row = |(case, of): &(&str, Predicted)| {
+        vec![
+            (*case).to_string(),
+            of.threads.to_string(),
+            count(of.windows as u64),
+            format!("{:.2}", of.work),
+            format!("{:.2}", of.balance),
+            format!("{:.1}", of.speedup),
+        ]
+    };
+    let header = ["case", "threads", "windows", "work", "balance", "predicted speedup"];
+    let legend = format!(
+        "Predicted, not measured: each window takes as long as its slowest thread, and a barrier of {BARRIER_NS} ns. Work: processor \
+         time of all threads over that of one. Balance: mean over maximum of the threads. Caches and memory that more cores share \
+         are not in it."
+    );
+    let table = Table::new(&header, predicted.iter().map(row).collect()).draw();
+    format!("\n{table}\n{}\n", wrapped(&legend, width()))
 }
 
 fn cores() -> usize {

@@ -75,10 +75,10 @@ fn run_on(arguments: &Run, scenario: &Scenario, backend: &'static BackendEntry) 
     let before = |setup: &_| scenario.foresight(setup, backend).into_iter().for_each(|warning| watch.note(&warning));
     let ran = run_into(scenario, backend, threads, &taken, &captures, &before, &mut |p| watch.progress(0, p));
     watch.close();
-    let (summary, captured) = ran?;
+    let (summary, captured, series) = ran?;
     let _hold = Hold::take();
     taken.check()?;
-    let page = anabranch_report::report(&directory)?;
+    let page = anabranch_report::report_run(&directory, &series)?;
     for warning in summary.warnings() {
         note(&format!("warning: {warning}"));
     }

@@ -26,7 +26,9 @@ mod stall;
 mod steady;
 mod switch;
 mod trigger;
+mod windows;
 
 pub use measure::series_bytes;
 pub use plan::{How, Split, Timing, lossless_problem, shared_cells};
 pub use run::{check, run};
+pub use windows::window_times;

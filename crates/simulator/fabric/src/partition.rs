@@ -257,6 +257,7 @@ impl<'a> Partition<'a> {
     fn run_cell(&mut self, cell: u32, start: u64, end: u64, go_on: &mut dyn FnMut(Status) -> bool) -> bool {
         self.cx.ports.fetch_cell(cell);
         self.cx.ports.cells.open(cell, start, end);
+        self.cx.ports.fetch_histograms(cell);
         let _ = (0..=FETCH).take_while(|&ahead| self.fetch_upcoming(ahead)).count();
         self.cx.ports.lists.open(cell);
         let mut index = 0;

@@ -15,6 +15,9 @@ use anabranch_topology::{NodeId, NodeKind};
 use anabranch_units::Time;
 use std::sync::atomic::Ordering;
 
+/// Number of ports in advance at which a port is prefetched into the processor's caches.
+const FETCH: usize = 8;
+
 pub(crate) fn series(plan: &Plan<'_>, me: u16) -> Series {
     let measure = plan.measure;
     let asked = !measure.series_links.is_empty() || !measure.series_flows.is_empty() || measure.series_scheme;
@@ -80,7 +83,11 @@ pub(crate) fn sample(cx: &mut Ctx<'_>, hosts: &Hosts, switches: &Switches, start
     hold(cx, bytes, now);
     let Ctx { plan, ports, series, .. } = cx;
     let number = series.sample(start);
-    for (port, samples) in &mut series.ports {
+    for index in 0..series.ports.len() {
+        if let Some((ahead, _)) = series.ports.get(index + FETCH) {
+            ports.fetch_port(*ahead);
+        }
+        let (port, samples) = &mut series.ports[index];
         samples.push(sample_port(ports, *port));
     }
     for samples in &mut series.flows {

@@ -1,6 +1,6 @@
 //! The simulator as a backend.
 
-pub use anabranch_fabric::{How, Split, Timing};
+pub use anabranch_fabric::{How, Split, Timing, window_times};
 
 use anabranch_backend::{Backend, Measures, Progress, Refusal, RunError, RunOptions, RunResult, RunRows, Setup};
 use anabranch_settings::Setting;
@@ -65,13 +65,24 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
 
 /// Refuses to skip the steady state of a run that measures packets, or that has none.
 fn refuse_skip(setup: &Setup) -> Result<(), RunError> {
+    if !setup.limits.skip {
+        return Ok(());
+    }
+    let never_settles = |what: &str, why: &str, key: &str| {
+        let found = format!(
+            "found \"steady\" together with {what}, which never settles: {why}, between which its rates look constant"
+        );
+        let help = format!("give `run.skip = \"off\"`, or another `{key}`");
+        Err(RunError::Refused(Refusal::new("run.skip", found, help)))
+    };
     let mut transports = std::iter::once(&setup.transport).chain(setup.own_transports.values());
-    if setup.limits.skip && transports.any(|transport| transport.control().name == "dcqcn") {
-        return Err(RunError::Refused(Refusal::new(
-            "run.skip",
-            "found \"steady\" together with the congestion control `dcqcn`, which never settles: its rates follow timers, between which they look constant",
-            "give `run.skip = \"off\"`, or another `transport.congestion_control`",
-        )));
+    if transports.any(|transport| transport.control().name == "dcqcn") {
+        let control = "transport.congestion_control";
+        return never_settles("the congestion control `dcqcn`", "its rates follow timers", control);
+    }
+    if setup.load_balancers.iter().any(|balancer| balancer.host.name() == "hf2t") {
+        let why = "its threshold changes every `load_balancer.hf2t.refresh`";
+        return never_settles("the host scheme `hf2t`", why, "load_balancer.scheme");
     }
     let of = &setup.measure;
     let asked = [
@@ -85,7 +96,7 @@ fn refuse_skip(setup: &Setup) -> Result<(), RunError> {
         ("a capture", !of.capture_links.is_empty()),
         ("a record of schemes", of.record.is_some()),
     ];
-    let Some((what, _)) = asked.into_iter().find(|(_, is_asked)| setup.limits.skip && *is_asked) else { return Ok(()) };
+    let Some((what, _)) = asked.into_iter().find(|(_, is_asked)| *is_asked) else { return Ok(()) };
     Err(RunError::Refused(Refusal::new(
         "run.skip",
         format!("found \"steady\" together with {what}: packets that are skipped cannot be measured"),

@@ -2,10 +2,12 @@
 
 mod cases;
 mod measured;
+mod predicted;
 mod writing;
 
 pub use cases::{CASES, Case, LARGE, SMALL};
 pub use measured::{CaseResult, Pairs, Timed, median};
+pub use predicted::{BARRIER_NS, Predicted, predict};
 pub use writing::Written;
 
 use crate::stripped;
@@ -43,7 +45,8 @@ pub enum BenchError {
     },
 }
 
-const HOSTS_FOR_TWO_THREADS: u32 = 1024;
+/// Minimum hosts of a fabric for which several threads are measured or predicted.
+pub const HOSTS_FOR_TWO_THREADS: u32 = 1024;
 
 /// Measures `case`: the stripped loop and the simulator in turn, `repetitions` times, so that both see the same changes
 /// of the machine's speed; on a large fabric also on two threads.

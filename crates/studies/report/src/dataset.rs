@@ -5,6 +5,7 @@ mod series;
 mod tail;
 
 pub(crate) use groups::GroupPoint;
+pub use series::SeriesSums;
 pub(crate) use series::{FlowAt, LinksAt, SchemeAt, TimeSeries, faults_of};
 pub(crate) use tail::{PART_COLUMNS, PARTS, TailFlow};
 
@@ -230,6 +231,10 @@ impl Dataset {
         self.schemes.iter().map(|scheme| scheme.name.clone()).collect()
     }
     pub(crate) fn read(dir: &Path) -> Result<Self, ReportError> {
+        Self::read_with(dir, None)
+    }
+    /// Reads as [`Dataset::read`]; `known` are the sums of the only run's series.
+    pub(crate) fn read_with(dir: &Path, known: Option<&SeriesSums>) -> Result<Self, ReportError> {
         let manifest = Manifest::read(dir)?;
         let (paths, unfinished) = run_directories(dir)?;
         let mut summaries = vec![];
@@ -256,7 +261,8 @@ impl Dataset {
         let sets: Vec<BTreeSet<u64>> = names.iter().map(|name| seeds_of(name)).filter(|set| !set.is_empty()).collect();
         let compared = sets.iter().skip(1).fold(sets[0].clone(), |common, set| &common & set);
         let workloads: BTreeSet<&String> = all.iter().flat_map(|summary| summary.workloads.keys()).collect();
-        let mut reader = Reader { workloads: workloads.into_iter().cloned().collect(), missing: BTreeSet::new() };
+        let workloads = workloads.into_iter().cloned().collect();
+        let mut reader = Reader { workloads, missing: BTreeSet::new(), known };
         let mut schemes: Vec<SchemeRuns> = names.into_iter().map(|name| SchemeRuns { name, runs: vec![] }).collect();
         for (path, summary) in &summaries {
             if !compared.is_empty() && !compared.contains(&summary.seed) {
@@ -383,12 +389,13 @@ fn described_by(runs: &[Summary]) -> Manifest {
     }
 }
 
-struct Reader {
+struct Reader<'k> {
     workloads: Vec<String>,
     missing: BTreeSet<(String, String)>,
+    known: Option<&'k SeriesSums>,
 }
 
-impl Reader {
+impl Reader<'_> {
     fn run(&mut self, dir: &Path, summary: &Summary) -> Result<RunRows, ReportError> {
         let named = Manifest::read(dir)?.unwrap_or_default();
         let there = |file: &str| dir.join(file).exists();

@@ -54,6 +54,7 @@ pub use assertion::{Assertion, AssertionError, Checked};
 pub use by_size::{SizePoint, slowdown_by_size};
 pub use claims::{ClaimFigure, ClaimMark, ClaimPage, ClaimPanel, ClaimRow, ClaimShape, write_claims};
 pub use comparison::{ALL, Comparison, ComparisonRow, Coverage, FLOW_METRICS, METRICS, Metric};
+pub use dataset::SeriesSums;
 pub use disk::Content;
 pub use error::ReportError;
 pub use family::{Method, Tested};
@@ -71,7 +72,7 @@ pub use output::{Inputs, OutputDir, OutputFile, PendingFile, files_of};
 pub use perfetto::{PerfettoCounts, export_perfetto};
 pub use read::{finished_runs, read_summary};
 pub use real_run::FaultSummary;
-pub use redraw::{read_comparison, report, report_pooled};
+pub use redraw::{read_comparison, report, report_pooled, report_run};
 pub use sequential::Sequential;
 pub use statistics::{
     CONFIDENCE, Distribution, Estimate, MIN_PAIRS, PairedDifference, SIGNIFICANCE, Test, holm, mean, quantile,

@@ -1,7 +1,7 @@
 use crate::{
     agreement::report_agreement,
     comparison::Comparison,
-    dataset::Dataset,
+    dataset::{Dataset, SeriesSums},
     error::ReportError,
     figures::{Figure, FigureFiles, draw_all},
     json::to_json,
@@ -40,22 +40,30 @@ fn compared(dir: &Path, data: &Dataset) -> Option<Comparison> {
 /// # Errors
 /// [`ReportError`] if `dir` contains no results, they cannot be read, or a file cannot be written. All results are read first.
 pub fn report(dir: &Path) -> Result<PathBuf, ReportError> {
-    draw(dir, false)
+    draw(dir, false, None)
+}
+
+/// Draws as [`report`] a run that this process has just written to `dir`, whose series `sums` are: their rows are not read.
+///
+/// # Errors
+/// As [`report`].
+pub fn report_run(dir: &Path, sums: &SeriesSums) -> Result<PathBuf, ReportError> {
+    draw(dir, false, Some(sums))
 }
 
 /// Draws as [`report`], but also shows several workloads pooled as one, and labels them so.
 pub fn report_pooled(dir: &Path) -> Result<PathBuf, ReportError> {
-    draw(dir, true)
+    draw(dir, true, None)
 }
 
-fn draw(dir: &Path, with_all: bool) -> Result<PathBuf, ReportError> {
+fn draw(dir: &Path, with_all: bool, sums: Option<&SeriesSums>) -> Result<PathBuf, ReportError> {
     if let Some(page) = report_agreement(dir)? {
         return Ok(page);
     }
     if dir.join(SWEEP).exists() {
         return report_sweep(dir, true, "").map(|(_, page)| page);
     }
-    let data = Dataset::read(dir)?;
+    let data = Dataset::read_with(dir, sums)?;
     let comparison = compared(dir, &data);
     let drawn = draw_all(&data, comparison.as_ref(), with_all);
     let provenance = data.provenance();

@@ -107,10 +107,13 @@ fn stage_run(
     let keys = key_values(&summary, provenance);
     let mut files = vec![];
     for table in TABLES {
-        let written = table.always || !(table.rows)(result).is_empty();
+        let rows = (table.rows)(result);
+        if rows.is_empty() && !table.always {
+            continue;
+        }
         let is_limited = table.name == "links" && formats.csv && formats.parquet;
         let omitted = is_limited
-            .then(|| csv_bytes(table, &context))
+            .then(|| csv_bytes(table, &context, &rows))
             .filter(|bytes| *bytes > formats.max_links_csv)
             .map(|bytes| {
                 format!("; links.csv is omitted: about {bytes} B, at most {} B are written", formats.max_links_csv)
@@ -118,12 +121,12 @@ fn stage_run(
         for (extension, wanted) in [("csv", formats.csv && omitted.is_none()), ("parquet", formats.parquet)] {
             let mut entry = FileEntry::of_table(table, extension);
             entry.meaning.extend(omitted.as_deref());
-            if !wanted || !written {
+            if !wanted {
                 continue;
             }
             match extension {
-                "csv" => staging.write(&entry.name, |file| write_csv(table, &context, file))?,
-                _ => staging.write(&entry.name, |file| write_parquet(table, &context, &keys, file))?,
+                "csv" => staging.write(&entry.name, |file| write_csv(table, &context, &rows, file))?,
+                _ => staging.write(&entry.name, |file| write_parquet(table, &context, &rows, &keys, file))?,
             }
             files.push(entry);
         }

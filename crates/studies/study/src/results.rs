@@ -11,8 +11,8 @@ use anabranch_backend::{self as backend, Progress, RunOptions, Setup};
 use anabranch_outcome::RunResult;
 use anabranch_report::{
     Attempt, CollectiveMeta, Content, Finding, FindingKind, Formats, InputEntry, Inputs, LinkFault, Manifest,
-    OutputDir, Provenance, ReportError, ResultKind, RunMeta, Summary, WorkloadMeta, check_files, is_data, read_summary,
-    write_fresh_run, write_run, write_run_to_draw,
+    OutputDir, Provenance, ReportError, ResultKind, RunMeta, SeriesSums, Summary, WorkloadMeta, check_files, is_data,
+    read_summary, write_fresh_run, write_run, write_run_to_draw,
 };
 use anabranch_scenario::{
     backend::{BackendEntry, SIMULATOR},
@@ -49,7 +49,8 @@ pub enum RunError {
 
 /// Runs `scenario` with its seed on `threads` threads into the directory `taken`, and `captures` to their files.
 ///
-/// Partial results are written too, and marked. `before` is called with the setup before the run begins.
+/// Partial results are written too, and marked. `before` is called with the setup before the run begins. Also returns the sums of
+/// the run's series, for [`anabranch_report::report_run`].
 ///
 /// # Errors
 /// [`RunError`]; nothing is written in that case.
@@ -61,7 +62,7 @@ pub fn run_into(
     captures: &Captures,
     before: &dyn Fn(&Setup),
     progress: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<(Summary, Vec<Captured>), RunError> {
+) -> Result<(Summary, Vec<Captured>, SeriesSums), RunError> {
     let to = Destination { is_drawn: true, ..Destination::in_place(scenario.scheme(), taken.directory(), taken) };
     let prepare = |setup: &mut Setup| {
         captures.ask(setup)?;
@@ -71,7 +72,7 @@ pub fn run_into(
     let (setup, result, _hold) = run_setup(scenario, backend, threads, &prepare, progress)?;
     let files = captures.write(&setup, &result)?;
     let summary = to.write(scenario, backend, &setup, &result, threads)?;
-    Ok((summary, files.publish()?))
+    Ok((summary, files.publish()?, SeriesSums::of(&result)))
 }
 
 /// A finished run, in memory.

@@ -77,7 +77,7 @@ fn flag(link: &str, dir: &Path) -> String {
 fn run(rest: &str, dir: &Path, captures: &Captures, threads: usize) -> Result<Vec<Captured>, RunError> {
     let taken = take_directory(&dir.join("results"))?;
     run_into(&scenario(rest), &SIMULATOR, threads, &taken, captures, &|_| {}, &mut |_| true)
-        .map(|(_, captured)| captured)
+        .map(|(_, captured, _)| captured)
 }
 
 fn capture(rest: &str, dir: &Path, threads: usize) -> Vec<Captured> {

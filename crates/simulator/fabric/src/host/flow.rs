@@ -6,10 +6,8 @@ use crate::{
     plan::Plan,
 };
 use anabranch_endpoint::{Flow, Transports};
-use anabranch_lb::GuidedPaths;
 use anabranch_transport::Transport;
 use anabranch_units::Time;
-use std::sync::Arc;
 
 #[derive(Debug)]
 pub(crate) struct Sending {
@@ -20,9 +18,8 @@ pub(crate) struct Sending {
     pub(super) class: u8,
     /// Base round-trip time of its pair of hosts, in picoseconds.
     pub(super) base_rtt: u64,
-    /// Path list that its tags index, for guided schemes.
-    pub(super) paths: Option<Arc<GuidedPaths>>,
-    pub(super) shortest_rtt: Time,
+    /// For schemes whose tags number paths: per run of paths of equal latency, the number after the last and their base round-trip time.
+    pub(super) path_rtts: Option<Box<[(u32, Time)]>>,
     /// Queue pairs open now: those of the scheme, and one per probe without a reply; the most so far.
     pub(super) pairs: u32,
     pub(super) max_pairs: u32,
@@ -36,6 +33,15 @@ impl Transports<Sending> for Plan<'_> {
     #[inline]
     fn of<'a>(&'a self, flow: &'a Sending) -> &'a Transport {
         self.transport_of(flow.flow.0)
+    }
+}
+
+impl Sending {
+    /// Returns the base round-trip time of the path of a tag, where tags number paths.
+    #[inline]
+    pub(super) fn path_rtt(&self, tag: u32) -> Option<Time> {
+        let known = self.path_rtts.as_ref()?.iter().find(|(end, _)| tag >> 16 < *end)?;
+        Some(known.1)
     }
 }
 

@@ -14,11 +14,10 @@ use crate::{
     paths::dead_paths,
 };
 use anabranch_endpoint::Flow;
-use anabranch_lb::{FlowInfo, GuidedPaths, PathSpace, registry::TagKind};
+use anabranch_lb::{FlowInfo, PathSpace, registry::TagKind};
 use anabranch_topology::BasePaths;
 use anabranch_transport::Sender;
 use anabranch_units::Time;
-use std::sync::Arc;
 
 #[derive(Debug)]
 pub(super) struct Senders {
@@ -74,7 +73,10 @@ impl Senders {
         };
         let (numbered, pairs) = (capabilities.tags() == TagKind::Guided, capabilities.queue_pairs());
         cx.nics.open(src, pairs);
-        let paths = list.filter(|_| numbered).map(Arc::clone);
+        let path_rtts = list.filter(|_| numbered).map(|list| {
+            let rtt = |end| Some((end, shortest_rtt + list.detour(end - 1, plan.topology.switch_latency)?));
+            list.steps().iter().filter_map(|step| rtt(step.end)).collect()
+        });
         let scheme_slot = nics.schemes[src.at()][usize::from(balancer)].open(time, &info);
         let sending = Sending {
             flow: number,
@@ -83,8 +85,7 @@ impl Senders {
             balancer,
             class: flow.class,
             base_rtt: base_rtt.ps(),
-            paths,
-            shortest_rtt,
+            path_rtts,
             pairs,
             max_pairs: pairs,
             watch: plan.measure.series_flows.binary_search(&number.0).map_or(u32::MAX, |index| index as u32),
@@ -106,8 +107,7 @@ impl Senders {
         nics.catch_up(cx, host);
         let (plan, time) = (cx.plan, Time::from_ps(cx.now));
         let flow = &mut nics.flows[slot.at()];
-        let detour = |paths: &Arc<GuidedPaths>| paths.detour(packet.tag >> 16, plan.topology.switch_latency);
-        let path_rtt = flow.of.paths.as_ref().and_then(detour).map(|detour| flow.of.shortest_rtt + detour);
+        let path_rtt = flow.of.path_rtt(packet.tag);
         let scheme = nics.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
         let attributes_loss = packet.flags & LAST_HOP == 0 || plan.transports.main().reports_last_hop_trims();
         let ack = flow.on_ack(

@@ -1,6 +1,6 @@
 //! Histograms of the data queue of each port: time spent at each length.
 
-use crate::ids::PortId;
+use crate::{ids::PortId, prefetch::prefetch};
 
 /// Bins of the byte histogram: equal steps up to a limit, then one more.
 const BINS: usize = 64;
@@ -33,6 +33,15 @@ impl Histograms {
             if !self.packets.is_empty() {
                 self.record_packets(port, packets, span);
             }
+        }
+    }
+
+    /// Prefetches the bin of a port that holds `bytes`.
+    #[inline]
+    pub(crate) fn prefetch(&self, port: PortId, bytes: u32) {
+        if bytes > 0 {
+            let bin = ((bytes - 1) >> self.shift).min(BINS as u32 - 1);
+            prefetch(self.bytes.as_ptr().wrapping_add(port.at() * BINS + bin as usize));
         }
     }
 

@@ -29,16 +29,6 @@ pub(crate) struct PortCounters {
     pub(crate) pauses: u64,
 }
 
-/// Random stream for marks and for the choice of the packet to trim; created on first use.
-#[derive(Clone, Debug, Default)]
-struct Draws(Option<Box<Stream>>);
-
-impl Draws {
-    fn of(&mut self, seed: u64, link_key: u64) -> &mut Stream {
-        self.0.get_or_insert_with(|| Box::new(Stream::keyed(seed, link_key, "red")))
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct Backlog<'a> {
     pub(super) plan: &'a Plan<'a>,
@@ -56,7 +46,8 @@ pub(crate) struct Backlog<'a> {
     pub(super) paused_times: PausedTimes,
     /// Ingress and class that receive a resume once the packet just taken has started.
     pub(super) resumes: Option<(u32, u8)>,
-    draws: Vec<Draws>,
+    /// Per port, random stream for marks and for the choice of the packet to trim; created on first use.
+    draws: Vec<Option<Box<Stream>>>,
     pub(super) limits: AllLimits,
     control_limit: u32,
 }
@@ -89,7 +80,7 @@ impl<'a> Backlog<'a> {
                 fabric.classes,
             ),
             resumes: None,
-            draws: vec![Draws::default(); count],
+            draws: vec![None; count],
             limits: AllLimits::new(fabric),
             control_limit: fabric.control_limit,
         }
@@ -374,9 +365,11 @@ impl<'a> Backlog<'a> {
 
     #[inline(never)]
     fn mark(&mut self, port: PortId, id: PacketId, bytes: u32, time: u64) {
-        let (plan, link) = (self.plan, self.link(port) as usize);
-        let draws = &mut self.draws[port.at()];
-        if self.limits.of(port).marking.marks(bytes, || draws.of(plan.seed, plan.links[link].key).unit()) {
+        if self.draws[port.at()].is_none() {
+            self.create_draws(port);
+        }
+        let Some(draws) = &mut self.draws[port.at()] else { return };
+        if self.limits.of(port).marking.marks(bytes, || draws.unit()) {
             self.packets[id].flags |= MARKED;
             self.counters[port.at()].marked += 1;
             if self.ports[port.at()].flags & WATCHED != 0 {
@@ -385,9 +378,18 @@ impl<'a> Backlog<'a> {
         }
     }
 
-    fn draws(&mut self, port: PortId) -> &mut Stream {
+    /// Creates the stream of a port, so that later draws do not read its link.
+    #[cold]
+    fn create_draws(&mut self, port: PortId) {
         let key = self.plan.links[self.link(port) as usize].key;
-        self.draws[port.at()].of(self.plan.seed, key)
+        self.draws[port.at()] = Some(Box::new(Stream::keyed(self.plan.seed, key, "red")));
+    }
+
+    fn draws(&mut self, port: PortId) -> &mut Stream {
+        if self.draws[port.at()].is_none() {
+            self.create_draws(port);
+        }
+        self.draws[port.at()].as_mut().expect("just created")
     }
 
     pub(super) fn drop_packet(&mut self, port: PortId, id: PacketId, how: TraceEvent, now: u64) {

@@ -503,6 +503,21 @@ impl<'a> Ports<'a> {
         }
     }
 
+    /// Prefetches a port with its counters.
+    pub(crate) fn fetch_port(&self, port: PortId) {
+        prefetch(self.port(port));
+        prefetch(&self.port(port).account);
+        prefetch(self.queues.counters(port));
+    }
+
+    /// Prefetches the histograms of the cell's queues; the ports have been fetched meanwhile.
+    pub(crate) fn fetch_histograms(&self, cell: u32) {
+        let ports = self.plan.ports_of_cell(cell);
+        for port in ports.map(PortId) {
+            self.queues.histograms.prefetch(port, self.port(port).waiting_bytes);
+        }
+    }
+
     #[inline]
     pub(crate) fn fetch_listed(&self, index: usize) {
         if let Some(port) = self.lists.get(index) {

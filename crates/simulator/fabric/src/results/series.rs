@@ -28,19 +28,27 @@ fn ports(plan: &Plan<'_>, partitions: &[Partition<'_>], end: Time) -> Vec<PortSe
     links.sort_unstable();
     links.dedup();
     let name = |node: u32| plan.topology.node(NodeId(node)).name.clone();
+    // All ports are sampled at the same times.
+    let times: Vec<Vec<(u32, u64)>> = partitions
+        .iter()
+        .map(|partition| {
+            let series = &partition.cx.series;
+            let of = |number: u32| series.times(number as usize, end.ps()).map(move |time| (number, time));
+            (0..series.samples() as u32).flat_map(of).collect()
+        })
+        .collect();
     let of_link = |link: u32| {
-        let series = &partitions[usize::from(plan.owner_of_link(link))].cx.series;
+        let owner = usize::from(plan.owner_of_link(link));
+        let series = &partitions[owner].cx.series;
         let recorded = series.ports.binary_search_by_key(&plan.port_of(link), |port| port.0);
         let recorded = recorded.map_or(&[][..], |index| &series.ports[index].1);
-        let at_times = |(number, sampled): (usize, &SampledPort)| {
-            let sampled = *sampled;
-            series.times(number, end.ps()).map(move |time| port_sample(time, &sampled))
-        };
+        let at_time = |(number, time): &(u32, u64)| port_sample(*time, &recorded[*number as usize]);
+        let known = times[owner].iter().take_while(|(number, _)| (*number as usize) < recorded.len()).count();
         let ends = &plan.links[link as usize];
         PortSeries {
             from: name(ends.from),
             to: name(ends.to),
-            samples: recorded.iter().enumerate().flat_map(at_times).collect(),
+            samples: times[owner][..known].iter().map(at_time).collect(),
         }
     };
     links.into_iter().filter(|_| plan.measure.series_interval > Time::ZERO).map(of_link).collect()

@@ -1,7 +1,8 @@
 //! Time series, aggregated while they are read: figures show the sum and the worst of thousands of ports.
 
-use super::{LinkPoint, Reader};
+use super::{LinkPoint, Reader, group};
 use crate::{error::ReportError, tables::Frame};
+use anabranch_outcome::{LinkRow, PortSample, RunResult};
 use anabranch_units::Time;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -53,13 +54,77 @@ pub(crate) struct TimeSeries {
     pub(crate) faults: Vec<(u64, String)>,
 }
 
+/// Time series of ports, summed over the links of a tier and direction: what figures show of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SeriesSums {
+    by_group: BTreeMap<String, Vec<LinksAt>>,
+}
+
+impl SeriesSums {
+    /// Sums up the series of a run in memory: the same as from its files.
+    pub fn of(result: &RunResult) -> Self {
+        let mut sums = SeriesSums::default();
+        if result.series.is_empty() {
+            return sums;
+        }
+        let class = |link: &LinkRow| group(&link.tier, link.direction);
+        let group_of: BTreeMap<(&str, &str), String> =
+            result.links.iter().map(|link| ((link.from.as_str(), link.to.as_str()), class(link))).collect();
+        for port in &result.series {
+            let Some(group) = group_of.get(&(port.from.as_str(), port.to.as_str())) else { continue };
+            let sample = |sample: &PortSample| LinksAt {
+                time_ps: sample.time.ps(),
+                ports: 1,
+                sent_bytes: sample.sent_bytes,
+                deepest_bytes: sample.queue_bytes,
+                marks: sample.ecn_marks,
+                losses: sample.trims + sample.drops,
+                paused: u64::from(sample.paused),
+            };
+            sums.add(group, port.samples.iter().map(sample));
+        }
+        sums
+    }
+
+    /// Adds the samples of a port, in the order of time.
+    fn add(&mut self, group: &str, port: impl Iterator<Item = LinksAt>) {
+        if !self.by_group.contains_key(group) {
+            self.by_group.insert(group.to_string(), Vec::new());
+        }
+        let Some(samples) = self.by_group.get_mut(group) else { return };
+        let mut guess = 0;
+        for sample in port {
+            // Ports of a group are sampled at the same times.
+            let at = match samples.get(guess) {
+                Some(sum) if sum.time_ps == sample.time_ps => guess,
+                _ => samples.partition_point(|sum| sum.time_ps < sample.time_ps),
+            };
+            if samples.get(at).is_none_or(|sum| sum.time_ps != sample.time_ps) {
+                samples.insert(at, LinksAt { time_ps: sample.time_ps, ..LinksAt::default() });
+            }
+            guess = at + 1;
+            let sum = &mut samples[at];
+            sum.ports += sample.ports;
+            sum.sent_bytes += sample.sent_bytes;
+            sum.deepest_bytes = sum.deepest_bytes.max(sample.deepest_bytes);
+            sum.marks += sample.marks;
+            sum.losses += sample.losses;
+            sum.paused += sample.paused;
+        }
+    }
+}
+
 fn whole(frame: &Frame, name: &str, row: usize) -> u64 {
     frame.integers(name).get(row).copied().flatten().unwrap_or_default()
 }
 
-impl Reader {
+impl Reader<'_> {
     pub(super) fn series(&mut self, dir: &Path, links: &[LinkPoint]) -> Result<TimeSeries, ReportError> {
-        let (links_at, flows, scheme) = (self.link_series(dir, links)?, self.flow_series(dir)?, self.scheme(dir)?);
+        let links_at = match self.known {
+            Some(known) => known.by_group.clone(),
+            None => self.link_series(dir, links)?,
+        };
+        let (flows, scheme) = (self.flow_series(dir)?, self.scheme(dir)?);
         Ok(TimeSeries { links: links_at, flows, scheme, faults: faults(links) })
     }
 
@@ -69,7 +134,7 @@ impl Reader {
         let Some(frame) = self.frame(dir, "series", COLUMNS)? else { return Ok(BTreeMap::new()) };
         let group_of: BTreeMap<(&str, &str), &str> =
             links.iter().map(|link| ((link.from.as_str(), link.to.as_str()), &*link.group)).collect();
-        let mut groups: BTreeMap<&str, Vec<LinksAt>> = BTreeMap::new();
+        let mut sums = SeriesSums::default();
         let column = |name| frame.integers(name);
         let (times, queues, sent) = (column("time_ps"), column("queue_bytes"), column("sent_bytes"));
         let (marks, trims, drops) = (column("ecn_marks"), column("trims"), column("drops"));
@@ -86,30 +151,18 @@ impl Reader {
             let next = (first + 1..frame.rows()).find(|row| ends(*row) != port).unwrap_or(frame.rows());
             let rows = std::mem::replace(&mut first, next)..next;
             let Some(group) = group_of.get(&port) else { continue };
-            let samples = groups.entry(group).or_default();
-            let mut guess = 0;
-            for row in rows {
-                let time_ps = of(times, row);
-                // Ports of a group are sampled at the same times.
-                let at = match samples.get(guess) {
-                    Some(sample) if sample.time_ps == time_ps => guess,
-                    _ => samples.partition_point(|sample| sample.time_ps < time_ps),
-                };
-                if samples.get(at).is_none_or(|sample| sample.time_ps != time_ps) {
-                    samples.insert(at, LinksAt { time_ps, ..LinksAt::default() });
-                }
-                guess = at + 1;
-                let sum = &mut samples[at];
-                sum.ports += 1;
-                sum.sent_bytes += of(sent, row);
-                sum.deepest_bytes = sum.deepest_bytes.max(of(queues, row));
-                sum.marks += of(marks, row);
-                sum.losses += of(trims, row) + of(drops, row);
-                sum.paused += u64::from(paused.get(row).copied().unwrap_or_default());
-            }
+            let sample = |row| LinksAt {
+                time_ps: of(times, row),
+                ports: 1,
+                sent_bytes: of(sent, row),
+                deepest_bytes: of(queues, row),
+                marks: of(marks, row),
+                losses: of(trims, row) + of(drops, row),
+                paused: u64::from(paused.get(row).copied().unwrap_or_default()),
+            };
+            sums.add(group, rows.map(sample));
         }
-        let groups = groups.into_iter().map(|(group, samples)| (group.to_string(), samples)).collect();
-        Ok(groups)
+        Ok(sums.by_group)
     }
 
     fn flow_series(&mut self, dir: &Path) -> Result<BTreeMap<u64, Vec<FlowAt>>, ReportError> {

@@ -32,6 +32,11 @@ impl Bits {
     fn with_capacity(bits: usize) -> Self {
         Bits { bytes: Vec::with_capacity(bits.div_ceil(8)), len: 0 }
     }
+    /// Returns a bit.
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> bool {
+        self.bytes[index / 8] >> (index % 8) & 1 == 1
+    }
     fn push(&mut self, set: bool) {
         if self.len.is_multiple_of(8) {
             self.bytes.push(0);
@@ -51,6 +56,11 @@ pub struct Validity {
 }
 
 impl Validity {
+    /// Returns `true` if the cell is not empty.
+    #[inline]
+    pub(super) fn has(&self, cell: usize) -> bool {
+        self.bits.as_ref().is_none_or(|bits| bits.get(cell))
+    }
     /// `empty` is `true` for each empty cell; `before` other cells precede them.
     fn extend(&mut self, before: usize, any_empty: bool, empty: impl Iterator<Item = bool>) {
         if any_empty || self.bits.is_some() {
@@ -121,6 +131,26 @@ impl<'r> Filling<'r> {
             ColumnKind::Real => Filling::Real(Vec::with_capacity(rows), Validity::default()),
             ColumnKind::Text => Filling::Text(Words { keys: Vec::with_capacity(rows), ..Words::default() }),
             ColumnKind::Flag => Filling::Flag(Bits::with_capacity(rows), Validity::default()),
+        }
+    }
+
+    /// Removes all cells, but keeps their memory.
+    pub(super) fn clear(&mut self) {
+        let (Filling::Integer(.., validity)
+        | Filling::Unsigned(.., validity)
+        | Filling::Real(.., validity)
+        | Filling::Flag(.., validity)
+        | Filling::Text(Words { validity, .. })) = self;
+        validity.bits = None;
+        match self {
+            Filling::Integer(cells, _) => cells.clear(),
+            Filling::Unsigned(cells, _) => cells.clear(),
+            Filling::Real(cells, _) => cells.clear(),
+            Filling::Flag(bits, _) => {
+                bits.bytes.clear();
+                bits.len = 0;
+            }
+            Filling::Text(words) => words.keys.clear(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Writing of tables as Parquet, through the low-level column writers.
 
-use super::{At, Column, ColumnKind, Context, Table, Value};
+use super::{At, Column, ColumnKind, Context, Filling, Table, Validity, Value};
 use parquet::{
     basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical},
     data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type},
@@ -8,19 +8,23 @@ use parquet::{
     file::{
         metadata::KeyValue,
         properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr},
-        writer::{SerializedFileWriter, SerializedRowGroupWriter},
+        writer::{SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter},
     },
     schema::types::{ColumnPath, Type, TypePtr},
 };
-use std::{io::Write, sync::Arc};
+use std::{borrow::Cow, io::Write, sync::Arc};
 
 /// Maximum number of rows of a row group; bounds the memory of writing.
 const ROW_GROUP: usize = 1 << 18;
+
+/// Number of rows of a column that are in memory at once.
+const BATCH: usize = 1 << 12;
 
 /// `provenance` is stored in the file's key-value metadata, with the unit of every column that has one.
 pub(crate) fn write_parquet(
     table: &Table,
     context: &Context<'_>,
+    rows: &[At],
     provenance: &[(String, String)],
     to: impl Write + Send,
 ) -> Result<()> {
@@ -29,23 +33,16 @@ pub(crate) fn write_parquet(
         table.columns.iter().map(|c| Field { name: c.name, kind: c.kind, optional: c.optional }).collect();
     let properties = writer_properties(provenance, units, &fields);
     let mut writer = SerializedFileWriter::new(to, schema(table.name, &fields)?, properties)?;
-    let rows = (table.rows)(context.result);
+    let mut fillings: Vec<Filling<'_>> =
+        table.columns.iter().map(|column| Filling::new(column.kind, BATCH.min(rows.len()))).collect();
     for rows in rows.chunks(ROW_GROUP) {
         let mut group = writer.next_row_group()?;
-        for column in table.columns {
+        for (column, filling) in table.columns.iter().zip(&mut fillings) {
             match column.kind {
-                ColumnKind::Integer => write::<Int64Type, _>(&mut group, column, context, rows, |value| match value {
-                    Value::Integer(value) => i64::try_from(value).ok(),
-                    _ => None,
-                }),
-                ColumnKind::Unsigned => write::<Int64Type, _>(&mut group, column, context, rows, |value| match value {
-                    Value::Integer(value) => Some(value as i64),
-                    _ => None,
-                }),
-                ColumnKind::Real => write::<DoubleType, _>(&mut group, column, context, rows, |value| match value {
-                    Value::Real(value) => Some(value),
-                    _ => None,
-                }),
+                ColumnKind::Integer | ColumnKind::Unsigned => {
+                    numbers::<Int64Type, _>(&mut group, column, context, rows, filling)
+                }
+                ColumnKind::Real => numbers::<DoubleType, _>(&mut group, column, context, rows, filling),
                 ColumnKind::Text => {
                     // Consecutive rows often have equal texts, which share one copy.
                     let mut last = ByteArray::from("");
@@ -126,6 +123,75 @@ pub(super) fn schema(name: &str, fields: &[Field<'_>]) -> Result<TypePtr> {
     Ok(Arc::new(Type::group_type_builder(name).with_fields(fields.collect::<Result<_>>()?).build()?))
 }
 
+fn next_column<'g, W: Write + Send>(
+    group: &'g mut SerializedRowGroupWriter<'_, W>,
+    column: &Column,
+) -> Result<SerializedColumnWriter<'g>> {
+    group.next_column()?.ok_or_else(|| ParquetError::General(format!("no place for column {}", column.name)))
+}
+
+fn unfit(column: &Column) -> ParquetError {
+    ParquetError::General(format!("a value does not fit in column {}", column.name))
+}
+
+/// A type of numbers, as the cells of a [`Filling`].
+trait Number: DataType {
+    /// Returns the cells and their validity; `None` if they are of another type.
+    fn cells<'f>(filling: &'f Filling<'_>) -> Option<(Cow<'f, [Self::T]>, &'f Validity)>;
+}
+
+impl Number for Int64Type {
+    fn cells<'f>(filling: &'f Filling<'_>) -> Option<(Cow<'f, [i64]>, &'f Validity)> {
+        match filling {
+            Filling::Integer(cells, validity) => Some((Cow::Borrowed(cells), validity)),
+            Filling::Unsigned(cells, validity) => Some((cells.iter().map(|cell| *cell as i64).collect(), validity)),
+            _ => None,
+        }
+    }
+}
+
+impl Number for DoubleType {
+    fn cells<'f>(filling: &'f Filling<'_>) -> Option<(Cow<'f, [f64]>, &'f Validity)> {
+        if let Filling::Real(cells, validity) = filling { Some((Cow::Borrowed(cells), validity)) } else { None }
+    }
+}
+
+/// Writes a column of numbers, which are filled into `filling` a batch at a time: they stay in the processor's caches.
+fn numbers<'r, T: Number<T: Copy>, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    column: &Column,
+    context: &Context<'r>,
+    rows: &[At],
+    filling: &mut Filling<'r>,
+) -> Result<()> {
+    let mut writer = next_column(group, column)?;
+    let (mut levels, mut filled) = (Vec::new(), Vec::new());
+    for rows in rows.chunks(BATCH) {
+        filling.clear();
+        if !(column.fill)(context, rows, filling) {
+            return Err(unfit(column));
+        }
+        let (cells, validity) = T::cells(filling).ok_or_else(|| unfit(column))?;
+        match &validity.bits {
+            Some(_) if !column.optional => return Err(unfit(column)),
+            Some(_) => {
+                levels.clear();
+                levels.extend((0..rows.len()).map(|row| i16::from(validity.has(row))));
+                filled.clear();
+                filled.extend((0..rows.len()).filter(|row| validity.has(*row)).map(|row| cells[row]));
+                writer.typed::<T>().write_batch(&filled, Some(&levels), None)?;
+            }
+            None => {
+                levels.clear();
+                levels.resize(if column.optional { rows.len() } else { 0 }, 1);
+                writer.typed::<T>().write_batch(&cells, column.optional.then_some(levels.as_slice()), None)?;
+            }
+        }
+    }
+    writer.close()
+}
+
+/// Writes a column whose cells are converted one by one.
 fn write<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     column: &Column,
@@ -133,22 +199,23 @@ fn write<T: DataType, W: Write + Send>(
     rows: &[At],
     mut convert: impl FnMut(Value<'_>) -> Option<T::T>,
 ) -> Result<()> {
-    let mut values = Vec::with_capacity(rows.len());
-    let mut levels = Vec::with_capacity(if column.optional { rows.len() } else { 0 });
-    for &at in rows {
-        match (column.get)(context, at) {
-            Value::Empty if column.optional => levels.push(0),
-            value => {
-                let unfit = || ParquetError::General(format!("a value does not fit in column {}", column.name));
-                values.push(convert(value).ok_or_else(unfit)?);
-                if column.optional {
-                    levels.push(1);
+    let mut writer = next_column(group, column)?;
+    let (mut values, mut levels) = (Vec::with_capacity(BATCH.min(rows.len())), Vec::new());
+    for rows in rows.chunks(BATCH) {
+        values.clear();
+        levels.clear();
+        for &at in rows {
+            match (column.get)(context, at) {
+                Value::Empty if column.optional => levels.push(0),
+                value => {
+                    values.push(convert(value).ok_or_else(|| unfit(column))?);
+                    if column.optional {
+                        levels.push(1);
+                    }
                 }
             }
         }
+        writer.typed::<T>().write_batch(&values, column.optional.then_some(levels.as_slice()), None)?;
     }
-    let mut writer =
-        group.next_column()?.ok_or_else(|| ParquetError::General(format!("no place for column {}", column.name)))?;
-    writer.typed::<T>().write_batch(&values, column.optional.then_some(levels.as_slice()), None)?;
     writer.close()
 }

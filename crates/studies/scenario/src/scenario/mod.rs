@@ -550,12 +550,14 @@ impl Scenario {
         let unmeasured = measured::unmeasured(setup, &(backend.make)(self).measures(), backend.name);
         let cells = if *backend == SIMULATOR { anabranch_fabric::shared_cells(&setup.topology) } else { None };
         let dead = if *backend == SIMULATOR { dead_ends::warning(self, setup, backend) } else { None };
+        let unsettled = run::rarely_settles(setup);
         fault::never_down(&self.faults, setup, &self.tree)
             .into_iter()
             .chain(overlap::warnings(&self.workloads, setup, &self.tree))
             .chain(dead)
             .chain(long)
             .chain(cells)
+            .chain(unsettled)
             .chain(unmeasured)
             .collect()
     }

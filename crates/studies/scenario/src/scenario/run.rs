@@ -2,6 +2,7 @@
 
 use super::chosen::ChosenFlows;
 use crate::{error::ScenarioError, section::Section, tree::Tree};
+use anabranch_backend::{LoadBalancer, Setup};
 use anabranch_settings::{Auto, InvalidValue, Never, Raw, Setting, ValueSchema, choices, parameters};
 use anabranch_units::{Bytes, Time};
 
@@ -139,6 +140,16 @@ pub(crate) fn read_run(section: Option<Section<'_>>, tree: &Tree) -> Result<RunP
         }
     }
     Ok(run)
+}
+
+/// Returns a warning where the steady state is to be skipped, but hosts keep the paths of flows: where these share links, their rates
+/// rarely settle.
+pub(crate) fn rarely_settles(setup: &Setup) -> Option<String> {
+    let keeps_path = |balancer: &&LoadBalancer| balancer.host.capabilities().keeps_path();
+    let name = &setup.load_balancers.iter().find(keeps_path).filter(|_| setup.limits.skip)?.name;
+    Some(format!(
+        "run.skip = \"steady\": the rates of flows that share links rarely settle under `{name}`, and such runs are simulated in full"
+    ))
 }
 
 pub(crate) fn read_measure(section: Option<Section<'_>>, tree: &Tree) -> Result<MeasureParameters, ScenarioError> {
