@@ -1,10 +1,13 @@
 """The parts of a scenario. Written by `python/generate.py`; do not edit."""
 
 from .topology import (
+    Clos,
     Dragonfly,
     FatTree,
     LeafSpine,
     LinkOverride,
+    RailOnly,
+    RailOptimised,
     SlimFly,
     TopologyFile,
 )
@@ -26,6 +29,7 @@ from .fabric import (
     Fault,
     Measure,
     RunOptions,
+    Servers,
     Wire,
 )
 from .transport import (
@@ -76,7 +80,7 @@ ALIASES = ["ecmp", "ops", "rps", "packet-random", "rr", "rr-host", "reps", "bitm
 """Pairs of schemes by name."""
 HOST_SCHEMES = ["ecmp", "ops", "rr", "reps", "bitmap", "mixed", "plb", "flowbender", "flowlet", "co-prime", "prime", "hopper", "hf2t", "qp-spray", "flicr", "spritz-scout", "spritz-spray", "spritz-coarse"]
 SWITCH_SCHEMES = ["ecmp", "ev-index", "ar", "drill", "letflow", "conga", "conweave", "rr", "random", "source-guided", "coarse-guided", "minimal", "valiant", "ugal"]
-TopologyKind = LeafSpine | FatTree | Dragonfly | SlimFly | TopologyFile
+TopologyKind = LeafSpine | FatTree | Clos | RailOptimised | RailOnly | Dragonfly | SlimFly | TopologyFile
 WorkloadKind = Poisson | Permutation | Incast | Adversarial | Microbenchmark | AllToAll | Collective | TrainingRounds | WorkloadFile | Nccl
 TransportKind = Uet | Roce
 
@@ -85,6 +89,7 @@ __all__ = [
     "AllToAll",
     "Ar",
     "Bitmap",
+    "Clos",
     "CoPrime",
     "CoarseGuided",
     "Collective",
@@ -122,11 +127,14 @@ __all__ = [
     "Poisson",
     "Prime",
     "QpSpray",
+    "RailOnly",
+    "RailOptimised",
     "Random",
     "Reps",
     "Roce",
     "Rr",
     "RunOptions",
+    "Servers",
     "SlimFly",
     "Smartt",
     "SourceGuided",

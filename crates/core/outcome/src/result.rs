@@ -1,5 +1,5 @@
 use crate::{
-    Clock, Conservation, FlowRow, FlowSeries, LinkRow, LinkWindow, Measures, OnWire, PortSeries, RunMetrics,
+    Clock, Conservation, FlowRow, FlowSeries, GpuRow, LinkRow, LinkWindow, Measures, OnWire, PortSeries, RunMetrics,
     SchemeSeries, UplinkCount, Watched,
 };
 use anabranch_units::Time;
@@ -32,6 +32,8 @@ pub struct RunRows {
     pub flows: Vec<FlowRow>,
     /// Per directed link, in link order.
     pub links: Vec<LinkRow>,
+    /// Per GPU, in their order; empty without servers.
+    pub gpus: Vec<GpuRow>,
     /// Totals.
     pub counters: RunMetrics,
     /// Conservation of packets and bytes; `None`: not checked.
@@ -90,6 +92,7 @@ impl RunResult {
             Some(links) => rows.links.iter_mut().for_each(|link| link.keep(links)),
             None => {
                 rows.links.clear();
+                rows.gpus.clear();
                 rows.window = None;
             }
         }

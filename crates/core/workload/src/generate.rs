@@ -1,8 +1,8 @@
 //! Merges the flows of all workloads: splits, numbers, sorts.
 
 use crate::{
-    FileFailure, Flow, GeneratedAs, HostView, MAX_NUMBER, NcclJob, ReadFile, Start, Trigger, TriggerId, WorkloadError,
-    WorkloadInfo, WorkloadParameters,
+    FileFailure, Flow, GeneratedAs, HostView, MAX_NUMBER, NcclJob, ReadFile, ServerParameters, Start, Trigger,
+    TriggerId, WorkloadError, WorkloadInfo, WorkloadParameters,
     flow::NO_CLASS,
     names::wrong_workload_name,
     traffic::Traffic,
@@ -12,7 +12,7 @@ use anabranch_random::{Stream, mix, name_key};
 use std::collections::HashSet;
 
 /// The fabric needs two bits of their number.
-const MAX_TRIGGERS: usize = 1 << 30;
+pub(crate) const MAX_TRIGGERS: usize = 1 << 30;
 
 /// Maximum number of workloads, with their splits and the parts of flow files.
 pub const MAX_WORKLOADS: usize = 1 << 16;
@@ -28,6 +28,8 @@ pub struct FlowSet {
     pub workloads: Vec<WorkloadInfo>,
     /// Collectives that ranks run themselves; some flows represent their messages.
     pub jobs: Vec<NcclJob>,
+    /// The servers whose NICs are the hosts ([`ServerParameters::route`]); `None`: a host is an endpoint.
+    pub servers: Option<ServerParameters>,
 }
 
 /// Output of a list of workloads.

@@ -12,6 +12,7 @@ mod generate;
 mod kinds;
 mod names;
 mod pairs;
+mod servers;
 mod sizes;
 mod traffic;
 mod view;
@@ -19,7 +20,9 @@ mod view;
 pub use common::CommonParameters;
 pub use error::WorkloadError;
 pub use files::{FileFormat, StartAt, StartUnit};
-pub use flow::{CollectiveInfo, Flow, MAX_NUMBER, Start, Trigger, TriggerId, TriggerKind, WorkloadInfo};
+pub use flow::{
+    CollectiveInfo, Flow, GpuPair, MAX_NUMBER, Medium, Start, Trigger, TriggerId, TriggerKind, WorkloadInfo,
+};
 pub use generate::{FlowSet, Generated, MAX_WORKLOADS, generate, generate_all};
 pub use kinds::{
     WorkloadParameters,
@@ -37,6 +40,7 @@ pub use kinds::{
 };
 pub use names::names;
 pub use pairs::Scope;
+pub use servers::{CrossRail, ServerParameters};
 pub use sizes::{SIZE_DISTRIBUTIONS, SizeDistribution, SizesAbout};
 pub use traffic::{FailedSwitch, FileFailure};
 pub use view::{FLOW_MEMORY, GeneratedAs, HostView, LowDiameter, Members, ReadFile, ServerView};
