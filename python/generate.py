@@ -165,7 +165,7 @@ def files(schema: Schema) -> dict[str, str]:
     add("workload", "Workloads.", classes)
 
     classes = [("Fabric", part("Fabric", top["fabric"], top["fabric"]["description"], table="fabric"))]
-    for key, name in [("measure", "Measure"), ("run", "RunOptions"), ("compare", "CompareOptions"), ("wire", "Wire")]:
+    for key, name in [("servers", "Servers"), ("measure", "Measure"), ("run", "RunOptions"), ("compare", "CompareOptions"), ("wire", "Wire")]:
         classes.append((name, part(name, top[key], top[key]["description"], table=key)))
     classes.append(("Fault", part("Fault", top["fault"]["items"], top["fault"]["description"], table="fault")))
     add("fabric", "The fabric, faults, measurements, and when a run ends.", classes)

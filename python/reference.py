@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "reference" / "python.md"
 CHAPTERS = {
     "Scenarios": [("_scenario", ["Scenario"])],
     "Runs and comparisons": [("_result", ["run", "load", "compare", "Run", "Comparison"])],
-    "Summaries": [("_summary", ["Summary", "FlowSummary", "GroupSummary", "Distribution", "FlowCounts", "Counters", "Conservation", "Balance", "Queues"])],
+    "Summaries": [("_summary", ["Summary", "FlowSummary", "GroupSummary", "Distribution", "FlowCounts", "Counters", "Conservation", "Balance", "Queues", "ScaleUp"])],
     "Tables": [("_table", ["Table", "Column"])],
     "Sweeps": [("_sweep", ["sweep", "Sweep"]), ("_slurm", ["slurm"])],
     "Tuning": [("_tune", ["tune", "Range", "Tuning", "Trial", "Gain"])],

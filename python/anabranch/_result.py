@@ -85,6 +85,11 @@ class Run:
         return self.table("job_flows")
 
     @property
+    def gpus(self) -> Table:
+        """A row per GPU with its port to the scale-up network, if the scenario has `servers`."""
+        return self.table("gpus")
+
+    @property
     def series(self) -> Table:
         """Time series of ports, of the links in `measure.series_links`."""
         return self.table("series")
@@ -115,6 +120,7 @@ class Run:
 
 
 _HOW_TO_MEASURE = {
+    "gpus": "give the scenario servers",
     "series": 'ask for it: .with_({"measure.series_links": ["leaf*"]})',
     "series_flows": 'ask for it: .with_({"measure.series_flows": ["first:10"]})',
     "series_scheme": 'ask for it: .with_({"measure.series_scheme": True})',

@@ -36,6 +36,7 @@ class Scenario:
         name: str | None = None,
         seed: int | None = None,
         topology: parts.TopologyKind | Mapping[str, Any] | None = None,
+        servers: parts.Servers | Mapping[str, Any] | None = None,
         fabric: parts.Fabric | Mapping[str, Any] | None = None,
         transport: parts.TransportKind | Mapping[str, Any] | None = None,
         load_balancer: Part | Mapping[str, Any] | str | None = None,
@@ -47,7 +48,7 @@ class Scenario:
         wire: parts.Wire | Mapping[str, Any] | None = None,
     ) -> None:
         given = {
-            "name": name, "seed": seed, "topology": topology, "fabric": fabric, "transport": transport,
+            "name": name, "seed": seed, "topology": topology, "servers": servers, "fabric": fabric, "transport": transport,
             "load_balancer": load_balancer, "workloads": workloads, "faults": faults, "measure": measure, "run": run,
             "compare": compare, "wire": wire,
         }  # fmt: skip
@@ -126,6 +127,8 @@ class Scenario:
         out: dict[str, Any] = {"name": document["name"], "seed": int(document["seed"])}
         for key, kinds in [("topology", _kinds("topology")), ("transport", _kinds("transport"))]:
             out[key] = kinds[document[key]["kind"]]._from_document(document[key])
+        if "servers" in document:
+            out["servers"] = parts.Servers._from_document(document["servers"])
         out["fabric"] = parts.Fabric._from_document(document["fabric"])
         out["load_balancer"] = parts.LoadBalancer._from_document(document["load_balancer"])
         workloads = _kinds("workload")
@@ -221,7 +224,9 @@ def _balancer(of: Any) -> dict[str, Any]:
 
 def _of_keywords(given: dict[str, Any]) -> Native:
     document: dict[str, Any] = {key: given[key] for key in ("name", "seed") if key in given}
-    for key in ("topology", "fabric", "transport", "load_balancer", "workloads", "faults", "measure", "run", "compare", "wire"):
+    for key in (
+        "topology", "servers", "fabric", "transport", "load_balancer", "workloads", "faults", "measure", "run", "compare", "wire",
+    ):  # fmt: skip
         if key not in given:
             continue
         value = given[key]

@@ -182,6 +182,7 @@ class Conservation(_Read):
     ack_bytes: Balance = Balance()
     probes: Balance = Balance()
     control: Balance = Balance()
+    scale_up_bytes: Balance = Balance()
     unique_bytes: int = 0
     flow_bytes: int = 0
 
@@ -192,6 +193,16 @@ class Queues(_Read):
     max_bytes: int | None = None
     p99_bytes: int | None = None
     mean_bytes: float | None = None
+
+
+class ScaleUp(_Read):
+    """Use of the scale-up networks of servers."""
+
+    bytes: int = 0
+    messages: int = 0
+    utilisation_mean: float = 0.0
+    """Of the ports of all GPUs, both directions."""
+    utilisation_max: float = 0.0
 
 
 class OfferedLoad(_Read):
@@ -223,6 +234,8 @@ class Summary(FlowSummary):
     conservation: Conservation | None = None
     """None if it was not checked."""
     queues: Queues = Queues()
+    scale_up: ScaleUp | None = None
+    """None without servers."""
     version: str = ""
     commit: str = ""
     time_limit_struck: bool = False

@@ -21,9 +21,14 @@ kind = "leaf-spine"
 leaves = 2
 spines = 2
 hosts_per_leaf = 2
+[servers]
+gpus = 2
+nics = 2
+cross_rail = "network"
 [[workload]]
 kind = "permutation"
 name = "only"
+scope = "other-leaf"
 size = "64KiB"
 [measure]
 series_links = ["leaf0->spine0"]

@@ -24,6 +24,7 @@ const FILES: &[(&str, &str)] = &[
     ("sweep-key.toml", "[sweep]\nscenario = \"tiny\"\nover = { workload.0.size = \"32KiB\" }\nseed = 3\n"),
     ("sweep-empty.toml", "[sweep]\nscenario = \"tiny\"\n"),
     ("sweep-both.toml", "seed = 1\n[sweep]\nscenario = \"tiny\"\nover = { workload.0.size = \"32KiB\" }\n"),
+    ("rails.toml", "[topology]\nkind = \"rail-only\"\n[[workload]]\nkind = \"permutation\"\n"),
     ("taken", "a file"),
 ];
 

@@ -1,10 +1,13 @@
 """The parts of a scenario. Written by `python/generate.py`; do not edit."""
 
 from .topology import (
+    Clos,
     Dragonfly,
     FatTree,
     LeafSpine,
     LinkOverride,
+    RailOnly,
+    RailOptimised,
     SlimFly,
     TopologyFile,
 )
@@ -27,6 +30,7 @@ from .fabric import (
     Fault,
     Measure,
     RunOptions,
+    Servers,
     Wire,
 )
 from .transport import (
@@ -77,7 +81,7 @@ ALIASES = ["ecmp", "ops", "rps", "packet-random", "rr", "rr-host", "reps", "bitm
 """Pairs of schemes by name."""
 HOST_SCHEMES = ["ecmp", "ops", "rr", "reps", "bitmap", "mixed", "plb", "flowbender", "flowlet", "co-prime", "prime", "hopper", "hf2t", "qp-spray", "flicr", "spritz-scout", "spritz-spray", "spritz-coarse"]
 SWITCH_SCHEMES = ["ecmp", "ev-index", "ar", "drill", "letflow", "conga", "conweave", "rr", "random", "source-guided", "coarse-guided", "minimal", "valiant", "ugal"]
-TopologyKind = LeafSpine | FatTree | Dragonfly | SlimFly | TopologyFile
+TopologyKind = LeafSpine | FatTree | Clos | RailOptimised | RailOnly | Dragonfly | SlimFly | TopologyFile
 WorkloadKind = Poisson | Permutation | Incast | Adversarial | Microbenchmark | AllToAll | Collective | TrainingRounds | TrainingStep | WorkloadFile | Nccl
 TransportKind = Uet | Roce
 
@@ -86,6 +90,7 @@ __all__ = [
     "AllToAll",
     "Ar",
     "Bitmap",
+    "Clos",
     "CoPrime",
     "CoarseGuided",
     "Collective",
@@ -123,11 +128,14 @@ __all__ = [
     "Poisson",
     "Prime",
     "QpSpray",
+    "RailOnly",
+    "RailOptimised",
     "Random",
     "Reps",
     "Roce",
     "Rr",
     "RunOptions",
+    "Servers",
     "SlimFly",
     "Smartt",
     "SourceGuided",

@@ -242,6 +242,50 @@ class Fabric(Part):
     """
 
 
+class Servers(Part):
+    """Servers: GPUs, NICs and the scale-up network between the GPUs."""
+
+    _table: ClassVar[str] = "servers"
+    _keys: ClassVar[dict[str, str]] = {
+        "cross_rail": "cross_rail",
+        "gpus": "gpus",
+        "nics": "nics",
+        "scale_up_latency": "scale_up_latency",
+        "scale_up_rate": "scale_up_rate",
+    }
+
+    cross_rail: Literal["pxn", "network"] | None = None
+    """
+    Path of messages between GPUs of different servers and rails. Takes one of "pxn" "network". Default from:
+    NCCL 2.12: PXN. Default: "pxn".
+    """
+
+    gpus: int | None = None
+    """
+    GPUs of a server. GPU g is in server g / gpus. Takes a whole number, zero or more. Default from: NVIDIA
+    DGX H100 (RA-11333-001). Default: 8.
+    """
+
+    nics: int | None = None
+    """
+    NICs of a server, a divisor of `gpus`. NIC r of server s is host s * nics + r of the topology and is on
+    rail r. Takes a whole number, zero or more. Default from: NVIDIA DGX H100 (RA-11333-001). Default: 8.
+    """
+
+    scale_up_latency: str | None = None
+    """
+    Time from the first byte sent to the first byte received between two GPUs of a server, and of an
+    acknowledgement back. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default: "1us".
+    """
+
+    scale_up_rate: str | None = None
+    """
+    Rate of the port of a GPU to the scale-up network, in each direction. Takes a rate such as "400Gbps" (bps,
+    Kbps, Mbps, Gbps, Tbps). Default from: NVLink 4: 900 GB/s of a GPU in both directions together. Default:
+    "3.6Tbps".
+    """
+
+
 class Measure(Part):
     """Optional measurements."""
 

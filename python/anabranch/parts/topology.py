@@ -182,6 +182,290 @@ class FatTree(Part):
     """
 
 
+class Clos(Part):
+    """
+    Three tiers with any number of pods, leaves, spines and cores, oversubscribed where their numbers say so.
+    """
+
+    _table: ClassVar[str] = "topology"
+    _kind: ClassVar[str | None] = "clos"
+    _keys: ClassVar[dict[str, str]] = {
+        "core_link_rate": "core_link_rate",
+        "cores": "cores",
+        "host_link_delay": "host_link_delay",
+        "host_link_rate": "host_link_rate",
+        "hosts_per_leaf": "hosts_per_leaf",
+        "leaves_per_pod": "leaves_per_pod",
+        "link": "link",
+        "link_delay": "link_delay",
+        "link_rate": "link_rate",
+        "links_per_core": "links_per_core",
+        "links_per_spine": "links_per_spine",
+        "pods": "pods",
+        "spines_per_pod": "spines_per_pod",
+        "switch_latency": "switch_latency",
+    }
+    _nested: ClassVar[dict[str, str]] = {
+        "link": "LinkOverride",
+    }
+
+    core_link_rate: str | None = None
+    """
+    Rate of links to cores; "": as `link_rate`. Takes a rate such as "400Gbps" (bps, Kbps, Mbps, Gbps, Tbps),
+    or "" for none. Default from: ours.
+    """
+
+    cores: int | None = None
+    """
+    Number of cores: a multiple of `spines_per_pod`; spine j of every pod leads to the same cores. Takes a
+    whole number, zero or more. Default from: ours. Default: 16.
+    """
+
+    host_link_delay: str | None = None
+    """
+    Delay of links to hosts; "": as `link_delay`. Takes a time such as "1us" (ps, ns, us, ms, s), or "" for
+    none. Default from: ours.
+    """
+
+    host_link_rate: str | None = None
+    """
+    Rate of links to hosts; "": as `link_rate`. Takes a rate such as "400Gbps" (bps, Kbps, Mbps, Gbps, Tbps),
+    or "" for none. Default from: ours.
+    """
+
+    hosts_per_leaf: int | None = None
+    """
+    Hosts at each leaf. Takes a whole number, zero or more. Default from: arXiv 2407.21783, section 3.3.1: a
+    rack of two servers with 8 GPUs each. Default: 16.
+    """
+
+    leaves_per_pod: int | None = None
+    """Leaves of a pod. Takes a whole number, zero or more. Default from: ours. Default: 8."""
+
+    link: Sequence[LinkOverride] | None = None
+    """"""
+
+    link_delay: str | None = None
+    """
+    Delay of every link. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default: "500ns".
+    """
+
+    link_rate: str | None = None
+    """
+    Rate of every link. Takes a rate such as "400Gbps" (bps, Kbps, Mbps, Gbps, Tbps). Default from: arXiv
+    2407.21783, section 3.3.1. Default: "400Gbps".
+    """
+
+    links_per_core: int | None = None
+    """
+    Parallel cables between a spine and a core. Takes a whole number, zero or more. Default from: ours.
+    Default: 1.
+    """
+
+    links_per_spine: int | None = None
+    """
+    Parallel cables between a leaf and a spine of its pod. Takes a whole number, zero or more. Default from:
+    ours. Default: 1.
+    """
+
+    pods: int | None = None
+    """Number of pods. Takes a whole number, zero or more. Default from: ours. Default: 2."""
+
+    spines_per_pod: int | None = None
+    """Spines of a pod. Takes a whole number, zero or more. Default from: ours. Default: 16."""
+
+    switch_latency: str | None = None
+    """
+    Time a packet spends in a switch before it reaches its output port. Takes a time such as "1us" (ps, ns,
+    us, ms, s). Default from: ours. Default: "500ns".
+    """
+
+
+class RailOptimised(Part):
+    """Servers with a NIC per rail: leaf r of a pod connects NIC r of its servers, spines join all leaves."""
+
+    _table: ClassVar[str] = "topology"
+    _kind: ClassVar[str | None] = "rail-optimised"
+    _keys: ClassVar[dict[str, str]] = {
+        "core_link_rate": "core_link_rate",
+        "cores": "cores",
+        "host_link_delay": "host_link_delay",
+        "host_link_rate": "host_link_rate",
+        "link": "link",
+        "link_delay": "link_delay",
+        "link_rate": "link_rate",
+        "links_per_core": "links_per_core",
+        "links_per_spine": "links_per_spine",
+        "rails": "rails",
+        "servers": "servers",
+        "servers_per_pod": "servers_per_pod",
+        "spines": "spines",
+        "switch_latency": "switch_latency",
+    }
+    _nested: ClassVar[dict[str, str]] = {
+        "link": "LinkOverride",
+    }
+
+    core_link_rate: str | None = None
+    """
+    Rate of links to cores; "": as `link_rate`. Takes a rate such as "400Gbps" (bps, Kbps, Mbps, Gbps, Tbps),
+    or "" for none. Default from: ours.
+    """
+
+    cores: int | None = None
+    """
+    Cores of a third tier: a multiple of `spines`; spine j of every pod leads to the same cores. 0: two tiers.
+    Takes a whole number, zero or more. Default from: ours. Default: 0.
+    """
+
+    host_link_delay: str | None = None
+    """
+    Delay of links to hosts; "": as `link_delay`. Takes a time such as "1us" (ps, ns, us, ms, s), or "" for
+    none. Default from: ours.
+    """
+
+    host_link_rate: str | None = None
+    """
+    Rate of links to hosts; "": as `link_rate`. Takes a rate such as "400Gbps" (bps, Kbps, Mbps, Gbps, Tbps),
+    or "" for none. Default from: ours.
+    """
+
+    link: Sequence[LinkOverride] | None = None
+    """"""
+
+    link_delay: str | None = None
+    """
+    Delay of every link. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default: "500ns".
+    """
+
+    link_rate: str | None = None
+    """
+    Rate of every link. Takes a rate such as "400Gbps" (bps, Kbps, Mbps, Gbps, Tbps). Default from:
+    RA-11333-001: NDR InfiniBand. Default: "400Gbps".
+    """
+
+    links_per_core: int | None = None
+    """
+    Parallel cables between a spine and a core. Takes a whole number, zero or more. Default from: ours.
+    Default: 1.
+    """
+
+    links_per_spine: int | None = None
+    """
+    Parallel cables between a leaf and a spine. Takes a whole number, zero or more. Default from:
+    RA-11333-001: 512 cables between 16 leaves and 8 spines. Default: 4.
+    """
+
+    rails: int | None = None
+    """Rails: NICs of a server. Takes a whole number, zero or more. Default from: RA-11333-001. Default: 8."""
+
+    servers: int | None = None
+    """
+    Number of servers. Takes a whole number, zero or more. Default from: RA-11333-001: two scalable units.
+    Default: 64.
+    """
+
+    servers_per_pod: int | None = None
+    """
+    Servers of a pod (a scalable unit, a segment): hosts at each leaf. The last pod has the rest. Takes a
+    whole number, zero or more. Default from: RA-11333-001: a scalable unit has 32 servers. Default: 32.
+    """
+
+    spines: int | None = None
+    """
+    Spines above the leaves of all pods; with `cores`, spines of each pod. Takes a whole number, zero or more.
+    Default from: RA-11333-001, table of larger component counts: 8 for two scalable units. Default: 8.
+    """
+
+    switch_latency: str | None = None
+    """
+    Time a packet spends in a switch before it reaches its output port. Takes a time such as "1us" (ps, ns,
+    us, ms, s). Default from: ours. Default: "500ns".
+    """
+
+
+class RailOnly(Part):
+    """Servers with a NIC per rail, every rail a network of its own: no links between rails."""
+
+    _table: ClassVar[str] = "topology"
+    _kind: ClassVar[str | None] = "rail-only"
+    _keys: ClassVar[dict[str, str]] = {
+        "host_link_delay": "host_link_delay",
+        "host_link_rate": "host_link_rate",
+        "link": "link",
+        "link_delay": "link_delay",
+        "link_rate": "link_rate",
+        "links_per_spine": "links_per_spine",
+        "rails": "rails",
+        "servers": "servers",
+        "servers_per_pod": "servers_per_pod",
+        "spines": "spines",
+        "switch_latency": "switch_latency",
+    }
+    _nested: ClassVar[dict[str, str]] = {
+        "link": "LinkOverride",
+    }
+
+    host_link_delay: str | None = None
+    """
+    Delay of links to hosts; "": as `link_delay`. Takes a time such as "1us" (ps, ns, us, ms, s), or "" for
+    none. Default from: ours.
+    """
+
+    host_link_rate: str | None = None
+    """
+    Rate of links to hosts; "": as `link_rate`. Takes a rate such as "400Gbps" (bps, Kbps, Mbps, Gbps, Tbps),
+    or "" for none. Default from: ours.
+    """
+
+    link: Sequence[LinkOverride] | None = None
+    """"""
+
+    link_delay: str | None = None
+    """
+    Delay of every link. Takes a time such as "1us" (ps, ns, us, ms, s). Default from: ours. Default: "500ns".
+    """
+
+    link_rate: str | None = None
+    """
+    Rate of every link. Takes a rate such as "400Gbps" (bps, Kbps, Mbps, Gbps, Tbps). Default from: arXiv
+    2307.12169. Default: "400Gbps".
+    """
+
+    links_per_spine: int | None = None
+    """
+    Parallel cables between a leaf and a spine of its rail. Takes a whole number, zero or more. Default from:
+    ours. Default: 1.
+    """
+
+    rails: int | None = None
+    """
+    Rails: NICs of a server. Takes a whole number, zero or more. Default from: ours: an HGX H100 server has 8
+    NICs. Default: 8.
+    """
+
+    servers: int | None = None
+    """Number of servers. Takes a whole number, zero or more. Default from: ours. Default: 16."""
+
+    servers_per_pod: int | None = None
+    """
+    Servers of a pod: hosts at each leaf. The last pod has the rest. Takes a whole number, zero or more.
+    Default from: ours. Default: 16.
+    """
+
+    spines: int | None = None
+    """
+    Spines of each rail; 0 where there is one pod: the rail is a single switch. Takes a whole number, zero or
+    more. Default from: arXiv 2307.12169: rails need no spine up to the radix of a switch. Default: 0.
+    """
+
+    switch_latency: str | None = None
+    """
+    Time a packet spends in a switch before it reaches its output port. Takes a time such as "1us" (ps, ns,
+    us, ms, s). Default from: ours. Default: "500ns".
+    """
+
+
 class Dragonfly(Part):
     """Fully meshed groups of switches, one global link between any two groups."""
 

@@ -25,13 +25,19 @@ pub(crate) fn check(arguments: &Check, backends: &[&'static BackendEntry]) -> Re
             "hash": hash,
             "text": text,
             "hosts": setup.topology.hosts,
+            "gpus": setup.flows.servers.as_ref().map(|servers| servers.endpoints(setup.topology.hosts)),
             "flows": setup.flows.flows.len(),
             "warnings": scenario.warnings().into_iter().chain(foresight).collect::<Vec<_>>(),
         })),
         Format::Table => {
             let (hosts, flows) = (setup.topology.hosts, setup.flows.flows.len());
-            let head =
-                format!("# Every default filled in. Hash {hash}.\n# {hosts} hosts, {flows} flows with this seed.\n");
+            let gpus = setup.flows.servers.as_ref().map_or_else(String::new, |servers| {
+                let (gpus, count) = (servers.endpoints(hosts), hosts / servers.nics);
+                format!(" as NICs of {count} servers with {gpus} GPUs")
+            });
+            let head = format!(
+                "# Every default filled in. Hash {hash}.\n# {hosts} hosts{gpus}, {flows} flows with this seed.\n"
+            );
             print(&(head + &text));
         }
     }

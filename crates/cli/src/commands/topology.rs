@@ -110,6 +110,7 @@ fn summary_json(s: &Summary) -> Value {
         "diameter_switch_hops": s.diameter_switch_hops,
         "average_switch_hops": s.average_switch_hops,
         "guided": s.guided.as_ref().map(guided_json),
+        "rails": s.rails.map(|rails| json!({ "count": rails.count, "joined": rails.are_joined })),
         "paths": s.paths.iter().map(path).collect::<Vec<_>>(),
         "base_rtt_ps": s.base_rtt.ps(),
         "bdp_bytes": s.bdp_bytes,
@@ -186,6 +187,10 @@ fn summary_text(s: &Summary) -> String {
     let paths: Vec<_> =
         s.paths.iter().map(|p| vec![p.switch_hops.to_string(), count(p.paths), count(p.pairs)]).collect();
     out += &format!("\n{}", table(&["switch hops", "shortest paths", "ordered pairs of leaf switches"], &paths));
+    if let Some(rails) = s.rails {
+        let joined = if rails.are_joined { "joined by the switches above" } else { "without links between them" };
+        out += &format!("\n{} rails, {joined}: host h is on rail h modulo {0}.\n", rails.count);
+    }
     let diameter = format!(
         "Diameter {} links between hosts ({} between leaf switches, {:.3} on average).",
         s.diameter_links, s.diameter_switch_hops, s.average_switch_hops
@@ -256,6 +261,9 @@ impl Pair {
         let more = if self.more { "more than " } else { "" };
         let mut out =
             format!("\n{more}{} shortest paths from host{} to host{}\n", self.paths.len(), self.src, self.dst);
+        if !graph.is_connected(self.src, self.dst) {
+            out += "  none: they are on different rails, which no link joins\n";
+        }
         for path in &self.paths {
             out += &format!("  {}\n", self.nodes(graph, path).join(" "));
         }

@@ -94,9 +94,10 @@ pub fn job_rows(setup: &Setup, outcomes: &[FlowOutcome], flows: &[FlowRow]) -> J
                 .map_or(unknown, |last| MessageEnd { received: last.received, acknowledged: last.acknowledged })
         };
         let flow_of = |message: Option<u32>| message.and_then(|message| of.of(message - job.first).last().copied());
+        let host_of = |endpoint: u32| set.servers.as_ref().map_or(endpoint, |servers| servers.nic_of(endpoint));
         let mut at = 0;
         job.times(latency, &mut measured, &mut |repetition| {
-            add(&mut rows, job, repetition, &ideals[at..at + repetition.ranks.len()], &flow_of);
+            add(&mut rows, job, repetition, &ideals[at..at + repetition.ranks.len()], &flow_of, &host_of);
             at += repetition.ranks.len();
         });
     }
@@ -112,6 +113,7 @@ fn add(
     times: &RepetitionTimes<'_>,
     ideals: &[(RankTimes, Option<Time>)],
     flow_of: &dyn Fn(Option<u32>) -> Option<u32>,
+    host_of: &dyn Fn(u32) -> u32,
 ) {
     let (workload, group, repetition) = (job.workload, times.group, times.repetition);
     let hosts = job.hosts_of(group);
@@ -121,7 +123,7 @@ fn add(
             group,
             repetition,
             rank,
-            host: hosts[rank as usize],
+            host: host_of(hosts[rank as usize]),
             start: times.start,
             completion: completion(times),
             ideal: completion(ideal),

@@ -2,6 +2,7 @@ use crate::{Setup, ideal::ideal};
 use anabranch_outcome::{FlowDelays, FlowMetrics, FlowRow, FlowStatus};
 use anabranch_topology::BasePaths;
 use anabranch_units::Time;
+use anabranch_workload::Medium;
 
 /// Measurements of a flow by a backend. Times count from the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +35,8 @@ fn row(setup: &Setup, paths: &mut BasePaths, number: usize, outcome: &FlowOutcom
         flow_id: number as u32,
         src: flow.src,
         dst: flow.dst,
+        gpus: flow.gpus.map(|gpus| (gpus.src, gpus.dst)),
+        is_scale_up: flow.medium == Medium::ScaleUp,
         size_bytes: flow.size,
         start: outcome.started,
         fct_rx: span(outcome.first_sent, outcome.received),

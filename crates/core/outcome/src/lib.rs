@@ -9,6 +9,7 @@ mod machine;
 mod measures;
 mod result;
 mod run_metrics;
+mod scale_up;
 mod series;
 mod watched;
 
@@ -20,6 +21,7 @@ pub use machine::{EndpointLoad, MAX_LATE_SHARE, MIN_OFFERED_SHARE, MachineLoad};
 pub use measures::{Clock, Measures};
 pub use result::{RunResult, RunRows};
 pub use run_metrics::{Balance, Conservation, CounterMeasures, Counters, RunMetrics};
+pub use scale_up::{GpuPortStats, GpuRow};
 pub use series::{FlowSample, FlowSeries, PortSample, PortSeries, SchemeSample, SchemeSeries};
 pub use watched::{Capture, CapturedPacket, PacketKind, TraceEvent, TraceRow, Watched};
 
@@ -61,6 +63,10 @@ pub struct FlowRow {
     pub src: u32,
     /// Receiving host.
     pub dst: u32,
+    /// Sending and receiving GPU; `None` without servers.
+    pub gpus: Option<(u32, u32)>,
+    /// `true` if the scale-up network of a server carries it, `false` for the network.
+    pub is_scale_up: bool,
     /// Payload bytes.
     pub size_bytes: u64,
     /// Start time; `None` if it never started.

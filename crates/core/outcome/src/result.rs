@@ -1,6 +1,6 @@
 use crate::{
-    Clock, Conservation, FlowRow, FlowSeries, JobRows, LinkRow, LinkWindow, Measures, OnWire, PortSeries, RunMetrics,
-    SchemeSeries, UplinkCount, Watched,
+    Clock, Conservation, FlowRow, FlowSeries, GpuRow, JobRows, LinkRow, LinkWindow, Measures, OnWire, PortSeries,
+    RunMetrics, SchemeSeries, UplinkCount, Watched,
 };
 use anabranch_units::Time;
 use std::ops::Deref;
@@ -34,6 +34,8 @@ pub struct RunRows {
     pub jobs: JobRows,
     /// Per directed link, in link order.
     pub links: Vec<LinkRow>,
+    /// Per GPU, in their order; empty without servers.
+    pub gpus: Vec<GpuRow>,
     /// Totals.
     pub counters: RunMetrics,
     /// Conservation of packets and bytes; `None`: not checked.
@@ -92,6 +94,7 @@ impl RunResult {
             Some(links) => rows.links.iter_mut().for_each(|link| link.keep(links)),
             None => {
                 rows.links.clear();
+                rows.gpus.clear();
                 rows.window = None;
             }
         }

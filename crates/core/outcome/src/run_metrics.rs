@@ -94,7 +94,9 @@ pub struct Conservation {
     pub probes: Balance,
     /// Pause frames, and control packets between switches.
     pub control: Balance,
-    /// Unique payload bytes received by finished flows.
+    /// Bytes of messages over the scale-up networks of servers.
+    pub scale_up_bytes: Balance,
+    /// Unique payload bytes received by finished flows over the network.
     pub unique_bytes: u64,
     /// Sum of their sizes.
     pub flow_bytes: u64,
@@ -103,8 +105,10 @@ pub struct Conservation {
 impl Conservation {
     /// Returns `true` where every line holds and finished flows received their bytes exactly once.
     pub fn holds(&self) -> bool {
-        let Conservation { data_packets, data_bytes, headers, acks, ack_bytes, probes, control, .. } = self;
-        let lines = [data_packets, data_bytes, headers, acks, ack_bytes, probes, control];
+        let Conservation {
+            data_packets, data_bytes, headers, acks, ack_bytes, probes, control, scale_up_bytes, ..
+        } = self;
+        let lines = [data_packets, data_bytes, headers, acks, ack_bytes, probes, control, scale_up_bytes];
         lines.iter().all(|line| line.holds()) && self.unique_bytes == self.flow_bytes
     }
 }

@@ -1,6 +1,6 @@
 //! Builds a topology, its ports in order, from nodes and cables.
 
-use crate::graph::{Graph, Link, LinkClass, LinkId, Node, NodeId, NodeKind, TopologyError};
+use crate::graph::{Graph, Link, LinkClass, LinkId, Node, NodeId, NodeKind, Rails, TopologyError};
 use anabranch_units::{Rate, Time};
 use std::collections::BTreeMap;
 
@@ -26,11 +26,16 @@ pub(crate) struct Builder {
     nodes: Vec<Node>,
     cables: Vec<Cable>,
     host_ids: Vec<u32>,
+    rails: Option<Rails>,
 }
 
 impl Builder {
     pub(crate) fn host_ids(&mut self, ids: Vec<u32>) {
         self.host_ids = ids;
+    }
+
+    pub(crate) fn rails(&mut self, rails: Option<Rails>) {
+        self.rails = rails;
     }
 
     pub(crate) fn hosts(&mut self, count: u32) {
@@ -59,7 +64,7 @@ impl Builder {
     }
 
     pub(crate) fn finish(self, switch_latency: Time, uplinks: Vec<u32>) -> Result<Graph, TopologyError> {
-        let Builder { nodes, cables, host_ids } = self;
+        let Builder { nodes, cables, host_ids, rails } = self;
         let hosts = nodes.iter().filter(|n| n.kind == NodeKind::Host).count() as u32;
         let mut links = Vec::with_capacity(2 * cables.len());
         let mut parallel = Vec::with_capacity(2 * cables.len());
@@ -89,8 +94,20 @@ impl Builder {
             first[node + 1] += first[node];
         }
         let (groups, guidance) = (Vec::new(), None);
-        let graph =
-            Graph { nodes, links, hosts, switch_latency, uplinks, groups, guidance, host_ids, first, ports, parallel };
+        let graph = Graph {
+            nodes,
+            links,
+            hosts,
+            switch_latency,
+            uplinks,
+            groups,
+            guidance,
+            rails,
+            host_ids,
+            first,
+            ports,
+            parallel,
+        };
         check(&graph)?;
         Ok(graph)
     }
@@ -124,7 +141,9 @@ fn check(graph: &Graph) -> Result<(), TopologyError> {
         }
     }
     let mut reached = vec![false; graph.nodes.len()];
-    let mut stack = vec![NodeId(0)];
+    // Every rail that is not joined to the others is a graph of its own, with a host of the first server.
+    let separate = graph.rails.filter(|rails| !rails.are_joined).map_or(1, |rails| rails.count);
+    let mut stack: Vec<NodeId> = (0..separate).map(NodeId).collect();
     while let Some(node) = stack.pop() {
         if !std::mem::replace(&mut reached[node.0 as usize], true) {
             stack.extend(graph.out_links(node).iter().map(|l| graph.link(*l).to));

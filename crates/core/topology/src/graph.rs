@@ -83,6 +83,15 @@ impl LinkClass {
     }
 }
 
+/// Rails of a fabric: host h is on rail h % `count`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rails {
+    /// Number of rails: NICs of a server.
+    pub count: u32,
+    /// `true` if links lead from one rail to another.
+    pub are_joined: bool,
+}
+
 /// Reason why a topology cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
@@ -110,6 +119,8 @@ pub struct Graph {
     pub groups: Vec<u32>,
     /// Routing rules of its source-guided paths; `None` if it has none.
     pub guidance: Option<Guidance>,
+    /// Rails, where the fabric is wired by rails.
+    pub rails: Option<Rails>,
     /// Number of each host in the file that the topology was read from, ascending; empty if hosts count from 0.
     pub host_ids: Vec<u32>,
     /// Links leaving each node, in port order: `ports[first[n]..first[n + 1]]`.
@@ -286,6 +297,11 @@ impl Graph {
     /// Returns the switch that a host attaches to.
     pub fn edge_switch(&self, host: u32) -> NodeId {
         self.link(self.host_uplink(host)).to
+    }
+
+    /// Returns `true` if a path leads from one host to another on the intact graph: not between rails that are not joined.
+    pub fn is_connected(&self, src: u32, dst: u32) -> bool {
+        self.rails.is_none_or(|rails| rails.are_joined || src % rails.count == dst % rails.count)
     }
 
     /// Returns the tier of a switch; `None` for a host.

@@ -22,12 +22,12 @@ mod topology;
 
 pub use base_paths::BasePaths;
 pub use fault::{Affects, Fault, FaultAction, FaultKind, FaultParameters};
-pub use graph::{Graph, Link, LinkClass, LinkId, Node, NodeId, NodeKind, TopologyError};
+pub use graph::{Graph, Link, LinkClass, LinkId, Node, NodeId, NodeKind, Rails, TopologyError};
 pub use guidance::{Guidance, PathType};
 pub use guide::{Guide, GuidedPath, guided_table_bytes, virtual_channel};
 pub use kinds::{
-    Arrangement, DragonflyParameters, FatTreeParameters, FileFormat, FileParameters, LeafSpineParameters, Scale,
-    SlimFlyParameters, TopologyParameters,
+    Arrangement, ClosParameters, DragonflyParameters, FatTreeParameters, FileFormat, FileParameters,
+    LeafSpineParameters, RailOnlyParameters, RailOptimisedParameters, Scale, SlimFlyParameters, TopologyParameters,
 };
 pub use overrides::LinkOverride;
 pub use partition::partition;

@@ -147,6 +147,10 @@ pub(crate) fn max_base_rtt(graph: &Graph, routes: &Routes, data: u64, ack: u64) 
         between.fill(None);
         between[to as usize] = Some(Time::ZERO);
         for &from in &edges {
+            // Rails that are not joined.
+            if from != to && routes.group(from, to).len == 0 {
+                continue;
+            }
             let mut at = from;
             let mut time = loop {
                 if let Some(known) = between[at as usize] {

@@ -1,5 +1,5 @@
 use crate::{
-    Guide, LinkId, NodeId, NodeKind, PathType,
+    Guide, LinkId, NodeId, NodeKind, PathType, Rails,
     graph::Graph,
     guide::{TypeTotal, guided_table_bytes},
     paths::count_paths,
@@ -28,7 +28,7 @@ pub struct PathCount {
     pub switch_hops: u32,
     /// Number of shortest paths.
     pub paths: u64,
-    /// Number of ordered pairs of different switches with hosts.
+    /// Number of ordered pairs of different switches with hosts that are connected.
     pub pairs: u64,
 }
 
@@ -91,6 +91,8 @@ pub struct Summary {
     pub bdp_packets: u64,
     /// Guided paths; `None` if there are none.
     pub guided: Option<GuidedSummary>,
+    /// Rails; `None` if the fabric is not wired by rails.
+    pub rails: Option<Rails>,
 }
 
 pub(crate) fn summary(graph: &Graph, guide: Option<&Guide>, base_rtt: Time, data: u64, ack: u64) -> Summary {
@@ -100,7 +102,8 @@ pub(crate) fn summary(graph: &Graph, guide: Option<&Guide>, base_rtt: Time, data
     let mut paths: BTreeMap<(u32, u64), u64> = BTreeMap::new();
     for &to in &edges {
         count_paths(&switches, to, &mut search, &mut ways);
-        for from in edges.iter().filter(|from| **from != to).map(|from| *from as usize) {
+        let reached = |from: &&u32| **from != to && search.distance[**from as usize] != u32::MAX;
+        for from in edges.iter().filter(reached).map(|from| *from as usize) {
             *paths.entry((search.distance[from], ways[from])).or_insert(0) += 1;
         }
     }
@@ -120,6 +123,7 @@ pub(crate) fn summary(graph: &Graph, guide: Option<&Guide>, base_rtt: Time, data
         bdp_bytes,
         bdp_packets: bdp_bytes.div_ceil(data.max(1)),
         guided: guide.map(|guide| guided_summary(graph, guide, data, ack)),
+        rails: graph.rails,
     }
 }
 

@@ -16,13 +16,36 @@ pub enum Start {
     On(TriggerId),
 }
 
+/// Network that carries a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Medium {
+    /// The fabric: NIC to NIC, in packets.
+    #[default]
+    Network,
+    /// The scale-up network of a server: GPU to GPU, as a whole message.
+    ScaleUp,
+}
+
+/// The GPUs of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct GpuPair {
+    /// Sending GPU.
+    pub src: u32,
+    /// Receiving GPU.
+    pub dst: u32,
+}
+
 /// One flow (a message), numbered by its index in [`crate::FlowSet::flows`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// Sending host.
     pub src: u32,
-    /// Receiving host; never `src`.
+    /// Receiving host; `src` only where two GPUs of a NIC use the scale-up network.
     pub dst: u32,
+    /// Its GPUs, where hosts are NICs of servers.
+    pub gpus: Option<GpuPair>,
+    /// Network that carries it.
+    pub medium: Medium,
     /// Payload bytes, at least 1.
     pub size: u64,
     /// Start time or trigger.
@@ -62,7 +85,7 @@ pub struct Trigger {
     pub kind: TriggerKind,
     /// Numbers of the flows that it starts, in order.
     pub targets: Vec<u32>,
-    /// Host of its state; `None`: the sender of its first target.
+    /// Host of its state, with servers a GPU; `None`: the sender of its first target.
     pub home: Option<u32>,
     /// Time of one activation by itself.
     pub at: Option<Time>,
@@ -118,5 +141,18 @@ pub(crate) const NO_CLASS: u8 = u8::MAX;
 
 /// The merge sets class and key.
 pub(crate) fn plain(src: u32, dst: u32, size: u64, start: Start) -> Flow {
-    Flow { src, dst, size, start, workload: 0, class: NO_CLASS, key: 0, listed: 0, on_sent: None, on_received: None }
+    Flow {
+        src,
+        dst,
+        gpus: None,
+        medium: Medium::Network,
+        size,
+        start,
+        workload: 0,
+        class: NO_CLASS,
+        key: 0,
+        listed: 0,
+        on_sent: None,
+        on_received: None,
+    }
 }

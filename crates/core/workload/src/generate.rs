@@ -1,8 +1,8 @@
 //! Merges the flows of all workloads: splits, numbers, sorts.
 
 use crate::{
-    FileFailure, Flow, FlowLabel, GeneratedAs, GroupedJob, HostView, MAX_NUMBER, NcclJob, ReadFile, Start, Trigger,
-    TriggerId, WorkloadError, WorkloadInfo, WorkloadParameters,
+    FileFailure, Flow, FlowLabel, GeneratedAs, GroupedJob, HostView, MAX_NUMBER, NcclJob, ReadFile, ServerParameters,
+    Start, Trigger, TriggerId, WorkloadError, WorkloadInfo, WorkloadParameters,
     flow::NO_CLASS,
     names::wrong_workload_name,
     traffic::Traffic,
@@ -13,7 +13,7 @@ use anabranch_units::Time;
 use std::collections::HashSet;
 
 /// The fabric needs two bits of their number.
-const MAX_TRIGGERS: usize = 1 << 30;
+pub(crate) const MAX_TRIGGERS: usize = 1 << 30;
 
 /// Maximum number of workloads, with their splits and the parts of flow files.
 pub const MAX_WORKLOADS: usize = 1 << 16;
@@ -33,6 +33,8 @@ pub struct FlowSet {
     pub grouped: Vec<GroupedJob>,
     /// Per flow, the number of its message through all jobs; [`NO_MESSAGE`]: it belongs to none. Empty without jobs.
     pub messages: Vec<u32>,
+    /// The servers whose NICs are the hosts ([`ServerParameters::route`]); `None`: a host is an endpoint.
+    pub servers: Option<ServerParameters>,
 }
 
 /// Number of the message of a flow that belongs to no job.

@@ -13,6 +13,7 @@ mod jobs;
 mod kinds;
 mod names;
 mod pairs;
+mod servers;
 mod sizes;
 mod traffic;
 mod view;
@@ -20,7 +21,9 @@ mod view;
 pub use common::CommonParameters;
 pub use error::WorkloadError;
 pub use files::{FileFormat, StartAt, StartUnit};
-pub use flow::{CollectiveInfo, Flow, MAX_NUMBER, Start, Trigger, TriggerId, TriggerKind, WorkloadInfo};
+pub use flow::{
+    CollectiveInfo, Flow, GpuPair, MAX_NUMBER, Medium, Start, Trigger, TriggerId, TriggerKind, WorkloadInfo,
+};
 pub use generate::{FlowSet, Generated, MAX_WORKLOADS, NO_MESSAGE, generate, generate_all};
 pub use jobs::{
     job::{Barrier, FlowLabel, GroupedJob},
@@ -46,6 +49,7 @@ pub use kinds::{
 };
 pub use names::names;
 pub use pairs::Scope;
+pub use servers::{CrossRail, ServerParameters};
 pub use sizes::{SIZE_DISTRIBUTIONS, SizeDistribution, SizesAbout};
 pub use traffic::{FailedSwitch, FileFailure};
 pub use view::{FLOW_MEMORY, GeneratedAs, HostView, LowDiameter, Members, ReadFile, ServerView};

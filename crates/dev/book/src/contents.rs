@@ -78,6 +78,7 @@ pub(crate) const PARTS: &[Part] = &[
         pages: &[
             ("Architecture", "explanation/architecture.md"),
             ("Engine", "explanation/engine.md"),
+            ("Servers and rails", "explanation/servers.md"),
             ("RoCE", "explanation/roce.md"),
             ("How schemes differ", "explanation/load-balancing.md"),
             ("Statistics", "explanation/statistics.md"),

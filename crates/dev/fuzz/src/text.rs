@@ -8,7 +8,8 @@ use anabranch_study::{pcap, sweep::over};
 use anabranch_topology::{FileFormat as TopologyFormat, FileParameters as TopologyFile, TopologyParameters};
 use anabranch_units::{Bytes, BytesOrBdp, PacketsOrBdp, PacketsOrPasses, Rate, Time};
 use anabranch_workload::{
-    FileFormat, FileParameters, GeneratedAs, HostView, SizeDistribution, WorkloadParameters, generate_all,
+    FileFormat, FileParameters, FlowSet, GeneratedAs, HostView, Medium, ServerParameters, SizeDistribution, Start,
+    WorkloadParameters, generate_all,
 };
 use std::{io::ErrorKind, path::Path};
 
@@ -94,6 +95,23 @@ fn flows(format: FileFormat, bytes: &[u8]) {
         for flow in &made.flows.flows {
             assert!(flow.src < HOSTS && flow.dst < HOSTS && flow.src != flow.dst && flow.size > 0, "{flow:?}");
         }
+        on_servers(made.flows);
+    }
+}
+
+/// Maps flows to those of 4 servers with 4 GPUs and 2 NICs each.
+fn on_servers(mut set: FlowSet) {
+    let servers = ServerParameters { gpus: 4, nics: 2, ..ServerParameters::default() };
+    let messages = set.flows.len();
+    if servers.route(&mut set, 64 << 20).is_err() {
+        return;
+    }
+    let targets = set.triggers.iter().flat_map(|trigger| &trigger.targets);
+    assert!(targets.into_iter().all(|target| (*target as usize) < set.flows.len()), "a trigger without its flow");
+    for (number, flow) in set.flows.iter().enumerate() {
+        assert!(flow.src < 8 && flow.dst < 8 && (flow.medium == Medium::ScaleUp || flow.src != flow.dst), "{flow:?}");
+        assert!(flow.medium == Medium::ScaleUp || flow.src % 2 == flow.dst % 2, "between rails: {flow:?}");
+        assert!(number < messages || matches!(flow.start, Start::On(_)), "{flow:?}");
     }
 }
 

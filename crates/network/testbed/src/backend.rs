@@ -100,6 +100,13 @@ fn unbuildable(error: &TestbedError) -> RunError {
 
 fn refuse(setup: &Setup) -> Result<(), RunError> {
     let refused = |key: String, reason: &str, remedy: &str| Err(RunError::Refused(Refusal::new(key, reason, remedy)));
+    if setup.flows.servers.is_some() {
+        return refused(
+            "servers.gpus".into(),
+            "found [servers], whose scale-up network between GPUs a testbed does not have",
+            "leave [servers] out: every host is an endpoint then, or run it in the simulator (`--backend sim`)",
+        );
+    }
     let workloads = &setup.flows.workloads;
     let first = workloads.first().map(|workload| workload.load_balancer);
     if let Some(other) = workloads.iter().position(|workload| Some(workload.load_balancer) != first) {

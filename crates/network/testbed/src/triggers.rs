@@ -89,7 +89,20 @@ mod tests {
     use anabranch_workload::{Flow, Trigger};
 
     fn flow(start: Start, on_received: Option<TriggerId>) -> Flow {
-        Flow { src: 0, dst: 1, size: 1, start, workload: 0, class: 0, key: 0, listed: 0, on_sent: None, on_received }
+        Flow {
+            src: 0,
+            dst: 1,
+            gpus: None,
+            medium: anabranch_workload::Medium::Network,
+            size: 1,
+            start,
+            workload: 0,
+            class: 0,
+            key: 0,
+            listed: 0,
+            on_sent: None,
+            on_received,
+        }
     }
 
     #[test]

@@ -107,6 +107,11 @@ impl<'a> Ctx<'a> {
     /// Schedules an event at the host `to`: now if `from` is the same host, else one trigger latency later.
     pub(crate) fn cause(&mut self, from: HostId, to: HostId, event: Event) {
         let time = if from == to { self.now } else { self.now + self.plan.trigger_latency };
+        self.plan_remote(time, to, event);
+    }
+
+    /// Schedules a start, a trigger or a message over scale-up at any host: at least a lookahead ahead in another cell.
+    pub(crate) fn plan_remote(&mut self, time: u64, to: HostId, event: Event) {
         let owner = self.plan.owner_of_host(to.0);
         if owner == self.me {
             self.plan_event(time, to, event);

@@ -16,6 +16,17 @@ pub(crate) enum Stage {
     Fires,
 }
 
+/// Step of a message over a scale-up network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Step {
+    /// Its first byte reaches the receiver.
+    FirstByte,
+    /// Its last byte is received.
+    LastByte,
+    /// Its acknowledgement reaches the sender.
+    Acknowledged,
+}
+
 /// An event. The variants are in the order in which events of the same time are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
@@ -33,6 +44,8 @@ pub(crate) enum Event {
     SchemeTimer { switch: SwitchId, balancer: u8, number: u32 },
     /// A timer of a flow, at its sender or its receiver.
     FlowTimer { host: HostId, flow: FlowId },
+    /// A message over a scale-up network takes a step, at its sender or its receiver.
+    ScaleUp { host: HostId, flow: FlowId, step: Step },
     /// A trigger changes its stage, at its home.
     Trigger { home: HostId, trigger: u32, stage: Stage },
     /// A flow starts.
@@ -45,6 +58,8 @@ pub(crate) const MAX_ENTITIES: u32 = 1 << ENTITY_BITS;
 /// Triggers that a payload can hold; the stage is above the number.
 pub(crate) const MAX_TRIGGERS: u32 = 1 << STAGE_SHIFT;
 const STAGE_SHIFT: u32 = 30;
+/// Flows that a payload can hold with a step above their number.
+pub(crate) const MAX_SCALE_UP_FLOWS: u32 = 1 << STAGE_SHIFT;
 /// Timers of a scheme that a payload can hold; the load balancer is above the number.
 pub(crate) const MAX_SCHEME_TIMERS: u32 = 1 << BALANCER_SHIFT;
 const BALANCER_SHIFT: u32 = 26;
@@ -54,8 +69,9 @@ const PAUSE_ENDS: u32 = 1;
 const ARRIVAL: u32 = 2;
 const SCHEME_TIMER: u32 = 3;
 const FLOW_TIMER: u32 = 4;
-const TRIGGER: u32 = 5;
-const START: u32 = 6;
+const SCALE_UP: u32 = 5;
+const TRIGGER: u32 = 6;
+const START: u32 = 7;
 
 pub(crate) const fn arrival_order(rank: u32) -> u32 {
     ARRIVAL << ENTITY_BITS | rank
@@ -81,6 +97,7 @@ impl Event {
             Event::FlowTimer { host, flow } => (FLOW_TIMER, host.0, flow.0),
             Event::Trigger { home, trigger, stage } => (TRIGGER, home.0, (stage as u32) << STAGE_SHIFT | trigger),
             Event::Start { host, flow } => (START, host.0, flow.0),
+            Event::ScaleUp { host, flow, step } => (SCALE_UP, host.0, (step as u32) << STAGE_SHIFT | flow.0),
         };
         anabranch_engine::Event { time, order: kind << ENTITY_BITS | entity, payload }
     }
@@ -106,6 +123,15 @@ impl Event {
                     _ => Stage::Fires,
                 };
                 Event::Trigger { home: HostId(entity), trigger: payload & (MAX_TRIGGERS - 1), stage }
+            }
+            SCALE_UP => {
+                let step = match payload >> STAGE_SHIFT {
+                    0 => Step::FirstByte,
+                    1 => Step::LastByte,
+                    _ => Step::Acknowledged,
+                };
+                let flow = FlowId(payload & (MAX_SCALE_UP_FLOWS - 1));
+                Event::ScaleUp { host: HostId(entity), flow, step }
             }
             _ => Event::Start { host: HostId(entity), flow: FlowId(payload) },
         }
@@ -133,6 +159,9 @@ mod tests {
             for stage in [Stage::Activated, Stage::Begins, Stage::Fires] {
                 all.push(Event::Trigger { home: host, trigger: MAX_TRIGGERS - 1, stage });
             }
+            for step in [Step::FirstByte, Step::LastByte, Step::Acknowledged] {
+                all.push(Event::ScaleUp { host, flow: FlowId(MAX_SCALE_UP_FLOWS - 1), step });
+            }
             for balancer in [0, 63] {
                 all.push(Event::SchemeTimer { switch, balancer, number: MAX_SCHEME_TIMERS - 1 });
             }
@@ -151,8 +180,9 @@ mod tests {
     fn the_order_of_the_variants_is_the_order_of_events() {
         for a in every() {
             for b in every() {
-                // The engine orders the stages of one trigger, not the variants.
-                if matches!((a, b), (Event::Trigger { .. }, Event::Trigger { .. })) {
+                // The engine orders the stages of one trigger and the steps of one message, not the variants.
+                let is_staged = matches!(a, Event::Trigger { .. } | Event::ScaleUp { .. });
+                if is_staged && std::mem::discriminant(&a) == std::mem::discriminant(&b) {
                     continue;
                 }
                 assert_eq!(a.cmp(&b), a.at(9).cmp(&b.at(9)), "{a:?} and {b:?}");

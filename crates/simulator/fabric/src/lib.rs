@@ -20,6 +20,7 @@ mod prefetch;
 mod results;
 mod run;
 mod sampling;
+mod scale_up;
 mod skip;
 mod snapshots;
 mod stall;

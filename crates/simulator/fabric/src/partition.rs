@@ -11,6 +11,7 @@ use crate::{
     packet::Kind,
     plan::{Plan, start_time},
     sampling,
+    scale_up::ScaleUp,
     skip::with_jumps,
     steady::{Here, Skips},
     switch::Switches,
@@ -30,6 +31,7 @@ pub(crate) struct Partition<'a> {
     pub(crate) cx: Ctx<'a>,
     pub(crate) hosts: Hosts,
     pub(crate) switches: Switches,
+    pub(crate) scale_up: ScaleUp,
     triggers: Triggers,
     /// The cells of this partition.
     cells: Vec<u32>,
@@ -50,7 +52,7 @@ pub(crate) struct Partition<'a> {
     pub(crate) over: bool,
     pub(crate) window: Window,
     pub(crate) events: u64,
-    /// Time of the last arrival of a packet at any node.
+    /// Time of the last arrival of a packet at any node, or of the last step of a message over scale-up.
     pub(crate) last_arrival: u64,
 }
 
@@ -70,6 +72,7 @@ impl<'a> Partition<'a> {
             cx,
             hosts: Hosts::new(plan, me),
             switches: Switches::new(plan, me),
+            scale_up: ScaleUp::new(plan),
             triggers,
             cells,
             starts,
@@ -122,7 +125,15 @@ impl<'a> Partition<'a> {
                 if start_time(plan.flows.flows[flow.at()].start).is_some() {
                     self.ask_for_next_start(u32::from(plan.cell_of(host.0)));
                 }
-                self.hosts.on_start(&mut self.cx, flow);
+                if !self.scale_up.start(&mut self.cx, flow) {
+                    self.hosts.on_start(&mut self.cx, flow);
+                }
+            }
+            Event::ScaleUp { flow, step, .. } => {
+                cx.planned -= 1;
+                self.last_planned = self.last_planned.max(event.time);
+                self.last_arrival = self.last_arrival.max(event.time);
+                self.scale_up.on_event(cx, flow, step);
             }
             Event::Trigger { trigger, stage, .. } => {
                 cx.planned -= 1;
@@ -322,6 +333,11 @@ impl<'a> Partition<'a> {
         self.last_planned.max(self.hosts.last_data())
     }
 
+    /// Returns the number of flows whose senders here have finished.
+    pub(crate) fn finished(&self) -> u64 {
+        self.hosts.counters().finished + self.scale_up.finished
+    }
+
     /// Returns `true` if the run ends though events are left.
     fn has_ended(&self) -> bool {
         self.over || self.stalled.is_some()
@@ -341,7 +357,7 @@ impl<'a> Partition<'a> {
         Status {
             now: self.cx.now + self.skips.total(),
             work: self.cx.ports.hops,
-            finished: self.hosts.counters().finished,
+            finished: self.finished(),
             progress: with_jumps(&self.skips.jumps, self.progress()),
         }
     }

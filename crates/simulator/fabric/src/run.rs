@@ -80,7 +80,7 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
             Failure::Input(message) => RunError::Setup(message),
         });
     }
-    let finished: u64 = partitions.iter().map(|partition| partition.hosts.counters().finished).sum();
+    let finished: u64 = partitions.iter().map(Partition::finished).sum();
     let all_done = finished == plan.flows.flows.len() as u64;
     let interrupted = outcome == Outcome::Interrupted;
     let stalled =

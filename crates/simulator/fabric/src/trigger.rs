@@ -21,8 +21,8 @@ struct TriggerState {
 #[derive(Debug)]
 pub(crate) struct Triggers {
     states: Vec<TriggerState>,
-    /// Per host and processor number: time at which it is free.
-    processors: BTreeMap<(HostId, u8), u64>,
+    /// Per endpoint (host or GPU) and processor number: time at which it is free.
+    processors: BTreeMap<(u32, u8), u64>,
 }
 
 impl Triggers {
@@ -69,7 +69,7 @@ impl Triggers {
         let delay = definition.delay.ps();
         let mut begins = now;
         if let Some(cpu) = definition.cpu {
-            let free = self.processors.entry((home, cpu)).or_default();
+            let free = self.processors.entry((cx.plan.endpoint_of(trigger), cpu)).or_default();
             begins = begins.max(*free);
             *free = begins.saturating_add(delay);
         }

@@ -84,6 +84,13 @@ fn refuse_skip(setup: &Setup) -> Result<(), RunError> {
         let why = "its threshold changes every `load_balancer.hf2t.refresh`";
         return never_settles("the host scheme `hf2t`", why, "load_balancer.scheme");
     }
+    if setup.limits.skip && setup.flows.servers.is_some() {
+        return Err(RunError::Refused(Refusal::new(
+            "run.skip",
+            "found \"steady\" together with [servers]: messages over scale-up have no steady state",
+            "give `run.skip = \"off\"`, or leave [servers] out",
+        )));
+    }
     let of = &setup.measure;
     let asked = [
         ("measure.series_links", !of.series_links.is_empty()),

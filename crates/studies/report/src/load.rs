@@ -28,7 +28,8 @@ pub(crate) fn is_nic(link: &LinkRow) -> bool {
 /// Links whose offered load is above their capacity. The loads are lower bounds: a flow between two parts of the
 /// network that only links of one class join crosses that class at least once.
 pub(crate) fn above_capacity(result: &RunResult, meta: &RunMeta) -> Vec<OfferedLoad> {
-    let started: Vec<(&FlowRow, Time)> = result.flows.iter().filter_map(|flow| Some((flow, flow.start?))).collect();
+    let in_packets = result.flows.iter().filter(|flow| !flow.is_scale_up);
+    let started: Vec<(&FlowRow, Time)> = in_packets.filter_map(|flow| Some((flow, flow.start?))).collect();
     let (Some(first), Some(last)) = (started.iter().map(|f| f.1).min(), started.iter().map(|f| f.1).max()) else {
         return vec![];
     };

@@ -148,6 +148,9 @@ declared! {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub lost_peers: Vec<LostPeer> => "list of objects", "",
             "hosts (two names) of which one timed out for the other, reason; absent without any";
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub scale_up: Option<ScaleUpSummary> => "object", "",
+            "scale-up networks: bytes, messages, and of all directions of the ports of GPUs utilisation_mean and utilisation_max; absent without servers";
         #[serde(default)]
         pub offered_load: Vec<OfferedLoad> => "list of object", "",
             "payload offered over capacity, where it exceeds that of the links named";
@@ -373,6 +376,7 @@ impl Summary {
             },
             workloads: workloads.collect(),
             counters: CounterSummary { totals: result.counters, packets_per_ack: None },
+            scale_up: ScaleUpSummary::of(result),
             conservation: result.conservation.map(|balance| ConservationSummary { holds: balance.holds(), balance }),
             queues: QueueSummary::of(&switch_ports),
             version: meta.version.clone(),
@@ -607,7 +611,10 @@ impl FlowSummary {
             longest = longest.max(fct.ps());
             first = flow.start.map(|start| first.map_or(start, |first| first.min(start))).or(first);
             last = last.max(flow.start.zip(flow.fct_ack).map(|(start, fct)| start + fct));
-            metrics.push(&flow.metrics);
+            // Messages over scale-up have no packets to count.
+            if !flow.is_scale_up {
+                metrics.push(&flow.metrics);
+            }
             fct_us.push(fct.as_us());
             let slowdown = meta.slowdown(flow);
             slowdowns.extend(slowdown);
@@ -666,6 +673,32 @@ macro_rules! counter_keys {
 
 anabranch_outcome::run_metrics!(counter_keys);
 
+/// Use of the scale-up networks of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScaleUpSummary {
+    /// Bytes of all messages.
+    pub bytes: u64,
+    /// Number of messages.
+    pub messages: u64,
+    /// Mean utilisation of the ports of all GPUs, both directions.
+    pub utilisation_mean: f64,
+    /// Largest utilisation of a direction of a port.
+    pub utilisation_max: f64,
+}
+
+impl ScaleUpSummary {
+    fn of(result: &RunResult) -> Option<Self> {
+        let gpus = &result.gpus;
+        let shares = || gpus.iter().flat_map(|gpu| [gpu.egress.utilisation, gpu.ingress.utilisation]);
+        (!gpus.is_empty()).then(|| ScaleUpSummary {
+            bytes: gpus.iter().map(|gpu| gpu.egress.bytes).sum(),
+            messages: gpus.iter().map(|gpu| gpu.egress.messages).sum(),
+            utilisation_mean: shares().sum::<f64>() / (2 * gpus.len()) as f64,
+            utilisation_max: shares().fold(0.0, f64::max),
+        })
+    }
+}
+
 /// The conservation check of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ConservationSummary {
@@ -703,6 +736,7 @@ mod tests {
             collectives: vec![collective],
             missing: text(),
             faults: vec![FaultSummary::default()],
+            scale_up: Some(ScaleUpSummary::default()),
             lost_peers: vec![LostPeer { hosts: ["a".into(), "b".into()], reason: "quiet".into() }],
             ..Summary::default()
         };

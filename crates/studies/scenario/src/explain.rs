@@ -10,7 +10,7 @@ use anabranch_settings::{About, Parameter, Parameters, Raw, Registry};
 use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
 use anabranch_transport::TransportParameters;
 use anabranch_wire::WireParameters;
-use anabranch_workload::{CommonParameters, SIZE_DISTRIBUTIONS, WorkloadParameters};
+use anabranch_workload::{CommonParameters, SIZE_DISTRIBUTIONS, ServerParameters, WorkloadParameters};
 use serde_json::{Value, json};
 
 /// Kinds of catalogue.
@@ -342,8 +342,19 @@ fn workload_parts(name: &str) -> Vec<Part> {
     own.map_or_else(Vec::new, |own| vec![own, common])
 }
 
-const SECTIONS: &[&str] =
-    &["topology", "fabric", "transport", "load_balancer", "workload", "fault", "measure", "run", "compare", "wire"];
+const SECTIONS: &[&str] = &[
+    "topology",
+    "servers",
+    "fabric",
+    "transport",
+    "load_balancer",
+    "workload",
+    "fault",
+    "measure",
+    "run",
+    "compare",
+    "wire",
+];
 
 fn fabric_parts(name: &str) -> Vec<Part> {
     let part = |table: &str, meaning: &str, parameters: &dyn Parameters| Part {
@@ -364,6 +375,11 @@ fn fabric_parts(name: &str) -> Vec<Part> {
             );
             vec![part("[fabric]", &meaning, &FabricParameters::default())]
         }
+        "servers" => vec![part(
+            "[servers]",
+            "Servers: hosts of the topology are their NICs, the traffic is between their GPUs. Without it hosts are endpoints.",
+            &ServerParameters::default(),
+        )],
         "run" => vec![part("[run]", "End of a run, and flows in the statistics.", &RunParameters::default())],
         "measure" => vec![part("[measure]", "Optional measurements.", &MeasureParameters::default())],
         "compare" => vec![part(

@@ -8,7 +8,7 @@ use anabranch_lb::registry::{ALIASES, HostParameters, SwitchParameters};
 use anabranch_settings::{Parameters, Raw};
 use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
 use anabranch_wire::WireParameters;
-use anabranch_workload::{CommonParameters, WorkloadParameters};
+use anabranch_workload::{CommonParameters, ServerParameters, WorkloadParameters};
 
 const WIDTH: usize = 96;
 
@@ -29,7 +29,9 @@ pub fn every_key() -> String {
     let mut section = |header: &str, meaning: &str, active: &[(&str, &str)], parameters: &[&dyn Parameters]| {
         out.push('\n');
         comment(&mut out, meaning);
-        let off = if active.is_empty() && header.starts_with("[[") { "# " } else { "" };
+        // A list or a section that has an effect by itself is commented out.
+        let is_off = active.is_empty() && (header.starts_with("[[") || header == "[servers]");
+        let off = if is_off { "# " } else { "" };
         out.push_str(&format!("{off}{header}\n"));
         for (key, value) in active {
             out.push_str(&format!("{key} = {value}\n"));
@@ -49,6 +51,12 @@ pub fn every_key() -> String {
         "Other rates and delays for single links or a class of links.",
         &[],
         &[&LinkOverride::default()],
+    );
+    section(
+        "[servers]",
+        "Servers: groups of hosts (NICs) with GPUs, between which the traffic is, and a scale-up network. Without it hosts are endpoints.",
+        &[],
+        &[&ServerParameters::default()],
     );
     let profiles: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
     if let Some(profile) = PROFILES.iter().find(|profile| profile.name == "uet-lossy") {

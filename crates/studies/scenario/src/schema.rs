@@ -7,7 +7,7 @@ use anabranch_settings::{About, Each, Parameter, Parameters, Raw, Registry, Seed
 use anabranch_topology::{FaultParameters, LinkOverride, TopologyParameters};
 use anabranch_transport::TransportParameters;
 use anabranch_wire::WireParameters;
-use anabranch_workload::{CommonParameters, WorkloadParameters};
+use anabranch_workload::{CommonParameters, ServerParameters, WorkloadParameters};
 use serde_json::{Map, Value, json};
 
 /// Returns the schema (draft 7, which editors support).
@@ -31,6 +31,10 @@ pub fn schema() -> Value {
             "name": described(json!({ "type": "string" }), "Name in tables and reports."),
             "seed": described(of_shape(&Seed::schema()), &format!("Seed of everything random: {}.", Seed::expected())),
             "topology": described(json!({ "anyOf": topologies }), "The graph."),
+            "servers": described(
+                object(properties(&ServerParameters::default()), &[]),
+                "Servers: GPUs, NICs and the scale-up network between the GPUs.",
+            ),
             "fabric": described(object(fabric, &[]), "Switches and NICs: buffers, marking, trimming, classes."),
             "transport": described(transports(), "Senders and receivers."),
             "load_balancer": described(load_balancer(), "Load balancer: spreads packets over the paths."),

@@ -64,7 +64,12 @@ pub const SYNONYMS: &[Synonym] = &[
         see: &["workload.load", "workload.load_reference", "utilisation", "offered_load"],
     },
     Synonym {
-        words: &["hosts", "nodes", "servers", "endpoints", "gpus", "scale"],
+        words: &["nvlink", "scale-up", "pxn", "rail", "gpu", "nic", "server"],
+        meaning: "Servers with several GPUs and NICs, and a scale-up network between the GPUs: the section [servers]. NIC i of every server is on rail i.",
+        see: &["servers", "servers.cross_rail", "servers.scale_up_rate", "rail-optimised", "rail-only", "rail-moe"],
+    },
+    Synonym {
+        words: &["hosts", "nodes", "endpoints", "scale"],
         meaning: "The number of hosts follows from the topology: radix and tiers of a fat tree, leaves times hosts_per_leaf of a leaf-spine. `anabranch topology --hosts N --tiers N` proposes keys.",
         see: &["topology.radix", "topology.hosts_per_leaf", "topology.leaves", "workload.ranks", "workload.hosts"],
     },

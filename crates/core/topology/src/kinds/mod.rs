@@ -1,19 +1,26 @@
 //! Kinds of topology that a scenario can name. To add one, write a file and a line in the list below.
 
+mod clos;
 mod dragonfly;
 mod fat_tree;
 mod file;
 mod grouped;
 mod kind;
 mod leaf_spine;
+mod pods;
+mod rail_only;
+mod rail_optimised;
 mod slim_fly;
 
+pub use clos::ClosParameters;
 pub use dragonfly::{Arrangement, DragonflyParameters};
 pub use fat_tree::FatTreeParameters;
 pub use file::{FileFormat, FileParameters};
 pub use kind::Scale;
 pub(crate) use kind::{Kind, moving, short};
 pub use leaf_spine::LeafSpineParameters;
+pub use rail_only::RailOnlyParameters;
+pub use rail_optimised::RailOptimisedParameters;
 pub use slim_fly::SlimFlyParameters;
 
 use crate::{Topology, TopologyError};
@@ -24,6 +31,9 @@ registry! {
     pub enum TopologyParameters("kind of topology"): pub(crate) dyn Kind in self {
         leaf_spine LeafSpine LeafSpineParameters,
         fat_tree FatTree FatTreeParameters,
+        clos Clos ClosParameters,
+        rail_optimised RailOptimised RailOptimisedParameters,
+        rail_only RailOnly RailOnlyParameters,
         dragonfly Dragonfly DragonflyParameters,
         slim_fly SlimFly SlimFlyParameters,
         file File FileParameters,

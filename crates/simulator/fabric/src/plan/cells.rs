@@ -42,13 +42,13 @@ pub(crate) struct CellPlan {
 
 impl CellPlan {
     /// Splits `topology` into cells and at most `threads` partitions. `delays` are those of its directed links in
-    /// picoseconds, with the latency of the switch that a link leads to. `trigger_latency` is the time in which a host
-    /// can start a flow at another. Threads share `load`, the bytes that each host sends and receives. With `one` there
+    /// picoseconds, with the latency of the switch that a link leads to. `remote` is the minimum time in which a host affects
+    /// another without a link: by a trigger, or over scale-up. Threads share `load`, the bytes that each host sends and receives. With `one` there
     /// is a single cell, as a reference for tests.
     pub(crate) fn new(
         topology: &Topology,
         delays: &[u64],
-        trigger_latency: Option<u64>,
+        remote: Option<u64>,
         threads: usize,
         load: &[u64],
         one: bool,
@@ -60,7 +60,7 @@ impl CellPlan {
             inside.then(|| ((ends.from.0 - hosts) as usize, (ends.to.0 - hosts) as usize))
         };
         let mut groups = Groups::new(switches);
-        let together = one || trigger_latency.is_some_and(|latency| latency < MIN_WINDOW);
+        let together = one || remote.is_some_and(|latency| latency < MIN_WINDOW);
         for (link, &delay) in delays.iter().enumerate() {
             let Some((from, to)) = between(link) else { continue };
             if together || delay < MIN_WINDOW {
@@ -74,7 +74,8 @@ impl CellPlan {
             (0..delays.len()).filter(|&link| between(link).is_some_and(|(a, b)| of_switch[a] != of_switch[b]));
         let mut lookahead = crossing.map(|link| delays[link]).min();
         if cells > 1 {
-            lookahead = lookahead.min(trigger_latency.or(lookahead));
+            // Without links between cells, only remote effects bound the window.
+            lookahead = [lookahead, remote].into_iter().flatten().min();
         }
         let parts = shares(topology, threads.clamp(1, cells), load);
         let mut owner = vec![u16::MAX; cells];

@@ -6,6 +6,7 @@ mod guided;
 mod limits;
 mod links;
 mod marking;
+mod scale_up;
 mod tables;
 mod transports;
 
@@ -22,16 +23,17 @@ pub(crate) use tables::Tables;
 use transports::FlowTransports;
 
 use crate::{
-    event::MAX_TRIGGERS,
-    ids::{HostId, PortId},
+    event::{MAX_SCALE_UP_FLOWS, MAX_TRIGGERS},
+    ids::{FlowId, HostId, PortId},
 };
 use anabranch_backend::{BaseRtt, FlowKeys, LoadBalancer, Measure, RunError, Setup, SwitchHash, arrivals};
 use anabranch_lb::registry::{PacketScope, TagKind};
 use anabranch_topology::{Fault, LinkId, NodeId, Topology};
 use anabranch_transport::Network;
 use anabranch_units::{Rate, Time};
-use anabranch_workload::{FlowSet, Start, TriggerKind};
+use anabranch_workload::{FlowSet, Medium, Start, TriggerKind};
 use cells::CellPlan;
+use scale_up::ScaleUpPlan;
 use std::ops::Range;
 use tables::Stopped;
 
@@ -61,6 +63,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) flow_keys: Vec<u64>,
     trigger_home: Vec<u32>,
     pub(crate) trigger_latency: u64,
+    /// Scale-up networks; `None` without servers.
+    pub(crate) scale_up: Option<ScaleUpPlan>,
     pub(crate) fabric: Limits,
     /// The buffers of the switches, where their ports share them.
     pub(crate) shared: Option<SharedBuffer>,
@@ -184,15 +188,22 @@ impl<'a> Plan<'a> {
         let transports = transports.map_err(RunError::Setup)?;
         let links = links::links(topology, setup.seed).map_err(RunError::Setup)?;
         let delays: Vec<u64> = links.iter().map(|link| link.delay).collect();
-        let triggers = (!setup.flows.triggers.is_empty()).then_some(setup.limits.trigger_latency.ps());
+        let scale_up = ScaleUpPlan::new(&setup.flows, hosts);
+        if scale_up.is_some() && setup.flows.flows.len() > MAX_SCALE_UP_FLOWS as usize {
+            let flows = setup.flows.flows.len();
+            return Err(RunError::Setup(format!("{flows} flows with servers; at most {MAX_SCALE_UP_FLOWS} fit")));
+        }
+        let triggers = (!setup.flows.triggers.is_empty()).then_some(setup.limits.trigger_latency);
+        let inside = scale_up.as_ref().and_then(ScaleUpPlan::remote_latency);
+        let remote = [triggers, inside].into_iter().flatten().min().map(Time::ps);
         let mut load = vec![0u64; hosts as usize];
-        for flow in &setup.flows.flows {
+        for flow in setup.flows.flows.iter().filter(|flow| flow.medium == Medium::Network) {
             for host in [flow.src, flow.dst] {
                 load[host as usize] = load[host as usize].saturating_add(flow.size);
             }
         }
         let one = how.split == Split::One;
-        let cells = CellPlan::new(topology, &delays, triggers, how.threads, &load, one);
+        let cells = CellPlan::new(topology, &delays, remote, how.threads, &load, one);
         let mut link_of_rank = vec![0; links.len()];
         links.iter().enumerate().for_each(|(link, plan)| link_of_rank[plan.rank as usize] = link as u32);
         let shared = match setup.fabric.shared_buffer.0 {
@@ -246,6 +257,7 @@ impl<'a> Plan<'a> {
             },
             trigger_home,
             trigger_latency: setup.limits.trigger_latency.ps(),
+            scale_up,
             flows: &setup.flows,
             eager_switches: eager,
             eager_nics: eager || hasty,
@@ -363,6 +375,20 @@ impl<'a> Plan<'a> {
         HostId(self.trigger_home[trigger as usize])
     }
 
+    /// Returns the endpoint whose processors a trigger's delay occupies: a host, with servers a GPU.
+    pub(crate) fn endpoint_of(&self, trigger: u32) -> u32 {
+        let definition = &self.flows.triggers[trigger as usize];
+        let first = definition.targets.first().map(|first| &self.flows.flows[*first as usize]);
+        let of = first.map(|flow| flow.gpus.map_or(flow.src, |gpus| gpus.src));
+        definition.home.or(of).unwrap_or(self.trigger_home[trigger as usize])
+    }
+
+    /// Returns the scale-up networks and the number of a flow among those that use them; `None`: it uses the network.
+    pub(crate) fn over_scale_up(&self, flow: FlowId) -> Option<(&ScaleUpPlan, usize)> {
+        let scale_up = self.scale_up.as_ref()?;
+        Some((scale_up, scale_up.number_of(flow.at())?))
+    }
+
     pub(crate) fn balancer_of(&self, flow: &anabranch_workload::Flow) -> u8 {
         self.flows.workloads[flow.workload as usize].load_balancer as u8
     }
@@ -388,17 +414,19 @@ fn udp_ports_of(flows: &FlowSet, hosts: u32) -> Vec<u64> {
     ports
 }
 
-/// Returns the host of each trigger's state: its home, else the sender of its first target. Fails on more triggers than
+/// Returns the host of each trigger's state: its home (with servers the NIC of a GPU), else the sender of its first target. Fails on more triggers than
 /// an event can name, a home outside the hosts, or a trigger with neither home nor target.
 fn trigger_homes(flows: &FlowSet, hosts: u32) -> Result<Vec<u32>, String> {
     if flows.triggers.len() > MAX_TRIGGERS as usize {
         return Err(format!("{} triggers; at most {MAX_TRIGGERS} fit", flows.triggers.len()));
     }
+    let endpoints = flows.servers.as_ref().map_or(hosts, |servers| servers.endpoints(hosts));
+    let host_of = |endpoint: u32| flows.servers.as_ref().map_or(endpoint, |servers| servers.nic_of(endpoint));
     let home = |(number, trigger): (usize, &anabranch_workload::Trigger)| match (trigger.home, trigger.targets.first())
     {
-        (Some(home), _) if home < hosts => Ok(home),
+        (Some(home), _) if home < endpoints => Ok(host_of(home)),
         (Some(home), _) => {
-            Err(format!("trigger {number} is at home at host {home}; hosts are 0 to {}", hosts.max(1) - 1))
+            Err(format!("trigger {number} is at home at host {home}; hosts are 0 to {}", endpoints.max(1) - 1))
         }
         (None, Some(first)) => Ok(flows.flows[*first as usize].src),
         (None, None) => Err(format!("trigger {number} starts no flow and has no host as its home")),
@@ -435,6 +463,8 @@ mod tests {
         let flow = |src, start, listed| Flow {
             src,
             dst: 0,
+            gpus: None,
+            medium: anabranch_workload::Medium::Network,
             size: 1,
             start: Start::At(Time::from_ns(start)),
             workload: 0,

@@ -1,5 +1,6 @@
 //! Conservation of packets. Those in flight are counted, not computed by subtraction.
 
+use super::scale_up;
 use crate::{
     arena::Packets,
     ids::FlowId,
@@ -9,6 +10,7 @@ use crate::{
 };
 use anabranch_backend::FlowOutcome;
 use anabranch_outcome::{Balance, Conservation};
+use anabranch_workload::Medium;
 
 pub(super) fn conservation(plan: &Plan<'_>, partitions: &[Partition<'_>], flows: &[FlowOutcome]) -> Conservation {
     let packets: Vec<&Packets> = partitions.iter().map(|p| &p.cx.ports.queues.packets).collect();
@@ -36,6 +38,9 @@ pub(super) fn conservation(plan: &Plan<'_>, partitions: &[Partition<'_>], flows:
     let complete = |(number, flow): (usize, &FlowOutcome)| {
         flow.received?;
         let definition = &plan.flows.flows[number];
+        if definition.medium != Medium::Network {
+            return None;
+        }
         let receiver = &partitions[usize::from(plan.owner_of_host(definition.dst))];
         let size = receiver.cx.shared.simulated_bytes(FlowId(number as u32), definition.size);
         Some((receiver.hosts.received(FlowId(number as u32)).received_bytes, size))
@@ -49,6 +54,7 @@ pub(super) fn conservation(plan: &Plan<'_>, partitions: &[Partition<'_>], flows:
         ack_bytes,
         probes: balance(Family::Probes).0,
         control: balance(Family::Control).0,
+        scale_up_bytes: scale_up::balance(plan, partitions),
         unique_bytes: complete.iter().map(|c| c.0).sum(),
         flow_bytes: complete.iter().map(|c| c.1).sum(),
     }
@@ -64,6 +70,7 @@ pub(super) fn check(conservation: &Conservation) -> Result<(), String> {
         ("bytes of acknowledgements", conservation.ack_bytes),
         ("probes and their replies", conservation.probes),
         ("control packets of switches", conservation.control),
+        ("bytes over scale-up", conservation.scale_up_bytes),
     ];
     for (what, balance) in balances {
         if !balance.holds() {

@@ -4,6 +4,7 @@ mod conservation;
 mod deadlock;
 mod delays;
 mod links;
+mod scale_up;
 mod series;
 mod watched;
 
@@ -20,6 +21,7 @@ use anabranch_backend::{FlowOutcome, Setup, flow_rows, job_rows};
 use anabranch_lb::SchemeCounters;
 use anabranch_outcome::{Counters, FlowMetrics, LinkWindow, RunRows};
 use anabranch_units::Time;
+use anabranch_workload::Medium;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct End {
@@ -48,13 +50,17 @@ pub(crate) fn collect(
     delays::attribute(plan, &partitions, &mut flows)?;
     let conservation = conservation::conservation(plan, &partitions, &flows);
     conservation::check(&conservation)?;
+    let gpus = scale_up::gpus(plan, &partitions, end.simulated);
+    scale_up::check(&gpus)?;
     let count = |number: &dyn Fn(&Partition<'_>) -> u64| partitions.iter().map(number).sum::<u64>();
     let mut schemes = SchemeCounters::default();
     for (partition, balancer) in partitions.iter().flat_map(|p| (0..plan.balancers.len()).map(move |b| (p, b))) {
         schemes += partition.switches.counters(balancer);
         schemes += partition.hosts.scheme_counters(balancer);
     }
-    let of_flows = FlowMetrics::together(flows.iter().map(|flow| &flow.metrics)).complete().unwrap_or_default();
+    let in_packets = flows.iter().zip(&plan.flows.flows).filter(|(_, flow)| flow.medium == Medium::Network);
+    let of_flows =
+        FlowMetrics::together(in_packets.map(|(outcome, _)| &outcome.metrics)).complete().unwrap_or_default();
     let counters = Counters {
         data_packets: conservation.data_packets.injected,
         acks: conservation.acks.injected,
@@ -85,8 +91,10 @@ pub(crate) fn collect(
     };
     let window_bytes = if end.interrupted { None } else { links::window_bytes(plan, &partitions) };
     let window = plan.window.zip(window_bytes).map(|((from, to), sent_bytes)| LinkWindow { from, to, sent_bytes });
-    let bytes =
-        count(&|p| (p.cx.ports.memory() + p.hosts.memory(plan) + p.cx.nics.bytes() + p.cx.series.memory()) as u64);
+    let bytes = count(&|p| {
+        let parts = [p.cx.ports.memory(), p.hosts.memory(plan), p.cx.nics.bytes(), p.cx.series.memory()];
+        (parts.into_iter().sum::<usize>() + p.scale_up.memory()) as u64
+    });
     let jumps = end.jumps.as_deref();
     let with_jumps = |time: Time| Time::from_ps(with_jumps(jumps.unwrap_or_default(), time.ps()));
     for flow in flows.iter_mut().filter(|_| jumps.is_some()) {
@@ -121,6 +129,7 @@ pub(crate) fn collect(
         flows,
         jobs,
         links,
+        gpus,
     })
 }
 
@@ -128,6 +137,9 @@ fn flows(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Vec<FlowOutcome> {
     let known = |time: u64| (time != NEVER).then(|| Time::from_ps(time));
     let outcome = |(number, flow): (usize, &anabranch_workload::Flow)| {
         let id = FlowId(number as u32);
+        if let Some([started, first_sent, received, acknowledged]) = scale_up::times(plan, partitions, id) {
+            return FlowOutcome { started, first_sent, received, acknowledged, ..FlowOutcome::default() };
+        }
         let sent = partitions[usize::from(plan.owner_of_host(flow.src))].hosts.sent(id);
         let received = partitions[usize::from(plan.owner_of_host(flow.dst))].hosts.received(id);
         let mut metrics = sent.metrics;

@@ -71,6 +71,8 @@ pub fn flows(list: &[(u32, u32, u64, u64)]) -> FlowSet {
     let flow = |(number, &(src, dst, size, start)): (usize, &(u32, u32, u64, u64))| Flow {
         src,
         dst,
+        gpus: None,
+        medium: anabranch_workload::Medium::Network,
         size,
         start: Start::At(Time::from_ps(start)),
         workload: 0,

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::meta::past_warmup;
 use anabranch_outcome::{
-    FlowDelays, FlowRow, FlowSample, LinkRow, PortSample, RunResult, SchemeSample, TraceEvent, TraceRow,
+    FlowDelays, FlowRow, FlowSample, GpuRow, LinkRow, PortSample, RunResult, SchemeSample, TraceEvent, TraceRow,
 };
 use anabranch_units::Time;
 
@@ -74,6 +74,12 @@ macro_rules! flow_columns {
                 |c, at| wait_link(c, at);
             wait_link_ps: Integer optional, "ps", "part of wait_queue_ps at that link, at least",
                 |c, at| picoseconds(flow(c, at).delays.and_then(|delays| delays.longest).map(|longest| longest.1));
+            medium: Text, "", "network, or scale-up: the network between the GPUs of a server, without packets",
+                |c, at| text(if flow(c, at).is_scale_up { "scale-up" } else { "network" });
+            src_gpu: Integer optional, "", "sending GPU; empty without [servers]",
+                |c, at| flow(c, at).gpus.map(|gpus| u64::from(gpus.0)).into();
+            dst_gpu: Integer optional, "", "receiving GPU; empty without [servers]",
+                |c, at| flow(c, at).gpus.map(|gpus| u64::from(gpus.1)).into();
         }
     };
 }
@@ -214,6 +220,30 @@ const UPLINKS: &[Column] = columns! {
     seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };
 
+fn gpu<'r>(c: &Context<'r>, at: At) -> &'r GpuRow {
+    &c.result.gpus[at.0]
+}
+
+const GPUS: &[Column] = columns! {
+    gpu: Integer, "", "number of the GPU", |c, at| integer(gpu(c, at).gpu.into());
+    server: Integer, "", "its server", |c, at| integer(gpu(c, at).server.into());
+    host: Integer, "", "its NIC: a host of the topology", |c, at| integer(gpu(c, at).host.into());
+    rate_bps: Integer, "bit/s", "rate of its port to the scale-up network, per direction", |c, at| integer(gpu(c, at).rate_bps);
+    sent_bytes: Integer, "bytes", "messages to send over scale-up, together", |c, at| integer(gpu(c, at).egress.bytes);
+    sent_messages: Integer, "", "their number", |c, at| integer(gpu(c, at).egress.messages);
+    sent_utilisation: Real, "", "share of the run in which it sent", |c, at| Value::Real(gpu(c, at).egress.utilisation);
+    sent_wait_max_ps: Integer, "ps", "longest time for which a message waited for those before it",
+        |c, at| integer(gpu(c, at).egress.longest_wait.ps());
+    received_bytes: Integer, "bytes", "messages whose first byte has arrived over scale-up, together",
+        |c, at| integer(gpu(c, at).ingress.bytes);
+    received_messages: Integer, "", "their number", |c, at| integer(gpu(c, at).ingress.messages);
+    received_utilisation: Real, "", "share of the run in which it received",
+        |c, at| Value::Real(gpu(c, at).ingress.utilisation);
+    received_wait_max_ps: Integer, "ps", "longest time for which a message waited for those before it",
+        |c, at| integer(gpu(c, at).ingress.longest_wait.ps());
+    seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
+};
+
 const OCCUPANCY: &[Column] = columns! {
     from: Text, "", "sending node", |c, at| text(&link(c, at).from);
     to: Text, "", "receiving node", |c, at| text(&link(c, at).to);
@@ -341,6 +371,13 @@ pub const TABLES: &[Table] = &[
         always: false,
         columns: UPLINKS,
         rows: |result| plain(result.uplink_counts.len()),
+    },
+    Table {
+        name: "gpus",
+        meaning: "a row per GPU of the servers, with its port to the scale-up network",
+        always: false,
+        columns: GPUS,
+        rows: |result| plain(result.gpus.len()),
     },
     Table {
         name: "occupancy",

@@ -74,6 +74,8 @@ pub(crate) fn flow(flow_id: u32, size_bytes: u64, start: Time, slowdown: f64) ->
         flow_id,
         src: flow_id % HOSTS as u32,
         dst: (flow_id + 1) % HOSTS as u32,
+        gpus: None,
+        is_scale_up: false,
         size_bytes,
         start: Some(start),
         fct_rx: Some(fct),
@@ -109,6 +111,7 @@ pub(crate) fn result(flows: Vec<FlowRow>) -> RunRows {
         flows,
         jobs: anabranch_outcome::JobRows::default(),
         links: vec![],
+        gpus: vec![],
         counters: Counters { data_packets: 1000, trimmed: 90, dropped: 10, out_of_order: 45, ..Counters::default() }
             .into(),
         conservation: Some(Conservation { data_packets: data, ..Conservation::default() }),

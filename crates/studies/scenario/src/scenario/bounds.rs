@@ -5,7 +5,7 @@ use crate::{error::ScenarioError, tree::Tree};
 use anabranch_backend::Setup;
 use anabranch_topology::{BasePaths, LinkId, Topology};
 use anabranch_units::Time;
-use anabranch_workload::{Flow, MAX_NUMBER};
+use anabranch_workload::{Flow, MAX_NUMBER, Medium};
 
 /// Picoseconds in a second, which is also the time of a bit at one bit per second.
 const SECOND: u128 = 1_000_000_000_000;
@@ -48,15 +48,23 @@ fn ideal_times(setup: &Setup, workloads: &[Workload], tree: &Tree) -> Result<(),
     ) else {
         return Ok(());
     };
+    let scale_up = setup.flows.servers.as_ref().map_or(0, |servers| {
+        wire(largest.into(), servers.scale_up_rate.0) + 2 * u128::from(servers.scale_up_latency.ps())
+    });
     let longest = usize::try_from(topology.switches()).unwrap_or(usize::MAX).saturating_add(1);
     let hop = u128::from(delay.saturating_add(topology.switch_latency).ps()) + wire(packet(setup), slowest);
-    if train(setup, largest, slowest) + 2 * hop * longest as u128 <= MAX {
+    if (train(setup, largest, slowest) + 2 * hop * longest as u128).max(scale_up) <= MAX {
         return Ok(());
     }
     let mut paths = BasePaths::default();
     let mut worst = None;
     for flow in flows {
-        let time = alone(setup, flow, paths.path(topology, flow.src, flow.dst));
+        let time = match (flow.medium, &setup.flows.servers) {
+            (Medium::ScaleUp, Some(servers)) => {
+                wire(flow.size.into(), servers.scale_up_rate.0) + 2 * u128::from(servers.scale_up_latency.ps())
+            }
+            _ => alone(setup, flow, paths.path(topology, flow.src, flow.dst)),
+        };
         if time > MAX && worst.as_ref().is_none_or(|(most, _)| time > *most) {
             worst = Some((time, flow));
         }

@@ -139,6 +139,8 @@ mod tests {
         let flow = |number: u32| Flow {
             src: number / 2,
             dst: number / 2 + 1,
+            gpus: None,
+            medium: anabranch_workload::Medium::Network,
             size: 1,
             start: Start::At(Time::from_ns(number.into())),
             workload: (number % 2) as u16,

@@ -1,6 +1,7 @@
 //! Estimate of a run's duration before it begins: a warning instead of hours of silence.
 
 use anabranch_backend::Setup;
+use anabranch_workload::{Flow, Medium};
 
 /// Packet-hops per second assumed in estimates: the speed of one core in a large fabric.
 const SPEED: u64 = 3_000_000;
@@ -23,7 +24,8 @@ fn packet_hops(setup: &Setup) -> u64 {
 /// Estimates the packet-hops; below `enough` packets, returns the packets instead.
 fn reckon(setup: &Setup, enough: u64) -> u64 {
     let (mtu, header) = (setup.transport.mtu().max(1), setup.transport.header());
-    let flows = &setup.flows.flows;
+    // Messages over scale-up have no packets.
+    let flows: Vec<&Flow> = setup.flows.flows.iter().filter(|flow| flow.medium == Medium::Network).collect();
     let packets: u128 = flows.iter().map(|flow| u128::from(flow.size.div_ceil(mtu))).sum();
     let time = u128::from(setup.limits.time_limit.ps());
     let bits = u128::from(8 * (mtu + header));

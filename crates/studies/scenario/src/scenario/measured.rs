@@ -5,7 +5,7 @@ use crate::error::ScenarioError;
 use anabranch_backend::{Measures, Setup};
 use anabranch_lb::registry::TagKind;
 use anabranch_units::Time;
-use anabranch_workload::{Flow, Start};
+use anabranch_workload::{Flow, Medium, Start};
 
 /// Bytes of a flow, with its packets and its row.
 const FLOW: u64 = 400;
@@ -44,6 +44,9 @@ fn open_paths(setup: &Setup) -> (u64, u64) {
     let keeps: Vec<bool> =
         setup.load_balancers.iter().map(|b| b.host.capabilities().tags() == TagKind::MultiPart).collect();
     let with_state = |flow: &&Flow| {
+        if flow.medium != Medium::Network {
+            return false;
+        }
         let balancer = setup.flows.workloads[usize::from(flow.workload)].load_balancer;
         keeps.get(balancer as usize).is_some_and(|keeps| *keeps)
     };
@@ -141,7 +144,8 @@ fn min_time(setup: &Setup) -> u64 {
     }
     let mut busy = vec![0u64; setup.topology.hosts as usize];
     let mut latest = 0;
-    for (number, flow) in setup.flows.flows.iter().enumerate() {
+    let in_packets = |(_, flow): &(usize, &Flow)| flow.medium == Medium::Network;
+    for (number, flow) in setup.flows.flows.iter().enumerate().filter(in_packets) {
         let time = wire_time(setup, number as u32);
         let busy = &mut busy[flow.src as usize];
         *busy = busy.saturating_add(time);

@@ -13,6 +13,7 @@ mod memory;
 mod overlap;
 mod run;
 mod select;
+mod servers;
 mod topology;
 mod transport;
 mod wire;
@@ -42,6 +43,7 @@ use anabranch_topology::FaultParameters;
 use anabranch_transport::TransportParameters;
 use anabranch_units::{Rate, Time};
 use anabranch_wire::WireParameters;
+use anabranch_workload::ServerParameters;
 use files::Folder;
 use memory::Budget;
 use std::path::{Path, PathBuf};
@@ -52,6 +54,7 @@ const KEYS: &[&str] = &[
     "name",
     "seed",
     "topology",
+    "servers",
     "fabric",
     "transport",
     "load_balancer",
@@ -73,6 +76,8 @@ pub struct Scenario {
     /// Seed of everything random.
     pub seed: u64,
     topology: TopologySection,
+    /// The servers whose NICs are the hosts of the topology; `None`: hosts are endpoints.
+    pub servers: Option<ServerParameters>,
     /// The profile.
     pub profile: &'static Profile,
     /// Buffers, marking, trimming, classes.
@@ -177,6 +182,7 @@ impl Scenario {
             true => mistakes.ok(root.table("topology").and_then(topology::read)),
             false => None,
         };
+        let servers = mistakes.ok(root.table("servers").and_then(|section| servers::read(section, &tree)));
         let mut transport = mistakes.ok(root.table("transport"));
         let kind = transport.as_mut().map(|section| {
             let kind = section.as_mut().map_or(Ok(None), Section::kind::<TransportParameters>);
@@ -239,6 +245,7 @@ impl Scenario {
         mistakes.or(())?;
         let (
             Some(topology),
+            Some(servers),
             Some((profile, fabric)),
             Some(transport),
             Some(load_balancers),
@@ -248,7 +255,7 @@ impl Scenario {
             Some(run),
             Some(compare),
             Some(wire),
-        ) = (topology, fabric, transport, load_balancers, workloads, faults, measure, run, compare, wire)
+        ) = (topology, servers, fabric, transport, load_balancers, workloads, faults, measure, run, compare, wire)
         else {
             return Err(ScenarioError::new("the scenario lacks a section"));
         };
@@ -257,6 +264,7 @@ impl Scenario {
             stem: stem.to_string(),
             seed,
             topology,
+            servers,
             profile,
             fabric,
             transport,
@@ -421,6 +429,9 @@ impl Scenario {
         add("name", self.name.clone().into());
         add("seed", document::value(&Seed(self.seed).write()));
         add("topology", self.topology.table(&files).into());
+        if let Some(servers) = &self.servers {
+            add("servers", document::table([], servers).into());
+        }
         let profile = ("profile", Raw::Text(self.profile.name.into()));
         add("fabric", document::table([profile], &self.fabric).into());
         let named = self.workloads.iter().filter_map(|workload| workload.common.congestion_control.as_deref());
@@ -614,11 +625,19 @@ impl Scenario {
         transport::check_with_bdp(&self.transport, bdp, &self.tree)?;
         fabric::check_lossless(&self.fabric, &topology, packet, &self.tree)?;
 
-        let view = topology::host_view(&topology, &self.fabric.classes, budget.left());
+        if let Some(servers) = &self.servers {
+            servers::check(servers, &topology, &self.tree)?;
+        }
+        let view = topology::host_view(&topology, &self.fabric.classes, budget.left(), self.servers.as_ref());
         let list: Vec<_> = self.workloads.iter().map(|w| (w.kind.clone(), w.sent_as(&self.fabric, &used))).collect();
         let read_file = |path: &str| self.folder.read_bytes(path, &budget);
-        let generated = anabranch_workload::generate_all(&list, &view, seed, &read_file)
+        let mut generated = anabranch_workload::generate_all(&list, &view, seed, &read_file)
             .map_err(|error| workload::workload_error(&error, 0, &self.tree))?;
+        if let Some(servers) = &self.servers {
+            let routed = servers.route(&mut generated.flows, budget.left());
+            routed.map_err(|error| servers::wrong(&error, &self.tree))?;
+        }
+        servers::check_paths(&generated.flows, &topology, &self.tree)?;
         let mut mistakes = Mistakes::default();
         let faults = mistakes.ok(fault::resolve(&self.faults, &topology, seed, &self.tree));
         let series = select::links("series_links", &self.measure.series_links, &topology, &self.tree);

@@ -7,11 +7,13 @@ use crate::{
     section::{Section, kinds},
     tree::Tree,
 };
+use anabranch_random::name_key;
 use anabranch_settings::Raw;
 use anabranch_topology::{
     Guidance, Guide, LinkOverride, NodeId, NodeKind, Topology, TopologyError, TopologyParameters,
 };
-use anabranch_workload::{HostView, LowDiameter};
+use anabranch_units::Rate;
+use anabranch_workload::{HostView, LowDiameter, ServerParameters, ServerView};
 use std::sync::Arc;
 use toml::Table;
 
@@ -74,21 +76,36 @@ impl TopologySection {
     }
 }
 
-pub(crate) fn host_view(topology: &Topology, classes: &[String], flow_memory: u64) -> HostView {
+/// Describes the endpoints of the traffic: the hosts, or the GPUs of `servers`, each with a share of its NIC's rate.
+pub(crate) fn host_view(
+    topology: &Topology,
+    classes: &[String],
+    flow_memory: u64,
+    servers: Option<&ServerParameters>,
+) -> HostView {
     let hosts = topology.hosts;
     let groups = if topology.groups.is_empty() { groups(topology) } else { topology.groups.clone() };
     let group_of = |host: u32| groups[(topology.edge_switch(host).0 - hosts) as usize];
+    let endpoints = servers.map_or(hosts, |servers| servers.endpoints(hosts));
+    let nic_of = |endpoint: u32| servers.map_or(endpoint, |servers| servers.nic_of(endpoint));
+    let key_of = |endpoint: u32| match servers {
+        None => topology.key(NodeId(endpoint)),
+        Some(_) => name_key(&format!("gpu{endpoint}")),
+    };
+    let sharers = servers.map_or(1, |servers| u64::from(servers.gpus / servers.nics));
+    let rate_of = |host: u32| Rate((topology.link(topology.host_uplink(host)).rate.0 / sharers).max(1));
+    let low_diameter = topology.guidance.map(|guidance| Arc::new(Guided::new(topology, guidance, servers)) as _);
     HostView {
-        hosts,
-        leaf_of: (0..hosts).map(|host| topology.edge_switch(host).0 - hosts).collect(),
-        group_of: (0..hosts).map(group_of).collect(),
-        host_key: (0..hosts).map(|host| topology.key(NodeId(host))).collect(),
-        nic_rate: (0..hosts).map(|host| topology.link(topology.host_uplink(host)).rate).collect(),
+        hosts: endpoints,
+        leaf_of: (0..endpoints).map(|endpoint| topology.edge_switch(nic_of(endpoint)).0 - hosts).collect(),
+        group_of: (0..endpoints).map(|endpoint| group_of(nic_of(endpoint))).collect(),
+        host_key: (0..endpoints).map(key_of).collect(),
+        nic_rate: (0..endpoints).map(|endpoint| rate_of(nic_of(endpoint))).collect(),
         oversubscription: topology.oversubscription(),
         classes: classes.to_vec(),
         flow_memory,
-        low_diameter: topology.guidance.map(|guidance| Arc::new(Guided::new(topology, guidance)) as _),
-        servers: None,
+        low_diameter,
+        servers: servers.map(|servers| ServerView { gpus: servers.gpus, rails: servers.nics }),
     }
 }
 
@@ -96,12 +113,13 @@ pub(crate) fn host_view(topology: &Topology, classes: &[String], flow_memory: u6
 struct Guided {
     topology: Topology,
     guide: Option<Arc<Guide>>,
+    servers: Option<ServerParameters>,
 }
 
 impl Guided {
-    fn new(topology: &Topology, guidance: Guidance) -> Self {
+    fn new(topology: &Topology, guidance: Guidance, servers: Option<&ServerParameters>) -> Self {
         let guide = if guidance == Guidance::Dragonfly { topology.guide() } else { None };
-        Guided { topology: topology.clone(), guide }
+        Guided { topology: topology.clone(), guide, servers: servers.cloned() }
     }
 }
 
@@ -113,7 +131,9 @@ impl LowDiameter for Guided {
         self.topology.groups.iter().max().map_or(0, |last| last + 1)
     }
     fn adversarial_pairs(&self, seed: u64) -> Vec<(u32, u32)> {
-        self.topology.adversarial_pairs(seed)
+        // Of the GPUs that share a NIC, the first sends and receives.
+        let of = |host: u32| self.servers.as_ref().map_or(host, |servers| servers.gpu_of(host));
+        self.topology.adversarial_pairs(seed).into_iter().map(|(src, dst)| (of(src), of(dst))).collect()
     }
     fn gateway_leaf(&self, from_group: u32, to_group: u32) -> Option<u32> {
         let (owner, _) = self.guide.as_ref()?.gateway(from_group, to_group)?;

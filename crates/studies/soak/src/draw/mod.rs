@@ -93,6 +93,7 @@ impl Drawing<'_> {
         if !self.given {
             self.may("links", 6, topology::overrides);
         }
+        self.may("servers", 4, topology::servers);
         self.accepted(&self.draft)
     }
 

@@ -51,6 +51,19 @@ pub(super) fn draw(dice: &mut Dice, draft: &Draft, choice: &TopologyChoice) -> D
             let (tiers, radix) = dice.one(&[(2, 4), (2, 6), (2, 8), (3, 4), (3, 4), (3, 6)]);
             draft.with(tree_links(dice, section.raw("tiers", tiers).raw("radix", radix)))
         }
+        "clos" => {
+            let spines = dice.number(1, 3);
+            let section = section
+                .raw("pods", dice.number(1, 3))
+                .raw("leaves_per_pod", dice.number(1, 3))
+                .raw("hosts_per_leaf", dice.number(1, 4))
+                .raw("spines_per_pod", spines)
+                .raw("links_per_spine", dice.one(&[1, 1, 2]))
+                .raw("cores", spines * dice.number(1, 2))
+                .raw("links_per_core", dice.one(&[1, 1, 2]));
+            draft.with(tree_links(dice, section))
+        }
+        "rail-optimised" | "rail-only" => rails(dice, draft, section, kind),
         "dragonfly" => {
             let groups = dice.pick(&["\"auto\"", "\"auto\"", "3", "4", "5"]);
             let section = section
@@ -83,6 +96,51 @@ fn tree_links(dice: &mut Dice, mut section: Section) -> Section {
         section = section.text("host_link_delay", dice.pick(DELAYS));
     }
     section
+}
+
+/// Draws a fabric of rails; without links between them also the servers that its traffic needs.
+fn rails(dice: &mut Dice, draft: &Draft, section: Section, kind: &str) -> Draft {
+    let (servers, per_pod) = (dice.number(2, 6), dice.number(1, 4));
+    let pods = servers.div_ceil(per_pod);
+    let rails = dice.number(1, 4);
+    let spines = if kind == "rail-only" && pods == 1 && dice.once_in(2) { 0 } else { dice.number(1, 3) };
+    let mut section = section
+        .raw("servers", servers)
+        .raw("rails", rails)
+        .raw("servers_per_pod", per_pod)
+        .raw("spines", spines)
+        .raw("links_per_spine", dice.one(&[1, 1, 2]));
+    if kind == "rail-optimised" && pods > 1 && dice.once_in(2) {
+        section = section.raw("cores", spines * dice.number(1, 2)).raw("links_per_core", dice.one(&[1, 2]));
+    }
+    let draft = draft.with(tree_links(dice, section));
+    match kind == "rail-only" && rails > 1 {
+        true => {
+            let servers = servers_of(dice, rails);
+            draft.with(servers)
+        }
+        false => draft,
+    }
+}
+
+/// Draws servers with this number of NICs.
+fn servers_of(dice: &mut Dice, nics: u64) -> Section {
+    Section::new("[servers]")
+        .raw("gpus", nics * dice.one(&[1, 1, 2, 3]))
+        .raw("nics", nics)
+        .text("scale_up_rate", dice.pick(&["3600Gbps", "400Gbps", "7Gbps"]))
+        .text("scale_up_latency", dice.pick(&["1us", "500ns", "25ns", "1ps", "0us", "10us"]))
+}
+
+/// Draws servers, whose NICs are the hosts of the topology.
+pub(super) fn servers(dice: &mut Dice, draft: &Draft) -> Draft {
+    if draft.section("[servers]").is_some() {
+        return draft.clone();
+    }
+    let given = draft.section("[topology]").and_then(|topology| topology.get("rails")?.parse().ok());
+    let nics = given.unwrap_or_else(|| dice.one(&[1, 2, 2, 3, 4]));
+    let section = servers_of(dice, nics).text("cross_rail", dice.pick(&["pxn", "network"]));
+    draft.with(section)
 }
 
 /// Adds rates and delays for about half of the classes of links.

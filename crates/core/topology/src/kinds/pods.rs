@@ -1,0 +1,132 @@
+//! Common part of the trees of pods: leaves with hosts, spines above groups of leaves, cores above the spines.
+
+use super::kind::{Scale, moving, not_too_many, positive, short};
+use crate::{LinkClass, TopologyError, build::Builder, graph::Graph, graph::Rails};
+use anabranch_units::{Rate, Time};
+
+/// Maximum number of cables between switches.
+const MAX_CABLES: u64 = 1 << 24;
+/// Maximum value of a number in a key.
+const MAX_NUMBER: u64 = 1 << 16;
+
+/// Refuses zero and numbers that no fabric has.
+pub(super) fn counts(keys: &[(&'static str, u64)]) -> Result<(), TopologyError> {
+    for (key, value) in keys {
+        positive(key, *value)?;
+        at_most(key, *value)?;
+    }
+    Ok(())
+}
+
+/// Refuses numbers that no fabric has.
+pub(super) fn at_most(key: &str, value: u64) -> Result<(), TopologyError> {
+    if value > MAX_NUMBER {
+        return Err(TopologyError::at(key, format!("`{key}` is {value}; at most {MAX_NUMBER} are allowed")));
+    }
+    Ok(())
+}
+
+/// Numbers of switches and cables of a tree of pods. A *group* is a set of leaves with the same spines.
+#[derive(Clone, Copy)]
+pub(super) struct Tree {
+    pub(super) hosts: u64,
+    pub(super) leaves: u64,
+    pub(super) groups: u64,
+    /// Spines of a group; 0: the leaf of each group is alone.
+    pub(super) spines: u64,
+    pub(super) links_per_spine: u64,
+    /// Cores of all groups; core k is above spine k / (cores / spines) of every group. 0: no third tier.
+    pub(super) cores: u64,
+    pub(super) links_per_core: u64,
+}
+
+/// Rates and delays, as given.
+pub(super) struct Cabling {
+    pub(super) link_rate: Rate,
+    pub(super) host_link_rate: Option<Rate>,
+    pub(super) core_link_rate: Option<Rate>,
+    pub(super) link_delay: Time,
+    pub(super) host_link_delay: Option<Time>,
+    pub(super) switch_latency: Time,
+}
+
+impl Tree {
+    /// Checks the size; `hosts_key` is at fault where there are too many hosts.
+    pub(super) fn checked(self, hosts_key: &str) -> Result<Self, TopologyError> {
+        not_too_many(hosts_key, self.hosts)?;
+        if self.cores > 0 && !self.cores.is_multiple_of(self.spines) {
+            let near = self.cores.next_multiple_of(self.spines);
+            let message = format!(
+                "`cores` is {}; a multiple of the {} spines of a pod is needed, for example {near}: every spine has cores of \
+                 its own",
+                self.cores, self.spines
+            );
+            return Err(TopologyError::at("cores", message));
+        }
+        let (lower, upper) = (self.lower_cables(), self.upper_cables());
+        for (key, cables) in [("spines", lower), ("cores", upper)] {
+            if cables > MAX_CABLES {
+                let message =
+                    format!("`{key}` makes {cables} cables between switches; at most {MAX_CABLES} are allowed");
+                return Err(TopologyError::at(key, message));
+            }
+        }
+        Ok(self)
+    }
+
+    fn lower_cables(&self) -> u64 {
+        self.leaves.saturating_mul(self.spines).saturating_mul(self.links_per_spine)
+    }
+
+    fn upper_cables(&self) -> u64 {
+        self.groups.saturating_mul(self.cores).saturating_mul(self.links_per_core)
+    }
+
+    pub(super) fn scale(&self) -> Scale {
+        let switches = self.leaves + self.groups * self.spines + self.cores;
+        let cables = self.hosts + self.lower_cables() + self.upper_cables();
+        Scale { hosts: self.hosts, switches, leaves: self.leaves, cables, guide_bytes: 0 }
+    }
+
+    /// Builds the graph. `leaf_of` returns the leaf of a host, `group_of` the group of a leaf.
+    pub(super) fn build(
+        &self,
+        cabling: &Cabling,
+        rails: Option<Rails>,
+        leaf_of: impl Fn(u32) -> u32,
+        group_of: impl Fn(u32) -> u32,
+    ) -> Result<Graph, TopologyError> {
+        let rate = moving("link_rate", cabling.link_rate)?;
+        let host_rate = moving("host_link_rate", cabling.host_link_rate.unwrap_or(rate))?;
+        let core_rate = moving("core_link_rate", cabling.core_link_rate.unwrap_or(rate))?;
+        let delay = short("link_delay", cabling.link_delay)?;
+        let host_delay = short("host_link_delay", cabling.host_link_delay.unwrap_or(delay))?;
+        let latency = short("switch_latency", cabling.switch_latency)?;
+        let [hosts, leaves, groups, spines, cores] =
+            [self.hosts, self.leaves, self.groups, self.spines, self.cores].map(|count| count as u32);
+        let mut builder = Builder::default();
+        builder.hosts(hosts);
+        let leaf = builder.switches(leaves, "leaf", 0);
+        let spine = builder.switches(groups * spines, "spine", 1);
+        let core = builder.switches(cores, "core", 2);
+        for host in 0..hosts {
+            builder.cable(host, leaf + leaf_of(host), host_rate, host_delay, LinkClass::Host);
+        }
+        for (l, s) in (0..leaves).flat_map(|l| (0..spines).map(move |s| (l, s))) {
+            for _ in 0..self.links_per_spine {
+                let upper = spine + group_of(l) * spines + s;
+                builder.cable(leaf + l, upper, rate, delay, LinkClass::Tier { lower: 0 });
+            }
+        }
+        let above = cores.checked_div(spines).unwrap_or(0);
+        for (s, k) in (0..groups * spines).flat_map(|s| (0..above).map(move |k| (s, k))) {
+            for _ in 0..self.links_per_core {
+                let upper = core + s % spines * above + k;
+                builder.cable(spine + s, upper, core_rate, delay, LinkClass::Tier { lower: 1 });
+            }
+        }
+        builder.rails(rails);
+        let uplinks = [spines * self.links_per_spine as u32, above * self.links_per_core as u32];
+        builder.finish(latency, uplinks.into_iter().take_while(|uplinks| *uplinks > 0).collect())
+    }
+}
