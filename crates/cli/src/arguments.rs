@@ -107,6 +107,18 @@ pub(crate) enum Format {
     Json,
 }
 
+/// What figures are drawn for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Style {
+    /// The page alone
+    #[default]
+    Page,
+    /// Column and double-column width of ACM and IEEE, 8 to 9 pt, without titles
+    Paper,
+    /// Slides of 16:9, 16 to 18 pt, without titles
+    Slides,
+}
+
 /// Display of progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProgressMode {
@@ -429,6 +441,9 @@ pub(crate) struct Trace {
 pub(crate) struct Report {
     /// Directory written by `run`, `compare` or `sweep`
     pub(crate) dir: PathBuf,
+    /// Also draw figures for ACM and IEEE columns (PGF, SVG, PDF) or for slides (SVG, PDF, PNG), with their captions
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) style: Style,
     /// Add figures of all workloads pooled
     #[arg(long)]
     pub(crate) all_flows: bool,

@@ -34,6 +34,24 @@ fn words_of_the_field_lead_to_names() {
     assert!(stderr(&output).contains("did you mean `slowdown_p50`?"), "{}", stderr(&output));
 }
 
+/// A fat tree of radix k in three tiers has k^3/4 hosts, 500 and 864 twice oversubscribed for k = 10 and 12 (x 2).
+#[test]
+fn fabrics_that_can_be_built_are_proposed() {
+    let folder = Folder::new("propose");
+    let arguments = ["topology", "--hosts", "512", "--tiers", "3", "--oversubscription", "2", "--format", "json"];
+    let output = folder.run(&arguments);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(stderr(&output).contains("no fabric has exactly 512 hosts"), "{}", stderr(&output));
+    let found = json(&output);
+    let found = found["proposals"].as_array().unwrap();
+    let of = |radix: u64| {
+        let own = found.iter().find(|of| of["keys"]["radix"] == radix && of["oversubscription"] == 2.0);
+        own.map(|of| of["hosts"].as_u64().unwrap())
+    };
+    assert_eq!((of(10), of(12)), (Some(2 * 1000 / 4), Some(2 * 1728 / 4)));
+    assert_eq!(code(&folder.run(&["topology", "--hosts", "512", "--tiers", "9"])), 2);
+}
+
 #[test]
 fn list_alone_lists_the_catalogues() {
     let folder = Folder::new("list");

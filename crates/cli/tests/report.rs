@@ -68,6 +68,49 @@ fn page_shows_scenario_and_results() {
 }
 
 #[test]
+fn figures_of_a_style_are_drawn_beside_the_page() {
+    let folder = folder("style");
+    succeeds(&folder, &["compare", "two.toml", "--schemes", "ecmp,ops", "--seeds", "3", "--out", "out"]);
+    let page = fs::read(folder.0.join("out/report.html")).unwrap();
+    let shown = succeeds(&folder, &["report", "out", "--style", "paper"]);
+    for directory in ["acm-column", "acm-text", "ieee-column", "ieee-text"] {
+        assert!(shown.contains(&format!("out/figures/{directory}\n")), "{shown}");
+        // A figure per workload, as on the page.
+        assert!(folder.0.join(format!("out/figures/{directory}/fct_ratio-burst.pgf")).exists(), "{directory}");
+    }
+    assert_eq!(fs::read(folder.0.join("out/report.html")).unwrap(), page, "the page is the same");
+    succeeds(&folder, &["verify", "out"]);
+    let swept =
+        ["sweep", "two.toml", "--over", "topology.link_delay=1us,2us", "--schemes", "ecmp,ops", "--out", "swept"];
+    succeeds(&folder, &swept);
+    succeeds(&folder, &["report", "swept", "--style", "slides"]);
+    assert!(folder.0.join("swept/figures/slide/sweep_curves.svg").exists());
+    let output = folder.run(&["report", "out", "--style", "poster"]);
+    assert_eq!(code(&output), 2);
+    assert!(
+        stderr(&output).contains("'poster'") && stderr(&output).contains("page, paper, slides"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+/// A scheme over a dead spine stalls, and it is the baseline: nothing is compared with it, and the reason is no other.
+#[test]
+fn a_stalled_baseline_is_the_reason() {
+    let folder = folder("stalled-baseline");
+    let dead = SCENARIO.replace("detect_after = \"0us\"", "detect_after = \"never\"");
+    folder.file("dead.toml", &dead);
+    let arguments = ["compare", "dead.toml", "--schemes", "ecmp,ops,prime", "--seeds", "3", "--out", "dead"];
+    let shown = succeeds(&folder, &arguments).replace('\n', " ");
+    assert!(shown.contains("! ecmp is not compared:") && shown.contains("it is the baseline"), "{shown}");
+    assert!(!shown.contains("too few seeds"), "{shown}");
+    // Times have units that can be read.
+    let output = folder.run(&["run", "dead.toml", "--out", "one"]);
+    assert_eq!(code(&output), 4);
+    assert!(!stderr(&output).contains("0.0000") && stderr(&output).contains(" µs"), "{}", stderr(&output));
+}
+
+#[test]
 fn damaged_results_are_refused_and_kept() {
     let folder = folder("damaged");
     succeeds(&folder, &["run", "two.toml", "--out", "out"]);

@@ -1,9 +1,9 @@
 use crate::{
-    arguments::{Format, Report},
+    arguments::{Format, Report, Style},
     failure::Failure,
     printing::{note, print, print_json},
 };
-use anabranch_report::{Manifest, check_results};
+use anabranch_report::{FigureStyle, Manifest, check_results, report_styled};
 use anabranch_study::hold::Hold;
 use serde_json::json;
 
@@ -21,13 +21,21 @@ pub(crate) fn report(arguments: &Report) -> Result<(), Failure> {
         note("the command that wrote these results ended before figures and page were drawn; drawing them now");
     }
     let _hold = Hold::take();
-    let page = match arguments.all_flows {
-        true => anabranch_report::report_pooled(&arguments.dir)?,
-        false => anabranch_report::report(&arguments.dir)?,
+    let style = match arguments.style {
+        Style::Page => FigureStyle::Page,
+        Style::Paper => FigureStyle::Paper,
+        Style::Slides => FigureStyle::Slides,
     };
+    let drawn = report_styled(&arguments.dir, style, arguments.all_flows)?;
     match arguments.format {
-        Format::Json => print_json(&json!({ "report": page.to_string_lossy() })),
-        Format::Table => print(&format!("{}\n", page.display())),
+        Format::Json => {
+            let folders: Vec<_> = drawn.folders.iter().map(|folder| folder.to_string_lossy()).collect();
+            print_json(&json!({ "report": drawn.page.to_string_lossy(), "figures": folders }))
+        }
+        Format::Table => {
+            let paths = std::iter::once(&drawn.page).chain(&drawn.folders);
+            print(&paths.map(|path| format!("{}\n", path.display())).collect::<String>())
+        }
     }
     Ok(())
 }

@@ -30,6 +30,11 @@ const MAX_SLOTS: u32 = u32::MAX / GROWTH * GROWTH;
 #[repr(align(64))]
 struct Line(Packet);
 
+/// Does not cross cache lines.
+#[derive(Debug, Default)]
+#[repr(align(32))]
+struct Place(Waits);
+
 /// Range of addresses for `count` values, which take memory when they are first written.
 #[derive(Debug)]
 struct Slots<T> {
@@ -94,7 +99,7 @@ impl<T> Drop for Reserved<T> {
 pub(crate) struct Arena {
     lines: Reserved<Line>,
     /// Per packet, where delays are attributed.
-    waits: Option<Reserved<Waits>>,
+    waits: Option<Reserved<Place>>,
     /// Number of slots in use or free: those below it contain a packet.
     grown: AtomicU32,
     /// Free slots that any thread may take.
@@ -130,7 +135,7 @@ impl Arena {
 #[derive(Debug)]
 pub(crate) struct Packets {
     lines: Slots<Line>,
-    waits: Option<Slots<Waits>>,
+    waits: Option<Slots<Place>>,
     arena: Arc<Arena>,
     free: Vec<PacketId>,
     /// Slots that this thread has added.
@@ -166,7 +171,7 @@ impl Packets {
             unsafe {
                 self.lines.at(id).write(Line::default());
                 if let Some(waits) = self.waits {
-                    waits.at(id).write(Waits::default());
+                    waits.at(id).write(Place::default());
                 }
             }
         }
@@ -187,14 +192,14 @@ impl Packets {
     pub(crate) fn waits_mut(&mut self, id: PacketId) -> Option<&mut Waits> {
         #[allow(unsafe_code)]
         // SAFETY: as in `index_mut`.
-        self.waits.map(|waits| unsafe { &mut *waits.at(id) })
+        self.waits.map(|waits| unsafe { &mut (*waits.at(id)).0 })
     }
 
     #[inline]
     pub(crate) fn waits(&self, id: PacketId) -> Waits {
         #[allow(unsafe_code)]
         // SAFETY: as in `index`.
-        self.waits.map_or_else(Waits::default, |waits| unsafe { *waits.at(id) })
+        self.waits.map_or_else(Waits::default, |waits| unsafe { (*waits.at(id)).0 })
     }
 
     #[inline]
@@ -247,7 +252,7 @@ impl Packets {
 
     /// Returns the bytes of the slots that this thread has added.
     pub(crate) fn bytes(&self) -> usize {
-        let waits = if self.waits.is_some() { size_of::<Waits>() } else { 0 };
+        let waits = if self.waits.is_some() { size_of::<Place>() } else { 0 };
         self.grown as usize * (size_of::<Line>() + waits) + self.free.capacity() * size_of::<PacketId>()
     }
 }

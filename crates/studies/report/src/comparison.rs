@@ -452,7 +452,8 @@ fn rows_of(
     let places: Vec<usize> = (0..ranked.len()).collect();
     let letters = pairs.letters(&places);
     for (place, at) in ranked.iter().enumerate() {
-        rows[*at].leading = pairs.is_tested() && (place == 0 || pairs.apart(0, place) == Some(false));
+        rows[*at].leading =
+            ranked.len() > 1 && pairs.is_tested() && (place == 0 || pairs.apart(0, place) == Some(false));
         if let Some(letters) = &letters {
             rows[*at].group.clone_from(&letters[place]);
         }

@@ -118,7 +118,7 @@ impl Comparison {
             _ => format!("mean of {seeds} seeds, {INTERVAL}; change against {}", self.baseline),
         }];
         let rows = wording::main_rows(self);
-        if rows.iter().any(|row| row.significant.is_some()) {
+        if rows.iter().any(|row| row.significant.is_some() || row.leading) {
             notes.push("* lowest, or not significantly different; ~ not significant against the baseline".to_string());
         }
         notes.extend(wording::tests_line(self));

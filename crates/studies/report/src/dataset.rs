@@ -11,11 +11,10 @@ pub(crate) use tail::{PART_COLUMNS, PARTS, TailFlow};
 
 use crate::{
     error::ReportError,
-    headline::seconds_trimmed,
     json::read_json,
     manifest::Manifest,
     names::INTERRUPTED,
-    numbers::{significant_digits, significant_digits_trimmed},
+    numbers::{seconds_trimmed, significant_digits, significant_digits_trimmed},
     read::{read_summary, run_directories},
     summary::Summary,
     tables::Frame,

@@ -1,6 +1,6 @@
 use crate::{
     comparison::{ALL, Comparison, ComparisonRow, Metric},
-    numbers::{bytes, capital, list, significant_digits, significant_digits_trimmed, thousands},
+    numbers::{bytes, capital, list, seconds, significant_digits, significant_digits_trimmed, thousands},
     statistics::MIN_PAIRS,
     summary::{GroupSummary, Summary},
     wording::needed,
@@ -311,22 +311,4 @@ pub fn bit_rate(bps: f64) -> String {
         _ => (1e3, "kbit/s"),
     };
     format!("{} {unit}", significant_digits(bps / scale, 4))
-}
-
-/// Formats a time as `2.00 ms`.
-pub fn seconds(seconds: f64) -> String {
-    let (scale, unit) = match seconds {
-        s if s >= 1.0 => (1.0, "s"),
-        s if s >= 1e-3 => (1e3, "ms"),
-        _ => (1e6, "µs"),
-    };
-    format!("{} {unit}", significant_digits(seconds * scale, 3))
-}
-
-/// Formats a time as `2 ms`.
-pub(crate) fn seconds_trimmed(value: f64) -> String {
-    let text = seconds(value);
-    let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
-    let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
-    format!("{number} {unit}")
 }

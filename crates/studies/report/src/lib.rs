@@ -58,8 +58,8 @@ pub use dataset::SeriesSums;
 pub use disk::Content;
 pub use error::ReportError;
 pub use family::{Method, Tested};
-pub use figures::{Figure, LineStyle, line_styles};
-pub use headline::{Headline, bit_rate, headlines, seconds};
+pub use figures::{Figure, FigureStyle, LineStyle, line_styles};
+pub use headline::{Headline, bit_rate, headlines};
 pub use intervals::{POWER, Range, seeds_needed};
 pub use listing::{Listed, Listing, index_page, is_index_page, list_results};
 pub use load::OfferedLoad;
@@ -67,12 +67,12 @@ pub use manifest::{ColumnEntry, FileEntry, InputEntry, Manifest, Provenance, Res
 pub use medians::{median, sign_test};
 pub use meta::{CollectiveMeta, FctKind, LinkFault, RunMeta, WorkloadMeta};
 pub use names::{AGREEMENT_FILES, COMPARISON_FILES, SWEEP, failed_file, run_directory, store_directory};
-pub use numbers::significant_digits;
+pub use numbers::{seconds, significant_digits};
 pub use output::{Inputs, OutputDir, OutputFile, PendingFile, files_of};
 pub use perfetto::{PerfettoCounts, export_perfetto};
 pub use read::{finished_runs, read_summary};
 pub use real_run::FaultSummary;
-pub use redraw::{read_comparison, report, report_pooled, report_run};
+pub use redraw::{Redrawn, read_comparison, report, report_pooled, report_run, report_styled};
 pub use sequential::Sequential;
 pub use statistics::{
     CONFIDENCE, Distribution, Estimate, MIN_PAIRS, PairedDifference, SIGNIFICANCE, Test, holm, mean, quantile,

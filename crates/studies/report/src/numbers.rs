@@ -46,6 +46,24 @@ pub(crate) fn percent_change(ratio: f64) -> String {
     format!("{} %", text.replace('-', "\u{2212}"))
 }
 
+/// Formats a time as `2.00 ms`.
+pub fn seconds(seconds: f64) -> String {
+    let (scale, unit) = match seconds {
+        s if s >= 1.0 => (1.0, "s"),
+        s if s >= 1e-3 => (1e3, "ms"),
+        _ => (1e6, "µs"),
+    };
+    format!("{} {unit}", significant_digits(seconds * scale, 3))
+}
+
+/// Formats a time as `2 ms`.
+pub(crate) fn seconds_trimmed(value: f64) -> String {
+    let text = seconds(value);
+    let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
+    let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+    format!("{number} {unit}")
+}
+
 /// Formats bytes as `1.5 MB`, with powers of ten.
 pub(crate) fn bytes(value: f64) -> String {
     let (scale, unit) = match value.abs() {

@@ -14,8 +14,8 @@ use crate::{
     dataset::Dataset,
     error::ReportError,
     figures::{Drawn, FigureFiles, colours},
-    headline::{self, seconds},
-    numbers::{bytes, significant_digits, significant_digits_trimmed, thousands},
+    headline,
+    numbers::{bytes, seconds, significant_digits, significant_digits_trimmed, thousands},
     summary::{ConservationSummary, Summary},
 };
 use anabranch_outcome::Balance;

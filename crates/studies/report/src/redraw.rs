@@ -3,14 +3,14 @@ use crate::{
     comparison::Comparison,
     dataset::{Dataset, SeriesSums},
     error::ReportError,
-    figures::{Figure, FigureFiles, draw_all},
+    figures::{Caption, Figure, FigureFiles, FigureStyle, PAGE_LAYOUT, draw_all, stage_style, style_folder},
     json::to_json,
     manifest::{FileEntry, Manifest},
     names::{PAGE, SUMMARY, SWEEP, VIEW},
     output::OutputDir,
     page,
     staging::Staging,
-    sweep::report_sweep,
+    sweep::report_sweep_styled,
     view::with_link,
 };
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ fn compared(dir: &Path, data: &Dataset) -> Option<Comparison> {
 /// # Errors
 /// [`ReportError`] if `dir` contains no results, they cannot be read, or a file cannot be written. All results are read first.
 pub fn report(dir: &Path) -> Result<PathBuf, ReportError> {
-    draw(dir, false, None)
+    report_styled(dir, FigureStyle::Page, false).map(|drawn| drawn.page)
 }
 
 /// Draws as [`report`] a run that this process has just written to `dir`, whose series `sums` are: their rows are not read.
@@ -48,31 +48,71 @@ pub fn report(dir: &Path) -> Result<PathBuf, ReportError> {
 /// # Errors
 /// As [`report`].
 pub fn report_run(dir: &Path, sums: &SeriesSums) -> Result<PathBuf, ReportError> {
-    draw(dir, false, Some(sums))
+    draw(dir, FigureStyle::Page, false, Some(sums)).map(|(page, _)| page)
 }
 
 /// Draws as [`report`], but also shows several workloads pooled as one, and labels them so.
 pub fn report_pooled(dir: &Path) -> Result<PathBuf, ReportError> {
-    draw(dir, true, None)
+    report_styled(dir, FigureStyle::Page, true).map(|drawn| drawn.page)
 }
 
-fn draw(dir: &Path, with_all: bool, sums: Option<&SeriesSums>) -> Result<PathBuf, ReportError> {
+/// What was drawn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Redrawn {
+    /// The page.
+    pub page: PathBuf,
+    /// Directories of the figures of the style, none for [`FigureStyle::Page`].
+    pub folders: Vec<PathBuf>,
+    /// Figures of the style.
+    pub figures: usize,
+}
+
+/// Draws as [`report`], and the same figures once more for `style`. `pooled`: as [`report_pooled`].
+///
+/// Figures of a style stay until the results change.
+///
+/// # Errors
+/// As [`report`], and if `dir` has the two sides of a comparison of backends, whose page has no figures.
+pub fn report_styled(dir: &Path, style: FigureStyle, pooled: bool) -> Result<Redrawn, ReportError> {
+    let drawn = draw(dir, style, pooled, None)?;
+    let folders = if drawn.1 == 0 { &[] } else { style.layouts() };
+    let folders = folders.iter().map(|layout| dir.join("figures").join(layout.folder)).collect();
+    Ok(Redrawn { page: drawn.0, folders, figures: drawn.1 })
+}
+
+fn draw(
+    dir: &Path,
+    style: FigureStyle,
+    with_all: bool,
+    sums: Option<&SeriesSums>,
+) -> Result<(PathBuf, usize), ReportError> {
     if let Some(page) = report_agreement(dir)? {
-        return Ok(page);
+        if style != FigureStyle::Page {
+            let remedy = "draw those of one backend: name its directory";
+            return Err(ReportError::content(dir, "results of several backends have no figures", remedy));
+        }
+        return Ok((page, 0));
     }
     if dir.join(SWEEP).exists() {
-        return report_sweep(dir, true, "").map(|(_, page)| page);
+        return report_sweep_styled(dir, style);
     }
     let data = Dataset::read_with(dir, sums)?;
     let comparison = compared(dir, &data);
-    let drawn = draw_all(&data, comparison.as_ref(), with_all);
+    let drawn = draw_all(&data, comparison.as_ref(), with_all, PAGE_LAYOUT);
     let provenance = data.provenance();
     let mut staging = Staging::new(OutputDir::open(dir)?)?;
     let mut files = vec![];
     for figure in &drawn.figures {
         files.push(FigureFiles::stage(figure, &provenance, &mut staging)?);
     }
-    let manifest = with_figures(&data.manifest, &drawn.figures);
+    let mut manifest = with_figures(&data.manifest, &drawn.figures);
+    let caption = Caption::of(&data, comparison.as_ref());
+    for layout in style.layouts() {
+        let drawn = draw_all(&data, comparison.as_ref(), with_all, *layout);
+        let entries = stage_style(&drawn.figures, layout, &caption, &provenance, &mut staging)?;
+        manifest.files.retain(|file| style_folder(&file.name) != Some(layout.folder));
+        manifest.files.extend(entries);
+    }
     let page = page::render(&data, comparison.as_ref(), &drawn, &files, with_all)?;
     if let Some(comparison) = &comparison {
         staging.write_all("comparison.csv", comparison.to_csv())?;
@@ -81,13 +121,15 @@ fn draw(dir: &Path, with_all: bool, sums: Option<&SeriesSums>) -> Result<PathBuf
     let page = if manifest.file(VIEW).is_some() { with_link(&page) } else { page };
     staging.write_all(PAGE, page)?;
     staging.publish(manifest)?;
-    Ok(dir.join(PAGE))
+    let figures = if style == FigureStyle::Page { 0 } else { drawn.figures.len() };
+    Ok((dir.join(PAGE), figures))
 }
 
 fn with_figures(manifest: &Manifest, figures: &[Figure]) -> Manifest {
     let mut manifest = manifest.clone();
-    manifest.files.retain(|file| !file.name.starts_with("figures/") && file.name != PAGE);
-    manifest.files.extend(figures.iter().flat_map(Figure::entries));
+    let is_redrawn = |name: &str| name == PAGE || name.starts_with("figures/") && style_folder(name).is_none();
+    manifest.files.retain(|file| !is_redrawn(&file.name));
+    manifest.files.extend(figures.iter().flat_map(|figure| figure.entries(&PAGE_LAYOUT)));
     manifest.files.push(FileEntry::page());
     manifest
 }

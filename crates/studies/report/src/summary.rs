@@ -2,6 +2,7 @@ use crate::{
     load::{OfferedLoad, above_capacity, is_nic},
     manifest::ColumnEntry,
     meta::{FctKind, RunMeta, past_warmup},
+    numbers::seconds,
     real_run::{self, FaultSummary},
     rows::{Key, declared},
     statistics::{Distribution, slowdown},
@@ -449,8 +450,10 @@ impl Summary {
         warnings.extend(self.stalled().map(|sentence| format!("{sentence}.")));
         warnings.extend(self.skip().map(|sentence| format!("{sentence}.")));
         if self.time_limit_struck {
-            warnings
-                .push(format!("The time limit ended the run at {} s, before all flows were done.", self.simulated_s));
+            warnings.push(format!(
+                "The time limit ended the run at {}, before all flows were done.",
+                seconds(self.simulated_s)
+            ));
         }
         if flows.measured_unfinished > 0 {
             warnings.push(format!(
@@ -495,10 +498,9 @@ impl Summary {
 
     /// Returns a stall as a sentence without its full stop; `None` if the run did not stall.
     pub fn stalled(&self) -> Option<String> {
-        let since = self.last_progress_s?;
+        let (since, end) = (seconds(self.last_progress_s?), seconds(self.simulated_s));
         Some(format!(
-            "The run stalled: no open flow has received a byte since {since} s, and no start, fault or change of tables is due; it ended at {} s, after `run.stall_after` timeouts",
-            self.simulated_s
+            "The run stalled: no open flow has received a byte since {since}, and no start, fault or change of tables is due; it ended at {end}, after `run.stall_after` timeouts"
         ))
     }
 

@@ -3,7 +3,7 @@
 use crate::{
     comparison::{Comparison, ComparisonRow},
     family::Method,
-    intervals::{MAX_SEEDS_NEEDED, about_seeds},
+    intervals::about_seeds,
     numbers::{list, significant_digits_trimmed, thousands},
     sequential::Sequential,
     statistics::MIN_PAIRS,
@@ -100,7 +100,7 @@ pub(crate) fn censored_lines(comparison: &Comparison) -> Vec<String> {
         let (flows, status) = worst.get(scheme.as_str())?;
         let status = status.filter(|status| *status != RunStatus::Finished);
         let status = status.map_or(String::new(), |status| format!(" ({})", status.word()));
-        let flows = thousands(&flows.to_string());
+        let flows = format!("{} measured flow{}", thousands(&flows.to_string()), if *flows == 1 { "" } else { "s" });
         let effect = match *scheme == comparison.baseline {
             true => {
                 "; it is the baseline, so no scheme has a ratio, a difference or a test (--baseline A names another)"
@@ -108,8 +108,8 @@ pub(crate) fn censored_lines(comparison: &Comparison) -> Vec<String> {
             false => "",
         };
         Some(format!(
-            "{scheme} is not compared: {flows} measured flows did not finish{status}, so the figures of the \
-             others are too good{effect}"
+            "{scheme} is not compared: {flows} did not finish{status}, so its figures, of \
+             the others alone, are too good{effect}"
         ))
     };
     comparison.schemes.iter().filter_map(line).collect()
@@ -160,14 +160,12 @@ pub(crate) fn needed(rows: &[&ComparisonRow], baseline: &str) -> Option<String> 
 
 /// Returns why no pair differs significantly: too few seeds for a test, or for the differences observed.
 pub(crate) fn undecided(rows: &[&ComparisonRow]) -> String {
-    let tested = rows.iter().any(|row| row.p_value.is_some());
-    if !tested {
-        return format!("too few seeds to compare schemes: a test needs {MIN_PAIRS}, a decision five or more");
+    // Without a baseline that finished, the others are still compared with each other.
+    let compared = |row: &&&ComparisonRow| row.p_value.is_some() || row.test == Some(Method::BaselineCensored);
+    match rows.iter().find(compared) {
+        Some(row) if row.seeds >= MIN_PAIRS => {
+            "no letters: no two schemes differ significantly with these seeds".to_string()
+        }
+        _ => format!("too few seeds to compare schemes: a test needs {MIN_PAIRS}, a decision five or more"),
     }
-    let needed = rows.iter().filter_map(|row| row.seeds_needed).min();
-    let first = match needed {
-        Some(seeds) => format!("the first difference to the baseline needs about {seeds} seeds"),
-        None => format!("no difference to the baseline needs fewer than {MAX_SEEDS_NEEDED} seeds"),
-    };
-    format!("no letters: no two schemes differ significantly with these seeds; {first}")
 }

@@ -4,6 +4,7 @@
 use crate::{
     comparison::Comparison,
     error::ReportError,
+    figures::style_folder,
     json::to_json,
     manifest::{FileEntry, Manifest, Provenance, ResultKind},
     meta::RunMeta,
@@ -307,6 +308,12 @@ pub fn write_partial_comparison(
     // Figures, page and gathered rows are kept until they are written again.
     if let Some(there) = staging.target().manifest() {
         manifest.keep_entries(there);
+        // Figures of a style are drawn on request alone: no command would replace those of other results.
+        let same = there.runs == manifest.runs
+            && there.schemes == manifest.schemes
+            && there.baseline == manifest.baseline
+            && there.until_decided == manifest.until_decided;
+        manifest.files.retain(|file| same || style_folder(&file.name).is_none());
         if missing.is_none() {
             manifest.files.retain(|file| file.name != INTERRUPTED);
         }

@@ -219,7 +219,7 @@ fn nothing_is_compared_with_a_censored_side() {
         assert_eq!(row.test, Some(Method::Censored));
     }
     assert!(comparison.row(ALL, "ops", "slowdown_p99").unwrap().difference.is_some(), "the others are compared");
-    assert!(comparison.to_text(200).contains("! prime is not compared: 1 measured flows did not finish"));
+    assert!(comparison.to_text(200).contains("! prime is not compared: 1 measured flow did not finish"));
     // The baseline: nothing is compared with it.
     let comparison = Comparison::new(&runs("ecmp"), &names, "ecmp");
     for row in &comparison.rows {
@@ -228,6 +228,15 @@ fn nothing_is_compared_with_a_censored_side() {
     }
     let text = comparison.to_text(200);
     assert!(text.contains("it is the baseline, so no scheme has a ratio, a difference or a test"), "{text}");
+    // The seeds suffice; what is missing is the baseline.
+    assert!(!text.contains("too few seeds") && !text.contains("the figures of the others"), "{text}");
+    assert!(comparison.row(ALL, "ops", "slowdown_p99").unwrap().leading, "ops and prime are compared with each other");
+    // What nothing is compared with is not the lowest of all.
+    let mut pair = runs("ecmp");
+    pair.retain(|run| run.scheme != "prime");
+    let comparison = Comparison::new(&pair, &names[..2], "ecmp");
+    let row = comparison.row(ALL, "ops", "slowdown_p99").unwrap();
+    assert!(!row.leading, "{row:?}");
     // A network without progress.
     let mut stalled = runs("");
     stalled.retain(|run| !run.scheme.is_empty());

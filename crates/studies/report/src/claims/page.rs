@@ -1,7 +1,7 @@
 use super::ClaimFigure;
 use crate::{
     error::ReportError,
-    figures::FigureFiles,
+    figures::{FigureFiles, PAGE_LAYOUT},
     manifest::{FileEntry, Manifest},
     names::PAGE,
     output::OutputDir,
@@ -74,7 +74,7 @@ pub fn write_claims(
     for figure in figures {
         let drawn = figure.drawn();
         let files = FigureFiles::stage(&drawn, &figure.provenance, &mut staging)?;
-        manifest.files.extend(drawn.entries());
+        manifest.files.extend(drawn.entries(&PAGE_LAYOUT));
         shown.push(parts::figure(&drawn, &files));
     }
     staging.write_all(PAGE, render(page, shown)?)?;

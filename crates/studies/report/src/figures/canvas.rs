@@ -1,6 +1,9 @@
 //! A canvas whose content is kept as SVG.
 
-use super::palette::{Paint, dash, marker, numbers};
+use super::{
+    layout::Layout,
+    palette::{Paint, dash, marker, numbers},
+};
 use std::fmt::Write;
 
 #[derive(Clone, Copy, Debug)]
@@ -79,6 +82,8 @@ pub(crate) struct Canvas {
     hits: Vec<Hit>,
     /// Line style of each series; a series without one has the style of its number.
     styles: Vec<usize>,
+    /// Largest letters.
+    max_size: f64,
 }
 
 /// Formats with at most two decimals.
@@ -93,9 +98,15 @@ pub(crate) fn escape(text: &str) -> String {
 
 impl Canvas {
     pub(crate) fn new(width: f64, height: f64) -> Self {
-        let mut canvas = Canvas { width, height, body: String::new(), hits: vec![], styles: vec![] };
+        let mut canvas =
+            Canvas { width, height, body: String::new(), hits: vec![], styles: vec![], max_size: f64::INFINITY };
         canvas.rectangle((0.0, 0.0), (width, height), Paint::Paper);
         canvas
+    }
+
+    /// Sets headings in letters no larger than labels.
+    pub(crate) fn limit_letters(&mut self) {
+        self.max_size = LABEL.size;
     }
 
     /// Gives the series the styles of these schemes.
@@ -133,10 +144,11 @@ impl Canvas {
         std::mem::take(&mut self.hits)
     }
 
-    pub(crate) fn into_svg(self, title: &str, description: &str, provenance: &str) -> String {
+    pub(crate) fn into_svg(self, layout: &Layout, title: &str, description: &str, provenance: &str) -> String {
         let (width, height) = (px(self.width), px(self.height));
+        let [on_paper_x, on_paper_y] = [self.width, self.height].map(|length| layout.attribute(length));
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{on_paper_x}\" height=\"{on_paper_y}\" \
              font-family=\"Inter, 'Helvetica Neue', Arial, sans-serif\" role=\"img\" aria-label=\"{}\">\n\
              <desc>{} {}</desc>\n{}</svg>\n",
             escape(title),
@@ -282,7 +294,7 @@ impl Canvas {
             "<text x=\"{}\" y=\"{}\" font-size=\"{}\" fill=\"{}\"{anchor}{weight}{turn}{}{naming}>{}</text>",
             px(x),
             px(y),
-            px(style.size),
+            px(style.size.min(self.max_size)),
             self.colour(style.paint),
             self.class(Paint::None, style.paint),
             escape(text)

@@ -6,7 +6,7 @@ use super::{
     palette::Paint,
     panel::{Axis, BELOW, horizontal},
     scale::{Scale, plain},
-    sheet::{Grid, Sheet, column, names},
+    sheet::{Grid, Key, Panels, Sheet, column, names},
 };
 use crate::{
     comparison::ComparisonRow,
@@ -21,7 +21,9 @@ const PANELS: [(&str, &str); 3] = [
     ("slowdown_mean", "Mean slowdown"),
 ];
 
+/// Height of a scheme's row, and the same in a paper or on a slide.
 const ROW: f64 = 24.0;
+const NARROW_ROW: f64 = 15.0;
 
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let Some(comparison) = view.comparison else { return Ok(None) };
@@ -36,8 +38,19 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         return Ok(None);
     }
     let beside = names.iter().map(|name| LABEL.width(name)).fold(40.0, f64::max) + 16.0;
-    let height = ROW * names.len() as f64 + 8.0;
-    let grid = Grid { columns: shown.len(), width: 226.0, height, beside, below: BELOW, panels: shown.len() };
+    let row_height = if view.layout.is_page() { ROW } else { NARROW_ROW };
+    let panels = Panels {
+        panels: shown.len(),
+        columns: shown.len(),
+        width: 226.0,
+        min_width: 110.0,
+        height: row_height * names.len() as f64 + 8.0,
+        flexible: false,
+        beside,
+        below: BELOW,
+    };
+    let grid = Grid::new(view.layout, &panels, &Key::Schemes(&[]));
+    let height = grid.height;
     let many = view.data.seeds().len();
     let tested = shown.iter().flat_map(|(_, _, rows)| rows).flatten().any(|row| !row.group.is_empty());
     let subtitle = match (many, tested) {
@@ -71,7 +84,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         horizontal(canvas, (left, top), (grid.width, height), &axis);
         canvas.line((at(1.0), top), (at(1.0), top + height), Paint::Muted, 1.0);
         for (series, (name, row)) in names.iter().zip(cells).enumerate() {
-            let y = top + 4.0 + ROW * (series as f64 + 0.5);
+            let y = top + 4.0 + row_height * (series as f64 + 0.5);
             canvas.text((left - 10.0, y + 4.0), name, LABEL.anchor(Anchor::End).naming(series));
             let Some((row, mean)) = row.and_then(|row| Some((row, row.mean?))) else {
                 canvas.text((left + 6.0, y + 4.0), "n/a: not all flows finished", TICK.anchor(Anchor::Start));

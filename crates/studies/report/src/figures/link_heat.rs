@@ -5,7 +5,7 @@ use super::{
     canvas::{Anchor, Canvas, PANEL, SUBTITLE, TICK},
     palette::{Paint, heat},
     scale::Scale,
-    sheet::{Grid, Sheet, column, names},
+    sheet::{Grid, Key, Panels, Sheet, column, names},
 };
 use crate::{
     dataset::{LinkPoint, Load},
@@ -150,13 +150,29 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     // The height of a block follows its number of switches and is the same for all schemes.
     let heights: Vec<f64> = (0..groups.len())
         .map(|group| matrices.iter().map(|m| m[group].len()).max().unwrap_or(1))
-        .map(|rows| (rows as f64 * 11.0).clamp(22.0, 200.0))
+        .map(|rows| {
+            if view.layout.is_page() {
+                (rows as f64 * 11.0).clamp(22.0, 200.0)
+            } else {
+                (rows as f64 * 5.0).clamp(14.0, 70.0)
+            }
+        })
         .collect();
     let height: f64 = heights.iter().sum::<f64>() + 22.0 * groups.len() as f64 - 12.0;
     let failed = first_runs.iter().flat_map(|links| links.iter()).any(LinkPoint::failed);
     let columns = names.len().clamp(1, 3);
-    let width = [720.0, 400.0, 290.0][columns - 1];
-    let grid = Grid { columns, width, height, beside: 14.0, below: 30.0, panels: names.len() };
+    let panels = Panels {
+        panels: names.len(),
+        columns,
+        width: [720.0, 400.0, 290.0][columns - 1],
+        min_width: 130.0,
+        height,
+        flexible: false,
+        beside: 14.0,
+        below: 30.0,
+    };
+    let grid = Grid::new(view.layout, &panels, &Key::Row);
+    let width = grid.width;
     let shown = cells_shown(&first_runs, &groups);
     let subtitle = format!(
         "{}, seed {}. {shown}. Equal colours are an even load, dark links carry little or nothing{}",
@@ -173,13 +189,16 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         let turned = (left - 5.0, top + height / 2.0);
         sheet.canvas.turned_text(turned, "sending switches", TICK, -90.0);
         for ((group, cells), height) in groups.iter().zip(blocks).zip(&heights) {
-            let words = format!("{}: {}", capital(group), senders(links, group));
+            let words = match view.layout.is_page() {
+                true => format!("{}: {}", capital(group), senders(links, group)),
+                false => capital(group),
+            };
             sheet.canvas.text((left, top + 8.0), &words, TICK.anchor(Anchor::Start));
             block(&mut sheet.canvas, (left, top + 14.0), width, *height, cells, scale);
             top += height + 22.0;
         }
     }
-    colour_bar(&mut sheet.canvas, grid.right(), scale, data.load);
+    colour_bar(&mut sheet.canvas, (grid.right(), if view.layout.is_page() { 19.0 } else { 5.0 }), scale, data.load);
     let mut rows = Rows::default();
     for (name, links) in names.iter().zip(&first_runs) {
         for link in links.iter().filter(|link| groups.iter().any(|group| **group == *link.group)) {
@@ -210,8 +229,9 @@ fn cells_shown(runs: &[&Vec<LinkPoint>], groups: &[&String]) -> String {
     }
 }
 
-fn colour_bar(canvas: &mut Canvas, right: f64, scale: Scale, measure: Load) {
-    let (width, top) = (140.0, 19.0);
+fn colour_bar(canvas: &mut Canvas, (right, top): (f64, f64), scale: Scale, measure: Load) {
+    let title = SUBTITLE.width(measure.title()) + SUBTITLE.width("100 %") + 12.0;
+    let width = (right - 44.0 - title).clamp(40.0, 140.0);
     let left = right - width - 44.0;
     canvas.text((left - 6.0 - SUBTITLE.width("100 %"), top + 8.5), measure.title(), SUBTITLE.anchor(Anchor::End));
     for i in 0..LEVELS {

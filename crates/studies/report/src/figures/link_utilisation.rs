@@ -5,7 +5,7 @@ use super::{
     palette::Paint,
     panel::Axis,
     scale::{Scale, percent},
-    sheet::{Grid, Sheet, column, names, seeds},
+    sheet::{Grid, Key, Panels, Sheet, column, names, seeds},
 };
 use crate::{
     dataset::{Load, SchemeRuns},
@@ -47,6 +47,8 @@ fn descending(scheme: &SchemeRuns, group: &str) -> Vec<Rank> {
 }
 
 const POINTS: usize = 250;
+/// Maximum number of links whose points have markers.
+const MAX_MARKED: usize = 12;
 
 fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let data = view.data;
@@ -72,7 +74,8 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         }
     }
     let drawn = groups.len().min(PANELS);
-    let grid = Grid::pairs(drawn, if drawn > 2 { 220.0 } else { 280.0 });
+    let panels = Panels::pairs(drawn, if drawn > 2 { 220.0 } else { 280.0 });
+    let grid = Grid::new(view.layout, &panels, &Key::Schemes(&names));
     let failed = curves.iter().flatten().flatten().any(|rank| rank.failed > 0);
     let subtitle = format!(
         "Links of a tier sorted by {}, {}; a flat line is an even load{}",
@@ -103,7 +106,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
                 .filter(|(i, _)| i % every == 0 || i + 1 == curve.len())
                 .map(|(i, rank)| (i as f64 / last, rank.load))
                 .collect();
-            area.line(&mut sheet.canvas, &points, series, curve.len() <= 12);
+            area.line(&mut sheet.canvas, &points, series, curve.len() <= MAX_MARKED);
             for (i, rank) in curve.iter().enumerate() {
                 let place = area.at((i as f64 / last, rank.load));
                 if rank.failed > 0 {
@@ -122,7 +125,8 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             }
         }
     }
-    sheet.legend(&grid, &names.iter().cloned().zip(0..).collect::<Vec<_>>());
+    let markers = curves.iter().take(drawn).flatten().any(|curve| !curve.is_empty() && curve.len() <= MAX_MARKED);
+    sheet.legend(&grid, &names.iter().cloned().zip(0..).collect::<Vec<_>>(), markers);
     let columns = vec![
         column("links", "text", "", "tier and direction"),
         column("scheme", "text", "", "load balancer"),

@@ -1,9 +1,12 @@
 //! Figures, each in files of its own: SVG, PDF, PNG and the rows that it shows.
 
 mod canvas;
+mod caption;
 mod fct_ratio;
 mod files;
+mod fonts;
 mod job_completion;
+mod layout;
 mod link_heat;
 mod link_utilisation;
 mod model;
@@ -11,6 +14,7 @@ mod over_time;
 mod palette;
 mod panel;
 mod pdf;
+mod pgf;
 mod png;
 mod queue_depth;
 mod queue_occupancy;
@@ -24,16 +28,19 @@ mod slowdown_cdf;
 
 #[cfg(test)]
 pub(crate) use canvas::escape;
+pub use layout::FigureStyle;
 pub use model::Figure;
 
 pub(crate) use canvas::{Anchor, Canvas, LABEL, PANEL, SUBTITLE, TICK, TITLE};
-pub(crate) use files::FigureFiles;
+pub(crate) use caption::Caption;
+pub(crate) use files::{BOLD, FigureFiles, REGULAR, stage_style};
+pub(crate) use layout::{Layout, PAGE as PAGE_LAYOUT, style_folder};
 pub(crate) use model::{FigureKind, Rows, View};
 pub use palette::{LineStyle, line_styles};
 pub(crate) use palette::{Paint, colours, heat};
 pub(crate) use panel::{BELOW, BESIDE, legend, legend_width};
 pub(crate) use scale::{Scale, places, plain};
-pub(crate) use sheet::{Sheet, column};
+pub(crate) use sheet::{Grid, Key, Panels, Sheet, column};
 
 use crate::{comparison::Comparison, dataset::Dataset};
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,7 +66,7 @@ pub(crate) struct Drawn {
 }
 
 /// Draws the figures of flows per workload (with `with_all` also over all together), then those of the network.
-pub(crate) fn draw_all(data: &Dataset, comparison: Option<&Comparison>, with_all: bool) -> Drawn {
+pub(crate) fn draw_all(data: &Dataset, comparison: Option<&Comparison>, with_all: bool, layout: Layout) -> Drawn {
     let mut drawn = Drawn { figures: vec![], skipped: vec![] };
     let measured = data.measured_workloads();
     let mut views: Vec<Option<(u16, &str)>> = match measured.as_slice() {
@@ -80,7 +87,7 @@ pub(crate) fn draw_all(data: &Dataset, comparison: Option<&Comparison>, with_all
             continue;
         }
         for workload in if kind.of_flows { views.as_slice() } else { &[None] } {
-            match (kind.draw)(&View { data, comparison, workload: *workload }) {
+            match (kind.draw)(&View { data, comparison, workload: *workload, layout }) {
                 Ok(figure) => drawn.figures.extend(figure.map(|figure| match workload {
                     Some((number, _)) => Figure { file: format!("{}-{}", figure.name, parts[number]), ..figure },
                     None => figure,

@@ -1,4 +1,4 @@
-use super::canvas::Hit;
+use super::{canvas::Hit, layout::Layout};
 use crate::{
     comparison::{ALL, Comparison},
     dataset::{Dataset, FlowPoint, GroupPoint, RunRows},
@@ -59,10 +59,25 @@ impl Figure {
         rows::to_csv(&self.columns, std::iter::empty::<[&str; 0]>()) + &self.rows.0
     }
 
-    pub(crate) fn entries(&self) -> impl Iterator<Item = FileEntry> {
-        [("svg", vec![]), ("pdf", vec![]), ("png", vec![]), ("csv", self.columns.clone())].into_iter().map(
-            |(extension, columns)| FileEntry::new(format!("figures/{}.{extension}", self.file), &self.title, columns),
-        )
+    /// Returns the entries of its files in the manifest.
+    pub(crate) fn entries(&self, layout: &Layout) -> Vec<FileEntry> {
+        let meaning = match layout.fits {
+            "" => self.title.clone(),
+            fits => format!("{}, for {fits}", self.title),
+        };
+        let entry = |extension: &&str| {
+            let columns = if *extension == "csv" { self.columns.clone() } else { vec![] };
+            FileEntry::new(self.path(layout, extension), &meaning, columns)
+        };
+        layout.extensions.iter().map(entry).collect()
+    }
+
+    /// Returns the name of a file of the figure in the directory of the results.
+    pub(crate) fn path(&self, layout: &Layout, extension: &str) -> String {
+        match layout.folder {
+            "" => format!("figures/{}.{extension}", self.file),
+            folder => format!("figures/{folder}/{}.{extension}", self.file),
+        }
     }
 }
 
@@ -72,6 +87,7 @@ pub(crate) struct View<'d> {
     pub(crate) comparison: Option<&'d Comparison>,
     /// Number and name of the workload; `None` for all measured workloads.
     pub(crate) workload: Option<(u16, &'d str)>,
+    pub(crate) layout: Layout,
 }
 
 impl View<'_> {

@@ -6,7 +6,7 @@ use super::{
     palette::Paint,
     panel::{Axis, Panel},
     scale::{Format, Scale, plain},
-    sheet::{Grid, Sheet, column, names},
+    sheet::{Grid, Key, Panels, Sheet, column, names},
 };
 use crate::numbers::significant_digits_trimmed;
 
@@ -82,7 +82,7 @@ pub(super) fn draw(view: &View<'_>, story: &Story<'_>, charts: Vec<Chart>) -> Op
     if charts.is_empty() || last <= 0.0 {
         return None;
     }
-    let grid = Grid::pairs(charts.len(), 190.0);
+    let grid = Grid::new(view.layout, &Panels::pairs(charts.len(), 190.0), &Key::Schemes(story.names));
     let shown: Vec<&(u64, String)> = story.faults.iter().filter(|fault| fault.0 as f64 / 1e6 <= last).collect();
     let about_faults = if shown.is_empty() { "" } else { "; dashed: a fault begins or ends" };
     let subtitle = format!("{}{about_faults}", story.subtitle);
@@ -115,7 +115,7 @@ pub(super) fn draw(view: &View<'_>, story: &Story<'_>, charts: Vec<Chart>) -> Op
         }
     }
     let entries: Vec<(String, usize)> = story.names.iter().cloned().zip(0..).collect();
-    sheet.legend(&grid, &entries);
+    sheet.legend(&grid, &entries, false);
     let columns = vec![
         column("panel", "text", "", "heading of the panel"),
         column("metric", "text", "", "quantity of the figure"),

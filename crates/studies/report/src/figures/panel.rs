@@ -19,6 +19,8 @@ pub(crate) struct Panel<'t> {
     pub(crate) height: f64,
     pub(crate) x: Axis<'t>,
     pub(crate) y: Axis<'t>,
+    /// Least distance of the title of the vertical axis.
+    pub(crate) title_at: f64,
 }
 
 /// Space around a panel for tick labels, titles of axes and the heading.
@@ -38,7 +40,7 @@ impl Panel<'_> {
             widest = widest.max(TICK.width(&text));
         }
         horizontal(canvas, (self.left, self.top), (self.width, self.height), &self.x);
-        let middle = (self.left - (widest + 13.0).max(48.0), self.top + self.height / 2.0);
+        let middle = (self.left - (widest + 13.0).clamp(self.title_at, 200.0), self.top + self.height / 2.0);
         canvas.turned_text(middle, self.y.title, LABEL.anchor(Anchor::Middle), -90.0);
     }
 
@@ -122,6 +124,51 @@ pub(crate) fn legend(canvas: &mut Canvas, left: f64, top: f64, entries: &[(Strin
     }
 }
 
+/// Space of a line's sample, and behind an entry.
+const SAMPLE: f64 = 28.0;
+const BEHIND: f64 = 14.0;
+
+/// Returns the indices of the entries in each row of a legend `width` wide.
+pub(crate) fn rows_of_legend(names: &[String], width: f64) -> Vec<Vec<usize>> {
+    let mut rows: Vec<Vec<usize>> = vec![vec![]];
+    let mut used = 0.0;
+    for (index, name) in names.iter().enumerate() {
+        let entry = SAMPLE + LABEL.width(name);
+        match rows.last_mut() {
+            Some(row) if row.is_empty() || used + entry <= width => row.push(index),
+            _ => {
+                rows.push(vec![index]);
+                used = 0.0;
+            }
+        }
+        used += entry + BEHIND;
+    }
+    rows
+}
+
+/// Draws a legend in rows, `height` apart.
+pub(crate) fn legend_rows(
+    canvas: &mut Canvas,
+    (left, top): (f64, f64),
+    width: f64,
+    height: f64,
+    entries: &[(String, usize)],
+    markers: bool,
+) {
+    let names: Vec<String> = entries.iter().map(|entry| entry.0.clone()).collect();
+    for (row, indices) in rows_of_legend(&names, width).iter().enumerate() {
+        let (mut x, y) = (left, top + height * row as f64);
+        for (name, series) in indices.iter().map(|index| &entries[*index]) {
+            canvas.sample((x, y), (x + 22.0, y), *series);
+            if markers {
+                canvas.point((x + 11.0, y), *series, 3.4, Paint::Series(*series));
+            }
+            canvas.text((x + SAMPLE, y + 4.0), name, LABEL.naming(*series));
+            x += SAMPLE + LABEL.width(name) + BEHIND;
+        }
+    }
+}
+
 pub(crate) fn legend_width<'n>(names: impl Iterator<Item = &'n str>) -> f64 {
     names.map(|name| LABEL.width(name)).fold(0.0, f64::max) + 40.0
 }
@@ -129,6 +176,16 @@ pub(crate) fn legend_width<'n>(names: impl Iterator<Item = &'n str>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn legends_break_into_rows() {
+        let names: Vec<String> = (0..6).map(|i| format!("scheme {i}")).collect();
+        // Each entry takes 28 for its sample, some 45 for its name, and 14 behind it.
+        let entry = SAMPLE + LABEL.width("scheme 1");
+        assert_eq!(rows_of_legend(&names, 3.0 * entry + 2.0 * BEHIND), [[0, 1, 2], [3, 4, 5]]);
+        assert_eq!(rows_of_legend(&names, 10.0).len(), 6);
+        assert_eq!(rows_of_legend(&names, 10_000.0), [[0, 1, 2, 3, 4, 5]]);
+    }
 
     #[test]
     fn labels_do_not_overlap_and_stay_inside() {

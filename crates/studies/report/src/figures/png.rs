@@ -3,7 +3,7 @@
 use super::canvas::escape;
 use crate::error::ReportError;
 use resvg::{
-    tiny_skia::{Pixmap, Transform},
+    tiny_skia::{Color, Pixmap, Transform},
     usvg::{Indent, Options, Tree, WriteOptions, fontdb},
 };
 use std::sync::{Arc, OnceLock};
@@ -14,7 +14,7 @@ const BOLD: &[u8] = include_bytes!("../../fonts/Inter-SemiBold.otf");
 /// PNG pixels per pixel of the drawing.
 const SCALE: f32 = 2.0;
 
-fn fonts() -> Arc<fontdb::Database> {
+pub(super) fn fonts() -> Arc<fontdb::Database> {
     static FONTS: OnceLock<Arc<fontdb::Database>> = OnceLock::new();
     let load = || {
         let mut fonts = fontdb::Database::new();
@@ -54,6 +54,8 @@ pub(crate) fn to_png(name: &str, shapes: &Tree, description: &str) -> Result<Vec
     let size = shapes.size();
     let (width, height) = ((size.width() * SCALE).ceil() as u32, (size.height() * SCALE).ceil() as u32);
     let mut pixels = Pixmap::new(width, height).ok_or_else(|| wrong("the drawing has no area".to_string()))?;
+    // The last pixel of a row or column may be covered in part.
+    pixels.fill(Color::WHITE);
     resvg::render(shapes, Transform::from_scale(SCALE, SCALE), &mut pixels.as_mut());
     let mut picture = Vec::new();
     let mut encoder = png::Encoder::new(&mut picture, width, height);

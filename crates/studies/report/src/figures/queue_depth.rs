@@ -4,7 +4,7 @@ use super::{
     palette::Paint,
     panel::{Axis, BELOW, horizontal},
     scale::Scale,
-    sheet::{Grid, Sheet, column, names, seeds},
+    sheet::{Grid, Key, Panels, Sheet, column, names, seeds},
 };
 use crate::{
     dataset::{LinkPoint, SchemeRuns},
@@ -37,7 +37,9 @@ fn depths(scheme: &SchemeRuns, group: &str) -> Option<[f64; 3]> {
     Some([average?, p99?, max?])
 }
 
+/// Height of a scheme's row, and the same in a paper or on a slide.
 const ROW: f64 = 20.0;
+const NARROW_ROW: f64 = 14.0;
 
 /// At most one in this many values may be below the axis.
 const CUT: usize = 6;
@@ -66,9 +68,20 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let edge = scale.ends().0;
     let cut = depths.iter().flatten().flatten().flatten().any(|depth| *depth < edge * 0.999);
     let beside = names.iter().map(|name| LABEL.width(name)).fold(40.0, f64::max) + 16.0;
-    let (columns, height) = (groups.len().clamp(1, 2), ROW * names.len() as f64 + 8.0);
-    let width = if columns == 1 { 620.0 } else { 330.0 };
-    let grid = Grid { columns, width, height, beside, below: BELOW, panels: groups.len() };
+    let row_height = if view.layout.is_page() { ROW } else { NARROW_ROW };
+    let columns = groups.len().clamp(1, 2);
+    let panels = Panels {
+        panels: groups.len(),
+        columns,
+        width: if columns == 1 { 620.0 } else { 330.0 },
+        min_width: 150.0,
+        height: row_height * names.len() as f64 + 8.0,
+        flexible: false,
+        beside,
+        below: BELOW,
+    };
+    let grid = Grid::new(view.layout, &panels, &Key::Row);
+    let (width, height) = (grid.width, grid.height);
     let subtitle = format!(
         "Waiting data per switch port, {}; less is better. Means are over {}. The axis is logarithmic{}",
         seeds(data, "mean over ", ""),
@@ -86,7 +99,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         let axis = Axis { scale, title: "Waiting data per port", format: bytes };
         horizontal(canvas, (left, top), (width, height), &axis);
         for (series, (name, depth)) in names.iter().zip(depths).enumerate() {
-            let y = top + 4.0 + ROW * (series as f64 + 0.5);
+            let y = top + 4.0 + row_height * (series as f64 + 0.5);
             canvas.text((left - 10.0, y + 4.0), name, LABEL.anchor(Anchor::End).naming(series));
             let Some([mean, p99, max]) = *depth else { continue };
             let paint = Paint::Series(series);
@@ -103,13 +116,16 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             rows.push([&[group.clone(), name.clone()], &values[..]].concat());
         }
     }
-    let mut x = (grid.right() - 340.0).max(230.0);
+    let (mut x, y) = match view.layout.is_page() {
+        true => ((grid.right() - 340.0).max(230.0), 23.0),
+        false => (10.0, 9.0),
+    };
     for (shape, name) in [(0, "mean of ports"), (3, "99th percentile"), (1, "max (worst port)")] {
         if several && shape == 3 {
             continue;
         }
-        sheet.canvas.marker((x, 23.0), shape, 4.6, Paint::Muted);
-        sheet.canvas.text((x + 9.0, 27.0), name, SUBTITLE);
+        sheet.canvas.marker((x, y), shape, 4.6, Paint::Muted);
+        sheet.canvas.text((x + 9.0, y + 4.0), name, SUBTITLE);
         x += SUBTITLE.width(name) + 28.0;
     }
     let columns = vec![

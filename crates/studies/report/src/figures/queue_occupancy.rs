@@ -4,7 +4,7 @@ use super::{
     Figure, FigureKind, View,
     panel::Axis,
     scale::{Scale, percent, plain},
-    sheet::{Grid, Sheet, column, names, seeds},
+    sheet::{Grid, Key, Panels, Sheet, column, names, seeds},
 };
 use crate::{dataset::SchemeRuns, numbers::capital};
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     }
     let names = names(data);
     let drawn = groups.len().min(6);
-    let grid = Grid::pairs(drawn, 240.0);
+    let grid = Grid::new(view.layout, &Panels::pairs(drawn, 240.0), &Key::Schemes(&names));
     let subtitle = format!(
         "All ports of a tier, {}, over {}; further left and lower is better",
         seeds(data, "", ""),
@@ -87,7 +87,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             }
         }
     }
-    sheet.legend(&grid, &names.iter().cloned().zip(0..).collect::<Vec<_>>());
+    sheet.legend(&grid, &names.iter().cloned().zip(0..).collect::<Vec<_>>(), false);
     let columns = vec![
         column("links", "text", "", "tier and direction"),
         column("scheme", "text", "", "load balancer"),

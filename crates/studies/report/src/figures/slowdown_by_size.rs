@@ -5,7 +5,7 @@ use super::{
     palette::Paint,
     panel::{Axis, end_labels},
     scale::{Scale, plain},
-    sheet::{Grid, Sheet, column, names, seeds},
+    sheet::{Grid, Key, Panels, Sheet, column, names, seeds},
 };
 use crate::{
     by_size::{Bin, DISTINCT, MIN_FLOWS, MIN_FLOWS_MEDIAN, binned, bins, interval, over_seeds},
@@ -94,7 +94,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         if data.seeds().len() == 1 { ", so no interval" } else { "" },
         if shown.len() == 1 { " (here nowhere)" } else { "" },
     );
-    let grid = Grid::pairs(shown.len(), 300.0);
+    let grid = Grid::new(view.layout, &Panels::pairs(shown.len(), 300.0), &Key::Schemes(&names));
     let title = view.titled("FCT slowdown by flow size: median and tail");
     let mut sheet = Sheet::new(&title, &subtitle, &grid, &names);
     sheet.canvas.show_schemes(&names);
@@ -127,10 +127,13 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
                 ends.push((area.at_y(last), names[*series].clone(), *series));
             }
         }
-        if panel + 1 == shown.len() && ends.len() > 1 {
+        if view.layout.is_page() && panel + 1 == shown.len() && ends.len() > 1 {
             end_labels(&mut sheet.canvas, grid.right(), (area.top, area.top + grid.height), ends);
         }
         sheet.canvas.line((area.left, area.top), (area.left, area.top + grid.height), Paint::Grid, 1.0);
+    }
+    if !view.layout.is_page() {
+        sheet.legend(&grid, &names.iter().cloned().zip(0..).collect::<Vec<_>>(), true);
     }
     let columns = vec![
         column("scheme", "text", "", "load balancer"),

@@ -5,7 +5,7 @@ use super::{
     Figure, FigureKind, View,
     panel::Axis,
     scale::{Scale, percent, plain},
-    sheet::{Grid, Sheet, column, names, seeds},
+    sheet::{Grid, Key, Panels, Sheet, column, names, seeds},
 };
 use crate::{
     numbers::{significant_digits, thousands},
@@ -50,16 +50,21 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     if curves.is_empty() {
         return Ok(None);
     }
-    let grid = Grid::pairs(2, 300.0);
     let mut entries: Vec<(String, usize, f64)> = curves
         .iter()
-        .map(|(series, _, p99)| (format!("{} · p99 {}", names[*series], significant_digits(*p99, 3)), *series, *p99))
+        .map(|(series, _, p99)| {
+            // The legend of a paper has no space for numbers, which its table states.
+            let number =
+                if view.layout.is_page() { format!(" · p99 {}", significant_digits(*p99, 3)) } else { String::new() };
+            (format!("{}{number}", names[*series]), *series, *p99)
+        })
         .collect();
     entries.sort_by(|a, b| b.2.total_cmp(&a.2));
     let entries: Vec<(String, usize)> = entries.into_iter().map(|(name, series, _)| (name, series)).collect();
     let labels: Vec<String> = entries.iter().map(|entry| entry.0.clone()).collect();
+    let grid = Grid::new(view.layout, &Panels::pairs(2, 300.0), &Key::Schemes(&labels));
     let subtitle = format!(
-        "Quantiles per seed of up to {} flows, {}; left: share of flows at or below; right: share above, to the slowest flow",
+        "Quantiles per seed of up to {} flows, {}; share of flows at or below, and share above, to the slowest flow",
         thousands(&most.to_string()),
         seeds(view.data, "mean over ", "")
     );
@@ -98,7 +103,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             }
         }
     }
-    sheet.legend(&grid, &entries);
+    sheet.legend(&grid, &entries, false);
     let columns = vec![
         column("scheme", "text", "", "load balancer"),
         column("share", "real", "", "share of flows at or below"),

@@ -3,8 +3,7 @@
 use crate::{
     dataset::{Dataset, PART_COLUMNS, PARTS, RunRows, SchemeRuns, TailFlow},
     figures::colours,
-    headline::seconds,
-    numbers::{bytes, capital, significant_digits, thousands},
+    numbers::{bytes, capital, seconds, significant_digits, thousands},
 };
 use minijinja::{Value, context};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 use crate::{
     error::ReportError,
-    figures::{Figure, FigureFiles},
+    figures::{BOLD, Figure, FigureFiles, REGULAR},
     names::PAGE,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -9,8 +9,6 @@ use minijinja::{AutoEscape, Environment, Value, context};
 const STYLE: &str = include_str!("style.css");
 const SORT: &str = include_str!("sort.js");
 const FIGURES: &str = include_str!("figures.js");
-const REGULAR: &[u8] = include_bytes!("../../fonts/Inter-Regular.woff2");
-const BOLD: &[u8] = include_bytes!("../../fonts/Inter-SemiBold.woff2");
 
 /// Files larger than this, in bytes, are named on the page but not embedded.
 const LARGEST: usize = 600_000;

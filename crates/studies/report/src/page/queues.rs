@@ -1,8 +1,7 @@
 use crate::{
     dataset::{Dataset, LinkPoint, Load, RunRows},
     figures::colours,
-    headline::seconds,
-    numbers::{bytes, thousands},
+    numbers::{bytes, seconds, thousands},
 };
 use minijinja::{Value, context};
 

@@ -1,7 +1,6 @@
 use crate::{
     dataset::{Dataset, Load},
-    headline::seconds_trimmed,
-    numbers::{capital, significant_digits_trimmed},
+    numbers::{capital, seconds_trimmed, significant_digits_trimmed},
     summary::Summary,
 };
 use std::collections::BTreeSet;

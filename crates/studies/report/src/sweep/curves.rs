@@ -4,8 +4,8 @@ use super::model::Sweep;
 use crate::{
     comparison::Metric,
     figures::{
-        Anchor, BELOW, BESIDE, Canvas, Figure, LABEL, PANEL, Paint, SUBTITLE, Scale, Sheet, TICK, TITLE, column,
-        legend, legend_width, places, plain,
+        Anchor, BELOW, BESIDE, Canvas, Figure, Grid, Key, LABEL, Layout, PANEL, Paint, Panels, Scale, Sheet, TICK,
+        column, places, plain,
     },
     numbers::{capital, significant_digits},
 };
@@ -18,7 +18,6 @@ const SIZED: [&str; 2] = ["slowdown_p99_small", "slowdown_p99_large"];
 const MAX_PANELS: usize = 12;
 const WIDTH: f64 = 330.0;
 const HEIGHT: f64 = 210.0;
-const TOP: f64 = 92.0;
 
 struct Point {
     /// Index into the values of the first key.
@@ -125,7 +124,7 @@ fn title(metric: &Metric) -> String {
 }
 
 /// `None` if there is no key or nothing to show.
-pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
+pub(super) fn draw(sweep: &Sweep, layout: Layout) -> Option<Figure> {
     let plan = &sweep.plan;
     let axis = plan.axes.first()?;
     let all = panels(sweep);
@@ -134,11 +133,18 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
         return None;
     }
     let x = places(&axis.numbers, axis.values.len());
-    let columns = shown.len().min(3);
     let names = &plan.entries;
-    let side = legend_width(names.iter().map(String::as_str)) + 14.0;
-    let left = |panel: usize| 16.0 + BESIDE + (panel % columns) as f64 * (WIDTH + BESIDE + 12.0);
-    let top = |panel: usize| TOP + (panel / columns) as f64 * (HEIGHT + BELOW + 34.0);
+    let panels = Panels {
+        panels: shown.len(),
+        columns: shown.len().min(3),
+        width: WIDTH,
+        min_width: 150.0,
+        height: HEIGHT,
+        flexible: true,
+        beside: BESIDE,
+        below: BELOW,
+    };
+    let grid = Grid::new(layout, &panels, &Key::Schemes(names));
     let heading =
         format!("{} by {}", capital(shown[0].metric.title), sweep.words().join(if plan.zip { " and " } else { ", " }));
     let is_partial = |point: &Point| point.seeds < plan.seeds.len() || !point.ranks;
@@ -153,11 +159,7 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     if all.len() > shown.len() {
         subtitle.push_str(&format!("; {} of {} panels, the rest in the CSV beside", shown.len(), all.len()));
     }
-    let width = (left(columns - 1) + WIDTH + 16.0 + side)
-        .max(SUBTITLE.width(&subtitle) + 32.0)
-        .max(TITLE.width(&heading) + 32.0);
-    let height = (top(shown.len() - 1) + HEIGHT + BELOW + 8.0).max(TOP + 18.0 * names.len() as f64 + 20.0);
-    let mut sheet = Sheet::sized(&heading, &subtitle, (width, height));
+    let mut sheet = Sheet::new(&heading, &subtitle, &grid, names);
     let canvas = &mut sheet.canvas;
     canvas.show_schemes(names);
     let scale = |metric: &Metric| {
@@ -175,8 +177,9 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
         Scale::linear(low, high)
     };
     for (number, panel) in shown.iter().enumerate() {
-        let area = Area { left: left(number), top: top(number), y: scale(panel.metric) };
-        let words = axis.title(|title| LABEL.width(title) < WIDTH + 40.0);
+        let (left, top) = grid.place(number);
+        let area = Area { left, top, width: grid.width, height: grid.height, y: scale(panel.metric) };
+        let words = axis.title(|title| LABEL.width(title) < grid.width + 40.0);
         area.frame(canvas, panel, &axis.ticks(), &x, &words);
         for (series, curve) in panel.curves.iter().enumerate() {
             area.curve(canvas, curve, series, &x);
@@ -203,7 +206,7 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
         }
     }
     let entries: Vec<(String, usize)> = names.iter().cloned().enumerate().map(|(i, name)| (name, i)).collect();
-    legend(canvas, left(columns - 1) + WIDTH + 18.0, TOP + 8.0, &entries);
+    sheet.legend(&grid, &entries, true);
     Some(sheet.figure(NAME, &sweep.provenance(), row_columns(&axis.key), rows(sweep, &all)))
 }
 
@@ -242,17 +245,19 @@ fn rows(sweep: &Sweep, panels: &[Panel]) -> Vec<Vec<String>> {
 struct Area {
     left: f64,
     top: f64,
+    width: f64,
+    height: f64,
     y: Scale,
 }
 
 impl Area {
     fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
         // A margin keeps the first and last markers off the edges.
-        (self.left + (0.03 + 0.94 * x) * WIDTH, self.top + (1.0 - self.y.share(y)) * HEIGHT)
+        (self.left + (0.03 + 0.94 * x) * self.width, self.top + (1.0 - self.y.share(y)) * self.height)
     }
 
     fn frame(&self, canvas: &mut Canvas, panel: &Panel, values: &[String], x: &[f64], key: &str) {
-        let (bottom, right) = (self.top + HEIGHT, self.left + WIDTH);
+        let (bottom, right) = (self.top + self.height, self.left + self.width);
         canvas.text((self.left, self.top - 10.0), &panel.heading, PANEL);
         for tick in self.y.ticks() {
             let y = self.at((0.0, tick)).1;
@@ -271,8 +276,8 @@ impl Area {
                 free_from = place + half + 6.0;
             }
         }
-        canvas.text((self.left + WIDTH / 2.0, bottom + 37.0), key, LABEL.anchor(Anchor::Middle));
-        let middle = (self.left - 48.0, self.top + HEIGHT / 2.0);
+        canvas.text((self.left + self.width / 2.0, bottom + 37.0), key, LABEL.anchor(Anchor::Middle));
+        let middle = (self.left - 48.0, self.top + self.height / 2.0);
         canvas.turned_text(middle, &title(panel.metric), LABEL.anchor(Anchor::Middle), -90.0);
     }
 

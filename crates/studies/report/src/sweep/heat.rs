@@ -3,7 +3,10 @@
 use super::model::Sweep;
 use crate::{
     comparison::Metric,
-    figures::{Anchor, Canvas, Figure, LABEL, PANEL, Paint, SUBTITLE, Scale, Sheet, TICK, TITLE, column, heat, plain},
+    figures::{
+        Anchor, Canvas, Figure, Grid, Key, LABEL, Layout, PANEL, Paint, Panels, SUBTITLE, Scale, Sheet, TICK, TITLE,
+        column, heat, plain,
+    },
     numbers::{capital, significant_digits},
 };
 
@@ -15,10 +18,9 @@ const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 240.0;
 const BESIDE: f64 = 84.0;
 const BELOW: f64 = 52.0;
-const TOP: f64 = 92.0;
 
 /// `None` unless there are exactly two keys in a full grid.
-pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
+pub(super) fn draw(sweep: &Sweep, layout: Layout) -> Option<Figure> {
     let plan = &sweep.plan;
     let [across, up] = plan.axes.as_slice() else { return None };
     if plan.zip || across.values.len() < 2 || up.values.len() < 2 {
@@ -44,9 +46,17 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     // Exactly from minimum to maximum, so that small differences are visible.
     let scale = Scale::exact(ends.0, if ends.1 > ends.0 { ends.1 } else { ends.0 + 1.0 });
     let shown = maps.len().min(MAX_MAPS);
-    let columns = shown.min(3);
-    let left = |map: usize| 16.0 + BESIDE + (map % columns) as f64 * (WIDTH + BESIDE + 12.0);
-    let top = |map: usize| TOP + (map / columns) as f64 * (HEIGHT + BELOW + 34.0);
+    let panels = Panels {
+        panels: shown,
+        columns: shown.min(3),
+        width: WIDTH,
+        min_width: 120.0,
+        height: HEIGHT,
+        flexible: true,
+        beside: BESIDE,
+        below: BELOW,
+    };
+    let grid = Grid::new(layout, &panels, &Key::Row);
     let titles = sweep.words();
     let heading = format!("{} by {} and {}", capital(metric.title), titles[0], titles[1]);
     let mut subtitle = match plan.seeds.len() {
@@ -56,19 +66,24 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     if maps.len() > shown {
         subtitle.push_str(&format!("; {shown} of {} maps, the rest in the CSV beside", maps.len()));
     }
-    let width =
-        (left(columns - 1) + WIDTH + 24.0).max(SUBTITLE.width(&subtitle) + 250.0).max(TITLE.width(&heading) + 250.0);
-    let mut sheet = Sheet::sized(&heading, &subtitle, (width, top(shown - 1) + HEIGHT + BELOW + 6.0));
+    let mut sheet;
+    if layout.is_page() {
+        let width = (grid.right() + 24.0).max(SUBTITLE.width(&subtitle) + 250.0).max(TITLE.width(&heading) + 250.0);
+        sheet = Sheet::sized(&heading, &subtitle, (width, grid.bottom() + 6.0));
+        bar(&mut sheet.canvas, (width - 24.0, 16.0), scale);
+    } else {
+        sheet = Sheet::new(&heading, &subtitle, &grid, &[]);
+        bar(&mut sheet.canvas, (grid.right(), 4.0), scale);
+    }
     let canvas = &mut sheet.canvas;
-    bar(canvas, width - 24.0, scale);
-    let (cell_width, cell_height) = (WIDTH / across.values.len() as f64, HEIGHT / up.values.len() as f64);
+    let (cell_width, cell_height) = (grid.width / across.values.len() as f64, grid.height / up.values.len() as f64);
     for (number, (map, means)) in maps.iter().zip(&means).enumerate().take(shown) {
-        let (left, top) = (left(number), top(number));
+        let (left, top) = grid.place(number);
         let name = if workloads.len() > 1 { format!("{}, {}", map.1, map.0) } else { map.1.clone() };
         canvas.text((left, top - 10.0), &name, PANEL);
         for (point, mean) in means.iter().enumerate() {
             let place = plan.place(point);
-            let at = (left + place[0] as f64 * cell_width, top + HEIGHT - (place[1] + 1) as f64 * cell_height);
+            let at = (left + place[0] as f64 * cell_width, top + grid.height - (place[1] + 1) as f64 * cell_height);
             let Some(mean) = mean else {
                 let middle = (at.0 + cell_width / 2.0, at.1 + cell_height / 2.0);
                 canvas.text((middle.0, middle.1 + 4.0), "no runs", TICK);
@@ -91,26 +106,26 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
         for (i, value) in across.ticks().iter().enumerate() {
             let (x, half) = (left + (i as f64 + 0.5) * cell_width, TICK.width(value) / 2.0);
             if x - half > free_from {
-                canvas.text((x, top + HEIGHT + 16.0), value, TICK);
+                canvas.text((x, top + grid.height + 16.0), value, TICK);
                 free_from = x + half + 6.0;
             }
         }
         let mut free_below = f64::INFINITY;
         for (i, value) in up.ticks().iter().enumerate() {
-            let y = top + HEIGHT - (i as f64 + 0.5) * cell_height;
+            let y = top + grid.height - (i as f64 + 0.5) * cell_height;
             if y + 6.0 < free_below {
                 canvas.text((left - 7.0, y + 4.0), value, TICK.anchor(Anchor::End));
                 free_below = y - 7.0;
             }
         }
         canvas.text(
-            (left + WIDTH / 2.0, top + HEIGHT + 37.0),
-            &across.title(|title| LABEL.width(title) < WIDTH + 40.0),
+            (left + grid.width / 2.0, top + grid.height + 37.0),
+            &across.title(|title| LABEL.width(title) < grid.width + 40.0),
             LABEL.anchor(Anchor::Middle),
         );
         canvas.turned_text(
-            (left - 66.0, top + HEIGHT / 2.0),
-            &up.title(|title| LABEL.width(title) < HEIGHT + 20.0),
+            (left - 66.0, top + grid.height / 2.0),
+            &up.title(|title| LABEL.width(title) < grid.height + 20.0),
             LABEL.anchor(Anchor::Middle),
             -90.0,
         );
@@ -133,11 +148,11 @@ pub(super) fn draw(sweep: &Sweep) -> Option<Figure> {
     Some(sheet.figure(NAME, &sweep.provenance(), columns, rows))
 }
 
-fn bar(canvas: &mut Canvas, right: f64, scale: Scale) {
+fn bar(canvas: &mut Canvas, (right, top): (f64, f64), scale: Scale) {
     const STEPS: usize = 40;
     let (low, high) = scale.ends();
     let high = plain(high);
-    let (width, top) = (130.0, 16.0);
+    let width = 130.0;
     let left = right - width - SUBTITLE.width(&high) - 6.0;
     for i in 0..STEPS {
         let x = left + width * i as f64 / STEPS as f64;

@@ -13,7 +13,7 @@ pub use plan::{SweepAxis, SweepPlan, SweepRun};
 
 use crate::{
     error::ReportError,
-    figures::{Figure, FigureFiles},
+    figures::{Caption, Figure, FigureFiles, FigureStyle, Layout, PAGE_LAYOUT, stage_style, style_folder},
     json::to_json,
     manifest::{FileEntry, Manifest},
     names::{PAGE, SWEEP, store_directory},
@@ -21,6 +21,7 @@ use crate::{
     staging::Staging,
     store::{plan_entries, store_output},
     tables::{ColumnKind, Label, Member, stage_gathered},
+    wording,
 };
 use model::RunState;
 use std::{
@@ -52,17 +53,46 @@ fn labels(plan: &SweepPlan) -> Vec<Label> {
 /// # Errors
 /// [`ReportError`] if `dir` contains no sweep or no finished run, or if a file cannot be read or written.
 pub fn report_sweep(dir: &Path, rows: bool, state: &str) -> Result<(Sweep, PathBuf), ReportError> {
+    report_sweep_in(dir, rows, state, FigureStyle::Page).map(|(sweep, page, _)| (sweep, page))
+}
+
+/// Writes the same with figures of `style`, and returns the page's path and the number of these figures.
+pub(crate) fn report_sweep_styled(dir: &Path, style: FigureStyle) -> Result<(PathBuf, usize), ReportError> {
+    report_sweep_in(dir, true, "", style).map(|(_, page, figures)| (page, figures))
+}
+
+fn draw(sweep: &Sweep, layout: Layout) -> Vec<Figure> {
+    [curves::draw(sweep, layout), heat::draw(sweep, layout)].into_iter().flatten().collect()
+}
+
+fn report_sweep_in(
+    dir: &Path,
+    rows: bool,
+    state: &str,
+    style: FigureStyle,
+) -> Result<(Sweep, PathBuf, usize), ReportError> {
     let none = || ReportError::NoResults { path: dir.to_path_buf() };
     let sweep = Sweep::read(dir)?.ok_or_else(none)?;
     if sweep.counts().0 == 0 {
         return Err(none());
     }
-    let figures: Vec<Figure> = [curves::draw(&sweep), heat::draw(&sweep)].into_iter().flatten().collect();
+    let figures = draw(&sweep, PAGE_LAYOUT);
     let mut staging = Staging::new(store_output(dir, Inputs::default())?)?;
     let provenance = sweep.provenance();
     let drawn: Vec<FigureFiles> =
         figures.iter().map(|figure| FigureFiles::stage(figure, &provenance, &mut staging)).collect::<Result<_, _>>()?;
     let mut manifest = manifest(dir, &sweep, &figures, state);
+    let caption = caption(&sweep);
+    for layout in style.layouts() {
+        let entries = stage_style(&draw(&sweep, *layout), layout, &caption, &provenance, &mut staging)?;
+        manifest.files.extend(entries);
+    }
+    // Those of an earlier call stay while the results are the same.
+    let same = staging.target().manifest().filter(|old| old.runs == manifest.runs);
+    let of_style = |file: &&FileEntry| {
+        style_folder(&file.name).is_some_and(|folder| style.layouts().iter().all(|layout| layout.folder != folder))
+    };
+    manifest.files.extend(same.iter().flat_map(|old| old.files.iter().filter(of_style)).cloned());
     staging.write_all(SWEEP, to_json(&sweep.plan))?;
     staging.write_all("sweep.csv", sweep.to_csv())?;
     staging.write_all("runs.csv", sweep.runs_csv())?;
@@ -82,7 +112,17 @@ pub fn report_sweep(dir: &Path, rows: bool, state: &str) -> Result<(Sweep, PathB
         stage_gathered(&mut staging, &mut manifest, &labels(&sweep.plan), &members)?;
     }
     staging.publish(manifest)?;
-    Ok((sweep, dir.join(PAGE)))
+    let drawn = if style == FigureStyle::Page { 0 } else { figures.len() };
+    Ok((sweep, dir.join(PAGE), drawn))
+}
+
+fn caption(sweep: &Sweep) -> Caption {
+    let (finished, runs) = (sweep.counts().0, sweep.plan.runs.len());
+    let missing = (finished < runs).then(|| format!("{finished} of {runs} runs are finished"));
+    let rows = sweep.main_rows();
+    let tests = wording::tests(&rows.iter().collect::<Vec<_>>(), &sweep.plan.baseline)
+        .map(|tests| format!("Main metric: {tests}, at each point"));
+    Caption::new(&sweep.plan.seeds, tests, missing.into_iter().collect(), format!("Source: {}", sweep.provenance()))
 }
 
 fn manifest(dir: &Path, sweep: &Sweep, figures: &[Figure], state: &str) -> Manifest {
@@ -91,7 +131,7 @@ fn manifest(dir: &Path, sweep: &Sweep, figures: &[Figure], state: &str) -> Manif
         FileEntry::new("sweep.csv", "a row per point, workload, metric and scheme", sweep.columns()),
         FileEntry::new("runs.csv", "a row per run", sweep.run_columns()),
     ]);
-    files.extend(figures.iter().flat_map(Figure::entries));
+    files.extend(figures.iter().flat_map(|figure| figure.entries(&PAGE_LAYOUT)));
     files.push(FileEntry::page());
     let finished = sweep.plan.runs.iter().zip(&sweep.states);
     let finished = finished.filter(|(_, state)| matches!(state, RunState::Finished { .. }));

@@ -147,21 +147,14 @@ impl Sweep {
 
     /// Returns what intervals and marks of the table mean, and how the schemes were tested.
     pub fn notes(&self) -> Vec<String> {
-        let (baseline, metric) = (&self.plan.baseline, self.main_metric());
+        let baseline = &self.plan.baseline;
         let compared = self.plan.entries.len() > 1;
         let change = if compared { format!("; change against {baseline}") } else { String::new() };
         let mut notes = vec![match self.plan.seeds.len() {
             1 => format!("one seed: confidence intervals and tests n/a{change}"),
             seeds => format!("mean of {seeds} seeds, {INTERVAL}{change}"),
         }];
-        let workloads = self.workloads();
-        let of = |comparison: &Comparison| -> Vec<ComparisonRow> {
-            let rows = workloads.iter().flat_map(|workload| {
-                comparison.schemes.iter().filter_map(move |scheme| comparison.row(workload, scheme, metric))
-            });
-            rows.cloned().collect()
-        };
-        let rows: Vec<ComparisonRow> = self.comparisons.iter().flatten().flat_map(of).collect();
+        let rows = self.main_rows();
         let rows: Vec<&ComparisonRow> = rows.iter().collect();
         let found = |significant| rows.iter().any(|row| row.significant == Some(significant));
         notes.extend(wording::tests(&rows, baseline).map(|tests| format!("{tests}, at each point")));
@@ -179,6 +172,18 @@ impl Sweep {
             );
         }
         notes
+    }
+
+    /// Returns the rows of the main metric of every point.
+    pub(super) fn main_rows(&self) -> Vec<ComparisonRow> {
+        let (metric, workloads) = (self.main_metric(), self.workloads());
+        let of = |comparison: &Comparison| -> Vec<ComparisonRow> {
+            let rows = workloads.iter().flat_map(|workload| {
+                comparison.schemes.iter().filter_map(move |scheme| comparison.row(workload, scheme, metric))
+            });
+            rows.cloned().collect()
+        };
+        self.comparisons.iter().flatten().flat_map(of).collect()
     }
 
     /// Returns the main metric first.

@@ -655,7 +655,7 @@ impl Scenario {
             series_interval: if asked.has_series() { asked.series_interval } else { Time::ZERO },
             uplink_counts: self.measure.uplink_counts,
             occupancy: self.measure.occupancy,
-            attribution: self.measure.attribution,
+            attribution: self.measure.attributes(generated.flows.flows.len(), self.run.skip == SkipRule::Steady),
             trace_flows: flows("trace_flows", &asked.trace_flows)?,
             trace_limit: self.measure.trace_limit,
             ..Measure::default()
