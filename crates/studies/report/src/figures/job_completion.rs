@@ -4,7 +4,7 @@ use super::{
     Figure, FigureKind, View,
     panel::Axis,
     scale::{Scale, percent, plain},
-    sheet::{Grid, Sheet, column, names, seeds},
+    sheet::{Grid, Key, Panels, Sheet, column, names, seeds},
 };
 use crate::{
     numbers::{significant_digits, thousands},
@@ -39,12 +39,20 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     if most < 2 {
         return Ok(None);
     }
-    let grid = Grid::pairs(1, 300.0);
     let entries: Vec<(String, usize)> = curves
         .iter()
-        .map(|(series, _, p99)| (format!("{} · p99 {} µs", names[*series], significant_digits(*p99, 3)), *series))
+        .map(|(series, _, p99)| {
+            // The legend of a paper has no space for numbers, which its table states.
+            let number = if view.layout.is_page() {
+                format!(" · p99 {} µs", significant_digits(*p99, 3))
+            } else {
+                String::new()
+            };
+            (format!("{}{number}", names[*series]), *series)
+        })
         .collect();
     let labels: Vec<String> = entries.iter().map(|entry| entry.0.clone()).collect();
+    let grid = Grid::new(view.layout, &Panels::pairs(1, 300.0), &Key::Schemes(&labels));
     let subtitle = format!(
         "Share of up to {} groups times repetitions at or below, {}; a group is complete when its last rank is",
         thousands(&most.to_string()),
@@ -64,7 +72,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             sheet.canvas.hit(area.at(point), Some(*series), words);
         }
     }
-    sheet.legend(&grid, &entries);
+    sheet.legend(&grid, &entries, false);
     let columns = vec![
         column("scheme", "text", "", "load balancer"),
         column("share", "real", "", "share of groups at or below"),
