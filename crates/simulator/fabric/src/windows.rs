@@ -11,8 +11,9 @@ use anabranch_backend::{RunError, Setup};
 use anabranch_engine::{Outcome, Status};
 use std::sync::Arc;
 
-/// Runs `setup` on up to `threads` threads. Returns per thread and window the time that the thread's events and messages took by
-/// `clock`, which returns the processor time of the calling thread in nanoseconds. Threads that share a core are measured alike.
+/// Runs `setup` on up to `threads` threads and returns, per thread and window, the time that its events and messages took.
+///
+/// `clock` returns the processor time of the calling thread in nanoseconds, so that threads may share a core.
 ///
 /// # Errors
 /// [`RunError`] if the run cannot be prepared or an invariant fails.

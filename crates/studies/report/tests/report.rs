@@ -3,8 +3,10 @@
 #[allow(dead_code)]
 mod common;
 
+use anabranch_outcome::{Measures, PortSeries, RunResult};
 use anabranch_report::{
-    Formats, Manifest, ReportError, Summary, read_comparison, report, run_directory, write_comparison,
+    Formats, Manifest, ReportError, SeriesSums, Summary, read_comparison, report, report_run, run_directory,
+    write_comparison,
 };
 use anabranch_testkit::folder;
 use common::{Behaviour, SCHEMES, add_measurements, meta, provenance, result, run, unfinish};
@@ -40,6 +42,30 @@ fn assert_self_contained(page: &str) {
     for (at, _) in page.match_indices("href=\"") {
         assert!(page[at + 6..].starts_with("data:"), "{}", &page[at..at + 40]);
     }
+}
+
+/// Ports of several tiers and directions, one of which begins later, and one whose link is unknown.
+#[test]
+fn series_in_memory_are_drawn_as_their_rows() {
+    let dir = folder();
+    let mut rows = run(&SCHEMES[4], 1, 200, false);
+    add_measurements(&mut rows);
+    let samples = rows.series[0].samples.clone();
+    for (number, link) in rows.links.iter().enumerate().step_by(7) {
+        let samples = samples[number % 3..].to_vec();
+        rows.series.push(PortSeries { from: link.from.clone(), to: link.to.clone(), samples });
+    }
+    rows.series.push(PortSeries { from: "leaf99".into(), to: "spine99".into(), samples });
+    common::write_run(&dir, &rows, &meta("prime", 1), &provenance(), Formats::BOTH).unwrap();
+    let files = || {
+        let names = ["csv", "svg"].map(|extension| format!("figures/series_links.{extension}"));
+        let names = names.into_iter().chain(["report.html".to_string()]);
+        names.map(|name| fs::read(dir.join(name)).unwrap()).collect::<Vec<_>>()
+    };
+    report_run(&dir, &SeriesSums::of(&RunResult::new(rows, &Measures::ALL))).unwrap();
+    let from_memory = files();
+    report(&dir).unwrap();
+    assert!(from_memory == files() && from_memory[0].len() > 1_000);
 }
 
 #[test]
