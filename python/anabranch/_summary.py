@@ -91,6 +91,8 @@ class FlowTotals(_Read):
     max_reorder_bytes: int | None = None
     path_switches: int | None = None
     out_of_sequence_packets: int | None = None
+    refused_packets: int | None = None
+    max_queue_pairs: int | None = None
 
 
 class GroupSummary(_Read):
@@ -146,14 +148,19 @@ class Counters(_Read):
     timeouts: int | None = None
     out_of_order: int | None = None
     pfc_pauses: int | None = None
+    pfc_resumes: int | None = None
     flowlets: int | None = None
     path_switches: int | None = None
     probes: int | None = None
     probe_bytes: int | None = None
     created_flowlets: int | None = None
     added_delay_ns: int | None = None
+    hold_timeouts_ns: int | None = None
     reroutes: int | None = None
     reordered_packets: int | None = None
+    max_queue_pairs: int | None = None
+    refused_packets: int | None = None
+    unbuffered_flows: int | None = None
     gaps: int | None = None
     gaps_1_rtt: int | None = None
     gaps_2_rtt: int | None = None

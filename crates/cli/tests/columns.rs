@@ -30,6 +30,11 @@ kind = "permutation"
 name = "only"
 scope = "other-leaf"
 size = "64KiB"
+[[workload]]
+kind = "collective"
+name = "job"
+ranks = 2
+measured = false
 [measure]
 series_links = ["leaf0->spine0"]
 series_flows = ["first:1"]

@@ -16,6 +16,8 @@ struct NicUse {
 #[derive(Clone, Debug)]
 pub(crate) struct NicUses {
     limits: Option<NicLimits>,
+    /// The flows of a NIC share its memory for early packets.
+    pub(crate) is_shared: bool,
     hosts: Vec<NicUse>,
     /// Flows that found no memory for a reordering buffer.
     pub(crate) unbuffered: u64,
@@ -23,7 +25,8 @@ pub(crate) struct NicUses {
 
 impl NicUses {
     pub(crate) fn new(limits: Option<NicLimits>, hosts: u32) -> Self {
-        NicUses { limits, hosts: vec![NicUse::default(); hosts as usize], unbuffered: 0 }
+        let is_shared = limits.is_some_and(|limits| limits.reorder.is_none());
+        NicUses { limits, is_shared, hosts: vec![NicUse::default(); hosts as usize], unbuffered: 0 }
     }
 
     pub(crate) fn open(&mut self, host: HostId, pairs: u32) {
@@ -63,11 +66,9 @@ impl NicUses {
         }
     }
 
-    /// Returns the early bytes that a flow with `held` of them may hold now; `None`: its limit is constant.
-    #[inline]
-    pub(crate) fn share(&self, host: HostId, held: u64) -> Option<u64> {
-        let limits = self.limits.as_ref().filter(|limits| limits.reorder.is_none())?;
-        Some(held + self.free(host, limits))
+    /// Returns the early bytes that a flow with `held` of them may hold now, where flows share the memory.
+    pub(crate) fn share(&self, host: HostId, held: u64) -> u64 {
+        self.limits.as_ref().map_or(u64::MAX, |limits| held + self.free(host, limits))
     }
 
     /// Notes that a flow with a share of the memory holds `after` early bytes instead of `before`.
@@ -93,12 +94,12 @@ mod tests {
         let mut nics = NicUses::new(Some(NicLimits { memory: 10_000, reorder: None, queue_pair: 400 }), 2);
         nics.open(HOST, 2);
         nics.note(HOST, 0, 2000);
-        assert_eq!((nics.share(HOST, 0), nics.share(HOST, 500), nics.reserve(HOST)), (Some(7200), Some(7700), None));
+        assert_eq!((nics.share(HOST, 0), nics.share(HOST, 500), nics.reserve(HOST)), (7200, 7700, None));
         nics.open(HOST, 20);
-        assert_eq!(nics.share(HOST, 0), Some(0), "contexts alone take 8,800 B");
+        assert_eq!(nics.share(HOST, 0), 0, "contexts alone take 8,800 B");
         nics.close(HOST, 20);
         nics.note(HOST, 2000, 0);
-        assert_eq!((nics.share(HOST, 0), nics.max_pairs()), (Some(9200), 22));
+        assert_eq!((nics.share(HOST, 0), nics.max_pairs()), (9200, 22));
     }
 
     /// §2: 0.1 MB for each of the connections of a NIC with 2 MB.
@@ -113,7 +114,7 @@ mod tests {
             .collect();
         // 20 x 375 B are taken when the twentieth opens: 19 x 100 kB and 7.5 kB leave 92.5 kB.
         assert_eq!(buffers.iter().filter(|buffer| **buffer == Some(100_000)).count(), 19);
-        assert_eq!((nics.unbuffered, nics.share(HOST, 0)), (6, None));
+        assert_eq!((nics.unbuffered, nics.is_shared), (6, false));
         nics.release(HOST, 100_000);
         assert_eq!(nics.reserve(HOST), Some(100_000));
     }

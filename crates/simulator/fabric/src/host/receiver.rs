@@ -66,17 +66,16 @@ impl Receivers {
         }
         let receiver = &mut self.open[slot.at()];
         let before = receiver.received_bytes();
-        let held = receiver.early_bytes();
-        let share = cx.nics.share(host, held);
-        if let Some(share) = share {
-            receiver.limit_early(share);
+        let held = cx.nics.is_shared.then(|| receiver.early_bytes());
+        if let Some(held) = held {
+            receiver.limit_early(cx.nics.share(host, held));
         }
         let (answer, complete) = receiver.on_data(plan.transport_of(packet.flow), Time::from_ps(cx.now), &arrival);
         if receiver.received_bytes() != before {
             // Cells take turns within a window, so time may step back.
             self.last_data = self.last_data.max(cx.now);
         }
-        if share.is_some() {
+        if let Some(held) = held {
             cx.nics.note(host, held, receiver.early_bytes());
         }
         if complete {
