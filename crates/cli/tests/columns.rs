@@ -34,6 +34,7 @@ size = "64KiB"
 kind = "collective"
 name = "job"
 ranks = 2
+start = "1us"
 measured = false
 [measure]
 series_links = ["leaf0->spine0"]
