@@ -48,7 +48,7 @@ fn number(text: &str, before: &str) -> f64 {
     digits.parse().unwrap()
 }
 
-/// `\the\columnwidth` and `\the\textwidth` of acmart (sigconf) and IEEEtran; a point of TeX is 1/72.27 inch.
+/// `\the\columnwidth` and `\the\textwidth` of `acmart` (sigconf) and `IEEEtran`; a point of TeX is 1/72.27 inch.
 const WIDTHS: [(&str, f64); 4] =
     [("acm-column", 241.14749), ("acm-text", 506.295), ("ieee-column", 252.0), ("ieee-text", 516.0)];
 

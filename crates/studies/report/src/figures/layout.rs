@@ -133,7 +133,7 @@ mod tests {
         assert!(PAPER.iter().all(|layout| layout.height().unwrap() * 0.75 <= 8.5 * 72.0));
     }
 
-    /// acmart's column is 3.337 inches wide, IEEEtran's 3.487.
+    /// The column of `acmart` is 3.337 inches wide, that of `IEEEtran` 3.487.
     #[test]
     fn columns_have_the_width_of_the_classes() {
         for (layout, inches) in PAPER.iter().zip([3.337, 7.006, 3.487, 7.140]) {
