@@ -25,6 +25,11 @@ hosts_per_leaf = 2
 kind = "permutation"
 name = "only"
 size = "64KiB"
+[[workload]]
+kind = "collective"
+name = "job"
+ranks = 2
+measured = false
 [measure]
 series_links = ["leaf0->spine0"]
 series_flows = ["first:1"]
