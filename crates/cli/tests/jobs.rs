@@ -75,7 +75,7 @@ fn rows_of_jobs_follow_from_those_of_flows() {
     let median = (completions[15] + completions[16]) / 2.0;
     assert!((of["completion_us"]["p50"].as_f64().unwrap() / median - 1.0).abs() < 1e-12);
     let page = fs::read_to_string(folder.0.join("out/report.html")).unwrap();
-    for part in ["id=\"jobs\"", "id=\"job_completion\"", "Groups of allreduce took"] {
+    for part in ["id=\"jobs\"", "job_completion-allreduce", "Groups of allreduce took"] {
         assert!(page.contains(part), "{part}");
     }
 }

@@ -1,9 +1,9 @@
 //! Synthetic results on a leaf-spine network, for the tests and the gallery.
 
 use anabranch_outcome::{
-    Balance, Conservation, Counters, FlowCounters, FlowRow, FlowSample, FlowSeries, FlowStatus, LinkRow, Measures,
-    PacketKind, PortSample, PortSeries, QueueStats, RunResult, RunRows, SchemeSample, SchemeSeries, TraceEvent,
-    TraceRow, UplinkCount, Watched,
+    Balance, Conservation, Counters, FlowCounters, FlowRow, FlowSample, FlowSeries, FlowStatus, GroupRow, JobFlowRow,
+    JobRows, LinkRow, Measures, PacketKind, PortSample, PortSeries, QueueStats, RankRow, RunResult, RunRows,
+    SchemeSample, SchemeSeries, TraceEvent, TraceRow, UplinkCount, Watched,
 };
 use anabranch_random::Stream;
 use anabranch_report::{FctKind, Formats, Provenance, ReportError, RunMeta, Summary, WorkloadMeta};
@@ -109,7 +109,7 @@ pub(crate) fn result(flows: Vec<FlowRow>) -> RunRows {
         skipped: None,
         interrupted: false,
         flows,
-        jobs: anabranch_outcome::JobRows::default(),
+        jobs: JobRows::default(),
         links: vec![],
         gpus: vec![],
         counters: Counters { data_packets: 1000, trimmed: 90, dropped: 10, out_of_order: 45, ..Counters::default() }
@@ -198,11 +198,34 @@ pub(crate) fn run(scheme: &Behaviour, seed: u64, flows: u32, one_size: bool) -> 
     result
 }
 
+/// Two groups of a job, of which the second is incomplete.
+fn jobs() -> JobRows {
+    let group = |group: u32, completion| GroupRow {
+        group,
+        ranks: 2,
+        start: Some(Time::ZERO),
+        completion,
+        ideal: Some(Time::from_us(3)),
+        computation: Time::from_us(1),
+        bus_bandwidth_bps: completion.map(|_| 1e9),
+        last_rank: completion.map(|_| 1),
+        last_flow: completion.map(|_| 5),
+        ..GroupRow::default()
+    };
+    let rank = |rank| RankRow { rank, host: 3 + rank, ideal: Some(Time::from_us(2)), ..RankRow::default() };
+    JobRows {
+        groups: vec![group(0, Some(Time::from_us(4))), group(1, None)],
+        ranks: (0..2).map(rank).collect(),
+        flows: vec![JobFlowRow { flow_id: 5, dst_rank: 1, ..JobFlowRow::default() }],
+    }
+}
+
 pub(crate) fn add_measurements(result: &mut RunRows) {
     for link in &mut result.links {
         link.queue.occupancy =
             (0..40).map(|n| (n, (1e9 * (1.0 - link.utilisation) * link.utilisation.powi(n as i32)) as u64)).collect();
     }
+    result.jobs = jobs();
     result.series = vec![PortSeries {
         from: "leaf0".to_string(),
         to: "spine0".to_string(),
