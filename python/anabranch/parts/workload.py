@@ -14,6 +14,7 @@ class Poisson(Part):
     _kind: ClassVar[str | None] = "poisson"
     _keys: ClassVar[dict[str, str]] = {
         "class_": "class",
+        "congestion_control": "congestion_control",
         "destinations": "destinations",
         "duration": "duration",
         "hosts": "hosts",
@@ -35,6 +36,13 @@ class Poisson(Part):
     class_: str | None = None
     """
     Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     destinations: Literal["any", "other-leaf", "other-group"] | None = None
@@ -138,6 +146,7 @@ class Permutation(Part):
     _kind: ClassVar[str | None] = "permutation"
     _keys: ClassVar[dict[str, str]] = {
         "class_": "class",
+        "congestion_control": "congestion_control",
         "hosts": "hosts",
         "load_balancer": "load_balancer",
         "max_flows": "max_flows",
@@ -156,6 +165,13 @@ class Permutation(Part):
     class_: str | None = None
     """
     Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     hosts: Literal["all", "rest"] | None = None
@@ -238,6 +254,7 @@ class Incast(Part):
     _kind: ClassVar[str | None] = "incast"
     _keys: ClassVar[dict[str, str]] = {
         "class_": "class",
+        "congestion_control": "congestion_control",
         "load_balancer": "load_balancer",
         "max_flows": "max_flows",
         "measured": "measured",
@@ -257,6 +274,13 @@ class Incast(Part):
     class_: str | None = None
     """
     Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     load_balancer: str | None = None
@@ -347,6 +371,7 @@ class Adversarial(Part):
     _kind: ClassVar[str | None] = "adversarial"
     _keys: ClassVar[dict[str, str]] = {
         "class_": "class",
+        "congestion_control": "congestion_control",
         "load_balancer": "load_balancer",
         "measured": "measured",
         "name": "name",
@@ -362,6 +387,13 @@ class Adversarial(Part):
     class_: str | None = None
     """
     Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     load_balancer: str | None = None
@@ -432,6 +464,7 @@ class Microbenchmark(Part):
         "background": "background",
         "background_size": "background_size",
         "class_": "class",
+        "congestion_control": "congestion_control",
         "destination_group": "destination_group",
         "flows_per_host": "flows_per_host",
         "free_groups": "free_groups",
@@ -465,6 +498,13 @@ class Microbenchmark(Part):
     class_: str | None = None
     """
     Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     destination_group: Literal["auto"] | int | None = None
@@ -568,6 +608,7 @@ class AllToAll(Part):
     _kind: ClassVar[str | None] = "all-to-all"
     _keys: ClassVar[dict[str, str]] = {
         "class_": "class",
+        "congestion_control": "congestion_control",
         "load_balancer": "load_balancer",
         "max_flows": "max_flows",
         "measured": "measured",
@@ -587,6 +628,13 @@ class AllToAll(Part):
     class_: str | None = None
     """
     Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     load_balancer: str | None = None
@@ -679,6 +727,7 @@ class Collective(Part):
         "algorithm": "algorithm",
         "channels": "channels",
         "class_": "class",
+        "congestion_control": "congestion_control",
         "load_balancer": "load_balancer",
         "max_flows": "max_flows",
         "measured": "measured",
@@ -722,6 +771,13 @@ class Collective(Part):
     class_: str | None = None
     """
     Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     load_balancer: str | None = None
@@ -831,6 +887,7 @@ class TrainingRounds(Part):
     _kind: ClassVar[str | None] = "training-rounds"
     _keys: ClassVar[dict[str, str]] = {
         "class_": "class",
+        "congestion_control": "congestion_control",
         "exchange": "exchange",
         "load_balancer": "load_balancer",
         "max_flows": "max_flows",
@@ -849,6 +906,13 @@ class TrainingRounds(Part):
     class_: str | None = None
     """
     Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     exchange: Literal["direct", "ring", "pairs"] | None = None
@@ -933,6 +997,7 @@ class WorkloadFile(Part):
     _kind: ClassVar[str | None] = "file"
     _keys: ClassVar[dict[str, str]] = {
         "class_": "class",
+        "congestion_control": "congestion_control",
         "format": "format",
         "load_balancer": "load_balancer",
         "measured": "measured",
@@ -949,6 +1014,13 @@ class WorkloadFile(Part):
     class_: str | None = None
     """
     Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     format: Literal["auto"] | Literal["csv", "conweave", "htsim-cm", "goal"] | None = None
@@ -1026,6 +1098,7 @@ class Nccl(Part):
         "channels": "channels",
         "class_": "class",
         "collective": "collective",
+        "congestion_control": "congestion_control",
         "element": "element",
         "hosts": "hosts",
         "load_balancer": "load_balancer",
@@ -1063,6 +1136,13 @@ class Nccl(Part):
     """
     The collective: ring and tree are all-reduces; in pairs each rank sends to the next. Takes one of "ring"
     "tree" "reduce-scatter" "all-gather" "all-to-all" "pairs". Default from: ours. Default: "ring".
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     element: Literal["float", "int"] | None = None
