@@ -35,9 +35,11 @@ class Fabric(Part):
         "pfc_pause": "pfc_pause",
         "profile": "profile",
         "queue_limit": "queue_limit",
+        "reply_paths": "reply_paths",
         "scheduling": "scheduling",
         "shared_buffer": "shared_buffer",
         "simultaneous": "simultaneous",
+        "slowed_limits": "slowed_limits",
         "switch_hash": "switch_hash",
         "trim": "trim",
         "trimmed_size": "trimmed_size",
@@ -127,10 +129,11 @@ class Fabric(Part):
     17.1 and 17.5 for the recorded model. Default: "stable".
     """
 
-    ideal_fct: Literal["lone-flow", "rtt-and-bytes"] | None = None
+    ideal_fct: Literal["lone-flow", "rtt-and-bytes", "transmission"] | None = None
     """
     Definition of a flow's ideal completion time, the divisor of its slowdown. Takes one of "lone-flow" "rtt-
-    and-bytes". Default from: specification 1; 17.7 for the recorded model. Default: "lone-flow".
+    and-bytes" "transmission". Default from: specification 1; 17.7 for the recorded model; transmission: ours,
+    a reading of PRIME's undefined ideal. Default: "lone-flow".
     """
 
     marked_bytes: Literal["all", "beyond-minimum"] | None = None
@@ -191,6 +194,13 @@ class Fabric(Part):
     section IV: packets get trimmed if the queue exceeds one BDP. Default: "1bdp".
     """
 
+    reply_paths: Literal["default", "scheme"] | None = None
+    """
+    Paths of acknowledgements, and of replies to probes, on Dragonflies and Slim Flies. Takes one of "default"
+    "scheme". Default from: ours (specification 8.1): the artifact's replies are minimal; scheme: Spritz §IV.
+    Default: "default".
+    """
+
     scheduling: Literal["strict", "wrr"] | None = None
     """
     Scheduling of the data classes of a port. Takes one of "strict" "wrr". Default from: PRIME section IV-A2.
@@ -209,6 +219,12 @@ class Fabric(Part):
     Order of an arrival and the moment at which the port becomes free, if simultaneous. Takes one of
     "departure" "arrival". Default from: ours; specification 17.2 for the recorded model. Default:
     "departure".
+    """
+
+    slowed_limits: Literal["keep", "scale"] | None = None
+    """
+    Limits of the queue before a link that a `link-degrade` fault has slowed. Takes one of "keep" "scale".
+    Default from: ours: PRIME gives thresholds in the BDP of the topology; scale: htsim. Default: "keep".
     """
 
     switch_hash: Literal["mix", "murmur3"] | None = None

@@ -86,12 +86,19 @@ class CoPrime(Part):
 
 
 class CoarseGuided(Part):
-    """The first switch picks a path of the category that the host's VLAN tag names."""
+    """The first two switches hash within a table that the host's VLAN tag selects."""
 
     _table: ClassVar[str] = "load_balancer.coarse-guided"
     _kind: ClassVar[str | None] = "coarse-guided"
     _keys: ClassVar[dict[str, str]] = {
+        "chosen_by": "chosen_by",
     }
+
+    chosen_by: Literal["each-switch", "first-switch"] | None = None
+    """
+    Switches that choose within a category. Takes one of "each-switch" "first-switch". Default from: Spritz
+    §III-D; first-switch: ours. Default: "each-switch".
+    """
 
 
 class Conga(Part):
@@ -251,10 +258,10 @@ class EvIndex(Part):
         "remap": "remap",
     }
 
-    remap: Literal["mod", "skip"] | None = None
+    remap: Literal["mod", "skip", "hash"] | None = None
     """
-    Meaning of an index if uplinks have failed. Takes one of "mod" "skip". Default from: ours (specification
-    5.3). Default: "mod".
+    Meaning of an index if uplinks have failed. Takes one of "mod" "skip" "hash". Default from: ours
+    (specification 5.3). Default: "mod".
     """
 
 
@@ -809,8 +816,12 @@ class Prime(Part):
     _keys: ClassVar[dict[str, str]] = {
         "decay": "decay",
         "decay_on": "decay_on",
+        "history": "history",
         "history_after": "history_after",
+        "nack_on_marked": "nack_on_marked",
         "p_ecn": "p_ecn",
+        "p_ecn_max": "p_ecn_max",
+        "p_ecn_settle": "p_ecn_settle",
         "p_nack": "p_nack",
         "p_timeout": "p_timeout",
         "scope": "scope",
@@ -824,8 +835,15 @@ class Prime(Part):
 
     decay_on: Literal["sent", "generated"] | None = None
     """
-    Event that counts as a packet for the decay. Takes one of "sent" "generated". Default from: PRIME §III-D
-    (III-C differs). Default: "sent".
+    Event that counts as a packet for the decay. Takes one of "sent" "generated". Default from: PRIME §III-D:
+    "when sending a new packet all penalty values would be updated"; §III-C: "after each MP-EV generation".
+    Default: "sent".
+    """
+
+    history: Literal["path", "part"] | None = None
+    """
+    What a penalty belongs to. Takes one of "path" "part". Default from: PRIME §III-D (III-C differs;
+    specification 5.4 (c)). Default: "path".
     """
 
     history_after: int | str | None = None
@@ -834,26 +852,50 @@ class Prime(Part):
     BDP in packets such as "0.25bdp". Default from: PRIME §III-C. Default: "1bdp".
     """
 
+    nack_on_marked: Literal["replace", "ignore"] | None = None
+    """
+    Effect of a NACK on a path that a mark has penalised. Takes one of "replace" "ignore". Default from: PRIME
+    §III-C (III-D can be read otherwise; specification 5.4 (b)). Default: "replace".
+    """
+
     p_ecn: int | str | None = None
     """
-    Penalty of a path after an ECN mark, in packets (or a share of the BDP). Takes a number of packets such as
-    10, or a multiple of the BDP in packets such as "0.25bdp". Default from: ours (specification 5.2); PRIME
-    asks p_nack >> p_ecn. Default: "0.25bdp".
+    Penalty of a path after an ECN mark, in packets (or a share of the BDP, or passes over the paths). Below
+    one pass it only delays a path inside it: a path at the share r of the healthy rate, one of U, needs U
+    (1/r - 1) packets. auto: a path's own, by how often it came up until it was marked again, at least one
+    pass. Takes "auto" or a number of packets such as 10, a multiple of the BDP in packets such as "0.25bdp",
+    or of the passes over all paths such as "2passes". Default from: ours (specification 5.2); PRIME asks
+    p_nack >> p_ecn; auto: ours (specification 5.4 (i)). Default: "0.25bdp".
+    """
+
+    p_ecn_max: int | str | None = None
+    """
+    Limit of p_ecn = "auto". Takes a number of packets such as 10, a multiple of the BDP in packets such as
+    "0.25bdp", or of the passes over all paths such as "2passes". Default from: ours: a path at a sixteenth of
+    the healthy rate. Default: "16passes".
+    """
+
+    p_ecn_settle: int | str | None = None
+    """
+    Least packets between two changes of a path's p_ecn = "auto": marks that come sooner are of earlier
+    packets. Takes a number of packets such as 10, or a multiple of the BDP in packets such as "0.25bdp".
+    Default from: ours: one round trip. Default: "1bdp".
     """
 
     p_nack: int | str | None = None
     """
-    Penalty of a path after a NACK, in packets (or a share of the BDP). Takes a number of packets such as 10,
-    or a multiple of the BDP in packets such as "0.25bdp". Default from: ours (specification 5.2). Default:
-    "1bdp".
+    Penalty of a path after a NACK, in packets (or a share of the BDP, or passes over the paths). Takes a
+    number of packets such as 10, a multiple of the BDP in packets such as "0.25bdp", or of the passes over
+    all paths such as "2passes". Default from: ours (specification 5.2). Default: "1bdp".
     """
 
     p_timeout: int | str | None = None
     """
     Penalty of a path after a timeout, at least that of the others; auto: p_nack, on the wire the packets sent
-    in ten times wire.least_timeout. Takes "auto" or a number of packets such as 10, or a multiple of the BDP
-    in packets such as "0.25bdp". Default from: specification 5.4 (g); on the wire ours: a dead path that is
-    tried again costs a timeout there, a tenth of the time at most. Default: "auto".
+    in ten times wire.least_timeout. Takes "auto" or a number of packets such as 10, a multiple of the BDP in
+    packets such as "0.25bdp", or of the passes over all paths such as "2passes". Default from: specification
+    5.4 (g); on the wire ours: a dead path that is tried again costs a timeout there, a tenth of the time at
+    most. Default: "auto".
     """
 
     scope: Literal["flow", "destination", "host"] | None = None
@@ -1123,6 +1165,7 @@ class SpritzScout(Part):
     _keys: ClassVar[dict[str, str]] = {
         "block_interval": "block_interval",
         "block_on": "block_on",
+        "block_scope": "block_scope",
         "buffer": "buffer",
         "buffer_reset": "buffer_reset",
         "buffer_size": "buffer_size",
@@ -1152,6 +1195,12 @@ class SpritzScout(Part):
     """
     Timeouts that block a path. Takes one of "timeout" "buffered". Default from: Spritz Algorithm 2; buffered:
     the artifact. Default: "timeout".
+    """
+
+    block_scope: Literal["endpoint", "flow"] | None = None
+    """
+    Flows for which it is blocked. Takes one of "endpoint" "flow". Default from: Spritz §III-C, Algorithms 1
+    to 3: entries and weights are those of the endpoint. Default: "endpoint".
     """
 
     buffer: Literal["flow", "pair"] | None = None
@@ -1264,6 +1313,7 @@ class SpritzSpray(Part):
     _keys: ClassVar[dict[str, str]] = {
         "block_interval": "block_interval",
         "block_on": "block_on",
+        "block_scope": "block_scope",
         "buffer": "buffer",
         "buffer_reset": "buffer_reset",
         "buffer_size": "buffer_size",
@@ -1291,6 +1341,12 @@ class SpritzSpray(Part):
     """
     Timeouts that block a path. Takes one of "timeout" "buffered". Default from: Spritz Algorithm 3; buffered:
     the artifact. Default: "timeout".
+    """
+
+    block_scope: Literal["endpoint", "flow"] | None = None
+    """
+    Flows for which it is blocked. Takes one of "endpoint" "flow". Default from: Spritz §III-C, Algorithms 1
+    to 3: entries and weights are those of the endpoint. Default: "endpoint".
     """
 
     buffer: Literal["flow", "pair"] | None = None
@@ -1520,7 +1576,7 @@ class LoadBalancer(Part):
     """PRIME's pseudo-random round robin without its congestion history"""
 
     coarse_guided: CoarseGuided | None = None
-    """the first switch picks a path of the category that the host's VLAN tag names"""
+    """the first two switches hash within a table that the host's VLAN tag selects"""
 
     conga: Conga | None = None
     """flowlets take the path whose most congested link is least so, as other leaves report it"""

@@ -14,6 +14,7 @@ class Poisson(Part):
     _kind: ClassVar[str | None] = "poisson"
     _keys: ClassVar[dict[str, str]] = {
         "class_": "class",
+        "congestion_control": "congestion_control",
         "destinations": "destinations",
         "duration": "duration",
         "hosts": "hosts",
@@ -36,6 +37,13 @@ class Poisson(Part):
     class_: str | None = None
     """
     Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     destinations: Literal["any", "other-leaf", "other-group"] | None = None
@@ -145,6 +153,7 @@ class Permutation(Part):
     _kind: ClassVar[str | None] = "permutation"
     _keys: ClassVar[dict[str, str]] = {
         "class_": "class",
+        "congestion_control": "congestion_control",
         "hosts": "hosts",
         "load_balancer": "load_balancer",
         "max_flows": "max_flows",
@@ -164,6 +173,13 @@ class Permutation(Part):
     class_: str | None = None
     """
     Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     hosts: Literal["all", "rest"] | None = None
@@ -252,6 +268,7 @@ class Incast(Part):
     _kind: ClassVar[str | None] = "incast"
     _keys: ClassVar[dict[str, str]] = {
         "class_": "class",
+        "congestion_control": "congestion_control",
         "load_balancer": "load_balancer",
         "max_flows": "max_flows",
         "measured": "measured",
@@ -272,6 +289,13 @@ class Incast(Part):
     class_: str | None = None
     """
     Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     load_balancer: str | None = None
@@ -368,6 +392,7 @@ class Adversarial(Part):
     _kind: ClassVar[str | None] = "adversarial"
     _keys: ClassVar[dict[str, str]] = {
         "class_": "class",
+        "congestion_control": "congestion_control",
         "load_balancer": "load_balancer",
         "measured": "measured",
         "name": "name",
@@ -384,6 +409,13 @@ class Adversarial(Part):
     class_: str | None = None
     """
     Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     load_balancer: str | None = None
@@ -460,6 +492,7 @@ class Microbenchmark(Part):
         "background": "background",
         "background_size": "background_size",
         "class_": "class",
+        "congestion_control": "congestion_control",
         "destination_group": "destination_group",
         "flows_per_host": "flows_per_host",
         "free_groups": "free_groups",
@@ -494,6 +527,13 @@ class Microbenchmark(Part):
     class_: str | None = None
     """
     Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     destination_group: Literal["auto"] | int | None = None
@@ -603,6 +643,7 @@ class AllToAll(Part):
     _kind: ClassVar[str | None] = "all-to-all"
     _keys: ClassVar[dict[str, str]] = {
         "class_": "class",
+        "congestion_control": "congestion_control",
         "load_balancer": "load_balancer",
         "max_flows": "max_flows",
         "measured": "measured",
@@ -623,6 +664,13 @@ class AllToAll(Part):
     class_: str | None = None
     """
     Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     load_balancer: str | None = None
@@ -727,6 +775,7 @@ class Collective(Part):
         "gap": "gap",
         "groups": "groups",
         "hosts": "hosts",
+        "congestion_control": "congestion_control",
         "load_balancer": "load_balancer",
         "max_flows": "max_flows",
         "measured": "measured",
@@ -817,6 +866,11 @@ class Collective(Part):
     """
     Hosts on which groups may run. Takes "all", "rest", a list of hosts, or a slice such as "0..64" or
     "0..64:2" (every second one). Default from: ours. Default: "all".
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     load_balancer: str | None = None
@@ -952,6 +1006,7 @@ class TrainingRounds(Part):
     _kind: ClassVar[str | None] = "training-rounds"
     _keys: ClassVar[dict[str, str]] = {
         "class_": "class",
+        "congestion_control": "congestion_control",
         "exchange": "exchange",
         "load_balancer": "load_balancer",
         "max_flows": "max_flows",
@@ -971,6 +1026,13 @@ class TrainingRounds(Part):
     class_: str | None = None
     """
     Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     exchange: Literal["direct", "ring", "pairs"] | None = None
@@ -1265,6 +1327,7 @@ class WorkloadFile(Part):
     _kind: ClassVar[str | None] = "file"
     _keys: ClassVar[dict[str, str]] = {
         "class_": "class",
+        "congestion_control": "congestion_control",
         "format": "format",
         "load_balancer": "load_balancer",
         "measured": "measured",
@@ -1282,6 +1345,13 @@ class WorkloadFile(Part):
     class_: str | None = None
     """
     Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     format: Literal["auto"] | Literal["csv", "conweave", "htsim-cm", "goal"] | None = None
@@ -1365,6 +1435,7 @@ class Nccl(Part):
         "channels": "channels",
         "class_": "class",
         "collective": "collective",
+        "congestion_control": "congestion_control",
         "element": "element",
         "hosts": "hosts",
         "load_balancer": "load_balancer",
@@ -1403,6 +1474,13 @@ class Nccl(Part):
     """
     The collective: ring and tree are all-reduces; in pairs each rank sends to the next. Takes one of "ring"
     "tree" "reduce-scatter" "all-gather" "all-to-all" "pairs". Default from: ours. Default: "ring".
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     element: Literal["float", "int"] | None = None

@@ -100,6 +100,7 @@ pub(crate) const PARTS: &[Part] = &[
             ("HF2T: all claims", "evidence/hf2t-claims.md"),
             ("PRIME", "evidence/prime.md"),
             ("PRIME: faults, mixed traffic", "evidence/prime-faults.md"),
+            ("PRIME: all claims", "evidence/prime-claims.md"),
             ("Spritz", "evidence/spritz.md"),
             ("Spritz: faults", "evidence/spritz-faults.md"),
             ("Spritz: all claims", "evidence/spritz-claims.md"),
