@@ -4,8 +4,9 @@ mod common;
 
 use anabranch_settings::Auto;
 use anabranch_topology::{
-    Arrangement, DragonflyParameters, FatTreeParameters, FileFormat, FileParameters, LeafSpineParameters, Scale,
-    SlimFlyParameters, Topology, TopologyParameters,
+    Arrangement, ClosParameters, DragonflyParameters, FatTreeParameters, FileFormat, FileParameters,
+    LeafSpineParameters, RailOnlyParameters, RailOptimisedParameters, Scale, SlimFlyParameters, Topology,
+    TopologyParameters,
 };
 use anabranch_units::{Rate, Time};
 use common::edges;
@@ -107,6 +108,80 @@ fn dragonfly() -> impl Strategy<Value = TopologyParameters> {
     })
 }
 
+type TreeLinks = ((Rate, Option<Rate>, Option<Rate>), (Time, Option<Time>, Time));
+
+fn tree_links() -> impl Strategy<Value = TreeLinks> {
+    let maybe = || proptest::option::of(rate());
+    ((rate(), maybe(), maybe()), (time(), proptest::option::of(time()), time()))
+}
+
+fn clos() -> impl Strategy<Value = TopologyParameters> {
+    let sizes = (count(4), count(5), count(6), count(4), count(3), count(3), count(3));
+    (sizes, tree_links()).prop_map(|(sizes, ((link_rate, host_link_rate, core_link_rate), delays))| {
+        let (pods, leaves_per_pod, hosts_per_leaf, spines_per_pod, links_per_spine, above, links_per_core) = sizes;
+        let (link_delay, host_link_delay, switch_latency) = delays;
+        TopologyParameters::Clos(ClosParameters {
+            pods,
+            leaves_per_pod,
+            hosts_per_leaf,
+            spines_per_pod,
+            links_per_spine,
+            cores: spines_per_pod.saturating_mul(above),
+            links_per_core,
+            link_rate,
+            host_link_rate,
+            core_link_rate,
+            link_delay,
+            host_link_delay,
+            switch_latency,
+        })
+    })
+}
+
+fn rail_optimised() -> impl Strategy<Value = TopologyParameters> {
+    let cores = prop_oneof![2 => Just(0), 1 => count(3)];
+    let sizes = (count(9), count(5), count(4), count(4), count(3), cores, count(3));
+    (sizes, tree_links()).prop_map(|(sizes, ((link_rate, host_link_rate, core_link_rate), delays))| {
+        let (servers, rails, servers_per_pod, spines, links_per_spine, above, links_per_core) = sizes;
+        let (link_delay, host_link_delay, switch_latency) = delays;
+        TopologyParameters::RailOptimised(RailOptimisedParameters {
+            servers,
+            rails,
+            servers_per_pod,
+            spines,
+            links_per_spine,
+            cores: spines.saturating_mul(above),
+            links_per_core,
+            link_rate,
+            host_link_rate,
+            core_link_rate,
+            link_delay,
+            host_link_delay,
+            switch_latency,
+        })
+    })
+}
+
+fn rail_only() -> impl Strategy<Value = TopologyParameters> {
+    let sizes = (count(9), count(5), count(9), prop_oneof![1 => Just(0), 4 => count(4)], count(3));
+    (sizes, tree_links()).prop_map(|(sizes, ((link_rate, host_link_rate, _), delays))| {
+        let (servers, rails, servers_per_pod, spines, links_per_spine) = sizes;
+        let (link_delay, host_link_delay, switch_latency) = delays;
+        TopologyParameters::RailOnly(RailOnlyParameters {
+            servers,
+            rails,
+            servers_per_pod,
+            spines,
+            links_per_spine,
+            link_rate,
+            host_link_rate,
+            link_delay,
+            host_link_delay,
+            switch_latency,
+        })
+    })
+}
+
 fn slim_fly() -> impl Strategy<Value = TopologyParameters> {
     let q = prop_oneof![9 => prop::sample::select(&[3u64, 4, 5, 7, 8, 9, 11, 13, 16, 17, 19][..]), 1 => count(19)];
     (q, count(4), cabling()).prop_map(|(q, p, links)| {
@@ -162,6 +237,9 @@ fn any_of(kind: &str) -> BoxedStrategy<(TopologyParameters, String)> {
     match kind {
         "leaf-spine" => leaf_spine().prop_map(alone).boxed(),
         "fat-tree" => fat_tree().prop_map(alone).boxed(),
+        "clos" => clos().prop_map(alone).boxed(),
+        "rail-optimised" => rail_optimised().prop_map(alone).boxed(),
+        "rail-only" => rail_only().prop_map(alone).boxed(),
         "dragonfly" => dragonfly().prop_map(alone).boxed(),
         "slim-fly" => slim_fly().prop_map(alone).boxed(),
         "file" => file().boxed(),

@@ -107,6 +107,7 @@ pub(crate) const PARTS: &[Part] = &[
             ("Testbed", "evidence/testbed.md"),
             ("Simulator and testbed", "evidence/backends.md"),
             ("RoCE beside recorded runs", "evidence/roce.md"),
+            ("Servers and rails: scenarios", "evidence/rails.md"),
             ("Performance", "evidence/performance.md"),
             ("Wire", "evidence/wire.md"),
             ("NCCL plugin", "evidence/nccl.md"),

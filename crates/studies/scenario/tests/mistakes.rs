@@ -61,7 +61,7 @@ fn errors_in_the_file() {
     let cases: &[(&str, &str, &[&str])] = &[
         ("seed = 1", "seed = \"one\"", &["`seed`", "found \"one\"", "whole number"]),
         ("seed = 1", "seed = -1", &["found -1", "from 0 to 18446744073709551615"]),
-        ("seed = 1", "sed = 1", &["unknown section or key `sed`", "topology, fabric", "did you mean `seed`?"]),
+        ("seed = 1", "sed = 1", &["unknown section or key `sed`", "topology, servers, fabric", "did you mean `seed`?"]),
         ("[topology]", "[topolgy]", &["`topolgy`", "did you mean `topology`?"]),
         (
             "kind = \"fat-tree\"",
