@@ -103,7 +103,7 @@ fn completions_know_scenarios_schemes_keys_metrics_and_files() {
         (&["run", "tiny", "--set", "load_balancer.scheme=dril"], &["load_balancer.scheme=drill"]),
         (&["sweep", "tiny", "--over", "run.unt"], &["run.until="]),
         (&["agree", "tiny", "--metric", "slowdown_p95"], &["slowdown_p95"]),
-        (&["explain", "allred"], &["allreduce"]),
+        (&["explain", "allred"], &["allreduce", "allreduce-64x8"]),
         (&["reproduce", "hop"], &["hopper"]),
         (&["init", "--from", "tin"], &["tiny"]),
     ] {
