@@ -30,6 +30,8 @@ pub(crate) enum Command {
     Sweep(Sweep),
     /// Run the studies of a paper and judge its claims
     Reproduce(Reproduce),
+    /// Compute what no load balancer can beat on a scenario
+    Bound(Bound),
     /// Re-run from a manifest and compare fingerprints
     Rerun(Rerun),
     /// Check files of a result against the digests in its manifest
@@ -234,6 +236,9 @@ pub(crate) struct Compare {
     /// Exit with 1 if a flow did not finish
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Add what no load balancer can beat and a fabric without contention: columns over bound and over reference
+    #[arg(long)]
+    pub(crate) bound: bool,
     /// Exit with 1 unless this holds, for example 'prime.slowdown_p99 < 0.9 * ecmp.slowdown_p99'; repeatable
     #[arg(long = "assert", value_name = "EXPR")]
     pub(crate) assertions: Vec<String>,
@@ -326,14 +331,26 @@ pub(crate) enum Scale {
 #[derive(Debug, Args)]
 pub(crate) struct Reproduce {
     /// Paper: hopper, hf2t, prime, spritz, or all
-    #[arg(value_name = "PAPER", add = complete::papers())]
-    pub(crate) paper: String,
+    #[arg(value_name = "PAPER", required_unless_present = "why", add = complete::papers())]
+    pub(crate) paper: Option<String>,
     /// Figure or claim, by its name in `--list` [default: all]
     #[arg(value_name = "FIGURE")]
     pub(crate) figure: Option<String>,
     /// Size of the studies
     #[arg(long, value_enum, default_value_t)]
     pub(crate) scale: Scale,
+    /// Turn the open parameters and readings of a claim one at a time, then in pairs, and print which of them flip its verdict
+    #[arg(long, value_name = "CLAIM", conflicts_with_all = ["figure", "only", "list", "write_docs"])]
+    pub(crate) why: Option<String>,
+    /// With --why: turn one parameter at a time, and no pairs
+    #[arg(long, requires = "why")]
+    pub(crate) singles: bool,
+    /// Judge under another value of a key, in every study that has the key and does not sweep it; repeatable
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with_all = ["why", "write_docs"], add = complete::keys())]
+    pub(crate) set: Vec<String>,
+    /// First seed of every study [default: the scenario's]
+    #[arg(long, value_name = "N", conflicts_with_all = ["why", "write_docs"])]
+    pub(crate) seed: Option<u64>,
     /// Restrict to claims and figures that need no other studies than these
     #[arg(long, value_name = "STUDY,...", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
@@ -360,6 +377,27 @@ pub(crate) struct Reproduce {
     pub(crate) write_docs: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) options: RunOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Bound {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArguments,
+    /// Number of seeds, counting up from the scenario's; values are means
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) seeds: u64,
+    /// Simulate the reference too: the same flows with links between switches 16 times as fast
+    #[arg(long)]
+    pub(crate) reference: bool,
+    /// Number of threads of the reference [default: the machine's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MAX_THREADS))]
+    pub(crate) threads: Option<u16>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+    /// Progress output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) progress: ProgressMode,
 }
 
 #[derive(Debug, Args)]

@@ -5,8 +5,9 @@ use anabranch_testkit::skip;
 use std::{collections::BTreeSet, process::Command};
 
 /// Maximum number of third-party crates in `cargo build --release -p anabranch`, with those of build scripts and macros. Lower it when
-/// one goes; before raising it, search for a feature or a smaller crate that does the same.
-const MAX_CRATES: usize = 170;
+/// one goes; before raising it, search for a feature or a smaller crate that does the same. 18 are those of the solver of linear
+/// programs (clarabel: 25 processor seconds alone with all that it needs, shared crates included); microlp has 7, and no duals.
+const MAX_CRATES: usize = 188;
 
 /// `None`, having reported the skip, where this user may not run the cargo that built the test.
 fn crates() -> Option<BTreeSet<String>> {

@@ -68,6 +68,12 @@ kind = "change"
 a = "prime"
 b = "ecmp"
 published = "lower"
+ours = ["load_balancer.prime.p_ecn"]
+
+[[open]]
+key = "load_balancer.prime.p_ecn"
+values = [2, 40]
+why = "A test."
 "#;
     folder.file("mine/prime/one.toml", text);
     let arguments =
@@ -89,6 +95,17 @@ published = "lower"
     let again = json(&folder.run(&arguments));
     assert_eq!(again["reused_runs"], 6);
     assert_eq!(again["claims"], result["claims"]);
+    let why =
+        ["reproduce", "--why", "ahead", "--claims", "mine", "--out", "out", "--format", "json", "--progress", "never"];
+    let planned = json(&folder.run(&[&why[..], &["--dry-run"]].concat()));
+    // The three runs of ECMP and those of PRIME under ours are there.
+    assert_eq!(planned["settings"].as_array().unwrap().len(), 3);
+    let found = json(&folder.run(&why));
+    assert_has(&found, &["paper", "claim", "settings", "settings_tried", "depends_on", "left_out", "file"]);
+    assert_eq!((found["settings_tried"].as_u64(), found["missing"].as_u64()), (Some(2), Some(0)));
+    assert_eq!(found["settings"][0]["setting"], "ours");
+    assert_eq!(found["settings"][0]["verdict"], claim["verdict"]);
+    assert!(folder.0.join("out/reproduce/quick/prime/why/ahead.csv").exists());
     folder.file("mine/prime/two.toml", "[[claim]]\nid = \"x\"\nsectoin = \"1\"\n");
     let output = folder.run(&arguments);
     assert_eq!(code(&output), 2);
@@ -109,6 +126,10 @@ fn unknown_names_suggest_the_nearest() {
         ),
         (&["reproduce", "hopper", "--no-run", "--write-docs=nowhere"][..], "has no `claims` and `docs`"),
         (&["reproduce", "hopper", "--claims", "nowhere"][..], "is no directory"),
+        (&["reproduce", "--why", "no-such-claim"][..], "there is no claim"),
+        (&["reproduce", "prime", "--why", "degraded-rep"][..], "did you mean `degraded-reps`?"),
+        (&["reproduce", "hopper", "--set", "load_balancer.hopper.epoch=base"][..], "no study of hopper takes it"),
+        (&["reproduce"][..], "PAPER"),
     ] {
         let output = folder.run(arguments);
         assert_eq!(code(&output), 2, "{arguments:?}: {}", stderr(&output));

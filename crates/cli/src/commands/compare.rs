@@ -13,7 +13,11 @@ use crate::{
     printing::{note, print, print_json, width, wrapped},
 };
 use anabranch_report::{Assertion, Checked};
-use anabranch_scenario::{ScenarioError, backend::BackendEntry, scenario::Scenario};
+use anabranch_scenario::{
+    ScenarioError,
+    backend::{BackendEntry, SIMULATOR},
+    scenario::Scenario,
+};
 use anabranch_study::{
     compare::{ComparePlan, Compared, Permission, Request},
     hold::Hold,
@@ -28,6 +32,11 @@ pub(crate) fn compare(arguments: &Compare, backends: &[&'static BackendEntry]) -
         _ if arguments.until_decided.is_some() => {
             Err(ScenarioError::new("--until-decided: found several backends, expected one")
                 .help("name one with --backend NAME, or leave --until-decided out")
+                .into())
+        }
+        _ if arguments.bound => {
+            Err(ScenarioError::new("--bound: found several backends, expected the simulator alone")
+                .help("name it with --backend sim, or leave --bound out")
                 .into())
         }
         _ if arguments.against.is_some() || !arguments.assertions.is_empty() => {
@@ -54,6 +63,10 @@ fn permission(arguments: &Compare) -> Permission {
 }
 
 fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static BackendEntry) -> Result<(), Failure> {
+    if arguments.bound && *backend != SIMULATOR {
+        let message = format!("--bound: found the backend {}, expected the simulator", backend.name);
+        return Err(ScenarioError::new(message).help("name it with --backend sim, or leave --bound out").into());
+    }
     let sequential = until_decided::plan(arguments)?;
     let ComparePlan { schemes, seeds, .. } =
         ComparePlan::new(scenario, &Request { backend, ..request(&arguments.entries) })?;
@@ -69,6 +82,7 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
         Some(sequential) => run_until_decided(arguments, scenario, backend, sequential, &directory)?,
         None => {
             let plan = ComparePlan::new(scenario, &Request { backend, ..request(&arguments.entries) })?;
+            let plan = ComparePlan { with_limits: arguments.bound, ..plan };
             let options = &arguments.options;
             let compared = run_plan(&plan, scenario, &directory, permission(arguments), options, &mut Seen::default())?;
             (plan, compared)

@@ -5,6 +5,7 @@ mod agree;
 mod bench;
 pub(crate) mod bench_nccl;
 mod bench_wire;
+mod bound;
 mod catalogue;
 mod check;
 pub(crate) mod collective;
@@ -35,6 +36,7 @@ mod until_decided;
 mod verbs;
 mod verify;
 mod view;
+mod why;
 mod wire;
 
 pub use topology::topology_of;
@@ -53,6 +55,7 @@ pub(crate) fn execute(arguments: Arguments, backends: &[&'static BackendEntry]) 
         Command::Agree(arguments) => agree::agree(&arguments, backends),
         Command::Sweep(arguments) => sweep::sweep(&arguments, backends),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
+        Command::Bound(arguments) => bound::bound(&arguments),
         Command::Rerun(arguments) => rerun::rerun(&arguments),
         Command::Verify(arguments) => verify::verify(&arguments),
         Command::Report(arguments) => report::report(&arguments),

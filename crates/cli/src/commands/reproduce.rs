@@ -1,4 +1,7 @@
-use super::request::{directory, runs_failed, threads};
+use super::{
+    request::{directory, runs_failed, threads},
+    why::why,
+};
 use crate::{
     arguments::{self, Format, Reproduce},
     failure::Failure,
@@ -15,14 +18,16 @@ use serde_json::{Value, json};
 use std::{collections::BTreeMap, path::Path};
 
 pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
-    let claim_sets = claim_sets(&arguments.paper, arguments.claims.as_deref())?;
+    let paper = arguments.paper.as_deref().unwrap_or("all");
+    let claim_sets = claim_sets(paper, arguments.claims.as_deref())?;
     if arguments.list {
         return list(claim_sets, arguments);
     }
-    let scale = match arguments.scale {
-        arguments::Scale::Quick => Scale::Quick,
-        arguments::Scale::Full => Scale::Full,
-    };
+    let scale = scale(arguments);
+    if let Some(claim) = &arguments.why {
+        return why(&claim_sets, claim, scale, arguments);
+    }
+    let claim_sets = with_changes(&claim_sets, arguments)?;
     let root = arguments.write_docs.as_deref().map(repository).transpose()?;
     let all = claim_sets.clone();
     let reproduction = Reproduction::new(claim_sets, scale, arguments.figure.as_deref(), &arguments.only)?;
@@ -31,14 +36,7 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     if arguments.dry_run {
         return print_dry_run(&reproduction, &output, arguments);
     }
-    let again = match arguments.again {
-        None => Again::No,
-        Some(arguments::Again::Failed) => Again::Failed,
-        Some(arguments::Again::All) => Again::All,
-    };
-    let threads = threads(&arguments.options);
-    let settings =
-        ReproductionSettings { threads, again, any_commit: arguments.any_commit, only_finished: arguments.no_run };
+    let settings = settings(arguments);
     let due = reproduction.due(&output, &settings);
     let watch = NumberedProgress::new(arguments.options.progress, due, reproduction.len());
     let outcome = reproduction.execute(&output, &settings, &watch);
@@ -56,6 +54,43 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
         return Err(runs_failed(&outcome.failed, outcome.runs));
     }
     Ok(())
+}
+
+pub(super) fn scale(arguments: &Reproduce) -> Scale {
+    match arguments.scale {
+        arguments::Scale::Quick => Scale::Quick,
+        arguments::Scale::Full => Scale::Full,
+    }
+}
+
+pub(super) fn settings(arguments: &Reproduce) -> ReproductionSettings {
+    let again = match arguments.again {
+        None => Again::No,
+        Some(arguments::Again::Failed) => Again::Failed,
+        Some(arguments::Again::All) => Again::All,
+    };
+    let threads = threads(&arguments.options);
+    ReproductionSettings { threads, again, any_commit: arguments.any_commit, only_finished: arguments.no_run }
+}
+
+/// Returns the claim sets under the settings and seeds of the command line. A setting counts for the papers that take it; one at
+/// least must.
+fn with_changes(claim_sets: &[ClaimSet], arguments: &Reproduce) -> Result<Vec<ClaimSet>, ScenarioError> {
+    let mut changed = claim_sets.to_vec();
+    for change in &arguments.set {
+        let mut refused = None;
+        let mut taken = false;
+        for set in &mut changed {
+            match set.with_changes(std::slice::from_ref(change), None) {
+                Ok(other) => (*set, taken) = (other, true),
+                Err(error) => refused = Some(error),
+            }
+        }
+        if let Some(error) = refused.filter(|_| !taken) {
+            return Err(error);
+        }
+    }
+    changed.iter().map(|set| set.with_changes(&[], arguments.seed)).collect()
 }
 
 fn repository(root: &Path) -> Result<&Path, ScenarioError> {
@@ -158,7 +193,8 @@ fn print_outcome(reproduction: &Reproduction, outcome: &ReproductionOutcome, out
                         claim.studies_at(scale).iter().map(|study| size(paper.paper, study)).collect();
                     json!({ "paper": paper.paper, "claim": claim.id, "figure": claim.figure, "section": claim.section,
                             "says": claim.says, "published": judged.published, "ours": judged.ours,
-                            "verdict": judged.verdict.words(), "seeds": judged.seeds, "sizes": sizes, "open": claim.ours })
+                            "verdict": judged.verdict.words(), "seeds": judged.seeds, "sizes": sizes, "open": claim.ours,
+                            "limits": judged.limits, "depends_on": judged.depends_on() })
                 })
             })
             .collect();
@@ -208,7 +244,8 @@ fn list(claim_sets: Vec<ClaimSet>, arguments: &Reproduce) -> Result<(), Failure>
         let of = |paper_plan: &PaperPlan| -> Vec<Value> {
             let claim = |claim: &anabranch_claims::Claim| {
                 json!({ "paper": paper_plan.claim_set.paper.name, "claim": claim.id, "figure": claim.figure, "section": claim.section,
-                        "says": claim.says, "studies": claim.studies, "metric": claim.metric.name(), "ours": claim.ours })
+                        "says": claim.says, "studies": claim.studies, "metric": claim.metric.name(), "ours": claim.ours,
+                        "readings": claim.readings })
             };
             paper_plan.claims.iter().map(claim).collect()
         };
@@ -222,7 +259,30 @@ fn list(claim_sets: Vec<ClaimSet>, arguments: &Reproduce) -> Result<(), Failure>
             })
             .collect();
         let claims: Vec<Value> = full.paper_plans.iter().flat_map(of).collect();
-        print_json(&json!({ "studies": studies, "figures": figures, "claims": claims }));
+        let open: Vec<Value> =
+            full.paper_plans
+                .iter()
+                .flat_map(|paper_plan| {
+                    let paper = paper_plan.claim_set.paper.name;
+                    paper_plan.claim_set.open.iter().map(
+                        move |open| json!({ "paper": paper, "key": open.key, "values": open.values, "why": open.why }),
+                    )
+                })
+                .collect();
+        let readings: Vec<Value> = full
+            .paper_plans
+            .iter()
+            .flat_map(|paper_plan| {
+                let paper = paper_plan.claim_set.paper.name;
+                paper_plan.claim_set.readings.iter().map(move |reading| {
+                    json!({ "paper": paper, "reading": reading.id, "section": reading.section, "set": reading.set,
+                            "entries": reading.entries.iter().cloned().collect::<BTreeMap<_, _>>(), "why": reading.why })
+                })
+            })
+            .collect();
+        print_json(
+            &json!({ "studies": studies, "figures": figures, "claims": claims, "open": open, "readings": readings }),
+        );
         return Ok(());
     }
     let number = |runs: &Option<usize>| runs.map_or("-".to_string(), |runs| runs.to_string());

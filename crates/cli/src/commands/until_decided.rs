@@ -85,7 +85,8 @@ pub(super) fn run_until_decided(
     loop {
         let seeds = looks.next().copied();
         let asked = Request { backend, seeds, ..request(&arguments.entries) };
-        let plan = ComparePlan { until_decided: Some(sequential.clone()), ..ComparePlan::new(scenario, &asked)? };
+        let until_decided = Some(sequential.clone());
+        let plan = ComparePlan { until_decided, with_limits: arguments.bound, ..ComparePlan::new(scenario, &asked)? };
         if plan.schemes.len() < 2 {
             return Err(ScenarioError::new("--until-decided: found one load balancer, nothing to decide")
                 .help("give several with --schemes A,B,...")

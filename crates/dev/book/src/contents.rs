@@ -83,6 +83,7 @@ pub(crate) const PARTS: &[Part] = &[
             ("How schemes differ", "explanation/load-balancing.md"),
             ("Statistics", "explanation/statistics.md"),
             ("How many seeds?", "explanation/seeds.md"),
+            ("Bounds", "explanation/bounds.md"),
             ("Skip the steady state", "explanation/skip.md"),
             ("Where a flow's time goes", "explanation/delays.md"),
         ],

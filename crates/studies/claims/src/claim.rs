@@ -129,6 +129,10 @@ pub struct Claim {
     pub reduce: Option<Reduce>,
     /// Parameters that the paper leaves open and whose value is our choice.
     pub ours: Vec<String>,
+    /// Readings of the paper that are not ours, by their names.
+    pub readings: Vec<String>,
+    /// Number of settings that were tried before the one that the claim is judged under; `None` if it was not searched for.
+    pub tried: Option<u64>,
     /// Remark for the reader.
     pub note: Option<String>,
     /// Position in the claim file.
@@ -181,6 +185,25 @@ impl Claim {
             ClaimKind::Shown(schemes) if schemes.is_empty() => (entries.to_vec(), vec![]),
             ClaimKind::Shown(schemes) => (schemes.clone(), vec![]),
         }
+    }
+
+    /// Returns the claim with other entries in place of its own.
+    pub(crate) fn with_entries(&self, entry: &dyn Fn(&str) -> String) -> Claim {
+        let list = |names: &[String]| names.iter().map(|name| entry(name)).collect::<Vec<_>>();
+        let operand = |operand: &Operand| match operand {
+            Operand::Schemes(names) => Operand::Schemes(list(names)),
+            Operand::OtherCommits => Operand::OtherCommits,
+        };
+        let kind = match &self.kind {
+            ClaimKind::Change(a, b, published) => ClaimKind::Change(operand(a), operand(b), *published),
+            ClaimKind::Factor(a, b, published) => ClaimKind::Factor(operand(a), operand(b), *published),
+            ClaimKind::Value(a, published) => ClaimKind::Value(operand(a), *published),
+            ClaimKind::Equal(a, b) => ClaimKind::Equal(operand(a), operand(b)),
+            ClaimKind::Order(tiers, strict) => ClaimKind::Order(tiers.iter().map(|tier| list(tier)).collect(), *strict),
+            ClaimKind::Trend(schemes, sign, strict) => ClaimKind::Trend(list(schemes), *sign, *strict),
+            ClaimKind::Shown(schemes) => ClaimKind::Shown(list(schemes)),
+        };
+        Claim { kind, ..self.clone() }
     }
 
     pub(crate) fn has_choice(&self) -> (bool, bool) {

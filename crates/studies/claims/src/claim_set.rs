@@ -3,6 +3,7 @@
 use super::{
     claim::Claim,
     model::{Figure, Study},
+    open::{OpenParameter, Reading},
     parse::{Parsed, SourceFile, parse},
 };
 use anabranch_scenario::{
@@ -46,13 +47,18 @@ pub struct ClaimSet {
     pub figures: Vec<Figure>,
     /// Claims of the paper.
     pub claims: Vec<Claim>,
+    /// Values to try of parameters that the paper leaves open.
+    pub open: Vec<OpenParameter>,
+    /// Readings of the paper that are not ours.
+    pub readings: Vec<Reading>,
 }
 
 impl ClaimSet {
     /// Parses the files of a paper and checks the references between studies and figures.
     pub fn read(paper: Paper, files: &[SourceFile]) -> Result<Self, ScenarioError> {
-        let Parsed { names, studies, figures, claims } = parse(files)?;
-        let claim_set = ClaimSet { paper, names, studies, figures, claims };
+        let Parsed { names, studies, figures, claims, open, readings } = parse(files)?;
+        let mut claim_set = ClaimSet { paper, names, studies, figures, claims, open, readings };
+        claim_set.assign_readings()?;
         claim_set.check()?;
         Ok(claim_set)
     }
@@ -84,6 +90,24 @@ impl ClaimSet {
         ClaimSet::read(paper, &files)
     }
 
+    /// Adds each reading to the claims that it names.
+    fn assign_readings(&mut self) -> Result<(), ScenarioError> {
+        for reading in &self.readings {
+            for id in &reading.claims {
+                let Some(claim) = self.claims.iter_mut().find(|claim| claim.id == *id) else {
+                    let names = self.claims.iter().map(|claim| claim.id.as_str());
+                    let message = format!("reading `{}` names the claim `{id}`, which does not exist", reading.id);
+                    let error = ScenarioError::new(message).at(reading.place.clone());
+                    return Err(did_you_mean(error, nearest(id, names)));
+                };
+                if !claim.readings.contains(&reading.id) {
+                    claim.readings.push(reading.id.clone());
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn check(&self) -> Result<(), ScenarioError> {
         let unique = |what: &str, ids: Vec<(&String, &Place)>| {
             let twice = ids.iter().enumerate().find(|(i, (id, _))| ids[..*i].iter().any(|(other, _)| other == id));
@@ -97,6 +121,9 @@ impl ClaimSet {
         unique("study", self.studies.iter().map(|study| (&study.id, &study.place)).collect())?;
         unique("figure", self.figures.iter().map(|figure| (&figure.id, &figure.place)).collect())?;
         unique("claim", self.claims.iter().map(|claim| (&claim.id, &claim.place)).collect())?;
+        unique("reading", self.readings.iter().map(|reading| (&reading.id, &reading.place)).collect())?;
+        unique("open parameter", self.open.iter().map(|open| (&open.key, &open.place)).collect())?;
+        let readings: Vec<&str> = self.readings.iter().map(|reading| reading.id.as_str()).collect();
         let studies: Vec<&str> = self.studies.iter().map(|study| study.id.as_str()).collect();
         let figures: Vec<&str> = self.figures.iter().map(|figure| figure.id.as_str()).collect();
         let known = |what: &str, id: &str, names: &[&str], by: &str, place: &Place| {
@@ -116,6 +143,9 @@ impl ClaimSet {
             for study in claim.studies.iter().chain(&claim.quick_studies) {
                 known("study", study, &studies, &by, &claim.place)?;
             }
+            for reading in &claim.readings {
+                known("reading", reading, &readings, &by, &claim.place)?;
+            }
             if let Some(figure) = &claim.figure {
                 known("figure", figure, &figures, &by, &claim.place)?;
             }
@@ -126,6 +156,11 @@ impl ClaimSet {
     /// Returns a study by its id.
     pub fn study(&self, id: &str) -> Option<&Study> {
         self.studies.iter().find(|study| study.id == id)
+    }
+
+    /// Returns the readings of a claim.
+    pub(crate) fn readings_of<'c>(&'c self, claim: &'c Claim) -> impl Iterator<Item = &'c Reading> {
+        claim.readings.iter().filter_map(|id| self.readings.iter().find(|reading| reading.id == *id))
     }
 
     /// Returns the name for a value in tables and figures.

@@ -4,7 +4,7 @@ use super::{
     claim::{Best, Claim, ClaimKind, Published, Reduce, Take},
     model::SeedStatistic,
     plan::{Coordinate, at},
-    rows::Rows,
+    rows::{BOUND, REFERENCE, Rows},
     select::{Group, Selected},
     verdict::{self, Compared, Effect, Verdict},
     words::{Detail, published, result_text},
@@ -25,6 +25,35 @@ pub struct Judged {
     pub seeds: usize,
     /// Comparisons that the verdict rests on.
     pub details: Vec<Detail>,
+    /// Number of settings tried of which this is one, and the verdict after the correction for them; `None` for one try.
+    pub after_tries: Option<(u64, Verdict)>,
+    /// Largest effect that bound and reference allow, as text; empty if they are not known.
+    pub limits: String,
+    /// Verdicts under other readings of the paper that the studies run.
+    pub readings: Vec<(String, Verdict)>,
+}
+
+impl Judged {
+    /// Returns the verdict in words; with a mark if it holds under some readings only.
+    pub fn words(&self) -> String {
+        match self.depends_on() {
+            Some(readings) => format!("{}, depends on a reading ({readings})", self.verdict.words()),
+            None => self.verdict.words().to_string(),
+        }
+    }
+
+    /// Returns the readings, with their verdicts, if the claim is reproduced under some of them, ours among them, and not under
+    /// others.
+    pub fn depends_on(&self) -> Option<String> {
+        let holds = |verdict: Verdict| verdict == Verdict::Reproduced;
+        let known = || self.readings.iter().filter(|(_, verdict)| *verdict != Verdict::NotRun);
+        if self.verdict == Verdict::NotRun || known().all(|(_, verdict)| holds(*verdict) == holds(self.verdict)) {
+            return None;
+        }
+        let others = known().map(|(reading, verdict)| format!("{reading}: {}", verdict.words()));
+        let ours = format!("ours: {}", self.verdict.words());
+        Some([ours].into_iter().chain(others).collect::<Vec<_>>().join("; "))
+    }
 }
 
 /// One value per seed.
@@ -35,7 +64,9 @@ struct Side {
     values: Series,
 }
 
-pub(crate) fn judge(selected: &Selected<'_>, rows: &BTreeMap<String, Rows>) -> Judged {
+/// Judges a claim under one setting. `tries` is the number of settings tried, ours excluded; 0 or 1 needs no correction.
+pub(crate) fn judge(selected: &Selected<'_>, rows: &BTreeMap<String, Rows>, tries: u64) -> Judged {
+    let tries = tries.max(selected.claim.tried.unwrap_or(1));
     let claim_judge = ClaimJudge { selected, claim: selected.claim, rows };
     let details = match &selected.claim.kind {
         ClaimKind::Order(..) | ClaimKind::Trend(..) => claim_judge.pairs(),
@@ -44,9 +75,25 @@ pub(crate) fn judge(selected: &Selected<'_>, rows: &BTreeMap<String, Rows>) -> J
     };
     let published = published(selected.claim);
     let Some(mut found) = details.filter(|found| !found.is_empty()) else {
-        return Judged { verdict: Verdict::NotRun, published, ours: "-".into(), seeds: 0, details: vec![] };
+        return Judged {
+            verdict: Verdict::NotRun,
+            published,
+            ours: "-".into(),
+            seeds: 0,
+            details: vec![],
+            after_tries: None,
+            limits: String::new(),
+            readings: vec![],
+        };
     };
-    let (verdict, summary_text) = claim_judge.verdict(&mut found);
+    let (limits, is_in_reach) = claim_judge.limits(&found);
+    let limited = |verdict: Verdict| match verdict {
+        Verdict::NotReproduced | Verdict::Weaker | Verdict::TooFewSeeds if !is_in_reach => Verdict::OutOfReach,
+        other => other,
+    };
+    let after_tries = (tries > 1).then(|| (tries, limited(claim_judge.verdict(&mut found.clone(), tries).0)));
+    let (verdict, summary_text) = claim_judge.verdict(&mut found, 1);
+    let verdict = limited(verdict);
     let details: Vec<Detail> = found.into_iter().map(|(detail, _)| detail).collect();
     let seeds = details.iter().map(|detail| detail.seeds).min().unwrap_or(0);
     let planned = selected.plans.iter().map(|plan| plan.sweep.plan.seeds.len()).min().unwrap_or(0);
@@ -54,7 +101,10 @@ pub(crate) fn judge(selected: &Selected<'_>, rows: &BTreeMap<String, Rows>) -> J
     if seeds < planned {
         ours += &format!("; {seeds} of {planned} seeds");
     }
-    Judged { verdict, published, ours, seeds, details }
+    if let Some(tried) = selected.claim.tried {
+        ours += &format!("; found among {tried} settings");
+    }
+    Judged { verdict, published, ours, seeds, details, after_tries, limits, readings: vec![] }
 }
 
 struct ClaimJudge<'j> {
@@ -248,6 +298,48 @@ impl ClaimJudge<'_> {
         Some(found)
     }
 
+    /// Returns what bound and reference leave open as text, and `false` if a proven bound rules the published number out.
+    ///
+    /// Per group: the best that side A can reach is the bound of its flows, against side B as we measured it. The reference
+    /// decides nothing.
+    fn limits(&self, found: &[(Detail, Option<Compared>)]) -> (String, bool) {
+        let (published, none) = match &self.claim.kind {
+            ClaimKind::Change(_, _, published) if asks_for_less(*published) => (*published, 0.0),
+            ClaimKind::Factor(_, _, published) => (*published, 1.0),
+            _ => return (String::new(), true),
+        };
+        if self.claim.better == Best::Higher || self.claim.reduce.is_some() || self.claim.take == Take::Mean {
+            return (String::new(), true);
+        }
+        let effect = |value: f64, b: f64| if none == 0.0 { 100.0 * (value / b - 1.0) } else { b / value };
+        let (mut bounds, mut references) = (vec![], vec![]);
+        for group in &self.selected.groups {
+            // Every comparison of a group has the same side B.
+            let Some(b) = found.iter().find(|(detail, _)| detail.at == group.at).map(|(detail, _)| detail.b.clone())
+            else {
+                continue;
+            };
+            let Some(b) = self.series(&group.b, &b) else { continue };
+            let best = |entry: &str| {
+                let own = self.series(&group.a, entry)?;
+                let pairs = pairs(&own, &b);
+                let is_known = !pairs.is_empty() && pairs.iter().all(|(own, b)| own.is_finite() && b.is_finite());
+                let sum = |side: fn(&(f64, f64)) -> f64| pairs.iter().map(side).sum::<f64>();
+                is_known.then(|| effect(sum(|pair| pair.0), sum(|pair| pair.1)))
+            };
+            bounds.push(best(BOUND));
+            references.push(best(REFERENCE));
+        }
+        let tolerance = self.claim.tolerance;
+        let reaches =
+            |best: &Option<f64>| best.is_none_or(|best| verdict::is_in_reach(best, published, tolerance, none));
+        let is_in_reach = match self.claim.take {
+            Take::Largest => bounds.is_empty() || bounds.iter().any(reaches),
+            _ => bounds.iter().all(reaches),
+        };
+        (limit_words(&bounds, &references, none == 0.0), is_in_reach)
+    }
+
     fn centre(&self, values: &Series) -> Option<(f64, Option<(f64, f64)>)> {
         self.claim.across.centre(&values.values().copied().collect::<Vec<_>>())
     }
@@ -260,9 +352,9 @@ impl ClaimJudge<'_> {
     }
 
     /// Returns the verdict, and the comparison that decides it if one of several counts.
-    fn verdict(&self, found: &mut [(Detail, Option<Compared>)]) -> (Verdict, Option<usize>) {
+    fn verdict(&self, found: &mut [(Detail, Option<Compared>)], tries: u64) -> (Verdict, Option<usize>) {
         let compared: Vec<Compared> = found.iter().filter_map(|(_, compared)| *compared).collect();
-        let differ = verdict::significant(&compared);
+        let differ = verdict::significant(&compared, tries);
         if let Some(differ) = &differ
             && compared.len() == found.len()
         {
@@ -288,10 +380,10 @@ impl ClaimJudge<'_> {
                 (verdict::of_every(&verdicts), None)
             }
             ClaimKind::Order(_, strict) => {
-                (verdict::of_order(&compared, (!strict).then_some(self.claim.tolerance)), None)
+                (verdict::of_order(&compared, (!strict).then_some(self.claim.tolerance), tries), None)
             }
             ClaimKind::Trend(_, _, strict) => {
-                let verdict = verdict::of_order(&compared, (!strict).then_some(self.claim.tolerance));
+                let verdict = verdict::of_order(&compared, (!strict).then_some(self.claim.tolerance), tries);
                 let moves = found.iter().any(|(detail, _)| detail.significant == Some(true) && detail.effect < 0.0);
                 // Values that are level throughout are no trend.
                 let flat = verdict == Verdict::Reproduced && !moves;
@@ -339,6 +431,29 @@ impl ClaimJudge<'_> {
         let most = (0..found.len()).max_by(|a, b| (sign * found[*a].0.effect).total_cmp(&(sign * found[*b].0.effect)));
         most.map_or((Verdict::NotRun, None), |most| (each(most), Some(most)))
     }
+}
+
+fn asks_for_less(published: Published) -> bool {
+    match published {
+        Published::Number(number) | Published::AtMost(number) | Published::Direction(number) => number < 0.0,
+        Published::Range(_, high) => high < 0.0,
+        Published::AtLeast(_) => false,
+    }
+}
+
+/// Formats the largest effects that bound and reference leave: `bound: at most -15.2 %, reference -11.6 %`.
+fn limit_words(bounds: &[Option<f64>], references: &[Option<f64>], is_change: bool) -> String {
+    let largest = |values: &[Option<f64>]| {
+        let known = values.iter().flatten().copied();
+        if is_change { known.min_by(f64::total_cmp) } else { known.max_by(f64::total_cmp) }
+    };
+    let text = |value: f64| match is_change {
+        true => format!("{value:+.1} %"),
+        false => format!("{value:.3} times"),
+    };
+    let bound = largest(bounds).map(|best| format!("bound: no more than {}", text(best)));
+    let reference = largest(references).map(|best| format!("reference {}", text(best)));
+    bound.into_iter().chain(reference).collect::<Vec<_>>().join(", ")
 }
 
 fn pairs(a: &Series, b: &Series) -> Vec<(f64, f64)> {

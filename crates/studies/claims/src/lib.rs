@@ -1,5 +1,6 @@
 //! Claims of papers as data: studies, figures, and the rule for a verdict. The files in `claims/` are embedded.
 
+mod changes;
 mod claim;
 mod claim_set;
 mod docs;
@@ -7,9 +8,11 @@ mod figure;
 mod judge;
 mod metric;
 mod model;
+mod open;
 mod paper_plan;
 mod parse;
 mod plan;
+mod predictions;
 mod rows;
 mod run;
 #[cfg(test)]
@@ -20,6 +23,9 @@ mod stored_rows;
 mod tests;
 mod text;
 mod verdict;
+mod why;
+#[cfg(test)]
+mod why_tests;
 mod words;
 
 pub use claim::{Best, Claim, ClaimKind, Operand, Published, Reduce, Take};
@@ -29,12 +35,15 @@ pub use figure::Shown;
 pub use judge::Judged;
 pub use metric::{Metric, MetricError};
 pub use model::{Figure, FigureKind, Filter, Quick, Scale, SeedStatistic, Study, Target};
+pub use open::{OpenParameter, Reading};
 pub use paper_plan::{PaperPlan, PaperResult, ReproductionOutcome};
 pub use parse::SourceFile;
 pub use plan::{Coordinate, StudyPlan};
+pub use predictions::{Prediction, check_predictions, predictions, read_predictions};
 pub use rows::{Row, Rows};
 pub use run::{Reproduction, ReproductionSettings};
 pub use stored_rows::{Cost, StoredRows};
 pub use text::summary_text;
 pub use verdict::Verdict;
+pub use why::{SettingResult, Turn, Why, WhyOutcome};
 pub use words::Detail;

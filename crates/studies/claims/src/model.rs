@@ -79,6 +79,8 @@ pub struct Study {
     pub seeds: Option<u64>,
     /// Edges between bins of flow sizes, in bytes, ascending, each with its text as written.
     pub edges: Vec<(u64, String)>,
+    /// `true` if bounds and reference of its flows are computed, as the entries `bound` and `reference` of its rows.
+    pub bound: bool,
     /// Changes at the quick scale; `None` if the study is too large for it.
     pub quick: Option<Quick>,
     /// Position in the claim file.

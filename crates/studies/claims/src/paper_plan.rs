@@ -28,6 +28,8 @@ pub struct PaperPlan {
     pub claims: Vec<Claim>,
     /// Selected figures.
     pub figures: Vec<Figure>,
+    /// Number of settings tried of which this plan is one; 0 for the settings of the claim files.
+    pub tries: u64,
 }
 
 /// Results of a paper.
@@ -63,7 +65,15 @@ impl PaperPlan {
     pub fn judge(&self, rows: BTreeMap<String, Rows>) -> Result<PaperResult, ScenarioError> {
         let claims = self.claims.iter().map(|claim| {
             let selected = Selected::new(claim, &self.plans, self.scale)?;
-            Ok((claim.clone(), judge(&selected, &rows)))
+            let mut judged = judge(&selected, &rows, self.tries);
+            for reading in self.claim_set.readings_of(claim).filter(|reading| reading.is_run()) {
+                let other = claim.with_entries(&|entry| reading.entry(entry).to_string());
+                // The quick scale may omit entries.
+                if let Ok(selected) = Selected::new(&other, &self.plans, self.scale) {
+                    judged.readings.push((reading.id.clone(), judge(&selected, &rows, self.tries).verdict));
+                }
+            }
+            Ok((claim.clone(), judged))
         });
         let claims: Vec<(Claim, Judged)> = claims.collect::<Result<_, ScenarioError>>()?;
         let note = format!("{} scale", self.scale.word());
@@ -85,7 +95,7 @@ impl PaperPlan {
         let required = required(&plans, &claim_set.claims, &claim_set.figures, scale)?;
         let rows = required.keys().filter_map(|id| Some((id.clone(), stored_rows.rows(id, scale)?.clone()))).collect();
         let (claims, figures) = (claim_set.claims.clone(), claim_set.figures.clone());
-        PaperPlan { claim_set: claim_set.clone(), scale, plans, required, claims, figures }.judge(rows)
+        PaperPlan { claim_set: claim_set.clone(), scale, plans, required, claims, figures, tries: 0 }.judge(rows)
     }
 }
 
@@ -111,12 +121,40 @@ pub(crate) fn plans(claim_set: &ClaimSet, scale: Scale) -> Result<BTreeMap<Strin
             }
         }
     }
+    check_open(claim_set, &plans, scale)?;
     for figure in &claim_set.figures {
         if let Some(layout) = Layout::new(figure, &plans) {
             layout.check(scale)?;
         }
     }
     Ok(plans)
+}
+
+/// Checks that each reading of a claim can be tried at the scale: by settings that a scenario of the claim has, or by entries that
+/// its studies run.
+fn check_open(claim_set: &ClaimSet, plans: &BTreeMap<String, StudyPlan>, scale: Scale) -> Result<(), ScenarioError> {
+    for claim in &claim_set.claims {
+        let own: Vec<&StudyPlan> = claim.studies_at(scale).iter().filter_map(|id| plans.get(id)).collect();
+        for reading in claim_set.readings_of(claim) {
+            let by = format!("claim `{}`: the reading `{}`", claim.id, reading.id);
+            for change in &reading.set {
+                let key = change.split_once('=').map_or(change.as_str(), |(key, _)| key).trim();
+                if !own.iter().any(|plan| plan.has_key(key)) {
+                    let message = format!("{by} sets `{key}`, which no scenario of the claim has");
+                    return Err(ScenarioError::new(message).at(reading.place.clone()));
+                }
+            }
+            let other = claim.with_entries(&|entry| reading.entry(entry).to_string());
+            if scale == Scale::Full && reading.is_run() {
+                Selected::new(&other, plans, scale).map_err(|error| error.of(&by).at(reading.place.clone()))?;
+                if other == *claim {
+                    let message = format!("{by} replaces no entry of the claim");
+                    return Err(ScenarioError::new(message).at(reading.place.clone()));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn required(

@@ -4,6 +4,7 @@ use super::{
     claim::{Best, Claim, ClaimKind, Operand, Published, Reduce, Take},
     metric::{Metric, MetricError},
     model::{Figure, FigureKind, Filter, Quick, SeedStatistic, Study, Target},
+    open::{OpenParameter, Reading},
 };
 use anabranch_report::SweepAxis;
 use anabranch_scenario::{
@@ -27,7 +28,7 @@ pub struct SourceFile {
 }
 
 const STUDY: &[&str] =
-    &["id", "label", "scenario", "set", "over", "mode", "schemes", "variants", "seeds", "bins", "quick"];
+    &["id", "label", "scenario", "set", "over", "mode", "schemes", "variants", "seeds", "bins", "bound", "quick"];
 const QUICK: &[&str] = &["set", "over", "schemes", "seeds"];
 const FIGURE: &[&str] = &[
     "id",
@@ -70,6 +71,8 @@ const CLAIM: &[&str] = &[
     "published",
     "tolerance",
     "ours",
+    "readings",
+    "tried",
     "note",
     "better",
     "reduce",
@@ -85,6 +88,8 @@ pub(crate) struct Parsed {
     pub(crate) studies: Vec<Study>,
     pub(crate) figures: Vec<Figure>,
     pub(crate) claims: Vec<Claim>,
+    pub(crate) open: Vec<OpenParameter>,
+    pub(crate) readings: Vec<Reading>,
 }
 
 pub(crate) fn parse(files: &[SourceFile]) -> Result<Parsed, ScenarioError> {
@@ -106,7 +111,13 @@ pub(crate) fn parse(files: &[SourceFile]) -> Result<Parsed, ScenarioError> {
         for section in root.tables("claim", "claim")? {
             parsed.claims.push(claim(section)?);
         }
-        root.finish(&["names", "study", "figure", "claim"])?;
+        for section in root.tables("open", "open")? {
+            parsed.open.push(open(section)?);
+        }
+        for section in root.tables("reading", "reading")? {
+            parsed.readings.push(reading(section)?);
+        }
+        root.finish(&["names", "study", "figure", "claim", "open", "reading"])?;
     }
     Ok(parsed)
 }
@@ -240,6 +251,7 @@ fn study(section: Section<'_>) -> Result<Study, ScenarioError> {
             edges.push((bytes, name));
         }
     }
+    let bound = table.section.read("bound")?.unwrap_or(false);
     let quick = match table.section.peek("quick").map(Node::raw) {
         Some(Some(Raw::Bool(false))) => {
             table.section.take("quick");
@@ -261,7 +273,43 @@ fn study(section: Section<'_>) -> Result<Study, ScenarioError> {
     };
     table.section.finish(STUDY)?;
     let place = table.place;
-    Ok(Study { id, label, scenario, set, over, zip, schemes, variants, seeds, edges, quick, place })
+    Ok(Study { id, label, scenario, set, over, zip, schemes, variants, seeds, edges, bound, quick, place })
+}
+
+fn open(section: Section<'_>) -> Result<OpenParameter, ScenarioError> {
+    let mut table = Table::new(section);
+    let key = table.need("key")?;
+    let missing = table.error("`values` is missing: a list of values to try in place of ours");
+    let values = table.texts("values")?.filter(|values| !values.is_empty()).ok_or(missing)?;
+    let why = table.need("why")?;
+    table.section.finish(&["key", "values", "why"])?;
+    Ok(OpenParameter { key, values, why, place: table.place })
+}
+
+fn reading(section: Section<'_>) -> Result<Reading, ScenarioError> {
+    let mut table = Table::new(section);
+    let id = table.id()?;
+    let (why, section) = (table.need("why")?, table.section.read("section")?);
+    let set: Vec<String> = table.section.read("set")?.unwrap_or_default();
+    let entries = table.filter("entries")?;
+    let pair = |(own, others): &(String, Vec<String>)| match others.as_slice() {
+        [other] => Ok((own.clone(), other.clone())),
+        _ => Err(table.error(format!("`entries`: `{own}` has several entries, expected one"))),
+    };
+    let entries: Vec<(String, String)> = entries.0.iter().map(pair).collect::<Result<_, _>>()?;
+    if set.is_empty() == entries.is_empty() {
+        let message =
+            "a reading needs either `set`, settings that give it, or `entries`, entries of the studies that have it";
+        return Err(table
+            .error(message)
+            .help("a reading that neither gives cannot be tried: describe it in `note` of the claim"));
+    }
+    if let Some(wrong) = set.iter().find(|change| !change.contains('=')) {
+        return Err(table.error(format!("`set`: found \"{wrong}\", expected \"KEY=VALUE\"")));
+    }
+    let claims = table.texts("claims")?.unwrap_or_default();
+    table.section.finish(&["id", "section", "why", "set", "entries", "claims"])?;
+    Ok(Reading { id, section, why, set, entries, claims, place: table.place })
 }
 
 fn figure(section: Section<'_>) -> Result<Figure, ScenarioError> {
@@ -404,6 +452,8 @@ fn claim(section: Section<'_>) -> Result<Claim, ScenarioError> {
         along,
         reduce,
         ours: table.texts("ours")?.unwrap_or_default(),
+        readings: table.texts("readings")?.unwrap_or_default(),
+        tried: table.section.read("tried")?,
         note: table.section.read("note")?,
         place: table.place.clone(),
     };

@@ -4,8 +4,8 @@ use super::{
     metric::{ALL, Metric, RunData},
     plan::{StudyPlan, at},
 };
-use anabranch_report::{ReportError, SweepRun};
-use anabranch_scenario::error::ScenarioError;
+use anabranch_report::{LimitRow, Limits, ReportError, SweepRun};
+use anabranch_scenario::{error::ScenarioError, machine::COMMIT};
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
@@ -13,6 +13,11 @@ use std::{
 };
 
 pub(crate) type Part = (String, String);
+
+/// Entry of a study's rows with the bounds of its flows.
+pub(crate) const BOUND: &str = "bound";
+/// Entry of a study's rows with the reference.
+pub(crate) const REFERENCE: &str = "reference";
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RequiredMetrics {
@@ -66,6 +71,7 @@ impl Rows {
         plan: &StudyPlan,
         required: &RequiredMetrics,
         directory: &(dyn Fn(&SweepRun) -> Option<PathBuf> + Sync),
+        limits: &dyn Fn(&SweepRun) -> Option<Limits>,
         threads: usize,
     ) -> Result<Self, ReportError> {
         let sweep = &plan.sweep.plan;
@@ -114,6 +120,15 @@ impl Rows {
         let mut rows = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         // In the order of the plan, regardless of the thread that read them.
         rows.sort_by(|a, b| (a.0, &a.1.workload, &a.1.bin).cmp(&(b.0, &b.1.workload, &b.1.bin)));
+        if plan.study.bound {
+            let first = sweep.runs.iter().enumerate().filter(|(_, run)| run.entry == 0);
+            for (number, run) in first {
+                let found = limits(run);
+                rows.extend(
+                    found.iter().flat_map(|limits| limit_rows(plan, run, limits, required)).map(|row| (number, row)),
+                );
+            }
+        }
         Ok(Rows {
             keys: sweep.axes.iter().map(|axis| axis.key.clone()).collect(),
             metrics: required.metrics.iter().map(|metric| metric.name().to_string()).collect(),
@@ -182,7 +197,8 @@ impl Rows {
 
     /// Returns the number of runs.
     pub fn runs(&self) -> usize {
-        self.rows.iter().map(|row| (&row.point, &row.scheme, row.seed)).collect::<BTreeSet<_>>().len()
+        let is_run = |row: &&Row| row.scheme != BOUND && row.scheme != REFERENCE;
+        self.rows.iter().filter(is_run).map(|row| (&row.point, &row.scheme, row.seed)).collect::<BTreeSet<_>>().len()
     }
 
     /// Returns the commits of its rows.
@@ -206,6 +222,31 @@ fn row(plan: &StudyPlan, run: &SweepRun, data: &RunData, metrics: &[Metric], (wo
         commit: data.summary.commit.clone(),
         values,
     })
+}
+
+/// Returns the rows of bound and reference for the flows of a run, over all bins.
+fn limit_rows(plan: &StudyPlan, run: &SweepRun, limits: &Limits, required: &RequiredMetrics) -> Vec<Row> {
+    let row = |scheme: &str, of: fn(&LimitRow) -> Option<f64>, workload: &String| {
+        let value = |metric: &Metric| {
+            let own = |row: &&LimitRow| row.workload == *workload && row.metric == metric.name();
+            limits.rows.iter().find(own).and_then(of).map(rounded)
+        };
+        let values: Vec<Option<f64>> = required.metrics.iter().map(value).collect();
+        values.iter().any(Option::is_some).then(|| Row {
+            point: plan.sweep.plan.values(run.point).into_iter().map(str::to_string).collect(),
+            scheme: scheme.to_string(),
+            seed: run.seed,
+            workload: workload.clone(),
+            bin: ALL.to_string(),
+            commit: COMMIT.to_string(),
+            values,
+        })
+    };
+    let parts = required.parts.iter().filter(|(_, bin)| bin == ALL).map(|(workload, _)| workload);
+    parts
+        .flat_map(|workload| [row(BOUND, |row| row.bound, workload), row(REFERENCE, |row| row.reference, workload)])
+        .flatten()
+        .collect()
 }
 
 /// Rounds to seven significant digits, the precision of stored rows, so that they give the same verdict as the runs.

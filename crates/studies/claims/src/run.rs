@@ -11,7 +11,7 @@ use super::{
     text,
 };
 use anabranch_report::{
-    FailedRun, Manifest, OutputDir, SweepRun, create_store, failed_file, is_complete_run, read_summary,
+    FailedRun, Limits, Manifest, OutputDir, SweepRun, create_store, failed_file, is_complete_run, read_summary,
     store_directory, write_claims,
 };
 use anabranch_scenario::{
@@ -25,6 +25,7 @@ use anabranch_scenario::{
 use anabranch_study::{
     batch::{Batch, Runs},
     compare::check,
+    limits::{flows_key, limits_of},
     results::RunError,
     schedule::Observer,
     store::Store,
@@ -59,7 +60,17 @@ pub struct ReproductionSettings {
     pub only_finished: bool,
 }
 
-const REPRODUCE: &[(&str, &str)] = &[("reproduce", "claims, rows and figures of each paper at each scale")];
+const REPRODUCE: &[(&str, &str)] = &[
+    ("reproduce", "claims, rows and figures of each paper at each scale"),
+    (LIMITS, "bounds and reference of the flows of studies that request them"),
+];
+
+/// Folder of bounds and references in the store.
+const LIMITS: &str = "limits";
+
+fn limits_file(directory: &Path, key: &str) -> PathBuf {
+    directory.join(LIMITS).join(format!("{key}.json"))
+}
 
 /// Folders of finished runs of other commits, by the hash of their scenario.
 #[derive(Debug, Default)]
@@ -149,7 +160,7 @@ impl Reproduction {
                 .collect();
             let required = required(&plans, &claims, &figures, scale)?;
             plans.retain(|id, _| required.contains_key(id));
-            paper_plans.push(PaperPlan { claim_set, scale, plans, required, claims, figures });
+            paper_plans.push(PaperPlan { claim_set, scale, plans, required, claims, figures, tries: 0 });
         }
         if !only.is_empty() && paper_plans.iter().all(|paper_plan| paper_plan.plans.is_empty()) {
             let message = format!("--only {}: no figure or claim needs these studies alone", only.join(","));
@@ -237,6 +248,18 @@ impl Reproduction {
         settings: &ReproductionSettings,
         observer: &dyn Observer,
     ) -> Result<ReproductionOutcome, RunError> {
+        let outcome = self.run(directory, settings, observer)?;
+        self.write(directory, &outcome)?;
+        Ok(outcome)
+    }
+
+    /// As [`Reproduction::execute`], without writing verdicts and figures.
+    pub(crate) fn run(
+        &self,
+        directory: &Path,
+        settings: &ReproductionSettings,
+        observer: &dyn Observer,
+    ) -> Result<ReproductionOutcome, RunError> {
         let jobs: Vec<usize> = self.due(directory, settings).into_iter().map(|(number, _)| number).collect();
         let due = jobs.len();
         let mut reused = if settings.only_finished { 0 } else { self.runs.len() - due };
@@ -249,6 +272,9 @@ impl Reproduction {
             if let Some(error) = fatal {
                 return Err(error);
             }
+        }
+        if !settings.only_finished {
+            self.add_limits(directory, settings, observer)?;
         }
         let finished_runs = self.finished_runs(directory, settings.any_commit);
         let papers = self.paper_plans.iter().map(|paper_plan| finished_runs.paper(paper_plan, settings.threads));
@@ -268,9 +294,36 @@ impl Reproduction {
             }
         }
         let interrupted = observer.interrupted() && missing > 0;
-        let outcome = ReproductionOutcome { papers, runs: self.runs.len(), reused, failed, missing, interrupted };
-        self.write(directory, &outcome)?;
-        Ok(outcome)
+        Ok(ReproductionOutcome { papers, runs: self.runs.len(), reused, failed, missing, interrupted })
+    }
+
+    /// Computes the missing bounds and references of studies that request them, for the flows of finished runs.
+    fn add_limits(
+        &self,
+        directory: &Path,
+        settings: &ReproductionSettings,
+        observer: &dyn Observer,
+    ) -> Result<(), RunError> {
+        let finished_runs = self.finished_runs(directory, settings.any_commit);
+        let plans = self.paper_plans.iter().flat_map(|paper_plan| &paper_plan.plans);
+        for (id, plan) in plans.filter(|(_, plan)| plan.study.bound) {
+            let runs = plan.sweep.plan.runs.iter().enumerate();
+            for (number, run) in runs.filter(|(_, run)| run.entry == 0) {
+                if observer.interrupted() || finished_runs.place(&run.run).is_none() {
+                    continue;
+                }
+                let scenario = plan.sweep.scenario(number)?;
+                let path = limits_file(directory, &flows_key(&scenario));
+                if path.exists() {
+                    continue;
+                }
+                observer.note(&format!("{id}: bounds and reference of {}", plan.sweep.name(number)));
+                let Some(limits) = limits_of(&scenario, settings.threads, observer)? else { continue };
+                create_store(directory, VERSION, REPRODUCE)?;
+                limits.write_alone(&path)?;
+            }
+        }
+        Ok(())
     }
 
     /// Sets up the first run of each study, to report errors of a topology, traffic or load balancer in advance.
@@ -288,11 +341,16 @@ impl Reproduction {
         Ok(())
     }
 
+    /// Returns the folder of a paper's results in the store `directory`.
+    pub(crate) fn folder(&self, directory: &Path, paper: &str) -> PathBuf {
+        directory.join("reproduce").join(self.scale.word()).join(paper)
+    }
+
     fn write(&self, directory: &Path, outcome: &ReproductionOutcome) -> Result<(), RunError> {
         create_store(directory, VERSION, REPRODUCE)?;
         let output = OutputDir::open(directory)?;
         for paper in &outcome.papers {
-            let place = directory.join("reproduce").join(self.scale.word()).join(paper.paper);
+            let place = self.folder(directory, paper.paper);
             output.admit_folder(&Path::new("reproduce").join(self.scale.word()).join(paper.paper))?;
             let mut tables = vec![
                 ("claims.csv".to_string(), "a row per claim, with its verdict", text::claims_csv(paper)),
@@ -392,7 +450,12 @@ impl FinishedRuns<'_> {
         let mut rows = BTreeMap::new();
         for (id, plan) in &paper_plan.plans {
             let place = |run: &SweepRun| self.place(&run.run);
-            let found = Rows::gather(plan, &paper_plan.required[id], &place, threads)?;
+            let limits = |run: &SweepRun| {
+                let number = plan.sweep.plan.runs.iter().position(|other| other.run == run.run)?;
+                let scenario = plan.sweep.scenario(number).ok()?;
+                Limits::read_alone(&limits_file(self.directory, &flows_key(&scenario))).ok().flatten()
+            };
+            let found = Rows::gather(plan, &paper_plan.required[id], &place, &limits, threads)?;
             if !found.rows.is_empty() {
                 rows.insert(id.clone(), found);
             }

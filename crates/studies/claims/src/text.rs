@@ -16,7 +16,7 @@ use anabranch_report::{ClaimPage, ClaimRow};
 use anabranch_scenario::machine::{COMMIT, VERSION};
 use std::collections::{BTreeMap, BTreeSet};
 
-const CLAIMS: &str = "paper,claim,figure,section,says,studies,metric,published,ours,verdict,seeds,open,note";
+const CLAIMS: &str = "paper,claim,figure,section,says,studies,metric,published,ours,verdict,seeds,open,note,limits,readings,tries,after_tries";
 
 pub(super) fn claims_csv(paper: &PaperResult) -> String {
     let maybe = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -35,6 +35,10 @@ pub(super) fn claims_csv(paper: &PaperResult) -> String {
             judged.seeds.to_string(),
             claim.ours.join(" "),
             maybe(&claim.note),
+            judged.limits.clone(),
+            judged.depends_on().unwrap_or_default(),
+            judged.after_tries.map_or(String::new(), |(tries, _)| tries.to_string()),
+            judged.after_tries.map_or(String::new(), |(_, verdict)| verdict.words().to_string()),
         ]
     };
     csv(CLAIMS.split(','), paper.claims.iter().map(row))
@@ -73,8 +77,8 @@ pub(super) fn page(paper_plan: &PaperPlan, paper: &PaperResult, outcome: &Reprod
         place: claim.source(),
         says: claim.says.clone(),
         published: judged.published.clone(),
-        ours: judged.ours.clone(),
-        verdict: judged.verdict.words().to_string(),
+        ours: with_limits(judged),
+        verdict: judged.words(),
         size: claim.studies_at(scale).iter().map(size).collect::<Vec<_>>().join("; "),
         open: claim.ours.join(", "),
         note: claim.note.clone().unwrap_or_default(),
@@ -105,10 +109,10 @@ pub fn summary_text(paper_plans: &[PaperPlan], scale: Scale, outcome: &Reproduct
     let mut text = String::new();
     for (paper, paper_plan) in outcome.papers.iter().zip(paper_plans) {
         for (claim, judged) in &paper.claims {
-            text += &format!("{} {} ({}): {}\n", paper.paper, claim.id, claim.source(), judged.verdict.words());
+            text += &format!("{} {} ({}): {}\n", paper.paper, claim.id, claim.source(), judged.words());
             let mut line = |words: &str| text += &(textwrap::fill(words, &options) + "\n");
             line(&claim.says);
-            line(&format!("published {}; ours {}", judged.published, judged.ours));
+            line(&format!("published {}; ours {}", judged.published, with_limits(judged)));
             for study in claim.studies_at(scale) {
                 line(&paper_plan.plans.get(study).map_or(study.clone(), |plan| plan.size(scale)));
             }
@@ -181,7 +185,7 @@ pub(super) fn verdicts(
     for (claim, judged) in claims {
         let verdict = match judged.verdict {
             Verdict::NotRun => not_run(claim.studies_at(scale), stored_rows, scale),
-            other => other.words().to_string(),
+            _ => judged.words(),
         };
         let mark = match claim.ours.as_slice() {
             [] => String::new(),
@@ -200,7 +204,7 @@ pub(super) fn verdicts(
             cell(&claim.says),
             mark,
             cell(&judged.published),
-            cell(&judged.ours),
+            cell(&with_limits(judged)),
             cell(&note)
         );
     }
@@ -223,6 +227,15 @@ pub(super) fn verdicts(
         lines.push(format!("- {label}: `{}`; {commits}", plan.size(scale)));
     }
     text + &lines.join("\n") + "\n"
+}
+
+/// Returns our result with what bound and reference leave open, and with the verdict after the correction for several tries.
+fn with_limits(judged: &Judged) -> String {
+    let limits = if judged.limits.is_empty() { String::new() } else { format!("; {}", judged.limits) };
+    let tries = judged.after_tries.map_or(String::new(), |(tries, verdict)| {
+        format!("; after the correction for {tries} settings: {}", verdict.words())
+    });
+    format!("{}{limits}{tries}", judged.ours)
 }
 
 /// Returns `a`, `b`, and so on to `z`, then `a1`.

@@ -12,6 +12,8 @@ pub enum Verdict {
     Stronger,
     /// The direction agrees; our effect is smaller.
     Weaker,
+    /// Not reached, and a proven bound shows that no load balancer reaches it here.
+    OutOfReach,
     /// The direction disagrees, or a value without direction misses the number.
     NotReproduced,
     /// The paper gives no number to compare with.
@@ -23,12 +25,25 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// All verdicts.
+    pub const ALL: [Verdict; 8] = [
+        Verdict::Reproduced,
+        Verdict::Stronger,
+        Verdict::Weaker,
+        Verdict::OutOfReach,
+        Verdict::NotReproduced,
+        Verdict::NoNumber,
+        Verdict::TooFewSeeds,
+        Verdict::NotRun,
+    ];
+
     /// Returns the printed words.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Reproduced => "reproduced",
             Verdict::Stronger => "same direction, stronger",
             Verdict::Weaker => "same direction, weaker",
+            Verdict::OutOfReach => "out of reach",
             Verdict::NotReproduced => "not reproduced",
             Verdict::NoNumber => "no number published",
             Verdict::TooFewSeeds => "too few seeds to tell",
@@ -111,10 +126,11 @@ impl Compared {
     }
 }
 
-/// Significance of each comparison after Holm's correction; `None` if one has too few seeds.
-pub(super) fn significant(family: &[Compared]) -> Option<Vec<bool>> {
+/// Significance of each comparison after Holm's correction, and Bonferroni's for `tries` settings of which this is one;
+/// `None` if one has too few seeds.
+pub(super) fn significant(family: &[Compared], tries: u64) -> Option<Vec<bool>> {
     let p: Vec<f64> = family.iter().map(Compared::p).collect::<Option<_>>()?;
-    Some(holm(&p).into_iter().map(|p| p < SIGNIFICANCE).collect())
+    Some(holm(&p).into_iter().map(|p| p * (tries.max(1) as f64) < SIGNIFICANCE).collect())
 }
 
 /// Effect: 0 is none, and its sign is its direction.
@@ -200,8 +216,8 @@ pub(super) fn of_equality(compared: Compared, tolerance: f64) -> Verdict {
 
 /// Returns the verdict on comparisons that should each be negative (A ahead). `level` is the share by which A may be
 /// behind and still count as level; `None` if A must be ahead.
-pub(super) fn of_order(pairs: &[Compared], level: Option<f64>) -> Verdict {
-    let Some(differ) = significant(pairs) else { return Verdict::TooFewSeeds };
+pub(super) fn of_order(pairs: &[Compared], level: Option<f64>, tries: u64) -> Verdict {
+    let Some(differ) = significant(pairs, tries) else { return Verdict::TooFewSeeds };
     let ahead = |(pair, differ): (&Compared, &bool)| *differ && pair.change < 0.0;
     if let Some(level) = level {
         let each = |pair: (&Compared, &bool)| {
@@ -226,11 +242,32 @@ pub(super) fn of_order(pairs: &[Compared], level: Option<f64>) -> Verdict {
     }
 }
 
+/// Returns `true` if an effect as far in the published direction as `best` could be the published one, `tolerance` included.
+/// `none` is the effect of no difference: 0 for changes, 1 for factors. The sign of `published` is its direction.
+pub(super) fn is_in_reach(best: f64, published: Published, tolerance: f64, none: f64) -> bool {
+    let reaches = |number: f64, tolerance: f64| {
+        let (wanted, best) = (number - none, best - none);
+        // An effect in the other direction needs no bound.
+        best * wanted.signum() >= wanted.abs() * (1.0 - tolerance) || wanted == 0.0
+    };
+    match published {
+        Published::Number(number) => reaches(number, tolerance),
+        Published::Range(low, high) => {
+            (low - none) * (high - none) <= 0.0 || reaches(if low > none { low } else { high }, tolerance)
+        }
+        Published::AtMost(bound) if bound < none => reaches(bound, 0.0),
+        Published::AtLeast(bound) if bound > none => reaches(bound, 0.0),
+        Published::AtMost(_) | Published::AtLeast(_) => true,
+        Published::Direction(sign) => (best - none) * sign > 0.0,
+    }
+}
+
 /// Combines the verdicts of several groups, each of which must hold.
 pub(super) fn of_every(verdicts: &[Verdict]) -> Verdict {
-    const WORST_FIRST: [Verdict; 7] = [
+    const WORST_FIRST: [Verdict; 8] = [
         Verdict::NotRun,
         Verdict::NotReproduced,
+        Verdict::OutOfReach,
         Verdict::TooFewSeeds,
         Verdict::Weaker,
         Verdict::Stronger,
@@ -293,6 +330,29 @@ mod tests {
         assert_eq!(of(-5.9, 0.01), Verdict::Weaker);
         assert_eq!(of(-10.1, 0.01), Verdict::Stronger);
         assert_eq!(of(8.0, 0.01), Verdict::NotReproduced, "the other way");
+    }
+
+    #[test]
+    fn more_tries_need_a_smaller_p() {
+        // p = 0.03 counts for one try, and not for two: 2 * 0.03 is above 5 %.
+        let c = Compared { a: 1.0, b: 2.0, change: -0.5, interval: None, test: Test::P(0.03), seeds: 5 };
+        assert_eq!(significant(&[c], 1), Some(vec![true]));
+        assert_eq!(significant(&[c], 2), Some(vec![false]));
+    }
+
+    #[test]
+    fn numbers_beyond_a_bound_are_out_of_reach() {
+        // 27 % below, a quarter of it tolerated: 20.25 %. A bound that allows 11.6 % rules it out, one of 25 % does not.
+        assert!(!is_in_reach(-11.6, Published::Number(-27.0), 0.25, 0.0));
+        assert!(is_in_reach(-25.0, Published::Number(-27.0), 0.25, 0.0));
+        // A range is reached at its nearer end; a direction needs any gain at all.
+        assert!(is_in_reach(-8.0, Published::Range(-20.0, -10.0), 0.25, 0.0));
+        assert!(!is_in_reach(-7.0, Published::Range(-20.0, -10.0), 0.25, 0.0));
+        assert!(is_in_reach(-0.1, Published::Direction(-1.0), 0.25, 0.0));
+        assert!(!is_in_reach(0.0, Published::Direction(-1.0), 0.25, 0.0));
+        // 1.8 times as good, a quarter of the excess tolerated: 1.6.
+        assert!(is_in_reach(1.6, Published::Number(1.8), 0.25, 1.0));
+        assert!(!is_in_reach(1.59, Published::Number(1.8), 0.25, 1.0));
     }
 
     #[test]
@@ -373,7 +433,7 @@ mod tests {
         assert!((c.change + 1.0 / 11.0).abs() < 1e-12);
         let (low, high) = c.interval.unwrap();
         assert!((low + 3.484 / 11.0).abs() < 1e-3 && (high - 1.484 / 11.0).abs() < 1e-3, "{low} {high}");
-        assert_eq!(significant(&[c]), Some(vec![false]));
+        assert_eq!(significant(&[c], 1), Some(vec![false]));
     }
 
     #[test]
@@ -385,7 +445,7 @@ mod tests {
         let c = Compared::of_medians(&pairs).unwrap();
         let Test::P(p) = c.test else { panic!("{c:?}") };
         assert!((c.change + 0.25).abs() < 1e-12 && (p - 14.0 / 64.0).abs() < 1e-12, "{c:?}");
-        assert_eq!(significant(&[c]), Some(vec![false]));
+        assert_eq!(significant(&[c], 1), Some(vec![false]));
         // Ahead as often as never ending.
         let endless = [(9.0, f64::INFINITY), (f64::INFINITY, 9.0), (f64::INFINITY, f64::INFINITY)];
         let c = Compared::of_medians(&[endless, endless].concat()).unwrap();
@@ -395,11 +455,11 @@ mod tests {
     #[test]
     fn unfinished_scheme_is_behind() {
         let c = Compared::of(&[(9.0, f64::INFINITY), (9.5, 12.0), (9.1, 11.0)]).unwrap();
-        assert_eq!((c.change, significant(&[c])), (-1.0, Some(vec![true])));
+        assert_eq!((c.change, significant(&[c], 1)), (-1.0, Some(vec![true])));
         let c = Compared::of(&[(f64::INFINITY, 9.0), (9.5, 12.0), (9.1, 11.0)]).unwrap();
-        assert!(c.change > 0.0 && significant(&[c]) == Some(vec![true]));
+        assert!(c.change > 0.0 && significant(&[c], 1) == Some(vec![true]));
         let both = Compared::of(&[(f64::INFINITY, f64::INFINITY); 3]).unwrap();
-        assert_eq!(significant(&[both]), Some(vec![false]));
+        assert_eq!(significant(&[both], 1), Some(vec![false]));
         assert_eq!(Compared::of(&[(9.0, f64::INFINITY)]).unwrap().test, Test::TooFew);
     }
 
@@ -411,17 +471,17 @@ mod tests {
         let few = Compared::of(&[(9.0, 10.0), (9.0, 10.0)]).unwrap();
         // Differences of 0.01, 0, -0.01 over 10 are 0 +- 0.25 %.
         let level = Compared::of(&[(10.01, 10.0), (10.0, 10.0), (9.99, 10.0)]).unwrap();
-        assert_eq!(of_order(&[ahead, ahead], None), Verdict::Reproduced);
-        assert_eq!(of_order(&[ahead, noise], None), Verdict::Weaker);
+        assert_eq!(of_order(&[ahead, ahead], None, 1), Verdict::Reproduced);
+        assert_eq!(of_order(&[ahead, noise], None, 1), Verdict::Weaker);
         // Differences of -1, 1, -0.1 over 9.5: the interval reaches a quarter.
-        assert_eq!(of_order(&[noise, noise], None), Verdict::TooFewSeeds);
-        assert_eq!(of_order(&[noise, level], None), Verdict::NotReproduced);
-        assert_eq!(of_order(&[ahead, behind], None), Verdict::NotReproduced);
-        assert_eq!(of_order(&[ahead, few], None), Verdict::TooFewSeeds);
+        assert_eq!(of_order(&[noise, noise], None, 1), Verdict::TooFewSeeds);
+        assert_eq!(of_order(&[noise, level], None, 1), Verdict::NotReproduced);
+        assert_eq!(of_order(&[ahead, behind], None, 1), Verdict::NotReproduced);
+        assert_eq!(of_order(&[ahead, few], None, 1), Verdict::TooFewSeeds);
         // Level within 2 %: noise of +- 26 % is not.
-        assert_eq!(of_order(&[ahead, level], Some(0.02)), Verdict::Reproduced);
-        assert_eq!(of_order(&[ahead, noise], Some(0.02)), Verdict::TooFewSeeds);
-        assert_eq!(of_order(&[ahead, behind], Some(0.02)), Verdict::NotReproduced);
+        assert_eq!(of_order(&[ahead, level], Some(0.02), 1), Verdict::Reproduced);
+        assert_eq!(of_order(&[ahead, noise], Some(0.02), 1), Verdict::TooFewSeeds);
+        assert_eq!(of_order(&[ahead, behind], Some(0.02), 1), Verdict::NotReproduced);
     }
 
     #[test]
@@ -429,8 +489,8 @@ mod tests {
         // Differences -1, -2, -3: mean -2, standard error 1 / sqrt(3), t = -3.46 with two degrees: p = 0.074. Differences
         // -2, -2.5, -3: t = -2.5 / (0.5 / sqrt(3)) = -8.66, p = 0.0131: alone significant, five times it is not.
         let c = Compared::of(&[(8.0, 10.0), (7.5, 10.0), (7.0, 10.0)]).unwrap();
-        assert_eq!(significant(&[c]), Some(vec![true]));
-        assert_eq!(significant(&[c; 5]), Some(vec![false; 5]));
+        assert_eq!(significant(&[c], 1), Some(vec![true]));
+        assert_eq!(significant(&[c; 5], 1), Some(vec![false; 5]));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::{
     FctKind,
     family::{Method, Tested, against},
     intervals::Range,
+    limits::Limits,
     manifest::ColumnEntry,
     ranking::Pairs,
     rows::{self, declared},
@@ -161,6 +162,10 @@ declared! {
             "test against the baseline: blocked, paired, separated, equal or constant; or why there is none: few-seeds, censored, baseline-censored";
         pub seeds_needed: Option<usize> => "integer", "",
             "seeds that make the difference to the baseline significant with 80 % power, at the difference and variance observed; empty where it is significant, and above 10000";
+        pub over_bound: Option<f64> => "real", "",
+            "mean over the bound that no load balancer beats, over the same seeds; empty without --bound, where none is known, and where flows are unfinished";
+        pub over_reference: Option<f64> => "real", "",
+            "mean over that of the reference: the same flows under ECMP with links between switches 16 times as fast; empty as over_bound";
     }
 }
 
@@ -228,6 +233,9 @@ pub struct Comparison {
     /// Plan by which seeds were added until the differences were decided; absent if their number was fixed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until_decided: Option<Sequential>,
+    /// Bounds and reference of the flows; absent if they were not requested.
+    #[serde(skip)]
+    pub limits: Option<Limits>,
     /// Differences on the main metrics that such a comparison has not decided: workload and scheme.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub undecided: Vec<(String, String)>,
@@ -301,6 +309,7 @@ impl Comparison {
             measured,
             machine_bound,
             until_decided: sequential.cloned(),
+            limits: None,
             undecided,
         }
     }
@@ -520,5 +529,7 @@ fn row(workload: &str, scheme: &str, metric: &Metric, runs: &[&Summary], side: &
         status: runs.iter().filter_map(|run| run.status).max(),
         test: not_compared.or(tested.map(|t| t.method)),
         seeds_needed: tested.and_then(|t| t.seeds_needed),
+        over_bound: None,
+        over_reference: None,
     }
 }

@@ -54,6 +54,15 @@ impl Comparison {
             if let Some(groups) = self.groups(workload, main) {
                 columns.insert(at + 1, ("group", "group".to_string(), CellAlignment::Left, groups));
             }
+            let place = columns.len().min(at + 2);
+            for (title, values) in self.over_limits(workload).into_iter().rev() {
+                let text = |value: Option<f64>| value.map_or("n/a".to_string(), |value| significant_digits(value, 4));
+                let cells = values.into_iter().map(text).collect();
+                columns.insert(
+                    place,
+                    ("over bound or reference", title.replace("over ", "over\n"), CellAlignment::Right, cells),
+                );
+            }
             if shown.len() > 1 {
                 let counts = self.measured.iter().any(|m| m == workload);
                 let note = if counts { "" } else { " (not measured)" };
@@ -128,6 +137,7 @@ impl Comparison {
             false => {}
         }
         notes.extend(wording::needed_line(self));
+        notes.extend(self.limit_lines());
         notes.extend(wording::sequential_line(self));
         if self.seeds_change_nothing {
             notes.push("every seed gave the same flow times: there is no variance to test against".to_string());

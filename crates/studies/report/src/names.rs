@@ -10,13 +10,16 @@ pub(crate) const VIEW: &str = "view.html";
 pub(crate) const SUMMARY: &str = "summary.json";
 pub(crate) const ATTEMPT: &str = "attempt.json";
 pub(crate) const INTERRUPTED: &str = "interrupted.json";
+/// Bounds and reference of a comparison.
+pub(crate) const LIMITS: &str = "limits.json";
 /// The plan of a sweep.
 pub const SWEEP: &str = "sweep.json";
 
 /// Files of an agreement beside its page.
 pub const AGREEMENT_FILES: &[&str] = &["agreement.csv", "explanations.csv", "agreement.json", PAGE];
 /// Directories and files of a comparison beside tables, figures and page.
-pub const COMPARISON_FILES: &[&str] = &["comparison.csv", "comparison.json", INTERRUPTED, "runs", "earlier-runs"];
+pub const COMPARISON_FILES: &[&str] =
+    &["comparison.csv", "comparison.json", INTERRUPTED, LIMITS, "runs", "earlier-runs"];
 /// Returns the directory of a run within that of a comparison.
 pub fn run_directory(dir: &Path, scheme: &str, seed: u64) -> PathBuf {
     let unfit = |c: char| !(c.is_ascii_alphanumeric() || "+-_.".contains(c));

@@ -5,6 +5,7 @@ use crate::{
     error::ReportError,
     figures::{Caption, Figure, FigureFiles, FigureStyle, PAGE_LAYOUT, draw_all, stage_style, style_folder},
     json::to_json,
+    limits::Limits,
     manifest::{FileEntry, Manifest},
     names::{PAGE, SUMMARY, SWEEP, VIEW},
     output::OutputDir,
@@ -32,7 +33,8 @@ fn compared(dir: &Path, data: &Dataset) -> Option<Comparison> {
     let has_run = |scheme: &&String| data.summaries.iter().any(|summary| summary.scheme == **scheme);
     let named = data.manifest.baseline.as_ref().filter(has_run);
     let baseline = named.or(schemes.iter().find(has_run))?.clone();
-    Some(Comparison::planned(&data.summaries, &schemes, &baseline, data.manifest.until_decided.as_ref()))
+    let comparison = Comparison::planned(&data.summaries, &schemes, &baseline, data.manifest.until_decided.as_ref());
+    Some(comparison.with_limits(Limits::read(dir).ok().flatten().as_ref()))
 }
 
 /// Draws the figures of the run, comparison or sweep in `dir`, writes `report.html` from its rows, and returns the page's path.

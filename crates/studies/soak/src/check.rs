@@ -5,6 +5,7 @@ use super::{
     ending::{Ending, ending},
 };
 use anabranch_backend::{Measure, RunError, Setup};
+use anabranch_bound::{beaten, bounds};
 use anabranch_outcome::RunResult;
 use anabranch_report::RunMeta;
 use anabranch_scenario::backend::SIMULATOR;
@@ -268,7 +269,11 @@ fn run(case: &Arc<Case>, mode: RunMode, limits: Limits) -> Ending {
         let mut go_on = || in_time() && !limits.stopped();
         let ran = panic::catch_unwind(AssertUnwindSafe(|| mode.run(&case, &mut go_on)));
         // The receiver is dropped if the run took too long.
-        let _ = send.send(ran.map(|result| result.map(|result| (result.interrupted, ending(&result, &case.meta)))));
+        let end = |result: RunResult| match beats_bounds(&case, mode, &result) {
+            Some(text) => (false, Ending::Broken(text)),
+            None => (result.interrupted, ending(&result, &case.meta)),
+        };
+        let _ = send.send(ran.map(|result| result.map(end)));
     });
     let received = receive.recv_timeout(limits.wall() * 2);
     RUNNING.store(false, Ordering::SeqCst);
@@ -280,6 +285,16 @@ fn run(case: &Arc<Case>, mode: RunMode, limits: Limits) -> Ending {
         Err(_) if last_panic().is_empty() => Ending::Hung,
         Err(_) => Ending::Broken(format!("hangs after a panic: {}", last_panic())),
     }
+}
+
+/// Returns a description of a bound that the results fall below, in the mode that the others are compared with.
+fn beats_bounds(case: &Case, mode: RunMode, result: &RunResult) -> Option<String> {
+    if mode != REFERENCE || result.interrupted {
+        return None;
+    }
+    let found =
+        panic::catch_unwind(AssertUnwindSafe(|| beaten(&case.setup, &bounds(&case.setup, true), &result.flows)));
+    found.unwrap_or_else(|_| Some(format!("the bounds panicked: {}", last_panic())))
 }
 
 /// Set during a run, whose panics are results and are not printed.

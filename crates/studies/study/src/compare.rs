@@ -6,15 +6,16 @@ use crate::{
     entries::Entries,
     hold::Hold,
     input_error,
+    limits::limits,
     lock::{Lock, is_unsupported},
     results::{Destination, Found, RunError, look, provenance, run_unless},
     schedule::{Observer, Step, Work, work_off},
 };
 use anabranch_backend::{Progress, Setup};
 use anabranch_report::{
-    COMPARISON_FILES, ColumnKind, Comparison, Inputs, Label, Manifest, Member, OutputDir, Provenance, ResultKind,
-    Sequential, Side, Summary, begin_comparison, comparison_output, disk, gather_runs, is_of_others, run_directory,
-    write_partial_comparison,
+    COMPARISON_FILES, ColumnKind, Comparison, Inputs, Label, Limits, Manifest, Member, OutputDir, Provenance,
+    ResultKind, Sequential, Side, Summary, begin_comparison, comparison_output, disk, gather_runs, is_of_others,
+    run_directory, write_partial_comparison,
 };
 use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, machine::VERSION, scenario::Scenario};
 use std::{
@@ -52,6 +53,8 @@ pub struct ComparePlan {
     pub backend: &'static BackendEntry,
     /// Plan by which seeds are added until the differences are decided; `None` for a fixed number.
     pub until_decided: Option<Sequential>,
+    /// `true` if bounds and reference of the flows are computed for the results.
+    pub with_limits: bool,
 }
 
 impl ComparePlan {
@@ -71,7 +74,15 @@ impl ComparePlan {
             }
         }
         let schemes = entries.names().to_vec();
-        Ok(ComparePlan { schemes, seeds, baseline, jobs, backend: request.backend, until_decided: None })
+        Ok(ComparePlan {
+            schemes,
+            seeds,
+            baseline,
+            jobs,
+            backend: request.backend,
+            until_decided: None,
+            with_limits: false,
+        })
     }
 }
 
@@ -454,7 +465,14 @@ impl Execution<'_> {
             return Err(error);
         }
         self.taken.check()?;
-        let comparison = match done.summaries.iter().any(Option::is_some) {
+        let any = done.summaries.iter().any(Option::is_some);
+        if any && self.plan.with_limits && done.summaries.iter().all(Option::is_some) {
+            self.write(&done)?;
+            let earlier = Limits::read(self.directory)?;
+            let limits = limits(self.plan, self.scenario, earlier, self.threads, self.observer)?;
+            limits.write(self.directory)?;
+        }
+        let comparison = match any {
             true => Some(self.write(&done)?),
             false => self.mark(&done).map(|()| None)?,
         };

@@ -5,6 +5,7 @@ pub mod compare;
 pub mod entries;
 pub mod explain;
 pub mod hold;
+pub mod limits;
 mod lock;
 pub mod pcap;
 pub mod rerun;

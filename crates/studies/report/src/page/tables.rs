@@ -54,12 +54,13 @@ fn table(comparison: &Comparison, workload: &str, names: Vec<&str>, main: Option
         main.and_then(|main| comparison.row(workload, scheme, main)).map_or(String::new(), |row| letters(&row.group))
     };
     let grouped = comparison.schemes.iter().any(|scheme| !group(scheme).is_empty());
+    let over = if main.is_some() { comparison.over_limits(workload) } else { vec![] };
     let rows: Vec<Value> = comparison
         .schemes
         .iter()
         .enumerate()
         .map(|(i, scheme)| {
-            let cells: Vec<Value> = metrics
+            let mut cells: Vec<Value> = metrics
                 .iter()
                 .map(|m| {
                     // If all schemes tie, none is marked.
@@ -67,6 +68,10 @@ fn table(comparison: &Comparison, workload: &str, names: Vec<&str>, main: Option
                     comparison.row(workload, scheme, m.name).map_or(Value::UNDEFINED, |row| cell(row, lead))
                 })
                 .collect();
+            cells.extend(over.iter().map(|(_, values)| match values[i] {
+                Some(value) => context! { text => significant_digits(value, 4), value => value },
+                None => context! { text => "n/a", value => "" },
+            }));
             let seeds = comparison.coverage.iter().find(|c| c.scheme == *scheme).map_or(0, |c| c.seeds.len());
             context! {
                 scheme => scheme,
@@ -79,10 +84,11 @@ fn table(comparison: &Comparison, workload: &str, names: Vec<&str>, main: Option
             }
         })
         .collect();
-    let heads: Vec<Value> = metrics
+    let mut heads: Vec<Value> = metrics
         .iter()
         .map(|m| context! { title => m.title, unit => if m.unit == "us" { "µs" } else { m.unit }, main => Some(m.name) == main })
         .collect();
+    heads.extend(over.iter().map(|(title, _)| context! { title => title, unit => "", main => false }));
     context! { heads => heads, rows => rows, grouped => grouped }
 }
 
@@ -114,6 +120,7 @@ pub(super) fn legend(comparison: &Comparison) -> String {
     }
     parts.extend(wording::needed_line(comparison).map(|line| format!("{}.", capital(&line))));
     parts.extend(wording::sequential_line(comparison).map(|line| format!("{}.", capital(&line))));
+    parts.extend(comparison.limit_lines().into_iter().map(|line| format!("{}.", capital(&line))));
     parts.extend(wording::censored_lines(comparison).into_iter().map(|line| format!("{line}.")));
     parts.join(" ")
 }

@@ -1,0 +1,169 @@
+use super::request::{load, threads_or_cores};
+use crate::{
+    arguments::{Bound, Format},
+    failure::Failure,
+    printing::{print, print_json, table, width, wrapped},
+    progress::ProgressDisplay,
+};
+use anabranch_report::{METRICS, Metric, Summary};
+use anabranch_scenario::{ScenarioError, backend::SIMULATOR};
+use anabranch_study::{
+    Observer,
+    limits::{Bounds, bounds_of, reference, reference_words},
+};
+use serde_json::{Value, json};
+use std::time::Instant;
+
+/// Assumptions of the bounds, and effects that they omit.
+const ASSUMPTIONS: &[&str] = &[
+    "Proven for every load balancer and transport, if all measured flows finish: each byte, with headers, crosses the links of its hosts \
+     and, between leaves, some path of switches once at least.",
+    "Loose where it matters that packets queue, that windows and acknowledgements take time, or that paths cannot be split at will. \
+     Links count with the best rate that they ever have during the traffic.",
+];
+
+/// Bounds of one seed, with the reference if it was requested.
+struct OfSeed {
+    seed: u64,
+    bounds: Bounds,
+    reference: Option<Summary>,
+}
+
+/// `anabranch bound`: what no load balancer can beat.
+pub(crate) fn bound(arguments: &Bound) -> Result<(), Failure> {
+    let scenario = load(&arguments.scenario)?;
+    let Some(last) = scenario.seed.checked_add(arguments.seeds - 1) else {
+        let message = format!("--seeds: {} seeds from {} on end beyond the largest", arguments.seeds, scenario.seed);
+        return Err(ScenarioError::new(message).help("give a smaller seed, or fewer seeds").into());
+    };
+    let seeds: Vec<u64> = (scenario.seed..=last).collect();
+    scenario.check(&scenario.setup(scenario.seed)?, &SIMULATOR)?;
+    let watch = ProgressDisplay::new(arguments.progress, seeds.iter().map(|seed| format!("seed {seed}")).collect());
+    let mut found: Vec<OfSeed> = vec![];
+    let mut reference_seconds = 0.0;
+    for (number, &seed) in seeds.iter().enumerate() {
+        if watch.interrupted() {
+            break;
+        }
+        watch.started(number);
+        let scenario = scenario.with_seed(seed);
+        let bounds = bounds_of(&scenario)?;
+        let started = Instant::now();
+        let reference = match arguments.reference {
+            true => reference(&scenario, threads_or_cores(arguments.threads), &watch)?,
+            false => None,
+        };
+        reference_seconds += started.elapsed().as_secs_f64();
+        found.push(OfSeed { seed, bounds, reference });
+        watch.finished(number);
+    }
+    watch.close();
+    if found.len() < seeds.len() || (arguments.reference && found.iter().any(|of| of.reference.is_none())) {
+        return Err(Failure::Interrupted);
+    }
+    match arguments.format {
+        Format::Json => print_json(&as_json(&scenario.name, &found, reference_seconds)),
+        Format::Table => print(&wrapped(&text(&scenario.name, &found, reference_seconds), width())),
+    }
+    Ok(())
+}
+
+/// A limit over the seeds: workload, metric, mean bound, its cause at the first seed, mean of the reference.
+type Row = (String, &'static Metric, f64, String, Option<f64>);
+
+fn rows(found: &[OfSeed]) -> Vec<Row> {
+    let Some(first) = found.first() else { return vec![] };
+    let row = |limit: &anabranch_study::limits::Limit| {
+        let metric = METRICS.iter().find(|metric| metric.name == limit.metric)?;
+        let mean = |values: Option<Vec<f64>>| values.map(|values| values.iter().sum::<f64>() / values.len() as f64);
+        let bounds = found.iter().map(|of| Some(of.bounds.limit(&limit.workload, metric.name)?.value));
+        let reference = found.iter().map(|of| {
+            let summary = of.reference.as_ref().filter(|summary| summary.all.flows.unfinished == 0)?;
+            metric.value(summary, &limit.workload)
+        });
+        Some((limit.workload.clone(), metric, mean(bounds.collect())?, limit.by.clone(), mean(reference.collect())))
+    };
+    first.bounds.limits.iter().filter_map(row).collect()
+}
+
+fn as_json(name: &str, found: &[OfSeed], reference_seconds: f64) -> Value {
+    let limits: Vec<Value> = rows(found)
+        .into_iter()
+        .map(|(workload, metric, bound, by, reference)| {
+            json!({ "workload": workload, "metric": metric.name, "unit": metric.unit, "bound": bound, "by": by,
+                    "reference": reference })
+        })
+        .collect();
+    json!({
+        "scenario": name,
+        "seeds": found.iter().map(|of| of.seed).collect::<Vec<_>>(),
+        "limits": limits,
+        "max_flow": found.first().map(|of| &of.bounds.max_flow),
+        "loose": found.first().map(|of| &of.bounds.loose),
+        "assumptions": ASSUMPTIONS,
+        "reference": reference_words(),
+        "bound_seconds": found.iter().map(|of| of.bounds.seconds).sum::<f64>(),
+        "reference_seconds": found.iter().any(|of| of.reference.is_some()).then_some(reference_seconds),
+    })
+}
+
+fn text(name: &str, found: &[OfSeed], reference_seconds: f64) -> String {
+    let several = found.iter().flat_map(|of| &of.bounds.limits).any(|limit| limit.workload != anabranch_report::ALL);
+    let has_reference = found.iter().any(|of| of.reference.is_some());
+    let number = |value: f64| anabranch_report::significant_digits(value, 5);
+    let mut heads = vec!["metric", "unit", "bound", "limited by"];
+    if has_reference {
+        heads.insert(3, "reference");
+    }
+    if several {
+        heads.insert(0, "workload");
+    }
+    let cells: Vec<Vec<String>> = rows(found)
+        .into_iter()
+        .map(|(workload, metric, bound, by, reference)| {
+            let mut row = vec![metric.name.to_string(), metric.unit.to_string(), number(bound), by];
+            if has_reference {
+                row.insert(3, reference.map_or("n/a".into(), number));
+            }
+            if several {
+                row.insert(0, workload);
+            }
+            row
+        })
+        .collect();
+    let mut text = format!("{name}\n\n{}\n", table(&heads, &cells));
+    let mut line = |words: String| text += &(words + "\n");
+    ASSUMPTIONS.iter().for_each(|words| line((*words).to_string()));
+    if let Some(first) = found.first() {
+        for flow in &first.bounds.max_flow {
+            let of = if several { format!(" of {}", flow.workload) } else { String::new() };
+            let gap = flow.gap.map_or("no routing found".to_string(), |gap| match gap {
+                gap if gap < 1e-3 => "tight: a fractional routing needs no longer".to_string(),
+                gap => format!("loose: a better certificate could add {:.1} % at most", 100.0 * gap / (1.0 - gap)),
+            });
+            let links: Vec<&str> = flow.links.iter().map(|(link, _)| link.as_str()).collect();
+            line(format!(
+                "max-flow{of}: links between switches need {} us for all bytes ({} pairs of leaves, {} paths, {} linear \
+                 programs, {:.2} s); {gap}. First among the links: {}",
+                number(flow.time_us),
+                flow.pairs,
+                flow.paths,
+                flow.rounds,
+                flow.seconds,
+                links.join(", ")
+            ));
+        }
+        first.bounds.loose.iter().for_each(|reason| line(format!("loose: {reason}")));
+    }
+    if has_reference {
+        line(format!("reference, which proves nothing: {}", reference_words()));
+    }
+    let bound_seconds: f64 = found.iter().map(|of| of.bounds.seconds).sum();
+    let cost = format!("cost: bounds {bound_seconds:.2} s");
+    line(if has_reference { format!("{cost}, reference {reference_seconds:.2} s") } else { cost });
+    match found.len() {
+        1 => line(format!("seed {}", found[0].seed)),
+        seeds => line(format!("means of {seeds} seeds; causes are those of seed {}", found[0].seed)),
+    }
+    text
+}

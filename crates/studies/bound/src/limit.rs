@@ -1,0 +1,391 @@
+//! Bounds of the metrics of a comparison, from every machine that flows share.
+
+use crate::{
+    cuts::{Family, core_job, families, longest},
+    flows::{Demand, demands, first_start},
+    machine::Machine,
+    max_flow::{MAX_PAIRS, MaxFlow, costs, max_flow},
+    network::{Network, distances},
+};
+use anabranch_backend::{FctKind, Setup};
+use anabranch_topology::NodeId;
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, time::Instant};
+
+/// Workload name of the limits over all measured workloads, as in a comparison.
+pub(crate) const ALL: &str = "all";
+
+/// A metric that has bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Metric {
+    /// Mean completion time.
+    FctMean,
+    /// Completion time of the slowest flow.
+    FctMax,
+    /// Mean slowdown.
+    SlowdownMean,
+    /// Largest slowdown.
+    SlowdownMax,
+    /// Completion time of the slowest flow over the largest ideal one.
+    FctRatioMax,
+    /// Time from the first start to the last acknowledgement.
+    Completion,
+}
+
+impl Metric {
+    /// Returns the name in `comparison.csv`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Metric::FctMean => "fct_mean",
+            Metric::FctMax => "fct_max",
+            Metric::SlowdownMean => "slowdown_mean",
+            Metric::SlowdownMax => "slowdown_max",
+            Metric::FctRatioMax => "fct_ratio_max",
+            Metric::Completion => "completion",
+        }
+    }
+}
+
+/// Lower bound of a metric.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Limit {
+    /// Name of the workload; `all`: all measured workloads.
+    pub workload: String,
+    /// Name of the metric in `comparison.csv`.
+    pub metric: String,
+    /// Value in the metric's unit (microseconds, or none) that no run of these flows falls below.
+    pub value: f64,
+    /// Cause of the limit: a link, the links out of a leaf, `max-flow`, or `a flow alone`.
+    pub by: String,
+}
+
+/// Cost and accuracy of a linear program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MaxFlowCost {
+    /// Name of the workload; `all`: all measured workloads.
+    pub workload: String,
+    /// Pairs of leaves with traffic.
+    pub pairs: usize,
+    /// Paths in the last program.
+    pub paths: usize,
+    /// Linear programs solved.
+    pub rounds: u32,
+    /// Least time in which the links between switches carry all bytes, in microseconds.
+    pub time_us: f64,
+    /// Share by which a better certificate could at most exceed it; `None`: no routing was found.
+    pub gap: Option<f64>,
+    /// Wall time in seconds.
+    pub seconds: f64,
+    /// Links with the largest part of the certificate, with their shares.
+    pub links: Vec<(String, f64)>,
+}
+
+/// Bounds of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// A limit per workload and metric.
+    pub limits: Vec<Limit>,
+    /// The linear programs.
+    pub max_flow: Vec<MaxFlowCost>,
+    /// Reasons why limits are looser than they could be.
+    pub loose: Vec<String>,
+    /// Wall time in seconds.
+    pub seconds: f64,
+}
+
+impl Bounds {
+    /// Returns the limit of a metric over a workload.
+    pub fn limit(&self, workload: &str, metric: &str) -> Option<&Limit> {
+        self.limits.iter().find(|limit| limit.workload == workload && limit.metric == metric)
+    }
+}
+
+/// Rounding of wire times, in picoseconds: less than one per link and port.
+const ROUNDING: f64 = 32.0;
+/// Rounding of floating-point sums, as a share.
+const PRECISION: f64 = 1e-9;
+/// Links of a certificate that are named.
+const NAMED_LINKS: usize = 5;
+
+/// Computes the bounds of `setup`; those by linear programs only with `with_max_flow`, since they take longest.
+///
+/// Every bound holds for each run of the setup in which all measured flows finish, under any load balancer and transport.
+pub fn bounds(setup: &Setup, with_max_flow: bool) -> Bounds {
+    let started = Instant::now();
+    let from = first_start(setup);
+    let mut network = Network::new(setup, from);
+    let demands = demands(setup, &mut network);
+    let counted_from = CountedFrom::new(&demands, setup.limits.warmup.ps() as f64);
+    let mut bounds = Bounds::default();
+    for part in parts(setup, &demands, counted_from) {
+        part_bounds(setup, &network, &demands, &part, with_max_flow, &mut bounds);
+    }
+    bounds.loose.sort();
+    bounds.loose.dedup();
+    bounds.seconds = started.elapsed().as_secs_f64();
+    bounds
+}
+
+/// Flows of a row of a comparison.
+struct Part {
+    name: String,
+    /// Flows that count.
+    flows: Vec<usize>,
+    /// `false` if further flows may count, whose start decides whether they are past the warm-up.
+    is_whole: bool,
+}
+
+/// Start from which flows count: that of the first flow, and the warm-up.
+struct CountedFrom {
+    /// Latest time that it can be; infinite if unknown, and minus infinity without a warm-up: every flow counts.
+    latest: f64,
+    /// `true` if it is known.
+    is_known: bool,
+}
+
+impl CountedFrom {
+    fn new(demands: &[Demand], warmup: f64) -> Self {
+        if warmup == 0.0 {
+            return CountedFrom { latest: f64::NEG_INFINITY, is_known: true };
+        }
+        let first = demands.iter().filter_map(|demand| demand.start).fold(f64::INFINITY, f64::min);
+        let waits = demands.iter().filter(|demand| demand.start.is_none());
+        CountedFrom { latest: first + warmup, is_known: waits.map(|demand| demand.earliest).all(|at| at >= first) }
+    }
+}
+
+fn parts(setup: &Setup, demands: &[Demand], counted_from: CountedFrom) -> Vec<Part> {
+    let workloads = &setup.flows.workloads;
+    let of = |name: &str, belongs: &dyn Fn(u16) -> bool| {
+        let own = || (0..demands.len()).filter(|number| belongs(demands[*number].workload));
+        let counts = |number: &usize| demands[*number].earliest >= counted_from.latest;
+        // Others may count too if their start, or that of the first flow, is not known.
+        let may_count = |number: usize| !counts(&number) && (demands[number].start.is_none() || !counted_from.is_known);
+        let is_whole = !own().any(may_count);
+        Part { name: name.to_string(), flows: own().filter(counts).collect(), is_whole }
+    };
+    let is_measured = |workload: u16| workloads.get(usize::from(workload)).is_none_or(|workload| workload.measured);
+    let mut parts = vec![of(ALL, &is_measured)];
+    if workloads.len() > 1 {
+        parts.extend(
+            workloads.iter().enumerate().map(|(number, workload)| of(&workload.name, &|of| usize::from(of) == number)),
+        );
+    }
+    parts
+}
+
+fn part_bounds(
+    setup: &Setup,
+    network: &Network<'_>,
+    demands: &[Demand],
+    part: &Part,
+    with_max_flow: bool,
+    bounds: &mut Bounds,
+) {
+    if part.flows.is_empty() {
+        return;
+    }
+    let mut families = families(network, demands, &part.flows);
+    if with_max_flow && !network.is_exact() {
+        bounds.loose.push("wire times of whole nanoseconds: no bounds of links between switches".into());
+    } else if with_max_flow {
+        let started = Instant::now();
+        match max_flow(network, demands, &part.flows) {
+            Ok(None) => {}
+            Ok(Some(flow)) => {
+                bounds.max_flow.push(cost(network, part, &flow, started.elapsed().as_secs_f64()));
+                families.push(by_lengths(network, demands, part, &flow));
+            }
+            Err(pairs) => bounds.loose.push(format!(
+                "{pairs} pairs of leaves with traffic, more than {MAX_PAIRS}: no linear program, cuts of leaves and groups alone"
+            )),
+        }
+    }
+    let kind = setup.fabric.fct_kind;
+    if kind == FctKind::Rx && (setup.fabric.pfc || setup.fabric.classes.len() > 1) {
+        bounds.loose.push(
+            "completion times begin with the first packet sent, which pauses or other classes may delay: flows alone and completion only".into(),
+        );
+    }
+    let search = Search { demands, part, kind, families: &families };
+    bounds.limits.extend(search.limits());
+}
+
+fn cost(network: &Network<'_>, part: &Part, flow: &MaxFlow, seconds: f64) -> MaxFlowCost {
+    let gap = (flow.routed.is_finite() && flow.routed > 0.0).then(|| (1.0 - flow.time / flow.routed).max(0.0));
+    MaxFlowCost {
+        workload: part.name.clone(),
+        pairs: flow.pairs,
+        paths: flow.paths,
+        rounds: flow.rounds,
+        time_us: flow.time / 1e6,
+        gap,
+        seconds,
+        links: longest(network, &flow.lengths, NAMED_LINKS),
+    }
+}
+
+/// Returns the machine of all links between switches, weighted by the lengths of a certificate.
+fn by_lengths(network: &Network<'_>, demands: &[Demand], part: &Part, flow: &MaxFlow) -> Family {
+    let topology = network.topology;
+    let costs = costs(network, &flow.lengths);
+    let mut from: BTreeMap<NodeId, Vec<f64>> = BTreeMap::new();
+    let mut jobs = vec![];
+    for number in &part.flows {
+        let demand = &demands[*number];
+        let (leaf, to) = (topology.edge_switch(demand.src), topology.edge_switch(demand.dst));
+        if leaf != to {
+            let distances = from.entry(leaf).or_insert_with(|| distances(topology, leaf, &costs));
+            let work = flow.work(demand.bytes(), distances[(to.0 - topology.hosts) as usize]);
+            jobs.push(core_job(*number, demand, work));
+        }
+    }
+    Family { machines: vec![("max-flow".into(), Machine::new(jobs))] }
+}
+
+struct Search<'s> {
+    demands: &'s [Demand],
+    part: &'s Part,
+    kind: FctKind,
+    families: &'s [Family],
+}
+
+/// A value in picoseconds, or a ratio, and what causes it.
+#[derive(Clone, Debug)]
+struct Found {
+    value: f64,
+    by: String,
+}
+
+impl Found {
+    fn alone(value: f64) -> Self {
+        Found { value, by: "a flow alone".into() }
+    }
+
+    fn raise(&mut self, value: f64, by: &str) {
+        if value > self.value {
+            *self = Found { value, by: by.to_string() };
+        }
+    }
+}
+
+impl Search<'_> {
+    fn limits(&self) -> Vec<Limit> {
+        let flows = || self.part.flows.iter().map(|number| &self.demands[*number]);
+        let ideal = flows().map(|flow| flow.ideal_of(self.kind)).fold(0.0, f64::max);
+        let mut limits = vec![];
+        let mut add = |metric: Metric, found: Option<Found>, scale: f64| {
+            if let Some(found) = found.filter(|found| !found.value.is_nan()) {
+                let value = found.value * (1.0 - PRECISION) / scale;
+                limits.push(Limit {
+                    workload: self.part.name.clone(),
+                    metric: metric.name().into(),
+                    value,
+                    by: found.by,
+                });
+            }
+        };
+        let rounded = |found: Found| Found { value: (found.value - ROUNDING).max(0.0), ..found };
+        let (slowest, slowdown) = self.slowest();
+        add(Metric::FctMean, self.mean(&|_| 1.0, 0.0).map(rounded), 1e6);
+        add(Metric::FctMax, Some(rounded(slowest.clone())), 1e6);
+        let share = |number: usize| 1.0 / self.demands[number].ideal_of(self.kind);
+        add(Metric::SlowdownMean, self.mean(&share, 1.0), 1.0);
+        add(Metric::SlowdownMax, Some(slowdown), 1.0);
+        if ideal > 0.0 {
+            add(Metric::FctRatioMax, Some(rounded(slowest)), ideal);
+        }
+        add(Metric::Completion, self.completion().map(rounded), 1e6);
+        limits
+    }
+
+    /// Returns the machine with the jobs whose clock is known, by the clock of the completion times.
+    fn clocked(&self, machine: &Machine) -> Machine {
+        let jobs = machine.jobs().iter().filter_map(|job| {
+            let demand = &self.demands[job.flow];
+            demand.start?;
+            match self.kind {
+                FctKind::Rx => job.turn.is_finite().then_some(*job),
+                FctKind::Ack => Some(crate::machine::Job {
+                    turn: 0.0,
+                    tail: job.tail + demand.back,
+                    after: job.after + demand.back,
+                    ..*job
+                }),
+            }
+        });
+        Machine::new(jobs.collect())
+    }
+
+    /// Returns the bounds of the longest completion time and of the largest slowdown.
+    fn slowest(&self) -> (Found, Found) {
+        let flows = || self.part.flows.iter().map(|number| &self.demands[*number]);
+        let alone = |flow: &Demand| flow.alone_of(self.kind);
+        let mut time = Found::alone(flows().map(alone).fold(0.0, f64::max));
+        let ratio = |flow: &Demand| (alone(flow) - ROUNDING) / flow.ideal_of(self.kind);
+        let mut slowdown = Found::alone(flows().map(ratio).fold(1.0, f64::max));
+        for (name, machine) in self.families.iter().flat_map(|family| &family.machines) {
+            let machine = self.clocked(machine);
+            let Some(span) = machine.span() else { continue };
+            time.raise(span.time, name);
+            let jobs = machine.jobs()[span.first..=span.last].iter();
+            let ideal = jobs.map(|job| self.demands[job.flow].ideal_of(self.kind)).fold(0.0, f64::max);
+            slowdown.raise((span.time - ROUNDING) / ideal, name);
+        }
+        (time, slowdown)
+    }
+
+    /// Returns the bound of the mean of `weight` times completion time, of which no value is less than `least`.
+    fn mean(&self, weight: &dyn Fn(usize) -> f64, least: f64) -> Option<Found> {
+        if !self.part.is_whole {
+            return None;
+        }
+        let alone = |number: usize| ((self.demands[number].alone_of(self.kind) - ROUNDING) * weight(number)).max(least);
+        let all: f64 = self.part.flows.iter().map(|number| alone(*number)).sum();
+        let mut best = Found::alone(all);
+        for family in self.families {
+            let (mut sum, mut rest) = (0.0, all);
+            let mut largest: Option<Found> = None;
+            for (name, machine) in &family.machines {
+                let machine = self.clocked(machine);
+                let single: f64 = machine.jobs().iter().map(|job| alone(job.flow)).sum();
+                let rounding: f64 = machine.jobs().iter().map(|job| ROUNDING * weight(job.flow)).sum();
+                let shared = machine.total(weight) - rounding;
+                rest -= single;
+                sum += single.max(shared);
+                if shared > single {
+                    largest.get_or_insert(Found::alone(0.0)).raise(shared - single, name);
+                }
+            }
+            if let Some(largest) = largest {
+                let others = family.machines.len() - 1;
+                let by = match others {
+                    0 => largest.by,
+                    _ => format!("{} and {others} alike", largest.by),
+                };
+                best.raise(sum + rest, &by);
+            }
+        }
+        Some(Found { value: best.value / self.part.flows.len() as f64, by: best.by })
+    }
+
+    /// Returns the bound of the time from the first start to the last acknowledgement; `None` if no start is known.
+    fn completion(&self) -> Option<Found> {
+        if !self.part.is_whole {
+            return None;
+        }
+        let flows = || self.part.flows.iter().map(|number| &self.demands[*number]);
+        let first = flows().filter_map(|flow| flow.start).min_by(f64::total_cmp)?;
+        let starts = || flows().filter(|flow| flow.earliest.is_finite());
+        let ends = starts().map(|flow| flow.earliest + flow.alone() + flow.back);
+        let mut best = Found::alone(ends.fold(0.0, f64::max) - first);
+        for (name, machine) in self.families.iter().flat_map(|family| &family.machines) {
+            let jobs = machine.jobs().iter().filter(|job| job.start.is_finite());
+            let jobs = jobs.map(|job| crate::machine::Job { tail: job.tail + self.demands[job.flow].back, ..*job });
+            if let Some(end) = Machine::new(jobs.collect()).end() {
+                best.raise(end - first, name);
+            }
+        }
+        Some(best)
+    }
+}
