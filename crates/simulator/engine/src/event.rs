@@ -12,7 +12,7 @@ pub struct Event {
 }
 
 /// Event of the running window, ordered by `key` except for ties.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Due {
     /// Time since the start of the window in the upper half, order in the lower.
     pub(crate) key: u64,
@@ -27,8 +27,40 @@ impl Due {
         Due { key: (event.time - base) << 32 | u64::from(event.order), payload: event.payload }
     }
 
+    /// Returns key and payload as one number: compared without a branch for ties.
+    #[inline]
+    fn rank(self) -> u128 {
+        u128::from(self.key) << 64 | u128::from(self.payload)
+    }
+
     #[inline]
     pub(crate) fn event(self, base: u64) -> Event {
         Event { time: base + (self.key >> 32), order: self.key as u32, payload: self.payload }
+    }
+}
+
+impl Ord for Due {
+    #[inline]
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+impl PartialOrd for Due {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+    #[inline]
+    fn lt(&self, other: &Self) -> bool {
+        self.rank() < other.rank()
+    }
+    #[inline]
+    fn gt(&self, other: &Self) -> bool {
+        self.rank() > other.rank()
+    }
+    #[inline]
+    fn ge(&self, other: &Self) -> bool {
+        self.rank() >= other.rank()
     }
 }

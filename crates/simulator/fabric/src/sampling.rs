@@ -23,9 +23,9 @@ pub(crate) fn series(plan: &Plan<'_>, me: u16) -> Series {
     let asked = !measure.series_links.is_empty() || !measure.series_flows.is_empty() || measure.series_scheme;
     let mut series = Series::new(if asked { measure.series_interval.ps() } else { 0 });
     let mine = measure.series_links.iter().filter(|link| plan.owner_of_link(link.0) == me);
-    series.ports = mine.map(|link| (plan.port_of(link.0), Vec::new())).collect();
-    series.ports.sort_by_key(|port| port.0);
-    series.ports.dedup_by_key(|port| port.0);
+    series.ports = mine.map(|link| plan.port_of(link.0)).collect();
+    series.ports.sort_unstable();
+    series.ports.dedup();
     series.flows = measure.series_flows.iter().map(|&flow| FlowSamples { flow, ..FlowSamples::default() }).collect();
     if measure.series_scheme {
         let switches = (plan.hosts..plan.topology.nodes.len() as u32).map(NodeId);
@@ -83,12 +83,11 @@ pub(crate) fn sample(cx: &mut Ctx<'_>, hosts: &Hosts, switches: &Switches, start
     hold(cx, bytes, now);
     let Ctx { plan, ports, series, .. } = cx;
     let number = series.sample(start);
-    for index in 0..series.ports.len() {
-        if let Some((ahead, _)) = series.ports.get(index + FETCH) {
+    for (index, port) in series.ports.iter().enumerate() {
+        if let Some(ahead) = series.ports.get(index + FETCH) {
             ports.fetch_port(*ahead);
         }
-        let (port, samples) = &mut series.ports[index];
-        samples.push(sample_port(ports, *port));
+        series.sampled.push(sample_port(ports, *port));
     }
     for samples in &mut series.flows {
         sample_flow(plan, hosts, samples, number, now);

@@ -161,8 +161,10 @@ pub(crate) struct Series {
     interval: u64,
     next: u64,
     samples: Vec<SampleTime>,
-    /// Per port, and per sample.
-    pub(crate) ports: Vec<(PortId, Vec<SampledPort>)>,
+    /// Ports with a series, in order.
+    pub(crate) ports: Vec<PortId>,
+    /// Per sample, those of all ports: lists per port would grow at as many places, and displace more from the caches.
+    pub(crate) sampled: Vec<SampledPort>,
     pub(crate) flows: Vec<FlowSamples>,
     pub(crate) balancers: Option<Box<BalancerSamples>>,
     /// Bytes that each time of the last sample takes.
@@ -206,9 +208,8 @@ impl Series {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        let ports: usize = self.ports.iter().map(|port| port.1.capacity()).sum();
         let flows: usize = self.flows.iter().map(|f| f.sender.capacity()).sum();
-        ports * size_of::<SampledPort>() + flows * size_of::<(u32, SampledSender)>()
+        self.sampled.capacity() * size_of::<SampledPort>() + flows * size_of::<(u32, SampledSender)>()
     }
 }
 

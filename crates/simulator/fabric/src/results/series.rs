@@ -40,16 +40,13 @@ fn ports(plan: &Plan<'_>, partitions: &[Partition<'_>], end: Time) -> Vec<PortSe
     let of_link = |link: u32| {
         let owner = usize::from(plan.owner_of_link(link));
         let series = &partitions[owner].cx.series;
-        let recorded = series.ports.binary_search_by_key(&plan.port_of(link), |port| port.0);
-        let recorded = recorded.map_or(&[][..], |index| &series.ports[index].1);
-        let at_time = |(number, time): &(u32, u64)| port_sample(*time, &recorded[*number as usize]);
-        let known = times[owner].iter().take_while(|(number, _)| (*number as usize) < recorded.len()).count();
+        let at = series.ports.binary_search(&plan.port_of(link)).ok();
+        let sample = |&(number, time): &(u32, u64)| {
+            port_sample(time, &series.sampled[number as usize * series.ports.len() + at.unwrap_or_default()])
+        };
+        let recorded = at.map_or(&[][..], |_| &times[owner][..]);
         let ends = &plan.links[link as usize];
-        PortSeries {
-            from: name(ends.from),
-            to: name(ends.to),
-            samples: times[owner][..known].iter().map(at_time).collect(),
-        }
+        PortSeries { from: name(ends.from), to: name(ends.to), samples: recorded.iter().map(sample).collect() }
     };
     links.into_iter().filter(|_| plan.measure.series_interval > Time::ZERO).map(of_link).collect()
 }
