@@ -125,7 +125,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns the time at which the sender of the first message knows that all messages are received.
+    /// Returns the time at which all receipts have reached the sender of the first message.
     fn all_received(&self, schedule: &Schedule) -> Option<Time> {
         let home = schedule.message(0).rank;
         let ends = schedule.operations().iter().zip(&self.ends).filter_map(|(operation, ends)| match operation.work {

@@ -19,7 +19,7 @@ pub enum Algorithm {
     Tree,
     /// The same on two trees with half the vector each; a rank is an inner node of one of them at most.
     DoubleBinaryTree,
-    /// Reduce-scatter in the server, AllReduce across servers per rank of a server, all-gather in the server: rings.
+    /// Reduce-scatter in the server, all-reduce across servers per rank of a server, all-gather in the server: rings.
     Hierarchical,
     /// Tokens to experts by their popularity, and back.
     ExpertAllToAll,

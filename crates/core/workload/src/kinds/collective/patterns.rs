@@ -27,8 +27,8 @@ pub(super) fn steps(
     }
 }
 
-/// Returns receiver and bytes of a step of a hierarchical AllReduce: `local` ranks of a server, consecutive, reduce-scatter
-/// among them, AllReduce with the ranks of the same place in the other servers, all-gather in the server.
+/// Returns receiver and bytes of a step of a hierarchical all-reduce: `local` ranks of a server, consecutive, reduce-scatter
+/// among them, all-reduce with the ranks of the same place in the other servers, all-gather in the server.
 pub(super) fn hierarchical(ranks: u32, local: u32, size: u64, step: u32, rank: u32) -> (u32, u64) {
     let (first, place, servers) = (rank / local * local, rank % local, ranks / local);
     let within = (first + (place + 1) % local, size.div_ceil(u64::from(local)));
@@ -57,7 +57,7 @@ fn chunk(
     Dependency::received(operation)
 }
 
-/// Appends an AllReduce on a tree: each of `chunks` chunks of `bytes` is summed on the way up, and the result goes down.
+/// Appends an all-reduce on a tree: each of `chunks` chunks of `bytes` is summed on the way up, and the result goes down.
 pub(super) fn tree(schedule: &mut Schedule, tree: &Tree, chunks: u32, bytes: u64) {
     let ranks = tree.parent.len();
     let (mut up, mut down) = (vec![vec![]; ranks], vec![vec![]; ranks]);

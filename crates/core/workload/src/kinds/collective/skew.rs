@@ -6,7 +6,7 @@ use anabranch_random::{Stream, exp, ln};
 /// Returns the bytes that each rank sends to each expert, by group, repetition and expert.
 ///
 /// The k-th most popular of n experts gets k^-skew / (1^-skew + ... + n^-skew) of the tokens of every rank, rounded up to
-/// a byte. The order of the experts is drawn anew for each repetition.
+/// a byte. The order of the experts is drawn for each repetition.
 pub(super) fn bytes(
     context: &Context<'_>,
     (groups, repetitions): (u32, u32),

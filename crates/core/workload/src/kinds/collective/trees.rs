@@ -1,4 +1,4 @@
-//! Trees of ranks for AllReduce.
+//! Trees of ranks for all-reduce.
 
 /// A tree of ranks.
 #[derive(Clone, Debug)]

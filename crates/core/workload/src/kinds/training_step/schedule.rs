@@ -41,7 +41,7 @@ fn passes(stage: u32, stages: u32, microbatches: u32) -> Vec<Pass> {
     passes
 }
 
-/// Appends a ring AllReduce of `bytes` among `members`, each of which has its part of the sum after `ready`. Returns the
+/// Appends a ring all-reduce of `bytes` among `members`, each of which has its part of the sum after `ready`. Returns the
 /// event after which each has the result.
 fn ring(schedule: &mut Schedule, members: &[u32], bytes: u64, step: u32, ready: &[Vec<Dependency>]) -> Vec<Dependency> {
     let ranks = members.len();

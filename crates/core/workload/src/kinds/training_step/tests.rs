@@ -9,7 +9,7 @@ fn sent(flows: &[Flow], of: impl Fn(&&Flow) -> bool) -> (usize, u64) {
     (own.len(), own.iter().map(|flow| flow.size).sum())
 }
 
-/// Megatron-LM: per layer and microbatch four AllReduces of the activations among tp ranks, activations and their gradients
+/// Megatron-LM: per layer and microbatch four all-reduces of the activations among tp ranks, activations and their gradients
 /// between stages, gradients of layers/pp/tp of the model among replicas.
 #[test]
 fn bytes_are_those_of_megatron() {
