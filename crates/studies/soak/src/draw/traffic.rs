@@ -53,6 +53,7 @@ pub(super) fn draw(dice: &mut Dice, draft: &Draft, number: u64) -> Draft {
             .text("placement", dice.pick(&["packed", "random"]))
             .raw("ranks", dice.number(2, 12)),
         "collective" => collective(dice, section),
+        "training-step" => training_step(dice, section),
         "training-rounds" => section
             .raw("rounds", dice.number(1, 5))
             .raw("ranks", dice.number(2, 6))
@@ -85,6 +86,21 @@ fn sizes(dice: &mut Dice) -> String {
         true => dice.pick(&["64KiB", "100B"]).into(),
         false => dice.one(SIZE_DISTRIBUTIONS).name.into(),
     }
+}
+
+fn training_step(dice: &mut Dice, section: Section) -> Section {
+    let [dp, tp, pp] = dice.one(&[[2, 1, 1], [1, 2, 1], [1, 1, 2], [2, 2, 1], [1, 2, 2], [2, 2, 2]]);
+    section
+        .raw("dp", dp)
+        .raw("tp", tp)
+        .raw("pp", pp)
+        .raw("ranks", dp * tp * pp)
+        .raw("layers", pp * dice.one(&[1, 2]))
+        .raw("microbatches", dice.number(1, 3))
+        .text("activations", dice.pick(&["1B", "10kB"]))
+        .text("gradients", dice.pick(&["1B", "100kB"]))
+        .text("forward", dice.pick(&["0ps", "2us"]))
+        .raw("repetitions", dice.one(&[1, 1, 2]))
 }
 
 fn collective(dice: &mut Dice, section: Section) -> Section {
