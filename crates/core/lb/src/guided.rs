@@ -262,6 +262,10 @@ pub trait GuidedSwitch {
     fn named(&self, hop: u8, over_local: bool, ev: u16) -> u32;
     /// Returns the type of a path with so many local and global links ([`GuidedPath::kind`]); `None` if no path has it.
     fn path_type(&self, local: u8, global: u8) -> Option<u8>;
+    /// Returns `true` unless a port of this switch, or the default path behind it, is known to be dead.
+    fn is_live(&self, _port: u32) -> bool {
+        true
+    }
     /// Returns the bytes queued at a port of this switch in the classes that matter to the packet.
     fn queue(&mut self, port: u32) -> u64;
     /// Returns the bytes queued at a port of any switch at the last snapshot; 0 without snapshots.

@@ -120,7 +120,7 @@ fn second_ports<G: GuidedSwitch>(category: Category, over_local: bool, source: u
         }
     };
     let misroutes = |port: &u32| !(dragonfly && at.is_local(here, *port)) && at.peer(here, *port) != source;
-    (0..at.ports(here)).filter(misroutes).filter(continues).collect()
+    (0..at.ports(here)).filter(misroutes).filter(|port| at.is_live(*port)).filter(continues).collect()
 }
 
 impl SwitchScheme for CoarseGuided {

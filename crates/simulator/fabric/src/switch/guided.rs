@@ -62,6 +62,12 @@ impl GuidedSwitch for At<'_, '_> {
     fn path_type(&self, local: u8, global: u8) -> Option<u8> {
         self.guided.guide.guidance().category(PathType { local, global })
     }
+    fn is_live(&self, port: u32) -> bool {
+        let (guide, tables) = (&self.guided.guide, &self.cx.tables);
+        !tables.any_dead
+            || !tables.dead[guide.link_at(self.here, port).0 as usize]
+                && !guide.default_is_dead(guide.peer(self.here, port), self.to, &tables.dead)
+    }
     fn queue(&mut self, port: u32) -> u64 {
         let link = self.guided.guide.link_at(self.here, port).0;
         self.cx.ports.backlog(self.cx.plan.port_of(link), self.cx.now)
