@@ -19,8 +19,9 @@ use anabranch_scenario::{
     scenario::Scenario,
 };
 use anabranch_study::{
-    compare::{ComparePlan, Compared, Permission, Request},
+    compare::{ComparePlan, Compared, ComputeLimits, Permission, Request},
     hold::Hold,
+    limits::limits,
 };
 use serde_json::{Value, json};
 
@@ -82,7 +83,7 @@ fn compare_on(arguments: &Compare, scenario: &Scenario, backend: &'static Backen
         Some(sequential) => run_until_decided(arguments, scenario, backend, sequential, &directory)?,
         None => {
             let plan = ComparePlan::new(scenario, &Request { backend, ..request(&arguments.entries) })?;
-            let plan = ComparePlan { with_limits: arguments.bound, ..plan };
+            let plan = ComparePlan { with_limits: arguments.bound.then_some(limits as ComputeLimits), ..plan };
             let options = &arguments.options;
             let compared = run_plan(&plan, scenario, &directory, permission(arguments), options, &mut Seen::default())?;
             (plan, compared)

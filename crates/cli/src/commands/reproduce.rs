@@ -10,7 +10,7 @@ use crate::{
 };
 use anabranch_claims::{
     ClaimSet, PaperPlan, Reproduction, ReproductionOutcome, ReproductionSettings, Scale, StoredRows, StudyPlan,
-    claim_sets, pages, summary_text,
+    claim_sets, pages, summary_text, with_changes,
 };
 use anabranch_scenario::ScenarioError;
 use anabranch_study::sweep::Again;
@@ -27,7 +27,7 @@ pub(crate) fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     if let Some(claim) = &arguments.why {
         return why(&claim_sets, claim, scale, arguments);
     }
-    let claim_sets = with_changes(&claim_sets, arguments)?;
+    let claim_sets = changed(&claim_sets, arguments)?;
     let root = arguments.write_docs.as_deref().map(repository).transpose()?;
     let all = claim_sets.clone();
     let reproduction = Reproduction::new(claim_sets, scale, arguments.figure.as_deref(), &arguments.only)?;
@@ -75,13 +75,13 @@ pub(super) fn settings(arguments: &Reproduce) -> ReproductionSettings {
 
 /// Returns the claim sets under the settings and seeds of the command line. A setting counts for the papers that take it; one at
 /// least must.
-fn with_changes(claim_sets: &[ClaimSet], arguments: &Reproduce) -> Result<Vec<ClaimSet>, ScenarioError> {
-    let mut changed = claim_sets.to_vec();
+fn changed(claim_sets: &[ClaimSet], arguments: &Reproduce) -> Result<Vec<ClaimSet>, ScenarioError> {
+    let mut sets = claim_sets.to_vec();
     for change in &arguments.set {
         let mut refused = None;
         let mut taken = false;
-        for set in &mut changed {
-            match set.with_changes(std::slice::from_ref(change), None) {
+        for set in &mut sets {
+            match with_changes(set, std::slice::from_ref(change), None) {
                 Ok(other) => (*set, taken) = (other, true),
                 Err(error) => refused = Some(error),
             }
@@ -90,7 +90,7 @@ fn with_changes(claim_sets: &[ClaimSet], arguments: &Reproduce) -> Result<Vec<Cl
             return Err(error);
         }
     }
-    changed.iter().map(|set| set.with_changes(&[], arguments.seed)).collect()
+    sets.iter().map(|set| with_changes(set, &[], arguments.seed)).collect()
 }
 
 fn repository(root: &Path) -> Result<&Path, ScenarioError> {

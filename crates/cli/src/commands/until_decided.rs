@@ -11,7 +11,10 @@ use anabranch_scenario::{
     backend::BackendEntry,
     scenario::{MAX_SEEDS, Scenario},
 };
-use anabranch_study::compare::{ComparePlan, Compared, Permission, Request};
+use anabranch_study::{
+    compare::{ComparePlan, Compared, ComputeLimits, Permission, Request},
+    limits::limits,
+};
 use std::path::Path;
 
 /// Seeds of the first test, unless `--seeds` names them.
@@ -86,7 +89,11 @@ pub(super) fn run_until_decided(
         let seeds = looks.next().copied();
         let asked = Request { backend, seeds, ..request(&arguments.entries) };
         let until_decided = Some(sequential.clone());
-        let plan = ComparePlan { until_decided, with_limits: arguments.bound, ..ComparePlan::new(scenario, &asked)? };
+        let plan = ComparePlan {
+            until_decided,
+            with_limits: arguments.bound.then_some(limits as ComputeLimits),
+            ..ComparePlan::new(scenario, &asked)?
+        };
         if plan.schemes.len() < 2 {
             return Err(ScenarioError::new("--until-decided: found one load balancer, nothing to decide")
                 .help("give several with --schemes A,B,...")

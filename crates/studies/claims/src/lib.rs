@@ -28,6 +28,7 @@ mod why;
 mod why_tests;
 mod words;
 
+pub use changes::with_changes;
 pub use claim::{Best, Claim, ClaimKind, Operand, Published, Reduce, Take};
 pub use claim_set::{ClaimSet, PAPERS, Paper, claim_sets};
 pub use docs::{Page, pages};

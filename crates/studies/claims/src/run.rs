@@ -11,8 +11,8 @@ use super::{
     text,
 };
 use anabranch_report::{
-    FailedRun, Limits, Manifest, OutputDir, SweepRun, create_store, failed_file, is_complete_run, read_summary,
-    store_directory, write_claims,
+    FailedRun, Manifest, OutputDir, SweepRun, create_store, failed_file, is_complete_run, read_limits_file,
+    read_summary, store_directory, write_claims, write_limits_file,
 };
 use anabranch_scenario::{
     backend::{BackendEntry, SIMULATOR},
@@ -320,7 +320,7 @@ impl Reproduction {
                 observer.note(&format!("{id}: bounds and reference of {}", plan.sweep.name(number)));
                 let Some(limits) = limits_of(&scenario, settings.threads, observer)? else { continue };
                 create_store(directory, VERSION, REPRODUCE)?;
-                limits.write_alone(&path)?;
+                write_limits_file(&limits, &path)?;
             }
         }
         Ok(())
@@ -453,7 +453,7 @@ impl FinishedRuns<'_> {
             let limits = |run: &SweepRun| {
                 let number = plan.sweep.plan.runs.iter().position(|other| other.run == run.run)?;
                 let scenario = plan.sweep.scenario(number).ok()?;
-                Limits::read_alone(&limits_file(self.directory, &flows_key(&scenario))).ok().flatten()
+                read_limits_file(&limits_file(self.directory, &flows_key(&scenario))).ok().flatten()
             };
             let found = Rows::gather(plan, &paper_plan.required[id], &place, &limits, threads)?;
             if !found.rows.is_empty() {

@@ -1,6 +1,7 @@
 //! Causes of a claim's verdict: its open parameters and readings are turned one at a time, then in pairs.
 
 use super::{
+    changes::{sweeps, with_changes},
     claim::Claim,
     claim_set::{ClaimSet, Paper},
     judge::Judged,
@@ -286,7 +287,7 @@ fn turns(
     let studies = || claim.studies_at(scale).iter().filter_map(|id| claim_set.study(id));
     let mut turns = vec![];
     for key in &claim.ours {
-        if studies().all(|study| study.sweeps(key)) {
+        if studies().all(|study| sweeps(study, key)) {
             left_out.push(format!("{key}: its studies run several values already"));
             continue;
         }
@@ -305,7 +306,7 @@ fn turns(
     for reading in claim_set.readings_of(claim) {
         let swept = reading.set.iter().find_map(|change| {
             let key = change.split('=').next().unwrap_or_default().trim();
-            studies().all(|study| study.sweeps(key)).then(|| key.to_string())
+            studies().all(|study| sweeps(study, key)).then(|| key.to_string())
         });
         if let Some(key) = swept {
             left_out.push(format!("reading {}: the studies run several values of {key} already", reading.id));
@@ -334,7 +335,8 @@ fn changed(claim_set: &ClaimSet, claim: &Claim, scale: Scale, turns: &[Turn]) ->
     // Readings are turns here, and judged one by one.
     other.claims[0].readings = vec![];
     for turn in turns {
-        other = other.with_changes(&turn.set, None).map_err(|error| error.of(&turn.words()).at(claim.place.clone()))?;
+        other =
+            with_changes(&other, &turn.set, None).map_err(|error| error.of(&turn.words()).at(claim.place.clone()))?;
         let entry = |name: &str| {
             turn.entries.iter().find(|(own, _)| own == name).map_or(name.to_string(), |(_, other)| other.clone())
         };

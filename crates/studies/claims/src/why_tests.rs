@@ -176,13 +176,13 @@ fn a_claim_that_holds_under_some_readings_alone_is_marked() {
 #[test]
 fn settings_and_seeds_of_the_command_line_reach_the_studies() {
     let set = claim_set(&format!("{EXAMPLE}{OPEN}")).unwrap();
-    let changed = set.with_changes(&["load_balancer.prime.p_ecn=40".to_string()], Some(1001)).unwrap();
+    let changed = with_changes(&set, &["load_balancer.prime.p_ecn=40".to_string()], Some(1001)).unwrap();
     let plans = super::paper_plan::plans(&changed, Scale::Quick).unwrap();
     assert_eq!(plans["sizes"].sweep.plan.seeds, [1001, 1002]);
     assert!(plans["sizes"].size(Scale::Quick).contains("load_balancer.prime.p_ecn=40"));
-    let error = set.with_changes(&["load_balancer.prime.p_enc=40".to_string()], None).err().expect("an error");
+    let error = with_changes(&set, &["load_balancer.prime.p_enc=40".to_string()], None).err().expect("an error");
     assert!(error.to_string().contains("no study of hopper takes it"), "{error}");
     // A key that the only other study lacks is swept by one: the sweep stays.
-    let swept = set.with_changes(&["workload.0.size=1KiB".to_string()], None).unwrap();
+    let swept = with_changes(&set, &["workload.0.size=1KiB".to_string()], None).unwrap();
     assert_eq!(swept.studies[0].set, set.studies[0].set);
 }

@@ -341,6 +341,77 @@ impl Comparison {
         self.main_metrics.get(workload).copied().unwrap_or(self.main_metric)
     }
 
+    /// Returns the comparison with its values over `limits`. A scheme that lacks a seed, or with unfinished flows, has none.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Option<&Limits>) -> Self {
+        let Some(limits) = limits else { return self };
+        for row in &mut self.rows {
+            let is_whole = limits.schemes.contains(&row.scheme)
+                && row.ranks()
+                && row.seeds == self.compared_seeds.len()
+                && row.unfinished_flows == 0;
+            let Some(mean) = row.mean.filter(|_| is_whole) else { continue };
+            let over = |of| {
+                let limit = limits.mean(&self.compared_seeds, &row.workload, row.metric, of)?;
+                (limit > 0.0).then_some(mean / limit)
+            };
+            row.over_bound = over(|limit| limit.bound);
+            row.over_reference = over(|limit| limit.reference);
+        }
+        self.limits = Some(limits.clone());
+        self
+    }
+
+    /// Returns the metric whose bound a table of `workload` shows: that of the ranking, or the mean completion time.
+    pub(crate) fn bounded_metric(&self, workload: &str) -> Option<&'static str> {
+        let has = |metric: &&'static str| {
+            self.schemes
+                .iter()
+                .filter_map(|scheme| self.row(workload, scheme, metric))
+                .any(|row| row.over_bound.is_some())
+        };
+        [self.main_metric_of(workload), "fct_mean"].into_iter().find(has)
+    }
+
+    /// Returns the values over bound and reference of each scheme, with headings; empty if none is known.
+    pub(crate) fn over_limits(&self, workload: &str) -> Vec<(String, Vec<Option<f64>>)> {
+        let column = |metric: &str, of: fn(&ComparisonRow) -> Option<f64>| {
+            let value = |scheme: &String| self.row(workload, scheme, metric).and_then(of);
+            self.schemes.iter().map(value).collect::<Vec<_>>()
+        };
+        let main = self.main_metric_of(workload);
+        let title = |metric: &str, what: &str| match metric == main {
+            true => what.to_string(),
+            false => format!("FCT mean {what}"),
+        };
+        let bound = self.bounded_metric(workload);
+        let bound = bound.map(|metric| (title(metric, "over bound"), column(metric, |row| row.over_bound)));
+        let reference = ("over reference".to_string(), column(main, |row| row.over_reference));
+        bound.into_iter().chain([reference]).filter(|(_, values)| values.iter().any(Option::is_some)).collect()
+    }
+
+    /// Returns what bound and reference are, a line each; empty without limits.
+    pub(crate) fn limit_lines(&self) -> Vec<String> {
+        let Some(limits) = &self.limits else { return vec![] };
+        let mut lines = vec![];
+        for workload in self.shown(false) {
+            if let Some((metric, by)) =
+                self.bounded_metric(workload).and_then(|metric| Some((metric, limits.by(workload, metric)?)))
+            {
+                let of =
+                    if self.workloads().len() > 1 { format!(" of {}", self.label(workload)) } else { String::new() };
+                lines.push(format!(
+                    "bound{of}: no load balancer has a lower {metric}; limited by {by} (proven; fractional and without time, so it may be loose)"
+                ));
+            }
+        }
+        lines.extend(limits.loose.iter().map(|reason| format!("bound is loose: {reason}")));
+        if limits.rows.iter().any(|row| row.reference.is_some()) {
+            lines.push(format!("reference, which proves nothing: {}", limits.reference));
+        }
+        lines
+    }
+
     /// Returns the missing runs: per requested scheme, the seeds that other schemes have and it lacks.
     pub fn missing(&self) -> Vec<(&str, Vec<u64>)> {
         let lacks =

@@ -5,7 +5,7 @@ use crate::{
     error::ReportError,
     figures::{Caption, Figure, FigureFiles, FigureStyle, PAGE_LAYOUT, draw_all, stage_style, style_folder},
     json::to_json,
-    limits::Limits,
+    limit_files::read_limits,
     manifest::{FileEntry, Manifest},
     names::{PAGE, SUMMARY, SWEEP, VIEW},
     output::OutputDir,
@@ -34,7 +34,7 @@ fn compared(dir: &Path, data: &Dataset) -> Option<Comparison> {
     let named = data.manifest.baseline.as_ref().filter(has_run);
     let baseline = named.or(schemes.iter().find(has_run))?.clone();
     let comparison = Comparison::planned(&data.summaries, &schemes, &baseline, data.manifest.until_decided.as_ref());
-    Some(comparison.with_limits(Limits::read(dir).ok().flatten().as_ref()))
+    Some(comparison.with_limits(read_limits(dir).ok().flatten().as_ref()))
 }
 
 /// Draws the figures of the run, comparison or sweep in `dir`, writes `report.html` from its rows, and returns the page's path.

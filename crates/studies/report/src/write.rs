@@ -6,7 +6,7 @@ use crate::{
     error::ReportError,
     figures::style_folder,
     json::to_json,
-    limits::Limits,
+    limit_files::read_limits,
     manifest::{FileEntry, Manifest, Provenance, ResultKind},
     meta::RunMeta,
     names::{ATTEMPT, COMPARISON_FILES, INTERRUPTED, PAGE, SUMMARY, run_directory},
@@ -269,7 +269,7 @@ pub fn write_partial_comparison(
     missing: Option<&str>,
 ) -> Result<Comparison, ReportError> {
     let comparison = Comparison::planned(runs, schemes, baseline, provenance.until_decided.as_ref())
-        .with_limits(Limits::read(dir)?.as_ref());
+        .with_limits(read_limits(dir)?.as_ref());
     let first = runs.first();
     let name = |run: &Summary| format!("{}/seed{}", run.scheme, run.seed);
     let rows = |run: &Summary| {

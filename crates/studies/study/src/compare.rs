@@ -6,7 +6,6 @@ use crate::{
     entries::Entries,
     hold::Hold,
     input_error,
-    limits::limits,
     lock::{Lock, is_unsupported},
     results::{Destination, Found, RunError, look, provenance, run_unless},
     schedule::{Observer, Step, Work, work_off},
@@ -15,7 +14,7 @@ use anabranch_backend::{Progress, Setup};
 use anabranch_report::{
     COMPARISON_FILES, ColumnKind, Comparison, Inputs, Label, Limits, Manifest, Member, OutputDir, Provenance,
     ResultKind, Sequential, Side, Summary, begin_comparison, comparison_output, disk, gather_runs, is_of_others,
-    run_directory, write_partial_comparison,
+    read_limits, run_directory, write_limits, write_partial_comparison,
 };
 use anabranch_scenario::{backend::BackendEntry, error::ScenarioError, machine::VERSION, scenario::Scenario};
 use std::{
@@ -38,6 +37,9 @@ pub struct Job {
     pub scenario: Scenario,
 }
 
+/// Computes the limits of every seed of a plan that the earlier ones lack, on a number of threads.
+pub type ComputeLimits = fn(&ComparePlan, &Scenario, Option<Limits>, usize, &dyn Observer) -> Result<Limits, RunError>;
+
 /// Plan of a comparison. All load balancers get the same flows: the traffic is drawn from the seed alone.
 #[derive(Clone, Debug)]
 pub struct ComparePlan {
@@ -53,8 +55,8 @@ pub struct ComparePlan {
     pub backend: &'static BackendEntry,
     /// Plan by which seeds are added until the differences are decided; `None` for a fixed number.
     pub until_decided: Option<Sequential>,
-    /// `true` if bounds and reference of the flows are computed for the results.
-    pub with_limits: bool,
+    /// Computes bounds and reference of the flows for the results; `None` if they are not requested.
+    pub with_limits: Option<ComputeLimits>,
 }
 
 impl ComparePlan {
@@ -81,7 +83,7 @@ impl ComparePlan {
             jobs,
             backend: request.backend,
             until_decided: None,
-            with_limits: false,
+            with_limits: None,
         })
     }
 }
@@ -466,11 +468,14 @@ impl Execution<'_> {
         }
         self.taken.check()?;
         let any = done.summaries.iter().any(Option::is_some);
-        if any && self.plan.with_limits && done.summaries.iter().all(Option::is_some) {
+        if let Some(compute) = self.plan.with_limits
+            && any
+            && done.summaries.iter().all(Option::is_some)
+        {
             self.write(&done)?;
-            let earlier = Limits::read(self.directory)?;
-            let limits = limits(self.plan, self.scenario, earlier, self.threads, self.observer)?;
-            limits.write(self.directory)?;
+            let earlier = read_limits(self.directory)?;
+            let limits = compute(self.plan, self.scenario, earlier, self.threads, self.observer)?;
+            write_limits(&limits, self.directory)?;
         }
         let comparison = match any {
             true => Some(self.write(&done)?),

@@ -28,7 +28,7 @@ pub fn reference_words() -> String {
 ///
 /// # Errors
 /// [`RunError`] if the reference cannot be run. An interruption ends after the seed at hand.
-pub(crate) fn limits(
+pub fn limits(
     plan: &ComparePlan,
     scenario: &Scenario,
     earlier: Option<Limits>,
