@@ -72,6 +72,11 @@ pub fn job_rows(setup: &Setup, outcomes: &[FlowOutcome], flows: &[FlowRow]) -> J
     for job in &set.grouped {
         let of = FlowsOf::new(set, job);
         let mut ideals: Vec<(RankTimes, Option<Time>)> = vec![];
+        // The last hop's acknowledgement is at the relay; its trigger reaches the sender after the latency.
+        let relayed = |end: MessageEnd, hops: usize| MessageEnd {
+            acknowledged: end.acknowledged.map(|at| if hops > 1 { at.saturating_add(latency) } else { at }),
+            ..end
+        };
         let mut ideal = |message: u32, ready: Option<Time>| {
             let mut at = ready;
             let mut end = MessageEnd::default();
@@ -81,7 +86,7 @@ pub fn job_rows(setup: &Setup, outcomes: &[FlowOutcome], flows: &[FlowRow]) -> J
                 end = MessageEnd { received: after(row.ideal_rx), acknowledged: after(row.ideal_ack) };
                 at = end.received;
             }
-            end
+            relayed(end, of.of(message - job.first).len())
         };
         job.times(latency, &mut ideal, &mut |repetition| {
             let completion = Span::of(repetition.ranks).completion();
@@ -90,8 +95,10 @@ pub fn job_rows(setup: &Setup, outcomes: &[FlowOutcome], flows: &[FlowRow]) -> J
         let mut measured = |message: u32, _: Option<Time>| {
             let mut last = of.of(message - job.first).iter().map(|flow| &outcomes[*flow as usize]);
             let unknown = MessageEnd::default();
-            last.next_back()
-                .map_or(unknown, |last| MessageEnd { received: last.received, acknowledged: last.acknowledged })
+            let end = last
+                .next_back()
+                .map_or(unknown, |last| MessageEnd { received: last.received, acknowledged: last.acknowledged });
+            relayed(end, of.of(message - job.first).len())
         };
         let flow_of = |message: Option<u32>| message.and_then(|message| of.of(message - job.first).last().copied());
         let host_of = |endpoint: u32| set.servers.as_ref().map_or(endpoint, |servers| servers.nic_of(endpoint));

@@ -1,9 +1,9 @@
 //! Synthetic results on a leaf-spine network, for the tests and the gallery.
 
 use anabranch_outcome::{
-    Balance, Conservation, Counters, FlowCounters, FlowRow, FlowSample, FlowSeries, FlowStatus, GroupRow, JobFlowRow,
-    JobRows, LinkRow, Measures, PacketKind, PortSample, PortSeries, QueueStats, RankRow, RunResult, RunRows,
-    SchemeSample, SchemeSeries, TraceEvent, TraceRow, UplinkCount, Watched,
+    Balance, Conservation, Counters, FlowCounters, FlowRow, FlowSample, FlowSeries, FlowStatus, GpuPortStats, GpuRow,
+    GroupRow, JobFlowRow, JobRows, LinkRow, Measures, PacketKind, PortSample, PortSeries, QueueStats, RankRow,
+    RunResult, RunRows, SchemeSample, SchemeSeries, TraceEvent, TraceRow, UplinkCount, Watched,
 };
 use anabranch_random::Stream;
 use anabranch_report::{FctKind, Formats, Provenance, ReportError, RunMeta, Summary, WorkloadMeta};
@@ -226,6 +226,8 @@ pub(crate) fn add_measurements(result: &mut RunRows) {
             (0..40).map(|n| (n, (1e9 * (1.0 - link.utilisation) * link.utilisation.powi(n as i32)) as u64)).collect();
     }
     result.jobs = jobs();
+    let egress = GpuPortStats { bytes: 4000, messages: 2, utilisation: 0.25, longest_wait: Time::from_ns(80) };
+    result.gpus = vec![GpuRow { gpu: 1, server: 0, host: 1, rate_bps: 3_600_000_000_000, egress, ..GpuRow::default() }];
     result.series = vec![PortSeries {
         from: "leaf0".to_string(),
         to: "spine0".to_string(),
