@@ -7,7 +7,7 @@ use anabranch_units::Bytes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::{net::IpAddr, path::PathBuf};
 
-/// Simulate, compare and run load balancing for RDMA and Ultra Ethernet over many paths
+/// Simulate, compare and run load balancing for RDMA and Ultra Ethernet
 #[derive(Debug, Parser)]
 #[command(name = "anabranch", version, arg_required_else_help = true)]
 pub(crate) struct Arguments {
