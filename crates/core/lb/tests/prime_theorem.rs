@@ -1,9 +1,9 @@
 //! Theorem 1 of PRIME. The public text has lost it but for its content: "balancing the traffic in the uplinks, prevent
 //! downlinks to be overloaded" (§III-D). As it is stated and proved in specification 5.3:
 //!
-//! Let every flow spread its packets by the permutation round robin of Alg. 2. After n_f packets of each flow f, a link
-//! at which W values of the multi-part value lead to one of its P paths has between the sums of floor(n_f / w) and of
-//! ceil(n_f / w) of the flows that cross its tier towards it, w = U_0 for an uplink or downlink of a leaf, U_0 U_1 for
+//! Let every flow spread its packets by the permutation round robin of Alg. 2. After `n_f` packets of each flow f, a link
+//! at which W values of the multi-part value lead to one of its P paths has between the sums of `floor(n_f` / w) and of
+//! `ceil(n_f` / w) of the flows that cross its tier towards it, w = `U_0` for an uplink or downlink of a leaf, `U_0` `U_1` for
 //! one of the tier above. So no downlink has more than an even share and a packet per flow, at any time.
 
 use anabranch_lb::host::mp_ev::{Generator, PathEncoding};

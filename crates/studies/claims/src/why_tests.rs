@@ -180,7 +180,7 @@ fn settings_and_seeds_of_the_command_line_reach_the_studies() {
     let plans = super::paper_plan::plans(&changed, Scale::Quick).unwrap();
     assert_eq!(plans["sizes"].sweep.plan.seeds, [1001, 1002]);
     assert!(plans["sizes"].size(Scale::Quick).contains("load_balancer.prime.p_ecn=40"));
-    let error = with_changes(&set, &["load_balancer.prime.p_enc=40".to_string()], None).err().expect("an error");
+    let error = with_changes(&set, &["load_balancer.prime.p_enc=40".to_string()], None).expect_err("an error");
     assert!(error.to_string().contains("no study of hopper takes it"), "{error}");
     // A key that the only other study lacks is swept by one: the sweep stays.
     let swept = with_changes(&set, &["workload.0.size=1KiB".to_string()], None).unwrap();

@@ -7,7 +7,7 @@
 //! - Feedback of the first BDP is recorded, but takes effect only afterwards.
 //!
 //! A packet costs O(1) amortised (with `"generated"`, so does a penalty): penalised paths are outside the permutation.
-//! The history of a path takes ceil(log2(p_max + 1)) bits in hardware, p_max being the largest penalty (PRIME §III-D;
+//! The history of a path takes `ceil(log2(p_max` + 1)) bits in hardware, `p_max` being the largest penalty (PRIME §III-D;
 //! specification 5.4 has the budget).
 
 mod context;

@@ -90,7 +90,8 @@ impl PartHistory {
     /// Sets the permutation to the paths that are alive and, if `heeded`, without penalty.
     pub(super) fn apply(&self, generator: &mut Generator, heeded: bool) {
         for path in 0..self.shape.paths() as u16 {
-            generator.set(path, !self.is_dead(path) && !(heeded && self.waits(path)));
+            let is_usable = !heeded || !self.waits(path);
+            generator.set(path, is_usable && !self.is_dead(path));
         }
     }
 
