@@ -245,7 +245,7 @@ fn find_paths(from: SocketAddr, to: SocketAddr, wire: &WireParameters) -> Result
     Ok((SocketAddr::new(from.ip(), first), paths))
 }
 
-/// Fails if no network lies between the local endpoint and the peer whose switches could be asked for paths.
+/// Fails if no network with switches, which state the paths, is between the local endpoint and the peer.
 fn check_network(to: SocketAddr) -> Result<(), Failure> {
     if !to.ip().is_loopback() {
         return Ok(());

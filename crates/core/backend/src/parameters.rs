@@ -109,7 +109,7 @@ choices! {
 choices! {
     /// Paths of acknowledgements, and of replies to probes, on Dragonflies and Slim Flies.
     pub enum ReplyPaths {
-        /// The minimal path of the default tables, whatever path the data took.
+        /// The minimal path of the default tables, regardless of the path of the data.
         Default = "default",
         /// The path that the switch scheme gives a packet with their entropy value, which is that of the data: "we assume
         /// the receiver keeps the same EV for the response" (Spritz §IV). Switches route it as they route data.

@@ -304,7 +304,7 @@ mod tests {
         }
     }
 
-    /// Holds every packet but the first for a microsecond, or until a probe is answered.
+    /// Holds every packet but the first for a microsecond, or until a probe has its reply.
     #[derive(Default)]
     struct Probing {
         is_answered: bool,

@@ -260,7 +260,7 @@ pub trait GuidedSwitch {
     /// Returns the port that an entropy value selects at this switch, for a packet that has passed `hop` links, the
     /// last of them local or not (Spritz §III-A and B); the default port if the switch has no role.
     fn named(&self, hop: u8, over_local: bool, ev: u16) -> u32;
-    /// Returns the type of a path with so many local and global links ([`GuidedPath::kind`]); `None` if no path has it.
+    /// Returns the type of a path with these numbers of local and global links ([`GuidedPath::kind`]); `None` if no path has it.
     fn path_type(&self, local: u8, global: u8) -> Option<u8>;
     /// Returns `true` unless a port of this switch, or the default path behind it, is known to be dead.
     fn is_live(&self, _port: u32) -> bool {

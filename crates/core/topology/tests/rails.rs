@@ -99,7 +99,7 @@ fn leaf_r_of_a_pod_connects_nic_r_of_its_servers() {
     // Servers 0 and 1 on rail 2 share leaf 2, server 3 is in the next pod: leaf 6.
     let of = |server: u32, rail: u32| fabric.edge_switch(server * 4 + rail);
     assert_eq!(of(0, 2), of(1, 2));
-    // 2 spines with 4 cables each way (the default): 2 * 4 * 4.
+    // 2 spines with 4 cables each (the default): 2 * 4 * 4.
     let routes = Routes::shortest(&fabric, &[]);
     for (from, to) in [(of(0, 2), of(3, 2)), (of(0, 2), of(0, 3))] {
         assert_eq!((fabric.shortest_paths(&routes, from, to), count(&fabric, from, to)), (32, 32));

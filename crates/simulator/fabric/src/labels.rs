@@ -8,7 +8,7 @@ use anabranch_lb::{
 };
 use anabranch_topology::{NodeId, Routes};
 
-/// Values tried per path before paths without a value are given up.
+/// Values tried per path before paths without a value are skipped.
 const TRIES: u32 = 64;
 
 /// Switch schemes, for their hashes alone: those of a partition's switches are of no use for the whole path.

@@ -94,7 +94,7 @@ impl Packet {
         if matches!(self.kind, Kind::Ack | Kind::Nack) { self.payload } else { 0 }
     }
 
-    /// Returns the header that guided schemes read: of an acknowledgement, which has no room for one, from its flags and
+    /// Returns the header that guided schemes read: of an acknowledgement, which has no space for one, from its flags and
     /// its payload.
     #[inline]
     pub(crate) fn guided_header(&self) -> SwitchHeader {

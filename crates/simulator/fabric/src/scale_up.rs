@@ -76,7 +76,7 @@ pub(crate) struct ScaleUp {
     pub(crate) finished: u64,
 }
 
-/// The engine knows no later time.
+/// The engine has no later time.
 fn later(time: u64, span: u64) -> u64 {
     time.saturating_add(span).min(u64::MAX - 1)
 }

@@ -285,7 +285,7 @@ fn probes_count_as_queue_pairs() {
 }
 
 /// Hopper §3.2: profiled ports are one per path, eight in all. A move per round trip, some hundred of them, uses each: one is
-/// left out with a probability of 8 x (7/8)^100, 1 in 80,000.
+/// omitted with a probability of 8 x (7/8)^100, 1 in 80,000.
 #[test]
 fn profiled_ports_reach_every_path() {
     let topology = leaf_spine_128();
@@ -295,7 +295,7 @@ fn profiled_ports_reach_every_path() {
         setup.measure.uplink_counts = true;
         let host = setup.load_balancers[0].host.parameters_mut();
         host.set("ports", &text(ports)).unwrap();
-        // A probe after every round trip, and a move to whatever was probed.
+        // A probe after every round trip, and a move to the path that was probed.
         for (key, value) in [("th_probe", 0.0), ("th_cong", 0.0), ("delta_rtt", 1000.0), ("ttl_probe", 0.5)] {
             host.set(key, &Raw::Float(value)).unwrap();
         }

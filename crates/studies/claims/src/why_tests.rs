@@ -86,8 +86,8 @@ fn a_claim_without_anything_open_is_refused_with_its_place() {
     // Open, but no values to try.
     let (message, place, _) = refused(EXAMPLE, "ahead");
     assert!(message.contains("no [[open]] names values") && place.is_some(), "{message}");
-    let (message, _, remedy) = refused(EXAMPLE, "ahed");
-    assert!(message.contains("no claim `ahed`") && remedy.contains("`ahead`"), "{message} {remedy}");
+    let (message, _, remedy) = refused(EXAMPLE, "aheadd");
+    assert!(message.contains("no claim `aheadd`") && remedy.contains("`ahead`"), "{message} {remedy}");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn readings_and_open_parameters_are_checked() {
         ),
         ("entries = { prime = \"short\" }", "entries = { prime = \"shrt\" }", "short"),
         ("entries = { prime = \"short\" }", "entries = { reps = \"short\" }", "replaces no entry"),
-        ("claims = [\"ahead\"]", "claims = [\"ahed\"]", "did you mean `ahead`?"),
+        ("claims = [\"ahead\"]", "claims = [\"aheadd\"]", "did you mean `ahead`?"),
         ("values = [2, 40]", "values = []", "`values` is missing"),
         ("why = \"The paper gives none.\"", "", "`why` is missing"),
     ] {

@@ -110,7 +110,7 @@ fn figures_of_a_paper_fit_its_columns() {
             ] {
                 assert!(text.contains(words), "{}: {words}: {text}", path.display());
             }
-            // What it does not show, it does not explain; which panels stand side by side follows from the width.
+            // What it does not show, it does not explain; which panels are side by side follows from the width.
             let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
             let explains = ["slowdown_by_size", "fct_ratio"].contains(&stem.as_str());
             assert_eq!(text.contains("Intervals are 95 % confidence intervals"), explains, "{stem}: {text}");

@@ -428,7 +428,7 @@ mod tests {
             }
             assert_eq!(held, packet / 20, "of {packet}");
         }
-        // Each hold stands for one timeout of 10 us, and took 10 us and a packet of 83.2 ns less the gap.
+        // Each hold means one timeout of 10 us, and took 10 us and a packet of 83.2 ns less the gap.
         let counters = s.counters();
         assert_eq!((counters.created_flowlets, counters.hold_timeouts_ps), (20, 20 * 10_000_000));
         assert_eq!(counters.added_delay_ps, 20 * 3_083_200);

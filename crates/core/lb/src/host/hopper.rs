@@ -112,7 +112,7 @@ parameters! {
         outstanding: u32 = 1, source "ours: not given";
         /// Probes as soon as an ACK of the path is marked as well, before round trips reach `th_probe`.
         probe_on_ecn: bool = false, source "Hopper §3.1: named as an optimisation, not implemented there";
-        /// At chunk granularity: a flow that may move begins no chunk before its probes are answered. The wait ends early
+        /// At chunk granularity: a flow that may move begins no chunk before its probes have replies. The wait ends early
         /// where the replies still out are too late for a move, by `delta_rtt`.
         probe_wait: bool = true, source "Hopper Alg. 1: PROBEPATHS returns before SWITCHPATH (specification 2.3, point 1)";
         /// Effect of a retransmission timeout on the flow's path.

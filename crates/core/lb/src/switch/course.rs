@@ -61,7 +61,7 @@ impl Course {
 
 impl SwitchHeader {
     /// Returns what guided schemes wrote in 3 and 16 bits: the role of the next switch and the entropy value. A reply has
-    /// no room for the header of a data packet.
+    /// no space for the header of a data packet.
     pub fn course(&self) -> (u8, u16) {
         let course = Course::of(self);
         let role = match course.hop() {

@@ -38,7 +38,7 @@ impl<'a> Shape<'a> {
         let mut counts = vec![0; job.ranks as usize];
         let mut counted = Vec::with_capacity(operations.len());
         for (operation, dependents) in operations.iter().zip(&dependents) {
-            // An end that lets its own rank go on comes before a later one.
+            // A completion that lets its own rank go on comes before a later one.
             let is_last = |done: Done, place: u32| {
                 let goes_on = |&(on, by): &(Done, u32)| on == done && operations[by as usize].rank == place;
                 !dependents.iter().any(goes_on)

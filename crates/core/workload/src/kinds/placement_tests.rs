@@ -24,7 +24,7 @@ fn placements_are_read_and_written() {
     let file = Raw::Text("ranks.txt".into());
     assert_eq!(Placement::read(&file), Ok(Placement::File("ranks.txt".into())));
     assert_eq!(Placement::File("ranks.txt".into()).write(), file);
-    let near = Placement::read(&Raw::Text("pakced".into())).unwrap_err().to_string();
+    let near = Placement::read(&Raw::Text("packd".into())).unwrap_err().to_string();
     assert!(near.contains("did you mean `packed`"), "{near}");
 }
 

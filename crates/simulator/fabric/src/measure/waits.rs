@@ -17,7 +17,7 @@ pub(crate) struct Waits {
 // With a place of 32 bytes, a line of the processor's cache has those of two packets.
 const _: () = assert!(size_of::<Waits>() == 24);
 
-/// Bits of the time that [`Waits::longest`] leaves out.
+/// Bits of the time that [`Waits::longest`] omits.
 const FINE: u32 = 12;
 
 /// Marker of a reply of a complete flow; no order of arrivals has this value.

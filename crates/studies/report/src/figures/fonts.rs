@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 const IDENTITY: SystemInfo<'static> = SystemInfo { registry: Str(b"Adobe"), ordering: Str(b"Identity"), supplement: 0 };
 
-/// Fonts of a drawing in the order of their first use, each with its glyphs and the text that they stand for.
+/// Fonts of a drawing in the order of their first use, each with its glyphs and the text that they mean.
 #[derive(Debug, Default)]
 pub(super) struct PdfFonts {
     used: Vec<(fontdb::ID, BTreeMap<u16, String>)>,

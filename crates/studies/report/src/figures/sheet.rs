@@ -60,7 +60,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Arranges `panels`. `key`: what stands above them where there is no title.
+    /// Arranges `panels`. `key`: what is above them where there is no title.
     pub(crate) fn new(layout: Layout, panels: &Panels, key: &Key<'_>) -> Self {
         let Panels { panels, columns, width, min_width, height, flexible, beside, below } = *panels;
         let Some(full) = layout.width() else {

@@ -86,7 +86,7 @@ fn roce(dice: &mut Dice, transport: Section, lossless: bool) -> Section {
     if dice.once_in(5) {
         transport = transport.raw("ooo_window", dice.one(&[1, 5, 100]));
     }
-    // With room for a window of the largest packets.
+    // With space for a window of the largest packets.
     if dice.once_in(6) {
         transport = transport.text("nic_memory", dice.pick(&["1MB", "10MB"]));
     }

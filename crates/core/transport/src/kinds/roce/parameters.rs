@@ -87,7 +87,7 @@ parameters! {
         /// Maximum bytes of early packets per connection. With `nic_memory` each connection reserves them when it opens, and
         /// one that finds them taken accepts no early packet; without it, connections share what is free.
         reorder_memory: Never<Bytes> = Never::Never, source "Hopper §2: a buffer of one BDP takes 0.1 MB per connection";
-        /// Bytes of `nic_memory` that a queue pair occupies at each end. A probe is a queue pair of its sender until its reply.
+        /// Bytes of `nic_memory` that a queue pair occupies at each endpoint. A probe is a queue pair of its sender until its reply.
         qp_memory: Bytes = Bytes(375), source "Kalia et al., NSDI 2019 (Hopper's reference 16); Hopper §3.2";
         /// Acknowledgement of a packet that is early within `ooo_window`, with `irn-extended`.
         early_ack: EarlyAck = EarlyAck::Selective, source "Hopper §4.1.1: such a packet is acknowledged normally";

@@ -280,7 +280,7 @@ mod tests {
         assert_eq!([1, 2].map(|psn| arrives(psn).offset), [1, 1]);
         let refused = arrives(3);
         assert_eq!((refused.nack, refused.offset, refused.cumulative, refused.psn), (true, 0, 0, 3));
-        // 0 arrives and with it 1 and 2: room again.
+        // 0 arrives and with it 1 and 2: space again.
         assert_eq!(arrives(0).cumulative, 3);
         assert_eq!((arrives(4).offset, receiver.refused(), receiver.max_reorder_bytes()), (1, 1, 2000));
     }
