@@ -54,7 +54,7 @@ def by_highs(flows: list[tuple[int, int, float]], rates: dict[tuple[str, str], f
 
     A variable per source leaf and directed link (bytes that it carries), and the time T; a source's bytes are conserved at every
     switch; a link carries no more than its rate times T."""
-    from scipy.optimize import linprog
+    from scipy.optimize import linprog  # type: ignore[import-untyped]
 
     nodes = [f"leaf{n}" for n in range(LEAVES)] + [f"spine{n}" for n in range(SPINES)]
     links = list(rates)

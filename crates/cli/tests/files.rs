@@ -32,6 +32,7 @@ const READING: &[&str] = &[
     "check",
     "schema",
     "bench",
+    "bound",
     "serve",
     "send",
     "collective-rank",

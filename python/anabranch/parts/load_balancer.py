@@ -635,7 +635,7 @@ class Hopper(Part):
 
     probe_wait: bool | None = None
     """
-    At chunk granularity: a flow that may move begins no chunk before its probes are answered. The wait ends
+    At chunk granularity: a flow that may move begins no chunk before its probes have replies. The wait ends
     early where the replies still out are too late for a move, by `delta_rtt`. Takes true or false. Default
     from: Hopper Alg. 1: PROBEPATHS returns before SWITCHPATH (specification 2.3, point 1). Default: true.
     """

@@ -703,9 +703,9 @@ class Roce(Part):
 
     qp_memory: str | None = None
     """
-    Bytes of `nic_memory` that a queue pair occupies at each end. A probe is a queue pair of its sender until
-    its reply. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: Kalia et
-    al., NSDI 2019 (Hopper's reference 16); Hopper §3.2. Default: "375B".
+    Bytes of `nic_memory` that a queue pair occupies at each endpoint. A probe is a queue pair of its sender
+    until its reply. Takes a size such as "4MiB" (B, kB, KiB, MB, MiB, GB, GiB, TB, TiB). Default from: Kalia
+    et al., NSDI 2019 (Hopper's reference 16); Hopper §3.2. Default: "375B".
     """
 
     rate_on_path_change: Literal["keep", "fresh", "restore"] | None = None

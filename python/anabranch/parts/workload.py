@@ -772,10 +772,10 @@ class Collective(Part):
         "class_": "class",
         "compute": "compute",
         "concurrent": "concurrent",
+        "congestion_control": "congestion_control",
         "gap": "gap",
         "groups": "groups",
         "hosts": "hosts",
-        "congestion_control": "congestion_control",
         "load_balancer": "load_balancer",
         "max_flows": "max_flows",
         "measured": "measured",
@@ -850,6 +850,13 @@ class Collective(Part):
     number, zero or more. Default from: ours. Default: "auto".
     """
 
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
+    """
+
     gap: str | None = None
     """
     Time between the end of a repetition and the begin of the next, per rank. Takes a time such as "1us" (ps,
@@ -866,11 +873,6 @@ class Collective(Part):
     """
     Hosts on which groups may run. Takes "all", "rest", a list of hosts, or a slice such as "0..64" or
     "0..64:2" (every second one). Default from: ours. Default: "all".
-    congestion_control: str | None = None
-    """
-    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
-    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
-    background whose control the text does not give.
     """
 
     load_balancer: str | None = None
@@ -1127,6 +1129,7 @@ class TrainingStep(Part):
         "buckets": "buckets",
         "class_": "class",
         "concurrent": "concurrent",
+        "congestion_control": "congestion_control",
         "dp": "dp",
         "forward": "forward",
         "fused_layers": "fused_layers",
@@ -1181,6 +1184,13 @@ class TrainingStep(Part):
     """
     Groups that run at a time; when one ends, the next starts on its hosts. auto: all. Takes "auto" or a whole
     number, zero or more. Default from: ours. Default: "auto".
+    """
+
+    congestion_control: str | None = None
+    """
+    Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
+    transport. Takes text, or "" for none. Default from: ours: Spritz Table III monitors one flow beside a
+    background whose control the text does not give.
     """
 
     dp: int | None = None

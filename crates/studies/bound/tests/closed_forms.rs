@@ -35,6 +35,13 @@ fn incast_drains_at_the_rate_of_the_receiver() {
     assert!(mean >= drain && mean <= drain + 4.0 * (PACKET + 1.0), "{mean} {drain}");
 }
 
+/// Messages inside a server take no link of the network, so that no bound of links holds.
+#[test]
+fn servers_have_no_bounds() {
+    let bounds = bounds(&setup("rail-only", &[], 1), true);
+    assert!(bounds.limits.is_empty() && bounds.loose[0].contains("[servers]"), "{bounds:?}");
+}
+
 #[test]
 fn a_permutation_on_a_non_blocking_tree_can_be_ideal() {
     let setup = setup("permutation-128", &[], 1);
