@@ -336,3 +336,31 @@ fn servers_do_not_change_flows_on_a_rail() {
     assert_eq!(result.flows.iter().map(|row| row.delays.is_some()).collect::<Vec<_>>(), [false, true]);
     let _ = inside.fabric.set("ecn", &Raw::Bool(false));
 }
+
+/// Two ranks on different rails of two servers exchange a packet each: to the relay by scale-up, 4096 B and the latency; over
+/// the rail two links; the acknowledgement back to the relay, and a trigger's latency to the sender, which counts it.
+#[test]
+fn jobs_follow_both_flows_of_a_relayed_message() {
+    let of = servers(4, 4);
+    let mut kind = WorkloadParameters::named("collective").expect("a kind");
+    for (key, value) in [
+        ("algorithm", text("ring-all-gather")),
+        ("ranks", Raw::Int(2)),
+        ("hosts", Raw::List(vec![Raw::Int(0), Raw::Int(5)])),
+        ("size", text("8192B")),
+        ("repetitions", Raw::Int(2)),
+    ] {
+        kind.parameters_mut().set(key, &value).expect("a key");
+    }
+    let setup = setup(rails(), generated(&rails(), &of, kind), "ops");
+    let received = 4096 * BYTE + LATENCY + 2 * (WIRE + DELAY);
+    let acknowledged = received + 2 * (ACK + DELAY) + 1_000_000;
+    for threads in [1, 2, 3] {
+        let result = anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run");
+        let times: Vec<_> = result.jobs.groups.iter().map(|group| (group.completion, group.ideal)).collect();
+        assert_eq!(times, vec![(Some(Time::from_ps(acknowledged)), Some(Time::from_ps(acknowledged))); 2]);
+        // Rows name NICs: GPUs 0 and 5 have NICs 0 and 5.
+        assert_eq!(result.jobs.ranks.iter().map(|rank| rank.host).collect::<Vec<_>>(), [0, 5, 0, 5]);
+        assert_eq!(result.jobs.flows.len(), 8, "two flows per message");
+    }
+}
