@@ -73,6 +73,9 @@ def test_a_search_judges_ours_and_the_best_on_fresh_seeds(tmp_path: Path) -> Non
     again = ab.search_claims("prime", trials=3, claims=claims, out=tmp_path / "search")
     assert [trial.setting for trial in again.trials] == [trial.setting for trial in found.trials]
     assert (again.ours, again.best) == (found.ours, found.best)
+    with pytest.raises(ab.ScenarioError, match="another search") as other:
+        ab.search_claims("prime", trials=3, claims=claims, out=tmp_path / "search", search_seed=5)
+    assert other.value.place == "out"
 
 
 def test_what_cannot_be_searched_is_refused_with_its_place(tmp_path: Path) -> None:

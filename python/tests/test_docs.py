@@ -14,6 +14,7 @@ from conftest import wants
 
 ROOT = Path(__file__).parents[2]
 PAGES = {
+    "docs/how-to/allreduce-groups.md": ["polars"],
     "docs/how-to/figures.md": ["matplotlib"],
     "docs/how-to/inspect.md": ["pandas"],
     "docs/how-to/python.md": ["polars", "pyarrow", "matplotlib"],
