@@ -136,7 +136,7 @@ tune() # without optuna
 # Search of claims
 ab.search_claims("prime") # without optuna
 ab.search_claims("prime", trials=0)
-ab.search_claims("prime", scale="ful")
+ab.search_claims("prime", scale="half")
 ab.search_claims("prime", search_seed=7, judge_seed=7)
 ab.search_claims("prime", keys=["load_balancer.prime.p_enc"])
 ab.search_claims("prmie")
