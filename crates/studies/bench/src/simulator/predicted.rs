@@ -71,7 +71,7 @@ mod tests {
         let predicted = of_windows(80_000, &[vec![30_000, 20_000], vec![10_000, 20_000]]);
         assert_eq!((predicted.threads, predicted.windows, predicted.work), (2, 2, 1.0));
         assert_eq!((predicted.balance, predicted.speedup), (80.0 / (2.0 * 50.0), 80.0 / 52.0));
-        assert_eq!(of_windows(80, &[vec![50, 30]]).speedup, 1.0, "one thread waits for nobody");
+        assert_eq!(of_windows(80, &[vec![50, 30]]).speedup, 1.0, "one thread has no barrier");
     }
 
     #[test]
