@@ -104,13 +104,19 @@ impl<'a> Partition<'a> {
         self.cx.plan_event(start_time(definition.start).unwrap_or(0), host, Event::Start { host, flow });
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle(&mut self, event: anabranch_engine::Event) {
         self.cx.now = event.time;
         if is_arrival(event.order) {
             // Nearly every event is an arrival.
-            return self.arrival(PacketId(event.payload), event.order & (MAX_ENTITIES - 1));
+            self.arrival(PacketId(event.payload), event.order & (MAX_ENTITIES - 1));
+        } else {
+            self.handle_other(event);
         }
+    }
+
+    #[inline(never)]
+    fn handle_other(&mut self, event: anabranch_engine::Event) {
         let cx = &mut self.cx;
         match Event::of(event) {
             Event::Arrival { rank, packet } => self.arrival(packet, rank),

@@ -1,7 +1,7 @@
 //! Entry points of the simulator: from a setup to its results.
 
 use crate::{
-    arena::{Arena, Packets},
+    arena::{Arena, Attribution, Packets},
     context::{Failure, Shared},
     partition::Partition,
     plan::{How, Plan},
@@ -51,7 +51,7 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
     let (until_all_done, time_limit) = (setup.limits.until_all_done, setup.limits.time_limit);
     let flows_total = setup.flows.flows.len() as u64;
     let shared = Shared::new(plan);
-    let arena = Arena::new(plan.measure.attribution);
+    let arena = Arena::new(Attribution::new(plan));
     let mut partitions = Vec::new();
     for me in 0..plan.cells.partitions as u16 {
         if !observer(&Progress::default()) {

@@ -93,6 +93,7 @@ impl Hosts {
                 ..Packet::default()
             };
             let id = cx.ports.place();
+            cx.ports[id] = data;
             self.answer(cx, host, id, &data, &answer);
         }
     }
@@ -107,7 +108,7 @@ impl Hosts {
     }
 
     /// Sends a reply to `data` in the slot of packet `id`.
-    #[inline]
+    #[inline(always)]
     fn answer(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId, data: &Packet, answer: &Reply) {
         let mut reply = data.reply(Kind::Ack, cx.plan.ack_size);
         reply.set_ack(answer);
@@ -116,6 +117,7 @@ impl Hosts {
             // The time of sending gives every reply another entropy value.
             reply.payload = (cx.now ^ cx.now >> 16) as u16;
         }
+        cx.ports.queues.packets.hand_over(id, &mut reply);
         self.nics.send_control(cx, host, id, reply);
     }
 

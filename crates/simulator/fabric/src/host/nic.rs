@@ -95,7 +95,8 @@ impl Egress<Sending> for NicEgress<'_, '_> {
         let id = ports.place();
         let packet = Packet {
             queued_at: 0,
-            psn: next.psn,
+            psn: next.psn as u32,
+            held_by: 0,
             head: Default::default(),
             flow: flow.flow.0,
             tag: departure.tag,

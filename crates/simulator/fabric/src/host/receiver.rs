@@ -49,7 +49,7 @@ impl Receivers {
         let (plan, flow) = (cx.plan, FlowId(packet.flow));
         let mut slot = self.slots[flow.at()];
         let arrival = DataArrival {
-            psn: packet.psn,
+            psn: u64::from(packet.psn),
             payload: u32::from(packet.payload),
             tag: packet.tag,
             ecn: packet.flags & MARKED != 0,
@@ -57,7 +57,7 @@ impl Receivers {
         };
         if slot == Slot::COMPLETE {
             // The final reply was lost or is in flight: send it once more.
-            cx.ports.queues.packets.set_waits(id, Waits::complete(self.received[flow.at()].done));
+            cx.ports[id].complete(self.received[flow.at()].done);
             let size = cx.shared.simulated_bytes(flow, plan.flows.flows[flow.at()].size);
             return Some(plan.transport_of(packet.flow).final_reply(size, &arrival));
         }
@@ -90,14 +90,14 @@ impl Receivers {
         let (plan, flow) = (cx.plan, FlowId(packet.flow));
         match self.slots[flow.at()] {
             Slot::COMPLETE => {
-                cx.ports.queues.packets.set_waits(id, Waits::complete(self.received[flow.at()].done));
-                let arrival = DataArrival { psn: packet.psn, tag: packet.tag, ..DataArrival::default() };
+                cx.ports[id].complete(self.received[flow.at()].done);
+                let arrival = DataArrival { psn: u64::from(packet.psn), tag: packet.tag, ..DataArrival::default() };
                 let size = cx.shared.simulated_bytes(flow, plan.flows.flows[flow.at()].size);
                 Some(plan.transport_of(packet.flow).final_reply(size, &arrival))
             }
             slot => {
                 let slot = if slot == Slot::NONE { self.open(cx, flow) } else { slot };
-                self.open[slot.at()].on_header(plan.transport_of(packet.flow), packet.psn, packet.tag)
+                self.open[slot.at()].on_header(plan.transport_of(packet.flow), u64::from(packet.psn), packet.tag)
             }
         }
     }
@@ -129,7 +129,7 @@ impl Receivers {
         self.last_end = self.last_end.max(cx.now);
         if let Some(waits) = self.waits.get_mut(flow.at()) {
             *waits = cx.ports.queues.packets.waits(id);
-            cx.ports.queues.packets.set_waits(id, Waits::complete(cx.now));
+            cx.ports[id].complete(cx.now);
         }
         received.note(&receiver);
         let bytes = received.received_bytes;

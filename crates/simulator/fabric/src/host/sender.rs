@@ -123,15 +123,14 @@ impl Senders {
             samples.counted.ack(packet.flags & MARKED != 0, ack.trimmed);
         }
         if ack.done {
-            let completed_at = cx.ports.queues.packets.waits(id).completed_at();
-            self.close(nics, cx, slot, completed_at);
+            self.close(nics, cx, slot, packet.completed_at());
         } else {
             if !ack.trimmed {
                 explore(nics, cx, host, slot);
             }
             let reports_loss = packet.kind == Kind::Nack || ack.lost > 0;
             nics.enter(cx, slot, |cx| {
-                let waits = cx.ports.queues.packets.waits(id);
+                let waits = cx.ports.queues.packets.reply_waits(id);
                 if reports_loss { Cause::Nack(waits) } else { Cause::Reply(waits) }
             });
             if !ack.trimmed {

@@ -158,6 +158,13 @@ impl<'a> Plan<'a> {
                 "transport.mtu and header make {wire_mtu} B packets; at most {most} B fit"
             )));
         }
+        let max_bytes = u64::from(u32::MAX) * setup.transport.mtu();
+        if let Some(number) = setup.flows.flows.iter().position(|flow| flow.size > max_bytes) {
+            let size = setup.flows.flows[number].size;
+            return Err(RunError::Setup(format!(
+                "flow {number} has {size} B; at most {max_bytes} B, 2^32 - 1 packets, fit"
+            )));
+        }
         let (out, back) = match setup.fabric.base_rtt {
             BaseRtt::PacketAndAck => (wire_mtu, ack_size),
             BaseRtt::PayloadAndPropagation => (setup.transport.mtu(), 0),
