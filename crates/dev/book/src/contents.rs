@@ -107,6 +107,7 @@ pub(crate) const PARTS: &[Part] = &[
             ("Spritz: all claims", "evidence/spritz-claims.md"),
             ("Testbed", "evidence/testbed.md"),
             ("Simulator and testbed", "evidence/backends.md"),
+            ("Beside other simulators", "evidence/simulators.md"),
             ("RoCE beside recorded runs", "evidence/roce.md"),
             ("Servers and rails: scenarios", "evidence/rails.md"),
             ("Performance", "evidence/performance.md"),
