@@ -76,6 +76,21 @@ pub fn limits_of(scenario: &Scenario, threads: usize, observer: &dyn Observer) -
     }))
 }
 
+/// Returns the bounds of links of `scenario` with its seed, without linear programs and without the reference.
+///
+/// # Errors
+/// [`ScenarioError`] if its graph or traffic cannot be built.
+pub fn link_limits(scenario: &Scenario) -> Result<Limits, ScenarioError> {
+    let bounds = bounds(&scenario.setup(scenario.seed)?, false);
+    Ok(Limits {
+        rows: rows(scenario.seed, &bounds, None),
+        bound_seconds: bounds.seconds,
+        loose: bounds.loose,
+        scenario: flows_key(scenario),
+        ..Limits::default()
+    })
+}
+
 /// Returns the identity of fabric, flows and clock of `scenario`: the same for every load balancer.
 pub fn flows_key(scenario: &Scenario) -> String {
     format!("{:016x}", name_key(&format!("{}seed {}", scenario.without_load_balancer(), scenario.seed)))
