@@ -105,16 +105,21 @@ def slowdown_by_size(results: Results, *, quantile: float = 0.99, ax: Axes | Non
 
 
 def cdf(results: Results, column: str = "slowdown", *, tail: bool = False, ax: Axes | None = None) -> Figure:
-    """Plots the share of flows at or below each value of a column of `flows`; with `tail`, the share above it, with a logarithmic axis."""
+    """
+    Plots the share of flows at or below each value of a column of `flows`; with `tail`, the share above it, with a logarithmic
+    axis. Shares are of all flows that count: a curve ends below 1 where some did not finish, and the legend has their share.
+    """
     import numpy as np
 
     axes, rows = _axes(ax), []
     scale, name = (1e6, f"{column[:-3]} (us)") if column.endswith("_ps") else (1, column)
     for label, style, columns in _labelled(results, "flows", [column], counted=True):
-        values, counts = np.unique(columns[column], return_counts=True)
-        share = np.cumsum(counts) / counts.sum() if len(values) else values
-        shown = 1.0 - share if tail else share
-        axes.step(values / scale, shown, where="post", label=label, **style)
+        finished = columns[column][~np.isnan(columns[column])]
+        values, counts = np.unique(finished, return_counts=True)
+        every = max(len(columns[column]), 1)
+        shown = 1.0 - np.cumsum(counts) / every if tail else np.cumsum(counts) / every
+        unfinished = 100 * (1 - len(finished) / every)
+        axes.step(values / scale, shown, where="post", label=f"{label} ({unfinished:.2g} % unfinished)" if unfinished else label, **style)
         rows += [{"label": label, column: float(v), "share": float(s)} for v, s in zip(values, shown, strict=True)]
     axes.set(xscale="log", xlabel=name.replace("_", " "), ylabel="share of flows above" if tail else "share of flows")
     if tail:
@@ -127,29 +132,48 @@ def cdf(results: Results, column: str = "slowdown", *, tail: bool = False, ax: A
     return Figure(axes, rows)
 
 
-def links(results: Results, column: str = "utilisation", *, tier: str | None = None, ax: Axes | None = None) -> Figure:
-    """Plots the sorted values of a column of `links`, which show how evenly load is spread. Links to hosts are excluded unless `tier` names them."""
+EVEN_SPLIT = "bytes_over_even_split"
+
+
+def links(results: Results, column: str | None = None, *, tier: str | None = None, ax: Axes | None = None) -> Figure:
+    """
+    Plots the sorted values of a column of `links`, which show how evenly load is spread. Links to hosts are excluded unless `tier` names them.
+
+    By default that is the `utilisation` of one result. Several differ in length, and a utilisation is over the length of its own
+    run: they are compared by `bytes_over_even_split`, which is 1 where all links of a tier and direction carry the same.
+    """
     import numpy as np
 
+    several = _number_of(results) > 1
+    column = column or (EVEN_SPLIT if several else "utilisation")
+    own = ["direction", "bytes"] if column == EVEN_SPLIT else [column]
+    listed = list(_by_seed(results, "links", list(dict.fromkeys(["from", "to", "tier", *own]))))
     axes, rows = _axes(ax), []
-    for label, style, columns in _labelled(results, "links", ["from", "to", "tier", column]):
-        chosen = columns["tier"] == tier if tier else columns["tier"] != "host"
-        order = np.flatnonzero(chosen)[np.argsort(-columns[column][chosen].astype(float), kind="stable")]
-        axes.plot(np.arange(1, len(order) + 1), columns[column][order].astype(float), label=label, **style)
-        rows += [
-            {"label": label, "rank": rank, "from": columns["from"][i], "to": columns["to"][i], column: float(columns[column][i])}
-            for rank, i in enumerate(order, 1)
-        ]
-    axes.set(xlabel=f"link, by {column.replace('_', ' ')}", ylabel=column.replace("_", " "))
+    for (label, _, seeds), style in zip(listed, _styles([scheme for _, scheme, _ in listed], markers=False), strict=True):
+        found = []
+        for seed in seeds:
+            values = _over_even_split(seed) if column == EVEN_SPLIT else seed[column].astype(float)
+            chosen = seed["tier"] == tier if tier else seed["tier"] != "host"
+            found += list(zip(values[chosen], seed["from"][chosen], seed["to"][chosen], strict=True))
+        found.sort(key=lambda link: -link[0])
+        axes.plot(np.arange(1, len(found) + 1), [value for value, *_ in found], label=label, **style)
+        rows += [{"label": label, "rank": rank, "from": a, "to": b, column: float(v)} for rank, (v, a, b) in enumerate(found, 1)]
+    name = column.replace("_", " ")
+    axes.set(xlabel=f"link, by {name}", ylabel=f"{name}{_of_own_run(column, several)}")
     axes.set_ylim(bottom=0)
     _legend(axes)
     return Figure(axes, rows)
 
 
-def queues(results: Results, column: str = "queue_p99_bytes", *, ax: Axes | None = None) -> Figure:
-    """Plots the share of switch ports whose queue is at or below each length."""
+def queues(results: Results, column: str | None = None, *, ax: Axes | None = None) -> Figure:
+    """
+    Plots the share of switch ports whose queue is at or below each length: by default the 99th percentile over time of one result,
+    and the maximum of several, since their percentiles and means are over runs of different lengths.
+    """
     import numpy as np
 
+    several = _number_of(results) > 1
+    column = column or ("queue_max_bytes" if several else "queue_p99_bytes")
     axes, rows = _axes(ax), []
     for label, style, columns in _labelled(results, "links", ["tier", "direction", column]):
         switch = ~((columns["tier"] == "host") & (columns["direction"] == "up"))
@@ -157,7 +181,8 @@ def queues(results: Results, column: str = "queue_p99_bytes", *, ax: Axes | None
         share = np.arange(1, len(values) + 1) / max(len(values), 1)
         axes.step(values / 1024, share, where="post", label=label, **style)
         rows += [{"label": label, column: float(v), "share": float(s)} for v, s in zip(values, share, strict=True)]
-    axes.set(xlabel=f"{column.removesuffix('_bytes').replace('_', ' ')} (KiB)", ylabel="share of switch ports", ylim=(0, 1.02))
+    name = f"{column.removesuffix('_bytes').replace('_', ' ')} (KiB)"
+    axes.set(xlabel=f"{name}{_of_own_run(column, several)}", ylabel="share of switch ports", ylim=(0, 1.02))
     axes.set_xlim(left=0)
     _legend(axes)
     return Figure(axes, rows)
@@ -348,10 +373,38 @@ def _styles(schemes: list[str], *, markers: bool = True) -> list[dict[str, Any]]
     return [style(*found) for found in line_styles(schemes)]
 
 
+def _over_even_split(links: dict[str, Any]) -> Any:
+    """Returns the bytes of each link over the mean of its tier and direction."""
+    import numpy as np
+
+    share = np.zeros(len(links["bytes"]))
+    groups = list(zip(links["tier"], links["direction"], strict=True))
+    for group in set(groups):
+        own = np.array([one == group for one in groups])
+        carried = links["bytes"][own].astype(float)
+        share[own] = carried / carried.mean() if carried.any() else 0.0
+    return share
+
+
+def _of_own_run(column: str, several: bool) -> str:
+    """Returns what an axis adds where values of several results are over runs of different lengths."""
+    averaged = column == "utilisation" or column.startswith(("queue_mean", "queue_p99"))
+    return ", each over its own run" if several and averaged else ""
+
+
+def _number_of(results: Results) -> int:
+    """Returns the number of results by their labels."""
+    listed = list(results.values()) if isinstance(results, Mapping) else results if isinstance(results, (list, tuple)) else [results]
+    return sum(len({scheme for scheme, _ in one.runs}) if isinstance(one, Comparison) else 1 for one in listed)
+
+
 def _by_seed(
     results: Results, table: str, columns: list[str], *, counted: bool = False
 ) -> Iterable[tuple[str, str, list[dict[str, Any]]]]:
-    """Returns the label of each result, its scheme, and columns per seed as arrays; with `counted` of the measured flows only."""
+    """
+    Returns the label of each result, its scheme, and columns per seed as arrays; with `counted` of the measured flows only, where
+    NaN is a flow that did not finish.
+    """
     if isinstance(results, Mapping):
         listed = [(str(label), one) for label, one in results.items()]
     elif isinstance(results, (list, tuple)):
@@ -411,7 +464,7 @@ def _arrays(data: Any, columns: list[str], counted: bool) -> dict[str, Any]:
             _no_such("column", column, set(table.column_names))
     if counted and "measured" in table.column_names:
         table = table.filter(table["measured"])
-    table = table.select(columns).drop_null() if counted else table.select(columns)
+    table = table.select(columns)
 
     def array(column: str) -> Any:
         cells = table[column].combine_chunks()

@@ -16,7 +16,7 @@ use crate::{
     names::INTERRUPTED,
     numbers::{seconds_trimmed, significant_digits, significant_digits_trimmed},
     read::{read_summary, run_directories},
-    summary::Summary,
+    summary::{FlowCounts, Summary},
     tables::Frame,
 };
 use serde::Deserialize;
@@ -106,6 +106,17 @@ pub(crate) struct RunRows {
     pub(crate) series: TimeSeries,
     /// Duration over which queues are averaged, in seconds: that of the longest run of this seed.
     pub(crate) common_s: f64,
+}
+
+impl RunRows {
+    /// Returns the number of flows that count and did not finish, of a workload or of all.
+    pub(crate) fn unfinished(&self, workload: Option<&str>) -> usize {
+        let of = |flows: &FlowCounts| usize::try_from(flows.measured_unfinished).unwrap_or(usize::MAX);
+        match workload {
+            Some(name) => self.summary.workloads.get(name).map_or(0, |workload| of(&workload.flows)),
+            None => of(&self.summary.all.flows),
+        }
+    }
 }
 
 /// Measure by which links are compared.

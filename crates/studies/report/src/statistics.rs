@@ -20,6 +20,16 @@ pub fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
     Some(sorted[below] + part * (sorted[above] - sorted[below]))
 }
 
+/// Returns the same quantile of `all` values of which only the smallest, `sorted`, are known; `None` beyond those.
+pub(crate) fn censored_quantile(sorted: &[f64], all: usize, q: f64) -> Option<f64> {
+    let [last, last_known] = [all, sorted.len()].map(|len| len.saturating_sub(1) as f64);
+    match q.clamp(0.0, 1.0) * last {
+        _ if sorted.len() >= all => quantile(sorted, q),
+        position if position > last_known => None,
+        position => quantile(sorted, if last_known > 0.0 { position / last_known } else { 0.0 }),
+    }
+}
+
 /// Returns the arithmetic mean; `None` if there are no values. It is exact if all values are equal.
 pub fn mean(values: &[f64]) -> Option<f64> {
     let first = *values.first()?;
@@ -193,6 +203,17 @@ mod tests {
         assert_eq!(quantile(&sorted, 1.0), Some(40.0));
         assert_eq!(quantile(&[7.0], 0.99), Some(7.0));
         assert_eq!(quantile(&[], 0.5), None);
+    }
+
+    /// Five values, of which 10, 20 and 30 are known: positions 4 q of all five.
+    #[test]
+    fn quantiles_end_where_values_are_unknown() {
+        let known = [10.0, 20.0, 30.0];
+        assert_eq!([0.0, 0.25, 0.375, 0.5].map(|q| censored_quantile(&known, 5, q)), [10.0, 20.0, 25.0, 30.0].map(Some));
+        assert_eq!([0.51, 0.99, 1.0].map(|q| censored_quantile(&known, 5, q)), [None; 3]);
+        assert_eq!(censored_quantile(&known, 3, 0.75), quantile(&known, 0.75));
+        assert_eq!([0.0, 0.1].map(|q| censored_quantile(&[7.0], 3, q)), [Some(7.0), None]);
+        assert_eq!(censored_quantile(&[], 3, 0.0), None);
     }
 
     #[test]

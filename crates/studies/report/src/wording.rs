@@ -164,7 +164,7 @@ pub(crate) fn undecided(rows: &[&ComparisonRow]) -> String {
     let compared = |row: &&&ComparisonRow| row.p_value.is_some() || row.test == Some(Method::BaselineCensored);
     match rows.iter().find(compared) {
         Some(row) if row.seeds >= MIN_PAIRS => {
-            "no letters: no two schemes differ significantly with these seeds".to_string()
+            "no letters: in the main metric no two schemes differ significantly with these seeds".to_string()
         }
         _ => format!("too few seeds to compare schemes: a test needs {MIN_PAIRS}, a decision five or more"),
     }

@@ -64,6 +64,8 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
             "Distance from the ideal (1), mean over {many} seeds with its 95 % confidence interval; schemes that share a letter do not differ significantly. Less is better"
         ),
     };
+    let censored = shown.iter().flat_map(|(_, _, rows)| rows).flatten().any(|row| row.mean.is_some() && !row.ranks());
+    let subtitle = format!("{subtitle}{}", if censored { "; !: of finished flows alone, too good" } else { "" });
     let mut sheet = Sheet::new(&view.titled("How far from ideal: slowest flow, tail and mean"), &subtitle, &grid, &[]);
     sheet.canvas.show_schemes(&names);
     let upper = |row: &ComparisonRow| row.ci95_high.or(row.mean).unwrap_or(1.0);

@@ -1,7 +1,7 @@
 use super::{canvas::Hit, layout::Layout};
 use crate::{
     comparison::{ALL, Comparison},
-    dataset::{Dataset, FlowPoint, GroupPoint, RunRows},
+    dataset::{Dataset, FlowPoint, GroupPoint, RunRows, SchemeRuns},
     manifest::{ColumnEntry, FileEntry},
     rows,
 };
@@ -94,6 +94,22 @@ impl View<'_> {
     pub(crate) fn flows<'r>(&self, run: &'r RunRows) -> impl Iterator<Item = &'r FlowPoint> + use<'r> {
         let workload = self.workload.map(|(number, _)| number);
         run.flows.iter().filter(move |flow| workload.is_none_or(|number| flow.workload == number))
+    }
+    /// Returns the number of flows that count and did not finish.
+    pub(crate) fn unfinished(&self, run: &RunRows) -> usize {
+        run.unfinished(self.workload.map(|(_, name)| name))
+    }
+    /// Returns the number of groups, complete or not.
+    pub(crate) fn all_groups(&self, run: &RunRows) -> usize {
+        let own = |name: &str| self.workload.is_none_or(|(_, workload)| workload == name);
+        let workloads = run.summary.workloads.iter().filter(|(name, of)| of.measured && own(name));
+        workloads.filter_map(|(_, of)| of.groups.as_ref()).map(|groups| groups.total as usize).sum()
+    }
+    /// Returns names for legends: `!` marks schemes whose flows did not all finish.
+    pub(crate) fn marked_names(&self) -> Vec<String> {
+        let unfinished = |scheme: &SchemeRuns| scheme.runs.iter().any(|run| self.unfinished(run) > 0);
+        let name = |scheme: &SchemeRuns| format!("{}{}", scheme.name, if unfinished(scheme) { " !" } else { "" });
+        self.data.schemes.iter().map(name).collect()
     }
     pub(crate) fn groups<'r>(&self, run: &'r RunRows) -> impl Iterator<Item = &'r GroupPoint> + use<'r> {
         let workload = self.workload.map(|(number, _)| number);

@@ -5,7 +5,7 @@ use super::{
     palette::Paint,
     panel::{Axis, end_labels},
     scale::{Scale, plain},
-    sheet::{Grid, Key, Panels, Sheet, column, names, seeds},
+    sheet::{Grid, Key, Panels, Sheet, column, seeds},
 };
 use crate::{
     by_size::{Bin, DISTINCT, MIN_FLOWS, MIN_FLOWS_MEDIAN, binned, bins, interval, over_seeds},
@@ -44,7 +44,7 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let number = |estimate: Option<Estimate>, get: fn(&Estimate) -> Option<f64>| {
         estimate.as_ref().and_then(get).map(|value| value.to_string()).unwrap_or_default()
     };
-    let names = names(data);
+    let names = view.marked_names();
     let mut rows = vec![];
     let mut panels: [Vec<(usize, Points)>; 2] = [vec![], vec![]];
     for (series, scheme) in data.schemes.iter().enumerate() {
@@ -88,16 +88,17 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
         return Err(format!("no bin of sizes has {MIN_FLOWS_MEDIAN} flows of every seed"));
     }
     let subtitle = format!(
-        "{}, {}{}; a 99th percentile is shown where every seed has {MIN_FLOWS} flows or more{}. Less is better, 1 is a flow alone on the network",
+        "{}, {}{}; a 99th percentile is shown where every seed has {MIN_FLOWS} flows or more{}. Less is better, 1 is a flow alone on the network{}",
         if many { format!("{} bins of sizes", bins.len()) } else { "One point per size".to_string() },
         seeds(data, "mean over ", " with its 95 % confidence interval"),
         if data.seeds().len() == 1 { ", so no interval" } else { "" },
         if shown.len() == 1 { " (here nowhere)" } else { "" },
+        if names.iter().any(|name| name.ends_with('!')) { "; !: of finished flows alone, too good" } else { "" },
     );
     let grid = Grid::new(view.layout, &Panels::pairs(shown.len(), 300.0), &Key::Schemes(&names));
     let title = view.titled("FCT slowdown by flow size: median and tail");
     let mut sheet = Sheet::new(&title, &subtitle, &grid, &names);
-    sheet.canvas.show_schemes(&names);
+    sheet.canvas.show_schemes(&data.names());
     let x = Scale::fitting(bins[0].at as f64, bins[bins.len() - 1].at as f64, 5.0);
     let values = || shown.iter().flat_map(|(_, lines)| lines.iter()).flat_map(|line| &line.1).map(|(_, e)| e);
     let largest = values().map(|e| interval(e).map_or(e.mean, |i| i.1).min(e.mean * 3.0)).fold(1.0, f64::max);

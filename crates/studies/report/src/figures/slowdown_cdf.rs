@@ -1,5 +1,6 @@
 //! Distribution of the slowdown: body, and tail on a logarithmic axis. A curve is the mean over seeds of their
-//! quantiles, so that its 99th percentile equals that of the table.
+//! quantiles, so that its 99th percentile equals that of the table. Shares are of all flows that count: a curve ends
+//! where a seed has no more flows that finished.
 
 use super::{
     Figure, FigureKind, View,
@@ -9,7 +10,7 @@ use super::{
 };
 use crate::{
     numbers::{significant_digits, thousands},
-    statistics::{mean, quantile},
+    statistics::{censored_quantile, mean},
 };
 
 pub(crate) const KIND: FigureKind = FigureKind {
@@ -32,31 +33,39 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let mut curves = vec![];
     let mut rows = vec![];
     let names = names(view.data);
-    let (mut largest, mut most) = (1.0f64, 0);
+    let (mut largest, mut most, mut ends_early) = (1.0f64, 0, false);
     for (series, scheme) in view.data.schemes.iter().enumerate() {
-        let mut per_seed: Vec<Vec<f64>> =
-            scheme.runs.iter().map(|run| view.flows(run).map(|flow| flow.slowdown).collect()).collect();
-        per_seed.retain(|slowdowns| !slowdowns.is_empty());
-        per_seed.iter_mut().for_each(|slowdowns| slowdowns.sort_unstable_by(f64::total_cmp));
-        let at = |share: f64| mean(&per_seed.iter().filter_map(|of| quantile(of, share)).collect::<Vec<_>>());
-        let (Some(p99), Some(fewest)) = (at(0.99), per_seed.iter().map(Vec::len).min()) else { continue };
+        // Slowdowns of a seed, and its number of flows, those that did not finish included.
+        let mut per_seed: Vec<(Vec<f64>, usize)> = vec![];
+        for run in &scheme.runs {
+            let mut slowdowns: Vec<f64> = view.flows(run).map(|flow| flow.slowdown).collect();
+            slowdowns.sort_unstable_by(f64::total_cmp);
+            let all = slowdowns.len() + view.unfinished(run);
+            per_seed.extend((all > 0).then_some((slowdowns, all)));
+        }
+        let at = |share: f64| {
+            let quantiles = per_seed.iter().map(|(known, all)| censored_quantile(known, *all, share));
+            mean(&quantiles.collect::<Option<Vec<f64>>>()?)
+        };
+        let Some(fewest) = per_seed.iter().map(|(_, all)| *all).min() else { continue };
         let points: Vec<(f64, f64)> =
             shares(fewest).into_iter().filter_map(|share| Some((at(share)?, share))).collect();
         rows.extend(points.iter().map(|(x, share)| vec![scheme.name.clone(), share.to_string(), x.to_string()]));
-        largest = largest.max(at(1.0).unwrap_or(1.0));
+        largest = largest.max(points.last().map_or(1.0, |point| point.0));
         most = most.max(fewest);
-        curves.push((series, points, p99));
+        ends_early |= per_seed.iter().any(|(known, all)| known.len() < *all);
+        curves.push((series, points, at(0.99)));
     }
-    if curves.is_empty() {
+    if curves.iter().all(|(_, points, _)| points.is_empty()) {
         return Ok(None);
     }
     let mut entries: Vec<(String, usize, f64)> = curves
         .iter()
         .map(|(series, _, p99)| {
             // The legend of a paper has no space for numbers, which its table states.
-            let number =
-                if view.layout.is_page() { format!(" · p99 {}", significant_digits(*p99, 3)) } else { String::new() };
-            (format!("{}{number}", names[*series]), *series, *p99)
+            let p99_text = p99.map_or_else(|| "not reached".to_string(), |p99| significant_digits(p99, 3));
+            let number = if view.layout.is_page() { format!(" · p99 {p99_text}") } else { String::new() };
+            (format!("{}{number}", names[*series]), *series, p99.unwrap_or(f64::INFINITY))
         })
         .collect();
     entries.sort_by(|a, b| b.2.total_cmp(&a.2));
@@ -64,9 +73,10 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     let labels: Vec<String> = entries.iter().map(|entry| entry.0.clone()).collect();
     let grid = Grid::new(view.layout, &Panels::pairs(2, 300.0), &Key::Schemes(&labels));
     let subtitle = format!(
-        "Quantiles per seed of up to {} flows, {}; share of flows at or below, and share above, to the slowest flow",
+        "Quantiles per seed of up to {} flows, {}; share of flows at or below, and share above, to the slowest flow{}",
         thousands(&most.to_string()),
-        seeds(view.data, "mean over ", "")
+        seeds(view.data, "mean over ", ""),
+        if ends_early { ". Shares are of all flows: a curve ends at the share that finished" } else { "" }
     );
     let title = view.titled("Distribution of the FCT slowdown: body and tail");
     let mut sheet = Sheet::new(&title, &subtitle, &grid, &labels);

@@ -31,14 +31,17 @@ pub(super) fn blocks(data: &Dataset) -> Vec<Value> {
     let colours = colours(&data.names());
     let block = |(number, name): (u16, String)| {
         let compared = data.schemes.len() > 1 || data.summaries.len() > 1;
-        let rows: Vec<Value> =
-            data.schemes.iter().zip(&colours).filter_map(|(s, colour)| row(*colour, s, number, compared)).collect();
+        let row = |(scheme, colour): (&SchemeRuns, &usize)| {
+            let unfinished = scheme.runs.iter().map(|run| run.unfinished(Some(&name))).sum();
+            row(*colour, scheme, number, unfinished, compared)
+        };
+        let rows: Vec<Value> = data.schemes.iter().zip(&colours).filter_map(row).collect();
         (!rows.is_empty()).then(|| context! { workload => (!single).then_some(name), rows => rows })
     };
     workloads.into_iter().filter_map(block).collect()
 }
 
-fn row(colour: usize, scheme: &SchemeRuns, workload: u16, compared: bool) -> Option<Value> {
+fn row(colour: usize, scheme: &SchemeRuns, workload: u16, unfinished: usize, compared: bool) -> Option<Value> {
     let of = |run: &RunRows| run.tail.iter().filter(|flow| flow.workload == workload).cloned().collect::<Vec<_>>();
     let runs: Vec<(u64, Vec<TailFlow>)> = scheme.runs.iter().map(|run| (run.summary.seed, of(run))).collect();
     let tail: Vec<&TailFlow> = runs.iter().flat_map(|run| &run.1).collect();
@@ -61,7 +64,7 @@ fn row(colour: usize, scheme: &SchemeRuns, workload: u16, compared: bool) -> Opt
         scheme => &scheme.name,
         colour => colour,
         segments => segments,
-        sentences => [sentence(&tail, &sums), links(&tail, sums[0]), predecessors(&tail)],
+        sentences => [open(unfinished), sentence(&tail, &sums), links(&tail, sums[0]), predecessors(&tail)],
         slowest => format!("Slowest: flow {} of seed {seed}, {size}, {} times the ideal, {}",
             flow.flow_id, significant_digits(flow.slowdown, 3), most(flow)),
         trace => match compared {
@@ -70,6 +73,16 @@ fn row(colour: usize, scheme: &SchemeRuns, workload: u16, compared: bool) -> Opt
         },
         anchor => format!("#scheme={}&seed={seed}&flow={}", scheme.name.replace('+', "%2B"), flow.flow_id),
     })
+}
+
+/// Flows that are slower than all that are shown.
+fn open(unfinished: usize) -> String {
+    let flows = thousands(&unfinished.to_string());
+    match unfinished {
+        0 => String::new(),
+        1 => "1 flow did not finish and is not among these.".to_string(),
+        _ => format!("{flows} flows did not finish and are not among these."),
+    }
 }
 
 /// The largest parts, as far as they matter.
