@@ -111,7 +111,8 @@ pub fn bounds_of(scenario: &Scenario) -> Result<Bounds, ScenarioError> {
 /// [`RunError`] if the scenario cannot be run.
 pub fn reference(scenario: &Scenario, threads: usize, observer: &dyn Observer) -> Result<Option<Summary>, RunError> {
     let scenario = scenario.with_scheme(REFERENCE_SCHEME).unwrap_or_else(|_| scenario.clone());
-    let own = scenario.setup(scenario.seed)?;
+    let mut own = scenario.setup(scenario.seed)?;
+    own.flows.list_templates();
     let setup = reference_setup(&own);
     scenario.check(&setup, &SIMULATOR)?;
     let options = RunOptions { threads: threads.min(scenario.max_threads()).max(1) };
