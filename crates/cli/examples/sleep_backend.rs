@@ -28,7 +28,7 @@ impl Backend for Sleep {
     }
 
     fn check(&self, setup: &Setup) -> Result<(), RunError> {
-        let waits = setup.flows.flows.iter().find(|flow| matches!(flow.start, Start::On(_)));
+        let waits = setup.flows.all_flows().find(|flow| matches!(flow.start, Start::On(_)));
         waits.map_or(Ok(()), |flow| {
             let key = format!("workload[{}].kind", flow.workload);
             Err(RunError::Refused(Refusal::new(key, "its flows wait for others", "use `permutation` or `incast`")))

@@ -80,6 +80,51 @@ fn rows_of_jobs_follow_from_those_of_flows() {
     }
 }
 
+/// Groups of 8 on 1024 hosts, 100 at a time, without rows of their flows.
+fn many_groups(folder: &Folder, groups: u32) {
+    let scenario = format!(
+        "name = \"groups\"\n[topology]\nkind = \"fat-tree\"\ntiers = 3\nradix = 16\n[load_balancer]\nscheme = \"ops\"\n\
+         [[workload]]\nkind = \"collective\"\nname = \"rings\"\ngroups = {groups}\nranks = 8\nconcurrent = 100\n\
+         placement = \"strided\"\nsize = \"64KiB\"\n[measure]\nflow_rows = \"without-jobs\"\n"
+    );
+    folder.file("groups.toml", &scenario);
+    let output = folder.run(&["run", "groups.toml", "--progress", "never", "--out", "out", "--replace"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+}
+
+#[test]
+fn flows_of_jobs_need_no_rows() {
+    let folder = Folder::new("jobs-unlisted");
+    many_groups(&folder, 150);
+    let (jobs, ranks, flows) = (table(&folder, "jobs"), table(&folder, "job_ranks"), table(&folder, "flows"));
+    assert_eq!((jobs.len(), ranks.len(), flows.len()), (150, 150 * 8, 0));
+    assert!(!folder.0.join("out/job_flows.csv").exists());
+    assert!(jobs.iter().all(|job| number(job, "completion_ps") > 0 && job["last_flow"].is_empty()));
+    let summary = folder.json_file("out/summary.json");
+    let of = &summary["workloads"]["rings"];
+    // 150 groups of 8 x 14 messages.
+    assert_eq!(of["unlisted"], serde_json::json!({ "total": 150 * 112, "finished": 150 * 112 }));
+    let last = jobs.iter().map(|job| number(job, "start_ps") + number(job, "completion_ps")).max().unwrap();
+    assert!((of["completion_us"].as_f64().unwrap() - last as f64 / 1e6).abs() < 1e-6, "{of}");
+}
+
+/// Ten times as many groups take at most 1.5 times the memory, and set-up less than 5 s.
+#[test]
+#[ignore = "10,000 groups: 10 s"]
+fn memory_does_not_grow_with_the_groups_to_come() {
+    let folder = Folder::new("jobs-memory");
+    let peak = |groups| {
+        many_groups(&folder, groups);
+        folder.json_file("out/summary.json")["peak_rss_bytes"].as_u64().expect("a system that reports memory")
+    };
+    let (few, many) = (peak(1_000), peak(10_000));
+    println!("1,000 groups {few} B, 10,000 groups {many} B: {:.2} times", many as f64 / few as f64);
+    assert!(many * 2 <= few * 3, "{few} B and {many} B");
+    let begin = std::time::Instant::now();
+    assert_eq!(code(&folder.run(&["check", "groups.toml"])), 0);
+    assert!(begin.elapsed().as_secs() < 5, "{:?}", begin.elapsed());
+}
+
 /// A message per invalid request, with its place.
 #[test]
 fn errors_have_a_place_and_a_remedy() {

@@ -308,6 +308,7 @@ class Measure(Part):
     _table: ClassVar[str] = "measure"
     _keys: ClassVar[dict[str, str]] = {
         "attribution": "attribution",
+        "flow_rows": "flow_rows",
         "occupancy": "occupancy",
         "series_flows": "series_flows",
         "series_interval": "series_interval",
@@ -324,6 +325,15 @@ class Measure(Part):
     packets and the flight; auto: in simulations of up to 100,000 flows that skip nothing. Takes "auto" or
     true or false. Default from: ours: it takes 1 to 2 % more instructions per packet-hop, and 250 B per flow.
     Default: "auto".
+    """
+
+    flow_rows: Literal["all", "without-jobs"] | None = None
+    """
+    Flows with rows in the results: all, or without-jobs: groups of collectives, all-to-alls and training
+    steps are made as they start and forgotten as they end, so that memory does not grow with their number.
+    Rows per group and rank remain. Not with [servers], a split_share, an order of its own for each group, or
+    sizes that differ by group, whose flows keep their rows. Simulations only. Takes one of "all" "without-
+    jobs". Default from: ours. Default: "all".
     """
 
     occupancy: bool | None = None

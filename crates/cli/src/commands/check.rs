@@ -26,11 +26,11 @@ pub(crate) fn check(arguments: &Check, backends: &[&'static BackendEntry]) -> Re
             "text": text,
             "hosts": setup.topology.hosts,
             "gpus": setup.flows.servers.as_ref().map(|servers| servers.endpoints(setup.topology.hosts)),
-            "flows": setup.flows.flows.len(),
+            "flows": setup.flows.number_of_flows(),
             "warnings": scenario.warnings().into_iter().chain(foresight).collect::<Vec<_>>(),
         })),
         Format::Table => {
-            let (hosts, flows) = (setup.topology.hosts, setup.flows.flows.len());
+            let (hosts, flows) = (setup.topology.hosts, setup.flows.number_of_flows());
             let gpus = setup.flows.servers.as_ref().map_or_else(String::new, |servers| {
                 let (gpus, count) = (servers.endpoints(hosts), hosts / servers.nics);
                 format!(" as NICs of {count} servers with {gpus} GPUs")

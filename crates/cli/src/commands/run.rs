@@ -209,7 +209,9 @@ fn simulation_speed(summary: &Summary) -> String {
 fn row(name: &str, flows: &FlowSummary) -> Vec<String> {
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_string(), |v| format!("{v:.2}"));
     let (fct, slowdown) = (&flows.fct_us, &flows.slowdown);
-    let mut row = vec![name.to_string(), count(flows.flows.total), count(flows.flows.finished)];
+    let unlisted = flows.unlisted.unwrap_or_default();
+    let (total, finished) = (flows.flows.total + unlisted.total, flows.flows.finished + unlisted.finished);
+    let mut row = vec![name.to_string(), count(total), count(finished)];
     let numbers = [fct.mean, fct.p50, fct.p99, fct.max, slowdown.mean, slowdown.p50, slowdown.p99, slowdown.max];
     row.extend(numbers.map(number));
     row

@@ -47,8 +47,8 @@ pub fn run(
     if is_skipped {
         measures = Measures::SKIPPED;
     }
-    rows.fingerprint =
-        (!is_skipped && measures.clock == Clock::Simulated).then(|| fingerprint(&rows.flows, &rows.links));
+    rows.fingerprint = (!is_skipped && measures.clock == Clock::Simulated)
+        .then(|| fingerprint(&rows.flows, &rows.jobs.unlisted, &rows.links));
     Ok(RunResult::new(rows, &measures))
 }
 

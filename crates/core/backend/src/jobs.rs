@@ -40,14 +40,14 @@ impl FlowsOf {
 
 /// Start of a group and end of its last rank.
 #[derive(Clone, Copy, Default)]
-struct Span {
+pub(crate) struct Span {
     start: Option<Time>,
     end: Option<Time>,
     last: Option<usize>,
 }
 
 impl Span {
-    fn of(ranks: &[RankTimes]) -> Self {
+    pub(crate) fn of(ranks: &[RankTimes]) -> Self {
         let start = ranks.iter().filter_map(|rank| rank.start).min();
         let ends: Option<Vec<Time>> = ranks.iter().map(|rank| rank.end).collect();
         let end = ends.as_ref().and_then(|ends| ends.iter().copied().max());
@@ -55,7 +55,7 @@ impl Span {
         Span { start, end, last }
     }
 
-    fn completion(&self) -> Option<Time> {
+    pub(crate) fn completion(&self) -> Option<Time> {
         Some(self.end?.saturating_sub(self.start?))
     }
 }
@@ -69,7 +69,8 @@ fn completion(times: &RankTimes) -> Option<Time> {
 pub fn job_rows(setup: &Setup, outcomes: &[FlowOutcome], flows: &[FlowRow]) -> JobRows {
     let (set, latency) = (&setup.flows, setup.limits.trigger_latency);
     let mut rows = JobRows::default();
-    for job in &set.grouped {
+    // Jobs of templates come last, and give their rows as their groups end.
+    for job in &set.grouped[..set.grouped.len() - set.templates.len()] {
         let of = FlowsOf::new(set, job);
         let mut ideals: Vec<(RankTimes, Option<Time>)> = vec![];
         // The last hop's acknowledgement is at the relay; its trigger reaches the sender after the latency.
@@ -108,13 +109,13 @@ pub fn job_rows(setup: &Setup, outcomes: &[FlowOutcome], flows: &[FlowRow]) -> J
             at += repetition.ranks.len();
         });
     }
-    if !set.grouped.is_empty() {
+    if !set.messages.is_empty() {
         rows.flows = (0..set.flows.len()).filter_map(|flow| label(set, flow)).collect();
     }
     rows
 }
 
-fn add(
+pub(crate) fn add(
     rows: &mut JobRows,
     job: &GroupedJob,
     times: &RepetitionTimes<'_>,

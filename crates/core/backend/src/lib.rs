@@ -8,6 +8,7 @@ mod jobs;
 mod parameters;
 mod rows;
 mod setup;
+mod unlisted;
 mod window;
 
 pub use backend::{Backend, RunOptions, run};
@@ -19,6 +20,7 @@ pub use parameters::{
 };
 pub use rows::{FlowOutcome, flow_rows};
 pub use setup::{LoadBalancer, Measure, RunLimits, Setup};
+pub use unlisted::UnlistedJob;
 pub use window::arrivals;
 
 pub use anabranch_outcome::{Clock, Measures, RunResult, RunRows};

@@ -21,14 +21,14 @@ pub struct FlowOutcome {
     pub delays: Option<FlowDelays>,
 }
 
-/// Returns a row per flow of `setup`, in flow order, with its ideal times.
+/// Returns a row per listed flow of `setup`, in flow order, with its ideal times.
 pub fn flow_rows(setup: &Setup, outcomes: &[FlowOutcome]) -> Vec<FlowRow> {
     let mut paths = BasePaths::default();
     outcomes.iter().enumerate().map(|(number, outcome)| row(setup, &mut paths, number, outcome)).collect()
 }
 
-fn row(setup: &Setup, paths: &mut BasePaths, number: usize, outcome: &FlowOutcome) -> FlowRow {
-    let flow = &setup.flows.flows[number];
+pub(crate) fn row(setup: &Setup, paths: &mut BasePaths, number: usize, outcome: &FlowOutcome) -> FlowRow {
+    let flow = &setup.flows.flow(number as u32);
     let (ideal_rx, ideal_ack) = ideal(setup, paths, flow);
     let span = |from: Option<Time>, to: Option<Time>| Some(to? - from?);
     FlowRow {

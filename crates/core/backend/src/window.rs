@@ -1,11 +1,18 @@
 use crate::Setup;
 use anabranch_units::Time;
-use anabranch_workload::Start;
+use anabranch_workload::{GroupTemplate, Start};
 
 /// Returns the first and last start of the flows that count (of measured workloads, past the warm-up) up to the time
 /// limit. `None` if one of them waits for others, or all starts are equal.
 pub fn arrivals(setup: &Setup) -> Option<(Time, Time)> {
     let flows = &setup.flows.flows;
+    let waits = |template: &GroupTemplate| {
+        let workload = setup.flows.grouped[template.job as usize].workload;
+        setup.flows.workloads.get(usize::from(workload)).is_none_or(|w| w.measured)
+    };
+    if setup.flows.templates.iter().any(waits) {
+        return None;
+    }
     let at = |start: Start| match start {
         Start::At(time) => Some(time),
         Start::On(_) => None,

@@ -178,7 +178,8 @@ pub trait HostScheme {
     }
 }
 
-/// 20 bytes of a data packet for the headers of LetFlow, CONGA and ConWeave: zero at the host, which never reads them.
+/// 20 bytes of a data packet for the headers of switch schemes: zero at the host, which never reads them. The last word is
+/// every scheme's; the others are only those of schemes with [`registry::SchemeCapabilities::fills_header`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SwitchHeader(pub [u32; 5]);
 

@@ -1,5 +1,6 @@
 //! Results of jobs: groups of ranks that repeat a schedule.
 
+use crate::FlowMetrics;
 use anabranch_units::Time;
 
 /// A group in a repetition. Times count from the start of the run.
@@ -73,6 +74,27 @@ pub struct JobFlowRow {
     pub dst_rank: u32,
 }
 
+/// All flows of a job together, where a run keeps no rows of them (`measure.flow_rows`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnlistedFlows {
+    /// Index of the job into the setup's workloads.
+    pub workload: u16,
+    /// Number of flows.
+    pub total: u64,
+    /// Number of flows whose receivers had the last byte.
+    pub received: u64,
+    /// Number of flows whose senders had the last acknowledgement.
+    pub finished: u64,
+    /// First start of a flow.
+    pub first_start: Option<Time>,
+    /// Last acknowledgement of those that finished.
+    pub last_end: Option<Time>,
+    /// Their metrics, combined.
+    pub metrics: FlowMetrics,
+    /// 64 bits over the integers that the fingerprint covers, in the order of the flows.
+    pub hash: u64,
+}
+
 /// Rows of all jobs of a run; empty without jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobRows {
@@ -82,6 +104,21 @@ pub struct JobRows {
     pub ranks: Vec<RankRow>,
     /// By flow.
     pub flows: Vec<JobFlowRow>,
+    /// By job whose flows have no rows.
+    pub unlisted: Vec<UnlistedFlows>,
+}
+
+impl JobRows {
+    /// Returns these rows, followed by those of jobs whose flows have none.
+    pub fn with_unlisted(mut self, mut others: JobRows) -> Self {
+        if self.groups.is_empty() {
+            others.flows = self.flows;
+            return others;
+        }
+        self.groups.append(&mut others.groups);
+        self.ranks.append(&mut others.ranks);
+        JobRows { unlisted: others.unlisted, ..self }
+    }
 }
 
 /// Returns the part of a completion time that is not covered by computation.

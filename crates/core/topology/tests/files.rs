@@ -82,11 +82,9 @@ fn a_fat_tree_as_a_list_of_cables() {
 
 /// ConWeave's own fabric: 128 hosts at 100 Gb/s, 8 leaves, 8 spines, 2 to 1.
 #[test]
-#[ignore = "needs the recorded runs: ANABRANCH_RECORDED"]
 fn the_conweave_fabric() {
-    let folder = std::env::var("ANABRANCH_RECORDED").expect("the folder of the recorded runs in ANABRANCH_RECORDED");
-    let text = std::fs::read_to_string(format!("{folder}/leaf_spine_128_100G_OS2.txt")).unwrap();
-    let fabric = file(FileFormat::Conweave, &text).unwrap();
+    let text = include_str!("../../../studies/study/tests/recorded/leaf_spine_128_100G_OS2.txt");
+    let fabric = file(FileFormat::Conweave, text).unwrap();
     let hopper = build(TopologyParameters::LeafSpine(LeafSpineParameters::default())).unwrap();
     assert_eq!((fabric.nodes.len(), fabric.links.len()), (144, 2 * 192));
     assert_eq!(fabric.oversubscription(), 2.0);

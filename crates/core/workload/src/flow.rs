@@ -35,8 +35,8 @@ pub struct GpuPair {
     pub dst: u32,
 }
 
-/// One flow (a message), numbered by its index in [`crate::FlowSet::flows`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One flow (a message), numbered as [`crate::FlowSet::flow`] does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// Sending host.
     pub src: u32,

@@ -1,8 +1,8 @@
 //! Merges the flows of all workloads: splits, numbers, sorts.
 
 use crate::{
-    FileFailure, Flow, FlowLabel, GeneratedAs, GroupedJob, HostView, MAX_NUMBER, NcclJob, ReadFile, ServerParameters,
-    Start, Trigger, TriggerId, WorkloadError, WorkloadInfo, WorkloadParameters,
+    FileFailure, Flow, FlowSet, GeneratedAs, GroupedJob, HostView, MAX_NUMBER, NO_MESSAGE, NcclJob, ReadFile, Start,
+    TriggerId, WorkloadError, WorkloadInfo, WorkloadParameters,
     flow::NO_CLASS,
     names::wrong_workload_name,
     traffic::Traffic,
@@ -17,37 +17,6 @@ pub(crate) const MAX_TRIGGERS: usize = 1 << 30;
 
 /// Maximum number of workloads, with their splits and the parts of flow files.
 pub const MAX_WORKLOADS: usize = 1 << 16;
-
-/// All flows of a run; those with a start time are sorted by (start, src, dst).
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct FlowSet {
-    /// The flows.
-    pub flows: Vec<Flow>,
-    /// The triggers.
-    pub triggers: Vec<Trigger>,
-    /// The workloads.
-    pub workloads: Vec<WorkloadInfo>,
-    /// Collectives that ranks run themselves; some flows represent their messages.
-    pub jobs: Vec<NcclJob>,
-    /// Jobs of groups that repeat a schedule, in the order of their first messages.
-    pub grouped: Vec<GroupedJob>,
-    /// Per flow, the number of its message through all jobs; [`NO_MESSAGE`]: it belongs to none. Empty without jobs.
-    pub messages: Vec<u32>,
-    /// The servers whose NICs are the hosts ([`ServerParameters::route`]); `None`: a host is an endpoint.
-    pub servers: Option<ServerParameters>,
-}
-
-/// Number of the message of a flow that belongs to no job.
-pub const NO_MESSAGE: u32 = u32::MAX;
-
-impl FlowSet {
-    /// Returns the place of a flow in its job; `None` for a flow of no job.
-    pub fn label(&self, flow: usize) -> Option<FlowLabel> {
-        let message = self.messages.get(flow).copied().filter(|message| *message != NO_MESSAGE)?;
-        let job = self.grouped.partition_point(|job| job.first <= message).checked_sub(1)?;
-        Some(self.grouped[job].label(job as u32, message))
-    }
-}
 
 /// Output of a list of workloads.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -100,7 +69,8 @@ pub fn generate_all(
     }
     for (number, (kind, sent_as)) in list.iter().enumerate() {
         let room = (view.flow_memory / FLOW_MEMORY).saturating_sub(merge.made.flows.flows.len() as u64);
-        let context = Context { view, seed, name: &sent_as.name, used: &merge.used, room, read_file };
+        let templates = view.templates && view.servers.is_none() && sent_as.split.is_none();
+        let context = Context { view, seed, name: &sent_as.name, used: &merge.used, room, templates, read_file };
         let made = kind.generate(&context);
         let made = made.and_then(|traffic| check_numbers(&traffic, kind).map(|()| traffic));
         let first = merge.made.flows.workloads.len();
@@ -191,11 +161,22 @@ impl Merge {
     fn add(&mut self, traffic: Traffic, sent_as: &GeneratedAs, seed: u64) -> Result<(), WorkloadError> {
         let first_flow = self.made.flows.flows.len();
         let first_trigger = self.made.flows.triggers.len() as u32;
+        let template = traffic.template.zip(traffic.grouped.as_ref());
+        let template = template.map(|(template, job)| {
+            template.labelled(
+                self.made.flows.workloads.len() as u16,
+                sent_as.class,
+                name_key(&sent_as.name),
+                job.groups,
+            )
+        });
+        let [more_flows, more_triggers] =
+            template.as_ref().map_or([0; 2], |template| [template.flows(), template.triggers()].map(|n| n as usize));
         // The last 32-bit number is reserved for "none".
-        if first_flow + traffic.flows.len() >= u32::MAX as usize {
+        if self.made.flows.number_of_flows() + traffic.flows.len() + more_flows >= u32::MAX as usize {
             return Err(WorkloadError::new(format!("more than {} flows in all", u32::MAX - 1)));
         }
-        if first_trigger as usize + traffic.triggers.len() > MAX_TRIGGERS {
+        if self.made.flows.number_of_triggers() + traffic.triggers.len() + more_triggers > MAX_TRIGGERS {
             return Err(WorkloadError::new(format!("more than {MAX_TRIGGERS} triggers in all")));
         }
         let mut workload_of = vec![self.workload(&sent_as.name, true, sent_as)?];
@@ -214,6 +195,9 @@ impl Merge {
         for flow in &traffic.flows {
             self.used[flow.src as usize] = true;
             self.used[flow.dst as usize] = true;
+        }
+        if let (Some(_), Some(job)) = (&template, &traffic.grouped) {
+            job.hosts.iter().for_each(|host| self.used[*host as usize] = true);
         }
         // An unmeasured part is excluded from the split, which might be measured.
         let is_split = |flow: &Flow| flow.workload == 0 || traffic.labels[usize::from(flow.workload)].measured;
@@ -245,6 +229,11 @@ impl Merge {
         self.made.flows.jobs.extend(job);
         let grouped =
             traffic.grouped.map(|job| GroupedJob { workload: workload_of[0], first: first_flow as u32, ..job });
+        let job = self.made.flows.grouped.len() as u32;
+        self.made.flows.templates.extend(template.into_iter().map(|mut template| {
+            template.job = job;
+            template
+        }));
         self.made.flows.grouped.extend(grouped);
         self.split(all, sent_as, seed)
     }
@@ -279,7 +268,11 @@ impl Merge {
         for flow in set.flows.iter().filter(|flow| matches!(flow.start, Start::On(_))) {
             set.workloads[usize::from(flow.workload)].is_job = true;
         }
-        if !set.grouped.is_empty() {
+        for template in &set.templates {
+            set.workloads[usize::from(set.grouped[template.job as usize].workload)].is_job = true;
+        }
+        set.number_templates();
+        if set.grouped.len() > set.templates.len() {
             set.messages = vec![NO_MESSAGE; order.len()];
             let end = |job: &GroupedJob| job.first + job.messages() as u32;
             for (place, &(.., number)) in order.iter().enumerate() {
@@ -289,7 +282,7 @@ impl Merge {
                 }
             }
         }
-        set.flows = order.iter().map(|&(.., number)| set.flows[number as usize].clone()).collect();
+        set.flows = order.iter().map(|&(.., number)| set.flows[number as usize]).collect();
         if !set.triggers.is_empty() {
             let mut now_at = vec![0; order.len()];
             for (place, &(.., number)) in (0..).zip(&order) {

@@ -8,6 +8,7 @@ mod common;
 mod error;
 mod files;
 mod flow;
+mod flow_set;
 mod generate;
 mod jobs;
 mod kinds;
@@ -24,11 +25,13 @@ pub use files::{FileFormat, StartAt, StartUnit};
 pub use flow::{
     CollectiveInfo, Flow, GpuPair, MAX_NUMBER, Medium, Start, Trigger, TriggerId, TriggerKind, WorkloadInfo,
 };
-pub use generate::{FlowSet, Generated, MAX_WORKLOADS, NO_MESSAGE, generate, generate_all};
+pub use flow_set::{FlowSet, NO_MESSAGE};
+pub use generate::{Generated, MAX_WORKLOADS, generate, generate_all};
 pub use jobs::{
     job::{Barrier, FlowLabel, GroupedJob},
     schedule::{Dependency, Done, MessageWindow, Operation, Schedule, Work},
-    times::{MessageEnd, RankTimes, RepetitionTimes},
+    template::{GroupTemplate, TemplatePlace, TriggerView},
+    times::{JobWalk, MessageEnd, RankTimes, RepetitionTimes},
 };
 pub use kinds::{
     WorkloadParameters,

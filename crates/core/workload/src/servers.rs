@@ -147,7 +147,7 @@ impl ServerParameters {
                 gpus: Some(GpuPair { src: relay, dst }),
                 medium: Medium::Network,
                 start: Start::On(trigger),
-                ..flow.clone()
+                ..*flow
             };
             flow.key = mix(flow.key ^ PART);
             (flow.on_sent, flow.on_received) = (None, Some(trigger));

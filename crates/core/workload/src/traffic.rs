@@ -1,4 +1,7 @@
-use crate::{Flow, NcclJob, Trigger, WorkloadError, jobs::job::GroupedJob};
+use crate::{
+    Flow, NcclJob, Trigger, WorkloadError,
+    jobs::{job::GroupedJob, template::GroupTemplate},
+};
 
 /// Tier of a switch in a failure line of a connection matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +52,8 @@ pub(crate) struct Traffic {
     pub(crate) job: Option<NcclJob>,
     /// The flows are its messages in order. Its workload and first message are unset.
     pub(crate) grouped: Option<GroupedJob>,
+    /// Makes the messages of `grouped`, instead of `flows` and `triggers`. Its numbers are unset.
+    pub(crate) template: Option<GroupTemplate>,
 }
 
 impl Traffic {

@@ -67,6 +67,8 @@ pub struct HostView {
     pub low_diameter: Option<Arc<dyn LowDiameter>>,
     /// Servers, where hosts are GPUs of servers; `None`: a host is a server with one NIC.
     pub servers: Option<ServerView>,
+    /// Jobs are made as templates where they can be ([`crate::GroupTemplate`]): the run keeps no rows of their flows.
+    pub templates: bool,
 }
 
 choices! {
@@ -115,6 +117,8 @@ pub(crate) struct Context<'a> {
     /// `true` for each host that sends or receives in an earlier workload.
     pub(crate) used: &'a [bool],
     pub(crate) room: u64,
+    /// Jobs are made as templates.
+    pub(crate) templates: bool,
     pub(crate) read_file: &'a ReadFile<'a>,
 }
 
@@ -139,6 +143,11 @@ impl Context<'_> {
     pub(crate) fn check_room(&self, flows: u128, max_flows: u64, key: &str) -> Result<(), WorkloadError> {
         Traffic::check_room(flows, max_flows, key)?;
         self.check_memory(flows, key)
+    }
+
+    /// As [`Context::check_room`], for a job that may become a template, whose flows take no memory before they start.
+    pub(crate) fn check_room_of_job(&self, flows: u128, max_flows: u64, key: &str) -> Result<(), WorkloadError> {
+        if self.templates { Traffic::check_room(flows, max_flows, key) } else { self.check_room(flows, max_flows, key) }
     }
 
     pub(crate) fn check_memory(&self, flows: u128, key: &str) -> Result<(), WorkloadError> {

@@ -20,6 +20,7 @@ fn view(hosts: u32) -> HostView {
         flow_memory: u64::MAX,
         low_diameter: None,
         servers: None,
+        templates: false,
     }
 }
 

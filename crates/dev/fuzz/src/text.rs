@@ -87,6 +87,7 @@ fn flows(format: FileFormat, bytes: &[u8]) {
         flow_memory: 64 << 20,
         low_diameter: None,
         servers: None,
+        templates: false,
     };
     let file = FileParameters { path: "fuzz".into(), format: Auto::Value(format), ..FileParameters::default() };
     let sent_as = GeneratedAs { name: "fuzz".into(), class: 0, load_balancer: 0, measured: true, split: None };

@@ -145,6 +145,13 @@ fn refuse(setup: &Setup) -> Result<(), RunError> {
     for fault in &setup.faults {
         refuse_fault(fault)?;
     }
+    if !setup.flows.templates.is_empty() {
+        return refused(
+            "measure.flow_rows".into(),
+            "found \"without-jobs\", and a testbed knows its flows in advance",
+            "give `measure.flow_rows = \"all\"`",
+        );
+    }
     if setup.flows.triggers.iter().any(|trigger| trigger.cpu.is_some()) {
         let message = "a schedule computes on processors of hosts, and hosts of a testbed do not compute".to_string();
         return Err(RunError::Setup(message));

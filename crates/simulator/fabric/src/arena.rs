@@ -5,6 +5,7 @@ use crate::{
     ids::PacketId,
     measure::Waits,
     packet::{Kind, Packet},
+    plan::Plan,
     prefetch::prefetch,
 };
 use std::{
@@ -30,10 +31,37 @@ const MAX_SLOTS: u32 = u32::MAX / GROWTH * GROWTH;
 #[repr(align(64))]
 struct Line(Packet);
 
-/// Does not cross cache lines.
-#[derive(Debug, Default)]
+/// Waits of a data packet that do not fit into it. Does not cross cache lines.
+#[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
-struct Place(Waits);
+struct Beside {
+    /// See [`Waits`]; while the packet is in a queue, less the pauses of the queue before it joined, wrapping.
+    paused: u64,
+    /// Where the header of a switch scheme takes the words of the packet: all waits, and the longest in one queue.
+    waited: u64,
+    longest: u64,
+}
+
+/// What the packets of a run note of their waits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Attribution {
+    on: bool,
+    /// A switch scheme needs all words of the header.
+    wide: bool,
+    /// Queues can be paused.
+    pauses: bool,
+}
+
+impl Attribution {
+    pub(crate) fn new(plan: &Plan<'_>) -> Self {
+        let wide = plan.balancers.iter().any(|balancer| balancer.switch.capabilities().fills_header());
+        Attribution { on: plan.measure.attribution, wide, pauses: plan.fabric.pfc }
+    }
+
+    fn beside(self) -> bool {
+        self.on && (self.wide || self.pauses)
+    }
+}
 
 /// Range of addresses for `count` values, which take memory when they are first written.
 #[derive(Debug)]
@@ -98,8 +126,9 @@ impl<T> Drop for Reserved<T> {
 #[derive(Debug)]
 pub(crate) struct Arena {
     lines: Reserved<Line>,
-    /// Per packet, where delays are attributed.
-    waits: Option<Reserved<Place>>,
+    attribution: Attribution,
+    /// Per packet, where the attribution needs it.
+    beside: Option<Reserved<Beside>>,
     /// Number of slots in use or free: those below it contain a packet.
     grown: AtomicU32,
     /// Free slots that any thread may take.
@@ -107,18 +136,20 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// Reserves as many slots as the system permits; with `attributed` also for the waits of packets.
+    /// Reserves as many slots as the system permits.
     ///
     /// # Panics
     /// If there are no addresses for a few packets.
-    pub(crate) fn new(attributed: bool) -> Arc<Arena> {
+    pub(crate) fn new(attribution: Attribution) -> Arc<Arena> {
         let mut slots = MAX_SLOTS;
         loop {
             // Where the addresses of a process are limited, the half is left to all else.
             let (lines, other) = (Reserved::new(slots), Reserved::<Line>::new(slots));
             if let (Some(lines), Some(_)) = (lines, other) {
-                let waits = attributed.then(|| Reserved::new(slots).expect("fewer bytes than were just released"));
-                return Arc::new(Arena { lines, waits, grown: AtomicU32::new(0), spare: Mutex::default() });
+                let reserve = || Reserved::new(slots).expect("fewer bytes than were just released");
+                let beside = attribution.beside().then(reserve);
+                let grown = AtomicU32::new(0);
+                return Arc::new(Arena { lines, attribution, beside, grown, spare: Mutex::default() });
             }
             slots /= 2;
             assert!(slots > GROWTH, "out of memory for packets");
@@ -135,7 +166,8 @@ impl Arena {
 #[derive(Debug)]
 pub(crate) struct Packets {
     lines: Slots<Line>,
-    waits: Option<Slots<Place>>,
+    attribution: Attribution,
+    beside: Option<Slots<Beside>>,
     arena: Arc<Arena>,
     free: Vec<PacketId>,
     /// Slots that this thread has added.
@@ -144,15 +176,17 @@ pub(crate) struct Packets {
 
 impl Packets {
     pub(crate) fn new(arena: Arc<Arena>) -> Self {
-        let (lines, waits) = (arena.lines.0, arena.waits.as_ref().map(|waits| waits.0));
-        Packets { lines, waits, arena, free: Vec::new(), grown: 0 }
+        let (lines, beside) = (arena.lines.0, arena.beside.as_ref().map(|beside| beside.0));
+        Packets { lines, attribution: arena.attribution, beside, arena, free: Vec::new(), grown: 0 }
     }
 
-    /// Allocates a slot; it still contains the previous packet, but none of its waits.
+    /// Allocates a slot; it still contains the previous packet, but nothing beside it.
     #[inline]
     pub(crate) fn place(&mut self) -> PacketId {
         let Some(id) = self.free.pop() else { return self.grow() };
-        self.set_waits(id, Waits::default());
+        if let Some(beside) = self.beside_mut(id) {
+            *beside = Beside::default();
+        }
         id
     }
 
@@ -170,8 +204,8 @@ impl Packets {
             // SAFETY: `at` checks the range, and no other thread has been given these slots.
             unsafe {
                 self.lines.at(id).write(Line::default());
-                if let Some(waits) = self.waits {
-                    waits.at(id).write(Place::default());
+                if let Some(beside) = self.beside {
+                    beside.at(id).write(Beside::default());
                 }
             }
         }
@@ -189,23 +223,89 @@ impl Packets {
     }
 
     #[inline]
-    pub(crate) fn waits_mut(&mut self, id: PacketId) -> Option<&mut Waits> {
+    fn beside_mut(&mut self, id: PacketId) -> Option<&mut Beside> {
         #[allow(unsafe_code)]
         // SAFETY: as in `index_mut`.
-        self.waits.map(|waits| unsafe { &mut (*waits.at(id)).0 })
+        self.beside.map(|beside| unsafe { &mut *beside.at(id) })
     }
 
     #[inline]
-    pub(crate) fn waits(&self, id: PacketId) -> Waits {
+    fn beside(&self, id: PacketId) -> Beside {
         #[allow(unsafe_code)]
         // SAFETY: as in `index`.
-        self.waits.map_or_else(Waits::default, |waits| unsafe { (*waits.at(id)).0 })
+        self.beside.map_or_else(Beside::default, |beside| unsafe { *beside.at(id) })
     }
 
+    /// Notes that a packet has left a queue after `hop`; `order` is that of the arrivals over the queue's link.
+    #[inline(always)]
+    pub(crate) fn leave(&mut self, id: PacketId, hop: u64, order: u32) {
+        if !self.attribution.on || self[id].kind != Kind::Data {
+            return;
+        }
+        if self.attribution.wide {
+            return self.leave_beside(id, hop, order);
+        }
+        let packet = &mut self[id];
+        let (waited, longest) = (packet.head.wide(0), packet.head.wide(1));
+        packet.held_by = if hop > longest { order } else { packet.held_by };
+        packet.head.set_wide(0, waited + hop);
+        packet.head.set_wide(1, longest.max(hop));
+    }
+
+    #[cold]
+    fn leave_beside(&mut self, id: PacketId, hop: u64, order: u32) {
+        let Some(beside) = self.beside_mut(id) else { return };
+        beside.waited += hop;
+        if hop > beside.longest {
+            beside.longest = hop;
+            self[id].held_by = order;
+        }
+    }
+
+    /// Notes that a packet joins a queue that has been paused for `paused`.
     #[inline]
-    pub(crate) fn set_waits(&mut self, id: PacketId, waits: Waits) {
-        if let Some(place) = self.waits_mut(id) {
-            *place = waits;
+    pub(crate) fn join(&mut self, id: PacketId, paused: u64) {
+        if let Some(beside) = self.beside_mut(id) {
+            beside.paused = beside.paused.wrapping_sub(paused);
+        }
+    }
+
+    /// Notes that a packet has left a queue that has been paused for `paused`.
+    #[inline]
+    pub(crate) fn resume(&mut self, id: PacketId, paused: u64) {
+        if let Some(beside) = self.beside_mut(id) {
+            beside.paused = beside.paused.wrapping_add(paused);
+        }
+    }
+
+    /// Returns the waits of a data packet; none where delays are not attributed.
+    #[inline]
+    pub(crate) fn waits(&self, id: PacketId) -> Waits {
+        let Attribution { on, wide, .. } = self.attribution;
+        if !on {
+            return Waits::default();
+        }
+        let (packet, beside) = (&self[id], self.beside(id));
+        let waited = if wide { beside.waited } else { packet.head.wide(0) };
+        Waits { waited, paused: beside.paused, order: packet.held_by }
+    }
+
+    /// Returns the waits of the data packet that a packet is a reply to.
+    #[inline]
+    pub(crate) fn reply_waits(&self, id: PacketId) -> Waits {
+        let packet = &self[id];
+        Waits { waited: packet.queued_at, paused: self.beside(id).paused, order: packet.held_by }
+    }
+
+    /// Lets the reply in the slot of a data packet have its waits, or the time at which it completed its flow.
+    #[inline]
+    pub(crate) fn hand_over(&self, id: PacketId, reply: &mut Packet) {
+        if !self.attribution.on {
+            return;
+        }
+        match self[id].completed_at() {
+            Some(time) => reply.complete(time),
+            None => reply.set_reply_waits(self.waits(id).waited, self[id].held_by),
         }
     }
 
@@ -224,9 +324,12 @@ impl Packets {
 
     pub(crate) fn swap(&mut self, a: PacketId, b: PacketId) {
         (self[a], self[b]) = (self[b], self[a]);
-        let (of_a, of_b) = (self.waits(a), self.waits(b));
-        self.set_waits(a, of_b);
-        self.set_waits(b, of_a);
+        let swapped = (self.beside(b), self.beside(a));
+        for (id, other) in [(a, swapped.0), (b, swapped.1)] {
+            if let Some(beside) = self.beside_mut(id) {
+                *beside = other;
+            }
+        }
     }
 
     /// Returns the packets of all threads, which `all` are.
@@ -252,8 +355,8 @@ impl Packets {
 
     /// Returns the bytes of the slots that this thread has added.
     pub(crate) fn bytes(&self) -> usize {
-        let waits = if self.waits.is_some() { size_of::<Place>() } else { 0 };
-        self.grown as usize * (size_of::<Line>() + waits) + self.free.capacity() * size_of::<PacketId>()
+        let beside = if self.beside.is_some() { size_of::<Beside>() } else { 0 };
+        self.grown as usize * (size_of::<Line>() + beside) + self.free.capacity() * size_of::<PacketId>()
     }
 }
 
@@ -282,8 +385,9 @@ impl std::ops::IndexMut<PacketId> for Packets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{ids::PortId, measure::PausedTimes};
 
-    fn packet(psn: u64) -> Packet {
+    fn packet(psn: u32) -> Packet {
         Packet { psn, kind: Kind::Data, ..Packet::default() }
     }
 
@@ -299,7 +403,7 @@ mod tests {
     /// are under way and of the slots that a thread keeps.
     #[test]
     fn slots_return_to_the_thread_that_sends() {
-        let arena = Arena::new(true);
+        let arena = Arena::new(Attribution { on: true, wide: true, pauses: true });
         let (mut sender, mut receiver) = (Packets::new(Arc::clone(&arena)), Packets::new(arena));
         for round in 0..100 {
             let sent: Vec<PacketId> = (0..2_000).map(|psn| sender.insert(packet(round * 2_000 + psn))).collect();
@@ -321,22 +425,65 @@ mod tests {
     #[test]
     #[should_panic]
     fn packets_of_some_threads_are_not_all() {
-        let arena = Arena::new(false);
+        let arena = Arena::new(Attribution::default());
         let (one, _other) = (Packets::new(Arc::clone(&arena)), Packets::new(arena));
         let _ = Packets::live(&[&one]).count();
     }
 
     #[test]
     fn waits_follow_a_swap() {
-        let mut packets = Packets::new(Arena::new(true));
-        let (a, b) = (packets.insert(packet(1)), packets.insert(packet(2)));
-        packets.waits_mut(a).unwrap().leave(5 << 12, 7);
-        packets.swap(a, b);
-        assert_eq!((packets[a].psn, packets[b].psn), (2, 1));
-        assert_eq!((packets.waits(a), packets.waits(b).order()), (Waits::default(), 7));
-        let c = packets.place();
-        packets.remove(b);
-        assert_eq!((packets.place(), packets.waits(b)), (b, Waits::default()));
-        assert_ne!(c, a);
+        for wide in [false, true] {
+            let mut packets = Packets::new(Arena::new(Attribution { on: true, wide, pauses: true }));
+            let (a, b) = (packets.insert(packet(1)), packets.insert(packet(2)));
+            packets.leave(a, 5, 7);
+            packets.resume(a, 3);
+            packets.swap(a, b);
+            assert_eq!((packets[a].psn, packets[b].psn), (2, 1));
+            let waits = Waits { waited: 5, paused: 3, order: 7 };
+            assert_eq!((packets.waits(a), packets.waits(b)), (Waits::default(), waits), "{wide}");
+            let c = packets.place();
+            packets.remove(b);
+            assert_eq!((packets.insert(packet(3)), packets.waits(b)), (b, Waits::default()));
+            assert_ne!(c, a);
+        }
+    }
+
+    /// Joins at 10, paused from 15 to 18, leaves at 30: 20 waited, 3 of them paused; then 5, and 20 again: the first holds.
+    #[test]
+    fn waits_are_split_by_hand() {
+        for wide in [false, true] {
+            let mut packets = Packets::new(Arena::new(Attribution { on: true, wide, pauses: true }));
+            let (mut times, port) = (PausedTimes::new(2, 1), PortId(1));
+            let id = packets.insert(packet(1));
+            packets.join(id, times.before(port, 0, 10));
+            times.pause(port, 0, 15);
+            times.pause(port, 0, 16);
+            assert_eq!(times.before(port, 0, 17), 2);
+            times.resume(port, 0, 18);
+            packets.leave(id, 20, 7);
+            packets.resume(id, times.before(port, 0, 30));
+            packets.leave(id, 5, 9);
+            packets.leave(id, 20, 11);
+            let waits = packets.waits(id);
+            assert_eq!((waits.queued(), waits.paused, waits.order), (42, 3, 7));
+            let mut reply = Packet { kind: Kind::Ack, ..packet(1) };
+            packets.hand_over(id, &mut reply);
+            packets[id] = reply;
+            assert_eq!((packets.reply_waits(id), packets[id].completed_at()), (waits, None));
+            packets[id].complete(40);
+            packets.hand_over(id, &mut reply);
+            assert_eq!(reply.completed_at(), Some(40));
+        }
+    }
+
+    /// A probe has its time of sending where data has its waits.
+    #[test]
+    fn probes_have_no_waits() {
+        let mut packets = Packets::new(Arena::new(Attribution { on: true, ..Attribution::default() }));
+        let mut probe = Packet { kind: Kind::Probe, ..packet(1) };
+        probe.head.set_wide(0, 77);
+        let id = packets.insert(probe);
+        packets.leave(id, 20, 7);
+        assert_eq!((packets[id].head.wide(0), packets[id].held_by), (77, 0));
     }
 }

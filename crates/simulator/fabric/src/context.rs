@@ -3,6 +3,7 @@
 use crate::{
     arena::Arena,
     event::{Event, Stage},
+    group_ends::{CompleteBytes, GroupEnds},
     host::NicUses,
     ids::{FlowId, HostId},
     measure::Series,
@@ -35,6 +36,7 @@ pub(crate) struct Shared {
     pub(crate) snapshots: Option<Snapshots>,
     pub(crate) stalls: Option<StallCheck>,
     pub(crate) skips: Option<SkipCheck>,
+    pub(crate) group_ends: GroupEnds,
 }
 
 impl Shared {
@@ -45,6 +47,7 @@ impl Shared {
             snapshots: interval.map(|interval| Snapshots::new(interval, plan.links.len())),
             stalls: StallCheck::new(plan),
             skips: SkipCheck::new(plan),
+            group_ends: GroupEnds::new(plan.setup),
         }
     }
 
@@ -70,6 +73,8 @@ pub(crate) struct Ctx<'a> {
     /// Starts, triggers and computations scheduled here, less those that have happened here.
     pub(crate) planned: i64,
     pub(crate) failure: Option<Failure>,
+    /// Complete bytes of the groups that have ended here.
+    pub(crate) ended_bytes: CompleteBytes,
     /// Queue pairs and memory of the NICs.
     pub(crate) nics: NicUses,
 }
@@ -88,6 +93,7 @@ impl<'a> Ctx<'a> {
             now: 0,
             planned: 0,
             failure: None,
+            ended_bytes: CompleteBytes::default(),
             nics: NicUses::new(plan.transports.main().nic_limits(), plan.hosts),
         }
     }

@@ -31,7 +31,7 @@ impl Labels {
 
     /// Returns one value per path of a flow, up to `paths`; empty if its switches do not hash.
     pub(crate) fn of(&self, plan: &Plan<'_>, routes: &Routes, flow: u32, paths: u32) -> Vec<Tag> {
-        let of = &plan.flows.flows[flow as usize];
+        let of = &plan.flows.flow(flow);
         let balancer = plan.balancer_of(of);
         if plan.packet_scopes[usize::from(balancer)] != PacketScope::Choices {
             return Vec::new();
@@ -45,7 +45,7 @@ impl Labels {
                 dst: of.dst,
                 src_leaf,
                 dst_leaf,
-                flow: plan.flow_keys[flow as usize],
+                flow: plan.flow_key(flow),
                 tag,
                 bytes: plan.wire_mtu as u32,
                 control: false,

@@ -6,6 +6,8 @@
 mod arena;
 mod context;
 mod event;
+mod flow_table;
+mod group_ends;
 mod host;
 mod ids;
 mod labels;

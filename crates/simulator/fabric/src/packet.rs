@@ -33,16 +33,23 @@ pub(crate) const ACK_REQUEST: u8 = 4;
 /// Trimmed at its last hop, or acknowledges such a packet.
 pub(crate) const LAST_HOP: u8 = 16;
 
+/// In [`Packet::held_by`]: a reply of a complete flow. No order of arrivals has this value.
+const COMPLETE: u32 = u32::MAX;
+
 /// Shift of the role of the next switch in the flags of an acknowledgement that guided schemes route.
 const ROLE_SHIFT: u32 = 5;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
-    /// Time at which it joined its present queue, in picoseconds.
+    /// Data: time at which it joined its present queue, in picoseconds. Replies: see [`Packet::set_reply_waits`].
     pub(crate) queued_at: u64,
     /// Packet sequence number; in a reply, that of the packet it acknowledges.
-    pub(crate) psn: u64,
-    /// Data: header of the switch schemes. Replies: see [`Packet::answer`]. Probes: time of sending.
+    pub(crate) psn: u32,
+    /// Where delays are attributed: order of the arrivals over the link whose queue held it, or the data packet that it is a
+    /// reply to, longest; or [`COMPLETE`].
+    pub(crate) held_by: u32,
+    /// Data: header of the switch schemes; where none of them needs all of it, its first words are the waits of the packet.
+    /// Replies: see [`Packet::answer`]. Probes: time of sending.
     pub(crate) head: SwitchHeader,
     pub(crate) flow: u32,
     pub(crate) tag: u32,
@@ -66,7 +73,7 @@ impl Packet {
     #[inline]
     pub(crate) fn answer(&self) -> Reply {
         Reply {
-            psn: self.psn,
+            psn: u64::from(self.psn),
             tag: self.tag,
             cumulative: self.head.wide(0),
             bitmap: self.head.wide(1),
@@ -79,7 +86,7 @@ impl Packet {
 
     #[inline]
     pub(crate) fn set_ack(&mut self, answer: &Reply) {
-        (self.psn, self.tag) = (answer.psn, answer.tag);
+        (self.psn, self.tag) = (answer.psn as u32, answer.tag);
         self.head.set_wide(0, answer.cumulative);
         self.head.set_wide(1, answer.bitmap);
         self.head.0[4] = answer.offset;
@@ -115,6 +122,22 @@ impl Packet {
             }
             _ => self.head = *header,
         }
+    }
+
+    /// Stores the waits of the data packet that it is a reply to.
+    #[inline]
+    pub(crate) fn set_reply_waits(&mut self, waited: u64, held_by: u32) {
+        (self.queued_at, self.held_by) = (waited, held_by);
+    }
+
+    /// Marks what becomes the reply of a flow that was complete at `time`.
+    pub(crate) fn complete(&mut self, time: u64) {
+        self.set_reply_waits(time, COMPLETE);
+    }
+
+    /// Returns the time at which the flow was complete, in a reply to one of its packets that says so.
+    pub(crate) fn completed_at(&self) -> Option<u64> {
+        (self.held_by == COMPLETE).then_some(self.queued_at)
     }
 
     /// Creates a packet from the destination back to the source.
@@ -214,11 +237,11 @@ impl Fifo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arena::Arena;
+    use crate::arena::{Arena, Attribution};
 
     #[test]
     fn first_in_first_out() {
-        let (mut packets, mut queue) = (Packets::new(Arena::new(false)), Fifo::EMPTY);
+        let (mut packets, mut queue) = (Packets::new(Arena::new(Attribution::default())), Fifo::EMPTY);
         let ids: Vec<_> =
             (0..5).map(|psn| packets.insert(Packet { psn, next: PacketId::NONE.0, ..Packet::default() })).collect();
         for &id in &ids {
@@ -234,7 +257,7 @@ mod tests {
 
     #[test]
     fn pause_frames_go_first_and_keep_their_order() {
-        let (mut packets, mut queue) = (Packets::new(Arena::new(false)), Fifo::EMPTY);
+        let (mut packets, mut queue) = (Packets::new(Arena::new(Attribution::default())), Fifo::EMPTY);
         for (psn, kind) in [(3, Kind::Ack), (4, Kind::Ack), (1, Kind::Pause), (2, Kind::Pause)] {
             let id = packets.insert(Packet { psn, kind, next: PacketId::NONE.0, ..Packet::default() });
             match kind {

@@ -94,23 +94,33 @@ impl<'a> Partition<'a> {
         partition
     }
 
+    pub(crate) fn trigger_memory(&self) -> usize {
+        if self.cx.plan.flows.templates.is_empty() { 0 } else { self.triggers.memory() }
+    }
+
     /// Schedules the next start in a cell. Flows are sorted by start time, so one pending start event per cell is enough.
     fn ask_for_next_start(&mut self, cell: u32) {
         let (flows, next) = &mut self.starts[cell as usize];
         let Some(&flow) = flows.get(*next) else { return };
         *next += 1;
-        let definition = &self.cx.plan.flows.flows[flow.at()];
+        let definition = self.cx.plan.flow(flow);
         let host = HostId(definition.src);
         self.cx.plan_event(start_time(definition.start).unwrap_or(0), host, Event::Start { host, flow });
     }
 
-    #[inline]
+    #[inline(always)]
     fn handle(&mut self, event: anabranch_engine::Event) {
         self.cx.now = event.time;
         if is_arrival(event.order) {
             // Nearly every event is an arrival.
-            return self.arrival(PacketId(event.payload), event.order & (MAX_ENTITIES - 1));
+            self.arrival(PacketId(event.payload), event.order & (MAX_ENTITIES - 1));
+        } else {
+            self.handle_other(event);
         }
+    }
+
+    #[inline(never)]
+    fn handle_other(&mut self, event: anabranch_engine::Event) {
         let cx = &mut self.cx;
         match Event::of(event) {
             Event::Arrival { rank, packet } => self.arrival(packet, rank),
@@ -122,7 +132,7 @@ impl<'a> Partition<'a> {
                 cx.planned -= 1;
                 self.last_planned = self.last_planned.max(event.time);
                 let plan = cx.plan;
-                if start_time(plan.flows.flows[flow.at()].start).is_some() {
+                if start_time(plan.flow(flow).start).is_some() {
                     self.ask_for_next_start(u32::from(plan.cell_of(host.0)));
                 }
                 if !self.scale_up.start(&mut self.cx, flow) {
@@ -138,6 +148,10 @@ impl<'a> Partition<'a> {
             Event::Trigger { trigger, stage, .. } => {
                 cx.planned -= 1;
                 self.last_planned = self.last_planned.max(event.time);
+                if let Some((template, group)) = self.triggers.ended_by(cx.plan, trigger) {
+                    self.hosts.end_group(cx, template, group);
+                    self.triggers.end(template, group);
+                }
                 self.triggers.on_event(cx, trigger, stage);
             }
         }

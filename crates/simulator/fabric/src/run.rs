@@ -1,7 +1,7 @@
 //! Entry points of the simulator: from a setup to its results.
 
 use crate::{
-    arena::{Arena, Packets},
+    arena::{Arena, Attribution, Packets},
     context::{Failure, Shared},
     partition::Partition,
     plan::{How, Plan},
@@ -49,9 +49,9 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 
 fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> bool) -> Result<RunRows, RunError> {
     let (until_all_done, time_limit) = (setup.limits.until_all_done, setup.limits.time_limit);
-    let flows_total = setup.flows.flows.len() as u64;
+    let flows_total = setup.flows.number_of_flows() as u64;
     let shared = Shared::new(plan);
-    let arena = Arena::new(plan.measure.attribution);
+    let arena = Arena::new(Attribution::new(plan));
     let mut partitions = Vec::new();
     for me in 0..plan.cells.partitions as u16 {
         if !observer(&Progress::default()) {
@@ -81,7 +81,7 @@ fn drive(plan: &Plan<'_>, setup: &Setup, observer: &mut dyn FnMut(&Progress) -> 
         });
     }
     let finished: u64 = partitions.iter().map(Partition::finished).sum();
-    let all_done = finished == plan.flows.flows.len() as u64;
+    let all_done = finished == flows_total;
     let interrupted = outcome == Outcome::Interrupted;
     let stalled =
         partitions.first().and_then(|partition| partition.stalled).filter(|_| !interrupted).map(Time::from_ps);

@@ -103,7 +103,7 @@ impl ScaleUp {
     pub(crate) fn start(&mut self, cx: &mut Ctx<'_>, flow: FlowId) -> bool {
         let plan = cx.plan;
         let Some((scale_up, number)) = plan.over_scale_up(flow) else { return false };
-        let of = &plan.flows.flows[flow.at()];
+        let of = &plan.flow(flow);
         let begins = self.gpus[gpus(of).0].egress.serve(cx.now, of.size, scale_up.service_time(of.size));
         let record = &mut self.records[number];
         (record.started, record.first_sent) = (cx.now, begins);
@@ -118,7 +118,7 @@ impl ScaleUp {
         let Some((scale_up, number)) = plan.over_scale_up(flow) else {
             return cx.fail(cx.now, format!("flow {} does not use scale-up", flow.0));
         };
-        let of = &plan.flows.flows[flow.at()];
+        let of = &plan.flow(flow);
         let record = &mut self.records[number];
         let (src, dst) = (HostId(of.src), HostId(of.dst));
         match step {

@@ -6,10 +6,11 @@
 use crate::{
     context::Ctx,
     event::{Event, Stage},
+    flow_table::FlowTable,
     ids::{FlowId, HostId},
-    plan::activations,
+    plan::{Plan, activations},
 };
-use anabranch_workload::TriggerKind;
+use anabranch_workload::{GroupTemplate, TriggerKind};
 use std::collections::BTreeMap;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,7 +21,7 @@ struct TriggerState {
 
 #[derive(Debug)]
 pub(crate) struct Triggers {
-    states: Vec<TriggerState>,
+    states: FlowTable<TriggerState>,
     /// Per endpoint (host or GPU) and processor number: time at which it is free.
     processors: BTreeMap<(u32, u8), u64>,
 }
@@ -37,7 +38,41 @@ impl Triggers {
                 cx.plan_event(at.ps(), home, Event::Trigger { home, trigger, stage: Stage::Activated });
             }
         }
-        Triggers { states: vec![TriggerState::default(); plan.flows.triggers.len()], processors: BTreeMap::new() }
+        for template in &plan.flows.templates {
+            for trigger in template.timed_triggers(&plan.flows.grouped[template.job as usize]) {
+                let (home, at) = (plan.home(trigger), plan.flows.trigger(trigger).at());
+                if let Some(at) = at
+                    && plan.owner_of_host(home.0) == cx.me
+                {
+                    cx.plan_event(at.ps(), home, Event::Trigger { home, trigger, stage: Stage::Activated });
+                }
+            }
+        }
+        let states = FlowTable::of_triggers(plan.flows, TriggerState::default());
+        Triggers { states, processors: BTreeMap::new() }
+    }
+
+    /// Returns the template and the group that end here because `trigger` starts a rank of the group that takes over their
+    /// hosts, the first one here.
+    #[inline]
+    pub(crate) fn ended_by(&self, plan: &Plan<'_>, trigger: u32) -> Option<(usize, u32)> {
+        if (trigger as usize) < plan.flows.triggers.len() { None } else { self.before(plan, trigger) }
+    }
+
+    fn before(&self, plan: &Plan<'_>, trigger: u32) -> Option<(usize, u32)> {
+        let place = plan.flows.trigger_place(trigger).filter(|place| place.number != GroupTemplate::ALL)?;
+        let job = &plan.flows.grouped[plan.flows.templates[place.template].job as usize];
+        let group = place.group.checked_sub(job.concurrent)?;
+        self.states.is_open(place.template, group).then_some((place.template, group))
+    }
+
+    /// Releases the states of a group that has ended.
+    pub(crate) fn end(&mut self, template: usize, group: u32) {
+        self.states.end(template, group);
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.states.memory()
     }
 
     pub(crate) fn on_event(&mut self, cx: &mut Ctx<'_>, trigger: u32, stage: Stage) {
@@ -49,14 +84,14 @@ impl Triggers {
     }
 
     fn activated(&mut self, cx: &mut Ctx<'_>, trigger: u32) {
-        let definition = &cx.plan.flows.triggers[trigger as usize];
-        let state = &mut self.states[trigger as usize];
+        let kind = cx.plan.flows.trigger(trigger).kind();
+        let state = self.states.at_mut(trigger);
         let before = state.activated;
         state.activated += 1;
-        match activations(definition.kind) {
+        match activations(kind) {
             None => self.schedule(cx, trigger),
             Some(wanted) if before + 1 == wanted => self.schedule(cx, trigger),
-            Some(_) if before > 0 && definition.kind == TriggerKind::Oneshot => {
+            Some(_) if before > 0 && kind == TriggerKind::Oneshot => {
                 cx.mistake(format!("oneshot trigger {trigger} is activated a second time"));
             }
             Some(_) => {}
@@ -64,11 +99,11 @@ impl Triggers {
     }
 
     fn schedule(&mut self, cx: &mut Ctx<'_>, trigger: u32) {
-        let (now, definition) = (cx.now, &cx.plan.flows.triggers[trigger as usize]);
+        let (now, definition) = (cx.now, cx.plan.flows.trigger(trigger));
         let home = cx.plan.home(trigger);
-        let delay = definition.delay.ps();
+        let delay = definition.delay().ps();
         let mut begins = now;
-        if let Some(cpu) = definition.cpu {
+        if let Some(cpu) = definition.cpu() {
             let free = self.processors.entry((cx.plan.endpoint_of(trigger), cpu)).or_default();
             begins = begins.max(*free);
             *free = begins.saturating_add(delay);
@@ -77,7 +112,7 @@ impl Triggers {
         let event = |stage| Event::Trigger { home, trigger, stage };
         match begins == now {
             true => begin(cx, trigger),
-            false if definition.begun.is_empty() => {}
+            false if definition.begun() == 0 => {}
             false => cx.plan_event(begins, home, event(Stage::Begins)),
         }
         match fires == now {
@@ -88,19 +123,19 @@ impl Triggers {
 
     fn fire(&mut self, cx: &mut Ctx<'_>, trigger: u32) {
         let (plan, home) = (cx.plan, cx.plan.home(trigger));
-        let definition = &plan.flows.triggers[trigger as usize];
-        let state = &mut self.states[trigger as usize];
+        let definition = plan.flows.trigger(trigger);
+        let state = self.states.at_mut(trigger);
         let before = state.fired as usize;
         state.fired += 1;
-        let targets = match definition.kind {
-            TriggerKind::Multishot => definition.targets.get(before..=before).unwrap_or_default(),
-            TriggerKind::Oneshot | TriggerKind::Barrier(_) => &definition.targets,
+        let targets = match definition.kind() {
+            TriggerKind::Multishot => before..before + 1,
+            TriggerKind::Oneshot | TriggerKind::Barrier(_) => 0..definition.targets(),
         };
-        for &flow in targets {
-            let (host, flow) = (HostId(plan.flows.flows[flow as usize].src), FlowId(flow));
+        for flow in targets.filter_map(|index| definition.target(index)).map(FlowId) {
+            let host = HostId(plan.flow(flow).src);
             cx.cause(home, host, Event::Start { host, flow });
         }
-        for &after in &definition.next {
+        for after in (0..definition.next()).filter_map(|index| definition.next_at(index)) {
             cx.activate(after, home);
         }
     }
@@ -108,7 +143,8 @@ impl Triggers {
 
 fn begin(cx: &mut Ctx<'_>, trigger: u32) {
     let (plan, home) = (cx.plan, cx.plan.home(trigger));
-    for &after in &plan.flows.triggers[trigger as usize].begun {
+    let definition = plan.flows.trigger(trigger);
+    for after in (0..definition.begun()).filter_map(|index| definition.begun_at(index)) {
         cx.activate(after, home);
     }
 }

@@ -1,7 +1,7 @@
 //! Processor time of each thread in each window, from which the speed on more cores than there are can be predicted.
 
 use crate::{
-    arena::Arena,
+    arena::{Arena, Attribution},
     context::Shared,
     message::Message,
     partition::Partition,
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// [`RunError`] if the run cannot be prepared or an invariant fails.
 pub fn window_times(setup: &Setup, threads: usize, clock: fn() -> u64) -> Result<Vec<Vec<u64>>, RunError> {
     let plan = Plan::new(setup, How::on(threads), &mut || true)?;
-    let (shared, arena) = (Shared::new(&plan), Arena::new(plan.measure.attribution));
+    let (shared, arena) = (Shared::new(&plan), Arena::new(Attribution::new(&plan)));
     let partitions = 0..plan.cells.partitions as u16;
     let timed = |me| Timed {
         of: Partition::new(&plan, &shared, Arc::clone(&arena), me),

@@ -84,6 +84,13 @@ fn refuse_skip(setup: &Setup) -> Result<(), RunError> {
         let why = "its threshold changes every `load_balancer.hf2t.refresh`";
         return never_settles("the host scheme `hf2t`", why, "load_balancer.scheme");
     }
+    if !setup.flows.templates.is_empty() {
+        return Err(RunError::Refused(Refusal::new(
+            "run.skip",
+            "found \"steady\" together with `measure.flow_rows = \"without-jobs\"`, whose flows come and go",
+            "give `run.skip = \"off\"`, or `measure.flow_rows = \"all\"`",
+        )));
+    }
     if setup.limits.skip && setup.flows.servers.is_some() {
         return Err(RunError::Refused(Refusal::new(
             "run.skip",

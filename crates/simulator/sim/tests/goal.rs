@@ -28,6 +28,7 @@ fn goals(topology: &Topology, texts: &[&str], start_at: StartAt) -> FlowSet {
         flow_memory: u64::MAX,
         low_diameter: None,
         servers: None,
+        templates: false,
         classes: vec!["data".into()],
     };
     let list: Vec<_> = (0..texts.len())

@@ -26,6 +26,7 @@ fn generated(topology: &Topology, kinds: Vec<(WorkloadParameters, String)>) -> F
         flow_memory: u64::MAX,
         low_diameter: None,
         servers: None,
+        templates: false,
         classes: vec!["data".into()],
     };
     let sent_as =

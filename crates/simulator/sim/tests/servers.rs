@@ -77,6 +77,7 @@ fn generated(topology: &Topology, of: &ServerParameters, kind: WorkloadParameter
         flow_memory: u64::MAX,
         low_diameter: None,
         servers: Some(ServerView { gpus: of.gpus, rails: of.nics }),
+        templates: false,
     };
     let sent_as = GeneratedAs { name: "test".into(), class: 0, load_balancer: 0, measured: true, split: None };
     routed(generate(&[(kind, sent_as)], &view, 1, &|_| unreachable!("no file")).expect("flows"), of)

@@ -112,6 +112,11 @@ const NAMED_LINKS: usize = 5;
 /// Every bound holds for each run of the setup in which all measured flows finish, under any load balancer and transport.
 /// With servers there are none, and [`Bounds::loose`] has the reason.
 pub fn bounds(setup: &Setup, with_max_flow: bool) -> Bounds {
+    if !setup.flows.templates.is_empty() {
+        let mut listed = setup.clone();
+        listed.flows.list_templates();
+        return bounds(&listed, with_max_flow);
+    }
     if setup.flows.servers.is_some() {
         let loose = vec!["[servers]: messages over scale-up take no link of the network; no bounds".to_string()];
         return Bounds { loose, ..Bounds::default() };

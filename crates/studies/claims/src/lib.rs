@@ -35,7 +35,7 @@ pub use docs::{Page, pages};
 pub use figure::Shown;
 pub use judge::Judged;
 pub use metric::{Metric, MetricError};
-pub use model::{Figure, FigureKind, Filter, Quick, Scale, SeedStatistic, Study, Target};
+pub use model::{Figure, FigureKind, Filter, Quick, Scale, SeedStatistic, Study, StudyBound, Target};
 pub use open::{OpenParameter, Reading};
 pub use paper_plan::{PaperPlan, PaperResult, ReproductionOutcome};
 pub use parse::SourceFile;

@@ -79,12 +79,24 @@ pub struct Study {
     pub seeds: Option<u64>,
     /// Edges between bins of flow sizes, in bytes, ascending, each with its text as written.
     pub edges: Vec<(u64, String)>,
-    /// `true` if bounds and reference of its flows are computed, as the entries `bound` and `reference` of its rows.
-    pub bound: bool,
+    /// Limits of its flows that are computed, as the entries `bound` and `reference` of its rows.
+    pub bound: StudyBound,
     /// Changes at the quick scale; `None` if the study is too large for it.
     pub quick: Option<Quick>,
     /// Position in the claim file.
     pub place: Place,
+}
+
+/// Limits of a study's flows that are computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StudyBound {
+    /// None.
+    #[default]
+    No,
+    /// Bounds of links, and of the links of a leaf or group together: milliseconds.
+    Links,
+    /// With those by linear programs, and the reference, which is a run: minutes where thousands of pairs exchange traffic.
+    All,
 }
 
 impl Study {

@@ -3,7 +3,7 @@
 use super::{
     claim::{Best, Claim, ClaimKind, Operand, Published, Reduce, Take},
     metric::{Metric, MetricError},
-    model::{Figure, FigureKind, Filter, Quick, SeedStatistic, Study, Target},
+    model::{Figure, FigureKind, Filter, Quick, SeedStatistic, Study, StudyBound, Target},
     open::{OpenParameter, Reading},
 };
 use anabranch_report::SweepAxis;
@@ -251,7 +251,15 @@ fn study(section: Section<'_>) -> Result<Study, ScenarioError> {
             edges.push((bytes, name));
         }
     }
-    let bound = table.section.read("bound")?.unwrap_or(false);
+    let bound = match table.section.take("bound") {
+        None => StudyBound::No,
+        Some(node) => match node.raw() {
+            Some(Raw::Bool(false)) => StudyBound::No,
+            Some(Raw::Bool(true)) => StudyBound::All,
+            Some(Raw::Text(word)) if word == "links" => StudyBound::Links,
+            _ => return Err(table.unfit("bound", node, "true, false or \"links\"")),
+        },
+    };
     let quick = match table.section.peek("quick").map(Node::raw) {
         Some(Some(Raw::Bool(false))) => {
             table.section.take("quick");

@@ -2,6 +2,7 @@
 
 use super::{
     metric::{ALL, Metric, RunData},
+    model::StudyBound,
     plan::{StudyPlan, at},
 };
 use anabranch_report::{LimitRow, Limits, ReportError, SweepRun};
@@ -120,7 +121,7 @@ impl Rows {
         let mut rows = found.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         // In the order of the plan, regardless of the thread that read them.
         rows.sort_by(|a, b| (a.0, &a.1.workload, &a.1.bin).cmp(&(b.0, &b.1.workload, &b.1.bin)));
-        if plan.study.bound {
+        if plan.study.bound != StudyBound::No {
             let first = sweep.runs.iter().enumerate().filter(|(_, run)| run.entry == 0);
             for (number, run) in first {
                 let found = limits(run);

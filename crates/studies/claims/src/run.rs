@@ -3,7 +3,7 @@
 use super::{
     claim::Claim,
     claim_set::ClaimSet,
-    model::{Figure, Scale},
+    model::{Figure, Scale, StudyBound},
     paper_plan::{PaperPlan, PaperResult, ReproductionOutcome, plans, required},
     plan::StudyPlan,
     rows::Rows,
@@ -25,7 +25,7 @@ use anabranch_scenario::{
 use anabranch_study::{
     batch::{Batch, Runs},
     compare::check,
-    limits::{flows_key, limits_of},
+    limits::{flows_key, limits_of, link_limits},
     results::RunError,
     schedule::Observer,
     store::Store,
@@ -68,8 +68,9 @@ const REPRODUCE: &[(&str, &str)] = &[
 /// Folder of bounds and references in the store.
 const LIMITS: &str = "limits";
 
-fn limits_file(directory: &Path, key: &str) -> PathBuf {
-    directory.join(LIMITS).join(format!("{key}.json"))
+fn limits_file(directory: &Path, scenario: &Scenario, bound: StudyBound) -> PathBuf {
+    let suffix = if bound == StudyBound::Links { "-links" } else { "" };
+    directory.join(LIMITS).join(format!("{}{suffix}.json", flows_key(scenario)))
 }
 
 /// Folders of finished runs of other commits, by the hash of their scenario.
@@ -306,19 +307,23 @@ impl Reproduction {
     ) -> Result<(), RunError> {
         let finished_runs = self.finished_runs(directory, settings.any_commit);
         let plans = self.paper_plans.iter().flat_map(|paper_plan| &paper_plan.plans);
-        for (id, plan) in plans.filter(|(_, plan)| plan.study.bound) {
+        for (id, plan) in plans.filter(|(_, plan)| plan.study.bound != StudyBound::No) {
             let runs = plan.sweep.plan.runs.iter().enumerate();
             for (number, run) in runs.filter(|(_, run)| run.entry == 0) {
                 if observer.interrupted() || finished_runs.place(&run.run).is_none() {
                     continue;
                 }
                 let scenario = plan.sweep.scenario(number)?;
-                let path = limits_file(directory, &flows_key(&scenario));
+                let path = limits_file(directory, &scenario, plan.study.bound);
                 if path.exists() {
                     continue;
                 }
                 observer.note(&format!("{id}: bounds and reference of {}", plan.sweep.name(number)));
-                let Some(limits) = limits_of(&scenario, settings.threads, observer)? else { continue };
+                let limits = match plan.study.bound {
+                    StudyBound::Links => Some(link_limits(&scenario)?),
+                    _ => limits_of(&scenario, settings.threads, observer)?,
+                };
+                let Some(limits) = limits else { continue };
                 create_store(directory, VERSION, REPRODUCE)?;
                 write_limits_file(&limits, &path)?;
             }
@@ -453,7 +458,7 @@ impl FinishedRuns<'_> {
             let limits = |run: &SweepRun| {
                 let number = plan.sweep.plan.runs.iter().position(|other| other.run == run.run)?;
                 let scenario = plan.sweep.scenario(number).ok()?;
-                read_limits_file(&limits_file(self.directory, &flows_key(&scenario))).ok().flatten()
+                read_limits_file(&limits_file(self.directory, &scenario, plan.study.bound)).ok().flatten()
             };
             let found = Rows::gather(plan, &paper_plan.required[id], &place, &limits, threads)?;
             if !found.rows.is_empty() {

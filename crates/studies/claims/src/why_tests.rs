@@ -118,6 +118,34 @@ fn readings_and_open_parameters_are_checked() {
 }
 
 #[test]
+fn bounds_of_links_need_no_reference() {
+    let bound = |word: &str| EXAMPLE.replacen("quick = false", &format!("bound = {word}"), 1);
+    let error = claim_set(&bound("\"link\"")).unwrap_err().to_string();
+    assert!(error.contains("true, false or \"links\""), "{error}");
+    // A flow needs the time of its bytes on the link of its host: 99 % less than ECMP is beyond that.
+    let text = bound("\"links\"")
+        + r#"
+[[claim]]
+id = "too-much"
+section = "1"
+says = "PRIME is 99 % ahead of ECMP."
+study = "large"
+metric = "fct_mean"
+kind = "change"
+a = "prime"
+b = "ecmp"
+published = -99
+"#;
+    let set = claim_set(&text).unwrap();
+    let reproduction = Reproduction::new(vec![set], Scale::Full, Some("too-much"), &[]).unwrap();
+    let outcome = reproduction.execute(&folder(), &SETTINGS, &Patience(AtomicUsize::new(usize::MAX))).unwrap();
+    let judged = &outcome.papers[0].claims[0].1;
+    assert_eq!(judged.verdict, Verdict::OutOfReach, "{judged:?}");
+    let limits = &judged.limits;
+    assert!(limits.contains("bound: no more than -") && !limits.contains("reference"), "{limits}");
+}
+
+#[test]
 fn a_number_beyond_the_bound_is_out_of_reach() {
     // Eight flows of 64 KiB over two paths per leaf: with ECMP at most two share a link, so that no scheme can halve its mean twice.
     let text = EXAMPLE.replacen("quick = false", "bound = true", 1)

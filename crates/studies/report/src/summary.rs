@@ -216,6 +216,36 @@ declared! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         /// Groups of a job; absent elsewhere.
         pub groups: Option<GroupSummary>;
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        /// Flows of jobs that have no rows; absent where all have.
+        pub unlisted: Option<UnlistedSummary>;
+    }
+}
+
+declared! {
+    /// Flows of jobs without rows (`measure.flow_rows`). No other statistic than `completion_us` includes them.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct UnlistedSummary {
+        pub total: u64 => "integer", "flows", "flows without rows";
+        pub finished: u64 => "integer", "flows", "those whose last acknowledgement arrived";
+    }
+}
+
+/// First start and last end of flows.
+type Span = (Option<Time>, Option<Time>);
+
+impl UnlistedSummary {
+    /// Summarises the jobs for which `belongs` returns `true`; `None` without any. Also returns their span.
+    fn of(result: &RunResult, belongs: &dyn Fn(usize) -> bool) -> Option<(Self, Span)> {
+        let mut found = None;
+        for job in result.jobs.unlisted.iter().filter(|job| belongs(usize::from(job.workload))) {
+            let (sum, (first, last)): &mut (Self, Span) = found.get_or_insert_default();
+            sum.total += job.total;
+            sum.finished += job.finished;
+            *first = job.first_start.map(|start| first.map_or(start, |first| first.min(start))).or(*first);
+            *last = (*last).max(job.last_end);
+        }
+        found
     }
 }
 
@@ -316,6 +346,7 @@ impl Summary {
             let entry = |&(name, kind, unit, meaning): &Key| match name {
                 "all" => entries(FlowSummary::KEYS, ""),
                 "groups" => entries(GroupSummary::KEYS, "groups."),
+                "unlisted" => entries(UnlistedSummary::KEYS, "unlisted."),
                 "flows" => entries(FlowCounts::KEYS, "flows."),
                 "counters" => entries(COUNTER_KEYS, "counters."),
                 "queues" => entries(QueueSummary::KEYS, "queues."),
@@ -340,15 +371,20 @@ impl Summary {
     /// Summarises a run.
     pub fn new(result: &RunResult, meta: &RunMeta) -> Self {
         let counted_from = meta.counted_from(result);
-        let of = |belongs: &dyn Fn(&FlowRow) -> bool, counts: &dyn Fn(&FlowRow) -> bool, measured, is_job| {
+        let of = |belongs: &dyn Fn(&FlowRow) -> bool,
+                  counts: &dyn Fn(&FlowRow) -> bool,
+                  unlisted: Option<(UnlistedSummary, Span)>,
+                  measured,
+                  is_job| {
             let flows = result.flows.iter().filter(|flow| belongs(flow));
             let counts = |flow: &FlowRow| counts(flow) && past_warmup(flow, counted_from);
-            FlowSummary { is_job: Some(is_job), ..FlowSummary::new(flows, &counts, meta, measured) }
+            FlowSummary { is_job: Some(is_job), ..FlowSummary::new(flows, &counts, meta, measured, unlisted) }
         };
         let workloads = meta.workloads.iter().enumerate().map(|(index, workload)| {
             let own = |flow: &FlowRow| usize::from(flow.workload) == index;
             let groups = GroupSummary::of(result, meta, index);
-            let flows = FlowSummary { groups, ..of(&own, &|_| true, workload.measured, workload.is_job) };
+            let unlisted = UnlistedSummary::of(result, &|workload| workload == index);
+            let flows = FlowSummary { groups, ..of(&own, &|_| true, unlisted, workload.measured, workload.is_job) };
             (workload.name.clone(), flows)
         });
         let mut measured = meta.workloads.iter().filter(|workload| workload.measured).peekable();
@@ -358,6 +394,7 @@ impl Summary {
         let counts = |flow: &&FlowRow| meta.is_measured(flow) && past_warmup(flow, counted_from);
         let starts = || result.flows.iter().filter(counts).filter_map(|flow| flow.start);
         let cut = result.watched.trace_cut;
+        let is_measured = |index: usize| meta.workloads.get(index).is_some_and(|workload| workload.measured);
         let mut summary = Summary {
             scenario: meta.scenario.clone(),
             scheme: meta.scheme.clone(),
@@ -373,7 +410,13 @@ impl Summary {
             peak_rss_bytes: meta.peak_rss_bytes,
             all: FlowSummary {
                 groups: groups_of_all(result, meta),
-                ..of(&|_| true, &|flow| meta.is_measured(flow), true, all_jobs)
+                ..of(
+                    &|_| true,
+                    &|flow| meta.is_measured(flow),
+                    UnlistedSummary::of(result, &is_measured),
+                    true,
+                    all_jobs,
+                )
             },
             workloads: workloads.collect(),
             counters: CounterSummary { totals: result.counters, packets_per_ack: None },
@@ -484,7 +527,15 @@ impl Summary {
                 offered.links
             ));
         }
-        if flows.measured == 0 {
+        let unlisted = self.all.unlisted.unwrap_or_default();
+        if unlisted.finished < unlisted.total {
+            warnings.push(format!(
+                "{} of {} flows of jobs, which have no rows (measure.flow_rows), did not finish.",
+                unlisted.total - unlisted.finished,
+                unlisted.total
+            ));
+        }
+        if flows.measured == 0 && unlisted.finished == 0 {
             warnings.push("No finished flow is in the statistics.".to_string());
         }
         if self.conservation.is_some_and(|conservation| !conservation.holds) {
@@ -587,6 +638,7 @@ impl FlowSummary {
         counts: &dyn Fn(&FlowRow) -> bool,
         meta: &RunMeta,
         measured: bool,
+        unlisted: Option<(UnlistedSummary, Span)>,
     ) -> Self {
         let fct_kind = meta.fct_kind;
         let (mut number, mut sizes) = (FlowCounts::default(), SizeRange::default());
@@ -630,6 +682,12 @@ impl FlowSummary {
         let (slowdown_p99_small, slowdown_p99_large) = (tail(&mut small), tail(&mut large));
         number.unfinished = number.total - number.finished;
         let known = number.measured > 0 && number.measured_unfinished == 0 && longest_ideal > 0;
+        let mut completes = known;
+        if let Some((sum, (start, end))) = &unlisted {
+            completes = number.measured_unfinished == 0 && sum.finished == sum.total;
+            first = start.map(|start| first.map_or(start, |first| first.min(start))).or(first);
+            last = last.max(*end);
+        }
         FlowSummary {
             flows: number,
             fct_kind,
@@ -638,12 +696,16 @@ impl FlowSummary {
             slowdown_p99_small,
             slowdown_p99_large,
             fct_ratio_max: known.then(|| longest as f64 / longest_ideal as f64),
-            completion_us: first.zip(last).filter(|_| known).map(|(first, last)| last.saturating_sub(first).as_us()),
+            completion_us: first
+                .zip(last)
+                .filter(|_| completes)
+                .map(|(first, last)| last.saturating_sub(first).as_us()),
             size_bytes: sizes,
             metrics: FlowMetrics::together(metrics),
             measured,
             is_job: None,
             groups: None,
+            unlisted: unlisted.map(|(sum, _)| sum),
         }
     }
 }

@@ -3,7 +3,9 @@
 #[allow(dead_code)]
 mod common;
 
-use anabranch_outcome::{PacketKind, PortSample, PortSeries, RunRows, TraceEvent, TraceRow};
+use anabranch_outcome::{
+    GpuRow, GroupRow, JobFlowRow, JobRows, PacketKind, PortSample, PortSeries, RankRow, RunRows, TraceEvent, TraceRow,
+};
 use anabranch_report::{
     Formats, Inputs, LinkFault, Manifest, OutputFile, ReportError, report, run_directory, viewed_runs,
     write_comparison, write_view, write_view_into,
@@ -142,6 +144,49 @@ fn written(result: &RunRows, formats: Formats) -> Folder {
     meta.faults = vec![fault(20, LinkFault::DOWN), fault(35, "up")];
     common::write_run(&dir, result, &meta, &provenance(), formats).unwrap();
     dir
+}
+
+/// Group 0 of a job has hosts 0 and 1 and flow 1, group 1 host 2 and no flow; server 3 has the NICs host1 and host2.
+#[test]
+fn groups_and_servers_are_on_the_page() {
+    let mut result = small();
+    let group =
+        |group, completion| GroupRow { group, completion, start: Some(Time::from_us(1)), ..GroupRow::default() };
+    let rank = |group, host| RankRow { group, host, ..RankRow::default() };
+    result.jobs = JobRows {
+        groups: vec![group(0, Some(Time::from_us(4))), group(1, None)],
+        ranks: vec![rank(0, 0), rank(0, 1), rank(1, 2)],
+        flows: vec![JobFlowRow { flow_id: 1, ..JobFlowRow::default() }],
+        unlisted: vec![],
+    };
+    let gpu = |gpu, host| GpuRow { gpu, host, server: 3, ..GpuRow::default() };
+    result.gpus = vec![gpu(24, 1), gpu(25, 2)];
+    for formats in [Formats::PARQUET, Formats::CSV] {
+        let dir = written(&result, formats);
+        let page = write_view_into(&dir, &[dir.to_path_buf()]).unwrap();
+        let blocks = blocks(&fs::read_to_string(page).unwrap());
+        let [(head, columns)] = &blocks[..] else { panic!("{} blocks", blocks.len()) };
+        assert_eq!(
+            (&head["jobs"], &head["servers"]),
+            (&serde_json::json!({ "groups": 2, "flows": true }), &true.into())
+        );
+        let names = columns["node.name"].text();
+        let named = |column: &str| -> Vec<&str> {
+            columns[column].whole().iter().map(|node| names[*node as usize].as_str()).collect()
+        };
+        assert_eq!(columns["job.group"].whole(), [0, 1]);
+        let completion = columns["job.completion_ps"].real();
+        assert!(completion[0] == 4e6 && completion[1].is_nan(), "{completion:?}");
+        assert_eq!(
+            (columns["rank.job"].whole(), named("rank.node")),
+            (&[0, 0, 1][..], vec!["host0", "host1", "host2"])
+        );
+        // Flow 1 goes from host1 to host2 from 2 us on.
+        assert_eq!((named("job_flow.from"), named("job_flow.to")), (vec!["host1"], vec!["host2"]));
+        assert_eq!((columns["job_flow.job"].whole(), columns["job_flow.start_ps"].real()), (&[0][..], &[2e6][..]));
+        assert_eq!((columns["gpu.number"].whole(), columns["gpu.server"].whole()), (&[24, 25][..], &[3, 3][..]));
+        assert_eq!(named("gpu.node"), ["host1", "host2"]);
+    }
 }
 
 #[test]

@@ -62,7 +62,7 @@ type Size = (u32, u64, Time);
 const LARGEST: Size = (u32::MAX, u64::MAX, Time::MAX);
 
 fn size(setup: &Setup) -> Size {
-    let bytes = setup.flows.flows.iter().map(|flow| flow.size).sum();
+    let bytes = setup.flows.all_flows().map(|flow| flow.size).sum();
     (setup.topology.hosts, bytes, setup.limits.time_limit)
 }
 

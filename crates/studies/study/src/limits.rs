@@ -76,6 +76,21 @@ pub fn limits_of(scenario: &Scenario, threads: usize, observer: &dyn Observer) -
     }))
 }
 
+/// Returns the bounds of links of `scenario` with its seed, without linear programs and without the reference.
+///
+/// # Errors
+/// [`ScenarioError`] if its graph or traffic cannot be built.
+pub fn link_limits(scenario: &Scenario) -> Result<Limits, ScenarioError> {
+    let bounds = bounds(&scenario.setup(scenario.seed)?, false);
+    Ok(Limits {
+        rows: rows(scenario.seed, &bounds, None),
+        bound_seconds: bounds.seconds,
+        loose: bounds.loose,
+        scenario: flows_key(scenario),
+        ..Limits::default()
+    })
+}
+
 /// Returns the identity of fabric, flows and clock of `scenario`: the same for every load balancer.
 pub fn flows_key(scenario: &Scenario) -> String {
     format!("{:016x}", name_key(&format!("{}seed {}", scenario.without_load_balancer(), scenario.seed)))
@@ -96,7 +111,8 @@ pub fn bounds_of(scenario: &Scenario) -> Result<Bounds, ScenarioError> {
 /// [`RunError`] if the scenario cannot be run.
 pub fn reference(scenario: &Scenario, threads: usize, observer: &dyn Observer) -> Result<Option<Summary>, RunError> {
     let scenario = scenario.with_scheme(REFERENCE_SCHEME).unwrap_or_else(|_| scenario.clone());
-    let own = scenario.setup(scenario.seed)?;
+    let mut own = scenario.setup(scenario.seed)?;
+    own.flows.list_templates();
     let setup = reference_setup(&own);
     scenario.check(&setup, &SIMULATOR)?;
     let options = RunOptions { threads: threads.min(scenario.max_threads()).max(1) };

@@ -140,6 +140,8 @@ impl RequestedCapture {
         let mtu = setup.transport.mtu().max(1);
         let captured = result.watched.captures.iter().find(|capture| capture.link == link.0);
         let nothing = anabranch_outcome::Capture::default();
+        let known = |flow: &u32| (*flow as usize) < setup.flows.number_of_flows();
+        let size = |flow: u32| Some(flow).filter(known).map_or(0, |flow| setup.flows.flow(flow).size);
         let wire = Wire {
             encapsulation: match setup.transport.has_roce_headers() {
                 true => Encapsulation::Roce,
@@ -154,8 +156,8 @@ impl RequestedCapture {
                 anabranch_settings::Never::Value(time) => Some(time),
                 anabranch_settings::Never::Never => None,
             },
-            packets: &|flow| setup.flows.flows.get(flow as usize).map_or(0, |flow| flow.size.div_ceil(mtu)),
-            bytes: &|flow| setup.flows.flows.get(flow as usize).map_or(0, |flow| flow.size),
+            packets: &|flow| size(flow).div_ceil(mtu),
+            bytes: &size,
         };
         anabranch_capture::write(captured.unwrap_or(&nothing), &wire, BufWriter::new(to))
     }

@@ -88,6 +88,11 @@ pub trait SchemeCapabilities {
         None
     }
 
+    /// Returns `true` if a switch scheme writes more than the last word of a data packet's header.
+    fn fills_header(&self) -> bool {
+        false
+    }
+
     /// Returns the maximum paths between leaves of a switch scheme that chooses whole paths; `None`: it chooses by hop.
     fn max_leaf_paths(&self) -> Option<u64> {
         None

@@ -57,6 +57,10 @@ impl SchemeCapabilities for CongaParameters {
         }
     }
 
+    fn fills_header(&self) -> bool {
+        true
+    }
+
     fn max_leaf_paths(&self) -> Option<u64> {
         Some(MAX_LEAF_PATHS)
     }

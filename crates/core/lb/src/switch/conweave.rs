@@ -52,6 +52,10 @@ impl SchemeCapabilities for ConweaveParameters {
         Invalid::unless(expiry != Auto::Value(Time::ZERO), "tx_expiry", "0us", "a time above zero")
     }
 
+    fn fills_header(&self) -> bool {
+        true
+    }
+
     fn max_leaf_paths(&self) -> Option<u64> {
         Some(MAX_LEAF_PATHS)
     }

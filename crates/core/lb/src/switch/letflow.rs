@@ -10,6 +10,9 @@ use anabranch_random::Stream;
 use anabranch_settings::{About, parameters};
 use anabranch_units::Time;
 
+/// Header word with the path.
+const PATH: usize = 4;
+
 /// Registry entry.
 pub const ABOUT: About = About {
     name: "letflow",
@@ -84,7 +87,7 @@ impl SwitchScheme for Letflow {
             return hash::ecmp(&self.hasher, packet, candidates.count);
         }
         if packet.src_leaf != self.number {
-            return self.paths.candidate(header.0[0], candidates);
+            return self.paths.candidate(header.0[PATH], candidates);
         }
         let key = FlowKey::of(packet, self.udp_ports);
         let path = match self.flowlets.get(key) {
@@ -99,7 +102,7 @@ impl SwitchScheme for Letflow {
                 path
             }
         };
-        header.0[0] = path;
+        header.0[PATH] = path;
         self.paths.candidate(path, candidates)
     }
 
@@ -152,7 +155,7 @@ mod tests {
         // Three tiers with 4 uplinks at leaf and 4 above: path 13 is uplink 1 at the leaf and 3 above.
         let above = SwitchInfo { tier: 1, number: 9, uplinks: vec![4, 4], ..LEAF };
         let mut above = Letflow::new(LetflowParameters::default(), 1, &above);
-        let mut header = SwitchHeader([13, 0, 0, 0, 0]);
+        let mut header = SwitchHeader([0, 0, 0, 0, 13]);
         let up: [u16; 4] = [0, 1, 2, 3];
         let index = above.forward(Time::ZERO, &data(7, 0), &mut header, &among(&up, 0), &mut Queues::new(&[0; 4]));
         assert_eq!(index, 3);

@@ -7,8 +7,9 @@
 use super::{
     job::{Barrier, GroupedJob},
     schedule::{Done, Schedule, Work},
+    template::GroupTemplate,
 };
-use crate::{Flow, Start, Trigger, TriggerId, TriggerKind, flow::plain, traffic::Traffic};
+use crate::{Flow, Start, Trigger, TriggerId, TriggerKind, flow::plain, traffic::Traffic, view::Context};
 use anabranch_units::Time;
 
 /// Properties of a schedule that hold for every repetition.
@@ -210,6 +211,46 @@ impl Compiler<'_> {
 fn after(activations: u32, home: u32) -> Trigger {
     let kind = if activations == 1 { TriggerKind::Oneshot } else { TriggerKind::Barrier(activations) };
     Trigger { home: Some(home), ..Trigger::new(kind, vec![]) }
+}
+
+/// Returns the flows of `job`, whose messages have the sizes of the schedule: as a template where the run keeps no rows
+/// of them, and all groups have the same schedule.
+pub(crate) fn compile_alike(job: GroupedJob, context: &Context<'_>) -> Traffic {
+    if context.templates && job.schedules.len() == 1 && job.barrier == Barrier::Rank {
+        let template = template(&job);
+        return Traffic { template: Some(template), grouped: Some(job), ..Traffic::default() };
+    }
+    compile(job, &|_, _, _| None)
+}
+
+/// Returns the flows and triggers of a group among its own ranks.
+///
+/// The triggers begin as [`GroupTemplate::ALL`] states: one counts the ends of the group before, which it receives as a
+/// successor does, and one starts each rank.
+fn template(job: &GroupedJob) -> GroupTemplate {
+    let ranks: Vec<u32> = (0..job.ranks).collect();
+    let shape = Shape::new(job, &job.schedules[0]);
+    let mut compiler = Compiler { job, flows: vec![], triggers: vec![] };
+    // The number of ends that it waits for is known later.
+    let all = compiler.push(after(1, ranks[0]));
+    let starts: Vec<TriggerId> =
+        ranks.iter().map(|&rank| compiler.push(Trigger { delay: job.compute, ..after(1, rank) })).collect();
+    compiler.trigger(all).next.clone_from(&starts);
+    let mut begin: Vec<Begin> = starts.into_iter().map(Begin::On).collect();
+    let mut ends = vec![];
+    for repetition in 0..job.repetitions {
+        let is_last = repetition + 1 == job.repetitions;
+        let delay = if is_last { Time::ZERO } else { job.gap.saturating_add(job.compute) };
+        ends = compiler.ends(&shape, &ranks, delay);
+        compiler.repetition(&shape, &ranks, &begin, &ends, &|_| None);
+        begin = ends.iter().copied().map(Begin::On).collect();
+    }
+    compiler.trigger(all).kind = after(ends.len() as u32, 0).kind;
+    let successor = TriggerId(compiler.triggers.len() as u32);
+    for end in ends {
+        compiler.trigger(end).next.push(successor);
+    }
+    GroupTemplate::new(compiler.flows, compiler.triggers)
 }
 
 /// Returns the flows of `job`, in the order in which it numbers its messages.

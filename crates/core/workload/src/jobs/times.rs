@@ -154,43 +154,68 @@ fn latest(mut times: impl Iterator<Item = Option<Time>>) -> Option<Time> {
     times.try_fold(Time::ZERO, |latest, time| Some(latest.max(time?)))
 }
 
-impl GroupedJob {
-    /// Follows the job and passes the times of each repetition to `each`, group by group.
+/// Follows a job group by group.
+///
+/// Groups that run at the same time may come in any order, those that follow each other on the same hosts in theirs.
+#[derive(Clone, Debug)]
+pub struct JobWalk {
+    latency: Time,
+    /// Per group of those that run at the same time, the starts of the ranks of the next.
+    starts: Vec<Vec<Option<Time>>>,
+}
+
+impl JobWalk {
+    /// Creates the walk of `job`. `latency` is the time for an event to reach another host.
+    pub fn new(job: &GroupedJob, latency: Time) -> Self {
+        JobWalk { latency, starts: vec![vec![Some(job.start); job.ranks as usize]; job.concurrent as usize] }
+    }
+
+    /// Passes the times of each repetition of `group` of `job`, that of the walk, to `each`.
     ///
     /// `message` returns the ends of the message with a number (as in [`crate::FlowSet::messages`]), given the time at
-    /// which it may start. `latency` is the time for an event to reach another host.
+    /// which it may start.
+    pub fn group(
+        &mut self,
+        job: &GroupedJob,
+        group: u32,
+        message: &mut dyn FnMut(u32, Option<Time>) -> MessageEnd,
+        each: &mut dyn FnMut(&RepetitionTimes<'_>),
+    ) {
+        let (ranks, schedule) = (job.ranks as usize, job.schedule(group));
+        let mut walk = Walk {
+            job,
+            latency: self.latency,
+            ends: vec![],
+            outstanding: vec![BinaryHeap::new(); ranks],
+            ranks: vec![RankTimes::default(); ranks],
+            is_known: vec![true; ranks],
+        };
+        let start = &mut self.starts[(group % job.concurrent) as usize];
+        for repetition in 0..job.repetitions {
+            for (times, start) in walk.ranks.iter_mut().zip(start.iter()) {
+                *times = RankTimes { start: *start, ..RankTimes::default() };
+            }
+            walk.follow(schedule, job.first_of(group, repetition), message);
+            each(&RepetitionTimes { group, repetition, ranks: &walk.ranks });
+            if repetition + 1 < job.repetitions {
+                let after = |end: Option<Time>| end.map(|end| end.saturating_add(job.gap));
+                *start = walk.next(schedule).into_iter().map(after).collect();
+            } else {
+                *start = walk.successor(schedule);
+            }
+        }
+    }
+}
+
+impl GroupedJob {
+    /// Follows the job and passes the times of each repetition to `each`, group by group, as [`JobWalk::group`] does.
     pub fn times(
         &self,
         latency: Time,
         message: &mut dyn FnMut(u32, Option<Time>) -> MessageEnd,
         each: &mut dyn FnMut(&RepetitionTimes<'_>),
     ) {
-        let ranks = self.ranks as usize;
-        let mut walk = Walk {
-            job: self,
-            latency,
-            ends: vec![],
-            outstanding: vec![BinaryHeap::new(); ranks],
-            ranks: vec![RankTimes::default(); ranks],
-            is_known: vec![true; ranks],
-        };
-        let mut starts = vec![vec![Some(self.start); ranks]; self.concurrent as usize];
-        for group in 0..self.groups {
-            let schedule = self.schedule(group);
-            let start = &mut starts[(group % self.concurrent) as usize];
-            for repetition in 0..self.repetitions {
-                for (times, start) in walk.ranks.iter_mut().zip(start.iter()) {
-                    *times = RankTimes { start: *start, ..RankTimes::default() };
-                }
-                walk.follow(schedule, self.first_of(group, repetition), message);
-                each(&RepetitionTimes { group, repetition, ranks: &walk.ranks });
-                if repetition + 1 < self.repetitions {
-                    let after = |end: Option<Time>| end.map(|end| end.saturating_add(self.gap));
-                    *start = walk.next(schedule).into_iter().map(after).collect();
-                } else {
-                    *start = walk.successor(schedule);
-                }
-            }
-        }
+        let mut walk = JobWalk::new(self, latency);
+        (0..self.groups).for_each(|group| walk.group(self, group, message, each));
     }
 }

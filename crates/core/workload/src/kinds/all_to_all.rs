@@ -9,7 +9,7 @@ use super::{
 use crate::{
     CollectiveInfo, WorkloadError,
     jobs::{
-        compile::compile,
+        compile::compile_alike,
         job::{Barrier, GroupedJob},
         schedule::{Done, MessageWindow, Schedule},
     },
@@ -120,7 +120,7 @@ impl WorkloadKind for AllToAllParameters {
             schedules: vec![schedule],
             collective: Some(collective),
         };
-        Ok(compile(job, &|_, _, _| None))
+        Ok(compile_alike(job, context))
     }
 }
 

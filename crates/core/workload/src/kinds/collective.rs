@@ -18,7 +18,7 @@ use super::{
 use crate::{
     CollectiveInfo, WorkloadError,
     jobs::{
-        compile::compile,
+        compile::{compile, compile_alike},
         job::{Barrier, GroupedJob},
         schedule::{Done, Schedule},
     },
@@ -335,8 +335,13 @@ impl WorkloadKind for CollectiveParameters {
         let runs = u128::from(self.groups) * u128::from(self.repetitions);
         let flows = self.messages(ranks, local) * runs;
         let key = if self.groups > 1 { "groups" } else { "ranks" };
-        context.check_room(flows, self.max_flows.min(u64::from(u32::MAX)), key)?;
         let differ = self.order == Order::Random;
+        let alike = !differ && self.algorithm != Algorithm::ExpertAllToAll;
+        let max_flows = self.max_flows.min(u64::from(u32::MAX));
+        match alike {
+            true => context.check_room_of_job(flows, max_flows, key)?,
+            false => context.check_room(flows, max_flows, key)?,
+        }
         let schedules = placed.hosts.chunks(ranks as usize).cycle().take(if differ { self.groups as usize } else { 1 });
         let job = GroupedJob {
             workload: 0,
@@ -354,7 +359,7 @@ impl WorkloadKind for CollectiveParameters {
             collective: Some(self.info(ranks)),
         };
         if self.algorithm != Algorithm::ExpertAllToAll {
-            return Ok(compile(job, &|_, _, _| None));
+            return Ok(compile_alike(job, context));
         }
         let bytes = skew::bytes(context, (self.groups, self.repetitions), ranks, self.skew, self.size.0);
         let of_rank = ranks - 1;

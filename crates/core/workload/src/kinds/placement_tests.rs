@@ -2,7 +2,7 @@ use super::*;
 use crate::{HostView, kinds::testing::view};
 
 fn context<'a>(view: &'a HostView, used: &'a [bool], read_file: &'a crate::ReadFile<'a>) -> Context<'a> {
-    Context { view, seed: 1, name: "test", used, room: u64::MAX, read_file }
+    Context { view, seed: 1, name: "test", used, room: u64::MAX, templates: false, read_file }
 }
 
 fn place(groups: &Groups<'_>, view: &HostView, file: &str) -> Result<Placed, WorkloadError> {

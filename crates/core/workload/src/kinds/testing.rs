@@ -16,6 +16,7 @@ pub(crate) fn view(hosts: u32, per_leaf: u32, leaves_per_group: u32) -> HostView
         flow_memory: u64::MAX,
         low_diameter: None,
         servers: None,
+        templates: false,
     }
 }
 
@@ -33,6 +34,7 @@ pub(crate) fn traffic(
         name: "test",
         used: &used,
         room: u64::MAX,
+        templates: view.templates,
         read_file: &|_| Ok(content.as_ref().to_vec()),
     })
 }

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     WorkloadError,
     jobs::{
-        compile::compile,
+        compile::compile_alike,
         job::{Barrier, GroupedJob},
     },
     traffic::Traffic,
@@ -170,7 +170,7 @@ impl WorkloadKind for TrainingStepParameters {
         self.check_product(placed.ranks, "all, ")?;
         let step = self.step();
         let runs = u128::from(self.groups) * u128::from(self.repetitions);
-        context.check_room(step.messages() * runs, self.max_flows.min(u64::from(u32::MAX)), "layers")?;
+        context.check_room_of_job(step.messages() * runs, self.max_flows.min(u64::from(u32::MAX)), "layers")?;
         let job = GroupedJob {
             workload: 0,
             first: 0,
@@ -186,7 +186,7 @@ impl WorkloadKind for TrainingStepParameters {
             schedules: vec![step.schedule()],
             collective: None,
         };
-        Ok(compile(job, &|_, _, _| None))
+        Ok(compile_alike(job, context))
     }
 }
 

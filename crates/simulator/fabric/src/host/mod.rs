@@ -14,18 +14,41 @@ pub(crate) use outcome::NEVER;
 
 use crate::{
     context::Ctx,
+    group_ends::GroupRecords,
     ids::{FlowId, HostId, PacketId, Slot},
     measure::{Record, Waits},
     packet::{Kind, LAST_HOP, Packet},
     plan::Plan,
 };
+use anabranch_backend::FlowOutcome;
 use anabranch_lb::{HostScheme, SchemeCounters};
+use anabranch_outcome::FlowCounters;
 use anabranch_transport::{Receiver, Reply, Sender};
 use anabranch_units::Time;
 use nic::Nics;
 use outcome::{HostCounters, Received, Sent};
 use receiver::Receivers;
 use sender::Senders;
+
+/// Returns a time that has come.
+fn known(time: u64) -> Option<Time> {
+    (time != NEVER).then(|| Time::from_ps(time))
+}
+
+impl GroupRecords for Hosts {
+    fn sent(&self, flow: FlowId, outcome: &mut FlowOutcome) -> FlowCounters {
+        let sent = Hosts::sent(self, flow);
+        (outcome.started, outcome.first_sent) = (known(sent.started), known(sent.first_sent));
+        outcome.acknowledged = known(sent.done);
+        sent.metrics
+    }
+
+    fn received(&self, flow: FlowId, outcome: &mut FlowOutcome) -> (FlowCounters, u64) {
+        let received = Hosts::received(self, flow);
+        outcome.received = known(received.done);
+        (received.metrics, received.received_bytes)
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct Hosts {
@@ -36,12 +59,7 @@ pub(crate) struct Hosts {
 
 impl Hosts {
     pub(crate) fn new(plan: &Plan<'_>, me: u16) -> Self {
-        let flows = plan.flows.flows.len();
-        Hosts {
-            nics: Nics::new(plan, me),
-            senders: Senders::new(flows),
-            receivers: Receivers::new(flows, plan.measure.attribution),
-        }
+        Hosts { nics: Nics::new(plan, me), senders: Senders::new(plan), receivers: Receivers::new(plan) }
     }
 
     // ---- events ----
@@ -80,7 +98,7 @@ impl Hosts {
     /// Handles a timer of a flow's sender or receiver.
     pub(crate) fn on_timer(&mut self, cx: &mut Ctx<'_>, host: HostId, flow: FlowId) {
         let plan = cx.plan;
-        let of = &plan.flows.flows[flow.at()];
+        let of = &plan.flow(flow);
         if of.src == host.0 {
             self.senders.on_timer(&mut self.nics, cx, flow);
         } else if let Some(answer) = self.receivers.on_timer(cx, flow) {
@@ -93,6 +111,7 @@ impl Hosts {
                 ..Packet::default()
             };
             let id = cx.ports.place();
+            cx.ports[id] = data;
             self.answer(cx, host, id, &data, &answer);
         }
     }
@@ -107,7 +126,7 @@ impl Hosts {
     }
 
     /// Sends a reply to `data` in the slot of packet `id`.
-    #[inline]
+    #[inline(always)]
     fn answer(&mut self, cx: &mut Ctx<'_>, host: HostId, id: PacketId, data: &Packet, answer: &Reply) {
         let mut reply = data.reply(Kind::Ack, cx.plan.ack_size);
         reply.set_ack(answer);
@@ -116,17 +135,18 @@ impl Hosts {
             // The time of sending gives every reply another entropy value.
             reply.payload = (cx.now ^ cx.now >> 16) as u16;
         }
+        cx.ports.queues.packets.hand_over(id, &mut reply);
         self.nics.send_control(cx, host, id, reply);
     }
 
     // ---- read access ----
 
     pub(crate) fn sender(&self, flow: FlowId) -> Option<&SenderFlow> {
-        self.nics.flows.get(self.senders.slots[flow.at()].at())
+        self.nics.flows.get(self.senders.slots.get(flow.0).at())
     }
 
     pub(crate) fn receiver(&self, flow: FlowId) -> Option<&Receiver> {
-        self.receivers.open.get(self.receivers.slots[flow.at()].at())
+        self.receivers.open.get(self.receivers.slots.get(flow.0).at())
     }
 
     /// Returns the flows that are open at their sender, in arbitrary order.
@@ -135,17 +155,17 @@ impl Hosts {
     }
 
     pub(crate) fn sender_mut(&mut self, flow: FlowId) -> Option<&mut Sender> {
-        let slot = self.senders.slots[flow.at()].at();
+        let slot = self.senders.slots.get(flow.0).at();
         self.nics.flows.get_mut(slot).map(|open| &mut open.sender)
     }
 
     pub(crate) fn receiver_mut(&mut self, flow: FlowId) -> Option<&mut Receiver> {
-        self.receivers.open.get_mut(self.receivers.slots[flow.at()].at())
+        self.receivers.open.get_mut(self.receivers.slots.get(flow.0).at())
     }
 
     /// Returns the flows that are open at their receiver, in order.
     pub(crate) fn receiving(&self) -> impl Iterator<Item = FlowId> {
-        let flows = (0..self.receivers.slots.len() as u32).map(FlowId);
+        let flows = self.receivers.slots.numbers().map(FlowId);
         flows.filter(|flow| self.receiver(*flow).is_some())
     }
 
@@ -154,7 +174,7 @@ impl Hosts {
     }
 
     pub(crate) fn is_complete(&self, flow: FlowId) -> bool {
-        self.receivers.slots[flow.at()] == Slot::COMPLETE
+        self.receivers.slots.get(flow.0) == Slot::COMPLETE
     }
 
     /// Returns the time at which any flow last received a byte that it did not have, in picoseconds.
@@ -183,24 +203,40 @@ impl Hosts {
         sum
     }
 
-    pub(crate) fn sent(&self, flow: FlowId) -> &Sent {
-        &self.nics.sent[flow.at()]
+    pub(crate) fn sent(&self, flow: FlowId) -> Sent {
+        self.nics.sent.get(flow.0)
     }
 
-    pub(crate) fn received(&self, flow: FlowId) -> &Received {
-        &self.receivers.received[flow.at()]
+    pub(crate) fn received(&self, flow: FlowId) -> Received {
+        self.receivers.received.get(flow.0)
     }
 
     pub(crate) fn note_open_flows(&mut self) {
         for (_, flow) in &self.nics.flows {
-            self.nics.sent[flow.of.flow.at()].note(flow);
+            self.nics.sent.at_mut(flow.of.flow.0).note(flow);
         }
         let Receivers { open, slots, received, .. } = &mut self.receivers;
-        for (slot, received) in slots.iter().zip(received) {
-            if let Some(receiver) = open.get(slot.at()) {
-                received.note(receiver);
+        for flow in slots.numbers() {
+            if let Some(receiver) = open.get(slots.get(flow).at()) {
+                received.at_mut(flow).note(receiver);
             }
         }
+    }
+
+    /// Returns `true` if a group of a template has ended here.
+    pub(crate) fn has_ended(&self, template: usize, group: u32) -> bool {
+        self.senders.slots.has_ended(template, group)
+    }
+
+    /// Passes the outcomes of a group of a template on and releases its state: no flow of it is open here.
+    pub(crate) fn end_group(&mut self, cx: &mut Ctx<'_>, template: usize, group: u32) {
+        let bytes = cx.shared.group_ends.contribute(cx.plan, cx.me, (template, group), self);
+        cx.ended_bytes.unique += bytes.unique;
+        cx.ended_bytes.size += bytes.size;
+        self.nics.sent.end(template, group);
+        self.senders.slots.end(template, group);
+        self.receivers.slots.end(template, group);
+        self.receivers.received.end(template, group);
     }
 
     /// Returns the waits of the packet that completed a flow, where delays are attributed.
@@ -235,12 +271,14 @@ impl Hosts {
 
     pub(crate) fn memory(&self, plan: &Plan<'_>) -> usize {
         let window = plan.transports.window_packets().next_power_of_two() as usize;
-        let per_flow = size_of::<Sent>() + size_of::<Received>() + 2 * size_of::<Slot>();
         let timelines = self.open_senders().filter_map(|open| open.of.timeline.as_ref());
         // A sender keeps 16 B per packet of its window, a receiver one bit.
         self.nics.flows.capacity() * (size_of::<SenderFlow>() + 16 * window)
             + self.receivers.open.capacity() * (size_of::<Receiver>() + window / 8)
-            + plan.flows.flows.len() * per_flow
+            + self.nics.sent.memory()
+            + self.receivers.received.memory()
+            + self.senders.slots.memory()
+            + self.receivers.slots.memory()
             + plan.hosts as usize * Nics::bytes_per_host()
             + timelines.map(|timeline| timeline.bytes()).sum::<usize>()
             + self.nics.records.capacity() * size_of::<Option<Record>>()

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     context::Ctx,
     event::Event,
+    flow_table::FlowTable,
     ids::{FlowId, HostId, PacketId, PortId, Slot},
     measure::{Cause, Gaps, Record},
     packet::{ACK_REQUEST, Kind, Packet, RETRANSMISSION},
@@ -43,7 +44,7 @@ pub(crate) struct Nics {
     pub(super) schemes: Vec<Vec<Balancer<registry::Host>>>,
     pub(super) flows: Slab<SenderFlow>,
     /// Per flow of the run.
-    pub(super) sent: Vec<Sent>,
+    pub(super) sent: FlowTable<Sent>,
     /// Per flow of the run, where delays are attributed: its timeline up to its last byte.
     pub(super) records: Vec<Option<Record>>,
     pub(super) counters: HostCounters,
@@ -56,7 +57,7 @@ struct NicEgress<'a, 'p> {
     paused: u8,
     schemes: &'a mut [Balancer<registry::Host>],
     gaps: &'a mut Gaps,
-    sent: &'a mut [Sent],
+    sent: &'a mut FlowTable<Sent>,
 }
 
 impl Egress<Sending> for NicEgress<'_, '_> {
@@ -88,14 +89,15 @@ impl Egress<Sending> for NicEgress<'_, '_> {
         }
         let first = next.psn == 0 && !next.retransmission;
         if first {
-            self.sent[flow.flow.at()].first_sent = start;
+            self.sent.at_mut(flow.flow.0).first_sent = start;
         }
         let again = if next.retransmission { RETRANSMISSION } else { 0 };
         let ports = &mut self.cx.ports;
         let id = ports.place();
         let packet = Packet {
             queued_at: 0,
-            psn: next.psn,
+            psn: next.psn as u32,
+            held_by: 0,
             head: Default::default(),
             flow: flow.flow.0,
             tag: departure.tag,
@@ -145,8 +147,8 @@ impl Nics {
             nics: (0..plan.hosts).map(|_| Nic { turns: Turns::default(), armed_at: u64::MAX }).collect(),
             schemes: (0..plan.hosts).map(schemes).collect(),
             flows: Slab::new(),
-            sent: vec![Sent::default(); plan.flows.flows.len()],
-            records: vec![None; if plan.measure.attribution { plan.flows.flows.len() } else { 0 }],
+            sent: FlowTable::of_flows(plan.flows, Sent::default(), Sent::default()),
+            records: vec![None; if plan.measure.attribution { plan.flows.number_of_flows() } else { 0 }],
             counters: HostCounters::default(),
         }
     }

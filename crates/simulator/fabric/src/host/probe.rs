@@ -12,7 +12,7 @@ use anabranch_units::Time;
 impl Senders {
     /// Passes the scheme the round-trip time that a full packet would have measured.
     pub(super) fn on_probe_reply(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, host: HostId, packet: &Packet) {
-        let slot = self.slots[packet.flow as usize];
+        let slot = self.slots.get(packet.flow);
         let Some(flow) = nics.flows.get(slot.at()) else { return };
         let plan = cx.plan;
         let path = self.base_paths.path(plan.topology, flow.of.src.0, flow.of.dst.0);

@@ -4,6 +4,7 @@ use super::outcome::Received;
 use crate::{
     context::Ctx,
     event::Event,
+    flow_table::FlowTable,
     ids::{FlowId, HostId, PacketId, Slot},
     measure::Waits,
     packet::{ACK_REQUEST, MARKED, Packet},
@@ -18,8 +19,8 @@ use slab::Slab;
 pub(super) struct Receivers {
     pub(super) open: Slab<Receiver>,
     /// Per flow of the run.
-    pub(super) slots: Vec<Slot>,
-    pub(super) received: Vec<Received>,
+    pub(super) slots: FlowTable<Slot>,
+    pub(super) received: FlowTable<Received>,
     /// Per flow of the run, where delays are attributed: waits of the packet that completed it.
     pub(super) waits: Vec<Waits>,
     pub(super) last_data: u64,
@@ -33,12 +34,13 @@ fn queue_pairs(plan: &Plan<'_>, flow: &Flow) -> u32 {
 }
 
 impl Receivers {
-    pub(super) fn new(flows: usize, attributed: bool) -> Self {
+    pub(super) fn new(plan: &Plan<'_>) -> Self {
+        let flows = if plan.measure.attribution { plan.flows.number_of_flows() } else { 0 };
         Receivers {
             open: Slab::new(),
-            slots: vec![Slot::NONE; flows],
-            received: vec![Received::default(); flows],
-            waits: vec![Waits::default(); if attributed { flows } else { 0 }],
+            slots: FlowTable::of_flows(plan.flows, Slot::NONE, Slot::COMPLETE),
+            received: FlowTable::of_flows(plan.flows, Received::default(), Received::default()),
+            waits: vec![Waits::default(); flows],
             last_data: 0,
             last_end: 0,
         }
@@ -47,9 +49,9 @@ impl Receivers {
     #[inline]
     pub(super) fn on_data(&mut self, cx: &mut Ctx<'_>, host: HostId, packet: &Packet, id: PacketId) -> Option<Reply> {
         let (plan, flow) = (cx.plan, FlowId(packet.flow));
-        let mut slot = self.slots[flow.at()];
+        let mut slot = self.slots.get(flow.0);
         let arrival = DataArrival {
-            psn: packet.psn,
+            psn: u64::from(packet.psn),
             payload: u32::from(packet.payload),
             tag: packet.tag,
             ecn: packet.flags & MARKED != 0,
@@ -57,8 +59,8 @@ impl Receivers {
         };
         if slot == Slot::COMPLETE {
             // The final reply was lost or is in flight: send it once more.
-            cx.ports.queues.packets.set_waits(id, Waits::complete(self.received[flow.at()].done));
-            let size = cx.shared.simulated_bytes(flow, plan.flows.flows[flow.at()].size);
+            cx.ports[id].complete(self.received.get(flow.0).done);
+            let size = cx.shared.simulated_bytes(flow, plan.flow(flow).size);
             return Some(plan.transport_of(packet.flow).final_reply(size, &arrival));
         }
         if slot == Slot::NONE {
@@ -88,16 +90,16 @@ impl Receivers {
 
     pub(super) fn on_header(&mut self, cx: &mut Ctx<'_>, packet: &Packet, id: PacketId) -> Option<Reply> {
         let (plan, flow) = (cx.plan, FlowId(packet.flow));
-        match self.slots[flow.at()] {
+        match self.slots.get(flow.0) {
             Slot::COMPLETE => {
-                cx.ports.queues.packets.set_waits(id, Waits::complete(self.received[flow.at()].done));
-                let arrival = DataArrival { psn: packet.psn, tag: packet.tag, ..DataArrival::default() };
-                let size = cx.shared.simulated_bytes(flow, plan.flows.flows[flow.at()].size);
+                cx.ports[id].complete(self.received.get(flow.0).done);
+                let arrival = DataArrival { psn: u64::from(packet.psn), tag: packet.tag, ..DataArrival::default() };
+                let size = cx.shared.simulated_bytes(flow, plan.flow(flow).size);
                 Some(plan.transport_of(packet.flow).final_reply(size, &arrival))
             }
             slot => {
                 let slot = if slot == Slot::NONE { self.open(cx, flow) } else { slot };
-                self.open[slot.at()].on_header(plan.transport_of(packet.flow), packet.psn, packet.tag)
+                self.open[slot.at()].on_header(plan.transport_of(packet.flow), u64::from(packet.psn), packet.tag)
             }
         }
     }
@@ -105,35 +107,35 @@ impl Receivers {
     /// Returns a delayed acknowledgement that is due.
     pub(super) fn on_timer(&mut self, cx: &Ctx<'_>, flow: FlowId) -> Option<Reply> {
         let now = Time::from_ps(cx.now);
-        let receiver = self.open.get_mut(self.slots[flow.at()].at())?;
+        let receiver = self.open.get_mut(self.slots.get(flow.0).at())?;
         if receiver.deadline() == Some(now) { receiver.on_timer(cx.plan.transport_of(flow.0), now) } else { None }
     }
 
     fn open(&mut self, cx: &mut Ctx<'_>, flow: FlowId) -> Slot {
-        let (plan, of) = (cx.plan, &cx.plan.flows.flows[flow.at()]);
+        let (plan, of) = (cx.plan, &cx.plan.flow(flow));
         let mut receiver = Receiver::new(plan.transport_of(flow.0), of.size);
         cx.nics.open(HostId(of.dst), queue_pairs(plan, of));
         if let Some(bytes) = cx.nics.reserve(HostId(of.dst)) {
             receiver.limit_early(bytes);
         }
         let slot = Slot(self.open.insert(receiver) as u32);
-        self.slots[flow.at()] = slot;
+        *self.slots.at_mut(flow.0) = slot;
         slot
     }
 
     fn close(&mut self, cx: &mut Ctx<'_>, flow: FlowId, slot: Slot, id: PacketId) {
         let receiver = self.open.remove(slot.at());
-        self.slots[flow.at()] = Slot::COMPLETE;
-        let received = &mut self.received[flow.at()];
+        *self.slots.at_mut(flow.0) = Slot::COMPLETE;
+        let received = self.received.at_mut(flow.0);
         received.done = cx.now;
         self.last_end = self.last_end.max(cx.now);
         if let Some(waits) = self.waits.get_mut(flow.at()) {
             *waits = cx.ports.queues.packets.waits(id);
-            cx.ports.queues.packets.set_waits(id, Waits::complete(cx.now));
+            cx.ports[id].complete(cx.now);
         }
         received.note(&receiver);
         let bytes = received.received_bytes;
-        let of = &cx.plan.flows.flows[flow.at()];
+        let of = &cx.plan.flow(flow);
         cx.nics.close(HostId(of.dst), queue_pairs(cx.plan, of));
         cx.nics.release(HostId(of.dst), receiver.early_limit());
         let size = cx.shared.simulated_bytes(flow, of.size);

@@ -7,11 +7,13 @@ use super::{
 };
 use crate::{
     context::Ctx,
+    flow_table::FlowTable,
     ids::{FlowId, HostId, PacketId, Slot},
     labels::Labels,
     measure::{Cause, Timeline},
     packet::{Kind, LAST_HOP, MARKED, Packet},
     paths::dead_paths,
+    plan::Plan,
 };
 use anabranch_endpoint::Flow;
 use anabranch_lb::{FlowInfo, PathSpace, registry::TagKind};
@@ -22,20 +24,21 @@ use anabranch_units::Time;
 #[derive(Debug)]
 pub(super) struct Senders {
     /// Per flow, its slot among those of the NICs.
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: FlowTable<Slot>,
     pub(super) base_paths: BasePaths,
     /// Where a scheme profiles its ports.
     labels: Option<Labels>,
 }
 
 impl Senders {
-    pub(super) fn new(flows: usize) -> Self {
-        Senders { slots: vec![Slot::NONE; flows], base_paths: BasePaths::default(), labels: None }
+    pub(super) fn new(plan: &Plan<'_>) -> Self {
+        let slots = FlowTable::of_flows(plan.flows, Slot::NONE, Slot::NONE);
+        Senders { slots, base_paths: BasePaths::default(), labels: None }
     }
 
     pub(super) fn start(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, number: FlowId) {
         let plan = cx.plan;
-        let flow = &plan.flows.flows[number.at()];
+        let flow = &plan.flow(number);
         let (src, time) = (HostId(flow.src), Time::from_ps(cx.now));
         nics.catch_up(cx, src);
         let path = self.base_paths.path(plan.topology, flow.src, flow.dst);
@@ -92,15 +95,15 @@ impl Senders {
             timeline: plan.measure.attribution.then(|| Box::new(Timeline::new())),
         };
         let slot = Slot(nics.flows.insert(Flow::new(sender, number.0, scheme_slot, time, sending)) as u32);
-        self.slots[number.at()] = slot;
-        nics.sent[number.at()].started = cx.now;
+        *self.slots.at_mut(number.0) = slot;
+        nics.sent.at_mut(number.0).started = cx.now;
         nics.enter(cx, slot, |_| Cause::Start);
         nics.wake(cx, src);
     }
 
     #[inline]
     pub(super) fn on_ack(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, host: HostId, packet: &Packet, id: PacketId) {
-        let slot = self.slots[packet.flow as usize];
+        let slot = self.slots.get(packet.flow);
         if slot == Slot::NONE {
             return;
         }
@@ -123,15 +126,14 @@ impl Senders {
             samples.counted.ack(packet.flags & MARKED != 0, ack.trimmed);
         }
         if ack.done {
-            let completed_at = cx.ports.queues.packets.waits(id).completed_at();
-            self.close(nics, cx, slot, completed_at);
+            self.close(nics, cx, slot, packet.completed_at());
         } else {
             if !ack.trimmed {
                 explore(nics, cx, host, slot);
             }
             let reports_loss = packet.kind == Kind::Nack || ack.lost > 0;
             nics.enter(cx, slot, |cx| {
-                let waits = cx.ports.queues.packets.waits(id);
+                let waits = cx.ports.queues.packets.reply_waits(id);
                 if reports_loss { Cause::Nack(waits) } else { Cause::Reply(waits) }
             });
             if !ack.trimmed {
@@ -143,7 +145,7 @@ impl Senders {
 
     /// Handles a retransmission timeout; ignores other timers, which are re-armed lazily.
     pub(super) fn on_timer(&mut self, nics: &mut Nics, cx: &mut Ctx<'_>, number: FlowId) {
-        let (slot, time) = (self.slots[number.at()], Time::from_ps(cx.now));
+        let (slot, time) = (self.slots.get(number.0), Time::from_ps(cx.now));
         if slot == Slot::NONE || !nics.flows[slot.at()].awaits(time) {
             return;
         }
@@ -172,11 +174,11 @@ impl Senders {
             done.retransmitted += retransmitted;
             done.path_switches += path_switches;
         }
-        self.slots[number.at()] = Slot::NONE;
+        *self.slots.at_mut(number.0) = Slot::NONE;
         if let (Some(timeline), Some(time)) = (&flow.of.timeline, completed_at) {
             nics.records[number.at()] = timeline.until(time);
         }
-        let sent = &mut nics.sent[number.at()];
+        let sent = nics.sent.at_mut(number.0);
         sent.note(&flow);
         sent.done = now;
         nics.counters.finished += 1;
@@ -184,7 +186,7 @@ impl Senders {
             let bytes = flow.sender.in_flight();
             cx.fail(cx.now, format!("flow {} is done with {bytes} bytes in flight", number.0));
         }
-        if let Some(trigger) = plan.flows.flows[number.at()].on_sent {
+        if let Some(trigger) = plan.flow(number).on_sent {
             cx.activate(trigger, host);
         }
     }

@@ -69,45 +69,68 @@ impl TopLinks {
     }
 }
 
-/// What a timeline has added up.
+/// What a flow's packets waited for, between its first transmission and the last so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Record {
-    /// End of the flow's last transmission.
-    at: u64,
-    pub(crate) parts: Parts,
-    pub(crate) links: TopLinks,
+struct Sums {
+    /// Start of the first transmission.
+    started: u64,
+    queue: u64,
+    pause: u64,
+    timeout: u64,
+    nack: u64,
+    sender: u64,
+    links: TopLinks,
 }
 
-impl Record {
-    /// Adds the time from the last transmission to `done`, when the packet with these waits completed the flow. Returns
-    /// what the waits leave of it: the flight.
-    pub(crate) fn complete(&mut self, done: u64, waits: &Waits) -> u64 {
-        // Complete while a superfluous retransmission was leaving.
-        self.parts.serialisation -= self.at.saturating_sub(done);
-        self.wait(done.saturating_sub(self.at), waits)
-    }
-
+impl Sums {
     /// Adds a wait for a packet, as far as queues and pauses explain it; returns the rest.
     #[inline]
     fn wait(&mut self, span: u64, waits: &Waits) -> u64 {
         let queue = span.min(waits.queued());
-        let pause = (span - queue).min(waits.paused());
-        self.parts.queue += queue;
-        self.parts.pause += pause;
+        let pause = (span - queue).min(waits.paused);
+        self.queue += queue;
+        self.pause += pause;
         if queue > 0 {
-            self.links.add(waits.order(), queue);
+            self.links.add(waits.order, queue);
         }
         span - queue - pause
     }
+
+    fn waited(&self) -> u64 {
+        self.queue + self.pause + self.timeout + self.nack + self.sender
+    }
 }
 
+/// A timeline up to the end of a transmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    at: u64,
+    sums: Sums,
+}
+
+impl Record {
+    /// Returns the parts of the time up to `done`, when the packet with these waits completed the flow, what no part
+    /// explains of its way (the flight), and the links.
+    pub(crate) fn complete(mut self, done: u64, waits: &Waits) -> (Parts, u64, TopLinks) {
+        // Complete while a superfluous retransmission was leaving: the part of it until then.
+        let serialisation = self.at.min(done) - self.sums.started - self.sums.waited();
+        let flight = self.sums.wait(done.saturating_sub(self.at), waits);
+        let Sums { queue, pause, timeout, nack, sender, links, .. } = self.sums;
+        (Parts { queue, pause, timeout, nack, sender, serialisation }, flight, links)
+    }
+}
+
+/// The first line of the processor's cache has what every packet and every reply changes.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(crate) struct Timeline {
-    record: Record,
+    /// End of the flow's last transmission.
+    at: u64,
     /// Pauses of the host's link up to the last transmission, or up to the last event that unblocked the flow.
     paused: u64,
     /// Last event that unblocked the flow, since its last packet.
     unblocked: Option<(u64, Cause)>,
+    sums: Sums,
     /// Time of each of the last retransmissions, and the record before it.
     retransmissions: VecDeque<(u64, Record)>,
     /// Time of the last retransmission that is no longer among them.
@@ -117,9 +140,10 @@ pub(crate) struct Timeline {
 impl Timeline {
     pub(crate) fn new() -> Self {
         Timeline {
-            record: Record::default(),
+            at: 0,
             paused: 0,
             unblocked: None,
+            sums: Sums::default(),
             retransmissions: VecDeque::new(),
             forgotten: None,
         }
@@ -128,7 +152,7 @@ impl Timeline {
     /// Notes that the flow may go on sending after an event at `now`; the host's link has been paused for `paused`.
     #[inline]
     pub(crate) fn unblock(&mut self, now: u64, cause: Cause, paused: u64) {
-        if now > self.record.at {
+        if now > self.at {
             self.unblocked = Some((now, cause));
             self.paused = paused;
         }
@@ -136,8 +160,8 @@ impl Timeline {
 
     /// Starts with the first packet, which leaves from `start` to `end`.
     pub(crate) fn first(&mut self, start: u64, end: u64, paused: u64) {
-        (self.record, self.unblocked, self.paused) = (Record { at: end, ..Record::default() }, None, paused);
-        self.record.parts.serialisation = end - start;
+        (self.at, self.unblocked, self.paused) = (end, None, paused);
+        self.sums = Sums { started: start, ..Sums::default() };
     }
 
     /// Adds a packet that leaves from `start` to `end`. Pacing and scheme let it leave from `ready` on; the host's link
@@ -147,33 +171,37 @@ impl Timeline {
         if retransmission {
             self.remember(start);
         }
-        if start > self.record.at {
-            let mut from = self.record.at;
-            if let Some((now, cause)) = self.unblocked.take() {
-                let span = now - from;
-                from = now;
-                match cause {
-                    Cause::Timeout => self.record.parts.timeout += span,
-                    Cause::Nack(_) if retransmission => self.record.parts.nack += span,
-                    Cause::Start => self.record.parts.sender += span,
-                    Cause::Reply(waits) | Cause::Nack(waits) => {
-                        let rest = self.record.wait(span, &waits);
-                        self.record.parts.sender += rest;
-                    }
-                }
-            }
-            let Record { parts, links, .. } = &mut self.record;
-            let ready = ready.max(from).min(start);
-            parts.sender += ready - from;
-            let pause = (start - ready).min(paused - self.paused);
-            let queue = start - ready - pause;
-            parts.pause += pause;
-            parts.queue += queue;
-            links.host += queue;
+        if start > self.at {
+            self.wait(start, ready, paused, retransmission);
         }
-        let Record { at, parts, .. } = &mut self.record;
-        parts.serialisation += end - start;
-        (*at, self.paused) = (end, paused);
+        (self.at, self.paused) = (end, paused);
+    }
+
+    /// Adds the time from the last transmission to the next, at `start`.
+    #[inline]
+    fn wait(&mut self, start: u64, ready: u64, paused: u64, retransmission: bool) {
+        let (mut from, sums) = (self.at, &mut self.sums);
+        if let Some((now, cause)) = self.unblocked.take() {
+            let span = now - from;
+            from = now;
+            match cause {
+                Cause::Timeout => sums.timeout += span,
+                Cause::Nack(_) if retransmission => sums.nack += span,
+                Cause::Start => sums.sender += span,
+                Cause::Reply(waits) | Cause::Nack(waits) => sums.sender += sums.wait(span, &waits),
+            }
+        }
+        let ready = ready.max(from).min(start);
+        sums.sender += ready - from;
+        let pause = (start - ready).min(paused - self.paused);
+        let queue = start - ready - pause;
+        sums.pause += pause;
+        sums.queue += queue;
+        sums.links.host += queue;
+    }
+
+    fn record(&self) -> Record {
+        Record { at: self.at, sums: self.sums }
     }
 
     #[cold]
@@ -181,7 +209,7 @@ impl Timeline {
         if self.retransmissions.len() == MAX_RETRANSMISSIONS {
             self.forgotten = self.retransmissions.pop_front().map(|(time, _)| time);
         }
-        self.retransmissions.push_back((start, self.record));
+        self.retransmissions.push_back((start, self.record()));
     }
 
     /// Returns the record up to `done`, when the flow was complete; later packets were superfluous retransmissions.
@@ -191,7 +219,7 @@ impl Timeline {
             return None;
         }
         let superfluous = self.retransmissions.iter().find(|(time, _)| *time > done);
-        Some(superfluous.map_or(self.record, |(_, before)| *before))
+        Some(superfluous.map_or(self.record(), |(_, before)| *before))
     }
 
     pub(crate) fn bytes(&self) -> usize {

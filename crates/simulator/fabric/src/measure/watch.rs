@@ -98,7 +98,7 @@ impl Watch {
         self.rows.push(TraceRow {
             time: Time::from_ps(at.time),
             flow_id: packet.flow,
-            psn: numbered.then_some(packet.psn),
+            psn: numbered.then_some(u64::from(packet.psn)),
             packet: kind(packet.kind),
             event,
             link: at.link,
@@ -165,7 +165,7 @@ fn captured(packet: &Packet, start: u64) -> CapturedPacket {
     let answers = matches!(packet.kind, Kind::Ack | Kind::Nack);
     CapturedPacket {
         time: Time::from_ps(start),
-        psn: packet.psn,
+        psn: u64::from(packet.psn),
         acked_below: if answers { packet.answer().cumulative } else { 0 },
         flow_id: packet.flow,
         tag: packet.tag,
@@ -228,8 +228,8 @@ mod tests {
     fn captured_links_have_their_packets_and_a_bound() {
         let mut watch = watch(10);
         for psn in 0..5 {
-            watch.capture(PortId(7), &Packet { psn, ..Packet::default() }, psn);
-            watch.capture(PortId(5), &Packet { psn, ..Packet::default() }, psn);
+            watch.capture(PortId(7), &Packet { psn, ..Packet::default() }, u64::from(psn));
+            watch.capture(PortId(5), &Packet { psn, ..Packet::default() }, u64::from(psn));
         }
         assert_eq!(watch.too_many(), Some(2));
         let psns: Vec<u64> = watch.take_capture(PortId(7)).iter().map(|packet| packet.psn).collect();

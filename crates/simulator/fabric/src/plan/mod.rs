@@ -31,7 +31,7 @@ use anabranch_lb::registry::{PacketScope, TagKind};
 use anabranch_topology::{Fault, LinkId, NodeId, Topology};
 use anabranch_transport::Network;
 use anabranch_units::{Rate, Time};
-use anabranch_workload::{FlowSet, Medium, Start, TriggerKind};
+use anabranch_workload::{Flow, FlowSet, Medium, Start, TriggerKind};
 use cells::CellPlan;
 use scale_up::ScaleUpPlan;
 use std::ops::Range;
@@ -40,6 +40,7 @@ use tables::Stopped;
 /// All inputs that determine a run, prepared for the hot path.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
+    pub(crate) setup: &'a Setup,
     pub(crate) topology: &'a Topology,
     pub(crate) seed: u64,
     pub(crate) hosts: u32,
@@ -60,7 +61,9 @@ pub(crate) struct Plan<'a> {
     pub(crate) hop_delay: Time,
     pub(crate) tables: Vec<Tables>,
     pub(crate) flows: &'a FlowSet,
-    pub(crate) flow_keys: Vec<u64>,
+    /// Per listed flow.
+    flow_keys: Vec<u64>,
+    /// Per listed trigger.
     trigger_home: Vec<u32>,
     pub(crate) trigger_latency: u64,
     /// Scale-up networks; `None` without servers.
@@ -158,6 +161,13 @@ impl<'a> Plan<'a> {
                 "transport.mtu and header make {wire_mtu} B packets; at most {most} B fit"
             )));
         }
+        let max_bytes = u64::from(u32::MAX) * setup.transport.mtu();
+        if let Some(number) = setup.flows.flows.iter().position(|flow| flow.size > max_bytes) {
+            let size = setup.flows.flows[number].size;
+            return Err(RunError::Setup(format!(
+                "flow {number} has {size} B; at most {max_bytes} B, 2^32 - 1 packets, fit"
+            )));
+        }
         let (out, back) = match setup.fabric.base_rtt {
             BaseRtt::PacketAndAck => (wire_mtu, ack_size),
             BaseRtt::PayloadAndPropagation => (setup.transport.mtu(), 0),
@@ -166,6 +176,11 @@ impl<'a> Plan<'a> {
             (setup.fabric.flow_keys == FlowKeys::UdpPorts, setup.fabric.switch_hash == SwitchHash::Murmur3);
         if murmur3 && !udp_ports {
             let message = "fabric.switch_hash = \"murmur3\" reads UDP ports; give fabric.flow_keys = \"udp-ports\"";
+            return Err(RunError::Setup(message.into()));
+        }
+        if udp_ports && !setup.flows.templates.is_empty() {
+            let message =
+                "fabric.flow_keys = \"udp-ports\" numbers all flows in advance; give measure.flow_rows = \"all\"";
             return Err(RunError::Setup(message.into()));
         }
         let base_rtt = topology.window_rtt(out, back);
@@ -193,13 +208,23 @@ impl<'a> Plan<'a> {
             let flows = setup.flows.flows.len();
             return Err(RunError::Setup(format!("{flows} flows with servers; at most {MAX_SCALE_UP_FLOWS} fit")));
         }
-        let triggers = (!setup.flows.triggers.is_empty()).then_some(setup.limits.trigger_latency);
+        let triggers = (setup.flows.number_of_triggers() > 0).then_some(setup.limits.trigger_latency);
         let inside = scale_up.as_ref().and_then(ScaleUpPlan::remote_latency);
         let remote = [triggers, inside].into_iter().flatten().min().map(Time::ps);
         let mut load = vec![0u64; hosts as usize];
         for flow in setup.flows.flows.iter().filter(|flow| flow.medium == Medium::Network) {
             for host in [flow.src, flow.dst] {
                 load[host as usize] = load[host as usize].saturating_add(flow.size);
+            }
+        }
+        for template in &setup.flows.templates {
+            let job = &setup.flows.grouped[template.job as usize];
+            for group in 0..job.groups {
+                let hosts = job.hosts_of(group);
+                for host in 0..job.ranks {
+                    let load = &mut load[hosts[host as usize] as usize];
+                    *load = load.saturating_add(template.bytes_of_rank(host));
+                }
             }
         }
         let one = how.split == Split::One;
@@ -242,6 +267,7 @@ impl<'a> Plan<'a> {
         let timeout = transports.max_timeout();
         let hasty = transports.min_timeout().is_some_and(|least| least.ps() < cells.lookahead);
         Ok(Plan {
+            setup,
             seed: setup.seed,
             hosts,
             leaf: (0..hosts).map(|h| topology.edge_switch(h).0 - hosts).collect(),
@@ -371,16 +397,35 @@ impl<'a> Plan<'a> {
         self.links[self.host_up[host as usize] as usize].rate
     }
 
+    #[inline]
+    pub(crate) fn flow(&self, flow: FlowId) -> Flow {
+        self.flows.flow(flow.0)
+    }
+
+    /// Returns the number by which switches hash a flow.
+    #[inline]
+    pub(crate) fn flow_key(&self, flow: u32) -> u64 {
+        match self.flow_keys.get(flow as usize) {
+            Some(key) => *key,
+            None => self.flows.flow_key(flow),
+        }
+    }
+
+    #[inline]
     pub(crate) fn home(&self, trigger: u32) -> HostId {
-        HostId(self.trigger_home[trigger as usize])
+        match self.trigger_home.get(trigger as usize) {
+            Some(home) => HostId(*home),
+            // Those of templates have a home or a target.
+            None => HostId(self.flows.trigger(trigger).home().unwrap_or(0)),
+        }
     }
 
     /// Returns the endpoint whose processors a trigger's delay occupies: a host, with servers a GPU.
     pub(crate) fn endpoint_of(&self, trigger: u32) -> u32 {
-        let definition = &self.flows.triggers[trigger as usize];
-        let first = definition.targets.first().map(|first| &self.flows.flows[*first as usize]);
-        let of = first.map(|flow| flow.gpus.map_or(flow.src, |gpus| gpus.src));
-        definition.home.or(of).unwrap_or(self.trigger_home[trigger as usize])
+        let definition = self.flows.trigger(trigger);
+        let of = definition.target(0).map(|first| self.flows.flow(first));
+        let of = of.map(|flow| flow.gpus.map_or(flow.src, |gpus| gpus.src));
+        definition.home().or(of).unwrap_or(self.home(trigger).0)
     }
 
     /// Returns the scale-up networks and the number of a flow among those that use them; `None`: it uses the network.
@@ -389,7 +434,7 @@ impl<'a> Plan<'a> {
         Some((scale_up, scale_up.number_of(flow.at())?))
     }
 
-    pub(crate) fn balancer_of(&self, flow: &anabranch_workload::Flow) -> u8 {
+    pub(crate) fn balancer_of(&self, flow: &Flow) -> u8 {
         self.flows.workloads[flow.workload as usize].load_balancer as u8
     }
 }
@@ -454,7 +499,6 @@ pub(crate) fn activations(kind: TriggerKind) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_workload::Flow;
 
     #[test]
     fn flows_of_one_start_count_their_ports_in_file_order() {

@@ -59,7 +59,7 @@ impl Plan<'_> {
 
     #[cold]
     fn own_transport(&self, flow: u32) -> &Transport {
-        let workload = self.flows.flows[flow as usize].workload;
+        let workload = self.flows.flow(flow).workload;
         self.transports.own.get(&u32::from(workload)).unwrap_or(&self.transports.main)
     }
 }

@@ -121,7 +121,6 @@ impl<'a> Backlog<'a> {
             return false;
         }
         packet.next = PacketId::NONE.0;
-        packet.queued_at = now;
         state.control_bytes += size;
         // A pause frame is queued before other control packets (IEEE 802.1Qbb: it passes the queues), behind other
         // pause frames.
@@ -158,9 +157,7 @@ impl<'a> Backlog<'a> {
         packet.queued_at = now;
         if self.paused_times.any() {
             let paused = self.paused_times.before(port, packet.class, now);
-            if let Some(waits) = self.packets.waits_mut(id) {
-                waits.join(paused);
-            }
+            self.packets.join(id, paused);
         }
         if self.classes.several() {
             self.classes.push(&mut self.packets, port, id);
@@ -229,9 +226,7 @@ impl<'a> Backlog<'a> {
         self.ports[port.at()].account.waited += hop;
         self.note_wait(port, id, class, hop, now);
         let paused = self.paused_times.before(port, class, now);
-        if let Some(waits) = self.packets.waits_mut(last) {
-            waits.join(paused);
-        }
+        self.packets.join(last, paused);
         let next = self.packets[id].next;
         let arrived = &mut self.packets[last];
         arrived.next = next;
@@ -289,11 +284,9 @@ impl<'a> Backlog<'a> {
             self.histograms.record(port, bytes, packets, span);
             let behind = state.waiting_bytes;
             let (class, size, order) = (packet.class, u32::from(packet.size), state.order);
-            if let Some(waits) = self.packets.waits_mut(id) {
-                waits.leave(hop, order);
-                if POOLED && self.paused_times.any() {
-                    waits.resume(self.paused_times.before(port, class, start));
-                }
+            self.packets.leave(id, hop, order);
+            if POOLED && self.paused_times.any() {
+                self.packets.resume(id, self.paused_times.before(port, class, start));
             }
             if behind > self.limits.usual.leaving {
                 self.mark(port, id, behind, start);
@@ -341,11 +334,9 @@ impl<'a> Backlog<'a> {
     /// Notes the wait of a data packet that leaves the queue at `start`.
     #[inline]
     fn note_wait(&mut self, port: PortId, id: PacketId, class: u8, hop: u64, start: u64) {
-        if let Some(waits) = self.packets.waits_mut(id) {
-            waits.leave(hop, self.ports[port.at()].order);
-            if self.paused_times.any() {
-                waits.resume(self.paused_times.before(port, class, start));
-            }
+        self.packets.leave(id, hop, self.ports[port.at()].order);
+        if self.paused_times.any() {
+            self.packets.resume(id, self.paused_times.before(port, class, start));
         }
     }
 

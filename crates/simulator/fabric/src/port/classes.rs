@@ -126,11 +126,15 @@ impl ClassQueues {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{arena::Arena, packet::Packet};
+    use crate::{
+        arena::{Arena, Attribution},
+        packet::Packet,
+    };
 
     /// Classes in the order in which a port sends 6 packets of 100 B of each of two.
     fn sent(scheduling: Scheduling, quanta: &[i32], paused: u8) -> Vec<u8> {
-        let (mut packets, mut queues) = (Packets::new(Arena::new(false)), ClassQueues::new(3, scheduling, quanta));
+        let mut packets = Packets::new(Arena::new(Attribution::default()));
+        let mut queues = ClassQueues::new(3, scheduling, quanta);
         let port = PortId(2);
         for class in [1, 0] {
             for _ in 0..6 {

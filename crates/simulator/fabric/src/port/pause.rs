@@ -77,7 +77,7 @@ impl Ports<'_> {
 
     fn send_pause(&mut self, ingress: u32, class: u8, pause: bool, now: u64) {
         let frame = Packet {
-            psn: u64::from(pause),
+            psn: u32::from(pause),
             tag: ingress,
             class,
             size: self.plan.fabric.pfc_frame,

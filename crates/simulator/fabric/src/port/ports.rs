@@ -151,9 +151,7 @@ impl<'a> Ports<'a> {
     /// Counts the time for which a scheme has held a packet back from a port, since `queued_at`, as a wait there.
     pub(crate) fn note_held(&mut self, port: PortId, id: PacketId, now: u64) {
         let (order, held) = (self.port(port).order, now - self[id].queued_at);
-        if let Some(waits) = self.queues.packets.waits_mut(id) {
-            waits.leave(held, order);
-        }
+        self.queues.packets.leave(id, held, order);
     }
 
     // ---- joining ----

@@ -3,6 +3,7 @@
 use super::scale_up;
 use crate::{
     arena::Packets,
+    group_ends::CompleteBytes,
     ids::FlowId,
     measure::{Family, Tally},
     partition::Partition,
@@ -46,6 +47,7 @@ pub(super) fn conservation(plan: &Plan<'_>, partitions: &[Partition<'_>], flows:
         Some((receiver.hosts.received(FlowId(number as u32)).received_bytes, size))
     };
     let complete: Vec<_> = flows.iter().enumerate().filter_map(complete).collect();
+    let ended = |of: fn(&CompleteBytes) -> u64| partitions.iter().map(|p| of(&p.cx.ended_bytes)).sum::<u64>();
     Conservation {
         data_packets,
         data_bytes,
@@ -55,8 +57,8 @@ pub(super) fn conservation(plan: &Plan<'_>, partitions: &[Partition<'_>], flows:
         probes: balance(Family::Probes).0,
         control: balance(Family::Control).0,
         scale_up_bytes: scale_up::balance(plan, partitions),
-        unique_bytes: complete.iter().map(|c| c.0).sum(),
-        flow_bytes: complete.iter().map(|c| c.1).sum(),
+        unique_bytes: complete.iter().map(|c| c.0).sum::<u64>() + ended(|bytes| bytes.unique),
+        flow_bytes: complete.iter().map(|c| c.1).sum::<u64>() + ended(|bytes| bytes.size),
     }
 }
 

@@ -46,11 +46,10 @@ fn delays(
 ) -> Option<FlowDelays> {
     let flow = &plan.flows.flows[id.at()];
     let (started, sent, received) = (outcome.started?, outcome.first_sent?, outcome.received?);
-    let mut record = partitions[usize::from(plan.owner_of_host(flow.src))].hosts.record(id, received.ps())?;
+    let record = partitions[usize::from(plan.owner_of_host(flow.src))].hosts.record(id, received.ps())?;
     let waits = partitions[usize::from(plan.owner_of_host(flow.dst))].hosts.last_waits(id)?;
-    let flight = record.complete(received.ps(), waits);
+    let (parts, flight, links) = record.complete(received.ps(), waits);
     let time = Time::from_ps;
-    let parts = &record.parts;
     let waits_for_others = start_time(flow.start).is_none();
     let link = |order: Option<u32>| match order {
         Some(order) => plan.link_of_rank[(order & (MAX_ENTITIES - 1)) as usize],
@@ -68,6 +67,6 @@ fn delays(
         serialisation: time(parts.serialisation),
         flight: time(flight),
         ack: outcome.acknowledged.map(|acknowledged| acknowledged - received),
-        longest: record.links.longest().map(|(order, span)| (link(order), time(span))),
+        longest: links.longest().map(|(order, span)| (link(order), time(span))),
     })
 }

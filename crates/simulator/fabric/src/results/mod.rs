@@ -19,7 +19,7 @@ use crate::{
 };
 use anabranch_backend::{FlowOutcome, Setup, flow_rows, job_rows};
 use anabranch_lb::SchemeCounters;
-use anabranch_outcome::{Counters, FlowMetrics, LinkWindow, RunRows};
+use anabranch_outcome::{Counters, FlowMetrics, JobRows, LinkWindow, RunRows};
 use anabranch_units::Time;
 use anabranch_workload::Medium;
 
@@ -46,6 +46,7 @@ pub(crate) fn collect(
     let links = links::links(plan, &mut partitions, end.simulated)?;
     let (series, flow_series, scheme_series) = series::series(plan, &mut partitions, end.simulated);
     let watched = watched::watched(plan, &mut partitions, end.simulated);
+    end_groups(plan, &mut partitions);
     let mut flows = flows(plan, &partitions);
     delays::attribute(plan, &partitions, &mut flows)?;
     let conservation = conservation::conservation(plan, &partitions, &flows);
@@ -58,9 +59,14 @@ pub(crate) fn collect(
         schemes += partition.switches.counters(balancer);
         schemes += partition.hosts.scheme_counters(balancer);
     }
+    let mut unlisted = JobRows::default();
+    if let Some(first) = partitions.first() {
+        first.cx.shared.group_ends.finish(&mut unlisted);
+    }
     let in_packets = flows.iter().zip(&plan.flows.flows).filter(|(_, flow)| flow.medium == Medium::Network);
-    let of_flows =
-        FlowMetrics::together(in_packets.map(|(outcome, _)| &outcome.metrics)).complete().unwrap_or_default();
+    let metrics = in_packets.map(|(outcome, _)| &outcome.metrics);
+    let metrics = metrics.chain(unlisted.unlisted.iter().map(|job| &job.metrics));
+    let of_flows = FlowMetrics::together(metrics).complete().unwrap_or_default();
     let counters = Counters {
         data_packets: conservation.data_packets.injected,
         acks: conservation.acks.injected,
@@ -93,7 +99,7 @@ pub(crate) fn collect(
     let window = plan.window.zip(window_bytes).map(|((from, to), sent_bytes)| LinkWindow { from, to, sent_bytes });
     let bytes = count(&|p| {
         let parts = [p.cx.ports.memory(), p.hosts.memory(plan), p.cx.nics.bytes(), p.cx.series.memory()];
-        (parts.into_iter().sum::<usize>() + p.scale_up.memory()) as u64
+        (parts.into_iter().sum::<usize>() + p.scale_up.memory() + p.trigger_memory()) as u64
     });
     let jumps = end.jumps.as_deref();
     let with_jumps = |time: Time| Time::from_ps(with_jumps(jumps.unwrap_or_default(), time.ps()));
@@ -104,7 +110,8 @@ pub(crate) fn collect(
     }
     let outcomes = flows;
     let flows = flow_rows(setup, &outcomes);
-    let jobs = job_rows(setup, &outcomes, &flows);
+    let listed = job_rows(setup, &outcomes, &flows);
+    let jobs = listed.with_unlisted(unlisted);
     Ok(RunRows {
         fingerprint: None,
         simulated: with_jumps(end.simulated),
@@ -133,6 +140,25 @@ pub(crate) fn collect(
     })
 }
 
+/// Ends the groups of templates that have not ended in all partitions.
+fn end_groups(plan: &Plan<'_>, partitions: &mut [Partition<'_>]) {
+    for (template, of) in plan.flows.templates.iter().enumerate() {
+        let job = &plan.flows.grouped[of.job as usize];
+        for group in 0..job.groups {
+            let mut owners: Vec<u16> = job.hosts_of(group).iter().map(|host| plan.owner_of_host(*host)).collect();
+            owners.sort_unstable();
+            owners.dedup();
+            for owner in owners {
+                let Partition { cx, hosts, .. } = &mut partitions[usize::from(owner)];
+                if !hosts.has_ended(template, group) {
+                    hosts.end_group(cx, template, group);
+                }
+            }
+        }
+    }
+}
+
+/// Returns the outcomes of the listed flows.
 fn flows(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Vec<FlowOutcome> {
     let known = |time: u64| (time != NEVER).then(|| Time::from_ps(time));
     let outcome = |(number, flow): (usize, &anabranch_workload::Flow)| {

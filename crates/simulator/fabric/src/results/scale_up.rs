@@ -50,7 +50,7 @@ pub(super) fn balance(plan: &Plan<'_>, partitions: &[Partition<'_>]) -> Balance 
 /// Returns start, first byte sent, reception and acknowledgement of a flow over scale-up; `None` for one over the network.
 pub(super) fn times(plan: &Plan<'_>, partitions: &[Partition<'_>], flow: FlowId) -> Option<[Option<Time>; 4]> {
     let (_, number) = plan.over_scale_up(flow)?;
-    let of = &plan.flows.flows[flow.at()];
+    let of = &plan.flow(flow);
     let record = |host: u32| partitions[usize::from(plan.owner_of_host(host))].scale_up.record(number);
     Some(record(of.src).with_receiver(record(of.dst)))
 }

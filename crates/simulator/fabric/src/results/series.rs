@@ -68,7 +68,7 @@ fn port_sample(time: u64, sampled: &SampledPort) -> PortSample {
 
 fn flows(plan: &Plan<'_>, partitions: &[Partition<'_>], end: Time) -> Vec<FlowSeries> {
     let of_flow = |index: usize| {
-        let flow = &plan.flows.flows[plan.measure.series_flows[index] as usize];
+        let flow = &plan.flows.flow(plan.measure.series_flows[index]);
         let source = &partitions[usize::from(plan.owner_of_host(flow.src))];
         let target = &partitions[usize::from(plan.owner_of_host(flow.dst))];
         let (sent, receiving) = (&source.cx.series.flows[index], &target.cx.series.flows[index]);

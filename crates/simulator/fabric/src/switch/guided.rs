@@ -7,7 +7,7 @@ use crate::{
     packet::Kind,
     plan::Guided,
 };
-use anabranch_lb::{GuidedPaths, GuidedSwitch, GuidedTopology, SwitchScheme};
+use anabranch_lb::{GuidedPaths, GuidedSwitch, GuidedTopology, SwitchHeader, SwitchScheme};
 use anabranch_topology::{Guidance, PathType};
 use anabranch_units::Time;
 
@@ -93,18 +93,17 @@ impl Switches {
     ) -> Option<u32> {
         let packet = &cx.ports[id];
         let default = || guided.guide.default_port_of(switch.0, to);
-        let is_reply = matches!(packet.kind, Kind::Ack | Kind::Nack | Kind::ProbeReply);
-        let port =
-            if matches!(packet.kind, Kind::Data | Kind::Header | Kind::Probe) || is_reply && guided.guides_replies {
-                let (view, mut header, balancer) = (view(cx.plan, packet), packet.guided_header(), packet.balancer);
-                let now = Time::from_ps(cx.now);
-                let mut at = At { guided, here: switch.0, to, cx };
-                let port = self.schemes.of(switch, balancer).guide(now, &view, &mut header, &mut at);
-                cx.ports[id].set_guided_header(&header);
+        let port = match packet.kind {
+            Kind::Data | Kind::Header | Kind::Probe => {
+                let (port, header) = self.guide(cx, guided, (switch, to), id, packet.head);
+                cx.ports[id].head = header;
                 port
-            } else {
-                default()
-            };
+            }
+            Kind::Ack | Kind::Nack | Kind::ProbeReply if guided.guides_replies => {
+                self.guide_reply(cx, guided, (switch, to), id)
+            }
+            _ => default(),
+        };
         let link = guided.guide.link_at(switch.0, port).0;
         if cx.tables.any_dead && port == default() && guided.guide.default_is_dead(switch.0, to, &cx.tables.dead) {
             // A default path that is known to be dead is replaced by the shortest live path.
@@ -112,5 +111,30 @@ impl Switches {
         }
         self.count_uplink(cx, id, link);
         Some(link)
+    }
+
+    /// Returns the port that the scheme chooses from a switch to another, and the header that it leaves.
+    #[inline(always)]
+    fn guide<'p>(
+        &mut self,
+        cx: &mut Ctx<'p>,
+        guided: &'p Guided,
+        (switch, to): (SwitchId, u32),
+        id: PacketId,
+        mut header: SwitchHeader,
+    ) -> (u32, SwitchHeader) {
+        let packet = &cx.ports[id];
+        let (now, view, balancer) = (Time::from_ps(cx.now), view(cx.plan, packet), packet.balancer);
+        let mut at = At { guided, here: switch.0, to, cx };
+        let port = self.schemes.of(switch, balancer).guide(now, &view, &mut header, &mut at);
+        (port, header)
+    }
+
+    #[inline(never)]
+    fn guide_reply<'p>(&mut self, cx: &mut Ctx<'p>, guided: &'p Guided, between: (SwitchId, u32), id: PacketId) -> u32 {
+        let header = cx.ports[id].guided_header();
+        let (port, header) = self.guide(cx, guided, between, id, header);
+        cx.ports[id].set_guided_header(&header);
+        port
     }
 }

@@ -120,7 +120,7 @@ fn view(plan: &Plan<'_>, packet: &Packet) -> PacketView {
         dst: packet.dst,
         src_leaf: plan.leaf[packet.src as usize],
         dst_leaf: plan.leaf[packet.dst as usize],
-        flow: plan.flow_keys[packet.flow as usize],
+        flow: plan.flow_key(packet.flow),
         tag: packet.tag ^ u32::from(packet.fresh_entropy()) << 16,
         bytes: u32::from(packet.size),
         control: matches!(packet.kind, Kind::Ack | Kind::Nack | Kind::ProbeReply | Kind::SwitchControl),

@@ -46,6 +46,12 @@ pub(crate) struct Fabric {
 }
 
 impl Fabric {
+    /// Returns the node of each host, by its number.
+    pub(crate) fn hosts(&self) -> BTreeMap<u64, u64> {
+        let number = |name: &str| name.strip_prefix("host")?.parse().ok();
+        (0..).zip(&self.nodes).filter_map(|(node, of)| Some((number(&of.name)?, node))).collect()
+    }
+
     pub(crate) fn of(dir: &Path, links: &Frame) -> Result<Self, ReportError> {
         let wrong = |found: String| ReportError::content(dir, found, "repeat the run; nothing was written");
         let needed = ["from", "to", "tier", "direction"];

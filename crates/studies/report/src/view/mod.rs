@@ -2,6 +2,7 @@
 //! data per run into the page; its scripts draw it (`page/*.js`).
 
 mod fabric;
+mod jobs;
 mod layout;
 mod pack;
 mod page;
@@ -164,13 +165,20 @@ fn block(dir: &Path, summary: &Summary) -> Result<String, ReportError> {
             ColumnKind::Text | ColumnKind::Flag => {}
         }
     }
-    let flows = Frame::read(dir, "flows", &["flow_id", "src", "dst", "size_bytes", "slowdown"])?;
+    let flows =
+        Frame::read(dir, "flows", &["flow_id", "src", "dst", "size_bytes", "slowdown", "start_ps", "fct_ack_ps"])?;
     if let Some(flows) = &flows {
         hosts(&mut pack, flows, &fabric);
     }
     let mut facts = facts(dir, summary, &fabric)?;
     if let (Some(trace), Some(flows)) = (Trace::read(dir, &fabric)?, &flows) {
         facts.insert("trace".into(), trace.pack(&mut pack, flows));
+    }
+    if let Some(jobs) = jobs::pack(dir, &fabric, flows.as_ref(), &mut pack)? {
+        facts.insert("jobs".into(), jobs);
+    }
+    if jobs::servers(dir, &fabric, &mut pack)? {
+        facts.insert("servers".into(), true.into());
     }
     if let Some(series) = Series::read(dir, &fabric)? {
         pack.whole("series.link", series.links.iter().map(|&link| link.into()));

@@ -13,6 +13,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("page/timeline.js"),
     include_str!("page/details.js"),
     include_str!("page/packets.js"),
+    include_str!("page/jobs.js"),
     include_str!("page/main.js"),
 ];
 const MARK: &str = "<meta name=\"generator\" content=\"Anabranch fabric view\">";

@@ -217,6 +217,7 @@ fn jobs() -> JobRows {
         groups: vec![group(0, Some(Time::from_us(4))), group(1, None)],
         ranks: (0..2).map(rank).collect(),
         flows: vec![JobFlowRow { flow_id: 5, dst_rank: 1, ..JobFlowRow::default() }],
+        unlisted: vec![],
     }
 }
 

@@ -39,10 +39,10 @@ pub(crate) fn check(setup: &Setup, workloads: &[Workload], tree: &Tree) -> Resul
 /// Refuses flows that take too long even alone on the network.
 fn ideal_times(setup: &Setup, workloads: &[Workload], tree: &Tree) -> Result<(), ScenarioError> {
     let topology = &setup.topology;
-    let flows = &setup.flows.flows;
+    let flows = || setup.flows.all_flows();
     // The largest flow over the slowest and longest path is mostly short enough: no path need be found.
     let (Some(largest), Some(slowest), Some(delay)) = (
-        flows.iter().map(|flow| flow.size).max(),
+        flows().map(|flow| flow.size).max(),
         topology.links.iter().map(|link| link.rate.0).min(),
         topology.links.iter().map(|link| link.delay).max(),
     ) else {
@@ -58,19 +58,19 @@ fn ideal_times(setup: &Setup, workloads: &[Workload], tree: &Tree) -> Result<(),
     }
     let mut paths = BasePaths::default();
     let mut worst = None;
-    for flow in flows {
+    for flow in flows() {
         let time = match (flow.medium, &setup.flows.servers) {
             (Medium::ScaleUp, Some(servers)) => {
                 wire(flow.size.into(), servers.scale_up_rate.0) + 2 * u128::from(servers.scale_up_latency.ps())
             }
-            _ => alone(setup, flow, paths.path(topology, flow.src, flow.dst)),
+            _ => alone(setup, &flow, paths.path(topology, flow.src, flow.dst)),
         };
         if time > MAX && worst.as_ref().is_none_or(|(most, _)| time > *most) {
             worst = Some((time, flow));
         }
     }
     let Some((time, flow)) = worst else { return Ok(()) };
-    let number = number(setup, flow, workloads);
+    let number = number(setup, &flow, workloads);
     let name = |host: u32| host_name(topology, host);
     let message = format!(
         "[[workload]] {}: `size`: a flow of {} B from {} to {} takes {:.0} s alone on the network, expected {MOST} or less, the limit of clocks and tables",

@@ -25,8 +25,9 @@ fn packet_hops(setup: &Setup) -> u64 {
 fn reckon(setup: &Setup, enough: u64) -> u64 {
     let (mtu, header) = (setup.transport.mtu().max(1), setup.transport.header());
     // Messages over scale-up have no packets.
-    let flows: Vec<&Flow> = setup.flows.flows.iter().filter(|flow| flow.medium == Medium::Network).collect();
-    let packets: u128 = flows.iter().map(|flow| u128::from(flow.size.div_ceil(mtu))).sum();
+    let flows = || setup.flows.all_flows().filter(|flow| flow.medium == Medium::Network);
+    let of = |flow: &Flow| u128::from(flow.size.div_ceil(mtu));
+    let (packets, number) = flows().fold((0u128, 0usize), |(packets, number), flow| (packets + of(&flow), number + 1));
     let time = u128::from(setup.limits.time_limit.ps());
     let bits = u128::from(8 * (mtu + header));
     let hosts = 0..setup.topology.hosts;
@@ -37,9 +38,9 @@ fn reckon(setup: &Setup, enough: u64) -> u64 {
     if packets < u128::from(enough) {
         return packets as u64;
     }
-    let step = flows.len().div_ceil(SAMPLES).max(1);
+    let step = number.div_ceil(SAMPLES).max(1);
     let hops: Vec<usize> =
-        flows.iter().step_by(step).map(|flow| setup.topology.base_path(flow.src, flow.dst).len()).collect();
+        flows().step_by(step).map(|flow| setup.topology.base_path(flow.src, flow.dst).len()).collect();
     let total = packets.saturating_mul(hops.iter().sum::<usize>() as u128) / hops.len().max(1) as u128;
     u64::try_from(total).unwrap_or(u64::MAX)
 }

@@ -39,6 +39,7 @@ fn dead_flows(scenario: &Scenario, setup: &Setup, down: &[Fault], backend: &Back
     probe.limits.warmup = Time::ZERO;
     probe.limits.until_all_done = true;
     probe.limits.stall_after = probe.limits.stall_after.or(Some(50));
+    probe.flows.list_templates();
     probe.flows.triggers.clear();
     for (number, flow) in probe.flows.flows.iter_mut().enumerate() {
         flow.size = 1;
@@ -73,14 +74,14 @@ pub(crate) fn warning(scenario: &Scenario, setup: &Setup, backend: &BackendEntry
         "set `{}` to a time after which the forwarding tables avoid it, or choose a scheme that leaves a dead path",
         last.key("detect_after")
     );
-    if setup.flows.flows.len() > MAX_FLOWS {
+    if setup.flows.number_of_flows() > MAX_FLOWS {
         return Some(format!("ECMP hashes flows over {elements}, down for good: those never finish; {remedy}"));
     }
     let from_start: Vec<Fault> =
         down.iter().map(|(link, fault)| Fault { at: Time::ZERO, links: vec![*link], ..(*fault).clone() }).collect();
     let mut dead = dead_flows(scenario, setup, &from_start, backend)?;
     dead.retain(|&flow| {
-        let workload = &setup.flows.workloads[usize::from(setup.flows.flows[flow].workload)];
+        let workload = &setup.flows.workloads[usize::from(setup.flows.flow(flow as u32).workload)];
         is_static[usize::from(workload.load_balancer)]
     });
     if dead.is_empty() {
@@ -90,7 +91,7 @@ pub(crate) fn warning(scenario: &Scenario, setup: &Setup, backend: &BackendEntry
         .iter()
         .take(NAMED)
         .map(|&number| {
-            let flow = &setup.flows.flows[number];
+            let flow = setup.flows.flow(number as u32);
             format!("{number} (host{} to host{})", flow.src, flow.dst)
         })
         .collect();
@@ -99,12 +100,12 @@ pub(crate) fn warning(scenario: &Scenario, setup: &Setup, backend: &BackendEntry
         Time::ZERO => String::new(),
         at => format!(" unless they finish before {at}"),
     };
-    let waits = setup.flows.flows.iter().any(|flow| matches!(flow.start, Start::On(_)));
+    let waits = setup.flows.all_flows().any(|flow| matches!(flow.start, Start::On(_)));
     let waiting = if waits { ", and flows that wait for them never start" } else { "" };
     Some(format!(
         "{} of {} flows never finish{when}: ECMP hashes them over {elements}, down for good (flows {}{more}){waiting}; {remedy}",
         dead.len(),
-        setup.flows.flows.len(),
+        setup.flows.number_of_flows(),
         named.join(", ")
     ))
 }

@@ -5,7 +5,7 @@ use crate::error::ScenarioError;
 use anabranch_backend::{Measures, Setup};
 use anabranch_lb::registry::TagKind;
 use anabranch_units::Time;
-use anabranch_workload::{Flow, Medium, Start};
+use anabranch_workload::{Flow, GroupTemplate, Medium, Start};
 
 /// Bytes of a flow, with its packets and its row.
 const FLOW: u64 = 400;
@@ -60,10 +60,21 @@ fn open_paths(setup: &Setup) -> (u64, u64) {
     (open as u64, setup.topology.uplinks.iter().map(|uplinks| u64::from(*uplinks)).product())
 }
 
+/// Returns the number of flows of the groups of templates that run at a time, with the rows of all their ranks counted as
+/// flows.
+fn open_flows(setup: &Setup) -> u64 {
+    let of = |template: &GroupTemplate| {
+        let job = &setup.flows.grouped[template.job as usize];
+        let rows = u64::from(job.groups) * u64::from(job.repetitions) * u64::from(job.ranks);
+        u64::from(template.flows_per_group()) * u64::from(job.concurrent.min(job.groups)) + rows
+    };
+    setup.flows.templates.iter().map(of).fold(0, u64::saturating_add)
+}
+
 /// Takes the memory of all that `setup` measures, or returns the dotted key at fault with the value that fits.
 pub(super) fn take(budget: &mut Budget, setup: &Setup) -> Result<(), (&'static str, ScenarioError)> {
     let measure = &setup.measure;
-    let flows = setup.flows.flows.len() as u64;
+    let flows = setup.flows.flows.len() as u64 + open_flows(setup);
     let many = budget
         .take(flows.saturating_mul(FLOW + if measure.attribution { DELAYS } else { 0 }), &format!("{flows} flows"));
     many.map_err(|error| ("run.memory_limit", error))?;
@@ -71,7 +82,7 @@ pub(super) fn take(budget: &mut Budget, setup: &Setup) -> Result<(), (&'static s
     budget
         .take(open.saturating_mul(paths).saturating_mul(PATH), &format!("{open} flows at once with {paths} paths each"))
         .map_err(|error| ("run.memory_limit", error))?;
-    let packets = |flow: u32| setup.flows.flows[flow as usize].size.div_ceil(setup.transport.mtu().max(1));
+    let packets = |flow: u32| setup.flows.flow(flow).size.div_ceil(setup.transport.mtu().max(1));
     let traced: u64 =
         measure.trace_flows.iter().map(|flow| packets(*flow).saturating_mul(2)).fold(0, u64::saturating_add);
     let rows = traced.min(measure.trace_limit);
@@ -132,7 +143,7 @@ fn round_intervals(interval: u64) -> impl Iterator<Item = u64> {
 
 /// Returns the time of a flow at the rate of its host, in picoseconds.
 fn wire_time(setup: &Setup, flow: u32) -> u64 {
-    let flow = &setup.flows.flows[flow as usize];
+    let flow = setup.flows.flow(flow);
     setup.topology.link(setup.topology.host_uplink(flow.src)).rate.wire_time(flow.size).ps()
 }
 
@@ -144,9 +155,9 @@ fn min_time(setup: &Setup) -> u64 {
     }
     let mut busy = vec![0u64; setup.topology.hosts as usize];
     let mut latest = 0;
-    let in_packets = |(_, flow): &(usize, &Flow)| flow.medium == Medium::Network;
-    for (number, flow) in setup.flows.flows.iter().enumerate().filter(in_packets) {
-        let time = wire_time(setup, number as u32);
+    let in_packets = |(_, flow): &(u32, Flow)| flow.medium == Medium::Network;
+    for (number, flow) in (0..).zip(setup.flows.all_flows()).filter(in_packets) {
+        let time = wire_time(setup, number);
         let busy = &mut busy[flow.src as usize];
         *busy = busy.saturating_add(time);
         if let Start::At(start) = flow.start {

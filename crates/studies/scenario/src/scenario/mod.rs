@@ -22,7 +22,7 @@ mod workload;
 pub use chosen::ChosenFlows;
 pub use fabric::{MAX_CLASSES, PROFILES, Profile};
 pub use load_balancer::LoadBalancers;
-pub use run::{CompareParameters, MAX_SEEDS, MeasureParameters, RunParameters, SkipRule, Until};
+pub use run::{CompareParameters, FlowRows, MAX_SEEDS, MeasureParameters, RunParameters, SkipRule, Until};
 pub use workload::Workload;
 
 use crate::{
@@ -628,7 +628,9 @@ impl Scenario {
         if let Some(servers) = &self.servers {
             servers::check(servers, &topology, &self.tree)?;
         }
-        let view = topology::host_view(&topology, &self.fabric.classes, budget.left(), self.servers.as_ref());
+        let templates = self.measure.flow_rows == FlowRows::WithoutJobs;
+        let classes = &self.fabric.classes;
+        let view = topology::host_view(&topology, classes, budget.left(), self.servers.as_ref(), templates);
         let list: Vec<_> = self.workloads.iter().map(|w| (w.kind.clone(), w.sent_as(&self.fabric, &used))).collect();
         let read_file = |path: &str| self.folder.read_bytes(path, &budget);
         let mut generated = anabranch_workload::generate_all(&list, &view, seed, &read_file)
@@ -655,7 +657,7 @@ impl Scenario {
             series_interval: if asked.has_series() { asked.series_interval } else { Time::ZERO },
             uplink_counts: self.measure.uplink_counts,
             occupancy: self.measure.occupancy,
-            attribution: self.measure.attributes(generated.flows.flows.len(), self.run.skip == SkipRule::Steady),
+            attribution: self.measure.attributes(generated.flows.number_of_flows(), self.run.skip == SkipRule::Steady),
             trace_flows: flows("trace_flows", &asked.trace_flows)?,
             trace_limit: self.measure.trace_limit,
             ..Measure::default()

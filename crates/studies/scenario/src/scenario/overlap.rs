@@ -42,7 +42,7 @@ fn hosts_of(workloads: &[Workload], setup: &Setup) -> Vec<BTreeSet<u32>> {
     let file = workloads.iter().position(|workload| workload.kind.name() == "file");
     let of: Vec<Option<usize>> = setup.flows.workloads.iter().map(|workload| owner(&workload.name).or(file)).collect();
     let mut hosts = vec![BTreeSet::new(); workloads.len()];
-    for flow in &setup.flows.flows {
+    for flow in setup.flows.all_flows() {
         if let Some(workload) = of[usize::from(flow.workload)] {
             hosts[workload].extend([flow.src, flow.dst]);
         }

@@ -69,6 +69,16 @@ parameters! {
     }
 }
 
+choices! {
+    /// Flows with rows in the results.
+    pub enum FlowRows {
+        /// All flows.
+        All = "all",
+        /// All but those of jobs, which are made as their groups start.
+        WithoutJobs = "without-jobs",
+    }
+}
+
 parameters! {
     /// Optional measurements.
     pub struct MeasureParameters {
@@ -89,6 +99,11 @@ parameters! {
         /// Flows whose every packet is traced: a number ("17" or 17), the first N of all ("first:10"), those of a workload
         /// ("web"), the first N of it ("web:10"), or those between hosts ("host3->host9"); names may be patterns ("host3->*").
         trace_flows: Vec<ChosenFlows> = vec![], source "ours";
+        /// Flows with rows in the results: all, or without-jobs: groups of collectives, all-to-alls and training steps are
+        /// made as they start and forgotten as they end, so that memory does not grow with their number. Rows per group and
+        /// rank remain. Not with [servers], a split_share, an order of its own for each group, or sizes that differ by group, whose
+        /// flows keep their rows. Simulations only.
+        flow_rows: FlowRows = FlowRows::All, source "ours";
         /// Maximum number of rows of a trace; later rows are omitted with a warning. A row takes about 100 B of memory.
         trace_limit: u64 = 1_000_000, source "ours";
     }
@@ -102,7 +117,7 @@ impl MeasureParameters {
     pub(crate) fn attributes(&self, flows: usize, skips: bool) -> bool {
         match self.attribution {
             Auto::Value(given) => given,
-            Auto::Auto => flows <= MAX_ATTRIBUTED && !skips,
+            Auto::Auto => flows <= MAX_ATTRIBUTED && !skips && self.flow_rows == FlowRows::All,
         }
     }
     pub(crate) fn has_series(&self) -> bool {
@@ -171,6 +186,21 @@ pub(crate) fn read_measure(section: Option<Section<'_>>, tree: &Tree) -> Result<
         let place = tree.find("measure.series_interval").map(|node| node.place.clone());
         let message = "[measure]: `series_interval`: found 0us, expected a time above zero, because there are series to be sampled";
         return Err(ScenarioError::new(message).maybe_at(place));
+    }
+    if measure.flow_rows == FlowRows::WithoutJobs {
+        let per_flow = [
+            ("series_flows", !measure.series_flows.is_empty()),
+            ("trace_flows", !measure.trace_flows.is_empty()),
+            ("uplink_counts", measure.uplink_counts),
+            ("attribution", measure.attribution == Auto::Value(true)),
+        ];
+        if let Some((key, _)) = per_flow.into_iter().find(|(_, is_set)| *is_set) {
+            let place = tree.find("measure.flow_rows").map(|node| node.place.clone());
+            let message =
+                format!("[measure]: `flow_rows`: found \"without-jobs\" together with `{key}`, which is per flow");
+            let help = format!("give `flow_rows = \"all\"`, or remove `{key}`");
+            return Err(ScenarioError::new(message).maybe_at(place).help(help));
+        }
     }
     if measure.trace_limit == 0 {
         let place = tree.find("measure.trace_limit").map(|node| node.place.clone());

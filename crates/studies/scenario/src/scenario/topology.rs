@@ -82,6 +82,7 @@ pub(crate) fn host_view(
     classes: &[String],
     flow_memory: u64,
     servers: Option<&ServerParameters>,
+    templates: bool,
 ) -> HostView {
     let hosts = topology.hosts;
     let groups = if topology.groups.is_empty() { groups(topology) } else { topology.groups.clone() };
@@ -106,6 +107,7 @@ pub(crate) fn host_view(
         flow_memory,
         low_diameter,
         servers: servers.map(|servers| ServerView { gpus: servers.gpus, rails: servers.nics }),
+        templates,
     }
 }
 

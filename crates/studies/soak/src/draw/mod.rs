@@ -142,7 +142,7 @@ impl Drawing<'_> {
 fn small(setup: &Setup, given: bool) -> bool {
     let hosts = u64::from(setup.topology.hosts);
     let mtu = setup.transport.mtu();
-    let packets = setup.flows.flows.iter().map(|flow| flow.size.div_ceil(mtu)).sum::<u64>();
+    let packets = setup.flows.all_flows().map(|flow| flow.size.div_ceil(mtu)).sum::<u64>();
     let samples = match setup.measure.series_links.len() as u64 {
         0 => 0,
         links => links * (setup.limits.time_limit.ps() / setup.measure.series_interval.ps().max(1)),
@@ -152,7 +152,7 @@ fn small(setup: &Setup, given: bool) -> bool {
         false => (MAX_FLOWS, MAX_PACKETS),
     };
     (given || hosts <= MAX_HOSTS)
-        && setup.flows.flows.len() as u64 <= max_flows
+        && setup.flows.number_of_flows() as u64 <= max_flows
         && packets <= max_packets
                 // Limits of the run are drawn last, and series end with its flows.
         && samples <= MAX_SAMPLES

@@ -97,7 +97,27 @@ class Run {
     this.stretch = new Int32Array(this.links).fill(-1);
     if (this.series) columns["series.link"].forEach((link, stretch) => { this.stretch[link] = stretch; });
     this.readFaults();
+    this.readServers();
   }
+
+  /** Per node of a NIC its server and its GPUs; per server its nodes. */
+  readServers() {
+    this.serverOf = new Map();
+    this.gpusOf = new Map();
+    this.nodesOf = new Map();
+    if (!this.facts.servers) return;
+    const { columns } = this;
+    columns["gpu.node"].forEach((node, row) => {
+      const server = columns["gpu.server"][row];
+      this.serverOf.set(node, server);
+      this.gpusOf.set(node, [...(this.gpusOf.get(node) || []), columns["gpu.number"][row]]);
+      if (!this.nodesOf.has(server)) this.nodesOf.set(server, new Set());
+      this.nodesOf.get(server).add(node);
+    });
+  }
+
+  /** The NICs of the server that a node is a NIC of. */
+  serverNodes(node) { return this.nodesOf.get(this.serverOf.get(node)) || []; }
 
   readFaults() {
     this.faults = this.facts.faults;

@@ -134,8 +134,12 @@ class Details {
     const value = (link) => d3.max(runs, (run) => { const of = run.linkOf.get(link); return of === undefined ? 0 : measure.value(run, of, this.now(run)) || 0; });
     const ports = [...first.out[node], ...(host ? first.in[node] : [])].map((link) => first.linkNames[link]).sort((a, b) => value(b) - value(a));
     const listed = ports.slice(0, 8).map((link) => `<li><button type="button" class="name" data-name="${escapeText(link)}">${escapeText(link)}</button><span>${FORMATS[measure.format](value(link))}</span></li>`).join("");
+    const server = first.serverOf.get(node), gpus = first.gpusOf.get(node) || [];
+    const others = [...first.serverNodes(node)].filter((other) => other !== node).map((other) => `<button type="button" class="name" data-name="${escapeText(first.names[other])}">${escapeText(first.names[other])}</button>`);
+    const inServer = server === undefined ? "" : `<p class="note">NIC of server ${server}, with ${gpus.length > 1 ? `GPUs ${gpus[0]} to ${gpus[gpus.length - 1]}` : `GPU ${gpus[0]}`}${others.length ? `; other NICs: ${others.join(", ")}` : ""}</p>`;
     const group = first.groups[node] ? `, group ${first.groups[node] - 1}` : "";
     return `<h2>${escapeText(name)}</h2><p class="note">${host ? "host" : `switch with ${first.out[node].length} ports`}${group}${host ? "" : "; sums over what its ports send"}</p>
+      ${inServer}
       <div id="now">${first.series ? numberTable(this.app, `At ${timeText(time)}`, rows) : ""}</div>
       ${numberTable(this.app, "Whole run", whole)}
       <h3>${host ? "Its links" : "Busiest ports"}, by ${escapeText(measure.label.toLowerCase())}</h3><ol class="ports">${listed}</ol>${ports.length > 8 ? `<p class="note">and ${ports.length - 8} more</p>` : ""}`;

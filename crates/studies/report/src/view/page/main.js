@@ -30,6 +30,7 @@ class App {
     document.getElementById("what").textContent = [...(runs.length > 1 ? [] : [run.facts.scheme, `seed ${run.facts.seed}`]), count(run.facts.hosts, "hosts"), count(run.facts.switches, "switches"), count(run.links, "directed links")].join(" \u00b7 ");
     stage.classList.toggle("alone", runs.length < 2);
     this.packets = runs.some((run) => run.facts.trace) ? new Packets(this, document.getElementById("flows")) : null;
+    this.jobs = runs.some((run) => run.facts.jobs) ? new Jobs(this, document.getElementById("jobs")) : null;
     this.setUpControls();
     this.setUpZoom();
     this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
@@ -44,9 +45,13 @@ class App {
     requestAnimationFrame((now) => this.tick(now));
   }
 
-  /** Goes to the flow that a link names, `#flow=7` or `#scheme=prime&seed=2&flow=7`, and shows its path alone. */
+  /**
+   * Goes to the flow that a link names, `#flow=7` or `#scheme=prime&seed=2&flow=7`, and shows its path alone, or to a group,
+   * `#group=17` or `#workload=allreduce&group=17&repetition=2`.
+   */
   follow(hash) {
     const wanted = new URLSearchParams(hash.slice(1)), id = wanted.get("flow");
+    if (wanted.has("group")) this.jobs?.follow(wanted);
     if (id === null) return;
     const given = (key, value) => !wanted.has(key) || wanted.get(key) === String(value);
     const run = this.runs.find((run) => given("scheme", run.facts.scheme) && given("seed", run.facts.seed) && run.facts.trace?.flows.some((flow) => String(flow.flow_id) === id));
@@ -358,6 +363,7 @@ class App {
       this.details.drawBusiest();
       this.details.drawChosen();
       this.packets?.count();
+      this.jobs?.count();
       this.news = false;
     }
     this.stale = this.fresh = this.moved = false;

@@ -15,6 +15,7 @@ const FORMATS = {
   bytes: (value) => scaled(value, "B"),
   rate: (value) => scaled(value, "b/s"),
   count: (value) => (Number.isFinite(value) ? Math.round(value).toLocaleString("en") : "\u2013"),
+  time: (value) => (Number.isFinite(value) ? timeText(value) : "\u2013"),
   real: (value) => (Number.isFinite(value) ? String(Number(value.toPrecision(3))) : "\u2013"),
 };
 

@@ -328,6 +328,8 @@ class Panel {
     const { pen, app } = this;
     pen.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     pen.clearRect(0, 0, this.width, this.height);
+    app.jobs?.draw(this);
+    if (app.chosen) this.markServer(app.chosen);
     if (app.chosen) this.mark(app.chosen, app.inks.accent, true);
     if (app.hovered && app.hovered !== app.chosen) this.mark(app.hovered, app.inks.ink, false);
     app.packets?.draw(this);
@@ -358,6 +360,22 @@ class Panel {
       pen.lineWidth = strong ? 2.4 : 1.6;
       pen.stroke();
     }
+  }
+
+  /** Rings the other NICs of the server of a host. */
+  markServer(name) {
+    const { pen, run } = this, node = run.nodeOf.get(name);
+    for (const other of run.serverNodes(node)) if (other !== node) this.ring(other, this.app.inks.accent, 1.6, 4);
+    pen.globalAlpha = 1;
+  }
+
+  ring(node, colour, width, away) {
+    const { pen, run } = this;
+    pen.beginPath();
+    pen.arc(this.px[node], this.py[node], this.radius(run.heights[node]) + away, 0, 2 * Math.PI);
+    pen.strokeStyle = colour;
+    pen.lineWidth = width;
+    pen.stroke();
   }
 
   arrow(link, colour) {

@@ -1,0 +1,111 @@
+//! Groups of templates that have ended: their outcomes become rows, and their state is released.
+//!
+//! A partition contributes what its hosts know of a group when the group that takes over the hosts starts there, or at
+//! the end of the run. The last contribution turns the whole into rows.
+
+use crate::{ids::FlowId, plan::Plan};
+use anabranch_backend::{FlowOutcome, Setup, UnlistedJob};
+use anabranch_outcome::{FlowCounters, JobRows};
+use std::{collections::BTreeMap, sync::Mutex};
+
+/// Outcomes of the flows of a group so far.
+#[derive(Debug)]
+struct Partial {
+    outcomes: Vec<(FlowOutcome, FlowCounters)>,
+    /// Partitions that have not contributed.
+    missing: u32,
+}
+
+#[derive(Debug)]
+struct OfTemplate {
+    job: UnlistedJob,
+    partial: BTreeMap<u32, Partial>,
+}
+
+/// Groups of all templates of a run.
+#[derive(Debug)]
+pub(crate) struct GroupEnds {
+    templates: Vec<Mutex<OfTemplate>>,
+}
+
+/// Records of the flows of a group in a partition.
+pub(crate) trait GroupRecords {
+    /// Sets the times at the sender of a flow and returns its counts there.
+    fn sent(&self, flow: FlowId, outcome: &mut FlowOutcome) -> FlowCounters;
+    /// Sets the time at the receiver of a flow and returns its counts there, and the unique bytes that it had.
+    fn received(&self, flow: FlowId, outcome: &mut FlowOutcome) -> (FlowCounters, u64);
+}
+
+/// Bytes of complete flows: unique ones that receivers had, and those of the flows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CompleteBytes {
+    pub(crate) unique: u64,
+    pub(crate) size: u64,
+}
+
+impl GroupEnds {
+    pub(crate) fn new(setup: &Setup) -> Self {
+        let of = |template| Mutex::new(OfTemplate { job: UnlistedJob::new(setup, template), partial: BTreeMap::new() });
+        GroupEnds { templates: (0..setup.flows.templates.len()).map(of).collect() }
+    }
+
+    /// Adds what the hosts of partition `me` know of the flows of a group, and returns their complete bytes. `records` has
+    /// the flows that its hosts send and those that they receive.
+    pub(crate) fn contribute(
+        &self,
+        plan: &Plan<'_>,
+        me: u16,
+        (template, group): (usize, u32),
+        records: &impl GroupRecords,
+    ) -> CompleteBytes {
+        let set = plan.flows;
+        let of = &set.templates[template];
+        let job = &set.grouped[of.job as usize];
+        let ranks = job.hosts_of(group);
+        let is_mine: Vec<bool> = ranks.iter().map(|host| plan.owner_of_host(*host) == me).collect();
+        let first = job.first_of(group, 0);
+        let mut bytes = CompleteBytes::default();
+        let Ok(mut ends) = self.templates[template].lock() else { return bytes };
+        let OfTemplate { job: rows, partial } = &mut *ends;
+        let entry = partial.entry(group).or_insert_with(|| {
+            let mut owners: Vec<u16> = ranks.iter().map(|host| plan.owner_of_host(*host)).collect();
+            owners.sort_unstable();
+            owners.dedup();
+            let outcomes = vec![Default::default(); of.flows_per_group() as usize];
+            Partial { outcomes, missing: owners.len() as u32 }
+        });
+        for (number, flow) in (first..).zip(of.of_ranks()) {
+            let (outcome, counters) = &mut entry.outcomes[(number - first) as usize];
+            if is_mine[flow.src as usize] {
+                counters.merge(&records.sent(FlowId(number), outcome));
+            }
+            if is_mine[flow.dst as usize] {
+                let (of_receiver, unique) = records.received(FlowId(number), outcome);
+                counters.merge(&of_receiver);
+                if outcome.received.is_some() {
+                    bytes.unique += unique;
+                    bytes.size += flow.size;
+                }
+            }
+        }
+        entry.missing -= 1;
+        if entry.missing == 0
+            && let Some(Partial { outcomes, .. }) = partial.remove(&group)
+        {
+            let whole =
+                |(outcome, counters): (FlowOutcome, FlowCounters)| FlowOutcome { metrics: counters.into(), ..outcome };
+            let outcomes: Vec<FlowOutcome> = outcomes.into_iter().map(whole).collect();
+            rows.add(plan.setup, group, &outcomes);
+        }
+        bytes
+    }
+
+    /// Moves the rows of all jobs to `rows`. Every partition has contributed to every group.
+    pub(crate) fn finish(&self, rows: &mut JobRows) {
+        for template in &self.templates {
+            if let Ok(mut template) = template.lock() {
+                template.job.finish(rows);
+            }
+        }
+    }
+}
