@@ -68,11 +68,17 @@ def slowdown_by_size(results: Results, *, quantile: float = 0.99, ax: Axes | Non
     """
     Plots a quantile of the slowdown over the flow size, in the bins of the report's figure: the mean over seeds, with its 95 %
     confidence interval as a band. A bin is shown where every seed has enough flows for the quantile: 10 for a median, 100 for a
-    99th percentile.
+    99th percentile. Flows that did not finish are not among them, and the label of such a result ends in `!`.
     """
+    import numpy as np
+
     if not 0 <= quantile < 1:
         raise ScenarioError(f"quantile: found {quantile}, expected 0 or more and less than 1", place="quantile")
-    listed = list(_by_seed(results, "flows", ["size_bytes", "slowdown"], counted=True))
+    listed = []
+    for label, scheme, seeds in _by_seed(results, "flows", ["size_bytes", "slowdown"], counted=True):
+        finished = [~np.isnan(seed["slowdown"]) for seed in seeds]
+        kept = [{name: column[known] for name, column in seed.items()} for seed, known in zip(seeds, finished, strict=True)]
+        listed.append((label if all(known.all() for known in finished) else f"{label} !", scheme, kept))
     flows = [[(seed["size_bytes"].astype("<u8").tobytes(), seed["slowdown"].astype("<f8").tobytes()) for seed in seeds] for *_, seeds in listed]
     points = native_slowdown_by_size(flows, quantile)
     if all(slowdown is None for of in points for *_, slowdown, _ in of):
@@ -132,7 +138,7 @@ def cdf(results: Results, column: str = "slowdown", *, tail: bool = False, ax: A
     return Figure(axes, rows)
 
 
-EVEN_SPLIT = "bytes_over_even_split"
+_EVEN_SPLIT = "bytes_over_even_split"
 
 
 def links(results: Results, column: str | None = None, *, tier: str | None = None, ax: Axes | None = None) -> Figure:
@@ -145,14 +151,14 @@ def links(results: Results, column: str | None = None, *, tier: str | None = Non
     import numpy as np
 
     several = _number_of(results) > 1
-    column = column or (EVEN_SPLIT if several else "utilisation")
-    own = ["direction", "bytes"] if column == EVEN_SPLIT else [column]
+    column = column or (_EVEN_SPLIT if several else "utilisation")
+    own = ["direction", "bytes"] if column == _EVEN_SPLIT else [column]
     listed = list(_by_seed(results, "links", list(dict.fromkeys(["from", "to", "tier", *own]))))
     axes, rows = _axes(ax), []
     for (label, _, seeds), style in zip(listed, _styles([scheme for _, scheme, _ in listed], markers=False), strict=True):
         found = []
         for seed in seeds:
-            values = _over_even_split(seed) if column == EVEN_SPLIT else seed[column].astype(float)
+            values = _over_even_split(seed) if column == _EVEN_SPLIT else seed[column].astype(float)
             chosen = seed["tier"] == tier if tier else seed["tier"] != "host"
             found += list(zip(values[chosen], seed["from"][chosen], seed["to"][chosen], strict=True))
         found.sort(key=lambda link: -link[0])

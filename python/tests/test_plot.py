@@ -98,6 +98,43 @@ def test_sizes_are_the_bins_of_the_report(tmp_path: Path) -> None:
         ab.plot.slowdown_by_size(comparison, quantile=1.5)
 
 
+def test_runs_of_different_lengths_compare_by_what_needs_no_window() -> None:
+    import polars as pl
+
+    runs = {scheme: ab.run(ab.Scenario("first-run").with_(scheme=scheme)) for scheme in ("ecmp", "prime")}
+    assert runs["ecmp"].summary.simulated_s > 2 * runs["prime"].summary.simulated_s
+    figure = ab.plot.links(runs)
+    assert "even split" in figure.axes.get_ylabel()
+    # Leaves send as much to spines under both: the mean over the links of a direction is the even split.
+    for label, run in runs.items():
+        rows = [row for row in figure.rows if row["label"] == label]
+        assert len(rows) == run.links.polars().filter(pl.col("tier").cast(pl.String) != "host").height
+        up = [row["bytes_over_even_split"] for row in rows if row["from"].startswith("leaf")]
+        assert sum(up) / len(up) == pytest.approx(1.0)
+        links = run.links.polars().with_columns(pl.col("from", "to").cast(pl.String))
+        one = next(row for row in rows if row["from"] == "leaf3")
+        of = links.filter(pl.col("from").str.starts_with("leaf"), pl.col("to").str.starts_with("spine"))
+        own = of.filter(pl.col("from") == one["from"], pl.col("to") == one["to"])["bytes"].item()
+        assert one["bytes_over_even_split"] == pytest.approx(own / of["bytes"].mean())
+    assert ab.plot.links(runs, "utilisation").axes.get_ylabel() == "utilisation, each over its own run"
+    assert ab.plot.links(runs["ecmp"]).axes.get_ylabel() == "utilisation"
+    assert ab.plot.queues(runs).axes.get_xlabel() == "queue max (KiB)"
+    assert ab.plot.queues(runs, "queue_p99_bytes").axes.get_xlabel().endswith("each over its own run")
+
+
+def test_flows_that_did_not_finish_count() -> None:
+    import polars as pl
+
+    flows = pl.DataFrame({"size_bytes": [1000] * 20, "slowdown": [1.0 + i / 10 for i in range(15)] + [None] * 5, "measured": [True] * 20})
+    figure = ab.plot.cdf({"ecmp": flows, "prime": flows.drop_nulls()})
+    # 15 of 20 flows finished.
+    last = {row["label"]: row["share"] for row in figure.rows}
+    assert last == {"ecmp": pytest.approx(0.75), "prime": pytest.approx(1.0)}
+    assert [line.get_label() for line in figure.axes.get_lines()] == ["ecmp (25 % unfinished)", "prime"]
+    with_mark = ab.plot.slowdown_by_size({"ecmp": flows, "prime": flows.drop_nulls()}, quantile=0.5)
+    assert {row["label"]: row["flows"] for row in with_mark.rows} == {"ecmp !": 15, "prime": 15}
+
+
 def test_colour_belongs_to_the_scheme(comparison: ab.Comparison, sweep: ab.Sweep) -> None:
     from matplotlib.colors import to_hex
 

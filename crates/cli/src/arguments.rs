@@ -502,7 +502,7 @@ pub(crate) struct View {
     /// Seed of a comparison [default: the first that both have]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Run again, with series of links and a trace of the slowest flow, what was run without them; fingerprints must be equal
+    /// Run again, with series of links and a trace of the slowest flow of each workload, what was run without them; fingerprints must be equal
     #[arg(long)]
     pub(crate) record: bool,
     /// File to write [default: DIR/view.html]

@@ -32,6 +32,14 @@ fn words_of_the_field_lead_to_names() {
     let output = folder.run(&["explain", "slowdown_p"]);
     assert_eq!(code(&output), 2);
     assert!(stderr(&output).contains("did you mean `slowdown_p50`?"), "{}", stderr(&output));
+    // The key of a section without the names of the sections around it.
+    let output = folder.run(&["explain", "prime.p_enc"]);
+    assert!(stderr(&output).contains("did you mean `load_balancer.prime.p_ecn`?"), "{}", stderr(&output));
+    // What resembles nothing gets no suggestion.
+    let output = folder.run(&["explain", "qwertyuiop"]);
+    assert!(code(&output) == 2 && stderr(&output).contains("no name resembles it"), "{}", stderr(&output));
+    let output = folder.run(&["run", "qwertyuiop.toml"]);
+    assert!(code(&output) == 2 && stderr(&output).contains("no ready-made one resembles it"), "{}", stderr(&output));
 }
 
 /// A fat tree of radix k in three tiers has k^3/4 hosts, 500 and 864 twice oversubscribed for k = 10 and 12 (x 2).

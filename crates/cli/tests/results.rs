@@ -131,6 +131,21 @@ fn a_view_is_recorded_again() {
         assert!(text.contains(&format!("{scheme}, seed 2: run again")) && text.contains(fingerprint), "{text}");
     }
     assert!(view().len() > bare, "series and traces take space");
+    // The slowest flow of each workload is traced, and the first that did not finish.
+    let scenario = "name = \"two\"\nseed = 1\n[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
+        [load_balancer]\nscheme = \"ecmp\"\n[[workload]]\nname = \"a\"\nkind = \"permutation\"\nscope = \"other-leaf\"\n\
+        size = \"64KiB\"\n[[workload]]\nname = \"b\"\nkind = \"incast\"\nsenders = 2\nsize = \"32KiB\"\n";
+    fs::write(folder.0.join("two.toml"), scenario).unwrap();
+    assert_eq!(code(&folder.run(&["run", "two.toml", "--out", "two", "--progress", "never"])), 0);
+    let text = stderr(&folder.run(&["view", "two", "--schemes", "ecmp", "--record"]));
+    let rows = anabranch_testkit::rows(&fs::read_to_string(folder.0.join("two/flows.csv")).unwrap());
+    let slowest = |workload: &str| {
+        let own = rows.iter().filter(|row| row["workload"] == workload);
+        let by = |row: &&std::collections::BTreeMap<String, String>| row["slowdown"].parse::<f64>().unwrap();
+        own.max_by(|a, b| by(a).total_cmp(&by(b)).then(b["flow_id"].cmp(&a["flow_id"]))).unwrap()["flow_id"].clone()
+    };
+    let words = format!("a trace of flows {}, {}", slowest("a"), slowest("b"));
+    assert!(text.contains(&words), "{words}: {text}");
     // Results stay as they were, and their seals hold.
     assert_eq!(fs::read(folder.0.join("out/runs/ops/seed2/flows.csv")).unwrap(), before);
     assert_eq!(code(&folder.run(&["verify", "out"])), 0);

@@ -155,6 +155,13 @@ fn a_page_of_part_of_a_sweep_names_what_is_missing() {
     // The schemes of a point are compared over the seeds that all of them have.
     assert!(partial.iter().all(|row| row["workload.0.size"] == "96KiB"), "{partial:?}");
     assert!(["ecmp", "prime"].iter().all(|scheme| partial.iter().any(|row| row["scheme"] == *scheme)));
+    // Where one scheme alone has results, it is not the seeds that are too few.
+    for run in runs.iter().filter(|run| run["scheme"] == "prime") {
+        let _ = std::fs::remove_dir_all(folder.0.join("out/runs").join(&run["run"]));
+    }
+    json(&folder.run(&["report", "out", "--format", "json"]));
+    let page = std::fs::read_to_string(folder.0.join("out/report.html")).unwrap();
+    assert!(page.contains("Nothing to compare: ecmp alone has results so far") && !page.contains("Too few seeds"));
 }
 
 #[test]

@@ -10,7 +10,10 @@ use anabranch_study::{
     results::run,
 };
 use anabranch_units::Time;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
 use tempfile::TempDir;
 
 /// Maximum number of samples of all links together; a page of more is slow to open.
@@ -59,7 +62,9 @@ fn repeat(dir: &Path, target: &Path) -> Result<(), Failure> {
     if let Some(build) = &of.other_build {
         note(&format!("warning: recorded with another build, {build}, so results may differ"));
     }
-    let scenario = of.scenario.changed("--record", &changes(dir, summary.simulated_s)?)?;
+    let flows = Frame::read(dir, "flows", &["flow_id", "slowdown", "workload", "measured"])?;
+    let traced: Vec<String> = flows.iter().flat_map(traced).map(|flow| flow.to_string()).collect();
+    let scenario = of.scenario.changed("--record", &changes(dir, summary.simulated_s, &traced)?)?;
     let name = format!("{}, seed {}", summary.scheme, summary.seed);
     let watch = ProgressDisplay::new(ProgressMode::Auto, vec![name.clone()]);
     watch.started(0);
@@ -77,25 +82,43 @@ fn repeat(dir: &Path, target: &Path) -> Result<(), Failure> {
             of.fingerprint()
         )));
     }
-    note(&format!("{name}: run again with series and a trace, same fingerprint {found}"));
+    let flows = match traced.as_slice() {
+        [] => String::new(),
+        [flow] => format!(" and a trace of flow {flow}"),
+        flows => format!(" and a trace of flows {}", flows.join(", ")),
+    };
+    note(&format!("{name}: run again with series{flows}, same fingerprint {found}"));
     ran.write(target)?;
     Ok(())
 }
 
-/// Returns the measurements to add: series of all links, and a trace of the slowest flow.
-fn changes(dir: &Path, simulated_s: f64) -> Result<Vec<String>, Failure> {
+/// Returns the measurements to add: series of all links, and a trace of flows.
+fn changes(dir: &Path, simulated_s: f64, traced: &[String]) -> Result<Vec<String>, Failure> {
     let links = Frame::read(dir, "links", &["rate_bps"])?.map_or(0, |links| links.rows() as u64);
     let samples = (MAX_SAMPLES / links.max(1)).clamp(*SAMPLES.start(), *SAMPLES.end());
     let interval = Time::from_ns(((simulated_s * 1e9) as u64).div_ceil(samples).max(1));
     let mut changes = vec![format!("measure.series_interval={interval}"), "measure.series_links=[\"*\"]".to_string()];
-    let flows = Frame::read(dir, "flows", &["flow_id", "slowdown"])?;
-    let slowest = flows.and_then(|flows| {
-        let (ids, slowdowns) = (flows.integers("flow_id"), flows.reals("slowdown"));
-        // A flow without a slowdown did not finish.
-        let of = |row: &usize| slowdowns.get(*row).copied().flatten().unwrap_or(f64::INFINITY);
-        let row = (0..flows.rows()).max_by(|a, b| of(a).total_cmp(&of(b)))?;
-        ids.get(row).copied().flatten()
-    });
-    changes.extend(slowest.map(|flow| format!("measure.trace_flows=[\"{flow}\"]")));
+    if !traced.is_empty() {
+        changes.push(format!("measure.trace_flows=[\"{}\"]", traced.join("\", \"")));
+    }
     Ok(changes)
+}
+
+/// Returns the slowest flow of each workload that finished, and the first one that did not.
+fn traced(flows: &Frame) -> BTreeSet<u64> {
+    let (ids, slowdowns) = (flows.integers("flow_id"), flows.reals("slowdown"));
+    let (workloads, measured) = (flows.texts("workload"), flows.flags("measured"));
+    let mut found: BTreeMap<(&str, bool), (f64, u64)> = BTreeMap::new();
+    for (row, id) in ids.iter().enumerate().filter_map(|(row, id)| Some((row, (*id)?))) {
+        if measured.get(row) == Some(&false) {
+            continue;
+        }
+        let workload = workloads.get(row).map_or("", String::as_str);
+        let slowdown = slowdowns.get(row).copied().flatten();
+        let found = found.entry((workload, slowdown.is_some())).or_insert((f64::NEG_INFINITY, id));
+        if slowdown.is_some_and(|slowdown| slowdown > found.0) {
+            *found = (slowdown.unwrap_or_default(), id);
+        }
+    }
+    found.into_values().map(|(_, id)| id).collect()
 }

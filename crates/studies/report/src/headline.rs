@@ -238,14 +238,23 @@ pub(crate) fn of_run(run: &Summary) -> Vec<Headline> {
     for (name, workload) in run.workloads.iter().filter(|(_, workload)| workload.measured) {
         let slowdown = &workload.slowdown;
         if let (Some(p50), Some(p99)) = (slowdown.p50, slowdown.p99) {
+            let count = |flows: u64| thousands(&flows.to_string());
+            let (open, all) = (workload.flows.measured_unfinished, workload.flows.measured);
+            let its = if several { "its flows" } else { "those that count" };
+            let (open, all) = (count(open), count(open + all));
+            let (open, who) = match (open.as_str(), several) {
+                ("0", _) => (String::new(), its),
+                (_, true) => (format!("{open} of its {all} flows did not finish. "), "the others"),
+                (_, false) => (format!("{open} of the {all} flows that count did not finish. "), "the others"),
+            };
             let sentence = format!(
-                "Half of its flows took at most {} times as long as alone on the network, 99 % at most {} times.",
+                "{open}Half of {who} took at most {} times as long as alone on the network, 99 % at most {} times.",
                 significant_digits(p50, 3),
                 significant_digits(p99, 3)
             );
             match several {
                 true => headlines.push(Headline { workload: Some(name.clone()), sentences: vec![sentence] }),
-                false => headlines[0].sentences.push(sentence.replace("its flows", "those that count")),
+                false => headlines[0].sentences.push(sentence),
             }
         }
     }

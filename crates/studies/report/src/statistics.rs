@@ -209,7 +209,10 @@ mod tests {
     #[test]
     fn quantiles_end_where_values_are_unknown() {
         let known = [10.0, 20.0, 30.0];
-        assert_eq!([0.0, 0.25, 0.375, 0.5].map(|q| censored_quantile(&known, 5, q)), [10.0, 20.0, 25.0, 30.0].map(Some));
+        assert_eq!(
+            [0.0, 0.25, 0.375, 0.5].map(|q| censored_quantile(&known, 5, q)),
+            [10.0, 20.0, 25.0, 30.0].map(Some)
+        );
         assert_eq!([0.51, 0.99, 1.0].map(|q| censored_quantile(&known, 5, q)), [None; 3]);
         assert_eq!(censored_quantile(&known, 3, 0.75), quantile(&known, 0.75));
         assert_eq!([0.0, 0.1].map(|q| censored_quantile(&[7.0], 3, q)), [Some(7.0), None]);

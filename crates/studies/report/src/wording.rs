@@ -158,8 +158,13 @@ pub(crate) fn needed(rows: &[&ComparisonRow], baseline: &str) -> Option<String> 
     ))
 }
 
-/// Returns why no pair differs significantly: too few seeds for a test, or for the differences observed.
+/// Returns why no pair differs significantly: too few seeds for a test, or for the differences observed, or one scheme alone
+/// has results.
 pub(crate) fn undecided(rows: &[&ComparisonRow]) -> String {
+    let known = rows.iter().filter(|row| row.mean.is_some()).map(|row| row.scheme.as_str());
+    if let [scheme] = known.collect::<BTreeSet<&str>>().into_iter().collect::<Vec<_>>().as_slice() {
+        return format!("nothing to compare: {scheme} alone has results so far");
+    }
     // Without a baseline that finished, the others are still compared with each other.
     let compared = |row: &&&ComparisonRow| row.p_value.is_some() || row.test == Some(Method::BaselineCensored);
     match rows.iter().find(compared) {

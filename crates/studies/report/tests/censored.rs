@@ -66,4 +66,10 @@ fn unfinished_flows_do_not_flatter_a_figure() {
     ] {
         assert!(page.contains(words), "{words}");
     }
+    // A single run: the median of 1.1 to 2.6 is 1.85, and four flows are above every share of the others.
+    let single = folder();
+    common::write_run(&single, &flows("ecmp"), &meta("ecmp", 1), &provenance(), Formats::PARQUET).unwrap();
+    let page = fs::read_to_string(report(&single).unwrap()).unwrap();
+    let words = "4 of the 20 flows that count did not finish. Half of the others took at most 1.85 times";
+    assert!(page.contains(words), "{words}");
 }

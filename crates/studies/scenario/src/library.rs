@@ -157,10 +157,14 @@ pub fn find(name: &str) -> Result<(Tree, String, std::path::PathBuf), ScenarioEr
             .help("name a scenario file, or one that `anabranch list scenarios` shows"));
     }
     let stem = name.strip_suffix(".toml").unwrap_or(name);
+    let Some(near) = nearest(stem, names.iter().copied()) else {
+        let message = format!("no scenario `{name}`: no such file, and no ready-made one resembles it");
+        return Err(ScenarioError::new(message).help("`anabranch list scenarios` shows them"));
+    };
     let few = nearest_few(stem, names.iter().copied(), 3).join(", ");
     let message =
         format!("no scenario `{name}`: no such file, and the nearest of {} ready-made are {few}", names.len());
-    Err(did_you_mean(ScenarioError::new(message), nearest(stem, names)))
+    Err(did_you_mean(ScenarioError::new(message), Some(near)))
 }
 
 /// Returns the place of `item` among the values of a flag that takes a list.

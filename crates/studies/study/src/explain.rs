@@ -6,7 +6,7 @@ use anabranch_scenario::{
     explain::{self as scenario, Explanation, Part, key_paths},
     synonyms::{SYNONYMS, Synonym, synonym},
 };
-use anabranch_settings::nearest_few;
+use anabranch_settings::{nearest, nearest_few};
 
 /// Number of names that an error lists.
 const NEAR: usize = 4;
@@ -72,11 +72,18 @@ pub fn names() -> Vec<String> {
 fn unknown(name: &str, word: &str) -> ScenarioError {
     let (paths, names) = (key_paths(), names());
     let section = word.split('.').next().unwrap_or(word);
-    // A key of a section that exists: its other keys.
-    let keys: Vec<&str> = paths.iter().map(String::as_str).filter(|path| plain(path).starts_with(section)).collect();
+    // A key of a section that exists, with the names of the sections around it or without: its other keys.
+    let within = |path: &&str| format!(".{}", plain(path)).contains(&format!(".{section}."));
+    let keys: Vec<&str> = paths.iter().map(String::as_str).filter(within).collect();
+    let names = names.iter().map(String::as_str);
     let near = match word.contains('.') && !keys.is_empty() {
         true => nearest_few(name, keys, NEAR),
-        false => nearest_few(name, names.iter().map(String::as_str), NEAR),
+        // A word that resembles nothing is no typing error.
+        false if nearest(name, names.clone()).is_none() => {
+            return ScenarioError::new(format!("unknown name `{name}`"))
+                .help("no name resembles it; `anabranch list` shows what there is to list");
+        }
+        false => nearest_few(name, names, NEAR),
     };
     let quoted: Vec<String> = near.iter().skip(1).map(|name| format!("`{name}`")).collect();
     ScenarioError::new(format!("unknown name `{name}`")).help(format!(

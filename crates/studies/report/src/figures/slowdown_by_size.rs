@@ -87,13 +87,22 @@ fn draw(view: &View<'_>) -> Result<Option<Figure>, String> {
     if shown.is_empty() {
         return Err(format!("no bin of sizes has {MIN_FLOWS_MEDIAN} flows of every seed"));
     }
+    let drawn = |series: usize| panels.iter().flatten().any(|(of, line)| *of == series && !line.is_empty());
+    let (marked, absent): (Vec<usize>, Vec<usize>) =
+        (0..names.len()).filter(|series| names[*series].ends_with('!')).partition(|series| drawn(*series));
+    let absent: Vec<&str> = absent.into_iter().map(|series| names[series].as_str()).collect();
+    let note = match (marked.is_empty(), absent.is_empty()) {
+        (true, true) => String::new(),
+        (_, false) => format!("; too few flows finished: {}", absent.join(", ").replace(" !", "")),
+        (false, true) => "; !: of finished flows alone, too good".to_string(),
+    };
     let subtitle = format!(
         "{}, {}{}; a 99th percentile is shown where every seed has {MIN_FLOWS} flows or more{}. Less is better, 1 is a flow alone on the network{}",
         if many { format!("{} bins of sizes", bins.len()) } else { "One point per size".to_string() },
         seeds(data, "mean over ", " with its 95 % confidence interval"),
         if data.seeds().len() == 1 { ", so no interval" } else { "" },
         if shown.len() == 1 { " (here nowhere)" } else { "" },
-        if names.iter().any(|name| name.ends_with('!')) { "; !: of finished flows alone, too good" } else { "" },
+        note,
     );
     let grid = Grid::new(view.layout, &Panels::pairs(shown.len(), 300.0), &Key::Schemes(&names));
     let title = view.titled("FCT slowdown by flow size: median and tail");

@@ -55,7 +55,7 @@ pub(super) fn render(sweep: &Sweep, figures: &[Figure], files: &[FigureFiles]) -
         figures => figures,
         facts => [
             ("Scenario hash", plan.scenario_hash.clone()),
-            ("Runs", plan.runs.len().to_string()),
+            ("Runs planned", plan.runs.len().to_string()),
         ].map(|(name, value)| context! { name => name, value => value }),
         scenario => &plan.scenario,
     };

@@ -43,11 +43,15 @@ pub fn viewed_runs(
 ) -> Result<Vec<PathBuf>, ReportError> {
     let wrong = |found: String, remedy: &str| ReportError::content(dir, found, remedy);
     if dir.join(SUMMARY).exists() {
-        return match schemes.is_empty() && seed.is_none() {
+        let own = read_summary(dir)?.map(|summary| (summary.scheme, summary.seed));
+        let (scheme, number) = own.ok_or_else(|| ReportError::NoResults { path: dir.to_path_buf() })?;
+        let is_own = schemes.iter().all(|other| *other == scheme) && seed.is_none_or(|other| other == number);
+        return match is_own {
             true => Ok(vec![dir.to_path_buf()]),
-            false => {
-                Err(wrong("this is a single run".into(), "`--schemes` and `--seed` choose among those of a comparison"))
-            }
+            false => Err(wrong(
+                format!("this is a single run, of `{scheme}` with seed {number}"),
+                "`--schemes` and `--seed` choose among those of a comparison",
+            )),
         };
     }
     if dir.join(SWEEP).exists() {

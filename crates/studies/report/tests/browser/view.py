@@ -9,9 +9,11 @@ RUN are the directories that the page is of, with CSV rows. check.py lists what 
 """
 
 import argparse
+import base64
 import csv
 import pathlib
 import random
+import re
 import sys
 import time
 
@@ -251,6 +253,16 @@ def check(driver, page, runs, pictures):
             driver.execute_script("fabricView.setMeasure(arguments[0]); fabricView.setTheme(arguments[1])", measure, theme)
             settle(driver, 0.05)
             wrong += [f"{theme}, {measure}: {found}" for found in driver.execute_script(CUT_OFF)]
+    # Printed from a dark screen: light, the network as a picture, on a sheet and what is chosen perhaps on a second; then the screen is as before.
+    driver.execute_script("fabricView.setTheme('dark')")
+    stills = driver.execute_script("dispatchEvent(new Event('beforeprint')); return [document.documentElement.dataset.theme, ...[...document.querySelectorAll('.still')].map((still) => still.src.length)]")
+    driver.execute_script("dispatchEvent(new Event('afterprint'))")
+    pdf = base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True, "preferCSSPageSize": True})["data"])
+    sheets = len(re.findall(rb"/Type\s*/Page\b", pdf))
+    if stills[0] != "light" or len(stills) != panels + 1 or min(stills[1:]) < 5000 or not 1 <= sheets <= 2:
+        wrong.append(f"printed on {sheets} sheets, in the theme {stills[0]}, with pictures of {stills[1:]} characters")
+    if driver.execute_script("return [document.documentElement.dataset.theme, document.querySelectorAll('.still').length]") != ["dark", 0]:
+        wrong.append("the screen is not as before it was printed")
     wrong += [f"console: {entry['message']}" for entry in driver.get_log("browser")]
     frames = driver.execute_async_script("const done = arguments[0]; fabricView.measureFrames(60).then(done)")
     size = driver.execute_script("return `${fabricView.runs[0].facts.hosts} hosts, ${fabricView.panels.length} x ${fabricView.runs[0].links} links`")

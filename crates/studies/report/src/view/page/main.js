@@ -40,6 +40,8 @@ class App {
     addEventListener("hashchange", () => this.follow(location.hash));
     new ResizeObserver(() => this.resize()).observe(stage);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => this.setTheme(event.matches ? "dark" : "light"));
+    addEventListener("beforeprint", () => this.print(true));
+    addEventListener("afterprint", () => this.print(false));
     requestAnimationFrame((now) => this.tick(now));
   }
 
@@ -108,8 +110,16 @@ class App {
     $("none").hidden = Boolean(this.first);
     $("every").textContent = JSON.stringify(this.runs[0].facts.classes);
     $("untraced").hidden = Boolean(this.packets);
+    for (const place of document.querySelectorAll(".record")) place.textContent = this.recordCommand();
     this.setUpSearch($("search"), $("found"));
     document.addEventListener("keydown", (event) => this.key(event));
+  }
+
+  /** The command that writes this page with series and a trace. */
+  recordCommand() {
+    const facts = this.runs.map((run) => run.facts), seeds = new Set(facts.map((run) => run.seed));
+    const seed = seeds.size === 1 ? ` --seed ${facts[0].seed}` : "";
+    return `anabranch view DIR --schemes ${facts.map((run) => run.scheme).join(",")}${seed} --record`;
   }
 
   setUpSearch(input, list) {
@@ -189,6 +199,21 @@ class App {
     this.colours = coloursOf(theme);
     this.details.drawLegend();
     this.stale = true;
+  }
+
+  /** Draws for paper: light, and in pictures of a fixed size, since what is drawn on a canvas meanwhile is not printed. */
+  print(on) {
+    document.documentElement.classList.toggle("printing", on);
+    if (on) this.screenTheme = this.theme;
+    this.setTheme(on ? "light" : this.screenTheme);
+    this.resize();
+    for (const panel of this.panels) {
+      panel.draw(true);
+      panel.drawOver();
+      panel.still(on);
+    }
+    this.details.drawBusiest();
+    this.details.drawChosen();
   }
 
   setMeasure(id) {

@@ -52,7 +52,7 @@ class Panel {
 
   resize() {
     const box = this.element.getBoundingClientRect();
-    this.ratio = Math.min(2, window.devicePixelRatio || 1);
+    this.ratio = document.documentElement.classList.contains("printing") ? 2 : Math.min(2, window.devicePixelRatio || 1);
     [this.width, this.height] = [Math.max(60, box.width), Math.max(60, box.height)];
     for (const canvas of [this.base, this.fixed, this.over]) {
       canvas.width = Math.round(this.width * this.ratio);
@@ -67,6 +67,20 @@ class Panel {
     const most = grouped ? 1 : 2.2;
     [k, ky] = [Math.min(k, most * ky), Math.min(ky, most * k)];
     this.fit = { k, ky, x: margin.left + (wide - k * (x1 - x0)) / 2 - k * x0, y: margin.top + (high - ky * (y1 - y0)) / 2 - ky * y0 };
+  }
+
+  /** Shows a picture of the canvases instead of them, or no longer. */
+  still(on) {
+    this.element.querySelector(".still")?.remove();
+    if (!on) return;
+    const copy = document.createElement("canvas"), brush = copy.getContext("2d");
+    [copy.width, copy.height] = [this.base.width, this.base.height];
+    for (const canvas of [this.base, this.fixed, this.over]) brush.drawImage(canvas, 0, 0);
+    const picture = new Image();
+    picture.className = "still";
+    picture.alt = this.over.getAttribute("aria-label");
+    picture.src = copy.toDataURL();
+    this.element.append(picture);
   }
 
   /** From the world to the canvas. */
