@@ -125,7 +125,9 @@ class Jobs {
     // The links of its hosts, which all of its flows take, and an arc from sender to receiver: their paths between are those of the scheme.
     const open = this.open(run), from = new Set(open.map((at) => columns["job_flow.from"][at])), to = new Set(open.map((at) => columns["job_flow.to"][at]));
     pen.strokeStyle = inks.mark;
-    pen.lineWidth = Math.max(2, panel.wire * 1.6);
+    // Of a large group thinner, so that its hosts stay apart.
+    const many = row.hosts.size > 64;
+    pen.lineWidth = many ? panel.wire : Math.max(2, panel.wire * 1.6);
     pen.beginPath();
     for (const node of from) for (const link of run.out[node]) panel.trace(pen, link);
     for (const node of to) for (const link of run.in[node]) panel.trace(pen, link);
@@ -136,7 +138,7 @@ class Jobs {
     for (const at of open) this.arc(panel, columns["job_flow.from"][at], columns["job_flow.to"][at]);
     pen.stroke();
     pen.globalAlpha = 1;
-    for (const node of row.hosts) panel.ring(node, inks.mark, 2.4, 3);
+    for (const node of row.hosts) panel.ring(node, inks.mark, many ? 1 : 2.4, many ? 0.5 : 3);
   }
 
   /** A curve above its hosts; the two directions between hosts differ in height, so that both are seen. */
