@@ -46,6 +46,18 @@ fn rows_of_jobs_follow_from_those_of_flows() {
             *last = (*last).max((end, number(label, "flow_id")));
         }
     }
+    // Step and sending rank of each flow, and the flow of a step of the first repetition.
+    let place: BTreeMap<u64, (u64, u64)> = labels
+        .iter()
+        .map(|label| (number(label, "flow_id"), (number(label, "step"), number(label, "src_rank"))))
+        .collect();
+    let first = labels.iter().filter(|label| number(label, "repetition") == 0);
+    let of_step: BTreeMap<(u64, u64, u64), u64> = first
+        .map(|label| {
+            let key = (number(label, "group"), number(label, "step"), number(label, "src_rank"));
+            (key, number(label, "flow_id"))
+        })
+        .collect();
     for job in &jobs {
         let (group, repetition) = (number(job, "group"), number(job, "repetition"));
         let end = |repetition: u64, rank: u64| ends[&(group, repetition, rank)].0;
@@ -59,6 +71,26 @@ fn rows_of_jobs_follow_from_those_of_flows() {
         let flow = &flows[number(job, "last_flow") as usize];
         assert_eq!((number(job, "last_src"), number(job, "last_dst")), (number(flow, "src"), number(flow, "dst")));
         assert_eq!((&job["last_link"], &job["last_link_ps"]), (&flow["wait_link"], &flow["wait_link_ps"]));
+        // In a ring a message waits for the one that its sender received in the step before. In the first repetition all
+        // ranks start together, so that the critical path begins at step 0.
+        if repetition == 0 {
+            let (mut step, mut sender) = place[&number(job, "last_flow")];
+            let mut waits: BTreeMap<&str, u64> = BTreeMap::new();
+            let messages = step + 1;
+            loop {
+                let flow = &flows[of_step[&(group, step, sender)] as usize];
+                if !flow["wait_link"].is_empty() {
+                    *waits.entry(&flow["wait_link"]).or_default() += number(flow, "wait_link_ps");
+                }
+                if step == 0 {
+                    break;
+                }
+                (step, sender) = (step - 1, (sender + 7) % 8);
+            }
+            assert_eq!(number(job, "critical_messages"), messages);
+            assert_eq!(number(job, "critical_link_ps"), waits.values().copied().max().unwrap());
+            assert_eq!(number(job, "critical_link_ps"), waits[job["critical_link"].as_str()]);
+        }
         // 50 us of the time is computation; NCCL's factor of 8 ranks is 2 * 7/8.
         let exposed = last - first - 50_000_000;
         assert_eq!(number(job, "exposed_ps"), exposed);
@@ -130,6 +162,7 @@ fn memory_does_not_grow_with_the_groups_to_come() {
 fn errors_have_a_place_and_a_remedy() {
     let folder = Folder::new("jobs-errors");
     folder.file("twice.txt", "0 1 2 3\n4 5 6 1\n");
+    folder.file("unknown.txt", "0 1 2 12\n4 5 6 7\n");
     let scenario = |workload: &str| {
         format!(
             "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 6\n\n[[workload]]\n{workload}\n"
@@ -143,6 +176,11 @@ fn errors_have_a_place_and_a_remedy() {
             "kind = \"collective\"\ngroups = 2\nranks = 4\nplacement = \"twice.txt\"",
             11,
             "twice.txt:2: host 1 is named twice",
+        ),
+        (
+            "kind = \"collective\"\ngroups = 2\nranks = 4\nplacement = \"unknown.txt\"",
+            11,
+            "unknown.txt:1: host 12 does not exist",
         ),
         ("kind = \"collective\"\nalgorithm = \"halving-doubling\"\nranks = 6", 10, "a power of two"),
         ("kind = \"collective\"\nhosts = \"0..13\"", 9, "host 12 does not exist; hosts are 0 to 11"),

@@ -4,6 +4,7 @@ use crate::{FlowOutcome, Setup};
 use anabranch_outcome::{FlowRow, GroupRow, JobFlowRow, JobRows, RankRow, exposed};
 use anabranch_units::Time;
 use anabranch_workload::{FlowSet, GroupedJob, MessageEnd, NO_MESSAGE, RankTimes, RepetitionTimes};
+use std::{cmp::Reverse, collections::BTreeMap};
 
 /// Flows of the messages of a job, in order: one each, or several that follow each other.
 struct FlowsOf {
@@ -104,9 +105,16 @@ pub fn job_rows(setup: &Setup, outcomes: &[FlowOutcome], flows: &[FlowRow]) -> J
         let flow_of = |message: Option<u32>| message.and_then(|message| of.of(message - job.first).last().copied());
         let host_of = |endpoint: u32| set.servers.as_ref().map_or(endpoint, |servers| servers.nic_of(endpoint));
         let mut at = 0;
+        let waits = |message: u32| {
+            let own = of.of(message - job.first).iter();
+            own.filter_map(|flow| flows[*flow as usize].delays?.longest).collect::<Vec<_>>()
+        };
         job.times(latency, &mut measured, &mut |repetition| {
             add(&mut rows, job, repetition, &ideals[at..at + repetition.ranks.len()], &flow_of, &host_of);
             at += repetition.ranks.len();
+            if let Some(row) = rows.groups.last_mut() {
+                set_critical(row, repetition, &waits);
+            }
         });
     }
     if !set.messages.is_empty() {
@@ -154,7 +162,24 @@ pub(crate) fn add(
         bus_bandwidth_bps: exposed(completion, computation).and_then(|time| bus_bandwidth(job, time)),
         last_rank: span.last.map(|rank| rank as u32),
         last_flow: span.last.and_then(|rank| flow_of(times.ranks[rank].last)),
+        critical_messages: None,
+        critical_link: None,
     });
+}
+
+/// Sets the critical path of a group that ended with a message. `waits` returns the links that held the flows of a message
+/// longest, and for how long.
+pub(crate) fn set_critical(row: &mut GroupRow, times: &RepetitionTimes<'_>, waits: &dyn Fn(u32) -> Vec<(u32, Time)>) {
+    let last = row.last_rank.and_then(|rank| times.ranks[rank as usize].last);
+    let Some(path) = last.map(|last| times.critical_path(last)) else { return };
+    row.critical_messages = Some(path.len() as u32);
+    let mut at: BTreeMap<u32, Time> = BTreeMap::new();
+    for (link, span) in path.into_iter().flat_map(waits) {
+        let held = at.entry(link).or_default();
+        *held = held.saturating_add(span);
+    }
+    // Of several, the first link.
+    row.critical_link = at.into_iter().max_by_key(|(link, span)| (*span, Reverse(*link)));
 }
 
 /// Returns NCCL's bus bandwidth: bytes of a buffer over the time of the collective, times the factor of the algorithm.

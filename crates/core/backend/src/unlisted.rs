@@ -3,7 +3,7 @@
 use crate::{
     FlowOutcome, Setup,
     fingerprint::Hash,
-    jobs::{Span, add},
+    jobs::{Span, add, set_critical},
     rows::row,
 };
 use anabranch_outcome::{FlowMetrics, FlowRow, JobRows, UnlistedFlows};
@@ -86,6 +86,9 @@ impl UnlistedJob {
         self.measured.group(job, group, &mut measured, &mut |repetition| {
             add(rows, job, repetition, &ideals[at..at + repetition.ranks.len()], &|_| None, &|host| host);
             at += repetition.ranks.len();
+            if let Some(row) = rows.groups.last_mut() {
+                set_critical(row, repetition, &|_| vec![]);
+            }
         });
     }
 

@@ -28,6 +28,11 @@ pub struct GroupRow {
     pub last_rank: Option<u32>,
     /// Flow that ended last there; `None` if a computation did.
     pub last_flow: Option<u32>,
+    /// Number of messages of the critical path to it: each let the next one start.
+    pub critical_messages: Option<u32>,
+    /// Link at which the flows of the critical path waited longest, each at the link that held it longest, and their waits
+    /// there together; `None` where nothing waited, or waits are unknown.
+    pub critical_link: Option<(u32, Time)>,
 }
 
 /// A rank in a repetition.

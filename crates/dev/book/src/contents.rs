@@ -110,6 +110,7 @@ pub(crate) const PARTS: &[Part] = &[
             ("Simulator and testbed", "evidence/backends.md"),
             ("Beside other simulators", "evidence/simulators.md"),
             ("RoCE beside recorded runs", "evidence/roce.md"),
+            ("Jobs: scenarios", "evidence/jobs.md"),
             ("Servers and rails: scenarios", "evidence/rails.md"),
             ("Performance", "evidence/performance.md"),
             ("Wire", "evidence/wire.md"),

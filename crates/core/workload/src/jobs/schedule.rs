@@ -149,6 +149,19 @@ impl Schedule {
         &self.operations[at as usize]
     }
 
+    /// Returns the number of the operation of a message.
+    pub(crate) fn operation_of(&self, message: u32) -> u32 {
+        self.messages.get(message as usize).copied().unwrap_or(message)
+    }
+
+    /// Returns the message of an operation; `None`: it computes.
+    pub(crate) fn message_of(&self, operation: u32) -> Option<u32> {
+        if self.messages.is_empty() {
+            return Some(operation);
+        }
+        self.messages.binary_search(&operation).ok().map(|number| number as u32)
+    }
+
     /// Returns the time that `rank` computes within the schedule.
     pub fn computation(&self, rank: u32) -> Time {
         self.compute.get(rank as usize).copied().unwrap_or(Time::ZERO)

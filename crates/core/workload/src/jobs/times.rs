@@ -37,6 +37,26 @@ pub struct RepetitionTimes<'a> {
     pub repetition: u32,
     /// Per rank of the group.
     pub ranks: &'a [RankTimes],
+    /// The schedule, and per operation the earlier one whose event let it start.
+    schedule: &'a Schedule,
+    causes: &'a [Option<u32>],
+    /// Number of its first message.
+    first: u32,
+}
+
+impl RepetitionTimes<'_> {
+    /// Returns the critical path that ends with `message`: the messages of which each let the next one start, at once or
+    /// after computations, from the begin of the repetition on.
+    pub fn critical_path(&self, message: u32) -> Vec<u32> {
+        let mut path = vec![];
+        let mut at = Some(self.schedule.operation_of(message - self.first));
+        while let Some(operation) = at {
+            path.extend(self.schedule.message_of(operation).map(|number| self.first + number));
+            at = self.causes[operation as usize];
+        }
+        path.reverse();
+        path
+    }
 }
 
 /// An unknown end comes after all that are known.
@@ -46,8 +66,10 @@ struct Walk<'a> {
     job: &'a GroupedJob,
     latency: Time,
     ends: Vec<MessageEnd>,
-    /// Per rank, the ends of its outstanding messages.
-    outstanding: Vec<BinaryHeap<Reverse<Time>>>,
+    /// Per operation so far, the one whose event let it start; `None`: the begin of the repetition did.
+    causes: Vec<Option<u32>>,
+    /// Per rank, the ends of its outstanding messages, with their operations.
+    outstanding: Vec<BinaryHeap<Reverse<(Time, u32)>>>,
     ranks: Vec<RankTimes>,
     /// Per rank: every end so far is known.
     is_known: Vec<bool>,
@@ -70,19 +92,28 @@ impl Walk<'_> {
     /// Follows one repetition from the starts in `ranks`; `first` is the number of its first message.
     fn follow(&mut self, schedule: &Schedule, first: u32, message: &mut dyn FnMut(u32, Option<Time>) -> MessageEnd) {
         self.ends.clear();
+        self.causes.clear();
         self.is_known.fill(true);
         self.outstanding.iter_mut().for_each(BinaryHeap::clear);
         let mut number = first;
         for (at, operation) in schedule.operations().iter().enumerate() {
             let rank = operation.rank;
             let mut ready = self.ranks[rank as usize].start.map(|start| start.saturating_add(self.job.compute));
+            let mut cause = None;
+            let mut waits = |ready: Option<Time>, end: Option<Time>, of: u32| {
+                let (ready, end) = (ready?, end?);
+                // Of several that end together, the last of the schedule.
+                cause = if end >= ready { Some(of) } else { cause };
+                Some(ready.max(end))
+            };
             for &on in schedule.after(at) {
                 let ends = self.ends[on.operation as usize];
                 let end = if on.done == Done::Acknowledged { ends.acknowledged } else { ends.received };
-                ready = ready.zip(self.across(end, schedule.place(on), rank)).map(|(ready, end)| ready.max(end));
+                ready = waits(ready, self.across(end, schedule.place(on), rank), on.operation);
             }
             match operation.work {
                 Work::Compute(time) => {
+                    self.causes.push(cause);
                     let end = ready.map(|ready| ready.saturating_add(time));
                     self.ends.push(MessageEnd { received: end, acknowledged: end });
                     self.end(rank, end, None);
@@ -93,15 +124,17 @@ impl Walk<'_> {
                         && self.outstanding[rank as usize].len() >= window.messages as usize
                     {
                         let earliest = self.outstanding[rank as usize].pop().map(|Reverse(end)| end);
-                        ready = ready.zip(earliest.filter(|end| *end < UNKNOWN)).map(|(ready, end)| ready.max(end));
+                        let (end, of) = earliest.unwrap_or((UNKNOWN, 0));
+                        ready = waits(ready, Some(end).filter(|end| *end < UNKNOWN), of);
                     }
+                    self.causes.push(cause);
                     let ends = message(number, ready);
                     if let Some(window) = window {
                         let end = match window.done {
                             Done::Acknowledged => ends.acknowledged,
                             _ => self.across(ends.received, to, rank),
                         };
-                        self.outstanding[rank as usize].push(Reverse(end.unwrap_or(UNKNOWN)));
+                        self.outstanding[rank as usize].push(Reverse((end.unwrap_or(UNKNOWN), at as u32)));
                     }
                     self.ends.push(ends);
                     self.end(to, ends.received, Some(number));
@@ -186,6 +219,7 @@ impl JobWalk {
             job,
             latency: self.latency,
             ends: vec![],
+            causes: vec![],
             outstanding: vec![BinaryHeap::new(); ranks],
             ranks: vec![RankTimes::default(); ranks],
             is_known: vec![true; ranks],
@@ -196,7 +230,8 @@ impl JobWalk {
                 *times = RankTimes { start: *start, ..RankTimes::default() };
             }
             walk.follow(schedule, job.first_of(group, repetition), message);
-            each(&RepetitionTimes { group, repetition, ranks: &walk.ranks });
+            let (ranks, causes, first) = (&walk.ranks, &walk.causes, job.first_of(group, repetition));
+            each(&RepetitionTimes { group, repetition, ranks, schedule, causes, first });
             if repetition + 1 < job.repetitions {
                 let after = |end: Option<Time>| end.map(|end| end.saturating_add(job.gap));
                 *start = walk.next(schedule).into_iter().map(after).collect();

@@ -17,6 +17,8 @@ pub(crate) struct GroupPoint {
     pub(crate) last_flow: Option<(u64, u64, u64)>,
     /// Link whose queue held that flow longest, and the time; `None` where it was not measured, or nothing waited.
     pub(crate) last_link: Option<(String, f64)>,
+    /// Messages of the critical path, the link at which they waited longest, and the time; `None` as `last_link`.
+    pub(crate) critical: Option<(u64, String, f64)>,
 }
 
 pub(super) const COLUMNS: &[&str] = &[
@@ -31,6 +33,9 @@ pub(super) const COLUMNS: &[&str] = &[
     "last_dst",
     "last_link",
     "last_link_ps",
+    "critical_messages",
+    "critical_link",
+    "critical_link_ps",
 ];
 
 pub(super) fn read(frame: Option<&Frame>, workloads: &[String]) -> Vec<GroupPoint> {
@@ -48,6 +53,9 @@ pub(super) fn read(frame: Option<&Frame>, workloads: &[String]) -> Vec<GroupPoin
             last_rank: whole("last_rank", row),
             last_flow: whole("last_flow", row)
                 .and_then(|flow| Some((flow, whole("last_src", row)?, whole("last_dst", row)?))),
+            critical: frame.texts("critical_link").get(row).filter(|name| !name.is_empty()).cloned().and_then(|link| {
+                Some((whole("critical_messages", row)?, link, whole("critical_link_ps", row)? as f64 / 1e6))
+            }),
             last_link: link.zip(whole("last_link_ps", row).map(|ps| ps as f64 / 1e6)),
         })
     };

@@ -70,11 +70,18 @@ fn sentence(seed: u64, group: &GroupPoint) -> String {
         let link = link.replace("->", " \u{2192} ");
         format!(", which {link} held longest ({} µs)", significant_digits(*time, 3))
     });
+    let critical = group.critical.as_ref().map_or(String::new(), |(messages, link, time)| {
+        let link = link.replace("->", " \u{2192} ");
+        format!(
+            " The {messages} messages of its critical path waited longest at {link} ({} µs).",
+            significant_digits(*time, 3)
+        )
+    });
     let slowdown = group
         .slowdown
         .map_or(String::new(), |slowdown| format!(", {} times that alone", significant_digits(slowdown, 3)));
     format!(
-        "Slowest: group {}, repetition {} of seed {seed}: {} µs{slowdown}{rank}{flow}{link}.",
+        "Slowest: group {}, repetition {} of seed {seed}: {} µs{slowdown}{rank}{flow}{link}.{critical}",
         group.group,
         group.repetition,
         significant_digits(group.completion_us, 4)

@@ -68,6 +68,13 @@ pub(super) const JOBS: &[Column] = columns! {
         |c, at| link_name(c, longest(c, at).map(|longest| longest.0));
     last_link_ps: Integer optional, "ps", "wait of last_flow at last_link, at least",
         |c, at| picoseconds(longest(c, at).map(|longest| longest.1));
+    critical_messages: Integer optional, "", "messages of the critical path: last_flow, the one that let it start, and so on, within the repetition",
+        |c, at| group(c, at).critical_messages.map(u64::from).into();
+    critical_link: Text, "",
+        "link at which the flows of the critical path waited longest, each at the link that held it longest; empty as last_link",
+        |c, at| link_name(c, group(c, at).critical_link.map(|link| link.0));
+    critical_link_ps: Integer optional, "ps", "their waits there together, at least",
+        |c, at| picoseconds(group(c, at).critical_link.map(|link| link.1));
     scheme: Text, "", "load balancer of the run", |c, _| text(&c.meta.scheme);
     seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };

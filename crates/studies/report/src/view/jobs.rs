@@ -39,16 +39,21 @@ pub(super) fn pack(
         "last_flow",
         "last_link",
         "last_link_ps",
+        "critical_messages",
+        "critical_link",
+        "critical_link_ps",
     ];
     let Some(jobs) = Frame::read(dir, "jobs", &columns)?.filter(|jobs| jobs.rows() > 0) else { return Ok(None) };
     let numbers: BTreeMap<Key<'_>, u64> = keys(&jobs).zip(0..).filter_map(|(key, row)| Some((key?, row))).collect();
-    for name in ["workload", "last_link"] {
+    for name in ["workload", "last_link", "critical_link"] {
         pack.text(&format!("job.{name}"), jobs.texts(name).iter().map(String::as_str));
     }
     for name in ["group", "repetition"] {
         pack.whole(&format!("job.{name}"), jobs.integers(name).iter().map(|cell| cell.unwrap_or_default()));
     }
-    for name in ["start_ps", "completion_ps", "last_rank", "last_flow", "last_link_ps"] {
+    for name in
+        ["start_ps", "completion_ps", "last_rank", "last_flow", "last_link_ps", "critical_messages", "critical_link_ps"]
+    {
         let real = |cell: &Option<u64>| cell.map(|cell| cell as f64);
         pack.real(&format!("job.{name}"), jobs.integers(name).iter().map(real));
     }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    Flow, Start, TriggerId, TriggerKind,
+    Flow, Schedule, Start, TriggerId, TriggerKind, Work,
     kinds::testing::{traffic, view},
 };
 use proptest::prelude::*;
@@ -241,4 +241,56 @@ fn bus_bandwidth_has_the_factors_of_nccl() {
     assert_eq!(sized.bytes, Some(400));
     assert_eq!(of(Algorithm::HalvingDoubling, &|p| p.message_size = Auto::Value(Bytes(50))).bytes, None);
     assert_eq!(of(ring, &|p| p.ranks = Ranks::All).ranks, 16);
+}
+
+/// Returns the messages of the longest chain of a schedule.
+fn longest_chain(schedule: &Schedule) -> u32 {
+    let mut chains: Vec<u32> = vec![];
+    for (at, operation) in schedule.operations().iter().enumerate() {
+        let before = schedule.after(at).iter().map(|on| chains[on.operation as usize]).max().unwrap_or(0);
+        chains.push(before + u32::from(matches!(operation.work, Work::Send { .. })));
+    }
+    chains.into_iter().max().unwrap_or(0)
+}
+
+/// Eight ranks, a vector of S = 80,000 B: messages in sequence, and bytes that each rank sends.
+#[test]
+fn steps_and_bytes_of_patterns_are_those_counted_by_hand() {
+    let size = 80_000u64;
+    let made = |algorithm: Algorithm, change: &dyn Fn(&mut CollectiveParameters)| {
+        let mut p = CollectiveParameters {
+            algorithm,
+            ranks: Ranks::Number(8),
+            size: Bytes(size),
+            ..CollectiveParameters::default()
+        };
+        change(&mut p);
+        let made = traffic(&p, &view(8, 4, 1), "").unwrap();
+        let mut sent = vec![0; 8];
+        made.flows.iter().for_each(|flow| sent[flow.src as usize] += flow.size);
+        (longest_chain(made.grouped.unwrap().schedule(0)), sent)
+    };
+    // Parent (r-1)/2: 0 has the children 1 and 2, 1 has 3 and 4, 2 has 5 and 6, 3 has 7. Three levels up and three down; a
+    // rank sends S to its parent, unless it is the root, and S to each child.
+    let (chain, sent) = made(Algorithm::Tree, &|_| {});
+    assert_eq!((chain, sent), (6, [2, 3, 3, 2, 1, 1, 1, 1].map(|times| times * size).to_vec()));
+    // Chunks do not change the bytes.
+    let (_, sent) = made(Algorithm::Tree, &|p| p.chunks = Auto::Value(4));
+    assert_eq!(sent, [2, 3, 3, 2, 1, 1, 1, 1].map(|times| times * size));
+    // Two trees of 7 edges carry S/2 each way: 14 S in all. A rank with children in one tree is a leaf of the other: at most
+    // S/2 to a parent in each, and to two children.
+    let (_, sent) = made(Algorithm::DoubleBinaryTree, &|_| {});
+    assert_eq!(sent.iter().sum::<u64>(), 14 * size);
+    assert!(sent.iter().all(|bytes| *bytes <= 2 * size), "{sent:?}");
+    // Servers of 4: 3 steps of S/4, 2 (8/4 - 1) steps of S/8, 3 steps of S/4.
+    let (chain, sent) = made(Algorithm::Hierarchical, &|p| p.server_ranks = Auto::Value(4));
+    assert_eq!((chain, sent), (3 + 2 + 3, vec![2 * 3 * size / 4 + 2 * size / 8; 8]));
+    // Tokens to 7 experts, and back.
+    let (chain, sent) = made(Algorithm::ExpertAllToAll, &|_| {});
+    assert_eq!((chain, sent), (2, vec![2 * 7 * size / 8; 8]));
+    // A microbatch passes 7 times on and 7 times back; the ends send in one direction alone.
+    let (chain, sent) = made(Algorithm::Pipeline, &|p| p.chunks = Auto::Value(1));
+    assert_eq!((chain, sent), (14, [1, 2, 2, 2, 2, 2, 2, 1].map(|times| times * size).to_vec()));
+    let (_, sent) = made(Algorithm::Pipeline, &|_| {});
+    assert_eq!(sent, [1, 2, 2, 2, 2, 2, 2, 1].map(|times| times * size));
 }

@@ -110,11 +110,13 @@ class Jobs {
     const { runs } = this.app;
     const per = (column) => runs.map((run) => this.cell(run, column, this.chosen));
     const rows = [["job_start", "Start", "time", per("start_ps")], ["job_completion", "Completion", "time", per("completion_ps")], ["job_slowdown", "Slowdown against alone", "real", per("slowdown")],
-      ["job_last_rank", "Last rank", "count", per("last_rank")], ["job_last_flow", "Last flow", "count", per("last_flow")], ["job_held", "Held longest at one link", "time", per("last_link_ps")],
+      ["job_last_rank", "Last rank", "count", per("last_rank")], ["job_last_flow", "Last flow", "count", per("last_flow")], ["job_held", "Its longest wait at a link", "time", per("last_link_ps")],
+      ["job_critical", "Messages of the critical path", "count", per("critical_messages")], ["job_critical_held", "Their waits at one link", "time", per("critical_link_ps")],
       ["job_open", "Flows under way now", "count", runs.map((run) => (run.facts.jobs?.flows ? this.open(run).length : undefined))]];
-    const links = runs.map((run) => this.cell(run, "last_link", this.chosen)).map((name) => name?.replace("->", "\u2192")).filter((name) => name && runs.some((run) => run.linkOf.has(name)));
-    const held = [...new Set(links)].map((name) => `<button type="button" class="name" data-name="${escapeText(name)}">${escapeText(name)}</button>`).join(", ");
-    place.innerHTML = numberTable(this.app, "Of the group", rows) + (held ? `<p class="note">The last flow was held longest at ${held}.</p>` : "") +
+    const names = (column) => [...new Set(runs.map((run) => this.cell(run, column, this.chosen)?.replace("->", "\u2192")).filter((name) => name && runs.some((run) => run.linkOf.has(name))))];
+    const buttons = (column) => names(column).map((name) => `<button type="button" class="name" data-name="${escapeText(name)}">${escapeText(name)}</button>`).join(", ");
+    const [held, critical] = [buttons("last_link"), buttons("critical_link")];
+    place.innerHTML = numberTable(this.app, "Of the group", rows) + (held ? `<p class="note">The last flow was held longest at ${held}${critical ? `, its critical path at ${critical}` : ""}.</p>` : "") +
       (runs.some((run) => run.facts.jobs && !run.facts.jobs.flows) ? '<p class="note">Its flows have no rows, or too many to draw: hosts alone are marked.</p>' : "");
   }
 
@@ -125,7 +127,9 @@ class Jobs {
     // The links of its hosts, which all of its flows take, and an arc from sender to receiver: their paths between are those of the scheme.
     const open = this.open(run), from = new Set(open.map((at) => columns["job_flow.from"][at])), to = new Set(open.map((at) => columns["job_flow.to"][at]));
     pen.strokeStyle = inks.mark;
-    pen.lineWidth = Math.max(2, panel.wire * 1.6);
+    // Of a large group thinner, so that its hosts stay apart.
+    const many = row.hosts.size > 64;
+    pen.lineWidth = many ? panel.wire : Math.max(2, panel.wire * 1.6);
     pen.beginPath();
     for (const node of from) for (const link of run.out[node]) panel.trace(pen, link);
     for (const node of to) for (const link of run.in[node]) panel.trace(pen, link);
@@ -136,7 +140,7 @@ class Jobs {
     for (const at of open) this.arc(panel, columns["job_flow.from"][at], columns["job_flow.to"][at]);
     pen.stroke();
     pen.globalAlpha = 1;
-    for (const node of row.hosts) panel.ring(node, inks.mark, 2.4, 3);
+    for (const node of row.hosts) panel.ring(node, inks.mark, many ? 1 : 2.4, many ? 0.5 : 3);
   }
 
   /** A curve above its hosts; the two directions between hosts differ in height, so that both are seen. */
