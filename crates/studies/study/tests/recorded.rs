@@ -168,7 +168,7 @@ fn slowdowns(flows: impl Iterator<Item = (u64, f64, f64)>) -> [Vec<f64>; 3] {
     classes
 }
 
-/// 97,984 flows of AliStorage2019 at 50 % load. The recorded run is one draw; the shares are what the mean of three seeds may differ.
+/// 97,984 flows of `AliStorage2019` at 50 % load. The recorded run is one draw; the shares are what the mean of three seeds may differ.
 #[test]
 #[ignore = "slow, and needs the recorded runs: ANABRANCH_RECORDED"]
 fn storage_traffic_has_recorded_slowdowns() {
