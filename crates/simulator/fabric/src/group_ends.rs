@@ -1,6 +1,6 @@
 //! Groups of templates that have ended: their outcomes become rows, and their state is released.
 //!
-//! A partition contributes what its hosts know of a group when the group that takes over the hosts starts there, or at
+//! A partition contributes what its hosts counted of a group when the group that takes over the hosts starts there, or at
 //! the end of the run. The last contribution turns the whole into rows.
 
 use crate::{ids::FlowId, plan::Plan};
@@ -49,7 +49,7 @@ impl GroupEnds {
         GroupEnds { templates: (0..setup.flows.templates.len()).map(of).collect() }
     }
 
-    /// Adds what the hosts of partition `me` know of the flows of a group, and returns their complete bytes. `records` has
+    /// Adds what the hosts of partition `me` counted for the flows of a group, and returns their complete bytes. `records` has
     /// the flows that its hosts send and those that they receive.
     pub(crate) fn contribute(
         &self,

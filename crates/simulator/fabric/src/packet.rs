@@ -135,7 +135,7 @@ impl Packet {
         self.set_reply_waits(time, COMPLETE);
     }
 
-    /// Returns the time at which the flow was complete, in a reply to one of its packets that says so.
+    /// Returns the time at which the flow was complete, in a reply that has it.
     pub(crate) fn completed_at(&self) -> Option<u64> {
         (self.held_by == COMPLETE).then_some(self.queued_at)
     }

@@ -1,4 +1,4 @@
-//! Figures and sentences about schemes some of whose flows did not finish: they must not look better for it.
+//! Figures and sentences about schemes some of whose flows did not finish: it must not improve what is shown.
 
 #[allow(dead_code)]
 mod common;

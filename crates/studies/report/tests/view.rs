@@ -345,7 +345,7 @@ fn runs_of_a_comparison_are_chosen_by_name_and_seed() {
     assert!(message(viewed_runs(&dir, &one("hopper"), None, 2)).contains("it compares ecmp, prime"));
     assert!(message(viewed_runs(&dir, &one("prime"), Some(1), 2)).contains("its seeds are 2, 3"));
     let single = run_directory(&dir, "ecmp", 1);
-    assert_eq!(viewed_runs(&single, &one("ecmp"), Some(1), 2).unwrap(), [single.clone()]);
+    assert_eq!(viewed_runs(&single, &one("ecmp"), Some(1), 2).unwrap(), std::slice::from_ref(&single));
     assert!(message(viewed_runs(&single, &one("prime"), None, 2)).contains("a single run, of `ecmp` with seed 1"));
     assert!(message(viewed_runs(&single, &one("ecmp"), Some(2), 2)).contains("a single run, of `ecmp` with seed 1"));
     assert!(message(viewed_runs(&folder(), &[], None, 2)).contains("has no results"));

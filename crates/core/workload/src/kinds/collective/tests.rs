@@ -277,7 +277,7 @@ fn steps_and_bytes_of_patterns_are_those_counted_by_hand() {
     // Chunks do not change the bytes.
     let (_, sent) = made(Algorithm::Tree, &|p| p.chunks = Auto::Value(4));
     assert_eq!(sent, [2, 3, 3, 2, 1, 1, 1, 1].map(|times| times * size));
-    // Two trees of 7 edges carry S/2 each way: 14 S in all. A rank with children in one tree is a leaf of the other: at most
+    // Two trees of 7 edges carry S/2 up and S/2 down: 14 S in all. A rank with children in one tree is a leaf of the other: at most
     // S/2 to a parent in each, and to two children.
     let (_, sent) = made(Algorithm::DoubleBinaryTree, &|_| {});
     assert_eq!(sent.iter().sum::<u64>(), 14 * size);
