@@ -5,8 +5,8 @@ use anabranch_backend::Setup;
 use anabranch_outcome::{FlowStatus, GroupRow, RunResult};
 use anabranch_settings::Raw;
 use anabranch_topology::Topology;
-use anabranch_units::{Rate, Time};
-use anabranch_workload::{FileParameters, FlowSet, GeneratedAs, HostView, WorkloadParameters, generate};
+use anabranch_units::Time;
+use anabranch_workload::{FileParameters, FlowSet, GeneratedAs, WorkloadParameters, generate};
 use common::*;
 
 /// Packet of 4096 B between hosts of a leaf, store and forward, and its acknowledgement.
@@ -15,20 +15,7 @@ const ACK_BACK: u64 = 2 * (ACK + DELAY);
 const US: u64 = 1_000_000;
 
 fn generated(topology: &Topology, kinds: Vec<(WorkloadParameters, String)>) -> FlowSet {
-    let hosts = topology.hosts;
-    let view = HostView {
-        hosts,
-        leaf_of: (0..hosts).map(|host| topology.edge_switch(host).0).collect(),
-        group_of: vec![0; hosts as usize],
-        host_key: (0..u64::from(hosts)).collect(),
-        nic_rate: vec![Rate::gbps(400); hosts as usize],
-        oversubscription: 1.0,
-        flow_memory: u64::MAX,
-        low_diameter: None,
-        servers: None,
-        templates: false,
-        classes: vec!["data".into()],
-    };
+    let view = host_view(topology);
     let sent_as =
         |name: &str| GeneratedAs { name: name.into(), class: 0, load_balancer: 0, measured: true, split: None };
     let files: Vec<String> = kinds.iter().map(|(_, file)| file.clone()).collect();

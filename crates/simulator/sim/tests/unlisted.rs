@@ -4,7 +4,7 @@ mod common;
 use anabranch_outcome::RunResult;
 use anabranch_settings::Raw;
 use anabranch_topology::Topology;
-use anabranch_units::{Rate, Time};
+use anabranch_units::Time;
 use anabranch_workload::{FlowSet, GeneratedAs, HostView, WorkloadParameters, generate};
 use common::*;
 
@@ -12,20 +12,7 @@ use common::*;
 type Kind<'a> = (&'a str, &'a [(&'a str, Raw)]);
 
 fn generated(topology: &Topology, kinds: &[Kind<'_>], templates: bool) -> FlowSet {
-    let hosts = topology.hosts;
-    let view = HostView {
-        hosts,
-        leaf_of: (0..hosts).map(|host| topology.edge_switch(host).0).collect(),
-        group_of: vec![0; hosts as usize],
-        host_key: (0..u64::from(hosts)).collect(),
-        nic_rate: vec![Rate::gbps(400); hosts as usize],
-        oversubscription: 1.0,
-        flow_memory: u64::MAX,
-        low_diameter: None,
-        servers: None,
-        templates,
-        classes: vec!["data".into()],
-    };
+    let view = HostView { templates, ..host_view(topology) };
     let named = |(number, (kind, keys)): (usize, &Kind<'_>)| {
         let mut parameters = WorkloadParameters::named(kind).expect("a kind");
         for (key, value) in *keys {

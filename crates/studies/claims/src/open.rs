@@ -2,7 +2,7 @@
 
 use anabranch_scenario::tree::Place;
 
-/// Parameter without a value in the paper, and the values to try in place of ours.
+/// Parameter without a value in the paper, and the values to try instead of ours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenParameter {
     /// Dotted key of the scenario.

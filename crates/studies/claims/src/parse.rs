@@ -287,7 +287,7 @@ fn study(section: Section<'_>) -> Result<Study, ScenarioError> {
 fn open(section: Section<'_>) -> Result<OpenParameter, ScenarioError> {
     let mut table = Table::new(section);
     let key = table.need("key")?;
-    let missing = table.error("`values` is missing: a list of values to try in place of ours");
+    let missing = table.error("`values` is missing: a list of values to try instead of ours");
     let values = table.texts("values")?.filter(|values| !values.is_empty()).ok_or(missing)?;
     let why = table.need("why")?;
     table.section.finish(&["key", "values", "why"])?;

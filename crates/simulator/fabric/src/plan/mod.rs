@@ -31,7 +31,7 @@ use anabranch_lb::registry::{PacketScope, TagKind};
 use anabranch_topology::{Fault, LinkId, NodeId, Topology};
 use anabranch_transport::Network;
 use anabranch_units::{Rate, Time};
-use anabranch_workload::{Flow, FlowSet, Medium, Start, TriggerKind};
+use anabranch_workload::{Flow, FlowSet, GroupTemplate, Medium, Start, TriggerKind};
 use cells::CellPlan;
 use scale_up::ScaleUpPlan;
 use std::ops::Range;
@@ -162,11 +162,10 @@ impl<'a> Plan<'a> {
             )));
         }
         let max_bytes = u64::from(u32::MAX) * setup.transport.mtu();
-        if let Some(number) = setup.flows.flows.iter().position(|flow| flow.size > max_bytes) {
-            let size = setup.flows.flows[number].size;
-            return Err(RunError::Setup(format!(
-                "flow {number} has {size} B; at most {max_bytes} B, 2^32 - 1 packets, fit"
-            )));
+        let of_groups = setup.flows.templates.iter().flat_map(GroupTemplate::of_ranks);
+        if let Some(flow) = setup.flows.flows.iter().chain(of_groups).find(|flow| flow.size > max_bytes) {
+            let size = flow.size;
+            return Err(RunError::Setup(format!("a flow has {size} B; at most {max_bytes} B, 2^32 - 1 packets, fit")));
         }
         let (out, back) = match setup.fabric.base_rtt {
             BaseRtt::PacketAndAck => (wire_mtu, ack_size),

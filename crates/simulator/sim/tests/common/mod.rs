@@ -14,8 +14,8 @@ use anabranch_transport::{
     roce::{RoceParameters, RoceTransport},
     uet::{UetParameters, UetTransport},
 };
-use anabranch_units::Time;
-use anabranch_workload::{Flow, FlowSet, Start, WorkloadInfo};
+use anabranch_units::{Rate, Time};
+use anabranch_workload::{Flow, FlowSet, HostView, Start, WorkloadInfo};
 
 /// Picoseconds of a packet of 4096 B with 64 B of headers at 400 Gb/s.
 pub const WIRE: u64 = 4160 * 20;
@@ -23,6 +23,24 @@ pub const WIRE: u64 = 4160 * 20;
 pub const ACK: u64 = 64 * 20;
 /// Delay of a link in picoseconds.
 pub const DELAY: u64 = 1_000_000;
+
+/// What workloads are generated for: hosts of 400 Gb/s without servers.
+pub fn host_view(topology: &Topology) -> HostView {
+    let hosts = topology.hosts;
+    HostView {
+        hosts,
+        leaf_of: (0..hosts).map(|host| topology.edge_switch(host).0).collect(),
+        group_of: vec![0; hosts as usize],
+        host_key: (0..u64::from(hosts)).collect(),
+        nic_rate: vec![Rate::gbps(400); hosts as usize],
+        oversubscription: 1.0,
+        flow_memory: u64::MAX,
+        low_diameter: None,
+        servers: None,
+        templates: false,
+        classes: vec!["data".into()],
+    }
+}
 
 pub fn text(text: &str) -> Raw {
     Raw::Text(text.into())
