@@ -17,10 +17,10 @@ use anabranch_scenario::{
 };
 use anabranch_study::{
     Observer,
-    compare::{Permission, Request, take_directory},
+    compare::{Permission, Request},
     hold::Hold,
     pcap::{Captured, Captures},
-    results::{free_for_a_run, run_into},
+    results::{run_into, take_for_a_run},
 };
 use std::path::Path;
 
@@ -58,8 +58,7 @@ pub(crate) fn run(arguments: &Run, backends: &[&'static BackendEntry]) -> Result
 
 fn run_on(arguments: &Run, scenario: &Scenario, backend: &'static BackendEntry) -> Result<(), Failure> {
     let directory = directory(&arguments.options, &stem(scenario, backend), scenario.hash())?;
-    let removed = free_for_a_run(&directory, scenario, backend, arguments.replace)?;
-    let taken = take_directory(&directory)?;
+    let (taken, removed) = take_for_a_run(&directory, scenario, backend, arguments.replace)?;
     let captures = Captures::read(
         &arguments.pcap,
         arguments.replace,

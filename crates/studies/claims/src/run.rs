@@ -11,8 +11,8 @@ use super::{
     text,
 };
 use anabranch_report::{
-    FailedRun, Manifest, OutputDir, SweepRun, create_store, failed_file, is_complete_run, read_limits_file,
-    read_summary, store_directory, write_claims, write_limits_file,
+    FailedRun, Manifest, OutputDir, SweepRun, create_store, failed_file, is_complete_run, read_limits_file, read_summary,
+    store_directory, write_claims, write_limits_file,
 };
 use anabranch_scenario::{
     backend::{BackendEntry, SIMULATOR},
@@ -352,7 +352,11 @@ impl Reproduction {
     }
 
     fn write(&self, directory: &Path, outcome: &ReproductionOutcome) -> Result<(), RunError> {
-        create_store(directory, VERSION, REPRODUCE)?;
+        // Other processes may fill the same store, and write over the same folders.
+        Store::open_with(directory, REPRODUCE)?.alone(|| self.write_alone(directory, outcome))
+    }
+
+    fn write_alone(&self, directory: &Path, outcome: &ReproductionOutcome) -> Result<(), RunError> {
         let output = OutputDir::open(directory)?;
         for paper in &outcome.papers {
             let place = self.folder(directory, paper.paper);

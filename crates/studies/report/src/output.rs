@@ -87,6 +87,23 @@ impl OutputDir {
         Ok(OutputDir { path: path.to_path_buf(), manifest: Manifest::read(path)?, inputs, also: vec![] })
     }
 
+    /// Opens a directory and applies `check`, anew whenever another process has changed the manifest in the meantime.
+    ///
+    /// # Errors
+    /// Those of `open` and `check`.
+    pub fn settled<T, E>(
+        open: impl Fn() -> Result<OutputDir, E>,
+        check: impl Fn(&OutputDir) -> Result<T, E>,
+    ) -> Result<(OutputDir, T), E> {
+        loop {
+            let output = open()?;
+            let checked = check(&output);
+            if open()?.manifest == output.manifest {
+                return checked.map(|checked| (output, checked));
+            }
+        }
+    }
+
     /// Adds `names`, from another source than the manifest, to the files that belong to the results.
     #[must_use]
     pub fn with(mut self, names: &[&'static str]) -> Self {

@@ -291,6 +291,25 @@ mod tests {
         assert_eq!(fs::read_to_string(path.join("trace.csv")).unwrap(), "foreign");
     }
 
+    /// Another process writes its first files while this one checks the directory.
+    #[test]
+    fn files_of_a_process_that_begins_meanwhile_are_no_foreign_ones() {
+        let folder = anabranch_testkit::folder();
+        let path = folder.join("out");
+        let tries = std::cell::Cell::new(0);
+        let check = |output: &OutputDir| {
+            tries.set(tries.get() + 1);
+            if tries.get() == 1 {
+                let mut other = staging(&path);
+                other.write_all("a", "1").unwrap();
+                other.publish(manifest()).unwrap();
+            }
+            output.admit(["a", MANIFEST])
+        };
+        let (output, ()) = OutputDir::settled(|| OutputDir::open(&path), check).unwrap();
+        assert_eq!((tries.get(), output.manifest().is_some()), (2, true));
+    }
+
     #[test]
     fn leftovers_of_killed_process_are_removed() {
         let folder = anabranch_testkit::folder();

@@ -231,10 +231,12 @@ impl ComparePlan {
         observer: &dyn Observer,
     ) -> Result<Compared, RunError> {
         self.check(observer)?;
-        let output = comparison_output(directory, Inputs::of(scenario.inputs()))?;
-        self.ask(&output, permission, observer)?;
+        let open = || comparison_output(directory, Inputs::of(scenario.inputs())).map_err(input_error);
+        let (output, taken) = OutputDir::settled(open, |output| {
+            self.ask(output, permission, observer)?;
+            take_directory(directory)
+        })?;
         let threads = self.backend.threads(scenario, threads);
-        let taken = take_directory(directory)?;
         self.move_replaced_aside(&output, observer).map_err(|error| directory_error(directory, &error))?;
         self.move_others_aside(directory).map_err(|error| directory_error(directory, &error))?;
         let execution = Execution {

@@ -1,7 +1,7 @@
 //! Runs one scenario from its setup to a directory of results.
 
 use crate::{
-    compare::Taken,
+    compare::{Taken, take_directory},
     hold::Hold,
     input_error,
     pcap::{Captured, Captures},
@@ -123,26 +123,29 @@ impl Ran {
     }
 }
 
-/// Checks that a run's results may be written to `directory`.
+/// Takes `directory` for the results of one run.
 ///
 /// Results of another scenario are replaced only with `replace`; those of a comparison or a sweep, and foreign files,
-/// never. Returns the files of another scenario that would be removed.
+/// never. Returns the files of another scenario that would be removed too.
 ///
 /// # Errors
 /// [`ScenarioError`] that names what is in the way.
-pub fn free_for_a_run(
+pub fn take_for_a_run(
     directory: &Path,
     scenario: &Scenario,
     backend: &BackendEntry,
     replace: bool,
-) -> Result<Vec<String>, ScenarioError> {
-    let output = OutputDir::keeping(directory, Inputs::of(scenario.inputs())).map_err(input_error)?;
-    let removed = free(&output, scenario.hash(), backend, replace)?;
-    output.admit_results(&["summary.json"]).map_err(input_error)?;
-    Ok(removed)
+) -> Result<(Taken, Vec<String>), ScenarioError> {
+    let open = || OutputDir::keeping(directory, Inputs::of(scenario.inputs())).map_err(input_error);
+    let (_, taken) = OutputDir::settled(open, |output| {
+        let removed = free(output, scenario.hash(), backend, replace)?;
+        output.admit_results(&["summary.json"]).map_err(input_error)?;
+        Ok((take_directory(directory)?, removed))
+    })?;
+    Ok(taken)
 }
 
-/// As [`free_for_a_run`], for a run with this hash.
+/// As [`take_for_a_run`], for a run with this hash.
 fn free(output: &OutputDir, hash: u64, backend: &BackendEntry, replace: bool) -> Result<Vec<String>, ScenarioError> {
     let name = output.path().display();
     let Some(there) = output.manifest() else { return Ok(Vec::new()) };

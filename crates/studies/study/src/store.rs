@@ -8,6 +8,7 @@ use crate::{
     compare::directory_error,
     input_error,
     lock::{Lock, is_unsupported, lock_directory},
+    results::RunError,
 };
 use anabranch_report::{
     FailedRun, Manifest, create_store, damage,
@@ -292,6 +293,15 @@ impl Store {
                 Err(error) => return Err(self.refused(&error)),
             }
         }
+    }
+
+    /// As [`Store::exclusive`], during `write`.
+    ///
+    /// # Errors
+    /// Those of `write`; [`ScenarioError`] where the lock cannot be made.
+    pub fn alone<T>(&self, write: impl FnOnce() -> Result<T, RunError>) -> Result<T, RunError> {
+        let _alone = self.exclusive()?;
+        write()
     }
 
     fn remove_leftovers(&self) {

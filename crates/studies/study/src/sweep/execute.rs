@@ -188,13 +188,8 @@ impl Sweep {
 
     /// Refuses foreign files. Files of the same sweep, begun by another process, are listed by a newer manifest.
     fn admit(&self, directory: &Path) -> Result<(), RunError> {
-        loop {
-            let output = store_output(directory, Inputs::of(self.inputs()))?;
-            let Err(error) = output.admit_results(&sweep_files()) else { return Ok(()) };
-            if OutputDir::open(directory)?.manifest() == output.manifest() {
-                return Err(error.into());
-            }
-        }
+        let open = || store_output(directory, Inputs::of(self.inputs()));
+        Ok(OutputDir::settled(open, |output| output.admit_results(&sweep_files())).map(drop)?)
     }
 
     /// Sets up the first run of each point whole, and checks the load balancers of the others on its graph.
