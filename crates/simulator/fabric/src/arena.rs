@@ -42,12 +42,21 @@ struct Beside {
     longest: u64,
 }
 
+/// Where the packets of a run note their waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    None,
+    /// In the first words of the header.
+    Packet,
+    /// A switch scheme needs all words of the header.
+    Beside,
+}
+
 /// What the packets of a run note of their waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Attribution {
-    on: bool,
-    /// A switch scheme needs all words of the header.
-    wide: bool,
+    waits: Place,
     /// Queues can be paused.
     pauses: bool,
 }
@@ -55,11 +64,16 @@ pub(crate) struct Attribution {
 impl Attribution {
     pub(crate) fn new(plan: &Plan<'_>) -> Self {
         let wide = plan.balancers.iter().any(|balancer| balancer.switch.capabilities().fills_header());
-        Attribution { on: plan.measure.attribution, wide, pauses: plan.fabric.pfc }
+        let waits = match (plan.measure.attribution, wide) {
+            (false, _) => Place::None,
+            (true, false) => Place::Packet,
+            (true, true) => Place::Beside,
+        };
+        Attribution { waits, pauses: plan.fabric.pfc }
     }
 
     fn beside(self) -> bool {
-        self.on && (self.wide || self.pauses)
+        self.waits == Place::Beside || self.waits == Place::Packet && self.pauses
     }
 }
 
@@ -239,13 +253,15 @@ impl Packets {
     /// Notes that a packet has left a queue after `hop`; `order` is that of the arrivals over the queue's link.
     #[inline(always)]
     pub(crate) fn leave(&mut self, id: PacketId, hop: u64, order: u32) {
-        if !self.attribution.on || self[id].kind != Kind::Data {
-            return;
-        }
-        if self.attribution.wide {
-            return self.leave_beside(id, hop, order);
+        match self.attribution.waits {
+            Place::Packet => {}
+            Place::Beside => return self.leave_beside(id, hop, order),
+            Place::None => return,
         }
         let packet = &mut self[id];
+        if packet.kind != Kind::Data {
+            return;
+        }
         let (waited, longest) = (packet.head.wide(0), packet.head.wide(1));
         packet.held_by = if hop > longest { order } else { packet.held_by };
         packet.head.set_wide(0, waited + hop);
@@ -254,7 +270,8 @@ impl Packets {
 
     #[cold]
     fn leave_beside(&mut self, id: PacketId, hop: u64, order: u32) {
-        let Some(beside) = self.beside_mut(id) else { return };
+        let is_data = self[id].kind == Kind::Data;
+        let Some(beside) = self.beside_mut(id).filter(|_| is_data) else { return };
         beside.waited += hop;
         if hop > beside.longest {
             beside.longest = hop;
@@ -281,13 +298,21 @@ impl Packets {
     /// Returns the waits of a data packet; none where delays are not attributed.
     #[inline]
     pub(crate) fn waits(&self, id: PacketId) -> Waits {
-        let Attribution { on, wide, .. } = self.attribution;
-        if !on {
-            return Waits::default();
+        let waited = self.waited(id);
+        waited.map_or_else(Waits::default, |waited| Waits {
+            waited,
+            paused: self.beside(id).paused,
+            order: self[id].held_by,
+        })
+    }
+
+    #[inline]
+    fn waited(&self, id: PacketId) -> Option<u64> {
+        match self.attribution.waits {
+            Place::Packet => Some(self[id].head.wide(0)),
+            Place::Beside => Some(self.beside(id).waited),
+            Place::None => None,
         }
-        let (packet, beside) = (&self[id], self.beside(id));
-        let waited = if wide { beside.waited } else { packet.head.wide(0) };
-        Waits { waited, paused: beside.paused, order: packet.held_by }
     }
 
     /// Returns the waits of the data packet that a packet is a reply to.
@@ -300,12 +325,9 @@ impl Packets {
     /// Lets the reply in the slot of a data packet have its waits, or the time at which it completed its flow.
     #[inline]
     pub(crate) fn hand_over(&self, id: PacketId, reply: &mut Packet) {
-        if !self.attribution.on {
-            return;
-        }
-        match self[id].completed_at() {
-            Some(time) => reply.complete(time),
-            None => reply.set_reply_waits(self.waits(id).waited, self[id].held_by),
+        if let Some(waited) = self.waited(id) {
+            let packet = &self[id];
+            reply.set_reply_waits(packet.completed_at().unwrap_or(waited), packet.held_by);
         }
     }
 
@@ -403,7 +425,7 @@ mod tests {
     /// are under way and of the slots that a thread keeps.
     #[test]
     fn slots_return_to_the_thread_that_sends() {
-        let arena = Arena::new(Attribution { on: true, wide: true, pauses: true });
+        let arena = Arena::new(Attribution { waits: Place::Beside, pauses: true });
         let (mut sender, mut receiver) = (Packets::new(Arc::clone(&arena)), Packets::new(arena));
         for round in 0..100 {
             let sent: Vec<PacketId> = (0..2_000).map(|psn| sender.insert(packet(round * 2_000 + psn))).collect();
@@ -432,15 +454,15 @@ mod tests {
 
     #[test]
     fn waits_follow_a_swap() {
-        for wide in [false, true] {
-            let mut packets = Packets::new(Arena::new(Attribution { on: true, wide, pauses: true }));
+        for place in [Place::Packet, Place::Beside] {
+            let mut packets = Packets::new(Arena::new(Attribution { waits: place, pauses: true }));
             let (a, b) = (packets.insert(packet(1)), packets.insert(packet(2)));
             packets.leave(a, 5, 7);
             packets.resume(a, 3);
             packets.swap(a, b);
             assert_eq!((packets[a].psn, packets[b].psn), (2, 1));
             let waits = Waits { waited: 5, paused: 3, order: 7 };
-            assert_eq!((packets.waits(a), packets.waits(b)), (Waits::default(), waits), "{wide}");
+            assert_eq!((packets.waits(a), packets.waits(b)), (Waits::default(), waits), "{place:?}");
             let c = packets.place();
             packets.remove(b);
             assert_eq!((packets.insert(packet(3)), packets.waits(b)), (b, Waits::default()));
@@ -451,8 +473,8 @@ mod tests {
     /// Joins at 10, paused from 15 to 18, leaves at 30: 20 waited, 3 of them paused; then 5, and 20 again: the first holds.
     #[test]
     fn waits_are_split_by_hand() {
-        for wide in [false, true] {
-            let mut packets = Packets::new(Arena::new(Attribution { on: true, wide, pauses: true }));
+        for waits in [Place::Packet, Place::Beside] {
+            let mut packets = Packets::new(Arena::new(Attribution { waits, pauses: true }));
             let (mut times, port) = (PausedTimes::new(2, 1), PortId(1));
             let id = packets.insert(packet(1));
             packets.join(id, times.before(port, 0, 10));
@@ -479,7 +501,7 @@ mod tests {
     /// A probe has its time of sending where data has its waits.
     #[test]
     fn probes_have_no_waits() {
-        let mut packets = Packets::new(Arena::new(Attribution { on: true, ..Attribution::default() }));
+        let mut packets = Packets::new(Arena::new(Attribution { waits: Place::Packet, ..Attribution::default() }));
         let mut probe = Packet { kind: Kind::Probe, ..packet(1) };
         probe.head.set_wide(0, 77);
         let id = packets.insert(probe);

@@ -11,8 +11,8 @@ use super::{
     text,
 };
 use anabranch_report::{
-    FailedRun, Manifest, OutputDir, SweepRun, create_store, failed_file, is_complete_run, read_limits_file, read_summary,
-    store_directory, write_claims, write_limits_file,
+    FailedRun, Manifest, OutputDir, SweepRun, create_store, failed_file, is_complete_run, read_limits_file,
+    read_summary, store_directory, write_claims, write_limits_file,
 };
 use anabranch_scenario::{
     backend::{BackendEntry, SIMULATOR},

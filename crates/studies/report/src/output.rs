@@ -87,7 +87,7 @@ impl OutputDir {
         Ok(OutputDir { path: path.to_path_buf(), manifest: Manifest::read(path)?, inputs, also: vec![] })
     }
 
-    /// Opens a directory and applies `check`, anew whenever another process has changed the manifest in the meantime.
+    /// Opens a directory and applies `check`, again whenever another process has changed the manifest in the meantime.
     ///
     /// # Errors
     /// Those of `open` and `check`.

@@ -92,7 +92,7 @@ impl Senders {
             pairs,
             max_pairs: pairs,
             watch: plan.measure.series_flows.binary_search(&number.0).map_or(u32::MAX, |index| index as u32),
-            timeline: plan.measure.attribution.then(|| Box::new(Timeline::new())),
+            timeline: plan.measure.attribution.then(|| Box::new(Timeline::new(info.packets))),
         };
         let slot = Slot(nics.flows.insert(Flow::new(sender, number.0, scheme_slot, time, sending)) as u32);
         *self.slots.at_mut(number.0) = slot;
@@ -110,6 +110,9 @@ impl Senders {
         nics.catch_up(cx, host);
         let (plan, time) = (cx.plan, Time::from_ps(cx.now));
         let flow = &mut nics.flows[slot.at()];
+        if let Some(timeline) = &flow.of.timeline {
+            timeline.prefetch();
+        }
         let path_rtt = flow.of.path_rtt(packet.tag);
         let scheme = nics.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
         let attributes_loss = packet.flags & LAST_HOP == 0 || plan.transports.main().reports_last_hop_trims();

@@ -1,6 +1,7 @@
 //! Timeline of a flow at its sender: what kept its packets from leaving, from the first one on.
 
 use super::Waits;
+use crate::prefetch::prefetch;
 use std::collections::VecDeque;
 
 /// Retransmissions that a flow remembers; all that follow its last byte must be among them.
@@ -34,6 +35,7 @@ const LINKS: usize = 3;
 /// Time per link, of those that account for most of it: exact for the host's own link; a lower bound for others, short
 /// by at most a quarter of all time (Misra and Gries, 1982).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub(crate) struct TopLinks {
     host: u64,
     times: [u64; LINKS],
@@ -43,13 +45,13 @@ pub(crate) struct TopLinks {
 impl TopLinks {
     #[inline]
     fn add(&mut self, order: u32, time: u64) {
-        let held = |index: &usize| self.times[*index] > 0 && self.orders[*index] == order;
-        match (0..LINKS).find(held) {
+        match self.orders.iter().position(|held| *held == order) {
             Some(index) => self.times[index] += time,
             None => self.replace(order, time),
         }
     }
 
+    #[inline(never)]
     fn replace(&mut self, order: u32, time: u64) {
         let least = self.times.into_iter().min().unwrap_or(0);
         let cut = least.min(time);
@@ -69,17 +71,19 @@ impl TopLinks {
     }
 }
 
-/// What a flow's packets waited for, between its first transmission and the last so far.
+/// What a flow's packets waited for, between its first transmission and the last so far. Those that most packets add to come
+/// first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 struct Sums {
+    sender: u64,
+    queue: u64,
+    links: TopLinks,
+    pause: u64,
     /// Start of the first transmission.
     started: u64,
-    queue: u64,
-    pause: u64,
     timeout: u64,
     nack: u64,
-    sender: u64,
-    links: TopLinks,
 }
 
 impl Sums {
@@ -87,17 +91,19 @@ impl Sums {
     #[inline]
     fn wait(&mut self, span: u64, waits: &Waits) -> u64 {
         let queue = span.min(waits.queued());
-        let pause = (span - queue).min(waits.paused);
-        self.queue += queue;
-        self.pause += pause;
         if queue > 0 {
+            self.queue += queue;
             self.links.add(waits.order, queue);
+        }
+        let pause = (span - queue).min(waits.paused);
+        if pause > 0 {
+            self.pause += pause;
         }
         span - queue - pause
     }
 
     fn waited(&self) -> u64 {
-        self.queue + self.pause + self.timeout + self.nack + self.sender
+        self.sender + self.queue + self.pause + self.timeout + self.nack
     }
 }
 
@@ -120,84 +126,145 @@ impl Record {
     }
 }
 
-/// The first line of the processor's cache has what every packet and every reply changes.
-#[derive(Clone, Debug)]
-#[repr(align(64))]
-pub(crate) struct Timeline {
-    /// End of the flow's last transmission.
-    at: u64,
-    /// Pauses of the host's link up to the last transmission, or up to the last event that unblocked the flow.
-    paused: u64,
-    /// Last event that unblocked the flow, since its last packet.
-    unblocked: Option<(u64, Cause)>,
-    sums: Sums,
-    /// Time of each of the last retransmissions, and the record before it.
-    retransmissions: VecDeque<(u64, Record)>,
-    /// Time of the last retransmission that is no longer among them.
+/// What unblocked a flow last; [`Waits`] beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Unblocked {
+    /// Nothing since its last packet.
+    Not,
+    Start,
+    Reply,
+    Nack,
+    Timeout,
+}
+
+/// Retransmissions that may turn out to be superfluous: those after the first transmission of all packets.
+#[derive(Clone, Debug, Default)]
+struct Retransmissions {
+    /// Time of each of the last ones, and the record before it.
+    last: VecDeque<(u64, Record)>,
+    /// Time of the last one that is no longer among them.
     forgotten: Option<u64>,
 }
 
+/// The first line of the processor's cache has what every packet and every reply changes, the second what waits in queues add to.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Timeline {
+    /// End of the flow's last transmission.
+    at: u64,
+    /// Time of the last event that unblocked the flow.
+    unblocked_at: u64,
+    waits: Waits,
+    /// Packets that were never sent.
+    unsent: u32,
+    unblocked: Unblocked,
+    sums: Sums,
+    /// Pauses of the host's link up to the last transmission, or up to the last event that unblocked the flow.
+    paused: u64,
+    retransmissions: Option<Box<Retransmissions>>,
+}
+
 impl Timeline {
-    pub(crate) fn new() -> Self {
+    /// Creates the timeline of a flow of this many packets.
+    pub(crate) fn new(packets: u64) -> Self {
         Timeline {
             at: 0,
-            paused: 0,
-            unblocked: None,
+            unblocked_at: 0,
+            waits: Waits::default(),
+            // No flow has more.
+            unsent: packets.try_into().unwrap_or(u32::MAX),
+            unblocked: Unblocked::Not,
             sums: Sums::default(),
-            retransmissions: VecDeque::new(),
-            forgotten: None,
+            paused: 0,
+            retransmissions: None,
         }
+    }
+
+    /// Fetches the lines of the processor's cache that a reply and the next packet change.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        prefetch(&self.at);
+        prefetch(&self.sums.links);
     }
 
     /// Notes that the flow may go on sending after an event at `now`; the host's link has been paused for `paused`.
     #[inline]
     pub(crate) fn unblock(&mut self, now: u64, cause: Cause, paused: u64) {
         if now > self.at {
-            self.unblocked = Some((now, cause));
+            self.unblocked_at = now;
+            self.unblocked = match cause {
+                Cause::Start => Unblocked::Start,
+                Cause::Timeout => Unblocked::Timeout,
+                Cause::Reply(waits) => {
+                    self.waits = waits;
+                    Unblocked::Reply
+                }
+                Cause::Nack(waits) => {
+                    self.waits = waits;
+                    Unblocked::Nack
+                }
+            };
+            self.note_pauses(paused);
+        }
+    }
+
+    /// The duration never falls: without pauses its line of the cache is not touched.
+    #[inline]
+    fn note_pauses(&mut self, paused: u64) {
+        if paused > 0 {
             self.paused = paused;
         }
     }
 
     /// Starts with the first packet, which leaves from `start` to `end`.
     pub(crate) fn first(&mut self, start: u64, end: u64, paused: u64) {
-        (self.at, self.unblocked, self.paused) = (end, None, paused);
+        (self.at, self.unblocked, self.paused) = (end, Unblocked::Not, paused);
         self.sums = Sums { started: start, ..Sums::default() };
+        self.unsent = self.unsent.saturating_sub(1);
     }
 
     /// Adds a packet that leaves from `start` to `end`. Pacing and scheme let it leave from `ready` on; the host's link
     /// has been paused for `paused`.
     #[inline]
     pub(crate) fn send(&mut self, start: u64, end: u64, ready: u64, paused: u64, retransmission: bool) {
-        if retransmission {
-            self.remember(start);
+        match retransmission {
+            true if self.unsent == 0 => self.remember(start),
+            true => {}
+            false => self.unsent = self.unsent.saturating_sub(1),
         }
         if start > self.at {
             self.wait(start, ready, paused, retransmission);
         }
-        (self.at, self.paused) = (end, paused);
+        self.at = end;
+        self.note_pauses(paused);
     }
 
     /// Adds the time from the last transmission to the next, at `start`.
     #[inline]
     fn wait(&mut self, start: u64, ready: u64, paused: u64, retransmission: bool) {
         let (mut from, sums) = (self.at, &mut self.sums);
-        if let Some((now, cause)) = self.unblocked.take() {
-            let span = now - from;
-            from = now;
-            match cause {
-                Cause::Timeout => sums.timeout += span,
-                Cause::Nack(_) if retransmission => sums.nack += span,
-                Cause::Start => sums.sender += span,
-                Cause::Reply(waits) | Cause::Nack(waits) => sums.sender += sums.wait(span, &waits),
+        let unblocked = std::mem::replace(&mut self.unblocked, Unblocked::Not);
+        if unblocked != Unblocked::Not {
+            let span = self.unblocked_at - from;
+            from = self.unblocked_at;
+            match unblocked {
+                Unblocked::Timeout => sums.timeout += span,
+                Unblocked::Nack if retransmission => sums.nack += span,
+                Unblocked::Reply | Unblocked::Nack => sums.sender += sums.wait(span, &self.waits),
+                Unblocked::Start | Unblocked::Not => sums.sender += span,
             }
         }
         let ready = ready.max(from).min(start);
         sums.sender += ready - from;
-        let pause = (start - ready).min(paused - self.paused);
-        let queue = start - ready - pause;
-        sums.pause += pause;
-        sums.queue += queue;
-        sums.links.host += queue;
+        let blocked = start - ready;
+        if blocked > 0 {
+            let pause = if paused > 0 { blocked.min(paused - self.paused) } else { 0 };
+            let queue = blocked - pause;
+            sums.pause += pause;
+            sums.queue += queue;
+            sums.links.host += queue;
+        }
     }
 
     fn record(&self) -> Record {
@@ -206,23 +273,32 @@ impl Timeline {
 
     #[cold]
     fn remember(&mut self, start: u64) {
-        if self.retransmissions.len() == MAX_RETRANSMISSIONS {
-            self.forgotten = self.retransmissions.pop_front().map(|(time, _)| time);
+        let record = self.record();
+        let Retransmissions { last, forgotten } = self.retransmissions.get_or_insert_default().as_mut();
+        if last.len() == MAX_RETRANSMISSIONS {
+            *forgotten = last.pop_front().map(|(time, _)| time);
         }
-        self.retransmissions.push_back((start, self.record()));
+        last.push_back((start, record));
     }
 
     /// Returns the record up to `done`, when the flow was complete; later packets were superfluous retransmissions.
     /// `None`: there were too many of them.
     pub(crate) fn until(&self, done: u64) -> Option<Record> {
-        if self.forgotten.is_some_and(|time| time > done) {
+        let Some(Retransmissions { last, forgotten }) = self.retransmissions.as_deref() else {
+            return Some(self.record());
+        };
+        if forgotten.is_some_and(|time| time > done) {
             return None;
         }
-        let superfluous = self.retransmissions.iter().find(|(time, _)| *time > done);
+        let superfluous = last.iter().find(|(time, _)| *time > done);
         Some(superfluous.map_or(self.record(), |(_, before)| *before))
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<Self>() + self.retransmissions.capacity() * size_of::<(u64, Record)>()
+        let remembered = self
+            .retransmissions
+            .as_deref()
+            .map_or(0, |all| size_of::<Retransmissions>() + all.last.capacity() * size_of::<(u64, Record)>());
+        size_of::<Self>() + remembered
     }
 }
