@@ -2,11 +2,10 @@
 
 use super::{
     kind::{Kind, Scale},
-    pods::{Cabling, Tree, counts},
+    pods::{Tree, counts, tree_parameters},
 };
 use crate::{TopologyError, graph::Graph};
-use anabranch_settings::{About, parameters};
-use anabranch_units::{Rate, Time};
+use anabranch_settings::About;
 
 pub(crate) const ABOUT: About = About {
     name: "clos",
@@ -15,7 +14,7 @@ pub(crate) const ABOUT: About = About {
     description: "",
 };
 
-parameters! {
+tree_parameters! {
     /// A three-tier Clos network. The oversubscription of a tier follows from the numbers of its links.
     pub struct ClosParameters {
         /// Number of pods.
@@ -32,19 +31,7 @@ parameters! {
         cores: u64 = 16, source "ours";
         /// Parallel cables between a spine and a core.
         links_per_core: u64 = 1, source "ours";
-        /// Rate of every link.
-        link_rate: Rate = Rate::gbps(400), source "arXiv 2407.21783, section 3.3.1";
-        /// Rate of links to hosts; "": as `link_rate`.
-        host_link_rate: Option<Rate> = None, source "ours";
-        /// Rate of links to cores; "": as `link_rate`.
-        core_link_rate: Option<Rate> = None, source "ours";
-        /// Delay of every link.
-        link_delay: Time = Time::from_ns(500), source "ours";
-        /// Delay of links to hosts; "": as `link_delay`.
-        host_link_delay: Option<Time> = None, source "ours";
-        /// Time a packet spends in a switch before it reaches its output port.
-        switch_latency: Time = Time::from_ns(500), source "ours";
-    }
+    } link_rate source "arXiv 2407.21783, section 3.3.1"
 }
 
 impl ClosParameters {
@@ -80,14 +67,6 @@ impl Kind for ClosParameters {
     fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Graph, TopologyError> {
         let tree = self.tree()?;
         let (per_leaf, per_pod) = (self.hosts_per_leaf as u32, self.leaves_per_pod as u32);
-        let cabling = Cabling {
-            link_rate: self.link_rate,
-            host_link_rate: self.host_link_rate,
-            core_link_rate: self.core_link_rate,
-            link_delay: self.link_delay,
-            host_link_delay: self.host_link_delay,
-            switch_latency: self.switch_latency,
-        };
-        tree.build(&cabling, None, |host| host / per_leaf, |leaf| leaf / per_pod)
+        tree.build(&self.cabling(), None, |host| host / per_leaf, |leaf| leaf / per_pod)
     }
 }

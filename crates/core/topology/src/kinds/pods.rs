@@ -50,6 +50,48 @@ pub(super) struct Cabling {
     pub(super) switch_latency: Time,
 }
 
+/// Declares the parameters of a tree of up to three tiers: its own, then rates and delays of its cables, which
+/// `cabling()` returns. `link_rate` has a source of its own.
+macro_rules! tree_parameters {
+    ($(#[doc = $title:literal])* pub struct $name:ident {
+        $($(#[doc = $meaning:literal])+ $field:ident: $kind:ty = $default:expr, source $source:literal;)*
+    } link_rate source $rate_source:literal) => {
+        anabranch_settings::parameters! {
+            $(#[doc = $title])*
+            pub struct $name {
+                $($(#[doc = $meaning])+ $field: $kind = $default, source $source;)*
+                /// Rate of every link.
+                link_rate: anabranch_units::Rate = anabranch_units::Rate::gbps(400), source $rate_source;
+                /// Rate of links to hosts; "": as `link_rate`.
+                host_link_rate: Option<anabranch_units::Rate> = None, source "ours";
+                /// Rate of links to cores; "": as `link_rate`.
+                core_link_rate: Option<anabranch_units::Rate> = None, source "ours";
+                /// Delay of every link.
+                link_delay: anabranch_units::Time = anabranch_units::Time::from_ns(500), source "ours";
+                /// Delay of links to hosts; "": as `link_delay`.
+                host_link_delay: Option<anabranch_units::Time> = None, source "ours";
+                /// Time a packet spends in a switch before it reaches its output port.
+                switch_latency: anabranch_units::Time = anabranch_units::Time::from_ns(500), source "ours";
+            }
+        }
+
+        impl $name {
+            fn cabling(&self) -> $crate::kinds::pods::Cabling {
+                $crate::kinds::pods::Cabling {
+                    link_rate: self.link_rate,
+                    host_link_rate: self.host_link_rate,
+                    core_link_rate: self.core_link_rate,
+                    link_delay: self.link_delay,
+                    host_link_delay: self.host_link_delay,
+                    switch_latency: self.switch_latency,
+                }
+            }
+        }
+    };
+}
+
+pub(super) use tree_parameters;
+
 impl Tree {
     /// Checks the size; `hosts_key` is at fault where there are too many hosts.
     pub(super) fn checked(self, hosts_key: &str) -> Result<Self, TopologyError> {

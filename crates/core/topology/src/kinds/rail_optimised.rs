@@ -2,14 +2,13 @@
 
 use super::{
     kind::{Kind, Scale},
-    pods::{Cabling, Tree, at_most, counts},
+    pods::{Tree, at_most, counts, tree_parameters},
 };
 use crate::{
     TopologyError,
     graph::{Graph, Rails},
 };
-use anabranch_settings::{About, parameters};
-use anabranch_units::{Rate, Time};
+use anabranch_settings::About;
 
 pub(crate) const ABOUT: About = About {
     name: "rail-optimised",
@@ -19,7 +18,7 @@ pub(crate) const ABOUT: About = About {
         cores every pod has spines of its own, and the cores join the pods.",
 };
 
-parameters! {
+tree_parameters! {
     /// A rail-optimised tree. Oversubscription follows: servers_per_pod * host rate to spines * links_per_spine * link rate.
     pub struct RailOptimisedParameters {
         /// Number of servers.
@@ -36,19 +35,7 @@ parameters! {
         cores: u64 = 0, source "ours";
         /// Parallel cables between a spine and a core.
         links_per_core: u64 = 1, source "ours";
-        /// Rate of every link.
-        link_rate: Rate = Rate::gbps(400), source "RA-11333-001: NDR InfiniBand";
-        /// Rate of links to hosts; "": as `link_rate`.
-        host_link_rate: Option<Rate> = None, source "ours";
-        /// Rate of links to cores; "": as `link_rate`.
-        core_link_rate: Option<Rate> = None, source "ours";
-        /// Delay of every link.
-        link_delay: Time = Time::from_ns(500), source "ours";
-        /// Delay of links to hosts; "": as `link_delay`.
-        host_link_delay: Option<Time> = None, source "ours";
-        /// Time a packet spends in a switch before it reaches its output port.
-        switch_latency: Time = Time::from_ns(500), source "ours";
-    }
+    } link_rate source "RA-11333-001: NDR InfiniBand"
 }
 
 /// Returns the number of pods of a rail fabric, and its leaves.
@@ -97,16 +84,8 @@ impl Kind for RailOptimisedParameters {
     fn build(&self, _: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Graph, TopologyError> {
         let tree = self.tree()?;
         let (rails, per_pod, pods) = (self.rails as u32, self.servers_per_pod as u32, self.cores > 0);
-        let cabling = Cabling {
-            link_rate: self.link_rate,
-            host_link_rate: self.host_link_rate,
-            core_link_rate: self.core_link_rate,
-            link_delay: self.link_delay,
-            host_link_delay: self.host_link_delay,
-            switch_latency: self.switch_latency,
-        };
         let leaf_of = |host: u32| host / rails / per_pod * rails + host % rails;
         let group_of = |leaf: u32| if pods { leaf / rails } else { 0 };
-        tree.build(&cabling, Some(Rails { count: rails, are_joined: true }), leaf_of, group_of)
+        tree.build(&self.cabling(), Some(Rails { count: rails, are_joined: true }), leaf_of, group_of)
     }
 }
