@@ -80,6 +80,11 @@ class Run:
         return self.table("job_ranks")
 
     @property
+    def job_steps(self) -> Table:
+        """A row per job, group, repetition and step: its messages, start, end and completion, which flow was last. Only with jobs."""
+        return self.table("job_steps")
+
+    @property
     def job_flows(self) -> Table:
         """Group, repetition, step and ranks of each flow of a job. Only with jobs."""
         return self.table("job_flows")

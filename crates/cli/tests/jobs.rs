@@ -99,6 +99,35 @@ fn rows_of_jobs_follow_from_those_of_flows() {
         let slowdown = (last - first) as f64 / number(job, "ideal_ps") as f64;
         assert!((real(job, "slowdown") / slowdown.max(1.0) - 1.0).abs() < 1e-9);
     }
+    // A step lasts from the first start of its messages to the last one received.
+    let mut of_steps: BTreeMap<(u64, u64, u64), Vec<(u64, u64, u64, u64)>> = BTreeMap::new();
+    for label in &labels {
+        let (id, flow) = (number(label, "flow_id"), &flows[number(label, "flow_id") as usize]);
+        let start = number(flow, "start_ps");
+        let received = start + number(flow, "wait_start_ps") + number(flow, "fct_rx_ps");
+        let key = (number(label, "group"), number(label, "repetition"), number(label, "step"));
+        of_steps.entry(key).or_default().push((received, id, number(label, "dst_rank"), start));
+    }
+    let steps = table(&folder, "job_steps");
+    assert_eq!(steps.len(), 16 * 2 * 14);
+    for (row, (key, messages)) in steps.iter().zip(&of_steps) {
+        assert_eq!((number(row, "group"), number(row, "repetition"), number(row, "step")), *key);
+        let start = messages.iter().map(|message| message.3).min().unwrap();
+        let end = messages.iter().map(|message| message.0).max().unwrap();
+        assert_eq!(
+            (number(row, "messages"), number(row, "start_ps"), number(row, "end_ps")),
+            (8, start, end),
+            "{row:?}"
+        );
+        assert_eq!(number(row, "completion_ps"), end - start);
+        let last: Vec<_> = messages.iter().filter(|message| message.0 == end).collect();
+        let found = (number(row, "last_flow"), number(row, "last_rank"));
+        assert!(last.iter().any(|message| (message.1, message.2) == found), "{row:?}");
+        let flow = &flows[found.0 as usize];
+        assert_eq!((&row["last_link"], &row["last_link_ps"]), (&flow["wait_link"], &flow["wait_link_ps"]));
+        let slowdown = (end - start) as f64 / number(row, "ideal_ps") as f64;
+        assert!((real(row, "slowdown") / slowdown - 1.0).abs() < 1e-9);
+    }
     // The summary is over these rows.
     let mut completions: Vec<f64> = jobs.iter().map(|job| number(job, "completion_ps") as f64 / 1e6).collect();
     completions.sort_by(f64::total_cmp);
@@ -130,6 +159,8 @@ fn flows_of_jobs_need_no_rows() {
     many_groups(&folder, 150);
     let (jobs, ranks, flows) = (table(&folder, "jobs"), table(&folder, "job_ranks"), table(&folder, "flows"));
     assert_eq!((jobs.len(), ranks.len(), flows.len()), (150, 150 * 8, 0));
+    let steps = table(&folder, "job_steps");
+    assert!(steps.len() == 150 * 14 && steps.iter().all(|step| number(step, "completion_ps") > 0));
     assert!(!folder.0.join("out/job_flows.csv").exists());
     assert!(jobs.iter().all(|job| number(job, "completion_ps") > 0 && job["last_flow"].is_empty()));
     let summary = folder.json_file("out/summary.json");
@@ -163,6 +194,7 @@ fn errors_have_a_place_and_a_remedy() {
     let folder = Folder::new("jobs-errors");
     folder.file("twice.txt", "0 1 2 3\n4 5 6 1\n");
     folder.file("unknown.txt", "0 1 2 12\n4 5 6 7\n");
+    folder.file("two.goal", "num_ranks 2\nrank 0 {\nsend 9b to 1\n}\nrank 1 {\nrecv 9b from 0\n}\n");
     let scenario = |workload: &str| {
         format!(
             "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 6\n\n[[workload]]\n{workload}\n"
@@ -185,6 +217,12 @@ fn errors_have_a_place_and_a_remedy() {
         ("kind = \"collective\"\nalgorithm = \"halving-doubling\"\nranks = 6", 10, "a power of two"),
         ("kind = \"collective\"\nhosts = \"0..13\"", 9, "host 12 does not exist; hosts are 0 to 11"),
         ("kind = \"training-step\"\nlayers = 0", 9, "found 0, expected 1 or more"),
+        ("kind = \"training-rounds\"\nranks = 14", 9, "found 14, expected at most the 12 hosts"),
+        (
+            "kind = \"file\"\npath = \"two.goal\"\ngroups = 7",
+            10,
+            "7 group(s) of the 2 ranks of two.goal take 14 of 12 hosts",
+        ),
         ("kind = \"training-step\"\nranks = 12", 9, "dp x tp x pp = 2 x 2 x 2 = 8"),
     ] {
         folder.file("wrong.toml", &scenario(workload));

@@ -331,9 +331,9 @@ class Measure(Part):
     """
     Flows with rows in the results: all, or without-jobs: groups of collectives, all-to-alls and training
     steps are made as they start and forgotten as they end, so that memory does not grow with their number.
-    Rows per group and rank remain. Not with [servers], a split_share, an order of its own for each group, or
-    sizes that differ by group, whose flows keep their rows. Simulations only. Takes one of "all" "without-
-    jobs". Default from: ours. Default: "all".
+    Rows per group, rank and step remain. `check` names jobs that keep rows of their flows: with [servers], a
+    split_share, sizes or an order of their own for each group, and GOAL schedules. Simulations only. Takes
+    one of "all" "without-jobs". Default from: ours. Default: "all".
     """
 
     occupancy: bool | None = None

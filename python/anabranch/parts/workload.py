@@ -713,8 +713,8 @@ class AllToAll(Part):
 
     placement: str | None = None
     """
-    Placement of ranks on hosts. Takes "packed", "random", "strided", "rail" or the path of a file with the
-    hosts of each group. Default from: ours; Spritz: random. Default: "packed".
+    Placement of ranks on hosts. Takes "packed", "random", "strided", "across-racks", "rail" or the path of a
+    file with the hosts of each group. Default from: ours; Spritz: random. Default: "packed".
     """
 
     ranks: Literal["all"] | int | None = None
@@ -921,10 +921,10 @@ class Collective(Part):
 
     placement: str | None = None
     """
-    Placement of ranks on hosts: packed (consecutive), random, strided (groups in turn), rail (GPUs of one
-    number in consecutive servers), or a file with the hosts of each group in a line. Takes "packed",
-    "random", "strided", "rail" or the path of a file with the hosts of each group. Default from: ours;
-    Spritz: random. Default: "packed".
+    Placement of ranks on hosts: packed (consecutive), random, strided (groups in turn), across-racks (the
+    first hosts of all racks, then the second ones), rail (GPUs of one number in consecutive servers), or a
+    file with the hosts of each group in a line. Takes "packed", "random", "strided", "across-racks", "rail"
+    or the path of a file with the hosts of each group. Default from: ours; Spritz: random. Default: "packed".
     """
 
     ranks: Literal["all"] | int | None = None
@@ -1008,13 +1008,19 @@ class TrainingRounds(Part):
     _kind: ClassVar[str | None] = "training-rounds"
     _keys: ClassVar[dict[str, str]] = {
         "class_": "class",
+        "compute": "compute",
+        "concurrent": "concurrent",
         "congestion_control": "congestion_control",
         "exchange": "exchange",
+        "gap": "gap",
+        "groups": "groups",
+        "hosts": "hosts",
         "load_balancer": "load_balancer",
         "max_flows": "max_flows",
         "measured": "measured",
         "name": "name",
         "overlap": "overlap",
+        "placement": "placement",
         "ranks": "ranks",
         "rounds": "rounds",
         "sizes": "sizes",
@@ -1030,6 +1036,18 @@ class TrainingRounds(Part):
     Traffic class of the flows. Default: the fabric's first. Takes text, or "" for none. Default from: ours.
     """
 
+    compute: str | None = None
+    """
+    Computation of every rank at the begin of a round, before its first message. Takes a time such as "1us"
+    (ps, ns, us, ms, s). Default from: ours. Default: "0us".
+    """
+
+    concurrent: Literal["auto"] | int | None = None
+    """
+    Groups that run at a time; when one ends, the next starts on its hosts. auto: all. Takes "auto" or a whole
+    number, zero or more. Default from: ours. Default: "auto".
+    """
+
     congestion_control: str | None = None
     """
     Congestion control of the flows, with the parameters of its table in `[transport]`. Default: that of the
@@ -1041,6 +1059,24 @@ class TrainingRounds(Part):
     """
     Senders and receivers of a round. Takes one of "direct" "ring" "pairs". Default from: Hopper 4.2: each
     sender transmits data to its corresponding receiver. Default: "pairs".
+    """
+
+    gap: str | None = None
+    """
+    Time between the end of a round and the begin of the next. Takes a time such as "1us" (ps, ns, us, ms, s).
+    Default from: ours. Default: "0us".
+    """
+
+    groups: int | None = None
+    """
+    Number of groups, each of which trains by itself. Takes a whole number, zero or more. Default from: ours.
+    Default: 1.
+    """
+
+    hosts: list[int] | str | None = None
+    """
+    Hosts on which groups may run. Takes "all", "rest", a list of hosts, or a slice such as "0..64" or
+    "0..64:2" (every second one). Default from: ours. Default: "all".
     """
 
     load_balancer: str | None = None
@@ -1069,10 +1105,18 @@ class TrainingRounds(Part):
     Default: false.
     """
 
+    placement: str | None = None
+    """
+    Placement of ranks on hosts, as in `collective`. Takes "packed", "random", "strided", "across-racks",
+    "rail" or the path of a file with the hosts of each group. Default from: Hopper 4.2: senders and receivers
+    in different racks. Default: "across-racks".
+    """
+
     ranks: Literal["all"] | int | None = None
     """
-    Number of ranks. Takes "all" or a number of hosts, 2 or more. Default from: Hopper 4.2: all four clients,
-    and their receivers. Default: 8.
+    Number of participating hosts of a group; all: the hosts, divided among the groups that run at a time.
+    Takes "all" or a number of hosts, 2 or more. Default from: Hopper 4.2: all four clients, and their
+    receivers. Default: 8.
     """
 
     rounds: int | None = None
@@ -1274,8 +1318,8 @@ class TrainingStep(Part):
 
     placement: str | None = None
     """
-    Placement of ranks on hosts, as in `collective`. Takes "packed", "random", "strided", "rail" or the path
-    of a file with the hosts of each group. Default from: ours. Default: "packed".
+    Placement of ranks on hosts, as in `collective`. Takes "packed", "random", "strided", "across-racks",
+    "rail" or the path of a file with the hosts of each group. Default from: ours. Default: "packed".
     """
 
     pp: int | None = None
@@ -1339,11 +1383,14 @@ class WorkloadFile(Part):
         "class_": "class",
         "congestion_control": "congestion_control",
         "format": "format",
+        "groups": "groups",
+        "hosts": "hosts",
         "load_balancer": "load_balancer",
         "measured": "measured",
         "name": "name",
         "overlap": "overlap",
         "path": "path",
+        "placement": "placement",
         "split_class": "split_class",
         "split_load_balancer": "split_load_balancer",
         "split_name": "split_name",
@@ -1370,6 +1417,18 @@ class WorkloadFile(Part):
     "conweave" "htsim-cm" "goal". Default from: ours. Default: "auto".
     """
 
+    groups: int | None = None
+    """
+    GOAL: number of groups, each of which runs the schedule. Takes a whole number, zero or more. Default from:
+    ours. Default: 1.
+    """
+
+    hosts: list[int] | str | None = None
+    """
+    GOAL: hosts on which ranks may run. Takes "all", "rest", a list of hosts, or a slice such as "0..64" or
+    "0..64:2" (every second one). Default from: ours. Default: "all".
+    """
+
     load_balancer: str | None = None
     """
     Load balancer of the flows. Default: that of the scenario. Takes text, or "" for none. Default from: ours.
@@ -1394,6 +1453,12 @@ class WorkloadFile(Part):
     """
     The file; a relative path is relative to the scenario's folder. Takes text. Default from: no default: must
     be given.
+    """
+
+    placement: str | None = None
+    """
+    GOAL: placement of ranks on hosts, as in `collective`. Takes "packed", "random", "strided", "across-
+    racks", "rail" or the path of a file with the hosts of each group. Default from: ours. Default: "packed".
     """
 
     split_class: str | None = None

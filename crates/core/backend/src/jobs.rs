@@ -1,9 +1,9 @@
 //! Rows of jobs, from the times of their flows.
 
 use crate::{FlowOutcome, Setup};
-use anabranch_outcome::{FlowRow, GroupRow, JobFlowRow, JobRows, RankRow, exposed};
+use anabranch_outcome::{FlowRow, GroupRow, JobFlowRow, JobRows, RankRow, StepRow, exposed};
 use anabranch_units::Time;
-use anabranch_workload::{FlowSet, GroupedJob, MessageEnd, NO_MESSAGE, RankTimes, RepetitionTimes};
+use anabranch_workload::{FlowSet, GroupedJob, MessageTimes, NO_MESSAGE, RankTimes, RepetitionTimes, StepTimes};
 use std::{cmp::Reverse, collections::BTreeMap};
 
 /// Flows of the messages of a job, in order: one each, or several that follow each other.
@@ -61,6 +61,25 @@ impl Span {
     }
 }
 
+/// Times of an idle network: of the ranks, each with the completion of its group, and of the steps.
+#[derive(Debug, Default)]
+pub(crate) struct Ideals {
+    ranks: Vec<(RankTimes, Option<Time>)>,
+    steps: Vec<Option<Time>>,
+}
+
+impl Ideals {
+    pub(crate) fn push(&mut self, repetition: &RepetitionTimes<'_>) {
+        let completion = Span::of(repetition.ranks).completion();
+        self.ranks.extend(repetition.ranks.iter().map(|rank| (*rank, completion)));
+        self.steps.extend(repetition.steps.iter().map(step_completion));
+    }
+}
+
+fn step_completion(times: &StepTimes) -> Option<Time> {
+    Some(times.end?.saturating_sub(times.start?))
+}
+
 fn completion(times: &RankTimes) -> Option<Time> {
     Some(times.end?.saturating_sub(times.start?))
 }
@@ -73,45 +92,47 @@ pub fn job_rows(setup: &Setup, outcomes: &[FlowOutcome], flows: &[FlowRow]) -> J
     // Jobs of templates come last, and give their rows as their groups end.
     for job in &set.grouped[..set.grouped.len() - set.templates.len()] {
         let of = FlowsOf::new(set, job);
-        let mut ideals: Vec<(RankTimes, Option<Time>)> = vec![];
+        let mut ideals = Ideals::default();
         // The last hop's acknowledgement is at the relay; its trigger reaches the sender after the latency.
-        let relayed = |end: MessageEnd, hops: usize| MessageEnd {
+        let relayed = |end: MessageTimes, hops: usize| MessageTimes {
             acknowledged: end.acknowledged.map(|at| if hops > 1 { at.saturating_add(latency) } else { at }),
             ..end
         };
         let mut ideal = |message: u32, ready: Option<Time>| {
             let mut at = ready;
-            let mut end = MessageEnd::default();
+            let mut end = MessageTimes::default();
             for &flow in of.of(message - job.first) {
                 let row = &flows[flow as usize];
                 let after = |time: Time| at.map(|at| at.saturating_add(time));
-                end = MessageEnd { received: after(row.ideal_rx), acknowledged: after(row.ideal_ack) };
+                end =
+                    MessageTimes { started: ready, received: after(row.ideal_rx), acknowledged: after(row.ideal_ack) };
                 at = end.received;
             }
             relayed(end, of.of(message - job.first).len())
         };
         job.times(latency, &mut ideal, &mut |repetition| {
-            let completion = Span::of(repetition.ranks).completion();
-            ideals.extend(repetition.ranks.iter().map(|rank| (*rank, completion)));
+            ideals.push(repetition);
         });
         let mut measured = |message: u32, _: Option<Time>| {
-            let mut last = of.of(message - job.first).iter().map(|flow| &outcomes[*flow as usize]);
-            let unknown = MessageEnd::default();
-            let end = last
-                .next_back()
-                .map_or(unknown, |last| MessageEnd { received: last.received, acknowledged: last.acknowledged });
-            relayed(end, of.of(message - job.first).len())
+            let own = of.of(message - job.first);
+            let outcome = |flow: &u32| &outcomes[*flow as usize];
+            let (first, last) = (own.first().map(outcome), own.last().map(outcome));
+            let end = MessageTimes {
+                started: first.and_then(|first| first.started),
+                received: last.and_then(|last| last.received),
+                acknowledged: last.and_then(|last| last.acknowledged),
+            };
+            relayed(end, own.len())
         };
         let flow_of = |message: Option<u32>| message.and_then(|message| of.of(message - job.first).last().copied());
         let host_of = |endpoint: u32| set.servers.as_ref().map_or(endpoint, |servers| servers.nic_of(endpoint));
-        let mut at = 0;
+        let mut at = Place::default();
         let waits = |message: u32| {
             let own = of.of(message - job.first).iter();
             own.filter_map(|flow| flows[*flow as usize].delays?.longest).collect::<Vec<_>>()
         };
         job.times(latency, &mut measured, &mut |repetition| {
-            add(&mut rows, job, repetition, &ideals[at..at + repetition.ranks.len()], &flow_of, &host_of);
-            at += repetition.ranks.len();
+            add(&mut rows, job, repetition, at.take(&ideals, repetition), &flow_of, &host_of);
             if let Some(row) = rows.groups.last_mut() {
                 set_critical(row, repetition, &waits);
             }
@@ -123,17 +144,41 @@ pub fn job_rows(setup: &Setup, outcomes: &[FlowOutcome], flows: &[FlowRow]) -> J
     rows
 }
 
+/// Place in [`Ideals`], repetition by repetition.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    rank: usize,
+    step: usize,
+}
+
+/// Ideal times of a repetition.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfRepetition<'a> {
+    ranks: &'a [(RankTimes, Option<Time>)],
+    steps: &'a [Option<Time>],
+}
+
+impl Place {
+    /// Returns the ideal times of `repetition`, the next one.
+    pub(crate) fn take<'a>(&mut self, ideals: &'a Ideals, repetition: &RepetitionTimes<'_>) -> OfRepetition<'a> {
+        let (rank, step) = (self.rank, self.step);
+        self.rank += repetition.ranks.len();
+        self.step += repetition.steps.len();
+        OfRepetition { ranks: &ideals.ranks[rank..self.rank], steps: &ideals.steps[step..self.step] }
+    }
+}
+
 pub(crate) fn add(
     rows: &mut JobRows,
     job: &GroupedJob,
     times: &RepetitionTimes<'_>,
-    ideals: &[(RankTimes, Option<Time>)],
+    ideals: OfRepetition<'_>,
     flow_of: &dyn Fn(Option<u32>) -> Option<u32>,
     host_of: &dyn Fn(u32) -> u32,
 ) {
     let (workload, group, repetition) = (job.workload, times.group, times.repetition);
     let hosts = job.hosts_of(group);
-    for ((rank, times), (ideal, _)) in (0..).zip(times.ranks).zip(ideals) {
+    for ((rank, times), (ideal, _)) in (0..).zip(times.ranks).zip(ideals.ranks) {
         rows.ranks.push(RankRow {
             workload,
             group,
@@ -147,6 +192,21 @@ pub(crate) fn add(
             last_flow: flow_of(times.last),
         });
     }
+    for ((step, times), ideal) in (0..).zip(times.steps).zip(ideals.steps).filter(|((_, times), _)| times.messages > 0)
+    {
+        rows.steps.push(StepRow {
+            workload,
+            group,
+            repetition,
+            step,
+            messages: times.messages,
+            start: times.start.into(),
+            completion: step_completion(times).into(),
+            ideal: (*ideal).into(),
+            last_rank: times.last.map(|(_, rank)| rank).into(),
+            last_flow: flow_of(times.last.map(|(message, _)| message)).into(),
+        });
+    }
     let span = Span::of(times.ranks);
     let computation = job.computation(group, span.last.unwrap_or(0) as u32);
     let completion = span.completion();
@@ -157,7 +217,7 @@ pub(crate) fn add(
         ranks: job.ranks,
         start: span.start,
         completion,
-        ideal: ideals.first().and_then(|(_, completion)| *completion),
+        ideal: ideals.ranks.first().and_then(|(_, completion)| *completion),
         computation,
         bus_bandwidth_bps: exposed(completion, computation).and_then(|time| bus_bandwidth(job, time)),
         last_rank: span.last.map(|rank| rank as u32),

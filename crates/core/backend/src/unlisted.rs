@@ -3,13 +3,13 @@
 use crate::{
     FlowOutcome, Setup,
     fingerprint::Hash,
-    jobs::{Span, add, set_critical},
+    jobs::{Ideals, Place, add, set_critical},
     rows::row,
 };
 use anabranch_outcome::{FlowMetrics, FlowRow, JobRows, UnlistedFlows};
 use anabranch_topology::BasePaths;
 use anabranch_units::Time;
-use anabranch_workload::{JobWalk, MessageEnd, RankTimes};
+use anabranch_workload::{JobWalk, MessageTimes};
 
 /// Rows of a job of a template ([`anabranch_workload::GroupTemplate`]).
 #[derive(Debug)]
@@ -33,6 +33,7 @@ impl UnlistedJob {
         let (set, latency) = (&setup.flows, setup.limits.trigger_latency);
         let of = &set.templates[template];
         let job = &set.grouped[of.job as usize];
+        let repetitions = job.groups as usize * job.repetitions as usize;
         UnlistedJob {
             template,
             measured: JobWalk::new(job, latency),
@@ -40,8 +41,9 @@ impl UnlistedJob {
             paths: BasePaths::default(),
             // Exactly: they are most of the memory of a run of many groups.
             rows: JobRows {
-                groups: Vec::with_capacity(job.groups as usize * job.repetitions as usize),
-                ranks: Vec::with_capacity(job.groups as usize * job.repetitions as usize * job.ranks as usize),
+                groups: Vec::with_capacity(repetitions),
+                ranks: Vec::with_capacity(repetitions * job.ranks as usize),
+                steps: Vec::with_capacity(repetitions * job.schedule(0).steps() as usize),
                 ..JobRows::default()
             },
             flows: UnlistedFlows { workload: job.workload, total: of.flows(), ..UnlistedFlows::default() },
@@ -68,24 +70,21 @@ impl UnlistedJob {
         }
         self.hashes[group as usize] = hash.0;
         let (rows, of_group) = (&mut self.rows, &self.of_group);
-        let mut ideals: Vec<(RankTimes, Option<Time>)> = vec![];
+        let mut ideals = Ideals::default();
         let mut ideal = |message: u32, ready: Option<Time>| {
             let row = &of_group[(message - first) as usize];
             let after = |time: Time| ready.map(|ready| ready.saturating_add(time));
-            MessageEnd { received: after(row.ideal_rx), acknowledged: after(row.ideal_ack) }
+            MessageTimes { started: ready, received: after(row.ideal_rx), acknowledged: after(row.ideal_ack) }
         };
-        self.ideal.group(job, group, &mut ideal, &mut |repetition| {
-            let completion = Span::of(repetition.ranks).completion();
-            ideals.extend(repetition.ranks.iter().map(|rank| (*rank, completion)));
-        });
+        self.ideal.group(job, group, &mut ideal, &mut |repetition| ideals.push(repetition));
         let mut measured = |message: u32, _: Option<Time>| {
             let outcome = &outcomes[(message - first) as usize];
-            MessageEnd { received: outcome.received, acknowledged: outcome.acknowledged }
+            let FlowOutcome { started, received, acknowledged, .. } = *outcome;
+            MessageTimes { started, received, acknowledged }
         };
-        let mut at = 0;
+        let mut at = Place::default();
         self.measured.group(job, group, &mut measured, &mut |repetition| {
-            add(rows, job, repetition, &ideals[at..at + repetition.ranks.len()], &|_| None, &|host| host);
-            at += repetition.ranks.len();
+            add(rows, job, repetition, at.take(&ideals, repetition), &|_| None, &|host| host);
             if let Some(row) = rows.groups.last_mut() {
                 set_critical(row, repetition, &|_| vec![]);
             }
@@ -110,7 +109,9 @@ impl UnlistedJob {
     pub fn finish(&mut self, rows: &mut JobRows) {
         self.rows.groups.sort_unstable_by_key(|row| (row.group, row.repetition));
         self.rows.ranks.sort_unstable_by_key(|row| (row.group, row.repetition, row.rank));
+        self.rows.steps.sort_unstable_by_key(|row| (row.group, row.repetition, row.step));
         move_into(&mut rows.groups, &mut self.rows.groups);
+        move_into(&mut rows.steps, &mut self.rows.steps);
         move_into(&mut rows.ranks, &mut self.rows.ranks);
         let mut hash = Hash::new();
         self.hashes.iter().for_each(|group| hash.add(*group));

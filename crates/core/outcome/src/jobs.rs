@@ -60,6 +60,77 @@ pub struct RankRow {
     pub last_flow: Option<u32>,
 }
 
+/// A step of a group in a repetition: its messages together. Times count from the start of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepRow {
+    /// Index of its job into the setup's workloads.
+    pub workload: u16,
+    /// Group, from 0.
+    pub group: u32,
+    /// Repetition, from 0.
+    pub repetition: u32,
+    /// Step of the schedule, from 0.
+    pub step: u32,
+    /// Number of its messages.
+    pub messages: u32,
+    /// Earliest start of a message; unknown: none had started when the run ended.
+    pub start: CompactTime,
+    /// Earliest start of a message to the last one received; unknown: one was not received.
+    pub completion: CompactTime,
+    /// `completion` of the job alone on an idle network.
+    pub ideal: CompactTime,
+    /// Rank that received the last message.
+    pub last_rank: CompactNumber,
+    /// Flow of the last message.
+    pub last_flow: CompactNumber,
+}
+
+/// A time, or an unknown one, in 8 bytes: runs keep many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompactTime(Time);
+
+impl CompactTime {
+    /// Returns the time; `None`: it is unknown.
+    pub fn get(self) -> Option<Time> {
+        (self.0 != Time::MAX).then_some(self.0)
+    }
+}
+
+impl Default for CompactTime {
+    fn default() -> Self {
+        CompactTime(Time::MAX)
+    }
+}
+
+impl From<Option<Time>> for CompactTime {
+    fn from(time: Option<Time>) -> Self {
+        CompactTime(time.unwrap_or(Time::MAX))
+    }
+}
+
+/// A number below 2^32 - 1, or none, in 4 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompactNumber(u32);
+
+impl CompactNumber {
+    /// Returns the number; `None`: there is none.
+    pub fn get(self) -> Option<u32> {
+        (self.0 != u32::MAX).then_some(self.0)
+    }
+}
+
+impl Default for CompactNumber {
+    fn default() -> Self {
+        CompactNumber(u32::MAX)
+    }
+}
+
+impl From<Option<u32>> for CompactNumber {
+    fn from(number: Option<u32>) -> Self {
+        CompactNumber(number.unwrap_or(u32::MAX))
+    }
+}
+
 /// Place of a flow in its job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobFlowRow {
@@ -107,6 +178,8 @@ pub struct JobRows {
     pub groups: Vec<GroupRow>,
     /// By job, group, repetition and rank.
     pub ranks: Vec<RankRow>,
+    /// By job, group, repetition and step.
+    pub steps: Vec<StepRow>,
     /// By flow.
     pub flows: Vec<JobFlowRow>,
     /// By job whose flows have no rows.
@@ -122,6 +195,7 @@ impl JobRows {
         }
         self.groups.append(&mut others.groups);
         self.ranks.append(&mut others.ranks);
+        self.steps.append(&mut others.steps);
         JobRows { unlisted: others.unlisted, ..self }
     }
 }

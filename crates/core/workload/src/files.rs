@@ -4,6 +4,7 @@ mod conweave;
 mod decimal;
 mod goal;
 mod goal_binary;
+mod goal_job;
 mod goal_ops;
 mod goal_text;
 mod htsim;

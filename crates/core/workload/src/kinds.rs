@@ -56,6 +56,12 @@ impl WorkloadParameters {
         self.capabilities().is_job()
     }
 
+    /// Returns why the groups of a job differ, so that its flows have rows also where a run keeps none of jobs
+    /// ([`crate::HostView::templates`]); `None`: they are alike, or it is no job.
+    pub fn listed_because(&self) -> Option<&'static str> {
+        self.capabilities().listed_because()
+    }
+
     pub(crate) fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
         self.check()?;
         self.capabilities().generate(context)

@@ -31,7 +31,7 @@ pub use jobs::{
     job::{Barrier, FlowLabel, GroupedJob},
     schedule::{Dependency, Done, MessageWindow, Operation, Schedule, Work},
     template::{GroupTemplate, TemplatePlace, TriggerView},
-    times::{JobWalk, MessageEnd, RankTimes, RepetitionTimes},
+    times::{JobWalk, MessageTimes, RankTimes, RepetitionTimes, StepTimes},
 };
 pub use kinds::{
     WorkloadParameters,

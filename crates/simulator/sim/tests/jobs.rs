@@ -6,7 +6,7 @@ use anabranch_outcome::{FlowStatus, GroupRow, RunResult};
 use anabranch_settings::Raw;
 use anabranch_topology::Topology;
 use anabranch_units::Time;
-use anabranch_workload::{FileParameters, FlowSet, GeneratedAs, WorkloadParameters, generate};
+use anabranch_workload::{Done, FlowSet, GeneratedAs, Work, WorkloadParameters, generate};
 use common::*;
 
 /// Packet of 4096 B between hosts of a leaf, store and forward, and its acknowledgement.
@@ -74,6 +74,15 @@ fn ring_allreduce_to_the_picosecond() {
     let steps: Vec<u32> = result.jobs.flows.iter().map(|flow| flow.step).collect();
     assert_eq!(steps, (0..6).flat_map(|step| [step; 4]).collect::<Vec<_>>());
     assert!(result.jobs.flows.iter().all(|flow| flow.dst_rank == (flow.src_rank + 1) % 4));
+    // Each step begins with its messages and ends when they are received.
+    for (number, row) in (0u64..).zip(&result.jobs.steps) {
+        let start = number * ONE_WAY + number.saturating_sub(1) * ACK;
+        let completion = ONE_WAY + if number > 0 { ACK } else { 0 };
+        assert_eq!((u64::from(row.step), row.messages), (number, 4));
+        assert_eq!((ps(row.start.get()), ps(row.completion.get())), (start, completion), "step {number}");
+        assert_eq!(ps(row.ideal.get()), ONE_WAY);
+    }
+    assert_eq!(result.jobs.steps.len(), 6);
 }
 
 #[test]
@@ -148,45 +157,190 @@ fn hierarchical_allreduce_is_its_three_phases() {
     assert_eq!(whole.1, phases.iter().map(|phase| phase.1).sum::<u64>() + 2 * ACK);
 }
 
-/// The ring of four, twice, with 3 us of computation before.
-fn goal_ring() -> String {
-    let mut all = "num_ranks 4\n".to_string();
-    for rank in 0..4 {
-        all += &format!("rank {rank} {{\n");
-        for round in 0..2 {
-            all += &format!("c{round}: calc 3000\n");
-            for step in 0..6 {
-                all += &format!("s{round}{step}: send 20000b to {} tag {round}{step}\n", (rank + 1) % 4);
-                all += &format!("r{round}{step}: recv 20000b from {} tag {round}{step}\n", (rank + 3) % 4);
-                all += &format!("s{round}{step} requires c{round}\n");
-                if step > 0 {
-                    all += &format!("s{round}{step} requires r{round}{}\n", step - 1);
+/// A schedule of GOAL with the operations of the only group of `set`, `repetitions` times. A rank begins its next repetition
+/// when its own messages of the one before are acknowledged and those to it received, and computes for `compute` first.
+fn goal_of(set: &FlowSet, repetitions: usize, compute: Time) -> String {
+    let job = &set.grouped[0];
+    let schedule = job.schedule(0);
+    let mut of_rank = vec![String::new(); job.ranks as usize];
+    let mut add = |rank: u32, line: String| of_rank[rank as usize] += &(line + "\n");
+    for round in 0..repetitions {
+        let computes = repetitions > 1 || compute > Time::ZERO;
+        for rank in (0..job.ranks).filter(|_| computes) {
+            add(rank, format!("begin{round}: calc {}", compute.ps() / 1000));
+        }
+        for (number, operation) in schedule.operations().iter().enumerate() {
+            let (rank, own) = (operation.rank, format!("{round}x{number}"));
+            match operation.work {
+                Work::Send { to, bytes } => {
+                    add(rank, format!("s{own}: send {bytes}b to {to} tag {number}"));
+                    add(to, format!("r{own}: recv {bytes}b from {rank} tag {number}"));
+                    if computes {
+                        add(rank, format!("s{own} requires begin{round}"));
+                    }
+                    if round + 1 < repetitions {
+                        add(rank, format!("begin{} requires s{own}", round + 1));
+                        add(to, format!("begin{} requires r{own}", round + 1));
+                    }
                 }
-                if round > 0 {
-                    all += &format!("c1 requires s0{step}\nc1 requires r0{step}\n");
+                Work::Compute { time, .. } => {
+                    add(rank, format!("s{own}: calc {} cpu 1", time.ps() / 1000));
                 }
             }
+            for on in schedule.after(number) {
+                // What a receive is for its rank, sends and computations are for theirs.
+                let kind = if on.done == Done::Received { "r" } else { "s" };
+                add(rank, format!("s{own} requires {kind}{round}x{}", on.operation));
+            }
         }
-        all += "}\n";
+    }
+    let mut all = format!("num_ranks {}\n", job.ranks);
+    for (rank, text) in of_rank.iter().enumerate() {
+        all += &format!("rank {rank} {{\n{text}}}\n");
     }
     all
 }
 
+fn goal(keys: &[(&str, Raw)], text: String) -> (WorkloadParameters, String) {
+    let of = [&[("path", Raw::Text("0.goal".into()))], keys].concat();
+    (job("file", &of).0, text)
+}
+
+/// Patterns that a schedule of GOAL can state: all but a window of messages.
+const PATTERNS: [&str; 11] = [
+    "ring-allreduce",
+    "recursive-doubling",
+    "halving-doubling",
+    "ring-all-gather",
+    "ring-reduce-scatter",
+    "all-to-all",
+    "tree",
+    "double-binary-tree",
+    "hierarchical",
+    "expert-all-to-all",
+    "pipeline",
+];
+
 #[test]
-fn goal_schedule_has_the_same_times() {
+fn goal_schedules_of_collectives_have_their_times() {
+    // One leaf of 16 hosts, so that times do not depend on the random paths of flows.
+    let topology = fat_tree(2, 32);
+    for algorithm in PATTERNS {
+        // Messages that a computation starts together come in the order of the file, others by their receivers.
+        let computes = !algorithm.ends_with("all-to-all");
+        let compute = if computes { 3 } else { 0 };
+        let mut keys = vec![
+            ("algorithm", text(algorithm)),
+            ("groups", int(2)),
+            ("ranks", int(8)),
+            ("size", text("80000B")),
+            ("compute", text(&format!("{compute}us"))),
+            ("placement", text("strided")),
+        ];
+        match algorithm {
+            "hierarchical" => keys.push(("server_ranks", int(4))),
+            "tree" | "double-binary-tree" => keys.push(("chunks", int(3))),
+            _ => {}
+        }
+        let set = generated(&topology, vec![job("collective", &keys)]);
+        let schedule = goal_of(&set, 1, Time::from_us(compute));
+        let placed = [("groups", int(2)), ("placement", text("strided"))];
+        let of_goal = generated(&topology, vec![goal(&placed, schedule)]);
+        let (of_job, of_goal) = (run_of(&topology, set), run_of(&topology, of_goal));
+        let flows = |result: &RunResult| {
+            let row = |flow: &anabranch_outcome::FlowRow| (flow.src, flow.dst, flow.start, flow.fct_rx, flow.fct_ack);
+            let mut rows: Vec<_> = result.flows.iter().map(row).collect();
+            rows.sort_unstable();
+            rows
+        };
+        assert!(flows(&of_job) == flows(&of_goal), "{algorithm}: times of flows differ");
+        let groups = |result: &RunResult| -> Vec<_> {
+            let row = |row: &GroupRow| (row.group, row.ranks, row.start, row.completion, row.ideal, row.computation);
+            result.jobs.groups.iter().map(row).collect()
+        };
+        assert_eq!(groups(&of_job), groups(&of_goal), "{algorithm}");
+        assert_eq!(groups(&of_goal).len(), 2);
+        let ranks = |result: &RunResult| -> Vec<_> {
+            let ranks = result.jobs.ranks.iter();
+            ranks.map(|row| (row.group, row.rank, row.host, row.start, row.completion, row.ideal)).collect()
+        };
+        assert_eq!(ranks(&of_job), ranks(&of_goal), "{algorithm}");
+    }
+}
+
+#[test]
+fn goal_schedule_of_repetitions_has_their_times() {
     let topology = fat_tree(2, 8);
     let keys = [("ranks", int(4)), ("size", text("80000B")), ("repetitions", int(2)), ("compute", text("3us"))];
-    let job = run(&topology, "collective", &keys);
-    let goal = WorkloadParameters::File(FileParameters { path: "0.goal".into(), ..FileParameters::default() });
-    let goal = run_of(&topology, generated(&topology, vec![(goal, goal_ring())]));
-    let times = |result: &RunResult| {
-        let row = |flow: &anabranch_outcome::FlowRow| (flow.src, flow.dst, flow.start, flow.fct_rx, flow.fct_ack);
-        let mut rows: Vec<_> = result.flows.iter().map(row).collect();
-        rows.sort_unstable();
-        rows
+    let set = generated(&topology, vec![job("collective", &keys)]);
+    let of_goal = goal(&[], goal_of(&set, 2, Time::from_us(3)));
+    let (of_job, of_goal) = (run_of(&topology, set), run_of(&topology, generated(&topology, vec![of_goal])));
+    let first = only(&of_goal);
+    let (last, ended) = (&of_job.jobs.groups[1], |row: &GroupRow| ps(row.start) + ps(row.completion));
+    assert_eq!((ps(first.start), ended(first)), (0, ended(last)));
+    // Two computations, and the ideal time of both.
+    assert_eq!(first.computation.ps(), 6 * US);
+    // Twelve steps of one message to each rank: with the messages of both repetitions.
+    let steps: Vec<_> = of_goal.jobs.steps.iter().map(|row| (row.step, row.messages)).collect();
+    assert_eq!(steps, (0..12).map(|step| (step, 4)).collect::<Vec<_>>());
+    let times = |result: &RunResult| -> Vec<_> {
+        result.jobs.steps.iter().map(|row| (row.messages, row.start.get(), row.completion.get())).collect()
     };
-    assert_eq!(job.flows.len(), 2 * 24);
-    assert_eq!(times(&job), times(&goal));
+    assert_eq!(times(&of_job), times(&of_goal));
+}
+
+/// Rank 0 computes 2 and 3 us one after the other on one processor, and 4 us on another; the message starts with the second
+/// computation, and its receiver replies 1 us later. Rank 2 does nothing.
+#[test]
+fn goal_schedule_with_processors_has_the_times_of_its_graph() {
+    let text = "num_ranks 3\nrank 0 {\na: calc 2000\nb: calc 3000\nc: calc 4000 cpu 1\nb irequires a\n\
+                s: send 4096b to 1 tag 0\ns irequires b\nr: recv 4096b from 1 tag 1\n}\n\
+                rank 1 {\nr: recv 4096b from 0 tag 0\nc: calc 1000\ns: send 4096b to 0 tag 1\nc requires r\n\
+                s requires c\n}\nrank 2 {\n}\n";
+    let topology = fat_tree(2, 8);
+    let result =
+        run_of(&topology, generated(&topology, vec![goal(&[("start_at", Raw::Text("1us".into()))], text.into())]));
+    let group = only(&result);
+    // The second computation begins after the first, the message with it: 2 us, then the way there, 1 us, the way back.
+    let reply = 2 * US + ONE_WAY + US + ONE_WAY;
+    assert_eq!((ps(group.start), ps(group.completion), ps(group.ideal)), (US, reply + ACK_BACK, reply + ACK_BACK));
+    assert_eq!((group.ranks, group.last_rank, group.critical_messages), (3, Some(1), Some(2)));
+    let of = |rank: usize| (ps(result.jobs.ranks[rank].completion), result.jobs.ranks[rank].computation.ps());
+    // 5 us on the busiest processor of rank 0.
+    assert_eq!([of(0), of(1), of(2)], [(reply, 5 * US), (reply + ACK_BACK, US), (0, 0)]);
+    let steps: Vec<_> =
+        result.jobs.steps.iter().map(|row| (row.step, ps(row.start.get()), ps(row.completion.get()))).collect();
+    assert_eq!(steps, [(0, 3 * US, ONE_WAY), (1, 4 * US + ONE_WAY, ONE_WAY)]);
+}
+
+#[test]
+fn training_rounds_in_groups_compute_between() {
+    let keys = [
+        ("groups", int(2)),
+        ("ranks", int(2)),
+        ("rounds", int(3)),
+        ("sizes", text("4096B")),
+        ("hosts", text("0..4")),
+        ("placement", text("packed")),
+        ("compute", text("5us")),
+        ("gap", text("2us")),
+    ];
+    let result = run(&fat_tree(2, 8), "training-rounds", &keys);
+    let hosts: Vec<u32> = result.jobs.ranks.iter().map(|row| row.host).collect();
+    assert_eq!(hosts, [0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3]);
+    // A message from the first host to the second after 5 us. Its sender hears of it a latency later, and the next round begins 2 us
+    // after that.
+    let round = 5 * US + ONE_WAY + US + 2 * US;
+    for row in &result.jobs.groups {
+        let start = u64::from(row.repetition) * round;
+        let rank = &result.jobs.ranks[(row.group * 6 + row.repetition * 2) as usize];
+        assert_eq!((ps(rank.start), ps(rank.completion)), (start, 5 * US + ONE_WAY + ACK_BACK));
+        assert_eq!(row.computation.ps(), 5 * US);
+    }
+    let steps: Vec<_> = result.jobs.steps.iter().map(|row| (row.group, row.repetition, ps(row.start.get()))).collect();
+    let expected =
+        (0..2).flat_map(|group| (0..3).map(move |round_| (group, round_, u64::from(round_) * round + 5 * US)));
+    assert_eq!(steps, expected.collect::<Vec<_>>());
 }
 
 #[test]

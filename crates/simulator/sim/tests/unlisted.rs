@@ -128,6 +128,13 @@ fn runs_do_not_depend_on_the_listing() {
                 .collect()
         };
         assert_eq!(ranks(&with_rows), ranks(&without));
+        let steps = |result: &RunResult| -> Vec<_> {
+            let steps = result.jobs.steps.iter();
+            steps.map(|row| (row.workload, row.group, row.repetition, row.step, row.start, row.completion)).collect()
+        };
+        assert_eq!(steps(&with_rows), steps(&without));
+        // 24 x 2 rings of 6 steps, and 6 all-to-alls of one.
+        assert_eq!(without.jobs.steps.len(), 24 * 2 * 6 + 6);
         assert_eq!((without.counters, without.conservation), (with_rows.counters, with_rows.conservation));
         assert_eq!((without.simulated, without.packet_hops), (with_rows.simulated, with_rows.packet_hops));
         let totals: Vec<_> = without.jobs.unlisted.iter().map(|of| (of.workload, of.total, of.finished)).collect();

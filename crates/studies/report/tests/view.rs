@@ -156,6 +156,7 @@ fn groups_and_servers_are_on_the_page() {
     result.jobs = JobRows {
         groups: vec![group(0, Some(Time::from_us(4))), group(1, None)],
         ranks: vec![rank(0, 0), rank(0, 1), rank(1, 2)],
+        steps: vec![],
         flows: vec![JobFlowRow { flow_id: 1, ..JobFlowRow::default() }],
         unlisted: vec![],
     };

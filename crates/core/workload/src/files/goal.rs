@@ -1,6 +1,6 @@
 //! GOAL schedules (specification 14.5): sends, receives and computations of ranks, and their dependencies.
 //!
-//! Rank i is host i. A send is a flow; it starts when all that it requires is done, and is done when it is acknowledged. A
+//! Its flows are between ranks. A send is a flow; it starts when all that it requires is done, and is done when it is acknowledged. A
 //! receive is done when all that it requires is done and its message has arrived: the k-th receive of the file from a rank
 //! with a tag takes the k-th send of the file to it. A computation occupies its processor (`cpu`); sends and receives take no
 //! time there. The simulated network replaces LogGOPS's L, g and G; o is zero and S has no meaning. Schedules that could
@@ -8,10 +8,16 @@
 
 use super::{
     Source, goal_binary,
+    goal_job::Graph,
     goal_ops::{Edge, Op, OperationKind, Rank},
     goal_text,
 };
-use crate::{Flow, Start, Trigger, TriggerId, TriggerKind, WorkloadError, flow::plain, traffic::Traffic};
+use crate::{
+    Flow, Start, Trigger, TriggerId, TriggerKind, WorkloadError,
+    flow::plain,
+    jobs::job::{Barrier, GroupedJob},
+    traffic::Traffic,
+};
 use anabranch_units::Time;
 
 /// Maximum number of operations, so that their triggers can be numbered.
@@ -20,7 +26,8 @@ const MAX_OPERATIONS: usize = 1 << 28;
 pub(super) fn read(source: &Source<'_>) -> Result<Traffic, WorkloadError> {
     let binary = goal_binary::is_one(source.content);
     let ranks = if binary { goal_binary::read(source)? } else { goal_text::read(source)? };
-    Schedule::new(source, binary, ranks)?.compile()
+    let number = ranks.len() as u32;
+    Schedule::new(source, binary, ranks)?.compile(number)
 }
 
 /// Operations count through all ranks.
@@ -87,7 +94,8 @@ impl<'a> Schedule<'a> {
         WorkloadError { place: Some(self.place(op)), ..WorkloadError::new(message) }
     }
 
-    fn compile(mut self) -> Result<Traffic, WorkloadError> {
+    /// Returns the flows of a job of one group, whose ranks are the hosts.
+    fn compile(mut self, ranks: u32) -> Result<Traffic, WorkloadError> {
         self.pair()?;
         let order = self.order()?;
         if !self.ops.iter().any(|op| matches!(op.what, OperationKind::Send { .. })) {
@@ -96,7 +104,30 @@ impl<'a> Schedule<'a> {
         }
         let needed = self.needed(&order);
         let waits = self.waits(&order, &needed);
-        Ok(Builder::new(&self, needed, waits).build())
+        let graph = Graph {
+            ops: &self.ops,
+            rank_of: &self.rank_of,
+            edges: &self.edges,
+            partner: &self.partner,
+            needed: &needed,
+            order: &order,
+        };
+        let job = GroupedJob {
+            workload: 0,
+            first: 0,
+            groups: 1,
+            ranks,
+            repetitions: 1,
+            concurrent: 1,
+            start: Time::ZERO,
+            gap: Time::ZERO,
+            compute: Time::ZERO,
+            barrier: Barrier::Rank,
+            hosts: (0..ranks).collect(),
+            schedules: vec![graph.schedule()],
+            collective: None,
+        };
+        Ok(Traffic { grouped: Some(job), ..Builder::new(&self, needed, waits).build() })
     }
 
     fn pair(&mut self) -> Result<(), WorkloadError> {

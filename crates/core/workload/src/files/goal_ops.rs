@@ -34,7 +34,9 @@ pub(super) fn check_ranks(found: u64, hosts: u32) -> Result<u32, String> {
     match u32::try_from(found) {
         Ok(0) => Err("the schedule is for 0 ranks, expected 1 or more".into()),
         Ok(ranks) if ranks <= hosts => Ok(ranks),
-        _ => Err(format!("the schedule is for {found} ranks, and the topology has {hosts} hosts: rank i is host i")),
+        _ => Err(format!(
+            "the schedule is for {found} ranks, and the topology has {hosts} hosts: each rank runs on a host of its own"
+        )),
     }
 }
 

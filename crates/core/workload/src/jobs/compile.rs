@@ -49,7 +49,7 @@ impl<'a> Shape<'a> {
                     [is_last(Done::Received, to), is_last(Done::Acknowledged, operation.rank)]
                 }
                 (Work::Send { .. }, Barrier::Group) => [true, false],
-                (Work::Compute(_), _) => [false, is_last(Done::Computed, operation.rank)],
+                (Work::Compute { .. }, _) => [false, is_last(Done::Computed, operation.rank)],
             };
             if let Work::Send { to, .. } = operation.work {
                 counts[to as usize] += u32::from(of[0]);
@@ -108,8 +108,8 @@ impl Compiler<'_> {
                 // The trigger of its rank starts it, or nothing does.
                 Work::Send { .. } if events == 0 => None,
                 Work::Send { .. } => Some(self.push(Trigger { home: None, ..after(activations, host) })),
-                Work::Compute(delay) => {
-                    Some(self.push(Trigger { delay, at: begun_at, ..after(activations.max(1), host) }))
+                Work::Compute { time: delay, cpu } => {
+                    Some(self.push(Trigger { delay, cpu, at: begun_at, ..after(activations.max(1), host) }))
                 }
             };
             if let (Some(begin), Some(entry)) = (begun_by, entry) {

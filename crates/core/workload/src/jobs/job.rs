@@ -96,7 +96,7 @@ impl GroupedJob {
         let operation = self.schedule(group).message(number % of_one);
         let dst_rank = match operation.work {
             super::schedule::Work::Send { to, .. } => to,
-            super::schedule::Work::Compute(_) => operation.rank,
+            super::schedule::Work::Compute { .. } => operation.rank,
         };
         FlowLabel { job, group, repetition, step: operation.step, src_rank: operation.rank, dst_rank }
     }

@@ -13,7 +13,12 @@ pub enum Work {
         bytes: u64,
     },
     /// Computes.
-    Compute(Time),
+    Compute {
+        /// Time that it takes.
+        time: Time,
+        /// Processor of the rank that it occupies, in the order in which its computations become ready; `None`: none.
+        cpu: Option<u8>,
+    },
 }
 
 /// Event that ends a wait.
@@ -25,12 +30,14 @@ pub enum Done {
     Acknowledged,
     /// A computation has ended.
     Computed,
+    /// A message or a computation has started. Only in schedules that are not in order ([`Schedule::is_ordered`]).
+    Started,
 }
 
 /// Event that an operation waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dependency {
-    /// Operation of the event, earlier in the schedule.
+    /// Operation of the event.
     pub operation: u32,
     /// The event.
     pub done: Done,
@@ -45,6 +52,9 @@ impl Dependency {
     }
     pub(crate) fn computed(operation: u32) -> Self {
         Dependency { operation, done: Done::Computed }
+    }
+    pub(crate) fn started(operation: u32) -> Self {
+        Dependency { operation, done: Done::Started }
     }
 }
 
@@ -70,7 +80,7 @@ pub struct MessageWindow {
     pub done: Done,
 }
 
-/// One repetition of a job: operations in an order in which each comes after those that it waits for.
+/// One repetition of a job: operations, each after those that it waits for, or in any order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Schedule {
     operations: Vec<Operation>,
@@ -81,9 +91,15 @@ pub struct Schedule {
     /// Computation of each rank that computes within the schedule.
     compute: Vec<Time>,
     window: Option<MessageWindow>,
+    is_unordered: bool,
 }
 
 impl Schedule {
+    /// Creates a schedule whose operations may come before those that they wait for.
+    pub(crate) fn unordered() -> Self {
+        Schedule { is_unordered: true, ..Schedule::default() }
+    }
+
     pub(crate) fn with_window(window: Option<MessageWindow>) -> Self {
         Schedule { window, ..Schedule::default() }
     }
@@ -103,20 +119,37 @@ impl Schedule {
 
     /// Appends a computation and returns its operation.
     pub(crate) fn compute(&mut self, rank: u32, time: Time, step: u32, after: &[Dependency]) -> u32 {
-        if self.messages.is_empty() {
-            self.messages = (0..self.number_of_messages).collect();
-        }
         if self.compute.len() <= rank as usize {
             self.compute.resize(rank as usize + 1, Time::ZERO);
         }
         let of_rank = &mut self.compute[rank as usize];
         *of_rank = of_rank.saturating_add(time);
-        self.push(rank, step, Work::Compute(time), after)
+        self.compute_on(rank, (time, None), step, after)
+    }
+
+    /// Appends a computation on a processor, which [`Schedule::computation`] does not include, and returns its operation.
+    pub(crate) fn compute_on(
+        &mut self,
+        rank: u32,
+        (time, cpu): (Time, Option<u8>),
+        step: u32,
+        after: &[Dependency],
+    ) -> u32 {
+        if self.messages.is_empty() {
+            self.messages = (0..self.number_of_messages).collect();
+        }
+        self.push(rank, step, Work::Compute { time, cpu }, after)
+    }
+
+    /// Sets the time that each rank computes.
+    pub(crate) fn set_computations(&mut self, of_ranks: Vec<Time>) {
+        self.compute = of_ranks;
     }
 
     fn push(&mut self, rank: u32, step: u32, work: Work, after: &[Dependency]) -> u32 {
         let number = self.operations.len() as u32;
-        debug_assert!(after.iter().all(|on| on.operation < number), "{after:?} are not before {number}");
+        let is_before = |on: &Dependency| on.operation < number && on.done != Done::Started;
+        debug_assert!(self.is_unordered || after.iter().all(is_before), "{after:?} are not before {number}");
         self.dependencies.extend_from_slice(after);
         self.operations.push(Operation { rank, step, work, dependencies: self.dependencies.len() as u32 });
         number
@@ -131,6 +164,17 @@ impl Schedule {
     pub fn after(&self, number: usize) -> &[Dependency] {
         let from = number.checked_sub(1).map_or(0, |before| self.operations[before].dependencies);
         &self.dependencies[from as usize..self.operations[number].dependencies as usize]
+    }
+
+    /// Returns `true` if each operation comes after those that it waits for.
+    pub fn is_ordered(&self) -> bool {
+        !self.is_unordered
+    }
+
+    /// Returns the number of steps: that of the last one and one.
+    pub fn steps(&self) -> u32 {
+        let of_message = |number| self.message(number).step + 1;
+        (0..self.number_of_messages).map(of_message).max().unwrap_or(0)
     }
 
     /// Returns the limit on outstanding messages.

@@ -70,8 +70,9 @@ parameters! {
         hosts: HostSet = HostSet::All, source "ours";
         /// Groups that run at a time; when one ends, the next starts on its hosts. auto: all.
         concurrent: Auto<u32> = Auto::Auto, source "ours";
-        /// Placement of ranks on hosts: packed (consecutive), random, strided (groups in turn), rail (GPUs of one number in
-        /// consecutive servers), or a file with the hosts of each group in a line.
+        /// Placement of ranks on hosts: packed (consecutive), random, strided (groups in turn), across-racks (the first hosts of
+        /// all racks, then the second ones), rail (GPUs of one number in consecutive servers), or a file with the hosts of
+        /// each group in a line.
         placement: Placement = Placement::Packed, source "ours; Spritz: random";
         /// Number of times that every group runs the collective.
         repetitions: u32 = 1, source "ours";
@@ -324,6 +325,16 @@ impl WorkloadKind for CollectiveParameters {
         true
     }
 
+    fn listed_because(&self) -> Option<&'static str> {
+        match self.algorithm {
+            Algorithm::ExpertAllToAll if self.skew != 0.0 => {
+                Some("with `skew` each group and repetition has message sizes of its own")
+            }
+            _ if self.order == Order::Random => Some("with `order = \"random\"` each group has an order of its own"),
+            _ => None,
+        }
+    }
+
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
         let placed = self.placement().place(context)?;
         let ranks = placed.ranks;
@@ -336,11 +347,10 @@ impl WorkloadKind for CollectiveParameters {
         let flows = self.messages(ranks, local) * runs;
         let key = if self.groups > 1 { "groups" } else { "ranks" };
         let differ = self.order == Order::Random;
-        let alike = !differ && self.algorithm != Algorithm::ExpertAllToAll;
         let max_flows = self.max_flows.min(u64::from(u32::MAX));
-        match alike {
-            true => context.check_room_of_job(flows, max_flows, key)?,
-            false => context.check_room(flows, max_flows, key)?,
+        match self.listed_because() {
+            None => context.check_room_of_job(flows, max_flows, key)?,
+            Some(_) => context.check_room(flows, max_flows, key)?,
         }
         let schedules = placed.hosts.chunks(ranks as usize).cycle().take(if differ { self.groups as usize } else { 1 });
         let job = GroupedJob {
@@ -358,7 +368,7 @@ impl WorkloadKind for CollectiveParameters {
             hosts: placed.hosts,
             collective: Some(self.info(ranks)),
         };
-        if self.algorithm != Algorithm::ExpertAllToAll {
+        if self.algorithm != Algorithm::ExpertAllToAll || self.skew == 0.0 {
             return Ok(compile_alike(job, context));
         }
         let bytes = skew::bytes(context, (self.groups, self.repetitions), ranks, self.skew, self.size.0);

@@ -7,6 +7,10 @@ pub(crate) trait WorkloadKind {
     fn is_job(&self) -> bool {
         false
     }
+    /// Returns why the groups of a job differ, so that the run lists their flows in advance; `None`: they are alike.
+    fn listed_because(&self) -> Option<&'static str> {
+        None
+    }
     /// `check` has passed.
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError>;
 }

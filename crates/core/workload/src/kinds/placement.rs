@@ -4,6 +4,7 @@ use super::{host_set::HostSet, ranks::Ranks};
 use crate::{ServerView, WorkloadError, view::Context};
 use anabranch_random::Stream;
 use anabranch_settings::{Auto, InvalidValue, Raw, Setting, ValueSchema};
+use std::collections::BTreeMap;
 
 /// Placement of ranks on hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,22 +15,26 @@ pub enum Placement {
     Random,
     /// The groups in turn: each has every g-th host, for g groups.
     Strided,
+    /// Group after group on the first hosts of all racks, then the second ones, and so on: neighbours are in different
+    /// racks.
+    AcrossRacks,
     /// Group after group on the GPUs of one number in consecutive servers, which are on one rail.
     Rail,
     /// As in this file: a line per group, with the hosts of its ranks.
     File(String),
 }
 
-const WORDS: [(&str, Placement); 4] = [
+const WORDS: [(&str, Placement); 5] = [
     ("packed", Placement::Packed),
     ("random", Placement::Random),
     ("strided", Placement::Strided),
+    ("across-racks", Placement::AcrossRacks),
     ("rail", Placement::Rail),
 ];
 
 impl Setting for Placement {
     fn expected() -> String {
-        "\"packed\", \"random\", \"strided\", \"rail\" or the path of a file with the hosts of each group".into()
+        "\"packed\", \"random\", \"strided\", \"across-racks\", \"rail\" or the path of a file with the hosts of each group".into()
     }
     fn schema() -> ValueSchema {
         ValueSchema::Either(vec![ValueSchema::Words(WORDS.iter().map(|(word, _)| *word).collect()), ValueSchema::Text])
@@ -49,6 +54,12 @@ impl Setting for Placement {
             Placement::File(path) => path.clone(),
             _ => word.unwrap_or_default(),
         })
+    }
+}
+
+impl Placement {
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self, Placement::File(_))
     }
 }
 
@@ -125,6 +136,7 @@ impl Groups<'_> {
             Placement::Random => {
                 Stream::keyed(context.seed, context.key(), "workload placement").shuffle(&mut hosts);
             }
+            Placement::AcrossRacks => across_racks(&mut hosts, &context.view.leaf_of),
             Placement::Rail => {
                 let servers = context.view.servers.ok_or_else(no_servers)?;
                 hosts.sort_by_key(|&host| (host % servers.gpus, servers.server(host)));
@@ -214,6 +226,19 @@ impl Groups<'_> {
         }
         Ok(Placed { ranks: ranks.unwrap_or(0), concurrent, hosts })
     }
+}
+
+/// Orders hosts by their number within their rack, then by rack.
+fn across_racks(hosts: &mut [u32], leaf_of: &[u32]) {
+    let mut seen: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut key = |host: u32| {
+        let place = seen.entry(leaf_of[host as usize]).or_default();
+        *place += 1;
+        (*place, leaf_of[host as usize], host)
+    };
+    let mut order: Vec<_> = hosts.iter().map(|host| key(*host)).collect();
+    order.sort_unstable();
+    hosts.iter_mut().zip(order).for_each(|(place, (.., host))| *place = host);
 }
 
 fn no_servers() -> WorkloadError {

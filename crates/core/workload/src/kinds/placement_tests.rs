@@ -34,6 +34,8 @@ fn groups_are_packed_strided_or_random() {
     let of = |placement: Placement| place(&groups(2, 3, &slice, &placement), &view(12, 4, 1), "").unwrap().hosts;
     assert_eq!(of(Placement::Packed), [2, 3, 4, 5, 6, 7]);
     assert_eq!(of(Placement::Strided), [2, 4, 6, 3, 5, 7]);
+    // Racks of four: 2 and 3 of the first, 4 to 7 of the second, 8 and 9 of the third.
+    assert_eq!(of(Placement::AcrossRacks), [2, 4, 8, 3, 5, 9]);
     let random = of(Placement::Random);
     let mut sorted = random.clone();
     sorted.sort_unstable();

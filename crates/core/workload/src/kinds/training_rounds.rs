@@ -1,6 +1,11 @@
 //! Rounds of a training job (Hopper §4.2): the next round begins when every message of this one has been received.
 
-use super::{WorkloadKind, ranks::Ranks};
+use super::{
+    WorkloadKind,
+    host_set::HostSet,
+    placement::{Groups, Placed, Placement},
+    ranks::Ranks,
+};
 use crate::{
     SizeDistribution, WorkloadError,
     jobs::{
@@ -12,16 +17,16 @@ use crate::{
     view::Context,
 };
 use anabranch_random::Stream;
-use anabranch_settings::{About, choices, parameters};
+use anabranch_settings::{About, Auto, choices, parameters};
 use anabranch_units::Time;
 
 pub(crate) const ABOUT: About = About {
     name: "training-rounds",
     summary: "rounds of an AllReduce with a barrier after each",
     source: "Hopper 4.2; specification 2.7",
-    description: "Ranks are placed on the racks in turn, so that neighbours are in different racks. A round is one \
+    description: "Ranks are placed across racks, so that neighbours are in different racks. A round is one \
         message from each sender to its receiver (pairs), from each rank to each other (direct) or to the next (ring). \
-        When all messages of a round are received, the next round starts after `run.trigger_latency`.",
+        When all messages of a round are received, the next round of the group starts after `run.trigger_latency`.",
 };
 
 choices! {
@@ -41,12 +46,24 @@ parameters! {
     pub struct TrainingRoundsParameters {
         /// Number of rounds.
         rounds: u32 = 51, source "ours: 51 rounds of four messages are the 204 flows of Hopper 4.2";
-        /// Number of ranks.
+        /// Number of groups, each of which trains by itself.
+        groups: u32 = 1, source "ours";
+        /// Number of participating hosts of a group; all: the hosts, divided among the groups that run at a time.
         ranks: Ranks = Ranks::Number(8), source "Hopper 4.2: all four clients, and their receivers";
+        /// Hosts on which groups may run.
+        hosts: HostSet = HostSet::All, source "ours";
+        /// Groups that run at a time; when one ends, the next starts on its hosts. auto: all.
+        concurrent: Auto<u32> = Auto::Auto, source "ours";
+        /// Placement of ranks on hosts, as in `collective`.
+        placement: Placement = Placement::AcrossRacks, source "Hopper 4.2: senders and receivers in different racks";
         /// Senders and receivers of a round.
         exchange: Exchange = Exchange::Pairs, source "Hopper 4.2: each sender transmits data to its corresponding receiver";
         /// Message sizes: a name (`anabranch list workloads`), one size such as "100MB", or the path of a table.
         sizes: String = "100MB".into(), source "ours: the sizes of GPT-3's messages are not given";
+        /// Time between the end of a round and the begin of the next.
+        gap: Time = Time::ZERO, source "ours";
+        /// Computation of every rank at the begin of a round, before its first message.
+        compute: Time = Time::ZERO, source "ours";
         /// Start time of the first round.
         start: Time = Time::ZERO, source "ours";
         /// Maximum number of flows: guards the memory.
@@ -54,25 +71,38 @@ parameters! {
     }
 }
 
-/// Orders hosts so that neighbours are in different racks: the first of every rack, then the second, and so on.
-fn across_racks(leaf_of: &[u32]) -> Vec<u32> {
-    let mut seen = std::collections::BTreeMap::new();
-    let mut order: Vec<(u32, u32, u32)> = Vec::new();
-    for (host, &leaf) in leaf_of.iter().enumerate() {
-        let place = seen.entry(leaf).or_insert(0u32);
-        order.push((*place, leaf, host as u32));
-        *place += 1;
+impl TrainingRoundsParameters {
+    fn placement(&self, ranks: Ranks) -> Groups<'_> {
+        Groups {
+            groups: self.groups,
+            ranks,
+            concurrent: self.concurrent,
+            hosts: &self.hosts,
+            placement: &self.placement,
+        }
     }
-    order.sort_unstable();
-    order.into_iter().map(|(_, _, host)| host).collect()
+
+    /// With pairs, a last host of a group without a partner is excluded.
+    fn placed(&self, context: &Context<'_>) -> Result<Placed, WorkloadError> {
+        let placed = self.placement(self.ranks).place(context)?;
+        let (ranks, is_odd) = (placed.ranks, !placed.ranks.is_multiple_of(2));
+        match self.exchange {
+            Exchange::Pairs if is_odd && self.placement.is_file() => {
+                let message = format!("found {ranks} ranks, expected an even number, since exchange = \"pairs\"");
+                Err(WorkloadError::of_key("placement", message))
+            }
+            Exchange::Pairs if is_odd => self.placement(Ranks::Number(ranks - 1)).place(context),
+            _ => Ok(placed),
+        }
+    }
 }
 
 impl WorkloadKind for TrainingRoundsParameters {
     fn check(&self) -> Result<(), WorkloadError> {
         WorkloadError::unless(self.rounds > 0, "rounds", self.rounds, "1 or more")?;
+        self.placement(self.ranks).check()?;
         match self.ranks {
             Ranks::Number(ranks) => {
-                WorkloadError::unless(ranks >= 2, "ranks", ranks, "2 or more")?;
                 let even = ranks % 2 == 0 || self.exchange != Exchange::Pairs;
                 WorkloadError::unless(even, "ranks", ranks, "an even number, since exchange = \"pairs\"")
             }
@@ -84,22 +114,18 @@ impl WorkloadKind for TrainingRoundsParameters {
         true
     }
 
+    fn listed_because(&self) -> Option<&'static str> {
+        Some("each message of training-rounds has a size of its own, drawn from `sizes`")
+    }
+
     fn generate(&self, context: &Context<'_>) -> Result<Traffic, WorkloadError> {
-        context.needs_a_pair()?;
-        let hosts = context.view.hosts;
-        let ranks = match self.ranks {
-            // With pairs a last host without a partner is excluded.
-            Ranks::All if self.exchange == Exchange::Pairs => hosts / 2 * 2,
-            Ranks::All => hosts,
-            Ranks::Number(ranks) => ranks,
-        };
-        WorkloadError::unless(ranks <= hosts, "ranks", ranks, &format!("at most the {hosts} hosts there are"))?;
+        let Placed { ranks, concurrent, hosts } = self.placed(context)?;
         let per_round = match self.exchange {
             Exchange::Direct => u64::from(ranks) * u64::from(ranks - 1),
             Exchange::Ring => u64::from(ranks),
             Exchange::Pairs => u64::from(ranks / 2),
         };
-        let flows = u128::from(per_round) * u128::from(self.rounds);
+        let flows = u128::from(per_round) * u128::from(self.rounds) * u128::from(self.groups);
         context.check_room(flows, self.max_flows.min(u64::from(u32::MAX)), "rounds")?;
         let sizes = SizeDistribution::named(&self.sizes, context.read_file).map_err(|error| error.with_key("sizes"))?;
         let mut stream = Stream::keyed(context.seed, context.key(), "workload sizes");
@@ -111,25 +137,24 @@ impl WorkloadKind for TrainingRoundsParameters {
             }
         }
         let drawn: Vec<u64> = (0..flows).map(|_| sizes.sample(&mut stream)).collect();
-        let mut host_of = across_racks(&context.view.leaf_of);
-        host_of.truncate(ranks as usize);
         let job = GroupedJob {
             workload: 0,
             first: 0,
-            groups: 1,
+            groups: self.groups,
             ranks,
             repetitions: self.rounds,
-            concurrent: 1,
+            concurrent,
             start: self.start,
-            gap: Time::ZERO,
-            compute: Time::ZERO,
+            gap: self.gap,
+            compute: self.compute,
             barrier: Barrier::Group,
-            hosts: host_of,
+            hosts,
             schedules: vec![schedule],
             collective: None,
         };
-        Ok(compile(job, &|_, round, message| {
-            drawn.get((u64::from(round) * per_round + u64::from(message)) as usize).copied()
+        Ok(compile(job, &|group, round, message| {
+            let rounds = u64::from(group) * u64::from(self.rounds) + u64::from(round);
+            drawn.get((rounds * per_round + u64::from(message)) as usize).copied()
         }))
     }
 }
@@ -192,6 +217,44 @@ mod tests {
     }
 
     #[test]
+    fn groups_have_hosts_of_their_own() {
+        let p = TrainingRoundsParameters {
+            groups: 3,
+            ranks: Ranks::Number(2),
+            rounds: 2,
+            hosts: HostSet::Slice { from: 0, to: 6, step: 1 },
+            ..Default::default()
+        };
+        let pairs = |p: &TrainingRoundsParameters| -> Vec<(u32, u32)> {
+            traffic(p, &view(8, 3, 1), "").unwrap().flows.iter().map(|flow| (flow.src, flow.dst)).collect()
+        };
+        // Racks of three hosts: across them 0, 3, 1, 4, 2, 5. Group after group, each twice.
+        assert_eq!(pairs(&p), [(0, 3), (0, 3), (1, 4), (1, 4), (2, 5), (2, 5)]);
+        let packed = TrainingRoundsParameters { placement: Placement::Packed, ..p.clone() };
+        assert_eq!(pairs(&packed), [(0, 1), (0, 1), (2, 3), (2, 3), (4, 5), (4, 5)]);
+        // The second group takes over the hosts of the first.
+        let one = TrainingRoundsParameters { concurrent: Auto::Value(1), groups: 2, ..packed };
+        assert_eq!(pairs(&one), [(0, 1); 4]);
+    }
+
+    #[test]
+    fn sizes_are_drawn_in_the_order_of_groups_and_rounds() {
+        let sizes = |groups| {
+            let p = TrainingRoundsParameters {
+                groups,
+                ranks: Ranks::Number(2),
+                rounds: 3,
+                sizes: "web-search".into(),
+                ..Default::default()
+            };
+            traffic(&p, &view(8, 4, 1), "").unwrap().flows.iter().map(|flow| flow.size).collect::<Vec<_>>()
+        };
+        let (one, two) = (sizes(1), sizes(2));
+        assert_eq!((one.len(), two.len(), &one[..]), (3, 6, &two[..3]));
+        assert_ne!(two[..3], two[3..]);
+    }
+
+    #[test]
     fn errors_are_reported() {
         let base = TrainingRoundsParameters::default;
         for (p, key) in [
@@ -199,6 +262,8 @@ mod tests {
             (TrainingRoundsParameters { ranks: Ranks::Number(10), ..base() }, "ranks"),
             (TrainingRoundsParameters { ranks: Ranks::Number(5), ..base() }, "ranks"),
             (TrainingRoundsParameters { sizes: "no such".into(), ..base() }, "sizes"),
+            (TrainingRoundsParameters { groups: 0, ..base() }, "groups"),
+            (TrainingRoundsParameters { groups: 2, ..base() }, "groups"),
             (TrainingRoundsParameters { max_flows: 203, ..base() }, "rounds"),
         ] {
             assert_eq!(traffic(&p, &view(8, 4, 1), "bad").unwrap_err().key.as_deref(), Some(key));

@@ -1,7 +1,7 @@
 use super::{
     At, Column, Context, Table, Value,
     declare::{columns, integer, link_name, name, picoseconds, text},
-    jobs::{JOB_FLOWS, JOB_RANKS, JOBS},
+    jobs::{JOB_FLOWS, JOB_RANKS, JOB_STEPS, JOBS},
 };
 use crate::meta::past_warmup;
 use anabranch_outcome::{
@@ -329,6 +329,13 @@ pub const TABLES: &[Table] = &[
         always: false,
         columns: JOB_RANKS,
         rows: |result| plain(result.jobs.ranks.len()),
+    },
+    Table {
+        name: "job_steps",
+        meaning: "a row per job, group, repetition and step",
+        always: false,
+        columns: JOB_STEPS,
+        rows: |result| plain(result.jobs.steps.len()),
     },
     Table {
         name: "job_flows",

@@ -5,7 +5,7 @@ use super::{
     declare::{columns, integer, link_name, picoseconds, text},
 };
 use crate::statistics::slowdown;
-use anabranch_outcome::{FlowRow, GroupRow, JobFlowRow, RankRow, exposed};
+use anabranch_outcome::{FlowRow, GroupRow, JobFlowRow, RankRow, StepRow, exposed};
 use anabranch_units::Time;
 
 fn group<'r>(c: &Context<'r>, at: At) -> &'r GroupRow {
@@ -14,6 +14,10 @@ fn group<'r>(c: &Context<'r>, at: At) -> &'r GroupRow {
 
 fn rank<'r>(c: &Context<'r>, at: At) -> &'r RankRow {
     &c.result.jobs.ranks[at.0]
+}
+
+fn step<'r>(c: &Context<'r>, at: At) -> &'r StepRow {
+    &c.result.jobs.steps[at.0]
 }
 
 fn flow<'r>(c: &Context<'r>, at: At) -> &'r JobFlowRow {
@@ -25,10 +29,15 @@ fn ratio(c: &Context<'_>, completion: Option<Time>, ideal: Option<Time>) -> Valu
     completion.zip(ideal).map(|(completion, ideal)| slowdown(completion.ps(), ideal.ps(), simulated)).into()
 }
 
-/// Returns the link whose queue held the last flow of a group longest, where delays are measured.
-fn longest(c: &Context<'_>, at: At) -> Option<(u32, Time)> {
-    let last: &FlowRow = c.result.flows.get(group(c, at).last_flow? as usize)?;
+/// Returns the link whose queue held a flow longest, where delays are measured.
+fn longest(c: &Context<'_>, flow: Option<u32>) -> Option<(u32, Time)> {
+    let last: &FlowRow = c.result.flows.get(flow? as usize)?;
     last.delays.and_then(|delays| delays.longest)
+}
+
+fn step_slowdown(c: &Context<'_>, at: At) -> Value<'static> {
+    let (completion, ideal) = (step(c, at).completion.get(), step(c, at).ideal.get());
+    completion.zip(ideal).map(|(completion, ideal)| slowdown(completion.ps(), ideal.ps(), false)).into()
 }
 
 fn last_host(c: &Context<'_>, at: At, of: fn(&FlowRow) -> u32) -> Value<'static> {
@@ -65,9 +74,9 @@ pub(super) const JOBS: &[Column] = columns! {
     last_dst: Integer optional, "", "receiving host of last_flow", |c, at| last_host(c, at, |flow| flow.dst);
     last_link: Text, "",
         "link whose queue held last_flow longest; empty where nothing waited, and without measure.attribution",
-        |c, at| link_name(c, longest(c, at).map(|longest| longest.0));
+        |c, at| link_name(c, longest(c, group(c, at).last_flow).map(|longest| longest.0));
     last_link_ps: Integer optional, "ps", "wait of last_flow at last_link, at least",
-        |c, at| picoseconds(longest(c, at).map(|longest| longest.1));
+        |c, at| picoseconds(longest(c, group(c, at).last_flow).map(|longest| longest.1));
     critical_messages: Integer optional, "", "messages of the critical path: last_flow, the one that let it start, and so on, within the repetition",
         |c, at| group(c, at).critical_messages.map(u64::from).into();
     critical_link: Text, "",
@@ -99,6 +108,35 @@ pub(super) const JOB_RANKS: &[Column] = columns! {
         |c, at| picoseconds(exposed(rank(c, at).completion, rank(c, at).computation));
     last_flow: Integer optional, "", "flow that ended last; empty if a computation did, or it is incomplete",
         |c, at| rank(c, at).last_flow.map(u64::from).into();
+    scheme: Text, "", "load balancer of the run", |c, _| text(&c.meta.scheme);
+    seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
+};
+
+pub(super) const JOB_STEPS: &[Column] = columns! {
+    workload: Text, "", "name of the job's workload", |c, at| Value::Text(c.meta.workload(step(c, at).workload));
+    group: Integer, "", "group, from 0", |c, at| integer(step(c, at).group.into());
+    repetition: Integer, "", "repetition, from 0", |c, at| integer(step(c, at).repetition.into());
+    step: Integer, "", "step of the schedule, from 0", |c, at| integer(step(c, at).step.into());
+    messages: Integer, "", "number of its messages", |c, at| integer(step(c, at).messages.into());
+    start_ps: Integer optional, "ps", "earliest start of a message; empty if none had started",
+        |c, at| picoseconds(step(c, at).start.get());
+    end_ps: Integer optional, "ps", "time at which its last message was received; empty if one was not",
+        |c, at| {
+            let (start, completion) = (step(c, at).start.get(), step(c, at).completion.get());
+            picoseconds(start.zip(completion).map(|(start, completion)| start.saturating_add(completion)))
+        };
+    completion_ps: Integer optional, "ps", "end_ps less start_ps", |c, at| picoseconds(step(c, at).completion.get());
+    ideal_ps: Integer optional, "ps", "completion_ps of the same job alone on an idle network",
+        |c, at| picoseconds(step(c, at).ideal.get());
+    slowdown: Real optional, "", "completion_ps over ideal_ps; below 1 where ranks came to the step closer together than alone",
+        |c, at| step_slowdown(c, at);
+    last_rank: Integer optional, "", "rank that received the last message",
+        |c, at| step(c, at).last_rank.get().map(u64::from).into();
+    last_flow: Integer optional, "", "flow of that message", |c, at| step(c, at).last_flow.get().map(u64::from).into();
+    last_link: Text, "", "link whose queue held last_flow longest; empty as in jobs",
+        |c, at| link_name(c, longest(c, step(c, at).last_flow.get()).map(|longest| longest.0));
+    last_link_ps: Integer optional, "ps", "wait of last_flow at last_link, at least",
+        |c, at| picoseconds(longest(c, step(c, at).last_flow.get()).map(|longest| longest.1));
     scheme: Text, "", "load balancer of the run", |c, _| text(&c.meta.scheme);
     seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };

@@ -3,7 +3,7 @@
 use anabranch_outcome::{
     Balance, Conservation, Counters, FlowCounters, FlowRow, FlowSample, FlowSeries, FlowStatus, GpuPortStats, GpuRow,
     GroupRow, JobFlowRow, JobRows, LinkRow, Measures, PacketKind, PortSample, PortSeries, QueueStats, RankRow,
-    RunResult, RunRows, SchemeSample, SchemeSeries, TraceEvent, TraceRow, UplinkCount, Watched,
+    RunResult, RunRows, SchemeSample, SchemeSeries, StepRow, TraceEvent, TraceRow, UplinkCount, Watched,
 };
 use anabranch_random::Stream;
 use anabranch_report::{FctKind, Formats, Provenance, ReportError, RunMeta, Summary, WorkloadMeta};
@@ -216,6 +216,13 @@ fn jobs() -> JobRows {
     JobRows {
         groups: vec![group(0, Some(Time::from_us(4))), group(1, None)],
         ranks: (0..2).map(rank).collect(),
+        steps: vec![StepRow {
+            messages: 2,
+            start: Some(Time::from_us(1)).into(),
+            completion: Some(Time::from_us(2)).into(),
+            last_flow: Some(5).into(),
+            ..StepRow::default()
+        }],
         flows: vec![JobFlowRow { flow_id: 5, dst_rank: 1, ..JobFlowRow::default() }],
         unlisted: vec![],
     }

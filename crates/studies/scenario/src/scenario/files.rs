@@ -94,7 +94,16 @@ fn digest(path: &Path, max: u64) -> std::io::Result<(u64, u64)> {
 pub(crate) fn with_files(workload: &Workload, files: impl Fn(&str) -> String) -> Workload {
     let mut workload = workload.clone();
     match &mut workload.kind {
-        WorkloadParameters::File(file) => file.path = files(&file.path),
+        WorkloadParameters::File(file) => {
+            file.path = files(&file.path);
+            placed(&mut file.placement, files);
+        }
+        WorkloadParameters::TrainingRounds(job) => {
+            if is_path(&job.sizes) {
+                job.sizes = files(&job.sizes);
+            }
+            placed(&mut job.placement, files);
+        }
         WorkloadParameters::Poisson(poisson) if is_path(&poisson.sizes) => poisson.sizes = files(&poisson.sizes),
         WorkloadParameters::Collective(job) => placed(&mut job.placement, files),
         WorkloadParameters::AllToAll(job) => placed(&mut job.placement, files),

@@ -100,9 +100,9 @@ parameters! {
         /// ("web"), the first N of it ("web:10"), or those between hosts ("host3->host9"); names may be patterns ("host3->*").
         trace_flows: Vec<ChosenFlows> = vec![], source "ours";
         /// Flows with rows in the results: all, or without-jobs: groups of collectives, all-to-alls and training steps are
-        /// made as they start and forgotten as they end, so that memory does not grow with their number. Rows per group and
-        /// rank remain. Not with [servers], a split_share, an order of its own for each group, or sizes that differ by group, whose
-        /// flows keep their rows. Simulations only.
+        /// made as they start and forgotten as they end, so that memory does not grow with their number. Rows per group, rank
+        /// and step remain. `check` names jobs that keep rows of their flows: with [servers], a split_share, sizes or an order
+        /// of their own for each group, and GOAL schedules. Simulations only.
         flow_rows: FlowRows = FlowRows::All, source "ours";
         /// Maximum number of rows of a trace; later rows are omitted with a warning. A row takes about 100 B of memory.
         trace_limit: u64 = 1_000_000, source "ours";

@@ -277,17 +277,40 @@ fn steps_and_bytes_of_patterns_are_those_counted_by_hand() {
     // Chunks do not change the bytes.
     let (_, sent) = made(Algorithm::Tree, &|p| p.chunks = Auto::Value(4));
     assert_eq!(sent, [2, 3, 3, 2, 1, 1, 1, 1].map(|times| times * size));
-    // Two trees of 7 edges carry S/2 up and S/2 down: 14 S in all. A rank with children in one tree is a leaf of the other: at most
-    // S/2 to a parent in each, and to two children.
-    let (_, sent) = made(Algorithm::DoubleBinaryTree, &|_| {});
-    assert_eq!(sent.iter().sum::<u64>(), 14 * size);
-    assert!(sent.iter().all(|bytes| *bytes <= 2 * size), "{sent:?}");
+    // Node v of the trees in order is on level 0 if it is odd, else its children are half its lowest bit away. First tree: node v is
+    // rank v-1, so the root 8 is rank 7 with the child 3; 3 has 1 and 5, 1 has 0 and 2, 5 has 4 and 6. Second tree: node v is
+    // rank v-2, so the root is rank 6 with the child 2; 2 has 0 and 4, 0 has 7 and 1, 4 has 3 and 5. Three levels up and down
+    // each. A rank sends S/2 to its parent and S/2 to each child, in each tree.
+    let (first, second) = ([1, 3, 1, 3, 1, 3, 1, 1], [3, 1, 3, 1, 3, 1, 1, 1]);
+    let by_hand: Vec<u64> = first.iter().zip(&second).map(|(one, two)| (one + two) * size / 2).collect();
+    assert_eq!(by_hand, [2, 2, 2, 2, 2, 2, 1, 1].map(|times| times * size));
+    for chunks in [1, 4] {
+        let (chain, sent) = made(Algorithm::DoubleBinaryTree, &|p| p.chunks = Auto::Value(chunks));
+        assert_eq!(sent, by_hand, "{chunks}");
+        assert!(if chunks == 1 { chain == 6 } else { chain > 6 }, "{chain}");
+    }
     // Servers of 4: 3 steps of S/4, 2 (8/4 - 1) steps of S/8, 3 steps of S/4.
     let (chain, sent) = made(Algorithm::Hierarchical, &|p| p.server_ranks = Auto::Value(4));
     assert_eq!((chain, sent), (3 + 2 + 3, vec![2 * 3 * size / 4 + 2 * size / 8; 8]));
+    // A ring passes S/8 on 2 * 7 times, its halves 7 times; doublings exchange S with 3 others, or S/2, S/4 and S/8 there and back.
+    let ring = |steps: u64| vec![steps * size / 8; 8];
+    assert_eq!(made(Algorithm::RingAllreduce, &|_| {}), (14, ring(14)));
+    assert_eq!(made(Algorithm::RingAllGather, &|_| {}), (7, ring(7)));
+    assert_eq!(made(Algorithm::RingReduceScatter, &|_| {}), (7, ring(7)));
+    assert_eq!(made(Algorithm::RecursiveDoubling, &|_| {}), (3, vec![3 * size; 8]));
+    assert_eq!(made(Algorithm::HalvingDoubling, &|_| {}), (6, vec![2 * (size / 2 + size / 4 + size / 8); 8]));
+    // Seven messages of S/8 at once.
+    assert_eq!(made(Algorithm::AllToAll, &|_| {}), (1, ring(7)));
     // Tokens to 7 experts, and back.
     let (chain, sent) = made(Algorithm::ExpertAllToAll, &|_| {});
     assert_eq!((chain, sent), (2, vec![2 * 7 * size / 8; 8]));
+    // The k-th most popular of 8 experts gets 1/k of 1 + 1/2 + ... + 1/8 = 761/280. A rank sends their shares to 7 experts, and as
+    // an expert its own share back 7 times: the whole, and 6 of its shares.
+    let shares: Vec<u64> = (1..=8).map(|k| (size * 280).div_ceil(761 * k)).collect();
+    let whole: u64 = shares.iter().sum();
+    let (chain, mut sent) = made(Algorithm::ExpertAllToAll, &|p| p.skew = 1.0);
+    sent.sort_unstable_by(|one, two| two.cmp(one));
+    assert_eq!((chain, sent), (2, shares.iter().map(|share| whole + 6 * share).collect::<Vec<_>>()));
     // A microbatch passes 7 times on and 7 times back; the ends send in one direction alone.
     let (chain, sent) = made(Algorithm::Pipeline, &|p| p.chunks = Auto::Value(1));
     assert_eq!((chain, sent), (14, [1, 2, 2, 2, 2, 2, 2, 1].map(|times| times * size).to_vec()));

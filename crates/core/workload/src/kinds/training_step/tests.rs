@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    Flow,
+    Flow, Work,
     kinds::testing::{traffic, view},
 };
 
@@ -39,6 +39,23 @@ fn bytes_are_those_of_megatron() {
             |flow: &&Flow| flow.src == rank && stage(flow.dst) == stage(rank) && replica(flow.dst) != replica(rank);
         assert_eq!(sent(&made.flows, data), (2, 16_000));
     }
+}
+
+/// Two stages of one layer, two replicas, two ranks per layer: messages in sequence.
+#[test]
+fn longest_chain_is_counted_by_hand() {
+    let p = TrainingStepParameters { layers: 2, microbatches: 1, ..Default::default() };
+    let made = traffic(&p, &view(8, 4, 1), "").unwrap();
+    let job = made.grouped.unwrap();
+    let schedule = job.schedule(0);
+    let mut chains: Vec<u32> = vec![];
+    for (at, operation) in schedule.operations().iter().enumerate() {
+        let before = schedule.after(at).iter().map(|on| chains[on.operation as usize]).max().unwrap_or(0);
+        chains.push(before + u32::from(matches!(operation.work, Work::Send { .. })));
+    }
+    // Forward and backward of a stage: two AllReduces of 2(2-1) messages in sequence each. In order: stage 0 forward, its activations,
+    // stage 1 forward and backward, their gradients, stage 0 backward, the ring of its gradients.
+    assert_eq!(chains.into_iter().max(), Some(4 + 1 + 4 + 4 + 1 + 4 + 2));
 }
 
 #[test]
