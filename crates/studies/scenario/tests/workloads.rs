@@ -150,13 +150,49 @@ fn a_workload_may_have_its_own_congestion_control() {
     assert!(error.contains("did you mean `nscc`?"), "{error}");
 }
 
-/// Returns the warnings about two jobs on a network of 32 hosts.
-fn warnings(workloads: &str) -> Vec<String> {
+/// Returns the warnings about a word on a network of 32 hosts.
+fn warnings_of(workloads: &str, word: &str) -> Vec<String> {
     let text = format!("[topology]\nkind = \"fat-tree\"\nradix = 8\ntiers = 2\n{workloads}");
     let scenario = Scenario::read(Tree::parse("test.toml", &text).unwrap(), "test", Path::new("")).unwrap();
     let setup = scenario.setup(1).unwrap();
     let all = scenario.foresight(&setup, &anabranch_scenario::backend::SIMULATOR);
-    all.into_iter().filter(|warning| warning.contains("overlap")).collect()
+    all.into_iter().filter(|warning| warning.contains(word)).collect()
+}
+
+fn warnings(workloads: &str) -> Vec<String> {
+    warnings_of(workloads, "overlap")
+}
+
+#[test]
+fn jobs_that_keep_rows_are_named() {
+    let kept = |workload: &str, more: &str| {
+        let text =
+            format!("[measure]\nflow_rows = \"without-jobs\"\n{more}\n[[workload]]\n{workload}\nname = \"mine\"\n");
+        warnings_of(&text, "keeps rows")
+    };
+    let servers = "[servers]\ngpus = 4\nnics = 4\n";
+    let collective = |more: &str| format!("kind = \"collective\"\nranks = 8\ngroups = 2\n{more}");
+    for (workload, more, reason) in [
+        (collective("algorithm = \"expert-all-to-all\"\nskew = 1.0"), "", "with `skew` each group and repetition"),
+        (collective("algorithm = \"all-to-all\"\norder = \"random\""), "", "with `order = \"random\"` each group"),
+        (collective("split_share = 0.5"), "", "a `split_share` is drawn from all flows"),
+        (collective(""), servers, "with [servers] messages become flows of two networks"),
+        ("kind = \"training-rounds\"".into(), "", "each message of training-rounds has a size of its own"),
+    ] {
+        let found = kept(&workload, more);
+        assert_eq!(found.len(), 1, "{workload}: {found:?}");
+        let begin = "[[workload]] 1: `measure.flow_rows = \"without-jobs\"`: the job `mine` keeps rows of its flows: ";
+        assert!(found[0].contains(begin) && found[0].contains(reason), "{found:?}");
+        assert!(found[0].starts_with("test.toml:"), "{found:?}");
+    }
+    for workload in [
+        collective(""),
+        collective("algorithm = \"expert-all-to-all\""),
+        "kind = \"training-step\"\nranks = 8".into(),
+        "kind = \"permutation\"".into(),
+    ] {
+        assert_eq!(kept(&workload, ""), Vec::<String>::new());
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod dead_ends;
 mod fabric;
 mod fault;
 mod files;
+mod kept_rows;
 mod load_balancer;
 mod measured;
 mod memory;
@@ -562,9 +563,14 @@ impl Scenario {
         let cells = if *backend == SIMULATOR { anabranch_fabric::shared_cells(&setup.topology) } else { None };
         let dead = if *backend == SIMULATOR { dead_ends::warning(self, setup, backend) } else { None };
         let unsettled = run::rarely_settles(setup);
+        let kept = match self.measure.flow_rows {
+            FlowRows::WithoutJobs => kept_rows::warnings(&self.workloads, setup, &self.tree),
+            FlowRows::All => vec![],
+        };
         fault::never_down(&self.faults, setup, &self.tree)
             .into_iter()
             .chain(overlap::warnings(&self.workloads, setup, &self.tree))
+            .chain(kept)
             .chain(dead)
             .chain(long)
             .chain(cells)

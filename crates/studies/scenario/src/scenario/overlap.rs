@@ -1,7 +1,7 @@
 //! Jobs that share hosts without a request.
 
-use super::workload::{Workload, place};
-use crate::{error::ScenarioError, tree::Tree};
+use super::workload::{Workload, prefix};
+use crate::tree::Tree;
 use anabranch_backend::Setup;
 use std::collections::BTreeSet;
 
@@ -19,12 +19,10 @@ pub(crate) fn warnings(workloads: &[Workload], setup: &Setup, tree: &Tree) -> Ve
             if common.is_empty() {
                 continue;
             }
-            let at = place(tree, number, None).map(|at| ScenarioError::new("").at(at));
-            let at = at.as_ref().and_then(|at| Some((at.source_name()?.to_string(), at.line_column()?.0)));
-            let at = at.map_or(String::new(), |(name, line)| format!("{name}:{line}: "));
             warnings.push(format!(
-                "{at}[[workload]] {}: the jobs `{}` and `{}` both run on {}, so that each slows the other; give it other \
+                "{}[[workload]] {}: the jobs `{}` and `{}` both run on {}, so that each slows the other; give it other \
                  hosts (`hosts = \"rest\"`), or `overlap = true` if that is meant",
+                prefix(tree, number),
                 number + 1,
                 earlier.name,
                 later.name,

@@ -37,6 +37,13 @@ pub(crate) fn place(tree: &Tree, number: usize, key: Option<&str>) -> Option<Pla
     own.or_else(|| tree.find(&format!("workload[{number}]")).map(|node| node.key.clone()))
 }
 
+/// Returns file and line of workload `number` as the begin of a warning; empty where it has none.
+pub(crate) fn prefix(tree: &Tree, number: usize) -> String {
+    let at = place(tree, number, None).map(|at| ScenarioError::new("").at(at));
+    let at = at.as_ref().and_then(|at| Some((at.source_name()?.to_string(), at.line_column()?.0)));
+    at.map_or(String::new(), |(name, line)| format!("{name}:{line}: "))
+}
+
 pub(crate) fn workload_error(error: &WorkloadError, number: usize, tree: &Tree) -> ScenarioError {
     let number = error.workload.unwrap_or(number);
     let at = place(tree, number, error.key.as_deref());
