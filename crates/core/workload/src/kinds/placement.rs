@@ -243,7 +243,7 @@ fn across_racks(hosts: &mut [u32], leaf_of: &[u32]) {
 
 fn no_servers() -> WorkloadError {
     let message = "found \"rail\", but the scenario has no [servers], so hosts have no rails; add [servers] with `gpus` \
-                   and `rails`, or choose another placement";
+                   and `nics`, or choose another placement";
     WorkloadError::of_key("placement", message)
 }
 

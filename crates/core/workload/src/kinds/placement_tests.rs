@@ -114,7 +114,7 @@ fn errors_name_a_remedy() {
         (Groups { concurrent: Auto::Value(0), ..of(5, 2) }, "concurrent", "1 to 5, the number of groups"),
         (Groups { concurrent: Auto::Value(6), ..of(5, 2) }, "concurrent", "1 to 5, the number of groups"),
         (Groups { ranks: Ranks::All, ..of(5, 2) }, "ranks", "12 hosts do not divide into 5 groups"),
-        (Groups { placement: &Placement::Rail, ..of(2, 2) }, "placement", "no [servers]"),
+        (Groups { placement: &Placement::Rail, ..of(2, 2) }, "placement", "add [servers] with `gpus` and `nics`"),
         (Groups { hosts: &unknown, ..of(1, 2) }, "hosts", "host 12 does not exist; hosts are 0 to 11"),
         (Groups { hosts: &twice, ..of(1, 2) }, "hosts", "host 3 is named twice"),
         (Groups { hosts: &one, ..of(1, 2) }, "hosts", "two or more"),

@@ -72,10 +72,11 @@ fn sentence(seed: u64, group: &GroupPoint) -> String {
     });
     let critical = group.critical.as_ref().map_or(String::new(), |(messages, link, time)| {
         let link = link.replace("->", " \u{2192} ");
-        format!(
-            " The {messages} messages of its critical path waited longest at {link} ({} µs).",
-            significant_digits(*time, 3)
-        )
+        let all = match messages {
+            1 => "The only message of its critical path".to_string(),
+            _ => format!("The {messages} messages of its critical path"),
+        };
+        format!(" {all} waited longest at {link} ({} µs).", significant_digits(*time, 3))
     });
     let slowdown = group
         .slowdown
@@ -86,4 +87,31 @@ fn sentence(seed: u64, group: &GroupPoint) -> String {
         group.repetition,
         significant_digits(group.completion_us, 4)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn critical_paths_of_one_and_of_several_messages() {
+        let of = |messages| {
+            let group = GroupPoint {
+                workload: 0,
+                group: 3,
+                repetition: 1,
+                completion_us: 12.5,
+                slowdown: Some(1.25),
+                last_rank: Some(2),
+                last_flow: None,
+                last_link: None,
+                critical: Some((messages, "leaf0->spine1".into(), 0.5)),
+            };
+            sentence(7, &group)
+        };
+        let begin = "Slowest: group 3, repetition 1 of seed 7: 12.50 µs, 1.25 times that alone; rank 2 was last. The";
+        let end = "of its critical path waited longest at leaf0 \u{2192} spine1 (0.500 µs).";
+        assert_eq!(of(1), format!("{begin} only message {end}"));
+        assert_eq!(of(6), format!("{begin} 6 messages {end}"));
+    }
 }
