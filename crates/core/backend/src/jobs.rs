@@ -185,11 +185,11 @@ pub(crate) fn add(
             repetition,
             rank,
             host: host_of(hosts[rank as usize]),
-            start: times.start,
-            completion: completion(times),
-            ideal: completion(ideal),
+            start: times.start.into(),
+            completion: completion(times).into(),
+            ideal: completion(ideal).into(),
             computation: job.computation(group, rank),
-            last_flow: flow_of(times.last),
+            last_flow: flow_of(times.last).into(),
         });
     }
     for ((step, times), ideal) in (0..).zip(times.steps).zip(ideals.steps).filter(|((_, times), _)| times.messages > 0)

@@ -48,16 +48,16 @@ pub struct RankRow {
     pub rank: u32,
     /// Its host.
     pub host: u32,
-    /// Begin of its repetition, with its computation; `None`: not before the end of the run.
-    pub start: Option<Time>,
-    /// Start to the last message received, acknowledgement or computation; `None`: incomplete.
-    pub completion: Option<Time>,
+    /// Begin of its repetition, with its computation; unknown: not before the end of the run.
+    pub start: CompactTime,
+    /// Start to the last message received, acknowledgement or computation; unknown: incomplete.
+    pub completion: CompactTime,
     /// `completion` of the job alone on an idle network.
-    pub ideal: Option<Time>,
+    pub ideal: CompactTime,
     /// Its computation.
     pub computation: Time,
-    /// Flow that ended last; `None` if a computation did, or it is incomplete.
-    pub last_flow: Option<u32>,
+    /// Flow that ended last; none if a computation did, or it is incomplete.
+    pub last_flow: CompactNumber,
 }
 
 /// A step of a group in a repetition: its messages together. Times count from the start of the run.
@@ -99,6 +99,12 @@ impl CompactTime {
 impl Default for CompactTime {
     fn default() -> Self {
         CompactTime(Time::MAX)
+    }
+}
+
+impl From<CompactTime> for Option<Time> {
+    fn from(time: CompactTime) -> Self {
+        time.get()
     }
 }
 

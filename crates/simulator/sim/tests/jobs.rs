@@ -46,8 +46,8 @@ fn run(topology: &Topology, kind: &str, keys: &[(&str, Raw)]) -> RunResult {
     run_of(topology, generated(topology, vec![job(kind, keys)]))
 }
 
-fn ps(time: Option<Time>) -> u64 {
-    time.expect("a time").ps()
+fn ps(time: impl Into<Option<Time>>) -> u64 {
+    time.into().expect("a time").ps()
 }
 
 fn only(result: &RunResult) -> &GroupRow {
@@ -438,7 +438,7 @@ fn training_steps_repeat_and_end() {
     for row in &result.jobs.ranks {
         // Two layers of three microbatches, 3 us forward and 6 us back.
         assert_eq!(row.computation.ps(), 2 * 3 * 9 * US);
-        assert!(row.completion > Some(row.computation) && row.ideal.unwrap() > row.computation);
+        assert!(ps(row.completion) > row.computation.ps() && ps(row.ideal) > row.computation.ps());
     }
     // The second step starts when the first has ended, rank by rank.
     for (first, second) in result.jobs.ranks.iter().zip(&result.jobs.ranks[8..]) {

@@ -65,6 +65,11 @@ fn messages(list: &[(u32, u32, u64, u64)]) -> Setup {
 }
 
 fn generated(topology: &Topology, of: &ServerParameters, kind: WorkloadParameters) -> FlowSet {
+    generated_with(topology, of, kind, "")
+}
+
+/// `content` is that of any file.
+fn generated_with(topology: &Topology, of: &ServerParameters, kind: WorkloadParameters, content: &str) -> FlowSet {
     let gpus = of.endpoints(topology.hosts);
     let view = HostView {
         hosts: gpus,
@@ -80,7 +85,7 @@ fn generated(topology: &Topology, of: &ServerParameters, kind: WorkloadParameter
         templates: false,
     };
     let sent_as = GeneratedAs { name: "test".into(), class: 0, load_balancer: 0, measured: true, split: None };
-    routed(generate(&[(kind, sent_as)], &view, 1, &|_| unreachable!("no file")).expect("flows"), of)
+    routed(generate(&[(kind, sent_as)], &view, 1, &|_| Ok(content.as_bytes().to_vec())).expect("flows"), of)
 }
 
 fn received(row: &FlowRow, first_sent: u64) -> u64 {
@@ -363,5 +368,34 @@ fn jobs_follow_both_flows_of_a_relayed_message() {
         // Rows name NICs: GPUs 0 and 5 have NICs 0 and 5.
         assert_eq!(result.jobs.ranks.iter().map(|rank| rank.host).collect::<Vec<_>>(), [0, 5, 0, 5]);
         assert_eq!(result.jobs.flows.len(), 8, "two flows per message");
+    }
+}
+
+/// The same message as part of a GOAL schedule; a second one follows when the first is acknowledged.
+#[test]
+fn goal_schedules_follow_both_flows_of_a_relayed_message() {
+    let of = servers(4, 4);
+    let mut kind = WorkloadParameters::named("file").expect("a kind");
+    for (key, value) in [("path", text("two.goal")), ("hosts", Raw::List(vec![Raw::Int(0), Raw::Int(5)]))] {
+        kind.parameters_mut().set(key, &value).expect("a key");
+    }
+    let goal = "num_ranks 2\nrank 0 {\na: send 4096b to 1 tag 0\nb: send 4096b to 1 tag 1\nb requires a\n}\n\
+                rank 1 {\nrecv 4096b from 0 tag 0\nrecv 4096b from 0 tag 1\n}\n";
+    let setup = setup(rails(), generated_with(&rails(), &of, kind, goal), "ops");
+    let received = 4096 * BYTE + LATENCY + 2 * (WIRE + DELAY);
+    let acknowledged = received + 2 * (ACK + DELAY) + 1_000_000;
+    for threads in [1, 2, 3] {
+        let result = anabranch_sim::run(&setup, threads, &mut |_| true).expect("a run");
+        let [group] = &result.jobs.groups[..] else { panic!("{} groups", result.jobs.groups.len()) };
+        let both = Some(Time::from_ps(2 * acknowledged));
+        assert_eq!((group.completion, group.ideal, group.critical_messages), (both, both, Some(2)));
+        let steps: Vec<_> = result
+            .jobs
+            .steps
+            .iter()
+            .map(|row| [row.start.get(), row.completion.get()].map(|time| time.map(Time::ps)))
+            .collect();
+        assert_eq!(steps, [[Some(0), Some(received)], [Some(acknowledged), Some(received)]]);
+        assert_eq!(result.jobs.ranks.iter().map(|rank| rank.host).collect::<Vec<_>>(), [0, 5]);
     }
 }

@@ -95,19 +95,19 @@ pub(super) const JOB_RANKS: &[Column] = columns! {
     rank: Integer, "", "rank within the group, from 0", |c, at| integer(rank(c, at).rank.into());
     host: Integer, "", "its host", |c, at| integer(rank(c, at).host.into());
     start_ps: Integer optional, "ps", "begin of its repetition, with its computation; empty if what it waits for did not end",
-        |c, at| picoseconds(rank(c, at).start);
+        |c, at| picoseconds(rank(c, at).start.get());
     completion_ps: Integer optional, "ps",
         "start_ps to its last message received, acknowledgement or computation; empty if incomplete",
-        |c, at| picoseconds(rank(c, at).completion);
+        |c, at| picoseconds(rank(c, at).completion.get());
     ideal_ps: Integer optional, "ps", "completion_ps of the same job alone on an idle network",
-        |c, at| picoseconds(rank(c, at).ideal);
+        |c, at| picoseconds(rank(c, at).ideal.get());
     slowdown: Real optional, "", "completion_ps over ideal_ps; at least 1 where simulated",
-        |c, at| ratio(c, rank(c, at).completion, rank(c, at).ideal);
+        |c, at| ratio(c, rank(c, at).completion.get(), rank(c, at).ideal.get());
     computation_ps: Integer, "ps", "its computation in the repetition", |c, at| integer(rank(c, at).computation.ps());
     exposed_ps: Integer optional, "ps", "completion_ps less computation_ps",
-        |c, at| picoseconds(exposed(rank(c, at).completion, rank(c, at).computation));
+        |c, at| picoseconds(exposed(rank(c, at).completion.get(), rank(c, at).computation));
     last_flow: Integer optional, "", "flow that ended last; empty if a computation did, or it is incomplete",
-        |c, at| rank(c, at).last_flow.map(u64::from).into();
+        |c, at| rank(c, at).last_flow.get().map(u64::from).into();
     scheme: Text, "", "load balancer of the run", |c, _| text(&c.meta.scheme);
     seed: Unsigned, "", "seed of the run", |c, _| integer(c.meta.seed);
 };

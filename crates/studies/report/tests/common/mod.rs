@@ -212,7 +212,7 @@ fn jobs() -> JobRows {
         last_flow: completion.map(|_| 5),
         ..GroupRow::default()
     };
-    let rank = |rank| RankRow { rank, host: 3 + rank, ideal: Some(Time::from_us(2)), ..RankRow::default() };
+    let rank = |rank| RankRow { rank, host: 3 + rank, ideal: Some(Time::from_us(2)).into(), ..RankRow::default() };
     JobRows {
         groups: vec![group(0, Some(Time::from_us(4))), group(1, None)],
         ranks: (0..2).map(rank).collect(),
