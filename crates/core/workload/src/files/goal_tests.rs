@@ -1,5 +1,5 @@
 use super::super::testing::{read_bytes, read_text, refused};
-use crate::{FileFormat::Goal, Start, TriggerId, TriggerKind, traffic::Traffic};
+use crate::{FileFormat::Goal, MessageTimes, Start, TriggerId, TriggerKind, traffic::Traffic};
 use anabranch_units::Time;
 use proptest::prelude::*;
 use std::{
@@ -429,8 +429,8 @@ fn errors_in_a_binary_are_reported_with_rank_and_operation() {
 }
 
 /// Messages and computations in an order in which they can be done, each on a processor of its own; and the start of each
-/// message if it takes 1000 ps to the receiver and 500 back.
-fn schedules() -> impl Strategy<Value = (Vec<Vec<Node>>, Vec<Vec<u64>>)> {
+/// message, and the end of each rank, if a message takes 1000 ps to the receiver and 500 back.
+fn schedules() -> impl Strategy<Value = (Vec<Vec<Node>>, Vec<Vec<u64>>, Vec<u64>)> {
     let step = (0u32..4, 1u32..4, 0u32..2, 0u64..3, any::<u64>(), any::<u64>());
     prop::collection::vec(step, 1..40).prop_map(|steps| {
         let mut ranks: Vec<Vec<Node>> = vec![Vec::new(); 4];
@@ -474,18 +474,37 @@ fn schedules() -> impl Strategy<Value = (Vec<Vec<Node>>, Vec<Vec<u64>>)> {
                 add(peer, recv(rank, 8, tag), second, &|ready| ready.max(sent + 1000));
             }
         }
-        (ranks, starts)
+        let last = |times: &Vec<(u64, u64)>| times.iter().map(|(_, end)| *end).max().unwrap_or(0);
+        (ranks, starts, times.iter().map(last).collect())
     })
+}
+
+/// Returns the starts of the messages of a job, and the ends of its ranks, if a message takes 1000 ps and 500 back.
+fn walk(traffic: &Traffic) -> (Vec<Option<u64>>, Vec<Option<u64>>) {
+    let job = traffic.grouped.as_ref().unwrap();
+    let mut starts = vec![None; traffic.flows.len()];
+    let mut ends = vec![];
+    let mut message = |number: u32, ready: Option<Time>| {
+        assert_eq!(starts[number as usize].replace(ready.unwrap().ps()), None);
+        let after = |time| ready.map(|ready| ready + Time::from_ps(time));
+        MessageTimes { started: ready, received: after(1000), acknowledged: after(1500) }
+    };
+    job.times(Time::from_us(1), &mut message, &mut |times| {
+        ends.extend(times.ranks.iter().map(|rank| rank.end.map(Time::ps)));
+    });
+    (starts, ends)
 }
 
 proptest! {
     #[test]
-    fn flows_start_when_the_schedule_says((ranks, starts) in schedules()) {
+    fn flows_start_when_the_schedule_says((ranks, starts, ends) in schedules()) {
         let text = read_text(Goal, &write(&ranks)).unwrap();
         let binary = read_bytes(Goal, &encode(&ranks)).unwrap();
         prop_assert_eq!((&text.flows, &text.triggers), (&binary.flows, &binary.triggers));
         let expected: Vec<_> = starts.concat().into_iter().map(Some).collect();
-        prop_assert_eq!(play(&text, 1000, 500), expected);
+        prop_assert_eq!(&play(&text, 1000, 500), &expected);
+        // The job of the schedule has the same times, for its rows.
+        prop_assert_eq!(walk(&text), (expected, ends.into_iter().map(Some).collect()));
     }
 
     #[test]

@@ -133,3 +133,31 @@ pub(crate) fn named(workloads: &[Workload]) -> Vec<String> {
 fn is_path(sizes: &str) -> bool {
     !SIZE_DISTRIBUTIONS.iter().any(|about| about.name == sizes) && sizes.parse::<Bytes>().is_err()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_settings::Raw;
+    use anabranch_workload::CommonParameters;
+
+    #[test]
+    fn every_file_of_a_job_is_named() {
+        for (kind, keys) in [
+            ("training-rounds", &[("sizes", "sizes.txt"), ("placement", "ranks.txt")][..]),
+            ("file", &[("path", "trace.goal"), ("placement", "ranks.txt")]),
+            ("collective", &[("placement", "ranks.txt")]),
+            ("training-step", &[("placement", "ranks.txt")]),
+        ] {
+            let mut kind = WorkloadParameters::named(kind).unwrap();
+            for (key, path) in keys {
+                kind.parameters_mut().set(key, &Raw::Text((*path).into())).unwrap();
+            }
+            let workload = Workload { kind, common: CommonParameters::default(), name: "job".into() };
+            let paths: Vec<&str> = keys.iter().map(|(_, path)| *path).collect();
+            assert_eq!(named(&[workload]), paths);
+        }
+        let kind = WorkloadParameters::named("training-rounds").unwrap();
+        let sized = Workload { kind, common: CommonParameters::default(), name: "job".into() };
+        assert_eq!(named(&[sized]), Vec::<String>::new(), "100MB is no file");
+    }
+}
