@@ -9,6 +9,9 @@ use std::{collections::BTreeMap, fs};
 
 type Row = BTreeMap<String, String>;
 
+/// End of a message, its flow, its receiver and its start.
+type Message = (u64, u64, u64, u64);
+
 fn number(row: &Row, column: &str) -> u64 {
     row[column].parse().unwrap_or_else(|_| panic!("{column} of {row:?}"))
 }
@@ -100,7 +103,7 @@ fn rows_of_jobs_follow_from_those_of_flows() {
         assert!((real(job, "slowdown") / slowdown.max(1.0) - 1.0).abs() < 1e-9);
     }
     // A step lasts from the first start of its messages to the last one received.
-    let mut of_steps: BTreeMap<(u64, u64, u64), Vec<(u64, u64, u64, u64)>> = BTreeMap::new();
+    let mut of_steps: BTreeMap<(u64, u64, u64), Vec<Message>> = BTreeMap::new();
     for label in &labels {
         let (id, flow) = (number(label, "flow_id"), &flows[number(label, "flow_id") as usize]);
         let start = number(flow, "start_ps");
