@@ -328,7 +328,7 @@ fn training_rounds_in_groups_compute_between() {
     let result = run(&fat_tree(2, 8), "training-rounds", &keys);
     let hosts: Vec<u32> = result.jobs.ranks.iter().map(|row| row.host).collect();
     assert_eq!(hosts, [0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3]);
-    // A message from the first host to the second after 5 us. Its sender hears of it a latency later, and the next round begins 2 us
+    // A message from the first host to the second after 5 us. Its sender has the acknowledgement a latency later, and the next round begins 2 us
     // after that.
     let round = 5 * US + ONE_WAY + US + 2 * US;
     for row in &result.jobs.groups {

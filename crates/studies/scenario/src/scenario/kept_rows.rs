@@ -1,4 +1,4 @@
-//! Jobs whose flows have rows although the run asks for none (`measure.flow_rows`).
+//! Jobs whose flows have rows although the run is to keep none (`measure.flow_rows`).
 
 use super::workload::{Workload, prefix};
 use crate::tree::Tree;
