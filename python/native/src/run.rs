@@ -6,7 +6,7 @@ use anabranch_scenario::backend::SIMULATOR;
 use anabranch_study::{
     Observer,
     compare::take_directory,
-    results::{self, Ran, free_for_a_run},
+    results::{self, Ran, take_for_a_run},
 };
 use pyo3::prelude::*;
 use std::{
@@ -84,10 +84,8 @@ pub(crate) fn run(
 ) -> PyResult<Outcome> {
     let scenario = scenario.checked.clone();
     let ran = wait::attend(py, 1, callback, move |watch| {
-        if let Some(directory) = &directory {
-            free_for_a_run(directory, &scenario, &SIMULATOR, replace)?;
-        }
-        let taken = directory.as_deref().map(take_directory).transpose()?;
+        let take = |directory| take_for_a_run(directory, &scenario, &SIMULATOR, replace).map(|(taken, _)| taken);
+        let taken = directory.as_deref().map(take).transpose()?;
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = if threads > 0 { threads } else { cores().min(scenario.max_threads()) };
         watch.started(0);

@@ -96,6 +96,7 @@ pub(crate) const PARTS: &[Part] = &[
             ("Limits", "evidence/limits.md"),
             ("Hopper", "evidence/hopper.md"),
             ("Hopper: its testbed", "evidence/hopper-testbed.md"),
+            ("Hopper: sprayers on its ground", "evidence/hopper-sprayers.md"),
             ("Hopper: all claims", "evidence/hopper-claims.md"),
             ("HF2T", "evidence/hf2t.md"),
             ("HF2T: all claims", "evidence/hf2t-claims.md"),

@@ -28,7 +28,7 @@ use anabranch_study::{
     limits::{flows_key, limits_of, link_limits},
     results::RunError,
     schedule::Observer,
-    store::Store,
+    store::{Store, write_alone},
     sweep::Again,
 };
 use std::{
@@ -352,11 +352,12 @@ impl Reproduction {
     }
 
     fn write(&self, directory: &Path, outcome: &ReproductionOutcome) -> Result<(), RunError> {
-        // Other processes may fill the same store, and write over the same folders.
-        Store::open_with(directory, REPRODUCE)?.alone(|| self.write_alone(directory, outcome))
+        // Another process may fill the same store, and write over the same folders.
+        write_alone(directory, || self.write_locked(directory, outcome))
     }
 
-    fn write_alone(&self, directory: &Path, outcome: &ReproductionOutcome) -> Result<(), RunError> {
+    fn write_locked(&self, directory: &Path, outcome: &ReproductionOutcome) -> Result<(), RunError> {
+        create_store(directory, VERSION, REPRODUCE)?;
         let output = OutputDir::open(directory)?;
         for paper in &outcome.papers {
             let place = self.folder(directory, paper.paper);

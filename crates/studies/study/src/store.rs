@@ -8,7 +8,6 @@ use crate::{
     compare::directory_error,
     input_error,
     lock::{Lock, is_unsupported, lock_directory},
-    results::RunError,
 };
 use anabranch_report::{
     FailedRun, Manifest, create_store, damage,
@@ -85,6 +84,16 @@ pub(crate) struct Written {
 const MANY: usize = 4;
 
 pub(crate) type Refused = ScenarioError;
+
+/// Makes `directory` and calls `write` while no other process is inside this function with it.
+///
+/// # Errors
+/// Those of `write`; [`ScenarioError`] where the directory cannot be made.
+pub fn write_alone<T, E: From<ScenarioError>>(directory: &Path, write: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    disk::make_directories(directory).map_err(|error| directory_error(directory, &error))?;
+    let _locked = lock_directory(directory);
+    write()
+}
 
 impl Store {
     /// Opens or creates the store in `directory`, and removes what killed processes left half-written.
@@ -293,15 +302,6 @@ impl Store {
                 Err(error) => return Err(self.refused(&error)),
             }
         }
-    }
-
-    /// As [`Store::exclusive`], during `write`.
-    ///
-    /// # Errors
-    /// Those of `write`; [`ScenarioError`] where the lock cannot be made.
-    pub fn alone<T>(&self, write: impl FnOnce() -> Result<T, RunError>) -> Result<T, RunError> {
-        let _alone = self.exclusive()?;
-        write()
     }
 
     fn remove_leftovers(&self) {
