@@ -4,10 +4,9 @@ mod common;
 use anabranch_backend::RunError;
 use anabranch_outcome::{FlowStatus, RunResult};
 use anabranch_topology::Topology;
-use anabranch_units::{Rate, Time};
+use anabranch_units::Time;
 use anabranch_workload::{
-    FileParameters, FlowSet, GeneratedAs, HostView, Start, StartAt, Trigger, TriggerId, TriggerKind,
-    WorkloadParameters, generate,
+    FileParameters, FlowSet, GeneratedAs, Start, StartAt, Trigger, TriggerId, TriggerKind, WorkloadParameters, generate,
 };
 use common::*;
 
@@ -17,20 +16,6 @@ const ACK_BACK: u64 = 4 * (ACK + DELAY);
 
 /// Flows of one workload per text.
 fn goals(topology: &Topology, texts: &[&str], start_at: StartAt) -> FlowSet {
-    let hosts = topology.hosts;
-    let view = HostView {
-        hosts,
-        leaf_of: vec![0; hosts as usize],
-        group_of: vec![0; hosts as usize],
-        host_key: (0..u64::from(hosts)).collect(),
-        nic_rate: vec![Rate::gbps(400); hosts as usize],
-        oversubscription: 1.0,
-        flow_memory: u64::MAX,
-        low_diameter: None,
-        servers: None,
-        templates: false,
-        classes: vec!["data".into()],
-    };
     let list: Vec<_> = (0..texts.len())
         .map(|number| {
             let kind = FileParameters { path: format!("{number}.goal"), start_at, ..Default::default() };
@@ -40,7 +25,7 @@ fn goals(topology: &Topology, texts: &[&str], start_at: StartAt) -> FlowSet {
         })
         .collect();
     let read = |path: &str| Ok(texts[path.trim_end_matches(".goal").parse::<usize>().unwrap()].as_bytes().to_vec());
-    generate(&list, &view, 1, &read).expect("a schedule")
+    generate(&list, &host_view(topology), 1, &read).expect("a schedule")
 }
 
 fn run_twice(topology: &Topology, set: &FlowSet) -> RunResult {

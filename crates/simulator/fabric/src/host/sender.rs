@@ -110,9 +110,6 @@ impl Senders {
         nics.catch_up(cx, host);
         let (plan, time) = (cx.plan, Time::from_ps(cx.now));
         let flow = &mut nics.flows[slot.at()];
-        if let Some(timeline) = &flow.of.timeline {
-            timeline.prefetch();
-        }
         let path_rtt = flow.of.path_rtt(packet.tag);
         let scheme = nics.schemes[host.at()][usize::from(flow.of.balancer)].scheme_mut();
         let attributes_loss = packet.flags & LAST_HOP == 0 || plan.transports.main().reports_last_hop_trims();

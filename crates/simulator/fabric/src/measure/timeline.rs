@@ -1,7 +1,6 @@
 //! Timeline of a flow at its sender: what kept its packets from leaving, from the first one on.
 
 use super::Waits;
-use crate::prefetch::prefetch;
 use std::collections::VecDeque;
 
 /// Retransmissions that a flow remembers; all that follow its last byte must be among them.
@@ -179,13 +178,6 @@ impl Timeline {
             paused: 0,
             retransmissions: None,
         }
-    }
-
-    /// Fetches the lines of the processor's cache that a reply and the next packet change.
-    #[inline]
-    pub(crate) fn prefetch(&self) {
-        prefetch(&self.at);
-        prefetch(&self.sums.links);
     }
 
     /// Notes that the flow may go on sending after an event at `now`; the host's link has been paused for `paused`.
