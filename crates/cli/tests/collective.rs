@@ -54,6 +54,21 @@ fn ranks_have_separate_variables() {
     );
 }
 
+/// Paths are traced over a network alone: no rank of this machine has one.
+#[cfg(target_os = "linux")]
+#[test]
+fn paths_over_loopback_are_refused() {
+    let pairs = ["collective", "pairs", "--bytes", "4KB", "--rounds", "1", "--ranks", "2", "--each"];
+    assert_output(
+        &[&pairs[..], &["ANABRANCH_SET=wire.find_labels=paths"]].concat(),
+        2,
+        &[
+            "ncclInvalidUsage",
+            "[wire]: find_labels: found \"paths\": 127.0.0.1 is this machine, and no switch lies in between; expected \"all\"",
+        ],
+    );
+}
+
 #[test]
 fn invalid_collectives_are_refused_in_one_message() {
     assert_output(&["collective", "rign"], 2, &["did you mean `ring`?"]);

@@ -138,6 +138,41 @@ fn one_path_is_one_spine() {
     }
 }
 
+/// The plugin traces which of 64 labels share a spine before it connects, and PRIME then numbers four paths: each is one
+/// label as long as nothing times out.
+#[test]
+fn labels_over_one_spine_are_one_path() {
+    let _turn = turn();
+    let Some(standing) = Standing::up("collective-labels", &network(1, 4, &[])) else { return };
+    let rows = standing.0.folder.0.join("rows.csv").display().to_string();
+    let words = ["collective", "pairs", "--ranks", "2", "--channels", "1", "--bytes", "2MiB", "--rounds", "2"];
+    let words = [&words[..], &["--rows", &rows]].concat();
+    let of = |find: &str, labels: &str| {
+        let set = format!("wire.find_labels={find}");
+        let variables = [
+            ("ANABRANCH_SET", set.as_str()),
+            ("ANABRANCH_PATHS", labels),
+            ("ANABRANCH_SCHEME", "prime"),
+            ("NCCL_DEBUG", "INFO"),
+        ];
+        let output = standing.run(&[&words[..], &["--replace"]].concat(), &variables);
+        assert_eq!((code(&output), json(&output)["wrong_elements"].as_u64()), (0, Some(0)), "{}", stderr(&output));
+        let rows = standing.0.folder.rows("rows.csv");
+        let sent = rows.iter().filter(|row| row["direction"] == "send").map(|row| row["paths"].parse::<u32>().unwrap());
+        (stderr(&output), sent.collect::<Vec<_>>())
+    };
+    // The chance that 64 labels miss one of four spines is 4 * 0.75^64 = 4e-8.
+    let (log, used) = of("paths", "64");
+    for host in ["10.1.1.2", "10.2.1.2"] {
+        let line = log.lines().find(|line| line.contains(&format!("the rank at {host}:")) && line.contains("paths"));
+        assert!(line.is_some_and(|line| line.ends_with("of 64 labels lead over 4 paths")), "{host}: {log}");
+    }
+    assert!(!used.is_empty() && used.iter().all(|paths| (2..=8).contains(paths)), "{used:?}");
+    // Each of 512 packets of 4096 B has one of 64 paths.
+    let (log, used) = of("all", "64");
+    assert!(!log.contains("labels lead over") && used.iter().all(|paths| *paths > 16), "{used:?} {log}");
+}
+
 /// Names of running testbeds of this user, whose home is the folder.
 fn processes_in(bed: &Bed) -> Vec<String> {
     let testbeds = bed.folder.entries("").into_iter().filter(|name| name.starts_with("anabranch-testbeds"));

@@ -573,8 +573,8 @@ class Wire(Part):
     find_labels: Literal["all", "paths"] | None = None
     """
     What a path is to schemes: each label, or all labels that were found to lead over the same switches (over
-    IPv4: `send` by every datapath, testbeds). With rc each path has one queue pair. Takes one of "all"
-    "paths". Default from: ours. Default: "all".
+    IPv4: `send` by every datapath, the NCCL plugin, testbeds). With rc each path has one queue pair. Takes
+    one of "all" "paths". Default from: ours. Default: "all".
     """
 
     give_up: str | None = None

@@ -5,7 +5,7 @@ use crate::{
     failure::Failure,
     printing::{count, note, print, print_json, table},
 };
-use anabranch_testbed::paths::{Hop, LabelPath, PathRequest, address, discover};
+use anabranch_wire::paths::{Hop, LabelPath, PathError, PathRequest, address, discover};
 use clap::Args;
 use serde_json::json;
 use std::{collections::BTreeMap, net::ToSocketAddrs, time::Duration};
@@ -30,6 +30,12 @@ pub(crate) struct Paths {
     /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+}
+
+impl From<PathError> for Failure {
+    fn from(error: PathError) -> Self {
+        Failure::input(error.to_string())
+    }
 }
 
 fn microseconds(hop: &Hop) -> f64 {

@@ -11,6 +11,8 @@ use anabranch_endpoint::{Endpoint, header};
 use anabranch_random::Stream;
 use anabranch_scenario::{library, scenario::Scenario};
 use anabranch_units::Time;
+#[cfg(target_os = "linux")]
+use anabranch_wire::paths;
 use anabranch_wire::{
     Datapath, DatapathKind, Driver, FindLabels, WireError, WireParameters,
     transfer::{self, Destination, Received, Sent, TransferError},
@@ -24,7 +26,6 @@ use std::{
     io::{IsTerminal, Write},
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs},
     sync::atomic::Ordering,
-    time::Duration,
 };
 
 /// Maximum number of concurrent peers of `serve`.
@@ -32,10 +33,6 @@ const MAX_PEERS: u32 = 1024;
 
 /// The same over UC queue pairs, where each peer has its own memory.
 const MAX_UC_PEERS: u32 = 16;
-
-/// Maximum number of switches traced towards a peer, and timeout of each reply.
-const HOPS: u8 = 8;
-const HOP_TIMEOUT: Duration = Duration::from_millis(100);
 
 fn scenario(options: &WireOptions, seed: Option<u64>) -> Result<Scenario, Failure> {
     let mut set = options.set.clone();
@@ -227,73 +224,53 @@ fn from(arguments: &Send, to: SocketAddr, datapath: DatapathKind) -> Result<Sock
 /// Returns the paths to `to` as groups of labels, and the local address for them; no groups: every label is a path.
 #[cfg(target_os = "linux")]
 fn find_paths(from: SocketAddr, to: SocketAddr, wire: &WireParameters) -> Result<(SocketAddr, Vec<Vec<u32>>), Failure> {
-    use anabranch_testbed::paths::{PathRequest, address, discover, groups};
     if wire.find_labels == FindLabels::All {
         return Ok((from, Vec::new()));
     }
-    let key = |what: String| Failure::input(format!("[wire]: find_labels: found \"paths\": {what}; expected \"all\""));
     if !from.ip().is_unspecified() {
-        return Err(key("paths are traced from the address of the route to the peer, which --from may change".into()));
+        return Err(wrong_key("paths are traced from the address of the route to the peer, which --from may change"));
     }
-    check_network(to)?;
-    let to = address(to).map_err(|error| key(error.to_string()))?;
-    let asked = PathRequest { to, first_port: 0, labels: wire.labels as u16, hops: HOPS, timeout: HOP_TIMEOUT };
-    let found = discover(&asked).map_err(|error| key(error.to_string()))?;
+    let to = check_peer(to)?;
+    let (labels, hops, timeout) = (wire.labels as u16, paths::MAX_SWITCHES, paths::SWITCH_TIMEOUT);
+    let found = paths::discover(&paths::PathRequest { to, first_port: 0, labels, hops, timeout }).map_err(wrong_key)?;
     let first = found.first().map_or(0, |path| path.source);
-    let paths = groups(&found);
-    note_paths(&paths, wire.labels as usize, &to.to_string());
-    Ok((SocketAddr::new(from.ip(), first), paths))
-}
-
-/// Fails if no network with switches, which state the paths, is between the local endpoint and the peer.
-fn check_network(to: SocketAddr) -> Result<(), Failure> {
-    if !to.ip().is_loopback() {
-        return Ok(());
-    }
-    Err(Failure::input(format!(
-        "[wire]: find_labels: found \"paths\": {} is this machine, and no switch lies in between; expected \"all\"",
-        to.ip()
-    )))
+    let groups = paths::groups(&found);
+    note(&paths::describe(&groups, wire.labels as usize, &to.to_string()));
+    Ok((SocketAddr::new(from.ip(), first), groups))
 }
 
 #[cfg(target_os = "linux")]
-fn note_paths(paths: &[Vec<u32>], all: usize, to: &str) {
-    match paths.iter().map(Vec::len).sum::<usize>() {
-        0 => note(&format!("no switch towards {to} replied: each of {all} labels counts as a path")),
-        labels => note(&format!("{labels} of {all} labels lead over {} paths", paths.len())),
-    }
+fn wrong_key(error: impl std::fmt::Display) -> Failure {
+    Failure::input(format!("[wire]: {}", FindLabels::refusal(error)))
 }
 
-/// UDP port of RoCEv2.
+/// Returns the address of a peer if a network with switches, which state the paths, may be in between.
 #[cfg(target_os = "linux")]
-const ROCE_PORT: u16 = 4791;
+fn check_peer(to: SocketAddr) -> Result<std::net::SocketAddrV4, Failure> {
+    paths::check_network(to.ip()).and_then(|()| paths::address(to)).map_err(wrong_key)
+}
 
 /// Returns the paths of queue pairs with these flow labels as groups of their indices; no groups: every label is a path.
 #[cfg(target_os = "linux")]
 pub(super) fn find_pairs(to: SocketAddr, flow_labels: &[u32], wire: &WireParameters) -> Result<Vec<Vec<u32>>, Failure> {
-    use anabranch_testbed::paths::{address, discover_pairs, groups};
-    use anabranch_wire::verbs::source_port;
+    use anabranch_wire::verbs::port_pairs;
     if wire.find_labels == FindLabels::All {
         return Ok(Vec::new());
     }
-    check_network(to)?;
-    let key =
-        |error: String| Failure::input(format!("[wire]: find_labels: found \"paths\": {error}; expected \"all\""));
-    let at = address(to).map_err(|error| key(error.to_string()))?;
-    let pairs: Vec<(u16, u16)> = flow_labels.iter().map(|label| (source_port(*label), ROCE_PORT)).collect();
-    let found = discover_pairs(*at.ip(), &pairs, HOPS, HOP_TIMEOUT).map_err(|error| key(error.to_string()))?;
-    let paths = groups(&found);
-    note_paths(&paths, flow_labels.len(), &at.ip().to_string());
-    Ok(paths)
+    let ip = *check_peer(to)?.ip();
+    let pairs = port_pairs(flow_labels.iter().copied());
+    let found = paths::discover_pairs(ip, &pairs, paths::MAX_SWITCHES, paths::SWITCH_TIMEOUT).map_err(wrong_key)?;
+    let groups = paths::groups(&found);
+    note(&paths::describe(&groups, flow_labels.len(), &ip.to_string()));
+    Ok(groups)
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn find_pairs(to: SocketAddr, _: &[u32], wire: &WireParameters) -> Result<Vec<Vec<u32>>, Failure> {
+pub(super) fn find_pairs(_: SocketAddr, _: &[u32], wire: &WireParameters) -> Result<Vec<Vec<u32>>, Failure> {
     if wire.find_labels == FindLabels::All {
         return Ok(Vec::new());
     }
-    check_network(to)?;
-    Err(Failure::input("[wire]: find_labels: found \"paths\", which needs Linux; expected \"all\""))
+    Err(Failure::input(format!("[wire]: {}", FindLabels::UNSUPPORTED)))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -305,7 +282,7 @@ fn find_paths(
     if wire.find_labels == FindLabels::All {
         return Ok((from, Vec::new()));
     }
-    Err(Failure::input("[wire]: find_labels: found \"paths\", which needs Linux; expected \"all\""))
+    Err(Failure::input(format!("[wire]: {}", FindLabels::UNSUPPORTED)))
 }
 
 fn send_over(mut driver: Driver<impl Datapath>, to: Destination, seed: u64, total: u64) -> Result<Sent, Failure> {

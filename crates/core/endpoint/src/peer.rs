@@ -64,6 +64,8 @@ pub(crate) struct Peer {
     /// Maximum message that it accepts, in bytes; `span`: maximum packets of a stream to it under way.
     pub(crate) max_message: u64,
     pub(crate) span: u64,
+    /// The local endpoint has called it.
+    pub(crate) is_called: bool,
     /// Each as the labels that lead over it; empty: every label is a path.
     pub(crate) requested_paths: Vec<Vec<u32>>,
     /// Schemes choose from these: the requested ones with at least one label that both endpoints have.

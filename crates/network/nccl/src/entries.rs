@@ -12,10 +12,11 @@ use crate::{
     handle::{Handle, SCRATCH},
     host::HostMemory,
     ids::{Id, IdKind},
+    labels::Paths,
     log::{self, Level},
     node::{Buffer, Connecting, Failure, MAX_CONNECTIONS},
     path::Path,
-    process::{self, Process, Rail},
+    process::{self, DeviceNode, Process, Rail},
 };
 use anabranch_wire::{Datapath, Driver};
 use std::{
@@ -283,6 +284,21 @@ unsafe extern "C" fn listen_v11(context: Pointer, device: c_int, handle: *mut u8
     })
 }
 
+/// Returns the paths to a rank that is to be called; `None`: they are still being traced.
+fn find_paths(
+    process: &Process,
+    device: c_int,
+    node: &mut DeviceNode,
+    handle: &Handle,
+    attempt: Option<Id>,
+) -> Result<Option<Paths>, Failure> {
+    if !process.finds_paths() || !node.is_first_call(handle, attempt)? {
+        return Ok(Some(Paths::new()));
+    }
+    node.work()?;
+    node.driver().datapath().find_paths(process.rail(device)?.device.ip, handle)
+}
+
 /// # Safety
 /// As for [`begin_listen`].
 unsafe fn go_on_connecting(
@@ -316,9 +332,16 @@ unsafe fn go_on_connecting(
         let message = format!("{} cannot be reached from {}", read.at, process.rail(device)?.device.ip);
         return Err(Failure::new(Code::Usage, message));
     }
-    let (scratch, sender) = match node.connect(&read, attempt, class) {
-        Ok(Connecting::Wait(id)) => (id.number(IdKind::Attempt, device as u8), ptr::null_mut()),
-        Ok(Connecting::Done(id)) => {
+    let connecting = match find_paths(process, device, node, &read, attempt) {
+        Ok(Some(paths)) => node.connect_over(&read, attempt, class, &paths).map(Some),
+        Ok(None) => Ok(None),
+        Err(failure) => Err(failure),
+    };
+    let (scratch, sender) = match connecting {
+        // The paths are not known yet.
+        Ok(None) => (0, ptr::null_mut()),
+        Ok(Some(Connecting::Wait(id))) => (id.number(IdKind::Attempt, device as u8), ptr::null_mut()),
+        Ok(Some(Connecting::Done(id))) => {
             process.begins()?;
             log::say(Level::Trace, &format!("connected to {}", read.at));
             (0, id.pointer(IdKind::Sender, device as u8))

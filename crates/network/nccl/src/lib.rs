@@ -13,6 +13,7 @@ pub mod handle;
 mod helper;
 mod host;
 pub mod ids;
+mod labels;
 mod log;
 pub mod message;
 mod node;

@@ -1,12 +1,30 @@
 //! Carriers of a device's packets: UDP sockets, or unreliable queue pairs of its RDMA device.
 
-use crate::handle::Carrier;
+#[cfg(target_os = "linux")]
+use crate::labels::Tracer;
+use crate::{
+    handle::{Carrier, Handle},
+    labels::Paths,
+    node::Failure,
+};
 use anabranch_units::Time;
 use anabranch_wire::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, WireError, udp::UdpPath, verbs::UcPath};
-use std::net::SocketAddr;
+#[cfg(target_os = "linux")]
+use anabranch_wire::{
+    paths::{self, Trace},
+    verbs,
+};
+use std::net::{IpAddr, SocketAddr};
 
 #[derive(Debug)]
-pub(crate) enum Path {
+pub(crate) struct Path {
+    by: By,
+    #[cfg(target_os = "linux")]
+    tracer: Tracer,
+}
+
+#[derive(Debug)]
+enum By {
     /// Sockets, one per label.
     Udp(UdpPath),
     /// Queue pairs, one per label and peer.
@@ -16,31 +34,72 @@ pub(crate) enum Path {
 macro_rules! either {
     ($self:expr, $path:ident => $body:expr) => {
         match $self {
-            Path::Udp($path) => $body,
-            Path::Verbs($path) => $body,
+            By::Udp($path) => $body,
+            By::Verbs($path) => $body,
         }
     };
 }
 
+impl From<UdpPath> for Path {
+    fn from(path: UdpPath) -> Self {
+        Path::new(By::Udp(path))
+    }
+}
+
+impl From<UcPath> for Path {
+    fn from(path: UcPath) -> Self {
+        Path::new(By::Verbs(path))
+    }
+}
+
 impl Path {
-    pub(crate) fn carrier(&self) -> Carrier {
-        match self {
-            Path::Udp(_) => Carrier::Udp,
-            Path::Verbs(_) => Carrier::Uc,
+    fn new(by: By) -> Self {
+        Path {
+            by,
+            #[cfg(target_os = "linux")]
+            tracer: Tracer::default(),
         }
+    }
+
+    pub(crate) fn carrier(&self) -> Carrier {
+        match self.by {
+            By::Udp(_) => Carrier::Udp,
+            By::Verbs(_) => Carrier::Uc,
+        }
+    }
+
+    /// Traces which labels from the device's address `from` to a rank share a path; never waits. `None`: call again.
+    /// Fails if paths cannot be traced there.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn find_paths(&mut self, from: IpAddr, to: &Handle) -> Result<Option<Paths>, Failure> {
+        let labels = to.labels.min(self.abilities().labels as u16);
+        let Path { by, tracer } = self;
+        tracer.poll((from, to.at), labels.into(), |at| match by {
+            By::Udp(path) => path.trace(at, labels),
+            // Label `i` is the queue pair with flow label `i + 1`.
+            By::Verbs(_) => {
+                let pairs = verbs::port_pairs(1..=u32::from(labels));
+                Trace::of_pairs(*at.ip(), &pairs, paths::MAX_SWITCHES, paths::SWITCH_TIMEOUT)
+            }
+        })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn find_paths(&mut self, _from: IpAddr, _to: &Handle) -> Result<Option<Paths>, Failure> {
+        Err(crate::labels::unsupported())
     }
 
     /// Returns the address of label 0, or of the RDMA device's listener; `None`: it no longer listens.
     pub(crate) fn at(&self) -> Option<SocketAddr> {
-        match self {
-            Path::Udp(path) => Some(path.at()),
-            Path::Verbs(path) => path.at(),
+        match &self.by {
+            By::Udp(path) => Some(path.at()),
+            By::Verbs(path) => path.at(),
         }
     }
 
     /// Sets the traffic class of later queue pairs; a UDP datagram has the class of its connection.
     pub(crate) fn set_traffic_class(&mut self, class: u8) {
-        if let Path::Verbs(path) = self {
+        if let By::Verbs(path) = &mut self.by {
             path.set_traffic_class(class);
         }
     }
@@ -48,34 +107,34 @@ impl Path {
 
 impl Datapath for Path {
     fn abilities(&self) -> Abilities {
-        either!(self, path => path.abilities())
+        either!(&self.by, path => path.abilities())
     }
 
     fn now(&self) -> Time {
-        either!(self, path => path.now())
+        either!(&self.by, path => path.now())
     }
 
     fn peer(&mut self, at: SocketAddr, labels: &[Label]) -> Result<PeerId, WireError> {
-        either!(self, path => path.peer(at, labels))
+        either!(&mut self.by, path => path.peer(at, labels))
     }
 
     fn peer_at(&self, peer: PeerId) -> Option<SocketAddr> {
-        either!(self, path => path.peer_at(peer))
+        either!(&self.by, path => path.peer_at(peer))
     }
 
     fn release(&mut self, peer: PeerId) {
-        either!(self, path => path.release(peer));
+        either!(&mut self.by, path => path.release(peer));
     }
 
     fn send(&mut self, batch: &[Outbound<'_>]) -> Result<usize, WireError> {
-        either!(self, path => path.send(batch))
+        either!(&mut self.by, path => path.send(batch))
     }
 
     fn receive(&mut self, max: usize, take: &mut dyn FnMut(Inbound<'_>)) -> Result<usize, WireError> {
-        either!(self, path => path.receive(max, take))
+        either!(&mut self.by, path => path.receive(max, take))
     }
 
     fn wait(&mut self, until: Time) -> Result<(), WireError> {
-        either!(self, path => path.wait(until))
+        either!(&mut self.by, path => path.wait(until))
     }
 }

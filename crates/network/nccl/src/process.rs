@@ -18,7 +18,7 @@ use anabranch_endpoint::{Endpoint, Key};
 use anabranch_lb::registry::HostParameters;
 use anabranch_units::Time;
 use anabranch_wire::{
-    Datapath, Driver,
+    Datapath, Driver, FindLabels,
     udp::UdpPath,
     verbs::{UcPath, VerbsSettings},
 };
@@ -192,6 +192,11 @@ impl Process {
         )
     }
 
+    /// Returns `true` if the labels that share a path are to be traced.
+    pub(crate) fn finds_paths(&self) -> bool {
+        self.configuration.wire.find_labels == FindLabels::Paths
+    }
+
     pub(crate) fn rail(&self, device: i32) -> Result<&Rail, Failure> {
         let rail = usize::try_from(device).ok().and_then(|device| self.rails.get(device));
         rail.ok_or_else(|| Failure::internal(format!("there is no device {device}, but {}", self.rails.len())))
@@ -239,7 +244,7 @@ impl Process {
         let (at, labels, peer_timeout) = (SocketAddr::new(device.ip, 0), settings.labels, settings.peer_timeout);
         let endpoint = Endpoint::new(settings);
         let path = match &device.rdma {
-            None => UdpPath::open(at, labels, MAX_PEERS).map(Path::Udp),
+            None => UdpPath::open(at, labels, MAX_PEERS).map(Path::from),
             Some(rdma) => {
                 let verbs = VerbsSettings {
                     device: Some(rdma.name.clone()),
@@ -250,7 +255,7 @@ impl Process {
                 let max = (labels, MAX_VERBS_PEERS);
                 UcPath::open(Some(at), verbs, max, endpoint.longest_datagram(), seed).map(|mut path| {
                     path.on_error(|reason| log::say(Level::Warn, reason));
-                    Path::Verbs(path)
+                    Path::from(path)
                 })
             }
         };

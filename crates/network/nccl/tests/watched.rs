@@ -6,7 +6,7 @@ use anabranch_lb::registry::HostParameters;
 use anabranch_units::{Rate, Time};
 use anabranch_wire::memory::Link;
 use common::{Pair, settings};
-use nccl_net_anabranch::Watched;
+use nccl_net_anabranch::{Connecting, Watched};
 
 fn carry(pair: &mut Pair, ends: (nccl_net_anabranch::ids::Id, nccl_net_anabranch::ids::Id)) {
     let (receive, memory) = pair.receive(1, ends.1, 100_000, 3);
@@ -51,4 +51,38 @@ fn path_counters_follow_the_scheme() {
     pair.until("the end", |pair| (!watched(pair).is_well).then_some(()));
     pair.nodes[0].close_sender(ends.0).unwrap();
     assert!(pair.nodes[0].watched().is_empty());
+}
+
+/// A rank that has been called already, and has replied, sends over the paths that it finds when it calls in turn.
+#[test]
+fn paths_of_a_later_call_hold() {
+    let link = Link::new(Rate::gbps(10), Time::from_us(5));
+    let scheme = HostParameters::named("prime").unwrap();
+    let of = |seed| anabranch_endpoint::Settings { scheme: scheme.clone(), ..settings(seed, 1000, 8) };
+    for (paths, expected) in [(vec![vec![0, 3, 6], vec![1, 2, 4, 7]], 2), (vec![], 8)] {
+        let mut pair = Pair::new(5, &link, [of(5), of(6)]);
+        pair.connect(1);
+        let (listener, handle) = pair.listen(1);
+        assert_eq!(pair.nodes[0].is_first_call(&handle, None), Ok(true), "it has only been called");
+        let (mut attempt, mut sender, mut receiver) = (None, None, None);
+        let ends = pair.until("a connection", |pair| {
+            if sender.is_none() {
+                match pair.nodes[0].connect_over(&handle, attempt, 0, &paths).unwrap() {
+                    Connecting::Wait(id) => attempt = Some(id),
+                    Connecting::Done(id) => sender = Some(id),
+                }
+            }
+            receiver = receiver.or(pair.nodes[1].accept(listener).unwrap());
+            sender.zip(receiver)
+        });
+        assert_eq!(pair.nodes[0].is_first_call(&handle, None), Ok(false));
+        carry(&mut pair, ends);
+        // Tags of PRIME number paths, and a path keeps its label.
+        let used: Vec<usize> = (0..8).filter(|label| watched(&mut pair).paths[*label].packets > 0).collect();
+        assert_eq!(used.len(), expected, "{used:?}");
+        for path in &paths {
+            assert_eq!(used.iter().filter(|label| path.contains(&(**label as u32))).count(), 1, "{used:?}");
+        }
+        pair.nodes[0].close_sender(ends.0).unwrap();
+    }
 }

@@ -16,6 +16,9 @@ pub enum TestbedError {
     /// Invalid input: a named item is missing or has an unsupported value.
     #[error("{0}")]
     Input(String),
+    /// Paths could not be traced.
+    #[error(transparent)]
+    Paths(#[from] anabranch_wire::paths::PathError),
     /// A program is not installed.
     #[error("the program `{program}` is missing: on Debian it comes with `apt-get install {package}`")]
     MissingProgram {

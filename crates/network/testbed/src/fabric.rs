@@ -155,7 +155,7 @@ impl Fabric {
             set(Path::new("/proc/sys/net/ipv6/conf/all/disable_ipv6"), "1")
                 .map_err(|error| TestbedError::system("net.ipv6.conf.all.disable_ipv6", error))?;
             if role == Role::Host {
-                return Ok(false);
+                return Ok::<bool, TestbedError>(false);
             }
             // ICMP errors carry the address of the ingress port instead of the port that the reply leaves by.
             put("icmp_errors_use_inbound_ifaddr", "1")?;

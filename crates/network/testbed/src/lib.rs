@@ -2,7 +2,7 @@
 //! trim, counters, faults. Docs: docs/reference/testbed.md.
 //!
 //! [`TestbedPlan`] describes the network, [`Fabric`] is the network in the process's own namespaces ([`space`]), [`standing`]
-//! are named testbeds, [`paths`] discovers paths, and [`Testbed`] runs scenarios.
+//! are named testbeds, and [`Testbed`] runs scenarios.
 
 #![cfg(target_os = "linux")]
 
@@ -23,7 +23,6 @@ mod jobs;
 #[doc(hidden)]
 pub mod link_program;
 mod net;
-pub mod paths;
 mod plan;
 #[doc(hidden)]
 pub mod port_program;

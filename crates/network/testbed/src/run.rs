@@ -5,7 +5,6 @@ use crate::{
     faults::{self, Effect, Go},
     host::{Host, Order, Report},
     jobs::{self, Jobs, Launch},
-    paths::{PathRequest, discover, groups},
     processors::Processors,
     triggers::Triggers,
 };
@@ -15,7 +14,10 @@ use anabranch_outcome::{
     EndpointLoad, FlowMetrics, LinkRow, LostPeer, MachineLoad, OnWire, QueueStats, RunMetrics, RunRows,
 };
 use anabranch_units::Time;
-use anabranch_wire::{FindLabels, Label, Lateness, WireParameters};
+use anabranch_wire::{
+    FindLabels, Label, Lateness, WireParameters,
+    paths::{PathRequest, discover, groups},
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::{SocketAddr, SocketAddrV4},

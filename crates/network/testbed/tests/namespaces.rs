@@ -4,11 +4,9 @@
 
 mod common;
 
-use anabranch_testbed::{
-    Fabric, Marking, Queue, Role,
-    paths::{self, PathRequest},
-};
+use anabranch_testbed::{Fabric, Marking, Queue, Role};
 use anabranch_testkit::skip;
+use anabranch_wire::paths::{self, PathRequest};
 use common::{apart, best_of_three, build, plain, plan};
 use std::{
     collections::BTreeMap,

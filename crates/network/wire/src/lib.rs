@@ -1,6 +1,6 @@
 //! Carries the packets of an [`anabranch_endpoint::Endpoint`]: a [`Datapath`] of [`memory`] or [`udp`] sends datagrams over
 //! paths that a label selects, a [`Driver`] connects it to the endpoint, [`transfer`] sends bytes and compares checksums.
-//! [`chunks`] are carried by reliable queue pairs ([`verbs`]). [`WireParameters`] is the section `[wire]` of a scenario.
+//! [`chunks`] are carried by reliable queue pairs ([`verbs`]). On Linux `paths` traces which labels share a path. [`WireParameters`] is the section `[wire]` of a scenario.
 
 pub mod chunks;
 mod datapath;
@@ -9,6 +9,8 @@ mod key;
 mod lateness;
 pub mod memory;
 mod parameters;
+#[cfg(target_os = "linux")]
+pub mod paths;
 pub mod transfer;
 pub mod udp;
 pub mod verbs;

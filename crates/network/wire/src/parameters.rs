@@ -71,6 +71,16 @@ choices! {
     }
 }
 
+impl FindLabels {
+    /// Reason why [`FindLabels::Paths`] is refused on other systems than Linux.
+    pub const UNSUPPORTED: &str = "find_labels: found \"paths\", which needs Linux; expected \"all\"";
+
+    /// Returns the reason why [`FindLabels::Paths`] is refused where paths cannot be traced.
+    pub fn refusal(error: impl std::fmt::Display) -> String {
+        format!("find_labels: found \"paths\": {error}; expected \"all\"")
+    }
+}
+
 choices! {
     /// What a scheme does whose path loses a packet for good.
     pub enum OnTimeoutHere {
@@ -88,7 +98,7 @@ parameters! {
         datapath: DatapathKind = DatapathKind::Udp, source "ours";
         /// Labels: as many consecutive UDP ports at each endpoint, each of which is a path to the network.
         labels: u32 = 8, source "ours";
-        /// What a path is to schemes: each label, or all labels that were found to lead over the same switches (over IPv4: `send` by every datapath, testbeds). With rc each path has one queue pair.
+        /// What a path is to schemes: each label, or all labels that were found to lead over the same switches (over IPv4: `send` by every datapath, the NCCL plugin, testbeds). With rc each path has one queue pair.
         find_labels: FindLabels = FindLabels::All, source "ours";
         /// Payload bytes of a full packet, the same at both peers; auto: transport.mtu.
         payload: Auto<Bytes> = Auto::Auto, source "ours";

@@ -118,12 +118,17 @@ impl Endpoint {
         self.state.settings.scheme = scheme;
         let slots: Vec<u32> = self.state.flows.iter().map(|(slot, _)| slot as u32).collect();
         for slot in slots {
-            let Outgoing { peer, stream, .. } = self.state.flows[slot as usize].of;
-            let scheme_slot = peers::open_with_scheme(&mut self.state, peer, stream, now);
-            let flow = &mut self.state.flows[slot as usize];
-            (flow.scheme_slot, flow.waits, flow.of.run_left) = (scheme_slot, false, 0);
-            self.state.offer(slot, now);
+            self.reopen(now, slot);
         }
+    }
+
+    /// Opens a stream's slot with the scheme again.
+    fn reopen(&mut self, now: Time, slot: u32) {
+        let Outgoing { peer, stream, .. } = self.state.flows[slot as usize].of;
+        let scheme_slot = peers::open_with_scheme(&mut self.state, peer, stream, now);
+        let flow = &mut self.state.flows[slot as usize];
+        (flow.scheme_slot, flow.waits, flow.of.run_left) = (scheme_slot, false, 0);
+        self.state.offer(slot, now);
     }
 
     /// Connects to a peer; no effect if the local endpoint has called it already.
@@ -132,22 +137,37 @@ impl Endpoint {
     }
 
     /// Connects to a peer over these paths, each a list of labels, as far as the peer has their labels; no effect if
-    /// the local endpoint has called it already. Tags number paths in this order.
+    /// the local endpoint has called it already. Tags number paths in this order. Streams to a peer that has called this
+    /// endpoint lose their path memory.
     pub fn connect_over(&mut self, now: Time, peer: u32, paths: &[Vec<u32>]) {
         let phase = self.state.peer(peer).map(|known| known.phase);
         if phase.is_none() && !peers::make_peer(&mut self.state, peer, Phase::Greeting, None, now) {
             return;
         }
         let Some(Some(known)) = self.state.peers.get_mut(peer as usize) else { return };
+        if std::mem::replace(&mut known.is_called, true) {
+            return;
+        }
+        known.requested_paths = paths.to_vec();
         match phase {
-            None => known.requested_paths = paths.to_vec(),
+            None => {}
             // It has called this endpoint, which has to measure the round trip before it sends.
             Some(Phase::Greeted) => {
-                known.requested_paths = paths.to_vec();
                 known.set_labels(known.labels);
                 known.phase = Phase::Calibrating;
             }
-            Some(Phase::Greeting | Phase::Calibrating | Phase::Open) => return,
+            // It has called this endpoint, which sends to it already: streams that are open choose among other paths.
+            Some(Phase::Greeting | Phase::Calibrating | Phase::Open) => {
+                if !paths.is_empty() {
+                    known.set_labels(known.labels);
+                    let slots: Vec<u32> = known.streams.values().copied().collect();
+                    for slot in slots {
+                        self.state.balancer.close(self.state.flows[slot as usize].scheme_slot());
+                        self.reopen(now, slot);
+                    }
+                }
+                return;
+            }
         }
         peers::send_request(&mut self.state, peer, now);
     }

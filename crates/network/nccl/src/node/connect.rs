@@ -3,8 +3,8 @@
 use super::{
     MAX_CONNECTIONS, Node,
     parts::{
-        Attempt, Channel, DeliveryCounters, Failure, Listener, Memory, Ours, Receiver, Sender, StickyError, Waiting,
-        unknown,
+        Attempt, Channel, DeliveryCounters, Failure, Listener, Memory, Ours, Peer, Receiver, Sender, StickyError,
+        Waiting, unknown,
     },
 };
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     message::{Control, End, Refusal},
 };
 use anabranch_endpoint::Key;
-use anabranch_wire::{Datapath, PeerId};
+use anabranch_wire::{Datapath, Label, PeerId};
 use constant_time_eq::constant_time_eq;
 use std::collections::VecDeque;
 
@@ -44,13 +44,21 @@ impl<D: Datapath, M: Memory> Node<D, M> {
     /// traffic class. So have ACKs and control messages to that rank, unless the class is 0 or a later connection sets
     /// another one. Fails if the listener cannot be reached, or its settings differ from those of this rank.
     pub fn connect(&mut self, handle: &Handle, attempt: Option<Id>, class: u8) -> Result<Connecting, Failure> {
-        // An unknown attempt, or one of another listener, counts as none.
-        let known = attempt.filter(|id| {
-            self.attempts.get(*id).is_some_and(|attempt| (attempt.at, attempt.key) == (handle.at, handle.key))
-        });
-        let id = match known {
+        self.connect_over(handle, attempt, class, &[])
+    }
+
+    /// Connects like [`Node::connect`], to a rank that is called for the first time over these paths, each a list of
+    /// labels; none: every label is a path.
+    pub fn connect_over(
+        &mut self,
+        handle: &Handle,
+        attempt: Option<Id>,
+        class: u8,
+        paths: &[Vec<Label>],
+    ) -> Result<Connecting, Failure> {
+        let id = match self.known_attempt(handle, attempt) {
             Some(id) => id,
-            None => self.begin(handle, class)?,
+            None => self.begin(handle, class, paths)?,
         };
         self.work()?;
         let Some(attempt) = self.attempts.get_mut(id) else { return Err(unknown("an attempt")) };
@@ -71,7 +79,26 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         result
     }
 
-    fn begin(&mut self, handle: &Handle, class: u8) -> Result<Id, Failure> {
+    /// Returns the attempt if it is one to connect to this listener; another one counts as none.
+    fn known_attempt(&self, handle: &Handle, attempt: Option<Id>) -> Option<Id> {
+        attempt.filter(|id| {
+            self.attempts.get(*id).is_some_and(|attempt| (attempt.at, attempt.key) == (handle.at, handle.key))
+        })
+    }
+
+    /// Returns `true` if [`Node::connect_over`] would call the rank of this listener for the first time. Fails if its settings
+    /// differ from those of this rank.
+    pub fn is_first_call(&mut self, handle: &Handle, attempt: Option<Id>) -> Result<bool, Failure> {
+        if self.known_attempt(handle, attempt).is_some() {
+            return Ok(false);
+        }
+        self.check_settings(handle)?;
+        let datapath = self.driver.datapath();
+        let is_it = |(peer, known): (&PeerId, &Peer)| known.is_called && datapath.peer_at(*peer) == Some(handle.at);
+        Ok(!self.peers.iter().any(is_it))
+    }
+
+    fn check_settings(&mut self, handle: &Handle) -> Result<(), Failure> {
         self.broken.check()?;
         let ours = self.driver.endpoint().0.settings().mtu();
         if u64::from(handle.payload) != ours {
@@ -92,6 +119,11 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             );
             return Err(Failure::new(Code::Usage, message));
         }
+        Ok(())
+    }
+
+    fn begin(&mut self, handle: &Handle, class: u8, paths: &[Vec<Label>]) -> Result<Id, Failure> {
+        self.check_settings(handle)?;
         if self.senders.len() + self.attempts.len() >= MAX_CONNECTIONS {
             return Err(Failure::new(Code::System, format!("there are {MAX_CONNECTIONS} connections already")));
         }
@@ -100,7 +132,7 @@ impl<D: Datapath, M: Memory> Node<D, M> {
             .peer(handle.at, &[])
             .map_err(|error| Failure::new(Code::System, format!("{}: {error}", handle.at)))?;
         let (endpoint, now) = self.driver.endpoint();
-        endpoint.connect(now, peer);
+        endpoint.connect_over(now, peer, paths);
         if let Authentication::Job(secret) = &handle.authentication {
             endpoint.set_peer_key(peer, Key::of(secret));
         }
@@ -121,7 +153,9 @@ impl<D: Datapath, M: Memory> Node<D, M> {
         };
         let id = self.attempts.insert(attempt).ok_or_else(|| Failure::new(Code::System, "too many attempts"))?;
         self.ours.insert(connection, Ours::Attempt(id));
-        self.peers.entry(peer).or_default().connections += 1;
+        let known = self.peers.entry(peer).or_default();
+        known.connections += 1;
+        known.is_called = true;
         self.say(peer, &Control::Connect { connection, key: handle.key });
         Ok(id)
     }

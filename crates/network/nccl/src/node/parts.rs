@@ -71,6 +71,8 @@ pub(super) struct Peer {
     pub(super) flying: u64,
     pub(super) connections: u32,
     pub(super) refused: u32,
+    /// This rank has called it.
+    pub(super) is_called: bool,
 }
 
 /// Connections use a stream to a peer one after the other.

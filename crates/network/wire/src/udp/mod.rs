@@ -8,11 +8,16 @@ mod interface;
 mod ready;
 mod send;
 
+#[cfg(target_os = "linux")]
+use crate::paths::{self, PathError, Trace};
 use crate::{Abilities, Datapath, Inbound, Label, Outbound, PeerId, Stamps, To, WireError};
 use anabranch_units::Time;
 use interface::Interface;
 use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
 use ready::{Readable, Waiter};
+use rustix::io::Errno;
+#[cfg(target_os = "linux")]
+use std::net::SocketAddrV4;
 use std::{
     collections::BTreeMap,
     io::{self, IoSliceMut},
@@ -126,6 +131,20 @@ impl UdpPath {
         self.at
     }
 
+    /// Prepares a trace of the switches towards a peer, whose label 0 has the address `to`, for as many labels as both
+    /// have. It sends from the sockets of this datapath, which continues meanwhile.
+    ///
+    /// # Errors
+    /// Fails if the sockets have no error queue.
+    #[cfg(target_os = "linux")]
+    pub fn trace(&self, to: SocketAddrV4, labels: u16) -> Result<Trace, PathError> {
+        let ports: Vec<u16> = (to.port()..=u16::MAX).take(labels.into()).collect();
+        let shared = self.sockets.iter().take(ports.len()).map(|(socket, _)| socket.try_clone());
+        let sockets = shared.collect::<io::Result<Vec<_>>>();
+        let sockets = sockets.map_err(|source| PathError::System { what: "sharing sockets".into(), source })?;
+        Trace::new(*to.ip(), sockets, ports, paths::MAX_SWITCHES, paths::SWITCH_TIMEOUT)
+    }
+
     fn since_opened(&self) -> Time {
         let nanoseconds = u64::try_from(self.opened.elapsed().as_nanos()).unwrap_or(u64::MAX / 1000);
         Time::from_ps(nanoseconds.saturating_mul(1000))
@@ -148,6 +167,21 @@ impl UdpPath {
         let sockets = self.sockets.iter().map(|(socket, _)| socket);
         self.waiter.wait(sockets, timeout).map_err(|error| system("waiting for datagrams", error.into()))
     }
+}
+
+/// Returns `true` if the error may be an ICMP error that an earlier datagram of the socket has caused.
+fn is_icmp(error: &io::Error) -> bool {
+    // As the kernel translates them (`icmp_err_convert` of Linux).
+    let errors = [
+        Errno::NETUNREACH,
+        Errno::HOSTUNREACH,
+        Errno::NOPROTOOPT,
+        Errno::CONNREFUSED,
+        Errno::MSGSIZE,
+        Errno::OPNOTSUPP,
+        Errno::HOSTDOWN,
+    ];
+    Errno::from_io_error(error).is_some_and(|error| errors.contains(&error))
 }
 
 /// By address of label 0. Numbers of released peers are reused.
@@ -259,7 +293,13 @@ impl Datapath for UdpPath {
             }
             let class = class & 0xfc | if ecn { EcnCodepoint::Ect0 as u8 } else { 0 };
             let by = self.interface.as_ref().filter(|interface| interface.leads_to(destination.ip()));
-            match send::send(socket, destination, &batch[sent..sent + run], class, by) {
+            let send = || send::send(socket, destination, &batch[sent..sent + run], class, by);
+            let result = match send() {
+                // An ICMP error of an earlier datagram, while labels are traced.
+                Err(error) if is_icmp(&error) => send(),
+                result => result,
+            };
+            match result {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(sent),
                 Err(error) if quinn_udp::is_msg_size_err(&error) => {
@@ -300,10 +340,8 @@ impl Datapath for UdpPath {
             let filled = match state.recv(socket.into(), &mut slices, &mut metas) {
                 Ok(filled) => filled,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                // ICMP: the port is closed. The peer's timeout covers this.
-                Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::Interrupted) => {
-                    continue;
-                }
+                // The peer's timeout covers a closed port.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted || is_icmp(&error) => continue,
                 Err(error) => return Err(system("receiving", error)),
             };
             let (now, wall) = self.both_clocks();
@@ -406,6 +444,41 @@ mod tests {
                 assert!(matches!(message[..], [ControlMessageOwned::Ipv4Tos(of)] if of == byte), "{message:?}");
             }
         }
+    }
+
+    /// A closed port replies to the probes with an ICMP error, and datagrams pass meanwhile and afterwards.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn labels_are_traced_from_sockets_in_use() {
+        let (mut a, mut b) = (UdpPath::open(loopback(), 2, 8).unwrap(), UdpPath::open(loopback(), 2, 8).unwrap());
+        let peer = a.peer(b.at(), &[0, 1]).unwrap();
+        let closed = {
+            let closed = UdpPath::open(loopback(), 2, 8).unwrap();
+            let SocketAddr::V4(at) = closed.at() else { panic!("IPv4") };
+            at
+        };
+        let mut trace = a.trace(closed, 2).unwrap();
+        let (bytes, limit) = (vec![7u8; 100], Instant::now() + Duration::from_secs(10));
+        let (mut found, mut received) = (None, 0);
+        while (found.is_none() || received < 2) && Instant::now() < limit {
+            found = found.or(trace.poll().unwrap());
+            let outbound =
+                |label| Outbound { to: To::Peer(peer), label, ecn: false, class: 0, head: &bytes, payload: &[] };
+            assert_eq!(a.send(&[outbound(0), outbound(1)]).unwrap(), 2);
+            a.receive(8, &mut |_| panic!("nothing is sent here")).unwrap();
+            b.receive(64, &mut |_| received += 1).unwrap();
+        }
+        let found = found.expect("replies");
+        for (label, path) in found.iter().enumerate() {
+            let port = |at: u16| at + label as u16;
+            assert_eq!((path.source, path.destination), (port(a.at().port()), port(closed.port())));
+            let [Some(hop)] = path.hops[..] else { panic!("{path:?}") };
+            assert_eq!((hop.is_last, hop.at), (true, *closed.ip()));
+        }
+        assert!(received >= 2);
+        drop(trace);
+        let none = a.readable(Duration::from_millis(20)).unwrap();
+        assert!(!none.has(0) && !none.has(1), "no error is left");
     }
 
     #[test]

@@ -83,6 +83,14 @@ pub fn source_port(label: Label) -> u16 {
     (((label & 0x3fff) ^ (label >> 14)) | 0xc000) as u16
 }
 
+/// UDP destination port of RoCEv2.
+const ROCE_PORT: u16 = 4791;
+
+/// Returns the UDP source and destination port of RoCEv2 packets with each of these flow labels.
+pub fn port_pairs(flow_labels: impl IntoIterator<Item = Label>) -> Vec<(u16, u16)> {
+    flow_labels.into_iter().map(|label| (source_port(label), ROCE_PORT)).collect()
+}
+
 fn check_label(label: Label) -> Result<(), WireError> {
     // Without a flow label the kernel derives one from the numbers of the queue pairs.
     let may = (1..=MAX_LABEL).contains(&label);

@@ -1,0 +1,322 @@
+//! Tracing of labels: polled by an endpoint that has other work, or run to its end.
+
+use super::{Hop, LabelPath, PathError};
+use nix::{
+    errno::Errno,
+    poll::{PollFd, PollFlags, PollTimeout, poll},
+    sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, sendmsg, setsockopt, sockopt},
+};
+use std::{
+    io::{ErrorKind, IoSlice, IoSliceMut},
+    net::{Ipv4Addr, SocketAddrV4, UdpSocket},
+    os::fd::{AsFd, AsRawFd},
+    time::{Duration, Instant},
+};
+
+/// Size of a probe in bytes.
+const QUESTION: usize = 32;
+/// Attempts per hop.
+const TRIES: u32 = 3;
+/// Labels probed at once; switches delay ICMP errors under larger bursts.
+const BATCH: usize = 16;
+/// Consecutive silent hops after which probing of a label stops.
+const MAX_UNRESPONSIVE_HOPS: usize = 2;
+/// Origin of an extended socket error (`SO_EE_ORIGIN_ICMP`).
+const ORIGIN_ICMP: u8 = 2;
+/// ICMP types: time exceeded, destination unreachable.
+const TIME_EXCEEDED: u8 = 11;
+const UNREACHABLE: u8 = 3;
+/// Range in which free ports are searched.
+const FIRST: u16 = 20_000;
+const LAST: u16 = 60_000;
+
+/// Opens a UDP socket.
+fn open(port: u16) -> Result<UdpSocket, PathError> {
+    UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => PathError::Input(format!("UDP port {port} is in use here; choose others with --from")),
+        _ => PathError::system(format!("opening UDP port {port}"), error),
+    })
+}
+
+pub(super) fn open_all(first: u16, labels: u16) -> Result<Vec<UdpSocket>, PathError> {
+    if u32::from(first) + u32::from(labels) > 1 << 16 {
+        return Err(PathError::Input(format!("{labels} labels from port {first} on go beyond port 65535")));
+    }
+    if first != 0 {
+        return (first..=first + (labels - 1)).map(open).collect();
+    }
+    let rooms = (FIRST..=LAST).step_by(usize::from(labels).max(1));
+    let opened = rooms.filter(|first| first.checked_add(labels).is_some()).find_map(|first| {
+        // Some of these ports may be in use.
+        (first..first + labels).map(|port| open(port).ok()).collect::<Option<Vec<_>>>()
+    });
+    opened.ok_or_else(|| PathError::Input(format!("there are not {labels} free UDP ports in a row")))
+}
+
+/// A running trace of the switches that the labels towards a host lead over.
+#[derive(Debug)]
+pub struct Trace {
+    to: Ipv4Addr,
+    /// One per label. They may carry an endpoint's datagrams besides.
+    sockets: Vec<UdpSocket>,
+    hops: u8,
+    timeout: Duration,
+    /// Time at which the trace ends, whatever is known by then.
+    ends_at: Option<Instant>,
+    paths: Vec<LabelPath>,
+    /// First label of the batch that is being probed.
+    batch: usize,
+    /// Hop that was probed last.
+    ttl: u8,
+    /// Probes of that hop, until all have replied or timed out.
+    probes: Vec<Probe>,
+    tries: u32,
+    until: Instant,
+}
+
+/// Probe of a hop.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    label: usize,
+    sent_at: Instant,
+    reply: Option<Hop>,
+}
+
+impl Trace {
+    /// Prepares a trace that sends from these sockets, one per label, to these ports of `to`. Until it is dropped, their
+    /// error queues receive ICMP errors, and other datagrams may fail to be sent or received with such an error.
+    ///
+    /// # Errors
+    /// Returns an error if the sockets have no error queue.
+    pub fn new(
+        to: Ipv4Addr,
+        sockets: Vec<UdpSocket>,
+        ports: Vec<u16>,
+        hops: u8,
+        timeout: Duration,
+    ) -> Result<Self, PathError> {
+        let mut paths = Vec::with_capacity(sockets.len());
+        for (label, (socket, destination)) in sockets.iter().zip(ports).enumerate() {
+            let at = socket.local_addr().map_err(|error| PathError::system("own address", error))?;
+            socket.set_nonblocking(true).map_err(|error| PathError::system("setting up a socket", error))?;
+            setsockopt(socket, sockopt::Ipv4RecvErr, &true)
+                .map_err(|error| PathError::system("asking for the error queue of a socket", error))?;
+            paths.push(LabelPath { label: label as u16, source: at.port(), destination, hops: Vec::new() });
+        }
+        Ok(Trace {
+            to,
+            sockets,
+            hops: hops.max(1),
+            timeout,
+            ends_at: None,
+            paths,
+            batch: 0,
+            ttl: 0,
+            probes: Vec::new(),
+            tries: 0,
+            until: Instant::now(),
+        })
+    }
+
+    /// Prepares a trace of packets of `pairs`, each a source and a destination port; label `i` is the `i`th pair.
+    ///
+    /// # Errors
+    /// Returns an error if a source port is in use.
+    pub fn of_pairs(to: Ipv4Addr, pairs: &[(u16, u16)], hops: u8, timeout: Duration) -> Result<Self, PathError> {
+        let sockets: Vec<UdpSocket> = pairs.iter().map(|pair| open(pair.0)).collect::<Result<_, _>>()?;
+        Trace::new(to, sockets, pairs.iter().map(|pair| pair.1).collect(), hops, timeout)
+    }
+
+    /// Ends the trace after `limit`, with fewer known hops for labels that have not been traced by then.
+    pub fn end_after(&mut self, limit: Duration) {
+        self.ends_at = Some(Instant::now() + limit);
+    }
+
+    /// Sends probes and reads replies as far as possible without waiting; returns the hops of each label at the end.
+    ///
+    /// # Errors
+    /// Returns an error if nothing can be sent.
+    pub fn poll(&mut self) -> Result<Option<Vec<LabelPath>>, PathError> {
+        loop {
+            if self.probes.is_empty() && !self.begin_hop()? {
+                return Ok(Some(std::mem::take(&mut self.paths)));
+            }
+            self.read_replies()?;
+            let now = Instant::now();
+            let is_over = self.ends_at.is_some_and(|end| now >= end);
+            if self.probes.iter().all(|probe| probe.reply.is_some()) || is_over || now >= self.until {
+                if self.tries < TRIES && !is_over && self.probes.iter().any(|probe| probe.reply.is_none()) {
+                    self.send()?;
+                    continue;
+                }
+                for probe in std::mem::take(&mut self.probes) {
+                    self.paths[probe.label].hops.push(probe.reply);
+                }
+                if is_over {
+                    return Ok(Some(std::mem::take(&mut self.paths)));
+                }
+                continue;
+            }
+            return Ok(None);
+        }
+    }
+
+    /// Waits for the end of the trace and returns the hops of each label.
+    ///
+    /// # Errors
+    /// Returns an error if nothing can be sent.
+    pub fn finish(mut self) -> Result<Vec<LabelPath>, PathError> {
+        loop {
+            if let Some(paths) = self.poll()? {
+                return Ok(paths);
+            }
+            let until = self.ends_at.map_or(self.until, |end| end.min(self.until));
+            let left = until.saturating_duration_since(Instant::now());
+            // `poll` reports errors without a request for events.
+            let open = self.probes.iter().filter(|probe| probe.reply.is_none());
+            let mut fds: Vec<PollFd<'_>> =
+                open.map(|probe| PollFd::new(self.sockets[probe.label].as_fd(), PollFlags::empty())).collect();
+            let millis = u16::try_from(left.as_millis() + 1).unwrap_or(u16::MAX);
+            match poll(&mut fds, PollTimeout::from(millis)) {
+                Ok(_) | Err(Errno::EINTR) => {}
+                Err(error) => return Err(PathError::system("waiting for answers", error)),
+            }
+        }
+    }
+
+    /// Probes the next hop of a batch, or the first one of the next batch; returns `false` if all is known.
+    fn begin_hop(&mut self) -> Result<bool, PathError> {
+        while self.batch < self.paths.len() {
+            let end = (self.batch + BATCH).min(self.paths.len());
+            let open: Vec<usize> = (self.batch..end).filter(|label| goes_on(&self.paths[*label])).collect();
+            if self.ttl < self.hops && !open.is_empty() {
+                self.ttl += 1;
+                let sent_at = Instant::now();
+                self.probes = open.into_iter().map(|label| Probe { label, sent_at, reply: None }).collect();
+                self.tries = 0;
+                return self.send().map(|()| true);
+            }
+            (self.batch, self.ttl) = (end, 0);
+        }
+        Ok(false)
+    }
+
+    /// Sends the probes that have no reply.
+    fn send(&mut self) -> Result<(), PathError> {
+        let question = [self.ttl; QUESTION];
+        let ttl = i32::from(self.ttl);
+        for probe in self.probes.iter_mut().filter(|probe| probe.reply.is_none()) {
+            let (socket, to) =
+                (&self.sockets[probe.label], SocketAddrV4::new(self.to, self.paths[probe.label].destination));
+            probe.sent_at = Instant::now();
+            let send = || {
+                // The TTL of this datagram alone: the socket may carry others.
+                let control = [ControlMessage::Ipv4Ttl(&ttl)];
+                let at = SockaddrIn::from(to);
+                sendmsg(socket.as_raw_fd(), &[IoSlice::new(&question)], &control, MsgFlags::empty(), Some(&at))
+            };
+            // A pending error fails the first attempt, so a second one follows.
+            if let Err(error @ (Errno::ENETUNREACH | Errno::EPERM | Errno::EACCES)) = send().or_else(|_| send()) {
+                return Err(PathError::system(format!("sending to {to}"), error));
+            }
+        }
+        self.tries += 1;
+        self.until = Instant::now() + self.timeout;
+        Ok(())
+    }
+
+    fn read_replies(&mut self) -> Result<(), PathError> {
+        for probe in &mut self.probes {
+            while let Some(reply) = read(&self.sockets[probe.label])? {
+                if probe.reply.is_none() && (reply.to, reply.ttl) == (Some(self.to), self.ttl) {
+                    let Reply { at, is_last, .. } = reply;
+                    probe.reply = Some(Hop { at, round_trip: probe.sent_at.elapsed(), is_last });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Trace {
+    /// Discards what is left in the error queues, and the errors that wait for the sockets' next calls.
+    fn drop(&mut self) {
+        for socket in &self.sockets {
+            let _ = setsockopt(socket, sockopt::Ipv4RecvErr, &false);
+            let _ = socket.take_error();
+        }
+    }
+}
+
+fn goes_on(path: &LabelPath) -> bool {
+    let ended = path.hops.last().is_some_and(|hop| hop.is_some_and(|hop| hop.is_last));
+    !ended
+        && (path.hops.len() < MAX_UNRESPONSIVE_HOPS
+            || path.hops.iter().rev().take(MAX_UNRESPONSIVE_HOPS).any(Option::is_some))
+}
+
+/// ICMP error of a probe.
+struct Reply {
+    at: Ipv4Addr,
+    /// `true` if that is the destination.
+    is_last: bool,
+    /// Destination of the probe.
+    to: Option<Ipv4Addr>,
+    /// TTL of the probe, which its payload repeats.
+    ttl: u8,
+}
+
+/// Reads the next message of a socket's error queue.
+fn read(socket: &UdpSocket) -> Result<Option<Reply>, PathError> {
+    loop {
+        let mut question = [0; QUESTION];
+        let mut buffers = [IoSliceMut::new(&mut question)];
+        let mut space = nix::cmsg_space!([u8; 256]);
+        let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
+        let message = match recvmsg::<SockaddrIn>(socket.as_raw_fd(), &mut buffers, Some(&mut space), flags) {
+            Ok(message) => message,
+            Err(Errno::EAGAIN) => return Ok(None),
+            Err(Errno::EINTR) => continue,
+            Err(error) => return Err(PathError::system("reading the error queue of a socket", error)),
+        };
+        let (bytes, to) = (message.bytes, message.address.map(|at| at.ip()));
+        let hop = message.cmsgs().ok().and_then(|mut all| {
+            all.find_map(|control| match control {
+                ControlMessageOwned::Ipv4RecvErr(error, Some(from)) if error.ee_origin == ORIGIN_ICMP => {
+                    let at = Ipv4Addr::from(u32::from_be(from.sin_addr.s_addr));
+                    match error.ee_type {
+                        TIME_EXCEEDED => Some((at, false)),
+                        UNREACHABLE => Some((at, true)),
+                        _ => None,
+                    }
+                }
+                _ => None,
+            })
+        });
+        let repeated = &question[..bytes.min(QUESTION)];
+        // Other datagrams of the socket have other contents.
+        if let (Some((at, is_last)), Some(ttl)) = (hop, repeated.first().copied())
+            && repeated.iter().all(|byte| *byte == ttl)
+        {
+            return Ok(Some(Reply { at, is_last, to, ttl }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trace_ends_at_its_limit() {
+        // A listening port of this machine replies to no probe.
+        let to = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let from = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = to.local_addr().unwrap().port();
+        let mut trace = Trace::new(Ipv4Addr::LOCALHOST, vec![from], vec![port], 8, Duration::from_secs(60)).unwrap();
+        trace.end_after(Duration::from_millis(30));
+        let began = Instant::now();
+        assert_eq!(trace.finish().unwrap()[0].hops, [None]);
+        assert!((Duration::from_millis(30)..Duration::from_secs(20)).contains(&began.elapsed()));
+    }
+}
