@@ -130,6 +130,8 @@ mod tests {
             ("ml-training-assumed", 59_350_000.0),
             ("ml-training-assumed-16", 59_350_000.0 / 16.0),
             ("ml-training-assumed-64", 59_350_000.0 / 64.0),
+            // d^2 / 64 B with d = 12,288 are 2,359,296 B: (2 + 2 * 3 + 4 * 4 + 3 * 12) / 11 of it
+            ("gpt3-data-parallel", 12_288.0 * 12_288.0 / 64.0 * 60.0 / 11.0),
             ("64KiB", 65_536.0),
         ] {
             let found = named(name).mean();

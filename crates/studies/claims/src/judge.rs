@@ -2,6 +2,7 @@
 
 use super::{
     claim::{Best, Claim, ClaimKind, Published, Reduce, Take},
+    metric::Metric,
     model::SeedStatistic,
     plan::{Coordinate, at},
     rows::{BOUND, REFERENCE, Rows},
@@ -91,6 +92,11 @@ pub(crate) fn judge(selected: &Selected<'_>, rows: &BTreeMap<String, Rows>, trie
         Verdict::NotReproduced | Verdict::Weaker | Verdict::TooFewSeeds if !is_in_reach => Verdict::OutOfReach,
         other => other,
     };
+    let few_flows = claim_judge.few_flows();
+    let limited = |verdict: Verdict| match few_flows {
+        Some(_) if verdict != Verdict::NoNumber => Verdict::TooFewSeeds,
+        _ => limited(verdict),
+    };
     let after_tries = (tries > 1).then(|| (tries, limited(claim_judge.verdict(&mut found.clone(), tries).0)));
     let (verdict, summary_text) = claim_judge.verdict(&mut found, 1);
     let verdict = limited(verdict);
@@ -100,6 +106,9 @@ pub(crate) fn judge(selected: &Selected<'_>, rows: &BTreeMap<String, Rows>, trie
     let mut ours = result_text(selected.claim, &details, summary_text);
     if seeds < planned {
         ours += &format!("; {seeds} of {planned} seeds");
+    }
+    if let Some((flows, required)) = few_flows {
+        ours += &format!("; {flows} flows in a group, {required} are needed");
     }
     if let Some(tried) = selected.claim.tried {
         ours += &format!("; found among {tried} settings");
@@ -338,6 +347,27 @@ impl ClaimJudge<'_> {
             _ => bounds.iter().all(reaches),
         };
         (limit_words(&bounds, &references, none == 0.0), is_in_reach)
+    }
+
+    /// Returns the number of flows in the smallest group of a run, and how many its quantile needs, if these are more. Where no
+    /// flows arrive at random, a run has all of them, not a sample.
+    fn few_flows(&self) -> Option<(u64, u64)> {
+        let required = self.claim.metric.required_flows()?;
+        let counts = Metric::flow_count();
+        let mut smallest: Option<u64> = None;
+        for group in &self.selected.groups {
+            let sides = [(&group.a, self.schemes(&group.a).0), (&group.b, self.schemes(&group.b).1)];
+            for (coordinate, scheme) in sides.iter().flat_map(|(of, schemes)| {
+                of.iter().flat_map(move |coordinate| schemes.iter().map(move |scheme| (coordinate, scheme)))
+            }) {
+                let study = at(coordinate, "study").unwrap_or_default();
+                let is_sample = self.selected.plans.iter().any(|plan| plan.study.id == study && plan.is_sample);
+                let Some(rows) = self.rows.get(study).filter(|_| is_sample) else { continue };
+                let flows = rows.series(coordinate, scheme, counts.name()).into_values().map(|flows| flows as u64);
+                smallest = smallest.into_iter().chain(flows).min();
+            }
+        }
+        smallest.filter(|flows| *flows < required).map(|flows| (flows, required))
     }
 
     fn centre(&self, values: &Series) -> Option<(f64, Option<(f64, f64)>)> {

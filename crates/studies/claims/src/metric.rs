@@ -14,6 +14,8 @@ use std::{
 
 /// Name of all workloads, or all bins, together.
 pub(super) const ALL: &str = "all";
+/// Metric that counts finished flows.
+const FLOW_COUNT: &str = "flows";
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Of {
@@ -157,6 +159,25 @@ impl Metric {
             Kind::JainOfJobs(of) => of.is_of_times(),
             Kind::Two(left, _, right) => left.is_of_times() || right.is_of_times(),
         }
+    }
+
+    /// Returns the number of flows below which the metric is no more than its few slowest flows: three beyond a quantile, so
+    /// 300 for a 99th percentile; `None` if it is no quantile of flows from the 95th on.
+    pub(crate) fn required_flows(&self) -> Option<u64> {
+        let of = match &self.kind {
+            Kind::Compared(metric) => over_flows(metric.name)?.1,
+            Kind::Flows { of, .. } => *of,
+            _ => return None,
+        };
+        match of {
+            Of::Quantile(share) if (0.95..1.0).contains(&share) => Some((3.0 / (1.0 - share)).round() as u64),
+            _ => None,
+        }
+    }
+
+    /// Returns the metric that counts the finished flows.
+    pub(crate) fn flow_count() -> Self {
+        Metric { text: FLOW_COUNT.to_string(), kind: Kind::Count }
     }
 
     /// Returns the unit, or an empty text.
@@ -336,7 +357,7 @@ fn one(text: &str) -> Result<Kind, MetricError> {
         }
         return Ok(Kind::JainOfJobs(Box::new(of)));
     }
-    if text == "flows" {
+    if text == FLOW_COUNT {
         return Ok(Kind::Count);
     }
     if let Some((column, of)) = text.strip_prefix("flows.").and_then(|rest| rest.split_once('.'))
@@ -370,7 +391,7 @@ fn one(text: &str) -> Result<Kind, MetricError> {
     {
         return Ok(Kind::Path(text.to_string()));
     }
-    let names = METRICS.iter().map(|metric| metric.name).chain(paths.iter().map(String::as_str)).chain(["flows"]);
+    let names = METRICS.iter().map(|metric| metric.name).chain(paths.iter().map(String::as_str)).chain([FLOW_COUNT]);
     let near = anabranch_settings::nearest(text, names);
     wrong(format!("no metric `{text}`: neither of comparison.csv nor a number of summary.json, and no `links.`"), near)
 }
@@ -714,6 +735,20 @@ mod tests {
                 assert_eq!(error.nearest.as_deref(), near, "{text}: {error:?}");
             }
         }
+    }
+
+    #[test]
+    fn quantiles_need_three_flows_beyond_them() {
+        let of = |text: &str| Metric::read(text).unwrap().required_flows();
+        assert_eq!(
+            (of("slowdown_p99"), of("fct_p99"), of("fct_p95"), of("fct_p99.9")),
+            (Some(300), Some(300), Some(60), Some(3000))
+        );
+        // All flows count in a mean, one alone in a maximum, and half of them lie beyond a median.
+        assert_eq!(
+            (of("slowdown_mean"), of("fct_max"), of("fct_p50"), of("queues.p99_bytes")),
+            (None, None, None, None)
+        );
     }
 
     #[test]

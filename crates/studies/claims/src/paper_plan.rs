@@ -170,8 +170,13 @@ pub(crate) fn required(
         }
     };
     for claim in claims {
-        for group in &Selected::new(claim, plans, scale)?.groups {
-            group.a.iter().chain(&group.b).for_each(|coordinate| add(&claim.metric, coordinate));
+        let selected = Selected::new(claim, plans, scale)?;
+        let counts_flows = claim.metric.required_flows().is_some() && selected.plans.iter().any(|plan| plan.is_sample);
+        for coordinate in selected.groups.iter().flat_map(|group| group.a.iter().chain(&group.b)) {
+            add(&claim.metric, coordinate);
+            if counts_flows {
+                add(&Metric::flow_count(), coordinate);
+            }
         }
     }
     for figure in figures {

@@ -22,6 +22,8 @@ pub struct StudyPlan {
     pub sweep: Sweep,
     /// Names of its workloads.
     pub workloads: Vec<String>,
+    /// `true` if flows arrive at random, so that a run has a sample of them.
+    pub is_sample: bool,
 }
 
 /// One value per dimension, `study` first, without the scheme.
@@ -59,9 +61,10 @@ impl StudyPlan {
             return Err(placed(ScenarioError::new(message).help("leave `run.skip` out of the study")));
         }
         let workloads = base.workloads.iter().flat_map(|workload| workload.names()).collect();
+        let is_sample = base.workloads.iter().any(|workload| workload.kind.name() == "poisson");
         let request = Request { schemes, variants: study.variants.clone(), seeds, ..Request::default() };
         let sweep = Sweep::planned(base, over, study.zip, &request).map_err(placed)?;
-        Ok(Some(StudyPlan { study: study.clone(), sweep, workloads }))
+        Ok(Some(StudyPlan { study: study.clone(), sweep, workloads, is_sample }))
     }
 
     /// Returns the values of a dimension in order, without `all`; `None` if the study has no such dimension.

@@ -106,6 +106,49 @@ fn the_example_is_planned_at_both_scales() {
     assert_eq!(claim_set.studies[0].bounds(">=32KiB"), Some((32 * 1024, u64::MAX)));
 }
 
+/// Claim on a 99th percentile of random arrivals, from rows of three seeds with this many flows each.
+fn tail_claim(flows: Option<u64>) -> Judged {
+    let text = r#"
+[[study]]
+id = "tail"
+scenario = "hf2t-hadoop"
+schemes = ["letflow", "hf2t"]
+seeds = 3
+quick = false
+
+[[claim]]
+id = "p99"
+section = "1"
+says = "HF2T is ahead at p99."
+study = "tail"
+metric = "slowdown_p99"
+kind = "change"
+a = "hf2t"
+b = "letflow"
+published = "lower"
+"#;
+    let claim_set = claim_set(text).unwrap();
+    let row = |scheme: &str, seed: u64, value: f64| {
+        format!("{scheme},{seed},all,all,c,{value},{}\n", flows.map_or(String::new(), |flows| flows.to_string()))
+    };
+    let rows: String = (1..=3)
+        .flat_map(|seed| [row("letflow", seed, 10.0 + seed as f64), row("hf2t", seed, 5.0 + seed as f64)])
+        .collect();
+    let rows = Rows::from_csv("tail", &format!("scheme,seed,workload,bin,commit,slowdown_p99,flows\n{rows}")).unwrap();
+    let mut stored = StoredRows::default();
+    assert!(stored.put("tail", Scale::Full, rows));
+    PaperPlan::from_stored_rows(&claim_set, Scale::Full, &stored).unwrap().claims.remove(0).1
+}
+
+#[test]
+fn a_percentile_of_few_flows_decides_nothing() {
+    assert_eq!(tail_claim(Some(300)).verdict, Verdict::Reproduced);
+    let few = tail_claim(Some(299));
+    assert_eq!(few.verdict, Verdict::TooFewSeeds);
+    assert!(few.ours.ends_with("; 299 flows in a group, 300 are needed"), "{}", few.ours);
+    assert_eq!(tail_claim(None).verdict, Verdict::Reproduced, "rows from before flows were counted");
+}
+
 #[test]
 fn errors_name_position_and_nearest_choice() {
     for (from, to, words) in [

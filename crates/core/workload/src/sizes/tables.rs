@@ -44,6 +44,8 @@ tables! {
     "solar": "Alibaba's Solar storage, mean 39.4 kB, largest 256 KiB", "specification 12.1; Solar2022";
     "google-rpc": "RPCs of Google, mean 2.97 kB, largest 15.2 MB", "specification 12.1; GoogleRPC2008";
     "data-mining": "data mining (VL2), mean 7.49 MB, largest 1 GB", "specification 12.1; VL2";
+    "gpt3-data-parallel": "data-parallel training of GPT-3 175B on 128 GPUs, mean 12.9 MB, largest 28.3 MB",
+        "ours: specification 2.7, from public descriptions";
     "ml-training-assumed": "an assumed stand-in for training collectives, mean 59 MB, largest 256 MB",
         "ours: specification 2.7, no table was published";
     "ml-training-assumed-16": "the same sizes divided by 16, mean 3.71 MB, largest 16 MB",
