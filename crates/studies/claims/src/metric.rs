@@ -744,7 +744,7 @@ mod tests {
             (of("slowdown_p99"), of("fct_p99"), of("fct_p95"), of("fct_p99.9")),
             (Some(300), Some(300), Some(60), Some(3000))
         );
-        // All flows count in a mean, one alone in a maximum, and half of them lie beyond a median.
+        // All flows count in a mean, one alone in a maximum, and half of them are beyond a median.
         assert_eq!(
             (of("slowdown_mean"), of("fct_max"), of("fct_p50"), of("queues.p99_bytes")),
             (None, None, None, None)

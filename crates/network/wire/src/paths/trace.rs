@@ -61,7 +61,7 @@ pub struct Trace {
     sockets: Vec<UdpSocket>,
     hops: u8,
     timeout: Duration,
-    /// Time at which the trace ends, whatever is known by then.
+    /// Time at which the trace ends, regardless of what is known by then.
     ends_at: Option<Instant>,
     paths: Vec<LabelPath>,
     /// First label of the batch that is being probed.
