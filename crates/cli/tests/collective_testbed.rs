@@ -173,6 +173,35 @@ fn labels_over_one_spine_are_one_path() {
     assert!(!log.contains("labels lead over") && used.iter().all(|paths| *paths > 16), "{used:?} {log}");
 }
 
+/// Root's testbeds are described in `/run`, which a file system covers for the ranks where `/run/netns` does not exist.
+#[test]
+fn collective_runs_where_no_namespace_has_a_name() {
+    let _turn = turn();
+    let bed = Bed::new("collective-run", &[("net.toml", &network(1, 2, &[]))]);
+    let words = ["collective", "pairs", "--ranks", "2", "--bytes", "64KiB", "--rounds", "1", "--testbed", "net.toml"];
+    let command = bed.command(&[&words[..], &["--format", "json"]].concat());
+    let is_root = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").unwrap()) == 0;
+    let user: &[&str] = if is_root { &[] } else { &["--user", "--map-root-user"] };
+    let mut apart = Command::new("unshare");
+    apart.args(["--mount", "--propagation", "private"]).args(user).args(["sh", "-c"]);
+    apart.arg("mount -t tmpfs -o mode=755 tmpfs /run && echo covered >&2 && exec \"$@\"").arg("sh");
+    apart.arg(command.get_program()).args(command.get_args()).current_dir(&bed.folder.0);
+    for (name, value) in command.get_envs().filter(|(name, _)| *name != "TMPDIR") {
+        match value {
+            Some(value) => apart.env(name, value),
+            None => apart.env_remove(name),
+        };
+    }
+    let output = apart.env_remove("TMPDIR").output().expect("unshare");
+    if !stderr(&output).contains("covered") {
+        return anabranch_testkit::skip("no mount namespaces here", "allow user namespaces or run as root");
+    }
+    if has_no_testbed(&output) {
+        return;
+    }
+    assert_eq!((code(&output), json(&output)["wrong_elements"].as_u64()), (0, Some(0)), "{}", stderr(&output));
+}
+
 /// Names of running testbeds of this user, whose home is the folder.
 fn processes_in(bed: &Bed) -> Vec<String> {
     let testbeds = bed.folder.entries("").into_iter().filter(|name| name.starts_with("anabranch-testbeds"));

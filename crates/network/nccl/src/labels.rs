@@ -52,7 +52,8 @@ mod linux {
     }
 
     fn note(to: SocketAddr, paths: &Paths, labels: usize) {
-        let level = if paths.is_empty() { Level::Warn } else { Level::Info };
+        let traced: usize = paths.iter().map(Vec::len).sum();
+        let level = if traced < labels { Level::Warn } else { Level::Info };
         log::say(level, &format!("the rank at {to}: {}", paths::describe(paths, labels, &to.ip().to_string())));
     }
 

@@ -13,7 +13,10 @@ use std::{
     ffi::OsString,
     fs::File,
     io,
-    os::unix::process::{CommandExt, ExitStatusExt},
+    os::{
+        fd::AsRawFd,
+        unix::process::{CommandExt, ExitStatusExt},
+    },
     path::Path,
     process::{Command, Stdio},
     sync::atomic::{AtomicI32, Ordering},
@@ -135,18 +138,37 @@ pub fn may_load_programs() -> bool {
     is_first && (capabilities & SYS_ADMIN != 0 || capabilities & (BPF | NET_ADMIN) == BPF | NET_ADMIN)
 }
 
-/// Mounts a private folder for named namespaces. This is the first step inside.
+/// Mounts a private folder for named namespaces. This is the first step inside. Where it does not exist, a file system
+/// covers `/run`, whose folders remain visible: those of testbeds are there.
 ///
 /// # Errors
 /// Returns an error if it cannot be mounted.
 pub fn settle() -> Result<(), TestbedError> {
-    let folder = Path::new(PRIVATE);
-    let over = if folder.is_dir() { folder } else { Path::new("/run") };
-    mount(Some("tmpfs"), over, Some("tmpfs"), MsFlags::empty(), None::<&str>)
-        .and_then(
-            |()| if folder.is_dir() { Ok(()) } else { std::fs::create_dir(folder).map_err(|_| nix::Error::EACCES) },
-        )
-        .map_err(|error| TestbedError::system(format!("mounting a file system at {}", over.display()), error))
+    let (folder, run) = (Path::new(PRIVATE), Path::new("/run"));
+    let over = if folder.is_dir() { folder } else { run };
+    let failed = |error| TestbedError::system(format!("mounting a file system at {}", over.display()), error);
+    let covered = File::open(over).map_err(failed)?;
+    let names: Vec<OsString> = if over == run { folders(run) } else { Vec::new() };
+    let tmpfs = mount(Some("tmpfs"), over, Some("tmpfs"), MsFlags::empty(), None::<&str>);
+    tmpfs.map_err(|error| failed(error.into()))?;
+    if over == run {
+        std::fs::create_dir(folder).map_err(failed)?;
+    }
+    for name in names {
+        let (from, to) =
+            (Path::new("/proc/self/fd").join(covered.as_raw_fd().to_string()).join(&name), run.join(&name));
+        let bind = MsFlags::MS_BIND | MsFlags::MS_REC;
+        // A folder that may not be bound is empty here.
+        if std::fs::create_dir(&to).is_ok() {
+            let _ = mount(Some(&from), &to, None::<&str>, bind, None::<&str>);
+        }
+    }
+    Ok(())
+}
+
+fn folders(of: &Path) -> Vec<OsString> {
+    let entries = std::fs::read_dir(of).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.file_name()).collect()
 }
 
 /// Returns a command that runs in the namespaces of the process `holder`.

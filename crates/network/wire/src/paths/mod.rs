@@ -92,16 +92,36 @@ impl LabelPath {
     }
 }
 
-/// Groups labels that share their switches. Labels with fewer known switches than others are excluded. The result is
-/// empty if no switch replied.
+/// Groups labels that share their switches. A switch that did not reply is ignored where one behind it did, as far as the
+/// others tell all paths apart; other labels with fewer known switches are excluded. The result is empty if no switch
+/// replied.
 pub fn groups(found: &[LabelPath]) -> Vec<Vec<u32>> {
-    let known = |path: &LabelPath| path.switches().iter().flatten().count();
-    let most = found.iter().map(known).max().unwrap_or(0);
-    let mut groups: BTreeMap<Vec<Option<Ipv4Addr>>, Vec<u32>> = BTreeMap::new();
-    for path in found.iter().filter(|path| most > 0 && known(path) == most) {
-        groups.entry(path.switches()).or_default().push(path.label.into());
+    type Switches = Vec<Option<Ipv4Addr>>;
+    let known = |switches: &Switches| switches.iter().flatten().count();
+    let mut traced: Vec<(Switches, u32)> = found.iter().map(|path| (path.switches(), path.label.into())).collect();
+    traced.sort_by_key(|(switches, _)| std::cmp::Reverse(known(switches)));
+    let Some(length) = traced.first().map(|(switches, _)| switches.len()).filter(|length| *length > 0) else {
+        return Vec::new();
+    };
+    let mut groups: BTreeMap<Switches, Vec<u32>> = BTreeMap::new();
+    for (switches, label) in traced.into_iter().filter(|(switches, _)| switches.len() == length) {
+        // Every group has a label with as many known switches or more.
+        let fits =
+            |other: &&Switches| switches.iter().zip(other.iter()).all(|(own, other)| own.is_none() || own == other);
+        let differs = |other: &Switches| {
+            let mut pairs = switches.iter().zip(other);
+            pairs.any(|(own, other)| own.is_some() && other.is_some() && own != other)
+        };
+        let mut fitting = groups.keys().filter(fits);
+        match (fitting.next().cloned(), fitting.next()) {
+            (Some(only), None) => groups.entry(only).or_default().push(label),
+            (None, _) if groups.keys().all(differs) => groups.entry(switches).or_default().push(label),
+            _ => {}
+        }
     }
-    groups.into_values().collect()
+    let mut groups: Vec<Vec<u32>> = groups.into_values().collect();
+    groups.iter_mut().for_each(|group| group.sort_unstable());
+    groups
 }
 
 /// Returns the IPv4 address of an endpoint.
@@ -130,7 +150,15 @@ pub fn check_network(to: IpAddr) -> Result<(), PathError> {
 pub fn describe(paths: &[Vec<u32>], labels: usize, to: &str) -> String {
     match paths.iter().map(Vec::len).sum::<usize>() {
         0 => format!("no switch towards {to} replied: each of {labels} labels counts as a path"),
-        traced => format!("{traced} of {labels} labels lead over {} paths", paths.len()),
+        traced => {
+            let plural = if paths.len() == 1 { "" } else { "s" };
+            let mut text = format!("{traced} of {labels} labels lead over {} path{plural}", paths.len());
+            if traced < labels {
+                text +=
+                    &format!("; no switch replied for some hops of the other {}, which are not used", labels - traced);
+            }
+            text
+        }
     }
 }
 
@@ -183,6 +211,19 @@ mod tests {
             path(4, &[Some(1), Some(2)]),
         ];
         assert_eq!(groups(&found), [vec![1, 4], vec![0, 2]], "label 3 may lead over either");
+        // The first switch limits its replies: what is behind it tells labels 2, 3 and 5 apart, label 4 may lead over any.
+        let limited = [
+            path(0, &[Some(1), Some(3), Some(9)]),
+            path(1, &[Some(1), Some(2), Some(9)]),
+            path(2, &[None, Some(3), Some(9)]),
+            path(3, &[None, Some(2), Some(9)]),
+            path(4, &[Some(1), None, Some(9)]),
+            path(5, &[None, Some(4), Some(9)]),
+        ];
+        assert_eq!(groups(&limited), [vec![5], vec![1, 3], vec![0, 2]]);
+        // A hop that only one of two has shown leaves open whether they differ.
+        let open = [path(0, &[Some(1), None, Some(5), Some(9)]), path(1, &[None, Some(4), Some(5), Some(9)])];
+        assert_eq!(groups(&open), [vec![0]]);
         // The second switch never replies, and hops behind it are unknown.
         let unresponsive = [path(0, &[Some(1), None]), path(1, &[Some(1), None])];
         assert_eq!(groups(&unresponsive), [vec![0, 1]]);
