@@ -92,8 +92,10 @@ impl LabelPath {
     }
 }
 
-/// Groups labels that share their switches. A switch that did not reply is ignored where one behind it did, as far as the
-/// others tell all paths apart; other labels with fewer known switches are excluded. The result is empty if no switch
+/// Groups labels that share their switches.
+///
+/// A switch that did not reply is ignored where one behind it did, as far as the
+/// others distinguish all paths; other labels with fewer known switches are excluded. The result is empty if no switch
 /// replied.
 pub fn groups(found: &[LabelPath]) -> Vec<Vec<u32>> {
     type Switches = Vec<Option<Ipv4Addr>>;
@@ -211,7 +213,7 @@ mod tests {
             path(4, &[Some(1), Some(2)]),
         ];
         assert_eq!(groups(&found), [vec![1, 4], vec![0, 2]], "label 3 may lead over either");
-        // The first switch limits its replies: what is behind it tells labels 2, 3 and 5 apart, label 4 may lead over any.
+        // The first switch limits its replies: what is behind it distinguishes labels 2, 3 and 5, label 4 may lead over any.
         let limited = [
             path(0, &[Some(1), Some(3), Some(9)]),
             path(1, &[Some(1), Some(2), Some(9)]),
