@@ -100,6 +100,7 @@ pub(crate) const PARTS: &[Part] = &[
             ("Hopper: sprayers on its ground", "evidence/hopper-sprayers.md"),
             ("Hopper: all claims", "evidence/hopper-claims.md"),
             ("HF2T", "evidence/hf2t.md"),
+            ("HF2T: timeouts of one to three round trips", "evidence/hf2t-round-trips.md"),
             ("HF2T: all claims", "evidence/hf2t-claims.md"),
             ("PRIME", "evidence/prime.md"),
             ("PRIME: failed and slow links", "evidence/prime-faults.md"),
