@@ -144,6 +144,16 @@ impl Peer {
         }
     }
 
+    /// Label of the HELLO of this number: of each requested path in turn, else of all `labels` of the local endpoint.
+    pub(crate) fn greeting_label(&self, number: u32, labels: u32) -> u32 {
+        let paths = self.requested_paths.len() as u32;
+        if paths == 0 {
+            return number % labels;
+        }
+        let path = &self.requested_paths[(number % paths) as usize];
+        path.get((number / paths) as usize % path.len().max(1)).copied().unwrap_or_default().min(labels - 1)
+    }
+
     /// The entropy value selects among the labels of the path.
     pub(crate) fn label(&self, path: u32, entropy: u32) -> u32 {
         let labels = &self.paths[path as usize % self.paths.len()];

@@ -115,6 +115,17 @@ fn called_peer_uses_its_own_paths() {
     assert_eq!(others, unused, "labels of no path");
 }
 
+/// Labels of no path are those that no switch has shown to reach the peer: a HELLO over one costs its timeout.
+#[test]
+fn calls_use_labels_of_paths_alone() {
+    let usual = Link::new(Rate::gbps(10), Time::from_us(5));
+    let mut pair = Pair::over(1, &usual, [settings("ops", 8), settings("ops", 8)], &[vec![2, 6], vec![5]]);
+    pair.open();
+    assert!(pair.network.counted(0, 1, 2).sent > 0);
+    let others = [0, 1, 3, 4, 7].map(|label| pair.network.counted(0, 1, label).sent);
+    assert_eq!(others, [0; 5]);
+}
+
 #[test]
 fn fewer_labels_than_spines_are_fewer_paths() {
     for scheme in ["prime", "reps", "hopper", "spritz-scout"] {

@@ -94,7 +94,7 @@ pub(crate) fn judge(selected: &Selected<'_>, rows: &BTreeMap<String, Rows>, trie
     };
     let few_flows = claim_judge.few_flows();
     let limited = |verdict: Verdict| match few_flows {
-        Some(_) if verdict != Verdict::NoNumber => Verdict::TooFewSeeds,
+        Some((Some(_), _)) if verdict != Verdict::NoNumber => Verdict::TooFewSeeds,
         _ => limited(verdict),
     };
     let after_tries = (tries > 1).then(|| (tries, limited(claim_judge.verdict(&mut found.clone(), tries).0)));
@@ -108,6 +108,7 @@ pub(crate) fn judge(selected: &Selected<'_>, rows: &BTreeMap<String, Rows>, trie
         ours += &format!("; {seeds} of {planned} seeds");
     }
     if let Some((flows, required)) = few_flows {
+        let flows = flows.map_or("unknown number of".to_string(), |flows| flows.to_string());
         ours += &format!("; {flows} flows in a group, {required} are needed");
     }
     if let Some(tried) = selected.claim.tried {
@@ -349,12 +350,12 @@ impl ClaimJudge<'_> {
         (limit_words(&bounds, &references, none == 0.0), is_in_reach)
     }
 
-    /// Returns the number of flows in the smallest group of a run, and how many its quantile needs, if these are more. Where no
-    /// flows arrive at random, a run has all of them, not a sample.
-    fn few_flows(&self) -> Option<(u64, u64)> {
+    /// Returns the number of flows in the smallest group of a run, and how many its quantile needs, if these are more or the
+    /// number is not known. Where no flows arrive at random, a run has all of them, not a sample.
+    fn few_flows(&self) -> Option<(Option<u64>, u64)> {
         let required = self.claim.metric.required_flows()?;
         let counts = Metric::flow_count();
-        let mut smallest: Option<u64> = None;
+        let (mut smallest, mut is_known) = (None, true);
         for group in &self.selected.groups {
             let sides = [(&group.a, self.schemes(&group.a).0), (&group.b, self.schemes(&group.b).1)];
             for (coordinate, scheme) in sides.iter().flat_map(|(of, schemes)| {
@@ -363,11 +364,15 @@ impl ClaimJudge<'_> {
                 let study = at(coordinate, "study").unwrap_or_default();
                 let is_sample = self.selected.plans.iter().any(|plan| plan.study.id == study && plan.is_sample);
                 let Some(rows) = self.rows.get(study).filter(|_| is_sample) else { continue };
-                let flows = rows.series(coordinate, scheme, counts.name()).into_values().map(|flows| flows as u64);
-                smallest = smallest.into_iter().chain(flows).min();
+                let flows = rows.series(coordinate, scheme, counts.name());
+                is_known &= !flows.is_empty();
+                smallest = smallest.into_iter().chain(flows.into_values().map(|flows| flows as u64)).min();
             }
         }
-        smallest.filter(|flows| *flows < required).map(|flows| (flows, required))
+        match smallest.filter(|flows| *flows < required) {
+            None if is_known => None,
+            few => Some((few, required)),
+        }
     }
 
     fn centre(&self, values: &Series) -> Option<(f64, Option<(f64, f64)>)> {

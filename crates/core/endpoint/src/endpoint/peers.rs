@@ -206,11 +206,8 @@ pub(super) fn send_request(state: &mut State, peer: u32, now: Time) {
         Phase::Greeted | Phase::Open => return,
     };
     let label = if known.phase == Phase::Greeting {
-        if known.hellos.is_short {
-            known.requests_sent / SHORT_HELLO_PERIOD % labels
-        } else {
-            known.requests_sent % labels
-        }
+        let number = if known.hellos.is_short { SHORT_HELLO_PERIOD } else { 1 };
+        known.greeting_label(known.requests_sent / number, labels)
     } else {
         let paths = known.paths.len() as u32;
         known.label(known.requests_sent % paths, known.requests_sent / paths)
