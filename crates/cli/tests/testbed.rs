@@ -56,8 +56,11 @@ fn paths_are_traced_before_sending() {
     let serve = ["testbed", "exec", "host1", "--", anabranch, "serve", "small.toml", "--at", "10.2.1.2:7000", "--once"];
     let mut serve = beds.command(&serve).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let send = ["send", "small.toml", "--to", "10.2.1.2:7000", "--bytes", "200kB", "--set", "wire.find_labels=paths"];
-    let sent = beds.run(&[&["testbed", "exec", "host0", "--", anabranch][..], &send].concat());
+    let json = ["--format", "json"];
+    let sent = beds.run(&[&["testbed", "exec", "host0", "--", anabranch][..], &send, &json].concat());
     assert_output(&sent, 0, &["of 8 labels lead over 2 paths"]);
+    let sent: serde_json::Value = serde_json::from_str(&stdout(&sent)).unwrap();
+    assert_eq!(sent["paths"].as_array().map(Vec::len), Some(2), "{sent}");
     assert_eq!(serve.wait().unwrap().code(), Some(0));
     assert_output(&beds.run(&["testbed", "down"]), 0, &[]);
     let both =

@@ -187,7 +187,7 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
     }
     let (name, labels) = (settings.scheme.name(), settings.labels);
     let endpoint = Endpoint::new(settings);
-    let sent = if scenario.wire.datapath == DatapathKind::Uc {
+    let (sent, paths) = if scenario.wire.datapath == DatapathKind::Uc {
         let mut path = open_uc(None, options, &scenario, &endpoint, labels)?;
         path.reach(to).map_err(|error| match error {
             WireError::NoReply { .. } => {
@@ -197,13 +197,14 @@ pub(crate) fn send(arguments: &Send) -> Result<(), Failure> {
         })?;
         // Label `i` is the queue pair with flow label `i + 1`.
         let paths = find_pairs(to, &(1..=labels).collect::<Vec<_>>(), &scenario.wire)?;
-        send_over(Driver::new(endpoint, path), Destination { at: to, paths }, scenario.seed, arguments.bytes.0)?
+        let to = Destination { at: to, paths: paths.clone() };
+        (send_over(Driver::new(endpoint, path), to, scenario.seed, arguments.bytes.0)?, paths)
     } else {
         let (from, paths) = find_paths(from, to, &scenario.wire)?;
-        let to = Destination { at: to, paths };
-        send_over(Driver::new(endpoint, open(from, labels)?), to, scenario.seed, arguments.bytes.0)?
+        let to = Destination { at: to, paths: paths.clone() };
+        (send_over(Driver::new(endpoint, open(from, labels)?), to, scenario.seed, arguments.bytes.0)?, paths)
     };
-    print_sent(&sent, to, name, labels, options.format);
+    print_sent(&sent, to, name, (labels, &paths), options.format);
     Ok(())
 }
 
@@ -314,7 +315,10 @@ fn send_over(mut driver: Driver<impl Datapath>, to: Destination, seed: u64, tota
     })
 }
 
-fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, labels: u32, format: Format) {
+fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, (labels, paths): (u32, &[Vec<u32>]), format: Format) {
+    // Without groups every label counts as a path.
+    let paths = Some(paths).filter(|paths| !paths.is_empty());
+    let over = paths.map_or_else(String::new, |paths| format!(", paths found: {}", paths.len()));
     let took = sent.record.confirmed.saturating_sub(sent.record.due);
     let (rate, text) = goodput(sent.record.summary.bytes, took);
     let (c, summary) = (sent.counters, sent.record.summary);
@@ -324,6 +328,7 @@ fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, labels: u32, format: Fo
             "to": to.to_string(),
             "scheme": scheme,
             "labels": labels,
+            "paths": paths,
             "bytes": summary.bytes,
             "took_ps": took.ps(),
             "goodput_bps": rate,
@@ -348,7 +353,7 @@ fn print_sent(sent: &Sent, to: SocketAddr, scheme: &str, labels: u32, format: Fo
                     row("sent", format!("{} B to {to} in {}", count(summary.bytes), took)),
                     row("goodput", text),
                     row("CRC-32 of both peers", format!("{:08x}", summary.checksum)),
-                    row("scheme", format!("{scheme} over {labels} labels")),
+                    row("scheme", format!("{scheme} over {labels} labels{over}")),
                     row("base round trip", format!("{}, and {} of noise", sent.base_rtt, sent.noise)),
                     row(
                         "packets",

@@ -24,7 +24,7 @@ parameters! {
     /// Adversarial traffic.
     pub struct AdversarialParameters {
         /// Bytes per message.
-        size: Bytes = Bytes(4 << 20), source "Spritz §V-B: 4 MiB";
+        size: Bytes = Bytes(4 << 20), source "ours; Spritz §V-B has 4 MiB for the monitored flow and the incast";
         /// Dragonfly: distance in groups from sender to receiver; no effect on Slim Fly.
         offset: u32 = 5, source "specification 12.3: adv_i5";
         /// Start time of all messages.

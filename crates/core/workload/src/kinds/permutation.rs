@@ -22,7 +22,7 @@ parameters! {
     /// Permutation traffic.
     pub struct PermutationParameters {
         /// Bytes per message.
-        size: Bytes = Bytes(4 << 20), source "Spritz §V-B: 4 MiB";
+        size: Bytes = Bytes(4 << 20), source "ours; Spritz §V-B has 4 MiB for the monitored flow and the incast";
         /// Participating hosts: all, or those that neither send nor receive in the workloads listed before.
         hosts: Members = Members::All, source "ours; specification 12.3, 12.5: bystanders and backgrounds";
         /// Scope of the receivers.
